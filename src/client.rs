@@ -6,13 +6,13 @@
 //! the gateway but its nouns ([`model`](crate::model)); DESIGN.md 3.3 and docs/protocol.md describe what it speaks.
 //!
 //! ```no_run
-//! use plexus::client::{Begin, Client, Heard};
+//! use plexus::client::{Client, ClientEvent, FollowStart};
 //!
 //! # async fn example(url: &str, token: &str) -> Result<(), plexus::client::Error> {
 //! let client = Client::new(url, token);
-//! let mut all = client.attach(None, Begin::Now);
+//! let mut all = client.attach(None, FollowStart::Now);
 //! while let Some(heard) = all.next().await {
-//!     if let Heard::Event(event) = heard? {
+//!     if let ClientEvent::Event(event) = heard? {
 //!         println!("{} {}", event.session_id, event.kind);
 //!     }
 //! }
