@@ -177,29 +177,26 @@ async fn every_example_is_what_happens() {
     assert!(played["http"] > 15 && played["sse"] > 0 && played["ws"] > 4 && played["acp"] > 3, "{played:?}");
 }
 
+/// The Rust files under a folder, but for tests.
+fn sources(folder: &std::path::Path) -> Vec<std::path::PathBuf> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        match path.is_dir() {
+            true => found.extend(sources(&path)),
+            false if !path.to_string_lossy().ends_with("tests.rs") => found.push(path),
+            false => {}
+        }
+    }
+    found
+}
+
 #[test]
 fn every_code_of_the_source_is_in_the_table() {
     let router = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("src/router");
     let mut codes = BTreeSet::new();
-    let files = [
-        "cookies.rs",
-        "devices.rs",
-        "doctor.rs",
-        "error.rs",
-        "export.rs",
-        "guard.rs",
-        "http.rs",
-        "listen/h2.rs",
-        "notify/api.rs",
-        "outside.rs",
-        "rpc.rs",
-        "sse.rs",
-        "upkeep.rs",
-        "web.rs",
-        "ws.rs",
-    ];
-    for name in files {
-        let source = std::fs::read_to_string(router.join(name)).unwrap();
+    for path in sources(&router) {
+        let source = std::fs::read_to_string(path).unwrap();
         let source = source.split("#[cfg(test)]").next().unwrap();
         let marks = ["StatusCode::", "Failure::new("];
         for (mark, at) in marks.iter().flat_map(|mark| source.match_indices(mark).map(move |(at, _)| (*mark, at))) {
