@@ -155,7 +155,7 @@ async fn five_thousand_chunks(stage: Arc<Stage>) -> Verdict {
     if stage.agent.stops_midway {
         let told = said(&events, Some(&run));
         let chunks: Vec<&str> = told.split_whitespace().collect();
-        assert!(chunks.len() > 1000 && chunks.is_sorted(), "{} chunks", chunks.len());
+        assert!(chunks.len() > 100 && chunks.is_sorted(), "{} chunks", chunks.len());
         let whole = told == long(5000);
         let how = settled(&events, &run);
         assert!(how == "completed" || !whole && how == "cancelled", "{how}");
