@@ -1,5 +1,5 @@
 //! The dialect against a server of a few lines, and properties of what it makes of any words. One file: one stage.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stderr)]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::collections::BTreeMap;
 
@@ -1477,7 +1477,6 @@ fn a_checkpoint_does_not_grow_with_the_conversation() {
     }
     // The names of the last 256 messages are most of it; there are as many in any longer conversation.
     assert!(sizes[2].1 < 8 * 1024 && sizes[1].1.abs_diff(sizes[2].1) < 256, "{sizes:?}");
-    eprintln!("exchanges, bytes kept, of names, messages, parts: {sizes:?}");
 }
 
 #[test]
