@@ -2,7 +2,7 @@
 //! `cargo run --example watch -- http://127.0.0.1:7420 TOKEN`.
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
-use plexus::client::{Client, ClientEvent, Error, FollowStart, Requests};
+use plexus_client::{Client, ClientEvent, Error, FollowStart, Requests};
 
 #[tokio::main]
 async fn main() -> Result<(), Error> {

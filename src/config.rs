@@ -16,15 +16,14 @@ use serde_json::value::RawValue;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use crate::dialects;
 pub use crate::ledger::LedgerLimits;
-use crate::model::{Connect, RestartPolicy, RuntimeId, RuntimeSpec};
 use crate::router::Network;
 pub use crate::router::notify::NotifySettings as Push;
 use crate::router::notify::{CHANNELS, HiddenText, Ntfy, TargetWants, Webhook, check_service, check_url};
 use crate::runtimes::presets;
 pub use crate::sessions::PROMPT_MAX;
-use crate::store::Durability;
+use plexus_protocol::{Connect, RestartPolicy, RuntimeId, RuntimeSpec};
+use plexus_store::Durability;
 
 /// Where the gateway listens if nothing else is said.
 pub const LISTEN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 7420);
@@ -601,8 +600,8 @@ fn read_runtime(fields: &mut TableFields<'_, '_>, around: &ConfigContext) -> Opt
             found
         }
         (None, Some((at, name))) => {
-            if dialects::find(name).is_none() {
-                let names = dialects::TABLE.iter().map(|(name, _)| *name).collect();
+            if plexus_dialects::find(name).is_none() {
+                let names = plexus_dialects::TABLE.iter().map(|(name, _)| *name).collect();
                 fields.problem(at.clone(), "dialect", known(names, "dialect", name));
             }
             if command.is_none() && connect.is_none() && !fields.has("command") && !fields.has("connect") {

@@ -5,17 +5,12 @@
 #![forbid(unsafe_code)]
 
 pub mod auth;
-pub mod client;
 pub mod config;
-pub mod dialects;
 pub mod ledger;
-pub mod liveness;
 pub mod metrics;
-pub mod model;
 pub mod router;
 pub mod runtimes;
 pub mod sessions;
-pub mod store;
 
 use std::collections::BTreeMap;
 use std::io;
@@ -31,14 +26,14 @@ use tokio::sync::watch;
 use crate::auth::{Admin, Auth, AuthError, Grant, Target};
 use crate::config::Config;
 use crate::ledger::Ledger;
-use crate::model::{Connect, Origin, Position, RuntimeId, RuntimeState, SessionId, Timestamp};
 use crate::router::notify::Notifier;
 use crate::router::{AppState, Authority, ForwardedWish, Hosts, Presets, Proxies, PublicAddresses, Tls, TlsError};
 use crate::runtimes::Runtimes;
 use crate::sessions::{
     CommitEntry, CommitRows, Directory, Log, OpenSession, RetentionRules, SessionError, SessionRules,
 };
-use crate::store::{SqliteStore, StoreError};
+use plexus_protocol::{Connect, Origin, Position, RuntimeId, RuntimeState, SessionId, Timestamp};
+use plexus_store::{SqliteStore, StoreError};
 
 /// The file in the state's folder that says where the running gateway is.
 pub const GATEWAY_FILE: &str = "gateway.json";

@@ -12,35 +12,41 @@ use std::path::{Path, PathBuf};
 /// Floor, and the floors it may import. A floor may always import itself.
 /// `lib` is the root of the library (what stands in `src/lib.rs`); `main`, `cli` and `tui` are the binary.
 const FLOORS: &[(&str, &[&str])] = &[
-    ("model", &[]),
+    // The crates in `crates/`. Cargo holds them to their manifests; a test below holds the manifests to this table.
+    ("protocol", &[]),
+    // For programs outside: it speaks to a gateway, and is no part of one.
+    ("client", &["protocol"]),
+    ("dialects", &["protocol"]),
+    ("store", &["protocol"]),
+    // The gateway's modules in `src/`.
     ("metrics", &[]),
     // Whoever holds what a peer can make grow asks it first.
     ("ledger", &[]),
-    ("liveness", &[]),
-    // For programs outside: it speaks to a gateway, and is no part of one.
-    ("client", &["model", "liveness"]),
-    ("dialects", &["model"]),
-    ("store", &["model", "metrics"]),
     // Devices, pairings and tokens outlive a restart: auth keeps them in the store.
-    ("auth", &["model", "store", "metrics"]),
-    ("sessions", &["model", "dialects", "store", "auth", "metrics", "ledger"]),
-    // The back door gets its own spec from the roof; it never reads the config.
-    ("runtimes", &["model", "dialects", "sessions", "metrics", "ledger", "liveness"]),
-    // The front door reads the log from the store (reads only) and never sees a dialect or a runtime.
-    ("router", &["model", "store", "auth", "sessions", "metrics", "ledger"]),
-    ("config", &["model", "dialects", "store", "auth", "sessions", "runtimes", "router", "metrics", "ledger"]),
-    ("lib", &["model", "dialects", "store", "auth", "sessions", "runtimes", "router", "config", "metrics", "ledger"]),
+    ("auth", &["protocol", "store", "metrics"]),
+    ("sessions", &["protocol", "dialects", "store", "auth", "metrics", "ledger"]),
+    // Runtimes get their own spec from lib; they never read the config. Of the client they use what notices a dead WebSocket.
+    ("runtimes", &["protocol", "client", "dialects", "sessions", "metrics", "ledger"]),
+    // The router reads the log from the store (reads only) and never sees a dialect or a runtime.
+    ("router", &["protocol", "store", "auth", "sessions", "metrics", "ledger"]),
+    ("config", &["protocol", "dialects", "store", "auth", "sessions", "runtimes", "router", "metrics", "ledger"]),
+    (
+        "lib",
+        &["protocol", "dialects", "store", "auth", "sessions", "runtimes", "router", "config", "metrics", "ledger"],
+    ),
     ("main", ROOF),
     ("cli", ROOF),
     ("tui", ROOF),
 ];
 const ROOF: &[&str] = &[
-    "model", "client", "dialects", "store", "auth", "sessions", "runtimes", "router", "config", "metrics", "ledger",
-    "liveness", "lib", "main", "cli", "tui",
+    "protocol", "client", "dialects", "store", "auth", "sessions", "runtimes", "router", "config", "metrics", "ledger",
+    "lib", "main", "cli", "tui",
 ];
 /// The floors of the binary crate: there `crate::` is the binary's root and `plexus::` the library's.
 const BINARY: &[&str] = &["main", "cli", "tui"];
-const PURE: &[&str] = &["model", "dialects"];
+/// Where the program's Rust is.
+const SOURCE: &[&str] = &["src", "crates"];
+const PURE: &[&str] = &["protocol", "dialects"];
 /// Floors whose code runs on the async workers.
 const ASYNC: &[&str] = &["sessions", "router", "runtimes"];
 
@@ -66,7 +72,7 @@ const BANNED: &[(&str, &[&str], &str)] = &[
     (
         "anyhow",
         &[
-            "model", "metrics", "ledger", "client", "dialects", "store", "auth", "sessions", "runtimes", "router",
+            "protocol", "metrics", "ledger", "client", "dialects", "store", "auth", "sessions", "runtimes", "router",
             "config", "lib",
         ],
         "the library's errors are typed; anyhow is for the program alone",
@@ -365,9 +371,16 @@ fn attribute(toks: &[Tok], at: usize, inside: &[String], out: &mut Source) {
 
 // ------------------------------------------------------------------------------------ the rules
 
+/// The folder of the crate that a file belongs to, and the file's path in it: `crates/store/src/block.rs` ->
+/// `("crates/store/src", "block.rs")`.
+fn in_crate(path: &str) -> (&str, &str) {
+    let end = path.find("src/").map_or(0, |at| at + "src".len());
+    (&path[..end], path[end..].trim_start_matches('/'))
+}
+
 /// `src/sessions/log.rs` -> `["sessions", "log"]`; a crate root -> `[]`.
 fn module_of(path: &str) -> Vec<String> {
-    let inner = path.trim_start_matches("src/").trim_end_matches(".rs");
+    let inner = in_crate(path).1.trim_end_matches(".rs");
     let mut parts: Vec<String> = inner.split('/').map(str::to_string).collect();
     if parts.len() == 1 && matches!(inner, "lib" | "main") || parts.last().is_some_and(|p| p == "mod") {
         parts.pop();
@@ -375,19 +388,21 @@ fn module_of(path: &str) -> Vec<String> {
     parts
 }
 
+/// `src/sessions/log.rs` -> `sessions`, `crates/store/src/block.rs` -> `store`.
 fn floor_of(path: &str) -> String {
-    let inner = path.trim_start_matches("src/").trim_end_matches(".rs");
-    inner.split('/').next().unwrap_or(inner).to_string()
+    let inner = path.strip_prefix("crates/").unwrap_or(in_crate(path).1);
+    let first = inner.split('/').next().unwrap_or(inner);
+    first.trim_end_matches(".rs").to_string()
 }
 
-/// Which floor of the library a path names; `None` when it stays outside our code, or in the binary.
+/// Which floor a path names; `None` when it stays outside our code, in the binary, or in its own crate of `crates/`.
 fn target(path: &str, named: &Named) -> Option<String> {
-    let binary = BINARY.contains(&floor_of(path).as_str());
+    let apart = path.starts_with("crates/") || BINARY.contains(&floor_of(path).as_str());
     let mut absolute = match named.segs[0].as_str() {
         "plexus" => Vec::new(),
-        "crate" if !binary => Vec::new(),
-        "self" | "super" if !binary => [module_of(path), named.inside.clone()].concat(),
-        _ => return None,
+        "crate" if !apart => Vec::new(),
+        "self" | "super" if !apart => [module_of(path), named.inside.clone()].concat(),
+        other => return other.strip_prefix("plexus_").filter(|name| may_import(name).is_some()).map(str::to_string),
     };
     let mut rest = named.segs.as_slice();
     if matches!(rest[0].as_str(), "plexus" | "crate") {
@@ -509,13 +524,13 @@ fn too_long(path: &str, text: &str) -> Option<String> {
         .then(|| format!("{path}: {lines} lines; over {LONG_FILE} the first line says why it is one file"))
 }
 
-/// Files that no `mod` declaration reaches from the two roots.
+/// Files that no `mod` declaration reaches from the roots of their crate.
 fn unreached(files: &BTreeMap<String, String>) -> Vec<String> {
-    let mut todo: Vec<String> =
-        ["src/lib.rs", "src/main.rs"].iter().filter(|f| files.contains_key(**f)).map(|f| f.to_string()).collect();
+    let root = |path: &&String| matches!(in_crate(path).1, "lib.rs" | "main.rs");
+    let mut todo: Vec<String> = files.keys().filter(root).cloned().collect();
     let mut seen: BTreeSet<String> = todo.iter().cloned().collect();
     while let Some(file) = todo.pop() {
-        let mut dir = vec!["src".to_string()];
+        let mut dir = vec![in_crate(&file).0.to_string()];
         dir.extend(module_of(&file));
         for (inside, name) in read(&lex(&files[&file]).0).declared {
             let stem = [dir.clone(), inside, vec![name]].concat().join("/");
@@ -579,14 +594,14 @@ fn none(what: Vec<String>) {
 
 #[test]
 fn the_source_keeps_to_its_floors() {
-    let files = tree(&["src"], &["rs"]);
+    let files = tree(SOURCE, &["rs"]);
     assert!(files.contains_key("src/lib.rs") && files.contains_key("src/main.rs"), "the walk found no source");
     none(files.iter().flat_map(|(path, text)| violations(path, text)).collect());
 }
 
 #[test]
 fn names_are_the_fields_and_a_public_type_has_one_of_its_own() {
-    let files = tree(&["src"], &["rs"]);
+    let files = tree(SOURCE, &["rs"]);
     none(files.iter().flat_map(|(path, text)| old_words(path, text)).collect());
     none(files.iter().flat_map(|(path, text)| empty_docs(path, text)).collect());
     none(types_twice(&files));
@@ -611,7 +626,7 @@ fn planted_names_without_a_meaning_are_found() {
 
 #[test]
 fn every_source_file_is_declared() {
-    none(unreached(&tree(&["src"], &["rs"])));
+    none(unreached(&tree(SOURCE, &["rs"])));
 }
 
 #[test]
@@ -635,7 +650,7 @@ fn nothing_is_left_unfinished() {
 #[test]
 fn long_files_say_why() {
     let exts = ["rs", "js", "mjs", "ts", "css", "html", "sh", "py", ""];
-    let files = tree(&["src", "tests", "benches", "fuzz", "web", "scripts"], &exts);
+    let files = tree(&["src", "crates", "tests", "benches", "fuzz", "web", "scripts"], &exts);
     none(files.iter().filter_map(|(path, text)| too_long(path, text)).collect());
 }
 
@@ -653,7 +668,23 @@ fn the_table_has_no_cycle_and_the_doors_stay_shut() {
     let may = |a: &str, b: &str| may_import(a).unwrap().contains(&b);
     assert!(!may("router", "runtimes") && !may("runtimes", "router"));
     assert!(!may("runtimes", "config") && !may("router", "dialects"));
-    assert!(may_import("model").unwrap().is_empty());
+    assert!(may_import("protocol").unwrap().is_empty());
+}
+
+/// What a crate's manifest says in `[dependencies]` of the workspace's other crates is what the table allows, and its lints are
+/// the workspace's.
+#[test]
+fn crates_depend_on_what_the_table_allows() {
+    let manifests = tree(&["crates"], &["toml"]);
+    assert!(manifests.len() >= 4, "the walk found the crates: {manifests:?}");
+    for (path, text) in manifests {
+        let floor = floor_of(&path);
+        let (used, rest) = text.split_once("[dependencies]").unwrap().1.split_once("\n[").unwrap();
+        let used: Vec<&str> = used.lines().filter_map(|line| line.strip_prefix("plexus-")?.split('.').next()).collect();
+        let may = may_import(&floor).unwrap_or_else(|| panic!("{path}: `{floor}` is not in the floors table"));
+        assert!(used.iter().all(|name| may.contains(name)), "{path}: {used:?}, and the table allows {may:?}");
+        assert!(rest.ends_with("lints]\nworkspace = true\n"), "{path}: the lints are the workspace's");
+    }
 }
 
 // ------------------------------------------------------------------------------------ plants
@@ -664,12 +695,12 @@ fn planted_imports_are_found() {
     for (path, text, found) in [
         ("src/sessions/mod.rs", "use crate::router;", "sessions may not import router"),
         ("src/sessions/task.rs", "use crate::router::ws::Frame;", "sessions may not import router"),
-        ("src/sessions/task.rs", "use crate::{store, router::x};", "sessions may not import router"),
-        ("src/sessions/task.rs", "use {crate::{model::{self, Event}, runtimes}};", "sessions may not import runtimes"),
-        ("src/sessions/task.rs", "use crate::{\n    model,\n    router as r,\n};", ":3: sessions may not import router"),
+        ("src/sessions/task.rs", "use crate::{auth, router::x};", "sessions may not import router"),
+        ("src/sessions/task.rs", "use {crate::{auth::{self, Event}, runtimes}};", "sessions may not import runtimes"),
+        ("src/sessions/task.rs", "use crate::{\n    auth,\n    router as r,\n};", ":3: sessions may not import router"),
         ("src/sessions/task.rs", "pub(crate) use crate::router::X;", "sessions may not import router"),
         ("src/sessions/task.rs", "pub use super::super::router::X;", "sessions may not import router"),
-        ("src/sessions/mod.rs", "pub(crate) use super::{model, router};", "sessions may not import router"),
+        ("src/sessions/mod.rs", "pub(crate) use super::{auth, router};", "sessions may not import router"),
         ("src/sessions.rs", "use super::router::X;", "sessions may not import router"),
         ("src/sessions/a/b.rs", "use super::super::super::router;", "sessions may not import router"),
         ("src/sessions/mod.rs", "mod tests { use super::super::router; }", "sessions may not import router"),
@@ -693,16 +724,16 @@ fn planted_imports_are_found() {
         ("src/sessions/task.rs", "let a = b'\\''; /* /* */ */ use crate::router;", "sessions may not import router"),
         ("src/sessions/task.rs", "fn f<'a>(x: &'a str) { let y = r#\"\"\"#; crate::router::f(y) }", "import router"),
         ("src/router/ws.rs", "use crate::runtimes::Driver;", "router may not import runtimes"),
-        ("src/router/acp.rs", "use crate::dialects::acp;", "router may not import dialects"),
+        ("src/router/acp.rs", "use plexus_dialects::acp;", "router may not import dialects"),
         ("src/runtimes/mod.rs", "use crate::router::wire;", "runtimes may not import router"),
         ("src/runtimes/mod.rs", "use crate::config::Config;", "runtimes may not import config"),
         ("src/runtimes/mod.rs", "use crate::auth::Permit;", "runtimes may not import auth"),
-        ("src/store/mod.rs", "use crate::sessions::log;", "store may not import sessions"),
+        ("crates/store/src/lib.rs", "use plexus::sessions::log;", "store may not import sessions"),
         ("src/auth/mod.rs", "use crate::sessions::log;", "auth may not import sessions"),
-        ("src/dialects/acp.rs", "use crate::store::Store;", "dialects may not import store"),
-        ("src/dialects/acp.rs", "use crate::metrics::Metrics;", "dialects may not import metrics"),
-        ("src/model/mod.rs", "use crate::dialects::Dialect;", "model may not import dialects"),
-        ("src/metrics.rs", "use crate::model::Event;", "metrics may not import model"),
+        ("crates/dialects/src/acp.rs", "use plexus_store::Store;", "dialects may not import store"),
+        ("crates/dialects/src/acp.rs", "use plexus::metrics::Metrics;", "dialects may not import metrics"),
+        ("crates/protocol/src/lib.rs", "use plexus_dialects::Dialect;", "protocol may not import dialects"),
+        ("src/metrics.rs", "use plexus_protocol::Event;", "metrics may not import protocol"),
         ("src/config.rs", "use crate::Gateway;", "config may not import lib"),
         ("src/lib.rs", "#![forbid(unsafe_code)] use crate::cli::Args;", "lib may not import cli"),
         ("src/helpers.rs", "", "not in the floors table"),
@@ -719,28 +750,28 @@ fn planted_imports_are_found() {
 #[rustfmt::skip] // a plant a line
 fn planted_names_are_found() {
     for (path, text, found) in [
-        ("src/model/event.rs", "use tokio::sync::mpsc;", "model may not name `tokio`"),
-        ("src/model/event.rs", "async fn f() { tokio::time::sleep(d).await }", "model may not name `tokio`"),
-        ("src/model/event.rs", "#[tokio::test] async fn t() {}", "model may not name `tokio`"),
-        ("src/model/event.rs", "extern crate tokio as t;", "model may not name `tokio`"),
-        ("src/model/event.rs", "use std::{fmt, fs::File};", "model may not name `std::fs`"),
-        ("src/model/event.rs", "use std::{self as s};", "model may not name `std::fs`"),
-        ("src/model/event.rs", "use std::*;", "model may not name `std::net`"),
-        ("src/model/event.rs", "let a: std::net::IpAddr = x;", "model may not name `std::net`"),
-        ("src/dialects/acp.rs", "::std::process::exit(1)", "dialects may not name `std::process`"),
-        ("src/dialects/acp.rs", "use std::thread;", "dialects may not name `std::thread`"),
-        ("src/dialects/acp.rs", "use rusqlite::Connection;", "dialects may not name `rusqlite`"),
-        ("src/dialects/acp.rs", "fn f(b: hyper::body::Incoming) {}", "dialects may not name `hyper`"),
-        ("src/store/mod.rs", "fn f() -> anyhow::Result<()> {}", "store may not name `anyhow`"),
+        ("crates/protocol/src/event.rs", "use tokio::sync::mpsc;", "protocol may not name `tokio`"),
+        ("crates/protocol/src/event.rs", "async fn f() { tokio::time::sleep(d).await }", "protocol may not name `tokio`"),
+        ("crates/protocol/src/event.rs", "#[tokio::test] async fn t() {}", "protocol may not name `tokio`"),
+        ("crates/protocol/src/event.rs", "extern crate tokio as t;", "protocol may not name `tokio`"),
+        ("crates/protocol/src/event.rs", "use std::{fmt, fs::File};", "protocol may not name `std::fs`"),
+        ("crates/protocol/src/event.rs", "use std::{self as s};", "protocol may not name `std::fs`"),
+        ("crates/protocol/src/event.rs", "use std::*;", "protocol may not name `std::net`"),
+        ("crates/protocol/src/event.rs", "let a: std::net::IpAddr = x;", "protocol may not name `std::net`"),
+        ("crates/dialects/src/acp.rs", "::std::process::exit(1)", "dialects may not name `std::process`"),
+        ("crates/dialects/src/acp.rs", "use std::thread;", "dialects may not name `std::thread`"),
+        ("crates/dialects/src/acp.rs", "use rusqlite::Connection;", "dialects may not name `rusqlite`"),
+        ("crates/dialects/src/acp.rs", "fn f(b: hyper::body::Incoming) {}", "dialects may not name `hyper`"),
+        ("crates/store/src/lib.rs", "fn f() -> anyhow::Result<()> {}", "store may not name `anyhow`"),
         ("src/lib.rs", "#![forbid(unsafe_code)] use anyhow::Context;", "lib may not name `anyhow`"),
         ("src/sessions/task.rs", "use std::thread; fn f() { thread::sleep(d) }", "sessions may not name `thread::sleep`"),
         ("src/router/ws.rs", "std::thread::sleep(d)", "router may not name `std::thread::sleep`"),
         ("src/lib.rs", "//! #![forbid(unsafe_code)]", "lacks #![forbid(unsafe_code)]"),
         ("src/main.rs", "#![deny(unsafe_code)] fn main() {}", "lacks #![forbid(unsafe_code)]"),
-        ("src/store/mod.rs", "fn f() { todo!() }", "todo! is unfinished"),
-        ("src/store/mod.rs", "fn f() { unimplemented ! (\"x\") }", "unimplemented! is unfinished"),
-        ("src/store/mod.rs", "/* FIXME: later */", "FIXME: finish it"),
-        ("src/store/mod.rs", "#[test] #[ignore = \"slow\"] fn t() {}", "ignored test"),
+        ("crates/store/src/lib.rs", "fn f() { todo!() }", "todo! is unfinished"),
+        ("crates/store/src/lib.rs", "fn f() { unimplemented ! (\"x\") }", "unimplemented! is unfinished"),
+        ("crates/store/src/lib.rs", "/* FIXME: later */", "FIXME: finish it"),
+        ("crates/store/src/lib.rs", "#[test] #[ignore = \"slow\"] fn t() {}", "ignored test"),
     ] {
         let all = violations(path, text);
         assert!(
@@ -754,18 +785,18 @@ fn planted_names_are_found() {
 #[rustfmt::skip] // a plant a line
 fn what_is_allowed_stays_allowed() {
     for (path, text) in [
-        ("src/sessions/task.rs", "use crate::{auth::Permit, dialects, metrics, model::*, store::Store};"),
+        ("src/sessions/task.rs", "use crate::{auth::Permit, metrics}; use plexus_protocol::*; use plexus_store::Store;"),
         ("src/sessions/task.rs", "use crate::sessions::log; use super::requests; use self::x; pub(in crate::sessions) fn f() {}"),
         ("src/sessions/log/ring.rs", "use super::super::queue; use super::*; mod tests { use super::super::x; }"),
         ("src/sessions/mod.rs", "pub(crate) mod x; pub(super) fn f() {} mod tests { use super::*; }"),
         ("src/sessions/task.rs", "// use crate::router;\n/// [crate::router::X]\n/* use crate::router; /* and */ crate::router::x */"),
         ("src/sessions/task.rs", "let a = \"use crate::router;\"; let b = r#\"\"crate::router::x\"#; let c = b\"crate::router::x\\\"\";"),
         ("src/sessions/task.rs", "fn f<'a>(c: char) -> impl X + use<'a> { let router = c == '\\''; self.router.crate_router() }"),
-        ("src/model/event.rs", "use std::{collections::HashMap, fmt, time::Duration}; // tokio::spawn\nlet s = \"std::fs\";"),
-        ("src/model/event.rs", "let tokio = 1; let x = a::tokio::b; mod hyperlink {}"),
-        ("src/runtimes/spec.rs", "use crate::{dialects::acp, model::Event, sessions::Handle}; use tokio::process::Command;"),
-        ("src/store/sqlite.rs", "std::thread::sleep(d); use rusqlite::Connection;"),
-        ("src/router/http.rs", "#[utoipa::path(get, path = \"/v1/sessions\")] fn f() {} use crate::store::Page;"),
+        ("crates/protocol/src/event.rs", "use std::{collections::HashMap, fmt, time::Duration}; // tokio::spawn\nlet s = \"std::fs\";"),
+        ("crates/protocol/src/event.rs", "let tokio = 1; let x = a::tokio::b; mod hyperlink {}"),
+        ("src/runtimes/spec.rs", "use crate::sessions::Handle; use plexus_dialects::acp; use tokio::process::Command;"),
+        ("crates/store/src/sqlite.rs", "use crate::block; use super::router; std::thread::sleep(d); use rusqlite::Connection;"),
+        ("src/router/http.rs", "#[utoipa::path(get, path = \"/v1/sessions\")] fn f() {} use plexus_store::Page;"),
         ("src/cli/mod.rs", "use anyhow::Context; use plexus::{Gateway, config, router::wire}; use crate::tui; use super::main_loop;"),
         ("src/main.rs", "#![forbid(unsafe_code)] mod cli; mod tui; fn main() -> anyhow::Result<()> { crate::cli::run() }"),
         ("src/lib.rs", "//! Plexus.\n#![forbid(unsafe_code)]\npub mod router; pub use crate::router::Server; use runtimes::X;"),
@@ -782,20 +813,29 @@ fn what_is_allowed_stays_allowed() {
 fn planted_dead_files_are_found() {
     let tree = |extra: &str| -> BTreeMap<String, String> {
         [
-            ("src/lib.rs", "pub mod model; mod store { mod inner; }"),
+            ("src/lib.rs", "pub mod auth; mod sessions { mod inner; }"),
             ("src/main.rs", "mod cli;"),
             ("src/cli/mod.rs", "#[cfg(unix)] mod tail;"),
             ("src/cli/tail.rs", "// mod dead;"),
-            ("src/model.rs", "mod ids; "),
-            ("src/model/ids.rs", "const X: &str = \"mod dead;\";"),
-            ("src/store/inner.rs", ""),
+            ("src/auth.rs", "mod ids; "),
+            ("src/auth/ids.rs", "const X: &str = \"mod dead;\";"),
+            ("src/sessions/inner.rs", ""),
+            ("crates/store/src/lib.rs", "mod block;"),
+            ("crates/store/src/block.rs", ""),
             (extra, ""),
         ]
         .map(|(a, b)| (a.to_string(), b.to_string()))
         .into()
     };
-    assert_eq!(unreached(&tree("src/store/inner.rs")), Vec::<String>::new());
-    for dead in ["src/cli/dead.rs", "src/model/dead.rs", "src/ids.rs", "src/dead.rs"] {
+    assert_eq!(unreached(&tree("src/sessions/inner.rs")), Vec::<String>::new());
+    for dead in [
+        "src/cli/dead.rs",
+        "src/auth/dead.rs",
+        "src/ids.rs",
+        "src/dead.rs",
+        "crates/store/src/dead.rs",
+        "crates/x/src/block.rs",
+    ] {
         assert_eq!(unreached(&tree(dead)), vec![format!("{dead}: no `mod` declaration reaches it")]);
     }
 }

@@ -7,9 +7,9 @@ use std::time::Instant;
 
 use anyhow::{Context as _, Result, ensure};
 use bytes::Bytes;
-use plexus::model::{Kind, Origin, Position, RunId, RuntimeId, SessionId, Timestamp};
 use plexus::sessions::{CommitEntry, CommitRows, Filter, Log, NewEvent};
-use plexus::store::{Durability, ReadLimit, SessionRow, SqliteStore, Store};
+use plexus_protocol::{Kind, Origin, Position, RunId, RuntimeId, SessionId, Timestamp};
+use plexus_store::{Durability, ReadLimit, SessionRow, SqliteStore, Store};
 
 use super::Size;
 use super::agent::now;

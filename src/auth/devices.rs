@@ -19,8 +19,8 @@ use super::limiter::{Limiter, Tries};
 use super::pairing::{PairingFault, Pairings};
 use super::token::{self, Hash};
 use super::{Admin, Caller, Device, DeviceKind, Grant, Permit, Target, local};
-use crate::model::{DeviceId, Risk, RuntimeId, Scope, Timestamp};
-use crate::store::DeviceChange;
+use plexus_protocol::{DeviceId, Risk, RuntimeId, Scope, Timestamp};
+use plexus_store::DeviceChange;
 
 /// Devices at most; a further one is refused until another is revoked. Every proof compares with all of them.
 const DEVICES: usize = 256;

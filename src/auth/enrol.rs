@@ -10,7 +10,7 @@ use tokio::sync::watch;
 use super::devices::{AuthShared, NewDeviceEntry, lock, sane, sane_name};
 use super::pairing::{self, Collected, Invitation, PairingFault, PairingState, PairingView, PhoneTicket};
 use super::{Admin, Auth, AuthError, Device, DeviceKind, Grant, Permit, token};
-use crate::model::{DeviceId, Scope, SessionId, Timestamp};
+use plexus_protocol::{DeviceId, Scope, SessionId, Timestamp};
 
 /// Random bytes of what nobody is to guess: 130 bits and more.
 const SECRET_BYTES: usize = 17;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::devices::sane_name;
-use crate::model::{DeviceId, Resolver, Risk, RuntimeId, Scope, SessionId, Timestamp};
+use plexus_protocol::{DeviceId, Resolver, Risk, RuntimeId, Scope, SessionId, Timestamp};
 
 /// What a device was granted.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]

@@ -16,7 +16,7 @@ use data_encoding::HEXLOWER;
 use super::devices::{AuthShared, DeviceEntry};
 use super::token::{self, Hash};
 use super::{Auth, AuthError, Device};
-use crate::model::{DeviceId, Timestamp};
+use plexus_protocol::{DeviceId, Timestamp};
 
 /// The folder of the pages, in the state's folder.
 const FOLDER: &str = "open";
@@ -136,7 +136,7 @@ mod tests {
 
     use super::super::{Admin, DeviceView, Grant, Permit, PersistDevice, Target, read_token};
     use super::*;
-    use crate::store::DeviceChange;
+    use plexus_store::DeviceChange;
 
     const ORIGIN: &str = "http://127.0.0.1:7420";
 

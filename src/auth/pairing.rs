@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::token::{Hash, hash};
 use super::{Device, Grant};
-use crate::model::{DeviceId, Timestamp};
+use plexus_protocol::{DeviceId, Timestamp};
 
 /// How long a code holds, and how long the two have to agree.
 pub const PAIRING_LIFE: Duration = Duration::from_secs(120);
@@ -384,7 +384,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::model::Scope;
+    use plexus_protocol::Scope;
 
     fn grant() -> Grant {
         Grant::of(&[Scope::Watch])

@@ -11,7 +11,7 @@ use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq as _;
 
 use super::AuthError;
-use crate::model::Timestamp;
+use plexus_protocol::Timestamp;
 
 /// The name of the token's file in the state's folder.
 pub const TOKEN_FILE: &str = "token";

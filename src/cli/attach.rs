@@ -3,7 +3,7 @@
 use std::io::IsTerminal as _;
 use std::sync::Arc;
 
-use plexus::client::{Address, Client, Error};
+use plexus_client::{Address, Client, Error};
 
 use super::args;
 use super::client::Client as Caller;

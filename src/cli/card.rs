@@ -1,7 +1,7 @@
 //! How a request looks in a terminal of lines: `requests`, `tail` and the talk of `run`. Pure; every word of an agent is made
 //! harmless on the way, and nothing that has to be read before an answer is cut.
 
-use plexus::model::{About, Number, Question, Request, RequestType, Risk};
+use plexus_protocol::{About, Number, Question, Request, RequestType, Risk};
 use serde_json::json;
 
 use super::term::{Paint, clean, line};
@@ -92,7 +92,7 @@ pub(crate) fn card(request: &Request, paint: Paint) -> String {
 fn cut(question: &Question) -> bool {
     let options = question.options.iter().flat_map(|one| [Some(&one.label), one.description.as_ref()]);
     let texts = [Some(&question.text), question.header.as_ref()].into_iter().chain(options).flatten();
-    texts.into_iter().any(|text| text.len() >= plexus::model::ABOUT_MAX)
+    texts.into_iter().any(|text| text.len() >= plexus_protocol::ABOUT_MAX)
 }
 
 /// One of several questions: its name, its words, and what may be said to it, by number.

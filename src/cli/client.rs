@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use plexus::model::{Request, RuntimeInfo, SessionInfo};
+use plexus_protocol::{Request, RuntimeInfo, SessionInfo};
 use reqwest::header::HeaderName;
 use reqwest::{Method, StatusCode};
 use serde::Deserialize;

@@ -3,7 +3,7 @@
 use std::io::{IsTerminal as _, Read as _, Write as _};
 use std::time::SystemTime;
 
-use plexus::model::{
+use plexus_protocol::{
     Answers, Choice, Question, Request, RequestState, RequestType, Scope, SessionInfo, SessionState, Timestamp,
 };
 use reqwest::Url;
@@ -165,7 +165,9 @@ pub(crate) async fn tail(args: args::Tail) -> CommandResult {
         None | Some("" | "start") => StreamStart::Start,
         Some("now") => StreamStart::Now,
         Some(cursor) => {
-            cursor.parse::<plexus::model::Cursor>().map_err(|why| CommandFailure::plain(format!("--after: {why}")))?;
+            cursor
+                .parse::<plexus_protocol::Cursor>()
+                .map_err(|why| CommandFailure::plain(format!("--after: {why}")))?;
             StreamStart::After(cursor.into())
         }
     };
@@ -469,7 +471,7 @@ fn was_read(request: &Request, digest: Option<&str>, no: bool) -> anyhow::Result
 
 pub(crate) async fn answer(args: args::Answer) -> CommandResult {
     let client = Client::find().await?;
-    let request: Request = match args.request.parse::<plexus::model::RequestId>() {
+    let request: Request = match args.request.parse::<plexus_protocol::RequestId>() {
         // A whole identifier also finds a closed one, so that its winner can be told.
         Ok(id) if args.request.len() >= 28 => client.get(&format!("/v1/requests/{id}"), "answering").await?,
         _ => {

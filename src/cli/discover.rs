@@ -9,9 +9,9 @@ use std::process::Stdio;
 use std::time::{Duration, SystemTime};
 
 use plexus::config::{Config, ConfigContext};
-use plexus::model::{Connect, RuntimeSpec, RuntimeState, Timestamp};
 use plexus::runtimes::{RuntimeSettings, Runtimes, presets};
 use plexus::sessions::Launcher as _;
+use plexus_protocol::{Connect, RuntimeSpec, RuntimeState, Timestamp};
 use serde::Serialize;
 
 use super::commands::age;

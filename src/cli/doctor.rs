@@ -5,8 +5,8 @@ use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
 use plexus::config::{Config, LISTEN};
-use plexus::model::{Connect, RuntimeInfo, RuntimeState};
 use plexus::router::doctor::{self as over_http, Verdict};
+use plexus_protocol::{Connect, RuntimeInfo, RuntimeState};
 use serde::Serialize;
 
 use super::args;

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::io::{BufRead as _, IsTerminal as _};
 use std::time::{Duration, Instant};
 
-use plexus::model::{Choice, Misfit, Question, QuestionOption, Request, RequestState, RequestType, RunStatus};
+use plexus_protocol::{Choice, Misfit, Question, QuestionOption, Request, RequestState, RequestType, RunStatus};
 use serde_json::{Value, json};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;

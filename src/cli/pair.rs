@@ -2,7 +2,7 @@
 
 use std::io::{BufRead as _, IsTerminal as _};
 
-use plexus::model::Timestamp;
+use plexus_protocol::Timestamp;
 use qrcode::QrCode;
 use qrcode::render::unicode::Dense1x2;
 use serde::Deserialize;

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use plexus::model::{RuntimeId, SessionId, Timestamp};
+use plexus_protocol::{RuntimeId, SessionId, Timestamp};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 

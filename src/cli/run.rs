@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
 use plexus::config::nearest;
-use plexus::model::{Connect, RuntimeId, RuntimeInfo, RuntimeSpec, RuntimeState};
 use plexus::runtimes::presets;
+use plexus_protocol::{Connect, RuntimeId, RuntimeInfo, RuntimeSpec, RuntimeState};
 use serde_json::{Value, json};
 
 use super::args;
@@ -126,8 +126,8 @@ fn spec_of(args: &args::Run) -> anyhow::Result<RuntimeSpec> {
     };
     spec.cwd = cwd;
     set_environment(&mut spec, args)?;
-    if plexus::dialects::find(&spec.dialect).is_none() {
-        let known: Vec<&str> = plexus::dialects::TABLE.iter().map(|(name, _)| *name).collect();
+    if plexus_dialects::find(&spec.dialect).is_none() {
+        let known: Vec<&str> = plexus_dialects::TABLE.iter().map(|(name, _)| *name).collect();
         return Err(CommandFailure::new(
             USAGE,
             format!("unknown dialect {:?}; known: {}", spec.dialect, known.join(", ")),

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use futures_util::{SinkExt as _, StreamExt as _};
-use plexus::model::Cursor;
+use plexus_protocol::Cursor;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
@@ -14,7 +14,7 @@ use tungstenite::client::IntoClientRequest as _;
 use tungstenite::protocol::WebSocketConfig;
 use tungstenite::{Error, Message};
 
-use plexus::liveness::{CountedSocket, LivenessSocket, Patience};
+use plexus_client::liveness::{CountedSocket, LivenessSocket, Patience};
 
 use super::client::Client;
 use super::{CommandFailure, NOT_PERMITTED};

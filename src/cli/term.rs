@@ -3,7 +3,7 @@
 use std::io::{IsTerminal, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-pub(crate) use plexus::model::text::{Cleaner, clean, line};
+pub(crate) use plexus_protocol::text::{Cleaner, clean, line};
 
 /// Whether agents' bytes go out as they are.
 static RAW: AtomicBool = AtomicBool::new(false);

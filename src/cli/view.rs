@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use plexus::model::Request;
+use plexus_protocol::Request;
 use serde_json::Value;
 
 use super::card::{card, how};

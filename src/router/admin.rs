@@ -10,7 +10,7 @@ use super::guard::Call;
 use super::http::{idempotency_key, json, runtime_of, session_of};
 use super::{AppState, Problem};
 use crate::auth::{Admin, Prompt};
-use crate::model::RunId;
+use plexus_protocol::RunId;
 
 type Outcome = Result<Response, Problem>;
 

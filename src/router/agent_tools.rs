@@ -13,8 +13,8 @@ use super::guard::Call;
 use super::http::{Outcome, Query, bad_query, json, session_of};
 use super::{AppState, Problem};
 use crate::auth::{Permit, Prompt};
-use crate::model::{Capability, SessionInfo, object};
 use crate::sessions::SessionError;
+use plexus_protocol::{Capability, SessionInfo, object};
 
 /// Servers, skills, or errors of one answer at most; `truncated` says that there are more.
 const MANY: usize = 500;

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use serde_json::value::{RawValue, to_raw_value};
 
-use crate::model::object;
+use plexus_protocol::object;
 
 /// Bytes of selected text that go along.
 const SELECTED_MAX: usize = 64 << 10;
@@ -183,7 +183,7 @@ mod tests {
     use serde_json::Value;
 
     use super::*;
-    use crate::model::text_block;
+    use plexus_protocol::text_block;
 
     fn raw(json: &str) -> Box<RawValue> {
         RawValue::from_string(json.into()).unwrap()

@@ -17,7 +17,7 @@ use super::{AppState, Problem, cookies};
 use crate::auth::{
     Admin, AuthError, Device, FetchedPairing, Grant, PairingState, SHARE_LIFE, Target, csrf, short_code,
 };
-use crate::model::{DeviceId, Risk, RuntimeId, Scope, SessionId};
+use plexus_protocol::{DeviceId, Risk, RuntimeId, Scope, SessionId};
 
 /// Life of a link to a session unless the client says otherwise, in hours.
 const SHARE_HOURS: u64 = 24;

@@ -14,7 +14,7 @@ use super::http::{bad_query, gateway, json, parameter};
 use super::{AppState, Problem};
 use crate::auth::Admin;
 use crate::ledger::Near;
-use crate::model::RuntimeInfo;
+use plexus_protocol::RuntimeInfo;
 
 /// How bad it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]

@@ -8,9 +8,9 @@ use serde_json::{Map, Value};
 
 use crate::auth::{AuthError, Denied, PairingFault};
 use crate::ledger::{Class, LedgerFull};
-use crate::model::{Receipt, RequestState};
 use crate::sessions::SessionError;
-use crate::store::StoreError;
+use plexus_protocol::{Receipt, RequestState};
+use plexus_store::StoreError;
 
 /// The content type of every error.
 pub(super) const PROBLEM_JSON: &str = "application/problem+json";
@@ -64,7 +64,7 @@ impl Problem {
     }
 
     /// A text that is no cursor.
-    pub fn bad_cursor(error: crate::model::BadCursor) -> Self {
+    pub fn bad_cursor(error: plexus_protocol::BadCursor) -> Self {
         Self::new(StatusCode::BAD_REQUEST, "bad_cursor", error.to_string())
     }
 
@@ -261,8 +261,8 @@ impl From<SessionError> for Problem {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{DeviceId, RequestId, Resolver, Risk, RuntimeId, Scope, SessionId, Timestamp};
     use crate::sessions::TooRisky;
+    use plexus_protocol::{DeviceId, RequestId, Resolver, Risk, RuntimeId, Scope, SessionId, Timestamp};
 
     fn receipt(state: RequestState) -> Box<Receipt> {
         Box::new(Receipt {

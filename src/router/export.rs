@@ -16,9 +16,9 @@ use super::http::{parameter, session_of};
 use super::{AppState, Problem, wire};
 use crate::auth::{Caller, Watch};
 use crate::ledger::{Account, Charge};
-use crate::model::{Position, SessionInfo};
 use crate::sessions::{Export, Filter, Format, StartAfter};
-use crate::store::ReadLimit;
+use plexus_protocol::{Position, SessionInfo};
+use plexus_store::ReadLimit;
 
 /// What is read at once.
 const SLICE: ReadLimit = ReadLimit { events: 1000, bytes: 128 << 10 };
@@ -117,7 +117,7 @@ pub(super) async fn serve(state: AppState, call: Call) -> Result<Response, Probl
     let pieces = stream::try_unfold(writing, async |mut writing| {
         Ok::<_, std::io::Error>(writing.piece().await?.map(|piece| (piece, writing)))
     });
-    let id = call.id::<crate::model::SessionId>(Problem::not_found)?;
+    let id = call.id::<plexus_protocol::SessionId>(Problem::not_found)?;
     let mut response = Response::new(Body::from_stream(pieces));
     let headers = response.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static(kind));

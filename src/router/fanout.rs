@@ -21,9 +21,9 @@ use super::Stream;
 use super::frames::{DoingAt, Encoder, Framing, Projection, SessionView, sse_notify, ws_notify};
 use crate::ledger::{Account, Charge};
 use crate::metrics::{Subscribed, Subscriber, metrics};
-use crate::model::{Cursor, Event, Position, SessionId};
 use crate::sessions::{Directory, EventWatch, Filter, Log};
-use crate::store::{ReadLimit, StoreError};
+use plexus_protocol::{Cursor, Event, Position, SessionId};
+use plexus_store::{ReadLimit, StoreError};
 
 /// Bytes of finished frames that a fan keeps while somebody in it is behind; who falls further behind reads the log.
 pub const HOT_TAIL: usize = 1 << 20;

@@ -4,9 +4,9 @@
 use std::time::Duration;
 
 use crate::metrics::{Subscribed, Subscriber};
-use crate::model::{Cursor, Position};
 use crate::sessions::{EventPage, EventWatch, Filter, Log};
-use crate::store::ReadLimit;
+use plexus_protocol::{Cursor, Position};
+use plexus_store::ReadLimit;
 
 /// What is read of the log in one go; it is translated and written before more is read.
 const PAGE: ReadLimit = ReadLimit { events: 256, bytes: 64 << 10 };

@@ -11,7 +11,7 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 
 use super::wire;
-use crate::model::{Cursor, Epoch, Event, Kind, Position, RequestType, Risk, SessionId, SessionInfo};
+use plexus_protocol::{Cursor, Epoch, Event, Kind, Position, RequestType, Risk, SessionId, SessionInfo};
 
 /// What of an event a subscriber gets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Deserialize)]
@@ -199,7 +199,7 @@ struct PromptInfo<'a> {
     revision: u64,
 }
 
-/// The UI protocol's request for a [`Request`](crate::model::Request) as JSON, framed. Its id is the `request_id`, its params are the request,
+/// The UI protocol's request for a [`Request`](plexus_protocol::Request) as JSON, framed. Its id is the `request_id`, its params are the request,
 /// with what that protocol wants besides: a `message` always, and `danger_level`. `None` if it is no request.
 pub fn ask(request: &[u8]) -> Option<Vec<u8>> {
     let asked: PromptInfo<'_> = serde_json::from_slice(request).ok()?;
@@ -327,7 +327,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::model::{Origin, RunId, RuntimeId, SessionState, Timestamp};
+    use plexus_protocol::{Origin, RunId, RuntimeId, SessionState, Timestamp};
 
     fn encoder(projection: Projection, framing: Framing) -> Encoder {
         let view: SessionView = Arc::new(|id| {

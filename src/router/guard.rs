@@ -37,8 +37,8 @@ use super::public_address::PublicAddresses;
 use crate::auth::{Auth, Caller, Denied};
 use crate::ledger::{Account, Charge, Charged, Ledger, LedgerFull};
 use crate::metrics::metrics;
-use crate::model::object::Objects;
-use crate::model::{RuntimeId, Scope};
+use plexus_protocol::object::Objects;
+use plexus_protocol::{RuntimeId, Scope};
 
 /// Where browsers and others open the native WebSocket.
 pub const WS_PATH: &str = "/v1/ws";

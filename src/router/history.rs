@@ -16,8 +16,8 @@ use super::guard::Counted;
 use super::{AppState, Problem, wire, ws};
 use crate::auth::Caller;
 use crate::ledger::{Account, Charge, Charged};
-use crate::model::{Cursor, Position};
 use crate::sessions::{Filter, HistoryPage, Log, LogPlace, PageItem, PageLimit, ResumeVerdict, Snapshot, StartAfter};
+use plexus_protocol::{Cursor, Position};
 
 /// Bytes of events on one page after a cursor, about; the next page has the rest.
 const PAGE_BYTES: usize = 8 << 20;
@@ -324,7 +324,7 @@ pub(super) fn response(body: Body) -> Response {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::Epoch;
+    use plexus_protocol::Epoch;
 
     #[test]
     fn a_place_in_a_long_text_is_a_cursor_with_a_part() {

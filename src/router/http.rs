@@ -23,14 +23,14 @@ use super::{AppState, ForwardedWish, Problem, sse, ws};
 use crate::auth::{Admin, Approve, Caller, Permit, Prompt, Right, Target, Watch};
 use crate::ledger::Account;
 use crate::metrics::{OTHERS, Standing, Subscriber, metrics};
-use crate::model::{
-    Answer, Connect, Cursor, NativeId, Origin, Position, Request, RequestId, RequestState, RestartPolicy, Risk, RunId,
-    RunStatus, RuntimeId, RuntimeInfo, RuntimeSpec, RuntimeState, Scope, Serve, SessionId, SessionInfo, SessionState,
-    text_block,
-};
 use crate::sessions::{
     CommitEntry, Filter, KEY_MAX, LISTED, LogPlace, NewsRank, OpenSession, PageLimit, ResumeVerdict, SessionError,
     StartAfter, WINDOW,
+};
+use plexus_protocol::{
+    Answer, Connect, Cursor, NativeId, Origin, Position, Request, RequestId, RequestState, RestartPolicy, Risk, RunId,
+    RunStatus, RuntimeId, RuntimeInfo, RuntimeSpec, RuntimeState, Scope, Serve, SessionId, SessionInfo, SessionState,
+    text_block,
 };
 
 /// Events of one page unless the client says otherwise.

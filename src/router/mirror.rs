@@ -28,12 +28,12 @@ use super::{AppState, PortState, Problem};
 use crate::auth::{Caller, Denied, Grant, Right, Target};
 use crate::ledger::Charge;
 use crate::metrics::Subscriber;
-use crate::model::{
+use crate::sessions::{Directory, Filter, ResumeVerdict, StartAfter, zero_of};
+use plexus_protocol::{
     Cursor, Event, Kind, Offer, Position, Request, RequestId, RunId, RuntimeId, Scope, SessionId, SessionInfo,
     SessionState,
 };
-use crate::sessions::{Directory, Filter, ResumeVerdict, StartAfter, zero_of};
-use crate::store::ReadLimit;
+use plexus_store::ReadLimit;
 
 /// Questions whose options are remembered for the answers; of further ones the answer is told by the option's identifier.
 const DIALOGS: usize = 256;

@@ -53,8 +53,8 @@ pub use public_address::{Authority, Network, Proxies, PublicAddresses};
 
 use crate::auth::{Approve, Auth, Caller, Device, Permit, Target};
 use crate::ledger::{Account, Ledger};
-use crate::model::{Answer, Epoch, Receipt, RequestId, RuntimeId, RuntimeSpec, Timestamp};
 use crate::sessions::{Directory, SessionError};
+use plexus_protocol::{Answer, Epoch, Receipt, RequestId, RuntimeId, RuntimeSpec, Timestamp};
 
 /// What a client says beside a preset's name.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -9,7 +9,7 @@ use serde::Serialize;
 use tokio::sync::watch;
 
 use crate::auth::{Caller, Device};
-use crate::model::{DeviceId, SessionId};
+use plexus_protocol::{DeviceId, SessionId};
 
 /// Everybody who looks. Cheap to clone; clones share everything. Bounded by the connections there may be.
 #[derive(Clone, Default)]

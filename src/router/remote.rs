@@ -19,8 +19,8 @@ use super::mirror::{current, typed};
 use super::{AppState, PortState, Problem};
 use crate::auth::{Caller, Permit, Prompt, Right, Target, Watch};
 use crate::ledger::Account;
-use crate::model::{Kind, RunId, SessionId, SessionInfo, text_block};
 use crate::sessions::{Filter, Log, LogPlace, PageItem, PageLimit, SessionError};
+use plexus_protocol::{Kind, RunId, SessionId, SessionInfo, text_block};
 
 fn not_ready(why: &str) -> Problem {
     Problem::new(StatusCode::SERVICE_UNAVAILABLE, "not_ready", why).retry_after(1)

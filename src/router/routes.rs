@@ -21,7 +21,7 @@ use super::{
     AppState, PortState, Problem, acp, admin, agent_tools, agui, asyncapi, devices, doctor, export, http as api,
     mirror, notify, openapi, public_address, remote, resumable, web,
 };
-use crate::model::Scope;
+use plexus_protocol::Scope;
 
 /// Longest body of most requests, in bytes; a longer one is answered 413 before it is read.
 const BODY: usize = 1 << 20;

@@ -30,13 +30,13 @@ use super::wire;
 use super::ws::{Reply, Talk};
 use crate::auth::{Approve, Caller, Grant, Permit, Prompt, Target};
 use crate::metrics::metrics;
-use crate::model::object::{self, Objects};
-use crate::model::{
+use crate::sessions::{AttachVerdict, Filter, Log, OpenSession, ResumeVerdict, SessionError, Snapshot, StartAfter};
+use plexus_protocol::object::{self, Objects};
+use plexus_protocol::{
     Answer, Answers, Capability, Cursor, Event, Kind, Origin, Position, Request, RequestId, Risk, RunId, RunInfo,
     RunStatus, RuntimeId, RuntimeInfo, Scope, SessionId, SessionInfo, server_capabilities, text_block,
 };
-use crate::sessions::{AttachVerdict, Filter, Log, OpenSession, ResumeVerdict, SessionError, Snapshot, StartAfter};
-use crate::store::ReadLimit;
+use plexus_store::ReadLimit;
 
 /// The version of the UI protocol that is spoken.
 const PROTOCOL: &str = "0";
@@ -1146,7 +1146,7 @@ impl Rpc {
         request_id: String,
         answer: Answer,
         key: Option<String>,
-    ) -> impl Future<Output = Result<crate::model::Receipt, Failure>> + Send + 'static {
+    ) -> impl Future<Output = Result<plexus_protocol::Receipt, Failure>> + Send + 'static {
         let (state, caller) = (self.state.clone(), self.caller.clone());
         async move {
             let missing = |id: &str| Failure::new(-32016, "request_not_found", format!("there is no request {id}"));

@@ -7,8 +7,8 @@ use utoipa::{OpenApi, ToSchema};
 
 use super::notify::api as notify;
 use super::{agui, devices, http as api, rpc};
-use crate::model::{Capability, Kind};
 use crate::sessions::TITLE_MAX;
+use plexus_protocol::{Capability, Kind};
 
 macro_rules! shapes {
     ($($(#[$doc:meta])* $name:ident { $($fields:tt)* })*) => {$(
@@ -1358,7 +1358,6 @@ mod tests {
     use std::collections::BTreeSet;
 
     use super::*;
-    use crate::model;
 
     fn fields(schema: &Value) -> (BTreeSet<String>, BTreeSet<String>) {
         let all = schema["properties"].as_object().unwrap().keys().cloned().collect();
@@ -1391,7 +1390,7 @@ mod tests {
                 .unwrap()
                 .clone(),
         );
-        same("Receipt", &again::<model::Receipt>(full.clone()), &again::<model::Receipt>(bare));
+        same("Receipt", &again::<plexus_protocol::Receipt>(full.clone()), &again::<plexus_protocol::Receipt>(bare));
         let receipt = full;
 
         let bare = json!({
@@ -1406,7 +1405,11 @@ mod tests {
         full["last_user_message"] = json!("m");
         full["requests"] = json!(["q"]);
         full["queue"] = json!([{ "run_id": "r", "text": "t", "by": { "device_id": "d", "name": "n" } }]);
-        same("Session", &again::<model::SessionInfo>(full.clone()), &again::<model::SessionInfo>(bare));
+        same(
+            "Session",
+            &again::<plexus_protocol::SessionInfo>(full.clone()),
+            &again::<plexus_protocol::SessionInfo>(bare),
+        );
         same("Queued", &full["queue"][0], &full["queue"][0]);
 
         let bare = json!({
@@ -1422,7 +1425,7 @@ mod tests {
         full["outlives"] = json!(true);
         full["heard_at"] = json!(at);
         full["instance"] = json!("i_x");
-        same("Runtime", &again::<model::RuntimeInfo>(full), &again::<model::RuntimeInfo>(bare));
+        same("Runtime", &again::<plexus_protocol::RuntimeInfo>(full), &again::<plexus_protocol::RuntimeInfo>(bare));
 
         let bare = json!({
             "request_id": "q", "session_id": "s", "run_id": "r", "runtime_id": "g", "generation": 1, "type": "pick",
@@ -1441,14 +1444,14 @@ mod tests {
             .unwrap()
             .clone(),
         );
-        let mut request: model::Request = serde_json::from_value(full).unwrap();
+        let mut request: plexus_protocol::Request = serde_json::from_value(full).unwrap();
         request.native = Some(serde_json::value::to_raw_value(&json!({})).unwrap());
-        same("Request", &serde_json::to_value(request).unwrap(), &again::<model::Request>(bare));
+        same("Request", &serde_json::to_value(request).unwrap(), &again::<plexus_protocol::Request>(bare));
 
         let answer = json!({
             "option_id": "o", "ok": true, "value": "v", "ids": [], "answers": {}, "reason": "r", "remember": true, "edited": "e", "digest": "x",
         });
-        same("Answer", &again::<model::Answer>(answer), &json!({}));
+        same("Answer", &again::<plexus_protocol::Answer>(answer), &json!({}));
         let problem = super::super::Problem::not_found().to_json();
         let (known, required) = fields(&schemas()["ProblemDetails"]);
         let keys: BTreeSet<_> = problem.as_object().unwrap().keys().cloned().collect();
@@ -1475,12 +1478,12 @@ mod tests {
                 assert!(serde_json::from_value::<T>(word.clone()).is_ok(), "{shape}.{member}: {word}");
             }
         }
-        known::<model::SessionState>("Session", "state");
-        known::<model::RuntimeState>("Runtime", "state");
-        known::<model::RequestType>("Request", "type");
-        known::<model::RequestState>("Request", "state");
-        known::<model::RunStatus>("RunBody", "status");
-        known::<Option<model::RestartPolicy>>("StartRuntime", "restart");
+        known::<plexus_protocol::SessionState>("Session", "state");
+        known::<plexus_protocol::RuntimeState>("Runtime", "state");
+        known::<plexus_protocol::RequestType>("Request", "type");
+        known::<plexus_protocol::RequestState>("Request", "state");
+        known::<plexus_protocol::RunStatus>("RunBody", "status");
+        known::<Option<plexus_protocol::RestartPolicy>>("StartRuntime", "restart");
         known::<Option<super::super::frames::Projection>>("AttachParams", "projection");
     }
 }

@@ -21,11 +21,11 @@ use super::{AppState, Problem};
 use crate::auth::{Caller, Prompt, Target};
 use crate::ledger::Account;
 use crate::metrics::Subscriber;
-use crate::model::{
+use crate::sessions::{Filter, LogPlace, OpenSession, PageItem, PageLimit, SessionError, zero_of};
+use plexus_protocol::{
     Choice, Event, Kind, Offer, Position, Request, RequestId, RequestType, Risk, RunId, RunStatus, RuntimeState,
     SessionId, SessionInfo, SessionState,
 };
-use crate::sessions::{Filter, LogPlace, OpenSession, PageItem, PageLimit, SessionError, zero_of};
 
 /// Sessions in a list, unless the client wants fewer.
 const LIST: usize = 50;

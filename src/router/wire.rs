@@ -2,8 +2,8 @@
 
 use std::cell::RefCell;
 
-use crate::model::{Epoch, Event, Position, Timestamp};
 use crate::sessions::PageItem;
+use plexus_protocol::{Epoch, Event, Position, Timestamp};
 
 /// What an envelope takes beside its body, in bytes, about; for reserving.
 const AROUND: usize = 256;
@@ -135,7 +135,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::model::{Kind, Origin, Position, RunId, RuntimeId, SessionId};
+    use plexus_protocol::{Kind, Origin, Position, RunId, RuntimeId, SessionId};
 
     fn event(runtime: &str, dialect: &str, body: &str) -> Event {
         Event {

@@ -34,7 +34,7 @@ use super::rpc::Rpc;
 use crate::auth::Caller;
 use crate::ledger::{Account, Charge, LedgerFull};
 use crate::metrics::metrics;
-use crate::model::{Cursor, Origin, Scope};
+use plexus_protocol::{Cursor, Origin, Scope};
 
 /// Longest message of a client, in bytes: prompts carry images. A longer one closes the connection, 1009.
 const MESSAGE_MAX: usize = 16 << 20;

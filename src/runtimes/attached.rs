@@ -23,13 +23,13 @@ use super::meter::{MeteredRoom, ReplyCharge, RuntimeMeter};
 use super::session_outbox::SessionOutbox;
 use super::session_routes::{SessionRoutes, refusal};
 use super::sse::SseItem;
-use crate::dialects::{
-    Dialect, EventDraft, HttpBase, HttpReply, HttpRequest, Outbox, RuntimeCommand, RuntimeEvent, SessionLimit,
-};
 use crate::metrics::metrics;
-use crate::model::{Capabilities, Connect, Decision, Kind, RuntimeInfo, RuntimeSpec, RuntimeState, Ticket};
 use crate::sessions::stderr_log::LogSource;
 use crate::sessions::{AckTracker, DriverEnd, FoundSession, RuntimeExit, RuntimeMessage, RuntimeOrder, SessionSender};
+use plexus_dialects::{
+    Dialect, EventDraft, HttpBase, HttpReply, HttpRequest, Outbox, RuntimeCommand, RuntimeEvent, SessionLimit,
+};
+use plexus_protocol::{Capabilities, Connect, Decision, Kind, RuntimeInfo, RuntimeSpec, RuntimeState, Ticket};
 
 /// Orders that wait until the endpoint is ready; then its queue fills, and when that is full too it is stuck, and left.
 const HELD_MAX: usize = 256;

@@ -12,12 +12,12 @@ use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::{WebSocketStream, accept_async, accept_hdr_async};
 
 use super::*;
-use crate::dialects::{
+use crate::sessions::{RuntimeExit, RuntimeMessage, RuntimeOrder, SessionSender};
+use plexus_client::liveness::Patience;
+use plexus_dialects::{
     EventDraft, HttpBase, HttpReply, HttpRequest, OpenedAs, Outbox, RunEnd, RuntimeCommand, RuntimeEvent, SessionLimit,
 };
-use crate::liveness::Patience;
-use crate::model::{Capabilities, Kind, RunStatus, RuntimeId, RuntimeState, Ticket};
-use crate::sessions::{RuntimeExit, RuntimeMessage, RuntimeOrder, SessionSender};
+use plexus_protocol::{Capabilities, Kind, RunStatus, RuntimeId, RuntimeState, Ticket};
 
 /// A condition that is waited for holds long before this, or never.
 const SOON: Duration = Duration::from_secs(30);
@@ -132,7 +132,7 @@ fn door(change: impl FnOnce(&mut RuntimeSettings)) -> Runtimes {
         match name {
             "words" => Some(|_| Box::new(Words(SessionLimit::Many))),
             "word" => Some(|_| Box::new(Words(SessionLimit::One))),
-            other => dialects::find(other),
+            other => plexus_dialects::find(other),
         }
     };
     Runtimes { make, ..Runtimes::new(settings) }

@@ -15,8 +15,8 @@ use std::sync::Arc;
 use rustix::fs::{AtFlags, CWD, Mode, OFlags};
 use rustix::io::Errno;
 
-use crate::dialects::ClientToolError;
 use crate::sessions::leads_into;
+use plexus_dialects::ClientToolError;
 
 /// Largest file that is read or written, in bytes; a larger one is refused.
 const FILE_MAX: u64 = 8 * 1024 * 1024;
@@ -57,7 +57,7 @@ pub(super) fn names_nothing_private(place: &FilePlace, params: &str) -> Result<(
         path: Option<PathBuf>,
         cwd: Option<PathBuf>,
     }
-    let (Some(private), Ok(paths)) = (&place.private, crate::model::object::from_str::<Paths>(params)) else {
+    let (Some(private), Ok(paths)) = (&place.private, plexus_protocol::object::from_str::<Paths>(params)) else {
         return Ok(());
     };
     for path in [paths.path, paths.cwd].iter().flatten() {

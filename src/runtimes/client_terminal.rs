@@ -17,7 +17,7 @@ use tokio::task::{JoinHandle, spawn_blocking};
 use tokio::time::{Instant, sleep_until};
 
 use super::{client_files as files, process};
-use crate::dialects::{ClientToolError, ClientToolResult, CommandEnd};
+use plexus_dialects::{ClientToolError, ClientToolResult, CommandEnd};
 
 /// Output that is kept of a command whatever the agent asks for, in bytes; older output is forgotten.
 const OUTPUT_MAX: usize = 1024 * 1024;

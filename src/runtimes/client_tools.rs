@@ -13,10 +13,10 @@ use tokio::task::{JoinSet, spawn_blocking};
 use serde_json::value::RawValue;
 
 use super::{client_files as files, client_terminal as terminal};
-use crate::dialects::{ClientToolCall, ClientToolError, ClientToolResult, ClientToolWork};
-use crate::model::{NativeId, RuntimeId};
 use crate::sessions::{ClientCallReply, ClientRouter};
 use files::FilePlace;
+use plexus_dialects::{ClientToolCall, ClientToolError, ClientToolResult, ClientToolWork};
+use plexus_protocol::{NativeId, RuntimeId};
 use terminal::{Terminal, TerminalStart};
 
 /// Chores under way at a time; one more is refused at once. Dialects have a bound of their own, below this.

@@ -39,16 +39,16 @@ use super::process::{self, Stderr, WriteError};
 use super::saved_steps::{self, SavedStep, StepEntry};
 use super::session_outbox::SessionOutbox;
 use super::session_routes::{SessionRoutes, refusal};
-use crate::dialects::{
-    Dialect, EventDraft, MakeDialect, Outbox, RequestKey, RuntimeCommand, RuntimeEvent, SessionLimit,
-};
 use crate::metrics::metrics;
-use crate::model::{
-    Capabilities, Connect, Decision, Kind, RestartPolicy, RuntimeInfo, RuntimeSpec, RuntimeState, Timestamp,
-};
 use crate::sessions::stderr_log::{LogSource, StderrLog};
 use crate::sessions::{
     AckTracker, DriverEnd, FoundSession, ReattachedSession, RuntimeExit, RuntimeMessage, RuntimeOrder, SessionSender,
+};
+use plexus_dialects::{
+    Dialect, EventDraft, MakeDialect, Outbox, RequestKey, RuntimeCommand, RuntimeEvent, SessionLimit,
+};
+use plexus_protocol::{
+    Capabilities, Connect, Decision, Kind, RestartPolicy, RuntimeInfo, RuntimeSpec, RuntimeState, Timestamp,
 };
 
 /// Sessions that wait to be opened while a runtime starts; more are refused.
@@ -931,7 +931,7 @@ impl Driver {
         self.step_quietly(life, ExitCause::Command(entry), |dialect, out| dialect.command(command, out));
     }
 
-    fn refuse(&mut self, inlet: SessionSender, ticket: crate::model::Ticket, why: String) {
+    fn refuse(&mut self, inlet: SessionSender, ticket: plexus_protocol::Ticket, why: String) {
         self.out.push(inlet, RuntimeMessage::Said(vec![RuntimeEvent::NotOpened { ticket, error: refusal(why) }], None));
     }
 

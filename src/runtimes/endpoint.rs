@@ -28,10 +28,10 @@ use super::address::{Address, loopback};
 use super::meter::ReplyCharge;
 use super::process::shown;
 use super::sse::{SseItem, SseReader};
-use crate::dialects::{HttpReply, HttpRequest};
 use crate::ledger::Ledger;
-use crate::liveness::{LivenessWatch, Patience, Silence};
-use crate::model::RuntimeId;
+use plexus_client::liveness::{LivenessWatch, Patience, Silence};
+use plexus_dialects::{HttpReply, HttpRequest};
+use plexus_protocol::RuntimeId;
 
 /// How many messages that are there already are taken at once, so that one commit keeps them …
 const BATCH: usize = 256;

@@ -4,9 +4,9 @@
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use crate::dialects::{RuntimeError, RuntimeEvent, says_nothing};
-use crate::model::{Kind, RunStatus};
 use crate::sessions::masked;
+use plexus_dialects::{RuntimeError, RuntimeEvent, says_nothing};
+use plexus_protocol::{Kind, RunStatus};
 
 /// Bytes of stderr that go with an error.
 const STDERR_TOLD: usize = 600;
@@ -94,8 +94,8 @@ fn conceal(value: &mut Value) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::dialects::{EventDraft, RunEnd};
-    use crate::model::Ticket;
+    use plexus_dialects::{EventDraft, RunEnd};
+    use plexus_protocol::Ticket;
 
     fn ended(message: &str) -> RuntimeEvent {
         let end =

@@ -6,8 +6,8 @@
 
 use std::collections::{HashSet, VecDeque};
 
-use crate::dialects::HttpRequest;
-use crate::model::NativeId;
+use plexus_dialects::HttpRequest;
+use plexus_protocol::NativeId;
 
 /// Requests that wait; one more is refused.
 pub(super) const WAITING_MAX: usize = 4096;
@@ -151,7 +151,7 @@ impl FetchQueue {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::dialects::HttpBase;
+    use plexus_dialects::HttpBase;
 
     /// `read A`, `act A`, `decide A`, where `*` is the whole endpoint.
     fn fetch(id: u64, words: &str) -> HttpRequest {

@@ -26,7 +26,7 @@ use tokio::time::timeout;
 use self::wire::{Decoder, FromHolder, OLDEST, ToHolder, VERSION, Welcome};
 use super::process::{self, WriteError};
 use super::process_identity::Process;
-use crate::model::{RuntimeId, RuntimeSpec};
+use plexus_protocol::{RuntimeId, RuntimeSpec};
 
 /// How long a holder has to start its program. It takes milliseconds, more on a busy machine.
 const READY_WAIT: Duration = Duration::from_secs(30);

@@ -7,8 +7,8 @@ use super::driver::{HandoverState, SurvivingProcess};
 use super::holder_client::wire::Welcome;
 use super::holder_client::{HolderClient, HolderNews, HolderNotFound};
 use super::{RuntimeSettings, Runtimes, holder_reconnect};
-use crate::model::{RuntimeId, RuntimeSpec};
 use crate::sessions::{OrphanState, OrphanedRuntime};
+use plexus_protocol::{RuntimeId, RuntimeSpec};
 
 /// What an earlier gateway left in the folder of holders.
 pub(super) enum HolderRemains {

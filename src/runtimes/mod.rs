@@ -48,10 +48,10 @@ use self::driver::{StartMode, SurvivingProcess};
 use self::endpoint::EndpointTarget;
 use self::holder_client::HolderClient;
 use self::holder_remains::{HolderRemains, clear};
-use crate::dialects::{self, Dialect, MakeDialect};
-use crate::liveness::Patience;
-use crate::model::{Connect, RuntimeId, RuntimeInfo, RuntimeSpec};
 use crate::sessions::{ClientRouter, DriverEnd, Launcher, OrphanedRuntime, ReattachedSession, RuntimeLink};
+use plexus_client::liveness::Patience;
+use plexus_dialects::{Dialect, MakeDialect};
+use plexus_protocol::{Connect, RuntimeId, RuntimeInfo, RuntimeSpec};
 
 pub use presets::{Preset, PresetError, preset, presets};
 
@@ -244,7 +244,7 @@ struct RunningDriver {
 impl Runtimes {
     /// A back door without runtimes.
     pub fn new(settings: RuntimeSettings) -> Self {
-        Self::speaking(settings, dialects::find)
+        Self::speaking(settings, plexus_dialects::find)
     }
 
     /// A back door whose runtimes speak other dialects than the usual ones.
@@ -464,6 +464,6 @@ fn prefix(ways: &[&str]) -> String {
 }
 
 fn unknown_dialect(name: &str) -> String {
-    let known: Vec<&str> = dialects::TABLE.iter().map(|(name, _)| *name).collect();
+    let known: Vec<&str> = plexus_dialects::TABLE.iter().map(|(name, _)| *name).collect();
     format!("unknown dialect {name:?}: use one of {}", known.join(", "))
 }

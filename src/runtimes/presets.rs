@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::value::RawValue;
 
-use crate::model::{Connect, RuntimeId, RuntimeSpec};
+use plexus_protocol::{Connect, RuntimeId, RuntimeSpec};
 
 /// An agent that the gateway knows how to start.
 #[derive(Clone, Copy, Debug)]
@@ -303,7 +303,7 @@ mod tests {
     fn every_preset_can_be_made_and_speaks_a_dialect_there_is() {
         for preset in presets() {
             let spec = made(preset.name, &[]);
-            assert!(crate::dialects::find(&spec.dialect).is_some(), "{}", preset.name);
+            assert!(plexus_dialects::find(&spec.dialect).is_some(), "{}", preset.name);
             assert!(crate::runtimes::check(&spec).is_ok(), "{}", preset.name);
             assert_eq!(spec.session_meta.is_some(), preset.session_meta.is_some(), "{} has bad JSON", preset.name);
             assert_eq!(preset.install.is_none(), preset.name == "demo");

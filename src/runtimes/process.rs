@@ -9,9 +9,9 @@ use std::time::SystemTime;
 use rustix::process::Signal;
 
 use super::presets;
-use crate::model::RuntimeSpec;
 use crate::sessions::stderr_log::LogSource;
 use crate::sessions::{StderrLog, masked};
+use plexus_protocol::RuntimeSpec;
 
 /// How much of what a runtime writes to stderr is kept, in bytes; older text is forgotten.
 const STDERR_KEPT: usize = 64 * 1024;
@@ -244,8 +244,8 @@ mod tests {
         let own =
             ["PATH", "LC_ALL", "XDG_DATA_HOME", "LD_PRELOAD", "NODE_OPTIONS", "SECRET", "PLEXUS_TOKEN", "GEMINI_X"];
         let own = own.iter().map(|name| (name.into(), "own".into())).collect();
-        let command = crate::model::Connect::Command(vec!["true".into()]);
-        let mut spec = RuntimeSpec::new(crate::model::RuntimeId::trusted("t"), "acp", command, "/");
+        let command = plexus_protocol::Connect::Command(vec!["true".into()]);
+        let mut spec = RuntimeSpec::new(plexus_protocol::RuntimeId::trusted("t"), "acp", command, "/");
         spec.pass_env = ["GEMINI_*", "PLEXUS_TOKEN", "P*"].map(String::from).to_vec();
         spec.env = [("SET", "1"), ("PATH", "/x"), ("PLEXUS_HOME", "/h")].map(|(k, v)| (k.into(), v.into())).into();
         let env = environment(&own, &spec);

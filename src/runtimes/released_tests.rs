@@ -4,8 +4,8 @@
 use super::driver::HandoverState;
 use super::holder_client::wire::{Decoder, FromHolder, Welcome};
 use super::saved_steps;
-use crate::dialects::{self, Dialect, Outbox, RuntimeCommand, RuntimeEvent};
-use crate::model::{NativeId, Ticket};
+use plexus_dialects::{Dialect, Outbox, RuntimeCommand, RuntimeEvent};
+use plexus_protocol::{NativeId, Ticket};
 
 macro_rules! greeting {
     ($name:literal) => {
@@ -26,7 +26,7 @@ fn taken_over(greeting: &'static [u8]) -> (HandoverState, Box<dyn Dialect>) {
     let (_, blob) = welcome.blobs.last().unwrap();
     assert!(!saved_steps::is_step(blob));
     let (kept, saved) = HandoverState::read(blob).unwrap();
-    let mut dialect = dialects::find(&kept.spec.dialect).unwrap()(&kept.spec);
+    let mut dialect = plexus_dialects::find(&kept.spec.dialect).unwrap()(&kept.spec);
     assert!(dialect.restore(saved));
     (kept, dialect)
 }
@@ -40,7 +40,7 @@ fn every_dialect_goes_on_from_what_the_release_0_1_0_left() {
         assert_eq!((dialect.asks().len(), dialect.prompts().len()), (1, 1), "{id}: its question and its prompt");
         // What is kept from now on is read again.
         let saved = dialect.save().unwrap();
-        let mut again = dialects::find(&kept.spec.dialect).unwrap()(&kept.spec);
+        let mut again = plexus_dialects::find(&kept.spec.dialect).unwrap()(&kept.spec);
         assert!(again.restore(&saved), "{id}");
         assert_eq!((again.asks(), again.prompts()), (dialect.asks(), dialect.prompts()), "{id}");
     }
@@ -87,7 +87,7 @@ fn what_a_later_version_adds_is_ignored_and_what_it_leaves_out_has_its_default()
     let blob = blob(&kept);
     let (kept, saved) = HandoverState::read(&blob).unwrap();
     assert!(kept.spec.outlive);
-    let mut dialect = dialects::find("acp").unwrap()(&kept.spec);
+    let mut dialect = plexus_dialects::find("acp").unwrap()(&kept.spec);
     assert!(dialect.restore(saved));
     assert_eq!((dialect.asks().len(), dialect.prompts().len()), (1, 1));
 }

@@ -11,8 +11,8 @@ use bytes::Bytes;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::dialects::RuntimeCommand;
-use crate::model::object;
+use plexus_dialects::RuntimeCommand;
+use plexus_protocol::object;
 
 /// What a step begins with; a whole state begins with the length of its head, which is never so long.
 const MARK: [u8; 4] = [0xff; 4];

@@ -5,9 +5,9 @@ use std::collections::{HashMap, HashSet, VecDeque};
 
 use bytes::Bytes;
 
-use crate::dialects::{EventDraft, OpenedAs, RequestKey, RuntimeCommand, RuntimeError, RuntimeEvent};
-use crate::model::{NativeId, Ticket};
 use crate::sessions::{ReattachedSession, RuntimeOrder, SessionSender};
+use plexus_dialects::{EventDraft, OpenedAs, RequestKey, RuntimeCommand, RuntimeError, RuntimeEvent};
+use plexus_protocol::{NativeId, Ticket};
 
 /// What a runtime may say of sessions that are not open yet: messages …
 const EARLY_MAX: usize = 1024;
@@ -360,8 +360,8 @@ mod tests {
     use tokio::sync::mpsc::Receiver;
 
     use super::*;
-    use crate::model::Kind;
     use crate::sessions::RuntimeMessage;
+    use plexus_protocol::Kind;
 
     struct Session {
         inlet: SessionSender,

@@ -3,7 +3,7 @@
 use sha2::{Digest, Sha256};
 
 use super::SessionError;
-use crate::model::{Answer, DeviceId, Receipt};
+use plexus_protocol::{Answer, DeviceId, Receipt};
 
 /// The idempotency key that an answer came under. It is its device's own, and stands for this one answer to one request.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -60,7 +60,7 @@ fn digest(answer: &Answer) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{RequestId, RequestState, Resolver, Timestamp};
+    use plexus_protocol::{RequestId, RequestState, Resolver, Timestamp};
 
     fn device(id: &str) -> DeviceId {
         DeviceId::trusted(id)

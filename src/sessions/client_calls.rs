@@ -9,7 +9,7 @@ use serde_json::value::RawValue;
 
 use serde::{Deserialize, Serialize};
 
-use crate::model::{DeviceId, NativeId, Resolver, RuntimeId, SessionId};
+use plexus_protocol::{DeviceId, NativeId, Resolver, RuntimeId, SessionId};
 
 /// Who opened a session, kept with it: its agent's files and terminals are asked of nobody else.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

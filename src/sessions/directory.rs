@@ -22,11 +22,11 @@ use super::{Clients, Filter, Launcher, Log, RuntimeLink, SessionError, Snapshot,
 use crate::auth::{Admin, Approve, Permit, Prompt, Target};
 use crate::ledger::Ledger;
 use crate::metrics::metrics;
-use crate::model::{
+use plexus_protocol::{
     Answer, Connect, NativeId, Origin, Position, Receipt, Request, RequestId, RequestState, RunId, RunInfo, RunStatus,
     RuntimeId, RuntimeInfo, RuntimeSpec, RuntimeState, Scope, SessionId, SessionInfo, Timestamp,
 };
-use crate::store::{ReadLimit, RequestQuery, SearchHit, StoreError, Trim};
+use plexus_store::{ReadLimit, RequestQuery, SearchHit, StoreError, Trim};
 
 /// Events that one read of a fold brings.
 pub(super) const PAGE: ReadLimit = ReadLimit { events: 8192, bytes: 8 << 20 };
@@ -255,7 +255,7 @@ impl Directory {
     /// A session as clients see it.
     fn shown(&self, handle: &SessionHandle) -> SessionInfo {
         let mut info = handle.info();
-        let exited = info.state == crate::model::SessionState::Exited;
+        let exited = info.state == plexus_protocol::SessionState::Exited;
         info.restartable = exited && self.shared.specs.contains_key(&info.runtime_id);
         info
     }

@@ -8,8 +8,8 @@ use super::{
     CommitEntry, CommitRows, Directory, Filter, Launcher, Log, NewEvent, OpenSession, ResumeVerdict, RetentionRules,
     RuntimeLink, SessionError, SessionRules, StartAfter,
 };
-use crate::model::*;
-use crate::store::{
+use plexus_protocol::*;
+use plexus_store::{
     Batch, BlockInfo, EventsAcross, MemoryStore, ReadLimit, RequestPage, RequestQuery, RequestRow, SearchHit,
     SessionEntry, SessionRow, Store, StoreError, Trim, Usage,
 };
@@ -112,7 +112,7 @@ async fn a_start_closes_what_the_last_gateway_left_open() {
 
 #[tokio::test]
 async fn who_is_too_far_behind_of_what_was_forgotten_is_told_so() {
-    let store: Arc<dyn crate::store::Store> = Arc::new(MemoryStore::new().unwrap());
+    let store: Arc<dyn plexus_store::Store> = Arc::new(MemoryStore::new().unwrap());
     let directory =
         Directory::open(Log::open(store).unwrap(), Arc::new(Nobody), SessionRules::default()).await.unwrap();
     let origin = |n: usize| {
@@ -277,7 +277,7 @@ impl Store for Counting {
 async fn what_waits_is_written_once_however_much_its_session_does() {
     use super::session::{Persister, SessionHandle, env};
     use super::state::Plan;
-    use crate::dialects::{EventDraft, RuntimeEvent};
+    use plexus_dialects::{EventDraft, RuntimeEvent};
     use std::sync::atomic::Ordering::SeqCst;
 
     let store = Counting::over(MemoryStore::new().unwrap());
@@ -304,7 +304,7 @@ async fn what_waits_is_written_once_however_much_its_session_does() {
     for n in 0..100 {
         let mut plan = Plan::default();
         let body = serde_json::json!({ "toolCallId": format!("t{n}"), "title": "work" });
-        let tool = Some(crate::dialects::ToolCallRef { id: format!("t{n}"), over: false });
+        let tool = Some(plexus_dialects::ToolCallRef { id: format!("t{n}"), over: false });
         let draft = EventDraft { tool, ..EventDraft::new(Kind::ToolCall, &body) };
         state.on_runtime_event(
             RuntimeEvent::Event { native: None, draft },
@@ -401,7 +401,7 @@ async fn what_one_session_shows_reads_that_session_alone() {
 
 #[tokio::test]
 async fn a_session_that_is_deleted_while_it_is_opened_again_stays_deleted() {
-    use crate::dialects::{OpenedAs, RuntimeCommand, RuntimeEvent};
+    use plexus_dialects::{OpenedAs, RuntimeCommand, RuntimeEvent};
 
     let (log, origin) = log_with(&["old"], Timestamp::from_millis(0)).await;
     let (id, launcher) = (origin.session_id.clone(), Arc::new(Held::default()));
@@ -482,7 +482,7 @@ async fn a_fold_follows_the_log_and_one_made_anew_is_the_same() {
     let (log, origin) = log_with(&texts, Timestamp::from_millis(0)).await;
     let filter = Filter::session(origin.session_id.clone());
     let page =
-        log.read(&filter, Position::START, crate::store::ReadLimit { events: 9999, bytes: 1 << 30 }).await.unwrap();
+        log.read(&filter, Position::START, plexus_store::ReadLimit { events: 9999, bytes: 1 << 30 }).await.unwrap();
     let folds = super::snapshot_cache::SnapshotCache::default();
     for event in &page.events {
         // Kept up to date, event by event; and made from the end.

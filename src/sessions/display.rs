@@ -7,8 +7,10 @@ use unicode_general_category::{GeneralCategory as Category, get_general_category
 
 use super::diff;
 use super::risk::{self, RiskVerdict};
-use crate::dialects::{AgentRequest, RequestSubject};
-use crate::model::{ABOUT_FILES, ABOUT_MAX, About, Item, Offer, Question, QuestionOption, RequestType, Risk, Touched};
+use plexus_dialects::{AgentRequest, RequestSubject};
+use plexus_protocol::{
+    ABOUT_FILES, ABOUT_MAX, About, Item, Offer, Question, QuestionOption, RequestType, Risk, Touched,
+};
 use sha2::{Digest, Sha256};
 
 /// A `display` longer than this warns that it must be read in full, in bytes.

@@ -2,7 +2,7 @@
 
 use crate::auth::Denied;
 use crate::ledger::LedgerFull;
-use crate::model::{Receipt, RequestId, RequestState, Risk, RuntimeId, SessionId};
+use plexus_protocol::{Receipt, RequestId, RequestState, Risk, RuntimeId, SessionId};
 
 /// Why something that a client asked for was not done. Nothing of it was.
 #[derive(Clone, Debug, thiserror::Error)]

@@ -7,8 +7,8 @@ use std::fmt::Write as _;
 
 use serde_json::Value;
 
-use crate::model::text::{clean, line};
-use crate::model::{Kind, SessionInfo, Timestamp};
+use plexus_protocol::text::{clean, line};
+use plexus_protocol::{Kind, SessionInfo, Timestamp};
 
 /// Longest title, in characters.
 const TITLE: usize = 200;

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use super::page_merge::{BackwardsCounter, LogPlace, Merger, PageItem, PageUnit};
 use super::{Filter, Log};
 use crate::ledger::Charge;
-use crate::model::{Event, Position, SessionId};
-use crate::store::{ReadLimit, StoreError};
+use plexus_protocol::{Event, Position, SessionId};
+use plexus_store::{ReadLimit, StoreError};
 
 /// What is read of the log in one go.
 const SLICE: ReadLimit = ReadLimit { events: 1024, bytes: 256 << 10 };

@@ -10,8 +10,8 @@ use super::history::PageLimit;
 use super::log::{CommitEntry, CommitRows, Filter, Log, NewEvent};
 use super::page_merge::{LogPlace, PageItem};
 use crate::ledger::{Charge, Ledger};
-use crate::model::*;
-use crate::store::{MemoryStore, ReadLimit, SessionRow};
+use plexus_protocol::*;
+use plexus_store::{MemoryStore, ReadLimit, SessionRow};
 
 fn origin() -> Arc<Origin> {
     Arc::new(Origin {

@@ -7,8 +7,8 @@ use serde_json::value::RawValue;
 
 use super::string_slices::StringSlices;
 use super::{CommitEntry, CommitRows, Filter, Log};
-use crate::model::{Event, Kind, Origin, Position, RunId};
-use crate::store::{ReadLimit, StoreError, TextRow};
+use plexus_protocol::{Event, Kind, Origin, Position, RunId};
+use plexus_store::{ReadLimit, StoreError, TextRow};
 
 /// Bytes of one passage; a longer message is several.
 const PASSAGE: usize = 16 << 10;
@@ -164,8 +164,8 @@ mod tests {
     #![allow(clippy::unwrap_used)]
 
     use super::*;
-    use crate::model::{RuntimeId, SessionId, Timestamp};
-    use crate::store::MemoryStore;
+    use plexus_protocol::{RuntimeId, SessionId, Timestamp};
+    use plexus_store::MemoryStore;
 
     fn passages() -> IndexWriter {
         let log = Log::open(Arc::new(MemoryStore::new().unwrap())).unwrap();

@@ -15,8 +15,8 @@ use super::log_writer::{LogWriter, WriterJob};
 use super::watching::{EventWatch, Watchers};
 use crate::auth::Grant;
 use crate::metrics::metrics;
-use crate::model::{Cursor, Epoch, Event, Kind, Origin, Position, RunId, Scope, SessionId, Timestamp};
-use crate::store::{
+use plexus_protocol::{Cursor, Epoch, Event, Kind, Origin, Position, RunId, Scope, SessionId, Timestamp};
+use plexus_store::{
     DamagedBlock, DeviceChange, EventsAcross, PromptChange, PushChange, ReadLimit, RequestRow, RuntimeMark, SessionRow,
     Store, StoreError, TextRow, Trim,
 };

@@ -4,8 +4,8 @@
 use std::sync::Arc;
 
 use super::log::{CommitEntry, CommitRows, Filter, Log, NewEvent, ResumeVerdict, StartAfter};
-use crate::model::*;
-use crate::store::{Durability, MemoryStore, ReadLimit, SessionRow, SqliteStore, Store, Trim};
+use plexus_protocol::*;
+use plexus_store::{Durability, MemoryStore, ReadLimit, SessionRow, SqliteStore, Store, Trim};
 
 const LIMIT: ReadLimit = ReadLimit { events: 100, bytes: 1 << 20 };
 
@@ -212,7 +212,7 @@ async fn positions_go_on_after_a_restart_and_cursors_hold() {
         // The writer thread lets go of the store a moment after the last handle is dropped.
         match SqliteStore::open(dir.path(), Durability::Process) {
             Ok(store) => break store,
-            Err(crate::store::StoreError::Locked) => tokio::task::yield_now().await,
+            Err(plexus_store::StoreError::Locked) => tokio::task::yield_now().await,
             Err(other) => panic!("{other}"),
         }
     };
@@ -240,7 +240,7 @@ async fn what_is_late_for_a_deleted_session_harms_nobody_else() {
         for n in 0..60u64 {
             let late = match n % 3 {
                 0 => {
-                    let text = crate::store::TextRow {
+                    let text = plexus_store::TextRow {
                         session_id: gone.session_id.clone(),
                         position: Position(1),
                         role: "user",
@@ -269,7 +269,7 @@ async fn what_is_late_for_a_deleted_session_harms_nobody_else() {
             let (late, outcome) = done.unwrap();
             match outcome {
                 Ok(_) => assert!(!late),
-                Err(error) => assert!(late && matches!(*error, crate::store::StoreError::Gone(_)), "{error}"),
+                Err(error) => assert!(late && matches!(*error, plexus_store::StoreError::Gone(_)), "{error}"),
             }
         }
         let events = self::all(&log, &Filter::all(), Position::START).await;

@@ -11,8 +11,8 @@ use tokio::sync::{mpsc, oneshot};
 use super::log::LogShared;
 use super::{CommitEntry, CommitRows};
 use crate::metrics::metrics;
-use crate::model::{Event, Origin, Position, SessionId, Timestamp};
-use crate::store::{Batch, StoreError, Trim};
+use plexus_protocol::{Event, Origin, Position, SessionId, Timestamp};
+use plexus_store::{Batch, StoreError, Trim};
 
 /// Events of one group commit, about: past it the next group begins.
 const GROUP_EVENTS: usize = 4096;

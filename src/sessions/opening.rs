@@ -14,9 +14,9 @@ use super::state::{Plan, SessionEdit, SessionStateMachine};
 use super::{
     Directory, OpenSession, RuntimeExit, RuntimeLink, RuntimeMessage, RuntimeOrder, SessionError, SessionSender,
 };
-use crate::dialects::{EventDraft, OpenedAs, ResumeTarget, RuntimeCommand, RuntimeEvent};
 use crate::metrics::metrics;
-use crate::model::{NativeId, Origin, Resolver, RuntimeId, RuntimeState, SessionId, SessionInfo};
+use plexus_dialects::{EventDraft, OpenedAs, ResumeTarget, RuntimeCommand, RuntimeEvent};
+use plexus_protocol::{NativeId, Origin, Resolver, RuntimeId, RuntimeState, SessionId, SessionInfo};
 
 /// Longest folder of a session, in bytes: what systems have room for in a path.
 pub(super) const CWD_MAX: usize = 4096;
@@ -92,7 +92,7 @@ impl Directory {
         work.await.map_err(|_| SessionError::Stopping)?
     }
 
-    pub(super) fn keeper(&self, handle: SessionHandle, busy_since: Option<crate::model::Position>) -> Persister {
+    pub(super) fn keeper(&self, handle: SessionHandle, busy_since: Option<plexus_protocol::Position>) -> Persister {
         Persister::new(self.shared.log.clone(), handle, Arc::clone(&self.shared.asked), busy_since)
     }
 
@@ -184,7 +184,7 @@ impl Directory {
             && let Some(known) = self.known(&open.runtime_id, native)
         {
             // It is ours already: opened twice, a runtime would say everything twice.
-            if self.session(&known).is_some_and(|info| info.state == crate::model::SessionState::Exited) {
+            if self.session(&known).is_some_and(|info| info.state == plexus_protocol::SessionState::Exited) {
                 self.reopen(&known).await?;
             }
             return self.session(&known).ok_or(SessionError::NoSession(known));

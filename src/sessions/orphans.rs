@@ -75,7 +75,7 @@ pub(super) fn why_unattended(left: &OrphanedRuntime) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{Connect, RuntimeId, RuntimeSpec, Timestamp};
+    use plexus_protocol::{Connect, RuntimeId, RuntimeSpec, Timestamp};
 
     fn process(place: usize, instance: &str, generation: u64) -> OrphanedRuntime {
         let id = RuntimeId::trusted("demo");

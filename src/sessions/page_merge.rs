@@ -16,7 +16,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
-use crate::model::{Event, Kind, Position};
+use plexus_protocol::{Event, Kind, Position};
 
 /// A text that takes more bytes than this, as JSON, is cut into parts. Tests have small ones.
 const LONG: usize = if cfg!(test) { 48 } else { 128 << 10 };
@@ -477,11 +477,5 @@ impl BackwardsCounter {
             self.first = Some(unit.clone());
         }
         true
-    }
-}
-
-impl Kind {
-    const fn is_tool(self) -> bool {
-        matches!(self, Self::ToolCall | Self::ToolCallUpdate)
     }
 }

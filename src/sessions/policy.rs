@@ -12,7 +12,7 @@ use serde_json::value::RawValue;
 use super::SessionError;
 use super::error::TooRisky;
 use crate::auth::{Denied, Device, Target};
-use crate::model::{Origin, Risk, Scope};
+use plexus_protocol::{Origin, Risk, Scope};
 
 /// A method, `name.*` for a family, or `*.name` for a verb; and the scope it needs. The first that fits counts.
 const POLICY: &[(&str, Scope)] = &[
@@ -146,11 +146,11 @@ mod tests {
     #[test]
     fn what_lists_all_conversations_is_for_whoever_has_the_whole_runtime() {
         let origin = Origin {
-            session_id: crate::model::SessionId::trusted("s_1"),
-            runtime_id: crate::model::RuntimeId::trusted("r"),
+            session_id: plexus_protocol::SessionId::trusted("s_1"),
+            runtime_id: plexus_protocol::RuntimeId::trusted("r"),
             dialect: "codex".into(),
         };
-        let may = |sessions: Option<Vec<crate::model::SessionId>>, method: &str| {
+        let may = |sessions: Option<Vec<plexus_protocol::SessionId>>, method: &str| {
             let device = serde_json::json!({
                 "device_id": "d_1", "name": "x", "scopes": ["watch", "prompt", "approve", "admin"], "sessions": sessions,
                 "created_at": "2026-01-01T00:00:00Z", "token_sha256": "",

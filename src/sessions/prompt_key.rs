@@ -10,7 +10,7 @@ use sha2::{Digest, Sha256};
 
 use super::SessionError;
 use super::state::PromptContent;
-use crate::model::DeviceId;
+use plexus_protocol::DeviceId;
 
 /// The key that a prompt came under, as it is kept with its run. It is its device's own: another device's same words are
 /// another key.
@@ -209,7 +209,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::model::text_block;
+    use plexus_protocol::text_block;
 
     fn asked(blocks: &[&str]) -> PromptContent {
         Arc::new(blocks.iter().map(|block| serde_json::from_str(block).unwrap()).collect())

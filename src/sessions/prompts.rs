@@ -4,8 +4,8 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::{Log, SessionError};
-use crate::model::{Kind, Resolver, RunId, SessionId, object};
-use crate::store::{ReadLimit, StoreError};
+use plexus_protocol::{Kind, Resolver, RunId, SessionId, object};
+use plexus_store::{ReadLimit, StoreError};
 
 /// The longest prompt, in bytes of its content, where nothing else is said.
 pub const PROMPT_MAX: usize = 8 << 20;

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::SessionError;
-use crate::model::{About, Answer, Answers, Choice, Decision, Misfit, Number, Question, Request, RequestType};
+use plexus_protocol::{About, Answer, Answers, Choice, Decision, Misfit, Number, Question, Request, RequestType};
 
 /// What the answers come to.
 #[derive(Debug, PartialEq)]
@@ -208,7 +208,7 @@ fn one(question: &Question, said: &[String]) -> Result<Vec<String>, SessionError
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{Fits, Number, QuestionOption};
+    use plexus_protocol::{Fits, Number, QuestionOption};
 
     fn question(options: &[(&str, &str)], free_text: bool) -> Question {
         let option =

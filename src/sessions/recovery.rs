@@ -12,15 +12,15 @@ use super::runtime_link::{OrphanState, OrphanedRuntime, ProcessStart, Reattached
 use super::session::{MAILBOX, SessionHandle, Task, now};
 use super::state::{Plan, SessionStateMachine};
 use super::{Directory, Filter, RuntimeLink, SessionSender};
-use crate::model::{Origin, Request, RequestState, RuntimeId, RuntimeInfo, RuntimeSpec, RuntimeState};
-use crate::store::{RequestQuery, SessionEntry, StoreError};
+use plexus_protocol::{Origin, Request, RequestState, RuntimeId, RuntimeInfo, RuntimeSpec, RuntimeState};
+use plexus_store::{RequestQuery, SessionEntry, StoreError};
 
 /// A session of an earlier gateway whose runtime outlived it.
 struct SurvivingSession {
     state: SessionStateMachine,
     /// Which process it knows.
     start: ProcessStart,
-    busy_since: Option<crate::model::Position>,
+    busy_since: Option<plexus_protocol::Position>,
 }
 
 impl Directory {

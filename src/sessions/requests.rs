@@ -5,8 +5,8 @@ use sha2::{Digest, Sha256};
 
 use super::error::TooRisky;
 use super::{SessionError, display, questions};
-use crate::dialects::{AgentRequest, AnsweredElsewhere, RequestSubject};
-use crate::model::{
+use plexus_dialects::{AgentRequest, AnsweredElsewhere, RequestSubject};
+use plexus_protocol::{
     Answer, Choice, Decision, Editable, Offer, Receipt, Request, RequestId, RequestState, RequestType, Resolver, Risk,
     RunId, RuntimeId, SessionId, Timestamp,
 };
@@ -380,7 +380,7 @@ pub(super) fn elsewhere(request: &Request, elsewhere: AnsweredElsewhere, now: Ti
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
-    use crate::model::{About, Item};
+    use plexus_protocol::{About, Item};
 
     pub(in crate::sessions) fn request() -> Request {
         let offer = Offer { id: "yes".into(), label: "Yes".into(), kind: Choice::AllowOnce };

@@ -17,9 +17,9 @@ use tokio::time::{Instant, timeout_at};
 use super::session::{refused, ticket};
 use super::{Directory, RuntimeLink, RuntimeMessage, RuntimeOrder, SessionError, SessionSender};
 use crate::auth::{Permit, Watch};
-use crate::dialects::listing::{self, ConversationList, ListedConversation};
-use crate::dialects::{RuntimeCommand, RuntimeError, RuntimeEvent};
-use crate::model::{Capability, NativeId, RuntimeId, RuntimeState, SessionId, Timestamp};
+use plexus_dialects::listing::{self, ConversationList, ListedConversation};
+use plexus_dialects::{RuntimeCommand, RuntimeError, RuntimeEvent};
+use plexus_protocol::{Capability, NativeId, RuntimeId, RuntimeState, SessionId, Timestamp};
 
 /// Conversations of one page at most.
 pub const RESUMABLE_MAX: usize = 1000;
@@ -249,7 +249,7 @@ async fn answer(link: &RuntimeLink, wanted: &ListQuery) -> Outcome {
     let mut stands = link.watch();
     let ended = async move {
         // Another start of it knows nothing of what the one before was asked.
-        let still = |now: &Arc<crate::model::RuntimeInfo>| {
+        let still = |now: &Arc<plexus_protocol::RuntimeInfo>| {
             now.generation == info.generation && now.state == RuntimeState::Ready
         };
         while still(&stands.borrow_and_update().clone()) && stands.changed().await.is_ok() {}

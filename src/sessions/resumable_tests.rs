@@ -11,9 +11,9 @@ use super::{
     Directory, Launcher, Log, OpenSession, ResumableAt, ResumablePage, RuntimeLink, RuntimeMessage, SessionError,
     SessionRules,
 };
-use crate::dialects::{OpenedAs, RuntimeCommand, RuntimeEvent};
-use crate::model::*;
-use crate::store::MemoryStore;
+use plexus_dialects::{OpenedAs, RuntimeCommand, RuntimeEvent};
+use plexus_protocol::*;
+use plexus_store::MemoryStore;
 
 /// A wait that only a failure uses up.
 const LONG: Duration = Duration::from_secs(20);

@@ -13,9 +13,9 @@ mod words;
 #[cfg(test)]
 mod cases;
 
-use crate::dialects::RequestSubject;
-use crate::model::Risk;
 use paths::{acts_later, inside, named};
+use plexus_dialects::RequestSubject;
+use plexus_protocol::Risk;
 pub(crate) use secrets::masked;
 pub(crate) use shell::{RiskVerdict, ShellText, classify};
 use words::SimpleCommand;

@@ -12,9 +12,9 @@ use tokio::sync::{Notify, mpsc, watch};
 
 use super::StderrLog;
 use super::client_calls::ClientRouter;
-use crate::dialects::{RequestKey, RuntimeCommand, RuntimeEvent};
-use crate::model::{NativeId, RuntimeId, RuntimeInfo, RuntimeSpec, Ticket, Timestamp};
-use crate::store::RuntimeMark;
+use plexus_dialects::{RequestKey, RuntimeCommand, RuntimeEvent};
+use plexus_protocol::{NativeId, RuntimeId, RuntimeInfo, RuntimeSpec, Ticket, Timestamp};
+use plexus_store::RuntimeMark;
 
 /// Batches from the driver that a session's mailbox holds; when it is full the driver waits, and then the agent does.
 pub const INLET: usize = 64;

@@ -22,14 +22,14 @@ use super::{
     AcceptedPrompt, CommitEntry, CommitRows, Log, OrderRejected, RuntimeExit, RuntimeLink, RuntimeMessage,
     RuntimeOrder, SessionError, SessionRules, SessionSender, index,
 };
-use crate::dialects::{RuntimeCommand, RuntimeError, RuntimeEvent};
 use crate::ledger::{Charge, LedgerFull};
 use crate::metrics::metrics;
-use crate::model::{
+use plexus_dialects::{RuntimeCommand, RuntimeError, RuntimeEvent};
+use plexus_protocol::{
     Answer, Kind, Origin, Position, Receipt, Request, RequestId, RequestState, Resolver, Risk, RunId, RunInfo,
     SessionId, SessionInfo, Ticket, Timestamp,
 };
-use crate::store::{PromptChange, RequestRow, SessionRow, StoreError};
+use plexus_store::{PromptChange, RequestRow, SessionRow, StoreError};
 
 /// Things that clients want of a session and that wait for its task; when it is full, they wait.
 pub(super) const MAILBOX: usize = 256;
@@ -363,7 +363,7 @@ impl Persister {
                 let requests = changes.into_iter().map(|(mut request, answer_key, event)| {
                     if let Some(receipt) = &mut request.receipt {
                         let position = Position(first.0 + event as u64);
-                        receipt.cursor = Some(crate::model::Cursor { epoch: epoch.clone(), position });
+                        receipt.cursor = Some(plexus_protocol::Cursor { epoch: epoch.clone(), position });
                     }
                     RequestRow {
                         request_id: request.request_id.clone(),

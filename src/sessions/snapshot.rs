@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use super::page_merge::text_of;
-use crate::model::{Cursor, Event, Kind, Position, Request, SessionInfo, Timestamp};
+use plexus_protocol::{Cursor, Event, Kind, Position, Request, SessionInfo, Timestamp};
 
 /// Bytes of messages and tools in a snapshot, about: the newest. What comes before is read by pages, from
 /// [`Snapshot::before`] back.

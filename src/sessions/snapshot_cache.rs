@@ -8,8 +8,8 @@ use tokio::sync::{OwnedMutexGuard, Semaphore};
 
 use super::snapshot::{BackwardsFold, SnapshotFold};
 use super::{Filter, Log};
-use crate::model::{Position, SessionId};
-use crate::store::{ReadLimit, StoreError};
+use plexus_protocol::{Position, SessionId};
+use plexus_store::{ReadLimit, StoreError};
 
 /// Sessions whose fold is kept; beyond it the one that was asked for longest ago goes.
 const FOLDS: usize = 256;

@@ -17,15 +17,15 @@ use super::{
     AcceptedPrompt, NewEvent, ProcessStart, RunOutcome, RuntimeExit, SessionError, SessionRules, display, requests,
     runtime_link,
 };
-use crate::dialects::{
+use plexus_dialects::{
     AgentRequest, AnsweredElsewhere, CarriedState, EventDraft, OpenedAs, RequestKey, RunEnd, RuntimeCommand,
     RuntimeEvent, ToolCallRef,
 };
-use crate::model::{
+use plexus_protocol::{
     Answer, Answers, Decision, Kind, NativeId, Origin, Position, QueuedPrompt, Receipt, Request, RequestId,
     RequestState, Resolver, Risk, RunId, RunInfo, RunStatus, SessionInfo, SessionState, Ticket, Timestamp,
 };
-use crate::store::RuntimeMark;
+use plexus_store::RuntimeMark;
 
 /// Requests open at once in one session; one more is answered "withdrawn" at once, with an `error` event.
 const OPEN_MAX: usize = 256;

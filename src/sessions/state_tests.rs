@@ -11,11 +11,11 @@ use super::RuntimeExit;
 use super::prompt_key::PromptKey;
 use super::state::{ClosedRequests, DecisionEnv, Plan, PromptContent, SessionEdit, SessionStateMachine};
 use super::{SessionError, SessionRules};
-use crate::dialects::{
+use plexus_dialects::{
     AgentRequest, AnsweredElsewhere, EventDraft, ExpectedAnswer, OpenedAs, RequestKey, RequestSubject, RunEnd,
     RuntimeCommand, RuntimeEvent, ToolCallRef,
 };
-use crate::model::*;
+use plexus_protocol::*;
 
 /// A session with predictable identifiers, and everything it ever logged and ordered.
 struct Bench {
@@ -1229,7 +1229,7 @@ fn being_attached_again_is_no_activity_and_words_are() {
     bench.step(|state, env, plan| state.gone(&RuntimeExit::default(), env, plan));
     bench.state.live_again("n1".into(), 2);
     let drafts = vec![EventDraft::new(Kind::CurrentModeUpdate, &json!({}))];
-    bench.step(|state, env, plan| state.opened(drafts, crate::dialects::OpenedAs::Resumed, env, plan));
+    bench.step(|state, env, plan| state.opened(drafts, plexus_dialects::OpenedAs::Resumed, env, plan));
     assert_eq!(since(&bench), Timestamp::default());
     bench.die();
     bench.found(&[], &[]);

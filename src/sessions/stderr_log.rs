@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde::Serialize;
 
-use crate::model::Timestamp;
+use plexus_protocol::Timestamp;
 
 /// Lines that are kept of a runtime; with one more the oldest goes.
 pub const LINES: usize = 1000;

@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::session::{EndedSession, SessionHandle, env};
 use super::state::{Plan, SessionStateMachine};
 use super::{Directory, SessionError};
-use crate::model::{RuntimeId, SessionId};
+use plexus_protocol::{RuntimeId, SessionId};
 
 /// How long after a gateway's start an endpoint may not be attached at all before the runs of its sessions that were under
 /// way are given up.

@@ -8,7 +8,7 @@ use tokio::sync::Notify;
 
 use super::Filter;
 use super::log::LogShared;
-use crate::model::{Event, SessionId};
+use plexus_protocol::{Event, SessionId};
 
 /// Told of events that a filter lets through; ends when it is dropped. For one who waits.
 pub struct EventWatch {

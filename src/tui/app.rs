@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use crossterm::event::{KeyEvent, MouseButton, MouseEvent, MouseEventKind};
-use plexus::client::ClientEvent;
+use plexus_client::ClientEvent;
 use ratatui::layout::Rect;
 use ratatui_textarea::{CursorMove, TextArea};
 use serde_json::{Value, json};

@@ -7,7 +7,7 @@
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-use plexus::model::{ABOUT_MAX, Question};
+use plexus_protocol::{ABOUT_MAX, Question};
 use ratatui::style::Modifier;
 use ratatui::text::{Line, Span};
 use ratatui_textarea::TextArea;

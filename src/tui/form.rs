@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-use plexus::model::{About, Misfit, Number, Question};
+use plexus_protocol::{About, Misfit, Number, Question};
 use ratatui::style::Modifier;
 use ratatui::text::{Line, Span};
 use ratatui_textarea::TextArea;

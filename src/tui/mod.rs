@@ -1,5 +1,5 @@
 //! `plexus attach`: the full-screen terminal UI. A pure core ([`app`], [`view`]) and this shell around it: the terminal, the
-//! signals, the network. It is a client like any other, by [`plexus::client`].
+//! signals, the network. It is a client like any other, by [`plexus_client`].
 
 use std::collections::BTreeMap;
 use std::io;
@@ -9,8 +9,8 @@ use std::time::{Duration, Instant, SystemTime};
 use anyhow::Context as _;
 use crossterm::event::{Event, EventStream};
 use futures_util::StreamExt as _;
-use plexus::client::{Client, ClientEvent, Error, Follow, FollowStart};
-use plexus::model::{SessionId, Timestamp};
+use plexus_client::{Client, ClientEvent, Error, Follow, FollowStart};
+use plexus_protocol::{SessionId, Timestamp};
 use ratatui::backend::CrosstermBackend;
 use ratatui::layout::Rect;
 use ratatui::{Terminal, TerminalOptions, Viewport};

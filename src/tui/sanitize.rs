@@ -13,7 +13,7 @@ use unicode_segmentation::UnicodeSegmentation as _;
 use unicode_width::UnicodeWidthStr as _;
 
 use super::theme::Depth;
-use plexus::model::text::hides;
+use plexus_protocol::text::hides;
 
 /// Marks drawn on top of one letter, in characters; the rest are shown as what they are, so that no line grows upward.
 const MARKS_MAX: usize = 2;

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
-use plexus::client::{ClientEvent, Envelope};
+use plexus_client::{ClientEvent, Envelope};
 use ratatui::Terminal;
 use ratatui::backend::CrosstermBackend;
 use ratatui::buffer::Buffer;
@@ -22,7 +22,7 @@ use super::{sanitize, view};
 const NOON: i64 = 1_767_268_800_000;
 
 fn at(millis: i64) -> String {
-    plexus::model::Timestamp::from_millis(millis).to_string()
+    plexus_protocol::Timestamp::from_millis(millis).to_string()
 }
 
 fn heard(session: &str, place: u64, kind: &str, body: &Value, when: i64) -> ClientEvent {
@@ -1020,7 +1020,9 @@ fn assert_ours(bytes: &[u8], of: &[u8]) {
         } else {
             assert!(
                 sanitize::printable(&c.to_string())
-                    || !c.is_control() && sanitize::width(&c.to_string()) == 0 && !plexus::model::text::hides(c, None),
+                    || !c.is_control()
+                        && sanitize::width(&c.to_string()) == 0
+                        && !plexus_protocol::text::hides(c, None),
                 "{:?} wrote U+{:04X}",
                 String::from_utf8_lossy(of),
                 u32::from(c)

@@ -1,7 +1,7 @@
 //! What the gateway tells, as far as the screen shows it. Read leniently: members that a newer gateway adds are used where
 //! they are there. Every word for one line is made harmless here already.
 
-use plexus::model::Question;
+use plexus_protocol::Question;
 use serde_json::Value;
 
 use super::{form, sanitize};

@@ -6,10 +6,10 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use bytes::Bytes;
-use plexus::dialects::{
+use plexus_dialects::{
     Dialect, EventDraft, HttpBase, HttpReply, Outbox, RequestKey, ResumeTarget, RuntimeCommand, RuntimeEvent, find,
 };
-use plexus::model::{Choice, Connect, Decision, NativeId, RuntimeId, RuntimeSpec, Ticket};
+use plexus_protocol::{Choice, Connect, Decision, NativeId, RuntimeId, RuntimeSpec, Ticket};
 use serde_json::value::RawValue;
 
 /// Questions that a dialect may keep open at a time: above every bound that a dialect sets itself.

@@ -7,15 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use plexus::auth::{Auth, PersistDevice, read_token};
-use plexus::dialects::{
-    AgentRequest, EventDraft, ExpectedAnswer, OpenedAs, RequestKey, RequestSubject, RunEnd, RuntimeCommand,
-    RuntimeError, RuntimeEvent,
-};
 use plexus::ledger::Ledger;
-use plexus::model::{
-    Capabilities, Capability, Choice, Epoch, Fits, Kind, NativeId, Number, Offer, Origin, RequestType, RunStatus,
-    RuntimeInfo, RuntimeSpec, RuntimeState, SessionId, Timestamp,
-};
 use plexus::router::acp::Connections;
 use plexus::router::fanout::{Fans, STALL};
 use plexus::router::notify::{Notifier, NotifySettings};
@@ -24,7 +16,15 @@ use plexus::sessions::{
     CommitEntry, CommitRows, Directory, DriverEnd, Launcher, Log, RuntimeExit, RuntimeLink, RuntimeMessage,
     SessionRules, SessionSender,
 };
-use plexus::store::{MemoryStore, Store};
+use plexus_dialects::{
+    AgentRequest, EventDraft, ExpectedAnswer, OpenedAs, RequestKey, RequestSubject, RunEnd, RuntimeCommand,
+    RuntimeError, RuntimeEvent,
+};
+use plexus_protocol::{
+    Capabilities, Capability, Choice, Epoch, Fits, Kind, NativeId, Number, Offer, Origin, RequestType, RunStatus,
+    RuntimeInfo, RuntimeSpec, RuntimeState, SessionId, Timestamp,
+};
+use plexus_store::{MemoryStore, Store};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -451,7 +451,7 @@ impl Front {
 }
 
 fn spec(id: &str) -> RuntimeSpec {
-    RuntimeSpec::new(id.parse().unwrap(), "acp", plexus::model::Connect::Command(vec!["fake".into()]), "/")
+    RuntimeSpec::new(id.parse().unwrap(), "acp", plexus_protocol::Connect::Command(vec!["fake".into()]), "/")
 }
 
 /// A response in its parts.

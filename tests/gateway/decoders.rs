@@ -5,7 +5,7 @@
 use crate::common;
 
 use common::decoder::{Bench, IDS, OPEN_MAX, Op, known, words};
-use plexus::dialects::TABLE;
+use plexus_dialects::TABLE;
 use proptest::collection::vec;
 use proptest::prelude::*;
 

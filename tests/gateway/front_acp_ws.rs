@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use common::front::{Front, LONG};
 use futures_util::{SinkExt as _, StreamExt as _};
-use plexus::model::{DeviceId, SessionId};
 use plexus::router::acp::Errands;
 use plexus::sessions::{ClientCall, ClientCallReply, Clients as _, SessionOwner};
+use plexus_protocol::{DeviceId, SessionId};
 use serde_json::value::to_raw_value;
 use serde_json::{Value, json};
 use tokio_tungstenite::tungstenite::Message;

@@ -7,8 +7,8 @@ use crate::common;
 use std::time::Duration;
 
 use common::front::{Front, Reply, parse};
-use plexus::model::Scope;
 use plexus::router::{GateLimits, ListenLimits, Policy, routes};
+use plexus_protocol::Scope;
 use serde_json::{Value, json};
 
 const METHODS: [&str; 9] = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "QUERY"];

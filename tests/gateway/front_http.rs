@@ -7,9 +7,9 @@ use std::sync::Arc;
 
 use common::front::{self, Front, LONG};
 use common::moments::until_so;
-use plexus::model::Origin;
 use plexus::sessions::{CommitEntry, CommitRows};
-use plexus::store::RequestRow;
+use plexus_protocol::Origin;
+use plexus_store::RequestRow;
 use serde_json::{Value, json};
 
 async fn prompt(front: &Front, session: &str, text: &str) -> Value {

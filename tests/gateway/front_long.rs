@@ -7,7 +7,7 @@ use crate::common;
 use std::time::Instant;
 
 use common::front::Front;
-use plexus::model::SHOWN_MAX;
+use plexus_protocol::SHOWN_MAX;
 use serde_json::{Value, json};
 
 async fn asked(front: &Front, what: &str) -> (String, Value) {

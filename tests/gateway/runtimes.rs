@@ -8,17 +8,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use plexus::dialects::{
+use plexus::ledger::{Class, Ledger, LedgerLimits};
+use plexus::runtimes::{RuntimeSettings, Runtimes};
+use plexus::sessions::{Launcher as _, RuntimeExit, RuntimeLink, RuntimeMessage, RuntimeOrder, SessionSender};
+use plexus_dialects::{
     AgentRequest, Dialect, EventDraft, ExpectedAnswer, MakeDialect, OpenedAs, Outbox, RequestKey, RequestSubject,
     RunEnd, RuntimeCommand, RuntimeError, RuntimeEvent, SessionLimit,
 };
-use plexus::ledger::{Class, Ledger, LedgerLimits};
-use plexus::model::{
+use plexus_protocol::{
     Capabilities, Connect, Kind, NativeId, RequestType, RestartPolicy, RunStatus, RuntimeId, RuntimeInfo, RuntimeSpec,
     RuntimeState, Ticket,
 };
-use plexus::runtimes::{RuntimeSettings, Runtimes};
-use plexus::sessions::{Launcher as _, RuntimeExit, RuntimeLink, RuntimeMessage, RuntimeOrder, SessionSender};
 use tempfile::TempDir;
 use tokio::sync::{mpsc, watch};
 

@@ -6,8 +6,8 @@ use std::collections::VecDeque;
 
 use agent_client_protocol_schema::v1;
 use bytes::Bytes;
-use plexus::dialects::{Dialect, Outbox, RequestKey, RuntimeCommand, RuntimeEvent, find};
-use plexus::model::{Choice, Connect, Decision, Kind, NativeId, RuntimeId, RuntimeSpec, Ticket};
+use plexus_dialects::{Dialect, Outbox, RequestKey, RuntimeCommand, RuntimeEvent, find};
+use plexus_protocol::{Choice, Connect, Decision, Kind, NativeId, RuntimeId, RuntimeSpec, Ticket};
 use proptest::prelude::*;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -254,7 +254,7 @@ fn kimi() {
 fn play_served(name: &str) -> (String, String) {
     let mut dialect = made(&spec("opencode", None));
     let (mut lines, mut text, mut ticket) = (Vec::<(String, usize)>::new(), String::new(), 0);
-    let mut made_requests: VecDeque<plexus::dialects::HttpRequest> = VecDeque::new();
+    let mut made_requests: VecDeque<plexus_dialects::HttpRequest> = VecDeque::new();
     let mut native = NativeId::from("");
     let path = format!("{}/tests/transcripts/{name}.ndjson", env!("CARGO_MANIFEST_DIR"));
     let rows = std::fs::read_to_string(path).unwrap();
@@ -297,9 +297,9 @@ fn play_served(name: &str) -> (String, String) {
             }
         }
     };
-    let reply_to = |fetch: &plexus::dialects::HttpRequest, dialect: &mut Box<dyn Dialect>, status, body: String| {
+    let reply_to = |fetch: &plexus_dialects::HttpRequest, dialect: &mut Box<dyn Dialect>, status, body: String| {
         let mut out = Outbox::default();
-        dialect.reply(fetch.id, Ok(plexus::dialects::HttpReply { status, body: Bytes::from(body) }), &mut out);
+        dialect.reply(fetch.id, Ok(plexus_dialects::HttpReply { status, body: Bytes::from(body) }), &mut out);
         out
     };
     let mut out = Outbox::default();
@@ -383,7 +383,7 @@ fn read_late(native: NativeId, messages: &str) -> String {
                 return text;
             }
             let mut out = Outbox::default();
-            let resume = Some(plexus::dialects::ResumeTarget::new(native.clone(), false));
+            let resume = Some(plexus_dialects::ResumeTarget::new(native.clone(), false));
             dialect.command(
                 RuntimeCommand::Open { ticket: Ticket(1), cwd: "/home/user/project".into(), resume },
                 &mut out,
@@ -398,7 +398,7 @@ fn read_late(native: NativeId, messages: &str) -> String {
             _ => "[]".into(),
         };
         let mut out = Outbox::default();
-        dialect.reply(fetch.id, Ok(plexus::dialects::HttpReply { status: 200, body: body.into() }), &mut out);
+        dialect.reply(fetch.id, Ok(plexus_dialects::HttpReply { status: 200, body: body.into() }), &mut out);
         requests.extend(out.fetches);
         for said in out.events {
             if let RuntimeEvent::Event { draft, .. } = said
@@ -554,7 +554,7 @@ fn fed(dialect: &mut dyn Dialect, frame: &[u8]) -> Outbox {
                 draft.body.starts_with(b"{") && serde_json::from_slice::<&RawValue>(&draft.body).is_ok(),
                 "{draft:?}"
             );
-            assert!(plexus::dialects::depth(&draft.body) <= plexus::dialects::DEPTH_MAX);
+            assert!(plexus_dialects::depth(&draft.body) <= plexus_dialects::DEPTH_MAX);
         }
     }
     for frame in &out.frames {
@@ -623,7 +623,7 @@ proptest! {
 
 #[test]
 fn no_body_nests_deeper_than_the_limit() {
-    for depth in plexus::dialects::DEPTH_MAX - 4..plexus::dialects::DEPTH_MAX + 4 {
+    for depth in plexus_dialects::DEPTH_MAX - 4..plexus_dialects::DEPTH_MAX + 4 {
         let nest = format!("{}{}", "[".repeat(depth), "]".repeat(depth));
         for frame in [format!(r#"{{"x":{nest}}}"#), format!(r#"{{"method":"run.diagnostics","params":{nest}}}"#), nest]
         {

@@ -9,9 +9,9 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use common::gateway::{Gateway, PATIENCE, exe, said};
-use plexus::client::{Address, Client, ClientEvent, Error, Follow, FollowStart, Requests};
-use plexus::liveness::Patience;
-use plexus::model::{Answer, RequestId, RequestState, SessionId};
+use plexus_client::liveness::Patience;
+use plexus_client::{Address, Client, ClientEvent, Error, Follow, FollowStart, Requests};
+use plexus_protocol::{Answer, RequestId, RequestState, SessionId};
 use tokio::io::{AsyncBufReadExt as _, BufReader};
 
 async fn next(follow: &mut Follow) -> ClientEvent {

@@ -11,7 +11,7 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 use tungstenite::Message;
 
-use plexus::liveness::LivenessSocket;
+use plexus_client::liveness::LivenessSocket;
 
 use super::super::client::{Client, choose};
 use super::super::stream::{BACKOFF, BACKOFF_MAX, Connect, DO_NOT_COME_BACK, PATIENCE, connect};

@@ -16,14 +16,14 @@ use super::session_registry::Guest;
 use super::shape::{self, Can, Failure, Members, Settings, raw};
 use super::shared::{Shared, full, room};
 use crate::auth::{Approve, Caller, Permit, Prompt, Target};
-use crate::model::object::{self, Objects};
-use crate::model::{
+use crate::router::{AppState, Problem};
+use crate::sessions::{Filter, OpenSession, ResumeVerdict, SessionError, StartAfter};
+use plexus_protocol::object::{self, Objects};
+use plexus_protocol::{
     Answer, Kind, Position, RequestId, RunId, RuntimeId, RuntimeInfo, RuntimeState, Scope, SessionId, SessionInfo,
     Timestamp,
 };
-use crate::router::{AppState, Problem};
-use crate::sessions::{Filter, OpenSession, ResumeVerdict, SessionError, StartAfter};
-use crate::store::ReadLimit;
+use plexus_store::ReadLimit;
 
 /// Sessions in one answer of `session/list`.
 const LISTED: usize = 50;

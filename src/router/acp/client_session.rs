@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use crate::model::{Position, Request, RequestId, RunId};
+use plexus_protocol::{Position, Request, RequestId, RunId};
 
 /// Prompts of one client in one session that are remembered: those that wait for their end, and the last that found it.
 /// A prompt more is refused while all of them wait.

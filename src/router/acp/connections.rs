@@ -18,9 +18,9 @@ use super::outgoing::{Lane, Start, Stream};
 use super::{Peer, Sent};
 use crate::auth::Caller;
 use crate::ledger::Charge;
-use crate::model::{DeviceId, SessionId};
 use crate::router::ws::stopping;
 use crate::router::{AppState, Problem};
+use plexus_protocol::{DeviceId, SessionId};
 
 /// Connections of all devices together; one more is refused, 503.
 pub(super) const CONNECTIONS: usize = 256;

@@ -26,12 +26,12 @@ use super::connections::Connection;
 use super::outgoing::Start;
 use super::{Peer, runtime_of};
 use crate::auth::Caller;
-use crate::model::object;
-use crate::model::{Cursor, Position, RequestId, SessionId};
 use crate::router::frames::sse_lines;
 use crate::router::guard::Call;
 use crate::router::{AppState, Problem, sse};
 use crate::sessions::{Filter, ResumeVerdict, StartAfter};
+use plexus_protocol::object;
+use plexus_protocol::{Cursor, Position, RequestId, SessionId};
 
 /// Names a connection, once it is initialized.
 const CONNECTION: HeaderName = HeaderName::from_static("acp-connection-id");

@@ -39,7 +39,7 @@ use super::guard::Call;
 use super::ws::{self, Talk};
 use super::{AppState, Problem};
 use crate::auth::{Caller, Target};
-use crate::model::{Cursor, RuntimeId, Scope, SessionId};
+use plexus_protocol::{Cursor, RuntimeId, Scope, SessionId};
 
 /// One JSON-RPC message for the client.
 #[derive(Clone, Debug, PartialEq)]

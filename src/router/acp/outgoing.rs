@@ -9,8 +9,8 @@ use tokio::time::Instant;
 
 use super::connections::Connection;
 use super::{Sent, SessionStream};
-use crate::model::{Cursor, Position, SessionId};
 use crate::router::sse::News;
+use plexus_protocol::{Cursor, Position, SessionId};
 
 /// Messages a lane that were handed to the socket and are kept for a client that comes back without them; the older are
 /// forgotten.

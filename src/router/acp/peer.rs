@@ -15,12 +15,12 @@ use super::shape::{self, Can, Failure, raw};
 use super::shared::{Client, Shared};
 use crate::auth::Caller;
 use crate::metrics::metrics;
-use crate::model::object;
-use crate::model::{RequestId, RuntimeId, SessionId};
 use crate::router::AppState;
 use crate::router::guard::{DEPTH, deeper_than};
 use crate::router::rpc::Incoming;
 use crate::router::wire::shown_as;
+use plexus_protocol::object;
+use plexus_protocol::{RequestId, RuntimeId, SessionId};
 
 /// The version of ACP that is spoken.
 const PROTOCOL: u16 = 1;

@@ -5,9 +5,9 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
 use super::shape::{self, Can, Members, notification, own_update, raw};
-use crate::model::object;
-use crate::model::{Answer, Choice, Cursor, Request, RequestId, RequestState, RequestType, Resolver, SessionId};
 use crate::router::wire::name_of;
+use plexus_protocol::object;
+use plexus_protocol::{Answer, Choice, Cursor, Request, RequestId, RequestState, RequestType, Resolver, SessionId};
 
 /// The option by which a client that cannot answer a question says that it gives no answer.
 const NO_ANSWER: &str = "plexus:none";
@@ -97,7 +97,7 @@ fn text(words: &str) -> Value {
 
 /// The form that a prompt or a pick makes.
 fn form(request: &Request) -> Value {
-    let titled = |item: &crate::model::Item| json!({ "const": item.id, "title": item.label });
+    let titled = |item: &plexus_protocol::Item| json!({ "const": item.id, "title": item.label });
     let items: Vec<Value> = request.items.iter().map(titled).collect();
     let mut field = match (request.kind, request.multi) {
         (RequestType::Pick, true) => json!({ "type": "array", "items": { "anyOf": items } }),

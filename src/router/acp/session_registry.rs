@@ -10,9 +10,9 @@ use super::client_session::Role;
 use super::shape::{Failure, Members, raw};
 use super::shared::Shared;
 use crate::auth::{Auth, Target};
-use crate::model::object;
-use crate::model::{DeviceId, Scope, SessionId};
 use crate::sessions::{ClientCall, ClientCallReply, ClientError, Clients, SessionOwner};
+use plexus_protocol::object;
+use plexus_protocol::{DeviceId, Scope, SessionId};
 
 /// The clients in each session. Cheap to clone.
 #[derive(Clone, Default)]

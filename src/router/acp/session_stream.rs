@@ -14,10 +14,10 @@ use super::question;
 use super::shape::{self, Can};
 use super::shared::Shared;
 use crate::metrics::Subscriber;
-use crate::model::{Cursor, Event, Kind, Position, Request, RequestId, SessionId};
 use crate::router::AppState;
 use crate::router::follow::Follow;
 use crate::sessions::Filter;
+use plexus_protocol::{Cursor, Event, Kind, Position, Request, RequestId, SessionId};
 
 /// What drives a session's stream for one client. There is one at a time; a place without one costs what it holds.
 pub(in crate::router) struct SessionStream {

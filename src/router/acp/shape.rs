@@ -7,10 +7,10 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
-use crate::model::{Cursor, Epoch, Event, Resolver, RunStatus, SessionId};
 use crate::router::error::Problem;
 use crate::router::wire;
 use crate::sessions::SessionError;
+use plexus_protocol::{Cursor, Epoch, Event, Resolver, RunStatus, SessionId};
 
 /// What the client said that it can do.
 #[derive(Clone, Copy, Debug, Default)]

@@ -9,7 +9,7 @@ use tokio::sync::{oneshot, watch};
 
 use super::client_session::{ClientSessionState, Entry};
 use super::shape::{self, Can, Failure};
-use crate::model::{DeviceId, SessionId};
+use plexus_protocol::{DeviceId, SessionId};
 
 /// Sessions that one connection may be in; one more is refused.
 const PLACES: usize = 256;

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::question;
 use super::shape::{self, Can};
-use crate::model::{
+use plexus_protocol::{
     Choice, Cursor, Epoch, Event, Item, Kind, Offer, Origin, Position, Request, RequestId, RequestState, RequestType,
     RunId, RuntimeId, SessionId, Timestamp,
 };
@@ -28,7 +28,7 @@ fn request(kind: RequestType, native: Option<Value>) -> Request {
         state: RequestState::Open,
         title: "run it".into(),
         message: None,
-        subject: crate::model::About::Unreadable,
+        subject: plexus_protocol::About::Unreadable,
         display: "$ ls".into(),
         display_truncated: false,
         display_bytes: None,
@@ -36,7 +36,7 @@ fn request(kind: RequestType, native: Option<Value>) -> Request {
         revision: 0,
         changed: false,
         warnings: vec!["careful".into()],
-        risk: crate::model::Risk::Elevated,
+        risk: plexus_protocol::Risk::Elevated,
         digest: "d".into(),
         options: match asks {
             true => vec![
@@ -100,7 +100,7 @@ fn answer(request: &Request, result: Value) -> Option<Value> {
 
 #[test]
 fn what_may_be_changed_is_shown_and_the_change_is_read() {
-    let editable = crate::model::Editable { label: "Command".into(), value: "ls".into() };
+    let editable = plexus_protocol::Editable { label: "Command".into(), value: "ls".into() };
     let mut asked = request(RequestType::Permission, None);
     asked.editable = Some(editable);
     let message: Value = serde_json::from_slice(&question::question(&asked, &cursor(), Can::default())).unwrap();

@@ -9,9 +9,9 @@ use serde_json::{Value, json};
 use utoipa::ToSchema;
 
 use super::translate::is_ours;
-use crate::model::object;
-use crate::model::{Answer, Answers, Choice, Request, RequestState, RequestType, RunId};
 use crate::router::Problem;
+use plexus_protocol::object;
+use plexus_protocol::{Answer, Answers, Choice, Request, RequestState, RequestType, RunId};
 
 /// Longest identifier of a client's own, in bytes.
 const ID_MAX: usize = 256;

@@ -38,11 +38,11 @@ use super::sse::{self, News};
 use super::{AppState, Problem};
 use crate::auth::{Approve, Caller, Device, Prompt, Target, Watch};
 use crate::metrics::Subscriber;
-use crate::model::{
+use crate::sessions::{EventPage, Filter, Log, LogPlace, PageLimit, ResumeVerdict, SessionError, StartAfter, judge};
+use plexus_protocol::{
     Answer, Cursor, DeviceId, Kind, Position, Receipt, Request, RequestId, RequestState, RunId, SessionId, SessionInfo,
 };
-use crate::sessions::{EventPage, Filter, Log, LogPlace, PageLimit, ResumeVerdict, SessionError, StartAfter, judge};
-use crate::store::ReadLimit;
+use plexus_store::ReadLimit;
 
 /// An agent that asks often asks several things at once: how long the surface waits for the rest before it ends the run
 /// with an interrupt that names all of them.
@@ -84,7 +84,7 @@ struct Index {
 }
 
 impl Index {
-    fn event(&mut self, event: &crate::model::Event) {
+    fn event(&mut self, event: &plexus_protocol::Event) {
         #[derive(serde::Deserialize)]
         struct Of {
             request_id: RequestId,
@@ -181,7 +181,7 @@ async fn each(
     session: &SessionInfo,
     mut after: Position,
     to: Position,
-    mut take: impl FnMut(&crate::model::Event),
+    mut take: impl FnMut(&plexus_protocol::Event),
 ) -> Result<(), SessionError> {
     let filter = Filter::session(session.session_id.clone());
     while after < to {

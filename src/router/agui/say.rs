@@ -8,7 +8,7 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
-use crate::model::{Cursor, Timestamp};
+use plexus_protocol::{Cursor, Timestamp};
 
 /// An identifier: of a message, a tool call, an activity.
 pub(super) type Id = Arc<str>;

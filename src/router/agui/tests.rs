@@ -11,7 +11,7 @@ use super::input::{self, ResumeEntry, RunAgentInput, Status};
 use super::say::{Say, Shown};
 use super::translate::{Outcome, Translator, is_ours};
 use super::{beginning, named};
-use crate::model::{
+use plexus_protocol::{
     Choice, Event, Kind, Offer, Origin, Position, Request, RequestId, RequestState, RequestType, RunId, RuntimeId,
     SessionId, SessionInfo, SessionState, Timestamp,
 };
@@ -186,7 +186,7 @@ fn request(id: &str, kind: RequestType) -> Request {
         state: RequestState::Open,
         title: "rm".into(),
         message: None,
-        subject: crate::model::About::Unreadable,
+        subject: plexus_protocol::About::Unreadable,
         display: "rm -rf build".into(),
         display_truncated: false,
         display_bytes: None,
@@ -194,7 +194,7 @@ fn request(id: &str, kind: RequestType) -> Request {
         revision: 0,
         changed: false,
         warnings: Vec::new(),
-        risk: crate::model::Risk::Elevated,
+        risk: plexus_protocol::Risk::Elevated,
         digest: "d".into(),
         options: vec![
             Offer { id: "yes".into(), label: "Allow".into(), kind: Choice::AllowOnce },
@@ -556,7 +556,7 @@ fn what_is_not_carried_is_named() {
 #[tokio::test]
 async fn what_the_log_knows_is_read_once_and_then_only_what_came() {
     use crate::sessions::{CommitEntry, CommitRows, Log, NewEvent};
-    use crate::store::{MemoryStore, SessionRow, Trim};
+    use plexus_store::{MemoryStore, SessionRow, Trim};
     let log = Log::open(Arc::new(MemoryStore::new().unwrap())).unwrap();
     let origin = Arc::new(Origin {
         session_id: SessionId::trusted("s_known"),
@@ -596,7 +596,7 @@ async fn what_the_log_knows_is_read_once_and_then_only_what_came() {
         log.commit(entry).await.unwrap();
     };
     let session = SessionInfo { session_id: origin.session_id.clone(), ..session() };
-    let device: crate::model::DeviceId = "d_1".parse().unwrap();
+    let device: plexus_protocol::DeviceId = "d_1".parse().unwrap();
     let known = async |last: &str| super::Known::read(&log, &session, &device, Some(last)).await.unwrap();
     said("r_1", "u1").await;
     assert_eq!(known("u1").await.mine, Some(RunId::trusted("r_1")));
@@ -608,6 +608,6 @@ async fn what_the_log_knows_is_read_once_and_then_only_what_came() {
     assert_eq!(both.mine, Some(RunId::trusted("r_2")));
     assert_eq!(known("u1").await.mine, Some(RunId::trusted("r_1")));
     assert_eq!(both.index.lock().await.upto, log.head());
-    let other: crate::model::DeviceId = "d_2".parse().unwrap();
+    let other: plexus_protocol::DeviceId = "d_2".parse().unwrap();
     assert!(super::Known::read(&log, &session, &other, Some("u2")).await.unwrap().mine.is_none(), "another device's");
 }

@@ -14,7 +14,7 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
 use super::say::{Id, Patch, Role, Say, Shown};
-use crate::model::{Event, Kind, Position, Request, RequestId, RequestType, RunId, RunStatus};
+use plexus_protocol::{Event, Kind, Position, Request, RequestId, RequestType, RunId, RunStatus};
 
 /// The version of AG-UI that is spoken.
 pub(super) const PROTOCOL: &str = "1.0";

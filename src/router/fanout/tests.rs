@@ -7,9 +7,9 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
 use super::*;
-use crate::model::{Kind, Origin, RunId, RuntimeId, SessionId, Timestamp};
 use crate::sessions::{CommitEntry, NewEvent};
-use crate::store::{MemoryStore, SessionRow, Store as _};
+use plexus_protocol::{Kind, Origin, RunId, RuntimeId, SessionId, Timestamp};
+use plexus_store::{MemoryStore, SessionRow, Store as _};
 
 const STALL: Duration = Duration::from_secs(30);
 
@@ -24,7 +24,7 @@ fn fans_with(stall: Duration) -> Fans {
         spare_from: None,
     };
     let sessions = ["s_1", "s_a", "s_b", "s_c"].map(row).into();
-    store.commit(&crate::store::Batch { sessions, ..Default::default() }).unwrap();
+    store.commit(&plexus_store::Batch { sessions, ..Default::default() }).unwrap();
     let log = Log::open(Arc::new(store)).unwrap();
     Fans::new(log, Arc::new(|_| None), Arc::new(|_| None), stall)
 }

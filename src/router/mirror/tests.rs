@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::model::{Origin, Timestamp};
+use plexus_protocol::{Origin, Timestamp};
 
 /// Events of sessions, as the log would have them, and a screen that they come to.
 struct Told {

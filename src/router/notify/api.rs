@@ -11,10 +11,10 @@ use super::encryption::{AUTH, POINT};
 use super::engine::without_rejected_key;
 use super::sender::{DeliveryTarget, PostOutcome};
 use super::{Channel, Hours, Notifier, Subscription, TargetRow, place_of, text};
-use crate::model::Timestamp;
 use crate::router::guard::Call;
 use crate::router::http::{json as answer, no_content};
 use crate::router::{AppState, Problem};
+use plexus_protocol::Timestamp;
 
 /// A subscription, as a browser's `PushSubscription.toJSON()` gives it.
 #[derive(Deserialize, ToSchema)]

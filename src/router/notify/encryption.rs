@@ -14,7 +14,7 @@ use ring::rand::{SecureRandom as _, SystemRandom};
 use ring::signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, KeyPair as _};
 use serde_json::json;
 
-use crate::model::Timestamp;
+use plexus_protocol::Timestamp;
 
 /// The key pair's file in the state's folder. Whoever has it can send to every subscription that they know; if it is
 /// lost, every device subscribes anew.

@@ -15,13 +15,13 @@ use super::text::{NotificationMessage, NotificationText, RunEndText, SUM_TAG, su
 use super::{Channel, Hours, Notifier, TOLD, TargetRow, channel};
 use crate::auth::Auth;
 use crate::metrics::{Subscriber, metrics};
-use crate::model::{
-    DeviceId, Event, Kind, Position, Receipt, Request, RequestId, RequestState, RunStatus, SessionId, Timestamp,
-};
 use crate::router::AppState;
 use crate::router::follow::Follow;
 use crate::router::ws::stopping;
 use crate::sessions::{Directory, Filter};
+use plexus_protocol::{
+    DeviceId, Event, Kind, Position, Receipt, Request, RequestId, RequestState, RunStatus, SessionId, Timestamp,
+};
 
 /// The longest sleep: clocks jump, and what is forgotten without a word is noticed so.
 const SWEEP: Duration = Duration::from_secs(30);

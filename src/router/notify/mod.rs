@@ -35,9 +35,9 @@ use sender::{DeliveryTarget, Post};
 pub use sender::{check_service, check_url};
 use text::NotificationMessage;
 
-use crate::model::{DeviceId, Origin, RuntimeId, SessionId, Timestamp};
 use crate::sessions::{CommitEntry, CommitRows, Log};
-use crate::store::PushChange;
+use plexus_protocol::{DeviceId, Origin, RuntimeId, SessionId, Timestamp};
+use plexus_store::PushChange;
 
 /// How long nobody must have been looking, unless the configuration says otherwise.
 pub const AFTER: Duration = Duration::from_secs(20);

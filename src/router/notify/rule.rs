@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::text::NotificationText;
 use crate::auth::{Grant, Target};
-use crate::model::{DeviceId, Scope};
+use plexus_protocol::{DeviceId, Scope};
 
 /// Milliseconds: of waiting since the gateway began, which no change of the clock shortens or prolongs, except where it says `wall`.
 pub(super) type Millis = i64;
@@ -401,7 +401,7 @@ fn wanted(place: &TargetState, story: &NotificationText) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{Risk, RuntimeId, SessionId};
+    use plexus_protocol::{Risk, RuntimeId, SessionId};
 
     const AFTER: Millis = 20_000;
     /// 2026-01-31T12:00:00Z.

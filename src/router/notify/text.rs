@@ -10,11 +10,11 @@ use serde_json::{Value, json};
 
 use super::rule::NewsKind;
 use crate::auth::{Grant, Target};
-use crate::model::text::hides;
-use crate::model::{
+use crate::sessions::masked;
+use plexus_protocol::text::hides;
+use plexus_protocol::{
     Choice, Request, RequestId, RequestState, RequestType, Risk, RuntimeId, Scope, SessionId, Timestamp,
 };
-use crate::sessions::masked;
 
 /// Longest payload, in bytes of JSON; the body is cut to fit. Sealed and filled up it stays below what services take.
 pub(super) const PAYLOAD_MAX: usize = 2048;

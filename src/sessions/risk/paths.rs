@@ -2,7 +2,7 @@
 
 use super::shell::{RiskVerdict, ShellText};
 use super::tables::{PLACES, SECRETS, SYSTEM};
-use crate::model::text::line;
+use plexus_protocol::text::line;
 
 /// Longest path or program that a reason names, in bytes.
 const NAMED: usize = 60;

@@ -4,7 +4,7 @@
 //! Nothing is expanded. What is not plainly understood is never low.
 
 use super::words::{SimpleCommand, base};
-use crate::model::Risk;
+use plexus_protocol::Risk;
 
 /// A line for a shell, and where it would run.
 #[derive(Clone, Copy, Debug)]

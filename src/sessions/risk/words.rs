@@ -179,7 +179,7 @@ impl<'a> SimpleCommand<'a> {
         let name = known(program);
         let name = name.as_str();
         let mut all = self.danger(name, rest);
-        if all.risk == crate::model::Risk::Danger {
+        if all.risk == plexus_protocol::Risk::Danger {
             return all;
         }
         let has = |with: &[&str]| with.is_empty() || rest.iter().any(|word| with.contains(&word.as_str()));
@@ -221,7 +221,7 @@ impl<'a> SimpleCommand<'a> {
                 None => format!("writes files in the folder ({shown})"),
             }));
         }
-        if all.risk > crate::model::Risk::Low {
+        if all.risk > plexus_protocol::Risk::Low {
             return all;
         }
         if CHOSEN_HERE.contains(&name) {

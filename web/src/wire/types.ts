@@ -1,4 +1,4 @@
-// One file: the nouns of the wire, as the gateway says them (src/model, docs/protocol.md). Members that we do not know may always come.
+// One file: the nouns of the wire, as the gateway says them (crates/protocol/src, docs/protocol.md). Members that we do not know may always come.
 
 export type Scope = 'watch' | 'prompt' | 'approve' | 'admin';
 export type Risk = 'low' | 'elevated' | 'danger';

@@ -9,7 +9,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use plexus::model::Request;
+use plexus_protocol::Request;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};

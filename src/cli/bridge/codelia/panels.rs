@@ -7,7 +7,7 @@
 
 use std::collections::VecDeque;
 
-use plexus::model::{Choice, Offer, Request, RequestType};
+use plexus_protocol::{Choice, Offer, Request, RequestType};
 use serde::Deserialize;
 use serde_json::{Value, json};
 

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use plexus::model::{Capabilities, Capability, Request, server_capabilities};
+use plexus_protocol::{Capabilities, Capability, Request, server_capabilities};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
@@ -29,7 +29,7 @@ const METHOD_NOT_FOUND: i64 = -32601;
 /// The terminal UI's user wants no part in it.
 const USER_CANCELLED: i64 = -32003;
 /// The one session of the runtime is there already.
-const ONE_SESSION: i64 = plexus::dialects::ONE_SESSION;
+const ONE_SESSION: i64 = plexus_dialects::ONE_SESSION;
 const INVALID_PARAMS: i64 = -32602;
 const INTERNAL: i64 = -32603;
 

@@ -1,6 +1,6 @@
 //! The translation, both ways, as tables and as a property: one file, for both need the same desk and the same events.
 
-use plexus::model::{Capabilities, Capability};
+use plexus_protocol::{Capabilities, Capability};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -387,7 +387,7 @@ fn a_client_of_the_specification_hears_its_words_and_no_others() {
     rig.hear(StreamEvent::Live);
     rig.said();
     rig.hear(acp("r_1", "run_started", &json!({ "by": { "name": "phone" } })));
-    for kind in plexus::model::Kind::ALL {
+    for kind in plexus_protocol::Kind::ALL {
         let body = json!({
             "message": "words", "status": "attached", "toolCallId": "t", "kind": "edit", "rawInput": { "path": "a" },
             "content": [{ "type": "diff", "path": "a", "oldText": "1", "newText": "2" }], "currentModeId": "ask",
@@ -754,7 +754,7 @@ enum Step {
 fn step() -> impl Strategy<Value = Step> {
     let run = prop_oneof![Just("r_1"), Just("r_2")];
     let kind = proptest::sample::select(
-        plexus::model::Kind::ALL
+        plexus_protocol::Kind::ALL
             .iter()
             .map(|kind| kind.as_str())
             .filter(|kind| !kind.contains("request"))

@@ -1,0 +1,365 @@
+//! Questions: `session/request_permission`, and the answers to all there are.
+
+use std::collections::HashSet;
+
+use bytes::Bytes;
+use serde::{Deserialize, Serialize, Serializer};
+use serde_json::value::RawValue;
+
+use super::super::jsonrpc::{self, object, string};
+use super::super::{
+    AgentRequest, EventDraft, ExpectedAnswer, Outbox, RequestKey, RequestSubject, RuntimeEvent, ToolCallRef,
+};
+use super::client_tools::CommandRun;
+use super::elicitation::ElicitationForm;
+use super::open::PendingOpen;
+use super::tool_calls::{SAVED_MAX, ToolCallState};
+use super::{ASKS_MAX, Acp, reading, trouble};
+use plexus_protocol::{Choice, Decision, Editable, Kind, NativeId, Offer, RequestType};
+
+/// A question that waits for its answer.
+#[derive(Serialize, Deserialize)]
+pub(super) enum PendingRequest {
+    /// `session/request_permission`, with the options it offers.
+    Permission {
+        native: NativeId,
+        options: Vec<String>,
+        /// For when more becomes known of its tool call.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        wait: Option<PermissionDetails>,
+    },
+    /// `elicitation/create`.
+    Elicitation { native: Option<NativeId>, wanted: ElicitationForm, params: Box<RawValue> },
+    /// The gateway's own: how to sign in, so that a conversation can be opened.
+    SignIn(PendingOpen),
+    /// `fs/write_text_file`: what the file held, and what it is to hold.
+    Write { native: NativeId, path: String, before: Option<String>, text: String },
+    /// `terminal/create`.
+    Run { native: NativeId, run: CommandRun },
+}
+
+/// What a permission request said, to be read again with what its tool call says later.
+#[derive(Serialize, Deserialize)]
+pub(super) struct PermissionDetails {
+    tool: Option<String>,
+    said: ToolCallState,
+    #[serde(serialize_with = "brief")]
+    params: Box<RawValue>,
+}
+
+/// What is saved of a question's params: all of them, or where they are long the members that are read again.
+fn brief<S: Serializer>(params: &RawValue, serializer: S) -> Result<S::Ok, S::Error> {
+    #[derive(Serialize, Deserialize)]
+    struct Brief<'a> {
+        #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+        options: Option<&'a RawValue>,
+        #[serde(borrow, default, rename = "_meta", skip_serializing_if = "Option::is_none")]
+        meta: Option<&'a RawValue>,
+    }
+    if params.get().len() <= SAVED_MAX {
+        return params.serialize(serializer);
+    }
+    let Brief { options, meta } = object(params).unwrap_or(Brief { options: None, meta: None });
+    // The options were found to be short; whose meta is long has nothing in it for us.
+    Brief { options, meta: meta.filter(|meta| meta.get().len() <= SAVED_MAX) }.serialize(serializer)
+}
+
+impl PendingRequest {
+    pub(super) fn native(&self) -> Option<&NativeId> {
+        match self {
+            Self::Permission { native, .. } | Self::Write { native, .. } | Self::Run { native, .. } => Some(native),
+            Self::Elicitation { native, .. } => native.as_ref(),
+            Self::SignIn(_) => None,
+        }
+    }
+}
+
+/// The answer to a permission request. What is no offered option is told as `cancelled`: the gateway never says yes by
+/// mistake.
+fn permitted(key: &RequestKey, options: &[String], decision: &Decision) -> Bytes {
+    match decision {
+        Decision::Option { id, .. } if options.contains(id) => {
+            let outcome = serde_json::json!({ "outcome": { "outcome": "selected", "optionId": id } });
+            jsonrpc::answer(key.id(), &outcome)
+        }
+        // Only an agent that offered it gets this: it said that it reads the rest.
+        Decision::Edited { id, text, .. } if options.contains(id) => {
+            let outcome = serde_json::json!({
+                "outcome": { "outcome": "selected", "optionId": id }, "_meta": { "plexus": { "edited": text } },
+            });
+            jsonrpc::answer(key.id(), &outcome)
+        }
+        _ => cancelled(key.id()),
+    }
+}
+
+/// The answer `cancelled` to a permission request.
+pub(super) fn cancelled(id: &str) -> Bytes {
+    jsonrpc::answer(id, &serde_json::json!({ "outcome": { "outcome": "cancelled" } }))
+}
+
+/// A question with nothing set but what it cannot do without.
+pub(super) fn question(
+    key: &RequestKey,
+    kind: RequestType,
+    title: &str,
+    params: &RawValue,
+    native: Bytes,
+) -> AgentRequest {
+    AgentRequest {
+        key: key.clone(),
+        kind,
+        title: title.to_owned(),
+        message: None,
+        subject: RequestSubject::Text(String::new()),
+        options: Vec::new(),
+        items: Vec::new(),
+        multi: false,
+        default_value: None,
+        multiline: false,
+        expects: ExpectedAnswer::default(),
+        secret: false,
+        danger: false,
+        allow_reason: false,
+        allow_remember: false,
+        observe_only: false,
+        editable: None,
+        tool_call_id: None,
+        first_mention: None,
+        params: jsonrpc::owned(params),
+        native,
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Permission<'a> {
+    session_id: String,
+    #[serde(borrow)]
+    tool_call: &'a RawValue,
+    #[serde(borrow)]
+    options: Vec<&'a RawValue>,
+}
+
+/// The params of a permission request that was read before.
+#[derive(Deserialize)]
+struct Asking<'a> {
+    #[serde(borrow)]
+    options: Vec<&'a RawValue>,
+    #[serde(borrow, rename = "_meta")]
+    meta: Option<&'a RawValue>,
+}
+
+/// What an agent says of a question beyond ACP: what of it may be changed before it is allowed.
+#[derive(Deserialize)]
+struct Meta {
+    plexus: Offered,
+}
+
+#[derive(Deserialize)]
+struct Offered {
+    editable: Editable,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct PermissionOption<'a> {
+    option_id: String,
+    name: Option<String>,
+    #[serde(borrow)]
+    kind: Option<&'a RawValue>,
+}
+
+impl Acp {
+    /// Whether another question may wait under this key; if not, says why.
+    pub(super) fn room(
+        &mut self,
+        frame: &Bytes,
+        key: &RequestKey,
+        native: Option<&NativeId>,
+        out: &mut Outbox,
+    ) -> RequestSlot {
+        if self.asks.keys().any(|open| open.id() == key.id()) {
+            self.raw(frame, native.cloned(), "a question under the identifier of one that is still open", out);
+            return RequestSlot::Taken;
+        }
+        if self.asks.len() >= ASKS_MAX {
+            let message = format!("{ASKS_MAX} questions wait already: this one was answered `cancelled`");
+            let draft = trouble("too_many_requests", &message, Some(frame.clone()));
+            out.events.push(RuntimeEvent::Event { native: native.cloned(), draft });
+            return RequestSlot::Full;
+        }
+        RequestSlot::Free
+    }
+
+    pub(super) fn permission(&mut self, frame: &Bytes, id: &RawValue, params: Option<&RawValue>, out: &mut Outbox) {
+        let key = self.key(id.get());
+        let read = params.and_then(|params| Some((params, object::<Permission<'_>>(params)?)));
+        let parts = read.and_then(|(params, asked)| {
+            let said = ToolCallState::of(frame, asked.tool_call)?;
+            // They outlive the gateway with the question, whole.
+            let options: usize = asked.options.iter().map(|option| option.get().len()).sum();
+            if options > SAVED_MAX {
+                return None;
+            }
+            Some((params, offers(&asked.options)?, said, asked))
+        });
+        let Some((params, options, said, asked)) = parts else {
+            let native = self.named(params);
+            self.raw(frame, native, "a permission request that cannot be understood: answered `cancelled`", out);
+            return out.frames.push(cancelled(key.id()));
+        };
+        let native = self.native(&asked.session_id);
+        match self.room(frame, &key, Some(&native), out) {
+            RequestSlot::Free => {}
+            RequestSlot::Taken => return,
+            RequestSlot::Full => return out.frames.push(cancelled(key.id())),
+        }
+        let tool = reading::id_of(asked.tool_call).or_else(|| self.unnamed(&native));
+        let first_mention = tool
+            .as_ref()
+            .filter(|id| self.see(&native, id))
+            .map(|id| first_mention(frame, asked.tool_call, id, said.title.is_some()));
+        let offered = options.iter().map(|offer| offer.id.clone()).collect();
+        let question = PermissionDetails { tool, said, params: jsonrpc::owned(params) };
+        let mut ask = self.put_together(&key, &native, &question, frame);
+        (ask.first_mention, ask.options) = (first_mention, options);
+        self.asks
+            .insert(key, PendingRequest::Permission { native: native.clone(), options: offered, wait: Some(question) });
+        out.events.push(RuntimeEvent::Asked { native: Some(native), ask: Box::new(ask) });
+    }
+
+    /// The tool call that a question without an identifier is about: the plan that waits, or the only one under way.
+    fn unnamed(&self, native: &NativeId) -> Option<String> {
+        let plan = self.known.latest(native).find(|(_, told)| reading::is_plan(told, self.agent.as_deref()));
+        let mut all = self.known.latest(native);
+        let only = all.next().filter(|_| all.next().is_none());
+        plan.or(only).map(|(id, _)| id.to_owned())
+    }
+
+    /// A question as it reads with all that is known of its tool call; without its options.
+    fn put_together(
+        &self,
+        key: &RequestKey,
+        native: &NativeId,
+        wait: &PermissionDetails,
+        frame: &Bytes,
+    ) -> AgentRequest {
+        let announced = wait.tool.as_ref().and_then(|id| self.known.get(native, id));
+        let told = announced.map_or_else(|| wait.said.clone(), |announced| announced.with(&wait.said));
+        let title = told.title.as_ref().and_then(|title| Some(string(title.raw()?)?.into_owned()));
+        let title = title.unwrap_or_else(|| "The agent asks for permission".into());
+        let mut ask = question(key, RequestType::Permission, &title, &wait.params, frame.clone());
+        ask.subject = reading::about(announced, &told, self.agent.as_deref());
+        ask.message = reading::message(&told);
+        ask.editable = object::<Asking<'_>>(&wait.params)
+            .and_then(|asked| object::<Meta>(asked.meta?))
+            .map(|meta| meta.plexus.editable);
+        ask.tool_call_id.clone_from(&wait.tool);
+        ask
+    }
+
+    /// More is known of a tool call: the questions about it that are open are told as they read now.
+    pub(super) fn asks_again(&self, frame: &Bytes, native: &NativeId, tool: &str, out: &mut Outbox) {
+        let mut open: Vec<(&RequestKey, &PendingRequest)> = self.asks.iter().collect();
+        // In the same order whoever goes on with this state.
+        open.sort_unstable_by_key(|(key, _)| *key);
+        for (key, asked) in open {
+            let PendingRequest::Permission { native: of, wait: Some(wait), .. } = asked else { continue };
+            if of != native || wait.tool.as_deref() != Some(tool) {
+                continue;
+            }
+            let options = object::<Asking<'_>>(&wait.params).and_then(|asked| offers(&asked.options));
+            let ask =
+                AgentRequest { options: options.unwrap_or_default(), ..self.put_together(key, native, wait, frame) };
+            out.events.push(RuntimeEvent::AskChanged { native: Some(native.clone()), ask: Box::new(ask) });
+        }
+    }
+
+    /// Somebody decided, or nobody did.
+    pub(super) fn answer(&mut self, key: &RequestKey, decision: &Decision, out: &mut Outbox) {
+        match self.asks.remove(key) {
+            Some(PendingRequest::Permission { options, .. }) => out.frames.push(permitted(key, &options, decision)),
+            Some(PendingRequest::Elicitation { native, wanted, params }) => {
+                self.elicit(key, (native, wanted, params), decision, out);
+            }
+            Some(PendingRequest::SignIn(wish)) => self.sign_in_by(wish, decision, out),
+            Some(PendingRequest::Write { native, path, before, text }) => {
+                self.write(key, native, (path, before, text), decision, out);
+            }
+            Some(PendingRequest::Run { native, run }) => self.run(key, native, run, decision, out),
+            None => {}
+        }
+    }
+
+    /// `$/cancel_request`: the agent takes a question back.
+    pub(super) fn taken_back(&mut self, frame: &Bytes, params: Option<&RawValue>, out: &mut Outbox) {
+        #[derive(Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Params<'a> {
+            #[serde(borrow, default, deserialize_with = "jsonrpc::present")]
+            request_id: Option<&'a RawValue>,
+        }
+        let id = params.and_then(object::<Params<'_>>).and_then(|params| params.request_id);
+        let id = id.map_or("", RawValue::get);
+        let open = self.asks.iter().find(|(key, _)| key.id() == id);
+        match open.map(|(key, asked)| (key.clone(), asked.native().cloned())) {
+            Some((key, native)) => {
+                // A request that was taken back still has an answer: the agent may go on waiting for it.
+                self.answer(&key, &Decision::Withdrawn, out);
+                out.events.push(RuntimeEvent::TakenBack { native, key, elsewhere: None });
+            }
+            None if self.dropped(id, out) => {}
+            None => self.raw(frame, None, "a withdrawal of a question that is not open", out),
+        }
+    }
+}
+
+pub(super) enum RequestSlot {
+    Free,
+    Taken,
+    Full,
+}
+
+/// The options as the agent wrote them; none if there is none to choose, or if one identifier names two.
+fn offers(options: &[&RawValue]) -> Option<Vec<Offer>> {
+    let mut ids = HashSet::new();
+    let mut offers = Vec::with_capacity(options.len());
+    for option in options {
+        let option: PermissionOption<'_> = object(option)?;
+        if !ids.insert(option.option_id.clone()) {
+            return None;
+        }
+        let kind = option.kind.and_then(|raw| serde_json::from_str(raw.get()).ok()).unwrap_or(Choice::Other);
+        let label = option.name.unwrap_or_else(|| option.option_id.clone());
+        offers.push(Offer { id: option.option_id, label, kind });
+    }
+    (!offers.is_empty()).then_some(offers)
+}
+
+/// The tool call of a question as the event that the agent never sent.
+fn first_mention(frame: &Bytes, tool_call: &RawValue, id: &str, titled: bool) -> EventDraft {
+    // ACP wants a title in a `tool_call`; an update may lack it.
+    let title = if titled { "" } else { r#""title":"tool","# };
+    let whole = jsonrpc::owned(tool_call);
+    let rest = whole.get().strip_prefix('{').unwrap_or("}");
+    let body = format!(r#"{{"sessionUpdate":"tool_call",{title}{}"#, rest.trim_start());
+    // A tool call that names an update itself would make the body say two things.
+    let twins = serde_json::from_str::<super::Head<'_>>(&body).is_err();
+    let body = if twins {
+        format!(r#"{{"sessionUpdate":"tool_call","toolCallId":{},"title":"tool"}}"#, quoted(id))
+    } else {
+        body
+    };
+    EventDraft {
+        kind: Kind::ToolCall,
+        body: body.into(),
+        native: Some(frame.clone()),
+        tool: Some(ToolCallRef { id: id.to_owned(), over: false }),
+        title: None,
+    }
+}
+
+fn quoted(text: &str) -> String {
+    serde_json::to_string(text).unwrap_or_default()
+}

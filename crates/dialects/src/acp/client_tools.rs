@@ -1,0 +1,540 @@
+//! One file, because each method is asked for, done and answered here: what is done for an agent that asks its client.
+//!
+//! Where the gateway is set to, files are read and written (`fs/*`), commands run (`terminal/*`). The client that opened the
+//! session does it, if it offered to; else the gateway, inside the session's folder, and nothing is written or run before
+//! people allow it.
+//!
+//! A refusal is a JSON-RPC error here: what the agent sent is no question to people, and it must learn that nothing was
+//! done. Schema: <https://agentclientprotocol.com/protocol/v1/file-system>, `…/v1/terminals`.
+
+use bytes::Bytes;
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+use super::super::jsonrpc::{self, INTERNAL, INVALID_PARAMS, METHOD_NOT_FOUND, object};
+use super::super::{
+    ClientToolCall, ClientToolError, ClientToolResult, ClientToolWork, EventDraft, Outbox, RequestKey, RequestSubject,
+    RuntimeEvent,
+};
+use super::ask::{PendingRequest, RequestSlot, question};
+use super::{Acp, REQUEST_CANCELLED};
+use plexus_protocol::{Choice, Decision, Kind, NativeId, Offer, RequestType, Resolver};
+
+/// ACP: there is no such file.
+const RESOURCE_NOT_FOUND: i64 = -32002;
+/// Requests of this sort that may be under way at a time on one connection; one more is refused.
+const JOBS_MAX: usize = 64;
+/// Bytes of a path, a command or an error that the log keeps of an errand.
+const SERVED_WORDS: usize = 1000;
+/// Terminals that an agent may have at a time on one connection; one more is refused until it releases one.
+const TERMINALS_MAX: usize = 32;
+
+/// Something under way for the agent.
+#[derive(Serialize, Deserialize)]
+pub(super) struct ClientToolJob {
+    key: RequestKey,
+    native: NativeId,
+    what: JobKind,
+}
+
+#[derive(Serialize, Deserialize)]
+enum JobKind {
+    /// A client was asked; should the session have none, the gateway does it.
+    Errand {
+        method: String,
+        params: Box<RawValue>,
+    },
+    Read,
+    /// What a file holds before it is written, to show it.
+    Before(FileWrite, Box<RawValue>),
+    Write,
+    Run(u64),
+    Output,
+    Wait,
+    End,
+}
+
+/// A file that the agent wants written.
+#[derive(Clone, Serialize, Deserialize)]
+pub(super) struct FileWrite {
+    path: String,
+    text: String,
+}
+
+/// A command that the agent wants run.
+#[derive(Clone, Serialize, Deserialize)]
+pub(super) struct CommandRun {
+    argv: Vec<String>,
+    env: Vec<(String, String)>,
+    cwd: Option<String>,
+    keep: Option<u64>,
+}
+
+#[derive(Deserialize)]
+struct ReadFile {
+    path: String,
+    line: Option<u64>,
+    limit: Option<u64>,
+}
+
+#[derive(Deserialize)]
+struct WriteFile {
+    path: String,
+    content: String,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Create {
+    command: String,
+    args: Option<Vec<String>>,
+    env: Option<Vec<Variable>>,
+    cwd: Option<String>,
+    output_byte_limit: Option<u64>,
+}
+
+#[derive(Deserialize)]
+struct Variable {
+    name: String,
+    value: String,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Named {
+    terminal_id: String,
+}
+
+/// What a client's terminals are called before the agent, so that none is taken for the gateway's own.
+const CLIENTS: &str = "client-";
+
+/// What of a request is understood.
+enum ParsedRequest {
+    Read(ReadFile),
+    Write(FileWrite),
+    Run(CommandRun),
+    Terminal(u64, JobKind),
+}
+
+/// Reads a request; none if its parameters do not fit it.
+fn read(method: &str, params: &RawValue) -> Option<ParsedRequest> {
+    let terminal = |what| {
+        let Named { terminal_id } = object(params)?;
+        Some(ParsedRequest::Terminal(terminal_id.strip_prefix("term-")?.parse().ok()?, what))
+    };
+    match method {
+        "fs/read_text_file" => object(params).map(ParsedRequest::Read),
+        "fs/write_text_file" => {
+            let WriteFile { path, content } = object(params)?;
+            Some(ParsedRequest::Write(FileWrite { path, text: content }))
+        }
+        "terminal/create" => {
+            let Create { command, args, env, cwd, output_byte_limit } = object(params)?;
+            let args = args.unwrap_or_default();
+            // A program and its arguments, or a line for a shell: agents send both.
+            let argv = if args.is_empty() { vec![command] } else { [vec![command], args].concat() };
+            let env = env.unwrap_or_default().into_iter().map(|var| (var.name, var.value)).collect();
+            Some(ParsedRequest::Run(CommandRun { argv, env, cwd, keep: output_byte_limit }))
+        }
+        "terminal/output" => terminal(JobKind::Output),
+        "terminal/wait_for_exit" => terminal(JobKind::Wait),
+        _ => terminal(JobKind::End),
+    }
+}
+
+impl Acp {
+    /// Whether the gateway serves this method.
+    pub(super) fn serves(&self, method: &str) -> bool {
+        match method {
+            "fs/read_text_file" | "fs/write_text_file" => self.serve.fs,
+            "terminal/create" | "terminal/output" | "terminal/wait_for_exit" | "terminal/kill" | "terminal/release" => {
+                self.serve.terminal
+            }
+            _ => false,
+        }
+    }
+
+    /// Serves a request.
+    pub(super) fn serve(
+        &mut self,
+        frame: &Bytes,
+        (id, method, params): (&RawValue, &str, Option<&RawValue>),
+        out: &mut Outbox,
+    ) {
+        let key = self.key(id.get());
+        let native = self.named(params).filter(|native| self.sessions.contains_key(native));
+        let (Some(native), Some(params)) = (native, params) else {
+            let native = self.named(params);
+            return self.not_understood(frame, (&key, native), method, out);
+        };
+        if self.jobs.len() >= JOBS_MAX {
+            let why = format!("{JOBS_MAX} requests are under way already");
+            return out.frames.push(jsonrpc::refuse(key.id(), INTERNAL, &why));
+        }
+        // A terminal of the gateway's own is no client's business.
+        let made = method.starts_with("terminal/") && method != "terminal/create";
+        if made && !object(params).is_some_and(|Named { terminal_id }| terminal_id.starts_with(CLIENTS)) {
+            return self.serve_here(frame, key, native, method, params, out);
+        }
+        let what = JobKind::Errand { method: method.to_owned(), params: jsonrpc::owned(params) };
+        let work =
+            ClientToolWork::Errand { native: native.clone(), method: method.to_owned(), params: unnamed(params) };
+        self.work(key, native, what, work, out);
+    }
+
+    fn not_understood(
+        &mut self,
+        frame: &Bytes,
+        (key, native): (&RequestKey, Option<NativeId>),
+        method: &str,
+        out: &mut Outbox,
+    ) {
+        self.raw(frame, native, "a request that cannot be understood: refused", out);
+        let why = format!("{method}: these parameters, or this session, are not known here");
+        out.frames.push(jsonrpc::refuse(key.id(), INVALID_PARAMS, &why));
+    }
+
+    /// Serves a request that no client serves.
+    fn serve_here(
+        &mut self,
+        frame: &Bytes,
+        key: RequestKey,
+        native: NativeId,
+        method: &str,
+        params: &RawValue,
+        out: &mut Outbox,
+    ) {
+        let Some(wanted) = read(method, params) else {
+            return self.not_understood(frame, (&key, Some(native)), method, out);
+        };
+        match wanted {
+            ParsedRequest::Read(ReadFile { path, line, limit }) => {
+                self.work(key, native, JobKind::Read, ClientToolWork::Read { path, line, limit }, out);
+            }
+            ParsedRequest::Write(write) => {
+                let work = ClientToolWork::Read { path: write.path.clone(), line: None, limit: None };
+                self.work(key, native, JobKind::Before(write, jsonrpc::owned(params)), work, out);
+            }
+            ParsedRequest::Run(run) => self.ask_to_run(frame, key, native, run, params, out),
+            ParsedRequest::Terminal(terminal, what) => {
+                if self.terminals.get(&terminal) != Some(&native) {
+                    return out.frames.push(jsonrpc::refuse(key.id(), INVALID_PARAMS, "no such terminal"));
+                }
+                let work = match (&what, method) {
+                    (JobKind::Output, _) => ClientToolWork::Output { terminal },
+                    (JobKind::Wait, _) => ClientToolWork::Wait { terminal },
+                    (_, "terminal/release") => {
+                        self.terminals.remove(&terminal);
+                        ClientToolWork::Release { terminal }
+                    }
+                    _ => ClientToolWork::Kill { terminal },
+                };
+                self.work(key, native, what, work, out);
+            }
+        }
+    }
+
+    fn work(&mut self, key: RequestKey, native: NativeId, what: JobKind, work: ClientToolWork, out: &mut Outbox) {
+        let folder = self.sessions.get(&native).map_or_else(String::new, |session| session.cwd.clone());
+        let id = self.next_job;
+        self.next_job += 1;
+        self.jobs.insert(id, ClientToolJob { key, native, what });
+        out.client_tools.push(ClientToolCall { id, folder, work });
+    }
+
+    /// What came of a chore.
+    pub(super) fn worked(&mut self, id: u64, done: Result<ClientToolResult, ClientToolError>, out: &mut Outbox) {
+        // Forgotten meanwhile, if the agent took its request back.
+        let Some(ClientToolJob { key, native, what }) = self.jobs.remove(&id) else { return };
+        let reply = match (what, done) {
+            (JobKind::Errand { method, params }, Err(ClientToolError::Nobody)) => {
+                let frame = Bytes::copy_from_slice(params.get().as_bytes());
+                return self.serve_here(&frame, key, native, &method, &params, out);
+            }
+            (JobKind::Errand { method, params }, Ok(ClientToolResult::Served { by, outcome })) => {
+                let outcome = outcome.and_then(|result| {
+                    let unreadable = |_| (INTERNAL, "the client's answer cannot be read".to_owned());
+                    Ok((result.len(), serde_json::from_str::<serde_json::Value>(&result).map_err(unreadable)?))
+                });
+                let draft = served(&method, &params, &by, &outcome);
+                out.events.push(RuntimeEvent::Event { native: Some(native), draft });
+                match outcome {
+                    Ok((_, result)) => named(&method, result),
+                    Err((code, why)) => return out.frames.push(jsonrpc::refuse(key.id(), code, &why)),
+                }
+            }
+            (JobKind::Before(write, params), Ok(ClientToolResult::Text(before))) => {
+                return self.ask_to_write(key, native, write, Some(before), &params, out);
+            }
+            (JobKind::Before(write, params), Err(ClientToolError::Missing(_))) => {
+                return self.ask_to_write(key, native, write, None, &params, out);
+            }
+            (JobKind::Run(terminal), Ok(_)) => serde_json::json!({ "terminalId": format!("term-{terminal}") }),
+            (_, Ok(ClientToolResult::Text(content))) => serde_json::json!({ "content": content }),
+            (_, Ok(ClientToolResult::Fine)) => serde_json::json!({}),
+            (_, Ok(ClientToolResult::Output { text, cut, end })) => {
+                let status = end.map(|end| serde_json::json!({ "exitCode": end.code, "signal": end.signal }));
+                serde_json::json!({ "output": text, "truncated": cut, "exitStatus": status })
+            }
+            (_, Ok(ClientToolResult::Served { .. })) => {
+                return out.frames.push(jsonrpc::refuse(key.id(), INTERNAL, "no such answer"));
+            }
+            (_, Ok(ClientToolResult::Ended(end))) => serde_json::json!({ "exitCode": end.code, "signal": end.signal }),
+            (what, Err(undone)) => {
+                if let JobKind::Run(terminal) = what {
+                    self.terminals.remove(&terminal);
+                }
+                // Agents tell a file that is not there yet from one that they may not have by these words.
+                let (code, why) = match undone {
+                    ClientToolError::Missing(why) => {
+                        (RESOURCE_NOT_FOUND, format!("Resource not found: {why} (ENOENT)"))
+                    }
+                    ClientToolError::Refused(why) => (INTERNAL, why),
+                    ClientToolError::Nobody => (INTERNAL, "nobody is there to do it".into()),
+                };
+                return out.frames.push(jsonrpc::refuse(key.id(), code, &why));
+            }
+        };
+        out.frames.push(jsonrpc::answer(key.id(), &reply));
+    }
+
+    fn ask_to_write(
+        &mut self,
+        key: RequestKey,
+        native: NativeId,
+        write: FileWrite,
+        before: Option<String>,
+        params: &RawValue,
+        out: &mut Outbox,
+    ) {
+        let FileWrite { path, text } = write;
+        if self.writable.contains(&native) {
+            return self.work(key, native, JobKind::Write, ClientToolWork::Write { path, before, text }, out);
+        }
+        let frame = Bytes::copy_from_slice(params.get().as_bytes());
+        let mut ask = question(&key, RequestType::Permission, &format!("Write {path}"), params, frame.clone());
+        ask.subject = RequestSubject::Edits(vec![(path.clone(), before.clone(), text.clone())]);
+        ask.options = vec![
+            offer("allow", "Allow", Choice::AllowOnce),
+            offer("allow_session", "Allow all writes of this session", Choice::AllowAlways),
+            offer("reject", "Reject", Choice::RejectOnce),
+        ];
+        let asked = PendingRequest::Write { native: native.clone(), path, before, text };
+        self.put(&frame, key, native, ask, asked, out);
+    }
+
+    fn ask_to_run(
+        &mut self,
+        frame: &Bytes,
+        key: RequestKey,
+        native: NativeId,
+        run: CommandRun,
+        params: &RawValue,
+        out: &mut Outbox,
+    ) {
+        if self.terminals.len() >= TERMINALS_MAX {
+            let why = format!("there are {TERMINALS_MAX} terminals already: release one first");
+            return out.frames.push(jsonrpc::refuse(key.id(), INTERNAL, &why));
+        }
+        let mut ask = question(&key, RequestType::Permission, &run.argv.join(" "), params, frame.clone());
+        // What is set for the command decides what it does: it is shown as a part of it.
+        let set = run.env.iter().map(|(name, value)| format!("{name}={value}"));
+        let argv = match run.env.is_empty() {
+            true => run.argv.clone(),
+            false => {
+                let shell = if run.argv.len() == 1 { ["sh", "-c"].map(String::from).to_vec() } else { Vec::new() };
+                ["env".to_owned()].into_iter().chain(set).chain(shell).chain(run.argv.clone()).collect()
+            }
+        };
+        let folder = self.sessions.get(&native).map(|session| session.cwd.clone());
+        ask.subject = RequestSubject::Command { argv, cwd: run.cwd.clone().or(folder) };
+        ask.options = vec![offer("allow", "Allow", Choice::AllowOnce), offer("reject", "Reject", Choice::RejectOnce)];
+        let asked = PendingRequest::Run { native: native.clone(), run };
+        self.put(frame, key, native, ask, asked, out);
+    }
+
+    fn put(
+        &mut self,
+        frame: &Bytes,
+        key: RequestKey,
+        native: NativeId,
+        ask: super::super::AgentRequest,
+        asked: PendingRequest,
+        out: &mut Outbox,
+    ) {
+        match self.room(frame, &key, Some(&native), out) {
+            RequestSlot::Free => {}
+            RequestSlot::Taken => return,
+            RequestSlot::Full => {
+                return out.frames.push(jsonrpc::refuse(key.id(), INTERNAL, "too many questions wait"));
+            }
+        }
+        self.asks.insert(key, asked);
+        out.events.push(RuntimeEvent::Asked { native: Some(native), ask: Box::new(ask) });
+    }
+
+    /// Somebody decided on a write, or nobody did.
+    pub(super) fn write(
+        &mut self,
+        key: &RequestKey,
+        native: NativeId,
+        work: (String, Option<String>, String),
+        decision: &Decision,
+        out: &mut Outbox,
+    ) {
+        let (path, before, text) = work;
+        match decision {
+            Decision::Option { id, .. } if id == "allow" || id == "allow_session" => {
+                if id == "allow_session" {
+                    self.writable.insert(native.clone());
+                }
+                self.work(key.clone(), native, JobKind::Write, ClientToolWork::Write { path, before, text }, out);
+            }
+            _ => out.frames.push(refused(key, decision)),
+        }
+    }
+
+    /// Somebody decided on a command, or nobody did.
+    pub(super) fn run(
+        &mut self,
+        key: &RequestKey,
+        native: NativeId,
+        run: CommandRun,
+        decision: &Decision,
+        out: &mut Outbox,
+    ) {
+        match decision {
+            Decision::Option { id, .. } if id == "allow" => {
+                let terminal = self.next_terminal;
+                self.next_terminal += 1;
+                self.terminals.insert(terminal, native.clone());
+                let CommandRun { argv, env, cwd, keep } = run;
+                self.work(
+                    key.clone(),
+                    native,
+                    JobKind::Run(terminal),
+                    ClientToolWork::Run { terminal, argv, env, cwd, keep },
+                    out,
+                );
+            }
+            _ => out.frames.push(refused(key, decision)),
+        }
+    }
+
+    /// The agent takes a request back that is under way; false if there is none.
+    pub(super) fn dropped(&mut self, id: &str, out: &mut Outbox) -> bool {
+        let job = self.jobs.iter().find(|(_, job)| job.key.id() == id);
+        let Some(number) = job.map(|(number, _)| *number) else { return false };
+        if let Some(ClientToolJob { native, what: JobKind::Run(terminal), .. }) = self.jobs.remove(&number) {
+            // Nobody would ever release it.
+            self.terminals.remove(&terminal);
+            let folder = self.sessions.get(&native).map_or_else(String::new, |session| session.cwd.clone());
+            let chore = ClientToolCall { id: self.next_job, folder, work: ClientToolWork::Release { terminal } };
+            self.next_job += 1;
+            out.client_tools.push(chore);
+        }
+        out.frames.push(jsonrpc::refuse(id, REQUEST_CANCELLED, "cancelled"));
+        true
+    }
+
+    /// What an older gateway had under way is lost with it, its terminals too: the agent hears of it instead of waiting.
+    pub(super) fn give_up_jobs(&mut self, out: &mut Outbox) {
+        self.terminals.clear();
+        let mut jobs: Vec<_> = std::mem::take(&mut self.jobs).into_iter().collect();
+        jobs.sort_unstable_by_key(|(id, _)| *id);
+        for (_, job) in jobs {
+            out.frames.push(jsonrpc::refuse(job.key.id(), INTERNAL, "the gateway was started again meanwhile"));
+        }
+    }
+}
+
+/// What is kept of an errand: who was asked for what, and what came of it. Not the text of a file or a terminal itself.
+fn served(
+    method: &str,
+    params: &RawValue,
+    by: &Resolver,
+    outcome: &Result<(usize, serde_json::Value), (i64, String)>,
+) -> EventDraft {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Of {
+        path: Option<String>,
+        command: Option<String>,
+        args: Option<Vec<String>>,
+        terminal_id: Option<String>,
+    }
+    #[derive(Serialize)]
+    struct Body<'a> {
+        method: &'a str,
+        by: &'a Resolver,
+        status: &'static str,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        path: Option<String>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        command: Option<String>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        terminal_id: Option<String>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        bytes: Option<usize>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        code: Option<i64>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        message: Option<String>,
+    }
+    let of = object::<Of>(params).unwrap_or(Of { path: None, command: None, args: None, terminal_id: None });
+    let short = |text: String| {
+        let end = text.floor_char_boundary(SERVED_WORDS);
+        if end < text.len() { format!("{}…", &text[..end]) } else { text }
+    };
+    let command = of.command.map(|command| [vec![command], of.args.unwrap_or_default()].concat().join(" "));
+    let (bytes, failure) = match outcome {
+        Ok((bytes, _)) => (Some(*bytes), None),
+        Err((code, message)) => (None, Some((*code, short(message.clone())))),
+    };
+    let (code, message) = failure.unzip();
+    let status = if bytes.is_some() { "done" } else { "failed" };
+    let (path, command, terminal_id) = (of.path.map(short), command.map(short), of.terminal_id.map(short));
+    EventDraft::new(Kind::ClientServed, &Body { method, by, status, path, command, terminal_id, bytes, code, message })
+}
+
+/// The parameters as the client knows them: a terminal by the client's own name for it.
+fn unnamed(params: &RawValue) -> String {
+    let Some(Named { terminal_id }) = object::<Named>(params) else { return params.get().to_owned() };
+    let Some(own) = terminal_id.strip_prefix(CLIENTS) else { return params.get().to_owned() };
+    match serde_json::from_str::<serde_json::Value>(params.get()) {
+        Ok(mut value) => {
+            value["terminalId"] = own.into();
+            value.to_string()
+        }
+        Err(_) => params.get().to_owned(),
+    }
+}
+
+/// A client's result as the agent is to see it: a new terminal by the name that tells it from the gateway's.
+fn named(method: &str, mut result: serde_json::Value) -> serde_json::Value {
+    if method == "terminal/create"
+        && let Some(id) = result.get("terminalId").and_then(serde_json::Value::as_str)
+    {
+        result["terminalId"] = format!("{CLIENTS}{id}").into();
+    }
+    result
+}
+
+fn offer(id: &str, label: &str, kind: Choice) -> Offer {
+    Offer { id: id.into(), label: label.into(), kind }
+}
+
+/// Tells the agent that something was not done.
+fn refused(key: &RequestKey, decision: &Decision) -> Bytes {
+    let (code, why) = match decision {
+        Decision::Expired => (INTERNAL, "expired, not a user decision"),
+        Decision::Withdrawn => (REQUEST_CANCELLED, "cancelled"),
+        _ => (INTERNAL, "the user did not allow it"),
+    };
+    jsonrpc::refuse(key.id(), code, why)
+}
+
+/// Tells the agent that a method is not served.
+pub(super) fn unsupported(id: &str, method: &str) -> Bytes {
+    jsonrpc::refuse(id, METHOD_NOT_FOUND, &format!("{method}: not served here"))
+}

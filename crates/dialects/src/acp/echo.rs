@@ -1,0 +1,224 @@
+//! Prompts said again: some agents send what they were asked back as `user_message_chunk`. The session has told it already, so what
+//! is the same is not told a second time; what differs is a message of its own.
+
+use std::borrow::Cow;
+
+use bytes::Bytes;
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+use super::super::jsonrpc::{self, Fields, object, string};
+use super::Acp;
+use super::open::quoted;
+use plexus_protocol::{NativeId, Ticket};
+
+/// Bytes of a prompt that are compared; beyond them its length counts. It is a part of the state that is saved.
+const COMPARED: usize = 1024;
+/// Blocks without text that are remembered.
+const BLOCKS: usize = 16;
+
+/// What a prompt said that was not heard again yet.
+#[derive(Serialize, Deserialize)]
+pub(super) struct Echo {
+    /// Which prompt.
+    ticket: Ticket,
+    /// Its text without spaces: agents trim it, and cut it where they like.
+    text: String,
+    /// Characters that follow.
+    beyond: usize,
+    /// The sorts of its other blocks.
+    blocks: Vec<String>,
+    /// What came was something else: so is all that follows.
+    differs: bool,
+}
+
+#[derive(Deserialize)]
+struct Block<'a> {
+    #[serde(rename = "type", borrow)]
+    sort: Option<&'a RawValue>,
+    #[serde(borrow)]
+    text: Option<&'a RawValue>,
+}
+
+/// A block's sort, and its text if it is one of text.
+fn read(block: &RawValue) -> Option<(Cow<'_, str>, Option<Cow<'_, str>>)> {
+    let Block { sort, text } = object(block)?;
+    let sort = string(sort?)?;
+    let text = if sort == "text" { Some(string(text?)?) } else { None };
+    Some((sort, text))
+}
+
+impl Echo {
+    fn of(ticket: Ticket, content: &[Box<RawValue>]) -> Self {
+        let mut echo = Self { ticket, text: String::new(), beyond: 0, blocks: Vec::new(), differs: false };
+        for (sort, text) in content.iter().filter_map(|block| read(block)) {
+            match text {
+                Some(text) => text.chars().filter(|c| !c.is_whitespace()).for_each(|c| {
+                    if echo.beyond == 0 && echo.text.len() < COMPARED {
+                        echo.text.push(c);
+                    } else {
+                        echo.beyond += 1;
+                    }
+                }),
+                None if echo.blocks.len() < BLOCKS => echo.blocks.push(sort.into_owned()),
+                None => {}
+            }
+        }
+        echo
+    }
+
+    /// Whether a block is what the prompt goes on with.
+    fn takes(&mut self, block: &RawValue) -> bool {
+        match read(block) {
+            Some((_, Some(text))) => {
+                let (mut at, mut beyond) = (0, self.beyond);
+                for c in text.chars().filter(|c| !c.is_whitespace()) {
+                    match self.text[at..].chars().next() {
+                        Some(next) if next == c => at += c.len_utf8(),
+                        None if beyond > 0 => beyond -= 1,
+                        _ => return false,
+                    }
+                }
+                self.text.drain(..at);
+                self.beyond = beyond;
+                true
+            }
+            Some((sort, None)) => {
+                let found = self.blocks.iter().position(|known| *known == sort);
+                found.map(|at| self.blocks.remove(at)).is_some()
+            }
+            None => false,
+        }
+    }
+}
+
+impl Acp {
+    /// A prompt goes to the agent, which may say it again.
+    pub(super) fn expect_echo(&mut self, ticket: Ticket, native: &NativeId, content: &[Box<RawValue>]) {
+        self.echoes.insert(native.clone(), Echo::of(ticket, content));
+    }
+
+    /// What there is to tell of a chunk of a user's message; `None` if it is the prompt's own words.
+    pub(super) fn heard_again(&mut self, frame: &Bytes, native: &NativeId, update: &RawValue) -> Option<Bytes> {
+        #[derive(Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Chunk<'a> {
+            #[serde(borrow)]
+            content: Option<&'a RawValue>,
+            #[serde(borrow)]
+            message_id: Option<&'a RawValue>,
+        }
+        let whole = jsonrpc::slice(frame, update);
+        let (Some(echo), Some(chunk)) = (self.echoes.get_mut(native), object::<Chunk<'_>>(update)) else {
+            return Some(whole);
+        };
+        if !echo.differs && chunk.content.is_some_and(|content| echo.takes(content)) {
+            return None;
+        }
+        echo.differs = true;
+        if chunk.message_id.and_then(string).is_some() {
+            return Some(whole);
+        }
+        // A name keeps it apart from the prompt before it.
+        let Some(Fields(fields)) = object(update) else { return Some(whole) };
+        let theirs = fields.iter().filter(|(key, _)| key != "messageId");
+        let theirs: Vec<String> = theirs.map(|(key, value)| format!("{}:{}", quoted(key), value.get())).collect();
+        let body = format!(r#"{{{},"messageId":"user-{}"}}"#, theirs.join(","), echo.ticket.0);
+        let body = RawValue::from_string(body).unwrap_or_else(|_| update.to_owned());
+        Some(String::from(Box::<str>::from(jsonrpc::owned(&body))).into())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::super::super::rig::{Rig, spec};
+    use super::super::super::{RuntimeEvent, find};
+
+    fn chunk(content: &Value, more: &Value) -> String {
+        let mut update = json!({ "sessionUpdate": "user_message_chunk", "content": content });
+        update.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        json!({ "method": "session/update", "params": { "sessionId": "s", "update": update } }).to_string()
+    }
+
+    fn says(rig: &mut Rig, text: &str) -> Vec<Value> {
+        rig.feed(chunk(&json!({ "type": "text", "text": text }), &json!({})));
+        let told = |said: RuntimeEvent| match said {
+            RuntimeEvent::Event { draft, .. } => serde_json::from_slice(&draft.body).unwrap(),
+            other => panic!("{other:?}"),
+        };
+        rig.said().into_iter().map(told).collect()
+    }
+
+    /// A session, and a prompt under way in it as request 2.
+    fn asked(text: &str) -> Rig {
+        let mut rig = Rig::new(&spec("acp"));
+        rig.feed(r#"{"id":0,"result":{"protocolVersion":1}}"#);
+        rig.open(1);
+        rig.feed(r#"{"id":1,"result":{"sessionId":"s"}}"#);
+        rig.prompt(7, "s", text);
+        rig.said();
+        rig.sent();
+        rig
+    }
+
+    #[test]
+    fn a_prompt_that_its_agent_says_again_is_told_once() {
+        // Whole, trimmed, in pieces that end anywhere, and again with each prompt.
+        for pieces in
+            [&["  Why does\nit fail?\n"][..], &["Why does\nit fail?"], &["Wh", "y does", "\n", "it fail", "?"]]
+        {
+            let mut rig = asked("  Why does\nit fail?\n");
+            for piece in pieces {
+                assert!(says(&mut rig, piece).is_empty(), "{piece:?} of {pieces:?}");
+            }
+            rig.feed(r#"{"id":2,"result":{"stopReason":"end_turn"}}"#);
+            rig.said();
+            rig.prompt(8, "s", "and now");
+            rig.said();
+            assert!(says(&mut rig, "and now").is_empty());
+        }
+        // Longer than what is compared.
+        let long = "ü x".repeat(5000);
+        let mut rig = asked(&long);
+        for piece in long.chars().collect::<Vec<_>>().chunks(777) {
+            assert!(says(&mut rig, &piece.iter().collect::<String>()).is_empty());
+        }
+        assert_eq!(says(&mut rig, "more").len(), 1);
+    }
+
+    #[test]
+    fn what_an_agent_says_otherwise_is_a_message_of_its_own() {
+        let mut rig = asked("see @a.txt");
+        let told = [says(&mut rig, "see "), says(&mut rig, "<file>"), says(&mut rig, "see @a.txt")].concat();
+        let texts: Vec<_> = told.iter().map(|body| body["content"]["text"].as_str().unwrap()).collect();
+        assert_eq!(texts, ["<file>", "see @a.txt"]);
+        assert!(told.iter().all(|body| body["messageId"] == "user-7"), "{told:?}");
+        // Names of its own stay, numbers are as they were, a picture that was in no prompt is told.
+        let mut rig = asked("x");
+        rig.feed(chunk(
+            &json!({ "type": "image", "data": "AA==", "mimeType": "image/png" }),
+            &json!({ "messageId": "m" }),
+        ));
+        let body: Value = serde_json::from_slice(&rig.event().body).unwrap();
+        assert_eq!((&body["messageId"], &body["content"]["data"]), (&json!("m"), &json!("AA==")));
+        // With no prompt under way it is somebody else's, as it stands.
+        rig.feed(r#"{"id":2,"result":{"stopReason":"end_turn"}}"#);
+        rig.said();
+        let told = says(&mut rig, "x");
+        assert!(told.len() == 1 && told[0].get("messageId").is_none(), "{told:?}");
+    }
+
+    #[test]
+    fn another_gateway_knows_what_was_heard_again() {
+        let mut rig = asked("one two three");
+        assert!(says(&mut rig, "one").is_empty());
+        let saved = rig.dialect.save().unwrap();
+        let mut again = find("acp").unwrap()(&spec("acp"));
+        assert!(again.restore(&saved));
+        rig.dialect = again;
+        assert!(says(&mut rig, " two three").is_empty());
+        assert_eq!(says(&mut rig, "one").len(), 1);
+    }
+}

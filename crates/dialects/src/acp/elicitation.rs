@@ -1,0 +1,605 @@
+//! Elicitations: `elicitation/create` as a question that people can answer, and their answer as what the agent wants. One file:
+//! what is asked of a field and what fits it belong together.
+//!
+//! A form of one field is a pick or a prompt; one of several is a prompt whose text is a JSON object. Text that does not
+//! fit the form is not sent: the same is asked again, and says why. Schema:
+//! <https://agentclientprotocol.com/protocol/v1/elicitation>.
+
+use bytes::Bytes;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use super::super::jsonrpc::{self, Fields, object, pretty, string};
+use super::super::{AgentRequest, AnsweredElsewhere, ExpectedAnswer, Outbox, RequestKey, RequestSubject, RuntimeEvent};
+use super::ask::{PendingRequest, RequestSlot, question};
+use super::{Acp, Pending, trouble};
+use plexus_protocol::{
+    Answers, Choice, Decision, Fits, Item, NativeId, Number, Offer, Question, QuestionOption, RequestType,
+};
+
+/// What an elicitation wants.
+#[derive(Clone, Serialize, Deserialize)]
+pub(crate) enum ElicitationForm {
+    /// A yes to a form that asks for nothing.
+    Yes,
+    /// That a page is opened.
+    Page { id: Option<String> },
+    /// A form to be filled in.
+    Form(Vec<Field>),
+}
+
+/// A field of a form.
+#[derive(Clone, Serialize, Deserialize)]
+pub(crate) struct Field {
+    name: String,
+    title: Option<String>,
+    description: Option<String>,
+    required: bool,
+    default: Option<Value>,
+    sort: FieldType,
+}
+
+#[derive(Clone, Serialize, Deserialize)]
+enum FieldType {
+    Text {
+        least: Option<u64>,
+        most: Option<u64>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pattern: Option<String>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        format: Option<String>,
+    },
+    Number {
+        whole: bool,
+        least: Option<f64>,
+        most: Option<f64>,
+    },
+    Truth,
+    One(Vec<Item>),
+    Several {
+        items: Vec<Item>,
+        least: Option<u64>,
+        most: Option<u64>,
+    },
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Elicitation<'a> {
+    mode: Option<String>,
+    message: Option<String>,
+    url: Option<String>,
+    elicitation_id: Option<String>,
+    session_id: Option<String>,
+    #[serde(borrow)]
+    request_id: Option<&'a RawValue>,
+    tool_call_id: Option<String>,
+    #[serde(borrow)]
+    requested_schema: Option<&'a RawValue>,
+}
+
+#[derive(Deserialize)]
+struct Schema<'a> {
+    #[serde(borrow)]
+    properties: Option<Fields<'a>>,
+    required: Option<Vec<String>>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Property<'a> {
+    #[serde(rename = "type")]
+    sort: String,
+    title: Option<String>,
+    description: Option<String>,
+    default: Option<Value>,
+    min_length: Option<u64>,
+    max_length: Option<u64>,
+    pattern: Option<String>,
+    format: Option<String>,
+    minimum: Option<f64>,
+    maximum: Option<f64>,
+    min_items: Option<u64>,
+    max_items: Option<u64>,
+    #[serde(rename = "enum")]
+    values: Option<Vec<String>>,
+    one_of: Option<Vec<TitledOption>>,
+    #[serde(borrow)]
+    items: Option<&'a RawValue>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Values {
+    #[serde(rename = "enum")]
+    values: Option<Vec<String>>,
+    any_of: Option<Vec<TitledOption>>,
+}
+
+#[derive(Deserialize)]
+struct TitledOption {
+    #[serde(rename = "const")]
+    value: String,
+    title: Option<String>,
+    description: Option<String>,
+}
+
+/// The values to choose from; none if there are none to choose, or if a value stands there twice.
+fn items(values: Option<Vec<String>>, titled: Option<Vec<TitledOption>>) -> Option<Vec<Item>> {
+    let plain = |value: String| Item { label: value.clone(), id: value, detail: None };
+    let named = |t: TitledOption| Item {
+        label: t.title.unwrap_or_else(|| t.value.clone()),
+        id: t.value,
+        detail: t.description,
+    };
+    let items: Vec<Item> = match (values, titled) {
+        (_, Some(titled)) => titled.into_iter().map(named).collect(),
+        (Some(values), None) => values.into_iter().map(plain).collect(),
+        (None, None) => return None,
+    };
+    let twins = items.iter().enumerate().any(|(n, item)| items[..n].iter().any(|other| other.id == item.id));
+    (!items.is_empty() && !twins).then_some(items)
+}
+
+/// The fields of a form; none if one of them cannot be shown, or has to be filled in and is not there.
+fn form(schema: &RawValue) -> Option<Vec<Field>> {
+    let schema: Schema<'_> = object(schema)?;
+    let (properties, required) = (schema.properties.map_or_else(Vec::new, |fields| fields.0), schema.required);
+    let required = required.unwrap_or_default();
+    if required.iter().any(|name| !properties.iter().any(|(key, _)| key == name)) {
+        return None;
+    }
+    let mut fields: Vec<Field> = Vec::with_capacity(properties.len());
+    for (name, property) in properties {
+        let required = required.iter().any(|wanted| *wanted == name);
+        match field(name.into_owned(), property, required) {
+            Some(field) if fields.iter().any(|other| other.name == field.name) => return None,
+            Some(field) => fields.push(field),
+            // What nobody has to fill in can be left out.
+            None if !required => {}
+            None => return None,
+        }
+    }
+    Some(fields)
+}
+
+fn field(name: String, property: &RawValue, required: bool) -> Option<Field> {
+    let p: Property<'_> = object(property)?;
+    let sort = match p.sort.as_str() {
+        "string" if p.values.is_some() || p.one_of.is_some() => FieldType::One(items(p.values, p.one_of)?),
+        "string" => FieldType::Text { least: p.min_length, most: p.max_length, pattern: p.pattern, format: p.format },
+        "number" | "integer" => FieldType::Number { whole: p.sort == "integer", least: p.minimum, most: p.maximum },
+        "boolean" => FieldType::Truth,
+        "array" => {
+            let Values { values, any_of } = object(p.items?)?;
+            FieldType::Several { items: items(values, any_of)?, least: p.min_items, most: p.max_items }
+        }
+        _ => return None,
+    };
+    Some(Field { name, title: p.title, description: p.description, required, default: p.default, sort })
+}
+
+impl Field {
+    fn label(&self) -> &str {
+        self.title.as_deref().unwrap_or(&self.name)
+    }
+
+    /// What fits, in words.
+    fn wants(&self) -> String {
+        fn within<T: std::fmt::Display>(least: Option<T>, most: Option<T>) -> String {
+            match (least, most) {
+                (Some(least), Some(most)) => format!(" from {least} to {most}"),
+                (Some(least), None) => format!(" from {least}"),
+                (None, Some(most)) => format!(" up to {most}"),
+                (None, None) => String::new(),
+            }
+        }
+        let of = |items: &[Item]| {
+            items.iter().map(|item| Value::from(item.id.as_str()).to_string()).collect::<Vec<_>>().join(", ")
+        };
+        match &self.sort {
+            FieldType::Text { least, most, pattern, format } => {
+                let length = within(*least, *most);
+                let length = if length.is_empty() { length } else { format!(", its length{length}") };
+                let pattern = pattern.as_ref().map(|pattern| format!(", matching {pattern}")).unwrap_or_default();
+                let form = format.as_ref().map(|form| format!(", of the form {form}")).unwrap_or_default();
+                format!("text{length}{pattern}{form}")
+            }
+            FieldType::Number { whole, least, most } => {
+                format!("{}{}", if *whole { "a whole number" } else { "a number" }, within(*least, *most))
+            }
+            FieldType::Truth => "true or false".into(),
+            FieldType::One(items) => format!("one of {}", of(items)),
+            FieldType::Several { items, least, most } => {
+                format!("a list of {}, its length{}", of(items), within(*least, *most))
+            }
+        }
+    }
+
+    /// What an answer is measured by.
+    fn bounds(&self) -> Fits {
+        let number = |least: Option<u64>| least.map(|n| n as f64);
+        match &self.sort {
+            FieldType::Truth | FieldType::One(_) => Fits::default(),
+            FieldType::Several { least, most, .. } => {
+                Fits { least: number(*least), most: number(*most), ..Fits::default() }
+            }
+            FieldType::Text { least, most, pattern, format } => Fits {
+                number: None,
+                least: number(*least),
+                most: number(*most),
+                pattern: pattern.clone(),
+                format: format.clone(),
+            },
+            FieldType::Number { whole, least, most } => {
+                let sort = if *whole { Number::Integer } else { Number::Number };
+                Fits { number: Some(sort), least: *least, most: *most, ..Fits::default() }
+            }
+        }
+    }
+
+    fn fits(&self, value: &Value) -> bool {
+        let among = |items: &[Item], value: &Value| items.iter().any(|item| value.as_str() == Some(&item.id));
+        match &self.sort {
+            FieldType::Text { .. } => value.as_str().is_some_and(|text| self.bounds().check(text).is_ok()),
+            FieldType::Number { whole, least, most } => value.as_f64().is_some_and(|number| {
+                (!whole || value.is_i64() || value.is_u64())
+                    && least.is_none_or(|least| number >= least)
+                    && most.is_none_or(|most| number <= most)
+            }),
+            FieldType::Truth => value.is_boolean(),
+            FieldType::One(items) => among(items, value),
+            FieldType::Several { items, .. } => value.as_array().is_some_and(|values| {
+                let twice = values.iter().enumerate().any(|(n, value)| values[..n].contains(value));
+                let few = self.bounds().count(values.len() as f64).is_ok();
+                !twice && few && values.iter().all(|value| among(items, value))
+            }),
+        }
+    }
+}
+
+/// How the companion of a field is called in which words of one's own stand: claude-agent-acp's way.
+const OWN_WORDS: &str = "_custom";
+
+/// The fields as questions: a choice and the field for words of one's own beside it are one.
+fn questions(fields: &[Field], message: Option<&str>) -> Vec<Question> {
+    let chooses = |field: &Field| matches!(field.sort, FieldType::One(_) | FieldType::Several { .. });
+    let choice_of = |field: &Field| {
+        let name = field.name.strip_suffix(OWN_WORDS)?;
+        let text = matches!(field.sort, FieldType::Text { .. });
+        fields.iter().find(|other| text && other.name == name && chooses(other))
+    };
+    let asked: Vec<&Field> = fields.iter().filter(|field| choice_of(field).is_none()).collect();
+    let option = |item: &Item| QuestionOption {
+        id: item.id.clone(),
+        label: item.label.clone(),
+        description: item.detail.clone(),
+    };
+    let truth = |id: &str, label: &str| QuestionOption { id: id.into(), label: label.into(), description: None };
+    let only = asked.len() == 1;
+    asked
+        .into_iter()
+        .map(|field| {
+            let paired = fields.iter().any(|other| choice_of(other).is_some_and(|choice| choice.name == field.name));
+            let said = field.description.as_deref().or(message.filter(|_| only));
+            let options = match &field.sort {
+                FieldType::Truth => vec![truth("true", "Yes"), truth("false", "No")],
+                FieldType::One(items) | FieldType::Several { items, .. } => items.iter().map(option).collect(),
+                FieldType::Text { .. } | FieldType::Number { .. } => Vec::new(),
+            };
+            Question {
+                id: field.name.clone(),
+                header: said.and(Some(field.label().to_owned())),
+                text: said.unwrap_or(field.label()).to_owned(),
+                multiple: matches!(field.sort, FieldType::Several { .. }),
+                free_text: paired || options.is_empty(),
+                // A choice with words beside it is one of the two: left out, the agent would ask again.
+                optional: !field.required && !paired,
+                options,
+                fits: field.bounds(),
+                own: paired.then(|| format!("{}{OWN_WORDS}", field.name)),
+                field: None,
+            }
+        })
+        .collect()
+}
+
+/// The content that answers to questions are. They were checked against the questions before.
+fn answered(fields: &[Field], answers: &Answers) -> Result<serde_json::Map<String, Value>, String> {
+    let mut content = serde_json::Map::new();
+    for (name, said) in answers {
+        let Some(field) = fields.iter().find(|field| field.name == *name) else {
+            return Err(format!("there is no field {name:?}"));
+        };
+        let offered = |words: &String| match &field.sort {
+            FieldType::One(items) | FieldType::Several { items, .. } => items.iter().any(|item| item.id == *words),
+            _ => true,
+        };
+        let (chosen, own): (Vec<&String>, Vec<&String>) = said.iter().partition(|words| offered(words));
+        if let Some(words) = own.first() {
+            content.insert(format!("{name}{OWN_WORDS}"), words.as_str().into());
+        }
+        let Some(first) = chosen.first() else { continue };
+        let value = match &field.sort {
+            FieldType::Truth => Value::Bool(first.as_str() == "true"),
+            FieldType::Number { .. } => serde_json::from_str(first.trim()).unwrap_or(Value::Null),
+            FieldType::Several { .. } => chosen.iter().map(|words| words.as_str()).collect::<Vec<_>>().into(),
+            FieldType::Text { .. } | FieldType::One(_) => first.as_str().into(),
+        };
+        if !field.fits(&value) {
+            return Err(format!("{} must be {}", field.label(), field.wants()));
+        }
+        content.insert(name.clone(), value);
+    }
+    match fields.iter().find(|field| field.required && !content.contains_key(&field.name)) {
+        Some(field) => Err(format!("{} is missing", field.name)),
+        None => Ok(content),
+    }
+}
+
+/// What a decision says to a form: its content, nothing (cancelled), or why it does not fit.
+pub(crate) fn filled(fields: &[Field], decision: &Decision) -> Result<Option<serde_json::Map<String, Value>>, String> {
+    let one = |field: &Field, value: Value| match field.fits(&value) {
+        true => Ok(Some([(field.name.clone(), value)].into_iter().collect())),
+        false => Err(format!("{} must be {}", field.label(), field.wants())),
+    };
+    match (fields, decision) {
+        ([field], Decision::Ids(ids)) if !ids.is_empty() => match &field.sort {
+            FieldType::Truth => one(field, Value::Bool(ids[0] == "true")),
+            FieldType::Several { .. } => one(field, ids.clone().into()),
+            _ => one(field, ids[0].clone().into()),
+        },
+        ([field], Decision::Value(Some(text))) => match &field.sort {
+            // Left out, not said to be empty, where empty is no answer.
+            FieldType::Number { .. } | FieldType::Text { .. }
+                if !field.required && text.trim().is_empty() && !field.fits(&text.as_str().into()) =>
+            {
+                Ok(Some(serde_json::Map::new()))
+            }
+            FieldType::Number { .. } => one(field, serde_json::from_str(text.trim()).unwrap_or(Value::Null)),
+            _ => one(field, text.clone().into()),
+        },
+        (fields, Decision::Answers(answers)) if !answers.is_empty() => answered(fields, answers).map(Some),
+        (fields, Decision::Value(Some(text))) => {
+            let Ok(Value::Object(mut content)) = serde_json::from_str(text) else {
+                return Err("that is no JSON object".into());
+            };
+            content.retain(|_, value| !value.is_null());
+            if let Some(name) = content.keys().find(|name| !fields.iter().any(|field| field.name == **name)) {
+                return Err(format!("there is no field {name:?}"));
+            }
+            for field in fields {
+                match content.get(&field.name) {
+                    Some(value) if !field.fits(value) => {
+                        return Err(format!("{} must be {}", field.name, field.wants()));
+                    }
+                    None if field.required => return Err(format!("{} is missing", field.name)),
+                    _ => {}
+                }
+            }
+            Ok(Some(content))
+        }
+        _ => Ok(None),
+    }
+}
+
+/// An answer to an elicitation.
+pub(super) fn elicited(id: &str, action: &str) -> Bytes {
+    jsonrpc::answer(id, &serde_json::json!({ "action": action }))
+}
+
+impl Acp {
+    pub(super) fn elicitation(&mut self, frame: &Bytes, id: &RawValue, params: Option<&RawValue>, out: &mut Outbox) {
+        let key = self.key(id.get());
+        let read = params.and_then(|params| Some((params, object::<Elicitation<'_>>(params)?)));
+        let Some((params, asked)) = read else {
+            self.raw(frame, None, "an elicitation that cannot be understood: answered `cancel`", out);
+            return out.frames.push(elicited(key.id(), "cancel"));
+        };
+        let native = match asked.session_id.as_deref() {
+            Some(session) => Some(self.native(session)),
+            None => self.asked_within(asked.request_id),
+        };
+        let Some(wanted) = wanted(params) else {
+            let what = "the agent asks for what cannot be shown: answered `cancel`";
+            let draft = trouble("elicitation_not_carried", what, Some(frame.clone()));
+            out.events.push(RuntimeEvent::Event { native, draft });
+            return out.frames.push(elicited(key.id(), "cancel"));
+        };
+        if native.is_none() && self.sessions.is_empty() {
+            // Nobody would see it, and the agent would wait for ever.
+            let what = "the agent asks something before any session is open: answered `cancel`";
+            let draft = trouble("elicitation_not_carried", what, Some(frame.clone()));
+            out.events.push(RuntimeEvent::Event { native, draft });
+            return out.frames.push(elicited(key.id(), "cancel"));
+        }
+        match self.room(frame, &key, native.as_ref(), out) {
+            RequestSlot::Free => {}
+            RequestSlot::Taken => return,
+            RequestSlot::Full => return out.frames.push(elicited(key.id(), "cancel")),
+        }
+        let mut ask = ask(&key, &wanted, params, frame.clone());
+        ask.tool_call_id = asked.tool_call_id;
+        self.asks.insert(
+            key,
+            PendingRequest::Elicitation { native: native.clone(), wanted, params: jsonrpc::owned(params) },
+        );
+        out.events.push(RuntimeEvent::Asked { native, ask: Box::new(ask) });
+    }
+
+    /// The session of the request of ours in which the agent asks.
+    fn asked_within(&self, id: Option<&RawValue>) -> Option<NativeId> {
+        match self.pending.get(&id?.get().parse().ok()?)? {
+            Pending::Prompt { native, .. } => Some(native.clone()),
+            Pending::Call { native, .. } => native.clone(),
+            _ => None,
+        }
+    }
+
+    /// Answers an elicitation, or asks again.
+    pub(super) fn elicit(
+        &mut self,
+        key: &RequestKey,
+        (native, wanted, params): (Option<NativeId>, ElicitationForm, Box<RawValue>),
+        decision: &Decision,
+        out: &mut Outbox,
+    ) {
+        let action = match (&wanted, decision) {
+            (ElicitationForm::Form(fields), decision) => match filled(fields, decision) {
+                Ok(Some(content)) => {
+                    let accepted = serde_json::json!({ "action": "accept", "content": content });
+                    return out.frames.push(jsonrpc::answer(key.id(), &accepted));
+                }
+                Ok(None) => "cancel",
+                Err(why) => {
+                    let ask = once_more(key, &wanted, &params, &why, decision);
+                    self.asks
+                        .insert(key.clone(), PendingRequest::Elicitation { native: native.clone(), wanted, params });
+                    return out.events.push(RuntimeEvent::Asked { native, ask: Box::new(ask) });
+                }
+            },
+            (ElicitationForm::Yes, Decision::Option { id, .. }) if id == "accept" => {
+                let accepted = serde_json::json!({ "action": "accept", "content": {} });
+                return out.frames.push(jsonrpc::answer(key.id(), &accepted));
+            }
+            (ElicitationForm::Page { .. }, Decision::Option { id, .. }) if id == "accept" => "accept",
+            (_, Decision::Option { id, .. }) if id == "decline" => "decline",
+            _ => "cancel",
+        };
+        out.frames.push(elicited(key.id(), action));
+    }
+
+    /// `elicitation/complete`: somebody did what the page wanted, wherever it was opened.
+    pub(super) fn page_done(&mut self, frame: &Bytes, params: Option<&RawValue>, out: &mut Outbox) {
+        #[derive(Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Params<'a> {
+            #[serde(borrow)]
+            elicitation_id: &'a RawValue,
+        }
+        let done = params.and_then(object::<Params<'_>>).and_then(|params| string(params.elicitation_id));
+        let open = self.asks.iter().find_map(|(key, asked)| match asked {
+            PendingRequest::Elicitation { wanted: ElicitationForm::Page { id: Some(id) }, .. }
+                if Some(id.as_str()) == done.as_deref() =>
+            {
+                Some(key.clone())
+            }
+            _ => None,
+        });
+        match open.and_then(|key| Some((self.asks.remove(&key)?, key))) {
+            Some((asked, key)) => {
+                // A yes that grants nothing: the agent itself says that it is done.
+                out.frames.push(elicited(key.id(), "accept"));
+                let elsewhere =
+                    AnsweredElsewhere { by: "whoever opened the page".into(), option_id: Some("accept".into()) };
+                out.events.push(RuntimeEvent::TakenBack {
+                    native: asked.native().cloned(),
+                    key,
+                    elsewhere: Some(elsewhere),
+                });
+            }
+            None => {
+                let native = self.named(params);
+                self.raw(frame, native, "a page that was opened is done", out);
+            }
+        }
+    }
+}
+
+/// What an elicitation's `params` want; none where that cannot be shown.
+pub(crate) fn wanted(params: &RawValue) -> Option<ElicitationForm> {
+    let asked: Elicitation<'_> = object(params)?;
+    match (asked.mode.as_deref(), asked.requested_schema, asked.url) {
+        (Some("url"), _, Some(_)) => Some(ElicitationForm::Page { id: asked.elicitation_id }),
+        (Some("form") | None, Some(schema), _) => form(schema)
+            .map(|fields| if fields.is_empty() { ElicitationForm::Yes } else { ElicitationForm::Form(fields) }),
+        _ => None,
+    }
+}
+
+/// The question once more, after an answer that does not fit, and why it does not.
+pub(crate) fn once_more(
+    key: &RequestKey,
+    wanted: &ElicitationForm,
+    params: &RawValue,
+    why: &str,
+    decision: &Decision,
+) -> AgentRequest {
+    let mut ask = ask(key, wanted, params, Bytes::copy_from_slice(params.get().as_bytes()));
+    ask.title = format!("{}. Once more: {}", why, ask.title);
+    if let Decision::Value(Some(text)) = decision {
+        ask.default_value = Some(text.clone());
+    }
+    ask
+}
+
+/// The question for people.
+pub(crate) fn ask(key: &RequestKey, wanted: &ElicitationForm, params: &RawValue, native: Bytes) -> AgentRequest {
+    let read: Option<Elicitation<'_>> = object(params);
+    let (message, url, schema) =
+        read.map_or((None, None, None), |read| (read.message, read.url, read.requested_schema));
+    let message = message.filter(|text| !text.is_empty());
+    let said = message.clone().unwrap_or_default();
+    let mut ask = question(key, RequestType::Elicitation, "The agent asks", params, native);
+    let describe = |field: &Field| {
+        let description = field.description.as_deref().map(|text| format!(": {text}")).unwrap_or_default();
+        format!("{}{description}", field.label())
+    };
+    let offer = |id: &str, label: &str, kind| Offer { id: id.into(), label: label.into(), kind };
+    let text = match wanted {
+        ElicitationForm::Yes => pretty(schema.map_or("{}", RawValue::get)),
+        ElicitationForm::Page { .. } => url.unwrap_or_default(),
+        ElicitationForm::Form(fields) => match fields.as_slice() {
+            [field] => describe(field),
+            fields => {
+                let line = |field: &Field| {
+                    let must = if field.required { "" } else { ", or left out" };
+                    format!("{:?} ({}{must}) {}", field.name, field.wants(), describe(field))
+                };
+                let lines: Vec<String> = fields.iter().map(line).collect();
+                format!("A JSON object with\n{}", lines.join("\n"))
+            }
+        },
+    };
+    let words = format!("{said}\n{text}").trim().to_owned();
+    ask.subject = match wanted {
+        ElicitationForm::Form(fields) if fields.len() > 1 => {
+            RequestSubject::Questions { questions: questions(fields, message.as_deref()), words }
+        }
+        _ => RequestSubject::Text(words),
+    };
+    ask.message = message;
+    match wanted {
+        ElicitationForm::Form(fields) => match fields.as_slice() {
+            [field] => {
+                let truth = |id: &str, label: &str| Item { id: id.into(), label: label.into(), detail: None };
+                (ask.kind, ask.items, ask.multi) = match &field.sort {
+                    FieldType::Truth => (RequestType::Pick, vec![truth("true", "Yes"), truth("false", "No")], false),
+                    FieldType::One(items) => (RequestType::Pick, items.clone(), false),
+                    FieldType::Several { items, .. } => (RequestType::Pick, items.clone(), true),
+                    FieldType::Text { .. } | FieldType::Number { .. } => (RequestType::Prompt, Vec::new(), false),
+                };
+                ask.expects =
+                    ExpectedAnswer { field: Some(field.name.clone()), optional: !field.required, fits: field.bounds() };
+                ask.title = field.label().to_owned();
+                let plain = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+                ask.default_value = field.default.as_ref().filter(|_| ask.kind == RequestType::Prompt).map(plain);
+            }
+            fields => {
+                let start = |field: &Field| (field.name.clone(), field.default.clone().unwrap_or(Value::Null));
+                let start: serde_json::Map<_, _> = fields.iter().map(start).collect();
+                (ask.kind, ask.multiline) = (RequestType::Prompt, true);
+                ask.default_value = serde_json::to_string_pretty(&start).ok();
+            }
+        },
+        ElicitationForm::Yes | ElicitationForm::Page { .. } => {
+            ask.options = vec![
+                offer("accept", "Accept", Choice::AllowOnce),
+                offer("decline", "Decline", Choice::RejectOnce),
+                offer("cancel", "Cancel", Choice::Other),
+            ];
+        }
+    }
+    ask
+}

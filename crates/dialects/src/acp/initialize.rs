@@ -1,0 +1,382 @@
+//! The handshake, and signing in.
+
+use bytes::Bytes;
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+use super::super::jsonrpc::{self, Fields, object};
+use super::super::{Outbox, RequestKey, RequestSubject, RuntimeError, RuntimeEvent};
+use super::ask::{PendingRequest, question};
+use super::open::PendingOpen;
+use super::{ASKS_MAX, Acp, Pending, Phase};
+use plexus_protocol::{Capabilities, Capability, Decision, Item, RequestType};
+
+/// The version of the protocol that is spoken here.
+const VERSION: u64 = 1;
+/// ACP: the agent wants `authenticate` first.
+pub(super) const AUTH_REQUIRED: i64 = -32000;
+/// Variables that are named to a person, for one way to sign in.
+const VARIABLES_MAX: usize = 8;
+
+/// A way to sign in.
+#[derive(Serialize, Deserialize)]
+pub(super) struct AuthMethod {
+    id: String,
+    name: String,
+    /// `env_var`, `terminal`; none for the plain sort.
+    #[serde(rename = "type", skip_serializing_if = "Option::is_none", default)]
+    sort: Option<String>,
+    /// The variables of the environment that it is about.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    vars: Vec<Variable>,
+}
+
+/// A variable, as ACP names it.
+#[derive(Serialize, Deserialize)]
+struct Variable {
+    name: String,
+}
+
+/// The variables that a method names, in `vars` or in its words (`Requires OPENAI_API_KEY`).
+fn variables(vars: Option<&RawValue>, words: &[Option<&str>]) -> Vec<Variable> {
+    let listed = vars.and_then(|raw| serde_json::from_str::<Vec<Variable>>(raw.get()).ok()).unwrap_or_default();
+    if !listed.is_empty() {
+        return listed.into_iter().take(VARIABLES_MAX).collect();
+    }
+    let is_name = |c: char| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_';
+    let mut found: Vec<String> = Vec::new();
+    for word in words.iter().flatten().flat_map(|words| words.split(|c| !is_name(c))) {
+        let named = word.contains('_') && word.starts_with(|c: char| c.is_ascii_uppercase()) && word.len() > 4;
+        if named && !found.iter().any(|one| one == word) {
+            found.push(word.to_owned());
+        }
+    }
+    found.into_iter().take(VARIABLES_MAX).map(|name| Variable { name }).collect()
+}
+
+impl AuthMethod {
+    /// Whether `authenticate` does it; the other sort is done by hand, in a terminal.
+    fn here(&self) -> bool {
+        self.sort.as_deref() != Some("terminal")
+    }
+}
+
+/// What the agent says that it can do.
+#[derive(Clone, Copy, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub(super) struct AgentCapabilities {
+    /// `session/load`: opens a conversation again and replays its past.
+    pub(super) load: bool,
+    /// `session/resume`: opens a conversation again, without its past.
+    pub(super) resume: bool,
+    /// `session/list`.
+    pub(super) list: bool,
+    /// `session/fork`.
+    pub(super) fork: bool,
+    /// `session/close`.
+    pub(super) close: bool,
+    /// `session/delete`.
+    pub(super) delete: bool,
+    /// `logout`.
+    pub(super) logout: bool,
+    /// Images in a prompt.
+    image: bool,
+    /// Audio in a prompt.
+    audio: bool,
+    /// Files' text in a prompt.
+    embedded_context: bool,
+    /// MCP servers by HTTP …
+    mcp_http: bool,
+    /// … and by server-sent events.
+    mcp_sse: bool,
+    /// Changed commands: see [`ask`](super::ask).
+    edits: bool,
+    /// Modes to choose from: seen with a session.
+    pub(super) modes: bool,
+    /// Models to choose from: seen with a session.
+    pub(super) models: bool,
+}
+
+impl AgentCapabilities {
+    fn read(capabilities: &RawValue) -> Self {
+        #[derive(Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Agent<'a> {
+            #[serde(borrow)]
+            load_session: Option<&'a RawValue>,
+            #[serde(borrow)]
+            session_capabilities: Option<&'a RawValue>,
+            #[serde(borrow)]
+            auth: Option<&'a RawValue>,
+            #[serde(borrow)]
+            prompt_capabilities: Option<&'a RawValue>,
+            #[serde(borrow)]
+            mcp_capabilities: Option<&'a RawValue>,
+            #[serde(borrow, rename = "_meta")]
+            meta: Option<&'a RawValue>,
+        }
+        // Objects in the schema (`{}`), booleans in some agents.
+        let has =
+            |member: Option<&RawValue>| member.is_some_and(|raw| raw.get() == "true" || raw.get().starts_with('{'));
+        let Some(agent) = object::<Agent<'_>>(capabilities) else { return Self::default() };
+        fn members(raw: Option<&RawValue>) -> Fields<'_> {
+            raw.and_then(object).unwrap_or(Fields(Vec::new()))
+        }
+        let (session, auth) = (members(agent.session_capabilities), members(agent.auth));
+        let (prompt, mcp) = (members(agent.prompt_capabilities), members(agent.mcp_capabilities));
+        let ours = members(members(agent.meta).get("plexus"));
+        Self {
+            load: has(agent.load_session),
+            resume: has(session.get("resume")),
+            list: has(session.get("list")),
+            fork: has(session.get("fork")),
+            close: has(session.get("close")),
+            delete: has(session.get("delete")),
+            logout: has(auth.get("logout")),
+            image: has(prompt.get("image")),
+            audio: has(prompt.get("audio")),
+            embedded_context: has(prompt.get("embeddedContext")),
+            mcp_http: has(mcp.get("http")),
+            mcp_sse: has(mcp.get("sse")),
+            edits: has(ours.get("edits")),
+            modes: false,
+            models: false,
+        }
+    }
+
+    /// The same in the gateway's words. Every agent that speaks ACP can be cancelled and may ask; none takes a reason.
+    pub(super) fn capabilities(self) -> Capabilities {
+        let Self { load, resume, list, fork, close, delete, logout, image, audio, embedded_context, .. } = self;
+        let Self { mcp_http, mcp_sse, edits, modes, models, .. } = self;
+        [
+            (Capability::Load, load),
+            (Capability::Resume, resume),
+            (Capability::List, list),
+            (Capability::Fork, fork),
+            (Capability::Close, close),
+            (Capability::Delete, delete),
+            (Capability::Logout, logout),
+            (Capability::Cancel, true),
+            (Capability::Requests, true),
+            (Capability::Edits, edits),
+            (Capability::Modes, modes),
+            (Capability::Models, models),
+            (Capability::Images, image),
+            (Capability::Audio, audio),
+            (Capability::EmbeddedContext, embedded_context),
+            (Capability::McpHttp, mcp_http),
+            (Capability::McpSse, mcp_sse),
+        ]
+        .into_iter()
+        .filter_map(|(one, there)| there.then_some(one))
+        .collect()
+    }
+}
+
+impl Acp {
+    pub(super) fn hello(&mut self, out: &mut Outbox) {
+        let params = serde_json::json!({
+            "protocolVersion": VERSION,
+            "clientCapabilities": {
+                "fs": { "readTextFile": self.serve.fs, "writeTextFile": self.serve.fs },
+                "terminal": self.serve.terminal,
+                "elicitation": { "form": {}, "url": {} },
+            },
+            "clientInfo": { "name": "plexus", "version": env!("CARGO_PKG_VERSION") },
+        });
+        self.request(Pending::Initialize, "initialize", &params, out);
+    }
+
+    pub(super) fn initialized(&mut self, reply: Result<&RawValue, RuntimeError>, out: &mut Outbox) {
+        #[derive(Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Hello<'a> {
+            #[serde(borrow)]
+            protocol_version: Option<&'a RawValue>,
+            #[serde(borrow)]
+            auth_methods: Option<&'a RawValue>,
+            #[serde(borrow)]
+            agent_info: Option<&'a RawValue>,
+            #[serde(borrow)]
+            agent_capabilities: Option<&'a RawValue>,
+        }
+        #[derive(Deserialize)]
+        struct Info {
+            name: String,
+            version: Option<String>,
+        }
+        #[derive(Deserialize)]
+        struct Method<'a> {
+            id: String,
+            name: Option<String>,
+            description: Option<String>,
+            #[serde(rename = "type")]
+            sort: Option<String>,
+            #[serde(borrow)]
+            vars: Option<&'a RawValue>,
+        }
+        let result = match reply {
+            Ok(result) => result,
+            Err(fault) => {
+                return self.fail(format!("the agent refused the handshake: {} ({})", fault.words(), fault.code), out);
+            }
+        };
+        let Some(hello) = object::<Hello<'_>>(result) else {
+            return self.fail("the agent's reply to `initialize` is no ACP".into(), out);
+        };
+        let version = hello.protocol_version.map_or("none", RawValue::get);
+        if version != "1" {
+            return self.fail(format!("the agent speaks ACP version {version}; the gateway speaks version 1"), out);
+        }
+        self.agent = hello.agent_info.and_then(object::<Info>).map(|info| match info.version {
+            Some(version) => format!("{} {version}", info.name),
+            None => info.name,
+        });
+        self.can = hello.agent_capabilities.map(AgentCapabilities::read).unwrap_or_default();
+        let methods = hello.auth_methods.and_then(|raw| serde_json::from_str::<Vec<&RawValue>>(raw.get()).ok());
+        self.methods = methods
+            .into_iter()
+            .flatten()
+            .filter_map(object::<Method<'_>>)
+            .map(|m| AuthMethod {
+                vars: variables(m.vars, &[m.name.as_deref(), m.description.as_deref()]),
+                name: m.name.unwrap_or_else(|| m.id.clone()),
+                id: m.id,
+                sort: m.sort,
+            })
+            .collect();
+        // A method that the agent does not list is not tried: an agent that is signed in already may list none. If it
+        // does want a sign-in, opening a session says so, and names the methods.
+        let wanted = self.auth_method.clone().filter(|wanted| self.has_method(wanted));
+        match wanted {
+            Some(method) => self.authenticate(&method, None, out),
+            None => self.ready(out),
+        }
+    }
+
+    fn fail(&mut self, message: String, out: &mut Outbox) {
+        self.phase = Phase::Failed;
+        out.events.push(RuntimeEvent::Failed { message });
+    }
+
+    fn ready(&mut self, out: &mut Outbox) {
+        self.phase = Phase::Ready;
+        out.events.push(RuntimeEvent::Ready { agent: self.agent.clone() });
+        self.rejoin(out);
+    }
+
+    fn authenticate(&mut self, method: &str, then: Option<PendingOpen>, out: &mut Outbox) {
+        let params = serde_json::json!({ "methodId": method });
+        self.request(Pending::Authenticate { then }, "authenticate", &params, out);
+    }
+
+    pub(super) fn signed_in(
+        &mut self,
+        then: Option<PendingOpen>,
+        reply: Result<&RawValue, RuntimeError>,
+        out: &mut Outbox,
+    ) {
+        match (then, reply) {
+            (then, Ok(_)) => {
+                self.authenticated = true;
+                match then {
+                    Some(wish) => self.open_session(wish, out),
+                    None => self.ready(out),
+                }
+            }
+            (None, Err(fault)) => {
+                let method = self.auth_method.clone().unwrap_or_default();
+                let offered = self.offered();
+                self.fail(format!("the agent refused to sign in by `{method}`: {}. {offered}", fault.words()), out);
+            }
+            (Some(wish), Err(fault)) => {
+                let message = format!("signing in failed: {}. {}", fault.words(), self.offered());
+                out.events
+                    .push(RuntimeEvent::NotOpened { ticket: wish.ticket, error: RuntimeError { message, ..fault } });
+            }
+        }
+    }
+
+    /// The agent opens nothing before somebody signs in. People are asked where there is a session to ask in; else the
+    /// error names the ways there are.
+    pub(super) fn sign_in(&mut self, frame: &Bytes, wish: PendingOpen, fault: RuntimeError, out: &mut Outbox) {
+        let mut env = self.methods.iter().filter(|method| method.sort.as_deref() == Some("env_var"));
+        if let (false, Some(only), None) = (self.authenticated, env.next(), env.next()) {
+            // The variable is set or it is not: nothing to ask a person, so try it.
+            let method = only.id.clone();
+            return self.authenticate(&method, Some(wish), out);
+        }
+        let here = self.methods.iter().filter(|method| method.here());
+        let items: Vec<Item> =
+            here.map(|m| Item { id: m.id.clone(), label: m.name.clone(), detail: m.sort.clone() }).collect();
+        // Not JSON, so no request of the agent's is named like it.
+        let key = RequestKey::unique(format!("sign-in {}", wish.ticket.0));
+        if items.is_empty() || self.sessions.is_empty() || self.asks.len() >= ASKS_MAX {
+            return self.not_signed_in(wish, fault, out);
+        }
+        let params = jsonrpc::to_raw(&serde_json::json!({ "authMethods": self.methods }));
+        let mut ask = question(&key, RequestType::Pick, "The agent wants a sign-in", &params, frame.clone());
+        ask.subject = RequestSubject::Text(format!("{}\nTo open a session in {}", fault.words(), wish.cwd));
+        (ask.message, ask.items) = (Some(fault.words()), items);
+        self.asks.insert(key, PendingRequest::SignIn(wish));
+        out.events.push(RuntimeEvent::Asked { native: None, ask: Box::new(ask) });
+    }
+
+    /// Somebody picked a way to sign in, or nobody did.
+    pub(super) fn sign_in_by(&mut self, wish: PendingOpen, decision: &Decision, out: &mut Outbox) {
+        let picked = if let Decision::Ids(ids) = decision { ids.first() } else { None };
+        match picked.filter(|id| self.has_method(id)) {
+            Some(method) => self.authenticate(method, Some(wish), out),
+            None => self.not_signed_in(wish, RuntimeError::new(AUTH_REQUIRED, "nobody signed in"), out),
+        }
+    }
+
+    fn not_signed_in(&mut self, wish: PendingOpen, fault: RuntimeError, out: &mut Outbox) {
+        let message = self.wants_sign_in(&fault);
+        let data = fault.data.unwrap_or_else(|| jsonrpc::to_raw(&serde_json::json!({ "authMethods": self.methods })));
+        let error = RuntimeError { code: fault.code, message, data: Some(data) };
+        out.events.push(RuntimeEvent::NotOpened { ticket: wish.ticket, error });
+    }
+
+    /// Whether there is such a way to sign in that needs no terminal.
+    pub(super) fn has_method(&self, id: &str) -> bool {
+        self.methods.iter().any(|method| method.here() && method.id == id)
+    }
+
+    /// That it wants a sign-in, why, and how to give it one.
+    pub(super) fn wants_sign_in(&self, fault: &RuntimeError) -> String {
+        format!("the agent wants a sign-in: {}. {}", fault.words().trim_end_matches('.'), self.offered())
+    }
+
+    /// The ways to sign in that the agent offers, for a person to read.
+    pub(super) fn offered(&self) -> String {
+        if self.methods.is_empty() {
+            return "The agent offers no way to sign in here: pass it its key (`plexus run .. --pass-env NAME`, or \
+                    `pass_env` in the configuration), or sign in with its own command in a terminal."
+                .into();
+        }
+        let named = |m: &AuthMethod| match m.sort.as_deref() {
+            Some("terminal") => format!("`{}` ({}, in a terminal)", m.id, m.name),
+            _ => format!("`{}` ({})", m.id, m.name),
+        };
+        let list: Vec<String> = self.methods.iter().map(named).collect();
+        let mut vars: Vec<&str> = Vec::new();
+        for var in self.methods.iter().flat_map(|method| &method.vars) {
+            if !vars.contains(&var.name.as_str()) {
+                vars.push(&var.name);
+            }
+        }
+        let fix = match vars.first() {
+            Some(first) => {
+                format!(" It reads {}: set one and pass it on with `--pass-env {first}` (`pass_env`).", vars.join(", "))
+            }
+            None if self.passed.is_empty() => " Or sign in once with the agent's own command, in a terminal.".into(),
+            None => format!(
+                " It gets {} of the environment that it is started from: set its key there and start it again, or sign in once \
+                 with the agent's own command, in a terminal.",
+                self.passed.join(", ")
+            ),
+        };
+        format!("Choose with `--auth-method` (`auth_method` of the runtime) one of: {}.{fix}", list.join(", "))
+    }
+}

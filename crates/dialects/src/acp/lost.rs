@@ -1,0 +1,105 @@
+//! A connection to an endpoint that is lost and made again: what waited for a reply hears that none will come, and what
+//! was open is opened again on the next connection.
+
+use bytes::Bytes;
+use serde_json::value::RawValue;
+
+use super::super::jsonrpc::INTERNAL;
+use super::super::{Outbox, ResumeTarget, RuntimeError, RuntimeEvent};
+use super::ask::PendingRequest;
+use super::models::SessionModels;
+use super::open::{OpenMethod, PastReplay, PendingOpen};
+use super::{Acp, Pending, Phase, failed, trouble};
+use plexus_protocol::{NativeId, Ticket};
+
+impl Acp {
+    /// Nothing more comes from this connection.
+    pub(super) fn disconnected(&mut self, why: &str, out: &mut Outbox) {
+        let fault = || RuntimeError::new(INTERNAL, format!("the connection to the agent was lost: {why}"));
+        let not_opened = |ticket| RuntimeEvent::NotOpened { ticket, error: fault() };
+        let ended = |native, ticket: Ticket| RuntimeEvent::Ended { native, ticket, end: failed(fault(), None) };
+        self.phase = Phase::Hello;
+        self.echoes.clear();
+        self.withdrawn.clear();
+        let mut pending: Vec<_> = std::mem::take(&mut self.pending).into_iter().collect();
+        pending.sort_unstable_by_key(|(id, _)| *id);
+        out.events.extend(pending.into_iter().filter_map(|(_, pending)| match pending {
+            Pending::Authenticate { then: Some(wish) } | Pending::Open { wish, .. } => Some(not_opened(wish.ticket)),
+            Pending::Prompt { ticket, native } => Some(ended(native, ticket)),
+            Pending::Call { ticket, .. } => Some(RuntimeEvent::Replied { ticket, reply: Err(fault()) }),
+            Pending::Initialize | Pending::Authenticate { then: None } | Pending::Rejoin { .. } => None,
+        }));
+        let held = |(native, past): (NativeId, PastReplay)| past.held().map(|ticket| ended(native, ticket));
+        out.events.extend(std::mem::take(&mut self.past).into_iter().filter_map(held));
+        out.events.extend(self.stop_waiting().map(|wish| not_opened(wish.ticket)));
+        // The agent asks again what it still wants to know, if it does at all.
+        for (key, asked) in std::mem::take(&mut self.asks) {
+            let native = asked.native().cloned();
+            if let PendingRequest::SignIn(wish) = &asked {
+                out.events.push(not_opened(wish.ticket));
+            }
+            out.events.push(RuntimeEvent::TakenBack { native, key, elsewhere: None });
+        }
+        self.jobs.clear();
+        self.terminals.clear();
+        self.seen.clear();
+        self.known.clear();
+        self.authenticated = false;
+    }
+
+    /// Takes up on this connection what was open on the one before.
+    pub(super) fn rejoin(&mut self, out: &mut Outbox) {
+        let mut natives: Vec<NativeId> = self.sessions.keys().cloned().collect();
+        natives.sort_unstable();
+        for native in natives {
+            let by = match (self.can.resume, self.can.load) {
+                (true, _) => OpenMethod::Resume,
+                (_, true) => OpenMethod::Load,
+                (_, false) => {
+                    let fault = RuntimeError::new(INTERNAL, "this agent opens no conversation again");
+                    self.not_rejoined(native, &fault, out);
+                    continue;
+                }
+            };
+            let cwd = self.sessions.get(&native).map_or_else(String::new, |session| session.cwd.clone());
+            let resume = Some(ResumeTarget::new(native.clone(), true));
+            self.send_open(Pending::Rejoin { native }, by, (&cwd, resume.as_ref()), out);
+        }
+    }
+
+    /// The agent replied to that.
+    pub(super) fn rejoined(
+        &mut self,
+        frame: &Bytes,
+        native: NativeId,
+        reply: Result<&RawValue, RuntimeError>,
+        out: &mut Outbox,
+    ) {
+        match reply {
+            Ok(result) => {
+                let (models, drafts) = SessionModels::of_new_session(frame, result);
+                if let Some(session) = self.sessions.get_mut(&native) {
+                    session.models = models;
+                    self.lists.share(&mut session.models);
+                }
+                self.await_quiet(&native, out);
+                let native = Some(native);
+                out.events
+                    .extend(drafts.into_iter().map(|draft| RuntimeEvent::Event { native: native.clone(), draft }));
+            }
+            Err(fault) => self.not_rejoined(native, &fault, out),
+        }
+    }
+
+    fn not_rejoined(&mut self, native: NativeId, fault: &RuntimeError, out: &mut Outbox) {
+        self.past.remove(&native);
+        self.sessions.remove(&native);
+        let why = format!("after the connection was lost, the agent did not open this again: {}", fault.words());
+        let draft = trouble("session_lost", &why, None);
+        out.events.push(RuntimeEvent::Event { native: Some(native), draft });
+    }
+
+    fn stop_waiting(&mut self) -> impl Iterator<Item = PendingOpen> + use<> {
+        std::mem::take(&mut self.waiting).into_iter().map(super::open::DeferredLoad::into_wish)
+    }
+}

@@ -1,0 +1,587 @@
+//! The Agent Client Protocol, version 1, client side. One file: a connection's state and every message that changes it.
+//!
+//! Gemini CLI, OpenCode, codex-acp and claude-agent-acp speak it. Schema:
+//! <https://agentclientprotocol.com/protocol/v1/schema>. The handshake and signing in are in `hello`, conversations that
+//! are opened and opened again in `open`, connections that are lost in `lost`, questions in `ask`, forms in `elicit`, models in `models`, clients' own calls in
+//! `calls`.
+//!
+//! What it holds to, because agents are as they are:
+//! - A `session/update` passes as it came: the event's body is a part of the frame. Only what an agent replays of a
+//!   conversation's past is marked as that, or left out.
+//! - Every question that is put to people gets one answer, and never a JSON-RPC error (an agent that gets one may never
+//!   answer again). A question that cannot be understood is answered `cancelled` at once, and logged.
+//! - An agent's request is never taken for an answer to ours: both sides count from 0.
+//! - The agent gets no files and no terminals, unless the runtime is set to: both are refused, and logged. What it gets
+//!   is in `serve`, and done by whoever does the chores.
+
+mod ask;
+mod calls;
+mod client_tools;
+#[cfg(test)]
+mod client_tools_tests;
+mod echo;
+pub(super) mod elicitation;
+#[cfg(test)]
+mod elicitation_tests;
+mod initialize;
+mod lost;
+mod models;
+mod open;
+#[cfg(test)]
+mod open_tests;
+mod reading;
+#[cfg(test)]
+mod reading_tests;
+mod saved_state;
+#[cfg(test)]
+mod saved_state_tests;
+#[cfg(test)]
+mod tests;
+mod tool_calls;
+
+use std::collections::{HashMap, HashSet};
+
+use bytes::Bytes;
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+use super::jsonrpc::{self, BorrowedText, INTERNAL, RpcMessage, object, string};
+use super::{
+    ClientToolError, ClientToolResult, Dialect, EventDraft, Outbox, RequestKey, RunEnd, RuntimeCommand, RuntimeError,
+    RuntimeEvent, ToolCallRef,
+};
+use ask::PendingRequest;
+use client_tools::ClientToolJob;
+use initialize::{AUTH_REQUIRED, AgentCapabilities, AuthMethod};
+use models::SessionModels;
+use open::{DeferredLoad, OpenMethod, PastReplay, PendingOpen};
+use plexus_protocol::{Capabilities, Connect, Decision, Kind, NativeId, RunStatus, RuntimeSpec, Serve, Ticket};
+use tool_calls::{KnownToolCalls, ToolCallState};
+
+/// ACP: the request was cancelled.
+const REQUEST_CANCELLED: i64 = -32800;
+/// Questions that may wait at a time on one connection; one more is answered `cancelled` at once, and logged.
+const ASKS_MAX: usize = 256;
+/// Tool calls under way remembered as mentioned; past it all are forgotten, and a question may mention one a second time.
+const SEEN_MAX: usize = 4096;
+
+/// Makes a connection's state.
+pub(super) fn make(spec: &RuntimeSpec) -> Box<dyn Dialect> {
+    Box::new(Acp {
+        auth_method: spec.auth_method.clone(),
+        passed: spec.pass_env.clone(),
+        session_meta: spec.session_meta.clone(),
+        // Only a program shares our files.
+        serve: if matches!(spec.connect, Connect::Command(_)) { spec.serve } else { Serve::default() },
+        taken_over: false,
+        phase: Phase::Hello,
+        authenticated: false,
+        agent: None,
+        can: AgentCapabilities::default(),
+        methods: Vec::new(),
+        next: 0,
+        pending: HashMap::new(),
+        asks: HashMap::new(),
+        withdrawn: HashMap::new(),
+        asked: 0,
+        sessions: HashMap::new(),
+        lists: models::ModelLists::default(),
+        past: HashMap::new(),
+        waiting: Vec::new(),
+        jobs: HashMap::new(),
+        next_job: 0,
+        terminals: HashMap::new(),
+        next_terminal: 0,
+        writable: HashSet::new(),
+        seen: HashSet::new(),
+        known: KnownToolCalls::default(),
+        echoes: HashMap::new(),
+        last: None,
+    })
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+enum Phase {
+    Hello,
+    Ready,
+    Failed,
+}
+
+/// What a request of ours was for.
+#[derive(Serialize, Deserialize)]
+enum Pending {
+    Initialize,
+    Authenticate { then: Option<PendingOpen> },
+    Open { wish: PendingOpen, by: OpenMethod },
+    Rejoin { native: NativeId },
+    Prompt { ticket: Ticket, native: NativeId },
+    Call { ticket: Ticket, native: Option<NativeId>, sets: Option<calls::SettingChange> },
+}
+
+/// A session that is open.
+struct Session {
+    cwd: String,
+    models: SessionModels,
+}
+
+/// Everything but the spec's part is saved: another gateway, maybe of another version, goes on with the same agent. What
+/// is not known to it is ignored, what is missing has its default.
+#[derive(Serialize, Deserialize)]
+struct Acp {
+    #[serde(skip)]
+    auth_method: Option<String>,
+    /// The variables that it gets of the environment it is started from.
+    #[serde(skip)]
+    passed: Vec<String>,
+    #[serde(skip)]
+    session_meta: Option<Box<RawValue>>,
+    #[serde(skip)]
+    serve: Serve,
+    /// Another gateway's state was taken over, and nobody was woken since.
+    #[serde(skip)]
+    taken_over: bool,
+    phase: Phase,
+    #[serde(default)]
+    authenticated: bool,
+    #[serde(default)]
+    agent: Option<String>,
+    #[serde(default)]
+    can: AgentCapabilities,
+    #[serde(default)]
+    methods: Vec<AuthMethod>,
+    next: u64,
+    #[serde(default)]
+    pending: HashMap<u64, Pending>,
+    #[serde(default)]
+    asks: HashMap<RequestKey, PendingRequest>,
+    /// Sessions in whose turn a request was withdrawn, and whether the turn was cancelled after that.
+    #[serde(default)]
+    withdrawn: HashMap<NativeId, bool>,
+    /// How many requests of the agent were given a key: the next one's occurrence. Counted where a request is read, so that
+    /// it comes out the same when the agent's output is read again.
+    #[serde(default)]
+    asked: u64,
+    /// What was opened; saved beside the rest.
+    #[serde(skip)]
+    sessions: HashMap<NativeId, Session>,
+    #[serde(skip)]
+    lists: models::ModelLists,
+    /// Conversations whose past may still be replayed.
+    #[serde(default)]
+    past: HashMap<NativeId, PastReplay>,
+    /// Conversations that are opened again later.
+    #[serde(default)]
+    waiting: Vec<DeferredLoad>,
+    /// What is done for the agent.
+    #[serde(default)]
+    jobs: HashMap<u64, ClientToolJob>,
+    #[serde(default)]
+    next_job: u64,
+    /// The agent's terminals, and the session of each.
+    #[serde(default)]
+    terminals: HashMap<u64, NativeId>,
+    #[serde(default)]
+    next_terminal: u64,
+    /// Sessions whose writes are all allowed.
+    #[serde(default)]
+    writable: HashSet<NativeId>,
+    /// Tool calls under way that were mentioned.
+    #[serde(default)]
+    seen: HashSet<(NativeId, String)>,
+    /// What was said of them.
+    #[serde(default, skip_serializing_if = "KnownToolCalls::is_empty")]
+    known: KnownToolCalls,
+    /// What the prompts under way said, which may be told back.
+    #[serde(default, skip_serializing_if = "HashMap::is_empty")]
+    echoes: HashMap<NativeId, echo::Echo>,
+    /// Memory shared by events in a row, no more.
+    #[serde(skip)]
+    last: Option<NativeId>,
+}
+
+/// `session/update` read in one pass; anything else fails to be one and is read again as a [`RpcMessage`].
+#[derive(Deserialize)]
+struct Update<'a> {
+    #[serde(borrow, default, deserialize_with = "jsonrpc::present")]
+    id: Option<&'a RawValue>,
+    #[serde(borrow)]
+    method: BorrowedText<'a>,
+    #[serde(borrow)]
+    params: UpdateParams<'a>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct UpdateParams<'a> {
+    #[serde(borrow)]
+    session_id: BorrowedText<'a>,
+    #[serde(borrow)]
+    update: &'a RawValue,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Head<'a> {
+    #[serde(borrow)]
+    session_update: BorrowedText<'a>,
+    #[serde(borrow)]
+    tool_call_id: Option<&'a RawValue>,
+    #[serde(borrow)]
+    status: Option<&'a RawValue>,
+    #[serde(borrow)]
+    title: Option<&'a RawValue>,
+}
+
+/// The session that some params name.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Named<'a> {
+    #[serde(borrow)]
+    session_id: Option<&'a RawValue>,
+}
+
+impl Dialect for Acp {
+    fn open(&mut self, out: &mut Outbox) {
+        self.hello(out);
+    }
+
+    fn feed(&mut self, frame: Bytes, out: &mut Outbox) {
+        if frame.iter().all(u8::is_ascii_whitespace) {
+            return;
+        }
+        let Ok(text) = std::str::from_utf8(&frame) else {
+            return self.raw(&frame, None, "not UTF-8", out);
+        };
+        let shallow = jsonrpc::shallow(&frame);
+        if shallow
+            && let Ok(Update { id: None, method: BorrowedText(method), params }) =
+                plexus_protocol::object::from_str::<Update<'_>>(text)
+            && method == "session/update"
+        {
+            return self.update(&frame, &params.session_id.0, params.update, out);
+        }
+        match jsonrpc::read(text) {
+            Err(reason) => self.raw(&frame, None, reason, out),
+            Ok(message) if shallow => self.message(&frame, message, out),
+            Ok(message) => self.too_deep(&frame, message, out),
+        }
+    }
+
+    fn command(&mut self, command: RuntimeCommand, out: &mut Outbox) {
+        if self.phase != Phase::Ready {
+            if let RuntimeCommand::Answer { key, .. } = &command {
+                // Nobody hears it; what comes later changes no question that is closed.
+                self.asks.remove(key);
+            }
+            return not_ready(command, out);
+        }
+        match command {
+            RuntimeCommand::Open { ticket, cwd, resume } => {
+                self.open_session(PendingOpen { ticket, cwd, resume, instead: None }, out);
+            }
+            RuntimeCommand::Prompt { ticket, native, content } => self.prompt(ticket, native, content, out),
+            RuntimeCommand::Cancel { native, .. } if self.drop_prompt(&native, out) => {}
+            RuntimeCommand::Cancel { native, .. } => {
+                if let Some(stopped) = self.withdrawn.get_mut(&native) {
+                    *stopped = true;
+                }
+                out.frames.push(jsonrpc::notify("session/cancel", &serde_json::json!({ "sessionId": native })));
+            }
+            RuntimeCommand::Answer { key, decision } => {
+                let native = self.asks.get(&key).and_then(PendingRequest::native).cloned();
+                if let Some(native) = native.filter(|native| decision == Decision::Withdrawn && self.prompted(native)) {
+                    self.withdrawn.insert(native, false);
+                }
+                self.answer(&key, &decision, out);
+            }
+            RuntimeCommand::Call { ticket, native, method, params, notify } => {
+                self.call(ticket, native, &method, params.as_deref(), notify, out);
+            }
+        }
+    }
+
+    fn lost(&mut self, why: &str, out: &mut Outbox) {
+        self.disconnected(why, out);
+    }
+
+    fn wake(&mut self, out: &mut Outbox) {
+        if std::mem::take(&mut self.taken_over) {
+            self.give_up_jobs(out);
+        }
+        self.tick(out);
+    }
+
+    fn done(&mut self, id: u64, done: Result<ClientToolResult, ClientToolError>, out: &mut Outbox) {
+        self.worked(id, done, out);
+    }
+
+    fn save(&self) -> Option<Vec<u8>> {
+        saved_state::save(self)
+    }
+
+    fn restore(&mut self, saved: &[u8]) -> bool {
+        let Some(state) = saved_state::restore(saved) else { return false };
+        let (auth_method, session_meta) = (self.auth_method.take(), self.session_meta.take());
+        let passed = std::mem::take(&mut self.passed);
+        *self = Self { auth_method, passed, session_meta, serve: self.serve, taken_over: true, ..state };
+        true
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        self.can.capabilities()
+    }
+
+    fn asks(&self) -> Vec<RequestKey> {
+        self.asks.keys().cloned().collect()
+    }
+
+    fn prompts(&self) -> Vec<Ticket> {
+        let sent = self.pending.values().filter_map(|pending| match pending {
+            Pending::Prompt { ticket, .. } => Some(*ticket),
+            _ => None,
+        });
+        sent.chain(self.past.values().filter_map(PastReplay::held)).collect()
+    }
+}
+
+/// What a command comes to while the connection is of no use.
+fn not_ready(command: RuntimeCommand, out: &mut Outbox) {
+    let fault = RuntimeError::new(INTERNAL, "the agent is not ready");
+    match command {
+        RuntimeCommand::Open { ticket, .. } => out.events.push(RuntimeEvent::NotOpened { ticket, error: fault }),
+        RuntimeCommand::Prompt { ticket, native, .. } => {
+            out.events.push(RuntimeEvent::Ended { native, ticket, end: failed(fault, None) })
+        }
+        RuntimeCommand::Call { ticket, notify: false, .. } => {
+            out.events.push(RuntimeEvent::Replied { ticket, reply: Err(fault) })
+        }
+        RuntimeCommand::Call { method, native, .. } => {
+            out.events.push(RuntimeEvent::Event {
+                native,
+                draft: trouble("not_ready", &format!("{method} was not sent"), None),
+            });
+        }
+        // No session, so no run to stop and no question to answer.
+        RuntimeCommand::Cancel { .. } | RuntimeCommand::Answer { .. } => {}
+    }
+}
+
+/// An event that says that something went wrong.
+fn trouble(code: &str, message: &str, frame: Option<Bytes>) -> EventDraft {
+    let draft = EventDraft::new(Kind::Error, &serde_json::json!({ "code": code, "message": message }));
+    EventDraft { native: frame, ..draft }
+}
+
+/// A run that ended in an error.
+fn failed(fault: RuntimeError, native: Option<Bytes>) -> RunEnd {
+    RunEnd { status: RunStatus::Error, stop_reason: None, message: Some(fault.words()), native }
+}
+
+impl Acp {
+    fn request(&mut self, pending: Pending, method: &str, params: &impl Serialize, out: &mut Outbox) {
+        let id = self.next;
+        self.next += 1;
+        self.pending.insert(id, pending);
+        out.frames.push(jsonrpc::call(Some(&id), method, params));
+    }
+
+    /// Whether a prompt of the session has no reply yet.
+    pub(super) fn prompted(&self, native: &NativeId) -> bool {
+        self.pending.values().any(|pending| matches!(pending, Pending::Prompt { native: at, .. } if at == native))
+    }
+
+    /// A key for a request of the agent's that was just read, unlike that of any earlier one under the same id.
+    fn key(&mut self, id: &str) -> RequestKey {
+        self.asked += 1;
+        RequestKey::nth(id, self.asked)
+    }
+
+    /// The session with this name, sharing the memory of the last one named.
+    fn native(&mut self, session: &str) -> NativeId {
+        match &self.last {
+            Some(last) if last.as_str() == session => last.clone(),
+            _ => self.last.insert(session.into()).clone(),
+        }
+    }
+
+    fn named(&mut self, params: Option<&RawValue>) -> Option<NativeId> {
+        let Named { session_id } = object(params?)?;
+        let session = string(session_id?)?;
+        Some(self.native(&session))
+    }
+
+    fn raw(&mut self, frame: &Bytes, native: Option<NativeId>, reason: &str, out: &mut Outbox) {
+        out.events.push(RuntimeEvent::Event { native, draft: EventDraft::raw(frame.clone(), reason) });
+    }
+
+    fn see(&mut self, native: &NativeId, tool: &str) -> bool {
+        if self.seen.len() >= SEEN_MAX {
+            self.seen.clear();
+        }
+        self.seen.insert((native.clone(), tool.to_owned()))
+    }
+
+    /// Notes where a tool call stands: one that is over is not asked about any more.
+    fn follow(&mut self, native: &NativeId, tool: &str, over: bool) {
+        if over {
+            self.seen.remove(&(native.clone(), tool.to_owned()));
+        } else {
+            self.see(native, tool);
+        }
+    }
+
+    fn update(&mut self, frame: &Bytes, session: &str, update: &RawValue, out: &mut Outbox) {
+        let native = self.native(session);
+        let Some(head) = object::<Head<'_>>(update) else {
+            return self.raw(frame, Some(native), "a session update without a kind", out);
+        };
+        // The gateway's own kinds are no updates: an agent must not be able to say that a request was resolved.
+        let Some(kind) = Kind::from_name(&head.session_update.0).filter(|kind| kind.is_acp()) else {
+            return self.raw(frame, Some(native), "unknown session update", out);
+        };
+        let Some(replayed) = self.is_past(&native, kind) else { return };
+        let (mut tool, mut title, mut news) = (None, None, None);
+        match kind {
+            Kind::ToolCall | Kind::ToolCallUpdate => {
+                let Some(id) = head.tool_call_id.and_then(string) else {
+                    return self.raw(frame, Some(native), "a tool call without an identifier", out);
+                };
+                let over = matches!(head.status.and_then(string).as_deref(), Some("completed" | "failed"));
+                self.follow(&native, &id, over);
+                if over || replayed {
+                    self.known.over(&native, &id);
+                } else if let Some(said) = ToolCallState::of(frame, update) {
+                    news = Some((native.clone(), id.to_string(), said));
+                }
+                tool = Some(ToolCallRef { id: id.into_owned(), over });
+            }
+            Kind::SessionInfoUpdate => title = head.title.and_then(string).map(std::borrow::Cow::into_owned),
+            Kind::ConfigOptionUpdate => {
+                if let Some(session) = self.sessions.get_mut(&native) {
+                    session.models.options_changed(update);
+                    self.lists.share(&mut session.models);
+                }
+            }
+            _ => {}
+        }
+        let body = match kind {
+            _ if replayed => open::marked(update),
+            Kind::UserMessageChunk => match self.heard_again(frame, &native, update) {
+                Some(body) => body,
+                None => return,
+            },
+            _ => jsonrpc::slice(frame, update),
+        };
+        let draft = EventDraft { kind, body, native: Some(frame.clone()), tool, title };
+        out.events.push(RuntimeEvent::Event { native: Some(native), draft });
+        if let Some((native, tool, said)) = news {
+            self.known.record(&native, &tool, said);
+            self.asks_again(frame, &native, &tool, out);
+        }
+    }
+
+    fn message(&mut self, frame: &Bytes, message: RpcMessage<'_>, out: &mut Outbox) {
+        match message {
+            RpcMessage::Request { id, method, params } => match method.as_ref() {
+                "session/request_permission" => self.permission(frame, id, params, out),
+                "elicitation/create" => self.elicitation(frame, id, params, out),
+                method if self.serves(method) => self.serve(frame, (id, method, params), out),
+                _ => {
+                    let native = self.named(params);
+                    self.raw(frame, native, "a request that the gateway does not serve: refused", out);
+                    out.frames.push(client_tools::unsupported(id.get(), &method));
+                }
+            },
+            RpcMessage::Notification { method, params } => match method.as_ref() {
+                "$/cancel_request" => self.taken_back(frame, params, out),
+                "elicitation/complete" => self.page_done(frame, params, out),
+                _ => {
+                    let native = self.named(params);
+                    self.raw(frame, native, "unknown notification", out);
+                }
+            },
+            RpcMessage::Response { id, reply } => match self.take_pending(id) {
+                Some(pending) => self.reply(frame, pending, reply, out),
+                None => self.raw(frame, None, "an answer to nothing that was asked", out),
+            },
+        }
+    }
+
+    /// The request of ours that has this id: ours are integers, written without a point.
+    fn take_pending(&mut self, id: &RawValue) -> Option<Pending> {
+        self.pending.remove(&id.get().parse::<u64>().ok()?)
+    }
+
+    /// Nothing waits for ever because a message was nested too deep to be passed on.
+    fn too_deep(&mut self, frame: &Bytes, message: RpcMessage<'_>, out: &mut Outbox) {
+        self.raw(frame, None, "nested too deep", out);
+        match message {
+            RpcMessage::Request { id, method, .. } => out.frames.push(match method.as_ref() {
+                "session/request_permission" => ask::cancelled(id.get()),
+                "elicitation/create" => elicitation::elicited(id.get(), "cancel"),
+                method => client_tools::unsupported(id.get(), method),
+            }),
+            RpcMessage::Response { id, .. } => {
+                if let Some(pending) = self.take_pending(id) {
+                    let fault = RuntimeError::new(INTERNAL, "the agent's reply is nested too deep");
+                    self.reply(frame, pending, Err(fault), out);
+                }
+            }
+            RpcMessage::Notification { .. } => {}
+        }
+    }
+
+    fn reply(&mut self, frame: &Bytes, pending: Pending, reply: Result<&RawValue, RuntimeError>, out: &mut Outbox) {
+        match (pending, reply) {
+            (Pending::Initialize, reply) => self.initialized(reply, out),
+            (Pending::Authenticate { then }, reply) => self.signed_in(then, reply, out),
+            (Pending::Open { wish, by }, Ok(result)) => self.opened(frame, wish, by, result, out),
+            (Pending::Rejoin { native }, reply) => self.rejoined(frame, native, reply, out),
+            (Pending::Open { wish, by }, Err(fault)) => self.not_opened(frame, wish, by, fault, out),
+            (Pending::Prompt { ticket, native }, Ok(result)) => {
+                self.echoes.remove(&native);
+                self.seen.retain(|(session, _)| *session != native);
+                self.known.turn_over(&native);
+                let stopped = self.withdrawn.remove(&native).unwrap_or_default();
+                let end = ended(result, frame, stopped);
+                out.events.push(RuntimeEvent::Ended { native, ticket, end });
+            }
+            (Pending::Prompt { ticket, native }, Err(mut fault)) => {
+                self.withdrawn.remove(&native);
+                self.echoes.remove(&native);
+                self.seen.retain(|(session, _)| *session != native);
+                self.known.turn_over(&native);
+                if fault.code == AUTH_REQUIRED {
+                    let message = self.wants_sign_in(&fault);
+                    fault = RuntimeError::new(fault.code, message);
+                }
+                let cancelled = fault.code == REQUEST_CANCELLED;
+                let mut end = failed(fault, Some(frame.clone()));
+                if cancelled {
+                    end.status = RunStatus::Cancelled;
+                }
+                out.events.push(RuntimeEvent::Ended { native, ticket, end });
+            }
+            (Pending::Call { ticket, native, sets }, reply) => self.called(frame, ticket, native, sets, reply, out),
+        }
+    }
+}
+
+/// How a run ended, by the reply to `session/prompt`. `stopped`: it was cancelled with a request open. Some agents end the
+/// turn over the answer `cancelled` before they read `session/cancel`, and call that an ordinary end.
+fn ended(result: &RawValue, frame: &Bytes, stopped: bool) -> RunEnd {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Result<'a> {
+        #[serde(borrow)]
+        stop_reason: Option<&'a RawValue>,
+    }
+    let reason = object::<Result<'_>>(result).and_then(|result| result.stop_reason).and_then(string);
+    let status = match reason.as_deref() {
+        Some("cancelled") => RunStatus::Cancelled,
+        Some("end_turn") if stopped => RunStatus::Cancelled,
+        _ => RunStatus::Completed,
+    };
+    let stop_reason = reason.map(std::borrow::Cow::into_owned);
+    RunEnd { status, stop_reason, message: None, native: Some(frame.clone()) }
+}

@@ -1,0 +1,212 @@
+//! What a session says of its modes, models and options when it opens, and the models it offers.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+use super::super::EventDraft;
+use super::super::jsonrpc::{object, string};
+use plexus_protocol::Kind;
+
+/// The models of one session.
+#[derive(Clone, Debug, Default)]
+pub(super) struct SessionModels {
+    /// Identifier and name, in the agent's order. Sessions that are offered the same share one list: see [`ModelLists`].
+    pub(super) offered: Arc<[(String, String)]>,
+    /// The one in use.
+    pub(super) current: Option<String>,
+    /// The configuration option that sets it; none where the agent has `session/set_model`.
+    pub(super) option: Option<String>,
+    /// Whether there are modes as well; told once, and kept in what the agent can.
+    pub(super) modes: bool,
+}
+
+/// The lists of models of one agent's sessions: equal ones are kept once, however many sessions there are.
+#[derive(Debug, Default)]
+pub(super) struct ModelLists(HashSet<Arc<[(String, String)]>>);
+
+impl ModelLists {
+    /// Makes the session's list the one that an equal one is kept as.
+    pub(super) fn share(&mut self, models: &mut SessionModels) {
+        if models.offered.is_empty() {
+            return;
+        }
+        if let Some(known) = self.0.get(&models.offered) {
+            models.offered = Arc::clone(known);
+            return;
+        }
+        // Lists that no session has any more go whenever another comes.
+        self.0.retain(|list| Arc::strong_count(list) > 1);
+        self.0.insert(Arc::clone(&models.offered));
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct NewSession<'a> {
+    #[serde(borrow)]
+    modes: Option<&'a RawValue>,
+    #[serde(borrow)]
+    models: Option<&'a RawValue>,
+    #[serde(borrow)]
+    config_options: Option<&'a RawValue>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct ModeState<'a> {
+    #[serde(borrow)]
+    current_mode_id: &'a RawValue,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct ModelState {
+    current_model_id: Option<String>,
+    available_models: Vec<Model>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Model {
+    model_id: String,
+    name: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct ConfigOption<'a> {
+    id: String,
+    category: Option<String>,
+    #[serde(borrow)]
+    current_value: Option<&'a RawValue>,
+    #[serde(borrow)]
+    options: Option<Vec<&'a RawValue>>,
+}
+
+/// A value to choose, or a group of them.
+#[derive(Deserialize)]
+struct Choice<'a> {
+    value: Option<String>,
+    name: Option<String>,
+    #[serde(borrow)]
+    options: Option<Vec<&'a RawValue>>,
+}
+
+impl SessionModels {
+    /// The models of a session that was just opened, and the events that tell what it is set to.
+    pub(super) fn of_new_session(frame: &Bytes, result: &RawValue) -> (Self, Vec<EventDraft>) {
+        #[derive(Serialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Mode<'a> {
+            session_update: &'static str,
+            current_mode_id: &'a RawValue,
+            #[serde(rename = "_meta")]
+            meta: Meta<'a>,
+        }
+        #[derive(Serialize)]
+        struct Meta<'a> {
+            modes: &'a RawValue,
+        }
+        let (mut models, mut drafts) = (Self::default(), Vec::new());
+        let Some(new) = object::<NewSession<'_>>(result) else { return (models, drafts) };
+        if let Some((modes, state)) = new.modes.and_then(|modes| Some((modes, object::<ModeState<'_>>(modes)?))) {
+            let meta = Meta { modes };
+            let body = Mode { session_update: "current_mode_update", current_mode_id: state.current_mode_id, meta };
+            models.modes = true;
+            drafts.push(draft(Kind::CurrentModeUpdate, &body, frame));
+        }
+        if let Some(state) = new.models.and_then(object::<ModelState>) {
+            models.current = state.current_model_id;
+            let pair = |model: Model| (model.model_id.clone(), model.name.unwrap_or(model.model_id));
+            models.offered = state.available_models.into_iter().map(pair).collect();
+        }
+        match new.config_options {
+            Some(options) => {
+                models.options_are(options);
+                drafts.push(options_draft(options, frame));
+            }
+            None if !models.offered.is_empty() => drafts.push(models.draft(frame)),
+            None => {}
+        }
+        (models, drafts)
+    }
+
+    /// A `config_option_update` came, or a reply with the same member.
+    pub(super) fn options_changed(&mut self, update: &RawValue) {
+        if let Some(options) = object::<NewSession<'_>>(update).and_then(|update| update.config_options) {
+            self.options_are(options);
+        }
+    }
+
+    fn options_are(&mut self, options: &RawValue) {
+        let Ok(options) = serde_json::from_str::<Vec<&RawValue>>(options.get()) else { return };
+        let mut options: Vec<_> = options.into_iter().filter_map(object::<ConfigOption<'_>>).collect();
+        let of = |wanted: &str, options: &[ConfigOption<'_>]| {
+            options.iter().position(|option| option.category.as_deref() == Some(wanted))
+        };
+        self.modes |= of("mode", &options).is_some();
+        let Some(model) = of("model", &options).map(|at| options.swap_remove(at)) else { return };
+        self.current = model.current_value.and_then(string).map(std::borrow::Cow::into_owned);
+        self.option = Some(model.id);
+        let mut offered = Vec::new();
+        let mut offer = |value: Option<String>, name: Option<String>| {
+            if let Some(value) = value {
+                offered.push((value.clone(), name.unwrap_or(value)));
+            }
+        };
+        for choice in model.options.iter().flatten().filter_map(|raw| object::<Choice<'_>>(raw)) {
+            offer(choice.value, choice.name);
+            for choice in choice.options.iter().flatten().filter_map(|raw| object::<Choice<'_>>(raw)) {
+                offer(choice.value, choice.name);
+            }
+        }
+        self.offered = offered.into();
+    }
+
+    /// The models as the configuration option that ACP would have.
+    pub(super) fn draft(&self, frame: &Bytes) -> EventDraft {
+        let choices: Vec<_> =
+            self.offered.iter().map(|(value, name)| serde_json::json!({ "value": value, "name": name })).collect();
+        let body = serde_json::json!({
+            "sessionUpdate": "config_option_update",
+            "configOptions": [{
+                "id": "model", "name": "Model", "category": "model", "type": "select",
+                "currentValue": self.current.as_deref().unwrap_or_default(), "options": choices,
+            }],
+        });
+        draft(Kind::ConfigOptionUpdate, &body, frame)
+    }
+}
+
+/// A `config_option_update` with these options, the whole list.
+pub(super) fn options_draft(options: &RawValue, frame: &Bytes) -> EventDraft {
+    #[derive(Serialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Options<'a> {
+        session_update: &'static str,
+        config_options: &'a RawValue,
+    }
+    let body = Options { session_update: "config_option_update", config_options: options };
+    draft(Kind::ConfigOptionUpdate, &body, frame)
+}
+
+/// The member `configOptions` of a reply, if it has one.
+pub(super) fn options_in(result: &RawValue) -> Option<&RawValue> {
+    object::<NewSession<'_>>(result)?.config_options
+}
+
+/// An event made from a reply.
+pub(super) fn draft(kind: Kind, body: &impl Serialize, frame: &Bytes) -> EventDraft {
+    let body = super::super::jsonrpc::owned(&super::super::jsonrpc::to_raw(body));
+    EventDraft {
+        kind,
+        body: String::from(Box::<str>::from(body)).into(),
+        native: Some(frame.clone()),
+        tool: None,
+        title: None,
+    }
+}

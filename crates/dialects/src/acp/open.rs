@@ -1,0 +1,343 @@
+//! Conversations that are opened, and opened again: `session/new`, `session/resume`, `session/load` and its replay.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+use super::super::jsonrpc::{self, Fields, INTERNAL, METHOD_NOT_FOUND, object};
+use super::super::{OpenedAs, Outbox, ResumeTarget, RunEnd, RuntimeError, RuntimeEvent};
+use super::models::SessionModels;
+use super::{AUTH_REQUIRED, Acp, Pending, trouble};
+use plexus_protocol::{Kind, NativeId, RunStatus, Ticket};
+
+/// How often what waits is looked at. All waits are counted in ticks, and one wish to be woken is out at a time: however
+/// early a first tick comes (a gateway that took over may wake us at once), what waits loses one tick at most.
+const TICK: Duration = Duration::from_secs(1);
+/// How long a load waits for an agent that destroys a conversation loaded in the minute it was made in: a whole minute,
+/// and some for clocks and the first tick, in ticks.
+const MINUTE: u32 = 65;
+/// How long an agent must have replayed nothing before it is prompted, in ticks.
+const QUIET: u32 = 2;
+/// An agent that does not stop is prompted all the same after so long, in ticks; what it still replays then is taken for
+/// a part of that run.
+const QUIET_MAX: u32 = 60;
+
+/// A conversation that somebody wants opened.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct PendingOpen {
+    pub(super) ticket: Ticket,
+    pub(super) cwd: String,
+    pub(super) resume: Option<ResumeTarget>,
+    /// Why it is a new one in place of the one that was asked for.
+    pub(super) instead: Option<String>,
+}
+
+/// By which method a conversation is opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) enum OpenMethod {
+    New,
+    Resume,
+    Load,
+}
+
+impl OpenMethod {
+    fn method(self) -> &'static str {
+        match self {
+            Self::New => "session/new",
+            Self::Resume => "session/resume",
+            Self::Load => "session/load",
+        }
+    }
+}
+
+/// A conversation that is loaded later.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct DeferredLoad {
+    wish: PendingOpen,
+    ticks: u32,
+}
+
+impl DeferredLoad {
+    pub(super) fn into_wish(self) -> PendingOpen {
+        self.wish
+    }
+}
+
+/// A conversation whose past the agent replays, from its `session/load` until its first prompt. ACP has the replay end
+/// before the reply; Gemini CLI replies first and replays then.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct PastReplay {
+    /// Whether the log has it already: then the replay is left out.
+    known: bool,
+    /// The prompt that waits for the replay to end.
+    held: Option<(Ticket, Vec<Box<RawValue>>)>,
+    /// Ticks without a replay to wait for, and ticks at all; none before the reply.
+    quiet: Option<(u32, u32)>,
+}
+
+impl PastReplay {
+    pub(super) fn held(&self) -> Option<Ticket> {
+        self.held.as_ref().map(|(ticket, _)| *ticket)
+    }
+}
+
+/// Whether a replay repeats this kind of update: what was said and done, not what the session is set to now.
+fn repeats(kind: Kind) -> bool {
+    matches!(
+        kind,
+        Kind::UserMessageChunk
+            | Kind::AgentMessageChunk
+            | Kind::AgentThoughtChunk
+            | Kind::ToolCall
+            | Kind::ToolCallUpdate
+            | Kind::Plan
+    )
+}
+
+impl Acp {
+    /// Opens a conversation in the way that the agent has.
+    pub(super) fn open_session(&mut self, wish: PendingOpen, out: &mut Outbox) {
+        let Some(ResumeTarget { native, known, .. }) = wish.resume.clone() else {
+            return self.open_by(OpenMethod::New, wish, out);
+        };
+        if self.prompted(&native) {
+            // An agent that loads a conversation at work disposes of it.
+            let error =
+                RuntimeError::new(INTERNAL, format!("the conversation {native} is at work: it is not opened again"));
+            return out.events.push(RuntimeEvent::NotOpened { ticket: wish.ticket, error });
+        }
+        match (self.can.resume, self.can.load) {
+            (true, load) if known || !load => self.open_by(OpenMethod::Resume, wish, out),
+            (_, true) if self.forgets_the_new() => self.load_later(wish, &native, out),
+            (_, true) => self.open_by(OpenMethod::Load, wish, out),
+            (_, false) => {
+                let fault = RuntimeError::new(METHOD_NOT_FOUND, "this agent opens no conversation again");
+                self.lost(wish, fault, out);
+            }
+        }
+    }
+
+    /// Gemini CLI empties a conversation that is loaded in the minute (of the wall clock) in which it was made: both
+    /// write to the file that is named after that minute.
+    fn forgets_the_new(&self) -> bool {
+        self.agent.as_deref().is_some_and(|agent| agent.starts_with("gemini"))
+    }
+
+    /// There is no clock here, and no knowing when the conversation was made: a minute from now it was another minute.
+    fn load_later(&mut self, wish: PendingOpen, native: &NativeId, out: &mut Outbox) {
+        let why = format!(
+            "Gemini CLI loses a conversation that is opened again in the minute it was made in: this one is opened in {MINUTE} seconds"
+        );
+        let draft = trouble("opening_waits", &why, None);
+        out.events.push(RuntimeEvent::Event { native: Some(native.clone()), draft });
+        self.waiting.push(DeferredLoad { wish, ticks: MINUTE + 1 });
+        out.wake_after = Some(TICK);
+    }
+
+    fn open_by(&mut self, by: OpenMethod, wish: PendingOpen, out: &mut Outbox) {
+        let (cwd, resume) = (wish.cwd.clone(), wish.resume.clone());
+        self.send_open(Pending::Open { wish, by }, by, (&cwd, resume.as_ref()), out);
+    }
+
+    /// Sends the request that opens a conversation.
+    pub(super) fn send_open(
+        &mut self,
+        pending: Pending,
+        by: OpenMethod,
+        (cwd, resume): (&str, Option<&ResumeTarget>),
+        out: &mut Outbox,
+    ) {
+        #[derive(Serialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Params<'a> {
+            #[serde(skip_serializing_if = "Option::is_none")]
+            session_id: Option<&'a NativeId>,
+            cwd: &'a str,
+            mcp_servers: [(); 0],
+            // Agents may refuse to open anything without it, whatever the method.
+            #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
+            meta: Option<&'a RawValue>,
+        }
+        let meta = self.session_meta.clone();
+        if let (OpenMethod::Load, Some(ResumeTarget { native, known, .. })) = (by, resume.cloned()) {
+            self.past.insert(native, PastReplay { known, held: None, quiet: None });
+        }
+        let session_id = resume.map(|resume| &resume.native);
+        let params = Params { session_id, cwd, mcp_servers: [], meta: meta.as_deref() };
+        self.request(pending, by.method(), &params, out);
+    }
+
+    /// The agent opened what was wanted.
+    pub(super) fn opened(
+        &mut self,
+        frame: &Bytes,
+        wish: PendingOpen,
+        by: OpenMethod,
+        result: &RawValue,
+        out: &mut Outbox,
+    ) {
+        let PendingOpen { ticket, cwd, resume, instead } = wish;
+        let known = resume.as_ref().is_some_and(|resume| resume.known);
+        let Some(native) = resume.map(|resume| resume.native).or_else(|| self.named(Some(result))) else {
+            let error = RuntimeError::new(INTERNAL, "the agent opened a session without an identifier");
+            return out.events.push(RuntimeEvent::NotOpened { ticket, error });
+        };
+        let (models, mut drafts) = SessionModels::of_new_session(frame, result);
+        self.can.modes |= models.modes;
+        self.can.models |= !models.offered.is_empty();
+        self.hold(native.clone(), cwd, models);
+        self.await_quiet(&native, out);
+        if let Some(why) = instead {
+            let why = format!("{why}: a new one was opened in its place, and the agent knows nothing of what was said");
+            drafts.push(trouble("not_resumed", &why, None));
+        }
+        if by == OpenMethod::Resume && !known {
+            let why = "this agent does not tell what was said before: the conversation goes on from here";
+            drafts.push(trouble("past_unknown", why, None));
+        }
+        let how = if by == OpenMethod::New { OpenedAs::New } else { OpenedAs::Resumed };
+        out.events.push(RuntimeEvent::Opened { ticket, native, drafts, how });
+    }
+
+    /// A load was replied to: the replay goes on for a moment, with some agents.
+    pub(super) fn await_quiet(&mut self, native: &NativeId, out: &mut Outbox) {
+        if let Some(past) = self.past.get_mut(native) {
+            past.quiet = Some((QUIET, QUIET_MAX));
+            out.wake_after = Some(TICK);
+        }
+    }
+
+    /// The agent did not.
+    pub(super) fn not_opened(
+        &mut self,
+        frame: &Bytes,
+        wish: PendingOpen,
+        by: OpenMethod,
+        fault: RuntimeError,
+        out: &mut Outbox,
+    ) {
+        if let (OpenMethod::Load, Some(resume)) = (by, &wish.resume) {
+            self.past.remove(&resume.native);
+        }
+        if fault.code == AUTH_REQUIRED {
+            return self.sign_in(frame, wish, fault, out);
+        }
+        self.lost(wish, fault, out);
+    }
+
+    /// A conversation that cannot be opened: a new one in its place where nothing is lost but the agent's memory of it.
+    fn lost(&mut self, mut wish: PendingOpen, fault: RuntimeError, out: &mut Outbox) {
+        match wish.resume.take() {
+            Some(ResumeTarget { known: true, .. }) => {
+                wish.instead = Some(format!("the agent could not open the conversation again ({})", fault.words()));
+                self.open_by(OpenMethod::New, wish, out);
+            }
+            Some(ResumeTarget { native, known: false, .. }) => {
+                let message = format!("the conversation {native} cannot be opened: {}", fault.words());
+                out.events
+                    .push(RuntimeEvent::NotOpened { ticket: wish.ticket, error: RuntimeError { message, ..fault } });
+            }
+            None => out.events.push(RuntimeEvent::NotOpened { ticket: wish.ticket, error: fault.in_words() }),
+        }
+    }
+
+    /// Whether an update is of the past and is shown as that; `None` if it is of a past that the log has.
+    pub(super) fn is_past(&mut self, native: &NativeId, kind: Kind) -> Option<bool> {
+        if self.past.is_empty() || !repeats(kind) {
+            return Some(false);
+        }
+        let Some(past) = self.past.get_mut(native) else { return Some(false) };
+        if let Some((quiet, _)) = &mut past.quiet {
+            *quiet = QUIET;
+        }
+        if past.known { None } else { Some(true) }
+    }
+
+    /// Prompts, once the past is told: a replay that goes on must not end up in the run.
+    pub(super) fn prompt(&mut self, ticket: Ticket, native: NativeId, content: Vec<Box<RawValue>>, out: &mut Outbox) {
+        #[derive(Serialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Params<'a> {
+            session_id: &'a NativeId,
+            prompt: &'a [Box<RawValue>],
+        }
+        if let Some(past) = self.past.get_mut(&native) {
+            if past.quiet.is_none_or(|(quiet, most)| quiet.min(most) > 0) && past.held.is_none() {
+                past.held = Some((ticket, content));
+                out.wake_after = Some(TICK);
+                return;
+            }
+            self.past.remove(&native);
+        }
+        self.expect_echo(ticket, &native, &content);
+        let pending = Pending::Prompt { ticket, native: native.clone() };
+        self.request(pending, "session/prompt", &Params { session_id: &native, prompt: &content }, out);
+    }
+
+    /// Takes a prompt back that was not sent yet; false if there is none.
+    pub(super) fn drop_prompt(&mut self, native: &NativeId, out: &mut Outbox) -> bool {
+        let Some((ticket, _)) = self.past.get_mut(native).and_then(|past| past.held.take()) else { return false };
+        let end = RunEnd { status: RunStatus::Cancelled, stop_reason: None, message: None, native: None };
+        out.events.push(RuntimeEvent::Ended { native: native.clone(), ticket, end });
+        true
+    }
+
+    /// A tick has passed.
+    pub(super) fn tick(&mut self, out: &mut Outbox) {
+        for mut waiting in std::mem::take(&mut self.waiting) {
+            waiting.ticks = waiting.ticks.saturating_sub(1);
+            match waiting.ticks {
+                0 => self.open_by(OpenMethod::Load, waiting.wish, out),
+                _ => self.waiting.push(waiting),
+            }
+        }
+        let mut due = Vec::new();
+        for (native, past) in &mut self.past {
+            let Some((quiet, most)) = &mut past.quiet else { continue };
+            (*quiet, *most) = (quiet.saturating_sub(1), most.saturating_sub(1));
+            if (*quiet).min(*most) == 0 && past.held.is_some() {
+                due.push(native.clone());
+            }
+        }
+        due.sort_unstable();
+        for native in due {
+            if let Some((ticket, content)) = self.past.remove(&native).and_then(|past| past.held) {
+                self.prompt(ticket, native, content, out);
+            }
+        }
+        let told = |past: &PastReplay| past.quiet.is_some_and(|(quiet, most)| quiet.min(most) > 0);
+        if !self.waiting.is_empty() || self.past.values().any(told) {
+            out.wake_after = Some(TICK);
+        }
+    }
+}
+
+/// An update as the body of an event of the past: `_meta.plexus.replay` says so.
+pub(super) fn marked(update: &RawValue) -> Bytes {
+    const MARK: &str = r#""plexus":{"replay":true}"#;
+    let Some(Fields(fields)) = object(update) else { return Bytes::copy_from_slice(update.get().as_bytes()) };
+    let mut body = String::with_capacity(update.get().len() + MARK.len() + 12);
+    let mut meta = format!("{{{MARK}}}");
+    for (key, value) in &fields {
+        if key == "_meta" {
+            if let Some(Fields(theirs)) = object(value) {
+                let kept = theirs.iter().filter(|(key, _)| key != "plexus");
+                let kept: Vec<String> = kept.map(|(key, value)| format!("{}:{}", quoted(key), value.get())).collect();
+                meta = format!("{{{}}}", [&[MARK.to_owned()], &kept[..]].concat().join(","));
+            }
+            continue;
+        }
+        body.push_str(if body.is_empty() { "{" } else { "," });
+        body.push_str(&format!("{}:{}", quoted(key), value.get()));
+    }
+    body.push_str(&format!(r#","_meta":{meta}}}"#));
+    // What was valid JSON in parts is valid as a whole.
+    let body = RawValue::from_string(body).unwrap_or_else(|_| update.to_owned());
+    String::from(Box::<str>::from(jsonrpc::owned(&body))).into()
+}
+
+pub(super) fn quoted(text: &str) -> String {
+    serde_json::to_string(text).unwrap_or_default()
+}

@@ -1,0 +1,400 @@
+//! Conversations that are opened again: by which method, and what becomes of the past that the agent replays.
+#![allow(clippy::unwrap_used)]
+
+use serde_json::{Value, json as j};
+
+use super::super::rig::{Rig, json, raw, spec};
+use super::super::{EventDraft, OpenedAs, ResumeTarget, RuntimeCommand, RuntimeEvent};
+use plexus_protocol::{Kind, RunStatus, RuntimeSpec, Ticket};
+
+fn ready(agent: &str, can: Value) -> Rig {
+    ready_with(&spec("acp"), agent, can)
+}
+
+fn ready_with(spec: &RuntimeSpec, agent: &str, can: Value) -> Rig {
+    let mut rig = Rig::new(spec);
+    let result = j!({ "protocolVersion": 1, "agentInfo": { "name": agent }, "agentCapabilities": can });
+    rig.feed(j!({ "id": 0, "result": result }).to_string());
+    assert!(matches!(rig.one(), RuntimeEvent::Ready { .. }));
+    rig.sent();
+    rig
+}
+
+fn open(rig: &mut Rig, known: bool) {
+    let resume = Some(ResumeTarget::new("s".into(), known));
+    rig.tell(RuntimeCommand::Open { ticket: Ticket(1), cwd: "/w".into(), resume });
+}
+
+fn update(kind: &str, more: &str) -> String {
+    format!(
+        r#"{{"method":"session/update","params":{{"sessionId":"s","update":{{"sessionUpdate":"{kind}","toolCallId":"t"{more}}}}}}}"#
+    )
+}
+
+fn opened(rig: &mut Rig) -> (String, OpenedAs, Vec<EventDraft>) {
+    match rig.one() {
+        RuntimeEvent::Opened { ticket: Ticket(1), native, drafts, how } => (native.as_str().to_owned(), how, drafts),
+        other => panic!("{other:?}"),
+    }
+}
+
+fn codes(drafts: &[EventDraft]) -> Vec<Value> {
+    drafts.iter().map(|draft| json(&draft.body)["code"].clone()).collect()
+}
+
+const LOAD: &str = r#"{"loadSession":true}"#;
+const RESUME: &str = r#"{"sessionCapabilities":{"resume":{}}}"#;
+const BOTH: &str = r#"{"loadSession":true,"sessionCapabilities":{"resume":{}}}"#;
+
+/// An agent that loads, asked to open `s` again: the id of its request is 1.
+fn loading(known: bool) -> Rig {
+    let mut rig = ready("a", json(LOAD.as_bytes()));
+    open(&mut rig, known);
+    assert_eq!(rig.sent()[0]["method"], "session/load");
+    rig
+}
+
+#[test]
+fn a_conversation_is_opened_again_by_the_method_that_the_agent_has() {
+    for (can, known, method) in [
+        (BOTH, true, "session/resume"),
+        (BOTH, false, "session/load"),
+        (LOAD, true, "session/load"),
+        (LOAD, false, "session/load"),
+        (RESUME, true, "session/resume"),
+        (RESUME, false, "session/resume"),
+        (r#"{"loadSession":false,"sessionCapabilities":{"resume":null}}"#, true, "session/new"),
+        ("{}", true, "session/new"),
+        ("7", true, "session/new"),
+    ] {
+        let mut rig = ready("a", json(can.as_bytes()));
+        open(&mut rig, known);
+        let sent = rig.sent();
+        assert_eq!(sent[0]["method"], method, "{can} {known}");
+        let new = method == "session/new";
+        let named = if new { Value::Null } else { j!("s") };
+        assert_eq!((&sent[0]["params"]["cwd"], &sent[0]["params"]["sessionId"]), (&j!("/w"), &named));
+        rig.feed(r#"{"id":1,"result":{"sessionId":"n"}}"#);
+        let (native, how, drafts) = opened(&mut rig);
+        let want = if new { ("n", OpenedAs::New) } else { ("s", OpenedAs::Resumed) };
+        assert_eq!((native.as_str(), how), want, "{can} {known}");
+        let told = match (new, known, method) {
+            (true, ..) => vec![j!("not_resumed")],
+            (_, false, "session/resume") => vec![j!("past_unknown")],
+            _ => vec![],
+        };
+        assert_eq!(codes(&drafts), told, "{can} {known}");
+    }
+}
+
+#[test]
+fn an_unknown_conversation_is_never_swapped_for_a_new_one() {
+    let mut rig = ready("a", j!({}));
+    open(&mut rig, false);
+    assert!(
+        matches!(rig.one(), RuntimeEvent::NotOpened { error, .. } if error.message.contains("opens no conversation again"))
+    );
+    let mut rig = loading(false);
+    rig.feed(r#"{"id":1,"error":{"code":-32602,"message":"not found"}}"#);
+    assert!(
+        matches!(rig.one(), RuntimeEvent::NotOpened { error, .. } if error.code == -32602 && error.message.contains("not found"))
+    );
+    assert!(rig.sent().is_empty());
+}
+
+#[test]
+fn a_known_conversation_that_is_lost_goes_on_in_a_new_one_and_says_so() {
+    let mut rig = loading(true);
+    rig.feed(r#"{"id":1,"error":{"code":-32603,"message":"Invalid session identifier"}}"#);
+    assert!(rig.said().is_empty());
+    assert_eq!(rig.sent()[0]["method"], "session/new");
+    rig.feed(r#"{"id":2,"result":{"sessionId":"n"}}"#);
+    let (native, how, drafts) = opened(&mut rig);
+    assert_eq!((native.as_str(), how), ("n", OpenedAs::New));
+    assert!(json(&drafts[0].body)["message"].as_str().unwrap().contains("Invalid session identifier"));
+    // The old name is as good as any other again.
+    rig.feed(update("plan", ""));
+    assert!(json(&rig.event().body)["_meta"].is_null());
+}
+
+#[test]
+fn session_meta_goes_out_with_every_opening_whatever_its_method() {
+    for (can, method) in [("{}", "session/new"), (LOAD, "session/load"), (RESUME, "session/resume")] {
+        let meta = Some(raw(r#"{"claudeCode":{}}"#));
+        let mut rig = ready_with(&RuntimeSpec { session_meta: meta, ..spec("acp") }, "a", json(can.as_bytes()));
+        open(&mut rig, true);
+        let sent = rig.sent();
+        assert_eq!((&sent[0]["method"], &sent[0]["params"]["_meta"]), (&j!(method), &j!({ "claudeCode": {} })));
+        assert_eq!(sent[0]["params"]["mcpServers"], j!([]));
+    }
+}
+
+#[test]
+fn the_replay_of_a_known_past_is_left_out_and_what_is_set_now_is_not() {
+    let mut rig = loading(true);
+    for kind in Kind::ALL.iter().filter(|kind| kind.is_acp()) {
+        rig.feed(update(kind.as_str(), ""));
+    }
+    let kept: Vec<_> = rig
+        .said()
+        .iter()
+        .map(|said| match said {
+            RuntimeEvent::Event { draft, .. } => draft.kind,
+            other => panic!("{other:?}"),
+        })
+        .collect();
+    let state = [
+        Kind::AvailableCommandsUpdate,
+        Kind::CurrentModeUpdate,
+        Kind::ConfigOptionUpdate,
+        Kind::SessionInfoUpdate,
+        Kind::UsageUpdate,
+    ];
+    assert_eq!(kept, state);
+    rig.feed(update("odd", ""));
+    assert_eq!(rig.event().kind, Kind::Raw, "what is not understood is shown twice rather than never");
+}
+
+#[test]
+fn the_replay_of_an_unknown_past_is_told_and_marked() {
+    let mut rig = loading(false);
+    for (more, meta) in [
+        ("", j!({ "plexus": { "replay": true } })),
+        (r#","_meta":{"a":1.50,"plexus":7}"#, j!({ "plexus": { "replay": true }, "a": 1.5 })),
+        (r#","_meta":null"#, j!({ "plexus": { "replay": true } })),
+    ] {
+        rig.feed(update("user_message_chunk", more));
+        let body = json(&rig.event().body);
+        assert_eq!(body, j!({ "sessionUpdate": "user_message_chunk", "toolCallId": "t", "_meta": meta }));
+    }
+    rig.feed(update("tool_call", "\n,\"n\":1.50"));
+    let draft = rig.event();
+    assert_eq!(
+        &draft.body[..],
+        br#"{"sessionUpdate":"tool_call","toolCallId":"t","n":1.50,"_meta":{"plexus":{"replay":true}}}"#
+    );
+    assert!(draft.tool.is_some());
+    rig.feed(r#"{"id":1,"result":null}"#);
+    assert_eq!(opened(&mut rig).1, OpenedAs::Resumed);
+}
+
+#[test]
+fn gemini_replays_after_it_replied_and_the_replay_is_no_part_of_the_run() {
+    for known in [true, false] {
+        let mut rig = loading(known);
+        rig.feed(r#"{"id":1,"result":{}}"#);
+        opened(&mut rig);
+        rig.prompt(7, "s", "hi");
+        assert!(rig.sent().is_empty(), "held while the agent may replay");
+        assert_eq!(rig.dialect.prompts(), [Ticket(7)]);
+        for _ in 0..3 {
+            rig.feed(update("agent_message_chunk", ""));
+            let said = rig.said();
+            assert_eq!(said.len(), usize::from(!known));
+            rig.wake();
+            assert!(rig.sent().is_empty(), "it replayed a moment ago");
+        }
+        rig.wake();
+        let sent = rig.sent();
+        assert_eq!((sent.len(), &sent[0]["method"]), (1, &j!("session/prompt")));
+        rig.feed(update("agent_message_chunk", ""));
+        assert!(json(&rig.event().body)["_meta"].is_null(), "the run's own");
+        rig.feed(r#"{"id":2,"result":{"stopReason":"end_turn"}}"#);
+        assert_eq!(rig.end().0, 7);
+    }
+}
+
+#[test]
+fn a_late_replay_is_waited_for_even_after_a_silence() {
+    let mut rig = loading(true);
+    rig.feed(r#"{"id":1,"result":{}}"#);
+    opened(&mut rig);
+    let woken = rig.wakes;
+    rig.wake();
+    rig.wake();
+    assert_eq!(rig.wakes, woken + 1, "it is quiet: no more to wait for");
+    rig.feed(update("plan", ""));
+    assert!(rig.said().is_empty());
+    rig.prompt(7, "s", "hi");
+    assert!(rig.sent().is_empty() && rig.wakes == woken + 2);
+    rig.wake();
+    rig.wake();
+    assert_eq!(rig.sent().len(), 1);
+}
+
+#[test]
+fn a_prompt_after_a_quiet_replay_goes_out_at_once() {
+    let mut rig = loading(true);
+    rig.feed(r#"{"id":1,"result":{}}"#);
+    opened(&mut rig);
+    rig.wake();
+    rig.wake();
+    rig.prompt(7, "s", "hi");
+    assert_eq!(rig.sent()[0]["method"], "session/prompt");
+}
+
+#[test]
+fn an_agent_that_never_stops_replaying_is_prompted_all_the_same() {
+    let mut rig = loading(true);
+    rig.feed(r#"{"id":1,"result":{}}"#);
+    rig.prompt(7, "s", "hi");
+    let mut ticks = 0;
+    while rig.sent().is_empty() {
+        rig.feed(update("agent_message_chunk", ""));
+        rig.wake();
+        ticks += 1;
+        assert!(ticks < 1000);
+    }
+}
+
+#[test]
+fn a_prompt_that_waits_for_the_replay_can_be_cancelled() {
+    let mut rig = loading(true);
+    rig.feed(r#"{"id":1,"result":{}}"#);
+    opened(&mut rig);
+    rig.prompt(7, "s", "hi");
+    rig.cancel(7, "s");
+    let (ticket, end) = rig.end();
+    assert_eq!((ticket, end.status), (7, RunStatus::Cancelled));
+    rig.wake();
+    rig.wake();
+    assert!(rig.sent().is_empty() && rig.dialect.prompts().is_empty());
+}
+
+#[test]
+fn gemini_is_not_asked_for_a_conversation_in_the_minute_it_was_made_in() {
+    let mut rig = ready("gemini-cli", json(LOAD.as_bytes()));
+    open(&mut rig, true);
+    let why = json(&rig.event().body);
+    assert!(why["message"].as_str().unwrap().contains("Gemini"), "{why}");
+    assert!(rig.sent().is_empty());
+    let mut ticks = 0;
+    while rig.sent.is_empty() {
+        assert_eq!(rig.wakes, ticks + 1, "it asks to be woken, once a tick");
+        rig.wake();
+        ticks += 1;
+    }
+    assert!((61..=70).contains(&ticks), "more than a minute: {ticks}");
+    assert_eq!(rig.sent()[0]["method"], "session/load");
+    // A new one need not wait.
+    let mut rig = ready("gemini-cli", json(LOAD.as_bytes()));
+    rig.open(1);
+    assert_eq!(rig.sent()[0]["method"], "session/new");
+}
+
+#[test]
+fn a_conversation_at_work_is_never_loaded() {
+    let mut rig = ready("a", json(BOTH.as_bytes()));
+    rig.prompt(7, "s", "hi");
+    rig.sent();
+    for known in [true, false] {
+        open(&mut rig, known);
+        assert!(matches!(rig.one(), RuntimeEvent::NotOpened { error, .. } if error.message.contains("at work")));
+        assert!(rig.sent().is_empty());
+    }
+}
+
+#[test]
+fn signing_in_comes_before_opening_again() {
+    let mut rig = Rig::new(&spec("acp"));
+    let methods = j!([{ "id": "env", "name": "E", "type": "env_var" }]);
+    let result = j!({ "protocolVersion": 1, "agentCapabilities": { "loadSession": true }, "authMethods": methods });
+    rig.feed(j!({ "id": 0, "result": result }).to_string());
+    rig.said();
+    open(&mut rig, true);
+    rig.sent();
+    rig.feed(r#"{"id":1,"error":{"code":-32000,"message":"sign in"}}"#);
+    assert_eq!(rig.sent()[0]["method"], "authenticate");
+    rig.feed(r#"{"id":2,"result":{}}"#);
+    let sent = rig.sent();
+    assert_eq!((&sent[0]["method"], &sent[0]["params"]["sessionId"]), (&j!("session/load"), &j!("s")));
+}
+
+#[test]
+fn what_waited_on_a_lost_connection_hears_of_it() {
+    let mut rig = ready("a", j!({}));
+    rig.open(1);
+    rig.feed(r#"{"id":1,"result":{"sessionId":"s"}}"#);
+    rig.said();
+    rig.prompt(7, "s", "hi");
+    rig.open(8);
+    rig.call("s", "_x", None);
+    let options = r#"[{"optionId":"y","name":"Y","kind":"allow_once"}]"#;
+    rig.feed(format!(
+        r#"{{"id":5,"method":"session/request_permission","params":{{"sessionId":"s","toolCall":{{}},"options":{options}}}}}"#
+    ));
+    rig.ask();
+    rig.sent();
+    rig.lose();
+    let said = rig.said();
+    assert!(matches!(&said[0], RuntimeEvent::Ended { ticket: Ticket(7), end, .. } if end.status == RunStatus::Error));
+    assert!(matches!(&said[1], RuntimeEvent::NotOpened { ticket: Ticket(8), error } if error.message.contains("gone")));
+    assert!(matches!(&said[2], RuntimeEvent::Replied { ticket: Ticket(99), reply: Err(_) }));
+    assert!(matches!(&said[3], RuntimeEvent::TakenBack { native: Some(_), key, .. } if key.id() == "5"));
+    assert!(rig.dialect.asks().is_empty() && rig.dialect.prompts().is_empty());
+    rig.prompt(9, "s", "hi");
+    assert_eq!(rig.end().0, 9, "not sent into the void");
+    assert!(rig.sent().is_empty());
+}
+
+#[test]
+fn what_was_open_is_opened_again_on_the_next_connection() {
+    for (can, method) in [(LOAD, Some("session/load")), (BOTH, Some("session/resume")), ("{}", None)] {
+        let mut rig = ready("a", json(can.as_bytes()));
+        rig.open(1);
+        rig.feed(r#"{"id":1,"result":{"sessionId":"s"}}"#);
+        rig.said();
+        rig.sent();
+        rig.lose();
+        assert!(rig.said().is_empty());
+        rig.connect();
+        assert_eq!(rig.sent()[0]["id"], 2, "old replies are for nobody");
+        let result = j!({ "protocolVersion": 1, "agentCapabilities": json(can.as_bytes()) });
+        rig.feed(j!({ "id": 2, "result": result }).to_string());
+        let said = rig.said();
+        assert!(matches!(&said[0], RuntimeEvent::Ready { .. }));
+        let Some(method) = method else {
+            assert!(
+                matches!(&said[1], RuntimeEvent::Event { draft, .. } if json(&draft.body)["code"] == "session_lost")
+            );
+            continue;
+        };
+        let sent = rig.sent();
+        assert_eq!((&sent[0]["method"], &sent[0]["params"]["sessionId"]), (&j!(method), &j!("s")));
+        rig.feed(r#"{"id":3,"result":{"modes":{"currentModeId":"ask"}}}"#);
+        assert_eq!(rig.event().kind, Kind::CurrentModeUpdate);
+        // A replay is of what is known.
+        rig.feed(update("agent_message_chunk", ""));
+        assert_eq!(rig.said().len(), usize::from(method == "session/resume"));
+    }
+}
+
+fn can(rig: &Rig) -> Vec<&'static str> {
+    rig.dialect.capabilities().iter().map(plexus_protocol::Capability::as_str).collect()
+}
+
+#[test]
+fn what_an_agent_can_is_what_it_says_and_what_its_sessions_have() {
+    let said = j!({
+        "loadSession": true, "sessionCapabilities": { "list": {}, "fork": false }, "auth": { "logout": {} },
+        "promptCapabilities": { "image": true, "audio": false, "embeddedContext": true },
+        "mcpCapabilities": { "http": true }, "_meta": { "plexus": { "edits": true } },
+    });
+    let mut rig = ready("a", said);
+    let known = ["load", "list", "logout", "cancel", "requests", "edits", "images", "embedded_context", "mcp_http"];
+    assert_eq!(can(&rig), known);
+    assert_eq!(can(&ready("a", j!({}))), ["cancel", "requests"]);
+    // Modes and models come with a session, and stay known over a restart of the gateway.
+    rig.open(1);
+    let id = rig.sent()[0]["id"].clone();
+    let result = j!({
+        "sessionId": "n1", "modes": { "currentModeId": "ask", "availableModes": [] },
+        "models": { "currentModelId": "m", "availableModels": [{ "modelId": "m" }] },
+    });
+    rig.feed(j!({ "id": id, "result": result }).to_string());
+    assert!(can(&rig).contains(&"modes") && can(&rig).contains(&"models"));
+    let saved = rig.dialect.save().unwrap();
+    let mut next = ready("a", j!({}));
+    assert!(next.dialect.restore(&saved));
+    assert_eq!(can(&next), can(&rig));
+}

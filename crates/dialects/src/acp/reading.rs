@@ -1,0 +1,255 @@
+//! What a tool call will do, read from all that is known of it. Pure.
+//!
+//! Where an agent says the command is in [`AGENTS`]; one that stands there in no row, or in none of its row's places, is read
+//! by the same general rules as every other. What cannot be read for certain is [`RequestSubject::Unreadable`].
+
+use std::borrow::Cow;
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use super::super::jsonrpc::{object, pretty, string};
+use super::super::{RequestSubject, subject};
+use super::tool_calls::ToolCallState;
+
+/// Where an agent says what it will run, beyond what the general rules know.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum CommandField {
+    /// The members of `rawInput`, by the general rules.
+    Input,
+    /// A text block of `content`, by the general rules.
+    Text,
+    /// The title is the command, whole.
+    Title,
+}
+
+/// What is known of an agent, from its transcript in `tests/transcripts`.
+pub(super) struct AgentQuirks {
+    /// How its `agentInfo.name` begins.
+    pub(super) name: &'static str,
+    /// Where its commands stand, the first place first.
+    pub(super) places: &'static [CommandField],
+    /// The recording that shows it.
+    #[cfg(test)]
+    pub(super) transcript: &'static str,
+}
+
+macro_rules! agents {
+    ($($name:literal $places:expr, $transcript:literal;)*) => {
+        /// The agents whose questions were recorded.
+        pub(super) const AGENTS: &[AgentQuirks] = &[$(AgentQuirks { name: $name, places: &$places, #[cfg(test)] transcript: include_str!(concat!("../../../../tests/transcripts/", $transcript, ".ndjson")) },)*];
+    };
+}
+
+agents! {
+    // The announced call is never sent, and the question has no input: its title is the command.
+    "gemini" [CommandField::Input, CommandField::Title], "gemini";
+    // A fork of it.
+    "qwen" [CommandField::Input, CommandField::Title], "gemini";
+    "OpenCode" [CommandField::Input], "opencode";
+    "codex" [CommandField::Input], "codex-acp";
+    // The question has the identifier alone; the announced call has the input.
+    "@mistralai/mistral-vibe" [CommandField::Input], "vibe";
+    // Neither has an input: the announced call has it as text, the question says it in words.
+    "Kimi" [CommandField::Text], "kimi";
+}
+
+const GENERAL: &[CommandField] = &[CommandField::Input, CommandField::Text];
+
+fn places(agent: Option<&str>) -> &'static [CommandField] {
+    let known = |agent: &str| AGENTS.iter().find(|known| agent.starts_with(known.name));
+    agent.and_then(known).map_or(GENERAL, |agent| agent.places)
+}
+
+/// A content block of a tool call.
+enum Block {
+    Diff(Diff),
+    Content(Inner),
+    Other,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Diff {
+    path: String,
+    old_text: Option<String>,
+    new_text: String,
+}
+
+#[derive(Deserialize)]
+struct Inner {
+    text: Option<String>,
+    resource: Option<Resource>,
+}
+
+#[derive(Deserialize)]
+struct Resource {
+    text: Option<String>,
+}
+
+/// The blocks of `content`; none if one of them cannot be read.
+fn blocks(told: &ToolCallState) -> Option<Vec<Block>> {
+    let Some(content) = &told.content else { return Some(Vec::new()) };
+    let all: Vec<&RawValue> = serde_json::from_str(content.raw()?.get()).ok()?;
+    all.into_iter().map(block).collect()
+}
+
+fn block(raw: &RawValue) -> Option<Block> {
+    #[derive(Deserialize)]
+    struct Head<'a> {
+        #[serde(rename = "type", borrow)]
+        kind: Cow<'a, str>,
+    }
+    #[derive(Deserialize)]
+    struct Content {
+        content: Inner,
+    }
+    // What its type is first: an enum that serde tags is read out of our sight, and takes arrays for objects.
+    Some(match &*object::<Head<'_>>(raw)?.kind {
+        "diff" => Block::Diff(object(raw)?),
+        "content" => Block::Content(object::<Content>(raw)?.content),
+        _ => Block::Other,
+    })
+}
+
+fn texts(blocks: &[Block]) -> impl Iterator<Item = &str> {
+    blocks.iter().filter_map(|block| match block {
+        Block::Content(Inner { text, resource }) => {
+            text.as_deref().or_else(|| resource.as_ref().and_then(|resource| resource.text.as_deref()))
+        }
+        _ => None,
+    })
+}
+
+fn word(part: Option<&super::tool_calls::RawPart>) -> Option<String> {
+    Some(string(part?.raw()?)?.into_owned())
+}
+
+/// The agent's words around a question: the text of its content.
+pub(super) fn message(told: &ToolCallState) -> Option<String> {
+    let blocks = blocks(told)?;
+    Some(texts(&blocks).collect::<Vec<_>>().join("\n")).filter(|text| !text.is_empty())
+}
+
+/// What a tool call will do. `announced` is what was said before the question, `told` all of it; `agent` is who says it.
+pub(super) fn about(announced: Option<&ToolCallState>, told: &ToolCallState, agent: Option<&str>) -> RequestSubject {
+    let unreadable = |why| RequestSubject::Unreadable { why, raw: pretty(&told.json()) };
+    if told.lost() || announced.is_some_and(ToolCallState::lost) {
+        return unreadable("a part of it was too long to outlive the restart of the gateway");
+    }
+    let Some(blocks) = blocks(told) else { return unreadable("a part of it is of a form that is not known") };
+    let (kind, title) = (word(told.kind.as_ref()), word(told.title.as_ref()));
+    let executes = kind.as_deref() == Some("execute");
+    let input = told.input.as_ref().and_then(|input| input.raw());
+    let edits: Vec<_> = blocks
+        .iter()
+        .filter_map(|block| match block {
+            Block::Diff(Diff { path, old_text, new_text }) => Some((path.clone(), old_text.clone(), new_text.clone())),
+            _ => None,
+        })
+        .collect();
+    let command = |subject: &RequestSubject| matches!(subject, RequestSubject::Command { .. });
+    let from_input = input.and_then(of_input);
+    if !edits.is_empty() {
+        // A command beside a change is not the change alone.
+        let unread = || from_input.is_none() && input.is_some_and(subject::may_run);
+        let beside = executes || from_input.as_ref().is_some_and(command) || unread();
+        return if beside {
+            unreadable("it is a command and a change to files at once")
+        } else {
+            RequestSubject::Edits(edits)
+        };
+    }
+    let plans = kind.as_deref() == Some("switch_mode");
+    for place in places(agent).iter().chain(GENERAL) {
+        let found = match place {
+            CommandField::Input => from_input.clone(),
+            // What cannot be read in the input is not made up for by words.
+            _ if input.is_some_and(|input| input.get().starts_with('{') && subject::may_run(input)) => None,
+            CommandField::Text => in_texts(&texts(&blocks).collect::<Vec<_>>(), executes)
+                .or_else(|| announced.and_then(|told| before(told, executes))),
+            CommandField::Title => title.clone().filter(|_| executes).map(|line| {
+                let cwd = texts(&blocks).find_map(folder);
+                RequestSubject::Command { argv: vec![line], cwd }
+            }),
+        };
+        if let Some(found) = found.filter(|found| !plans || !command(found)) {
+            return with_folder(found, announced);
+        }
+    }
+    if plans && let Some(plan) = message(told).or_else(|| announced.and_then(message)) {
+        return RequestSubject::Plan(plan);
+    }
+    match (input, title) {
+        (Some(input), _) if executes || subject::may_run(input) => {
+            unreadable("its input has no command that can be read for certain")
+        }
+        (Some(input), Some(name)) => RequestSubject::Tool { name, arguments: pretty(input.get()) },
+        (Some(input), None) => {
+            RequestSubject::Tool { name: kind.unwrap_or_else(|| "tool".into()), arguments: pretty(input.get()) }
+        }
+        (None, _) => unreadable("the agent sends no input of the tool"),
+    }
+}
+
+/// What an input says: an object by the general rules, a line, or a program with its arguments.
+fn of_input(raw: &RawValue) -> Option<RequestSubject> {
+    if let Some(text) = string(raw) {
+        let text = text.trim();
+        return match text.starts_with('{') {
+            true => subject::input(&RawValue::from_string(text.to_owned()).ok()?),
+            false => subject::in_text(text, false),
+        };
+    }
+    match serde_json::from_str::<Vec<String>>(raw.get()) {
+        Ok(argv) if !argv.is_empty() => Some(RequestSubject::Command { argv, cwd: None }),
+        _ => subject::input(raw),
+    }
+}
+
+/// The one thing that texts say; none if two of them say two.
+fn in_texts(texts: &[&str], executes: bool) -> Option<RequestSubject> {
+    let mut found: Vec<RequestSubject> = texts.iter().filter_map(|text| subject::in_text(text, executes)).collect();
+    found.dedup();
+    if found.len() == 1 { found.pop() } else { None }
+}
+
+fn before(told: &ToolCallState, executes: bool) -> Option<RequestSubject> {
+    in_texts(&texts(&blocks(told)?).collect::<Vec<_>>(), executes)
+}
+
+/// The folder, where the agent says it in a text: `[current working directory /w]`.
+fn folder(text: &str) -> Option<String> {
+    let (folder, _) = text.strip_prefix("[current working directory ")?.split_once(']')?;
+    Some(folder.to_owned())
+}
+
+/// The folder that was announced, where the question says the command without it.
+fn with_folder(subject: RequestSubject, announced: Option<&ToolCallState>) -> RequestSubject {
+    let RequestSubject::Command { argv, cwd: None } = subject else { return subject };
+    let input = announced.and_then(|told| told.input.as_ref()?.raw());
+    let cwd = match input.and_then(of_input) {
+        Some(RequestSubject::Command { argv: before, cwd }) if before == argv => cwd,
+        // It was announced before its command was known.
+        None => input.and_then(subject::folder),
+        _ => None,
+    };
+    RequestSubject::Command { argv, cwd }
+}
+
+/// Whether a tool call is a plan that waits for a yes.
+pub(super) fn is_plan(told: &ToolCallState, agent: Option<&str>) -> bool {
+    matches!(about(None, told, agent), RequestSubject::Plan(_))
+}
+
+/// The identifier that a `toolCall` has, if it has one.
+pub(super) fn id_of(tool_call: &RawValue) -> Option<String> {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Named<'a> {
+        #[serde(borrow)]
+        tool_call_id: Option<&'a RawValue>,
+    }
+    let named: Named<'_> = object(tool_call)?;
+    named.tool_call_id.and_then(string).map(|id| id.into_owned())
+}

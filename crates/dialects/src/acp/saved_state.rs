@@ -1,0 +1,128 @@
+//! The state as bytes, for another gateway to go on with. Lists of models are written once each, not once a session.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use super::models::SessionModels;
+use super::{Acp, Session};
+use plexus_protocol::NativeId;
+
+/// The form of what is written …
+const FORM: u32 = 2;
+
+/// … and the oldest that is read: that of the release 0.1.0, in which each session has its own list of models.
+const OLDEST: u32 = 1;
+
+/// A list of models: identifiers and names.
+type List = Arc<[(String, String)]>;
+
+#[derive(Serialize)]
+struct Saved<'a> {
+    acp: u32,
+    state: &'a Acp,
+    sessions: BTreeMap<&'a NativeId, Kept<'a>>,
+    lists: Vec<&'a [(String, String)]>,
+}
+
+#[derive(Serialize)]
+struct Kept<'a> {
+    cwd: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    current: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    option: Option<&'a str>,
+    /// Which of the lists.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    list: Option<usize>,
+}
+
+#[derive(Deserialize)]
+struct Found {
+    acp: u32,
+    state: Acp,
+    #[serde(default)]
+    sessions: HashMap<NativeId, FoundSession>,
+    #[serde(default)]
+    lists: Vec<List>,
+}
+
+#[derive(Deserialize)]
+struct FoundSession {
+    cwd: String,
+    #[serde(default)]
+    current: Option<String>,
+    #[serde(default)]
+    option: Option<String>,
+    #[serde(default)]
+    list: Option<usize>,
+}
+
+/// Where form 1 has its sessions.
+#[derive(Deserialize)]
+struct FoundOld {
+    state: OldState,
+}
+
+#[derive(Deserialize)]
+struct OldState {
+    sessions: HashMap<NativeId, OldSession>,
+}
+
+#[derive(Deserialize)]
+struct OldSession {
+    cwd: String,
+    models: OldModels,
+}
+
+#[derive(Deserialize)]
+struct OldModels {
+    offered: List,
+    current: Option<String>,
+    option: Option<String>,
+}
+
+pub(super) fn save(acp: &Acp) -> Option<Vec<u8>> {
+    let (mut lists, mut places) = (Vec::new(), HashMap::new());
+    let mut sessions = BTreeMap::new();
+    for (native, session) in &acp.sessions {
+        let models = &session.models;
+        let list = (!models.offered.is_empty()).then(|| {
+            *places.entry(models.offered.as_ptr()).or_insert_with(|| {
+                lists.push(&models.offered[..]);
+                lists.len() - 1
+            })
+        });
+        let kept =
+            Kept { cwd: &session.cwd, current: models.current.as_deref(), option: models.option.as_deref(), list };
+        sessions.insert(native, kept);
+    }
+    serde_json::to_vec(&Saved { acp: FORM, state: acp, sessions, lists }).ok()
+}
+
+pub(super) fn restore(saved: &[u8]) -> Option<Acp> {
+    let Found { acp, mut state, sessions, lists } = serde_json::from_slice(saved).ok()?;
+    if !(OLDEST..=FORM).contains(&acp) {
+        return None;
+    }
+    for (native, FoundSession { cwd, current, option, list }) in sessions {
+        let offered = list.and_then(|list| lists.get(list)).cloned().unwrap_or_default();
+        state.hold(native, cwd, SessionModels { offered, current, option, modes: false });
+    }
+    if acp == 1 {
+        let old: FoundOld = serde_json::from_slice(saved).ok()?;
+        for (native, OldSession { cwd, models: OldModels { offered, current, option } }) in old.state.sessions {
+            state.hold(native, cwd, SessionModels { offered, current, option, modes: false });
+        }
+    }
+    Some(state)
+}
+
+impl Acp {
+    /// A session is open, with these models.
+    pub(super) fn hold(&mut self, native: NativeId, cwd: String, mut models: SessionModels) {
+        self.lists.share(&mut models);
+        self.sessions.insert(native, Session { cwd, models });
+    }
+}

@@ -1,0 +1,950 @@
+//! One file: a table or a test for each message of an agent and each trap, in the order of a session's life.
+#![allow(clippy::unwrap_used)]
+
+use bytes::Bytes;
+use serde_json::{Value, json as j};
+
+use super::super::rig::{Rig, choose, json, raw, spec};
+use super::super::{DEPTH_MAX, RequestSubject, RuntimeCommand, RuntimeEvent};
+use plexus_protocol::{Choice, Decision, Kind, RequestType, RunStatus, Ticket};
+
+const HELLO: &str = r#"{"jsonrpc":"2.0","id":0,"result":{"protocolVersion":1,"agentInfo":{"name":"a","version":"2"}}}"#;
+
+fn ready() -> Rig {
+    let mut rig = Rig::new(&spec("acp"));
+    rig.feed(HELLO);
+    assert!(matches!(rig.one(), RuntimeEvent::Ready { agent: Some(agent) } if agent == "a 2"));
+    rig.sent();
+    rig
+}
+
+/// Ready, with session `s` opened; the next id of ours is 2.
+fn opened(result: &str) -> Rig {
+    let mut rig = ready();
+    rig.open(1);
+    rig.feed(format!(r#"{{"jsonrpc":"2.0","id":1,"result":{result}}}"#));
+    assert!(matches!(rig.one(), RuntimeEvent::Opened { ticket: Ticket(1), .. }));
+    rig.sent();
+    rig
+}
+
+fn session() -> Rig {
+    opened(r#"{"sessionId":"s"}"#)
+}
+
+fn session_that_can(can: Value) -> Rig {
+    let mut rig = Rig::new(&spec("acp"));
+    let result = j!({ "protocolVersion": 1, "agentCapabilities": { "sessionCapabilities": can } });
+    rig.feed(j!({ "id": 0, "result": result }).to_string());
+    rig.open(1);
+    rig.feed(r#"{"id":1,"result":{"sessionId":"s"}}"#);
+    rig.said();
+    rig.sent();
+    rig
+}
+
+fn update(update: &str) -> String {
+    format!(r#"{{"jsonrpc":"2.0","method":"session/update","params":{{"sessionId":"s","update":{update}}}}}"#)
+}
+
+fn permission(id: &str, tool: &str) -> String {
+    let options =
+        r#"[{"optionId":"y","name":"Yes","kind":"allow_once"},{"optionId":"n","name":"No","kind":"reject_once"}]"#;
+    format!(
+        r#"{{"jsonrpc":"2.0","id":{id},"method":"session/request_permission","params":{{"sessionId":"s","toolCall":{tool},"options":{options}}}}}"#
+    )
+}
+
+#[test]
+fn says_hello_with_no_files_and_no_terminal() {
+    let mut rig = Rig::new(&spec("acp"));
+    let hello = rig.sent().remove(0);
+    assert_eq!((&hello["id"], &hello["method"]), (&j!(0), &j!("initialize")));
+    assert_eq!(hello["params"]["protocolVersion"], 1);
+    assert_eq!(hello["params"]["clientCapabilities"]["fs"], j!({ "readTextFile": false, "writeTextFile": false }));
+    assert_eq!(hello["params"]["clientCapabilities"]["terminal"], false);
+    assert_eq!(hello["params"]["clientCapabilities"]["elicitation"], j!({ "form": {}, "url": {} }));
+    assert_eq!(hello["params"]["clientInfo"]["name"], "plexus");
+}
+
+#[test]
+fn handshakes_that_fail_say_what_to_do() {
+    for (reply, part) in [
+        (r#"{"id":0,"result":{"protocolVersion":2}}"#, "version 2"),
+        (r#"{"id":0,"result":{}}"#, "version none"),
+        (r#"{"id":0,"result":null}"#, "no ACP"),
+        (r#"{"id":0,"error":{"code":-32603,"message":"boom"}}"#, "boom"),
+        (r#"{"id":0}"#, "neither"),
+    ] {
+        let mut rig = Rig::new(&spec("acp"));
+        rig.feed(reply);
+        assert!(matches!(rig.one(), RuntimeEvent::Failed { message } if message.contains(part)), "{reply}");
+        rig.open(1);
+        assert!(matches!(rig.one(), RuntimeEvent::NotOpened { .. }), "of no use afterwards");
+    }
+}
+
+fn hello_with(methods: Value) -> String {
+    j!({ "id": 0, "result": { "protocolVersion": 1, "authMethods": methods } }).to_string()
+}
+
+#[test]
+fn signs_in_only_by_a_method_that_is_set_and_listed() {
+    let methods = j!([{ "id": "key", "name": "Key" }, { "id": "tty", "name": "T", "type": "terminal" }]);
+    for (set, tries) in [(None, false), (Some("key"), true), (Some("other"), false), (Some("tty"), false)] {
+        let mut rig = Rig::new(&plexus_protocol::RuntimeSpec { auth_method: set.map(Into::into), ..spec("acp") });
+        rig.sent();
+        rig.feed(hello_with(methods.clone()));
+        let sent = rig.sent();
+        if tries {
+            assert_eq!((&sent[0]["method"], &sent[0]["params"]), (&j!("authenticate"), &j!({ "methodId": "key" })));
+            assert!(rig.said().is_empty());
+            rig.feed(r#"{"id":1,"result":{}}"#);
+        }
+        assert!(matches!(rig.one(), RuntimeEvent::Ready { .. }), "{set:?}");
+    }
+}
+
+#[test]
+fn a_refused_sign_in_names_the_methods_on_offer() {
+    let mut rig = Rig::new(&plexus_protocol::RuntimeSpec { auth_method: Some("key".into()), ..spec("acp") });
+    rig.feed(hello_with(j!([{ "id": "key", "name": "Key" }, { "id": "web", "name": "Web" }])));
+    rig.feed(r#"{"id":1,"error":{"code":-32000,"message":"bad key"}}"#);
+    let RuntimeEvent::Failed { message } = rig.one() else { panic!() };
+    for part in ["`key`", "bad key", "`web` (Web)", "auth_method"] {
+        assert!(message.contains(part), "{message}");
+    }
+}
+
+#[test]
+fn a_session_that_wants_a_sign_in_gets_the_only_env_method_once() {
+    let mut rig = Rig::new(&spec("acp"));
+    rig.feed(hello_with(j!([{ "id": "web", "name": "W" }, { "id": "env", "name": "E", "type": "env_var" }])));
+    rig.open(1);
+    rig.said();
+    rig.sent();
+    rig.feed(r#"{"id":1,"error":{"code":-32000,"message":"Authentication required"}}"#);
+    assert_eq!(rig.sent()[0]["params"]["methodId"], "env");
+    rig.feed(r#"{"id":2,"result":null}"#);
+    assert_eq!(rig.sent()[0]["method"], "session/new");
+    rig.feed(r#"{"id":3,"error":{"code":-32000,"message":"Authentication required"}}"#);
+    assert!(rig.sent().is_empty(), "not a second time");
+    let RuntimeEvent::NotOpened { error, .. } = rig.one() else { panic!() };
+    assert!(error.code == -32000 && error.message.contains("`env`"), "{error:?}");
+}
+
+#[test]
+fn two_env_methods_are_a_choice_for_a_person() {
+    let mut rig = Rig::new(&spec("acp"));
+    let env = |id| j!({ "id": id, "name": id, "type": "env_var" });
+    rig.feed(hello_with(j!([env("a"), env("b")])));
+    rig.open(1);
+    rig.said();
+    rig.sent();
+    rig.feed(r#"{"id":1,"error":{"code":-32000,"message":"Authentication required"}}"#);
+    assert!(rig.sent().is_empty());
+    assert!(matches!(rig.one(), RuntimeEvent::NotOpened { error, .. } if error.message.contains("`a` (a), `b` (b)")));
+}
+
+#[test]
+fn people_are_asked_how_to_sign_in_where_there_is_a_session_to_ask_in() {
+    let methods = j!([{ "id": "web", "name": "Web" }, { "id": "tty", "name": "T", "type": "terminal" }]);
+    let refused = r#"{"id":ID,"error":{"code":-32000,"message":"Authentication required"}}"#;
+    // The only session: nobody is there to be asked, so the error names the ways.
+    let mut rig = Rig::new(&spec("acp"));
+    rig.feed(hello_with(methods.clone()));
+    rig.said();
+    rig.open(1);
+    rig.feed(refused.replace("ID", "1"));
+    let RuntimeEvent::NotOpened { error, .. } = rig.one() else { panic!() };
+    assert_eq!(json(error.data.unwrap().get().as_bytes())["authMethods"][0], j!({ "id": "web", "name": "Web" }));
+    // Another is open: the question goes there.
+    rig.open(2);
+    rig.feed(r#"{"id":2,"result":{"sessionId":"s"}}"#);
+    rig.said();
+    for (ticket, id, decision) in [(3, 3, Decision::Ids(vec!["web".into()])), (4, 6, Decision::Withdrawn)] {
+        rig.open(ticket);
+        rig.feed(refused.replace("ID", &id.to_string()));
+        rig.sent();
+        let ask = rig.ask();
+        assert_eq!((ask.kind, ask.items.len(), ask.items[0].id.as_str()), (RequestType::Pick, 1, "web"));
+        assert!(serde_json::from_str::<Value>(ask.key.id()).is_err(), "no request of the agent's is named so");
+        rig.answer(ask.key.id(), decision.clone());
+        if decision == Decision::Withdrawn {
+            assert!(matches!(rig.one(), RuntimeEvent::NotOpened { ticket: Ticket(4), .. }));
+            continue;
+        }
+        assert_eq!(rig.sent()[0]["params"], j!({ "methodId": "web" }));
+        rig.feed(r#"{"id":4,"result":{}}"#);
+        assert_eq!(rig.sent()[0]["method"], "session/new");
+        rig.feed(r#"{"id":5,"result":{"sessionId":"t"}}"#);
+        assert!(matches!(rig.one(), RuntimeEvent::Opened { ticket: Ticket(3), .. }));
+    }
+}
+
+#[test]
+fn a_prompt_that_wants_a_sign_in_says_how() {
+    let mut rig = Rig::new(&spec("acp"));
+    rig.feed(hello_with(j!([{ "id": "web", "name": "Web" }])));
+    rig.said();
+    rig.prompt(7, "s", "hi");
+    rig.feed(r#"{"id":1,"error":{"code":-32000,"message":"Expired"}}"#);
+    let (_, end) = rig.end();
+    assert!(end.status == RunStatus::Error && end.message.as_deref().unwrap().contains("`web` (Web)"), "{end:?}");
+}
+
+#[test]
+fn sessions_of_one_agent_do_not_mix() {
+    let mut rig = session();
+    rig.open(2);
+    rig.feed(r#"{"id":2,"result":{"sessionId":"t"}}"#);
+    rig.said();
+    rig.prompt(7, "s", "hi");
+    rig.prompt(8, "t", "ho");
+    let sent = rig.sent();
+    assert_eq!((&sent[1]["params"]["sessionId"], &sent[2]["params"]["sessionId"]), (&j!("s"), &j!("t")));
+    // The same tool call and the same words, in two sessions.
+    for native in ["s", "t"] {
+        rig.feed(
+            permission("9", r#"{"toolCallId":"c"}"#)
+                .replace(r#""sessionId":"s""#, &format!(r#""sessionId":"{native}""#))
+                .replace(r#""id":9"#, &format!(r#""id":"{native}""#)),
+        );
+        let said = rig.one();
+        let RuntimeEvent::Asked { native: Some(named), ask } = said else { panic!("{said:?}") };
+        assert!(named.as_str() == native && ask.first_mention.is_some());
+    }
+    rig.feed(r#"{"id":4,"result":{"stopReason":"end_turn"}}"#);
+    let said = rig.one();
+    assert!(
+        matches!(&said, RuntimeEvent::Ended { native, ticket: Ticket(8), .. } if native.as_str() == "t"),
+        "{said:?}"
+    );
+    rig.feed(r#"{"id":3,"result":{"stopReason":"refusal"}}"#);
+    assert_eq!(rig.end().0, 7);
+}
+
+#[test]
+fn session_meta_goes_out_with_every_new_session_on_one_line() {
+    let meta = Some(raw("{\n \"claudeCode\": {\"options\":{}}\r\n}"));
+    let mut rig = Rig::new(&plexus_protocol::RuntimeSpec { session_meta: meta, ..spec("acp") });
+    rig.feed(HELLO);
+    rig.sent();
+    rig.open(1);
+    let params = j!({ "cwd": "/w", "mcpServers": [], "_meta": { "claudeCode": { "options": {} } } });
+    assert_eq!(rig.sent()[0]["params"], params);
+}
+
+#[test]
+fn what_a_session_is_set_to_comes_with_its_opening() {
+    let modes = r#""modes":{"currentModeId":"ask","availableModes":[{"id":"ask","name":"Ask"}]}"#;
+    let models =
+        r#""models":{"currentModelId":"m1","availableModels":[{"modelId":"m1","name":"One"},{"modelId":"m2"}]}"#;
+    let options = r#""configOptions":[{"id":"o","name":"O","category":"model","type":"select","currentValue":"g2","options":[{"group":"g","name":"G","options":[{"value":"g1","name":"G1"},{"value":"g2","name":"G2"}]}]}]"#;
+    let mut rig = ready();
+    rig.open(1);
+    rig.feed(format!(r#"{{"id":1,"result":{{"sessionId":"s",{modes},{models}}}}}"#));
+    let RuntimeEvent::Opened { drafts, .. } = rig.one() else { panic!() };
+    let bodies: Vec<_> = drafts.iter().map(|draft| json(&draft.body)).collect();
+    assert_eq!(drafts.iter().map(|d| d.kind).collect::<Vec<_>>(), [Kind::CurrentModeUpdate, Kind::ConfigOptionUpdate]);
+    assert_eq!((&bodies[0]["sessionUpdate"], &bodies[0]["currentModeId"]), (&j!("current_mode_update"), &j!("ask")));
+    assert_eq!(bodies[0]["_meta"]["modes"]["availableModes"][0]["name"], "Ask");
+    assert_eq!(bodies[1]["configOptions"][0]["currentValue"], "m1");
+    assert_eq!(bodies[1]["configOptions"][0]["options"][1], j!({ "value": "m2", "name": "m2" }));
+    rig.call("s", "model.list", None);
+    let list = rig.replied().unwrap();
+    assert_eq!((&list["models"], &list["current"], &list["provider"]), (&j!(["m1", "m2"]), &j!("m1"), &j!("a")));
+
+    let mut rig = opened(&format!(r#"{{"sessionId":"s",{options}}}"#));
+    rig.call("s", "model.list", None);
+    assert_eq!(rig.replied().unwrap()["models"], j!(["g1", "g2"]));
+}
+
+#[test]
+fn models_are_set_the_way_the_agent_has() {
+    let by_method =
+        r#"{"sessionId":"s","models":{"currentModelId":"m1","availableModels":[{"modelId":"m1"},{"modelId":"m2"}]}}"#;
+    let mut rig = opened(by_method);
+    rig.call("s", "model.set", Some(r#"{"name":"m2"}"#));
+    let sent = rig.sent();
+    assert_eq!(
+        (&sent[0]["method"], &sent[0]["params"]),
+        (&j!("session/set_model"), &j!({ "sessionId": "s", "modelId": "m2" }))
+    );
+    rig.feed(r#"{"id":2,"result":{}}"#);
+    let said = rig.said();
+    assert!(
+        matches!(&said[0], RuntimeEvent::Event { draft, .. } if json(&draft.body)["configOptions"][0]["currentValue"] == "m2")
+    );
+    assert!(
+        matches!(&said[1], RuntimeEvent::Replied { reply: Ok(raw), .. } if json(raw.get().as_bytes())["name"] == "m2")
+    );
+    rig.call("s", "model.set", Some(r#"{"name":"m9"}"#));
+    assert_eq!(rig.replied().unwrap_err().code, -32602);
+
+    let option = |value| {
+        format!(
+            r#"{{"sessionId":"s","configOptions":[{{"id":"mo","category":"model","currentValue":"{value}","options":[{{"value":"a"}},{{"value":"b"}}]}}]}}"#
+        )
+    };
+    let mut rig = opened(&option("a"));
+    rig.call("s", "model.set", Some(r#"{"name":"b"}"#));
+    let sent = rig.sent();
+    assert_eq!(sent[0]["method"], "session/set_config_option");
+    assert_eq!(sent[0]["params"], j!({ "sessionId": "s", "configId": "mo", "value": "b" }));
+    rig.feed(format!(r#"{{"id":2,"result":{}}}"#, option("b")));
+    let said = rig.said();
+    assert!(matches!(&said[0], RuntimeEvent::Event { draft, .. } if draft.kind == Kind::ConfigOptionUpdate));
+    rig.call("s", "model.list", None);
+    assert_eq!(rig.replied().unwrap()["current"], "b");
+}
+
+#[test]
+fn an_update_is_a_part_of_its_frame() {
+    let mut rig = session();
+    let body =
+        r#"{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"hé \u202e"},"_meta":{"x":1.50}}"#;
+    let frame = Bytes::from(update(body));
+    rig.feed(frame.clone());
+    let said = rig.one();
+    let RuntimeEvent::Event { native: Some(native), draft } = said else { panic!("{said:?}") };
+    assert_eq!((native.as_str(), draft.kind, &draft.body[..]), ("s", Kind::AgentMessageChunk, body.as_bytes()));
+    assert_eq!(draft.native.unwrap().as_ptr(), frame.as_ptr());
+    assert!(frame.as_ptr_range().contains(&draft.body.as_ptr()), "shares the frame's memory");
+}
+
+#[test]
+fn a_body_is_one_line_whatever_the_agent_put_between_its_tokens() {
+    let mut rig = session();
+    rig.feed(update("{\"sessionUpdate\" :\r \"plan\",\r\"entries\": [ ]}"));
+    assert_eq!(&rig.event().body[..], br#"{"sessionUpdate":"plan","entries":[]}"#);
+}
+
+#[test]
+fn escaped_names_are_the_same_names() {
+    let mut rig = session();
+    rig.feed(r#"{"params":{"update":{"sessionUpdate":"agent\u005fmessage_chunk"},"sessionId":"\u0073"},"method":"session\/update"}"#);
+    let said = rig.one();
+    assert!(
+        matches!(said, RuntimeEvent::Event { native: Some(n), draft } if n.as_str() == "s" && draft.kind == Kind::AgentMessageChunk)
+    );
+}
+
+#[test]
+fn every_kind_of_update_passes_and_unknown_ones_are_kept_raw() {
+    let mut rig = session();
+    for kind in Kind::ALL.iter().filter(|kind| kind.is_acp()) {
+        rig.feed(update(&format!(r#"{{"sessionUpdate":"{}","toolCallId":"t"}}"#, kind.as_str())));
+        assert_eq!(rig.event().kind, *kind);
+    }
+    // An agent cannot forge the gateway's own kinds.
+    for junk in ["compaction_update", "request_resolved", "run_ended", ""] {
+        rig.feed(update(&format!(r#"{{"sessionUpdate":"{junk}"}}"#)));
+        let said = rig.one();
+        let RuntimeEvent::Event { native: Some(_), draft } = said else { panic!("{said:?}") };
+        assert_eq!((draft.kind, &json(&draft.body)["reason"]), (Kind::Raw, &j!("unknown session update")), "{junk}");
+    }
+    for junk in
+        [r#"{}"#, r#"["agent_message_chunk"]"#, r#"7"#, r#"{"sessionUpdate":7}"#, r#"{"sessionUpdate":"tool_call"}"#]
+    {
+        rig.feed(update(junk));
+        assert_eq!(rig.event().kind, Kind::Raw, "{junk}");
+    }
+}
+
+#[test]
+fn tools_and_titles_are_marked() {
+    let mut rig = session();
+    for (status, over) in [("pending", false), ("in_progress", false), ("completed", true), ("failed", true)] {
+        rig.feed(update(&format!(r#"{{"sessionUpdate":"tool_call_update","toolCallId":"t","status":"{status}"}}"#)));
+        let tool = rig.event().tool.unwrap();
+        assert_eq!((tool.id.as_str(), tool.over), ("t", over));
+    }
+    rig.feed(update(r#"{"sessionUpdate":"session_info_update","title":"T \"1\""}"#));
+    assert_eq!(rig.event().title.as_deref(), Some("T \"1\""));
+}
+
+#[test]
+fn an_update_of_a_session_that_nobody_opened_still_goes_out() {
+    let mut rig = ready();
+    rig.feed(update(r#"{"sessionUpdate":"plan"}"#));
+    assert!(matches!(rig.one(), RuntimeEvent::Event { native: Some(native), .. } if native.as_str() == "s"));
+}
+
+#[test]
+fn stop_reasons_and_errors_end_a_run() {
+    for (reply, status, reason) in [
+        (r#""result":{"stopReason":"end_turn"}"#, RunStatus::Completed, Some("end_turn")),
+        (r#""result":{"stopReason":"max_tokens"}"#, RunStatus::Completed, Some("max_tokens")),
+        (r#""result":{"stopReason":"max_turn_requests"}"#, RunStatus::Completed, Some("max_turn_requests")),
+        (r#""result":{"stopReason":"refusal"}"#, RunStatus::Completed, Some("refusal")),
+        (r#""result":{"stopReason":"cancelled"}"#, RunStatus::Cancelled, Some("cancelled")),
+        (r#""result":{}"#, RunStatus::Completed, None),
+        (r#""error":{"code":-32603,"message":"boom"}"#, RunStatus::Error, None),
+        (r#""error":{"code":-32800,"message":"gone"}"#, RunStatus::Cancelled, None),
+        (r#""error":"odd""#, RunStatus::Error, None),
+    ] {
+        let mut rig = session();
+        rig.prompt(7, "s", "hi");
+        let sent = rig.sent();
+        assert_eq!(sent[0]["params"], j!({ "sessionId": "s", "prompt": [{ "type": "text", "text": "hi" }] }));
+        rig.feed(format!(r#"{{"jsonrpc":"2.0",{reply},"id":2}}"#));
+        let (ticket, end) = rig.end();
+        assert_eq!((ticket, end.status, end.stop_reason.as_deref()), (7, status, reason), "{reply}");
+        assert!(end.native.is_some());
+    }
+}
+
+#[test]
+fn what_an_errors_data_tells_is_in_the_runs_last_word() {
+    let mut rig = session();
+    rig.prompt(7, "s", "hi");
+    rig.feed(r#"{"id":2,"error":{"code":-32603,"message":"Internal error","data":{"details":"Missing environment variable: X"}}}"#);
+    assert_eq!(rig.end().1.message.as_deref(), Some("Internal error: Missing environment variable: X"));
+    let mut rig = ready();
+    rig.open(1);
+    rig.feed(r#"{"id":1,"error":{"code":-32603,"message":"Internal error","data":"Error code: 400"}}"#);
+    assert!(
+        matches!(rig.one(), RuntimeEvent::NotOpened { error, .. } if error.message == "Internal error: Error code: 400")
+    );
+}
+
+#[test]
+fn a_prompt_that_is_told_back_is_told_once() {
+    let chunk = |text: &str| {
+        update(&j!({ "sessionUpdate": "user_message_chunk", "content": { "type": "text", "text": text } }).to_string())
+    };
+    for pieces in [&["hi there"][..], &["hi", " there"], &["hi there\n"], &["hi ", "there"]] {
+        let mut rig = session();
+        rig.prompt(7, "s", "hi there");
+        for piece in pieces {
+            rig.feed(chunk(piece));
+        }
+        assert!(rig.said().is_empty(), "{pieces:?}");
+        rig.feed(chunk("hi there"));
+        assert_eq!(rig.event().kind, Kind::UserMessageChunk, "once");
+    }
+    // What is no echo is told, and an echo is one only while the prompt is worked on.
+    let mut rig = session();
+    rig.prompt(7, "s", "hi there");
+    rig.feed(chunk("something else"));
+    assert_eq!(rig.event().kind, Kind::UserMessageChunk);
+    rig.feed(r#"{"id":2,"result":{"stopReason":"end_turn"}}"#);
+    rig.end();
+    rig.prompt(8, "s", "again");
+    rig.feed(r#"{"id":3,"result":{"stopReason":"end_turn"}}"#);
+    rig.end();
+    rig.feed(chunk("again"));
+    assert_eq!(rig.event().kind, Kind::UserMessageChunk);
+}
+
+#[test]
+fn a_refused_sign_in_names_the_variables_and_the_ways_to_pass_them() {
+    let mut rig = Rig::new(&spec("acp"));
+    rig.feed(hello_with(j!([
+        { "id": "key", "name": "Use a key", "description": "Requires setting the `OPENAI_API_KEY` environment variable" },
+        { "id": "env", "name": "E", "type": "env_var", "vars": [{ "name": "OTHER_KEY" }] },
+        { "id": "env2", "name": "F", "type": "env_var", "vars": [{ "name": "OTHER_KEY" }] },
+    ])));
+    rig.said();
+    rig.open(1);
+    rig.feed(r#"{"id":1,"error":{"code":-32000,"message":"Authentication required","data":"no key was found"}}"#);
+    let RuntimeEvent::NotOpened { error, .. } = rig.one() else { panic!() };
+    for part in ["no key was found", "`key` (Use a key)", "OPENAI_API_KEY, OTHER_KEY", "--pass-env OPENAI_API_KEY"] {
+        assert!(error.message.contains(part), "{part}: {}", error.message);
+    }
+    let mut rig = session();
+    rig.prompt(7, "s", "hi");
+    rig.feed(r#"{"id":2,"error":{"code":-32000,"message":"Authentication required"}}"#);
+    assert!(rig.end().1.message.is_some_and(|message| message.contains("--pass-env NAME")));
+}
+
+#[test]
+fn cancel_is_a_notification() {
+    let mut rig = session();
+    rig.cancel(7, "s");
+    assert_eq!(rig.sent(), [j!({ "jsonrpc": "2.0", "method": "session/cancel", "params": { "sessionId": "s" } })]);
+}
+
+#[test]
+fn acp_cancel_with_a_request_open_is_no_ordinary_end() {
+    let turn = |withdrawn: bool, cancelled: bool, reason: &str| {
+        let mut rig = session();
+        rig.prompt(7, "s", "hi"); // our id 2
+        rig.feed(permission("5", r#"{"toolCallId":"t"}"#));
+        rig.ask();
+        rig.answer("5", if withdrawn { Decision::Withdrawn } else { choose("n", Choice::RejectOnce) });
+        if cancelled {
+            rig.cancel(7, "s");
+        }
+        rig.feed(j!({ "id": 2, "result": { "stopReason": reason } }).to_string());
+        let end = rig.end().1;
+        // It is forgotten with the turn.
+        rig.prompt(8, "s", "again"); // our id 3
+        rig.cancel(8, "s");
+        rig.feed(r#"{"id":3,"result":{"stopReason":"end_turn"}}"#);
+        assert_eq!(rig.end().1.status, RunStatus::Completed);
+        (end.status, end.stop_reason)
+    };
+    assert_eq!(turn(true, true, "end_turn"), (RunStatus::Cancelled, Some("end_turn".into())));
+    assert_eq!(turn(true, true, "cancelled").0, RunStatus::Cancelled);
+    assert_eq!(turn(true, false, "end_turn").0, RunStatus::Completed, "the request expired");
+    assert_eq!(turn(false, true, "end_turn").0, RunStatus::Completed, "the agent's own end");
+    assert_eq!(turn(true, true, "max_tokens").0, RunStatus::Completed);
+}
+
+#[test]
+fn a_reverse_request_is_not_taken_for_a_response() {
+    let mut rig = session();
+    rig.prompt(7, "s", "hi"); // our id 2
+    rig.sent();
+    rig.feed(permission("2", r#"{"toolCallId":"t"}"#));
+    rig.ask();
+    rig.feed(r#"{"id":2,"result":{"stopReason":"end_turn"}}"#);
+    assert_eq!(rig.end().0, 7);
+    rig.answer("2", choose("y", Choice::AllowOnce));
+    assert_eq!(rig.sent()[0]["result"]["outcome"]["optionId"], "y");
+}
+
+#[test]
+fn string_and_number_ids_are_not_the_same() {
+    let mut rig = session();
+    rig.prompt(7, "s", "hi");
+    for id in ["\"2\"", "2.0", "null", "-2", "02e0", "99"] {
+        rig.feed(format!(r#"{{"id":{id},"result":{{"stopReason":"end_turn"}}}}"#));
+        assert_eq!(rig.event().kind, Kind::Raw, "{id}");
+    }
+    rig.feed(r#"{"id":2,"result":{"stopReason":"end_turn"}}"#);
+    assert_eq!(rig.end().0, 7);
+}
+
+#[test]
+fn ids_are_opaque_and_come_back_as_they_were() {
+    for id in ["0", "-7", "1.5", "1.50", "null", "\"77a9-x\"", "\"\\u00e9\"", "12345678901234567890123"] {
+        let mut rig = session();
+        rig.feed(permission(id, r#"{"toolCallId":"t"}"#));
+        let key = rig.ask().key;
+        assert_eq!(key.id(), id);
+        let mut out = super::super::Outbox::default();
+        rig.dialect.command(RuntimeCommand::Answer { key, decision: Decision::Withdrawn }, &mut out);
+        let start = format!(r#"{{"jsonrpc":"2.0","id":{id},"result":"#);
+        assert!(out.frames[0].starts_with(start.as_bytes()), "{:?}", out.frames[0]);
+    }
+}
+
+#[test]
+fn a_permission_request_is_carried_verbatim() {
+    let mut rig = session();
+    rig.feed(permission("0", r#"{"toolCallId":"t","title":"touch x","kind":"execute","content":[{"type":"content","content":{"type":"text","text":"why"}}],"rawInput":{"command":["/bin/sh","-c","touch x"],"cwd":"/w"}}"#));
+    let ask = rig.ask();
+    assert_eq!(
+        (ask.kind, ask.title.as_str(), ask.message.as_deref()),
+        (RequestType::Permission, "touch x", Some("why"))
+    );
+    let options: Vec<_> = ask.options.iter().map(|o| (o.id.as_str(), o.label.as_str(), o.kind)).collect();
+    assert_eq!(options, [("y", "Yes", Choice::AllowOnce), ("n", "No", Choice::RejectOnce)]);
+    let argv = ["/bin/sh", "-c", "touch x"].map(String::from).to_vec();
+    assert_eq!(ask.subject, RequestSubject::Command { argv, cwd: Some("/w".into()) });
+    assert!(!ask.allow_reason && !ask.allow_remember);
+    assert_eq!(ask.tool_call_id.as_deref(), Some("t"));
+    rig.answer("0", choose("n", Choice::RejectOnce));
+    assert_eq!(
+        rig.sent(),
+        [j!({ "jsonrpc": "2.0", "id": 0, "result": { "outcome": { "outcome": "selected", "optionId": "n" } } })]
+    );
+}
+
+#[test]
+fn the_permission_request_can_be_the_first_mention_of_its_tool_call() {
+    let mut rig = session();
+    rig.feed(permission("0", r#"{"toolCallId":"t","title":"touch x","status":"pending"}"#));
+    let draft = rig.ask().first_mention.unwrap();
+    assert_eq!(draft.kind, Kind::ToolCall);
+    assert_eq!(
+        json(&draft.body),
+        j!({ "sessionUpdate": "tool_call", "toolCallId": "t", "title": "touch x", "status": "pending" })
+    );
+    assert_eq!(draft.tool.map(|tool| (tool.id, tool.over)), Some(("t".into(), false)));
+    rig.feed(permission("1", r#"{"toolCallId":"t"}"#));
+    assert!(rig.ask().first_mention.is_none(), "mentioned by the question before");
+    rig.feed(update(r#"{"sessionUpdate":"tool_call","toolCallId":"u","title":"x"}"#));
+    rig.event();
+    rig.feed(permission("2", r#"{"toolCallId":"u"}"#));
+    assert!(rig.ask().first_mention.is_none());
+    rig.feed(permission("3", r#"{"toolCallId":"v","sessionUpdate":"run_ended"}"#));
+    let draft = rig.ask().first_mention.unwrap();
+    assert_eq!(json(&draft.body), j!({ "sessionUpdate": "tool_call", "toolCallId": "v", "title": "tool" }));
+}
+
+#[test]
+fn exactly_one_answer_goes_out_and_never_an_error() {
+    for decision in [
+        choose("nonsense", Choice::AllowOnce),
+        Decision::Expired,
+        Decision::Withdrawn,
+        Decision::Value(Some("y".into())),
+        Decision::Ids(vec!["y".into()]),
+    ] {
+        let mut rig = session();
+        rig.feed(permission("0", r#"{"toolCallId":"t"}"#));
+        rig.answer("0", decision.clone());
+        let cancelled = j!({ "jsonrpc": "2.0", "id": 0, "result": { "outcome": { "outcome": "cancelled" } } });
+        assert_eq!(rig.sent(), [cancelled], "{decision:?}");
+        rig.answer("0", choose("y", Choice::AllowOnce));
+        assert!(rig.sent().is_empty(), "a key answered once is forgotten");
+    }
+}
+
+#[test]
+fn a_change_is_carried_to_an_agent_that_offered_it() {
+    let asks = |meta: &str| {
+        format!(
+            r#"{{"id":3,"method":"session/request_permission","params":{{"sessionId":"s","toolCall":{{"toolCallId":"t"}},"options":[{{"optionId":"y","kind":"allow_once"}}],"_meta":{meta}}}}}"#
+        )
+    };
+    let mut rig = session();
+    rig.feed(asks(r#"{"plexus":{"editable":{"label":"Command","value":"ls"},"more":1},"other":2}"#));
+    let editable = rig.ask().editable.clone().unwrap();
+    assert_eq!((editable.label.as_str(), editable.value.as_str()), ("Command", "ls"));
+    rig.answer("3", Decision::Edited { id: "y".into(), text: "ls -l".into(), reason: None });
+    let want = j!({ "jsonrpc": "2.0", "id": 3, "result": {
+        "outcome": { "outcome": "selected", "optionId": "y" }, "_meta": { "plexus": { "edited": "ls -l" } },
+    } });
+    assert_eq!(rig.sent(), [want]);
+    for meta in ["7", "{}", r#"{"plexus":1}"#, r#"{"plexus":{"editable":{"label":1}}}"#, "null"] {
+        let mut rig = session();
+        rig.feed(asks(meta));
+        assert!(rig.ask().editable.is_none(), "{meta}");
+    }
+}
+
+#[test]
+fn a_permission_request_that_cannot_be_understood_is_cancelled_and_logged() {
+    for params in [
+        "7",
+        "{}",
+        r#"{"sessionId":"s","toolCall":{"toolCallId":"t"},"options":[]}"#,
+        r#"{"sessionId":"s","toolCall":"t","options":[{"optionId":"y"}]}"#,
+        r#"{"sessionId":"s","toolCall":{},"options":[{"name":"y"}]}"#,
+        r#"{"sessionId":"s","toolCall":{},"options":[{"optionId":"y","name":"No"},{"optionId":"y","name":"Yes"}]}"#,
+    ] {
+        let mut rig = session();
+        rig.feed(format!(r#"{{"id":"q","method":"session/request_permission","params":{params}}}"#));
+        assert_eq!(rig.event().kind, Kind::Raw, "{params}");
+        assert_eq!(rig.sent()[0]["result"]["outcome"]["outcome"], "cancelled", "{params}");
+    }
+}
+
+#[test]
+fn options_of_unknown_kinds_stay_options() {
+    let mut rig = session();
+    rig.feed(r#"{"id":1,"method":"session/request_permission","params":{"sessionId":"s","toolCall":{},"options":[{"optionId":"a","kind":"allow_maybe"},{"optionId":"b","kind":7},{"optionId":"c","name":"C"}]}}"#);
+    let ask = rig.ask();
+    assert!(ask.options.iter().all(|offer| offer.kind == Choice::Other));
+    assert_eq!(ask.options[0].label, "a");
+}
+
+#[test]
+fn an_identifier_that_is_still_open_is_not_asked_twice() {
+    let mut rig = session();
+    rig.feed(permission("0", r#"{"toolCallId":"t"}"#));
+    rig.ask();
+    rig.feed(permission("0", r#"{"toolCallId":"u"}"#));
+    assert_eq!(rig.event().kind, Kind::Raw);
+    assert!(rig.sent().is_empty(), "the one answer answers both");
+    rig.answer("0", Decision::Withdrawn);
+    rig.sent();
+    rig.feed(permission("0", r#"{"toolCallId":"u"}"#));
+    rig.ask();
+}
+
+/// Some agents count their tool calls anew with each prompt, and end some of them without a word.
+#[test]
+fn a_name_that_is_given_to_two_tool_calls_says_nothing_of_the_first_of_the_second() {
+    let mut rig = session();
+    let call = |input: &str| {
+        update(&format!(r#"{{"sessionUpdate":"tool_call","toolCallId":"t","kind":"execute","title":"run"{input}}}"#))
+    };
+    for (ticket, id, input, shown) in [(5, 2, r#","rawInput":{"command":"ls"}"#, true), (6, 3, "", false)] {
+        rig.prompt(ticket, "s", "hi");
+        assert_eq!(rig.sent()[0]["id"], id);
+        rig.feed(call(input));
+        assert_eq!(rig.event().kind, Kind::ToolCall, "each is told");
+        rig.feed(permission(&ticket.to_string(), r#"{"toolCallId":"t"}"#));
+        let ask = rig.ask();
+        assert_eq!(format!("{:?}", ask.subject).contains("\"ls\""), shown, "{:?}", ask.subject);
+        rig.answer(&ticket.to_string(), choose("y", Choice::AllowOnce));
+        rig.sent();
+        rig.feed(format!(r#"{{"id":{id},"result":{{"stopReason":"end_turn"}}}}"#));
+        assert!(matches!(rig.one(), RuntimeEvent::Ended { ticket: ended, .. } if ended == Ticket(ticket)));
+    }
+}
+
+#[test]
+fn a_flood_of_questions_is_bounded() {
+    let mut rig = session();
+    for id in 0..super::ASKS_MAX {
+        rig.feed(permission(&id.to_string(), r#"{"toolCallId":"t"}"#));
+    }
+    rig.said();
+    rig.feed(permission("\"one more\"", r#"{"toolCallId":"t"}"#));
+    assert_eq!(rig.event().kind, Kind::Error);
+    assert_eq!(rig.sent()[0]["result"]["outcome"]["outcome"], "cancelled");
+}
+
+#[test]
+fn cancel_request_takes_a_question_back() {
+    let mut rig = session();
+    rig.feed(permission("5", r#"{"toolCallId":"t"}"#));
+    rig.ask();
+    for junk in ["\"5\"", "6"] {
+        rig.feed(format!(r#"{{"method":"$/cancel_request","params":{{"requestId":{junk}}}}}"#));
+        assert_eq!(rig.event().kind, Kind::Raw, "{junk}");
+    }
+    rig.feed(r#"{"method":"$/cancel_request","params":{"requestId":5}}"#);
+    assert!(matches!(rig.one(), RuntimeEvent::TakenBack { key, native: Some(_), .. } if key.id() == "5"));
+    assert_eq!(rig.sent()[0]["result"]["outcome"]["outcome"], "cancelled");
+    rig.answer("5", choose("y", Choice::AllowOnce));
+    assert!(rig.sent().is_empty());
+}
+
+#[test]
+fn files_and_terminals_are_refused_and_logged() {
+    let mut rig = session();
+    for method in ["fs/read_text_file", "fs/write_text_file", "terminal/create", "_x/y", "session/update"] {
+        rig.feed(format!(r#"{{"id":"a","method":"{method}","params":{{"sessionId":"s"}}}}"#));
+        assert!(
+            matches!(rig.one(), RuntimeEvent::Event { native: Some(_), draft } if draft.kind == Kind::Raw),
+            "{method}"
+        );
+        let sent = rig.sent();
+        assert_eq!((&sent[0]["id"], &sent[0]["error"]["code"]), (&j!("a"), &j!(-32601)), "{method}");
+    }
+}
+
+#[test]
+fn a_notification_that_is_no_acp_is_kept() {
+    let mut rig = session();
+    rig.feed(r#"{"jsonrpc":"2.0","method":"_auth/status_update","params":{"sessionId":"s","x":1}}"#);
+    let draft = rig.event();
+    assert_eq!((draft.kind, &json(&draft.body)["message"]["params"]["x"]), (Kind::Raw, &j!(1)));
+}
+
+#[test]
+fn an_error_without_an_id_and_other_junk_are_raw() {
+    let deep = format!("{}{}", "[".repeat(DEPTH_MAX + 1), "]".repeat(DEPTH_MAX + 1));
+    let deep_update = update(&format!(r#"{{"sessionUpdate":"plan","x":{deep}}}"#));
+    for junk in [
+        &br#"{"jsonrpc":"2.0","error":{"code":-32700,"message":"Parse error"}}"#[..],
+        br#"{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"Parse error"}}"#,
+        br#"[{"jsonrpc":"2.0","method":"session/update","params":{}}]"#,
+        b"Loaded cached credentials.",
+        b"\xff\xfe{}",
+        b"{}",
+        b"7",
+        br#"{"id":1,"id":2,"result":{}}"#,
+        deep.as_bytes(),
+        deep_update.as_bytes(),
+    ] {
+        let mut rig = session();
+        rig.feed(Bytes::copy_from_slice(junk));
+        let draft = rig.event();
+        assert_eq!((draft.kind, draft.native.as_deref()), (Kind::Raw, Some(junk)), "{junk:?}");
+        assert!(rig.sent().is_empty());
+    }
+}
+
+#[test]
+fn brackets_in_strings_are_not_depth() {
+    let mut rig = session();
+    rig.feed(update(&format!(r#"{{"sessionUpdate":"plan","x":"{}"}}"#, "[{\\\"".repeat(DEPTH_MAX))));
+    assert_eq!(rig.event().kind, Kind::Plan);
+}
+
+#[test]
+fn nothing_waits_for_ever_on_a_message_too_deep_to_pass() {
+    let deep = format!("{}{}", "[".repeat(DEPTH_MAX * 100), "]".repeat(DEPTH_MAX * 100));
+    let mut rig = session();
+    rig.prompt(7, "s", "hi");
+    rig.sent();
+    rig.feed(permission("9", &format!(r#"{{"toolCallId":"t","rawInput":{deep}}}"#)));
+    assert_eq!(rig.event().kind, Kind::Raw);
+    assert_eq!(rig.sent()[0]["result"]["outcome"]["outcome"], "cancelled");
+    rig.feed(format!(r#"{{"id":2,"result":{{"stopReason":"end_turn","_meta":{deep}}}}}"#));
+    let said = rig.said();
+    assert!(matches!(&said[1], RuntimeEvent::Ended { end, .. } if end.status == RunStatus::Error), "{said:?}");
+}
+
+#[test]
+fn blank_lines_are_nothing() {
+    let mut rig = session();
+    for blank in ["", " ", "\r", "\t \r"] {
+        rig.feed(blank);
+    }
+    assert!(rig.said().is_empty() && rig.sent().is_empty());
+}
+
+#[test]
+fn calls_pass_in_their_own_session_only() {
+    let mut rig = session_that_can(j!({ "list": {} }));
+    for (method, params, sent) in [
+        ("session/set_mode", Some(r#"{"modeId":"m"}"#), j!({ "sessionId": "s", "modeId": "m" })),
+        ("session.set_mode", Some(r#"{ "sessionId" : "s","modeId":"m"}"#), j!({ "sessionId": "s", "modeId": "m" })),
+        ("_vendor/x", None, j!({ "sessionId": "s" })),
+        ("session/list", Some("{\n}"), j!({})),
+    ] {
+        rig.call("s", method, params);
+        let frame = rig.sent().remove(0);
+        assert_eq!((&frame["method"], &frame["params"]), (&j!(method.replace("session.", "session/")), &sent));
+        assert!(rig.said().is_empty());
+    }
+    for (method, params, code) in [
+        ("session/set_mode", Some(r#"{"sessionId":"other"}"#), -32602),
+        ("session/set_mode", Some(r#"{"sessionId":"s","sessionId":"other"}"#), -32602),
+        ("session/set_mode", Some(r#"{"sessionId":7}"#), -32602),
+        ("_x", Some("[1]"), -32602),
+        ("session/new", None, -32601),
+        ("session.load", None, -32601),
+        ("session/prompt", None, -32601),
+        ("session/fork", None, -32601),
+        ("session/close", None, -32601),
+        ("session.delete", None, -32601),
+        ("auth.logout", None, -32601),
+        ("auth.login", Some(r#"{"method_id":"none"}"#), -32602),
+        ("mcp.list", None, -32601),
+        ("skills.list", None, -32601),
+        ("model.list", None, -32601),
+        ("model.set", Some(r#"{"name":"x"}"#), -32601),
+        ("initialize", None, -32601),
+        ("authenticate", None, -32601),
+    ] {
+        rig.call("s", method, params);
+        assert_eq!(rig.replied().unwrap_err().code, code, "{method}");
+        assert!(rig.sent().is_empty(), "{method}");
+    }
+}
+
+#[test]
+fn what_the_agent_offers_may_be_called_and_what_it_does_not_is_refused() {
+    let can = j!({ "list": {}, "fork": {}, "close": {}, "delete": {} });
+    let mut rig = session_that_can(can);
+    let list = r#"{"sessions":[{"sessionId":"x","cwd":"/w","_meta":{"n":1.50}}],"nextCursor":null}"#;
+    rig.call("s", "session/list", None);
+    rig.feed(format!(r#"{{"id":2,"result":{list}}}"#));
+    assert!(matches!(rig.one(), RuntimeEvent::Replied { reply: Ok(raw), .. } if raw.get() == list), "untouched");
+    rig.sent();
+    rig.call("s", "session/fork", None);
+    assert_eq!(rig.sent()[0]["params"], j!({ "sessionId": "s", "cwd": "/w", "mcpServers": [] }));
+    rig.feed(r#"{"id":3,"result":{"sessionId":"forked"}}"#);
+    assert_eq!(rig.replied().unwrap()["sessionId"], "forked");
+    rig.call("s", "session/fork", Some(r#"{"cwd":"/x"}"#));
+    assert_eq!(rig.sent()[0]["params"], j!({ "sessionId": "s", "cwd": "/x", "mcpServers": [] }));
+    for (id, method) in [(5, "session/close"), (6, "session/delete")] {
+        rig.call("s", method, None);
+        assert_eq!(rig.sent()[0]["params"], j!({ "sessionId": "s" }));
+        rig.feed(format!(r#"{{"id":{id},"result":{{}}}}"#));
+        let said = rig.said();
+        assert!(matches!(&said[0], RuntimeEvent::Event { draft, .. } if json(&draft.body)["code"] == "session_ended"));
+        assert!(matches!(&said[1], RuntimeEvent::Replied { reply: Ok(_), .. }));
+    }
+    rig.call("s", "session/delete", Some(r#"{"sessionId":"other"}"#));
+    assert_eq!(rig.replied().unwrap_err().code, -32602);
+}
+
+#[test]
+fn clients_sign_in_and_out() {
+    let mut rig = Rig::new(&spec("acp"));
+    let methods = j!([{ "id": "web", "name": "Web" }, { "id": "tty", "name": "T", "type": "terminal" }]);
+    let can = j!({ "auth": { "logout": {} } });
+    let result = j!({ "protocolVersion": 1, "authMethods": methods, "agentCapabilities": can });
+    rig.feed(j!({ "id": 0, "result": result }).to_string());
+    rig.open(1);
+    rig.feed(r#"{"id":1,"result":{"sessionId":"s"}}"#);
+    rig.said();
+    rig.sent();
+    rig.call("s", "auth.login", Some(r#"{"method_id":"web"}"#));
+    let sent = rig.sent();
+    assert_eq!((&sent[0]["method"], &sent[0]["params"]), (&j!("authenticate"), &j!({ "methodId": "web" })));
+    rig.feed(r#"{"id":2,"result":{}}"#);
+    assert_eq!(rig.replied().unwrap(), j!({}));
+    rig.call("s", "auth.login", Some(r#"{"method_id":"tty"}"#));
+    assert!(rig.replied().unwrap_err().message.contains("`web` (Web)"), "a terminal cannot be had");
+    rig.call("s", "auth.logout", None);
+    assert_eq!(rig.sent()[0]["method"], "logout");
+}
+
+#[test]
+fn a_mode_that_a_client_set_is_told_to_everybody() {
+    let mut rig = session();
+    rig.call("s", "session/set_mode", Some(r#"{"modeId":"m"}"#));
+    rig.feed(r#"{"id":2,"result":{}}"#);
+    let said = rig.said();
+    assert!(
+        matches!(&said[0], RuntimeEvent::Event { draft, .. } if json(&draft.body)["currentModeId"] == "m"),
+        "{said:?}"
+    );
+    assert!(matches!(&said[1], RuntimeEvent::Replied { reply: Ok(_), .. }));
+    rig.call("s", "session/set_mode", Some(r#"{"modeId":"m"}"#));
+    rig.feed(r#"{"id":3,"error":{"code":-32602,"message":"no","data":{"a":1}}}"#);
+    let fault = rig.replied().unwrap_err();
+    assert_eq!((fault.code, fault.data.unwrap().get()), (-32602, r#"{"a":1}"#));
+}
+
+#[test]
+fn a_refused_notification_is_not_silent() {
+    let mut rig = session();
+    let call = |method: &str| RuntimeCommand::Call {
+        ticket: Ticket(1),
+        native: Some("s".into()),
+        method: method.into(),
+        params: None,
+        notify: true,
+    };
+    rig.tell(call("fs/x"));
+    assert_eq!(rig.event().kind, Kind::Error);
+    rig.tell(call("_x"));
+    assert_eq!(rig.sent(), [j!({ "jsonrpc": "2.0", "method": "_x", "params": { "sessionId": "s" } })]);
+}
+
+#[test]
+fn an_id_that_is_used_again_names_another_question_over_a_restart_too() {
+    let mut rig = session();
+    rig.feed(permission("5", r#"{"toolCallId":"a"}"#));
+    let first = rig.ask().key;
+    rig.tell(RuntimeCommand::Answer { key: first.clone(), decision: choose("y", Choice::AllowOnce) });
+    rig.sent();
+    rig.feed(permission("5", r#"{"toolCallId":"b"}"#));
+    let second = rig.ask().key;
+    assert_eq!((first.id(), second.id(), first == second), ("5", "5", false));
+    let saved = rig.dialect.save().unwrap();
+    let mut next = super::make(&spec("acp"));
+    assert!(next.restore(&saved));
+    rig.dialect = next;
+    rig.tell(RuntimeCommand::Answer { key: first, decision: choose("y", Choice::AllowOnce) });
+    assert!(rig.sent().is_empty(), "it was given to another question");
+    assert_eq!(rig.dialect.asks(), std::slice::from_ref(&second));
+    rig.tell(RuntimeCommand::Answer { key: second.clone(), decision: choose("n", Choice::RejectOnce) });
+    assert_eq!(rig.sent()[0]["result"]["outcome"]["optionId"], "n");
+    rig.feed(permission("5", r#"{"toolCallId":"c"}"#));
+    assert!(rig.ask().key > second, "numbers go on");
+}
+
+#[test]
+fn a_state_that_knows_questions_by_their_ids_alone_is_taken_over() {
+    let mut rig = session();
+    rig.feed(permission("5", r#"{"toolCallId":"a"}"#));
+    rig.said();
+    let mut saved: Value = json(&rig.dialect.save().unwrap());
+    saved["state"].as_object_mut().unwrap().remove("asked");
+    let asked = saved["state"]["asks"].as_object_mut().unwrap();
+    let (_, question) = asked.iter().next().map(|(key, value)| (key.clone(), value.clone())).unwrap();
+    *asked = serde_json::Map::from_iter([("5".to_owned(), question)]);
+    let mut next = super::make(&spec("acp"));
+    assert!(next.restore(saved.to_string().as_bytes()));
+    rig.dialect = next;
+    assert!(rig.dialect.asks()[0].is_bare());
+    rig.answer("5", choose("n", Choice::RejectOnce));
+    assert_eq!(rig.sent()[0]["result"]["outcome"]["optionId"], "n");
+    rig.feed(permission("5", r#"{"toolCallId":"b"}"#));
+    assert!(!rig.ask().key.is_bare());
+}

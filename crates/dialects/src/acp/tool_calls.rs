@@ -1,0 +1,269 @@
+//! What is known of the tool calls under way: what was announced and updated, merged field by field, so that a question is
+//! judged with its tool call. Bounded for each session; what is over is forgotten.
+
+use std::collections::{HashMap, VecDeque};
+
+use bytes::Bytes;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::value::RawValue;
+
+use super::super::jsonrpc::{self, object};
+use plexus_protocol::NativeId;
+
+/// Tool calls under way that are known in one session; beyond it the oldest are forgotten.
+const CALLS_MAX: usize = 64;
+/// Bytes that are known of them in one session; beyond it the oldest are forgotten, but never the latest.
+const CALLS_BYTES: usize = 4 << 20;
+/// Sessions with tool calls under way; beyond it the one that was heard of longest ago is forgotten.
+const SESSIONS_MAX: usize = 1024;
+/// Longest part that outlives the gateway, in bytes: the state is saved often. Of a longer one it is known that it was there: a
+/// question that comes after a restart, and that it is a part of, cannot be read, and says so.
+pub(super) const SAVED_MAX: usize = 16 << 10;
+
+/// A part of a message, as the agent wrote it. Empty: it was too long to outlive the gateway that heard it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct RawPart(Bytes);
+
+impl RawPart {
+    fn of(frame: &Bytes, raw: Option<&RawValue>) -> Option<Self> {
+        // What says nothing takes nothing away.
+        let raw = raw.filter(|raw| !matches!(raw.get(), "null" | "{}" | "[]" | "\"\""))?;
+        // A small part of a long frame must not keep all of it.
+        let shares = raw.get().len() * 2 > frame.len();
+        Some(Self(if shares { jsonrpc::slice(frame, raw) } else { Bytes::from(jsonrpc::owned(raw).get().to_owned()) }))
+    }
+
+    /// The JSON again.
+    pub(super) fn raw(&self) -> Option<&RawValue> {
+        serde_json::from_slice(&self.0).ok()
+    }
+
+    fn len(&self) -> usize {
+        self.0.len()
+    }
+}
+
+impl Serialize for RawPart {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self.raw().filter(|_| self.len() <= SAVED_MAX) {
+            Some(raw) => raw.serialize(serializer),
+            None => serializer.serialize_none(),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for RawPart {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let raw = Box::<RawValue>::deserialize(deserializer)?;
+        // No agent's `null` is kept: it is one that was too long.
+        let kept = if raw.get() == "null" { "" } else { raw.get() };
+        Ok(Self(Bytes::copy_from_slice(kept.as_bytes())))
+    }
+}
+
+/// A part that is there, whether it was too long or not.
+fn there<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<RawPart>, D::Error> {
+    RawPart::deserialize(deserializer).map(Some)
+}
+
+/// What was said of one tool call: the latest of each member.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct ToolCallState {
+    #[serde(default, deserialize_with = "there", skip_serializing_if = "Option::is_none")]
+    pub(super) title: Option<RawPart>,
+    #[serde(default, deserialize_with = "there", skip_serializing_if = "Option::is_none")]
+    pub(super) kind: Option<RawPart>,
+    #[serde(default, deserialize_with = "there", skip_serializing_if = "Option::is_none")]
+    pub(super) content: Option<RawPart>,
+    #[serde(default, deserialize_with = "there", skip_serializing_if = "Option::is_none")]
+    pub(super) input: Option<RawPart>,
+    /// The files that it touches: shown where nothing else can be read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) locations: Option<RawPart>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Members<'a> {
+    #[serde(borrow)]
+    title: Option<&'a RawValue>,
+    #[serde(borrow)]
+    kind: Option<&'a RawValue>,
+    #[serde(borrow)]
+    content: Option<&'a RawValue>,
+    #[serde(borrow)]
+    raw_input: Option<&'a RawValue>,
+    #[serde(borrow)]
+    locations: Option<&'a RawValue>,
+}
+
+impl ToolCallState {
+    /// What a `toolCall` or an update says, which was read from `frame`.
+    pub(super) fn of(frame: &Bytes, said: &RawValue) -> Option<Self> {
+        let Members { title, kind, content, raw_input, locations } = object(said)?;
+        Some(Self {
+            title: RawPart::of(frame, title),
+            kind: RawPart::of(frame, kind),
+            content: RawPart::of(frame, content),
+            input: RawPart::of(frame, raw_input),
+            locations: RawPart::of(frame, locations),
+        })
+    }
+
+    /// This, and what was said later on top of it.
+    pub(super) fn with(&self, later: &Self) -> Self {
+        let latest = |later: &Option<RawPart>, before: &Option<RawPart>| later.clone().or_else(|| before.clone());
+        Self {
+            title: latest(&later.title, &self.title),
+            kind: latest(&later.kind, &self.kind),
+            content: latest(&later.content, &self.content),
+            input: latest(&later.input, &self.input),
+            locations: latest(&later.locations, &self.locations),
+        }
+    }
+
+    fn parts(&self) -> [(&'static str, Option<&RawPart>); 5] {
+        let Self { title, kind, content, input, locations } = self;
+        [
+            ("title", title.as_ref()),
+            ("kind", kind.as_ref()),
+            ("content", content.as_ref()),
+            ("rawInput", input.as_ref()),
+            ("locations", locations.as_ref()),
+        ]
+    }
+
+    /// Whether a part of it was too long to outlive the gateway that heard it.
+    pub(super) fn lost(&self) -> bool {
+        self.parts().iter().any(|(_, part)| part.is_some_and(|part| part.0.is_empty()))
+    }
+
+    fn len(&self) -> usize {
+        self.parts().iter().filter_map(|(_, part)| part.map(RawPart::len)).sum()
+    }
+
+    /// All of it, as one JSON object.
+    pub(super) fn json(&self) -> String {
+        let members =
+            self.parts().into_iter().filter_map(|(name, part)| Some(format!("\"{name}\":{}", part?.raw()?.get())));
+        format!("{{{}}}", members.collect::<Vec<_>>().join(","))
+    }
+}
+
+/// The tool calls under way, by session.
+#[derive(Debug, Default, Serialize, Deserialize)]
+#[serde(transparent)]
+pub(super) struct KnownToolCalls(HashMap<NativeId, VecDeque<(String, ToolCallState)>>);
+
+impl KnownToolCalls {
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// An update was heard.
+    pub(super) fn record(&mut self, native: &NativeId, id: &str, said: ToolCallState) {
+        if !self.0.contains_key(native) && self.0.len() >= SESSIONS_MAX {
+            // Any will do: they all are at work, and what is forgotten is asked about as what it cannot read.
+            if let Some(old) = self.0.keys().next().cloned() {
+                self.0.remove(&old);
+            }
+        }
+        let calls = self.0.entry(native.clone()).or_default();
+        let told = match calls.iter().position(|(known, _)| known == id).and_then(|at| calls.remove(at)) {
+            Some((_, before)) => before.with(&said),
+            None => said,
+        };
+        calls.push_back((id.to_owned(), told));
+        let mut bytes: usize = calls.iter().map(|(id, told)| id.len() + told.len()).sum();
+        while calls.len() > CALLS_MAX || (bytes > CALLS_BYTES && calls.len() > 1) {
+            let Some((id, told)) = calls.pop_front() else { break };
+            bytes -= id.len() + told.len();
+        }
+    }
+
+    /// A tool call is over.
+    pub(super) fn over(&mut self, native: &NativeId, id: &str) {
+        if let Some(calls) = self.0.get_mut(native) {
+            calls.retain(|(known, _)| known != id);
+            if calls.is_empty() {
+                self.0.remove(native);
+            }
+        }
+    }
+
+    /// A turn is over, and its tool calls with it: an agent may give their names to other calls.
+    pub(super) fn turn_over(&mut self, native: &NativeId) {
+        self.0.remove(native);
+    }
+
+    /// What is known of a tool call.
+    pub(super) fn get(&self, native: &NativeId, id: &str) -> Option<&ToolCallState> {
+        self.0.get(native)?.iter().find(|(known, _)| known == id).map(|(_, told)| told)
+    }
+
+    /// The tool calls under way in a session, the one heard of last first.
+    pub(super) fn latest(&self, native: &NativeId) -> impl Iterator<Item = (&str, &ToolCallState)> {
+        self.0.get(native).into_iter().flat_map(|calls| calls.iter().rev()).map(|(id, told)| (id.as_str(), told))
+    }
+
+    /// Nothing is under way any more.
+    pub(super) fn clear(&mut self) {
+        self.0.clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn told(json: &str) -> ToolCallState {
+        let frame = Bytes::copy_from_slice(json.as_bytes());
+        ToolCallState::of(&frame, serde_json::from_slice(&frame).unwrap()).unwrap()
+    }
+
+    #[test]
+    fn what_is_said_later_is_merged_member_by_member_and_nothing_takes_away() {
+        let mut known = KnownToolCalls::default();
+        let native = NativeId::from("s");
+        known.record(&native, "t", told(r#"{"title":"a","kind":"execute","rawInput":{"command":"ls"}}"#));
+        known.record(&native, "t", told(r#"{"title":"b","rawInput":{},"kind":null,"content":[]}"#));
+        let all = r#"{"title":"b","kind":"execute","rawInput":{"command":"ls"}}"#;
+        assert_eq!(known.get(&native, "t").unwrap().json(), all);
+        // It outlives the gateway, but for what is very long.
+        let again: KnownToolCalls = serde_json::from_str(&serde_json::to_string(&known).unwrap()).unwrap();
+        assert_eq!(again.get(&native, "t").unwrap().json(), all);
+        known.record(&native, "t", told(&format!(r#"{{"rawInput":{{"command":"{}"}}}}"#, "x".repeat(SAVED_MAX))));
+        let saved = serde_json::to_string(&known).unwrap();
+        assert!(saved.len() < 200, "{}", saved.len());
+        let again: KnownToolCalls = serde_json::from_str(&saved).unwrap();
+        let lost = again.get(&native, "t").unwrap();
+        assert!(lost.lost() && lost.input.as_ref().unwrap().raw().is_none());
+        assert_eq!(lost.json(), r#"{"title":"b","kind":"execute"}"#);
+        // It is still known to have been there after a second restart, until it is said again.
+        let mut again: KnownToolCalls = serde_json::from_str(&serde_json::to_string(&again).unwrap()).unwrap();
+        assert!(again.get(&native, "t").unwrap().lost());
+        again.record(&native, "t", told(r#"{"rawInput":{"command":"ls"}}"#));
+        assert_eq!(again.get(&native, "t").unwrap().json(), all);
+        assert!(!again.get(&native, "t").unwrap().lost());
+        known.over(&native, "t");
+        assert!(known.is_empty());
+    }
+
+    #[test]
+    fn what_is_kept_of_a_session_is_bounded_and_the_latest_is_always_there() {
+        let mut known = KnownToolCalls::default();
+        let native = NativeId::from("s");
+        let long = |n: usize| told(&format!(r#"{{"rawInput":"{}"}}"#, "x".repeat(n)));
+        for n in 0..CALLS_MAX + 5 {
+            known.record(&native, &n.to_string(), long(10));
+        }
+        assert_eq!(known.latest(&native).count(), CALLS_MAX);
+        assert!(known.get(&native, "4").is_none() && known.get(&native, "5").is_some());
+        known.record(&native, "big", long(CALLS_BYTES * 2));
+        assert_eq!(known.latest(&native).map(|(id, _)| id).collect::<Vec<_>>(), ["big"]);
+        for n in 0..SESSIONS_MAX + 5 {
+            known.record(&NativeId::from(n.to_string().as_str()), "t", long(1));
+        }
+        assert_eq!(known.0.len(), SESSIONS_MAX);
+    }
+}

@@ -1,0 +1,215 @@
+//! Questions: `ui.confirm.request`, `ui.prompt.request`, `ui.pick.request`, and their answers.
+
+use bytes::Bytes;
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+use super::super::jsonrpc::{self, METHOD_NOT_FOUND, object, pretty};
+use super::super::{AgentRequest, ExpectedAnswer, Outbox, RequestKey, RequestSubject, RuntimeEvent, subject};
+use super::{ASKS_MAX, Codelia, trouble};
+use plexus_protocol::{Choice, Decision, Item, Offer, RequestType};
+
+/// What an expired confirm says to the agent.
+const EXPIRED: &str = "expired, not a user decision";
+
+/// Longest name of a tool that is repeated to the runtime, in bytes.
+const NAME_MAX: usize = 200;
+
+/// A question that waits for its answer.
+#[derive(Clone, Copy, Serialize, Deserialize)]
+pub(super) enum PendingRequest {
+    Confirm,
+    Prompt,
+    Pick,
+}
+
+#[derive(Serialize)]
+struct ConfirmResult<'a> {
+    ok: bool,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    remember: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<&'a str>,
+}
+
+impl PendingRequest {
+    /// The answer's frame. A decision of another sort than the question is a no.
+    pub(super) fn answer(self, id: &str, decision: &Decision) -> Bytes {
+        match (self, decision) {
+            (Self::Confirm, Decision::Option { id: chosen, kind, reason }) => {
+                let ok = kind.allows() && matches!(chosen.as_str(), "allow" | "allow_always");
+                let remember = ok && chosen == "allow_always" || kind.rejects() && chosen == "deny_always";
+                // No reason stops the turn, a reason lets it go on: an empty one is none.
+                let reason = reason.as_deref().filter(|reason| !reason.is_empty());
+                jsonrpc::answer(id, &ConfirmResult { ok, remember, reason })
+            }
+            (Self::Confirm, Decision::Expired) => {
+                jsonrpc::answer(id, &ConfirmResult { ok: false, remember: false, reason: Some(EXPIRED) })
+            }
+            (Self::Confirm, _) => jsonrpc::answer(id, &ConfirmResult { ok: false, remember: false, reason: None }),
+            (Self::Prompt, decision) => {
+                let value = if let Decision::Value(value) = decision { value.as_deref() } else { None };
+                jsonrpc::answer(id, &serde_json::json!({ "value": value }))
+            }
+            (Self::Pick, decision) => {
+                let ids = if let Decision::Ids(ids) = decision { ids.as_slice() } else { &[] };
+                jsonrpc::answer(id, &serde_json::json!({ "ids": ids }))
+            }
+        }
+    }
+}
+
+/// The answer to a request that is not put to people.
+pub(super) fn no(id: &str, method: &str) -> Bytes {
+    match method {
+        "ui.confirm.request" => {
+            let reason = Some("the gateway could not show this question: not a user decision");
+            jsonrpc::answer(id, &ConfirmResult { ok: false, remember: false, reason })
+        }
+        "ui.prompt.request" => PendingRequest::Prompt.answer(id, &Decision::Withdrawn),
+        "ui.pick.request" => PendingRequest::Pick.answer(id, &Decision::Withdrawn),
+        "client.tool.call" => no_tool(id, None),
+        _ => jsonrpc::refuse(id, METHOD_NOT_FOUND, &format!("{method}: not served here")),
+    }
+}
+
+/// The answer to a call of a client's tool: nobody has declared one. A JSON-RPC error would leave the run hanging.
+pub(super) fn no_tool(id: &str, params: Option<&RawValue>) -> Bytes {
+    #[derive(Deserialize)]
+    struct Called {
+        name: String,
+    }
+    let mut name = params.and_then(object::<Called>).map_or_else(|| "a tool".to_owned(), |called| called.name);
+    name.truncate(name.floor_char_boundary(NAME_MAX));
+    let error = format!("{name} is not available: no client of this gateway offers tools");
+    jsonrpc::answer(id, &serde_json::json!({ "ok": false, "error": error }))
+}
+
+#[derive(Deserialize)]
+struct Question {
+    run_id: Option<String>,
+    title: Option<String>,
+    message: Option<String>,
+    confirm_label: Option<String>,
+    cancel_label: Option<String>,
+    danger_level: Option<String>,
+    allow_remember: Option<bool>,
+    allow_reason: Option<bool>,
+    default_value: Option<String>,
+    multiline: Option<bool>,
+    secret: Option<bool>,
+    items: Option<Vec<Item>>,
+    multi: Option<bool>,
+}
+
+impl Codelia {
+    pub(super) fn asked(
+        &mut self,
+        frame: &Bytes,
+        id: &RawValue,
+        method: &str,
+        params: Option<&RawValue>,
+        out: &mut Outbox,
+    ) {
+        let (asked, kind) = match method {
+            "ui.confirm.request" => (PendingRequest::Confirm, RequestType::Confirm),
+            "ui.prompt.request" => (PendingRequest::Prompt, RequestType::Prompt),
+            "ui.pick.request" => (PendingRequest::Pick, RequestType::Pick),
+            "client.tool.call" => {
+                self.hook(frame, "client.tool.call", params, out);
+                return out.frames.push(no_tool(id.get(), params));
+            }
+            _ => {
+                self.raw(frame, "a request that the gateway does not serve: refused", out);
+                return out.frames.push(no(id.get(), method));
+            }
+        };
+        let read = params.and_then(|params| Some((params, object::<Question>(params)?)));
+        let Some((params, question)) = read else {
+            self.raw(frame, "a question that cannot be understood: answered no", out);
+            return out.frames.push(no(id.get(), method));
+        };
+        self.asked += 1;
+        let key = RequestKey::nth(id.get(), self.asked);
+        if self.asks.keys().any(|open| open.id() == key.id()) {
+            return self.raw(frame, "a question under the identifier of one that is still open", out);
+        }
+        if self.asks.len() >= ASKS_MAX {
+            let message = format!("{ASKS_MAX} questions wait already: this one was answered no");
+            self.event(trouble("too_many_requests", &message, Some(frame)), out);
+            return out.frames.push(no(id.get(), method));
+        }
+        let confirm = matches!(asked, PendingRequest::Confirm);
+        let ready = if confirm { self.transcript.ready.take() } else { None };
+        // Another run's question is not about this one's tool call.
+        let ready = ready.filter(|ready| match (&ready.run_id, &question.run_id) {
+            (Some(ready), Some(asked)) => ready == asked,
+            _ => true,
+        });
+        let tool_call_id = ready.map(|ready| (ready.tool, ready.id));
+        let allow_remember = confirm && question.allow_remember == Some(true);
+        let first_mention =
+            tool_call_id.as_ref().and_then(|(tool, id)| self.transcript.first_mention(frame, tool.as_deref(), id));
+        let text = question.message.clone().unwrap_or_default();
+        let subject = match tool_call_id.as_ref().and_then(|(_, id)| self.transcript.arguments(id)) {
+            Some((tool, arguments)) => match subject::tool(tool, arguments) {
+                RequestSubject::Tool { .. } if super::events::runs_commands(tool) => {
+                    let why = "its input has no command that can be read for certain";
+                    RequestSubject::Unreadable {
+                        why,
+                        raw: format!("{text}\n{tool} {}", pretty(arguments.get())).trim().into(),
+                    }
+                }
+                subject => subject,
+            },
+            None if confirm => {
+                let why = "the agent says it in words alone";
+                RequestSubject::Unreadable {
+                    why,
+                    raw: format!("{}\n{text}", question.title.as_deref().unwrap_or_default()),
+                }
+            }
+            None => RequestSubject::Text(text),
+        };
+        let ask = AgentRequest {
+            key: key.clone(),
+            kind,
+            title: question.title.clone().unwrap_or_else(|| "The agent asks".into()),
+            message: question.message.clone(),
+            subject,
+            options: if confirm { offers(&question, allow_remember) } else { Vec::new() },
+            items: question.items.unwrap_or_default(),
+            multi: question.multi == Some(true),
+            default_value: question.default_value,
+            multiline: question.multiline == Some(true),
+            expects: ExpectedAnswer::default(),
+            secret: question.secret == Some(true),
+            danger: question.danger_level.as_deref() == Some("danger"),
+            allow_reason: confirm && question.allow_reason == Some(true),
+            allow_remember,
+            observe_only: false,
+            editable: None,
+            tool_call_id: tool_call_id.map(|(_, id)| id),
+            first_mention,
+            params: jsonrpc::owned(params),
+            native: frame.clone(),
+        };
+        self.asks.insert(key, asked);
+        out.events.push(RuntimeEvent::Asked { native: self.native(), ask: Box::new(ask) });
+    }
+}
+
+fn offers(question: &Question, allow_remember: bool) -> Vec<Offer> {
+    let offer = |id: &str, label: String, kind| Offer { id: id.into(), label, kind };
+    let yes = question.confirm_label.clone().unwrap_or_else(|| "OK".into());
+    let no = question.cancel_label.clone().unwrap_or_else(|| "Cancel".into());
+    let mut offers = vec![offer("allow", yes.clone(), Choice::AllowOnce)];
+    if allow_remember {
+        offers.push(offer("allow_always", format!("{yes}, and remember it for this project"), Choice::AllowAlways));
+    }
+    offers.push(offer("deny", no.clone(), Choice::RejectOnce));
+    if allow_remember {
+        offers.push(offer("deny_always", format!("{no}, and remember it for this project"), Choice::RejectAlways));
+    }
+    offers
+}

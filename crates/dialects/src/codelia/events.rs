@@ -1,0 +1,493 @@
+//! Agent events, and what a prompt is made of.
+
+use std::collections::HashMap;
+
+use bytes::Bytes;
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+use super::super::jsonrpc::{self, object, owned, string, to_raw};
+use super::super::{EventDraft, ToolCallRef};
+use plexus_protocol::Kind;
+
+/// Tool calls of a run remembered with their arguments; past it all are forgotten, and a confirm shows its message only.
+const TOOLS_MAX: usize = 256;
+/// What the arguments of remembered tool calls may weigh together, in bytes; past it all are forgotten, likewise.
+const ARGUMENTS_MAX: usize = 4 << 20;
+/// Text of one message remembered, in bytes, to tell a `final` that repeats it; past it a `final` is told whole.
+const TEXT_MAX: usize = 1 << 20;
+
+/// What was said in a run so far, as far as later events refer to it.
+#[derive(Default, Serialize, Deserialize)]
+pub(super) struct Transcript {
+    /// The text of the last message.
+    text: String,
+    /// Where the last piece of it begins.
+    piece: usize,
+    /// Whether something came after it, so that more text is another message.
+    closed: bool,
+    /// Tool calls: tool and arguments.
+    tools: HashMap<String, (String, Box<RawValue>)>,
+    /// What the arguments weigh, in bytes.
+    weight: usize,
+    /// The last tool call that came without its end: tool and identifier.
+    last: Option<(String, String)>,
+    /// The tool call that the next confirm is about, if that comes before anything else does.
+    pub(super) ready: Option<ReadyTool>,
+}
+
+/// A tool call that waits for people.
+#[derive(Serialize, Deserialize)]
+pub(super) struct ReadyTool {
+    pub(super) run_id: Option<String>,
+    pub(super) tool: Option<String>,
+    pub(super) id: String,
+}
+
+#[derive(Deserialize)]
+struct Event<'a> {
+    #[serde(rename = "type")]
+    sort: String,
+    #[serde(default, borrow)]
+    content: Option<&'a RawValue>,
+    tool: Option<String>,
+    tool_call_id: Option<String>,
+    display_name: Option<String>,
+    is_error: Option<bool>,
+    #[serde(borrow)]
+    args: Option<&'a RawValue>,
+    #[serde(borrow)]
+    result: Option<&'a RawValue>,
+    diff: Option<String>,
+    summary: Option<String>,
+    file_path: Option<String>,
+}
+
+/// An ACP text block.
+#[derive(Serialize)]
+struct TextBlock<'a> {
+    #[serde(rename = "type")]
+    sort: &'static str,
+    text: &'a str,
+}
+
+fn text_block(text: &str) -> TextBlock<'_> {
+    TextBlock { sort: "text", text }
+}
+
+/// An ACP tool call, or an update of one.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Tool<'a> {
+    session_update: &'static str,
+    tool_call_id: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    title: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    kind: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    status: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    content: Option<[Block<'a>; 1]>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    raw_input: Option<Box<RawValue>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    raw_output: Option<Box<RawValue>>,
+    #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
+    meta: Option<Box<RawValue>>,
+}
+
+#[derive(Serialize)]
+struct Block<'a> {
+    #[serde(rename = "type")]
+    sort: &'static str,
+    content: TextBlock<'a>,
+}
+
+fn block(text: &str) -> [Block<'_>; 1] {
+    [Block { sort: "content", content: text_block(text) }]
+}
+
+impl<'a> Tool<'a> {
+    fn new(session_update: &'static str, tool_call_id: &'a str) -> Self {
+        Self {
+            session_update,
+            tool_call_id,
+            title: None,
+            kind: None,
+            status: None,
+            content: None,
+            raw_input: None,
+            raw_output: None,
+            meta: None,
+        }
+    }
+
+    fn draft(self, frame: &Bytes, over: bool) -> EventDraft {
+        let kind = if self.session_update == "tool_call" { Kind::ToolCall } else { Kind::ToolCallUpdate };
+        let tool = Some(ToolCallRef { id: self.tool_call_id.to_owned(), over });
+        EventDraft { native: Some(frame.clone()), tool, ..EventDraft::new(kind, &self) }
+    }
+}
+
+impl Transcript {
+    /// The canonical event of an agent event.
+    pub(super) fn read(&mut self, frame: &Bytes, raw: &RawValue, run_id: Option<&str>) -> EventDraft {
+        // Anything between it and the confirm, and it is not what the confirm is about.
+        self.ready = None;
+        let Some(event) = object::<Event<'_>>(raw) else {
+            return EventDraft::raw(frame.clone(), "an agent event that cannot be understood");
+        };
+        let content = event.content.and_then(string);
+        match (event.sort.as_str(), &content) {
+            ("text", Some(content)) => {
+                if std::mem::take(&mut self.closed) || self.text.len() > TEXT_MAX {
+                    self.text.clear();
+                }
+                self.piece = self.text.len();
+                self.text.push_str(content);
+                return chunk(Kind::AgentMessageChunk, frame, content);
+            }
+            ("final", Some(content)) => return self.last_words(frame, raw, content),
+            _ => {}
+        }
+        match (event.sort.as_str(), content, event.tool_call_id) {
+            ("reasoning", Some(content), _) => {
+                self.closed = true;
+                chunk(Kind::AgentThoughtChunk, frame, &content)
+            }
+            ("tool_call", _, Some(id)) => {
+                self.closed = true;
+                let name = event.tool.unwrap_or_else(|| "tool".into());
+                let arguments = event.args.map(owned);
+                let draft = Tool {
+                    title: Some(event.display_name.as_deref().unwrap_or(&name)),
+                    kind: Some(sort_of(&name)),
+                    status: Some("in_progress"),
+                    raw_input: arguments.clone(),
+                    ..Tool::new("tool_call", &id)
+                }
+                .draft(frame, false);
+                self.last = Some((name.clone(), id.clone()));
+                self.remember(id, name, arguments.unwrap_or_else(|| RawValue::NULL.to_owned()));
+                draft
+            }
+            ("tool_result", _, Some(id)) => {
+                self.closed = true;
+                self.last = self.last.take().filter(|(_, last)| *last != id);
+                let text = event.result.and_then(string);
+                let status = if event.is_error == Some(true) { "failed" } else { "completed" };
+                Tool {
+                    status: Some(status),
+                    content: text.as_deref().map(block),
+                    raw_output: event.result.map(owned),
+                    ..Tool::new("tool_call_update", &id)
+                }
+                .draft(frame, true)
+            }
+            ("permission.preview", _, id) => {
+                self.closed = true;
+                let Some(id) = id.or_else(|| self.called(event.tool.as_deref())) else { return hook(frame, raw) };
+                let text = event.diff.as_deref().or(event.summary.as_deref());
+                // The diff is a unified one: ACP's own diff block wants both texts whole, which the runtime does not
+                // send.
+                let meta = serde_json::json!({ "codelia": {
+                    "preview": if event.diff.is_some() { "unified_diff" } else { "summary" }, "filePath": event.file_path,
+                }});
+                Tool { content: text.map(block), meta: Some(to_raw(&meta)), ..Tool::new("tool_call_update", &id) }
+                    .draft(frame, false)
+            }
+            ("permission.ready", _, id) => {
+                self.closed = true;
+                let id = id.or_else(|| self.called(event.tool.as_deref()));
+                self.ready = id.map(|id| ReadyTool { run_id: run_id.map(str::to_owned), tool: event.tool, id });
+                hook(frame, raw)
+            }
+            (
+                "step_start"
+                | "step_complete"
+                | "llm.retry"
+                | "compaction_start"
+                | "compaction_complete"
+                | "hidden_user_message",
+                ..,
+            ) => hook(frame, raw),
+            _ => EventDraft::raw(frame.clone(), "unknown agent event"),
+        }
+    }
+
+    /// The tool call under way of this tool: older runtimes do not name it in what comes before a confirm.
+    fn called(&self, tool: Option<&str>) -> Option<String> {
+        self.last.as_ref().filter(|(name, _)| Some(name.as_str()) == tool).map(|(_, id)| id.clone())
+    }
+
+    fn remember(&mut self, id: String, tool: String, arguments: Box<RawValue>) {
+        self.weight += arguments.get().len();
+        if self.tools.len() >= TOOLS_MAX || self.weight > ARGUMENTS_MAX {
+            self.tools.clear();
+            self.weight = arguments.get().len();
+        }
+        self.tools.insert(id, (tool, arguments));
+    }
+
+    /// The tool and the arguments of a tool call.
+    pub(super) fn arguments(&self, id: &str) -> Option<(&str, &RawValue)> {
+        let (tool, arguments) = self.tools.get(id)?;
+        (arguments.get() != "null").then_some((tool.as_str(), arguments))
+    }
+
+    /// A tool call event for a question that is the first to mention it.
+    pub(super) fn first_mention(&mut self, frame: &Bytes, tool: Option<&str>, id: &str) -> Option<EventDraft> {
+        if self.tools.contains_key(id) {
+            return None;
+        }
+        let name = tool.unwrap_or("tool");
+        self.remember(id.to_owned(), name.to_owned(), RawValue::NULL.to_owned());
+        let call = Tool {
+            title: Some(name),
+            kind: Some(sort_of(name)),
+            status: Some("pending"),
+            ..Tool::new("tool_call", id)
+        };
+        Some(call.draft(frame, false))
+    }
+
+    /// `final` holds the answer's text, which `text` events may have told already: it is told once.
+    fn last_words(&mut self, frame: &Bytes, raw: &RawValue, content: &str) -> EventDraft {
+        let piece = self.text.get(self.piece..).unwrap_or_default();
+        let last = content.trim();
+        if last.is_empty() || self.text.trim() == last || piece.trim() == last {
+            return hook(frame, raw);
+        }
+        let rest = if self.closed || self.text.is_empty() { None } else { content.strip_prefix(self.text.as_str()) };
+        let draft = chunk(Kind::AgentMessageChunk, frame, rest.unwrap_or(content));
+        self.text = content.to_owned();
+        self.piece = 0;
+        self.closed = true;
+        draft
+    }
+}
+
+fn chunk(kind: Kind, frame: &Bytes, text: &str) -> EventDraft {
+    #[derive(Serialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Chunk<'a> {
+        session_update: &'static str,
+        content: TextBlock<'a>,
+    }
+    let body = Chunk { session_update: kind.as_str(), content: text_block(text) };
+    EventDraft { native: Some(frame.clone()), ..EventDraft::new(kind, &body) }
+}
+
+/// An event that tells of the runtime's own doings, as it came.
+fn hook(frame: &Bytes, raw: &RawValue) -> EventDraft {
+    EventDraft {
+        kind: Kind::Hook,
+        body: jsonrpc::slice(frame, raw),
+        native: Some(frame.clone()),
+        tool: None,
+        title: None,
+    }
+}
+
+/// The ACP kind of a tool.
+fn sort_of(tool: &str) -> &'static str {
+    match tool {
+        "bash" | "shell" | "shell_exec" | "exec" => "execute",
+        "read" | "read_file" | "view_image" | "tool_output_cache" | "skill_load" => "read",
+        "write" | "edit" | "apply_patch" | "write_file" | "edit_file" => "edit",
+        "grep" | "glob" | "glob_search" | "search" | "skill_search" => "search",
+        "webfetch" | "web_fetch" | "fetch" => "fetch",
+        _ => "other",
+    }
+}
+
+/// Whether what the tool is given is a command to run.
+pub(super) fn runs_commands(tool: &str) -> bool {
+    sort_of(tool) == "execute"
+}
+
+/// Whether an agent event says that the turn is complete.
+pub(super) fn is_final(raw: &RawValue) -> bool {
+    #[derive(Deserialize)]
+    struct Sort<'a> {
+        #[serde(borrow, rename = "type")]
+        sort: std::borrow::Cow<'a, str>,
+    }
+    object::<Sort<'_>>(raw).is_some_and(|event| event.sort == "final")
+}
+
+/// What the user said, in a replay of the past: text, or parts of which some are text.
+pub(super) fn user_message(frame: &Bytes, raw: &RawValue) -> Option<EventDraft> {
+    #[derive(Deserialize)]
+    struct Part {
+        text: Option<String>,
+    }
+    let Event { sort, content, .. } = object(raw)?;
+    let content = content.filter(|_| sort == "hidden_user_message")?;
+    let text = match string(content) {
+        Some(text) => text.into_owned(),
+        None => {
+            let parts: Vec<Part> = plexus_protocol::object::from_str(content.get()).ok()?;
+            parts.into_iter().filter_map(|part| part.text).collect::<Vec<_>>().join("\n")
+        }
+    };
+    Some(chunk(Kind::UserMessageChunk, frame, &text))
+}
+
+/// How full the context is.
+pub(super) fn usage(frame: &Bytes, params: &RawValue) -> Option<EventDraft> {
+    #[derive(Deserialize)]
+    struct Context {
+        context_left_percent: serde_json::Number,
+    }
+    let Context { context_left_percent: left } = object(params)?;
+    let body = serde_json::json!({
+        "sessionUpdate": "usage_update", "contextLeftPercent": left,
+        "_meta": { "codelia": { "context_left_percent": left } },
+    });
+    Some(EventDraft { native: Some(frame.clone()), ..EventDraft::new(Kind::UsageUpdate, &body) })
+}
+
+/// An event with what the runtime said beside it, in `_meta.codelia`.
+pub(super) fn with_meta(draft: EventDraft, meta: Option<&RawValue>) -> EventDraft {
+    let Some(meta) = meta.filter(|meta| meta.get().starts_with('{')) else { return draft };
+    let read =
+        |json: &[u8]| serde_json::from_slice::<serde_json::Value>(json).ok().filter(serde_json::Value::is_object);
+    let (Some(mut body), Some(meta)) = (read(&draft.body), read(meta.get().as_bytes())) else { return draft };
+    if !body["_meta"].is_object() {
+        body["_meta"] = serde_json::json!({});
+    }
+    if !body["_meta"]["codelia"].is_object() {
+        body["_meta"]["codelia"] = serde_json::json!({});
+    }
+    body["_meta"]["codelia"]["meta"] = meta;
+    EventDraft { body: body.to_string().into(), ..draft }
+}
+
+/// What a client of this protocol said around a prompt.
+#[derive(Default, Serialize, Deserialize)]
+pub(super) struct PromptContext {
+    #[serde(default)]
+    ui_context: Option<Box<RawValue>>,
+    #[serde(default)]
+    pub(super) meta: Option<Box<RawValue>>,
+}
+
+impl PromptContext {
+    /// The `ui_context` of `run.start`: what the client said, in the session's folder unless it said where.
+    pub(super) fn context(&self, cwd: &str) -> Box<RawValue> {
+        #[derive(Deserialize)]
+        struct Where {
+            cwd: Option<String>,
+        }
+        let own = to_raw(&serde_json::json!({ "cwd": cwd }));
+        let Some(said) = &self.ui_context else { return own };
+        if !matches!(object(said), Some(Where { cwd: None })) {
+            return said.clone();
+        }
+        let rest = said.get().trim_start_matches('{').trim_start();
+        let comma = if rest.starts_with('}') { "" } else { "," };
+        let own = own.get().trim_end_matches('}');
+        RawValue::from_string(format!("{own}{comma}{rest}")).unwrap_or_else(|_| said.clone())
+    }
+}
+
+/// What the gateway put into the `_meta` of a content block.
+#[derive(Deserialize)]
+struct Marked {
+    #[serde(default, rename = "_meta")]
+    meta: Option<Marks>,
+}
+
+#[derive(Deserialize)]
+struct Marks {
+    #[serde(default)]
+    plexus: Option<Mark>,
+}
+
+#[derive(Deserialize)]
+struct Mark {
+    #[serde(default)]
+    ui_context: Option<Box<RawValue>>,
+    #[serde(default)]
+    meta: Option<Box<RawValue>>,
+    #[serde(default)]
+    of: Option<String>,
+}
+
+/// The `input` of `run.start` for some ACP content blocks, and what was said around them.
+///
+/// # Errors
+/// In words, what cannot be carried.
+pub(super) fn input(content: &[Box<RawValue>]) -> Result<(Box<RawValue>, PromptContext), String> {
+    let mut around = PromptContext::default();
+    let mut said: Vec<&RawValue> = Vec::with_capacity(content.len());
+    for block in content {
+        let mark = object::<Marked>(block).and_then(|marked| marked.meta).and_then(|meta| meta.plexus);
+        match mark {
+            // Other agents get it so; here it is in the context.
+            Some(Mark { of: Some(of), .. }) if of == "ui_context" => continue,
+            Some(Mark { ui_context, meta, .. }) if around.ui_context.is_none() && around.meta.is_none() => {
+                around = PromptContext { ui_context, meta };
+            }
+            _ => {}
+        }
+        said.push(block);
+    }
+    Ok((words(&said)?, around))
+}
+
+fn words(content: &[&RawValue]) -> Result<Box<RawValue>, String> {
+    #[derive(Deserialize)]
+    #[serde(tag = "type", rename_all = "snake_case")]
+    enum Content {
+        Text {
+            text: String,
+        },
+        Image {
+            data: String,
+            #[serde(rename = "mimeType")]
+            mime_type: String,
+        },
+        ResourceLink {
+            uri: String,
+        },
+        Resource {
+            resource: Resource,
+        },
+        #[serde(other)]
+        Other,
+    }
+    #[derive(Deserialize)]
+    struct Resource {
+        uri: String,
+        text: Option<String>,
+    }
+    let mut parts = Vec::with_capacity(content.len());
+    let mut images = false;
+    for block in content {
+        let text = match object::<Content>(block) {
+            Some(Content::Text { text }) => text,
+            Some(Content::ResourceLink { uri }) => uri,
+            Some(Content::Resource { resource: Resource { uri, text: Some(text) } }) => format!("{uri}\n{text}"),
+            Some(Content::Image { data, mime_type }) => {
+                images = true;
+                let url = format!("data:{mime_type};base64,{data}");
+                let image = serde_json::json!({ "url": url, "media_type": mime_type });
+                parts.push(serde_json::json!({ "type": "image_url", "image_url": image }));
+                continue;
+            }
+            Some(Content::Resource { .. } | Content::Other) => {
+                return Err("Codelia takes text, links and images; the prompt holds something else".into());
+            }
+            None => return Err("the prompt holds a content block that is not ACP's".into()),
+        };
+        parts.push(serde_json::json!({ "type": "text", "text": text }));
+    }
+    if images {
+        return Ok(to_raw(&serde_json::json!({ "type": "parts", "parts": parts })));
+    }
+    let texts: Vec<&str> = parts.iter().filter_map(|part| part["text"].as_str()).collect();
+    Ok(to_raw(&serde_json::json!({ "type": "text", "text": texts.join("\n") })))
+}

@@ -1,0 +1,904 @@
+//! The UI protocol, version 0, UI side. One file: a connection's state and every message that changes it.
+//!
+//! Codelia's runtime speaks it: JSON-RPC 2.0 whose ids are strings, a line each. Agent events are read in `events`,
+//! questions in `ask`.
+//!
+//! A process has one session, which the first `run.start` makes: opening it needs no message. The runtime does not say
+//! the session's own identifier (it stands in a file beside it), so it is called [`SESSION`] here; the process is known
+//! by its runtime. A conversation of before is opened again in `resume`.
+//!
+//! What it holds to, because the runtime is as it is:
+//! - `initialize` goes out once: the last one wins, and one without `supports_confirm` turns every confirm into a no.
+//! - `initialize` and `run.cancel` without params would crash the process: params are always an object.
+//! - For some 20 to 60 ms after a run, `run.start` is still refused as busy: it is sent again for half a second.
+//! - `session.history` would replay old events into the live stream: it is refused; the gateway's log has them.
+//! - A confirm does not name its tool call; the `permission.ready` right before it does.
+//! - A cancel with a question open hangs until it is answered, and a yes would still run the command: every question is
+//!   answered no before the cancel goes out.
+//! - Picks (approval mode, onboarding) may come before `run.start` is answered and hold the answer back for as long as
+//!   people take: nothing here has a time limit but the second try of a busy start.
+//! - `run.status` is optional: `final` completes a turn, and a cancel that was taken may be the last that is heard of a run.
+//!   A run of which nothing more is heard then is over (`quiet`): none stays under way for ever.
+//! - A tool of a client's (`client.tool.call`) that nobody answers holds up the run and its cancel. Tools come with
+//!   `run.start`, and the gateway declares none, so a call is answered "no such tool" at once. To carry them, a prompt
+//!   would have to bring its client's tools along, the call go to that client alone, and the answer be made here when
+//!   that client leaves, its time is up (`client.tool.cancel`), or the run is cancelled.
+
+mod ask;
+mod events;
+mod resume;
+mod saved;
+#[cfg(test)]
+mod tests;
+
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::time::Duration;
+
+use bytes::Bytes;
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+use super::jsonrpc::{self, INTERNAL, INVALID_PARAMS, METHOD_NOT_FOUND, RpcMessage, object, string};
+use super::{
+    Dialect, EventDraft, Outbox, RequestKey, RunEnd, RuntimeCommand, RuntimeError, RuntimeEvent, SessionLimit,
+};
+use ask::PendingRequest;
+use events::Transcript;
+use plexus_protocol::{Capabilities, Capability, Decision, Kind, NativeId, RunStatus, RuntimeSpec, Ticket};
+
+/// The version of the protocol that is spoken here.
+const VERSION: &str = "0";
+/// What the one session of a process is called.
+pub(super) const SESSION: &str = "codelia";
+/// The runtime is busy with a run, or not yet done with the last one.
+const BUSY: i64 = -32001;
+/// The runtime knows no such run.
+const RUN_NOT_FOUND: i64 = -32002;
+/// Somebody cancelled it. Defined, and not seen so far.
+const USER_CANCELLED: i64 = -32003;
+/// The runtime knows no such session …
+const SESSION_NOT_FOUND: i64 = -32004;
+/// … or cannot read it.
+const SESSION_LOAD_FAILED: i64 = -32005;
+/// How long to wait before a prompt that was refused as busy is sent again.
+const BUSY_WAIT: Duration = Duration::from_millis(50);
+/// How often: half a second in all; then the prompt ends in an error.
+const BUSY_TRIES: u32 = 10;
+/// A while of silence, counted where the end of a run has to be told from it.
+const QUIET: Duration = Duration::from_millis(250);
+/// How many of them after `final` are its end, with a runtime that never told a status …
+const QUIET_AFTER_FINAL: u32 = 8;
+/// … and with one that does, which is late.
+const QUIET_BEFORE_STATUS: u32 = 120;
+/// How many of them after a cancel are its end.
+const QUIET_AFTER_CANCEL: u32 = 40;
+/// Runs whose event numbers are checked; an older one is forgotten, and a repeat of its events is taken for news.
+const RUNS_MAX: usize = 16;
+/// Questions that may wait at a time; one more is answered no at once, and logged.
+const ASKS_MAX: usize = 256;
+/// Calls of clients that may wait for the runtime's reply; one more is refused.
+const CALLS_MAX: usize = 1024;
+/// Methods that a client's call must not reach, and why.
+const OWNED: [(&str, &str); 4] = [
+    ("initialize", "a second one would change what the gateway told the runtime"),
+    ("run.start", "the gateway starts runs: prompt the session"),
+    ("run.cancel", "the gateway cancels runs: cancel the session"),
+    ("session.history", "the gateway's log has the history"),
+];
+
+/// Makes a connection's state.
+pub(super) fn make(_: &RuntimeSpec) -> Box<dyn Dialect> {
+    Box::new(Codelia {
+        phase: Phase::Hello,
+        can: None,
+        next: 1,
+        pending: HashMap::new(),
+        asks: BTreeMap::new(),
+        asked: 0,
+        session: None,
+        run: None,
+        early: None,
+        tells: false,
+        numbers: VecDeque::new(),
+        transcript: Transcript::default(),
+        replay: None,
+        armed: false,
+    })
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+enum Phase {
+    Hello,
+    Ready,
+    Failed,
+}
+
+/// What a request of ours was for. Tickets of sessions and calls are those of one gateway alone: the next one has no use
+/// for them.
+#[derive(Serialize, Deserialize)]
+enum Pending {
+    Initialize,
+    Start,
+    /// The start of a run that was cancelled, and of which nothing was heard for long: should it begin, it is stopped.
+    Late,
+    Cancel {
+        run_id: String,
+    },
+    Call {
+        #[serde(skip)]
+        ticket: Option<Ticket>,
+    },
+    /// Whether there is a session to open again.
+    Find {
+        #[serde(skip)]
+        ticket: Option<Ticket>,
+        native: NativeId,
+        known: bool,
+        cwd: String,
+    },
+    /// What was said in it.
+    History {
+        #[serde(skip)]
+        ticket: Option<Ticket>,
+        native: NativeId,
+        cwd: String,
+    },
+}
+
+/// The session, once opened.
+#[derive(Serialize, Deserialize)]
+struct Session {
+    native: NativeId,
+    cwd: String,
+    /// The conversation that the next `run.start` is to load.
+    load: Option<String>,
+    /// Whether the log has what was said in it, so that a new one may stand in for it.
+    known: bool,
+}
+
+/// The prompt under way.
+#[derive(Serialize, Deserialize)]
+struct Run {
+    #[serde(with = "saved::ticket")]
+    ticket: Ticket,
+    input: Box<RawValue>,
+    /// The runtime's own name for it, once it said it.
+    id: Option<String>,
+    /// Somebody wants it stopped.
+    cancel: bool,
+    /// And wanted it before the runtime had named it: for people it never began.
+    #[serde(default)]
+    unnamed: bool,
+    /// The reason that the client gave.
+    #[serde(default)]
+    reason: Option<String>,
+    /// What its client said around the prompt.
+    #[serde(default)]
+    around: events::PromptContext,
+    /// How often `run.start` was refused as busy.
+    tries: u32,
+    /// Whether `run.start` is still to be sent: at the next wake, or when the replay of the past is over.
+    waits: bool,
+    /// The run that said its `final`.
+    #[serde(default)]
+    last_words: Option<String>,
+    /// Whether the runtime is to stop it, and has not refused to.
+    #[serde(default)]
+    stopping: bool,
+    /// How many whiles ago something was heard of it.
+    #[serde(default)]
+    quiet: u32,
+    /// Whether a numbered event was heard of it.
+    #[serde(default)]
+    counted: bool,
+}
+
+impl Run {
+    fn new(ticket: Ticket, (input, around): (Box<RawValue>, events::PromptContext)) -> Self {
+        Self {
+            ticket,
+            input,
+            id: None,
+            cancel: false,
+            unnamed: false,
+            reason: None,
+            around,
+            tries: 0,
+            waits: false,
+            last_words: None,
+            stopping: false,
+            quiet: 0,
+            counted: false,
+        }
+    }
+
+    /// Whether it said that it is complete.
+    fn complete(&self) -> bool {
+        self.id.is_some() && self.id == self.last_words
+    }
+}
+
+/// A run that ended before `run.start` was answered.
+#[derive(Serialize, Deserialize)]
+struct Early {
+    run_id: String,
+    status: RunStatus,
+    message: Option<String>,
+    frame: String,
+}
+
+/// The past, while it is being told.
+#[derive(Default, Serialize, Deserialize)]
+struct Replay {
+    /// The run that is told now.
+    run_id: Option<String>,
+    /// What was told: it comes with the session, which is opened when all of it is.
+    #[serde(skip)]
+    drafts: Vec<EventDraft>,
+    /// What that weighs, in bytes.
+    #[serde(skip)]
+    weight: usize,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Codelia {
+    phase: Phase,
+    /// What the runtime says that it can do; none where it said nothing of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    can: Option<Capabilities>,
+    next: u64,
+    #[serde(default)]
+    pending: HashMap<String, Pending>,
+    #[serde(default)]
+    asks: BTreeMap<RequestKey, PendingRequest>,
+    /// How many questions were given a key: the next one's occurrence.
+    #[serde(default)]
+    asked: u64,
+    session: Option<Session>,
+    run: Option<Run>,
+    early: Option<Early>,
+    /// Whether the runtime tells `run.status`.
+    #[serde(default)]
+    tells: bool,
+    /// For the latest runs: name, and the number that the next event should have.
+    #[serde(default)]
+    numbers: VecDeque<(String, i64)>,
+    transcript: Transcript,
+    /// The past is being told.
+    replay: Option<Replay>,
+    /// Whether a wake was asked for that has not come yet. A gateway that takes over has asked for none.
+    #[serde(skip)]
+    armed: bool,
+}
+
+#[derive(Deserialize)]
+struct AgentEvent<'a> {
+    run_id: Option<String>,
+    seq: Option<i64>,
+    #[serde(borrow)]
+    event: &'a RawValue,
+    #[serde(borrow, default)]
+    meta: Option<&'a RawValue>,
+}
+
+#[derive(Deserialize)]
+struct Started {
+    run_id: String,
+}
+
+#[derive(Deserialize)]
+struct Status {
+    run_id: String,
+    status: String,
+    message: Option<String>,
+}
+
+impl Dialect for Codelia {
+    fn open(&mut self, out: &mut Outbox) {
+        let params = serde_json::json!({
+            "protocol_version": VERSION,
+            "client": { "name": "plexus", "version": env!("CARGO_PKG_VERSION") },
+            "ui_capabilities": {
+                "supports_confirm": true, "supports_prompt": true, "supports_pick": true,
+                "supports_permission_preflight_events": true,
+                // The page and the terminal UI show Markdown, and no pictures of an agent's.
+                "supports_markdown": true, "supports_images": false,
+            },
+        });
+        self.request(Pending::Initialize, "initialize", &params, out);
+    }
+
+    fn feed(&mut self, frame: Bytes, out: &mut Outbox) {
+        if frame.iter().all(u8::is_ascii_whitespace) {
+            return;
+        }
+        let Ok(text) = std::str::from_utf8(&frame) else { return self.raw(&frame, "not UTF-8", out) };
+        match jsonrpc::read(text) {
+            Err(reason) => self.raw(&frame, reason, out),
+            Ok(message) if jsonrpc::shallow(&frame) => self.message(&frame, message, out),
+            Ok(message) => self.too_deep(&frame, message, out),
+        }
+        self.arm(out);
+    }
+
+    fn command(&mut self, command: RuntimeCommand, out: &mut Outbox) {
+        match command {
+            RuntimeCommand::Open { ticket, cwd, resume } => self.open_session(ticket, cwd, resume, out),
+            RuntimeCommand::Prompt { ticket, native, content } => self.prompt(ticket, native, &content, out),
+            RuntimeCommand::Cancel { ticket: Some(ticket), reason, .. } => self.cancel(ticket, reason, out),
+            // Only the gateway starts work here.
+            RuntimeCommand::Cancel { ticket: None, .. } => {}
+            RuntimeCommand::Answer { key, decision } => {
+                if let Some(asked) = self.asks.remove(&key) {
+                    self.heard();
+                    out.frames.push(asked.answer(key.id(), &decision));
+                }
+            }
+            RuntimeCommand::Call { ticket, method, params, notify, .. } => {
+                self.call(ticket, &method, params.as_deref(), notify, out);
+            }
+        }
+        self.arm(out);
+    }
+
+    fn wake(&mut self, out: &mut Outbox) {
+        self.armed = false;
+        if self.run.as_ref().is_some_and(|run| run.waits) {
+            self.start(out);
+        } else {
+            self.listen(out);
+        }
+        self.arm(out);
+    }
+
+    fn save(&self) -> Option<Vec<u8>> {
+        saved::save(self)
+    }
+
+    fn restore(&mut self, saved: &[u8]) -> bool {
+        saved::restore(saved).map(|state| *self = state).is_some()
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        // What the protocol itself has, and what the runtime says of the rest.
+        let usual = [Capability::Load, Capability::List, Capability::Reasons, Capability::Models, Capability::Images];
+        let said = Capability::ALL.iter().copied().filter(|one| self.says(*one));
+        usual.into_iter().chain(said).collect()
+    }
+
+    fn asks(&self) -> Vec<RequestKey> {
+        self.asks.keys().cloned().collect()
+    }
+
+    fn prompts(&self) -> Vec<Ticket> {
+        self.run.iter().map(|run| run.ticket).collect()
+    }
+
+    fn sessions(&self) -> SessionLimit {
+        SessionLimit::One
+    }
+}
+
+/// `{}`.
+fn empty() -> &'static RawValue {
+    serde_json::from_str("{}").unwrap_or(RawValue::NULL)
+}
+
+fn end(status: RunStatus, message: Option<String>, native: Option<Bytes>) -> RunEnd {
+    RunEnd { status, stop_reason: None, message, native }
+}
+
+/// An event that says that something went wrong.
+fn trouble(code: &str, message: &str, frame: Option<&Bytes>) -> EventDraft {
+    let draft = EventDraft::new(Kind::Error, &serde_json::json!({ "code": code, "message": message }));
+    EventDraft { native: frame.cloned(), ..draft }
+}
+
+impl Codelia {
+    /// Whether the runtime says that it can. One of before `server_capabilities` can be cancelled, and asks.
+    fn says(&self, one: Capability) -> bool {
+        match &self.can {
+            Some(can) => can.has(one),
+            None => matches!(one, Capability::Cancel | Capability::Requests),
+        }
+    }
+
+    fn request(&mut self, pending: Pending, method: &str, params: &impl serde::Serialize, out: &mut Outbox) {
+        let id = self.next.to_string();
+        self.next += 1;
+        out.frames.push(jsonrpc::call(Some(&id), method, params));
+        self.pending.insert(id, pending);
+    }
+
+    fn native(&self) -> Option<NativeId> {
+        self.session.as_ref().map(|session| session.native.clone())
+    }
+
+    fn event(&self, draft: EventDraft, out: &mut Outbox) {
+        out.events.push(RuntimeEvent::Event { native: self.native(), draft });
+    }
+
+    fn raw(&self, frame: &Bytes, reason: &str, out: &mut Outbox) {
+        self.event(EventDraft::raw(frame.clone(), reason), out);
+    }
+
+    /// A message that tells of the runtime's own doings: kept under its name.
+    fn hook(&self, frame: &Bytes, method: &str, params: Option<&RawValue>, out: &mut Outbox) {
+        let params = params.map(jsonrpc::owned);
+        let draft = EventDraft::new(Kind::Hook, &serde_json::json!({ "type": method }));
+        let body = match params {
+            Some(params) => format!(r#"{{"type":"{method}","params":{}}}"#, params.get()).into(),
+            None => draft.body.clone(),
+        };
+        self.event(EventDraft { body, native: Some(frame.clone()), ..draft }, out);
+    }
+
+    /// Asks to be woken for a start that waits or for an end that may not be told, unless that was asked for already.
+    fn arm(&mut self, out: &mut Outbox) {
+        let after = match &self.run {
+            Some(run) if run.waits && self.replay.is_none() => BUSY_WAIT,
+            Some(run) if self.ends(run) => QUIET,
+            _ => return,
+        };
+        if !self.armed {
+            self.armed = true;
+            out.wake_after = Some(out.wake_after.map_or(after, |other| other.min(after)));
+        }
+    }
+
+    /// Whether silence is the run's end: it said its `final` or was cancelled, and asks nothing.
+    fn ends(&self, run: &Run) -> bool {
+        !run.waits && (run.complete() || run.stopping) && self.asks.is_empty()
+    }
+
+    /// Something was heard of the run.
+    fn heard(&mut self) {
+        if let Some(run) = &mut self.run {
+            run.quiet = 0;
+        }
+    }
+
+    /// A while passed. A run that ended as far as anybody can know ends here.
+    fn listen(&mut self, out: &mut Outbox) {
+        if !self.run.as_ref().is_some_and(|run| self.ends(run)) {
+            return;
+        }
+        let tells = self.tells;
+        let Some(run) = &mut self.run else { return };
+        run.quiet += 1;
+        let (most, status) = match (run.complete(), tells) {
+            (true, true) => (QUIET_BEFORE_STATUS, RunStatus::Completed),
+            (true, false) => (QUIET_AFTER_FINAL, RunStatus::Completed),
+            (false, _) => (QUIET_AFTER_CANCEL, RunStatus::Cancelled),
+        };
+        if run.quiet < most {
+            return;
+        }
+        let named = run.id.is_some();
+        for pending in self.pending.values_mut().filter(|pending| !named && matches!(pending, Pending::Start)) {
+            *pending = Pending::Late;
+        }
+        let silent = "the runtime was told to stop, and said nothing more of it";
+        let message = (status == RunStatus::Cancelled).then(|| silent.to_owned());
+        self.finish(end(status, message, None), out);
+    }
+
+    fn prompt(&mut self, ticket: Ticket, native: NativeId, content: &[Box<RawValue>], out: &mut Outbox) {
+        let problem = match (&self.session, &self.run) {
+            (None, _) => Some("no session is open".to_owned()),
+            (Some(_), Some(_)) => Some("a run is under way".to_owned()),
+            (Some(_), None) => None,
+        };
+        let input = problem.map_or_else(|| events::input(content), Err);
+        match input {
+            Ok(input) => {
+                self.run = Some(Run::new(ticket, input));
+                self.early = None;
+                if self.replay.is_none() {
+                    self.transcript = Transcript::default();
+                }
+                self.start(out);
+            }
+            Err(problem) => {
+                let end = end(RunStatus::Error, Some(problem), None);
+                out.events.push(RuntimeEvent::Ended { native, ticket, end });
+            }
+        }
+    }
+
+    /// Sends the waiting prompt.
+    fn start(&mut self, out: &mut Outbox) {
+        let (Some(run), Some(session)) = (&mut self.run, &self.session) else { return };
+        // What is said in it must not be taken for the past.
+        run.waits = self.replay.is_some();
+        if run.waits {
+            return;
+        }
+        let context = run.around.context(&session.cwd);
+        let (session_id, meta) = (session.load.as_deref(), run.around.meta.as_deref());
+        let params = RunStart { input: &run.input, session_id, ui_context: &context, meta };
+        let params = jsonrpc::to_raw(&params);
+        self.request(Pending::Start, "run.start", &params, out);
+    }
+
+    fn finish(&mut self, mut end: RunEnd, out: &mut Outbox) {
+        let (Some(run), Some(native)) = (self.run.take(), self.native()) else { return };
+        self.transcript.ready = None;
+        if run.unnamed && end.status == RunStatus::Completed {
+            end.status = RunStatus::Cancelled;
+        }
+        out.events.push(RuntimeEvent::Ended { native, ticket: run.ticket, end });
+    }
+
+    fn cancel(&mut self, ticket: Ticket, reason: Option<String>, out: &mut Outbox) {
+        let Some(run) = self.run.as_mut().filter(|run| run.ticket == ticket) else { return };
+        run.cancel = true;
+        if run.waits {
+            // The runtime never took it.
+            return self.finish(end(RunStatus::Cancelled, None, None), out);
+        }
+        (run.stopping, run.quiet) = (true, 0);
+        run.unnamed |= run.id.is_none();
+        run.reason = reason;
+        let name = run.id.clone();
+        // The session has answered every question that it knows of; one may be on its way there.
+        for (key, asked) in std::mem::take(&mut self.asks) {
+            out.frames.push(asked.answer(key.id(), &Decision::Withdrawn));
+            out.events.push(RuntimeEvent::TakenBack { native: self.native(), key, elsewhere: None });
+        }
+        // While `run.start` is not answered the run has no name yet; the cancel goes out with the answer.
+        if let Some(run_id) = name {
+            self.send_cancel(run_id, out);
+        }
+    }
+
+    fn send_cancel(&mut self, run_id: String, out: &mut Outbox) {
+        let mut params = serde_json::json!({ "run_id": run_id });
+        if let Some(reason) = self.run.as_ref().and_then(|run| run.reason.as_deref()) {
+            params["reason"] = reason.into();
+        }
+        self.request(Pending::Cancel { run_id }, "run.cancel", &params, out);
+    }
+
+    fn call(&mut self, ticket: Ticket, method: &str, params: Option<&RawValue>, notify: bool, out: &mut Outbox) {
+        let params = params.filter(|params| params.get() != "null").unwrap_or(empty());
+        let calls = self.pending.values().filter(|pending| matches!(pending, Pending::Call { .. })).count();
+        let owner = OWNED.iter().find(|(owned, _)| *owned == method);
+        // The only notification that the runtime takes, and only as one; it drops every other in silence.
+        let context = method == "ui.context.update";
+        let problem = if self.phase != Phase::Ready {
+            Some(RuntimeError::new(INTERNAL, "the runtime is not ready"))
+        } else if let Some((_, why)) = owner {
+            Some(RuntimeError::new(METHOD_NOT_FOUND, format!("{method} is the gateway's own to call: {why}")))
+        } else if !method.contains('.') || method.starts_with("ui.") && !context || notify && !context {
+            Some(RuntimeError::new(METHOD_NOT_FOUND, format!("{method}: the runtime takes no such message")))
+        } else if !params.get().starts_with('{') {
+            Some(RuntimeError::new(INVALID_PARAMS, "params must be an object"))
+        } else if calls >= CALLS_MAX && !context {
+            Some(RuntimeError::new(BUSY, format!("{CALLS_MAX} calls wait for the runtime's reply already")))
+        } else {
+            None
+        };
+        match problem {
+            Some(fault) if notify => {
+                let message = format!("{method} was not sent: {}", fault.words());
+                self.event(trouble("call_refused", &message, None), out);
+            }
+            Some(fault) => out.events.push(RuntimeEvent::Replied { ticket, reply: Err(fault) }),
+            None if context => {
+                out.frames.push(jsonrpc::notify(method, &params));
+                if !notify {
+                    out.events.push(RuntimeEvent::Replied { ticket, reply: Ok(jsonrpc::owned(empty())) });
+                }
+            }
+            None if method == "model.set" => {
+                let params = for_the_session(params);
+                self.request(Pending::Call { ticket: Some(ticket) }, method, &params, out);
+            }
+            None => self.request(Pending::Call { ticket: Some(ticket) }, method, &params, out),
+        }
+    }
+
+    fn message(&mut self, frame: &Bytes, message: RpcMessage<'_>, out: &mut Outbox) {
+        match message {
+            RpcMessage::Request { id, method, params } => self.asked(frame, id, &method, params, out),
+            RpcMessage::Notification { method, params } => self.notified(frame, &method, params, out),
+            RpcMessage::Response { id, reply } => match self.take_pending(id) {
+                Some(pending) => self.reply(frame, pending, reply, out),
+                None => self.raw(frame, "an answer to nothing that was asked", out),
+            },
+        }
+    }
+
+    /// The request of ours that has this id: ours are strings.
+    fn take_pending(&mut self, id: &RawValue) -> Option<Pending> {
+        self.pending.remove(string(id)?.as_ref())
+    }
+
+    /// Nothing waits for ever because a message was nested too deep to be passed on.
+    fn too_deep(&mut self, frame: &Bytes, message: RpcMessage<'_>, out: &mut Outbox) {
+        self.raw(frame, "nested too deep", out);
+        match message {
+            RpcMessage::Request { id, method, .. } => out.frames.push(ask::no(id.get(), &method)),
+            RpcMessage::Response { id, .. } => {
+                if let Some(pending) = self.take_pending(id) {
+                    let fault = RuntimeError::new(INTERNAL, "the runtime's reply is nested too deep");
+                    self.reply(frame, pending, Err(fault), out);
+                }
+            }
+            RpcMessage::Notification { .. } => {}
+        }
+    }
+
+    fn notified(&mut self, frame: &Bytes, method: &str, params: Option<&RawValue>, out: &mut Outbox) {
+        match method {
+            "agent.event" => match params.and_then(object::<AgentEvent<'_>>) {
+                Some(event) => self.agent_event(frame, &event, out),
+                None => self.raw(frame, "an agent event that cannot be understood", out),
+            },
+            "run.status" => match params.and_then(object::<Status>) {
+                Some(status) => self.status(frame, params, status, out),
+                None => self.raw(frame, "a run status that cannot be understood", out),
+            },
+            "run.context" => match params.and_then(|params| events::usage(frame, params)) {
+                Some(draft) => self.event(draft, out),
+                None => self.raw(frame, "a run context that cannot be understood", out),
+            },
+            "run.diagnostics" | "client.tool.cancel" => self.hook(frame, method, params, out),
+            _ => self.raw(frame, "unknown notification", out),
+        }
+    }
+
+    fn agent_event(&mut self, frame: &Bytes, event: &AgentEvent<'_>, out: &mut Outbox) {
+        if self.replay.is_some() {
+            return self.replayed(frame, event, out);
+        }
+        // A number below zero marks what was never numbered: a hidden message.
+        if let (Some(run_id), Some(seq @ 0..)) = (&event.run_id, event.seq) {
+            let at = self.numbers.iter().position(|(run, _)| run == run_id).unwrap_or_else(|| {
+                if self.numbers.len() >= RUNS_MAX {
+                    self.numbers.pop_front();
+                }
+                self.numbers.push_back((run_id.clone(), 0));
+                self.numbers.len() - 1
+            });
+            let own = self.run.as_mut().filter(|run| run.id.as_ref().is_none_or(|id| id == run_id));
+            let first = own.is_some_and(|run| !std::mem::replace(&mut run.counted, true));
+            if first && seq == 0 {
+                // The runtime gave an earlier run's name to this one: it counts anew, or its end would pass for a repeat.
+                self.numbers[at].1 = 0;
+            }
+            let expected = self.numbers[at].1;
+            if seq < expected {
+                // Said before, and in the log: a repeat must not be told twice.
+                return;
+            }
+            self.numbers[at].1 = seq.saturating_add(1);
+            if seq > expected {
+                let message = format!(
+                    "gap in the runtime's own numbering: event {expected} of run {run_id} should follow, {seq} came"
+                );
+                self.event(trouble("runtime_gap", &message, Some(frame)), out);
+            }
+        }
+        if let Some(run) = &mut self.run {
+            // Before `run.start` is answered the run has no name: it is seen then whether this was said of it.
+            let of = event.run_id.as_ref().or(run.id.as_ref());
+            if run.id.is_none() || of == run.id.as_ref() {
+                run.quiet = 0;
+                if events::is_final(event.event) {
+                    run.last_words = of.cloned();
+                }
+            }
+        }
+        let draft = self.transcript.read(frame, event.event, event.run_id.as_deref());
+        self.event(events::with_meta(draft, event.meta), out);
+    }
+
+    fn status(&mut self, frame: &Bytes, params: Option<&RawValue>, status: Status, out: &mut Outbox) {
+        self.tells = true;
+        if self.run.as_ref().is_some_and(|run| run.id.as_ref() == Some(&status.run_id)) {
+            self.heard();
+        }
+        // Running, awaiting_ui: the gateway knows by itself; kept as the runtime said it.
+        let Some(ended) = over(&status.status) else { return self.hook(frame, "run.status", params, out) };
+        match &self.run {
+            Some(Run { id: Some(id), .. }) if *id == status.run_id => {
+                self.finish(end(ended, status.message, Some(frame.clone())), out);
+            }
+            Some(Run { id: None, waits: false, .. }) => {
+                let frame_text = String::from_utf8_lossy(frame).into_owned();
+                let Status { run_id, message, .. } = status;
+                self.early = Some(Early { run_id, status: ended, message, frame: frame_text });
+                self.hook(frame, "run.status", params, out);
+            }
+            _ => self.hook(frame, "run.status", params, out),
+        }
+    }
+
+    fn reply(&mut self, frame: &Bytes, pending: Pending, reply: Result<&RawValue, RuntimeError>, out: &mut Outbox) {
+        match (pending, reply) {
+            (Pending::Initialize, Ok(result)) => self.initialized(result, out),
+            (Pending::Initialize, Err(fault)) => {
+                self.fail(format!("the runtime refused the handshake: {} ({})", fault.words(), fault.code), out);
+            }
+            (Pending::Start, Ok(result)) => self.started(frame, result, out),
+            (Pending::Start, Err(fault)) => self.not_started(frame, fault, out),
+            (Pending::Late, Ok(result)) => self.too_late(frame, result, out),
+            (Pending::Late, Err(_)) => {}
+            (Pending::Cancel { run_id }, Ok(result)) => self.cancelled(frame, &run_id, result, out),
+            (Pending::Cancel { run_id }, Err(fault)) => {
+                let ours = self.run.as_ref().is_some_and(|run| run.id.as_ref() == Some(&run_id));
+                if fault.code == RUN_NOT_FOUND {
+                    // It is over there. If that was not said yet, it will not be.
+                    if ours {
+                        self.finish(end(RunStatus::Cancelled, Some(fault.words()), Some(frame.clone())), out);
+                    }
+                } else {
+                    self.goes_on(ours);
+                    let message = format!("the runtime refused to cancel run {run_id}: {}", fault.words());
+                    self.event(trouble("cancel_refused", &message, Some(frame)), out);
+                }
+            }
+            (Pending::Call { ticket: Some(ticket) }, reply) => {
+                out.events.push(RuntimeEvent::Replied { ticket, reply: reply.map(jsonrpc::owned) });
+            }
+            (Pending::Call { ticket: None }, _) => {
+                self.raw(frame, "the reply to a call that was made through an earlier gateway", out);
+            }
+            (Pending::Find { ticket, native, known, cwd }, reply) => {
+                let there = resume::listed(reply, native.as_str());
+                self.found(ticket, native, known, cwd, there, out);
+            }
+            (Pending::History { ticket, native, cwd }, reply) => self.told(frame, ticket, native, cwd, reply, out),
+        }
+    }
+
+    /// The runtime took the cancel. The end itself comes as `run.status`, unless it says here that there is none to come.
+    fn cancelled(&mut self, frame: &Bytes, run_id: &str, result: &RawValue, out: &mut Outbox) {
+        #[derive(Deserialize)]
+        struct Cancelled {
+            ok: Option<bool>,
+            status: Option<String>,
+        }
+        let ours = self.run.as_ref().is_some_and(|run| run.id.as_deref() == Some(run_id));
+        let Some(Cancelled { ok, status }) = object(result).filter(|_| ours) else { return };
+        match (status.as_deref().map(over), ok) {
+            (Some(Some(ended)), _) => self.finish(end(ended, None, Some(frame.clone())), out),
+            // It had completed before: no other reason is known to the protocol.
+            (None, Some(false)) => self.finish(end(RunStatus::Completed, None, Some(frame.clone())), out),
+            (Some(None), Some(false)) => {
+                self.goes_on(ours);
+                let message = format!("the runtime did not cancel run {run_id}");
+                self.event(trouble("cancel_refused", &message, Some(frame)), out);
+            }
+            _ => self.heard(),
+        }
+    }
+
+    /// The runtime does not stop its run: silence of it is no end.
+    fn goes_on(&mut self, ours: bool) {
+        if let Some(run) = self.run.as_mut().filter(|_| ours) {
+            run.stopping = false;
+        }
+    }
+
+    /// A run begins that was taken for cancelled.
+    fn too_late(&mut self, frame: &Bytes, result: &RawValue, out: &mut Outbox) {
+        match object::<Started>(result) {
+            Some(Started { run_id }) => self.send_cancel(run_id, out),
+            None => self.raw(frame, "the start of a run without a name", out),
+        }
+    }
+
+    fn fail(&mut self, message: String, out: &mut Outbox) {
+        self.phase = Phase::Failed;
+        out.events.push(RuntimeEvent::Failed { message });
+    }
+
+    fn initialized(&mut self, result: &RawValue, out: &mut Outbox) {
+        #[derive(Deserialize)]
+        struct Hello {
+            protocol_version: String,
+            server: Option<Server>,
+            server_capabilities: Option<BTreeMap<String, serde_json::Value>>,
+        }
+        #[derive(Deserialize)]
+        struct Server {
+            name: String,
+            version: String,
+        }
+        match object::<Hello>(result) {
+            Some(hello) if hello.protocol_version == VERSION => {
+                self.phase = Phase::Ready;
+                self.can = hello.server_capabilities.map(|said| {
+                    let known = Capability::ALL.iter().copied();
+                    let there = |one: &Capability| said.get(one.ui_name()?).map(|can| *can == true);
+                    known.filter(|one| there(one) == Some(true)).collect()
+                });
+                let agent = hello.server.map(|server| format!("{} {}", server.name, server.version));
+                out.events.push(RuntimeEvent::Ready { agent });
+            }
+            Some(Hello { protocol_version: spoken, .. }) => {
+                self.fail(format!("the runtime speaks UI protocol {spoken}; the gateway speaks {VERSION}"), out);
+            }
+            None => self.fail("the runtime's reply to `initialize` is not of the UI protocol".into(), out),
+        }
+    }
+
+    fn started(&mut self, frame: &Bytes, result: &RawValue, out: &mut Outbox) {
+        let Some(Started { run_id }) = object(result) else {
+            let message = Some("the runtime started a run without a name".to_owned());
+            return self.finish(end(RunStatus::Error, message, Some(frame.clone())), out);
+        };
+        let Some(run) = &mut self.run else { return };
+        run.id = Some(run_id.clone());
+        let cancel = run.cancel;
+        if let Some(session) = &mut self.session {
+            // It is the process's current one from now on.
+            session.load = None;
+        }
+        match self.early.take() {
+            Some(Early { run_id: early, status, message, frame }) if early == run_id => {
+                self.finish(end(status, message, Some(frame.into())), out);
+            }
+            _ if cancel => self.send_cancel(run_id, out),
+            _ => {}
+        }
+    }
+
+    fn not_started(&mut self, frame: &Bytes, fault: RuntimeError, out: &mut Outbox) {
+        let Some(run) = &mut self.run else { return };
+        if run.cancel || fault.code == USER_CANCELLED {
+            return self.finish(end(RunStatus::Cancelled, None, Some(frame.clone())), out);
+        }
+        if fault.code == BUSY && run.tries < BUSY_TRIES {
+            run.tries += 1;
+            run.waits = true;
+            return;
+        }
+        if matches!(fault.code, SESSION_NOT_FOUND | SESSION_LOAD_FAILED) && self.start_anew(frame, &fault, out) {
+            return;
+        }
+        let message = Some(fault.words());
+        self.finish(end(RunStatus::Error, message, Some(frame.clone())), out);
+    }
+}
+
+/// How a run that has this status ended; nothing for one that goes on.
+fn over(status: &str) -> Option<RunStatus> {
+    match status {
+        "completed" => Some(RunStatus::Completed),
+        "error" => Some(RunStatus::Error),
+        "cancelled" => Some(RunStatus::Cancelled),
+        _ => None,
+    }
+}
+
+/// The params of `model.set` with a scope: without one the runtime would choose, and it may choose its configuration.
+fn for_the_session(params: &RawValue) -> Box<RawValue> {
+    #[derive(Deserialize)]
+    struct Scope<'a> {
+        #[serde(borrow, default, deserialize_with = "jsonrpc::present")]
+        scope: Option<&'a RawValue>,
+    }
+    let rest = params.get().trim_start_matches('{').trim_start();
+    match object::<Scope<'_>>(params) {
+        Some(Scope { scope: None }) => {
+            let comma = if rest.starts_with('}') { "" } else { "," };
+            let scoped = RawValue::from_string(format!(r#"{{"scope":"session"{comma}{rest}"#));
+            scoped.unwrap_or_else(|_| params.to_owned())
+        }
+        _ => params.to_owned(),
+    }
+}
+
+#[derive(Serialize)]
+struct RunStart<'a> {
+    input: &'a RawValue,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    session_id: Option<&'a str>,
+    ui_context: &'a RawValue,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    meta: Option<&'a RawValue>,
+}

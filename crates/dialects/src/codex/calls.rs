@@ -1,0 +1,201 @@
+//! Calls that clients make to Codex themselves. Only methods that are known and harmless pass: a method that the server
+//! does not know is never answered, and others run commands, write files and change what is allowed, with no question.
+
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+use super::super::jsonrpc::{self, Fields, INVALID_PARAMS, METHOD_NOT_FOUND, object, string};
+use super::super::{Outbox, RuntimeError, RuntimeEvent};
+use super::{Codex, Pending, abilities, trouble};
+use plexus_protocol::{NativeId, Ticket};
+
+/// Methods of one thread: it is the session's, whoever calls.
+const OF_THREAD: [&str; 10] = [
+    "thread/read",
+    "thread/turns/list",
+    "thread/items/list",
+    "thread/name/set",
+    "thread/goal/get",
+    "thread/goal/set",
+    "thread/goal/clear",
+    "thread/compact/start",
+    "turn/steer",
+    "thread/queue/list",
+];
+/// Methods that name no thread.
+const OF_SERVER: [&str; 8] = [
+    "thread/list",
+    "thread/loaded/list",
+    "model/list",
+    "skills/list",
+    "mcpServerStatus/list",
+    "account/rateLimits/read",
+    "permissionProfile/list",
+    "collaborationMode/list",
+];
+
+/// How a reply is passed on.
+#[derive(Clone, Serialize, Deserialize)]
+pub(super) enum ReplyHandling {
+    /// As it is.
+    Plain,
+    /// The UI protocol's `model.list`: who provides the models, and which is at work.
+    Models { provider: String, current: Option<String> },
+    /// The UI protocol's `model.set`.
+    Model { provider: String, name: String },
+    /// The UI protocol's `mcp.list`.
+    Servers,
+    /// The UI protocol's `skills.list`.
+    Skills,
+}
+
+impl ReplyHandling {
+    pub(super) fn reply(self, reply: Result<&RawValue, RuntimeError>) -> Result<Box<RawValue>, RuntimeError> {
+        #[derive(Deserialize)]
+        struct List {
+            data: Vec<Model>,
+        }
+        #[derive(Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Model {
+            model: String,
+            display_name: Option<String>,
+        }
+        let result = reply?;
+        Ok(match self {
+            Self::Plain => jsonrpc::owned(result),
+            Self::Servers => abilities::servers(result),
+            Self::Skills => abilities::skills(result),
+            Self::Model { provider, name } => {
+                jsonrpc::to_raw(&serde_json::json!({ "provider": provider, "name": name }))
+            }
+            Self::Models { provider, current } => {
+                let models = object::<List>(result).map(|list| list.data).unwrap_or_default();
+                let ids: Vec<_> = models.iter().map(|model| &model.model).collect();
+                let name = |model: &Model| {
+                    let name = model.display_name.as_ref().unwrap_or(&model.model);
+                    (model.model.clone(), serde_json::json!({ "name": name }))
+                };
+                let details: serde_json::Map<_, _> = models.iter().map(name).collect();
+                let mut list = serde_json::json!({ "provider": provider, "models": ids, "details": details });
+                if let Some(current) = current {
+                    list["current"] = current.into();
+                }
+                jsonrpc::to_raw(&list)
+            }
+        })
+    }
+}
+
+impl Codex {
+    /// Carries a client's call.
+    pub(super) fn call(
+        &mut self,
+        ticket: Ticket,
+        native: Option<NativeId>,
+        method: &str,
+        params: Option<&RawValue>,
+        notify: bool,
+        out: &mut Outbox,
+    ) {
+        match self.made(native.as_ref(), method, params) {
+            Ok(_) if notify => {
+                let message = format!("{method} was not sent: Codex takes no notifications");
+                out.events.push(RuntimeEvent::Event { native, draft: trouble("call_refused", &message, None) });
+            }
+            Ok((method, params, sort)) => {
+                self.request(Pending::Call { ticket: ticket.0, sort }, &method, &params, out);
+            }
+            Err(fault) if notify => {
+                let draft = trouble("call_refused", &format!("{method} was not sent: {}", fault.words()), None);
+                out.events.push(RuntimeEvent::Event { native, draft });
+            }
+            Err(fault) => out.events.push(RuntimeEvent::Replied { ticket, reply: Err(fault) }),
+        }
+    }
+
+    fn made(
+        &self,
+        native: Option<&NativeId>,
+        method: &str,
+        params: Option<&RawValue>,
+    ) -> Result<(String, Box<RawValue>, ReplyHandling), RuntimeError> {
+        let thread = native.and_then(|native| self.state.threads.get(native));
+        let provider = thread.and_then(|thread| thread.provider.clone()).unwrap_or_else(|| "codex".into());
+        match method {
+            "model.list" => {
+                let current = thread.and_then(|thread| thread.model.clone());
+                let params = jsonrpc::to_raw(&serde_json::json!({}));
+                return Ok(("model/list".into(), params, ReplyHandling::Models { provider, current }));
+            }
+            "model.set" => {
+                #[derive(Deserialize)]
+                struct Set {
+                    name: String,
+                }
+                let (Some(native), Some(Set { name })) = (native, params.and_then(object)) else {
+                    return Err(RuntimeError::new(INVALID_PARAMS, "model.set wants {\"name\": the model}"));
+                };
+                let params = jsonrpc::to_raw(&serde_json::json!({ "threadId": native, "model": name }));
+                return Ok(("thread/settings/update".into(), params, ReplyHandling::Model { provider, name }));
+            }
+            "mcp.list" => return Ok((abilities::SERVERS.into(), abilities::of_thread(native), ReplyHandling::Servers)),
+            "skills.list" => {
+                return Ok((abilities::SKILLS.into(), abilities::in_folder(params), ReplyHandling::Skills));
+            }
+            _ => {}
+        }
+        // The UI protocol writes a point where Codex writes a slash.
+        let method = if method.contains('/') { method.to_owned() } else { method.replace('.', "/") };
+        let of_thread = OF_THREAD.contains(&method.as_str());
+        if !of_thread && !OF_SERVER.contains(&method.as_str()) {
+            return Err(RuntimeError::new(
+                METHOD_NOT_FOUND,
+                format!("{method}: the gateway does not pass this on to Codex"),
+            ));
+        }
+        let mut extra = serde_json::Map::new();
+        if of_thread {
+            let Some(native) = native else {
+                return Err(RuntimeError::new(INVALID_PARAMS, format!("{method} wants a session")));
+            };
+            extra.insert("threadId".into(), native.as_str().into());
+        }
+        if method == "turn/steer" {
+            let Some(turn) = thread.and_then(|thread| thread.turn.as_ref()?.id.clone()) else {
+                return Err(RuntimeError::new(INVALID_PARAMS, "no turn is under way"));
+            };
+            extra.insert("expectedTurnId".into(), turn.into());
+        }
+        let params = with(params, extra)?;
+        Ok((method, params, ReplyHandling::Plain))
+    }
+}
+
+/// The params with these members in them. One that says something else of them is refused: the client's permission is for
+/// this session.
+fn with(
+    params: Option<&RawValue>,
+    extra: serde_json::Map<String, serde_json::Value>,
+) -> Result<Box<RawValue>, RuntimeError> {
+    let params = params.filter(|params| params.get() != "null").map_or("{}", RawValue::get);
+    let fields = serde_json::from_str::<&RawValue>(params).ok().and_then(object::<Fields<'_>>);
+    let Some(fields) = fields else { return Err(RuntimeError::new(INVALID_PARAMS, "params must be an object")) };
+    let mut more = String::new();
+    for (name, value) in &extra {
+        let mut named = fields.0.iter().filter(|(key, _)| key == name).map(|(_, value)| string(value));
+        match (named.next(), named.next()) {
+            (None, _) => {
+                let name = serde_json::Value::from(name.as_str());
+                more.push_str(&format!("{name}:{value},"));
+            }
+            (Some(Some(given)), None) if Some(given.as_ref()) == value.as_str() => {}
+            _ => return Err(RuntimeError::new(INVALID_PARAMS, format!("params name another {name}"))),
+        }
+    }
+    let rest = params.trim_start().strip_prefix('{').unwrap_or("}").trim_start();
+    if rest.starts_with('}') && more.ends_with(',') {
+        more.pop();
+    }
+    RawValue::from_string(format!("{{{more}{rest}")).map_err(|e| RuntimeError::new(INVALID_PARAMS, e.to_string()))
+}

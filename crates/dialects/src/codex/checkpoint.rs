@@ -1,0 +1,117 @@
+//! What of a conversation outlives the gateway: how far it was told, and what it waits for.
+//!
+//! A session keeps it in the commit that holds what it speaks of, so the two never differ. Where the server's turns are
+//! read again, whatever a checkpoint has is left out and the rest is told, once.
+
+use serde::{Deserialize, Serialize};
+
+use super::super::{CarriedState, Outbox, RequestKey, RuntimeEvent};
+use super::ask::PendingRequest;
+use super::items::Items;
+use super::{Codex, OTHER, Thread, Turn, UNSURE};
+use plexus_protocol::{NativeId, Ticket};
+
+/// The longest checkpoint, in bytes: a row of that length is written with every commit. Of a conversation that needs more
+/// only its turns are kept: what was missed of the turn under way is told as a gap, and its questions are asked anew.
+const CHECKPOINT_MAX: usize = 64 * 1024;
+
+/// A thread, as its session keeps it.
+#[derive(Default, Serialize, Deserialize)]
+#[serde(default)]
+struct Checkpoint {
+    thread: Thread,
+    asks: Vec<(RequestKey, PendingRequest)>,
+    /// How many questions were given a key: no key is given out twice, whichever gateway gives it.
+    asked: u64,
+}
+
+impl Codex {
+    /// Says how far each thread was told of which something was said since `from`, and `more`.
+    pub(super) fn checkpoints(&self, from: usize, more: Option<NativeId>, out: &mut Outbox) {
+        if self.alone {
+            // Its program and this state outlive the gateway together.
+            return;
+        }
+        let mut touched: Vec<NativeId> = more.into_iter().collect();
+        for native in out.events.get(from..).unwrap_or_default().iter().filter_map(RuntimeEvent::native) {
+            if !touched.contains(native) {
+                touched.push(native.clone());
+            }
+        }
+        for native in touched {
+            if let Some(thread) = self.state.threads.get(&native) {
+                let state = self.checkpoint(&native, thread);
+                out.events.push(RuntimeEvent::Checkpoint { native, state });
+            }
+        }
+    }
+
+    fn checkpoint(&self, native: &NativeId, thread: &Thread) -> String {
+        let asks = self.state.asks.iter().filter(|(_, asked)| asked.native == *native && !asked.secret());
+        let asks = asks.map(|(key, asked)| (key.clone(), asked.clone())).collect();
+        let brief = Thread {
+            turn: thread.turn.clone(),
+            told: thread.told.clone(),
+            model: thread.model.clone(),
+            provider: thread.provider.clone(),
+            items: thread.items.brief(),
+            partial: thread.partial,
+            ..Thread::default()
+        };
+        let whole = Checkpoint { thread: brief, asks, asked: self.state.asked };
+        // Plain values of our own: they always can be written.
+        let text = serde_json::to_string(&whole).unwrap_or_default();
+        if text.len() <= CHECKPOINT_MAX {
+            return text;
+        }
+        let thread = Thread { items: Items::default(), partial: true, ..whole.thread };
+        serde_json::to_string(&Checkpoint { thread, asks: Vec::new(), asked: whole.asked }).unwrap_or_default()
+    }
+
+    /// The thread as an earlier connection left it, and what the session is to be told of it at once; none if that cannot
+    /// be read.
+    pub(super) fn restored(
+        &mut self,
+        native: &NativeId,
+        carried: &CarriedState,
+    ) -> Option<(Thread, Vec<RuntimeEvent>)> {
+        let Checkpoint { mut thread, asks, asked } = serde_json::from_str(&carried.checkpoint).ok()?;
+        let mut said = Vec::new();
+        self.state.asked = self.state.asked.max(asked);
+        self.state.asks.retain(|_, asked| asked.native != *native);
+        for key in &carried.asks {
+            match asks.iter().find(|(known, _)| key == known) {
+                Some((key, asked)) => {
+                    let mut asked = asked.clone();
+                    asked.stale = UNSURE;
+                    self.state.asks.insert(key.clone(), asked);
+                }
+                None => said.push(RuntimeEvent::TakenBack {
+                    native: Some(native.clone()),
+                    key: key.clone(),
+                    elsewhere: None,
+                }),
+            }
+        }
+        thread.items.connection_lost();
+        let ours = carried.prompt.map(|Ticket(ticket)| ticket);
+        if let Some(turn) = &mut thread.turn
+            && turn.ticket != ours
+        {
+            (turn.ticket, turn.starting, turn.early) = (None, false, None);
+        }
+        thread.turn = thread.turn.filter(|turn| turn.id.is_some() || turn.ticket.is_some());
+        if let Some(ticket) = ours {
+            // Whether the server has it shows in its turns.
+            let turn = thread.turn.get_or_insert_with(Turn::default);
+            if turn.ticket.is_none() {
+                (turn.ticket, turn.starting, turn.echoed) = (Some(ticket), true, false);
+            }
+        }
+        if let Some(turn) = thread.turn.as_mut().filter(|turn| turn.ticket.is_none()) {
+            turn.began = true;
+            said.push(RuntimeEvent::Began { native: native.clone(), by: OTHER.into() });
+        }
+        Some((thread, said))
+    }
+}

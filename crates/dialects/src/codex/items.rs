@@ -1,0 +1,1023 @@
+//! What happens in a turn, as events: notifications, items, and how much of an item was shown already. One file: an item's
+//! state, and every message that changes it.
+//!
+//! An item's text comes in pieces, and whole once more at its end: the end adds what the pieces left out. Where pieces were
+//! missed, a gap is told; what follows is then held back until the whole has come, so that the text stays in order.
+
+use std::collections::BTreeMap;
+
+use bytes::Bytes;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use super::super::jsonrpc::{self, object, string};
+use super::super::{EventDraft, Outbox, RuntimeEvent, ToolCallRef};
+use super::{Codex, Params, ThreadHead, TurnHead, error_message, text, trouble};
+use plexus_protocol::{Kind, NativeId};
+
+/// Items remembered at a time in one thread; past it all are forgotten, and one still under way is told anew at its end.
+const ITEMS_MAX: usize = 4096;
+/// Parts of one thought that are told apart; those beyond are told as one.
+const PARTS_MAX: u64 = 1024;
+/// Text held back behind a gap, in bytes; more is shown at once, and what was missed before it stays missing.
+const HELD_MAX: usize = 4 * 1024 * 1024;
+/// Notifications of the server's own doings: kept under their names.
+const DOINGS: [&str; 42] = [
+    "app/list/updated",
+    "account/login/completed",
+    "account/updated",
+    "autoApprovalReview/strictReviewRequired",
+    "externalAgentConfig/import/completed",
+    "externalAgentConfig/import/progress",
+    "fs/changed",
+    "hook/completed",
+    "hook/started",
+    "item/autoApprovalReview/completed",
+    "item/autoApprovalReview/started",
+    "item/commandExecution/terminalInteraction",
+    "mcpServer/oauthLogin/completed",
+    "mcpServer/startupStatus/updated",
+    "mcpServer/event/stream/notification",
+    "model/rerouted",
+    "model/safetyBuffering/updated",
+    "model/verification",
+    "modelProvider/authRecoveryCompleted",
+    "modelProvider/authRecoveryStarted",
+    "project/changed",
+    "skills/changed",
+    "thread/archived",
+    "thread/attachment/updated",
+    "thread/closed",
+    "thread/compacted",
+    "thread/deleted",
+    "thread/environment/connected",
+    "thread/environment/disconnected",
+    "thread/goal/cleared",
+    "thread/goal/updated",
+    "thread/prediction/updated",
+    "thread/project/updated",
+    "thread/queue/changed",
+    "thread/reverted",
+    "thread/section/changed",
+    "thread/settings/updated",
+    "thread/unarchived",
+    "turn/moderationMetadata",
+    "windows/worldWritableWarning",
+    "windowsSandbox/setupCompleted",
+    "account/gatewayOAuth/changed",
+];
+
+/// The items of a thread.
+#[derive(Default, Serialize, Deserialize)]
+pub(super) struct Items(BTreeMap<String, Item>);
+
+/// How much of an item was shown.
+#[derive(Default, Serialize, Deserialize)]
+#[serde(default)]
+struct Item {
+    /// Whether all of it was.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    done: bool,
+    /// Whether it is a tool call, which may end after its turn.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    tool: bool,
+    /// Whether some of it may have been missed.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    torn: bool,
+    /// Its texts.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    texts: BTreeMap<String, ShownText>,
+    /// The changes that it makes to files.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    edits: Option<Vec<FileEdit>>,
+}
+
+/// A change to a file: path, text before, text after.
+pub(super) type FileEdit = (String, Option<String>, String);
+
+/// How much of a text was shown.
+#[derive(Serialize, Deserialize)]
+struct ShownText {
+    kind: TextRole,
+    bytes: usize,
+    /// FNV-1a of what was.
+    hash: u64,
+    /// What is held back.
+    held: Option<String>,
+    /// What was missed stays missing: the end adds nothing.
+    loose: bool,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+enum TextRole {
+    Message,
+    Thought,
+}
+
+impl Item {
+    /// Whether another text of the item was shown, and nothing of this one.
+    fn another(&self, name: &str) -> bool {
+        let shown = |name: &str| self.texts.get(name).is_some_and(|shown| shown.bytes > 0);
+        !shown(name) && self.texts.keys().any(|other| other != name && shown(other))
+    }
+}
+
+const FNV: u64 = 0xcbf2_9ce4_8422_2325;
+
+fn fnv(hash: u64, text: &str) -> u64 {
+    text.bytes().fold(hash, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3))
+}
+
+/// A short form of a name.
+pub(super) fn hash(name: &str) -> u64 {
+    fnv(FNV, name)
+}
+
+impl ShownText {
+    fn new(kind: TextRole) -> Self {
+        Self { kind, bytes: 0, hash: FNV, held: None, loose: false }
+    }
+
+    fn show(&mut self, item: &str, text: &str) -> Option<EventDraft> {
+        self.bytes += text.len();
+        self.hash = fnv(self.hash, text);
+        (!text.is_empty()).then(|| chunk(self.kind, item, text))
+    }
+
+    /// The part of the whole that was not shown; nothing where the pieces said something else than the whole.
+    fn rest<'a>(&self, whole: &'a str) -> Option<&'a str> {
+        let (start, rest) = whole.split_at_checked(self.bytes)?;
+        (fnv(FNV, start) == self.hash).then_some(rest)
+    }
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Chunk<'a> {
+    session_update: &'static str,
+    message_id: &'a str,
+    content: Content<'a>,
+}
+
+#[derive(Serialize)]
+struct Content<'a> {
+    r#type: &'static str,
+    text: &'a str,
+}
+
+fn chunk(voice: TextRole, item: &str, text: &str) -> EventDraft {
+    let kind = match voice {
+        TextRole::Message => Kind::AgentMessageChunk,
+        TextRole::Thought => Kind::AgentThoughtChunk,
+    };
+    said(kind, item, text)
+}
+
+fn said(kind: Kind, item: &str, text: &str) -> EventDraft {
+    let content = Content { r#type: "text", text };
+    EventDraft::new(kind, &Chunk { session_update: kind.as_str(), message_id: item, content })
+}
+
+/// A tool call, or news of it, in ACP's words.
+#[derive(Default, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Tool {
+    session_update: &'static str,
+    tool_call_id: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    title: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    kind: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    status: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    content: Option<Vec<Value>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    locations: Option<Vec<Value>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    raw_input: Option<Box<RawValue>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    raw_output: Option<Box<RawValue>>,
+    #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
+    meta: Option<Value>,
+}
+
+impl Tool {
+    fn draft(mut self, first: bool, over: bool) -> EventDraft {
+        let kind = if first { Kind::ToolCall } else { Kind::ToolCallUpdate };
+        self.session_update = kind.as_str();
+        let tool = Some(ToolCallRef { id: self.tool_call_id.clone(), over });
+        EventDraft { tool, ..EventDraft::new(kind, &self) }
+    }
+}
+
+/// An item as the server tells it: what any sort of item has.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct ServerItem<'a> {
+    r#type: String,
+    id: String,
+    #[serde(borrow)]
+    text: Option<&'a RawValue>,
+    #[serde(borrow)]
+    summary: Option<&'a RawValue>,
+    #[serde(borrow)]
+    content: Option<&'a RawValue>,
+    #[serde(borrow)]
+    client_id: Option<&'a RawValue>,
+    #[serde(borrow)]
+    command: Option<&'a RawValue>,
+    #[serde(borrow)]
+    cwd: Option<&'a RawValue>,
+    #[serde(borrow)]
+    status: Option<&'a RawValue>,
+    #[serde(borrow)]
+    aggregated_output: Option<&'a RawValue>,
+    #[serde(borrow)]
+    exit_code: Option<&'a RawValue>,
+    #[serde(borrow)]
+    changes: Option<&'a RawValue>,
+    #[serde(borrow)]
+    server: Option<&'a RawValue>,
+    #[serde(borrow)]
+    namespace: Option<&'a RawValue>,
+    #[serde(borrow)]
+    tool: Option<&'a RawValue>,
+    #[serde(borrow)]
+    arguments: Option<&'a RawValue>,
+    #[serde(borrow)]
+    result: Option<&'a RawValue>,
+    #[serde(borrow)]
+    error: Option<&'a RawValue>,
+    #[serde(borrow)]
+    query: Option<&'a RawValue>,
+    #[serde(borrow)]
+    path: Option<&'a RawValue>,
+}
+
+fn list(raw: Option<&RawValue>) -> Vec<&RawValue> {
+    raw.and_then(|raw| plexus_protocol::object::from_str(raw.get()).ok()).unwrap_or_default()
+}
+
+fn block(text: &str) -> Value {
+    serde_json::json!({ "type": "content", "content": { "type": "text", "text": text } })
+}
+
+/// The changes in an item, file by file; none if they cannot be told exactly.
+fn edits(changes: &RawValue) -> Option<Vec<FileEdit>> {
+    #[derive(Deserialize)]
+    struct Change {
+        path: String,
+        kind: ChangeKind,
+        diff: String,
+    }
+    #[derive(Deserialize)]
+    struct ChangeKind {
+        r#type: String,
+        move_path: Option<String>,
+    }
+    let changes: Vec<Change> = plexus_protocol::object::from_str(changes.get()).ok()?;
+    let mut edits = Vec::new();
+    for Change { path, kind, diff } in changes {
+        match kind.r#type.as_str() {
+            "add" => edits.push((path, None, diff)),
+            "delete" => edits.push((path, Some(diff), String::new())),
+            "update" if kind.move_path.is_none() => edits.extend(hunks(&path, &diff)?),
+            _ => return None,
+        }
+    }
+    Some(edits)
+}
+
+/// The hunks of a unified diff, each as the text before and after.
+fn hunks(path: &str, diff: &str) -> Option<Vec<FileEdit>> {
+    let mut hunks: Vec<(String, String)> = Vec::new();
+    for line in diff.split_inclusive('\n') {
+        if line.starts_with("@@") {
+            hunks.push(Default::default());
+            continue;
+        }
+        // Before the first hunk: the names of the files.
+        let Some((before, after)) = hunks.last_mut() else { continue };
+        let (mark, rest) = line.split_at_checked(1)?;
+        match mark {
+            "-" => before.push_str(rest),
+            "+" => after.push_str(rest),
+            " " => {
+                before.push_str(rest);
+                after.push_str(rest);
+            }
+            "\n" => {
+                before.push('\n');
+                after.push('\n');
+            }
+            // "\ No newline at end of file"
+            "\\" => {}
+            _ => return None,
+        }
+    }
+    (!hunks.is_empty()).then(|| hunks.into_iter().map(|(old, new)| (path.to_owned(), Some(old), new)).collect())
+}
+
+/// The changes as the content of a tool call, and the files that they touch.
+fn changes(raw: &RawValue) -> (Vec<Value>, Vec<Value>) {
+    #[derive(Deserialize)]
+    struct Change {
+        path: String,
+        diff: Option<String>,
+    }
+    let files: Vec<Change> = plexus_protocol::object::from_str(raw.get()).unwrap_or_default();
+    let locations = files.iter().map(|file| serde_json::json!({ "path": file.path })).collect();
+    let content = match edits(raw) {
+        Some(edits) => edits
+            .iter()
+            .map(|(path, old, new)| serde_json::json!({ "type": "diff", "path": path, "oldText": old, "newText": new }))
+            .collect(),
+        None => {
+            let text = |file: &Change| block(&format!("{}\n{}", file.path, file.diff.as_deref().unwrap_or_default()));
+            files.iter().map(text).collect()
+        }
+    };
+    (content, locations)
+}
+
+impl ServerItem<'_> {
+    /// The item as a tool call; none if it is none.
+    fn tool(&self, whole: &RawValue) -> Option<Tool> {
+        let name = |raw| text(raw).unwrap_or_default();
+        let mut tool = Tool { tool_call_id: self.id.clone(), ..Tool::default() };
+        let title = match self.r#type.as_str() {
+            "commandExecution" => {
+                tool.kind = Some("execute");
+                let input = serde_json::json!({ "command": text(self.command), "cwd": text(self.cwd) });
+                tool.raw_input = Some(jsonrpc::to_raw(&input));
+                let output = text(self.aggregated_output).filter(|output| !output.is_empty());
+                tool.content = output.map(|output| vec![block(&output)]);
+                tool.raw_output = self.exit_code.filter(|code| code.get() != "null").map(|code| {
+                    jsonrpc::to_raw(&serde_json::json!({ "exitCode": serde_json::from_str::<Value>(code.get()).ok() }))
+                });
+                name(self.command)
+            }
+            "fileChange" => {
+                tool.kind = Some("edit");
+                let (content, locations) = self.changes.map(changes).unwrap_or_default();
+                let paths: Vec<_> = locations.iter().filter_map(|location| location["path"].as_str()).collect();
+                let title = format!("Edit {}", paths.join(", "));
+                (tool.content, tool.locations) = (Some(content), Some(locations));
+                title
+            }
+            "mcpToolCall" | "dynamicToolCall" => {
+                tool.raw_input = self.arguments.map(jsonrpc::owned);
+                let output = [self.result, self.error].into_iter().flatten().find(|raw| raw.get() != "null");
+                tool.raw_output = output.map(jsonrpc::owned);
+                tool.content = self.result.and_then(texts_in).filter(|texts| !texts.is_empty());
+                let home = text(self.server).or_else(|| text(self.namespace));
+                home.into_iter().chain([name(self.tool)]).collect::<Vec<_>>().join(".")
+            }
+            "webSearch" => {
+                tool.kind = Some("fetch");
+                tool.raw_input = Some(jsonrpc::owned(whole));
+                format!("Search the web: {}", name(self.query))
+            }
+            "imageView" => {
+                tool.kind = Some("read");
+                tool.locations = Some(vec![serde_json::json!({ "path": name(self.path) })]);
+                format!("Look at {}", name(self.path))
+            }
+            "imageGeneration" | "collabAgentToolCall" | "sleep" => {
+                tool.raw_input = Some(jsonrpc::owned(whole));
+                match self.r#type.as_str() {
+                    "imageGeneration" => "Make an image".to_owned(),
+                    "sleep" => "Wait".to_owned(),
+                    _ => format!("Helper agent: {}", name(self.tool)),
+                }
+            }
+            _ => return None,
+        };
+        tool.title = Some(if title.is_empty() { self.r#type.clone() } else { title });
+        Some(tool)
+    }
+
+    /// Where a tool call stands.
+    fn status(&self, over: bool) -> &'static str {
+        match text(self.status).as_deref() {
+            Some("failed" | "declined") => "failed",
+            Some("inProgress") if !over => "in_progress",
+            _ if over => "completed",
+            _ => "in_progress",
+        }
+    }
+}
+
+/// The texts in the result of an MCP tool.
+fn texts_in(result: &RawValue) -> Option<Vec<Value>> {
+    #[derive(Deserialize)]
+    struct Result<'a> {
+        #[serde(borrow)]
+        content: Option<&'a RawValue>,
+    }
+    #[derive(Deserialize)]
+    struct Text<'a> {
+        #[serde(borrow)]
+        text: Option<&'a RawValue>,
+    }
+    let content = list(object::<Result<'_>>(result)?.content);
+    Some(content.into_iter().filter_map(|part| Some(block(&text(object::<Text<'_>>(part)?.text)?))).collect())
+}
+
+impl Items {
+    fn item(&mut self, id: &str) -> &mut Item {
+        if self.0.len() >= ITEMS_MAX && !self.0.contains_key(id) {
+            self.0.clear();
+        }
+        self.0.entry(id.to_owned()).or_default()
+    }
+
+    /// Whether anything was heard of the item.
+    pub(super) fn knows(&self, id: &str) -> bool {
+        self.0.contains_key(id)
+    }
+
+    /// What is needed to tell the rest of them, and no more: of what was held back is known that it was not shown.
+    pub(super) fn brief(&self) -> Self {
+        let shown = |shown: &ShownText| ShownText { held: None, ..*shown };
+        let brief = |item: &Item| match item.done {
+            true => Item { done: true, ..Item::default() },
+            false => Item {
+                tool: item.tool,
+                texts: item.texts.iter().map(|(name, text)| (name.clone(), shown(text))).collect(),
+                ..Item::default()
+            },
+        };
+        Self(self.0.iter().map(|(id, item)| (id.clone(), brief(item))).collect())
+    }
+
+    /// Whether the item was told of, and not to its end.
+    pub(super) fn goes_on(&self, id: &str) -> bool {
+        self.0.get(id).is_some_and(|item| !item.done)
+    }
+
+    /// The changes that an item makes to files, where known.
+    pub(super) fn edits(&self, id: &str) -> Option<&Vec<FileEdit>> {
+        self.0.get(id)?.edits.as_ref()
+    }
+
+    /// The connection was lost: what is under way goes on unheard.
+    pub(super) fn connection_lost(&mut self) {
+        for item in self.0.values_mut().filter(|item| !item.done) {
+            item.torn = true;
+        }
+    }
+
+    /// Another turn began: only tools that outlived theirs are remembered.
+    pub(super) fn next_turn(&mut self) {
+        self.0.retain(|_, item| item.tool && !item.done);
+    }
+
+    /// The turn is over: what was held back and will not come whole is shown.
+    pub(super) fn turn_over(&mut self) -> Vec<EventDraft> {
+        let mut drafts = Vec::new();
+        for (id, item) in &mut self.0 {
+            for shown in item.texts.values_mut() {
+                if let Some(held) = shown.held.take() {
+                    drafts.extend(shown.show(id, &held));
+                }
+            }
+            item.done |= !item.tool;
+        }
+        drafts
+    }
+
+    /// A piece of an item's text.
+    fn delta(&mut self, id: &str, name: &str, voice: TextRole, delta: &str) -> Vec<EventDraft> {
+        let mut drafts = Vec::new();
+        let missed = !self.knows(id);
+        let item = self.item(id);
+        if item.done {
+            return drafts;
+        }
+        if missed || item.torn {
+            item.torn = false;
+            let message =
+                "the gateway was not connected while Codex said the beginning of this; the whole follows at its end";
+            drafts.push(trouble("gap", message, None));
+            // Every text of the item, not only this one.
+            for shown in item.texts.values_mut() {
+                shown.held.get_or_insert_default();
+            }
+            item.texts.entry(name.to_owned()).or_insert_with(|| ShownText::new(voice)).held.get_or_insert_default();
+        }
+        let another = item.another(name);
+        let behind = !item.texts.contains_key(name) && item.texts.values().any(|shown| shown.held.is_some());
+        let shown = item.texts.entry(name.to_owned()).or_insert_with(|| ShownText::new(voice));
+        if behind {
+            shown.held = Some(String::new());
+        }
+        let Some(held) = &mut shown.held else {
+            if another {
+                drafts.push(chunk(voice, id, PARAGRAPH));
+            }
+            drafts.extend(shown.show(id, delta));
+            return drafts;
+        };
+        held.push_str(delta);
+        if held.len() > HELD_MAX {
+            let held = shown.held.take().unwrap_or_default();
+            shown.loose = true;
+            drafts.extend(shown.show(id, &held));
+        }
+        drafts
+    }
+
+    /// The whole of an item's text: what was not shown of it.
+    fn whole(&mut self, id: &str, name: &str, voice: TextRole, whole: &str) -> Vec<EventDraft> {
+        let item = self.item(id);
+        let mut drafts = Vec::new();
+        let another = item.another(name);
+        let shown = item.texts.entry(name.to_owned()).or_insert_with(|| ShownText::new(voice));
+        let held = shown.held.take();
+        if shown.loose {
+            return drafts;
+        }
+        let rest = shown.rest(whole).map(str::to_owned).or(held).unwrap_or_default();
+        if another && !rest.is_empty() {
+            drafts.push(chunk(voice, id, PARAGRAPH));
+        }
+        drafts.extend(shown.show(id, &rest));
+        drafts
+    }
+
+    /// An item, begun or (`over`) ended: the events that it comes to. `mine` is the mark of our own prompt in the turn, and
+    /// `echoed` whether it came back already: it is not repeated.
+    ///
+    /// # Errors
+    /// In words, why it cannot be understood.
+    pub(super) fn read(
+        &mut self,
+        raw: &RawValue,
+        over: bool,
+        mine: Option<&str>,
+        echoed: &mut bool,
+        frame: &Bytes,
+    ) -> Result<Vec<EventDraft>, &'static str> {
+        let Some(told) = object::<ServerItem<'_>>(raw) else { return Err("an item without a name") };
+        let first = !self.knows(&told.id);
+        let item = self.item(&told.id);
+        if item.done {
+            return Ok(Vec::new());
+        }
+        item.done = over;
+        let id = told.id.as_str();
+        let mut drafts = match told.r#type.as_str() {
+            "userMessage" if !over => Vec::new(),
+            "userMessage" => {
+                let client = text(told.client_id);
+                let own = mine.is_some_and(|mine| client.as_deref().map_or(!*echoed, |client| client == mine));
+                *echoed |= own;
+                if own { Vec::new() } else { user_message(id, &list(told.content)) }
+            }
+            "agentMessage" | "plan" if over => {
+                self.whole(id, "", TextRole::Message, &text(told.text).unwrap_or_default())
+            }
+            "reasoning" if over => {
+                let mut drafts = Vec::new();
+                for (sort, parts) in [("s", list(told.summary)), ("t", list(told.content))] {
+                    for (n, part) in parts.into_iter().enumerate() {
+                        let part = string(part).unwrap_or_default();
+                        drafts.extend(self.whole(id, &part_name(sort, n as u64), TextRole::Thought, &part));
+                    }
+                }
+                drafts
+            }
+            "agentMessage" | "plan" | "reasoning" => Vec::new(),
+            "hookPrompt" | "functionCallOutput" | "subAgentActivity" | "enteredReviewMode" | "exitedReviewMode"
+            | "contextCompaction" => {
+                if over {
+                    vec![hook(&format!("item/{}", told.r#type), Some(raw))]
+                } else {
+                    Vec::new()
+                }
+            }
+            _ => {
+                let Some(mut tool) = told.tool(raw) else {
+                    return Err("an item of an unknown sort");
+                };
+                item.tool = true;
+                if let Some(edits) = told.changes.and_then(edits) {
+                    item.edits = Some(edits);
+                }
+                if first || over {
+                    tool.status = Some(told.status(over));
+                    vec![tool.draft(first, over)]
+                } else {
+                    Vec::new()
+                }
+            }
+        };
+        for draft in &mut drafts {
+            draft.native = Some(frame.clone());
+        }
+        Ok(drafts)
+    }
+
+    /// News of a tool call; the call itself first, if it was never told of.
+    fn news(&mut self, id: &str, tool: Tool) -> Vec<EventDraft> {
+        let first = !self.knows(id);
+        let item = self.item(id);
+        if item.done {
+            return Vec::new();
+        }
+        item.tool = true;
+        let call = || Tool {
+            tool_call_id: id.to_owned(),
+            title: Some("tool".into()),
+            status: Some("in_progress"),
+            ..Tool::default()
+        };
+        let mention = first.then(|| call().draft(true, false));
+        mention.into_iter().chain([tool.draft(false, false)]).collect()
+    }
+
+    /// A tool call that only a question tells of.
+    pub(super) fn mention(&mut self, id: &str, title: &str, kind: &'static str, frame: &Bytes) -> Option<EventDraft> {
+        if self.knows(id) {
+            return None;
+        }
+        self.item(id).tool = true;
+        let tool = Tool {
+            tool_call_id: id.to_owned(),
+            title: Some(title.to_owned()),
+            kind: Some(kind),
+            status: Some("pending"),
+            ..Tool::default()
+        };
+        Some(EventDraft { native: Some(frame.clone()), ..tool.draft(true, false) })
+    }
+}
+
+/// What stands between two parts of one thought.
+const PARAGRAPH: &str = "\n\n";
+
+/// The name of a part of a thought, in their order.
+fn part_name(sort: &str, index: u64) -> String {
+    format!("{sort}{:06}", index.min(PARTS_MAX))
+}
+
+/// What a person said, a chunk for each part of it.
+fn user_message(id: &str, content: &[&RawValue]) -> Vec<EventDraft> {
+    #[derive(Deserialize)]
+    struct Input<'a> {
+        r#type: String,
+        #[serde(borrow)]
+        text: Option<&'a RawValue>,
+        #[serde(borrow)]
+        url: Option<&'a RawValue>,
+        #[serde(borrow)]
+        path: Option<&'a RawValue>,
+        #[serde(borrow)]
+        name: Option<&'a RawValue>,
+    }
+    let mut drafts = Vec::new();
+    for input in content {
+        let Some(input) = object::<Input<'_>>(input) else { continue };
+        let words = text(input.text).unwrap_or_else(|| {
+            let place = text(input.path).or_else(|| text(input.name));
+            // Data in a URL is no text to read.
+            let url = text(input.url).filter(|url| !url.starts_with("data:"));
+            let place = place.or(url).map(|place| format!(": {place}")).unwrap_or_default();
+            format!("[{}{place}]", input.r#type)
+        });
+        drafts.push(said(Kind::UserMessageChunk, id, &words));
+    }
+    drafts
+}
+
+/// A message that tells of the server's own doings: kept under its name.
+fn hook(name: &str, params: Option<&RawValue>) -> EventDraft {
+    #[derive(Serialize)]
+    struct Hook<'a> {
+        r#type: &'a str,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        params: Option<Box<RawValue>>,
+    }
+    EventDraft::new(Kind::Hook, &Hook { r#type: name, params: params.map(jsonrpc::owned) })
+}
+
+/// A title that changed.
+pub(super) fn titled(title: Option<String>) -> EventDraft {
+    let body = serde_json::json!({ "sessionUpdate": "session_info_update", "title": title });
+    EventDraft { title, ..EventDraft::new(Kind::SessionInfoUpdate, &body) }
+}
+
+fn plan(steps: &RawValue) -> EventDraft {
+    #[derive(Deserialize)]
+    struct Step {
+        step: String,
+        status: String,
+    }
+    let steps: Vec<Step> = plexus_protocol::object::from_str(steps.get()).unwrap_or_default();
+    let entry = |Step { step, status }: &Step| {
+        let status = match status.as_str() {
+            "inProgress" | "in_progress" => "in_progress",
+            "completed" => "completed",
+            _ => "pending",
+        };
+        serde_json::json!({ "content": step, "priority": "medium", "status": status })
+    };
+    let entries: Vec<_> = steps.iter().map(entry).collect();
+    EventDraft::new(Kind::Plan, &serde_json::json!({ "sessionUpdate": "plan", "entries": entries }))
+}
+
+fn usage(raw: &RawValue) -> Option<EventDraft> {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Usage {
+        last: Tokens,
+        total: Tokens,
+        model_context_window: Option<u64>,
+    }
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Tokens {
+        total_tokens: u64,
+    }
+    let Usage { last, total, model_context_window } = object(raw)?;
+    Some(EventDraft::new(
+        Kind::UsageUpdate,
+        &serde_json::json!({
+            "sessionUpdate": "usage_update", "used": last.total_tokens, "size": model_context_window.unwrap_or_default(),
+            "_meta": { "totalTokens": total.total_tokens },
+        }),
+    ))
+}
+
+/// ACP content blocks as Codex's `input`.
+///
+/// # Errors
+/// In words, what cannot be carried.
+pub(super) fn input(content: &[Box<RawValue>]) -> Result<Vec<Value>, String> {
+    #[derive(Deserialize)]
+    #[serde(tag = "type", rename_all = "snake_case")]
+    enum Block {
+        Text {
+            text: String,
+        },
+        Image {
+            data: String,
+            #[serde(rename = "mimeType")]
+            mime_type: String,
+        },
+        Audio {
+            data: String,
+            #[serde(rename = "mimeType")]
+            mime_type: String,
+        },
+        ResourceLink {
+            uri: String,
+        },
+        Resource {
+            resource: Resource,
+        },
+        #[serde(other)]
+        Other,
+    }
+    #[derive(Deserialize)]
+    struct Resource {
+        uri: String,
+        text: Option<String>,
+    }
+    let words = |text: String| serde_json::json!({ "type": "text", "text": text, "text_elements": [] });
+    let data = |sort: &str, mime: &str, data: &str| serde_json::json!({ "type": sort, "url": format!("data:{mime};base64,{data}") });
+    let block = |block: &RawValue| match object::<Block>(block) {
+        Some(Block::Text { text }) => Ok(words(text)),
+        Some(Block::ResourceLink { uri }) => Ok(words(uri)),
+        Some(Block::Resource { resource: Resource { uri, text: Some(text) } }) => Ok(words(format!("{uri}\n{text}"))),
+        Some(Block::Image { data: image, mime_type }) => Ok(data("image", &mime_type, &image)),
+        Some(Block::Audio { data: audio, mime_type }) => Ok(data("audio", &mime_type, &audio)),
+        Some(Block::Resource { .. } | Block::Other) => {
+            Err("Codex takes text, links, images and audio; the prompt holds something else".to_owned())
+        }
+        None => Err("the prompt holds a content block that is not ACP's".to_owned()),
+    };
+    content.iter().map(|raw| block(raw)).collect()
+}
+
+impl Codex {
+    /// Something the server tells.
+    pub(super) fn notified(&mut self, frame: &Bytes, method: &str, raw: Option<&RawValue>, out: &mut Outbox) {
+        let Some(params) = raw.and_then(object::<Params<'_>>) else {
+            let draft = match DOINGS.contains(&method) {
+                true => EventDraft { native: Some(frame.clone()), ..hook(method, raw) },
+                false => EventDraft::raw(frame.clone(), "unknown notification"),
+            };
+            return out.events.push(RuntimeEvent::Event { native: None, draft });
+        };
+        let native = text(params.thread_id).map(|id| NativeId::from(id.as_str()));
+        if method == "thread/started" {
+            return match params.thread.and_then(object::<ThreadHead<'_>>) {
+                Some(head) => self.thread_started(&head, out),
+                None => self.raw(frame, native, "a thread without a name", out),
+            };
+        }
+        if let Some(id) = native.as_ref().filter(|id| self.state.helpers.contains_key(id))
+            && method != "serverRequest/resolved"
+            && !self.state.threads.contains_key(id)
+        {
+            // What a helper agent does is told in the thread that it works for.
+            return;
+        }
+        let drafts = match self.of_turn(frame, method, &params, native.as_ref(), out) {
+            Some(drafts) => drafts,
+            None => match self.of_server(method, raw, &params, native.as_ref(), out) {
+                Some(drafts) => drafts,
+                None => vec![EventDraft::raw(frame.clone(), "unknown notification")],
+            },
+        };
+        for draft in drafts {
+            let draft = EventDraft { native: Some(frame.clone()), ..draft };
+            out.events.push(RuntimeEvent::Event { native: native.clone(), draft });
+        }
+    }
+
+    /// What belongs to a turn; `None` if it is none of that.
+    fn of_turn(
+        &mut self,
+        frame: &Bytes,
+        method: &str,
+        params: &Params<'_>,
+        native: Option<&NativeId>,
+        out: &mut Outbox,
+    ) -> Option<Vec<EventDraft>> {
+        let unreadable = || Some(vec![EventDraft::raw(frame.clone(), "a notification that lacks a part")]);
+        if !matches!(method, "item/started" | "item/completed" | "turn/started" | "turn/completed")
+            && !method.ends_with("Delta")
+            && !method.ends_with("/delta")
+            && !matches!(method, "item/mcpToolCall/progress" | "item/fileChange/patchUpdated")
+            && method != "item/reasoning/summaryPartAdded"
+        {
+            return None;
+        }
+        if method == "item/reasoning/summaryPartAdded" {
+            // Shows with its first words.
+            return Some(Vec::new());
+        }
+        let Some(native) = native else { return unreadable() };
+        if !self.state.threads.contains_key(native) {
+            if self.alone {
+                return unreadable();
+            }
+            // Heard without having joined: a thread of another client's.
+            self.resync(native.clone(), out);
+            return Some(Vec::new());
+        }
+        match method {
+            "turn/started" | "turn/completed" => {
+                let Some(head) = params.turn.and_then(object::<TurnHead<'_>>) else { return unreadable() };
+                if method == "turn/started" {
+                    self.turn_started(native, head.id, out);
+                } else {
+                    self.turn_completed(frame, native, &head, out);
+                }
+                return Some(Vec::new());
+            }
+            _ => {}
+        }
+        let thread = self.state.threads.get_mut(native)?;
+        if let Some(item) = params.item {
+            let mine = thread.turn.as_ref().and_then(|turn| turn.ticket).map(super::mark);
+            let mut echoed = thread.turn.as_ref().is_none_or(|turn| turn.echoed);
+            let read = thread.items.read(item, method == "item/completed", mine.as_deref(), &mut echoed, frame);
+            if let Some(turn) = &mut thread.turn {
+                turn.echoed = echoed;
+            }
+            return Some(read.unwrap_or_else(|reason| vec![EventDraft::raw(frame.clone(), reason)]));
+        }
+        let Some(id) = text(params.item_id) else { return unreadable() };
+        let items = &mut thread.items;
+        if let Some(changed) = params.changes {
+            let (content, locations) = changes(changed);
+            let tool = Tool {
+                tool_call_id: id.clone(),
+                content: Some(content),
+                locations: Some(locations),
+                ..Tool::default()
+            };
+            let drafts = items.news(&id, tool);
+            items.item(&id).edits = edits(changed);
+            return Some(drafts);
+        }
+        if method == "item/mcpToolCall/progress" {
+            let content = text(params.message).map(|message| vec![block(&message)]);
+            return Some(items.news(&id, Tool { tool_call_id: id.clone(), content, ..Tool::default() }));
+        }
+        let Some(delta) = params.delta.and_then(string) else { return unreadable() };
+        let index = |raw: Option<&RawValue>| raw.and_then(|raw| raw.get().parse::<u64>().ok()).unwrap_or_default();
+        Some(match method {
+            "item/agentMessage/delta" => items.delta(&id, "", TextRole::Message, &delta),
+            "item/plan/delta" => {
+                // Not always what the plan says in the end: shown only if there is no end.
+                let item = items.item(&id);
+                if !item.done {
+                    let shown = item.texts.entry(String::new()).or_insert_with(|| ShownText::new(TextRole::Message));
+                    if !shown.loose {
+                        shown.held.get_or_insert_default();
+                    }
+                }
+                items.delta(&id, "", TextRole::Message, &delta)
+            }
+            "item/reasoning/summaryTextDelta" => {
+                items.delta(&id, &part_name("s", index(params.summary_index)), TextRole::Thought, &delta)
+            }
+            "item/reasoning/textDelta" => {
+                items.delta(&id, &part_name("t", index(params.content_index)), TextRole::Thought, &delta)
+            }
+            "item/commandExecution/outputDelta" | "item/fileChange/outputDelta" => {
+                // The form that other ACP agents stream output in; the whole of it comes with the end.
+                let meta = serde_json::json!({ "terminal_output": { "terminal_id": id, "data": delta } });
+                items.news(&id, Tool { tool_call_id: id.clone(), meta: Some(meta), ..Tool::default() })
+            }
+            _ => return None,
+        })
+    }
+
+    /// What belongs to a thread or to the server; `None` if it is unknown.
+    fn of_server(
+        &mut self,
+        method: &str,
+        raw: Option<&RawValue>,
+        params: &Params<'_>,
+        native: Option<&NativeId>,
+        out: &mut Outbox,
+    ) -> Option<Vec<EventDraft>> {
+        if let Some(native) = native
+            && !self.alone
+            && method != "serverRequest/resolved"
+            && !self.state.threads.contains_key(native)
+        {
+            // Told to every client; this thread is none of ours. One that is at work can be joined.
+            if method == "thread/status/changed" {
+                self.resync(native.clone(), out);
+            }
+            return Some(Vec::new());
+        }
+        let warning = |code: &str| {
+            let message = text(params.message).or_else(|| text(params.summary)).unwrap_or_else(|| code.to_owned());
+            let details = text(params.details).map(|details| format!("\n{details}")).unwrap_or_default();
+            vec![trouble(code, &format!("{message}{details}"), None)]
+        };
+        Some(match method {
+            "serverRequest/resolved" => {
+                let id = params.request_id.map(|id| id.get().to_owned()).unwrap_or_default();
+                self.resolved(&id, out);
+                Vec::new()
+            }
+            "turn/plan/updated" => vec![plan(params.plan?)],
+            "thread/tokenUsage/updated" => vec![usage(params.token_usage?)?],
+            "thread/name/updated" => vec![titled(text(params.thread_name))],
+            "thread/status/changed" => {
+                // Runs and requests tell the rest.
+                let broken = params.status.is_some_and(|status| status.get().contains("\"systemError\""));
+                let thread = native.and_then(|native| self.state.threads.get(native));
+                let broken = broken && thread.is_none_or(|thread| thread.turn.is_none());
+                let message = "Codex met an error of its own in this conversation";
+                broken.then(|| trouble("system_error", message, None)).into_iter().collect()
+            }
+            "warning" => warning("warning"),
+            "guardianWarning" => warning("guardian_warning"),
+            "configWarning" => warning("config_warning"),
+            "deprecationNotice" => warning("deprecation"),
+            "error" => self.turn_error(params, native)?,
+            "thread/settings/updated" => {
+                #[derive(Deserialize)]
+                struct Settings {
+                    model: Option<String>,
+                }
+                let settings = params.thread_settings.and_then(object::<Settings>);
+                if let Some(thread) = native.and_then(|native| self.state.threads.get_mut(native)) {
+                    thread.model = settings.and_then(|settings| settings.model).or(thread.model.take());
+                }
+                vec![hook(method, raw)]
+            }
+            _ if DOINGS.contains(&method) || method.starts_with("thread/realtime/") => vec![hook(method, raw)],
+            _ => return None,
+        })
+    }
+
+    /// The model failed. If it is not tried again, the turn ends with these words.
+    fn turn_error(&mut self, params: &Params<'_>, native: Option<&NativeId>) -> Option<Vec<EventDraft>> {
+        let message = error_message(params.error?)?;
+        let retry = params.will_retry.is_some_and(|retry| retry.get() == "true");
+        let turn = native.and_then(|native| self.state.threads.get_mut(native)).and_then(|thread| thread.turn.as_mut());
+        match turn {
+            Some(turn) if !retry => {
+                turn.fault = Some(message);
+                Some(Vec::new())
+            }
+            _ => {
+                let body = serde_json::json!({ "code": "model_error", "message": message, "will_retry": retry });
+                Some(vec![EventDraft::new(Kind::Error, &body)])
+            }
+        }
+    }
+}

@@ -1,0 +1,379 @@
+//! Conversations joined: opened new, opened again, or joined again after the connection was lost.
+//!
+//! `thread/resume` tells the newest turns with all their items, but for the text of a message under way, and the events
+//! that follow it follow without a hole. So what it tells is the past, or what was missed.
+
+use bytes::Bytes;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use super::super::jsonrpc::{INTERNAL, object};
+use super::super::{EventDraft, OpenedAs, Outbox, RuntimeError, RuntimeEvent};
+use super::{
+    Codex, DOUBTS_MAX, End, OTHER, Pending, SETTLE, Thread, ThreadHead, Turn, TurnHead, UNSURE, Want, items, mark,
+    trouble,
+};
+use plexus_protocol::{NativeId, RunStatus, Ticket};
+
+/// Turns that are asked for when a thread is joined. Of a longer conversation that the log does not know the older ones are
+/// not told, which is said; of one that it knows only those since the connection was lost are looked for.
+const TURNS_MAX: u32 = 100;
+
+/// What `thread/start` and `thread/resume` come to.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct ThreadJoined<'a> {
+    #[serde(borrow)]
+    thread: &'a RawValue,
+    #[serde(borrow)]
+    model: Option<&'a RawValue>,
+    #[serde(borrow)]
+    model_provider: Option<&'a RawValue>,
+    #[serde(borrow)]
+    initial_turns_page: Option<&'a RawValue>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Page<'a> {
+    #[serde(borrow)]
+    data: Vec<&'a RawValue>,
+    #[serde(borrow)]
+    next_cursor: Option<&'a RawValue>,
+}
+
+/// The turns of a thread, oldest first, and whether there are older ones.
+fn turns<'a>(joined: &ThreadJoined<'a>, head: &ThreadHead<'a>) -> (Vec<TurnHead<'a>>, bool) {
+    let (raw, more) = match joined.initial_turns_page.and_then(object::<Page<'_>>) {
+        Some(Page { mut data, next_cursor }) => {
+            data.reverse();
+            (data, next_cursor.is_some_and(|cursor| cursor.get() != "null"))
+        }
+        // An older server tells all of them.
+        None => (
+            head.turns.and_then(|turns| plexus_protocol::object::from_str(turns.get()).ok()).unwrap_or_default(),
+            false,
+        ),
+    };
+    (raw.into_iter().filter_map(object).collect(), more)
+}
+
+/// Whether the turn holds the prompt that was marked so.
+fn holds(turn: &TurnHead<'_>, mark: &str) -> bool {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Marked {
+        client_id: Option<String>,
+    }
+    let marked = |item: &&RawValue| object::<Marked>(item).is_some_and(|item| item.client_id.as_deref() == Some(mark));
+    turn.items().iter().any(marked)
+}
+
+/// Whether an item in a list is told whole; one of a turn that is over is.
+fn whole(item: &RawValue, over: bool) -> bool {
+    #[derive(Deserialize)]
+    struct Standing {
+        status: Option<String>,
+    }
+    over || object::<Standing>(item).is_none_or(|item| item.status.as_deref() != Some("inProgress"))
+}
+
+/// What a turn's items come to, each with its own bytes.
+fn told(thread: &mut Thread, turn: &TurnHead<'_>, over: bool, mine: Option<&str>) -> Vec<EventDraft> {
+    let mut drafts = Vec::new();
+    let mut echoed = false;
+    for item in turn.items() {
+        let bytes = Bytes::copy_from_slice(item.get().as_bytes());
+        match thread.items.read(item, whole(item, over), mine, &mut echoed, &bytes) {
+            Ok(more) => drafts.extend(more),
+            Err(reason) => drafts.push(EventDraft::raw(bytes, reason)),
+        }
+    }
+    drafts
+}
+
+/// What became known since of the items of a turn that is over.
+fn told_on(thread: &mut Thread, turn: &TurnHead<'_>) -> Vec<EventDraft> {
+    #[derive(Deserialize)]
+    struct Named {
+        id: String,
+    }
+    let mut drafts = Vec::new();
+    for item in turn.items() {
+        if object::<Named>(item).is_some_and(|named| thread.items.goes_on(&named.id)) && whole(item, false) {
+            let bytes = Bytes::copy_from_slice(item.get().as_bytes());
+            drafts.extend(thread.items.read(item, true, None, &mut true, &bytes).unwrap_or_default());
+        }
+    }
+    drafts
+}
+
+/// The turns that were told of last and that the server does not know any more, but for the one under way.
+fn gone(thread: &Thread, turns: &[TurnHead<'_>]) -> Vec<u64> {
+    let there: Vec<u64> = turns.iter().map(|turn| items::hash(&turn.id)).collect();
+    let now = thread.turn.as_ref().and_then(|turn| turn.id.as_deref()).map(items::hash);
+    let last = thread.told.iter().rev().skip_while(|told| Some(**told) == now);
+    last.copied().take_while(|told| !there.contains(told)).collect()
+}
+
+impl Codex {
+    /// Asks for a thread and its newest turns.
+    pub(super) fn resume(&mut self, pending: Pending, native: &NativeId, out: &mut Outbox) {
+        let page = serde_json::json!({ "limit": TURNS_MAX, "sortDirection": "desc", "itemsView": "full" });
+        let params = serde_json::json!({ "threadId": native, "excludeTurns": true, "initialTurnsPage": page });
+        self.request(pending, "thread/resume", &params, out);
+    }
+
+    /// A session was opened.
+    pub(super) fn opened(&mut self, frame: &Bytes, ticket: u64, want: Want, result: &RawValue, out: &mut Outbox) {
+        let ticket = Ticket(ticket);
+        let read = object::<ThreadJoined<'_>>(result)
+            .and_then(|joined| Some((object::<ThreadHead<'_>>(joined.thread)?, joined)));
+        let Some((head, joined)) = read else {
+            let error = RuntimeError::new(INTERNAL, "Codex opened a conversation without a name");
+            return out.events.push(RuntimeEvent::NotOpened { ticket, error });
+        };
+        let native = NativeId::from(head.id.as_str());
+        let (turns, more) = turns(&joined, &head);
+        let known = want.resume.as_ref().is_some_and(|(_, known)| *known);
+        let carried = want.carried.as_ref().and_then(|carried| self.restored(&native, carried));
+        let goes_on = carried.is_some();
+        let (thread, said) = carried.unwrap_or_default();
+        let mut thread = Thread {
+            model: super::text(joined.model).or(thread.model),
+            provider: super::text(joined.model_provider).or(thread.provider),
+            ..thread
+        };
+        let mut drafts = Vec::new();
+        if let Some(name) = head.name() {
+            drafts.push(EventDraft { native: Some(frame.clone()), ..items::titled(Some(name)) });
+        }
+        if !goes_on && known && !turns.is_empty() {
+            let message = "what was said in this conversation while no gateway was connected to Codex is not told: how \
+                           far it was told before is not known";
+            drafts.push(trouble("gap", message, None));
+        } else if !goes_on && more {
+            let message = format!("older turns of this conversation are not told: only the last {TURNS_MAX} are");
+            drafts.push(trouble("gap", &message, None));
+        }
+        let mut running = None;
+        for turn in turns.iter().filter(|_| !goes_on) {
+            thread.tells(&turn.id);
+            let Some(end) = turn.end(None) else {
+                running = Some(turn);
+                continue;
+            };
+            if known {
+                continue;
+            }
+            drafts.extend(told(&mut thread, turn, true, None));
+            thread.items.next_turn();
+            if let (RunStatus::Error, Some(message)) = (end.status, end.message) {
+                drafts.push(trouble("turn_failed", &message, None));
+            }
+        }
+        let how = if want.resume.is_some() { OpenedAs::Resumed } else { OpenedAs::New };
+        self.state.found.remove(&native);
+        self.state.helpers.remove(&native);
+        // Should it be open already, what was under way in it ends here.
+        self.give_up(&native, "the conversation was opened anew", out);
+        let mut present = Vec::new();
+        if let Some(turn) = running {
+            // Of a turn that the log knows, what was over is in it.
+            let all = told(&mut thread, turn, false, None);
+            present =
+                all.into_iter().filter(|draft| !known || draft.tool.as_ref().is_some_and(|tool| !tool.over)).collect();
+            thread.turn = Some(Turn { id: Some(turn.id.clone()), began: true, ..Turn::default() });
+        }
+        self.state.threads.insert(native.clone(), thread);
+        out.events.push(RuntimeEvent::Opened { ticket, native: native.clone(), drafts, how });
+        if running.is_some() {
+            out.events.push(RuntimeEvent::Began { native: native.clone(), by: OTHER.into() });
+        }
+        for draft in present {
+            self.event(&native, draft, out);
+        }
+        if goes_on {
+            out.events.extend(said);
+            self.catch_up(&native, &head, &turns, more, out);
+        }
+    }
+
+    /// A thread is listened to again: what was missed is told.
+    pub(super) fn rejoined(&mut self, frame: &Bytes, native: &NativeId, result: &RawValue, out: &mut Outbox) {
+        let read = object::<ThreadJoined<'_>>(result)
+            .and_then(|joined| Some((object::<ThreadHead<'_>>(joined.thread)?, joined)));
+        let Some((head, joined)) = read else {
+            let fault = RuntimeError::new(INTERNAL, "Codex's reply cannot be understood");
+            return self.not_rejoined(frame, native, &fault, out);
+        };
+        let (turns, more) = turns(&joined, &head);
+        self.catch_up(native, &head, &turns, more, out);
+    }
+
+    /// Tells what happened while nobody listened: of the turns what was not told of them, once.
+    fn catch_up(
+        &mut self,
+        native: &NativeId,
+        head: &ThreadHead<'_>,
+        turns: &[TurnHead<'_>],
+        more: bool,
+        out: &mut Outbox,
+    ) {
+        let Some(thread) = self.state.threads.get_mut(native) else { return };
+        let known = turns.iter().any(|turn| thread.knows(&turn.id));
+        if more && !known && !thread.told.is_empty() {
+            let message =
+                "more happened while the gateway was not connected than Codex tells of: some of it is missing";
+            self.event(native, trouble("gap", message, None), out);
+        } else if let gone @ [_, ..] = gone(thread, turns).as_slice() {
+            thread.told.retain(|told| !gone.contains(told));
+            let gone = gone.len();
+            let message = format!(
+                "the conversation was taken back while the gateway was not connected: Codex does not know the last \
+                 {gone} of the turns that are shown before this any more"
+            );
+            self.event(native, trouble("taken_back", &message, None), out);
+        }
+        for turn in turns {
+            self.missed(native, turn, out);
+        }
+        // A prompt that Codex never took, or a turn that it does not remember.
+        let now = self.state.threads.get(native).and_then(|thread| thread.turn.as_ref());
+        match now.map(|now| now.id.as_deref()) {
+            Some(None) => self.give_up(native, "the connection to Codex was lost before it took the prompt", out),
+            Some(Some(id)) if turns.iter().all(|turn| turn.id != id) => {
+                self.give_up(native, "Codex does not remember this turn, and so not how it ended", out);
+            }
+            _ => {}
+        }
+        self.reconcile_requests(native, head, out);
+        let turn = self.state.threads.get(native).and_then(|thread| thread.turn.as_ref());
+        if turn.is_some_and(|turn| turn.cancel) {
+            self.interrupt(native, out);
+        }
+    }
+
+    /// One turn of those that may have been missed.
+    fn missed(&mut self, native: &NativeId, turn: &TurnHead<'_>, out: &mut Outbox) {
+        let Some(thread) = self.state.threads.get_mut(native) else { return };
+        let mut end = turn.end(None);
+        let now = thread.turn.as_mut();
+        let same = now.as_ref().is_some_and(|now| now.id.as_deref() == Some(&turn.id));
+        let ours = now.filter(|now| now.starting && now.ticket.is_some_and(|ticket| holds(turn, &mark(ticket))));
+        if let Some(ours) = ours {
+            ours.early = None;
+            if !same {
+                ours.id = Some(turn.id.clone());
+                thread.items.next_turn();
+            }
+        } else if !same {
+            if thread.knows(&turn.id) {
+                // It was over, and told, before; of its tools some may have ended since.
+                for draft in told_on(thread, turn) {
+                    self.event(native, draft, out);
+                }
+                return;
+            }
+            if thread.turn.as_ref().is_some_and(|now| now.id.is_some()) {
+                self.give_up(native, "Codex does not say how this ended", out);
+            }
+            self.pass_by(native, turn, out);
+            return;
+        }
+        if let Some(now) = &mut thread.turn {
+            // No answer to `turn/start` will come any more.
+            now.starting = false;
+        }
+        let cut = end.as_ref().is_some_and(|end| end.status == RunStatus::Cancelled);
+        let wanted = thread.turn.as_ref().is_some_and(|now| now.cancel);
+        if cut && !wanted && thread.doubts < DOUBTS_MAX {
+            thread.doubts += 1;
+            thread.doubted = true;
+            end = None;
+        }
+        thread.tells(&turn.id);
+        let mine = thread.turn.as_ref().and_then(|turn| turn.ticket).map(mark);
+        let drafts = match std::mem::take(&mut thread.partial) {
+            true => {
+                let _ = told(thread, turn, end.is_some(), mine.as_deref());
+                let message = "more happened in this turn than is remembered of it: what Codex did while the gateway was \
+                               not connected is missing";
+                vec![trouble("gap", message, None)]
+            }
+            false => told(thread, turn, end.is_some(), mine.as_deref()),
+        };
+        for draft in drafts {
+            self.event(native, draft, out);
+        }
+        if let Some(end) = end {
+            self.finish(native, end, out);
+        }
+    }
+
+    /// A turn of another client's that began while nobody listened.
+    fn pass_by(&mut self, native: &NativeId, turn: &TurnHead<'_>, out: &mut Outbox) {
+        let Some(thread) = self.state.threads.get_mut(native) else { return };
+        // A prompt of ours that was on its way waits for its own turn.
+        let waiting = thread.turn.take();
+        thread.items.next_turn();
+        self.foreign(native, turn.id.clone(), out);
+        let Some(thread) = self.state.threads.get_mut(native) else { return };
+        let end = turn.end(None);
+        for draft in told(thread, turn, end.is_some(), None) {
+            self.event(native, draft, out);
+        }
+        match end {
+            Some(end) => {
+                self.finish(native, end, out);
+                if let Some(thread) = self.state.threads.get_mut(native) {
+                    thread.turn = waiting;
+                }
+            }
+            None => {
+                if let Some(ticket) = waiting.and_then(|turn| turn.ticket) {
+                    let message = "the connection to Codex was lost before it took the prompt".to_owned();
+                    let end = super::failed(message, None);
+                    out.events.push(RuntimeEvent::Ended { native: native.clone(), ticket: Ticket(ticket), end });
+                }
+            }
+        }
+    }
+
+    fn give_up(&mut self, native: &NativeId, why: &str, out: &mut Outbox) {
+        if let Some(now) = self.state.threads.get_mut(native).and_then(|thread| thread.turn.as_mut()) {
+            now.starting = false;
+        }
+        let end = End { status: RunStatus::Error, word: "lost".into(), message: Some(why.into()), native: None };
+        self.finish(native, end, out);
+    }
+
+    /// A thread could not be joined again.
+    pub(super) fn not_rejoined(&mut self, frame: &Bytes, native: &NativeId, fault: &RuntimeError, out: &mut Outbox) {
+        let message = format!("Codex does not open this conversation again: {}", fault.words());
+        self.event(native, trouble("not_resumed", &message, Some(frame)), out);
+        self.give_up(native, &message, out);
+        let keys: Vec<_> =
+            self.state.asks.iter().filter(|(_, ask)| ask.native == *native).map(|(key, _)| key.clone()).collect();
+        for key in keys {
+            self.over(&key, None, out);
+        }
+    }
+
+    /// The questions of a thread that was joined again: those that still wait are sent again.
+    fn reconcile_requests(&mut self, native: &NativeId, head: &ThreadHead<'_>, out: &mut Outbox) {
+        let waits = head.status.is_some_and(|status| status.get().contains("waitingOn"));
+        let unsure = self.state.asks.iter_mut().filter(|(_, ask)| ask.native == *native && ask.stale == UNSURE);
+        let mut over = Vec::new();
+        for (key, ask) in unsure {
+            if waits {
+                ask.stale = SETTLE;
+            } else {
+                over.push(key.clone());
+            }
+        }
+        for key in over {
+            self.over(&key, Some(OTHER), out);
+        }
+    }
+}

@@ -1,0 +1,1560 @@
+//! One file: a table or a test for each message of Codex and each trap, in the order of a session's life.
+#![allow(clippy::unwrap_used)]
+
+use bytes::Bytes;
+use proptest::prelude::*;
+use serde_json::{Value, json as j};
+
+use super::super::rig::{Rig, choose, json, raw, spec};
+use super::super::{DEPTH_MAX, Dialect, OpenedAs, Outbox, RequestSubject, ResumeTarget, RuntimeCommand, RuntimeEvent};
+use super::*;
+use plexus_protocol::{Choice, Decision, RequestType};
+
+const HELLO: &str =
+    r#"{"id":0,"result":{"userAgent":"plexus/0.169.0 (Debian 12.0.0; x86_64) unknown (plexus; 0.1.0)"}}"#;
+
+fn remote() -> RuntimeSpec {
+    RuntimeSpec { connect: Connect::Endpoint("ws://127.0.0.1:9/".into()), ..spec("codex") }
+}
+
+fn hello(spec: &RuntimeSpec) -> Rig {
+    let mut rig = Rig::new(spec);
+    rig.feed(HELLO);
+    assert!(matches!(rig.one(), RuntimeEvent::Ready { agent: Some(agent) } if agent == "codex 0.169.0"));
+    rig
+}
+
+fn reply(rig: &mut Rig, id: u64, result: Value) {
+    rig.feed(j!({ "id": id, "result": result }).to_string());
+}
+
+fn tell(rig: &mut Rig, method: &str, mut params: Value) {
+    params["threadId"] = "t".into();
+    rig.feed(j!({ "method": method, "params": params }).to_string());
+}
+
+fn thread(id: &str) -> Value {
+    j!({ "id": id, "cwd": "/w", "preview": "", "name": null, "parentThreadId": null, "status": { "type": "idle" }, "turns": [] })
+}
+
+/// Ready, with thread `t` started; the next id of ours is 2.
+fn session() -> Rig {
+    let mut rig = hello(&spec("codex"));
+    rig.open(1);
+    reply(&mut rig, 1, j!({ "thread": thread("t"), "model": "m", "modelProvider": "p" }));
+    assert!(matches!(rig.one(), RuntimeEvent::Opened { ticket: Ticket(1), how: OpenedAs::New, .. }));
+    tell(&mut rig, "thread/started", j!({ "thread": thread("t") }));
+    assert!(rig.said().is_empty(), "our own thread is no news");
+    rig.sent();
+    rig
+}
+
+fn turn(id: &str, status: &str, items: Value) -> Value {
+    j!({ "id": id, "status": status, "items": items, "error": null })
+}
+
+/// The prompt of ticket 5, taken as turn `u` under our id `id`.
+fn prompted(rig: &mut Rig, id: u64) {
+    rig.prompt(5, "t", "hi");
+    let sent = rig.sent();
+    assert_eq!((&sent[0]["id"], &sent[0]["method"]), (&j!(id), &j!("turn/start")));
+    assert!(sent[0].get("jsonrpc").is_none());
+    assert_eq!(sent[0]["params"]["clientUserMessageId"], "plexus-5");
+    assert_eq!(sent[0]["params"]["input"], j!([{ "type": "text", "text": "hi", "text_elements": [] }]));
+    reply(rig, id, j!({ "turn": turn("u", "inProgress", j!([])) }));
+    tell(rig, "turn/started", j!({ "turn": turn("u", "inProgress", j!([])) }));
+    assert!(rig.said().is_empty());
+}
+
+fn item(rig: &mut Rig, method: &str, item: Value) {
+    tell(rig, &format!("item/{method}"), j!({ "turnId": "u", "item": item }));
+}
+
+fn delta(rig: &mut Rig, id: &str, text: &str) {
+    tell(rig, "item/agentMessage/delta", j!({ "turnId": "u", "itemId": id, "delta": text }));
+}
+
+fn message(id: &str, text: &str) -> Value {
+    j!({ "type": "agentMessage", "id": id, "text": text })
+}
+
+fn shell(status: &str) -> Value {
+    j!({ "type": "commandExecution", "id": "c", "command": "ls", "cwd": "/w", "status": status, "aggregatedOutput": null, "exitCode": null })
+}
+
+/// The text of all events of this kind, and how many other things were said.
+fn words(said: &[RuntimeEvent], kind: Kind) -> String {
+    let mut text = String::new();
+    for said in said {
+        if let RuntimeEvent::Event { draft, .. } = said
+            && draft.kind == kind
+        {
+            text.push_str(json(&draft.body)["content"]["text"].as_str().unwrap());
+        }
+    }
+    text
+}
+
+fn kinds(said: &[RuntimeEvent]) -> Vec<String> {
+    let name = |said: &RuntimeEvent| match said {
+        RuntimeEvent::Event { draft, .. } if draft.kind == Kind::Error => {
+            json(&draft.body)["code"].as_str().unwrap().to_owned()
+        }
+        RuntimeEvent::Event { draft, .. } => draft.kind.as_str().to_owned(),
+        RuntimeEvent::Ended { ticket, end, .. } => format!("ended {} {:?}", ticket.0, end.status),
+        RuntimeEvent::Done { end, .. } => format!("done {:?}", end.status),
+        RuntimeEvent::Began { .. } => "began".into(),
+        RuntimeEvent::Opened { how, drafts, .. } => {
+            format!("opened {how:?} {}", drafts.iter().map(|draft| draft.kind.as_str()).collect::<Vec<_>>().join(","))
+        }
+        RuntimeEvent::TakenBack { elsewhere, .. } => format!("taken back {}", elsewhere.is_some()),
+        RuntimeEvent::Asked { ask, .. } => format!("asked {}", ask.key.id()),
+        RuntimeEvent::Found { native, title, .. } => format!("found {native} {}", title.clone().unwrap_or_default()),
+        other => format!("{other:?}"),
+    };
+    said.iter().map(name).collect()
+}
+
+fn end_turn(rig: &mut Rig, status: &str) {
+    tell(rig, "turn/completed", j!({ "turn": turn("u", status, j!([])) }));
+}
+
+#[test]
+fn says_hello_and_wants_to_be_told_what_a_question_offers() {
+    let mut rig = Rig::new(&spec("codex"));
+    let first = rig.sent().remove(0);
+    assert_eq!((&first["id"], &first["method"]), (&j!(0), &j!("initialize")));
+    assert!(first.get("jsonrpc").is_none());
+    assert_eq!(first["params"]["capabilities"]["experimentalApi"], true);
+    rig.feed(HELLO);
+    assert_eq!(rig.sent(), [j!({ "method": "initialized" })]);
+    for (reply, part) in [
+        (r#"{"id":0,"error":{"code":-1,"message":"boom","data":"no key"}}"#, "boom: no key"),
+        (r#"{"id":0,"result":{}}"#, "not a Codex"),
+    ] {
+        let mut rig = Rig::new(&spec("codex"));
+        rig.feed(reply);
+        assert!(matches!(rig.one(), RuntimeEvent::Failed { message } if message.contains(part)));
+        rig.open(1);
+        assert!(matches!(rig.one(), RuntimeEvent::NotOpened { .. }), "of no use afterwards");
+    }
+}
+
+#[test]
+fn text_is_told_once() {
+    let mut rig = session();
+    prompted(&mut rig, 2);
+    item(
+        &mut rig,
+        "started",
+        j!({ "type": "userMessage", "id": "m", "clientId": "plexus-5", "content": [{ "type": "text", "text": "hi" }] }),
+    );
+    item(
+        &mut rig,
+        "completed",
+        j!({ "type": "userMessage", "id": "m", "clientId": "plexus-5", "content": [{ "type": "text", "text": "hi" }] }),
+    );
+    assert!(rig.said().is_empty(), "our own words are not repeated");
+    item(&mut rig, "started", message("a", ""));
+    delta(&mut rig, "a", "one ");
+    delta(&mut rig, "a", "two");
+    item(&mut rig, "completed", message("a", "one two"));
+    item(&mut rig, "completed", message("a", "one two"));
+    item(&mut rig, "completed", message("b", "no pieces"));
+    item(&mut rig, "started", message("c", ""));
+    delta(&mut rig, "c", "be");
+    item(&mut rig, "completed", message("c", "beginning"));
+    item(&mut rig, "started", message("d", ""));
+    delta(&mut rig, "d", "other words");
+    item(&mut rig, "completed", message("d", "than these"));
+    let said = rig.said();
+    assert_eq!(words(&said, Kind::AgentMessageChunk), "one twono piecesbeginningother words");
+    assert!(said.iter().all(|said| matches!(said, RuntimeEvent::Event { draft, .. } if draft.native.is_some())));
+    tell(
+        &mut rig,
+        "turn/completed",
+        j!({ "turn": turn("u", "completed", j!([message("a", "one two"), message("z", "last")])) }),
+    );
+    let said = rig.said();
+    assert_eq!(words(&said, Kind::AgentMessageChunk), "last");
+    assert_eq!(kinds(&said), ["agent_message_chunk", "ended 5 Completed"]);
+}
+
+#[test]
+fn names_that_are_given_twice_are_two_things_in_two_turns() {
+    for name in ["u", "v"] {
+        let mut rig = session();
+        for (ticket, id, turn_id) in [(5, 2, "u"), (6, 3, name)] {
+            rig.prompt(ticket, "t", "hi");
+            rig.sent();
+            let at_work = || j!({ "turn": turn(turn_id, "inProgress", j!([])) });
+            reply(&mut rig, id, at_work());
+            tell(&mut rig, "turn/started", at_work());
+            for (what, said) in [
+                ("started", shell("inProgress")),
+                ("completed", shell("completed")),
+                ("completed", message("a", "one")),
+                ("completed", message("a", "one")),
+            ] {
+                tell(&mut rig, &format!("item/{what}"), j!({ "turnId": turn_id, "item": said }));
+            }
+            tell(&mut rig, "turn/completed", j!({ "turn": turn(turn_id, "completed", j!([])) }));
+            let ended = format!("ended {ticket} Completed");
+            let told = ["tool_call", "tool_call_update", "agent_message_chunk", ended.as_str()];
+            assert_eq!(kinds(&rig.said()), told, "prompt {ticket} as turn {turn_id}");
+        }
+    }
+}
+
+#[test]
+fn thoughts_come_in_parts() {
+    let mut rig = session();
+    prompted(&mut rig, 2);
+    item(&mut rig, "started", j!({ "type": "reasoning", "id": "r", "summary": [], "content": [] }));
+    for (index, text) in [(0, "one"), (1, "two"), (1, "!")] {
+        tell(&mut rig, "item/reasoning/summaryPartAdded", j!({ "itemId": "r", "summaryIndex": index }));
+        tell(&mut rig, "item/reasoning/summaryTextDelta", j!({ "itemId": "r", "delta": text, "summaryIndex": index }));
+    }
+    item(
+        &mut rig,
+        "completed",
+        j!({ "type": "reasoning", "id": "r", "summary": ["one", "two!", "three"], "content": [] }),
+    );
+    assert_eq!(words(&rig.said(), Kind::AgentThoughtChunk), "one\n\ntwo!\n\nthree");
+}
+
+#[test]
+fn ends_say_how() {
+    for (status, expected) in
+        [("completed", RunStatus::Completed), ("interrupted", RunStatus::Cancelled), ("failed", RunStatus::Error)]
+    {
+        let mut rig = session();
+        prompted(&mut rig, 2);
+        let error =
+            j!({ "error": { "message": "busy", "additionalDetails": "very" }, "turnId": "u", "willRetry": true });
+        tell(&mut rig, "error", error);
+        let event = json(&rig.event().body);
+        assert_eq!((&event["message"], &event["will_retry"]), (&j!("busy: very"), &j!(true)));
+        tell(&mut rig, "error", j!({ "error": { "message": "gone" }, "turnId": "u", "willRetry": false }));
+        end_turn(&mut rig, status);
+        let (ticket, end) = rig.end();
+        assert_eq!((ticket, end.status, end.stop_reason.as_deref()), (5, expected, Some(status)));
+        assert_eq!(end.message.as_deref(), (expected == RunStatus::Error).then_some("gone"));
+    }
+}
+
+#[test]
+fn tools_open_and_close() {
+    let diff = "@@ -1,2 +1,2 @@\n a\n-b\n+c\n@@ -9 +9 @@\n-x\n+y\n";
+    let patch = |path: &str, kind: Value, diff: &str| j!({ "path": path, "kind": kind, "diff": diff });
+    for (item_, kind, title, content) in [
+        (shell("completed"), j!("execute"), "ls", Value::Null),
+        (
+            j!({ "type": "fileChange", "id": "c", "status": "completed", "changes": [
+                patch("/a", j!({ "type": "add" }), "new\n"), patch("/b", j!({ "type": "update", "move_path": null }), diff) ] }),
+            j!("edit"),
+            "Edit /a, /b",
+            j!([
+                { "type": "diff", "path": "/a", "oldText": null, "newText": "new\n" },
+                { "type": "diff", "path": "/b", "oldText": "a\nb\n", "newText": "a\nc\n" },
+                { "type": "diff", "path": "/b", "oldText": "x\n", "newText": "y\n" },
+            ]),
+        ),
+        (
+            j!({ "type": "mcpToolCall", "id": "c", "server": "s", "tool": "t", "arguments": { "k": 1 }, "status": "completed",
+                 "result": { "content": [{ "type": "text", "text": "out" }] } }),
+            Value::Null,
+            "s.t",
+            j!([{ "type": "content", "content": { "type": "text", "text": "out" } }]),
+        ),
+        (j!({ "type": "webSearch", "id": "c", "query": "q" }), j!("fetch"), "Search the web: q", Value::Null),
+    ] {
+        let mut rig = session();
+        prompted(&mut rig, 2);
+        let mut begun = item_.clone();
+        begun["status"] = "inProgress".into();
+        item(&mut rig, "started", begun.clone());
+        let call = rig.event();
+        assert_eq!((call.kind, call.tool.unwrap().over), (Kind::ToolCall, false));
+        let body = json(&call.body);
+        assert_eq!((&body["kind"], &body["title"], &body["status"]), (&kind, &j!(title), &j!("in_progress")));
+        item(&mut rig, "started", begun);
+        assert!(rig.said().is_empty());
+        item(&mut rig, "completed", item_.clone());
+        let update = rig.event();
+        assert_eq!((update.kind, update.tool.unwrap().over), (Kind::ToolCallUpdate, true));
+        assert_eq!(json(&update.body)["content"], content);
+        assert_eq!(json(&update.body)["status"], "completed");
+        // Never heard of before: one event says it all.
+        let mut rig = session();
+        prompted(&mut rig, 2);
+        let mut declined = item_;
+        declined["status"] = "declined".into();
+        item(&mut rig, "completed", declined);
+        let call = rig.event();
+        assert_eq!((call.kind, call.tool.unwrap().over), (Kind::ToolCall, true));
+        assert_eq!(json(&call.body)["status"], "failed");
+    }
+}
+
+#[test]
+fn what_else_happens_has_its_event() {
+    for (method, params, kind, part) in [
+        ("turn/plan/updated", j!({ "plan": [{ "step": "s", "status": "inProgress" }] }), Kind::Plan, "in_progress"),
+        (
+            "thread/tokenUsage/updated",
+            j!({ "tokenUsage": { "total": { "totalTokens": 9 }, "last": { "totalTokens": 4 }, "modelContextWindow": 8 } }),
+            Kind::UsageUpdate,
+            r#""size":8"#,
+        ),
+        ("thread/name/updated", j!({ "threadName": "N" }), Kind::SessionInfoUpdate, r#""title":"N""#),
+        ("warning", j!({ "message": "careful" }), Kind::Error, "careful"),
+        ("configWarning", j!({ "summary": "odd", "details": "file" }), Kind::Error, r"odd\nfile"),
+        ("thread/goal/cleared", j!({}), Kind::Hook, "thread/goal/cleared"),
+        ("item/new/thing", j!({}), Kind::Raw, "unknown notification"),
+        ("item/agentMessage/delta", j!({}), Kind::Raw, "lacks a part"),
+        ("item/completed", j!({ "item": { "type": "new", "id": "x" } }), Kind::Raw, "unknown sort"),
+        (
+            "item/completed",
+            j!({ "item": { "type": "contextCompaction", "id": "x" } }),
+            Kind::Hook,
+            "item/contextCompaction",
+        ),
+        ("item/completed", j!({ "item": { "type": "plan", "id": "x", "text": "do" } }), Kind::AgentMessageChunk, "do"),
+        ("item/commandExecution/outputDelta", j!({ "itemId": "c", "delta": "out" }), Kind::ToolCallUpdate, "out"),
+        ("item/mcpToolCall/progress", j!({ "itemId": "c", "message": "half" }), Kind::ToolCallUpdate, "half"),
+        (
+            "item/fileChange/patchUpdated",
+            j!({ "itemId": "c", "changes": [{ "path": "/a", "kind": { "type": "delete" }, "diff": "old" }] }),
+            Kind::ToolCallUpdate,
+            r#""oldText":"old""#,
+        ),
+    ] {
+        let mut rig = session();
+        prompted(&mut rig, 2);
+        if kind == Kind::ToolCallUpdate {
+            item(&mut rig, "started", shell("inProgress"));
+            rig.said();
+        }
+        tell(&mut rig, method, params);
+        let event = rig.event();
+        assert_eq!(event.kind, kind, "{method}");
+        assert!(std::str::from_utf8(&event.body).unwrap().contains(part), "{method}: {:?}", event.body);
+        assert!(event.native.is_some());
+    }
+    let mut rig = session();
+    tell(&mut rig, "thread/status/changed", j!({ "status": { "type": "idle" } }));
+    assert!(rig.said().is_empty());
+    tell(&mut rig, "thread/status/changed", j!({ "status": { "type": "systemError" } }));
+    assert_eq!(kinds(&rig.said()), ["system_error"]);
+    prompted(&mut rig, 2);
+    tell(&mut rig, "thread/status/changed", j!({ "status": { "type": "systemError" } }));
+    assert!(rig.said().is_empty(), "the end of the turn says it");
+}
+
+fn ask(rig: &mut Rig, id: u64, method: &str, mut params: Value) {
+    params["threadId"] = "t".into();
+    params["turnId"] = "u".into();
+    rig.feed(j!({ "id": id, "method": method, "params": params }).to_string());
+}
+
+const COMMAND: &str = "item/commandExecution/requestApproval";
+
+fn command() -> Value {
+    j!({ "itemId": "c", "command": "ls", "cwd": "/w", "reason": "why", "availableDecisions": [
+        "accept", { "acceptWithExecpolicyAmendment": { "execpolicy_amendment": ["ls"] } }, "cancel" ] })
+}
+
+#[test]
+fn a_command_offers_exactly_what_codex_offers() {
+    let amended = j!({ "acceptWithExecpolicyAmendment": { "execpolicy_amendment": ["ls"] } });
+    for (decision, sent) in [
+        (choose("accept", Choice::AllowOnce), j!("accept")),
+        (choose("acceptWithExecpolicyAmendment", Choice::AllowAlways), amended),
+        (choose("cancel", Choice::RejectOnce), j!("cancel")),
+        (choose("acceptForSession", Choice::AllowAlways), j!("cancel")),
+        (Decision::Withdrawn, j!("cancel")),
+        (Decision::Expired, j!("cancel")),
+    ] {
+        let mut rig = session();
+        prompted(&mut rig, 2);
+        ask(&mut rig, 7, COMMAND, command());
+        let asked = rig.ask();
+        let offers: Vec<_> = asked.options.iter().map(|offer| (offer.id.as_str(), offer.kind)).collect();
+        assert_eq!(
+            offers,
+            [
+                ("accept", Choice::AllowOnce),
+                ("acceptWithExecpolicyAmendment", Choice::AllowAlways),
+                ("cancel", Choice::RejectOnce)
+            ]
+        );
+        assert_eq!(asked.subject, RequestSubject::Command { argv: vec!["ls".into()], cwd: Some("/w".into()) });
+        assert_eq!((asked.message.as_deref(), asked.tool_call_id.as_deref()), (Some("why"), Some("c")));
+        assert!(asked.first_mention.is_some(), "no item told of it");
+        assert_eq!(rig.dialect.asks().iter().map(RequestKey::id).collect::<Vec<_>>(), ["7"]);
+        rig.answer("7", decision);
+        assert_eq!(rig.sent(), [j!({ "id": 7, "result": { "decision": sent } })]);
+        assert!(rig.dialect.asks().is_empty());
+        rig.answer("7", choose("accept", Choice::AllowOnce));
+        assert!(rig.sent().is_empty(), "once");
+        tell(&mut rig, "serverRequest/resolved", j!({ "requestId": 7 }));
+        end_turn(&mut rig, "completed");
+        assert_eq!(kinds(&rig.said()), ["ended 5 Completed"], "our own answer is nobody else's");
+    }
+}
+
+#[test]
+fn other_questions_offer_what_they_take() {
+    let rule = |action: &str| j!({ "applyNetworkPolicyAmendment": { "network_policy_amendment": { "host": "h", "action": action } } });
+    let network = j!({ "command": "curl h", "networkApprovalContext": { "host": "h", "protocol": "https" },
+        "availableDecisions": ["accept", rule("allow"), rule("deny"), "newWord", { "newObject": {} }] });
+    let permissions = j!({ "permissions": { "network": { "enabled": true }, "fileSystem": null } });
+    let granted = j!({ "network": { "enabled": true } });
+    for (method, params, offers, choice, answer) in [
+        (
+            COMMAND,
+            j!({ "command": "ls" }),
+            "accept acceptForSession decline cancel",
+            "decline",
+            j!({ "decision": "decline" }),
+        ),
+        (
+            COMMAND,
+            network,
+            "accept applyNetworkPolicyAmendment applyNetworkPolicyAmendment:2 newWord newObject",
+            "applyNetworkPolicyAmendment:2",
+            j!({ "decision": rule("deny") }),
+        ),
+        (
+            "item/fileChange/requestApproval",
+            j!({ "itemId": "f" }),
+            "accept acceptForSession decline cancel",
+            "acceptForSession",
+            j!({ "decision": "acceptForSession" }),
+        ),
+        (
+            "item/permissions/requestApproval",
+            permissions.clone(),
+            "allow allow_session deny",
+            "allow_session",
+            j!({ "permissions": granted, "scope": "session" }),
+        ),
+        (
+            "item/permissions/requestApproval",
+            permissions,
+            "allow allow_session deny",
+            "",
+            j!({ "permissions": {}, "scope": "turn" }),
+        ),
+        (
+            "execCommandApproval",
+            j!({ "callId": "c", "command": ["ls", "-l"], "cwd": "/w" }),
+            "approved approved_for_session denied abort",
+            "denied",
+            j!({ "decision": { "denied": { "rejection": "declined by the user" } } }),
+        ),
+        (
+            "applyPatchApproval",
+            j!({ "callId": "c", "fileChanges": { "/a": { "type": "add", "content": "x" } } }),
+            "approved approved_for_session denied abort",
+            "",
+            j!({ "decision": "abort" }),
+        ),
+        (
+            "mcpServer/elicitation/request",
+            j!({ "mode": "form", "serverName": "s", "message": "run it?", "requestedSchema": { "type": "object", "properties": {} },
+                "_meta": { "persist": ["session", "always"] } }),
+            "accept session always decline cancel",
+            "always",
+            j!({ "action": "accept", "content": {}, "_meta": { "persist": "always" } }),
+        ),
+        (
+            "mcpServer/elicitation/request",
+            j!({ "mode": "url", "serverName": "s", "message": "open", "url": "https://x", "elicitationId": "e" }),
+            "accept decline cancel",
+            "",
+            j!({ "action": "cancel", "content": null, "_meta": null }),
+        ),
+    ] {
+        let mut rig = session();
+        prompted(&mut rig, 2);
+        ask(&mut rig, 3, method, params);
+        let asked = rig.ask();
+        let ids: Vec<_> = asked.options.iter().map(|offer| offer.id.as_str()).collect();
+        assert_eq!(ids.join(" "), offers, "{method}");
+        let decision = if choice.is_empty() { Decision::Expired } else { choose(choice, Choice::Other) };
+        rig.answer("3", decision);
+        assert_eq!(rig.sent(), [j!({ "id": 3, "result": answer })], "{method}");
+    }
+}
+
+#[test]
+fn a_change_to_files_shows_what_changes() {
+    let mut rig = session();
+    prompted(&mut rig, 2);
+    let change = j!({ "type": "fileChange", "id": "f", "status": "inProgress",
+        "changes": [{ "path": "/a", "kind": { "type": "add" }, "diff": "new\n" }] });
+    item(&mut rig, "started", change);
+    rig.said();
+    ask(&mut rig, 3, "item/fileChange/requestApproval", j!({ "itemId": "f" }));
+    let asked = rig.ask();
+    assert_eq!(asked.subject, RequestSubject::Edits(vec![("/a".into(), None, "new\n".into())]));
+    assert!(asked.first_mention.is_none());
+    ask(&mut rig, 4, "item/fileChange/requestApproval", j!({ "itemId": "f", "grantRoot": "/" }));
+    assert!(
+        matches!(rig.ask().subject, RequestSubject::Unreadable { raw: text, .. } if text.contains("grantRoot") && text.contains("/a"))
+    );
+    ask(&mut rig, 5, COMMAND, j!({ "kind": "writeStdin", "command": "y", "availableDecisions": ["accept"] }));
+    assert!(
+        matches!(rig.ask().subject, RequestSubject::Unreadable { raw: text, .. } if text.contains("writeStdin")),
+        "no command of its own"
+    );
+}
+
+#[test]
+fn questions_are_asked_one_by_one() {
+    let questions = j!({ "itemId": "q", "questions": [
+        { "id": "a", "header": "H", "question": "which?", "isOther": true, "isSecret": false,
+          "options": [{ "label": "x", "description": "dx" }, { "label": "y", "description": "dy" }] },
+        { "id": "b", "header": "", "question": "name?", "isOther": false, "isSecret": true, "options": null } ] });
+    let mut rig = session();
+    prompted(&mut rig, 2);
+    ask(&mut rig, 3, "item/tool/requestUserInput", questions.clone());
+    let first = rig.ask();
+    assert_eq!((first.kind, first.items.len(), first.message.as_deref()), (RequestType::Pick, 3, Some("H: which?")));
+    rig.answer("3", Decision::Ids(vec![first.items[2].id.clone()]));
+    let free = rig.ask();
+    assert_eq!((free.kind, free.key.id()), (RequestType::Prompt, "3"));
+    assert!(rig.sent().is_empty());
+    rig.answer("3", Decision::Value(Some("z".into())));
+    let second = rig.ask();
+    assert_eq!((second.kind, second.secret), (RequestType::Prompt, true));
+    rig.answer("3", Decision::Value(Some("n".into())));
+    let answers = j!({ "answers": { "a": { "answers": ["z"] }, "b": { "answers": ["n"] } } });
+    assert_eq!(rig.sent(), [j!({ "id": 3, "result": answers })]);
+
+    ask(&mut rig, 4, "item/tool/requestUserInput", questions);
+    rig.ask();
+    rig.answer("4", Decision::Ids(vec!["x".into()]));
+    rig.ask();
+    tell(&mut rig, "serverRequest/resolved", j!({ "requestId": 4 }));
+    assert!(matches!(rig.one(), RuntimeEvent::TakenBack { key, elsewhere: Some(_), .. } if key.id() == "4"));
+    rig.answer("4", Decision::Withdrawn);
+    assert!(rig.sent().is_empty());
+}
+
+#[test]
+fn a_form_is_filled_in_field_by_field() {
+    let schema = j!({ "type": "object", "required": ["n", "on"], "properties": {
+        "n": { "type": "integer", "title": "How many" }, "on": { "type": "boolean" },
+        "tags": { "type": "array", "items": { "type": "string", "enum": ["p", "q"] } }, "w": { "type": "string" } } });
+    let mut rig = session();
+    prompted(&mut rig, 2);
+    let form = j!({ "mode": "form", "serverName": "s", "message": "fill", "requestedSchema": schema });
+    ask(&mut rig, 3, "mcpServer/elicitation/request", form);
+    assert_eq!(rig.ask().kind, RequestType::Elicitation);
+    rig.answer("3", choose("accept", Choice::AllowOnce));
+    assert_eq!(rig.ask().message.as_deref(), Some("How many"));
+    rig.answer("3", Decision::Value(Some("many".into())));
+    assert_eq!(rig.ask().message.as_deref(), Some("How many"), "no number: asked again");
+    rig.answer("3", Decision::Value(Some(" 4 ".into())));
+    assert_eq!(rig.ask().kind, RequestType::Pick);
+    rig.answer("3", Decision::Ids(vec!["true".into()]));
+    assert!(rig.ask().multi);
+    rig.answer("3", Decision::Ids(vec!["p".into(), "q".into()]));
+    rig.ask();
+    rig.answer("3", Decision::Value(Some(String::new())));
+    let content = j!({ "n": 4, "on": true, "tags": ["p", "q"] });
+    assert_eq!(rig.sent(), [j!({ "id": 3, "result": { "action": "accept", "content": content, "_meta": null } })]);
+}
+
+#[test]
+fn what_cannot_be_asked_is_answered_no_by_whoever_is_alone() {
+    for (method, params, result) in [
+        (COMMAND, j!({ "availableDecisions": [] }), j!({ "decision": "cancel" })),
+        ("item/permissions/requestApproval", j!({}), j!({ "permissions": {}, "scope": "turn" })),
+        ("item/tool/requestUserInput", j!({ "questions": [] }), j!({ "answers": {} })),
+        (
+            "mcpServer/elicitation/request",
+            j!({ "mode": "openai/userVerification", "message": "m" }),
+            j!({ "action": "cancel", "content": null, "_meta": null }),
+        ),
+        ("item/tool/call", j!({ "tool": "x" }), j!({ "contentItems": [], "success": false })),
+        ("execCommandApproval", j!({ "command": 7 }), j!({ "decision": "abort" })),
+    ] {
+        let mut rig = session();
+        ask(&mut rig, 3, method, params.clone());
+        assert_eq!(rig.event().kind, Kind::Raw);
+        assert_eq!(rig.sent(), [j!({ "id": 3, "result": result })], "{method}");
+        let mut rig = shared();
+        ask(&mut rig, 3, method, params);
+        assert_eq!(rig.event().kind, Kind::Raw);
+        assert!(rig.sent().is_empty(), "{method}: another client may know it");
+    }
+    let mut rig = session();
+    ask(&mut rig, 3, "attestation/generate", j!({}));
+    assert_eq!(rig.sent()[0]["error"]["code"], -32601);
+}
+
+#[test]
+fn an_answer_given_elsewhere_closes_the_question() {
+    let mut rig = session();
+    prompted(&mut rig, 2);
+    ask(&mut rig, 7, COMMAND, command());
+    rig.ask();
+    tell(&mut rig, "serverRequest/resolved", j!({ "requestId": 7 }));
+    assert!(matches!(rig.one(), RuntimeEvent::TakenBack { elsewhere: Some(by), .. } if by.by == OTHER));
+    rig.answer("7", choose("accept", Choice::AllowOnce));
+    assert!(rig.sent().is_empty());
+    ask(&mut rig, 8, COMMAND, command());
+    rig.ask();
+    end_turn(&mut rig, "interrupted");
+    assert_eq!(kinds(&rig.said()), ["taken back false", "ended 5 Cancelled"]);
+    tell(&mut rig, "serverRequest/resolved", j!({ "requestId": 8 }));
+    assert!(rig.said().is_empty());
+}
+
+#[test]
+fn a_cancel_waits_for_the_name_of_the_turn() {
+    let mut rig = session();
+    rig.prompt(5, "t", "hi");
+    rig.sent();
+    rig.cancel(5, "t");
+    assert!(rig.sent().is_empty());
+    reply(&mut rig, 2, j!({ "turn": turn("u", "inProgress", j!([])) }));
+    let sent = rig.sent();
+    assert_eq!(sent[0]["method"], "turn/interrupt");
+    assert_eq!(sent[0]["params"], j!({ "threadId": "t", "turnId": "u" }));
+    rig.feed(r#"{"id":3,"error":{"code":-32600,"message":"no active turn"}}"#);
+    assert_eq!(kinds(&rig.said()), ["cancel_refused"]);
+    end_turn(&mut rig, "interrupted");
+    rig.said();
+    rig.cancel(5, "t");
+    assert!(rig.sent().is_empty(), "over");
+}
+
+#[test]
+fn a_turn_may_begin_and_end_before_the_answer_says_whose_it_is() {
+    for (name, expected) in [("u", "ended 5 Completed"), ("v", "")] {
+        let mut rig = session();
+        rig.prompt(5, "t", "hi");
+        tell(&mut rig, "turn/started", j!({ "turn": turn("u", "inProgress", j!([])) }));
+        end_turn(&mut rig, "completed");
+        assert!(rig.said().is_empty());
+        reply(&mut rig, 2, j!({ "turn": turn(name, "inProgress", j!([])) }));
+        assert_eq!(kinds(&rig.said()).concat(), expected);
+        assert_eq!(rig.dialect.prompts().len(), usize::from(expected.is_empty()));
+    }
+}
+
+#[test]
+fn a_prompt_that_is_refused_ends() {
+    let mut rig = session();
+    rig.prompt(5, "t", "hi");
+    rig.feed(r#"{"id":2,"error":{"code":-32600,"message":"thread not found"}}"#);
+    assert!(matches!(rig.one(), RuntimeEvent::Ended { end, .. } if end.message.as_deref() == Some("thread not found")));
+    rig.sent();
+    rig.prompt(6, "elsewhere", "hi");
+    assert!(matches!(rig.one(), RuntimeEvent::Ended { .. }));
+    prompted(&mut rig, 3);
+    rig.prompt(6, "t", "more");
+    assert!(matches!(rig.one(), RuntimeEvent::Ended { ticket: Ticket(6), .. }));
+}
+
+#[test]
+fn an_overloaded_server_is_asked_again() {
+    let mut rig = session();
+    rig.prompt(5, "t", "hi");
+    let first = rig.sent();
+    for _ in 0..TRIES {
+        rig.feed(r#"{"id":2,"error":{"code":-32001,"message":"Server overloaded; retry later."}}"#);
+        assert!(rig.said().is_empty() && rig.sent().is_empty());
+        assert!(rig.wakes > 0);
+        rig.wake();
+        assert_eq!(rig.sent(), first);
+    }
+    rig.feed(r#"{"id":2,"error":{"code":-32001,"message":"Server overloaded; retry later."}}"#);
+    assert!(matches!(rig.one(), RuntimeEvent::Ended { .. }), "not for ever");
+}
+
+// ---- other clients --------------------------------------------------------------------------------------------------
+
+/// An endpoint with thread `t` opened again; the next id of ours is 3.
+fn shared() -> Rig {
+    joined(j!([]), true)
+}
+
+/// An endpoint whose thread `t` has these turns, newest first, opened.
+fn joined(turns: Value, known: bool) -> Rig {
+    let mut rig = hello(&remote());
+    assert_eq!(rig.sent()[2]["method"], "thread/loaded/list");
+    resume(&mut rig, known);
+    let page = j!({ "data": turns, "nextCursor": null });
+    reply(&mut rig, 2, j!({ "thread": thread("t"), "model": "m", "modelProvider": "p", "initialTurnsPage": page }));
+    rig.sent();
+    if turns == j!([]) {
+        rig.said();
+    }
+    rig
+}
+
+fn resume(rig: &mut Rig, known: bool) {
+    let resume = Some(ResumeTarget::new("t".into(), known));
+    rig.tell(RuntimeCommand::Open { ticket: Ticket(1), cwd: "/w".into(), resume });
+    let sent = rig.sent();
+    assert_eq!((&sent[0]["method"], &sent[0]["params"]["threadId"]), (&j!("thread/resume"), &j!("t")));
+}
+
+fn lose(rig: &mut Rig) {
+    let mut out = Outbox::default();
+    rig.dialect.lost("gone", &mut out);
+    rig.events.extend(out.events);
+}
+
+/// The connection is back, and thread `t` is said to have these turns, newest first.
+fn back(rig: &mut Rig, hello: u64, status: Value, turns: Value) {
+    let mut out = Outbox::default();
+    rig.dialect.open(&mut out);
+    reply(rig, hello, j!({ "userAgent": "plexus/0.169.0 x" }));
+    assert!(matches!(rig.one(), RuntimeEvent::Ready { .. }));
+    rig.sent();
+    let mut head = thread("t");
+    head["status"] = status;
+    let page = j!({ "data": turns, "nextCursor": null });
+    reply(rig, hello + 1, j!({ "thread": head, "initialTurnsPage": page }));
+}
+
+fn active(flags: Value) -> Value {
+    j!({ "type": "active", "activeFlags": flags })
+}
+
+#[test]
+fn other_clients_turns_are_told() {
+    let mut rig = shared();
+    tell(&mut rig, "turn/started", j!({ "turn": turn("u", "inProgress", j!([])) }));
+    assert!(matches!(rig.one(), RuntimeEvent::Began { by, .. } if by == OTHER));
+    item(
+        &mut rig,
+        "completed",
+        j!({ "type": "userMessage", "id": "m", "clientId": null, "content": [{ "type": "text", "text": "yo" }] }),
+    );
+    assert_eq!(words(&rig.said(), Kind::UserMessageChunk), "yo");
+    rig.tell(RuntimeCommand::Cancel { ticket: None, native: "t".into(), reason: None });
+    assert_eq!(rig.sent()[0]["params"]["turnId"], "u");
+    end_turn(&mut rig, "interrupted");
+    assert_eq!(kinds(&rig.said()), ["done Cancelled"]);
+    // A prompt into another client's turn goes with it.
+    tell(&mut rig, "turn/started", j!({ "turn": turn("u", "inProgress", j!([])) }));
+    rig.prompt(5, "t", "hi");
+    reply(&mut rig, 4, j!({ "turn": turn("u", "inProgress", j!([])) }));
+    end_turn(&mut rig, "completed");
+    assert_eq!(kinds(&rig.said()), ["began", "done Completed", "ended 5 Completed"]);
+    // Words of others in a turn of ours.
+    rig.prompt(6, "t", "hi");
+    reply(&mut rig, 5, j!({ "turn": turn("u", "inProgress", j!([])) }));
+    for (id, client) in [("m1", j!("plexus-6")), ("m2", Value::Null)] {
+        item(
+            &mut rig,
+            "completed",
+            j!({ "type": "userMessage", "id": id, "clientId": client, "content": [{ "type": "text", "text": id }] }),
+        );
+    }
+    assert_eq!(words(&rig.said(), Kind::UserMessageChunk), "m2");
+}
+
+#[test]
+fn threads_that_nobody_can_join_are_not_told_of() {
+    let hidden = |id: &str| {
+        let mut thread = thread(id);
+        thread["preview"] = "name this conversation".into();
+        thread["status"] = active(j!([]));
+        match id {
+            // What the terminal UI of Codex 0.169 starts to have a conversation named.
+            "ephemeral" => thread["ephemeral"] = true.into(),
+            _ => thread["source"] = j!({ "subAgent": "review" }),
+        }
+        thread
+    };
+    for id in ["ephemeral", "review"] {
+        let mut rig = hello(&remote());
+        rig.sent();
+        rig.feed(j!({ "method": "thread/started", "params": { "thread": hidden(id) } }).to_string());
+        let status = j!({ "threadId": id, "status": { "type": "active", "activeFlags": [] } });
+        rig.feed(j!({ "method": "thread/status/changed", "params": status }).to_string());
+        assert!(rig.said().is_empty() && rig.sent().is_empty(), "{id}: heard from its beginning");
+
+        let mut rig = hello(&remote());
+        rig.sent();
+        reply(&mut rig, 1, j!({ "data": [id], "nextCursor": null }));
+        reply(&mut rig, 2, j!({ "thread": hidden(id) }));
+        rig.sent();
+        rig.feed(j!({ "method": "thread/status/changed", "params": status }).to_string());
+        assert!(rig.said().is_empty() && rig.sent().is_empty(), "{id}: found in the list");
+    }
+    // A helper of a helper, or one that is attached to a thread, works for that.
+    let mut rig = session();
+    let mut helper = hidden("review");
+    helper["attachedToThreadId"] = "t".into();
+    rig.feed(j!({ "method": "thread/started", "params": { "thread": helper } }).to_string());
+    rig.feed(j!({ "id": 1, "method": COMMAND, "params": { "threadId": "review", "command": "ls" } }).to_string());
+    assert!(matches!(rig.one(), RuntimeEvent::Asked { native: Some(native), .. } if native.as_str() == "t"));
+}
+
+#[test]
+fn threads_of_others_are_found_once() {
+    let mut rig = hello(&remote());
+    rig.sent();
+    reply(&mut rig, 1, j!({ "data": ["x", "y"], "nextCursor": null }));
+    let sent = rig.sent();
+    assert_eq!(sent[0]["params"], j!({ "threadId": "x", "includeTurns": false }));
+    let mut x = thread("x");
+    x["preview"] = "first words\nmore".into();
+    reply(&mut rig, 2, j!({ "thread": x }));
+    assert_eq!(kinds(&rig.said()), ["found x first words"]);
+    let mut y = thread("y");
+    y["parentThreadId"] = "t".into();
+    reply(&mut rig, 3, j!({ "thread": y }));
+    rig.feed(j!({ "method": "thread/started", "params": { "thread": thread("x") } }).to_string());
+    assert!(rig.said().is_empty(), "a helper agent's, and one told of");
+    let started = |id: &str| {
+        let mut thread = thread(id);
+        thread["preview"] = "said".into();
+        j!({ "method": "thread/started", "params": { "thread": thread } }).to_string()
+    };
+    rig.feed(started("z"));
+    assert_eq!(kinds(&rig.said()), ["found z said"]);
+    // One in which nothing was said cannot be joined yet; it is told of when it is at work, again if that was too early.
+    rig.feed(j!({ "method": "thread/started", "params": { "thread": thread("n") } }).to_string());
+    assert!(rig.said().is_empty());
+    rig.sent();
+    let status = j!({ "threadId": "n", "status": { "type": "active", "activeFlags": [] } });
+    for id in [4, 6] {
+        rig.feed(j!({ "method": "thread/status/changed", "params": status }).to_string());
+        assert_eq!(rig.sent()[0]["method"], "thread/read");
+        let mut young = thread("n");
+        young["status"] = active(j!([]));
+        reply(&mut rig, id, j!({ "thread": young }));
+        assert_eq!(kinds(&rig.said()), ["found n "]);
+        let resume = Some(ResumeTarget::new("n".into(), false));
+        rig.tell(RuntimeCommand::Open { ticket: Ticket(9), cwd: "/w".into(), resume });
+        let error = j!({ "code": -32600, "message": "no rollout found" });
+        rig.feed(j!({ "id": id + 1, "error": error }).to_string());
+        assert!(matches!(rig.one(), RuntimeEvent::NotOpened { .. }));
+        rig.sent();
+    }
+    // Whose a thread is that starts while one is asked for shows with its name.
+    rig.open(1);
+    for id in ["t", "w"] {
+        rig.feed(started(id));
+    }
+    assert!(rig.said().is_empty());
+    reply(&mut rig, 8, j!({ "thread": thread("t") }));
+    assert_eq!(kinds(&rig.said()), ["opened New ", "found w said"]);
+    // A helper's question is asked where it works.
+    rig.feed(
+        j!({ "id": 1, "method": COMMAND, "params": { "threadId": "y", "turnId": "k", "command": "ls" } }).to_string(),
+    );
+    assert!(matches!(rig.one(), RuntimeEvent::Asked { native: Some(native), .. } if native.as_str() == "t"));
+    // A question of a thread that is not open here is sent again when it is.
+    rig.sent();
+    rig.feed(
+        j!({ "id": 2, "method": COMMAND, "params": { "threadId": "q", "turnId": "k", "command": "ls" } }).to_string(),
+    );
+    assert_eq!(rig.sent()[0]["method"], "thread/read");
+    assert!(rig.said().is_empty());
+}
+
+#[test]
+fn the_past_is_told_only_to_a_log_that_lacks_it() {
+    let user =
+        j!({ "type": "userMessage", "id": "m", "clientId": null, "content": [{ "type": "text", "text": "yo" }] });
+    let mut done = shell("completed");
+    done["id"] = "d".into();
+    let turns = || {
+        j!([
+            turn("u", "inProgress", j!([message("b", "early"), shell("inProgress")])),
+            turn("o", "completed", j!([user, message("a", "said"), done])),
+        ])
+    };
+    let mut rig = joined(turns(), false);
+    let said = rig.said();
+    assert_eq!(
+        kinds(&said),
+        [
+            "opened Resumed user_message_chunk,agent_message_chunk,tool_call",
+            "began",
+            "agent_message_chunk",
+            "tool_call"
+        ]
+    );
+    // Kept by a gateway that wrote no checkpoints: what it did not hear is missing, and said to be.
+    let mut rig2 = joined(turns(), true);
+    assert_eq!(kinds(&rig2.said()), ["opened Resumed error", "began", "tool_call"]);
+    for rig in [&mut rig, &mut rig2] {
+        item(rig, "completed", shell("completed"));
+        item(rig, "completed", message("b", "early"));
+        end_turn(rig, "completed");
+        assert_eq!(kinds(&rig.said()), ["tool_call_update", "done Completed"]);
+    }
+}
+
+#[test]
+fn a_thread_that_is_gone_is_begun_anew_only_where_the_log_has_it() {
+    let error = r#"{"id":2,"error":{"code":-32600,"message":"no rollout found"}}"#;
+    let mut rig = hello(&remote());
+    rig.sent();
+    resume(&mut rig, true);
+    rig.feed(error);
+    assert_eq!(rig.sent()[0]["method"], "thread/start");
+    reply(&mut rig, 3, j!({ "thread": thread("n") }));
+    assert_eq!(kinds(&rig.said()), ["opened New "]);
+    let mut rig = hello(&remote());
+    rig.sent();
+    resume(&mut rig, false);
+    rig.feed(error);
+    assert!(matches!(rig.one(), RuntimeEvent::NotOpened { .. }));
+    assert!(rig.sent().is_empty());
+}
+
+#[test]
+fn the_missing_beginning_of_a_message_is_a_gap_and_then_the_whole() {
+    let mut rig = joined(j!([turn("u", "inProgress", j!([]))]), false);
+    rig.said();
+    delta(&mut rig, "a", "two ");
+    delta(&mut rig, "a", "three");
+    assert_eq!(kinds(&rig.said()), ["gap"]);
+    item(&mut rig, "completed", message("a", "one two three"));
+    assert_eq!(words(&rig.said(), Kind::AgentMessageChunk), "one two three");
+    // Nothing is kept back for ever.
+    delta(&mut rig, "b", "half");
+    rig.said();
+    end_turn(&mut rig, "interrupted");
+    let said = rig.said();
+    assert_eq!(words(&said, Kind::AgentMessageChunk), "half");
+    assert_eq!(kinds(&said), ["agent_message_chunk", "done Cancelled"]);
+}
+
+#[test]
+fn after_a_loss_what_was_missed_is_told_and_nothing_twice() {
+    let mut rig = shared();
+    prompted(&mut rig, 3);
+    item(&mut rig, "started", message("a", ""));
+    delta(&mut rig, "a", "one ");
+    rig.said();
+    lose(&mut rig);
+    assert!(rig.said().is_empty() && rig.dialect.prompts() == [Ticket(5)]);
+    back(&mut rig, 4, active(j!([])), j!([turn("u", "inProgress", j!([]))]));
+    delta(&mut rig, "a", "three");
+    assert_eq!(kinds(&rig.said()), ["gap"]);
+    item(&mut rig, "completed", message("a", "one two three"));
+    assert_eq!(words(&rig.said(), Kind::AgentMessageChunk), "two three");
+    item(&mut rig, "started", message("b", ""));
+    delta(&mut rig, "b", "be");
+    rig.said();
+    lose(&mut rig);
+    // Both ended meanwhile, and another client was at work after it.
+    let ours = turn("u", "completed", j!([message("a", "one two three"), message("b", "begun")]));
+    let other = turn("v", "failed", j!([message("c", "theirs")]));
+    back(&mut rig, 7, j!({ "type": "idle" }), j!([other, ours]));
+    let said = rig.said();
+    assert_eq!(words(&said, Kind::AgentMessageChunk), "guntheirs");
+    assert_eq!(
+        kinds(&said),
+        ["agent_message_chunk", "ended 5 Completed", "began", "agent_message_chunk", "done Error"]
+    );
+    lose(&mut rig);
+    let other = turn("v", "failed", j!([message("c", "theirs")]));
+    back(&mut rig, 10, j!({ "type": "idle" }), j!([other]));
+    assert!(rig.said().is_empty(), "nothing new");
+}
+
+#[test]
+fn a_prompt_on_its_way_when_the_connection_went_is_looked_for() {
+    let user = |client: &str| j!({ "type": "userMessage", "id": "m", "clientId": client, "content": [] });
+    for (turns, expected) in [
+        (j!([turn("u", "inProgress", j!([user("plexus-5")]))]), ""),
+        (
+            j!([turn("u", "completed", j!([user("plexus-5"), message("a", "x")]))]),
+            "agent_message_chunk ended 5 Completed",
+        ),
+        (j!([]), "ended 5 Error"),
+        (j!([turn("w", "completed", j!([]))]), "began done Completed ended 5 Error"),
+        (j!([turn("w", "inProgress", j!([]))]), "began ended 5 Error"),
+    ] {
+        let mut rig = shared();
+        rig.prompt(5, "t", "hi");
+        lose(&mut rig);
+        back(&mut rig, 4, j!({ "type": "idle" }), turns.clone());
+        assert_eq!(kinds(&rig.said()).join(" "), expected, "{turns}");
+        assert_eq!(rig.dialect.prompts().len(), usize::from(expected.is_empty()));
+    }
+}
+
+/// Another gateway opens thread `t` again, which now has these turns, newest first; `prompt` and the questions are what the
+/// session waits for.
+fn carried(rig: &Rig, prompt: Option<u64>, asks: &[RequestKey], status: Value, turns: Value, more: bool) -> Rig {
+    let state = rig.checkpoint.clone().unwrap();
+    let carried =
+        CarriedState { checkpoint: state, prompt: prompt.map(Ticket), content: Vec::new(), asks: asks.to_vec() };
+    let mut next = hello(&remote());
+    next.sent();
+    let resume = ResumeTarget { carried: Some(Box::new(carried)), ..ResumeTarget::new("t".into(), true) };
+    next.tell(RuntimeCommand::Open { ticket: Ticket(1), cwd: "/w".into(), resume: Some(resume) });
+    next.sent();
+    let mut head = thread("t");
+    head["status"] = status;
+    let page = j!({ "data": turns, "nextCursor": if more { j!("older") } else { Value::Null } });
+    reply(&mut next, 2, j!({ "thread": head, "initialTurnsPage": page }));
+    assert!(matches!(next.events.remove(0), RuntimeEvent::Opened { how: OpenedAs::Resumed, .. }));
+    next
+}
+
+fn idle() -> Value {
+    j!({ "type": "idle" })
+}
+
+#[test]
+fn what_happened_while_the_gateway_was_away_is_told_once() {
+    let mut rig = shared();
+    prompted(&mut rig, 3);
+    item(&mut rig, "started", message("a", ""));
+    delta(&mut rig, "a", "one ");
+    item(&mut rig, "started", shell("inProgress"));
+    rig.said();
+    let ours = |status: &str, end: &str| {
+        let mut tool = shell(end);
+        tool["exitCode"] = 0.into();
+        turn("u", status, j!([message("a", "one two"), tool, message("b", "three")]))
+    };
+    // Cut anywhere: what the first gateway told and what the second tells is the whole, once.
+    let other = || turn("v", "completed", j!([message("c", "theirs")]));
+    let mut next = carried(&rig, Some(5), &[], idle(), j!([other(), ours("completed", "completed")]), false);
+    let said = next.said();
+    assert_eq!(words(&said, Kind::AgentMessageChunk), "twothreetheirs");
+    assert_eq!(
+        kinds(&said),
+        [
+            "agent_message_chunk",
+            "tool_call_update",
+            "agent_message_chunk",
+            "ended 5 Completed",
+            "began",
+            "agent_message_chunk",
+            "done Completed"
+        ]
+    );
+    let again = carried(&next, None, &[], idle(), j!([other(), ours("completed", "completed")]), false);
+    assert!(again.events.is_empty(), "all is told: {:?}", kinds(&again.events));
+    // It still runs: it goes on as the same run, under the same prompt.
+    let mut next = carried(&rig, Some(5), &[], active(j!([])), j!([turn("u", "inProgress", j!([]))]), false);
+    assert!(next.said().is_empty() && next.dialect.prompts() == [Ticket(5)]);
+    item(&mut next, "completed", message("a", "one two"));
+    item(&mut next, "completed", shell("completed"));
+    end_turn(&mut next, "interrupted");
+    let said = next.said();
+    assert_eq!(words(&said, Kind::AgentMessageChunk), "two");
+    assert_eq!(kinds(&said), ["agent_message_chunk", "tool_call_update", "ended 5 Cancelled"]);
+    // Its session was closed over it meanwhile: it is a run of its own, and the prompt is nobody's.
+    let next = carried(&rig, None, &[], idle(), j!([ours("completed", "completed")]), false);
+    let said = kinds(&next.events);
+    assert_eq!((said.first().unwrap().as_str(), said.last().unwrap().as_str()), ("began", "done Completed"));
+}
+
+#[test]
+fn a_turn_that_is_called_interrupted_for_a_moment_is_read_again() {
+    let ours = |status: &str| turn("u", status, j!([message("a", "done")]));
+    let read = |rig: &mut Rig, status: &str| {
+        rig.wake();
+        let sent = rig.sent();
+        assert_eq!(sent[0]["method"], "thread/resume");
+        let page = j!({ "data": [ours(status)], "nextCursor": null });
+        reply(rig, sent[0]["id"].as_u64().unwrap(), j!({ "thread": thread("t"), "initialTurnsPage": page }));
+    };
+    let start = || {
+        let mut rig = shared();
+        prompted(&mut rig, 3);
+        let mut next = carried(&rig, Some(5), &[], idle(), j!([ours("interrupted")]), false);
+        assert_eq!(kinds(&next.said()), ["agent_message_chunk"], "what it said is told, its end is not believed yet");
+        next
+    };
+    let mut next = start();
+    read(&mut next, "interrupted");
+    assert!(next.said().is_empty());
+    read(&mut next, "completed");
+    assert_eq!(kinds(&next.said()), ["ended 5 Completed"]);
+    next.wake();
+    assert!(next.sent().is_empty());
+    // Its end may be heard meanwhile.
+    let mut next = start();
+    end_turn(&mut next, "completed");
+    assert_eq!(kinds(&next.said()), ["ended 5 Completed"]);
+    // It stays so.
+    let mut next = start();
+    for _ in 1..DOUBTS_MAX {
+        read(&mut next, "interrupted");
+        assert!(next.said().is_empty());
+    }
+    read(&mut next, "interrupted");
+    assert_eq!(kinds(&next.said()), ["ended 5 Cancelled"]);
+}
+
+#[test]
+fn a_prompt_that_the_gateway_died_over_is_looked_for() {
+    let user = |client: &str| j!({ "type": "userMessage", "id": "m", "clientId": client, "content": [] });
+    for (turns, expected) in [
+        (
+            j!([turn("u", "completed", j!([user("plexus-5"), message("a", "x")]))]),
+            "agent_message_chunk ended 5 Completed",
+        ),
+        (j!([turn("u", "inProgress", j!([user("plexus-5")]))]), ""),
+        (j!([]), "ended 5 Error"),
+        (j!([turn("w", "completed", j!([]))]), "began done Completed ended 5 Error"),
+    ] {
+        // Whether the checkpoint knows of the prompt or not.
+        let before = shared();
+        let mut after = shared();
+        after.prompt(5, "t", "hi");
+        for rig in [&before, &after] {
+            let next = carried(rig, Some(5), &[], idle(), turns.clone(), false);
+            assert_eq!(kinds(&next.events).join(" "), expected, "{turns}");
+            assert_eq!(next.dialect.prompts().len(), usize::from(expected.is_empty()));
+        }
+    }
+}
+
+#[test]
+fn turns_that_were_taken_back_are_said_to_be_and_the_others_are_not_told_again() {
+    let all = |ids: &[&str]| {
+        let turns = ids.iter().rev().map(|id| turn(id, "completed", j!([message(&format!("m-{id}"), id)])));
+        Value::Array(turns.collect())
+    };
+    let mut rig = joined(all(&["a", "b", "c", "d"]), false);
+    rig.said();
+    // The connection was lost: there, and in another gateway.
+    lose(&mut rig);
+    back(&mut rig, 3, idle(), all(&["a", "b", "e"]));
+    let said = rig.said();
+    assert_eq!(kinds(&said), ["taken_back", "began", "agent_message_chunk", "done Completed"]);
+    assert_eq!(words(&said, Kind::AgentMessageChunk), "e");
+    let RuntimeEvent::Event { draft, .. } = &said[0] else { panic!("{said:?}") };
+    assert!(json(&draft.body)["message"].as_str().unwrap().contains("last 2 of the turns"));
+    let next = carried(&rig, None, &[], idle(), all(&["a"]), false);
+    assert_eq!(kinds(&next.events), ["taken_back"]);
+    let next = carried(&next, None, &[], idle(), all(&["a", "f"]), false);
+    assert_eq!(words(&next.events, Kind::AgentMessageChunk), "f");
+    // Compacted, it has a turn more; the others are there.
+    let next = carried(&next, None, &[], idle(), all(&["a", "f", "g"]), false);
+    assert_eq!(words(&next.events, Kind::AgentMessageChunk), "g");
+    // More than the server tells at a time: what is between is missing, and said to be.
+    let next = carried(&next, None, &[], idle(), all(&["x", "y"]), true);
+    assert_eq!(kinds(&next.events)[0], "gap");
+    assert_eq!(words(&next.events, Kind::AgentMessageChunk), "xy");
+}
+
+#[test]
+fn a_conversation_longer_than_is_remembered_is_not_told_again() {
+    let mut rig = shared();
+    let ids: Vec<String> = (0..TOLD_MAX + 50).map(|n| format!("turn-{n}")).collect();
+    let done = |id: &String| turn(id, "completed", j!([message(&format!("m-{id}"), id)]));
+    for id in &ids {
+        tell(&mut rig, "turn/started", j!({ "turn": turn(id, "inProgress", j!([])) }));
+        item(&mut rig, "completed", message(&format!("m-{id}"), id));
+        tell(&mut rig, "turn/completed", j!({ "turn": done(id) }));
+    }
+    rig.said();
+    let newest: Vec<Value> = ids.iter().rev().take(100).map(done).collect();
+    let next = carried(&rig, None, &[], idle(), Value::Array(newest), true);
+    assert!(next.events.is_empty(), "{:?}", kinds(&next.events));
+}
+
+#[test]
+fn what_does_not_fit_into_a_checkpoint_is_a_gap() {
+    let mut rig = shared();
+    prompted(&mut rig, 3);
+    for n in 0..2000 {
+        delta(&mut rig, &format!("an item with a name that is rather long, number {n}"), "x");
+    }
+    rig.said();
+    assert!(rig.checkpoint.as_ref().unwrap().len() < 16 * 1024);
+    let whole = turn("u", "completed", j!([message("m", "much")]));
+    let next = carried(&rig, Some(5), &[], idle(), j!([whole]), false);
+    assert_eq!(kinds(&next.events), ["gap", "ended 5 Completed"]);
+}
+
+#[test]
+fn questions_and_answers_outlive_the_gateway() {
+    let start = || {
+        let mut rig = shared();
+        prompted(&mut rig, 3);
+        for id in [7, 8] {
+            ask(&mut rig, id, COMMAND, command());
+            rig.ask();
+        }
+        rig
+    };
+    let waiting = || active(j!(["waitingOnApproval"]));
+    let running = || j!([turn("u", "inProgress", j!([]))]);
+    let mut rig = start();
+    let keys = rig.dialect.asks();
+    rig.answer("8", choose("accept", Choice::AllowOnce));
+    rig.sent();
+    // One is open, one was answered and the answer may not have arrived.
+    let mut next = carried(&rig, Some(5), &keys, waiting(), running(), false);
+    assert!(next.said().is_empty());
+    ask(&mut next, 7, COMMAND, command());
+    assert!(next.said().is_empty() && next.sent().is_empty(), "it is the same question");
+    ask(&mut next, 8, COMMAND, command());
+    assert_eq!(next.sent()[0]["result"]["decision"], "accept", "it is answered as it was");
+    // A new one is another question, whatever came before.
+    ask(&mut next, 9, COMMAND, j!({ "turnId": "u", "itemId": "z", "command": "ls", "cwd": "/w" }));
+    let key = next.ask().key;
+    assert!(keys.iter().all(|known| *known != key && !known.means(&key)));
+    // Answered before its new gateway heard it again.
+    let mut next = carried(&start(), Some(5), &keys, waiting(), running(), false);
+    next.tell(RuntimeCommand::Answer { key: keys[0].clone(), decision: choose("accept", Choice::AllowOnce) });
+    assert!(next.sent().is_empty());
+    ask(&mut next, 7, COMMAND, command());
+    assert_eq!(next.sent()[0]["result"]["decision"], "accept");
+    // Over meanwhile; and one that the session has and the checkpoint has not.
+    let next = carried(&start(), Some(5), &keys, active(j!([])), running(), false);
+    assert_eq!(kinds(&next.events), ["taken back true", "taken back true"]);
+    let strange = [RequestKey::nth("99", 99)];
+    let mut next = carried(&start(), Some(5), &strange, waiting(), running(), false);
+    assert_eq!(kinds(&next.said()), ["taken back false"]);
+    ask(&mut next, 7, COMMAND, command());
+    assert_eq!(next.ask().key.id(), "7", "the session has not got it: it is asked again");
+}
+
+#[test]
+fn questions_that_are_not_asked_again_after_a_loss_are_over() {
+    let waiting = || active(j!(["waitingOnApproval"]));
+    let running = || j!([turn("u", "inProgress", j!([]))]);
+    let start = || {
+        let mut rig = shared();
+        prompted(&mut rig, 3);
+        for id in [7, 8] {
+            ask(&mut rig, id, COMMAND, command());
+            rig.ask();
+        }
+        rig
+    };
+    let mut rig = start();
+    rig.answer("8", choose("accept", Choice::AllowOnce));
+    rig.sent();
+    lose(&mut rig);
+    back(&mut rig, 4, waiting(), running());
+    assert!(rig.said().is_empty());
+    ask(&mut rig, 7, COMMAND, command());
+    assert!(rig.said().is_empty() && rig.sent().is_empty(), "it still waits");
+    ask(&mut rig, 8, COMMAND, command());
+    assert_eq!(rig.sent()[0]["result"]["decision"], "accept", "the answer that was lost on its way");
+    for _ in 0..SETTLE {
+        rig.wake();
+    }
+    assert!(rig.said().is_empty());
+    assert_eq!(rig.dialect.asks().iter().map(RequestKey::id).collect::<Vec<_>>(), ["7"]);
+
+    let mut rig = start();
+    lose(&mut rig);
+    rig.answer("8", choose("accept", Choice::AllowOnce));
+    assert!(rig.sent().is_empty());
+    back(&mut rig, 4, waiting(), running());
+    ask(&mut rig, 8, COMMAND, command());
+    assert_eq!(rig.sent()[0]["result"]["decision"], "accept", "answered while nobody could hear it");
+    for _ in 1..SETTLE {
+        rig.wake();
+    }
+    assert!(rig.said().is_empty());
+    rig.wake();
+    assert_eq!(kinds(&rig.said()), ["taken back false"]);
+
+    let mut rig = start();
+    lose(&mut rig);
+    back(&mut rig, 4, active(j!([])), running());
+    assert_eq!(kinds(&rig.said()), ["taken back true", "taken back true"], "somebody answered");
+
+    let mut rig = start();
+    lose(&mut rig);
+    let mut out = Outbox::default();
+    rig.dialect.open(&mut out);
+    reply(&mut rig, 4, j!({ "userAgent": "plexus/0.169.0 x" }));
+    rig.said();
+    rig.feed(r#"{"id":5,"error":{"code":-32600,"message":"no rollout found"}}"#);
+    assert_eq!(kinds(&rig.said()), ["not_resumed", "taken back false", "taken back false", "ended 5 Error"]);
+}
+
+#[test]
+fn a_call_or_an_opening_that_was_on_its_way_is_not_forgotten() {
+    let mut rig = shared();
+    rig.call("t", "thread/list", None);
+    rig.open(2);
+    lose(&mut rig);
+    assert!(rig.replied().is_err());
+    let mut out = Outbox::default();
+    rig.dialect.open(&mut out);
+    rig.sent();
+    reply(&mut rig, 5, j!({ "userAgent": "plexus/0.169.0 x" }));
+    let methods: Vec<_> = rig.sent().iter().map(|sent| sent["method"].as_str().unwrap().to_owned()).collect();
+    assert_eq!(methods, ["initialized", "thread/resume", "thread/start", "thread/loaded/list"]);
+}
+
+#[test]
+fn calls_pass_only_where_they_are_known_and_harmless() {
+    let mut rig = session();
+    rig.call("t", "thread/read", Some(r#"{"includeTurns":true}"#));
+    let sent = rig.sent();
+    assert_eq!(sent[0]["params"], j!({ "threadId": "t", "includeTurns": true }));
+    reply(&mut rig, 2, j!({ "thread": {} }));
+    assert_eq!(rig.replied().unwrap(), j!({ "thread": {} }));
+    for (method, params, code) in [
+        ("thread/read", Some(r#"{"threadId":"x"}"#), -32602),
+        ("thread/read", Some("[]"), -32602),
+        ("turn/steer", None, -32602),
+        ("turn/start", None, -32601),
+        ("command/exec", None, -32601),
+        ("config/value/write", None, -32601),
+        ("nope.nope", None, -32601),
+    ] {
+        rig.call("t", method, params);
+        assert_eq!(rig.replied().unwrap_err().code, code, "{method}");
+        assert!(rig.sent().is_empty());
+    }
+    rig.call("t", "thread.list", None);
+    assert_eq!(rig.sent()[0]["params"], j!({}));
+    prompted(&mut rig, 4);
+    rig.call("t", "turn/steer", Some(r#"{"input":[]}"#));
+    assert_eq!(rig.sent()[0]["params"], j!({ "threadId": "t", "expectedTurnId": "u", "input": [] }));
+}
+
+#[test]
+fn models_are_listed_and_set_in_the_ui_protocols_words() {
+    let mut rig = session();
+    rig.call("t", "model.list", None);
+    assert_eq!(rig.sent()[0]["method"], "model/list");
+    reply(&mut rig, 2, j!({ "data": [{ "id": "a", "model": "m", "displayName": "M" }], "nextCursor": null }));
+    let list = j!({ "provider": "p", "models": ["m"], "details": { "m": { "name": "M" } }, "current": "m" });
+    assert_eq!(rig.replied().unwrap(), list);
+    rig.call("t", "model.set", Some(r#"{"name":"n"}"#));
+    assert_eq!(rig.sent()[0]["params"], j!({ "threadId": "t", "model": "n" }));
+    reply(&mut rig, 3, j!({}));
+    assert_eq!(rig.replied().unwrap(), j!({ "provider": "p", "name": "n" }));
+    tell(&mut rig, "thread/settings/updated", j!({ "threadSettings": { "model": "n" } }));
+    assert_eq!(rig.event().kind, Kind::Hook);
+    rig.call("t", "model.list", None);
+    reply(&mut rig, 4, j!({ "data": [] }));
+    assert_eq!(rig.replied().unwrap()["current"], "n");
+}
+
+#[test]
+fn prompts_carry_text_links_and_pictures() {
+    let block = |json: Value| raw(&json.to_string());
+    let input = items::input(&[
+        block(j!({ "type": "resource_link", "uri": "file:///a", "name": "a" })),
+        block(j!({ "type": "image", "data": "QQ==", "mimeType": "image/png" })),
+        block(j!({ "type": "resource", "resource": { "uri": "u", "text": "x" } })),
+    ]);
+    assert_eq!(
+        j!(input.unwrap()),
+        j!([
+            { "type": "text", "text": "file:///a", "text_elements": [] },
+            { "type": "image", "url": "data:image/png;base64,QQ==" },
+            { "type": "text", "text": "u\nx", "text_elements": [] },
+        ])
+    );
+    for bad in [j!({ "type": "new" }), j!([]), j!({ "type": "resource", "resource": { "uri": "u" } })] {
+        assert!(items::input(&[block(bad)]).is_err());
+    }
+}
+
+#[test]
+fn damaged_frames_are_kept() {
+    let nest = format!("{}{}", "[".repeat(DEPTH_MAX + 1), "]".repeat(DEPTH_MAX + 1));
+    for frame in ["garbage", "[]", "{}", r#"{"id":99,"result":{}}"#, r#"{"method":"turn/started"}"#, &nest] {
+        let mut rig = session();
+        rig.feed(frame.to_owned());
+        assert_eq!(rig.event().kind, Kind::Raw, "{frame}");
+    }
+    let mut rig = session();
+    rig.feed(format!(r#"{{"id":3,"method":"{COMMAND}","params":{nest}}}"#));
+    assert_eq!(rig.sent()[0]["result"]["decision"], "cancel");
+}
+
+// ---- another gateway goes on ----------------------------------------------------------------------------------------
+
+#[derive(Clone, Debug)]
+enum Move {
+    Feed(String),
+    Open(bool),
+    Prompt,
+    Cancel,
+    Answer(u8, bool),
+    Call,
+    Wake,
+    Lose,
+    Reconnect,
+}
+
+fn play(dialect: &mut dyn Dialect, step: &Move) -> String {
+    let mut out = Outbox::default();
+    let native = NativeId::from("t");
+    match step {
+        Move::Feed(frame) => dialect.feed(Bytes::from(frame.clone()), &mut out),
+        Move::Open(known) => {
+            let resume = Some(ResumeTarget::new(native, *known));
+            dialect.command(RuntimeCommand::Open { ticket: Ticket(1), cwd: "/w".into(), resume }, &mut out);
+        }
+        Move::Prompt => {
+            let content = vec![raw(r#"{"type":"text","text":"hi"}"#)];
+            dialect.command(RuntimeCommand::Prompt { ticket: Ticket(5), native, content }, &mut out);
+        }
+        Move::Cancel => dialect.command(RuntimeCommand::Cancel { ticket: None, native, reason: None }, &mut out),
+        Move::Answer(id, yes) => {
+            let open = dialect.asks().into_iter().find(|key| key.id() == id.to_string());
+            let key = open.unwrap_or_else(|| RequestKey::unique(id.to_string()));
+            let decision = if *yes { choose("accept", Choice::AllowOnce) } else { Decision::Expired };
+            dialect.command(RuntimeCommand::Answer { key, decision }, &mut out);
+        }
+        Move::Call => {
+            let (ticket, method) = (Ticket(9), "model.list".into());
+            dialect.command(
+                RuntimeCommand::Call { ticket, native: Some(native), method, params: None, notify: false },
+                &mut out,
+            );
+        }
+        Move::Wake => dialect.wake(&mut out),
+        Move::Lose => dialect.lost("gone", &mut out),
+        Move::Reconnect => dialect.open(&mut out),
+    }
+    for frame in &out.frames {
+        let (end, line) = frame.split_last().unwrap();
+        assert!(*end == b'\n' && !line.iter().any(|b| matches!(b, b'\r' | b'\n')));
+        json(line);
+    }
+    for said in &out.events {
+        let drafts = match said {
+            RuntimeEvent::Event { draft, .. } => std::slice::from_ref(draft),
+            RuntimeEvent::Opened { drafts, .. } => drafts,
+            _ => &[],
+        };
+        for draft in drafts {
+            assert!(json(&draft.body).is_object() && !draft.body.iter().any(|b| matches!(b, b'\r' | b'\n')));
+        }
+    }
+    format!("{out:?} {:?} {:?}", dialect.asks(), dialect.prompts())
+}
+
+fn feeds() -> impl Strategy<Value = Move> {
+    let turns =
+        (prop::sample::select(vec!["u", "v", "w"]), prop::sample::select(vec!["inProgress", "completed", "failed"]));
+    let item = prop_oneof![
+        Just(message("a", "one two")),
+        Just(shell("inProgress")),
+        Just(shell("completed")),
+        Just(j!({ "type": "userMessage", "id": "m", "clientId": "plexus-5", "content": [] })),
+        Just(j!({ "type": "reasoning", "id": "r", "summary": ["x"], "content": [] })),
+    ];
+    let note = |method: &str, mut params: Value| {
+        params["threadId"] = "t".into();
+        j!({ "method": method, "params": params }).to_string()
+    };
+    prop_oneof![
+        (turns.clone(), any::<bool>()).prop_map(move |((id, status), begins)| {
+            let (method, status) = if begins { ("turn/started", "inProgress") } else { ("turn/completed", status) };
+            note(method, j!({ "turn": turn(id, status, j!([])) }))
+        }),
+        (item, any::<bool>()).prop_map(move |(item, over)| {
+            note(if over { "item/completed" } else { "item/started" }, j!({ "item": item }))
+        }),
+        prop::sample::select(vec!["one ", "two"])
+            .prop_map(move |text| note("item/agentMessage/delta", j!({ "itemId": "a", "delta": text }))),
+        (0u8..3).prop_map(move |id| note("serverRequest/resolved", j!({ "requestId": id }))),
+        (0u8..3, prop::sample::select(vec!["u", "v"])).prop_map(|(id, turn)| {
+            let mut params = command();
+            (params["threadId"], params["turnId"]) = ("t".into(), turn.into());
+            j!({ "id": id, "method": COMMAND, "params": params }).to_string()
+        }),
+        (0u64..12, turns.clone(), any::<bool>()).prop_map(|(id, (name, status), more)| {
+            let turns = if more { j!([turn(name, status, j!([message("a", "one two")]))]) } else { j!([]) };
+            let result = j!({ "userAgent": "plexus/1 x", "thread": thread("t"), "turn": turn(name, status, j!([])),
+                "data": ["t", "x"], "initialTurnsPage": { "data": turns, "nextCursor": null } });
+            j!({ "id": id, "result": result }).to_string()
+        }),
+        (0u64..12, prop::sample::select(vec![-32001, -32600]))
+            .prop_map(|(id, code)| j!({ "id": id, "error": { "code": code, "message": "no" } }).to_string()),
+    ]
+    .prop_map(Move::Feed)
+}
+
+fn moves() -> impl Strategy<Value = Move> {
+    prop_oneof![
+        8 => feeds(),
+        1 => any::<bool>().prop_map(Move::Open),
+        2 => Just(Move::Prompt),
+        1 => Just(Move::Cancel),
+        1 => (0u8..3, any::<bool>()).prop_map(|(id, yes)| Move::Answer(id, yes)),
+        1 => Just(Move::Call),
+        1 => Just(Move::Wake),
+        1 => Just(Move::Lose),
+        1 => Just(Move::Reconnect),
+    ]
+}
+
+proptest! {
+    #[test]
+    fn a_gateway_that_takes_over_goes_on_as_the_one_before(
+        alone in any::<bool>(), moves in prop::collection::vec(moves(), 0..40), cut in any::<prop::sample::Index>(),
+    ) {
+        let spec = if alone { spec("codex") } else { remote() };
+        let mut one = make(&spec);
+        let start = [Move::Reconnect, Move::Feed(HELLO.into()), Move::Open(false)];
+        for step in &start {
+            play(&mut *one, step);
+        }
+        let opened = j!({ "id": if alone { 1 } else { 2 }, "result": { "thread": thread("t") } }).to_string();
+        play(&mut *one, &Move::Feed(opened));
+        let cut = if moves.is_empty() { 0 } else { cut.index(moves.len()) };
+        for step in &moves[..cut] {
+            play(&mut *one, step);
+        }
+        let mut other = make(&spec);
+        prop_assert!(other.restore(&one.save().unwrap()));
+        for step in &moves[cut..] {
+            prop_assert_eq!(play(&mut *one, step), play(&mut *other, step));
+        }
+        prop_assert_eq!(one.save(), other.save());
+    }
+
+    #[test]
+    fn what_is_no_state_is_not_taken_over(bytes in prop::collection::vec(any::<u8>(), 0..100)) {
+        let mut dialect = make(&spec("codex"));
+        let before = dialect.save();
+        prop_assert!(!dialect.restore(&bytes));
+        prop_assert_eq!(dialect.save(), before);
+    }
+}
+
+#[test]
+fn an_id_that_is_used_again_names_another_question_over_a_restart_too() {
+    let approval = |item: &str| j!({ "turnId": "u", "itemId": item, "command": "ls", "cwd": "/w" });
+    let mut rig = session();
+    prompted(&mut rig, 2);
+    ask(&mut rig, 7, "item/commandExecution/requestApproval", approval("c"));
+    let first = rig.ask().key;
+    rig.tell(RuntimeCommand::Answer { key: first.clone(), decision: choose("accept", Choice::AllowOnce) });
+    tell(&mut rig, "serverRequest/resolved", j!({ "requestId": 7 }));
+    rig.sent();
+    rig.said();
+    ask(&mut rig, 7, "item/commandExecution/requestApproval", approval("d"));
+    let second = rig.ask().key;
+    assert_eq!((first.id(), second.id(), first == second), ("7", "7", false));
+    let saved = rig.dialect.save().unwrap();
+    let mut next = make(&spec("codex"));
+    assert!(next.restore(&saved));
+    rig.dialect = next;
+    rig.tell(RuntimeCommand::Answer { key: first, decision: choose("accept", Choice::AllowOnce) });
+    assert!(rig.sent().is_empty(), "it was given to another question");
+    assert_eq!(rig.dialect.asks(), std::slice::from_ref(&second));
+    rig.tell(RuntimeCommand::Answer { key: second, decision: choose("cancel", Choice::RejectOnce) });
+    assert_eq!(rig.sent()[0]["result"]["decision"], "cancel");
+}

@@ -1,0 +1,144 @@
+//! What a failure says: the words of an error with what its data, or the body of an HTTP reply, tells besides. Bounded and harmless
+//! to show; what looks like a secret is taken out by whoever passes it on.
+
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use super::RuntimeError;
+use plexus_protocol::text::clean;
+
+/// Characters of what an error's data tells that are shown.
+const DETAILS_MAX: usize = 1500;
+/// Bytes of an error's data that are read at all.
+const DATA_MAX: usize = 64 * 1024;
+/// How deep an error is looked for in others.
+const CAUSES_MAX: usize = 8;
+/// Members that say what is wrong, the best first.
+const TELLING: &[&str] = &[
+    "details",
+    "detail",
+    "message",
+    "error",
+    "errorMessage",
+    "additionalDetails",
+    "reason",
+    "description",
+    "stderr",
+    "cause",
+    "responseBody",
+    "body",
+    "data",
+];
+
+impl RuntimeError {
+    /// The error in words, with what its data tells.
+    pub fn words(&self) -> String {
+        told(&self.message, self.data.as_deref())
+    }
+
+    /// The same error, its message in [`words`](Self::words).
+    pub(super) fn in_words(self) -> Self {
+        Self { message: self.words(), ..self }
+    }
+}
+
+/// Whether an error's words say no more than that there is one.
+pub fn says_nothing(words: &str) -> bool {
+    let words = words.trim().trim_end_matches(['.', '!']).to_ascii_lowercase();
+    let plain = ["", "error", "internal error", "internal server error", "server error", "unknown error", "failed"];
+    plain.contains(&words.as_str())
+}
+
+/// A message with what the data beside it tells.
+pub(super) fn told(message: &str, data: Option<&RawValue>) -> String {
+    let data = data.map(RawValue::get).filter(|json| *json != "null" && json.len() <= DATA_MAX);
+    let details = data.and_then(|json| serde_json::from_str::<Value>(json).ok()).map(|value| details(&value, 0));
+    joined(message, details.as_deref().unwrap_or_default())
+}
+
+/// A message with what else is known of it, each said once.
+pub(super) fn joined(message: &str, details: &str) -> String {
+    let (message, details) = (harmless(message), harmless(details));
+    match (message.as_str(), details.as_str()) {
+        (_, "") => message,
+        ("", _) => details,
+        (message, details) if message.contains(details) => message.to_owned(),
+        (message, details) if details.starts_with(message) => details.to_owned(),
+        (message, details) => format!("{}: {details}", message.trim_end_matches(['.', ':'])),
+    }
+}
+
+/// Text of an error's, cut, fit to be shown.
+pub(super) fn harmless(text: &str) -> String {
+    let text = clean(text.trim());
+    match text.char_indices().nth(DETAILS_MAX) {
+        Some((cut, _)) => format!("{}…", &text[..cut]),
+        None => text,
+    }
+}
+
+/// What an error's data tells, in words where it holds any.
+fn details(value: &Value, depth: usize) -> String {
+    match value {
+        Value::String(text) => match serde_json::from_str::<Value>(text) {
+            // The body of an HTTP reply, passed on as text.
+            Ok(inner @ Value::Object(_)) if depth < CAUSES_MAX => details(&inner, depth + 1),
+            _ => text.clone(),
+        },
+        Value::Object(members) if depth < CAUSES_MAX => {
+            let mut words: Vec<String> = Vec::new();
+            for found in TELLING.iter().filter_map(|name| members.get(*name)) {
+                let said = details(found, depth + 1);
+                if !said.is_empty() && !words.iter().any(|word| word.contains(&said)) {
+                    words.push(said);
+                }
+            }
+            // The ways to sign in are told in words of our own.
+            let others = members.keys().any(|name| name != "authMethods");
+            if words.is_empty() && others { value.to_string() } else { words.join(": ") }
+        }
+        Value::Null => String::new(),
+        other => other.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words(message: &str, data: &str) -> String {
+        told(message, Some(&RawValue::from_string(data.to_owned()).unwrap()))
+    }
+
+    #[test]
+    fn what_an_errors_data_tells_is_said_once_and_harmless() {
+        for (message, data, said) in [
+            (
+                "Internal error",
+                r#""Missing environment variable: X""#,
+                "Internal error: Missing environment variable: X",
+            ),
+            ("Internal error", r#"{"details":"Error code: 400 - no"}"#, "Internal error: Error code: 400 - no"),
+            ("Internal error", r#"{"error":{"message":"no credit","type":"x"}}"#, "Internal error: no credit"),
+            ("Bad", r#"{"statusCode":429,"responseBody":"{\"error\":{\"message\":\"slow down\"}}"}"#, "Bad: slow down"),
+            ("Internal error", r#"{"code":7}"#, r#"Internal error: {"code":7}"#),
+            ("no credit", r#"{"message":"no credit"}"#, "no credit"),
+            ("Authentication required", r#"{"authMethods":[]}"#, "Authentication required"),
+            ("", "null", ""),
+        ] {
+            assert_eq!(words(message, data), said);
+        }
+        let hostile = words("x", r#"{"details":"\u001b[2Jgone"}"#);
+        assert!(!hostile.contains('\u{1b}'), "{hostile}");
+        let long = words("x", &serde_json::to_string(&"long words ".repeat(2000)).unwrap());
+        assert!(long.chars().count() < DETAILS_MAX + 10);
+        let deep = format!("{}1{}", r#"{"cause":"#.repeat(60), "}".repeat(60));
+        assert!(words("x", &deep).starts_with("x"));
+    }
+
+    #[test]
+    fn some_words_say_nothing() {
+        assert!(says_nothing("Internal error") && says_nothing("Internal error.") && says_nothing(""));
+        assert!(!says_nothing("Internal error: no credit"));
+    }
+}

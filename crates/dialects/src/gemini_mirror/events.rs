@@ -1,0 +1,323 @@
+//! The eight events of the Gemini UI mirror, and the canonical events that they become. Pure translation.
+
+use std::borrow::Cow;
+
+use bytes::Bytes;
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+use super::super::jsonrpc::{self, object, pretty, string};
+use super::super::{AgentRequest, EventDraft, ExpectedAnswer, RequestKey, RequestSubject, ToolCallRef, subject};
+use super::history::{Role, Turn};
+use plexus_protocol::{Choice, Kind, Offer, RequestType};
+
+/// A message of the mirror.
+#[derive(Deserialize)]
+pub(super) struct Message<'a> {
+    #[serde(rename = "type", borrow)]
+    pub(super) sort: Cow<'a, str>,
+    #[serde(borrow)]
+    pub(super) data: Option<&'a RawValue>,
+}
+
+/// `{"text"}` of `user_message` and `model_output`.
+pub(super) fn text(data: &RawValue) -> Option<String> {
+    #[derive(Deserialize)]
+    struct Data {
+        text: String,
+    }
+    object::<Data>(data).map(|data| data.text)
+}
+
+/// `{"callId","name","args"}`
+#[derive(Deserialize)]
+pub(super) struct ToolCall<'a> {
+    #[serde(rename = "callId")]
+    pub(super) id: String,
+    pub(super) name: String,
+    #[serde(borrow)]
+    pub(super) args: Option<&'a RawValue>,
+}
+
+/// `{"callId","output"}`
+#[derive(Deserialize)]
+pub(super) struct ToolOutput<'a> {
+    #[serde(rename = "callId")]
+    pub(super) id: String,
+    #[serde(borrow)]
+    pub(super) output: Option<&'a RawValue>,
+}
+
+/// `{"id","type","options"}`
+#[derive(Deserialize)]
+pub(super) struct Dialog<'a> {
+    #[serde(borrow)]
+    pub(super) id: &'a RawValue,
+    #[serde(rename = "type", default)]
+    pub(super) sort: String,
+    #[serde(default)]
+    pub(super) options: Vec<String>,
+}
+
+/// `{"id","selection"}`
+#[derive(Deserialize)]
+pub(super) struct Selection<'a> {
+    #[serde(borrow)]
+    pub(super) id: &'a RawValue,
+    #[serde(default)]
+    pub(super) selection: Option<String>,
+}
+
+#[derive(Serialize)]
+struct Chunk<'a> {
+    #[serde(rename = "sessionUpdate")]
+    update: &'static str,
+    content: TextBlock<'a>,
+}
+
+#[derive(Serialize)]
+struct TextBlock<'a> {
+    #[serde(rename = "type")]
+    sort: &'static str,
+    text: &'a str,
+}
+
+/// Something that was said, live.
+pub(super) fn chunk(role: Role, text: &str, frame: Option<&Bytes>) -> EventDraft {
+    let kind = match role {
+        Role::User => Kind::UserMessageChunk,
+        Role::Model => Kind::AgentMessageChunk,
+    };
+    let body = Chunk { update: kind.as_str(), content: TextBlock { sort: "text", text } };
+    EventDraft { native: frame.cloned(), ..EventDraft::new(kind, &body) }
+}
+
+/// Something that was said while nobody here listened.
+pub(super) fn past(turn: &Turn) -> EventDraft {
+    chunk(turn.role, &turn.text, None)
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Tool<'a> {
+    session_update: &'static str,
+    tool_call_id: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    title: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    kind: Option<&'static str>,
+    status: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    content: Option<[Block<'a>; 1]>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    raw_input: Option<Box<RawValue>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    raw_output: Option<Box<RawValue>>,
+}
+
+#[derive(Serialize)]
+struct Block<'a> {
+    #[serde(rename = "type")]
+    sort: &'static str,
+    content: TextBlock<'a>,
+}
+
+/// `tool_call`
+pub(super) fn tool_call(call: &ToolCall<'_>, frame: &Bytes) -> EventDraft {
+    let body = Tool {
+        session_update: "tool_call",
+        tool_call_id: &call.id,
+        title: Some(&call.name),
+        kind: Some(sort_of(&call.name)),
+        status: "in_progress",
+        content: None,
+        raw_input: call.args.map(jsonrpc::owned),
+        raw_output: None,
+    };
+    let tool = Some(ToolCallRef { id: call.id.clone(), over: false });
+    EventDraft { native: Some(frame.clone()), tool, ..EventDraft::new(Kind::ToolCall, &body) }
+}
+
+/// `tool_output`: the mirror does not say whether it failed.
+pub(super) fn tool_output(output: &ToolOutput<'_>, frame: &Bytes) -> EventDraft {
+    let text = output.output.map(|raw| string(raw).map_or_else(|| pretty(raw.get()), Cow::into_owned));
+    let body = Tool {
+        session_update: "tool_call_update",
+        tool_call_id: &output.id,
+        title: None,
+        kind: None,
+        status: "completed",
+        content: text.as_deref().map(|text| [Block { sort: "content", content: TextBlock { sort: "text", text } }]),
+        raw_input: None,
+        raw_output: output.output.map(jsonrpc::owned),
+    };
+    let tool = Some(ToolCallRef { id: output.id.clone(), over: true });
+    EventDraft { native: Some(frame.clone()), tool, ..EventDraft::new(Kind::ToolCallUpdate, &body) }
+}
+
+/// `hook`, as it came.
+pub(super) fn hook(data: &RawValue, frame: &Bytes) -> EventDraft {
+    let body = jsonrpc::slice(frame, data);
+    EventDraft { kind: Kind::Hook, body, native: Some(frame.clone()), tool: None, title: None }
+}
+
+/// `permission_dialog`: shown, but only the person at the UI can answer it. `call` is the tool call that it must be
+/// about, as no other is under way.
+pub(super) fn dialog(
+    dialog: &Dialog<'_>,
+    key: RequestKey,
+    call: Option<(&str, &ToolUnderWay)>,
+    data: &RawValue,
+    frame: &Bytes,
+) -> AgentRequest {
+    let what = match dialog.sort.as_str() {
+        "file_access" => "to access a file".to_owned(),
+        "command_run" => "to run a command".to_owned(),
+        "" => "for permission".to_owned(),
+        other => format!("for permission: {other}"),
+    };
+    let subject = match call {
+        Some((_, ToolUnderWay { name, args: Some(args) })) => match subject::tool(name, args) {
+            RequestSubject::Tool { .. } if sort_of(name) == "execute" => {
+                let why = "its input has no command that can be read for certain";
+                RequestSubject::Unreadable { why, raw: format!("{name} {}", pretty(args.get())) }
+            }
+            subject => subject,
+        },
+        Some((_, ToolUnderWay { name, args: None })) => {
+            RequestSubject::Unreadable { why: "the tool's input is not known", raw: name.clone() }
+        }
+        None => {
+            RequestSubject::Unreadable { why: "it is not known which tool call it is about", raw: pretty(data.get()) }
+        }
+    };
+    let mut options: Vec<Offer> = Vec::with_capacity(dialog.options.len());
+    for label in &dialog.options {
+        if !options.iter().any(|offer| offer.id == *label) {
+            options.push(Offer { id: label.clone(), label: label.clone(), kind: meaning(label) });
+        }
+    }
+    AgentRequest {
+        key,
+        kind: RequestType::Permission,
+        title: format!("The Gemini UI asks {what}"),
+        message: Some("It can be answered there only.".to_owned()),
+        subject,
+        options,
+        items: Vec::new(),
+        multi: false,
+        default_value: None,
+        multiline: false,
+        expects: ExpectedAnswer::default(),
+        secret: false,
+        danger: false,
+        allow_reason: false,
+        allow_remember: false,
+        observe_only: true,
+        editable: None,
+        tool_call_id: call.map(|(id, _)| id.to_owned()),
+        first_mention: None,
+        params: jsonrpc::owned(data),
+        native: frame.clone(),
+    }
+}
+
+/// A tool call under way.
+pub(super) struct ToolUnderWay {
+    pub(super) name: String,
+    pub(super) args: Option<Box<RawValue>>,
+}
+
+/// What an option means, by its words: the mirror says no more.
+fn meaning(label: &str) -> Choice {
+    let label = label.to_lowercase();
+    let word = |word: &str| label.split(|c: char| !c.is_alphanumeric()).any(|part| part == word);
+    let always = word("always") || label.contains("don't ask");
+    if word("deny") || word("no") || word("reject") || word("cancel") || word("never") {
+        if always || word("never") { Choice::RejectAlways } else { Choice::RejectOnce }
+    } else if word("allow") || word("yes") || word("approve") || word("proceed") || always {
+        if always { Choice::AllowAlways } else { Choice::AllowOnce }
+    } else {
+        Choice::Other
+    }
+}
+
+/// The ACP kind of one of Gemini's tools.
+fn sort_of(tool: &str) -> &'static str {
+    match tool {
+        "run_shell_command" => "execute",
+        "read_file" | "read_many_files" | "list_directory" => "read",
+        "glob" | "search_file_content" | "grep_search" => "search",
+        "write_file" | "replace" => "edit",
+        "web_fetch" | "google_web_search" => "fetch",
+        _ => "other",
+    }
+}
+
+/// The text of a prompt, from ACP content blocks.
+///
+/// # Errors
+/// In words, what a Gemini UI cannot be sent.
+pub(super) fn prompt(content: &[Box<RawValue>]) -> Result<String, String> {
+    #[derive(Deserialize)]
+    #[serde(tag = "type", rename_all = "snake_case")]
+    enum Content {
+        Text {
+            text: String,
+        },
+        ResourceLink {
+            uri: String,
+        },
+        #[serde(other)]
+        Other,
+    }
+    let mut texts = Vec::with_capacity(content.len());
+    for block in content {
+        match object::<Content>(block) {
+            Some(Content::Text { text }) => texts.push(text),
+            // So people name a file to it.
+            Some(Content::ResourceLink { uri }) => {
+                texts.push(format!("@{}", uri.strip_prefix("file://").unwrap_or(&uri)));
+            }
+            _ => return Err("the Gemini UI takes text only, and links to files".into()),
+        }
+    }
+    let text = texts.join("\n");
+    if text.trim().is_empty() { Err("the prompt is empty".into()) } else { Ok(text) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn options_are_understood_by_their_words() {
+        let cases = [
+            ("Allow", Choice::AllowOnce),
+            ("Always Allow", Choice::AllowAlways),
+            ("Yes, allow once", Choice::AllowOnce),
+            ("Yes, and don't ask again", Choice::AllowAlways),
+            ("Deny", Choice::RejectOnce),
+            ("No (esc)", Choice::RejectOnce),
+            ("Never allow", Choice::RejectAlways),
+            ("Modify", Choice::Other),
+            ("Now", Choice::Other),
+        ];
+        for (label, expected) in cases {
+            assert_eq!(meaning(label), expected, "{label}");
+        }
+    }
+
+    #[test]
+    fn prompts_are_text() {
+        let blocks = |json: &[&str]| -> Vec<Box<RawValue>> {
+            json.iter().map(|json| RawValue::from_string((*json).into()).unwrap()).collect()
+        };
+        let text = r#"{"type":"text","text":"look at"}"#;
+        let link = r#"{"type":"resource_link","uri":"file:///a/b.rs","name":"b"}"#;
+        assert_eq!(prompt(&blocks(&[text, link])).unwrap(), "look at\n@/a/b.rs");
+        for bad in [&[][..], &[r#"{"type":"text","text":" "}"#], &[text, r#"{"type":"image","data":""}"#], &["[]"]] {
+            assert!(prompt(&blocks(bad)).is_err());
+        }
+    }
+}

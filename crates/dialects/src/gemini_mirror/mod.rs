@@ -1,0 +1,698 @@
+//! The terminal UI of a Gemini CLI, seen from outside. One file: the run, the questions and the history decide about each
+//! other.
+//!
+//! Its UI mirror (`--ui-port`) tells what happens in it, its remote control (`GEMINI_CLI_REMOTE_PORT`) takes prompts and
+//! tells what was said before. The mirror has no handshake, no identifiers of runs and no way back: a run goes from a
+//! message to `idle`, and questions can be answered at the UI only. The UI has one conversation, here named `ui`.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::time::Duration;
+
+use bytes::Bytes;
+use serde_json::value::RawValue;
+
+use self::events::{Dialog, Message, Selection, ToolCall, ToolOutput, ToolUnderWay};
+use self::frames::{Frame, FrameReader};
+use self::history::{Role, TURNS_MAX, Turns, same};
+use super::jsonrpc::{METHOD_NOT_FOUND, object, owned, shallow};
+use super::{
+    AnsweredElsewhere, Dialect, EventDraft, HttpBase, HttpReply, HttpRequest, OpenedAs, Outbox, RequestKey,
+    ResumeTarget, RunEnd, RuntimeCommand, RuntimeError, RuntimeEvent, SessionLimit,
+};
+use plexus_protocol::{Capabilities, Capability, Kind, NativeId, RunStatus, RuntimeSpec, Ticket};
+
+mod events;
+mod frames;
+mod history;
+#[cfg(test)]
+mod tests;
+
+/// The name of the one conversation.
+const NATIVE: &str = "ui";
+
+/// Who does what is done at the UI.
+const SOMEBODY: &str = "somebody at the Gemini UI";
+
+/// How often is looked whether what was not ready is ready, or what was silent still is.
+const TICK: Duration = Duration::from_secs(1);
+
+/// How many ticks a UI may take to be ready (it answers 503) before its history, or a prompt, is given up.
+const READY_TICKS: u32 = 60;
+
+/// How many ticks a remote control may not be there at all before its history is given up.
+const THERE_TICKS: u32 = 5;
+
+/// How many ticks of silence end a run whose end may have been missed while the connection was lost, or a prompt that was
+/// taken and never shown.
+const SILENT_TICKS: u32 = 60;
+
+/// How many ticks of silence end a run that may never have begun: a slash command has no `idle`.
+const COMMAND_TICKS: u32 = 5;
+
+/// Messages that wait until what was said before them is known …
+const HELD_MAX: usize = 1024;
+
+/// … and bytes. With more, what was said before is given up.
+const HELD_BYTES: usize = 4 * 1024 * 1024;
+
+/// Questions that are open at once; a further one is shown as it came.
+const ASKS_MAX: usize = 64;
+
+/// Tool calls of one run that are remembered for the questions about them.
+const CALLS_MAX: usize = 256;
+
+pub(super) fn make(spec: &RuntimeSpec) -> Box<dyn Dialect> {
+    Box::new(Mirror { remote: spec.remote.is_some(), ..Mirror::default() })
+}
+
+#[derive(Default)]
+struct Mirror {
+    /// There is a remote control.
+    remote: bool,
+    connected: bool,
+    /// The gateway has opened the session.
+    opened: bool,
+    frames: FrameReader,
+    /// Messages that wait until the session is open and what was said before them is known.
+    held: VecDeque<Bytes>,
+    held_bytes: usize,
+    held_dropped: u64,
+    catching: Option<Catching>,
+    /// What was said, as far as the gateway was told.
+    turns: Turns,
+    run: Option<Run>,
+    doubt: Option<Doubt>,
+    asks: BTreeMap<RequestKey, Shown>,
+    /// How many questions were given a key: the next one's occurrence.
+    asked: u64,
+    calls: BTreeMap<String, ToolUnderWay>,
+    /// The identifier of the last fetch.
+    fetches: u64,
+}
+
+/// What was said while nobody here listened is asked for.
+struct Catching {
+    what: Missing,
+    /// The request under way; without one it is made at the next tick.
+    fetch: Option<u64>,
+    tries: u32,
+}
+
+/// What may be missing.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Missing {
+    /// All that was said so far.
+    Past,
+    /// What was said so far and an earlier gateway did not hear: which part that is cannot be found out.
+    Unknown,
+    /// What was said while the connection was lost.
+    Meanwhile,
+}
+
+/// The work under way.
+enum Run {
+    /// Begun at the UI.
+    Theirs,
+    /// Ours.
+    Ours { ticket: Ticket, text: String, post: Post, shown: bool },
+}
+
+/// How far a prompt of ours got.
+enum Post {
+    /// The request under way.
+    Sent { id: u64, tries: u32 },
+    /// The UI was not ready, so many times; it is sent at once, or again at the next tick.
+    Again { tries: u32 },
+    /// The UI has it.
+    Taken,
+}
+
+/// The run may be over without our knowing.
+struct Doubt {
+    /// Ticks of silence until it is taken as over.
+    left: u32,
+    limit: u32,
+}
+
+/// A question that people see.
+struct Shown {
+    options: Vec<String>,
+    /// The connection was lost meanwhile: it may have been answered.
+    stale: bool,
+}
+
+impl Dialect for Mirror {
+    fn open(&mut self, out: &mut Outbox) {
+        self.connected = true;
+        self.frames = FrameReader::default();
+        out.events.push(RuntimeEvent::Ready { agent: Some("Gemini CLI (UI mirror)".into()) });
+        out.events.push(RuntimeEvent::Found { native: NATIVE.into(), cwd: None, title: None });
+        if self.opened {
+            let what = self.catching.as_ref().map_or(Missing::Meanwhile, |catching| catching.what);
+            self.catch_up(what, out);
+        }
+    }
+
+    /// Questions are answered at the UI alone.
+    fn capabilities(&self) -> Capabilities {
+        [Capability::Cancel].into_iter().collect()
+    }
+
+    fn lost(&mut self, _why: &str, out: &mut Outbox) {
+        self.connected = false;
+        if let Some(rest) = self.frames.finish() {
+            self.raw(rest, "the connection was lost in the middle of a message", out);
+        }
+        self.doubt = None;
+        self.asks.values_mut().for_each(|shown| shown.stale = true);
+        if self.catching.is_some() || (self.remote && !self.opened) {
+            // The history will have what they say.
+            (self.held, self.held_bytes) = (VecDeque::new(), 0);
+        }
+    }
+
+    fn feed(&mut self, frame: Bytes, out: &mut Outbox) {
+        for frame in self.frames.feed(frame) {
+            match frame {
+                Frame::Whole(frame) if self.opened && self.catching.is_none() => self.message(&frame, out),
+                Frame::Whole(frame) => self.hold(frame, out),
+                Frame::Cut(head, dropped) => {
+                    let max = frames::FRAME_MAX;
+                    self.raw(head, &format!("message over the limit of {max} bytes; {dropped} bytes dropped"), out);
+                }
+            }
+        }
+    }
+
+    fn command(&mut self, command: RuntimeCommand, out: &mut Outbox) {
+        match command {
+            RuntimeCommand::Open { ticket, resume, .. } => self.open_session(ticket, resume, out),
+            RuntimeCommand::Prompt { ticket, content, .. } => self.prompt(ticket, &content, out),
+            RuntimeCommand::Cancel { ticket, .. } => self.cancel(ticket, out),
+            // They are answered at the UI only; it takes them back itself.
+            RuntimeCommand::Answer { .. } => {}
+            RuntimeCommand::Call { ticket, method, notify, .. } => {
+                if !notify {
+                    let why = format!("{method}: a Gemini UI has no methods to call");
+                    out.events
+                        .push(RuntimeEvent::Replied { ticket, reply: Err(RuntimeError::new(METHOD_NOT_FOUND, why)) });
+                }
+            }
+        }
+    }
+
+    fn wake(&mut self, out: &mut Outbox) {
+        if self.connected && self.catching.as_ref().is_some_and(|catching| catching.fetch.is_none()) {
+            self.ask_history(out);
+        }
+        if let Some(Run::Ours { post: Post::Again { .. }, .. }) = &self.run {
+            self.post(out);
+        }
+        let silent = self.doubt.as_mut().is_some_and(|doubt| {
+            doubt.left = doubt.left.saturating_sub(1);
+            doubt.left == 0
+        });
+        if silent {
+            self.silent(out);
+        }
+        self.tick(out);
+    }
+
+    fn reply(&mut self, id: u64, reply: Result<HttpReply, String>, out: &mut Outbox) {
+        if self.catching.as_ref().is_some_and(|catching| catching.fetch == Some(id)) {
+            self.history(reply, out);
+        } else if matches!(&self.run, Some(Run::Ours { post: Post::Sent { id: sent, .. }, .. }) if *sent == id) {
+            self.posted(reply, out);
+        }
+        // Else nobody waits for it any more.
+        self.tick(out);
+    }
+
+    fn asks(&self) -> Vec<RequestKey> {
+        self.asks.keys().cloned().collect()
+    }
+
+    fn prompts(&self) -> Vec<Ticket> {
+        match &self.run {
+            Some(Run::Ours { ticket, .. }) => vec![*ticket],
+            _ => Vec::new(),
+        }
+    }
+
+    fn reached_by(&self) -> &'static [&'static str] {
+        &["ws"]
+    }
+
+    fn sessions(&self) -> SessionLimit {
+        SessionLimit::One
+    }
+}
+
+fn native() -> NativeId {
+    NATIVE.into()
+}
+
+fn event(draft: EventDraft, out: &mut Outbox) {
+    out.events.push(RuntimeEvent::Event { native: Some(native()), draft });
+}
+
+fn trouble(code: &str, message: &str, out: &mut Outbox) {
+    event(EventDraft::new(Kind::Error, &serde_json::json!({ "code": code, "message": message })), out);
+}
+
+fn failed(message: String) -> RunEnd {
+    RunEnd { status: RunStatus::Error, stop_reason: None, message: Some(message), native: None }
+}
+
+fn completed(message: Option<&str>, frame: Option<&Bytes>) -> RunEnd {
+    RunEnd {
+        status: RunStatus::Completed,
+        stop_reason: frame.map(|_| "idle".into()),
+        message: message.map(ToOwned::to_owned),
+        native: frame.cloned(),
+    }
+}
+
+impl Mirror {
+    // === the session ===
+
+    fn open_session(&mut self, ticket: Ticket, resume: Option<ResumeTarget>, out: &mut Outbox) {
+        if let Some(other) = resume.as_ref().map(|resume| resume.native.as_str()).filter(|name| *name != NATIVE) {
+            let why = format!("the Gemini UI has one conversation, named {NATIVE:?}; there is no {other:?}");
+            return out.events.push(RuntimeEvent::NotOpened {
+                ticket,
+                error: RuntimeError::new(super::jsonrpc::INVALID_PARAMS, why),
+            });
+        }
+        self.take_back(out);
+        out.events.push(RuntimeEvent::Opened { ticket, native: native(), drafts: Vec::new(), how: OpenedAs::Resumed });
+        let known = resume.is_some_and(|resume| resume.known);
+        (self.opened, self.turns, self.run, self.doubt) = (true, Turns::default(), None, None);
+        self.calls.clear();
+        self.catch_up(if known { Missing::Unknown } else { Missing::Past }, out);
+    }
+
+    /// Asks for what was said meanwhile; what is said from now on waits for that.
+    fn catch_up(&mut self, what: Missing, out: &mut Outbox) {
+        self.catching = Some(Catching { what, fetch: None, tries: 0 });
+        if self.remote {
+            return self.ask_history(out);
+        }
+        let message = match what {
+            Missing::Past => "what was said in the UI before is not here",
+            Missing::Unknown => "what was said in the UI while the gateway was away is not here",
+            Missing::Meanwhile => "what was said in the UI while the connection was lost is not here",
+        };
+        trouble("gap", &format!("{message}: the runtime has no remote set, which would tell it"), out);
+        if self.run.is_some() {
+            self.doubt(SILENT_TICKS);
+        }
+        self.release(out);
+    }
+
+    fn ask_history(&mut self, out: &mut Outbox) {
+        let id = self.fetch("GET", &format!("/history?limit={TURNS_MAX}"), None, out);
+        if let Some(catching) = &mut self.catching {
+            catching.fetch = Some(id);
+        }
+    }
+
+    fn fetch(&mut self, method: &'static str, path: &str, body: Option<Bytes>, out: &mut Outbox) -> u64 {
+        self.fetches += 1;
+        let (id, path) = (self.fetches, path.to_owned());
+        out.fetches.push(HttpRequest { id, base: HttpBase::Remote, method, path, body, decides: false, session: None });
+        self.fetches
+    }
+
+    fn history(&mut self, reply: Result<HttpReply, String>, out: &mut Outbox) {
+        let Some(catching) = &mut self.catching else { return };
+        let (why, tries) = match reply {
+            Ok(HttpReply { status: 200, body }) => match Turns::read(&body) {
+                Some(history) => return self.caught_up(&history, out),
+                None => return self.give_up("its history cannot be understood", out),
+            },
+            Ok(HttpReply { status: 503, .. }) => ("it is not ready (503)".to_owned(), READY_TICKS),
+            Ok(HttpReply { status, .. }) => return self.give_up(&format!("it answered {status}"), out),
+            Err(why) => (why, THERE_TICKS),
+        };
+        catching.fetch = None;
+        catching.tries += 1;
+        if catching.tries >= tries {
+            self.give_up(&why, out);
+        }
+    }
+
+    /// The history cannot be had.
+    fn give_up(&mut self, why: &str, out: &mut Outbox) {
+        trouble("gap", &format!("what was said in the UI until now is not all here: {why}"), out);
+        if self.run.is_some() {
+            self.doubt(SILENT_TICKS);
+        }
+        self.release(out);
+    }
+
+    fn caught_up(&mut self, history: &Turns, out: &mut Outbox) {
+        let Some(what) = self.catching.as_ref().map(|catching| catching.what) else { return };
+        let mut live = Turns::default();
+        for frame in &self.held {
+            let Ok(message) = plexus_protocol::object::from_slice::<Message<'_>>(frame) else { continue };
+            let role = match &*message.sort {
+                "user_message" => Role::User,
+                "model_output" => Role::Model,
+                _ => continue,
+            };
+            live.add(role, &message.data.and_then(events::text).unwrap_or_default());
+        }
+        let new = self.turns.missed(history, &live);
+        match what {
+            Missing::Past if history.full() => {
+                trouble("gap", &format!("only the last {TURNS_MAX} messages of what was said before are here"), out);
+            }
+            Missing::Past => {}
+            Missing::Unknown => {
+                trouble("gap", "what was said in the UI while the gateway was away is not here", out);
+            }
+            Missing::Meanwhile if self.run.is_some() || !new.is_empty() => {
+                let message = "the connection to the UI was lost for a while: what was said meanwhile is filled in \
+                               from its history, which has no tool calls, questions and hooks";
+                trouble("gap", message, out);
+            }
+            Missing::Meanwhile => {}
+        }
+        for turn in new {
+            self.turns.add(turn.role, &turn.text);
+            if what == Missing::Unknown {
+                continue;
+            }
+            if turn.role == Role::User {
+                if self.is_ours(&turn.text) {
+                    continue;
+                }
+                if !matches!(&self.run, Some(Run::Ours { shown: false, .. })) {
+                    self.over(&completed(Some("its end was not heard: the connection was lost"), None), out);
+                }
+            }
+            event(events::past(&turn), out);
+        }
+        if self.run.is_some() {
+            self.doubt(SILENT_TICKS);
+        }
+        self.release(out);
+    }
+
+    fn hold(&mut self, frame: Bytes, out: &mut Outbox) {
+        self.held_bytes += frame.len();
+        self.held.push_back(frame);
+        if self.held.len() <= HELD_MAX && self.held_bytes <= HELD_BYTES {
+            return;
+        }
+        if self.catching.is_some() {
+            return self.give_up("more was said since than can be kept waiting", out);
+        }
+        if let Some(old) = self.held.pop_front() {
+            self.held_bytes -= old.len();
+            self.held_dropped += 1;
+        }
+    }
+
+    /// Lets go of what waited.
+    fn release(&mut self, out: &mut Outbox) {
+        self.catching = None;
+        let dropped = std::mem::take(&mut self.held_dropped);
+        if dropped > 0 {
+            let message =
+                format!("{dropped} messages came before the session was opened and were dropped, oldest first");
+            trouble("gap", &message, out);
+        }
+        self.held_bytes = 0;
+        for frame in std::mem::take(&mut self.held) {
+            self.message(&frame, out);
+        }
+        self.tick(out);
+    }
+
+    // === prompts ===
+
+    fn prompt(&mut self, ticket: Ticket, content: &[Box<RawValue>], out: &mut Outbox) {
+        let refused = if self.remote {
+            None
+        } else {
+            Some(
+                "the gateway can only watch this UI: start it with GEMINI_CLI_REMOTE_PORT=PORT and set the runtime's \
+                 remote = \"http://127.0.0.1:PORT\""
+                    .to_owned(),
+            )
+        };
+        let text = match refused.map_or_else(|| events::prompt(content), Err) {
+            Ok(text) => text,
+            Err(why) => return out.events.push(RuntimeEvent::Ended { native: native(), ticket, end: failed(why) }),
+        };
+        self.doubt = None;
+        self.run = Some(Run::Ours { ticket, text, post: Post::Again { tries: 0 }, shown: false });
+        self.post(out);
+    }
+
+    fn post(&mut self, out: &mut Outbox) {
+        let Some(Run::Ours { text, post: Post::Again { tries }, .. }) = &self.run else { return };
+        let (tries, body) = (*tries, serde_json::json!({ "message": text }).to_string());
+        let id = self.fetch("POST", "/message", Some(body.into()), out);
+        if let Some(Run::Ours { post, .. }) = &mut self.run {
+            *post = Post::Sent { id, tries };
+        }
+    }
+
+    fn posted(&mut self, reply: Result<HttpReply, String>, out: &mut Outbox) {
+        let Some(Run::Ours { post, shown, .. }) = &mut self.run else { return };
+        let Post::Sent { tries, .. } = *post else { return };
+        let why = match reply {
+            Ok(HttpReply { status: 200..=299, .. }) => {
+                *post = Post::Taken;
+                if !*shown {
+                    self.doubt(SILENT_TICKS);
+                }
+                return;
+            }
+            Ok(HttpReply { status: 503, .. }) if tries + 1 < READY_TICKS => {
+                *post = Post::Again { tries: tries + 1 };
+                return;
+            }
+            Ok(HttpReply { status: 503, .. }) => {
+                format!("the UI was not ready to take a message (503), {READY_TICKS} times over")
+            }
+            Ok(HttpReply { status, .. }) => format!("the UI did not take the message: it answered {status}"),
+            Err(why) => format!("it is not known whether the UI took the message: {why}"),
+        };
+        // Shown all the same: then it goes on, to its end.
+        if !*shown {
+            self.over(&failed(why), out);
+        }
+    }
+
+    fn cancel(&mut self, ticket: Option<Ticket>, out: &mut Outbox) {
+        match &self.run {
+            Some(Run::Ours { ticket: ours, post: Post::Again { .. }, .. }) if Some(*ours) == ticket => {
+                let message = Some("the UI had not taken it yet".to_owned());
+                self.over(&RunEnd { status: RunStatus::Cancelled, stop_reason: None, message, native: None }, out);
+            }
+            Some(_) => {
+                let message = "the Gemini UI cannot be told to stop from outside: press Esc in it; the run goes on until \
+                               it is idle";
+                trouble("cannot_cancel", message, out);
+            }
+            None => {}
+        }
+    }
+
+    /// Whether this is the prompt of ours that the UI has not shown yet; then it has now.
+    fn is_ours(&mut self, said: &str) -> bool {
+        match &mut self.run {
+            Some(Run::Ours { text, shown, .. }) if !*shown && same(text, said) => {
+                *shown = true;
+                true
+            }
+            _ => false,
+        }
+    }
+
+    // === runs ===
+
+    /// Something is done: if nothing was, somebody began it at the UI.
+    fn begun(&mut self, out: &mut Outbox) {
+        if self.run.is_none() {
+            self.run = Some(Run::Theirs);
+            out.events.push(RuntimeEvent::Began { native: native(), by: SOMEBODY.into() });
+        }
+    }
+
+    /// The run is over.
+    fn over(&mut self, end: &RunEnd, out: &mut Outbox) {
+        self.doubt = None;
+        self.take_back(out);
+        self.calls.clear();
+        let end = end.clone();
+        match self.run.take() {
+            Some(Run::Ours { ticket, .. }) => out.events.push(RuntimeEvent::Ended { native: native(), ticket, end }),
+            Some(Run::Theirs) => out.events.push(RuntimeEvent::Done { native: native(), end }),
+            None => {}
+        }
+    }
+
+    /// No question outlives its run.
+    fn take_back(&mut self, out: &mut Outbox) {
+        for key in std::mem::take(&mut self.asks).into_keys() {
+            out.events.push(RuntimeEvent::TakenBack { native: Some(native()), key, elsewhere: None });
+        }
+    }
+
+    fn doubt(&mut self, limit: u32) {
+        self.doubt = Some(Doubt { left: limit, limit });
+    }
+
+    /// Nothing was heard for as long as it takes to call the run over.
+    fn silent(&mut self, out: &mut Outbox) {
+        let end = match &self.run {
+            Some(Run::Ours { shown: false, .. }) => failed("the UI took the message and did not show it".into()),
+            _ => completed(Some("taken as over: the UI said nothing more, and not that it is idle"), None),
+        };
+        self.over(&end, out);
+    }
+
+    /// Wants to be woken while something waits for time to pass.
+    fn tick(&self, out: &mut Outbox) {
+        let catching = self.connected && self.catching.as_ref().is_some_and(|catching| catching.fetch.is_none());
+        let posting = matches!(&self.run, Some(Run::Ours { post: Post::Again { .. }, .. }));
+        if catching || posting || self.doubt.is_some() {
+            out.wake_after = Some(TICK);
+        }
+    }
+
+    // === what the mirror tells ===
+
+    fn raw(&self, frame: Bytes, reason: &str, out: &mut Outbox) {
+        event(EventDraft::raw(frame, reason), out);
+    }
+
+    /// One message of the mirror.
+    fn message(&mut self, frame: &Bytes, out: &mut Outbox) {
+        if !shallow(frame) {
+            return self.raw(frame.clone(), "a message that nests too deep", out);
+        }
+        let Ok(Message { sort, data }) = plexus_protocol::object::from_slice::<Message<'_>>(frame) else {
+            return self.raw(frame.clone(), "a message that cannot be understood", out);
+        };
+        if let Some(doubt) = &mut self.doubt {
+            doubt.left = doubt.limit;
+        }
+        if self.told(&sort, data, frame, out).is_none() {
+            self.raw(frame.clone(), "an event of the mirror that is not known, or has not the shape of its kind", out);
+        }
+        self.tick(out);
+    }
+
+    /// What a message tells; `None` if it cannot be understood.
+    fn told(&mut self, sort: &str, data: Option<&RawValue>, frame: &Bytes, out: &mut Outbox) -> Option<()> {
+        if sort != "hook" && sort != "permission_selection" {
+            self.moved_on(out);
+        }
+        match sort {
+            "user_message" => {
+                let text = events::text(data?)?;
+                self.turns.add(Role::User, &text);
+                if self.is_ours(&text) {
+                    self.doubt = None;
+                } else {
+                    self.begun(out);
+                    event(events::chunk(Role::User, &text, Some(frame)), out);
+                }
+                if text.trim_start().starts_with('/') && self.doubt.is_none() {
+                    self.doubt(COMMAND_TICKS);
+                }
+            }
+            "model_output" => {
+                let text = events::text(data?)?;
+                self.works(out);
+                self.turns.add(Role::Model, &text);
+                event(events::chunk(Role::Model, &text, Some(frame)), out);
+            }
+            "tool_call" => {
+                let call = object::<ToolCall<'_>>(data?)?;
+                self.works(out);
+                event(events::tool_call(&call, frame), out);
+                if self.calls.len() < CALLS_MAX {
+                    self.calls.insert(call.id, ToolUnderWay { name: call.name, args: call.args.map(owned) });
+                }
+            }
+            "tool_output" => {
+                let output = object::<ToolOutput<'_>>(data?)?;
+                self.works(out);
+                self.calls.remove(&output.id);
+                event(events::tool_output(&output, frame), out);
+            }
+            "idle" => match &self.run {
+                // That was the end of something else: what we sent comes yet, or it was shown in other words.
+                Some(Run::Ours { shown: false, post, .. }) => {
+                    if matches!(post, Post::Taken) {
+                        self.doubt(COMMAND_TICKS);
+                    }
+                }
+                _ => self.over(&completed(None, Some(frame)), out),
+            },
+            "permission_dialog" => self.asked(data?, frame, out)?,
+            "permission_selection" => {
+                let Selection { id, selection } = object(data?)?;
+                let key = self.asks.keys().find(|key| key.id() == id.get())?.clone();
+                let shown = self.asks.remove(&key)?;
+                let option_id = selection.filter(|selection| shown.options.contains(selection));
+                let elsewhere = Some(AnsweredElsewhere { by: SOMEBODY.into(), option_id });
+                out.events.push(RuntimeEvent::TakenBack { native: Some(native()), key, elsewhere });
+            }
+            "hook" => {
+                let data = data.filter(|data| data.get().starts_with('{'))?;
+                event(events::hook(data, frame), out);
+            }
+            _ => return None,
+        }
+        Some(())
+    }
+
+    /// The model is at work: no slash command then.
+    fn works(&mut self, out: &mut Outbox) {
+        self.begun(out);
+        if self.doubt.as_ref().is_some_and(|doubt| doubt.limit == COMMAND_TICKS) {
+            self.doubt = None;
+        }
+    }
+
+    /// Questions that were open when the connection was lost have been answered meanwhile, as something else happens.
+    fn moved_on(&mut self, out: &mut Outbox) {
+        let stale: Vec<RequestKey> =
+            self.asks.iter().filter(|(_, shown)| shown.stale).map(|(key, _)| key.clone()).collect();
+        for key in stale {
+            self.asks.remove(&key);
+            let elsewhere = Some(AnsweredElsewhere { by: SOMEBODY.into(), option_id: None });
+            out.events.push(RuntimeEvent::TakenBack { native: Some(native()), key, elsewhere });
+        }
+    }
+
+    fn asked(&mut self, data: &RawValue, frame: &Bytes, out: &mut Outbox) -> Option<()> {
+        let dialog = object::<Dialog<'_>>(data)?;
+        let id = dialog.id.get();
+        if self.asks.keys().any(|key| key.id() == id) || self.asks.len() >= ASKS_MAX {
+            return None;
+        }
+        self.works(out);
+        self.asked += 1;
+        let key = RequestKey::nth(id, self.asked);
+        // Two under way: nobody can tell which it is about.
+        let mut calls = self.calls.iter();
+        let call = match (calls.next(), calls.next()) {
+            (Some((id, called)), None) => Some((id.as_str(), called)),
+            _ => None,
+        };
+        let ask = events::dialog(&dialog, key.clone(), call, data, frame);
+        let options = ask.options.iter().map(|offer| offer.id.clone()).collect();
+        self.asks.insert(key, Shown { options, stale: false });
+        out.events.push(RuntimeEvent::Asked { native: Some(native()), ask: Box::new(ask) });
+        Some(())
+    }
+}

@@ -1,0 +1,380 @@
+//! JSON-RPC 2.0, a frame at a time: reading without copying, writing on one line.
+//!
+//! What a peer sends is kept as slices of its frame; what goes out is one line whatever line breaks the JSON that it
+//! carries holds.
+
+use std::borrow::Cow;
+
+use bytes::Bytes;
+use serde::de::{Deserializer, MapAccess, Visitor};
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+use super::{DEPTH_MAX, RuntimeError, depth};
+
+/// JSON-RPC: there is no such method.
+pub(super) const METHOD_NOT_FOUND: i64 = -32601;
+/// JSON-RPC: the parameters do not fit the method.
+pub(super) const INVALID_PARAMS: i64 = -32602;
+/// JSON-RPC: something else is wrong; also given to an error that names no code.
+pub(super) const INTERNAL: i64 = -32603;
+
+/// Text that borrows from the frame unless it is escaped there.
+#[derive(Deserialize)]
+pub(super) struct BorrowedText<'a>(#[serde(borrow)] pub(super) Cow<'a, str>);
+
+/// A member that is there, even as `null`.
+pub(super) fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<&'de RawValue>, D::Error> {
+    <&RawValue>::deserialize(deserializer).map(Some)
+}
+
+/// One message, as the peer wrote it.
+pub(super) enum RpcMessage<'a> {
+    /// The peer wants an answer.
+    Request { id: &'a RawValue, method: Cow<'a, str>, params: Option<&'a RawValue> },
+    /// The peer tells something.
+    Notification { method: Cow<'a, str>, params: Option<&'a RawValue> },
+    /// The peer answers.
+    Response { id: &'a RawValue, reply: Result<&'a RawValue, RuntimeError> },
+}
+
+#[derive(Deserialize)]
+struct Envelope<'a> {
+    #[serde(borrow, default, deserialize_with = "present")]
+    id: Option<&'a RawValue>,
+    #[serde(borrow)]
+    method: Option<BorrowedText<'a>>,
+    #[serde(borrow)]
+    params: Option<&'a RawValue>,
+    #[serde(borrow, default, deserialize_with = "present")]
+    result: Option<&'a RawValue>,
+    #[serde(borrow)]
+    error: Option<&'a RawValue>,
+}
+
+/// Reads one message. A message with a method is a request or a notification whatever else it holds, so that a request
+/// of the peer's is never taken for an answer to ours.
+///
+/// # Errors
+/// In words, why `text` is no message.
+pub(super) fn read(text: &str) -> Result<RpcMessage<'_>, &'static str> {
+    match text.trim_start().as_bytes().first() {
+        Some(b'{') => {}
+        Some(b'[') => return Err("a batch: not supported"),
+        _ => return Err("not a JSON object"),
+    }
+    let Ok(envelope) = plexus_protocol::object::from_str::<Envelope<'_>>(text) else {
+        return Err("not a JSON-RPC message");
+    };
+    match envelope {
+        Envelope { id: Some(id), method: Some(BorrowedText(method)), params, .. } => {
+            Ok(RpcMessage::Request { id, method, params })
+        }
+        Envelope { id: None, method: Some(BorrowedText(method)), params, .. } => {
+            Ok(RpcMessage::Notification { method, params })
+        }
+        Envelope { id: Some(id), method: None, result, error, .. } => {
+            let reply = match (result, error) {
+                (_, Some(error)) => Err(fault(error)),
+                (Some(result), None) => Ok(result),
+                (None, None) => Err(RuntimeError::new(INTERNAL, "the reply holds neither a result nor an error")),
+            };
+            Ok(RpcMessage::Response { id, reply })
+        }
+        Envelope { id: None, method: None, error: Some(_), .. } => Err("an error that answers no request"),
+        Envelope { .. } => Err("neither a request, a notification nor a response"),
+    }
+}
+
+fn fault(error: &RawValue) -> RuntimeError {
+    #[derive(Deserialize)]
+    struct Error<'a> {
+        #[serde(borrow)]
+        code: Option<&'a RawValue>,
+        #[serde(borrow)]
+        message: Option<&'a RawValue>,
+        #[serde(borrow)]
+        data: Option<&'a RawValue>,
+    }
+    match object::<Error<'_>>(error) {
+        Some(Error { code, message, data }) => RuntimeError {
+            code: code.and_then(|code| code.get().parse().ok()).unwrap_or(INTERNAL),
+            message: message.map_or_else(String::new, |m| string(m).map_or_else(|| m.get().into(), Cow::into_owned)),
+            data: data.map(owned),
+        },
+        None => RuntimeError::new(INTERNAL, error.get()),
+    }
+}
+
+impl RuntimeError {
+    /// An error without more data.
+    pub(super) fn new(code: i64, message: impl Into<String>) -> Self {
+        Self { code, message: message.into(), data: None }
+    }
+}
+
+/// Reads a JSON object; nothing else is one, nor further inside.
+pub(super) fn object<'a, T: Deserialize<'a>>(raw: &'a RawValue) -> Option<T> {
+    if raw.get().starts_with('{') { plexus_protocol::object::from_str(raw.get()).ok() } else { None }
+}
+
+/// Reads a JSON string.
+pub(super) fn string(raw: &RawValue) -> Option<Cow<'_, str>> {
+    serde_json::from_str::<BorrowedText<'_>>(raw.get()).ok().map(|text| text.0)
+}
+
+/// The members of an object in their order, twins included.
+pub(super) struct Fields<'a>(pub(super) Vec<(Cow<'a, str>, &'a RawValue)>);
+
+impl<'a> Fields<'a> {
+    /// The member with this name, unless it is absent or null.
+    pub(super) fn get(&self, name: &str) -> Option<&'a RawValue> {
+        self.0.iter().find(|(key, value)| key == name && value.get() != "null").map(|(_, value)| *value)
+    }
+
+    /// Whether two members have the same name, so that readers may disagree on what the object says.
+    pub(super) fn ambiguous(&self) -> bool {
+        let mut names: Vec<&str> = self.0.iter().map(|(key, _)| key.as_ref()).collect();
+        names.sort_unstable();
+        names.windows(2).any(|pair| pair[0] == pair[1])
+    }
+}
+
+impl<'de: 'a, 'a> Deserialize<'de> for Fields<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Members;
+        impl<'de> Visitor<'de> for Members {
+            type Value = Vec<(Cow<'de, str>, &'de RawValue)>;
+
+            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+                let mut members = Vec::new();
+                while let Some((BorrowedText(key), value)) = map.next_entry()? {
+                    members.push((key, value));
+                }
+                Ok(members)
+            }
+        }
+        deserializer.deserialize_map(Members).map(Fields)
+    }
+}
+
+/// Whether `frame` nests no deeper than [`DEPTH_MAX`]. Most frames hold fewer brackets than that: counting them is
+/// several times cheaper than walking the strings.
+pub(super) fn shallow(frame: &[u8]) -> bool {
+    frame.iter().filter(|byte| matches!(byte, b'{' | b'[')).count() <= DEPTH_MAX || depth(frame) <= DEPTH_MAX
+}
+
+/// Whether the text runs over several lines.
+fn broken(text: &str) -> bool {
+    text.bytes().any(|byte| matches!(byte, b'\r' | b'\n'))
+}
+
+/// Valid JSON without the white space between its tokens; numbers, escapes and order stay as they are.
+fn compact(json: &str) -> String {
+    let mut out = String::with_capacity(json.len());
+    let (mut in_string, mut escaped) = (false, false);
+    for c in json.chars() {
+        if in_string {
+            out.push(c);
+            match c {
+                _ if escaped => escaped = false,
+                '\\' => escaped = true,
+                '"' => in_string = false,
+                _ => {}
+            }
+        } else if !c.is_ascii_whitespace() {
+            in_string = c == '"';
+            out.push(c);
+        }
+    }
+    out
+}
+
+/// Valid JSON on several lines, indented; numbers, escapes, order and twins stay as they are.
+pub(super) fn pretty(json: &str) -> String {
+    fn line(out: &mut String, depth: usize) {
+        out.push('\n');
+        out.extend(std::iter::repeat_n("  ", depth));
+    }
+    let json = compact(json);
+    let mut out = String::with_capacity(json.len() * 2);
+    let (mut depth, mut in_string, mut escaped) = (0usize, false, false);
+    let mut chars = json.chars().peekable();
+    while let Some(c) = chars.next() {
+        if in_string {
+            out.push(c);
+            match c {
+                _ if escaped => escaped = false,
+                '\\' => escaped = true,
+                '"' => in_string = false,
+                _ => {}
+            }
+            continue;
+        }
+        match c {
+            '{' | '[' => {
+                out.push(c);
+                match chars.next_if(|next| matches!(next, '}' | ']')) {
+                    Some(end) => out.push(end),
+                    None => {
+                        depth += 1;
+                        line(&mut out, depth);
+                    }
+                }
+            }
+            '}' | ']' => {
+                depth = depth.saturating_sub(1);
+                line(&mut out, depth);
+                out.push(c);
+            }
+            ',' => {
+                out.push(c);
+                line(&mut out, depth);
+            }
+            ':' => out.push_str(": "),
+            _ => {
+                in_string = c == '"';
+                out.push(c);
+            }
+        }
+    }
+    out
+}
+
+/// A copy of `raw` on one line.
+pub(super) fn owned(raw: &RawValue) -> Box<RawValue> {
+    if broken(raw.get()) {
+        // Taking white space from between the tokens of valid JSON leaves valid JSON; if ever not, the text stands.
+        RawValue::from_string(compact(raw.get())).unwrap_or_else(|_| raw.to_owned())
+    } else {
+        raw.to_owned()
+    }
+}
+
+/// The part of `frame` that `raw` was read from, sharing its memory; a copy only where it runs over several lines.
+///
+/// `raw` must have been read from `frame`.
+pub(super) fn slice(frame: &Bytes, raw: &RawValue) -> Bytes {
+    if broken(raw.get()) { compact(raw.get()).into() } else { frame.slice_ref(raw.get().as_bytes()) }
+}
+
+/// `value` as one frame: a line with its end, whatever line breaks the JSON in it holds.
+pub(super) fn line(value: &impl Serialize) -> Bytes {
+    // Our own types hold nothing that cannot be written as JSON.
+    let mut json = serde_json::to_string(value).unwrap_or_default();
+    if broken(&json) {
+        json = compact(&json);
+    }
+    json.push('\n');
+    json.into()
+}
+
+/// A request (`id` given) or a notification.
+pub(super) fn call(id: Option<&impl Serialize>, method: &str, params: &impl Serialize) -> Bytes {
+    #[derive(Serialize)]
+    struct Call<'a, I, P> {
+        jsonrpc: &'static str,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        id: Option<&'a I>,
+        method: &'a str,
+        params: &'a P,
+    }
+    line(&Call { jsonrpc: "2.0", id, method, params })
+}
+
+/// A notification.
+pub(super) fn notify(method: &str, params: &impl Serialize) -> Bytes {
+    call(None::<&u64>, method, params)
+}
+
+/// The answer to the peer's request `id` (its JSON text).
+pub(super) fn answer(id: &str, result: &impl Serialize) -> Bytes {
+    #[derive(Serialize)]
+    struct Answer<'a, I, R> {
+        jsonrpc: &'static str,
+        id: I,
+        result: &'a R,
+    }
+    line(&Answer { jsonrpc: "2.0", id: serde_json::from_str::<&RawValue>(id).ok(), result })
+}
+
+/// Tells the peer that its request `id` (its JSON text) cannot be served.
+pub(super) fn refuse(id: &str, code: i64, message: &str) -> Bytes {
+    #[derive(Serialize)]
+    struct Refusal<'a> {
+        jsonrpc: &'static str,
+        id: Option<&'a RawValue>,
+        error: Error<'a>,
+    }
+    #[derive(Serialize)]
+    struct Error<'a> {
+        code: i64,
+        message: &'a str,
+    }
+    line(&Refusal { jsonrpc: "2.0", id: serde_json::from_str(id).ok(), error: Error { code, message } })
+}
+
+/// A value of our own as raw JSON.
+pub(super) fn to_raw(value: &impl Serialize) -> Box<RawValue> {
+    serde_json::value::to_raw_value(value).unwrap_or_else(|_| RawValue::NULL.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whitespace_goes_and_everything_else_stays() {
+        let json = "{ \"a\" :\r\n[ 1.50 , \"x \\\" { y\" ], \"a\": {} }";
+        assert_eq!(compact(json), r#"{"a":[1.50,"x \" { y"],"a":{}}"#);
+        assert_eq!(
+            pretty(json),
+            "{\n  \"a\": [\n    1.50,\n    \"x \\\" { y\"\n  ],\n  \"a\": {}\n}",
+            "twins, numbers and escapes are shown as they came"
+        );
+    }
+
+    #[test]
+    fn a_message_with_a_method_is_never_a_response() {
+        let text = r#"{"id":0,"method":"m","result":{}}"#;
+        assert!(matches!(read(text), Ok(RpcMessage::Request { .. })));
+    }
+
+    #[test]
+    fn null_is_an_id_and_absent_is_none() {
+        assert!(
+            matches!(read(r#"{"id":null,"method":"m"}"#), Ok(RpcMessage::Request { id, .. }) if id.get() == "null")
+        );
+        assert!(matches!(read(r#"{"method":"m"}"#), Ok(RpcMessage::Notification { .. })));
+        assert!(
+            matches!(read(r#"{"id":1,"result":null}"#), Ok(RpcMessage::Response { reply: Ok(raw), .. }) if raw.get() == "null")
+        );
+    }
+
+    #[test]
+    fn what_is_no_message_says_why() {
+        for (text, part) in [
+            ("[]", "batch"),
+            ("7", "object"),
+            ("{}", "neither"),
+            (r#"{"id":1,"id":2,"method":"m"}"#, "not a JSON-RPC"),
+            (r#"{"method":7}"#, "not a JSON-RPC"),
+            (r#"{"error":{"code":-32700,"message":"Parse error"}}"#, "answers no request"),
+        ] {
+            assert!(matches!(read(text), Err(reason) if reason.contains(part)), "{text}");
+        }
+    }
+
+    #[test]
+    fn nothing_goes_out_on_two_lines() {
+        let raw: Box<RawValue> = serde_json::from_str("{\"a\":\n1,\r\"b\":\"\\n\"}").unwrap();
+        assert_eq!(
+            &notify("m", &raw)[..],
+            b"{\"jsonrpc\":\"2.0\",\"method\":\"m\",\"params\":{\"a\":1,\"b\":\"\\n\"}}\n"
+        );
+    }
+}

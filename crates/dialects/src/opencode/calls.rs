@@ -1,0 +1,319 @@
+//! Calls that clients make to OpenCode themselves, the models it offers, and prompts in its own form.
+
+use std::collections::BTreeMap;
+
+use bytes::Bytes;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use super::super::jsonrpc::{self, INTERNAL, INVALID_PARAMS, METHOD_NOT_FOUND, object};
+use super::super::{EventDraft, HttpReply, Outbox, RuntimeError, RuntimeEvent};
+use super::{OpenCode, Pending, escape, in_folder, refused, trouble};
+use plexus_protocol::{Kind, NativeId, Ticket};
+
+/// What a client's method is on OpenCode's side: method, and what follows `/session/{id}/`. Only what returns at once:
+/// requests are made one after another, and an answer must not wait behind a command.
+const ROUTES: [(&str, &str, &str); 9] = [
+    ("session.get", "GET", ""),
+    ("session.todo", "GET", "/todo"),
+    ("session.diff", "GET", "/diff"),
+    ("session.children", "GET", "/children"),
+    ("session.messages", "GET", "/message"),
+    ("session.share", "POST", "/share"),
+    ("session.unshare", "DELETE", "/share"),
+    ("session.revert", "POST", "/revert"),
+    ("session.unrevert", "POST", "/unrevert"),
+];
+
+/// The models that OpenCode offers.
+#[derive(Default)]
+pub(super) struct Models {
+    /// `provider/model`, name, tokens it takes.
+    offered: Vec<(String, String, Option<u64>)>,
+    /// The one that is used where none was set, if it is known.
+    default: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Providers {
+    providers: Vec<Provider>,
+    #[serde(default)]
+    default: BTreeMap<String, String>,
+}
+
+#[derive(Deserialize)]
+struct Provider {
+    id: String,
+    #[serde(default)]
+    models: BTreeMap<String, Model>,
+}
+
+#[derive(Deserialize)]
+struct Model {
+    id: Option<String>,
+    name: Option<String>,
+    limit: Option<Limit>,
+}
+
+#[derive(Deserialize)]
+struct Limit {
+    context: Option<f64>,
+}
+
+impl Models {
+    /// These: `provider/model`, name, tokens each takes.
+    pub(super) fn of(offered: Vec<(String, String, Option<u64>)>) -> Self {
+        Self { offered, default: None }
+    }
+
+    /// Whether this one is offered.
+    pub(super) fn has(&self, id: &str) -> bool {
+        self.offered.iter().any(|(known, ..)| known == id)
+    }
+
+    /// The reply to `model.list`, where `set` is used.
+    pub(super) fn list(&self, set: Option<&(String, String)>) -> Result<Box<RawValue>, RuntimeError> {
+        if self.offered.is_empty() {
+            return Err(RuntimeError::new(METHOD_NOT_FOUND, "OpenCode offers no choice of models"));
+        }
+        let ids: Vec<_> = self.offered.iter().map(|(id, ..)| id).collect();
+        let details: serde_json::Map<_, _> =
+            self.offered.iter().map(|(id, name, _)| (id.clone(), serde_json::json!({ "name": name }))).collect();
+        let mut list = serde_json::json!({ "provider": "opencode", "models": ids, "details": details });
+        if let Some(current) = self.current(set) {
+            list["current"] = current.into();
+        }
+        Ok(jsonrpc::to_raw(&list))
+    }
+
+    /// Reads `GET /config/providers`.
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // tokens: whole, not negative, far below 2^53
+    pub(super) fn read(&mut self, body: &[u8]) {
+        let Ok(Providers { providers, default }) = plexus_protocol::object::from_slice(body) else { return };
+        self.offered.clear();
+        for Provider { id: provider, models } in providers {
+            for (key, model) in models {
+                let id = format!("{provider}/{}", model.id.as_deref().unwrap_or(&key));
+                let context = model.limit.and_then(|limit| limit.context).map(|tokens| tokens.max(0.0) as u64);
+                self.offered.push((id.clone(), model.name.unwrap_or(id), context));
+            }
+        }
+        // With several providers, which one is used depends on what was used before.
+        let mut defaults = default.into_iter();
+        self.default = match (defaults.next(), defaults.next()) {
+            (Some((provider, model)), None) => Some(format!("{provider}/{model}")),
+            _ => None,
+        };
+    }
+
+    /// How many tokens a model takes.
+    pub(super) fn context(&self, model: Option<&str>) -> Option<u64> {
+        self.offered.iter().find(|(id, ..)| Some(id.as_str()) == model)?.2
+    }
+
+    fn current(&self, set: Option<&(String, String)>) -> Option<String> {
+        set.map(|(provider, model)| format!("{provider}/{model}")).or_else(|| self.default.clone())
+    }
+
+    /// The models as the configuration option that ACP would have.
+    pub(super) fn draft(&self, set: Option<&(String, String)>) -> Option<EventDraft> {
+        if self.offered.is_empty() {
+            return None;
+        }
+        let choices: Vec<_> =
+            self.offered.iter().map(|(id, name, _)| serde_json::json!({ "value": id, "name": name })).collect();
+        let body = serde_json::json!({
+            "sessionUpdate": "config_option_update",
+            "configOptions": [{
+                "id": "model", "name": "Model", "category": "model", "type": "select",
+                "currentValue": self.current(set).unwrap_or_default(), "options": choices,
+            }],
+        });
+        Some(EventDraft::new(Kind::ConfigOptionUpdate, &body))
+    }
+}
+
+/// A prompt's content as OpenCode's parts, and the first text in it.
+pub(super) fn parts(content: &[Box<RawValue>]) -> (Vec<serde_json::Value>, Option<String>) {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Block {
+        #[serde(rename = "type")]
+        sort: String,
+        text: Option<String>,
+        data: Option<String>,
+        mime_type: Option<String>,
+        uri: Option<String>,
+        name: Option<String>,
+        resource: Option<Resource>,
+    }
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Resource {
+        text: Option<String>,
+        blob: Option<String>,
+        mime_type: Option<String>,
+        uri: Option<String>,
+    }
+    let text = |text: &str| serde_json::json!({ "type": "text", "text": text });
+    let file = |mime: Option<String>, name: Option<String>, url: String| {
+        let mime = mime.unwrap_or_else(|| "text/plain".into());
+        let mut part = serde_json::json!({ "type": "file", "mime": mime, "url": url });
+        if let Some(name) = name {
+            part["filename"] = name.into();
+        }
+        part
+    };
+    let data = |mime: &Option<String>, data: &str| {
+        format!("data:{};base64,{data}", mime.as_deref().unwrap_or("application/octet-stream"))
+    };
+    let mut parts = Vec::with_capacity(content.len());
+    let mut first = None;
+    for raw in content {
+        let Some(block) = object::<Block>(raw) else {
+            parts.push(text(raw.get()));
+            continue;
+        };
+        let part = match (block.sort.as_str(), block.text, block.data, block.uri, block.resource) {
+            ("text", Some(words), ..) => text(&words),
+            ("image" | "audio", _, Some(bytes), ..) => {
+                let url = data(&block.mime_type, &bytes);
+                file(block.mime_type, block.name, url)
+            }
+            ("resource_link", _, _, Some(uri), _) => file(block.mime_type, block.name, uri),
+            ("resource", .., Some(Resource { text: Some(words), .. })) => text(&words),
+            ("resource", .., Some(Resource { blob: Some(bytes), mime_type, uri, .. })) => {
+                let url = data(&mime_type, &bytes);
+                file(mime_type, uri, url)
+            }
+            // What is of no sort that we know is still what the person gave.
+            _ => text(raw.get()),
+        };
+        if first.is_none() {
+            first = part["text"].as_str().map(ToOwned::to_owned);
+        }
+        parts.push(part);
+    }
+    (parts, first)
+}
+
+/// A reply to a client's call.
+pub(super) fn result(reply: &Result<HttpReply, String>) -> Result<Box<RawValue>, RuntimeError> {
+    match reply {
+        Ok(HttpReply { status: 204, .. }) => Ok(jsonrpc::to_raw(&serde_json::json!({}))),
+        Ok(reply @ HttpReply { status: 200, body }) => match serde_json::from_slice::<&RawValue>(body) {
+            Ok(result) => Ok(jsonrpc::owned(result)),
+            Err(_) => Err(RuntimeError::new(METHOD_NOT_FOUND, refused(reply))),
+        },
+        Ok(reply) => Err(RuntimeError::new(INTERNAL, refused(reply))),
+        Err(why) => Err(RuntimeError::new(INTERNAL, why.clone())),
+    }
+}
+
+/// The path of OpenCode's own list of conversations in all folders, the newest first, without those of its helpers.
+fn listing(params: Option<&RawValue>) -> String {
+    #[derive(Deserialize)]
+    struct Listing {
+        limit: Option<u32>,
+    }
+    let limit = params.and_then(object).and_then(|Listing { limit }| limit);
+    let limit = limit.map(|limit| format!("&limit={limit}")).unwrap_or_default();
+    format!("/experimental/session?roots=true{limit}")
+}
+
+impl OpenCode {
+    /// Carries a client's call.
+    pub(super) fn call(
+        &mut self,
+        ticket: Ticket,
+        native: Option<NativeId>,
+        method: &str,
+        params: Option<&RawValue>,
+        notify: bool,
+        out: &mut Outbox,
+    ) {
+        let reply = match method {
+            "model.list" => self.model_list(native.as_ref()),
+            "model.set" => self.model_set(native.as_ref(), params, out),
+            _ => match self.route(native.as_ref(), method, params) {
+                Ok((verb, path, body)) => {
+                    let id = self.pend(Pending::Call { ticket, notify });
+                    return out.fetches.push(super::ask::fetch(id, verb, path, body));
+                }
+                Err(fault) => Err(fault),
+            },
+        };
+        match reply {
+            Err(fault) if notify => {
+                let draft = trouble("call_refused", &format!("{method} was not sent: {}", fault.words()), None);
+                match native {
+                    Some(native) => self.say(&native.clone(), RuntimeEvent::Event { native: Some(native), draft }, out),
+                    None => out.events.push(RuntimeEvent::Event { native: None, draft }),
+                }
+            }
+            _ if notify => {}
+            reply => out.events.push(RuntimeEvent::Replied { ticket, reply }),
+        }
+    }
+
+    fn model_list(&self, native: Option<&NativeId>) -> Result<Box<RawValue>, RuntimeError> {
+        let session = native.and_then(|native| self.sessions.get(native));
+        self.models.list(session.and_then(|session| session.model.as_ref()))
+    }
+
+    /// The model goes with each prompt: OpenCode has no other way to set one.
+    fn model_set(
+        &mut self,
+        native: Option<&NativeId>,
+        params: Option<&RawValue>,
+        out: &mut Outbox,
+    ) -> Result<Box<RawValue>, RuntimeError> {
+        #[derive(Deserialize)]
+        struct Set {
+            name: String,
+        }
+        let Some(Set { name }) = params.and_then(object) else {
+            return Err(RuntimeError::new(INVALID_PARAMS, "model.set wants {\"name\": the model}"));
+        };
+        let offered = self.models.has(&name);
+        let Some((provider, model)) = name.split_once('/').filter(|_| offered) else {
+            return Err(RuntimeError::new(INVALID_PARAMS, format!("no such model: {name}; model.list names them")));
+        };
+        let session = native.and_then(|native| Some((native, self.sessions.get_mut(native)?)));
+        let Some((native, session)) = session else {
+            return Err(RuntimeError::new(INVALID_PARAMS, "model.set is for a session"));
+        };
+        session.model = Some((provider.to_owned(), model.to_owned()));
+        if let Some(draft) = self.models.draft(session.model.as_ref()) {
+            self.say(native, RuntimeEvent::Event { native: Some(native.clone()), draft }, out);
+        }
+        Ok(jsonrpc::to_raw(&serde_json::json!({ "provider": "opencode", "name": name })))
+    }
+
+    fn route(
+        &self,
+        native: Option<&NativeId>,
+        method: &str,
+        params: Option<&RawValue>,
+    ) -> Result<(&'static str, String, Option<Bytes>), RuntimeError> {
+        if method == "session.list" {
+            return Ok(("GET", listing(params), None));
+        }
+        let Some((_, verb, rest)) = ROUTES.iter().find(|(name, ..)| *name == method) else {
+            return Err(RuntimeError::new(METHOD_NOT_FOUND, format!("{method}: not carried to OpenCode")));
+        };
+        let Some(native) = native else {
+            return Err(RuntimeError::new(INVALID_PARAMS, format!("{method} is for a session")));
+        };
+        let folder = self.sessions.get(native).and_then(|session| session.folder.as_deref());
+        let path = in_folder(&format!("/session/{}{rest}", escape(native.as_str())), folder);
+        let body = match (*verb, params) {
+            ("POST", Some(params)) if params.get().starts_with('{') => {
+                Some(Bytes::from(String::from(Box::<str>::from(jsonrpc::owned(params)))))
+            }
+            ("POST", _) => Some(Bytes::from_static(b"{}")),
+            _ => None,
+        };
+        Ok((*verb, path, body))
+    }
+}

@@ -1,0 +1,766 @@
+//! Messages and their parts as events. One file: what was told of each decides what is told next, so that nothing is told
+//! twice and nothing is left out.
+//!
+//! OpenCode tells text as deltas and, when a part is complete, whole; a re-read tells it whole again. Of each text the
+//! length and a checksum of what was told are kept, and only what follows is told. A part whose beginning is not known
+//! (the gateway came in its middle) is told when it is complete; until then an event says that something is missing.
+
+use std::borrow::Cow;
+use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
+
+use bytes::Bytes;
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+use super::super::fault;
+use super::super::jsonrpc::{object, owned, string};
+use super::super::{EventDraft, ToolCallRef};
+use super::trouble;
+use plexus_protocol::Kind;
+
+/// Parts remembered of one session; past it those of complete messages are forgotten, and news of them is left out.
+const PARTS_MAX: usize = 4096;
+/// Messages remembered of one session; past it the oldest are forgotten, and a re-read may tell them a second time.
+const MESSAGES_MAX: usize = 4096;
+
+/// Messages whose names a checkpoint has; what is before the first of them was told.
+const NAMED: usize = 256;
+/// Of those the last of which it has the parts, besides messages that are not complete.
+const DETAILED: usize = 8;
+
+/// What was told of one session's messages.
+#[derive(Default, Serialize, Deserialize)]
+#[serde(default)]
+pub(super) struct Telling {
+    /// Hashes of the names of messages that were told before this connection, oldest first.
+    before: VecDeque<u64>,
+    messages: BTreeMap<String, Message>,
+    parts: HashMap<String, Part>,
+    /// The identifier of the assistant's last message.
+    last: Option<String>,
+}
+
+#[derive(Clone, Default, Serialize, Deserialize)]
+#[serde(default)]
+struct Message {
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    user: bool,
+    /// A user's: whether it is the gateway's own prompt; unknown until its text is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ours: Option<bool>,
+    /// Nothing more will be said in it.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    complete: bool,
+    /// Its parts were forgotten: what is said of them is left out.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    forgotten: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    finish: Option<String>,
+    /// `provider/model`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    model: Option<String>,
+}
+
+#[derive(Clone, Default, Serialize, Deserialize)]
+#[serde(default)]
+struct Part {
+    message: String,
+    /// Bytes of its text that were told, and their checksum.
+    said: usize,
+    sum: u64,
+    /// Deltas cannot be told: what stands before them is not known.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    held: bool,
+    /// That is told already.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    gap: bool,
+    /// Nothing more will be said in it.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    over: bool,
+    /// It is a thought.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    thought: bool,
+    /// A tool's last state as told: its name, and a checksum of what was written.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    state: Option<(String, Option<u64>)>,
+}
+
+/// `message.updated`, or a message that was read.
+#[derive(Deserialize)]
+pub(super) struct Info<'a> {
+    pub(super) id: String,
+    pub(super) role: String,
+    time: Option<Time>,
+    finish: Option<String>,
+    #[serde(rename = "providerID")]
+    provider: Option<String>,
+    #[serde(rename = "modelID")]
+    model: Option<String>,
+    #[serde(borrow)]
+    pub(super) error: Option<&'a RawValue>,
+}
+
+#[derive(Deserialize)]
+struct Time {
+    end: Option<f64>,
+    completed: Option<f64>,
+}
+
+/// A part of a message.
+#[derive(Deserialize)]
+pub(super) struct PartIn<'a> {
+    pub(super) id: String,
+    #[serde(rename = "messageID")]
+    pub(super) message: String,
+    #[serde(rename = "type")]
+    pub(super) sort: String,
+    #[serde(borrow)]
+    text: Option<Cow<'a, str>>,
+    synthetic: Option<bool>,
+    ignored: Option<bool>,
+    time: Option<Time>,
+    #[serde(rename = "callID")]
+    call: Option<String>,
+    tool: Option<String>,
+    #[serde(borrow)]
+    state: Option<&'a RawValue>,
+    url: Option<String>,
+    filename: Option<String>,
+    mime: Option<String>,
+    tokens: Option<Tokens>,
+    cost: Option<f64>,
+}
+
+impl PartIn<'_> {
+    /// What a person wrote in it.
+    pub(super) fn words(&self) -> Option<&str> {
+        let theirs = self.sort == "text" && self.synthetic != Some(true) && self.ignored != Some(true);
+        self.text.as_deref().filter(|_| theirs)
+    }
+}
+
+#[derive(Deserialize)]
+struct Tokens {
+    total: Option<f64>,
+    input: Option<f64>,
+    output: Option<f64>,
+    reasoning: Option<f64>,
+    cache: Option<Cache>,
+}
+
+#[derive(Deserialize)]
+struct Cache {
+    read: Option<f64>,
+    write: Option<f64>,
+}
+
+#[derive(Deserialize)]
+struct State<'a> {
+    status: Option<String>,
+    #[serde(borrow)]
+    input: Option<&'a RawValue>,
+    output: Option<String>,
+    error: Option<String>,
+    title: Option<String>,
+    #[serde(borrow)]
+    metadata: Option<&'a RawValue>,
+}
+
+#[derive(Deserialize)]
+struct Metadata<'a> {
+    output: Option<Cow<'a, str>>,
+    #[serde(borrow)]
+    filediff: Option<&'a RawValue>,
+    diff: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct FileDiff {
+    file: String,
+    before: Option<String>,
+    after: Option<String>,
+}
+
+/// An ACP chunk of text.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Chunk<'a, C> {
+    session_update: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    message_id: Option<&'a str>,
+    content: C,
+}
+
+#[derive(Serialize)]
+struct Text<'a> {
+    #[serde(rename = "type")]
+    sort: &'static str,
+    text: &'a str,
+}
+
+/// An ACP tool call, or an update of one.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Tool<'a> {
+    session_update: &'static str,
+    tool_call_id: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    title: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    kind: Option<&'static str>,
+    status: &'static str,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    content: Vec<serde_json::Value>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    locations: Vec<serde_json::Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    raw_input: Option<Box<RawValue>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    raw_output: Option<Box<RawValue>>,
+}
+
+/// A chunk of text as an event.
+pub(super) fn chunk(kind: Kind, message: Option<&str>, text: &str, native: &Bytes) -> EventDraft {
+    let content = Text { sort: "text", text };
+    let body = Chunk { session_update: kind.as_str(), message_id: message, content };
+    EventDraft { native: Some(native.clone()), ..EventDraft::new(kind, &body) }
+}
+
+/// FNV-1a, going on from `sum`.
+pub(super) fn checksum(sum: u64, text: &str) -> u64 {
+    text.bytes().fold(sum, |sum, byte| (sum ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
+}
+
+/// A text, to be known again.
+pub(super) fn hash(text: &str) -> u64 {
+    checksum(0, text)
+}
+
+impl Telling {
+    /// What of it is kept with the session.
+    pub(super) fn brief(&self) -> Self {
+        let last = self.messages.keys().rev().take(DETAILED).next_back();
+        // One that OpenCode was killed over stays incomplete for ever. Older than the names, it would be taken for the first
+        // message that was told, and what follows it for news.
+        let named = self.messages.keys().rev().take(NAMED).next_back();
+        let wanted = |(id, message): &(&String, &Message)| last.is_some_and(|last| *id >= last) || !message.complete;
+        let recent = |(id, _): &(&String, &Message)| named.is_some_and(|named| *id >= named);
+        // A person's message has no end of its own.
+        let of_agent = |(id, message): &(&String, &Message)| last.is_some_and(|last| *id >= last) || !message.user;
+        let messages: BTreeMap<String, Message> = self
+            .messages
+            .iter()
+            .filter(recent)
+            .filter(wanted)
+            .filter(of_agent)
+            .map(|(id, m)| (id.clone(), m.clone()))
+            .collect();
+        let parts = self.parts.iter().filter(|(_, part)| messages.contains_key(&part.message));
+        let parts = parts.map(|(id, part)| (id.clone(), part.clone())).collect();
+        Self { messages, parts, ..self.names() }
+    }
+
+    /// The names of what was told, alone.
+    pub(super) fn names(&self) -> Self {
+        Self { before: self.named(None), last: self.last.clone(), ..Self::default() }
+    }
+
+    /// The names of what was told last, oldest first; of what was heard on this connection those up to `newest`.
+    fn named(&self, newest: Option<&str>) -> VecDeque<u64> {
+        let mut names = self.before.clone();
+        let wanted = self.messages.keys().rev().filter(|id| newest.is_none_or(|newest| id.as_str() <= newest));
+        let fresh: Vec<u64> = wanted.take(NAMED).map(|id| hash(id)).collect();
+        names.retain(|name| !fresh.contains(name));
+        names.extend(fresh.into_iter().rev());
+        names.drain(..names.len().saturating_sub(NAMED));
+        names
+    }
+
+    /// The last message that was heard of.
+    pub(super) fn newest(&self) -> Option<&str> {
+        self.messages.last_key_value().map(|(id, _)| id.as_str())
+    }
+
+    /// Whether nothing was told before this connection.
+    pub(super) fn is_new(&self) -> bool {
+        self.before.is_empty()
+    }
+
+    /// Whether a message was told before this connection, and nothing more is to be told of it.
+    pub(super) fn told_before(&self, message: &str) -> bool {
+        !self.messages.contains_key(message) && self.before.contains(&hash(message))
+    }
+
+    /// How many of the messages that were told last, up to `newest`, are none of these any more.
+    pub(super) fn gone<'a>(&self, there: impl Iterator<Item = &'a str>, newest: Option<&str>) -> usize {
+        let there: HashSet<u64> = there.map(hash).collect();
+        self.named(newest).iter().rev().take_while(|name| !there.contains(name)).count()
+    }
+
+    /// How many messages were told from this one on.
+    pub(super) fn since(&self, message: &str) -> usize {
+        let (names, first) = (self.named(None), hash(message));
+        names.iter().position(|name| *name == first).map_or(0, |at| names.len() - at)
+    }
+
+    /// So many of those that were told last, up to `newest`, are forgotten: the conversation was taken back over them.
+    pub(super) fn forget(&mut self, count: usize, newest: Option<&str>) {
+        let names = self.named(newest).into_iter().rev().take(count).collect();
+        self.forget_these(&names);
+    }
+
+    /// This message is forgotten; false if it was not known.
+    pub(super) fn remove(&mut self, message: &str) -> bool {
+        let known = self.knows(message);
+        self.forget_these(&HashSet::from([hash(message)]));
+        known
+    }
+
+    fn forget_these(&mut self, names: &HashSet<u64>) {
+        self.before.retain(|name| !names.contains(name));
+        self.messages.retain(|id, _| !names.contains(&hash(id)));
+        self.parts.retain(|_, part| !names.contains(&hash(&part.message)));
+        if self.last.as_ref().is_some_and(|last| names.contains(&hash(last))) {
+            self.last = self.messages.iter().rfind(|(_, message)| !message.user).map(|(id, _)| id.clone());
+        }
+    }
+
+    /// Whether a message stands before those that are known: OpenCode still changes what it keeps of it.
+    fn is_past(&self, message: &str) -> bool {
+        !self.messages.contains_key(message) && self.newest().is_some_and(|newest| newest > message)
+    }
+
+    /// The stream broke off: of what is half told, what comes next cannot be known to follow.
+    pub(super) fn connection_lost(&mut self) {
+        for part in self.parts.values_mut().filter(|part| !part.over) {
+            (part.held, part.gap) = (true, false);
+        }
+    }
+
+    /// Takes note of a message.
+    pub(super) fn message(&mut self, info: &Info<'_>) {
+        let complete = info.time.as_ref().is_some_and(|time| time.completed.is_some());
+        let user = info.role == "user";
+        let message = self.messages.entry(info.id.clone()).or_default();
+        message.user = user;
+        message.complete |= complete;
+        if info.finish.is_some() {
+            message.finish.clone_from(&info.finish);
+        }
+        if let (Some(provider), Some(model)) = (&info.provider, &info.model) {
+            message.model = Some(format!("{provider}/{model}"));
+        }
+        // They are named in the order in which they are made.
+        if !user && self.last.as_ref().is_none_or(|last| *last < info.id) {
+            self.last = Some(info.id.clone());
+        }
+        while self.messages.len() > MESSAGES_MAX {
+            if let Some((id, _)) = self.messages.pop_first() {
+                self.parts.retain(|_, part| part.message != id);
+            }
+        }
+    }
+
+    /// Whether a message was heard of.
+    pub(super) fn knows(&self, message: &str) -> bool {
+        self.messages.contains_key(message) || self.before.contains(&hash(message))
+    }
+
+    /// Whether a message is a person's.
+    pub(super) fn is_user(&self, message: &str) -> bool {
+        self.messages.get(message).is_some_and(|message| message.user)
+    }
+
+    /// Whether a message is complete.
+    pub(super) fn is_complete(&self, message: &str) -> bool {
+        self.messages.get(message).is_some_and(|message| message.complete)
+    }
+
+    /// Whether the assistant's last message is not complete.
+    pub(super) fn in_the_middle(&self) -> bool {
+        self.last.as_ref().is_some_and(|last| !self.is_complete(last))
+    }
+
+    /// The assistant's last message.
+    pub(super) fn last(&self) -> Option<&str> {
+        self.last.as_deref()
+    }
+
+    /// Whether the last message is a person's.
+    pub(super) fn awaits_reply(&self) -> bool {
+        self.messages.last_key_value().is_some_and(|(_, message)| message.user)
+    }
+
+    /// Why the assistant's last message ended.
+    pub(super) fn finish(&self) -> Option<&str> {
+        self.messages.get(self.last.as_ref()?)?.finish.as_deref()
+    }
+
+    /// The model of the assistant's last message.
+    pub(super) fn model(&self) -> Option<&str> {
+        self.messages.get(self.last.as_ref()?)?.model.as_deref()
+    }
+
+    /// Whether all of a part was heard so far, so that the stream is enough to go on.
+    pub(super) fn follows(&self, part: &str) -> bool {
+        self.parts.get(part).is_some_and(|part| !part.held)
+    }
+
+    /// A part that was told before, by another connection.
+    pub(super) fn skip(&mut self, part: &PartIn<'_>) {
+        let over = Self::complete(part);
+        let text = part.text.as_deref().unwrap_or_default();
+        let mut known = Part { message: part.message.clone(), over, ..Part::default() };
+        (known.said, known.sum) = (text.len(), checksum(0, text));
+        // More of it comes as deltas, after an unknown stretch.
+        known.held = !over;
+        if let (Some(state), true) = (part.state.and_then(object::<State<'_>>), over) {
+            known.state = Some((state.status.unwrap_or_default(), None));
+        }
+        self.remember(part.id.clone(), known);
+    }
+
+    /// Whether nothing more will be said in a part. Its own end says so: OpenCode may tell a message as complete before the
+    /// parts of it, because it tells its messages as they are when an event is written, not as they were.
+    fn complete(part: &PartIn<'_>) -> bool {
+        match part.sort.as_str() {
+            "text" | "reasoning" => part.time.as_ref().is_some_and(|time| time.end.is_some()),
+            "tool" => {
+                let status = part.state.and_then(object::<State<'_>>).and_then(|state| state.status);
+                matches!(status.as_deref(), Some("completed" | "error"))
+            }
+            _ => true,
+        }
+    }
+
+    fn remember(&mut self, id: String, part: Part) -> &mut Part {
+        if self.parts.len() >= PARTS_MAX {
+            let messages = &mut self.messages;
+            self.parts.retain(|_, part| match messages.get_mut(&part.message) {
+                Some(message) if message.complete || message.user => {
+                    message.forgotten = true;
+                    false
+                }
+                Some(_) => true,
+                None => false,
+            });
+            if self.parts.len() >= PARTS_MAX {
+                self.parts.clear();
+            }
+        }
+        self.parts.entry(id).or_insert(part)
+    }
+
+    /// A person's part of a message, if it is to be told. `ours` says whether a text is the prompt that waits.
+    pub(super) fn said_by_user(
+        &mut self,
+        native: &Bytes,
+        part: &PartIn<'_>,
+        ours: impl FnOnce(Option<&str>) -> bool,
+    ) -> Option<EventDraft> {
+        if part.synthetic == Some(true) || part.ignored == Some(true) || self.parts.contains_key(&part.id) {
+            return None;
+        }
+        if !matches!(part.sort.as_str(), "text" | "file") {
+            return None;
+        }
+        self.remember(part.id.clone(), Part { message: part.message.clone(), over: true, ..Part::default() });
+        let message = self.messages.entry(part.message.clone()).or_default();
+        let text = part.text.as_deref().filter(|_| part.sort == "text");
+        if *message.ours.get_or_insert_with(|| ours(text)) {
+            return None;
+        }
+        if let Some(text) = text {
+            return Some(chunk(Kind::UserMessageChunk, Some(&part.message), text, native));
+        }
+        let name = part.filename.as_deref().or(part.url.as_deref()).unwrap_or("file");
+        // A file that is its own address would be shown as a wall of letters.
+        let uri = part.url.as_deref().filter(|url| !url.starts_with("data:")).unwrap_or(name);
+        let content = serde_json::json!({ "type": "resource_link", "uri": uri, "name": name, "mimeType": part.mime });
+        let body = Chunk { session_update: "user_message_chunk", message_id: Some(part.message.as_str()), content };
+        Some(EventDraft { native: Some(native.clone()), ..EventDraft::new(Kind::UserMessageChunk, &body) })
+    }
+
+    /// A piece of text.
+    pub(super) fn delta(&mut self, native: &Bytes, message: &str, id: &str, delta: &str, said: &mut Vec<EventDraft>) {
+        if self.messages.get(message).is_some_and(|message| message.user || message.forgotten) {
+            return;
+        }
+        let part = match self.parts.contains_key(id) {
+            true => self.parts.entry(id.to_owned()).or_default(),
+            // Its beginning was told before anybody here listened.
+            false => self.remember(id.to_owned(), Part { message: message.to_owned(), held: true, ..Part::default() }),
+        };
+        if part.over {
+            return;
+        }
+        if part.held {
+            if !std::mem::replace(&mut part.gap, true) {
+                said.push(gap(
+                    "a part of a message went by unheard: its text follows whole when it is complete",
+                    native,
+                ));
+            }
+            return;
+        }
+        part.said += delta.len();
+        part.sum = checksum(part.sum, delta);
+        let kind = if part.thought { Kind::AgentThoughtChunk } else { Kind::AgentMessageChunk };
+        said.push(chunk(kind, Some(message), delta, native));
+    }
+
+    /// A part, as it stands now. `context` is how many tokens the model takes.
+    pub(super) fn part(&mut self, native: &Bytes, part: &PartIn<'_>, context: Option<u64>, said: &mut Vec<EventDraft>) {
+        if self.is_past(&part.message) || self.messages.get(&part.message).is_some_and(|message| message.forgotten) {
+            return;
+        }
+        match part.sort.as_str() {
+            "text" if part.ignored == Some(true) => {}
+            "text" => self.text(native, Kind::AgentMessageChunk, part, said),
+            "reasoning" => self.text(native, Kind::AgentThoughtChunk, part, said),
+            "tool" => self.tool(native, part, said),
+            "step-finish" => {
+                if self.first(part) {
+                    said.extend(usage(native, part, context));
+                }
+            }
+            // Marks of OpenCode's own bookkeeping, with nothing in them for people.
+            "step-start" | "snapshot" => {}
+            "patch" | "compaction" | "subtask" | "agent" | "file" | "retry" => {
+                if self.first(part) {
+                    said.push(EventDraft::raw(
+                        native.clone(),
+                        &format!("a part that only OpenCode shows: {}", part.sort),
+                    ));
+                }
+            }
+            _ => {
+                if self.first(part) {
+                    said.push(EventDraft::raw(native.clone(), "an unknown part of a message"));
+                }
+            }
+        }
+    }
+
+    /// Whether a part is heard of for the first time.
+    fn first(&mut self, part: &PartIn<'_>) -> bool {
+        let first = !self.parts.contains_key(&part.id);
+        if first {
+            self.remember(part.id.clone(), Part { message: part.message.clone(), over: true, ..Part::default() });
+        }
+        first
+    }
+
+    fn text(&mut self, native: &Bytes, kind: Kind, part: &PartIn<'_>, said: &mut Vec<EventDraft>) {
+        let over = Self::complete(part);
+        let text = part.text.as_deref().unwrap_or_default();
+        let known = match self.parts.contains_key(&part.id) {
+            true => self.parts.entry(part.id.clone()).or_default(),
+            false => self.remember(part.id.clone(), Part { message: part.message.clone(), ..Part::default() }),
+        };
+        if known.over {
+            return;
+        }
+        known.thought = kind == Kind::AgentThoughtChunk;
+        let follows = text.get(..known.said).is_some_and(|told| checksum(0, told) == known.sum);
+        // At its end OpenCode may cut white space off, and nothing else: then all was told.
+        let cut = text.len() < known.said;
+        if follows {
+            known.held = false;
+            let rest = &text[known.said..];
+            if !rest.is_empty() {
+                (known.said, known.sum) = (text.len(), checksum(known.sum, rest));
+                said.push(chunk(kind, Some(&part.message), rest, native));
+            }
+        } else if over && !cut {
+            (known.said, known.sum) = (text.len(), checksum(0, text));
+            said.push(gap("OpenCode changed what it had said: the message follows whole, as it is now", native));
+            said.push(chunk(kind, Some(&part.message), text, native));
+        }
+        known.over = over;
+    }
+
+    /// A part that was read, of which the beginning may have gone by: deltas of it are not told.
+    pub(super) fn hold(&mut self, id: &str) {
+        if let Some(part) = self.parts.get_mut(id).filter(|part| !part.over) {
+            part.held = true;
+        }
+    }
+
+    fn tool(&mut self, native: &Bytes, part: &PartIn<'_>, said: &mut Vec<EventDraft>) {
+        let (Some(id), Some(raw)) = (part.call.as_deref(), part.state) else {
+            return said.push(EventDraft::raw(native.clone(), "a tool call without an identifier"));
+        };
+        let Some(state) = object::<State<'_>>(raw) else {
+            return said.push(EventDraft::raw(native.clone(), "a tool call whose state cannot be understood"));
+        };
+        let status = match state.status.as_deref() {
+            Some("running") => "in_progress",
+            Some("completed") => "completed",
+            Some("error") => "failed",
+            _ => "pending",
+        };
+        let over = matches!(status, "completed" | "failed");
+        let metadata = state.metadata.and_then(object::<Metadata<'_>>);
+        // What it wrote so far.
+        let output = match &metadata {
+            Some(Metadata { output: Some(output), .. }) if !over && !output.is_empty() => Some(output.to_string()),
+            _ => None,
+        };
+        let now = Some((status.to_owned(), output.as_deref().map(hash)));
+        let first = !self.parts.contains_key(&part.id);
+        let known = match first {
+            false => self.parts.entry(part.id.clone()).or_default(),
+            true => self.remember(part.id.clone(), Part { message: part.message.clone(), ..Part::default() }),
+        };
+        if known.over || known.state == now {
+            return;
+        }
+        (known.state, known.over) = (now, over);
+        let name = part.tool.as_deref().unwrap_or("tool");
+        let mut content = Vec::new();
+        if let Some(diff) = metadata.as_ref().and_then(|metadata| object::<FileDiff>(metadata.filediff?)) {
+            if let Some(after) = diff.after {
+                content.push(serde_json::json!({
+                    "type": "diff", "path": diff.file, "oldText": diff.before, "newText": after,
+                }));
+            }
+        } else if let Some(diff) = metadata.as_ref().and_then(|metadata| metadata.diff.as_deref()) {
+            content.push(serde_json::json!({ "type": "content", "content": { "type": "text", "text": diff } }));
+        }
+        let input = state.input.filter(|input| input.get() != "{}");
+        if let (true, Some((path, text))) = (over && content.is_empty(), input.and_then(|input| written(name, input))) {
+            content.push(serde_json::json!({ "type": "diff", "path": path, "oldText": null, "newText": text }));
+        }
+        if let Some(text) = state.output.as_ref().or(state.error.as_ref()).or(output.as_ref()) {
+            content.push(serde_json::json!({ "type": "content", "content": { "type": "text", "text": text } }));
+        }
+        let update = Tool {
+            session_update: if first { "tool_call" } else { "tool_call_update" },
+            tool_call_id: id,
+            title: state.title.as_deref().filter(|title| !title.is_empty()).or(first.then_some(name)),
+            kind: first.then(|| sort_of(name)),
+            status,
+            content,
+            locations: input.and_then(path_in).map(|path| serde_json::json!({ "path": path })).into_iter().collect(),
+            raw_input: input.map(owned),
+            raw_output: over.then(|| owned(raw)),
+        };
+        let kind = if first { Kind::ToolCall } else { Kind::ToolCallUpdate };
+        let tool = Some(ToolCallRef { id: id.to_owned(), over });
+        said.push(EventDraft { native: Some(native.clone()), tool, ..EventDraft::new(kind, &update) });
+    }
+}
+
+/// That something is missing.
+pub(super) fn gap(what: &str, native: &Bytes) -> EventDraft {
+    trouble("gap", what, Some(native.clone()))
+}
+
+/// What ACP calls a tool of OpenCode's.
+pub(super) fn sort_of(tool: &str) -> &'static str {
+    match tool {
+        "bash" | "shell" => "execute",
+        "edit" | "write" | "patch" | "multiedit" | "apply_patch" => "edit",
+        "read" => "read",
+        "grep" | "glob" | "list" | "ls" | "codesearch" => "search",
+        "webfetch" | "websearch" => "fetch",
+        _ => "other",
+    }
+}
+
+#[derive(Deserialize)]
+struct File {
+    #[serde(rename = "filePath")]
+    path: String,
+    content: Option<String>,
+}
+
+fn path_in(input: &RawValue) -> Option<String> {
+    object::<File>(input).map(|file| file.path)
+}
+
+/// A whole file that was written: its path and text.
+fn written(tool: &str, input: &RawValue) -> Option<(String, String)> {
+    let file = object::<File>(input).filter(|_| tool == "write")?;
+    Some((file.path, file.content?))
+}
+
+#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // tokens: whole, not negative, far below 2^53
+fn usage(native: &Bytes, part: &PartIn<'_>, context: Option<u64>) -> Option<EventDraft> {
+    let tokens = part.tokens.as_ref()?;
+    let cache = tokens.cache.as_ref();
+    let parts =
+        [tokens.input, tokens.output, tokens.reasoning, cache.and_then(|c| c.read), cache.and_then(|c| c.write)];
+    let used = tokens.total.unwrap_or_else(|| parts.iter().flatten().sum()).max(0.0) as u64;
+    let mut body = serde_json::json!({ "sessionUpdate": "usage_update", "used": used, "size": context.unwrap_or(0) });
+    if let Some(cost) = part.cost.filter(|cost| *cost > 0.0) {
+        body["cost"] = serde_json::json!({ "amount": cost, "currency": "USD" });
+    }
+    Some(EventDraft { native: Some(native.clone()), ..EventDraft::new(Kind::UsageUpdate, &body) })
+}
+
+/// `todo.updated` as a plan.
+pub(super) fn plan(native: &Bytes, todos: &RawValue) -> Option<EventDraft> {
+    #[derive(Deserialize)]
+    struct Todo {
+        content: String,
+        status: Option<String>,
+        priority: Option<String>,
+    }
+    let todos: Vec<Todo> = plexus_protocol::object::from_str(todos.get()).ok()?;
+    let entries: Vec<_> = todos
+        .iter()
+        .map(|todo| {
+            // ACP has no word for what was dropped; it is done with, too.
+            let status = match todo.status.as_deref() {
+                Some("completed" | "cancelled") => "completed",
+                Some("in_progress") => "in_progress",
+                _ => "pending",
+            };
+            let priority = match todo.priority.as_deref() {
+                Some("high") => "high",
+                Some("low") => "low",
+                _ => "medium",
+            };
+            serde_json::json!({ "content": todo.content, "status": status, "priority": priority })
+        })
+        .collect();
+    let body = serde_json::json!({ "sessionUpdate": "plan", "entries": entries });
+    Some(EventDraft { native: Some(native.clone()), ..EventDraft::new(Kind::Plan, &body) })
+}
+
+/// ACP's word for why a message ended.
+pub(super) fn stop_reason(finish: Option<&str>) -> &str {
+    match finish {
+        // A rejected call ends a turn under the calls' own name.
+        None | Some("stop" | "tool-calls") => "end_turn",
+        Some("length") => "max_tokens",
+        Some("content-filter") => "refusal",
+        Some(other) => other,
+    }
+}
+
+/// An error of OpenCode's in words.
+pub(super) fn words(error: &RawValue) -> (String, String) {
+    #[derive(Deserialize)]
+    struct Error<'a> {
+        name: Option<String>,
+        #[serde(rename = "_tag")]
+        tag: Option<String>,
+        message: Option<String>,
+        #[serde(borrow)]
+        data: Option<&'a RawValue>,
+    }
+    #[derive(Deserialize)]
+    struct Data<'a> {
+        #[serde(borrow)]
+        message: Option<&'a RawValue>,
+    }
+    let Some(error) = object::<Error<'_>>(error) else { return (String::new(), error.get().to_owned()) };
+    let name = error.name.or(error.tag).unwrap_or_default();
+    let inner = error.data.and_then(object::<Data<'_>>).and_then(|data| string(data.message?).map(Cow::into_owned));
+    let words = inner.or(error.message).filter(|words| !words.is_empty()).unwrap_or_else(|| name.clone());
+    let words = fault::told(&words, error.data);
+    (name, words)
+}

@@ -1,0 +1,791 @@
+//! OpenCode's own server (`opencode serve`), attached while it runs. One file: a connection's state, and what the gateway
+//! wants of it.
+//!
+//! Its API is at `/doc` of each server; seen on 1.18. What happens is told on `/global/event`, for all folders; what is
+//! so is read by requests, each for one folder, in `look`. Events are heard in `stream`, messages told in `events`, questions
+//! put in `ask`, clients' own calls carried in `calls`; what outlives the gateway is kept by `checkpoint`.
+//!
+//! What it holds to, because OpenCode is as it is:
+//! - The stream has no past: after each connection everything is read again, and only what was not told is told. What the
+//!   stream says while that goes on waits, and comes after it.
+//! - A connection says `server.connected` before OpenCode listens to its own events: under load they are lost for half a
+//!   second more. So all is looked at twice, and once more after the first event, which shows that it listens; that is its
+//!   heartbeat, after ten seconds, at the latest.
+//! - What is busy is read before the messages are, and work may begin in between: that a run is over is believed when the
+//!   messages hold the whole reply, or when a second look finds it as the first did.
+//! - OpenCode has other clients (its own TUI): what they prompt is work that began elsewhere, what they answer was
+//!   answered elsewhere, and the first answer wins there.
+//! - After an abort OpenCode lists the abort's questions for ever: a question whose message is complete is over.
+//! - A conversation that is taken back keeps its messages, and says so in its session, until the next prompt: then they are
+//!   removed. Before that it can be undone.
+//! - Every route takes the session's folder: without it, OpenCode looks for the question in another one.
+
+mod ask;
+mod calls;
+mod checkpoint;
+mod events;
+mod stream;
+mod sync;
+#[cfg(test)]
+mod tests;
+pub(super) mod v2;
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
+use std::time::Duration;
+
+use bytes::Bytes;
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+use super::fault;
+use super::jsonrpc::{self, INTERNAL, object};
+use super::{
+    Dialect, EventDraft, HttpReply, HttpRequest, Outbox, RequestKey, RunEnd, RuntimeCommand, RuntimeError, RuntimeEvent,
+};
+use ask::PendingRequest;
+use calls::Models;
+use events::Telling;
+use plexus_protocol::{Capabilities, Capability, Kind, NativeId, RunStatus, RuntimeSpec, Ticket};
+
+/// What is said of a server of the next generation, which has none of the routes that are used here.
+const SUCCESSOR: &str =
+    "this is OpenCode 2, whose interface is another one: set the runtime's `dialect` to \"opencode2\"";
+/// Who did what the gateway did not.
+const ANOTHER: &str = "another client of OpenCode";
+/// Sessions that one page of the list is asked for.
+const LIST_PAGE: usize = 100;
+/// Sessions that are listed at most. There being more is said; one of those is found when it next says something.
+const LIST_MAX: usize = 16 * 1024;
+/// Folders that are looked into for busy sessions and questions, besides those of the sessions that are open here, the ones
+/// used last first: OpenCode starts something up for each. There being more is said; in those a session is found when it
+/// next says something.
+const FOLDERS_MAX: usize = 256;
+/// Messages of a session that are read; of a longer one the end is told, and that there is more.
+const MESSAGES_READ: usize = 500;
+/// Sessions known at a time; past it those that are not open here are forgotten, until they say something again.
+const SESSIONS_MAX: usize = 1024;
+/// What a session may say before it is open here: messages …
+const QUEUE_MAX: usize = 8192;
+/// … and bytes. Beyond either all of it is forgotten, and read again when it is opened.
+const QUEUE_BYTES: usize = 16 * 1024 * 1024;
+/// Questions remembered as over; past it the first is forgotten, and could be asked again by a re-read.
+const OVER_MAX: usize = 4096;
+/// How long until it is looked again.
+const AGAIN: Duration = Duration::from_secs(2);
+/// How long OpenCode may take for what it does by itself: to go on after a person's message, to tidy up after an abort.
+const SOON: Duration = Duration::from_secs(3);
+
+/// How many looks must find a session not busy with a reply missing, until nothing more is expected of it.
+const DOUBTS_MAX: u8 = 2;
+
+/// How often that long until a prompt that OpenCode told of and does not begin to work at is over: half a minute on a machine under load.
+const UNBEGUN_MAX: u8 = 10;
+
+/// Makes a connection's state.
+pub(super) fn make(spec: &RuntimeSpec) -> Box<dyn Dialect> {
+    Box::new(OpenCode {
+        folder: spec.cwd.to_string_lossy().into_owned(),
+        secret: spec.secret.is_some(),
+        phase: Phase::Hello,
+        connected: false,
+        greeted: false,
+        agent: None,
+        models: Models::default(),
+        next: 0,
+        pending: HashMap::new(),
+        sessions: BTreeMap::new(),
+        asks: BTreeMap::new(),
+        over: BTreeSet::new(),
+        over_order: VecDeque::new(),
+        look: None,
+        again: false,
+        listens: false,
+        tells_status: false,
+    })
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    Hello,
+    Ready,
+    Failed,
+}
+
+/// What a request of ours was for.
+enum Pending {
+    Health,
+    Providers,
+    /// A page of the list of sessions.
+    List {
+        page: Page,
+    },
+    /// What is busy in a folder; `only` for a session that is being opened.
+    Status {
+        folder: Option<String>,
+        only: Option<NativeId>,
+    },
+    Permissions {
+        folder: Option<String>,
+        only: Option<NativeId>,
+    },
+    Questions {
+        folder: Option<String>,
+        only: Option<NativeId>,
+    },
+    Messages {
+        native: NativeId,
+    },
+    Create {
+        ticket: Ticket,
+        cwd: String,
+    },
+    Resume {
+        native: NativeId,
+    },
+    Prompt {
+        native: NativeId,
+        ticket: Ticket,
+    },
+    Abort {
+        native: NativeId,
+    },
+    Answer {
+        key: RequestKey,
+        route: usize,
+    },
+    Call {
+        ticket: Ticket,
+        notify: bool,
+    },
+}
+
+/// Which part of the list of sessions.
+#[derive(Clone, Copy)]
+enum Page {
+    /// Of so many sessions, the ones that were used last before this time, in milliseconds.
+    Recent { before: Option<u64>, limit: usize },
+    /// All that the older route has.
+    Old,
+}
+
+/// A look at all there is, after a connection.
+#[derive(Default)]
+struct Look {
+    /// Replies that are waited for.
+    waiting: usize,
+    /// Folders whose busy sessions, permissions and questions were read.
+    folders: HashSet<Option<String>>,
+    busy: HashMap<NativeId, Option<String>>,
+    listed: HashSet<RequestKey>,
+    /// Sessions whose status the stream told meanwhile: it knows better.
+    status_told: HashSet<NativeId>,
+    titles: HashMap<NativeId, (Option<String>, Option<String>)>,
+    /// Sessions that are taken back, and how far.
+    reverted: HashMap<NativeId, Revert>,
+    /// Sessions of which the stream told that meanwhile.
+    revised: HashSet<NativeId>,
+    /// The folders of the sessions that are listed, the ones used last first.
+    recent: Vec<String>,
+    /// Questions, in their order.
+    asks: Vec<(ask::ParsedRequests, Bytes)>,
+    failed: bool,
+}
+
+struct OpenCode {
+    folder: String,
+    secret: bool,
+    phase: Phase,
+    connected: bool,
+    /// This connection was told to be ready.
+    greeted: bool,
+    agent: Option<String>,
+    models: Models,
+    next: u64,
+    pending: HashMap<u64, Pending>,
+    sessions: BTreeMap<NativeId, Session>,
+    asks: BTreeMap<RequestKey, PendingRequest>,
+    /// Questions that are over, not to be asked again; and the order in which they were.
+    over: BTreeSet<RequestKey>,
+    over_order: VecDeque<RequestKey>,
+    look: Option<Look>,
+    /// A look is to be taken again.
+    again: bool,
+    /// An event came on this connection: OpenCode listens to its own events.
+    listens: bool,
+    /// The server tells of `session.status`; older ones tell of `session.idle` alone.
+    tells_status: bool,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    /// It did something before the gateway was ready.
+    Seen,
+    /// The gateway was told of it.
+    Found,
+    /// It is being opened.
+    Opening { ticket: Ticket, known: bool, goes_on: bool },
+    /// It is open here.
+    Open,
+}
+
+struct Session {
+    stage: Stage,
+    folder: Option<String>,
+    title: Option<String>,
+    /// Its messages are being read: what it says waits.
+    reading: bool,
+    queue: Vec<RuntimeEvent>,
+    queued: usize,
+    telling: Telling,
+    busy: bool,
+    /// The stream told whether it is, since it was asked for: it knows better than a reply that is still to come.
+    told: bool,
+    /// It was busy while it was not open, or was being read.
+    worked: bool,
+    /// [`RuntimeEvent::Began`] without its [`RuntimeEvent::Done`].
+    began: bool,
+    prompt: Option<Prompt>,
+    /// What a person said through another client, until it is known whether work follows.
+    words: Vec<EventDraft>,
+    /// People stopped the work here.
+    cancelled: bool,
+    /// A question of the work was withdrawn, which OpenCode takes for a no, and ends its turn.
+    withdrawn: bool,
+    /// OpenCode says that it was aborted.
+    aborted: bool,
+    error: Option<String>,
+    /// It is idle, but has not tidied up.
+    ending: bool,
+    /// How often it is still waited, for [`SOON`] each time, until OpenCode begins to work at the prompt; none once it did.
+    unbegun: u8,
+    /// The model for the next prompts: provider and model.
+    model: Option<(String, String)>,
+    /// What answer of ours OpenCode may take for others, too.
+    spread: Option<String>,
+    /// Questions to be put once its messages are read.
+    asks: Vec<(ask::ParsedRequests, Bytes)>,
+    /// Questions that people were asked by an earlier gateway, until it is known whether OpenCode still waits for them.
+    carried: BTreeSet<RequestKey>,
+    /// How far the messages under way were told before is not known.
+    partial: bool,
+    /// The conversation is taken back to here, which people were told.
+    reverted: Option<Revert>,
+    /// Messages of that are gone, so that it cannot be undone any more.
+    committed: bool,
+    /// How far it is taken back was read, and is told when its messages are.
+    reread: bool,
+    /// What was read.
+    reverts: Option<Revert>,
+    /// The last message that was heard of when its messages were asked for.
+    newest: Option<String>,
+    /// How many looks found it not busy, with a reply missing.
+    doubts: u8,
+}
+
+#[derive(Clone, Serialize, Deserialize)]
+struct Prompt {
+    ticket: Ticket,
+    /// The checksum of its first text, to know it again.
+    text: Option<u64>,
+    /// OpenCode told of it as a message.
+    seen: bool,
+    /// The request was answered.
+    taken: bool,
+    /// The assistant's last message before it: one after it says that OpenCode works at it.
+    #[serde(default)]
+    after: Option<String>,
+}
+
+impl Session {
+    fn new(stage: Stage, folder: Option<String>) -> Self {
+        Self {
+            stage,
+            folder,
+            title: None,
+            reading: false,
+            queue: Vec::new(),
+            queued: 0,
+            telling: Telling::default(),
+            busy: false,
+            told: false,
+            worked: false,
+            began: false,
+            prompt: None,
+            words: Vec::new(),
+            cancelled: false,
+            withdrawn: false,
+            aborted: false,
+            error: None,
+            ending: false,
+            unbegun: 0,
+            model: None,
+            spread: None,
+            asks: Vec::new(),
+            carried: BTreeSet::new(),
+            partial: false,
+            reverted: None,
+            committed: false,
+            reread: false,
+            reverts: None,
+            newest: None,
+            doubts: 0,
+        }
+    }
+
+    /// Whether what it says goes out at once.
+    fn live(&self) -> bool {
+        self.stage == Stage::Open && !self.reading
+    }
+}
+
+/// One event of the stream: of `/global/event` (`payload` in a folder), or of `/event`, which has no such wrapper.
+#[derive(Deserialize)]
+struct Frame<'a> {
+    directory: Option<String>,
+    #[serde(borrow)]
+    payload: Option<&'a RawValue>,
+    #[serde(rename = "type")]
+    sort: Option<String>,
+    #[serde(borrow)]
+    properties: Option<&'a RawValue>,
+}
+
+/// What most events name.
+#[derive(Deserialize)]
+struct Properties<'a> {
+    #[serde(rename = "sessionID")]
+    session: Option<String>,
+    #[serde(rename = "messageID")]
+    message: Option<String>,
+    #[serde(rename = "partID")]
+    part_id: Option<String>,
+    field: Option<String>,
+    #[serde(borrow)]
+    delta: Option<std::borrow::Cow<'a, str>>,
+    #[serde(borrow)]
+    part: Option<&'a RawValue>,
+    #[serde(borrow)]
+    info: Option<&'a RawValue>,
+    #[serde(borrow)]
+    status: Option<&'a RawValue>,
+    #[serde(borrow)]
+    error: Option<&'a RawValue>,
+    #[serde(borrow)]
+    todos: Option<&'a RawValue>,
+    #[serde(borrow)]
+    diff: Option<&'a RawValue>,
+    #[serde(rename = "requestID", alias = "permissionID")]
+    request: Option<String>,
+    #[serde(alias = "response")]
+    reply: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Named {
+    #[serde(rename = "sessionID")]
+    session: String,
+}
+
+#[derive(Deserialize)]
+struct Status {
+    #[serde(rename = "type")]
+    sort: String,
+    attempt: Option<u64>,
+    message: Option<String>,
+    next: Option<u64>,
+}
+
+#[derive(Deserialize)]
+struct SessionInfo {
+    id: String,
+    directory: Option<String>,
+    title: Option<String>,
+    time: Option<SessionTime>,
+    revert: Option<Revert>,
+}
+
+/// What is taken back of a conversation: all from this message on, or from a part of it. It can be undone until the next
+/// prompt, with which OpenCode forgets it.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+struct Revert {
+    #[serde(rename = "messageID")]
+    message: String,
+    #[serde(rename = "partID")]
+    part: Option<String>,
+}
+
+impl SessionInfo {
+    /// When it was last used, in milliseconds.
+    fn updated(&self) -> f64 {
+        self.time.as_ref().and_then(|time| time.updated).unwrap_or_default()
+    }
+}
+
+#[derive(Deserialize)]
+struct SessionTime {
+    updated: Option<f64>,
+}
+
+#[derive(Deserialize)]
+struct MessageIn<'a> {
+    #[serde(borrow)]
+    info: &'a RawValue,
+    #[serde(borrow)]
+    parts: Vec<&'a RawValue>,
+}
+
+impl Dialect for OpenCode {
+    fn open(&mut self, out: &mut Outbox) {
+        if self.phase == Phase::Failed {
+            return;
+        }
+        self.connected = true;
+        for session in self.sessions.values_mut().filter(|session| session.stage == Stage::Open) {
+            session.reading = true;
+        }
+        self.listens = false;
+        self.sync(out);
+        self.sync_again(out);
+    }
+
+    fn feed(&mut self, frame: Bytes, out: &mut Outbox) {
+        if frame.iter().all(u8::is_ascii_whitespace) {
+            return;
+        }
+        let Ok(text) = std::str::from_utf8(&frame) else {
+            return self.raw(&frame, None, "not UTF-8", out);
+        };
+        if !jsonrpc::shallow(&frame) {
+            return self.raw(&frame, None, "nested too deep", out);
+        }
+        let whole = serde_json::from_str::<&RawValue>(text).ok().and_then(object::<Frame<'_>>);
+        let Some(Frame { directory, payload, sort, properties }) = whole else {
+            return self.raw(&frame, None, "not an event of OpenCode's", out);
+        };
+        let from = out.events.len();
+        match (payload.map(object::<Frame<'_>>), sort, properties) {
+            (Some(Some(Frame { sort: Some(sort), properties, .. })), ..) | (None, Some(sort), properties) => {
+                self.happened(&frame, directory, &sort, properties, out);
+            }
+            _ => self.raw(&frame, None, "not an event of OpenCode's", out),
+        }
+        self.checkpoints(from, None, out);
+    }
+
+    fn command(&mut self, command: RuntimeCommand, out: &mut Outbox) {
+        let from = out.events.len();
+        let changed = match &command {
+            RuntimeCommand::Prompt { native, .. } | RuntimeCommand::Cancel { native, .. } => Some(native.clone()),
+            RuntimeCommand::Open { .. } | RuntimeCommand::Answer { .. } | RuntimeCommand::Call { .. } => None,
+        };
+        let ready = self.connected && self.phase == Phase::Ready;
+        let fault = || RuntimeError::new(INTERNAL, "OpenCode is not connected");
+        match command {
+            RuntimeCommand::Open { ticket, .. } if !ready => {
+                out.events.push(RuntimeEvent::NotOpened { ticket, error: fault() })
+            }
+            RuntimeCommand::Open { ticket, cwd, resume: None } => {
+                let path = in_folder("/session", Some(&cwd));
+                self.post(Pending::Create { ticket, cwd }, path, &serde_json::json!({}), out);
+            }
+            RuntimeCommand::Open { ticket, cwd, resume: Some(resume) } => self.resume(ticket, &cwd, resume, out),
+            RuntimeCommand::Prompt { ticket, native, .. } if !ready => {
+                let end = failed(fault().message);
+                out.events.push(RuntimeEvent::Ended { native, ticket, end });
+            }
+            RuntimeCommand::Prompt { ticket, native, content } => self.prompt(ticket, native, &content, out),
+            RuntimeCommand::Cancel { native, .. } => {
+                if let Some(session) = self.sessions.get_mut(&native) {
+                    session.cancelled = true;
+                    self.abort(&native, out);
+                }
+            }
+            RuntimeCommand::Answer { key, decision } => self.answer(&key, &decision, out),
+            RuntimeCommand::Call { ticket, notify: false, .. } if !ready => {
+                out.events.push(RuntimeEvent::Replied { ticket, reply: Err(fault()) });
+            }
+            RuntimeCommand::Call { .. } if !ready => {}
+            RuntimeCommand::Call { ticket, native, method, params, notify } => {
+                self.call(ticket, native, &method, params.as_deref(), notify, out);
+            }
+        }
+        self.checkpoints(from, changed, out);
+    }
+
+    fn wake(&mut self, out: &mut Outbox) {
+        if self.connected && self.look.is_none() && std::mem::take(&mut self.again) {
+            self.sync(out);
+            // For those who wait for time to pass too little may have passed.
+            out.wake_after = Some(SOON);
+            return;
+        }
+        let from = out.events.len();
+        self.report_late_losses(out);
+        let natives: Vec<NativeId> = self.sessions.keys().cloned().collect();
+        for native in natives {
+            self.late(&native, out);
+        }
+        self.checkpoints(from, None, out);
+    }
+
+    fn lost(&mut self, _why: &str, out: &mut Outbox) {
+        (self.connected, self.greeted) = (false, false);
+        self.look = None;
+        self.again = false;
+        // What was read is read again; what was asked for still gets its reply.
+        self.pending.retain(|_, pending| match pending {
+            Pending::Create { .. } | Pending::Prompt { .. } | Pending::Answer { .. } | Pending::Call { .. } => true,
+            Pending::Health
+            | Pending::Providers
+            | Pending::List { .. }
+            | Pending::Status { .. }
+            | Pending::Permissions { .. }
+            | Pending::Questions { .. }
+            | Pending::Messages { .. }
+            | Pending::Resume { .. }
+            | Pending::Abort { .. } => false,
+        });
+        self.sessions.retain(|_, session| match session.stage {
+            Stage::Open => {
+                session.telling.connection_lost();
+                session.reading = true;
+                session.ending = false;
+                session.doubts = 0;
+                session.reread = false;
+                session.asks.clear();
+                if let Some(prompt) = &mut session.prompt {
+                    prompt.taken = false;
+                }
+                session.worked |= session.busy;
+                true
+            }
+            Stage::Opening { ticket, .. } => {
+                let error = RuntimeError::new(INTERNAL, "the connection to OpenCode was lost");
+                out.events.push(RuntimeEvent::NotOpened { ticket, error });
+                false
+            }
+            Stage::Seen | Stage::Found => false,
+        });
+        let sessions = &self.sessions;
+        self.asks.retain(|_, asked| sessions.contains_key(&asked.native));
+    }
+
+    fn events_path(&self) -> &'static str {
+        "/global/event"
+    }
+
+    fn probes(&self) -> &'static [&'static str] {
+        &["/global/health", "/api/health"]
+    }
+
+    fn mistaken(&self, probed: &[Result<HttpReply, String>]) -> Option<&'static str> {
+        let [health, next] = probed else { return None };
+        // OpenCode 1 has both routes, or neither; one that is not there is answered by the web page.
+        (health.is_ok() && good(health).is_none() && good(next).is_some()).then_some(SUCCESSOR)
+    }
+
+    fn reply(&mut self, id: u64, reply: Result<HttpReply, String>, out: &mut Outbox) {
+        let Some(pending) = self.pending.remove(&id) else { return };
+        let from = out.events.len();
+        match pending {
+            Pending::Health => self.health(reply, out),
+            Pending::Providers => {
+                if let Some(body) = good(&reply) {
+                    self.models.read(body);
+                }
+                self.on_sync_reply(out);
+            }
+            Pending::List { page } => self.list(page, &reply, out),
+            Pending::Status { folder, only } => self.status_read(folder, only, &reply, out),
+            Pending::Permissions { folder, only } => self.asks_read(folder, only, &reply, false, out),
+            Pending::Questions { folder, only } => self.asks_read(folder, only, &reply, true, out),
+            Pending::Messages { native } => self.messages(&native, &reply, out),
+            Pending::Create { ticket, cwd } => self.created(ticket, cwd, &reply, out),
+            Pending::Resume { native } => self.resumed(&native, &reply, out),
+            Pending::Prompt { native, ticket } => self.prompted(&native, ticket, &reply, out),
+            Pending::Abort { native } => {
+                if let Err(why) = done(&reply) {
+                    let draft = trouble("not_stopped", &format!("OpenCode did not stop: {why}"), None);
+                    self.say(&native.clone(), RuntimeEvent::Event { native: Some(native), draft }, out);
+                }
+                out.wake_after = Some(SOON);
+            }
+            Pending::Answer { key, route } => self.answered(&key, route, reply, out),
+            Pending::Call { ticket, notify } => {
+                if !notify {
+                    out.events.push(RuntimeEvent::Replied { ticket, reply: calls::result(&reply) });
+                }
+            }
+        }
+        self.checkpoints(from, None, out);
+    }
+
+    fn reached_by(&self) -> &'static [&'static str] {
+        &["http"]
+    }
+
+    /// The server does not say: this is what its routes have.
+    fn capabilities(&self) -> Capabilities {
+        let all = [Capability::Load, Capability::List, Capability::Cancel, Capability::Requests, Capability::Reasons];
+        all.into_iter().chain([Capability::Models, Capability::Images, Capability::Audio]).collect()
+    }
+
+    fn asks(&self) -> Vec<RequestKey> {
+        self.asks.iter().filter(|(_, asked)| asked.answer.is_none()).map(|(key, _)| key.clone()).collect()
+    }
+
+    fn prompts(&self) -> Vec<Ticket> {
+        self.sessions.values().filter_map(|session| Some(session.prompt.as_ref()?.ticket)).collect()
+    }
+}
+
+/// An event that says that something went wrong.
+fn trouble(code: &str, message: &str, frame: Option<Bytes>) -> EventDraft {
+    let draft = EventDraft::new(Kind::Error, &serde_json::json!({ "code": code, "message": message }));
+    EventDraft { native: frame, ..draft }
+}
+
+/// A run that ended in an error.
+fn failed(message: impl Into<String>) -> RunEnd {
+    RunEnd { status: RunStatus::Error, stop_reason: None, message: Some(message.into()), native: None }
+}
+
+/// Text for one part of a path or of a query.
+fn escape(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for byte in text.bytes() {
+        match byte {
+            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'~' => out.push(char::from(byte)),
+            _ => out.push_str(&format!("%{byte:02X}")),
+        }
+    }
+    out
+}
+
+/// A path for what is in a folder.
+fn in_folder(path: &str, folder: Option<&str>) -> String {
+    match folder {
+        Some(folder) => format!("{path}?directory={}", escape(folder)),
+        None => path.to_owned(),
+    }
+}
+
+/// The body of a reply that holds what was asked for. A route that OpenCode does not know is answered by its web page.
+fn good(reply: &Result<HttpReply, String>) -> Option<&Bytes> {
+    match reply {
+        Ok(HttpReply { status: 200, body }) if matches!(body.trim_ascii_start().first(), Some(b'{' | b'[')) => {
+            Some(body)
+        }
+        _ => None,
+    }
+}
+
+/// Whether something was done; if not, why, in words.
+fn done(reply: &Result<HttpReply, String>) -> Result<(), String> {
+    match reply {
+        Ok(HttpReply { status: 204, .. }) => Ok(()),
+        Ok(HttpReply { status: 200, body }) if body.trim_ascii_start().first() != Some(&b'<') => Ok(()),
+        Ok(reply) => Err(refused(reply)),
+        Err(why) => Err(why.clone()),
+    }
+}
+
+/// A refusal in words.
+fn refused(reply: &HttpReply) -> String {
+    if reply.status == 200 {
+        return "this version of OpenCode has no such route".into();
+    }
+    let json = std::str::from_utf8(&reply.body).ok().and_then(|text| serde_json::from_str::<&RawValue>(text).ok());
+    let words = json.map(|json| events::words(json).1).filter(|words| !words.is_empty());
+    let body = || fault::joined(&format!("HTTP {}", reply.status), &String::from_utf8_lossy(&reply.body));
+    words.unwrap_or_else(body)
+}
+
+/// How much of the queue's bound something takes.
+fn weight(said: &RuntimeEvent) -> usize {
+    match said {
+        RuntimeEvent::Event { draft, .. } => draft.body.len() + draft.native.as_ref().map_or(0, Bytes::len),
+        RuntimeEvent::Asked { ask, .. } => ask.native.len() + ask.params.get().len(),
+        _ => 0,
+    }
+}
+
+impl OpenCode {
+    fn get(&mut self, pending: Pending, path: String, out: &mut Outbox) {
+        let session = self.session_of(&pending);
+        let id = self.pend(pending);
+        out.fetches.push(HttpRequest { session, ..ask::fetch(id, "GET", path, None) });
+    }
+
+    fn post(&mut self, pending: Pending, path: String, body: &serde_json::Value, out: &mut Outbox) {
+        let decides = matches!(pending, Pending::Answer { .. } | Pending::Abort { .. });
+        let session = self.session_of(&pending);
+        let id = self.pend(pending);
+        let fetch = ask::fetch(id, "POST", path, Some(body.to_string().into()));
+        out.fetches.push(HttpRequest { decides, session, ..fetch });
+    }
+
+    /// The session that a request is about; none if it is about all that OpenCode has, or may be.
+    fn session_of(&self, pending: &Pending) -> Option<NativeId> {
+        match pending {
+            Pending::Messages { native }
+            | Pending::Resume { native }
+            | Pending::Prompt { native, .. }
+            | Pending::Abort { native } => Some(native.clone()),
+            Pending::Status { only, .. } | Pending::Permissions { only, .. } | Pending::Questions { only, .. } => {
+                only.clone()
+            }
+            Pending::Answer { key, .. } => self.asks.get(key).map(|asked| asked.native.clone()),
+            Pending::Health
+            | Pending::Providers
+            | Pending::List { .. }
+            | Pending::Create { .. }
+            | Pending::Call { .. } => None,
+        }
+    }
+
+    fn pend(&mut self, pending: Pending) -> u64 {
+        self.next += 1;
+        self.pending.insert(self.next, pending);
+        self.next
+    }
+
+    fn raw(&mut self, frame: &Bytes, native: Option<NativeId>, reason: &str, out: &mut Outbox) {
+        let said = RuntimeEvent::Event { native: native.clone(), draft: EventDraft::raw(frame.clone(), reason) };
+        match native {
+            Some(native) => self.say(&native, said, out),
+            None => out.events.push(said),
+        }
+    }
+
+    /// Says something of a session, now or when it is open and read.
+    fn say(&mut self, native: &NativeId, said: RuntimeEvent, out: &mut Outbox) {
+        let Some(session) = self.sessions.get_mut(native) else { return };
+        if session.live() {
+            return out.events.push(said);
+        }
+        session.queued += weight(&said);
+        session.queue.push(said);
+        if session.queue.len() > QUEUE_MAX || session.queued > QUEUE_BYTES {
+            // It is read whole when it is opened.
+            session.queue.clear();
+            session.queued = 0;
+            session.telling.connection_lost();
+            if session.stage != Stage::Open {
+                session.telling = Telling::default();
+            }
+            self.asks.retain(|_, asked| asked.native != *native || asked.answer.is_some());
+        }
+    }
+
+    fn mark_over(&mut self, key: RequestKey) {
+        if self.over.insert(key.clone()) {
+            self.over_order.push_back(key);
+        }
+        while self.over_order.len() > OVER_MAX {
+            if let Some(old) = self.over_order.pop_front() {
+                self.over.remove(&old);
+            }
+        }
+    }
+}

@@ -1,0 +1,538 @@
+//! What happens: the stream's events, and the work that they tell of. One file: an event, and what follows from it.
+
+use bytes::Bytes;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use super::super::jsonrpc::object;
+use super::super::{EventDraft, HttpReply, Outbox, RequestKey, RunEnd, RuntimeEvent};
+use super::Phase;
+use super::ask::{self, AnswerRoute};
+use super::calls;
+use super::events::{self, Info, PartIn};
+use super::{
+    ANOTHER, Named, OpenCode, Pending, Prompt, Properties, Revert, SESSIONS_MAX, SOON, Session, SessionInfo, Stage,
+    Status, UNBEGUN_MAX, done, escape, failed, in_folder, trouble,
+};
+use plexus_protocol::{Kind, NativeId, RunStatus, Ticket};
+
+impl OpenCode {
+    pub(super) fn prompt(&mut self, ticket: Ticket, native: NativeId, content: &[Box<RawValue>], out: &mut Outbox) {
+        let Some(session) = self.sessions.get_mut(&native).filter(|session| session.stage == Stage::Open) else {
+            let end = failed("OpenCode has no such session open");
+            return out.events.push(RuntimeEvent::Ended { native, ticket, end });
+        };
+        let (parts, text) = calls::parts(content);
+        let mut body = serde_json::json!({ "parts": parts });
+        if let Some((provider, model)) = &session.model {
+            body["model"] = serde_json::json!({ "providerID": provider, "modelID": model });
+        }
+        let (text, after) = (text.as_deref().map(events::hash), session.telling.last().map(ToOwned::to_owned));
+        session.prompt = Some(Prompt { ticket, text, seen: false, taken: false, after });
+        session.unbegun = UNBEGUN_MAX;
+        (session.cancelled, session.withdrawn, session.aborted) = (false, false, false);
+        (session.error, session.spread) = (None, None);
+        let path = format!("/session/{}/prompt_async", escape(native.as_str()));
+        let path = in_folder(&path, session.folder.as_deref());
+        self.post(Pending::Prompt { native, ticket }, path, &body, out);
+    }
+
+    pub(super) fn prompted(
+        &mut self,
+        native: &NativeId,
+        ticket: Ticket,
+        reply: &Result<HttpReply, String>,
+        out: &mut Outbox,
+    ) {
+        let Some(session) = self.sessions.get_mut(native) else { return };
+        let Some(prompt) = session.prompt.as_mut().filter(|prompt| prompt.ticket == ticket) else { return };
+        match done(reply) {
+            Ok(()) => prompt.taken = true,
+            // It may have arrived: the messages tell.
+            Err(_) if reply.is_err() => self.sync_again(out),
+            Err(why) => {
+                session.error = Some(format!("OpenCode did not take the prompt: {why}"));
+                self.end(native, None, out);
+            }
+        }
+    }
+
+    pub(super) fn abort(&mut self, native: &NativeId, out: &mut Outbox) {
+        if !self.connected {
+            return;
+        }
+        let folder = self.sessions.get(native).and_then(|session| session.folder.clone());
+        let path = in_folder(&format!("/session/{}/abort", escape(native.as_str())), folder.as_deref());
+        self.post(Pending::Abort { native: native.clone() }, path, &serde_json::json!({}), out);
+    }
+
+    /// It works.
+    pub(super) fn busy(&mut self, native: &NativeId, out: &mut Outbox) {
+        let Some(session) = self.sessions.get_mut(native) else { return };
+        let fresh = !std::mem::replace(&mut session.busy, true);
+        (session.ending, session.unbegun, session.doubts) = (false, 0, 0);
+        if !session.live() {
+            session.worked = true;
+            return;
+        }
+        if session.prompt.is_none() && !session.began {
+            session.began = true;
+            (session.withdrawn, session.aborted, session.error, session.spread) = (false, false, None, None);
+            if fresh {
+                session.cancelled = false;
+            }
+            out.events.push(RuntimeEvent::Began { native: native.clone(), by: ANOTHER.into() });
+        }
+        self.flush_words(native, out);
+        if fresh && self.sessions.get(native).is_some_and(|session| session.cancelled) {
+            // It was stopped before it had begun, which OpenCode takes for nothing to stop.
+            self.abort(native, out);
+        }
+    }
+
+    pub(super) fn flush_words(&mut self, native: &NativeId, out: &mut Outbox) {
+        let Some(session) = self.sessions.get_mut(native) else { return };
+        for draft in std::mem::take(&mut session.words) {
+            self.say(native, RuntimeEvent::Event { native: Some(native.clone()), draft }, out);
+        }
+    }
+
+    /// It works no more.
+    pub(super) fn idle(&mut self, native: &NativeId, frame: &Bytes, out: &mut Outbox) {
+        let Some(session) = self.sessions.get_mut(native) else { return };
+        let worked = std::mem::take(&mut session.busy);
+        if !session.live() {
+            return;
+        }
+        // Our prompt is not among what it did: that is still to come.
+        if session.prompt.as_ref().is_some_and(|prompt| !prompt.seen) || (session.prompt.is_none() && !session.began) {
+            return;
+        }
+        // After an abort it says so at once, tidies up, and says it once more; by then another prompt could run.
+        let tidies = session.aborted && session.telling.in_the_middle();
+        // It says so twice, and between the two the next prompt may be told: it has not begun to work at that.
+        let twice = !worked && !session.ending && session.prompt.is_some();
+        // Work that was stopped may be told to go on once more while it ends: nothing of that answers the prompt.
+        let stopped = session.cancelled || session.aborted || session.error.is_some();
+        let last = session.telling.last();
+        let unanswered = !stopped && session.prompt.as_ref().is_some_and(|prompt| prompt.after.as_deref() == last);
+        if tidies || twice || unanswered {
+            session.ending = true;
+            if unanswered && session.unbegun == 0 {
+                session.unbegun = UNBEGUN_MAX;
+            }
+            out.wake_after = Some(SOON);
+            return;
+        }
+        self.end(native, Some(frame), out);
+    }
+
+    /// Time has passed: what was waited for does not come.
+    pub(super) fn late(&mut self, native: &NativeId, out: &mut Outbox) {
+        let Some(session) = self.sessions.get_mut(native).filter(|session| session.live()) else { return };
+        let unheard = session.prompt.as_ref().is_some_and(|prompt| prompt.taken && !prompt.seen);
+        // It took the prompt, was told to stop, and never began: that is its whole answer to the cancel.
+        let never_began = session.cancelled && unheard && !session.busy;
+        session.aborted |= never_began;
+        if session.ending && session.unbegun > 0 && session.error.is_none() && !session.cancelled && !session.aborted {
+            // What it said twice was the end of what came before: it has told of the prompt and not begun.
+            session.unbegun -= 1;
+            out.wake_after = Some(SOON);
+            return;
+        }
+        if session.ending || never_began {
+            return self.end(native, None, out);
+        }
+        if !session.busy {
+            self.flush_words(native, out);
+        }
+    }
+
+    /// The work is over.
+    pub(super) fn end(&mut self, native: &NativeId, frame: Option<&Bytes>, out: &mut Outbox) {
+        let open: Vec<RequestKey> =
+            self.asks.iter().filter(|(_, asked)| asked.native == *native).map(|(key, _)| key.clone()).collect();
+        // OpenCode goes on listing them.
+        self.take_back(open, out);
+        let Some(session) = self.sessions.get_mut(native) else { return };
+        (session.ending, session.doubts) = (false, 0);
+        // Its last word is OpenCode's own: that people asked to stop it stands beside that, and may have come too late. A
+        // question that was withdrawn for the cancel is how the cancel came to it.
+        let stopped = std::mem::take(&mut session.cancelled) & std::mem::take(&mut session.withdrawn);
+        let aborted = std::mem::take(&mut session.aborted) || stopped;
+        let error = session.error.take();
+        let (status, stop_reason) = match &error {
+            Some(_) => (RunStatus::Error, None),
+            None if aborted => (RunStatus::Cancelled, Some("cancelled".to_owned())),
+            None => (RunStatus::Completed, Some(events::stop_reason(session.telling.finish()).to_owned())),
+        };
+        let end = RunEnd { status, stop_reason, message: error, native: frame.cloned() };
+        let began = std::mem::take(&mut session.began);
+        let prompt = session.prompt.take();
+        if let Some(prompt) = prompt {
+            self.say(native, RuntimeEvent::Ended { native: native.clone(), ticket: prompt.ticket, end }, out);
+        } else if began {
+            self.say(native, RuntimeEvent::Done { native: native.clone(), end }, out);
+        }
+    }
+
+    pub(super) fn happened(
+        &mut self,
+        frame: &Bytes,
+        folder: Option<String>,
+        sort: &str,
+        properties: Option<&RawValue>,
+        out: &mut Outbox,
+    ) {
+        if sort != "server.connected" && !std::mem::replace(&mut self.listens, true) {
+            self.sync_again(out);
+        }
+        // The same again, in the form in which OpenCode keeps it.
+        if sort == "sync" || sort == "server.heartbeat" || sort == "server.connected" {
+            return;
+        }
+        let Some(properties) = properties else {
+            return self.raw(frame, None, "an event without properties", out);
+        };
+        let named = object::<Properties<'_>>(properties);
+        let Some((session, read)) = named.and_then(|read| Some((session_of(&read)?, read))) else {
+            if plexus_protocol::object::from_str::<Named>(properties.get()).is_ok() {
+                return self.raw(frame, None, "an event that cannot be understood", out);
+            }
+            // Of the server itself: its plugins, its files, its terminals. No conversation is about them.
+            return;
+        };
+        let native = NativeId::from(session.as_str());
+        if !self.follows(&native, folder, sort, &read, out) {
+            return;
+        }
+        match sort {
+            "session.status" => self.status(&native, frame, &read, out),
+            // The same again where a server tells its status, and late: by then it may work at the next prompt.
+            "session.idle" if self.tells_status => {}
+            "session.idle" => {
+                self.told(&native);
+                self.idle(&native, frame, out);
+            }
+            "session.error" => self.error(&native, frame, &read, out),
+            "session.created" | "session.updated" => self.session(&native, frame, &read, out),
+            "session.deleted" => self.deleted(&native, frame, out),
+            "message.removed" => self.removed(&native, frame, &read, out),
+            "message.part.removed" if self.commits(&native, read.message.as_deref()) => {}
+            "message.updated" => self.message(&native, frame, &read, out),
+            "message.part.updated" => self.part(&native, frame, &read, out),
+            "message.part.delta" => self.delta(&native, frame, &read, out),
+            "permission.asked" | "permission.updated" | "permission.v2.asked" => {
+                let routes: &[AnswerRoute] = match sort {
+                    "permission.updated" => &[AnswerRoute::Session, AnswerRoute::Reply],
+                    "permission.v2.asked" => &[AnswerRoute::Api, AnswerRoute::Reply],
+                    _ => &[AnswerRoute::Reply, AnswerRoute::Session, AnswerRoute::Api],
+                };
+                match ask::permission(frame, properties, routes) {
+                    Some(read) => self.ask(read, frame, out),
+                    None => self.raw(frame, Some(native), "a permission that cannot be understood", out),
+                }
+            }
+            "question.asked" | "question.v2.asked" => match ask::questions(frame, properties) {
+                Some(read) => self.ask(read, frame, out),
+                None => self.raw(frame, Some(native), "a question that cannot be understood", out),
+            },
+            "permission.replied"
+            | "permission.v2.replied"
+            | "question.replied"
+            | "question.v2.replied"
+            | "question.rejected"
+            | "question.v2.rejected" => match &read.request {
+                Some(id) => self.replied(id, read.reply.clone(), out),
+                None => self.raw(frame, Some(native), "an answer to nothing", out),
+            },
+            "todo.updated" => match read.todos.and_then(|todos| events::plan(frame, todos)) {
+                Some(draft) => self.say(&native, RuntimeEvent::Event { native: Some(native.clone()), draft }, out),
+                None => self.raw(frame, Some(native), "a plan that cannot be understood", out),
+            },
+            // Nothing changed; and each change is in the tool call that made it.
+            "session.diff" if read.diff.is_none_or(|diff| diff.get() == "[]") => {}
+            _ => self.raw(frame, Some(native), "an event that only OpenCode shows", out),
+        }
+    }
+
+    /// Whether an event is of a session that is followed; one that begins to work is.
+    pub(super) fn follows(
+        &mut self,
+        native: &NativeId,
+        folder: Option<String>,
+        sort: &str,
+        read: &Properties<'_>,
+        out: &mut Outbox,
+    ) -> bool {
+        if let Some(session) = self.sessions.get_mut(native) {
+            if session.folder.is_none() {
+                session.folder = folder;
+            }
+            return true;
+        }
+        let works = match sort {
+            "session.status" => read.status.and_then(object::<Status>).is_some_and(|status| status.sort != "idle"),
+            "message.part.delta" => true,
+            sort => sort.ends_with(".asked") || sort == "permission.updated",
+        };
+        if !works || self.phase == Phase::Failed {
+            if matches!(sort, "session.status" | "session.idle") {
+                self.told(native);
+            }
+            return false;
+        }
+        if self.sessions.len() >= SESSIONS_MAX {
+            self.sessions.retain(|_, session| matches!(session.stage, Stage::Open | Stage::Opening { .. }));
+            let sessions = &self.sessions;
+            self.asks.retain(|_, asked| sessions.contains_key(&asked.native));
+        }
+        let mut session = Session::new(Stage::Seen, folder);
+        (session.busy, session.worked) = (true, true);
+        self.sessions.insert(native.clone(), session);
+        self.told(native);
+        if self.phase == Phase::Ready && self.look.is_none() {
+            self.found(native, out);
+        }
+        true
+    }
+
+    /// The stream knows better than a look that is under way.
+    pub(super) fn told(&mut self, native: &NativeId) {
+        if let Some(session) = self.sessions.get_mut(native) {
+            session.told = true;
+        }
+        if let Some(look) = &mut self.look {
+            look.status_told.insert(native.clone());
+        }
+    }
+
+    pub(super) fn status(&mut self, native: &NativeId, frame: &Bytes, read: &Properties<'_>, out: &mut Outbox) {
+        let Some(status) = read.status.and_then(object::<Status>) else {
+            return self.raw(frame, Some(native.clone()), "a status that cannot be understood", out);
+        };
+        self.told(native);
+        self.tells_status = true;
+        match status.sort.as_str() {
+            "idle" => self.idle(native, frame, out),
+            "retry" => {
+                self.busy(native, out);
+                let words = status.message.unwrap_or_else(|| "the model did not answer".into());
+                let body = serde_json::json!({
+                    "code": "retry", "message": format!("OpenCode tries again: {words}"),
+                    "attempt": status.attempt, "next": status.next,
+                });
+                let draft = EventDraft { native: Some(frame.clone()), ..EventDraft::new(Kind::Error, &body) };
+                self.say(native, RuntimeEvent::Event { native: Some(native.clone()), draft }, out);
+            }
+            _ => self.busy(native, out),
+        }
+    }
+
+    pub(super) fn error(&mut self, native: &NativeId, frame: &Bytes, read: &Properties<'_>, out: &mut Outbox) {
+        let (name, words) = read.error.map(events::words).unwrap_or_default();
+        let Some(session) = self.sessions.get_mut(native) else { return };
+        if name == "MessageAbortedError" {
+            session.aborted = true;
+            return;
+        }
+        let words = if words.is_empty() { "OpenCode reports an error".to_owned() } else { words };
+        if session.prompt.is_some() || session.began || session.busy {
+            session.error = Some(words);
+        } else {
+            let draft = trouble("session_error", &words, Some(frame.clone()));
+            self.say(native, RuntimeEvent::Event { native: Some(native.clone()), draft }, out);
+        }
+    }
+
+    pub(super) fn session(&mut self, native: &NativeId, frame: &Bytes, read: &Properties<'_>, out: &mut Outbox) {
+        let Some(info) = read.info.and_then(object::<SessionInfo>) else {
+            return self.raw(frame, Some(native.clone()), "a session that cannot be understood", out);
+        };
+        let Some(session) = self.sessions.get_mut(native) else { return };
+        let mut reverted = None;
+        if info.directory.is_some() {
+            session.folder = info.directory;
+            if let Some(look) = &mut self.look {
+                look.revised.insert(native.clone());
+            }
+            if session.live() {
+                let undone = !std::mem::take(&mut session.committed);
+                reverted = session.reverts_to(info.revert, undone, Some(frame));
+            } else {
+                (session.reread, session.reverts) = (true, info.revert);
+            }
+        }
+        if info.title.is_some() && info.title != session.title {
+            session.title.clone_from(&info.title);
+            let draft =
+                info.title.as_deref().map(titled).map(|draft| EventDraft { native: Some(frame.clone()), ..draft });
+            if let Some(draft) = draft {
+                self.say(native, RuntimeEvent::Event { native: Some(native.clone()), draft }, out);
+            }
+        }
+        self.say_all(native, reverted.into_iter().collect(), out);
+    }
+
+    /// Whether what is removed of this message is of what was taken back; with that it cannot be undone any more.
+    fn commits(&mut self, native: &NativeId, message: Option<&str>) -> bool {
+        let Some(session) = self.sessions.get_mut(native) else { return false };
+        let commits = session.reverted.as_ref().is_some_and(|revert| message >= Some(revert.message.as_str()));
+        session.committed |= commits;
+        commits
+    }
+
+    /// A message is no part of the conversation any more.
+    fn removed(&mut self, native: &NativeId, frame: &Bytes, read: &Properties<'_>, out: &mut Outbox) {
+        let Some(message) = &read.message else {
+            return self.raw(frame, Some(native.clone()), "nothing was removed", out);
+        };
+        let commits = self.commits(native, Some(message));
+        let Some(session) = self.sessions.get_mut(native) else { return };
+        if session.stage == Stage::Open && session.reading {
+            // It may be among what is being read.
+            return self.sync_again(out);
+        }
+        if session.telling.remove(message) && !commits {
+            let what = "one of the messages that are shown before this was removed in OpenCode";
+            self.say_all(native, vec![trouble("taken_back", what, Some(frame.clone()))], out);
+        }
+    }
+
+    pub(super) fn deleted(&mut self, native: &NativeId, frame: &Bytes, out: &mut Outbox) {
+        let Some(session) = self.sessions.get_mut(native) else { return };
+        session.error = Some("the session was deleted in OpenCode".into());
+        if session.prompt.is_some() || session.began {
+            self.end(native, Some(frame), out);
+        }
+        let draft = trouble("session_deleted", "this session was deleted in OpenCode", Some(frame.clone()));
+        self.say(native, RuntimeEvent::Event { native: Some(native.clone()), draft }, out);
+        if self.sessions.get(native).is_some_and(|session| !matches!(session.stage, Stage::Opening { .. })) {
+            self.sessions.remove(native);
+        }
+    }
+
+    pub(super) fn message(&mut self, native: &NativeId, frame: &Bytes, read: &Properties<'_>, out: &mut Outbox) {
+        let Some(info) = read.info.and_then(object::<Info<'_>>) else {
+            return self.raw(frame, Some(native.clone()), "a message that cannot be understood", out);
+        };
+        let Some(session) = self.sessions.get_mut(native) else { return };
+        session.telling.message(&info);
+        let works = session.busy || session.ending;
+        session.failed(&info, works);
+    }
+
+    pub(super) fn part(&mut self, native: &NativeId, frame: &Bytes, read: &Properties<'_>, out: &mut Outbox) {
+        let Some(part) = read.part.and_then(object::<PartIn<'_>>) else {
+            return self.raw(frame, Some(native.clone()), "a part of a message that cannot be understood", out);
+        };
+        let Some(session) = self.sessions.get_mut(native) else { return };
+        let mut said = Vec::new();
+        if session.telling.is_user(&part.message) {
+            let prompt = &mut session.prompt;
+            let draft = session.telling.said_by_user(frame, &part, |text| is_ours(prompt, text));
+            if session.live() && !session.began && session.prompt.is_none() {
+                // Work follows, or not; it is told when that is known.
+                if draft.is_some() {
+                    session.words.extend(draft);
+                    out.wake_after = Some(SOON);
+                }
+                return;
+            }
+            said.extend(draft);
+        } else {
+            let context = self.models.context(session.telling.model());
+            session.telling.part(frame, &part, context, &mut said);
+        }
+        self.say_all(native, said, out);
+    }
+
+    pub(super) fn delta(&mut self, native: &NativeId, frame: &Bytes, read: &Properties<'_>, out: &mut Outbox) {
+        let (Some(message), Some(part), Some(delta)) = (&read.message, &read.part_id, &read.delta) else {
+            return self.raw(frame, Some(native.clone()), "a piece of nothing", out);
+        };
+        if read.field.as_deref().is_some_and(|field| field != "text") {
+            // A tool's input as it is being written: it is told whole.
+            return;
+        }
+        let Some(session) = self.sessions.get_mut(native) else { return };
+        let mut said = Vec::new();
+        session.telling.delta(frame, message, part, delta, &mut said);
+        self.say_all(native, said, out);
+    }
+
+    pub(super) fn say_all(&mut self, native: &NativeId, said: Vec<EventDraft>, out: &mut Outbox) {
+        if said.is_empty() {
+            return;
+        }
+        if self.sessions.get(native).is_some_and(|session| !session.words.is_empty()) {
+            self.flush_words(native, out);
+        }
+        for draft in said {
+            self.say(native, RuntimeEvent::Event { native: Some(native.clone()), draft }, out);
+        }
+    }
+}
+
+impl Session {
+    /// The conversation is taken back to here, or no more: what people are told of that.
+    pub(super) fn reverts_to(
+        &mut self,
+        now: Option<Revert>,
+        undone: bool,
+        frame: Option<&Bytes>,
+    ) -> Option<EventDraft> {
+        if now == self.reverted {
+            return None;
+        }
+        self.reverted = now;
+        let Some(revert) = &self.reverted else {
+            let what = "what was taken back in OpenCode is part of the conversation again";
+            return undone.then(|| trouble("given_back", what, frame.cloned()));
+        };
+        let count = self.telling.since(&revert.message);
+        let what = format!(
+            "the conversation was taken back in OpenCode: the last {count} of the messages that are shown before this are no \
+             part of it any more, unless that is undone before the next prompt"
+        );
+        (count > 0).then(|| trouble("taken_back", &what, frame.cloned()))
+    }
+
+    /// Takes note of why a message failed, if it did; `works` says whether it is of work under way.
+    pub(super) fn failed(&mut self, info: &Info<'_>, works: bool) {
+        let Some((name, words)) = info.error.map(events::words) else { return };
+        match name.as_str() {
+            "MessageAbortedError" => self.aborted |= works,
+            _ if self.prompt.is_some() || self.began => self.error = Some(words),
+            _ => {}
+        }
+    }
+}
+
+/// Whether a person's message is the prompt that was sent and not heard of yet.
+pub(super) fn is_ours(prompt: &mut Option<Prompt>, text: Option<&str>) -> bool {
+    let Some(prompt) = prompt.as_mut().filter(|prompt| !prompt.seen) else { return false };
+    prompt.seen = prompt.text.is_none() || prompt.text == text.map(events::hash);
+    prompt.seen
+}
+
+/// The session that an event names: itself, or in what it tells of.
+pub(super) fn session_of(read: &Properties<'_>) -> Option<String> {
+    if read.session.is_some() {
+        return read.session.clone();
+    }
+    if let Some(session) = [read.part, read.info].into_iter().flatten().find_map(object::<Named>) {
+        return Some(session.session);
+    }
+    #[derive(Deserialize)]
+    struct Id {
+        id: String,
+    }
+    read.info.and_then(object::<Id>).map(|info| info.id)
+}
+
+/// A session's title as an event.
+pub(super) fn titled(title: &str) -> EventDraft {
+    let body = serde_json::json!({ "sessionUpdate": "session_info_update", "title": title });
+    EventDraft { title: Some(title.to_owned()), ..EventDraft::new(Kind::SessionInfoUpdate, &body) }
+}

@@ -1,0 +1,682 @@
+//! What is read: all there is after each connection, and a session that is opened. One file: each step is the next one's
+//! premise.
+
+use std::collections::{HashMap, HashSet};
+
+use bytes::Bytes;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use super::super::jsonrpc::{INTERNAL, object, slice};
+use super::super::{
+    AnsweredElsewhere, EventDraft, HttpReply, OpenedAs, Outbox, RequestKey, ResumeTarget, RuntimeError, RuntimeEvent,
+};
+use super::ask::{self, AnswerRoute};
+use super::events::{self, Info, PartIn};
+use super::stream::{is_ours, titled};
+use super::{
+    AGAIN, ANOTHER, DOUBTS_MAX, FOLDERS_MAX, LIST_MAX, LIST_PAGE, Look, MESSAGES_READ, MessageIn, OpenCode, Page,
+    Pending, Phase, Session, SessionInfo, Stage, Status, done, escape, failed, good, in_folder, trouble,
+};
+use plexus_protocol::{NativeId, Ticket};
+
+impl Look {
+    /// Takes in a page of the list, the sessions that were used last first; the page to be asked for next, if there is one.
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // milliseconds: whole, not negative, below 2^53
+    fn list(&mut self, page: Page, list: Vec<SessionInfo>) -> Option<Page> {
+        let (count, before) = (list.len(), self.titles.len());
+        let oldest = list.last().map(|info| info.updated().max(0.0) as u64);
+        let mut folders: HashSet<String> = self.recent.iter().cloned().collect();
+        for info in list {
+            if self.titles.len() >= LIST_MAX {
+                return None;
+            }
+            if let Some(folder) = info.directory.clone().filter(|folder| folders.insert(folder.clone())) {
+                self.recent.push(folder);
+            }
+            let native = NativeId::from(info.id.as_str());
+            if let Some(revert) = info.revert {
+                self.reverted.insert(native.clone(), revert);
+            }
+            self.titles.insert(native, (info.directory, info.title));
+        }
+        match page {
+            Page::Recent { before: at, limit } if count >= limit => match self.titles.len() > before {
+                // Those of the same millisecond may stand on either side of the page's end.
+                true => Some(Page::Recent { before: Some(oldest? + 1), limit }),
+                // All of one millisecond, or a server that knows no pages: a longer one has more.
+                false => Some(Page::Recent { before: at, limit: limit * 2 }),
+            },
+            _ => None,
+        }
+    }
+}
+
+impl OpenCode {
+    /// Reads everything: who it is, what is busy, what is asked; then the messages of the sessions that are open.
+    pub(super) fn sync(&mut self, out: &mut Outbox) {
+        if self.look.is_some() {
+            return;
+        }
+        for asked in self.asks.values_mut() {
+            asked.fresh = false;
+        }
+        self.look = Some(Look { waiting: 3, ..Look::default() });
+        self.get(Pending::Health, "/global/health".into(), out);
+        let providers = in_folder("/config/providers", Some(&self.folder.clone()));
+        self.get(Pending::Providers, providers, out);
+        self.list_page(Page::Recent { before: None, limit: LIST_PAGE }, out);
+    }
+
+    /// Something may have gone by: look again, soon.
+    pub(super) fn sync_again(&mut self, out: &mut Outbox) {
+        self.again = true;
+        out.wake_after = Some(AGAIN);
+    }
+
+    pub(super) fn health(&mut self, reply: Result<HttpReply, String>, out: &mut Outbox) {
+        #[derive(Deserialize)]
+        struct Health {
+            version: Option<String>,
+        }
+        match &reply {
+            Ok(HttpReply { status: 401 | 403, .. }) => {
+                self.phase = Phase::Failed;
+                self.look = None;
+                let message = if self.secret {
+                    "OpenCode refuses the password: set the runtime's `secret` to the server's OPENCODE_SERVER_PASSWORD"
+                } else {
+                    "OpenCode wants a password: set the runtime's `secret` to the server's OPENCODE_SERVER_PASSWORD"
+                };
+                return out.events.push(RuntimeEvent::Failed { message: message.into() });
+            }
+            Err(_) => self.look.iter_mut().for_each(|look| look.failed = true),
+            Ok(_) => {}
+        }
+        let health = good(&reply).and_then(|body| plexus_protocol::object::from_slice::<Health>(body).ok());
+        let version = health.and_then(|health| health.version);
+        self.agent = Some(version.map_or_else(|| "OpenCode".into(), |version| format!("OpenCode {version}")));
+        self.on_sync_reply(out);
+    }
+
+    fn list_page(&mut self, page: Page, out: &mut Outbox) {
+        let path = match page {
+            Page::Recent { before: None, limit } => format!("/experimental/session?limit={limit}"),
+            Page::Recent { before: Some(before), limit } => {
+                format!("/experimental/session?limit={limit}&cursor={before}")
+            }
+            // Older servers list the sessions of one project only.
+            Page::Old => "/session".into(),
+        };
+        self.get(Pending::List { page }, path, out);
+    }
+
+    pub(super) fn list(&mut self, page: Page, reply: &Result<HttpReply, String>, out: &mut Outbox) {
+        let list = good(reply).and_then(|body| plexus_protocol::object::from_slice::<Vec<SessionInfo>>(body).ok());
+        let Some(mut list) = list else {
+            if matches!(page, Page::Recent { before: None, .. }) {
+                return self.list_page(Page::Old, out);
+            }
+            self.look.iter_mut().for_each(|look| look.failed = true);
+            return self.on_sync_reply(out);
+        };
+        list.sort_by(|a, b| b.updated().total_cmp(&a.updated()));
+        let next = self.look.as_mut().and_then(|look| look.list(page, list));
+        match next {
+            Some(page) => self.list_page(page, out),
+            None => self.listed(out),
+        }
+    }
+
+    /// All sessions are listed: each folder is looked into.
+    fn listed(&mut self, out: &mut Outbox) {
+        let Some(look) = &mut self.look else { return };
+        // None: the folder that OpenCode was started in.
+        let mut folders: Vec<Option<String>> = vec![None, Some(self.folder.clone())];
+        let mut seen: HashSet<String> = HashSet::from([self.folder.clone()]);
+        let open = self.sessions.values().filter_map(|session| session.folder.clone());
+        folders.extend(open.filter(|folder| seen.insert(folder.clone())).map(Some));
+        let recent: Vec<String> =
+            std::mem::take(&mut look.recent).into_iter().filter(|folder| seen.insert(folder.clone())).collect();
+        let mut more = Vec::new();
+        if look.titles.len() >= LIST_MAX {
+            more.push(format!("more than {LIST_MAX} sessions"));
+        }
+        if recent.len() > FOLDERS_MAX {
+            more.push(format!("sessions in more than {FOLDERS_MAX} folders"));
+        }
+        folders.extend(recent.into_iter().take(FOLDERS_MAX).map(Some));
+        look.waiting += 3 * folders.len();
+        for folder in folders {
+            self.read_folder(&folder, None, out);
+        }
+        if !more.is_empty() && !self.greeted {
+            let what = format!("OpenCode has {}: the oldest are seen when they next do something", more.join(" and "));
+            out.events.push(RuntimeEvent::Event { native: None, draft: trouble("not_all", &what, None) });
+        }
+        self.on_sync_reply(out);
+    }
+
+    /// What is busy and what is asked in a folder. In this order: what is asked of a busy session is asked after it was
+    /// busy.
+    pub(super) fn read_folder(&mut self, folder: &Option<String>, only: Option<&NativeId>, out: &mut Outbox) {
+        let (at, only) = (|path: &str| in_folder(path, folder.as_deref()), only.cloned());
+        let pending = |folder: &Option<String>| (folder.clone(), only.clone());
+        let (folder_, only_) = pending(folder);
+        self.get(Pending::Status { folder: folder_, only: only_ }, at("/session/status"), out);
+        let (folder_, only_) = pending(folder);
+        self.get(Pending::Permissions { folder: folder_, only: only_ }, at("/permission"), out);
+        let (folder_, only_) = pending(folder);
+        self.get(Pending::Questions { folder: folder_, only: only_ }, at("/question"), out);
+    }
+
+    pub(super) fn status_read(
+        &mut self,
+        folder: Option<String>,
+        only: Option<NativeId>,
+        reply: &Result<HttpReply, String>,
+        out: &mut Outbox,
+    ) {
+        let list =
+            good(reply).and_then(|body| plexus_protocol::object::from_slice::<HashMap<String, Status>>(body).ok());
+        let busy = list.map(|list| {
+            list.into_iter().filter(|(_, status)| status.sort != "idle").map(|(id, _)| NativeId::from(id.as_str()))
+        });
+        match (only, busy) {
+            (Some(native), Some(mut busy)) => {
+                let busy = busy.any(|busy| busy == native);
+                if let Some(session) = self.sessions.get_mut(&native) {
+                    if !session.told {
+                        session.busy = busy;
+                    }
+                    session.worked |= busy;
+                }
+            }
+            (Some(_), None) => {}
+            (None, busy) => {
+                if let Some(look) = &mut self.look {
+                    match busy {
+                        Some(busy) => {
+                            look.busy.extend(busy.map(|native| (native, folder.clone())));
+                            look.folders.insert(folder);
+                        }
+                        None => look.failed |= reply.is_err(),
+                    }
+                }
+                self.on_sync_reply(out);
+            }
+        }
+    }
+
+    pub(super) fn asks_read(
+        &mut self,
+        folder: Option<String>,
+        only: Option<NativeId>,
+        reply: &Result<HttpReply, String>,
+        questions: bool,
+        out: &mut Outbox,
+    ) {
+        let list = good(reply).and_then(|body| Some((body, serde_json::from_slice::<Vec<&RawValue>>(body).ok()?)));
+        let mut asks = Vec::new();
+        for (body, raw) in list.iter().flat_map(|(body, list)| list.iter().map(move |raw| (*body, *raw))) {
+            let native = slice(body, raw);
+            let read = match questions {
+                true => ask::questions(&native, raw),
+                false => ask::permission(&native, raw, &[AnswerRoute::Reply, AnswerRoute::Session, AnswerRoute::Api]),
+            };
+            if let Some(read) = read.filter(|read| only.as_ref().is_none_or(|only| *only == read.native)) {
+                asks.push((read, native));
+            }
+        }
+        match only {
+            Some(native) => {
+                if let Some(session) = self.sessions.get_mut(&native) {
+                    session.asks.extend(asks);
+                }
+            }
+            None => {
+                if let Some(look) = &mut self.look {
+                    if list.is_none() {
+                        // Nothing is taken back because it could not be read.
+                        look.folders.remove(&folder);
+                    }
+                    look.listed
+                        .extend(asks.iter().flat_map(|(read, _)| read.asks.iter().map(|(ask, _)| ask.key.clone())));
+                    look.asks.extend(asks);
+                }
+                self.on_sync_reply(out);
+            }
+        }
+    }
+
+    /// One more reply of the look has come.
+    pub(super) fn on_sync_reply(&mut self, out: &mut Outbox) {
+        let Some(look) = &mut self.look else { return };
+        look.waiting = look.waiting.saturating_sub(1);
+        if look.waiting > 0 {
+            return;
+        }
+        let Some(look) = self.look.take() else { return };
+        if look.failed {
+            return self.sync_again(out);
+        }
+        if self.phase == Phase::Hello {
+            self.phase = Phase::Ready;
+        }
+        if !std::mem::replace(&mut self.greeted, true) {
+            out.events.push(RuntimeEvent::Ready { agent: self.agent.clone() });
+        }
+        // Of the same folder under two names the one with its name is kept.
+        for (native, folder) in &look.busy {
+            // One that is over by now is not found any more.
+            if !self.sessions.contains_key(native) && !look.status_told.contains(native) {
+                let named = look.titles.get(native).and_then(|(folder, _)| folder.clone());
+                self.sessions.insert(native.clone(), Session::new(Stage::Seen, named.or_else(|| folder.clone())));
+            }
+        }
+        let gone: Vec<RequestKey> = self
+            .asks
+            .iter()
+            .filter(|(key, asked)| {
+                let folder = self.sessions.get(&asked.native).and_then(|session| session.folder.clone());
+                let read = look.folders.contains(&folder) || folder.is_none();
+                read && !asked.fresh && !look.listed.contains(*key)
+            })
+            .map(|(key, _)| key.clone())
+            .collect();
+        for (native, session) in &mut self.sessions {
+            let read = look.folders.contains(&session.folder) || session.folder.is_none();
+            if read && !look.status_told.contains(native) {
+                session.busy = look.busy.contains_key(native);
+            }
+            session.worked |= session.busy;
+            if let Some((folder, title)) = look.titles.get(native) {
+                session.folder = session.folder.take().or_else(|| folder.clone());
+                session.title = session.title.take().or_else(|| title.clone());
+                if session.stage == Stage::Open && !session.reread && !look.revised.contains(native) {
+                    session.reread = true;
+                    session.reverts = look.reverted.get(native).cloned();
+                }
+            }
+        }
+        for key in gone {
+            self.gone(key, out);
+        }
+        for (read, native) in look.asks {
+            // One that is not open yet is read when it is opened.
+            if let Some(session) = self.sessions.get_mut(&read.native).filter(|session| session.stage == Stage::Open) {
+                session.asks.push((read, native));
+            }
+        }
+        let natives: Vec<NativeId> = self.sessions.keys().cloned().collect();
+        for native in natives {
+            let Some(session) = self.sessions.get_mut(&native) else { continue };
+            match session.stage {
+                Stage::Seen if session.busy => self.found(&native, out),
+                Stage::Seen => {
+                    self.sessions.remove(&native);
+                    self.asks.retain(|_, asked| asked.native != native);
+                }
+                Stage::Open => {
+                    session.reading = true;
+                    self.read_messages(&native, out);
+                }
+                Stage::Found | Stage::Opening { .. } => {}
+            }
+        }
+        if self.again {
+            // It was due while this look was under way.
+            self.sync_again(out);
+        }
+    }
+
+    /// A question that OpenCode no longer lists: somebody answered it while nobody here listened, or its work is over.
+    pub(super) fn gone(&mut self, key: RequestKey, out: &mut Outbox) {
+        if self.asks.get(&key).is_some_and(|asked| asked.lost.is_some()) {
+            // Whoever was first, the stream may yet say it.
+            return;
+        }
+        let Some(asked) = self.asks.remove(&key) else { return };
+        self.mark_over(key.clone());
+        if asked.answer.is_some() {
+            // It arrived before the connection was lost, as far as can be known.
+            return;
+        }
+        let busy = self.sessions.get(&asked.native).is_some_and(|session| session.busy);
+        let elsewhere = busy.then(|| AnsweredElsewhere { by: ANOTHER.into(), option_id: None });
+        let said = RuntimeEvent::TakenBack { native: Some(asked.native.clone()), key, elsewhere };
+        self.say(&asked.native, said, out);
+    }
+
+    /// The gateway is told of a session.
+    pub(super) fn found(&mut self, native: &NativeId, out: &mut Outbox) {
+        let Some(session) = self.sessions.get_mut(native) else { return };
+        session.stage = Stage::Found;
+        session.asks.clear();
+        let (cwd, title) = (session.folder.clone(), session.title.clone());
+        out.events.push(RuntimeEvent::Found { native: native.clone(), cwd, title });
+    }
+
+    pub(super) fn created(&mut self, ticket: Ticket, cwd: String, reply: &Result<HttpReply, String>, out: &mut Outbox) {
+        let info = good(reply).and_then(|body| plexus_protocol::object::from_slice::<SessionInfo>(body).ok());
+        let Some(info) = info else {
+            let why = done(reply).err().unwrap_or_else(|| "its reply makes no sense".into());
+            let error = RuntimeError::new(INTERNAL, format!("OpenCode opened no session: {why}"));
+            return out.events.push(RuntimeEvent::NotOpened { ticket, error });
+        };
+        let native = NativeId::from(info.id.as_str());
+        let mut session = Session::new(Stage::Open, info.directory.or(Some(cwd)));
+        session.title = info.title;
+        self.sessions.insert(native.clone(), session);
+        let drafts = self.models.draft(None).into_iter().collect();
+        out.events.push(RuntimeEvent::Opened { ticket, native, drafts, how: OpenedAs::New });
+    }
+
+    pub(super) fn resume(&mut self, ticket: Ticket, cwd: &str, resume: ResumeTarget, out: &mut Outbox) {
+        let ResumeTarget { native, known, carried } = resume;
+        match self.sessions.get(&native).map(|session| session.stage) {
+            Some(Stage::Opening { .. }) => {
+                let error = RuntimeError::new(INTERNAL, "this session is being opened already");
+                return out.events.push(RuntimeEvent::NotOpened { ticket, error });
+            }
+            // The session that it was open in is forgotten: it is read anew, for another one.
+            Some(Stage::Open) => {
+                self.sessions.remove(&native);
+                self.asks.retain(|_, asked| asked.native != native);
+            }
+            Some(Stage::Seen | Stage::Found) | None => {}
+        }
+        let cwd = (!cwd.is_empty()).then(|| cwd.to_owned());
+        let session = self.sessions.entry(native.clone()).or_insert_with(|| Session::new(Stage::Seen, cwd));
+        session.asks.clear();
+        let goes_on = carried.is_some_and(|carried| self.restored(&native, &carried));
+        if let Some(session) = self.sessions.get_mut(&native) {
+            session.stage = Stage::Opening { ticket, known, goes_on };
+            session.told = false;
+        }
+        let path = format!("/session/{}", escape(native.as_str()));
+        self.get(Pending::Resume { native }, path, out);
+    }
+
+    pub(super) fn resumed(&mut self, native: &NativeId, reply: &Result<HttpReply, String>, out: &mut Outbox) {
+        let Some(session) = self.sessions.get_mut(native) else { return };
+        let Stage::Opening { ticket, .. } = session.stage else { return };
+        let Some(info) = good(reply).and_then(|body| plexus_protocol::object::from_slice::<SessionInfo>(body).ok())
+        else {
+            self.sessions.remove(native);
+            self.asks.retain(|_, asked| asked.native != *native);
+            let why = done(reply).err().unwrap_or_else(|| "its reply makes no sense".into());
+            let error = RuntimeError::new(INTERNAL, format!("OpenCode has no such session: {why}"));
+            return out.events.push(RuntimeEvent::NotOpened { ticket, error });
+        };
+        session.folder = info.directory.or_else(|| session.folder.take());
+        session.title = info.title.or_else(|| session.title.take());
+        if !std::mem::replace(&mut session.reread, true) {
+            session.reverts = info.revert;
+        }
+        let folder = session.folder.clone();
+        self.read_folder(&folder, Some(native), out);
+        self.read_messages(native, out);
+    }
+
+    pub(super) fn read_messages(&mut self, native: &NativeId, out: &mut Outbox) {
+        let Some(session) = self.sessions.get_mut(native) else { return };
+        session.newest = session.telling.newest().map(ToOwned::to_owned);
+        let folder = session.folder.clone();
+        let path = in_folder(&format!("/session/{}/message", escape(native.as_str())), folder.as_deref());
+        let and = if path.contains('?') { '&' } else { '?' };
+        self.get(Pending::Messages { native: native.clone() }, format!("{path}{and}limit={MESSAGES_READ}"), out);
+    }
+
+    /// A session's messages were read: what was not told of them is told, then what the stream said meanwhile.
+    pub(super) fn messages(&mut self, native: &NativeId, reply: &Result<HttpReply, String>, out: &mut Outbox) {
+        let Some(session) = self.sessions.get_mut(native) else { return };
+        let list = good(reply).and_then(|body| Some((body, serde_json::from_slice::<Vec<&RawValue>>(body).ok()?)));
+        let mut past = Vec::new();
+        let before = session.began.then(|| RuntimeEvent::Began { native: native.clone(), by: ANOTHER.into() });
+        let opening = match session.stage {
+            Stage::Opening { ticket, known, goes_on } => Some((ticket, known, goes_on)),
+            _ => None,
+        };
+        let goes_on = opening.is_some_and(|(_, _, goes_on)| goes_on);
+        match list {
+            Some((body, list)) => {
+                let known = opening.is_some_and(|(_, known, goes_on)| known && !goes_on);
+                if known && !list.is_empty() {
+                    let what = "what was said in this conversation while no gateway was connected to OpenCode is not told: \
+                                how far it was told before is not known";
+                    past.push(RuntimeEvent::Event { native: Some(native.clone()), draft: trouble("gap", what, None) });
+                }
+                if opening.is_some_and(|(_, known, _)| !known) && list.len() >= MESSAGES_READ {
+                    let what = format!("only the last {MESSAGES_READ} messages of this session are shown");
+                    past.push(RuntimeEvent::Event { native: Some(native.clone()), draft: trouble("gap", &what, None) });
+                }
+                self.past(native, body, &list, known, opening.is_some() && !goes_on, &mut past);
+            }
+            None => {
+                let why = done(reply).err().unwrap_or_else(|| "its reply makes no sense".into());
+                let what = format!("the messages of this session could not be read: {why}");
+                past.push(RuntimeEvent::Event { native: Some(native.clone()), draft: trouble("gap", &what, None) });
+                if opening.is_none() && reply.is_err() {
+                    self.sync_again(out);
+                }
+            }
+        }
+        let Some(session) = self.sessions.get_mut(native) else { return };
+        if let Some((ticket, ..)) = opening {
+            session.stage = Stage::Open;
+            let mut drafts: Vec<EventDraft> = self.models.draft(session.model.as_ref()).into_iter().collect();
+            drafts.extend(session.title.as_deref().map(titled));
+            out.events.push(RuntimeEvent::Opened { ticket, native: native.clone(), drafts, how: OpenedAs::Resumed });
+            if goes_on {
+                out.events.extend(before);
+            }
+        }
+        session.reading = false;
+        out.events.append(&mut past);
+        session.queued = 0;
+        out.events.append(&mut session.queue);
+        self.check_progress(native, out);
+    }
+
+    /// What a session's messages say that was not told.
+    pub(super) fn past(
+        &mut self,
+        native: &NativeId,
+        body: &Bytes,
+        list: &[&RawValue],
+        known: bool,
+        opening: bool,
+        past: &mut Vec<RuntimeEvent>,
+    ) {
+        let Some(session) = self.sessions.get_mut(native) else { return };
+        let read: Vec<(Info<'_>, Vec<&RawValue>)> = list
+            .iter()
+            .filter_map(|raw| object::<MessageIn<'_>>(raw))
+            .filter_map(|message| Some((object::<Info<'_>>(message.info)?, message.parts)))
+            .collect();
+        let event = |draft| RuntimeEvent::Event { native: Some(native.clone()), draft };
+        // What stands before the first message that was told was told, too.
+        let mut told = 0;
+        if !session.telling.is_new() && !read.is_empty() {
+            let first = read.iter().position(|(info, _)| session.telling.knows(&info.id));
+            told = first.unwrap_or_default();
+        }
+        if !opening && !read.is_empty() {
+            let newest = session.newest.as_deref();
+            let gone = session.telling.gone(read.iter().map(|(info, _)| info.id.as_str()), newest);
+            // Of these people know.
+            let known = session.reverted.as_ref().map_or(0, |revert| session.telling.since(&revert.message));
+            if gone > 0 {
+                session.telling.forget(gone, newest);
+            }
+            let overlaps = read.iter().any(|(info, _)| session.telling.knows(&info.id));
+            if !overlaps && read.len() >= MESSAGES_READ {
+                let what = "more was said while the gateway was not connected than is read: some of it is missing";
+                past.push(event(trouble("gap", what, None)));
+            } else if gone > known {
+                let what = format!(
+                    "the conversation was taken back while the gateway was not connected: OpenCode does not have the last \
+                     {gone} of the messages that are shown before this any more"
+                );
+                past.push(event(trouble("taken_back", &what, None)));
+            }
+        }
+        if std::mem::take(&mut session.partial) {
+            let what = "how far the messages under way were told is not known: the rest of them is left out";
+            past.push(event(trouble("gap", what, None)));
+        }
+        // A prompt that is not among them never arrived: what follows is none of its work.
+        let waits = self.pending.values().any(|p| matches!(p, Pending::Prompt { native: n, .. } if n == native));
+        if let Some(prompt) = session.prompt.as_ref().filter(|prompt| !prompt.seen && !prompt.taken && !waits) {
+            let may_be = |at: usize, info: &Info<'_>| {
+                at >= told && info.role == "user" && !session.telling.told_before(&info.id)
+            };
+            let ours = |raw: &&RawValue| {
+                let part = object::<PartIn<'_>>(raw);
+                part.is_some_and(|part| prompt.text.is_none() || part.words().map(events::hash) == prompt.text)
+            };
+            let mut there = read.iter().enumerate().filter(|(at, (info, _))| may_be(*at, info));
+            if !there.any(|(_, (_, parts))| parts.iter().any(ours)) {
+                let end = failed("the connection was lost before OpenCode took the prompt");
+                past.push(RuntimeEvent::Ended { native: native.clone(), ticket: prompt.ticket, end });
+                (session.prompt, session.cancelled) = (None, false);
+            }
+        }
+        // Where work began that is told as such: what is going on, and after a gap all that was not heard of.
+        let fresh = |at: usize, info: &Info<'_>| at >= told && info.role == "user" && !session.telling.knows(&info.id);
+        let news = read.iter().enumerate().position(|(at, (info, _))| fresh(at, info));
+        let last = read.iter().rposition(|(info, _)| info.role == "user");
+        let begins = match opening {
+            true => last.filter(|_| session.worked),
+            false => news,
+        };
+        for (at, (info, parts)) in read.iter().enumerate() {
+            let heard = at < told || session.telling.knows(&info.id);
+            let old = known || at < told || session.telling.told_before(&info.id);
+            let over = old || session.telling.is_complete(&info.id);
+            session.telling.message(info);
+            let began = RuntimeEvent::Began { native: native.clone(), by: ANOTHER.into() };
+            let mut mine = Vec::new();
+            for raw in parts {
+                let Some(part) = object::<PartIn<'_>>(raw) else { continue };
+                let bytes = slice(body, raw);
+                if old {
+                    session.telling.skip(&part);
+                    continue;
+                }
+                if info.role == "user" {
+                    let prompt = &mut session.prompt;
+                    mine.extend(session.telling.said_by_user(&bytes, &part, |text| is_ours(prompt, text)));
+                    continue;
+                }
+                // What the stream tells from its beginning waits in the queue, and is whole there.
+                if session.telling.follows(&part.id) {
+                    continue;
+                }
+                let context = self.models.context(session.telling.model());
+                session.telling.part(&bytes, &part, context, &mut mine);
+                session.telling.hold(&part.id);
+            }
+            let ours = info.role == "user" && session.prompt.as_ref().is_some_and(|prompt| prompt.seen);
+            let begin = begins == Some(at) || (!opening && !heard && info.role == "user" && !mine.is_empty());
+            if begin && !session.began && session.prompt.is_none() && !ours {
+                session.began = true;
+                past.push(began);
+            }
+            past.extend(mine.into_iter().map(event));
+            let works = !over && (session.prompt.is_some() || session.began);
+            if works {
+                session.failed(info, works);
+            }
+        }
+        if session.worked && !session.began && session.prompt.is_none() {
+            session.began = true;
+            past.push(RuntimeEvent::Began { native: native.clone(), by: ANOTHER.into() });
+        }
+        session.worked = false;
+        if std::mem::take(&mut session.reread) {
+            // Undone, or made final by a prompt: with that the message, or the part of it, is gone.
+            let undone = session.reverted.as_ref().is_some_and(|revert| {
+                let part = |raw: &&RawValue| object::<PartIn<'_>>(raw).is_some_and(|part| Some(part.id) == revert.part);
+                let mut there = read.iter().filter(|(info, _)| info.id == revert.message);
+                there.any(|(_, parts)| revert.part.is_none() || parts.iter().any(part))
+            });
+            let now = session.reverts.take();
+            past.extend(session.reverts_to(now, undone, None).map(event));
+        }
+    }
+
+    /// A session is open and was read: what it waits for, and whether its work is over.
+    pub(super) fn check_progress(&mut self, native: &NativeId, out: &mut Outbox) {
+        let Some(session) = self.sessions.get_mut(native) else { return };
+        let mut unasked = false;
+        for (read, bytes) in std::mem::take(&mut session.asks) {
+            let Some(session) = self.sessions.get(native) else { return };
+            if read.message.as_ref().is_some_and(|id| session.telling.is_complete(id)) {
+                let keys: Vec<RequestKey> = read.asks.into_iter().map(|(ask, _)| ask.key).collect();
+                keys.iter().for_each(|key| self.mark_over(key.clone()));
+                self.take_back(keys, out);
+                continue;
+            }
+            if !session.busy {
+                unasked = true;
+                continue;
+            }
+            // An answer that may not have arrived goes out again.
+            let again: Vec<RequestKey> = read.asks.iter().map(|(ask, _)| ask.key.clone()).collect();
+            self.ask(read, &bytes, out);
+            for key in again {
+                if self.asks.get(&key).is_some_and(|asked| asked.answer.is_some()) && !self.on_its_way(&key) {
+                    self.send_answer(&key, 0, out);
+                }
+            }
+        }
+        let Some(session) = self.sessions.get_mut(native) else { return };
+        let missing = |missing: bool| missing && !session.aborted && session.error.is_none();
+        let (middle, unbegun) = (missing(session.telling.in_the_middle()), missing(session.telling.awaits_reply()));
+        let works = session.began || session.prompt.as_ref().is_some_and(|prompt| prompt.seen);
+        let doubtful = !session.busy && (unasked || (works && (middle || unbegun)));
+        session.doubts = if doubtful { session.doubts.saturating_add(1) } else { 0 };
+        if doubtful && session.doubts < DOUBTS_MAX {
+            // Its work may have begun after it was read whether it is busy.
+            return self.sync_again(out);
+        }
+        // What people were asked before, and OpenCode waits for no longer.
+        let busy = session.busy;
+        for key in std::mem::take(&mut session.carried) {
+            let elsewhere = busy.then(|| AnsweredElsewhere { by: ANOTHER.into(), option_id: None });
+            self.mark_over(key.clone());
+            self.say(native, RuntimeEvent::TakenBack { native: Some(native.clone()), key, elsewhere }, out);
+        }
+        let Some(session) = self.sessions.get_mut(native) else { return };
+        if session.busy {
+            if session.cancelled {
+                self.abort(native, out);
+            }
+            return;
+        }
+        if let Some(prompt) = &session.prompt
+            && !prompt.seen
+        {
+            let waits = self.pending.values().any(|p| matches!(p, Pending::Prompt { native: n, .. } if n == native));
+            if !waits && !prompt.taken {
+                session.error = Some("the connection was lost before OpenCode took the prompt".into());
+                self.end(native, None, out);
+            }
+            return;
+        }
+        if session.prompt.is_some() || session.began {
+            if middle {
+                session.error = Some("OpenCode stopped in the middle of it".into());
+            } else if unbegun && session.prompt.is_some() {
+                session.error = Some("OpenCode took the prompt and did not reply".into());
+            }
+            self.end(native, None, out);
+        }
+    }
+
+    pub(super) fn on_its_way(&self, key: &RequestKey) -> bool {
+        self.pending.values().any(|pending| matches!(pending, Pending::Answer { key: sent, .. } if sent == key))
+    }
+}

@@ -1,0 +1,551 @@
+//! Questions: permissions and forms, and their answers. One file: what is asked decides what an answer means.
+
+use std::fmt::Write as _;
+
+use bytes::Bytes;
+use serde::Deserialize;
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use super::super::super::acp::elicitation::{self, ElicitationForm};
+use super::super::super::jsonrpc::{object, slice, to_raw};
+use super::super::super::{
+    AgentRequest, AnsweredElsewhere, EventDraft, HttpReply, Outbox, RequestKey, RequestSubject, RuntimeEvent, subject,
+};
+use super::super::ask::{self, ASKS_MAX, AnswerRoute, EXPIRED, NOBODY, SPREAD};
+use super::super::{ANOTHER, SOON, escape, good, refused, trouble};
+use super::{Frame, OVER_MAX, OpenCode2, Pending, path};
+use plexus_protocol::{Decision, NativeId};
+
+/// How often the stream is waited for to tell who was first. Twice: the first wait may have been under way already.
+const WAITS: u8 = 2;
+/// How the companion of a field is called in which words of one's own stand.
+const OWN_WORDS: &str = "_custom";
+
+/// A question that waits for its answer, or for what becomes of it.
+pub(super) struct Asked {
+    /// None for a form of no one session.
+    pub(super) native: Option<NativeId>,
+    what: What,
+    /// An answer that was given and is not known to have arrived.
+    pub(super) answer: Option<Answer>,
+    /// It was asked since the last re-read began.
+    pub(super) fresh: bool,
+    /// What somebody answered, as the stream told it.
+    replied: Option<Option<String>>,
+    /// The answer came too late; who was first, the stream is about to tell. For so many more waits.
+    lost: Option<u8>,
+}
+
+enum What {
+    Permission,
+    Form {
+        /// As OpenCode names it: `global`, or a session.
+        owner: String,
+        wanted: ElicitationForm,
+        /// The form as an elicitation.
+        params: Box<RawValue>,
+    },
+}
+
+/// An answer on its way.
+#[derive(Clone)]
+pub(super) enum Answer {
+    /// To a permission.
+    Permission { reply: &'static str, message: Option<String> },
+    /// To a form.
+    Filled(Value),
+    /// A form that is not filled in.
+    Dismissed,
+}
+
+#[derive(Deserialize)]
+struct Form<'a> {
+    id: String,
+    #[serde(rename = "sessionID")]
+    session: String,
+    title: Option<String>,
+    #[serde(borrow, default)]
+    fields: Vec<&'a RawValue>,
+    url: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Field {
+    key: String,
+    #[serde(rename = "type")]
+    sort: String,
+    title: Option<String>,
+    description: Option<String>,
+    required: Option<bool>,
+    when: Option<serde::de::IgnoredAny>,
+    options: Option<Vec<FieldOption>>,
+    custom: Option<bool>,
+    default: Option<Value>,
+    format: Option<String>,
+    pattern: Option<String>,
+    min_length: Option<u64>,
+    max_length: Option<u64>,
+    minimum: Option<f64>,
+    maximum: Option<f64>,
+    min_items: Option<u64>,
+    max_items: Option<u64>,
+}
+
+#[derive(Deserialize)]
+struct FieldOption {
+    value: String,
+    label: String,
+    description: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Source {
+    #[serde(alias = "callID")]
+    id: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Permission<'a> {
+    #[serde(borrow)]
+    source: Option<&'a RawValue>,
+}
+
+/// A field as a property of a schema, and the one beside it for words of one's own.
+fn property(field: &Field) -> Vec<(String, Value)> {
+    let mut property = serde_json::Map::new();
+    let options: Vec<Value> = field
+        .options
+        .iter()
+        .flatten()
+        .map(|option| {
+            let mut choice = serde_json::json!({ "const": option.value, "title": option.label });
+            if let Some(text) = &option.description {
+                choice["description"] = text.as_str().into();
+            }
+            choice
+        })
+        .collect();
+    let chooses = !options.is_empty();
+    match field.sort.as_str() {
+        "multiselect" => {
+            property.insert("type".into(), "array".into());
+            property.insert("items".into(), serde_json::json!({ "anyOf": options }));
+        }
+        sort => {
+            property.insert("type".into(), sort.into());
+            if chooses {
+                property.insert("oneOf".into(), options.into());
+            }
+        }
+    }
+    let named: [(&str, Option<Value>); 11] = [
+        ("title", field.title.clone().map(Value::from)),
+        ("description", field.description.clone().map(Value::from)),
+        ("default", field.default.clone()),
+        ("format", field.format.clone().map(Value::from)),
+        ("pattern", field.pattern.clone().map(Value::from)),
+        ("minLength", field.min_length.map(Value::from)),
+        ("maxLength", field.max_length.map(Value::from)),
+        ("minimum", field.minimum.map(Value::from)),
+        ("maximum", field.maximum.map(Value::from)),
+        ("minItems", field.min_items.map(Value::from)),
+        ("maxItems", field.max_items.map(Value::from)),
+    ];
+    property.extend(named.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))));
+    let mut all = vec![(field.key.clone(), Value::Object(property))];
+    if chooses && field.custom == Some(true) {
+        all.push((format!("{}{OWN_WORDS}", field.key), serde_json::json!({ "type": "string" })));
+    }
+    all
+}
+
+/// A form as an elicitation, which every screen can show; none if it cannot be read.
+fn elicitation(form: &Form<'_>) -> Option<Box<RawValue>> {
+    let title = form.title.clone().unwrap_or_default();
+    if let (Some(url), true) = (&form.url, form.fields.is_empty()) {
+        return Some(to_raw(
+            &serde_json::json!({ "mode": "url", "message": title, "url": url, "elicitationId": form.id }),
+        ));
+    }
+    let fields: Vec<Field> = form.fields.iter().map(|raw| object(raw)).collect::<Option<_>>()?;
+    // A field that is asked for in some cases only can be left out; OpenCode says if it was not one of these.
+    let required: Vec<&str> = fields
+        .iter()
+        .filter(|field| field.required == Some(true) && field.when.is_none() && field.custom != Some(true))
+        .map(|field| field.key.as_str())
+        .collect();
+    // In the order of the form, which an object of ours would not keep.
+    let mut properties = String::new();
+    for (name, property) in fields.iter().flat_map(property) {
+        let comma = if properties.is_empty() { "" } else { "," };
+        write!(properties, "{comma}{}:{property}", Value::from(name)).ok()?;
+    }
+    let text = format!(
+        r#"{{"mode":"form","message":{},"requestedSchema":{{"type":"object","properties":{{{properties}}},"required":{}}}}}"#,
+        Value::from(title),
+        Value::from(required),
+    );
+    RawValue::from_string(text).ok()
+}
+
+/// What was filled in, as OpenCode wants it: words of one's own stand in the field itself.
+fn answer_of(content: serde_json::Map<String, Value>) -> Value {
+    let (own, mut answer): (serde_json::Map<_, _>, serde_json::Map<_, _>) =
+        content.into_iter().partition(|(name, _)| name.ends_with(OWN_WORDS));
+    for (name, words) in own {
+        let field = name.trim_end_matches(OWN_WORDS);
+        match answer.get_mut(field) {
+            Some(Value::Array(chosen)) => chosen.push(words),
+            _ => {
+                answer.insert(field.to_owned(), words);
+            }
+        }
+    }
+    Value::Object(answer)
+}
+
+impl OpenCode2 {
+    /// Somebody is asked something, says the stream.
+    pub(super) fn asked(&mut self, native: Option<&NativeId>, frame: &Bytes, event: &Frame<'_>, out: &mut Outbox) {
+        #[derive(Deserialize)]
+        struct Created<'a> {
+            #[serde(borrow)]
+            form: &'a RawValue,
+        }
+        let read = event.data.and_then(|data| match event.sort.as_str() {
+            "form.created" => self.read_form(native, frame, object::<Created<'_>>(data)?.form),
+            _ => self.read_permission(native, frame, data),
+        });
+        match read {
+            Some((ask, what)) => self.put(native, ask, what, out),
+            None => {
+                let draft = EventDraft::raw(frame.clone(), "a question that cannot be understood");
+                out.events.push(RuntimeEvent::Event { native: native.cloned(), draft });
+            }
+        }
+    }
+
+    fn read_permission(
+        &self,
+        native: Option<&NativeId>,
+        bytes: &Bytes,
+        raw: &RawValue,
+    ) -> Option<(AgentRequest, What)> {
+        let (mut ask, _) = ask::permission(bytes, raw, &[AnswerRoute::Api])?.asks.pop()?;
+        let source = object::<Permission<'_>>(raw)?.source.and_then(object::<Source>);
+        let tool = source.and_then(|source| source.id);
+        // What will be done stands in the call that waits for it, whole.
+        let tools = native.and_then(|native| Some(&self.sessions.get(native)?.told.tools));
+        let call = tool.as_ref().and_then(|id| tools?.get(id)?.input.as_deref());
+        match call.and_then(subject::input) {
+            Some(read) => ask.subject = read,
+            None => {
+                if let (Some(call), RequestSubject::Tool { arguments, .. }) = (call, &mut ask.subject) {
+                    arguments.push('\n');
+                    arguments.push_str(call.get());
+                }
+            }
+        }
+        ask.tool_call_id = tool.or(ask.tool_call_id);
+        Some((ask, What::Permission))
+    }
+
+    fn read_form(&self, native: Option<&NativeId>, bytes: &Bytes, raw: &RawValue) -> Option<(AgentRequest, What)> {
+        let form: Form<'_> = object(raw)?;
+        let params = elicitation(&form)?;
+        let wanted = elicitation::wanted(&params)?;
+        let key = RequestKey::unique(form.id.as_str());
+        let ask = elicitation::ask(&key, &wanted, &params, bytes.clone());
+        let owner = native.map_or(form.session, |native| native.as_str().to_owned());
+        Some((ask, What::Form { owner, wanted, params }))
+    }
+
+    /// Puts a question to people, unless it was put already.
+    fn put(&mut self, native: Option<&NativeId>, ask: AgentRequest, what: What, out: &mut Outbox) {
+        let key = ask.key.clone();
+        if self.over.contains(&key) {
+            return;
+        }
+        if let Some(asked) = self.asks.get_mut(&key) {
+            asked.fresh = true;
+            return;
+        }
+        let asked = Asked { native: native.cloned(), what, answer: None, fresh: true, replied: None, lost: None };
+        self.asks.insert(key.clone(), asked);
+        let session = native.and_then(|native| self.sessions.get_mut(native));
+        if session.is_some_and(|session| session.carried.remove(&key)) {
+            // People have it from an earlier gateway.
+            return;
+        }
+        if self.asks.len() > ASKS_MAX {
+            let message = format!("{ASKS_MAX} questions wait already: this one was rejected");
+            let draft = trouble("too_many_requests", &message, Some(ask.native));
+            out.events.push(RuntimeEvent::Event { native: native.cloned(), draft });
+            return self.answer(&key, Decision::Withdrawn, out);
+        }
+        out.events.push(RuntimeEvent::Asked { native: native.cloned(), ask: Box::new(ask) });
+    }
+
+    /// Takes a decision to OpenCode.
+    pub(super) fn answer(&mut self, key: &RequestKey, decision: Decision, out: &mut Outbox) {
+        let Some(asked) = self.asks.get_mut(key).filter(|asked| asked.answer.is_none()) else { return };
+        let withdrawn = matches!(decision, Decision::Withdrawn);
+        let answer = match (&asked.what, decision) {
+            (What::Permission, Decision::Option { id, reason, .. }) => {
+                let reply = match id.as_str() {
+                    "once" => "once",
+                    "always" => "always",
+                    _ => "reject",
+                };
+                Answer::Permission { reply, message: reason.filter(|_| reply == "reject") }
+            }
+            (What::Permission, Decision::Expired) => {
+                Answer::Permission { reply: "reject", message: Some(EXPIRED.to_owned()) }
+            }
+            (What::Permission, _) => Answer::Permission { reply: "reject", message: None },
+            (What::Form { wanted: ElicitationForm::Form(fields), .. }, decision) => {
+                match elicitation::filled(fields, &decision) {
+                    Ok(Some(content)) => Answer::Filled(answer_of(content)),
+                    Ok(None) => Answer::Dismissed,
+                    Err(why) => return self.ask_again(key, &why, &decision, out),
+                }
+            }
+            (What::Form { .. }, Decision::Option { id, .. }) if id == "accept" => Answer::Filled(serde_json::json!({})),
+            (What::Form { .. }, _) => Answer::Dismissed,
+        };
+        if let (Answer::Permission { reply: spread @ ("always" | "reject"), .. }, Some(session)) =
+            (&answer, asked.native.as_ref().and_then(|native| self.sessions.get_mut(native)))
+        {
+            session.spread = Some(*spread);
+            session.told.withdrawn |= withdrawn;
+        }
+        asked.answer = Some(answer);
+        self.send_answer(key, false, out);
+    }
+
+    /// An answer does not fit the form: people are asked once more, and told why.
+    fn ask_again(&mut self, key: &RequestKey, why: &str, decision: &Decision, out: &mut Outbox) {
+        let Some(asked) = self.asks.get_mut(key) else { return };
+        let What::Form { wanted, params, .. } = &asked.what else { return };
+        asked.answer = None;
+        let ask = elicitation::once_more(key, wanted, params, why, decision);
+        out.events.push(RuntimeEvent::Asked { native: asked.native.clone(), ask: Box::new(ask) });
+    }
+
+    /// Sends an answer that was given; `older` by the route that the first releases have.
+    fn send_answer(&mut self, key: &RequestKey, older: bool, out: &mut Outbox) {
+        if !self.connected {
+            // The re-read after the next connection sends it, if it is still waited for.
+            return;
+        }
+        let Some(Asked { native, what, answer: Some(answer), .. }) = self.asks.get(key) else { return };
+        let id = escape(key.id());
+        let owner = match what {
+            What::Form { owner, .. } => owner.clone(),
+            What::Permission => native.as_ref().map(|native| native.as_str().to_owned()).unwrap_or_default(),
+        };
+        let at = |rest: String| path(&NativeId::from(owner.as_str()), &rest);
+        let (method, path, body) = match answer {
+            Answer::Permission { reply, message } => {
+                let mut body = serde_json::json!({ "reply": reply });
+                if let Some(message) = message {
+                    body["message"] = message.as_str().into();
+                }
+                ("POST", at(format!("/permission/{id}/reply")), Some(body))
+            }
+            Answer::Filled(answer) => {
+                ("POST", at(format!("/form/{id}/reply")), Some(serde_json::json!({ "answer": answer })))
+            }
+            Answer::Dismissed if older => ("POST", at(format!("/form/{id}/cancel")), Some(serde_json::json!({}))),
+            Answer::Dismissed => ("DELETE", at(format!("/form/{id}")), None),
+        };
+        self.send(Pending::Answer { key: key.clone(), older }, method, path, body.as_ref(), out);
+    }
+
+    /// What came of an answer.
+    pub(super) fn answered(
+        &mut self,
+        key: &RequestKey,
+        older: bool,
+        reply: &Result<HttpReply, String>,
+        out: &mut Outbox,
+    ) {
+        let Some(asked) = self.asks.get_mut(key) else { return };
+        // It may have arrived or not: the next reading tells.
+        let Ok(reply) = reply else { return };
+        let page = reply.body.trim_ascii_start().first() == Some(&b'<');
+        let text = String::from_utf8_lossy(&reply.body);
+        let dismissed = matches!(asked.answer, Some(Answer::Dismissed));
+        match reply.status {
+            200 | 204 if !page => {
+                self.asks.remove(key);
+                self.is_over(key.clone());
+            }
+            404 | 409 | 410 if text.contains("Error") => {
+                // Somebody was first.
+                if asked.replied.is_some() {
+                    return self.answer_lost(key, ANOTHER, out);
+                }
+                asked.lost = Some(WAITS);
+                out.wake_after = Some(SOON);
+            }
+            200 | 404 | 405 if dismissed && !older => self.send_answer(key, true, out),
+            400 | 422 if matches!(asked.what, What::Form { .. }) && !dismissed => {
+                let why = format!("OpenCode does not take that: {}", refused(reply));
+                self.ask_again(key, &why, &Decision::Value(None), out);
+            }
+            _ => {
+                let native = asked.native.clone();
+                self.asks.remove(key);
+                self.is_over(key.clone());
+                let what = format!("OpenCode did not take the answer: {}", refused(reply));
+                out.events.push(RuntimeEvent::Event { native, draft: trouble("answer_not_taken", &what, None) });
+            }
+        }
+    }
+
+    /// Somebody answered, says the stream.
+    pub(super) fn replied(&mut self, key: &RequestKey, option: Option<String>, out: &mut Outbox) {
+        let Some(asked) = self.asks.get_mut(key) else { return self.is_over(key.clone()) };
+        asked.replied = Some(option);
+        if asked.answer.is_none() {
+            let session = asked.native.as_ref().and_then(|native| self.sessions.get(native));
+            let ours = session.and_then(|session| session.spread);
+            let by = match (&asked.replied, ours) {
+                (Some(Some(reply)), Some(ours)) if reply == ours => SPREAD,
+                _ => ANOTHER,
+            };
+            self.answer_lost(key, by, out);
+        } else if asked.lost.is_some() {
+            self.answer_lost(key, ANOTHER, out);
+        }
+    }
+
+    /// Somebody was first with an answer.
+    fn answer_lost(&mut self, key: &RequestKey, by: &str, out: &mut Outbox) {
+        let Some(asked) = self.asks.remove(key) else { return };
+        self.is_over(key.clone());
+        let elsewhere = AnsweredElsewhere { by: by.into(), option_id: asked.replied.flatten() };
+        let (native, key) = (asked.native, key.clone());
+        out.events.push(match asked.answer {
+            Some(_) => RuntimeEvent::AnswerLost { native, key, elsewhere },
+            None => RuntimeEvent::TakenBack { native, key, elsewhere: Some(elsewhere) },
+        });
+    }
+
+    /// Time has passed, and the stream does not tell who was first.
+    pub(super) fn report_late_losses(&mut self, out: &mut Outbox) {
+        let mut over = Vec::new();
+        for (key, asked) in &mut self.asks {
+            match &mut asked.lost {
+                Some(waits @ 2..) => {
+                    *waits -= 1;
+                    out.wake_after = Some(SOON);
+                }
+                Some(_) => over.push(key.clone()),
+                None => {}
+            }
+        }
+        for key in over {
+            self.answer_lost(&key, NOBODY, out);
+        }
+    }
+
+    /// The questions of work that is over.
+    pub(super) fn take_back_all(&mut self, native: &NativeId, out: &mut Outbox) {
+        let of = |asked: &Asked| asked.native.as_ref() == Some(native) && asked.lost.is_none();
+        let keys: Vec<RequestKey> =
+            self.asks.iter().filter(|(_, asked)| of(asked)).map(|(key, _)| key.clone()).collect();
+        for key in keys {
+            let open = self.asks.remove(&key).is_some_and(|asked| asked.answer.is_none());
+            self.is_over(key.clone());
+            if open {
+                out.events.push(RuntimeEvent::TakenBack { native: Some(native.clone()), key, elsewhere: None });
+            }
+        }
+    }
+
+    fn is_over(&mut self, key: RequestKey) {
+        if self.over.insert(key.clone()) {
+            self.over_order.push_back(key);
+        }
+        while self.over_order.len() > OVER_MAX {
+            if let Some(old) = self.over_order.pop_front() {
+                self.over.remove(&old);
+            }
+        }
+    }
+
+    pub(super) fn permissions_read(&mut self, native: &NativeId, reply: &Result<HttpReply, String>, out: &mut Outbox) {
+        self.listed(native, reply, false, out);
+    }
+
+    pub(super) fn forms_read(&mut self, native: &NativeId, reply: &Result<HttpReply, String>, out: &mut Outbox) {
+        if !self.listed(native, reply, true, out) {
+            return;
+        }
+        // What people were asked before, and OpenCode waits for no longer.
+        let Some(session) = self.sessions.get_mut(native) else { return };
+        let busy = session.busy;
+        for key in std::mem::take(&mut session.carried) {
+            let elsewhere = busy.then(|| AnsweredElsewhere { by: ANOTHER.into(), option_id: None });
+            self.is_over(key.clone());
+            out.events.push(RuntimeEvent::TakenBack { native: Some(native.clone()), key, elsewhere });
+        }
+    }
+
+    /// What a session waits for was read: it is asked, and what it no longer waits for is taken back. False where it could
+    /// not be read: nothing is taken back for that.
+    fn listed(&mut self, native: &NativeId, reply: &Result<HttpReply, String>, forms: bool, out: &mut Outbox) -> bool {
+        #[derive(Deserialize)]
+        struct List<'a> {
+            #[serde(borrow)]
+            data: Vec<&'a RawValue>,
+        }
+        let list = good(reply).and_then(|body| Some((body, serde_json::from_slice::<List<'_>>(body).ok()?.data)));
+        let Some((body, list)) = list else { return false };
+        for raw in list {
+            let bytes = slice(body, raw);
+            let read = match forms {
+                true => self.read_form(Some(native), &bytes, raw),
+                false => self.read_permission(Some(native), &bytes, raw),
+            };
+            match read {
+                Some((ask, what)) => self.put(Some(native), ask, what, out),
+                None => {
+                    let draft = EventDraft::raw(bytes, "a question that cannot be understood");
+                    out.events.push(RuntimeEvent::Event { native: Some(native.clone()), draft });
+                }
+            }
+        }
+        let sent = |key: &RequestKey| {
+            self.pending.values().any(|pending| matches!(pending, Pending::Answer { key: sent, .. } if sent == key))
+        };
+        let of = |asked: &Asked| {
+            asked.native.as_ref() == Some(native)
+                && matches!(asked.what, What::Form { .. }) == forms
+                && asked.lost.is_none()
+        };
+        let (still, gone): (Vec<_>, Vec<_>) =
+            self.asks.iter().filter(|(_, asked)| of(asked)).partition(|(_, asked)| asked.fresh);
+        let keys = |asks: Vec<(&RequestKey, &Asked)>| asks.into_iter().map(|(key, _)| key.clone()).collect::<Vec<_>>();
+        let again: Vec<_> = still.into_iter().filter(|(key, asked)| asked.answer.is_some() && !sent(key)).collect();
+        let (again, gone) = (keys(again), keys(gone));
+        // An answer that may not have arrived goes out again.
+        for key in again {
+            self.send_answer(&key, false, out);
+        }
+        for key in gone {
+            if self.asks.get(&key).is_some_and(|asked| asked.answer.is_some()) {
+                // It arrived before the connection was lost, as far as can be known.
+                self.asks.remove(&key);
+                self.is_over(key);
+            } else {
+                self.answer_lost(&key, ANOTHER, out);
+            }
+        }
+        true
+    }
+}

@@ -1,0 +1,714 @@
+//! What happens: the events of the stream and of a session's log, and what each tells people. One file: an event, and what
+//! follows from it.
+
+use std::borrow::Cow;
+
+use bytes::Bytes;
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+use super::super::super::jsonrpc::{object, owned};
+use super::super::super::{EventDraft, Outbox, RequestKey, RunEnd, RuntimeEvent, ToolCallRef};
+use super::super::events::{checksum, chunk, gap, plan, sort_of, stop_reason};
+use super::super::stream::titled;
+use super::super::{ANOTHER, SOON, trouble};
+use super::{Frame, ModelRef, OpenCode2, Phase, QUEUE_BYTES, QUEUE_MAX, Stage, Told, UNSURE, parse};
+use plexus_protocol::{Kind, NativeId, RunStatus};
+
+/// What waits in a session's inbox at most; past it the oldest is forgotten, and an event says so when it is begun with.
+const INBOX_MAX: usize = 64;
+/// The longest words in an inbox that a checkpoint has, in bytes. Of longer ones another gateway says that they went by.
+const WORDS_KEPT: usize = 4096;
+/// Texts and tool calls under way in a session at most; past it the first is forgotten.
+const UNDER_WAY_MAX: usize = 256;
+/// The longest input of a tool call that is kept until the call is over, in bytes: a question may be about it.
+const INPUT_KEPT: usize = 64 * 1024;
+
+/// A text under way.
+#[derive(Clone, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub(super) struct Part {
+    /// Bytes of it that were told, and their checksum.
+    said: usize,
+    sum: u64,
+    /// Its deltas cannot be told: what stands before them is not known.
+    held: bool,
+    /// That is told already.
+    gap: bool,
+}
+
+/// A tool call under way.
+#[derive(Clone, Serialize, Deserialize)]
+pub(super) struct Tool {
+    name: String,
+    #[serde(skip)]
+    pub(super) input: Option<Box<RawValue>>,
+}
+
+/// What another client put in a session's inbox.
+#[derive(Clone, Serialize, Deserialize)]
+pub(super) struct Waiting {
+    /// Its words; none where they are not known. A checkpoint, which is written with every chunk, has the short ones alone.
+    #[serde(default, skip_serializing_if = "is_long")]
+    text: Option<String>,
+    /// The names of its files.
+    files: Vec<String>,
+}
+
+fn is_long(text: &Option<String>) -> bool {
+    text.as_ref().is_none_or(|text| text.len() > WORDS_KEPT)
+}
+
+impl Waiting {
+    pub(super) fn unknown() -> Self {
+        Self { text: None, files: Vec::new() }
+    }
+}
+
+/// How work ended.
+pub(super) enum End {
+    Completed,
+    Cancelled,
+    /// Why, where that is known.
+    Failed(Option<String>),
+}
+
+/// What the events hold. Those of a tool call name it `callID` in the first releases, and `id` in later ones.
+#[derive(Deserialize)]
+struct Data<'a> {
+    #[serde(rename = "sessionID")]
+    session: Option<String>,
+    #[serde(rename = "assistantMessageID")]
+    message: Option<String>,
+    ordinal: Option<u64>,
+    #[serde(borrow)]
+    delta: Option<Cow<'a, str>>,
+    #[serde(borrow)]
+    text: Option<Cow<'a, str>>,
+    #[serde(alias = "callID")]
+    id: Option<String>,
+    name: Option<String>,
+    #[serde(borrow)]
+    input: Option<&'a RawValue>,
+    #[serde(borrow)]
+    content: Option<&'a RawValue>,
+    #[serde(borrow, alias = "structured")]
+    metadata: Option<&'a RawValue>,
+    error: Option<ErrorIn>,
+    finish: Option<String>,
+    cost: Option<f64>,
+    tokens: Option<Tokens>,
+    reason: Option<String>,
+    title: Option<String>,
+    #[serde(borrow)]
+    model: Option<&'a RawValue>,
+    #[serde(rename = "inboxID", alias = "inputID")]
+    inbox: Option<String>,
+    #[serde(borrow)]
+    item: Option<&'a RawValue>,
+    #[serde(borrow)]
+    prompt: Option<&'a RawValue>,
+    attempt: Option<u64>,
+    at: Option<u64>,
+    #[serde(rename = "requestID")]
+    request: Option<String>,
+    reply: Option<String>,
+    #[serde(borrow)]
+    form: Option<&'a RawValue>,
+    #[serde(borrow)]
+    todos: Option<&'a RawValue>,
+    #[serde(rename = "parentID")]
+    parent: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct ErrorIn {
+    #[serde(rename = "type")]
+    sort: Option<String>,
+    message: Option<String>,
+}
+
+impl ErrorIn {
+    fn words(self) -> Option<String> {
+        self.message.filter(|words| !words.is_empty()).or(self.sort)
+    }
+}
+
+#[derive(Deserialize)]
+struct Tokens {
+    input: Option<f64>,
+    output: Option<f64>,
+    reasoning: Option<f64>,
+    cache: Option<Cache>,
+}
+
+#[derive(Deserialize)]
+struct Cache {
+    read: Option<f64>,
+    write: Option<f64>,
+}
+
+/// An item of the inbox: its words stand in `payload`, in `data` or in itself, by the release.
+#[derive(Deserialize)]
+struct Item<'a> {
+    #[serde(rename = "type")]
+    sort: Option<String>,
+    #[serde(borrow)]
+    payload: Option<&'a RawValue>,
+    #[serde(borrow)]
+    data: Option<&'a RawValue>,
+}
+
+#[derive(Deserialize)]
+struct Words {
+    text: Option<String>,
+    #[serde(default)]
+    files: Vec<FileIn>,
+}
+
+#[derive(Deserialize)]
+struct FileIn {
+    name: Option<String>,
+    uri: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct ToolContent {
+    #[serde(rename = "type")]
+    sort: String,
+    text: Option<String>,
+    name: Option<String>,
+    uri: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Input {
+    command: Option<String>,
+    #[serde(alias = "path")]
+    #[serde(rename = "filePath")]
+    path: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Owner {
+    #[serde(rename = "sessionID")]
+    session: String,
+}
+
+/// The session that an event is of.
+fn session_of(event: &Frame<'_>) -> Option<String> {
+    if let Some(durable) = &event.durable {
+        return Some(durable.session.clone());
+    }
+    let data = object::<Data<'_>>(event.data?)?;
+    data.session.or_else(|| Some(object::<Owner>(data.form?)?.session))
+}
+
+/// Whether an event says that a session works, or asks.
+fn works(sort: &str) -> bool {
+    matches!(
+        sort,
+        "session.execution.started" | "session.step.started" | "session.text.delta" | "session.reasoning.delta"
+    ) || sort.ends_with(".asked")
+        || sort == "form.created"
+}
+
+/// What tokens come to, as ACP tells it.
+#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // tokens: whole, not negative, far below 2^53
+fn usage(frame: &Bytes, tokens: &Tokens, cost: Option<f64>, context: Option<u64>) -> EventDraft {
+    let cache = tokens.cache.as_ref();
+    let parts =
+        [tokens.input, tokens.output, tokens.reasoning, cache.and_then(|c| c.read), cache.and_then(|c| c.write)];
+    let used = parts.iter().flatten().sum::<f64>().max(0.0) as u64;
+    let mut body = serde_json::json!({ "sessionUpdate": "usage_update", "used": used, "size": context.unwrap_or(0) });
+    if let Some(cost) = cost.filter(|cost| *cost > 0.0) {
+        body["cost"] = serde_json::json!({ "amount": cost, "currency": "USD" });
+    }
+    EventDraft { native: Some(frame.clone()), ..EventDraft::new(Kind::UsageUpdate, &body) }
+}
+
+/// What a tool wrote, as ACP tells it.
+fn content(raw: Option<&RawValue>, error: Option<String>) -> Vec<serde_json::Value> {
+    let text = |text: String| serde_json::json!({ "type": "content", "content": { "type": "text", "text": text } });
+    let items: Vec<&RawValue> = raw.and_then(|raw| serde_json::from_str(raw.get()).ok()).unwrap_or_default();
+    let told = items.into_iter().filter_map(|raw| {
+        let item: ToolContent = object(raw)?;
+        match item.sort.as_str() {
+            "text" => item.text.filter(|words| !words.is_empty()),
+            _ => Some(format!("[{}]", item.name.or(item.uri).unwrap_or(item.sort))),
+        }
+    });
+    told.chain(error).map(text).collect()
+}
+
+impl Told {
+    /// The stream broke off: of the texts under way, what comes next cannot be known to follow.
+    pub(super) fn broke_off(&mut self) {
+        for part in self.parts.values_mut() {
+            (part.held, part.gap) = (true, false);
+        }
+    }
+
+    /// A text goes on.
+    fn delta(&mut self, kind: Kind, key: &str, message: &str, delta: &str, frame: &Bytes) -> Option<EventDraft> {
+        // Of one whose beginning is not known at all the end tells everything.
+        let part = self.parts.get_mut(key)?;
+        if part.held {
+            let first = !std::mem::replace(&mut part.gap, true);
+            let what = "a part of a message went by unheard: its text follows whole when it is complete";
+            return first.then(|| gap(what, frame));
+        }
+        (part.said, part.sum) = (part.said + delta.len(), checksum(part.sum, delta));
+        Some(chunk(kind, Some(message), delta, frame))
+    }
+
+    /// A text is complete: what was not told of it is told.
+    fn text(&mut self, kind: Kind, key: &str, message: &str, text: &str, frame: &Bytes) -> Vec<EventDraft> {
+        let part = self.parts.remove(key).unwrap_or_default();
+        let follows = text.get(..part.said).is_some_and(|told| checksum(0, told) == part.sum);
+        // At its end OpenCode may cut white space off, and nothing else: then all was told.
+        match follows {
+            true if text.len() == part.said => Vec::new(),
+            true => vec![chunk(kind, Some(message), &text[part.said..], frame)],
+            false if text.len() < part.said => Vec::new(),
+            false => vec![
+                gap("OpenCode changed what it had said: the message follows whole, as it is now", frame),
+                chunk(kind, Some(message), text, frame),
+            ],
+        }
+    }
+}
+
+impl OpenCode2 {
+    /// An event of the stream: what is in order is taken in, the rest waits until the log was read.
+    pub(super) fn streamed(&mut self, frame: &Bytes, event: &Frame<'_>, out: &mut Outbox) {
+        if event.sort.starts_with("server.") {
+            return;
+        }
+        let Some(name) = session_of(event) else {
+            // Of the server itself: its plugins, its files, its terminals. No conversation is about them.
+            return;
+        };
+        let native = NativeId::from(name.as_str());
+        let Some(session) = self.sessions.get_mut(&native) else {
+            if event.sort == "form.created" && !name.starts_with("ses") {
+                // Of a server of tools that works for no one session: everybody is asked.
+                return self.asked(None, frame, event, out);
+            }
+            if works(&event.sort) && self.phase != Phase::Failed {
+                self.seen(&native, out);
+            }
+            return;
+        };
+        if !matches!(session.stage, Stage::Open | Stage::Opening { .. }) {
+            // It is read when it is opened.
+            return;
+        }
+        let missed = match (&event.durable, session.told.seq) {
+            (Some(durable), Some(told)) if !session.reading => {
+                if durable.seq <= told {
+                    return;
+                }
+                durable.seq - 1 > told
+            }
+            _ => false,
+        };
+        if !session.reading && !missed {
+            return self.logged(&native, frame, event, true, out);
+        }
+        session.queued += frame.len();
+        session.queue.push_back(frame.clone());
+        if session.queue.len() > QUEUE_MAX || session.queued > QUEUE_BYTES {
+            session.queue.clear();
+            session.told.broke_off();
+            (session.queued, session.overflowed) = (0, true);
+        }
+        if missed {
+            self.read(&native, out);
+        }
+    }
+
+    /// The first number of the log that waits in the queue: from there on the stream is enough.
+    pub(super) fn queued_from(&self, native: &NativeId) -> Option<u64> {
+        let session = self.sessions.get(native)?;
+        session.queue.iter().find_map(|frame| Some(parse(frame)?.durable?.seq))
+    }
+
+    /// An event that is next: of the log, or of the stream (`live`).
+    pub(super) fn logged(&mut self, native: &NativeId, frame: &Bytes, event: &Frame<'_>, live: bool, out: &mut Outbox) {
+        let Some(session) = self.sessions.get_mut(native) else { return };
+        if let Some(durable) = &event.durable {
+            if session.told.seq.is_some_and(|told| durable.seq <= told) {
+                return;
+            }
+            session.told.seq = Some(durable.seq);
+        }
+        if session.silent {
+            // Its state is followed, and nothing of it told.
+            let mut unsaid = Outbox::default();
+            return self.happened(native, frame, event, live, &mut unsaid);
+        }
+        self.happened(native, frame, event, live, out);
+    }
+
+    fn happened(&mut self, native: &NativeId, frame: &Bytes, event: &Frame<'_>, live: bool, out: &mut Outbox) {
+        let said = |draft| RuntimeEvent::Event { native: Some(native.clone()), draft };
+        let Some(data) = event.data.and_then(object::<Data<'_>>) else {
+            return out.events.push(said(EventDraft::raw(frame.clone(), "an event that cannot be understood")));
+        };
+        let Some(session) = self.sessions.get_mut(native) else { return };
+        let told = &mut session.told;
+        let message = data.message.unwrap_or_default();
+        let part = |sort: &str| format!("{message}/{sort}/{}", data.ordinal.unwrap_or_default());
+        match event.sort.strip_prefix("session.").unwrap_or(&event.sort) {
+            sort @ ("text.started" | "reasoning.started") => {
+                if told.parts.len() >= UNDER_WAY_MAX {
+                    told.parts.pop_first();
+                }
+                let fresh = Part { held: !live, ..Part::default() };
+                told.parts.insert(part(&sort[..4]), fresh);
+            }
+            sort @ ("text.delta" | "reasoning.delta") => {
+                let delta = data.delta.unwrap_or_default();
+                let draft = told.delta(kind_of(sort), &part(&sort[..4]), &message, &delta, frame);
+                out.events.extend(draft.map(said));
+            }
+            sort @ ("text.ended" | "reasoning.ended") => {
+                let text = data.text.unwrap_or_default();
+                let drafts = told.text(kind_of(sort), &part(&sort[..4]), &message, &text, frame);
+                out.events.extend(drafts.into_iter().map(said));
+            }
+            "step.started" => (told.finish, told.error) = (None, None),
+            "step.ended" => {
+                told.finish = data.finish;
+                if let Some(tokens) = &data.tokens {
+                    let model = told.model.as_ref().map(|(provider, model)| format!("{provider}/{model}"));
+                    let draft = usage(frame, tokens, data.cost, self.models.context(model.as_deref()));
+                    out.events.push(said(draft));
+                }
+            }
+            "step.failed" => told.error = data.error.and_then(ErrorIn::words),
+            sort if sort.starts_with("tool.") => {
+                let call = Call { id: data.id.unwrap_or_default(), name: data.name, input: data.input };
+                let draft = told.tool(sort, call, data.content, data.metadata, data.error, frame);
+                out.events.extend(draft.map(said));
+            }
+            "inbox.enqueued" | "input.admitted" | "prompt.admitted" => {
+                if let Some(id) = data.inbox {
+                    told.enqueued(id, data.item.or(data.input).or(data.prompt));
+                }
+            }
+            "inbox.delivered" | "input.promoted" | "prompt.promoted" => {
+                if let Some(id) = data.inbox {
+                    self.delivered(native, &id, frame, out);
+                }
+            }
+            "execution.started" => self.begins(native, live, out),
+            "execution.succeeded" => self.stops(native, frame, End::Completed, out),
+            "execution.failed" => {
+                self.stops(native, frame, End::Failed(data.error.and_then(ErrorIn::words)), out);
+            }
+            "execution.interrupted" => match data.reason.as_deref() {
+                // It goes on by itself, soon or when it is started again.
+                Some("shutdown" | "superseded") => {
+                    (session.busy, session.unsure) = (false, UNSURE);
+                    out.wake_after = Some(SOON);
+                }
+                _ => self.stops(native, frame, End::Cancelled, out),
+            },
+            "retry.scheduled" => {
+                let words = data.error.and_then(ErrorIn::words).unwrap_or_else(|| "the model did not answer".into());
+                let body = serde_json::json!({
+                    "code": "retry", "message": format!("OpenCode tries again: {words}"),
+                    "attempt": data.attempt, "next": data.at,
+                });
+                let draft = EventDraft { native: Some(frame.clone()), ..EventDraft::new(Kind::Error, &body) };
+                out.events.push(said(draft));
+            }
+            "renamed" => {
+                session.title = data.title.or_else(|| session.title.take());
+                let draft = session.title.as_deref().map(titled);
+                out.events.extend(draft.map(|draft| said(EventDraft { native: Some(frame.clone()), ..draft })));
+            }
+            "model.selected" => {
+                if let Some(model) = data.model.and_then(object::<ModelRef>) {
+                    self.model_is(native, Some((&model.provider, &model.id)), out);
+                }
+            }
+            "deleted" => self.deleted(native, frame, out),
+            "revert.committed" => {
+                let what = "the conversation was taken back in OpenCode: the agent does not know any more what is shown after \
+                            the message that it was taken back to";
+                out.events.push(said(trouble("taken_back", what, Some(frame.clone()))));
+            }
+            "forked" => {
+                let parent = data.parent.unwrap_or_default();
+                let what = format!("this conversation is a fork: what was said before it is in the session {parent}");
+                out.events.push(said(trouble("gap", &what, Some(frame.clone()))));
+            }
+            "permission.asked" | "permission.v2.asked" | "form.created" => {
+                self.asked(Some(native), frame, event, out);
+            }
+            "permission.replied" | "permission.v2.replied" => {
+                if let Some(id) = data.request {
+                    self.replied(&RequestKey::unique(id), data.reply, out);
+                }
+            }
+            "form.replied" | "form.cancelled" => {
+                if let Some(id) = data.id {
+                    self.replied(&RequestKey::unique(id), None, out);
+                }
+            }
+            "todo.updated" => {
+                let draft = data.todos.and_then(|todos| plan(frame, todos));
+                out.events.extend(draft.map(said));
+            }
+            // Its own bookkeeping, with nothing in it for people.
+            "created"
+            | "updated"
+            | "usage.updated"
+            | "usage.recorded"
+            | "agent.selected"
+            | "agent.switched"
+            | "context.updated"
+            | "instructions.updated"
+            | "moved"
+            | "viewed"
+            | "step.streamed"
+            | "inbox.updated"
+            | "inbox.cancelled"
+            | "revert.staged"
+            | "revert.cleared"
+            | "compaction.delta"
+            | "compaction.admitted"
+            | "status"
+            | "idle"
+            | "diff" => {}
+            _ => out.events.push(said(EventDraft::raw(frame.clone(), "an event that only OpenCode shows"))),
+        }
+    }
+
+    /// It begins to work.
+    fn begins(&mut self, native: &NativeId, live: bool, out: &mut Outbox) {
+        let Some(session) = self.sessions.get_mut(native) else { return };
+        (session.busy, session.unsure) = (true, 0);
+        if session.told.prompt.is_none() && !session.told.began {
+            session.told.begin();
+            out.events.push(RuntimeEvent::Began { native: native.clone(), by: ANOTHER.into() });
+        }
+        if session.told.cancelled && live {
+            // It was stopped before it had begun.
+            self.interrupt(native, out);
+        }
+    }
+
+    /// It begins with something of its inbox.
+    fn delivered(&mut self, native: &NativeId, id: &str, frame: &Bytes, out: &mut Outbox) {
+        let Some(session) = self.sessions.get_mut(native) else { return };
+        session.unsure = 0;
+        if let Some(prompt) = session.told.prompt.as_mut().filter(|prompt| prompt.id == id) {
+            (prompt.taken, prompt.seen) = (true, true);
+            return;
+        }
+        let said = |draft| RuntimeEvent::Event { native: Some(native.clone()), draft };
+        let Some(waiting) = session.told.inbox.remove(id) else {
+            let what = "what another client of OpenCode said went by unheard";
+            return out.events.push(said(gap(what, frame)));
+        };
+        if session.told.prompt.is_none() && !session.told.began {
+            session.told.begin();
+            out.events.push(RuntimeEvent::Began { native: native.clone(), by: ANOTHER.into() });
+        }
+        if let Some(text) = waiting.text {
+            out.events.push(said(chunk(Kind::UserMessageChunk, Some(id), &text, frame)));
+        }
+        for name in waiting.files {
+            let body = serde_json::json!({
+                "sessionUpdate": "user_message_chunk", "messageId": id,
+                "content": { "type": "resource_link", "uri": name, "name": name },
+            });
+            out.events.push(said(EventDraft {
+                native: Some(frame.clone()),
+                ..EventDraft::new(Kind::UserMessageChunk, &body)
+            }));
+        }
+    }
+
+    /// It stops working.
+    fn stops(&mut self, native: &NativeId, frame: &Bytes, end: End, out: &mut Outbox) {
+        let Some(session) = self.sessions.get_mut(native) else { return };
+        session.busy = false;
+        let told = &session.told;
+        if let Some(prompt) = told.prompt.as_ref().filter(|prompt| !prompt.seen) {
+            // That was work of somebody else's, and the prompt waits for its turn, or is taken out with it.
+            if told.cancelled && prompt.taken {
+                let id = prompt.id.clone();
+                self.withdraw(native, &id, out);
+            }
+            return;
+        }
+        self.end(native, Some(frame), end, out);
+    }
+
+    /// The work is over.
+    pub(super) fn end(&mut self, native: &NativeId, frame: Option<&Bytes>, end: End, out: &mut Outbox) {
+        self.take_back_all(native, out);
+        let Some(session) = self.sessions.get_mut(native) else { return };
+        let told = &mut session.told;
+        session.unsure = 0;
+        told.parts.clear();
+        told.tools.clear();
+        // A question that was withdrawn for a cancel is how the cancel came to it.
+        let stopped = std::mem::take(&mut told.cancelled) & std::mem::take(&mut told.withdrawn);
+        let (error, finish) = (told.error.take(), told.finish.take());
+        let (status, stop_reason, message) = match end {
+            End::Completed if !stopped => (RunStatus::Completed, Some(stop_reason(finish.as_deref()).to_owned()), None),
+            End::Completed | End::Cancelled => (RunStatus::Cancelled, Some("cancelled".to_owned()), None),
+            End::Failed(why) => {
+                let why = why.or(error).unwrap_or_else(|| "OpenCode reports an error".into());
+                (RunStatus::Error, None, Some(why))
+            }
+        };
+        let end = RunEnd { status, stop_reason, message, native: frame.cloned() };
+        let began = std::mem::take(&mut told.began);
+        match told.prompt.take() {
+            Some(prompt) => out.events.push(RuntimeEvent::Ended { native: native.clone(), ticket: prompt.ticket, end }),
+            None if began => out.events.push(RuntimeEvent::Done { native: native.clone(), end }),
+            None => {}
+        }
+    }
+
+    fn deleted(&mut self, native: &NativeId, frame: &Bytes, out: &mut Outbox) {
+        let what = "this session was deleted in OpenCode";
+        let Some(session) = self.sessions.get(native) else { return };
+        if session.told.prompt.is_some() || session.told.began {
+            self.end(native, Some(frame), End::Failed(Some(what.into())), out);
+        }
+        self.take_back_all(native, out);
+        let draft = trouble("session_deleted", what, Some(frame.clone()));
+        out.events.push(RuntimeEvent::Event { native: Some(native.clone()), draft });
+        self.sessions.remove(native);
+    }
+}
+
+/// A call of a tool, as an event names it.
+struct Call<'a> {
+    id: String,
+    name: Option<String>,
+    input: Option<&'a RawValue>,
+}
+
+fn kind_of(sort: &str) -> Kind {
+    if sort.starts_with("reasoning") { Kind::AgentThoughtChunk } else { Kind::AgentMessageChunk }
+}
+
+impl Told {
+    /// Work that the gateway did not ask for begins.
+    fn begin(&mut self) {
+        self.began = true;
+        (self.cancelled, self.withdrawn, self.error, self.finish) = (false, false, None, None);
+    }
+
+    /// Something was put in the inbox.
+    fn enqueued(&mut self, id: String, item: Option<&RawValue>) {
+        let item = item.and_then(|raw| Some((raw, object::<Item<'_>>(raw)?)));
+        let Some((raw, item)) = item else { return };
+        if item.sort.as_deref().is_some_and(|sort| sort != "user") {
+            return;
+        }
+        let Some(words) = object::<Words>(item.payload.or(item.data).unwrap_or(raw)) else { return };
+        let text = words.text.unwrap_or_default();
+        if let Some(prompt) = &mut self.prompt
+            && (prompt.id == id || (prompt.id.is_empty() && prompt.text == checksum(0, &text)))
+        {
+            (prompt.id, prompt.taken) = (id, true);
+            return;
+        }
+        if self.inbox.len() >= INBOX_MAX {
+            self.inbox.pop_first();
+        }
+        let files = words.files.into_iter().filter_map(|file| {
+            // A file that is its own address would be shown as a wall of letters.
+            file.name.or(file.uri.filter(|uri| !uri.starts_with("data:"))).or_else(|| Some("file".to_owned()))
+        });
+        let waiting = Waiting { text: Some(text).filter(|text| !text.is_empty()), files: files.collect() };
+        self.inbox.insert(id, waiting);
+    }
+
+    /// A tool call has news.
+    fn tool(
+        &mut self,
+        sort: &str,
+        call: Call<'_>,
+        output: Option<&RawValue>,
+        metadata: Option<&RawValue>,
+        error: Option<ErrorIn>,
+        frame: &Bytes,
+    ) -> Option<EventDraft> {
+        let status = match sort {
+            "tool.input.started" => "pending",
+            "tool.called" | "tool.progress" => "in_progress",
+            "tool.success" => "completed",
+            "tool.failed" => "failed",
+            // Its input as it is being written: it is told whole.
+            _ => return None,
+        };
+        let over = matches!(status, "completed" | "failed");
+        let known = self.tools.get_mut(&call.id);
+        let first = known.is_none();
+        let name = known.as_ref().map(|tool| tool.name.clone()).or(call.name).unwrap_or_else(|| "tool".into());
+        let content = content(output, error.and_then(ErrorIn::words));
+        if sort == "tool.progress" && content.is_empty() {
+            return None;
+        }
+        match known {
+            _ if over => {
+                self.tools.remove(&call.id);
+            }
+            Some(tool) => {
+                if let Some(input) = call.input.filter(|input| input.get().len() <= INPUT_KEPT) {
+                    tool.input = Some(owned(input));
+                }
+            }
+            None => {
+                if self.tools.len() >= UNDER_WAY_MAX {
+                    self.tools.pop_first();
+                }
+                let input = call.input.filter(|input| input.get().len() <= INPUT_KEPT).map(owned);
+                self.tools.insert(call.id.clone(), Tool { name: name.clone(), input });
+            }
+        }
+        let input = call.input.and_then(object::<Input>);
+        let title = match input.as_ref() {
+            Some(Input { command: Some(command), .. }) => Some(command.clone()),
+            Some(Input { path: Some(path), .. }) => Some(format!("{name} {path}")),
+            _ => first.then(|| name.clone()),
+        };
+        let mut body = serde_json::json!({
+            "sessionUpdate": if first { "tool_call" } else { "tool_call_update" },
+            "toolCallId": call.id, "status": status,
+        });
+        if let Some(title) = title {
+            body["title"] = title.into();
+        }
+        if first {
+            body["kind"] = sort_of(&name).into();
+        }
+        if !content.is_empty() {
+            body["content"] = content.into();
+        }
+        if let Some(path) = input.and_then(|input| input.path) {
+            body["locations"] = serde_json::json!([{ "path": path }]);
+        }
+        let value = |raw: &RawValue| serde_json::from_str::<serde_json::Value>(raw.get()).ok();
+        if let Some(input) = call.input.and_then(value) {
+            body["rawInput"] = input;
+        }
+        if let Some(output) = metadata.filter(|_| over).and_then(value) {
+            body["rawOutput"] = output;
+        }
+        let kind = if first { Kind::ToolCall } else { Kind::ToolCallUpdate };
+        let tool = Some(ToolCallRef { id: call.id, over });
+        Some(EventDraft { native: Some(frame.clone()), tool, ..EventDraft::new(kind, &body) })
+    }
+}

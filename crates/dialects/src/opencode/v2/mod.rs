@@ -1,0 +1,1091 @@
+//! OpenCode 2, attached while it runs. One file: a connection's state, what is read, and what the gateway wants of it.
+//!
+//! Its interface is another one than OpenCode 1's: the routes are under `/api`, and each session has a log of events with
+//! sequence numbers (`durable.seq`). Written to the schema of its repository (`packages/protocol` and `packages/schema` of
+//! github.com/anomalyco/opencode, November 2026), whose events it takes under the names of every 2.x release; tested
+//! against a double made of that schema, since no package of it is to be had from a registry.
+//!
+//! How nothing is lost and nothing told twice: `/api/event` has no past and says so, but whatever matters is in the
+//! session's log. After each connection, and wherever a sequence number is missing, the log is read after the last number
+//! that was told; what the stream says meanwhile waits, and is dropped if the log had it. Deltas are not in the log: of each
+//! text under way its length and checksum are kept, and its end, which is whole, tells the rest.
+
+mod ask;
+mod events;
+#[cfg(test)]
+mod tests;
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
+
+use bytes::Bytes;
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+use super::super::jsonrpc::{self, INTERNAL, INVALID_PARAMS, METHOD_NOT_FOUND, object};
+use super::super::{
+    CarriedState, Dialect, EventDraft, HttpReply, HttpRequest, OpenedAs, Outbox, RequestKey, ResumeTarget,
+    RuntimeCommand, RuntimeError, RuntimeEvent,
+};
+use super::calls::{self, Models};
+use super::events::hash;
+use super::stream::titled;
+use super::{AGAIN, ANOTHER, SOON, ask::fetch, done, escape, failed, good, trouble};
+use ask::Asked;
+use events::{Part, Tool, Waiting};
+use plexus_protocol::{Capabilities, Capability, NativeId, RuntimeSpec, Ticket};
+
+/// What is said of a server of the first generation.
+const PREDECESSOR: &str = "this is OpenCode 1: set the runtime's `dialect` to \"opencode\"";
+/// Sessions known at a time; past it those that are not open here are forgotten, until they say something again.
+const SESSIONS_MAX: usize = 1024;
+/// What a session's stream may say while its log is read: events …
+const QUEUE_MAX: usize = 8192;
+/// … and bytes. Beyond either all of it is dropped, and the log is read once more.
+const QUEUE_BYTES: usize = 16 * 1024 * 1024;
+/// Questions remembered as over; past it the first is forgotten, and could be asked again by a re-read.
+const OVER_MAX: usize = 4096;
+/// How often [`SOON`] work that a new connection finds not running is waited for: OpenCode goes on with it by itself after
+/// it was shut down.
+const UNSURE: u8 = 4;
+/// The longest checkpoint, in bytes: a row of that length is written with every commit. One that would be longer leaves out
+/// the words of other clients that OpenCode has not begun with.
+const CHECKPOINT_MAX: usize = 64 * 1024;
+
+/// Makes a connection's state.
+pub(crate) fn make(spec: &RuntimeSpec) -> Box<dyn Dialect> {
+    Box::new(OpenCode2 {
+        folder: spec.cwd.to_string_lossy().into_owned(),
+        secret: spec.secret.is_some(),
+        phase: Phase::Hello,
+        connected: false,
+        hello: 0,
+        failed_hello: false,
+        agent: None,
+        models: Models::default(),
+        active: HashSet::new(),
+        next: 0,
+        pending: HashMap::new(),
+        sessions: BTreeMap::new(),
+        asks: BTreeMap::new(),
+        over: BTreeSet::new(),
+        over_order: VecDeque::new(),
+    })
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    Hello,
+    Ready,
+    Failed,
+}
+
+/// What a request of ours was for.
+enum Pending {
+    /// Whether it is OpenCode 1.
+    Predecessor,
+    Health,
+    Active,
+    Models,
+    Info {
+        native: NativeId,
+    },
+    /// `older`: by the route that the first releases have.
+    Log {
+        native: NativeId,
+        older: bool,
+    },
+    Permissions {
+        native: NativeId,
+    },
+    Forms {
+        native: NativeId,
+    },
+    Create {
+        ticket: Ticket,
+        cwd: String,
+    },
+    Prompt {
+        native: NativeId,
+        ticket: Ticket,
+    },
+    Interrupt {
+        native: NativeId,
+    },
+    /// A prompt that it has not begun with is taken out of its inbox.
+    Withdraw {
+        native: NativeId,
+        id: String,
+    },
+    /// `older`: by the route that the first releases have.
+    Answer {
+        key: RequestKey,
+        older: bool,
+    },
+    Model {
+        ticket: Ticket,
+        native: NativeId,
+        name: String,
+        notify: bool,
+    },
+    /// Its own list of sessions, for a client.
+    List {
+        ticket: Ticket,
+    },
+}
+
+struct OpenCode2 {
+    folder: String,
+    secret: bool,
+    phase: Phase,
+    connected: bool,
+    /// Replies of the handshake that are waited for.
+    hello: usize,
+    failed_hello: bool,
+    agent: Option<String>,
+    models: Models,
+    /// Sessions at work, as the last handshake read them.
+    active: HashSet<NativeId>,
+    next: u64,
+    pending: HashMap<u64, Pending>,
+    sessions: BTreeMap<NativeId, Session>,
+    asks: BTreeMap<RequestKey, Asked>,
+    /// Questions that are over, not to be asked again; and the order in which they were.
+    over: BTreeSet<RequestKey>,
+    over_order: VecDeque<RequestKey>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    /// It works, or asks; what it is is being read.
+    Seen,
+    /// The gateway was told of it.
+    Found,
+    /// It is being opened.
+    Opening { ticket: Ticket, known: bool, goes_on: bool },
+    /// It is open here.
+    Open,
+}
+
+struct Session {
+    stage: Stage,
+    folder: Option<String>,
+    title: Option<String>,
+    /// Its log is being read: what the stream says of it waits here.
+    reading: bool,
+    queue: VecDeque<Bytes>,
+    queued: usize,
+    /// The queue overflowed: the log has to be read once more.
+    overflowed: bool,
+    /// Events are taken in and not told: the log has what is shown already.
+    silent: bool,
+    /// It works.
+    busy: bool,
+    /// So often still [`SOON`] is waited for it to go on.
+    unsure: u8,
+    /// What answer of ours OpenCode may give to other questions, too.
+    spread: Option<&'static str>,
+    /// Questions that people were asked by an earlier gateway, until it is known whether OpenCode still waits for them.
+    carried: BTreeSet<RequestKey>,
+    told: Told,
+}
+
+/// How far a session was told: its checkpoint.
+#[derive(Clone, Default, Serialize, Deserialize)]
+#[serde(default)]
+struct Told {
+    /// The last event of its log; none where that is not known.
+    seq: Option<u64>,
+    /// Texts under way.
+    parts: BTreeMap<String, Part>,
+    /// Tool calls under way.
+    tools: BTreeMap<String, Tool>,
+    /// What was put in its inbox and is not begun with.
+    inbox: BTreeMap<String, Waiting>,
+    prompt: Option<Prompt>,
+    /// [`RuntimeEvent::Began`] without its [`RuntimeEvent::Done`].
+    began: bool,
+    /// People stopped the work here.
+    cancelled: bool,
+    /// A question of the work was withdrawn, which OpenCode takes for a no, and may end its turn over.
+    withdrawn: bool,
+    /// Why the last step failed.
+    error: Option<String>,
+    /// Why the last step ended.
+    finish: Option<String>,
+    /// The model of the session: provider and model.
+    model: Option<(String, String)>,
+}
+
+#[derive(Clone, Serialize, Deserialize)]
+struct Prompt {
+    ticket: Ticket,
+    /// The identifier that it was sent with.
+    id: String,
+    /// The checksum of its text, to know it again where the identifier is lost.
+    text: u64,
+    /// It is in OpenCode's inbox.
+    taken: bool,
+    /// OpenCode began with it.
+    seen: bool,
+}
+
+impl Session {
+    fn new(stage: Stage, folder: Option<String>) -> Self {
+        Self {
+            stage,
+            folder,
+            title: None,
+            reading: false,
+            queue: VecDeque::new(),
+            queued: 0,
+            overflowed: false,
+            silent: false,
+            busy: false,
+            unsure: 0,
+            spread: None,
+            carried: BTreeSet::new(),
+            told: Told::default(),
+        }
+    }
+}
+
+/// An event, of the stream or of a session's log.
+#[derive(Deserialize)]
+struct Frame<'a> {
+    #[serde(rename = "type")]
+    sort: String,
+    #[serde(borrow)]
+    data: Option<&'a RawValue>,
+    durable: Option<Durable>,
+    /// Of the marker at the end of a log.
+    seq: Option<u64>,
+}
+
+#[derive(Deserialize)]
+struct Durable {
+    #[serde(rename = "aggregateID")]
+    session: String,
+    seq: u64,
+}
+
+#[derive(Deserialize)]
+struct Data<T> {
+    data: T,
+}
+
+#[derive(Deserialize)]
+struct Info {
+    id: String,
+    title: Option<String>,
+    location: Option<Location>,
+    model: Option<ModelRef>,
+}
+
+#[derive(Deserialize)]
+struct Location {
+    directory: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct ModelRef {
+    id: String,
+    #[serde(rename = "providerID")]
+    provider: String,
+}
+
+/// The path of its own list of sessions, the newest first.
+fn listing(params: Option<&RawValue>) -> String {
+    #[derive(Default, Deserialize)]
+    struct Listing {
+        limit: Option<u32>,
+        cursor: Option<String>,
+    }
+    let Listing { limit, cursor } = params.and_then(object).unwrap_or_default();
+    let place = cursor.map_or_else(|| "order=desc".into(), |cursor| format!("cursor={}", escape(&cursor)));
+    let limit = limit.map(|limit| format!("&limit={limit}")).unwrap_or_default();
+    format!("/api/session?{place}{limit}")
+}
+
+/// The `data` of a reply.
+fn data<T: for<'de> Deserialize<'de>>(reply: &Result<HttpReply, String>) -> Option<T> {
+    Some(plexus_protocol::object::from_slice::<Data<T>>(good(reply)?).ok()?.data)
+}
+
+fn path(native: &NativeId, rest: &str) -> String {
+    format!("/api/session/{}{rest}", escape(native.as_str()))
+}
+
+impl Dialect for OpenCode2 {
+    fn open(&mut self, out: &mut Outbox) {
+        if self.phase == Phase::Failed {
+            return;
+        }
+        self.connected = true;
+        self.greet(out);
+        let open: Vec<NativeId> = self.sessions.keys().cloned().collect();
+        for native in open {
+            self.read(&native, out);
+        }
+    }
+
+    fn feed(&mut self, frame: Bytes, out: &mut Outbox) {
+        if frame.iter().all(u8::is_ascii_whitespace) {
+            return;
+        }
+        let Some(event) = parse(&frame) else {
+            let draft = EventDraft::raw(frame, "not an event of OpenCode's");
+            return out.events.push(RuntimeEvent::Event { native: None, draft });
+        };
+        let from = out.events.len();
+        self.streamed(&frame, &event, out);
+        self.checkpoints(from, None, out);
+    }
+
+    fn command(&mut self, command: RuntimeCommand, out: &mut Outbox) {
+        let from = out.events.len();
+        let changed = match &command {
+            RuntimeCommand::Prompt { native, .. } | RuntimeCommand::Cancel { native, .. } => Some(native.clone()),
+            RuntimeCommand::Open { .. } | RuntimeCommand::Answer { .. } | RuntimeCommand::Call { .. } => None,
+        };
+        let ready = self.connected && self.phase == Phase::Ready;
+        let fault = || RuntimeError::new(INTERNAL, "OpenCode is not connected");
+        match command {
+            RuntimeCommand::Open { ticket, .. } if !ready => {
+                out.events.push(RuntimeEvent::NotOpened { ticket, error: fault() })
+            }
+            RuntimeCommand::Open { ticket, cwd, resume: None } => {
+                let body = serde_json::json!({ "location": { "directory": cwd } });
+                self.send(Pending::Create { ticket, cwd }, "POST", "/api/session".into(), Some(&body), out);
+            }
+            RuntimeCommand::Open { ticket, cwd, resume: Some(resume) } => self.resume(ticket, cwd, resume, out),
+            RuntimeCommand::Prompt { ticket, native, .. } if !ready => {
+                out.events.push(RuntimeEvent::Ended { native, ticket, end: failed(fault().message) });
+            }
+            RuntimeCommand::Prompt { ticket, native, content } => self.prompt(ticket, native, &content, out),
+            RuntimeCommand::Cancel { native, .. } => {
+                if let Some(session) = self.sessions.get_mut(&native) {
+                    session.told.cancelled = true;
+                    self.interrupt(&native, out);
+                }
+            }
+            RuntimeCommand::Answer { key, decision } => self.answer(&key, decision, out),
+            RuntimeCommand::Call { ticket, notify: false, .. } if !ready => {
+                out.events.push(RuntimeEvent::Replied { ticket, reply: Err(fault()) });
+            }
+            RuntimeCommand::Call { .. } if !ready => {}
+            RuntimeCommand::Call { ticket, native, method, params, notify } => {
+                if let Some(Err(error)) = self.call(ticket, native.as_ref(), &method, params.as_deref(), notify, out) {
+                    let draft = trouble("call_refused", &format!("{method} was not sent: {}", error.words()), None);
+                    match notify {
+                        true => out.events.push(RuntimeEvent::Event { native, draft }),
+                        false => out.events.push(RuntimeEvent::Replied { ticket, reply: Err(error) }),
+                    }
+                }
+            }
+        }
+        self.checkpoints(from, changed, out);
+    }
+
+    fn wake(&mut self, out: &mut Outbox) {
+        let from = out.events.len();
+        if self.connected && std::mem::take(&mut self.failed_hello) {
+            self.greet(out);
+        }
+        self.report_late_losses(out);
+        let unsure: Vec<NativeId> = self
+            .sessions
+            .iter_mut()
+            .filter(|(_, session)| session.unsure > 0 && session.stage == Stage::Open && !session.reading)
+            .map(|(native, session)| {
+                session.unsure -= 1;
+                native.clone()
+            })
+            .collect();
+        let unsure = if self.connected { unsure } else { Vec::new() };
+        for native in unsure {
+            if self.sessions.get(&native).is_some_and(|session| session.unsure == 0) {
+                self.given_up(&native, out);
+            } else {
+                self.read(&native, out);
+            }
+        }
+        self.checkpoints(from, None, out);
+    }
+
+    fn lost(&mut self, _why: &str, out: &mut Outbox) {
+        (self.connected, self.failed_hello) = (false, false);
+        // What was read is read again; what was asked for still gets its reply.
+        self.pending.retain(|_, pending| match pending {
+            Pending::Create { .. } | Pending::Prompt { .. } | Pending::Answer { .. } => true,
+            Pending::Model { .. } | Pending::List { .. } => true,
+            Pending::Predecessor
+            | Pending::Health
+            | Pending::Active
+            | Pending::Models
+            | Pending::Info { .. }
+            | Pending::Log { .. }
+            | Pending::Permissions { .. }
+            | Pending::Forms { .. }
+            | Pending::Interrupt { .. }
+            | Pending::Withdraw { .. } => false,
+        });
+        self.sessions.retain(|_, session| match session.stage {
+            Stage::Open => {
+                session.told.broke_off();
+                session.queue.clear();
+                (session.reading, session.queued, session.overflowed, session.unsure) = (true, 0, false, 0);
+                true
+            }
+            Stage::Opening { ticket, .. } => {
+                let error = RuntimeError::new(INTERNAL, "the connection to OpenCode was lost");
+                out.events.push(RuntimeEvent::NotOpened { ticket, error });
+                false
+            }
+            Stage::Seen | Stage::Found => false,
+        });
+        let sessions = &self.sessions;
+        self.asks.retain(|_, asked| asked.native.as_ref().is_none_or(|native| sessions.contains_key(native)));
+    }
+
+    fn events_path(&self) -> &'static str {
+        "/api/event"
+    }
+
+    fn reply(&mut self, id: u64, reply: Result<HttpReply, String>, out: &mut Outbox) {
+        let Some(pending) = self.pending.remove(&id) else { return };
+        let from = out.events.len();
+        match pending {
+            Pending::Predecessor => {
+                #[derive(Deserialize)]
+                struct Healthy {
+                    #[serde(rename = "healthy")]
+                    _healthy: bool,
+                }
+                let body = good(&reply).map(|body| plexus_protocol::object::from_slice::<Healthy>(body));
+                if matches!(body, Some(Ok(_))) {
+                    self.phase = Phase::Failed;
+                    return out.events.push(RuntimeEvent::Failed { message: PREDECESSOR.into() });
+                }
+                self.greeted(out);
+            }
+            Pending::Health => self.health(&reply, out),
+            Pending::Active => self.active(&reply, out),
+            Pending::Models => {
+                self.read_models(&reply);
+                self.greeted(out);
+            }
+            Pending::Info { native } => self.info(&native, &reply, out),
+            Pending::Log { native, older } => self.log(&native, older, &reply, out),
+            Pending::Permissions { native } => self.permissions_read(&native, &reply, out),
+            Pending::Forms { native } => self.forms_read(&native, &reply, out),
+            Pending::Create { ticket, cwd } => self.created(ticket, cwd, &reply, out),
+            Pending::Prompt { native, ticket } => self.prompted(&native, ticket, &reply, out),
+            Pending::Interrupt { native } => self.interrupted(&native, &reply, out),
+            Pending::Withdraw { native, id } => {
+                // Another prompt may have been sent since.
+                let prompt = self.sessions.get(&native).and_then(|session| session.told.prompt.as_ref());
+                if prompt.is_some_and(|prompt| prompt.id == id && !prompt.seen) {
+                    self.end(&native, None, events::End::Cancelled, out);
+                }
+            }
+            Pending::Answer { key, older } => self.answered(&key, older, &reply, out),
+            Pending::List { ticket } => {
+                out.events.push(RuntimeEvent::Replied { ticket, reply: calls::result(&reply) });
+            }
+            Pending::Model { ticket, native, name, notify } => {
+                let reply = done(&reply).map_err(|why| RuntimeError::new(INTERNAL, why));
+                if reply.is_ok() {
+                    self.model_is(&native, name.split_once('/'), out);
+                }
+                let reply = reply.map(|()| jsonrpc::to_raw(&serde_json::json!({ "name": name })));
+                if !notify {
+                    out.events.push(RuntimeEvent::Replied { ticket, reply });
+                }
+            }
+        }
+        self.checkpoints(from, None, out);
+    }
+
+    fn reached_by(&self) -> &'static [&'static str] {
+        &["http"]
+    }
+
+    /// The server does not say: this is what its routes have.
+    fn capabilities(&self) -> Capabilities {
+        let all = [Capability::Load, Capability::List, Capability::Cancel, Capability::Requests, Capability::Reasons];
+        all.into_iter().chain([Capability::Models, Capability::Images]).collect()
+    }
+
+    fn asks(&self) -> Vec<RequestKey> {
+        self.asks.iter().filter(|(_, asked)| asked.answer.is_none()).map(|(key, _)| key.clone()).collect()
+    }
+
+    fn prompts(&self) -> Vec<Ticket> {
+        self.sessions.values().filter_map(|session| Some(session.told.prompt.as_ref()?.ticket)).collect()
+    }
+}
+
+/// An event, if it is one.
+fn parse(frame: &Bytes) -> Option<Frame<'_>> {
+    let text = std::str::from_utf8(frame).ok().filter(|_| jsonrpc::shallow(frame))?;
+    serde_json::from_str::<&RawValue>(text).ok().and_then(object::<Frame<'_>>)
+}
+
+impl OpenCode2 {
+    fn send(
+        &mut self,
+        pending: Pending,
+        method: &'static str,
+        path: String,
+        body: Option<&serde_json::Value>,
+        out: &mut Outbox,
+    ) {
+        let decides = matches!(pending, Pending::Answer { .. } | Pending::Interrupt { .. } | Pending::Withdraw { .. });
+        let session = self.session_of(&pending);
+        self.next += 1;
+        self.pending.insert(self.next, pending);
+        let body = body.map(|body| body.to_string().into());
+        out.fetches.push(HttpRequest { decides, session, ..fetch(self.next, method, path, body) });
+    }
+
+    /// The session that a request is about; none if it is about all that OpenCode has.
+    fn session_of(&self, pending: &Pending) -> Option<NativeId> {
+        match pending {
+            Pending::Info { native }
+            | Pending::Log { native, .. }
+            | Pending::Permissions { native }
+            | Pending::Forms { native }
+            | Pending::Prompt { native, .. }
+            | Pending::Interrupt { native }
+            | Pending::Withdraw { native, .. }
+            | Pending::Model { native, .. } => Some(native.clone()),
+            Pending::Answer { key, .. } => self.asks.get(key).and_then(|asked| asked.native.clone()),
+            Pending::Predecessor
+            | Pending::Health
+            | Pending::Active
+            | Pending::Models
+            | Pending::Create { .. }
+            | Pending::List { .. } => None,
+        }
+    }
+
+    fn get(&mut self, pending: Pending, path: String, out: &mut Outbox) {
+        self.send(pending, "GET", path, None, out);
+    }
+
+    /// Reads who it is, what works and what models there are.
+    fn greet(&mut self, out: &mut Outbox) {
+        self.hello = 4;
+        self.get(Pending::Predecessor, "/global/health".into(), out);
+        self.get(Pending::Health, "/api/health".into(), out);
+        let models = format!("/api/model?location%5Bdirectory%5D={}", escape(&self.folder));
+        self.get(Pending::Models, models, out);
+        self.get(Pending::Active, "/api/session/active".into(), out);
+    }
+
+    /// One more reply of the handshake has come.
+    fn greeted(&mut self, out: &mut Outbox) {
+        self.hello = self.hello.saturating_sub(1);
+        if self.hello > 0 || self.phase == Phase::Failed {
+            return;
+        }
+        if self.failed_hello {
+            out.wake_after = Some(AGAIN);
+            return;
+        }
+        self.phase = Phase::Ready;
+        out.events.push(RuntimeEvent::Ready { agent: self.agent.clone() });
+    }
+
+    fn health(&mut self, reply: &Result<HttpReply, String>, out: &mut Outbox) {
+        #[derive(Deserialize)]
+        struct Health {
+            version: Option<String>,
+        }
+        match reply {
+            Ok(HttpReply { status: 401 | 403, .. }) => {
+                self.phase = Phase::Failed;
+                let message = if self.secret {
+                    "OpenCode refuses the password: set the runtime's `secret` to the server's OPENCODE_SERVER_PASSWORD"
+                } else {
+                    "OpenCode wants a password: set the runtime's `secret` to the server's OPENCODE_SERVER_PASSWORD"
+                };
+                return out.events.push(RuntimeEvent::Failed { message: message.into() });
+            }
+            Err(_) => self.failed_hello = true,
+            Ok(_) => {}
+        }
+        let health = good(reply).and_then(|body| plexus_protocol::object::from_slice::<Health>(body).ok());
+        let version = health.and_then(|health| health.version).unwrap_or_else(|| "2".into());
+        self.agent = Some(format!("OpenCode {version}"));
+        self.greeted(out);
+    }
+
+    fn active(&mut self, reply: &Result<HttpReply, String>, out: &mut Outbox) {
+        match data::<HashMap<String, serde::de::IgnoredAny>>(reply) {
+            Some(active) => {
+                self.active = active.keys().map(|id| NativeId::from(id.as_str())).collect();
+                let unknown: Vec<NativeId> =
+                    self.active.iter().filter(|native| !self.sessions.contains_key(*native)).cloned().collect();
+                for native in unknown {
+                    self.seen(&native, out);
+                }
+            }
+            None => self.failed_hello = true,
+        }
+        self.greeted(out);
+    }
+
+    /// A session that the gateway does not know does something.
+    fn seen(&mut self, native: &NativeId, out: &mut Outbox) {
+        if self.sessions.len() >= SESSIONS_MAX {
+            self.sessions.retain(|_, session| matches!(session.stage, Stage::Open | Stage::Opening { .. }));
+        }
+        self.sessions.insert(native.clone(), Session::new(Stage::Seen, None));
+        self.get(Pending::Info { native: native.clone() }, path(native, ""), out);
+    }
+
+    /// A session's own words on itself came: it is told of, or opened.
+    fn info(&mut self, native: &NativeId, reply: &Result<HttpReply, String>, out: &mut Outbox) {
+        let info = data::<Info>(reply);
+        let Some(session) = self.sessions.get_mut(native) else { return };
+        let Some(info) = info else {
+            if let Stage::Opening { ticket, .. } = session.stage {
+                let why = done(reply).err().unwrap_or_else(|| "its reply makes no sense".into());
+                let error = RuntimeError::new(INTERNAL, format!("OpenCode has no such session: {why}"));
+                out.events.push(RuntimeEvent::NotOpened { ticket, error });
+            }
+            self.sessions.remove(native);
+            return;
+        };
+        session.folder = info.location.and_then(|location| location.directory).or_else(|| session.folder.take());
+        session.title = info.title.or_else(|| session.title.take());
+        session.told.model = info.model.map(|model| (model.provider, model.id)).or_else(|| session.told.model.take());
+        match session.stage {
+            Stage::Seen => {
+                session.stage = Stage::Found;
+                let (cwd, title) = (session.folder.clone(), session.title.clone());
+                out.events.push(RuntimeEvent::Found { native: native.clone(), cwd, title });
+            }
+            Stage::Opening { .. } => self.read(native, out),
+            Stage::Found | Stage::Open => {}
+        }
+    }
+
+    fn created(&mut self, ticket: Ticket, cwd: String, reply: &Result<HttpReply, String>, out: &mut Outbox) {
+        let Some(info) = data::<Info>(reply) else {
+            let why = done(reply).err().unwrap_or_else(|| "its reply makes no sense".into());
+            let error = RuntimeError::new(INTERNAL, format!("OpenCode opened no session: {why}"));
+            return out.events.push(RuntimeEvent::NotOpened { ticket, error });
+        };
+        let native = NativeId::from(info.id.as_str());
+        let folder = info.location.and_then(|location| location.directory).or(Some(cwd));
+        let mut session = Session::new(Stage::Open, folder);
+        session.title = info.title;
+        session.told.model = info.model.map(|model| (model.provider, model.id));
+        let drafts = self.models.draft(session.told.model.as_ref()).into_iter().collect();
+        self.sessions.insert(native.clone(), session);
+        out.events.push(RuntimeEvent::Opened { ticket, native: native.clone(), drafts, how: OpenedAs::New });
+        // Its first events may have gone by before it was known.
+        self.read(&native, out);
+    }
+
+    fn resume(&mut self, ticket: Ticket, cwd: String, resume: ResumeTarget, out: &mut Outbox) {
+        let ResumeTarget { native, known, carried } = resume;
+        if self.sessions.get(&native).is_some_and(|session| matches!(session.stage, Stage::Opening { .. })) {
+            let error = RuntimeError::new(INTERNAL, "this session is being opened already");
+            return out.events.push(RuntimeEvent::NotOpened { ticket, error });
+        }
+        self.asks.retain(|_, asked| asked.native.as_ref() != Some(&native));
+        let mut session = Session::new(Stage::Seen, Some(cwd).filter(|cwd| !cwd.is_empty()));
+        let goes_on = carried.is_some_and(|carried| session.restored(&carried));
+        session.stage = Stage::Opening { ticket, known, goes_on };
+        session.reading = true;
+        self.sessions.insert(native.clone(), session);
+        let path = path(&native, "");
+        self.get(Pending::Info { native }, path, out);
+    }
+
+    /// Reads what a session's log has after what was told, then what it asks.
+    fn read(&mut self, native: &NativeId, out: &mut Outbox) {
+        let Some(session) = self.sessions.get_mut(native) else { return };
+        if !matches!(session.stage, Stage::Open | Stage::Opening { .. }) {
+            return;
+        }
+        (session.reading, session.overflowed) = (true, false);
+        for asked in self.asks.values_mut().filter(|asked| asked.native.as_ref() == Some(native)) {
+            asked.fresh = false;
+        }
+        self.read_log(native, false, out);
+    }
+
+    fn read_log(&mut self, native: &NativeId, older: bool, out: &mut Outbox) {
+        let Some(session) = self.sessions.get(native) else { return };
+        let after = session.told.seq.map(|seq| format!("?after={seq}")).unwrap_or_default();
+        let path = match older {
+            false => format!("/api/experimental/session/{}/log{after}", escape(native.as_str())),
+            true => path(native, &format!("/log{after}")),
+        };
+        self.get(Pending::Log { native: native.clone(), older }, path, out);
+    }
+
+    /// A session's log came: what was not told is told, then what the stream said meanwhile.
+    fn log(&mut self, native: &NativeId, older: bool, reply: &Result<HttpReply, String>, out: &mut Outbox) {
+        // A route that is not there is answered by the web page, or by a 404 that names no session.
+        let body = match reply {
+            Ok(HttpReply { status: 200, body }) if body.trim_ascii_start().first() != Some(&b'<') => Ok(body.clone()),
+            Ok(HttpReply { status: 200 | 404 | 405, .. }) if !older => return self.read_log(native, true, out),
+            Ok(_) => Err(done(reply).err().unwrap_or_default()),
+            Err(why) => Err(why.clone()),
+        };
+        let Some(session) = self.sessions.get_mut(native) else { return };
+        let opening = match session.stage {
+            Stage::Opening { ticket, known, goes_on } => {
+                session.stage = Stage::Open;
+                Some((ticket, known, goes_on))
+            }
+            _ => None,
+        };
+        if let Some((ticket, known, goes_on)) = opening {
+            let mut drafts: Vec<EventDraft> = self.models.draft(session.told.model.as_ref()).into_iter().collect();
+            drafts.extend(session.title.as_deref().map(titled));
+            out.events.push(RuntimeEvent::Opened { ticket, native: native.clone(), drafts, how: OpenedAs::Resumed });
+            session.silent = known && !goes_on;
+            if goes_on && session.told.began {
+                out.events.push(RuntimeEvent::Began { native: native.clone(), by: ANOTHER.into() });
+            }
+        }
+        match body {
+            Ok(body) => self.replay(native, &body, out),
+            Err(why) => {
+                let what = format!("what this session did meanwhile could not be read: {why}");
+                out.events
+                    .push(RuntimeEvent::Event { native: Some(native.clone()), draft: trouble("gap", &what, None) });
+                if let Some(session) = self.sessions.get_mut(native) {
+                    session.told.seq = None;
+                }
+            }
+        }
+        let Some(session) = self.sessions.get_mut(native) else { return };
+        if std::mem::take(&mut session.silent) {
+            let what = "what was said in this conversation while no gateway was connected to OpenCode is not told: how far it \
+                        was told before is not known";
+            if session.told.seq.is_some() {
+                out.events
+                    .push(RuntimeEvent::Event { native: Some(native.clone()), draft: trouble("gap", what, None) });
+            }
+            if session.busy {
+                session.told.began = true;
+                out.events.push(RuntimeEvent::Began { native: native.clone(), by: ANOTHER.into() });
+            }
+        }
+        session.reading = false;
+        session.queued = 0;
+        let overflowed = std::mem::take(&mut session.overflowed);
+        for frame in std::mem::take(&mut session.queue) {
+            if let Some(event) = parse(&frame) {
+                self.streamed(&frame, &event, out);
+            }
+        }
+        if overflowed {
+            return self.read(native, out);
+        }
+        if self.sessions.get(native).is_some_and(|session| session.reading) {
+            return;
+        }
+        self.check_progress(native, out);
+        self.get(Pending::Permissions { native: native.clone() }, path(native, "/permission"), out);
+        self.get(Pending::Forms { native: native.clone() }, path(native, "/form"), out);
+    }
+
+    /// Takes in the events of a log, as the body of an event stream.
+    fn replay(&mut self, native: &NativeId, body: &Bytes, out: &mut Outbox) {
+        let until = self.queued_from(native);
+        for line in body.split(|byte| *byte == b'\n') {
+            let Some(text) = line.trim_ascii_end().strip_prefix(b"data:") else { continue };
+            let frame = body.slice_ref(text.trim_ascii());
+            match parse(&frame) {
+                Some(event) if event.sort.starts_with("log.") => {
+                    let seq = event.seq.filter(|_| until.is_none());
+                    if let (Some(session), Some(seq)) = (self.sessions.get_mut(native), seq) {
+                        session.told.seq = session.told.seq.max(Some(seq));
+                    }
+                }
+                // The stream has it, with the deltas around it.
+                Some(Frame { durable: Some(durable), .. }) if until.is_some_and(|until| durable.seq >= until) => {}
+                Some(event) => self.logged(native, &frame, &event, false, out),
+                None => {
+                    let draft = EventDraft::raw(frame, "not an event of OpenCode's");
+                    out.events.push(RuntimeEvent::Event { native: Some(native.clone()), draft });
+                }
+            }
+        }
+    }
+
+    /// A session was read: whether what it waits for is still to come.
+    fn check_progress(&mut self, native: &NativeId, out: &mut Outbox) {
+        let waits = self.pending.values().any(|p| matches!(p, Pending::Prompt { native: n, .. } if n == native));
+        let active = self.active.contains(native);
+        let Some(session) = self.sessions.get_mut(native) else { return };
+        let told = &session.told;
+        let lost = told.prompt.as_ref().is_some_and(|prompt| !prompt.taken && !prompt.seen) && !waits;
+        let outstanding = told.prompt.as_ref().is_some_and(|prompt| prompt.taken || prompt.seen) || told.began;
+        if lost && !session.busy {
+            let why = "the connection was lost before OpenCode took the prompt";
+            return self.end(native, None, events::End::Failed(Some(why.into())), out);
+        }
+        if !outstanding {
+            return;
+        }
+        if told.cancelled && session.busy {
+            self.interrupt(native, out);
+        } else if !active && session.unsure == 0 {
+            session.unsure = UNSURE;
+        }
+        if self.sessions.get(native).is_some_and(|session| session.unsure > 0) {
+            out.wake_after = Some(SOON);
+        }
+    }
+
+    /// Work did not go on after a new connection.
+    fn given_up(&mut self, native: &NativeId, out: &mut Outbox) {
+        let Some(session) = self.sessions.get_mut(native) else { return };
+        let begun = session.told.prompt.as_ref().is_none_or(|prompt| prompt.seen);
+        let why = match begun {
+            true => "OpenCode stopped in the middle of it",
+            false => "OpenCode was stopped before it began with the prompt",
+        };
+        let waiting = session.told.prompt.as_ref().filter(|prompt| !prompt.seen).map(|prompt| prompt.id.clone());
+        session.busy = false;
+        self.end(native, None, events::End::Failed(Some(why.into())), out);
+        if let Some(id) = waiting {
+            // It must not run when nobody expects it any more.
+            self.withdraw(native, &id, out);
+        }
+    }
+
+    fn prompt(&mut self, ticket: Ticket, native: NativeId, content: &[Box<RawValue>], out: &mut Outbox) {
+        let Some(session) = self.sessions.get_mut(&native).filter(|session| session.stage == Stage::Open) else {
+            let end = failed("OpenCode has no such session open");
+            return out.events.push(RuntimeEvent::Ended { native, ticket, end });
+        };
+        let (text, files) = input(content);
+        // Events follow every prompt, so the same number is not met again with the same ticket.
+        let name = format!("{}/{}/{:?}", native.as_str(), ticket.0, session.told.seq);
+        let id = format!("msg_{:016x}{:016x}", hash(&name), hash(&text));
+        let mut body = serde_json::json!({ "id": id, "text": text });
+        if !files.is_empty() {
+            body["files"] = files.into();
+        }
+        session.told.prompt = Some(Prompt { ticket, id, text: hash(&text), taken: false, seen: false });
+        (session.told.cancelled, session.told.withdrawn) = (false, false);
+        (session.told.error, session.told.finish) = (None, None);
+        (session.spread, session.unsure) = (None, 0);
+        let path = path(&native, "/prompt");
+        self.send(Pending::Prompt { native, ticket }, "POST", path, Some(&body), out);
+    }
+
+    fn prompted(&mut self, native: &NativeId, ticket: Ticket, reply: &Result<HttpReply, String>, out: &mut Outbox) {
+        let Some(session) = self.sessions.get_mut(native) else { return };
+        let Some(prompt) = session.told.prompt.as_mut().filter(|prompt| prompt.ticket == ticket) else { return };
+        match done(reply) {
+            Ok(()) => {
+                prompt.taken = true;
+                if session.told.cancelled && !session.busy {
+                    // It was stopped before OpenCode had it.
+                    self.interrupt(native, out);
+                }
+            }
+            // It may have arrived: the log tells.
+            Err(_) if reply.is_err() => {
+                if self.connected {
+                    self.read(native, out);
+                }
+            }
+            Err(why) => {
+                let why = format!("OpenCode did not take the prompt: {why}");
+                self.end(native, None, events::End::Failed(Some(why)), out);
+            }
+        }
+    }
+
+    fn interrupt(&mut self, native: &NativeId, out: &mut Outbox) {
+        if self.connected {
+            let body = serde_json::json!({});
+            let pending = Pending::Interrupt { native: native.clone() };
+            self.send(pending, "POST", path(native, "/interrupt"), Some(&body), out);
+        }
+    }
+
+    fn interrupted(&mut self, native: &NativeId, reply: &Result<HttpReply, String>, out: &mut Outbox) {
+        if let Err(why) = done(reply) {
+            let draft = trouble("not_stopped", &format!("OpenCode did not stop: {why}"), None);
+            return out.events.push(RuntimeEvent::Event { native: Some(native.clone()), draft });
+        }
+        let Some(session) = self.sessions.get(native) else { return };
+        let waiting = session.told.prompt.as_ref().filter(|prompt| prompt.taken && !prompt.seen);
+        // Nothing ran: the prompt waits in the inbox.
+        if let Some(id) = waiting.filter(|_| !session.busy).map(|prompt| prompt.id.clone()) {
+            self.withdraw(native, &id, out);
+        }
+    }
+
+    fn withdraw(&mut self, native: &NativeId, id: &str, out: &mut Outbox) {
+        let pending = Pending::Withdraw { native: native.clone(), id: id.to_owned() };
+        self.send(pending, "DELETE", path(native, &format!("/inbox/{}", escape(id))), None, out);
+    }
+
+    fn read_models(&mut self, reply: &Result<HttpReply, String>) {
+        #[derive(Deserialize)]
+        struct Model {
+            id: String,
+            #[serde(rename = "providerID")]
+            provider: String,
+            name: Option<String>,
+            limit: Option<Limit>,
+        }
+        #[derive(Deserialize)]
+        struct Limit {
+            context: Option<f64>,
+        }
+        #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+        // tokens: whole, not negative, far below 2^53
+        let tokens = |limit: Limit| limit.context.map(|tokens| tokens.max(0.0) as u64);
+        let Some(models) = data::<Vec<Model>>(reply) else { return };
+        let offered = models.into_iter().map(|Model { id, provider, name, limit }| {
+            (format!("{provider}/{id}"), name.unwrap_or(id), limit.and_then(tokens))
+        });
+        self.models = Models::of(offered.collect());
+    }
+
+    /// A session has another model.
+    fn model_is(&mut self, native: &NativeId, model: Option<(&str, &str)>, out: &mut Outbox) {
+        let Some(session) = self.sessions.get_mut(native) else { return };
+        let model = model.map(|(provider, model)| (provider.to_owned(), model.to_owned()));
+        if session.told.model == model {
+            return;
+        }
+        session.told.model = model;
+        if let Some(draft) = self.models.draft(session.told.model.as_ref()).filter(|_| !session.silent) {
+            out.events.push(RuntimeEvent::Event { native: Some(native.clone()), draft });
+        }
+    }
+
+    /// Carries a client's call; the error where it is not carried.
+    fn call(
+        &mut self,
+        ticket: Ticket,
+        native: Option<&NativeId>,
+        method: &str,
+        params: Option<&RawValue>,
+        notify: bool,
+        out: &mut Outbox,
+    ) -> Option<Result<(), RuntimeError>> {
+        #[derive(Deserialize)]
+        struct Set {
+            name: String,
+        }
+        let session = native.and_then(|native| Some((native.clone(), self.sessions.get(native)?)));
+        match method {
+            "model.list" => {
+                let set = session.as_ref().and_then(|(_, session)| session.told.model.as_ref());
+                match self.models.list(set) {
+                    Ok(list) if !notify => out.events.push(RuntimeEvent::Replied { ticket, reply: Ok(list) }),
+                    Ok(_) => {}
+                    Err(fault) => return Some(Err(fault)),
+                }
+            }
+            "model.set" => {
+                let Some(Set { name }) = params.and_then(object) else {
+                    return Some(Err(RuntimeError::new(INVALID_PARAMS, "model.set wants {\"name\": the model}")));
+                };
+                let Some((provider, model)) = name.split_once('/').filter(|_| self.models.has(&name)) else {
+                    let what = format!("no such model: {name}; model.list names them");
+                    return Some(Err(RuntimeError::new(INVALID_PARAMS, what)));
+                };
+                let Some((native, _)) = session else {
+                    return Some(Err(RuntimeError::new(INVALID_PARAMS, "model.set is for a session")));
+                };
+                let body = serde_json::json!({ "model": { "id": model, "providerID": provider } });
+                let path = path(&native, "/model");
+                let name = name.clone();
+                self.send(Pending::Model { ticket, native, name, notify }, "POST", path, Some(&body), out);
+            }
+            "session.list" if !notify => self.get(Pending::List { ticket }, listing(params), out),
+            _ => return Some(Err(RuntimeError::new(METHOD_NOT_FOUND, format!("{method}: not carried to OpenCode")))),
+        }
+        None
+    }
+
+    /// Says how far each session was told of which something was said since `from`, and `more`.
+    fn checkpoints(&self, from: usize, more: Option<NativeId>, out: &mut Outbox) {
+        let mut touched: Vec<NativeId> = more.into_iter().collect();
+        for native in out.events.get(from..).unwrap_or_default().iter().filter_map(RuntimeEvent::native) {
+            if !touched.contains(native) {
+                touched.push(native.clone());
+            }
+        }
+        for native in touched {
+            let told = |session: &&Session| session.stage == Stage::Open;
+            if let Some(session) = self.sessions.get(&native).filter(told) {
+                let state = session.told.checkpoint();
+                out.events.push(RuntimeEvent::Checkpoint { native, state });
+            }
+        }
+    }
+}
+
+impl Told {
+    fn checkpoint(&self) -> String {
+        let text = serde_json::to_string(self).unwrap_or_default();
+        if text.len() <= CHECKPOINT_MAX {
+            return text;
+        }
+        let inbox = self.inbox.keys().map(|id| (id.clone(), Waiting::unknown())).collect();
+        serde_json::to_string(&Self { inbox, ..self.clone() }).unwrap_or_default()
+    }
+}
+
+impl Session {
+    /// Goes on from where an earlier connection left it; false if that cannot be read.
+    fn restored(&mut self, carried: &CarriedState) -> bool {
+        let Ok(told) = serde_json::from_str::<Told>(&carried.checkpoint) else { return false };
+        self.told = told;
+        self.told.broke_off();
+        self.carried = carried.asks.iter().cloned().collect();
+        self.told.prompt = carried.prompt.map(|ticket| {
+            let kept = self.told.prompt.take().filter(|prompt| prompt.ticket == ticket);
+            // Whether OpenCode has it shows in its log.
+            kept.unwrap_or_else(|| {
+                let blocks = carried.content.iter().filter_map(|block| RawValue::from_string(block.clone()).ok());
+                let (text, _) = input(&blocks.collect::<Vec<_>>());
+                Prompt { ticket, id: String::new(), text: hash(&text), taken: false, seen: false }
+            })
+        });
+        self.told.began &= self.told.prompt.is_none();
+        self.busy = self.told.began || self.told.prompt.as_ref().is_some_and(|prompt| prompt.seen);
+        true
+    }
+}
+
+/// A prompt's content as OpenCode takes it: one text, and files.
+fn input(content: &[Box<RawValue>]) -> (String, Vec<serde_json::Value>) {
+    let (parts, _) = calls::parts(content);
+    let (mut text, mut files) = (Vec::new(), Vec::new());
+    for part in parts {
+        match (part["text"].as_str(), part["url"].as_str()) {
+            (Some(words), _) => text.push(words.to_owned()),
+            (None, Some(url)) => {
+                let mut file = serde_json::json!({ "uri": url });
+                for (from, to) in [("filename", "name"), ("mime", "mime")] {
+                    if let Some(value) = part.get(from) {
+                        file[to] = value.clone();
+                    }
+                }
+                files.push(file);
+            }
+            (None, None) => {}
+        }
+    }
+    (text.join("\n"), files)
+}

@@ -1,0 +1,182 @@
+//! For tests: a connection, and what came out of it.
+#![allow(clippy::unwrap_used)]
+
+use std::collections::VecDeque;
+
+use bytes::Bytes;
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use super::{
+    AgentRequest, Dialect, EventDraft, HttpReply, HttpRequest, Outbox, RequestKey, RunEnd, RuntimeCommand,
+    RuntimeError, RuntimeEvent, find,
+};
+use plexus_protocol::{Choice, Connect, Decision, NativeId, RuntimeId, RuntimeSpec, Ticket};
+
+pub(super) struct Rig {
+    pub(super) dialect: Box<dyn Dialect>,
+    pub(super) events: Vec<RuntimeEvent>,
+    pub(super) sent: Vec<Value>,
+    pub(super) fetches: VecDeque<HttpRequest>,
+    pub(super) wakes: usize,
+    /// The last checkpoint.
+    pub(super) checkpoint: Option<String>,
+}
+
+pub(super) fn spec(dialect: &str) -> RuntimeSpec {
+    RuntimeSpec::new(RuntimeId::trusted("test"), dialect, Connect::Command(vec!["agent".into()]), "/w")
+}
+
+pub(super) fn raw(json: &str) -> Box<RawValue> {
+    RawValue::from_string(json.into()).unwrap()
+}
+
+pub(super) fn json(bytes: &[u8]) -> Value {
+    serde_json::from_slice(bytes).unwrap()
+}
+
+pub(super) fn choose(id: &str, kind: Choice) -> Decision {
+    Decision::Option { id: id.into(), kind, reason: None }
+}
+
+impl Rig {
+    pub(super) fn new(spec: &RuntimeSpec) -> Self {
+        let dialect = find(&spec.dialect).unwrap()(spec);
+        let mut rig = Self {
+            dialect,
+            events: Vec::new(),
+            sent: Vec::new(),
+            fetches: VecDeque::new(),
+            wakes: 0,
+            checkpoint: None,
+        };
+        rig.step(|dialect, out| dialect.open(out));
+        rig
+    }
+
+    fn step(&mut self, step: impl FnOnce(&mut dyn Dialect, &mut Outbox)) {
+        let mut out = Outbox::default();
+        step(&mut *self.dialect, &mut out);
+        for frame in &out.frames {
+            let (end, line) = frame.split_last().unwrap();
+            assert!(*end == b'\n' && !line.iter().any(|b| matches!(b, b'\r' | b'\n')), "one line: {frame:?}");
+            self.sent.push(json(line));
+        }
+        for said in &out.events {
+            if let RuntimeEvent::Event { draft, .. } = said {
+                assert!(json(&draft.body).is_object(), "{draft:?}");
+                assert!(!draft.body.iter().any(|b| matches!(b, b'\r' | b'\n')), "one line: {draft:?}");
+            }
+        }
+        for said in out.events {
+            match said {
+                RuntimeEvent::Checkpoint { state, .. } => self.checkpoint = Some(state),
+                said => self.events.push(said),
+            }
+        }
+        self.fetches.extend(out.fetches);
+        self.wakes += usize::from(out.wake_after.is_some());
+    }
+
+    pub(super) fn feed(&mut self, frame: impl Into<Bytes>) {
+        let frame = frame.into();
+        self.step(|dialect, out| dialect.feed(frame, out));
+    }
+
+    pub(super) fn tell(&mut self, command: RuntimeCommand) {
+        self.step(|dialect, out| dialect.command(command, out));
+    }
+
+    pub(super) fn wake(&mut self) {
+        self.step(|dialect, out| dialect.wake(out));
+    }
+
+    /// The connection is lost.
+    pub(super) fn lose(&mut self) {
+        self.step(|dialect, out| dialect.lost("gone", out));
+    }
+
+    /// The connection is there again.
+    pub(super) fn connect(&mut self) {
+        self.step(|dialect, out| dialect.open(out));
+    }
+
+    /// Answers a request: a status and a body, or none for a request that failed.
+    pub(super) fn reply(&mut self, fetch: &HttpRequest, reply: Option<(u16, &str)>) {
+        let reply = match reply {
+            Some((status, body)) => Ok(HttpReply { status, body: Bytes::copy_from_slice(body.as_bytes()) }),
+            None => Err("no reply".to_owned()),
+        };
+        self.step(|dialect, out| dialect.reply(fetch.id, reply, out));
+    }
+
+    pub(super) fn open(&mut self, ticket: u64) {
+        self.tell(RuntimeCommand::Open { ticket: Ticket(ticket), cwd: "/w".into(), resume: None });
+    }
+
+    pub(super) fn prompt(&mut self, ticket: u64, native: &str, text: &str) {
+        let block = raw(&serde_json::json!({ "type": "text", "text": text }).to_string());
+        self.tell(RuntimeCommand::Prompt { ticket: Ticket(ticket), native: native.into(), content: vec![block] });
+    }
+
+    pub(super) fn cancel(&mut self, ticket: u64, native: &str) {
+        self.tell(RuntimeCommand::Cancel { ticket: Some(Ticket(ticket)), native: native.into(), reason: None });
+    }
+
+    pub(super) fn answer(&mut self, key: &str, decision: Decision) {
+        // As tests write it: the runtime's name of a question that waits, or a whole key.
+        let open = self.dialect.asks().into_iter().find(|open| open.id() == key);
+        let key = open.unwrap_or_else(|| RequestKey::from(key.to_owned()));
+        self.tell(RuntimeCommand::Answer { key, decision });
+    }
+
+    pub(super) fn call(&mut self, native: &str, method: &str, params: Option<&str>) {
+        let (native, params) = (Some(NativeId::from(native)), params.map(raw));
+        self.tell(RuntimeCommand::Call { ticket: Ticket(99), native, method: method.into(), params, notify: false });
+    }
+
+    /// What was sent since the last look.
+    pub(super) fn sent(&mut self) -> Vec<Value> {
+        std::mem::take(&mut self.sent)
+    }
+
+    /// What was said since the last look.
+    pub(super) fn said(&mut self) -> Vec<RuntimeEvent> {
+        std::mem::take(&mut self.events)
+    }
+
+    /// The one thing that was said since the last look.
+    pub(super) fn one(&mut self) -> RuntimeEvent {
+        let mut said = self.said();
+        assert_eq!(said.len(), 1, "{said:?}");
+        said.remove(0)
+    }
+
+    pub(super) fn event(&mut self) -> EventDraft {
+        match self.one() {
+            RuntimeEvent::Event { draft, .. } => draft,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    pub(super) fn ask(&mut self) -> Box<AgentRequest> {
+        match self.one() {
+            RuntimeEvent::Asked { ask, .. } => ask,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    pub(super) fn end(&mut self) -> (u64, RunEnd) {
+        match self.one() {
+            RuntimeEvent::Ended { ticket, end, .. } => (ticket.0, end),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    pub(super) fn replied(&mut self) -> Result<Value, RuntimeError> {
+        match self.one() {
+            RuntimeEvent::Replied { reply, .. } => reply.map(|raw| json(raw.get().as_bytes())),
+            other => panic!("{other:?}"),
+        }
+    }
+}

@@ -1,0 +1,178 @@
+//! What happened.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use super::{Position, RunId, RuntimeId, SessionId, Timestamp};
+
+macro_rules! kinds {
+    ($($(#[$doc:meta])* $name:ident = $code:literal $text:literal,)*) => {
+        /// What sort of event this is. The first eleven are ACP's `session/update` vocabulary (v1), whose bodies pass
+        /// verbatim; the rest are the gateway's own.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        pub enum Kind {
+            $($(#[$doc])* $name,)*
+        }
+
+        impl Kind {
+    /// Whether it tells of a tool call: its beginning, or news of it.
+    pub const fn is_tool(self) -> bool {
+        matches!(self, Self::ToolCall | Self::ToolCallUpdate)
+    }
+
+            /// Every kind there is.
+            pub const ALL: &'static [Kind] = &[$(Kind::$name,)*];
+
+            /// The name on the wire.
+            pub const fn as_str(self) -> &'static str {
+                match self { $(Kind::$name => $text,)* }
+            }
+
+            /// The number under which the store keeps it; never given to another kind.
+            pub const fn code(self) -> u8 {
+                match self { $(Kind::$name => $code,)* }
+            }
+
+            /// The kind kept under `code`.
+            pub const fn from_code(code: u8) -> Option<Kind> {
+                match code { $($code => Some(Kind::$name),)* _ => None }
+            }
+
+            /// The kind with this name on the wire.
+            pub fn from_name(name: &str) -> Option<Kind> {
+                match name { $($text => Some(Kind::$name),)* _ => None }
+            }
+        }
+    };
+}
+
+kinds! {
+    /// A piece of what a person said.
+    UserMessageChunk = 1 "user_message_chunk",
+    /// A piece of what the agent said.
+    AgentMessageChunk = 2 "agent_message_chunk",
+    /// A piece of what the agent thought.
+    AgentThoughtChunk = 3 "agent_thought_chunk",
+    /// A tool was called.
+    ToolCall = 4 "tool_call",
+    /// A called tool has news.
+    ToolCallUpdate = 5 "tool_call_update",
+    /// The agent's plan, whole.
+    Plan = 6 "plan",
+    /// The slash commands the agent offers, whole.
+    AvailableCommandsUpdate = 7 "available_commands_update",
+    /// The agent is in another mode now.
+    CurrentModeUpdate = 8 "current_mode_update",
+    /// A configuration option changed.
+    ConfigOptionUpdate = 9 "config_option_update",
+    /// The session's title or other metadata changed.
+    SessionInfoUpdate = 10 "session_info_update",
+    /// Tokens and cost so far.
+    UsageUpdate = 11 "usage_update",
+    /// A run began.
+    RunStarted = 32 "run_started",
+    /// A run is queued, running, or waits for people.
+    RunStatus = 33 "run_status",
+    /// A run is over; nothing of it follows.
+    RunEnded = 34 "run_ended",
+    /// A runtime asks people something.
+    RequestOpened = 35 "request_opened",
+    /// A request found its end.
+    RequestResolved = 36 "request_resolved",
+    /// A user-interface surface of an agent changed.
+    SurfaceUpdated = 37 "surface_updated",
+    /// A hook of the agent ran.
+    Hook = 38 "hook",
+    /// The runtime started, exited, restarts, is stuck.
+    RuntimeStatus = 39 "runtime_status",
+    /// A client joined the session.
+    ClientJoined = 40 "client_joined",
+    /// A client left the session.
+    ClientLeft = 41 "client_left",
+    /// Something went wrong; the body says what, why, and what was done.
+    Error = 42 "error",
+    /// What no dialect understood: kept and shown, never dropped.
+    Raw = 43 "raw",
+    /// What an open request asks has changed: the body is the whole request, with its next revision.
+    RequestUpdated = 44 "request_updated",
+    /// The agent asked its client for a file or a terminal: which client served it, and what came of it.
+    ClientServed = 45 "client_served",
+}
+
+impl Kind {
+    /// Whether this kind is ACP's, so that its body is an ACP `update` object.
+    pub const fn is_acp(self) -> bool {
+        self.code() < 32
+    }
+}
+
+/// Where a session's events come from: the same for all of them, so shared.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Origin {
+    /// The conversation.
+    pub session_id: SessionId,
+    /// The runtime it lives in.
+    pub runtime_id: RuntimeId,
+    /// The dialect that runtime speaks.
+    pub dialect: Arc<str>,
+}
+
+/// One thing that happened, as the log keeps it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Event {
+    /// Its place in the log.
+    pub position: Position,
+    /// Session, runtime and dialect.
+    pub origin: Arc<Origin>,
+    /// The run it belongs to; events between runs belong to the session's standing run zero.
+    pub run_id: RunId,
+    /// Its number within the run: from 0, without a gap.
+    pub seq: u64,
+    /// When the gateway heard of it.
+    pub at: Timestamp,
+    /// What sort of event.
+    pub kind: Kind,
+    /// The canonical body: one valid JSON object on one line (no raw CR or LF), nested at most 128 deep.
+    pub body: Bytes,
+    /// The runtime's own bytes, where it said this in one message. Often `body` is a part of it and shares its memory.
+    pub native: Option<Bytes>,
+}
+
+impl Event {
+    /// What the event weighs in memory, in bytes; used for the bounds of the ring and of pages.
+    pub fn weight(&self) -> usize {
+        let own = size_of::<Self>();
+        match &self.native {
+            Some(native) if body_range(&self.body, native).is_some() => own + native.len(),
+            Some(native) => own + native.len() + self.body.len(),
+            None => own + self.body.len(),
+        }
+    }
+
+    /// Where in `native` the body's bytes lie, if it is a part of it.
+    pub fn body_in_native(&self) -> Option<std::ops::Range<usize>> {
+        body_range(&self.body, self.native.as_ref()?)
+    }
+}
+
+fn body_range(body: &Bytes, native: &Bytes) -> Option<std::ops::Range<usize>> {
+    let start = (body.as_ptr() as usize).checked_sub(native.as_ptr() as usize)?;
+    let end = start.checked_add(body.len())?;
+    (end <= native.len()).then_some(start..end)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_and_codes_name_one_kind_each() {
+        for &kind in Kind::ALL {
+            assert_eq!(Kind::from_name(kind.as_str()), Some(kind));
+            assert_eq!(Kind::from_code(kind.code()), Some(kind));
+        }
+        assert_eq!(Kind::from_name("nonsense"), None);
+        assert_eq!(Kind::from_code(0), None);
+    }
+}

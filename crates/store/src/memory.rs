@@ -1,0 +1,420 @@
+//! The store in memory: for tests, and for a gateway that shall leave nothing behind. It ends with its process.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use super::block::{Budget, group};
+use super::search_words::{self, MARK_END, MARK_START};
+use super::{
+    Batch, BlockInfo, DeviceChange, EventsAcross, ReadLimit, RequestPage, RequestQuery, RequestRow, RuntimeMark,
+    SearchHit, SessionEntry, SessionRow, Store, StoreError, TextRow, Trim, Usage,
+};
+use plexus_protocol::{Epoch, Event, Origin, Position, RequestId, RunId, SessionId, Timestamp};
+
+/// A store in memory. It keeps the same promises as the one on disk but survival, and search folds case by letter only
+/// (no diacritics).
+pub struct MemoryStore {
+    epoch: Epoch,
+    kept: Mutex<Kept>,
+}
+
+#[derive(Default)]
+struct Kept {
+    head: Position,
+    sessions: Vec<Session>,
+    places: HashMap<SessionId, usize>,
+    /// All events of all sessions, in the order of the log.
+    events: BTreeMap<Position, Arc<Event>>,
+    prompts: BTreeMap<(SessionId, RunId), Vec<u8>>,
+    /// By number, which rises.
+    requests: BTreeMap<u64, RequestRow>,
+    requested: HashMap<RequestId, u64>,
+    texts: Vec<TextRow>,
+    devices: Vec<(String, Vec<u8>)>,
+    pushes: BTreeMap<String, Vec<u8>>,
+}
+
+struct Session {
+    row: SessionRow,
+    /// By the position of the first event.
+    blocks: BTreeMap<Position, Block>,
+    trimmed: Position,
+    base: Option<Vec<u8>>,
+    mark: Option<RuntimeMark>,
+}
+
+struct Block {
+    events: Vec<Arc<Event>>,
+    last: Position,
+    at: Timestamp,
+    bytes: usize,
+}
+
+impl MemoryStore {
+    /// An empty store with a random epoch.
+    ///
+    /// # Errors
+    /// [`StoreError::Io`] if the system has no random bytes.
+    pub fn new() -> Result<Self, StoreError> {
+        let epoch = Epoch::new(&search_words::random_epoch()?).map_err(|e| StoreError::Io(e.to_string()))?;
+        Ok(Self { epoch, kept: Mutex::default() })
+    }
+
+    fn kept(&self) -> MutexGuard<'_, Kept> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Session {
+    fn entry(&self) -> SessionEntry {
+        SessionEntry {
+            row: self.row.clone(),
+            last: self.blocks.last_key_value().map_or(self.trimmed, |(_, block)| block.last),
+            trimmed: self.trimmed,
+            base: self.base.clone(),
+            mark: self.mark,
+        }
+    }
+}
+
+impl Kept {
+    fn session(&self, session: &SessionId) -> Option<&Session> {
+        self.sessions.get(*self.places.get(session)?)
+    }
+
+    fn session_mut(&mut self, session: &SessionId) -> Option<&mut Session> {
+        self.sessions.get_mut(*self.places.get(session)?)
+    }
+}
+
+impl Store for MemoryStore {
+    fn epoch(&self) -> Epoch {
+        self.epoch.clone()
+    }
+
+    fn head(&self) -> Position {
+        self.kept().head
+    }
+
+    fn commit(&self, batch: &Batch) -> Result<(), StoreError> {
+        let mut kept = self.kept();
+        let groups = group(&batch.events, kept.head)?;
+        // All that can be refused is refused before anything changes.
+        let has_row =
+            |id: &SessionId| kept.places.contains_key(id) || batch.sessions.iter().any(|row| row.session_id == *id);
+        let named = groups.iter().map(|g| g.session_id).chain(batch.texts.iter().map(|t| &t.session_id));
+        let named = named.chain(batch.marks.iter().map(|(session, _)| session));
+        let named = named.chain(batch.prompts.iter().map(|prompt| &prompt.session_id));
+        if let Some(id) = named.into_iter().find(|id| !has_row(id)) {
+            return Err(StoreError::Gone(id.clone()));
+        }
+        for row in &batch.sessions {
+            if let Some(session) = kept.session_mut(&row.session_id) {
+                session.row = row.clone();
+                continue;
+            }
+            let place = kept.sessions.len();
+            kept.places.insert(row.session_id.clone(), place);
+            kept.sessions.push(Session {
+                row: row.clone(),
+                blocks: BTreeMap::new(),
+                trimmed: Position::START,
+                base: None,
+                mark: None,
+            });
+        }
+        for (id, mark) in &batch.marks {
+            if let Some(session) = kept.session_mut(id) {
+                session.mark = Some(*mark);
+            }
+        }
+        for group in &groups {
+            let Some(session) = kept.session_mut(group.session_id) else { continue };
+            session.blocks.insert(
+                group.first(),
+                Block {
+                    events: group.events.iter().map(|&event| Arc::clone(event)).collect(),
+                    last: group.last(),
+                    at: group.at(),
+                    bytes: group.events.iter().map(|event| event.weight()).sum(),
+                },
+            );
+        }
+        kept.head = batch.events.last().map_or(kept.head, |event| event.position);
+        kept.events.extend(batch.events.iter().map(|event| (event.position, Arc::clone(event))));
+        for row in &batch.requests {
+            let next = kept.requests.last_key_value().map_or(1, |(no, _)| no + 1);
+            let no = *kept.requested.entry(row.request_id.clone()).or_insert(next);
+            kept.requests.insert(no, row.clone());
+        }
+        for prompt in &batch.prompts {
+            let key = (prompt.session_id.clone(), prompt.run_id.clone());
+            match &prompt.content {
+                Some(content) => kept.prompts.insert(key, content.clone()),
+                None => kept.prompts.remove(&key),
+            };
+        }
+        let texts =
+            batch.texts.iter().map(|row| TextRow { text: search_words::without_marks(&row.text), ..row.clone() });
+        kept.texts.extend(texts);
+        for change in &batch.devices {
+            match change {
+                DeviceChange::Put { device_id, body } => {
+                    match kept.devices.iter_mut().find(|(id, _)| id == device_id) {
+                        Some((_, old)) => old.clone_from(body),
+                        None => kept.devices.push((device_id.clone(), body.clone())),
+                    }
+                }
+                DeviceChange::Delete { device_id } => kept.devices.retain(|(id, _)| id != device_id),
+            }
+        }
+        for change in &batch.pushes {
+            match &change.body {
+                Some(body) => kept.pushes.insert(change.name.clone(), body.clone()),
+                None => kept.pushes.remove(&change.name),
+            };
+        }
+        Ok(())
+    }
+
+    fn read(&self, session: &SessionId, after: Position, limit: ReadLimit) -> Result<Vec<Event>, StoreError> {
+        let kept = self.kept();
+        let Some(session) = kept.session(session) else { return Ok(Vec::new()) };
+        let start = session.blocks.range(..=after).next_back().map_or(Position::START, |(&first, _)| first);
+        let mut budget = Budget::new(limit);
+        let events = session.blocks.range(start..).flat_map(|(_, block)| &block.events);
+        let wanted = events.filter(|event| event.position > after);
+        Ok(wanted.take_while(|event| budget.take(event)).map(|event| Event::clone(event)).collect())
+    }
+
+    fn read_before(&self, session: &SessionId, before: Position, limit: ReadLimit) -> Result<Vec<Event>, StoreError> {
+        let kept = self.kept();
+        let Some(session) = kept.session(session) else { return Ok(Vec::new()) };
+        let mut budget = Budget::new(limit);
+        let blocks = session.blocks.range(..before).rev();
+        let events = blocks.flat_map(|(_, block)| block.events.iter().rev()).filter(|event| event.position < before);
+        let newest = events.take_while(|event| !budget.spent() && budget.take(event));
+        let mut events: Vec<Event> = newest.map(|event| Event::clone(event)).collect();
+        events.reverse();
+        Ok(events)
+    }
+
+    fn read_across(
+        &self,
+        wanted: &dyn Fn(&Origin) -> bool,
+        after: Position,
+        limit: ReadLimit,
+    ) -> Result<EventsAcross, StoreError> {
+        let kept = self.kept();
+        let mut across = EventsAcross { next: kept.head.max(after), ..EventsAcross::default() };
+        let mut budget = Budget::new(limit);
+        let later = kept.events.range(after.next()..).map(|(_, event)| event);
+        for event in later.filter(|event| wanted(&event.origin)) {
+            if !budget.take(event) {
+                across.next = across.events.last().map_or(after, |event: &Event| event.position);
+                break;
+            }
+            across.events.push(Event::clone(event));
+        }
+        Ok(across)
+    }
+
+    fn sessions(&self) -> Result<Vec<SessionEntry>, StoreError> {
+        Ok(self.kept().sessions.iter().map(Session::entry).collect())
+    }
+
+    fn session(&self, session: &SessionId) -> Result<Option<SessionEntry>, StoreError> {
+        Ok(self.kept().session(session).map(Session::entry))
+    }
+
+    fn holds(&self, session: &SessionId) -> bool {
+        self.kept().places.contains_key(session)
+    }
+
+    fn prompts(&self, session: &SessionId) -> Result<Vec<(RunId, Vec<u8>)>, StoreError> {
+        let kept = self.kept();
+        let of = kept.prompts.iter().filter(|((of, _), _)| of == session);
+        Ok(of.map(|((_, run), content)| (run.clone(), content.clone())).collect())
+    }
+
+    fn mark_for_deletion(&self, session: &SessionId) -> Result<bool, StoreError> {
+        let mut kept = self.kept();
+        if !kept.places.contains_key(session) {
+            return Ok(false);
+        }
+        kept.sessions.retain(|kept| kept.row.session_id != *session);
+        kept.places = kept.sessions.iter().enumerate().map(|(at, s)| (s.row.session_id.clone(), at)).collect();
+        kept.events.retain(|_, event| event.origin.session_id != *session);
+        kept.requests.retain(|_, row| row.session_id != *session);
+        let Kept { requests, requested, .. } = &mut *kept;
+        requested.retain(|_, no| requests.contains_key(no));
+        kept.texts.retain(|row| row.session_id != *session);
+        kept.prompts.retain(|(of, _), _| of != session);
+        Ok(true)
+    }
+
+    fn is_being_deleted(&self, _: &SessionId) -> bool {
+        false
+    }
+
+    fn sweep(&self) -> Result<bool, StoreError> {
+        // Nothing here waits for anybody: what is removed is gone at once.
+        Ok(false)
+    }
+
+    fn request(&self, request: &RequestId) -> Result<Option<RequestRow>, StoreError> {
+        let kept = self.kept();
+        Ok(kept.requested.get(request).and_then(|no| kept.requests.get(no)).cloned())
+    }
+
+    fn requests(&self, query: RequestQuery<'_>) -> Result<RequestPage, StoreError> {
+        let kept = self.kept();
+        let rows = kept.requests.range(..query.before.unwrap_or(u64::MAX)).rev();
+        let rows = rows.filter(|(_, row)| query.state.is_none_or(|state| row.state == state));
+        let mut rows = rows.filter(|(_, row)| query.session.is_none_or(|id| row.session_id == *id));
+        let some: Vec<_> = rows.by_ref().take(query.limit).map(|(no, row)| (*no, row.clone())).collect();
+        let next = rows.next().and_then(|_| some.last()).map(|(no, _)| *no);
+        Ok(RequestPage { rows: some, next })
+    }
+
+    fn retire(&self, before: Option<Timestamp>, most: usize) -> Result<bool, StoreError> {
+        let mut kept = self.kept();
+        let Kept { requests, requested, .. } = &mut *kept;
+        let mut closed: Vec<(Timestamp, u64)> =
+            requests.iter().filter_map(|(no, row)| Some((row.closed_at?, *no))).collect();
+        closed.sort_unstable();
+        let beyond = closed.len().saturating_sub(most);
+        for (n, (at, no)) in closed.into_iter().enumerate() {
+            if (n < beyond || before.is_some_and(|before| at < before))
+                && let Some(row) = requests.remove(&no)
+            {
+                requested.remove(&row.request_id);
+            }
+        }
+        Ok(false)
+    }
+
+    fn search(&self, text: &str, limit: usize) -> Result<Vec<SearchHit>, StoreError> {
+        let phrases: Vec<Vec<String>> = search_words::parts(text)
+            .map(|part| spans(part).map(|(at, end)| part[at..end].to_lowercase()).collect())
+            .collect();
+        if phrases.is_empty() {
+            return Ok(Vec::new());
+        }
+        let kept = self.kept();
+        let mut hits: Vec<(usize, SearchHit)> = Vec::new();
+        for row in &kept.texts {
+            let Some(found) = find(&row.text, &phrases) else { continue };
+            let mut snippet = row.text.clone();
+            for &(at, end) in found.iter().rev() {
+                snippet.insert_str(end, MARK_END);
+                snippet.insert_str(at, MARK_START);
+            }
+            let hit = SearchHit {
+                session_id: row.session_id.clone(),
+                position: row.position,
+                role: row.role.into(),
+                snippet,
+            };
+            hits.push((found.len(), hit));
+        }
+        hits.sort_by_key(|(found, _)| std::cmp::Reverse(*found));
+        Ok(hits.into_iter().take(limit).map(|(_, hit)| hit).collect())
+    }
+
+    fn devices(&self) -> Result<Vec<Vec<u8>>, StoreError> {
+        Ok(self.kept().devices.iter().map(|(_, body)| body.clone()).collect())
+    }
+
+    fn pushes(&self) -> Result<Vec<(String, Vec<u8>)>, StoreError> {
+        Ok(self.kept().pushes.iter().map(|(name, body)| (name.clone(), body.clone())).collect())
+    }
+
+    fn trim(&self, trims: &[Trim]) -> Result<Vec<(SessionId, Position)>, StoreError> {
+        let mut kept = self.kept();
+        let mut lost = Vec::new();
+        for trim in trims {
+            let mut gone = Vec::new();
+            let Some(session) = kept.session_mut(&trim.session_id) else { continue };
+            let spared = session.row.spare_from.map_or(u64::MAX, |from| from.0.saturating_sub(1));
+            let through = trim.through.min(Position(spared));
+            let mut last = None;
+            while let Some(entry) = session.blocks.first_entry()
+                && entry.get().last <= through
+            {
+                let block = entry.remove();
+                last = Some(block.last);
+                gone.extend(block.events.iter().map(|event| event.position));
+            }
+            let Some(last) = last else { continue };
+            session.trimmed = last;
+            session.base = trim.base.clone().or(session.base.take());
+            gone.iter().for_each(|position| drop(kept.events.remove(position)));
+            kept.texts.retain(|row| row.session_id != trim.session_id || row.position > last);
+            lost.push((trim.session_id.clone(), last));
+        }
+        Ok(lost)
+    }
+
+    fn oldest(&self, after: Position, limit: usize) -> Result<Vec<BlockInfo>, StoreError> {
+        let kept = self.kept();
+        let of = |session: &Session| {
+            let session_id = session.row.session_id.clone();
+            let blocks = session.blocks.range(after.next()..).take(limit);
+            let info = move |(first, block): (&Position, &Block)| BlockInfo {
+                session_id: session_id.clone(),
+                first: *first,
+                last: block.last,
+                at: block.at,
+                bytes: block.bytes,
+            };
+            blocks.map(info).collect::<Vec<_>>()
+        };
+        let mut blocks: Vec<BlockInfo> = kept.sessions.iter().flat_map(of).collect();
+        blocks.sort_by_key(|block| block.first);
+        blocks.truncate(limit);
+        Ok(blocks)
+    }
+
+    fn usage(&self) -> Result<Usage, StoreError> {
+        let kept = self.kept();
+        let blocks = kept.sessions.iter().flat_map(|session| session.blocks.values());
+        Ok(Usage { event_bytes: blocks.map(|block| block.bytes as u64).sum(), ..Usage::default() })
+    }
+}
+
+/// Where the words of a text begin and end.
+fn spans(text: &str) -> impl Iterator<Item = (usize, usize)> {
+    let mut rest = 0;
+    std::iter::from_fn(move || {
+        let at = rest + text[rest..].find(search_words::is_word)?;
+        let end = text[at..].find(|c| !search_words::is_word(c)).map_or(text.len(), |length| at + length);
+        rest = end;
+        Some((at, end))
+    })
+}
+
+/// Where every phrase stands in the text, in order and without overlap; `None` if one is not there. The last word of
+/// the last phrase may be the beginning of a word.
+fn find(text: &str, phrases: &[Vec<String>]) -> Option<Vec<(usize, usize)>> {
+    let spans: Vec<(usize, usize)> = spans(text).collect();
+    let folded: Vec<String> = spans.iter().map(|&(at, end)| text[at..end].to_lowercase()).collect();
+    let mut marked = vec![false; spans.len()];
+    for (nth, phrase) in phrases.iter().enumerate() {
+        let prefix = nth + 1 == phrases.len();
+        let mut found = false;
+        for (at, window) in folded.windows(phrase.len()).enumerate() {
+            let fits = window.iter().zip(phrase).enumerate().all(|(k, (word, wanted))| {
+                word == wanted || (prefix && k + 1 == phrase.len() && word.starts_with(wanted.as_str()))
+            });
+            if fits {
+                found = true;
+                marked[at..at + phrase.len()].fill(true);
+            }
+        }
+        if !found {
+            return None;
+        }
+    }
+    Some(spans.into_iter().zip(marked).filter_map(|(span, marked)| marked.then_some(span)).collect())
+}

@@ -1,0 +1,888 @@
+//! The store in one SQLite database: write-ahead log, one writing connection, a few that only read. One file because it
+//! is one `impl Store`, a statement or two a method; opening and the readers' pool lie beside it.
+
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+
+use bytes::Bytes;
+use rusqlite::{Connection, OptionalExtension, Row, params};
+
+use super::block::{self, Budget, Group, POSITION_MAX};
+use super::search_words::{self, MARK_END, MARK_START};
+use super::{
+    Batch, BlockInfo, DeviceChange, EventsAcross, ReadLimit, RequestPage, RequestQuery, RequestRow, RuntimeMark,
+    SearchHit, SessionEntry, SessionRow, Store, StoreError, TextRow, Trim, Usage,
+};
+use plexus_protocol::{
+    Epoch, Event, Origin, Position, RequestId, RequestState, RunId, RuntimeId, SessionId, Timestamp,
+};
+
+mod across;
+mod open;
+mod readers;
+mod sweep;
+#[cfg(test)]
+mod tests;
+
+use readers::Readers;
+use sweep::Sweep;
+
+/// Sessions ever made in one store: 23 bits of the key. A commit that would make one more fails.
+const SESSION_NO_MAX: i64 = (1 << 23) - 1;
+/// Bits of a key that hold the position.
+const POSITION_BITS: u32 = 40;
+/// Commits after which the head and the bytes of events are written down anew. Opening counts what came after, so this
+/// bounds that work.
+const TALLY_EVERY: u32 = 256;
+/// Bytes committed (a guess from above) between two looks at the size of the write-ahead log.
+const WAL_LOOK_BYTES: u64 = 8 << 20;
+/// Bytes that the buffer for encoding blocks keeps between commits; a larger one is given back.
+const SCRATCH_KEPT: usize = 1 << 20;
+/// Words of context in a [`SearchHit::snippet`].
+const SNIPPET_WORDS: u32 = 24;
+
+/// A whole block.
+const EVERYTHING: ReadLimit = ReadLimit { events: usize::MAX, bytes: usize::MAX };
+
+/// When a commit counts as done.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Durability {
+    /// When the kernel has it: it survives `kill -9` of the gateway, not a power cut. [`Batch::sync`] asks for more.
+    #[default]
+    Process,
+    /// When the disk says that it has it (one fsync a commit).
+    Power,
+}
+
+/// A store in an SQLite database of one directory, which it locks.
+///
+/// A commit is one transaction. Events go in blocks, one row each, under a key that holds session and position, so that
+/// a session's events lie side by side and need no further index. Deleted bytes are overwritten: trimming writes about
+/// as much as it removes, so trim a little at a time where space is short.
+pub struct SqliteStore {
+    // Fields are dropped in this order: readers close first, so that the writer's closing can empty the write-ahead log;
+    // the lock goes last.
+    readers: Readers,
+    writer: Mutex<Writer>,
+    index: RwLock<Index>,
+    head: AtomicU64,
+    /// See the column of this name.
+    lookback: AtomicU64,
+    blocks_read: AtomicU64,
+    event_bytes: AtomicU64,
+    epoch: Epoch,
+    dir: PathBuf,
+    durability: Durability,
+    _lock: open::Lock,
+}
+
+/// What reads and commits need of a session's row.
+#[derive(Clone)]
+struct Known {
+    no: i64,
+    origin: Arc<Origin>,
+    /// The last event that retention removed. Blocks up to it may still be there; they are not read.
+    trimmed: Position,
+}
+
+/// The sessions there are.
+#[derive(Default)]
+struct Index {
+    by_id: HashMap<SessionId, Known>,
+    by_no: HashMap<i64, SessionId>,
+    /// Those that were deleted while bytes of them are still there.
+    dying: HashSet<SessionId>,
+}
+
+impl Index {
+    fn insert(&mut self, known: Known) {
+        self.by_no.insert(known.no, known.origin.session_id.clone());
+        self.by_id.insert(known.origin.session_id.clone(), known);
+    }
+
+    fn of(&self, no: i64) -> Option<&Known> {
+        self.by_id.get(self.by_no.get(&no)?)
+    }
+}
+
+struct Writer {
+    connection: Connection,
+    /// Blocks are encoded here.
+    scratch: Vec<u8>,
+    /// Commits since the tally was written.
+    untallied: u32,
+    /// Bytes committed since the write-ahead log was last looked at.
+    unlooked: u64,
+    /// Whether forgotten bytes may still stand in the write-ahead log.
+    scrub: bool,
+    /// What is to be removed, the first one next.
+    sweeps: VecDeque<Sweep>,
+    /// Whether there may be free pages to give back to the disk.
+    give_back: bool,
+    /// Whether an fsync failed: the system may since call written what is not on the disk, so nothing more is promised.
+    broken: bool,
+}
+
+impl Drop for Writer {
+    fn drop(&mut self) {
+        if self.broken {
+            return;
+        }
+        // All that was committed is synced, then the mark goes. A failure here leaves the mark, which at worst costs the clients a reset after the machine's next start.
+        let _ = self.connection.execute_batch(
+            "PRAGMA synchronous = FULL; PRAGMA wal_checkpoint(TRUNCATE); UPDATE meta SET unsynced_boot = NULL;",
+        );
+    }
+}
+
+impl SqliteStore {
+    /// Opens the store in `dir`, which is made with mode 0700 if it is not there; the files have mode 0600. The time it
+    /// takes grows with the number of sessions, not of events.
+    ///
+    /// The epoch is made with the store. It is replaced if the machine went down while commits were left to the kernel
+    /// ([`Durability::Process`]): what clients saw last may be gone, and positions may be given again.
+    ///
+    /// # Errors
+    /// [`StoreError::Locked`] if a store in `dir` is open already, in this process or another; [`StoreError::Newer`] if
+    /// the schema is newer (nothing is touched); [`StoreError::Full`], [`StoreError::Io`].
+    pub fn open(dir: &Path, durability: Durability) -> Result<Self, StoreError> {
+        let lock = open::claim(dir)?;
+        let fresh = search_words::random_epoch()?;
+        let connection = open::open_writer(dir, &fresh)?;
+        let fail = |e: rusqlite::Error| open::translate(dir, &e);
+        let (epoch, mut head, mut event_bytes) = begin_epoch(&connection, durability, &fresh).map_err(fail)?;
+        let (index, sweeps) = load(&connection, &mut head, &mut event_bytes).map_err(fail)?;
+        let lookback = connection.query_row("SELECT lookback FROM meta", [], |row| row.get(0)).map_err(fail)?;
+        if durability == Durability::Process {
+            connection.execute_batch("PRAGMA synchronous = NORMAL").map_err(fail)?;
+        }
+        let epoch = Epoch::new(&epoch).map_err(|_| StoreError::Io("the store's epoch is damaged".into()))?;
+        Ok(Self {
+            readers: Readers::new(dir.join(open::DATABASE)),
+            writer: Mutex::new(Writer {
+                connection,
+                scratch: Vec::new(),
+                untallied: 0,
+                unlooked: 0,
+                scrub: false,
+                sweeps,
+                give_back: true,
+                broken: false,
+            }),
+            index: RwLock::new(index),
+            head: AtomicU64::new(head),
+            lookback: AtomicU64::new(position(lookback).0),
+            blocks_read: AtomicU64::new(0),
+            event_bytes: AtomicU64::new(event_bytes),
+            epoch,
+            dir: dir.to_owned(),
+            durability,
+            _lock: lock,
+        })
+    }
+
+    fn known(&self, session: &SessionId) -> Option<Known> {
+        self.index().by_id.get(session).cloned()
+    }
+
+    fn index(&self) -> RwLockReadGuard<'_, Index> {
+        self.index.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn index_mut(&self) -> RwLockWriteGuard<'_, Index> {
+        self.index.write().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn reading<T>(&self, read: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> Result<T, StoreError> {
+        self.readers.with(read).map_err(|e| open::translate(&self.dir, &e))
+    }
+
+    /// Runs `change` as one transaction; on any error nothing of it is kept.
+    fn writing<T>(
+        &self,
+        writer: &mut MutexGuard<'_, Writer>,
+        change: impl FnOnce(&Connection, &mut Vec<u8>) -> Result<T, Failure>,
+    ) -> Result<T, StoreError> {
+        if writer.broken {
+            return Err(StoreError::Io(
+                "an earlier fsync failed, so the disk cannot be trusted: nothing more is written until a restart"
+                    .into(),
+            ));
+        }
+        let Writer { connection, scratch, broken, .. } = &mut **writer;
+        let done = (|| {
+            connection.prepare_cached("BEGIN IMMEDIATE")?.execute([])?;
+            let value = change(connection, scratch)?;
+            connection.prepare_cached("COMMIT")?.execute([])?;
+            Ok(value)
+        })();
+        done.map_err(|failure| {
+            if !connection.is_autocommit() && connection.execute_batch("ROLLBACK").is_err() {
+                *broken = true;
+            }
+            match failure {
+                Failure::Refused(error) => error,
+                Failure::Sqlite(error) => {
+                    *broken |= open::is_failed_sync(&error);
+                    open::translate(&self.dir, &error)
+                }
+            }
+        })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Writer> {
+        self.writer.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Keeps the write-ahead log short, and free of what was forgotten. Called between transactions. It waits for readers
+    /// ([`open::CHECKPOINT_WAIT`] at most) only `now` or when enough was committed since it last looked; a failure is no
+    /// loss, the next look tries again.
+    fn tend(&self, writer: &mut Writer, committed: u64, now: bool) {
+        writer.unlooked = writer.unlooked.saturating_add(committed);
+        let look = writer.unlooked >= WAL_LOOK_BYTES;
+        if look {
+            writer.unlooked = 0;
+            writer.scrub |= self.file_bytes("-wal") >= open::WAL_BYTES_MAX;
+        }
+        if writer.scrub && (look || now) && !writer.broken {
+            let busy = writer.connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get::<_, i64>(0));
+            writer.scrub = !matches!(busy, Ok(0));
+        }
+    }
+
+    fn file_bytes(&self, suffix: &str) -> u64 {
+        let path = self.dir.join(format!("{}{suffix}", open::DATABASE));
+        path.metadata().map_or(0, |meta| meta.len())
+    }
+
+    /// Writes a batch within a transaction. Returns the rows of sessions that the index must learn, and the bytes of
+    /// events written.
+    fn apply(
+        &self,
+        connection: &Connection,
+        scratch: &mut Vec<u8>,
+        batch: &Batch,
+        groups: &[Group<'_>],
+    ) -> Result<(Vec<Known>, u64), Failure> {
+        let mut learnt: Vec<Known> = Vec::new();
+        for row in &batch.sessions {
+            if let Some(known) = self.put_session(connection, row, &learnt)? {
+                learnt.push(known);
+            }
+        }
+        let mut bytes = 0;
+        if !groups.is_empty() {
+            let mut insert =
+                connection.prepare_cached("INSERT INTO events (key, last, at, block) VALUES (?1, ?2, ?3, ?4)")?;
+            for group in groups {
+                let known = self.find(group.session_id, &learnt).ok_or_else(|| gone(group.session_id))?;
+                block::encode(&group.events, scratch);
+                let (key, last) = (key(known.no, group.first())?, number(group.last())?);
+                insert.execute(params![key, last, group.at().as_millis(), scratch.as_slice()])?;
+                bytes += scratch.len() as u64;
+            }
+        }
+        for row in &batch.requests {
+            connection
+                .prepare_cached(
+                    "INSERT INTO requests (request_id, session_id, state, answer_key, body, closed_at)
+                     VALUES (?1, ?2, ?3, ?4, ?5, ?6)
+                     ON CONFLICT (request_id) DO UPDATE SET session_id = excluded.session_id, state = excluded.state,
+                         answer_key = excluded.answer_key, body = excluded.body, closed_at = excluded.closed_at",
+                )?
+                .execute(params![
+                    row.request_id.as_str(),
+                    row.session_id.as_str(),
+                    state_code(row.state),
+                    row.answer_key,
+                    row.body,
+                    row.closed_at.map(Timestamp::as_millis)
+                ])?;
+        }
+        for row in &batch.texts {
+            let known = self.find(&row.session_id, &learnt).ok_or_else(|| gone(&row.session_id))?;
+            put_text(connection, known.no, row)?;
+        }
+        for change in &batch.prompts {
+            let known = self.find(&change.session_id, &learnt).ok_or_else(|| gone(&change.session_id))?;
+            let run_id = change.run_id.as_str();
+            match &change.content {
+                Some(content) => connection
+                    .prepare_cached("INSERT OR REPLACE INTO prompts (session_no, run_id, content) VALUES (?1, ?2, ?3)")?
+                    .execute(params![known.no, run_id, content])?,
+                None => connection
+                    .prepare_cached("DELETE FROM prompts WHERE session_no = ?1 AND run_id = ?2")?
+                    .execute(params![known.no, run_id])?,
+            };
+        }
+        for (session, mark) in &batch.marks {
+            let known = self.find(session, &learnt).ok_or_else(|| gone(session))?;
+            connection
+                .prepare_cached("INSERT OR REPLACE INTO marks (session_no, generation, heard) VALUES (?1, ?2, ?3)")?
+                .execute(params![known.no, mark.generation.cast_signed(), mark.offset.cast_signed()])?;
+        }
+        for change in &batch.devices {
+            match change {
+                DeviceChange::Put { device_id, body } => connection
+                    .prepare_cached(
+                        "INSERT INTO devices (device_id, body) VALUES (?1, ?2)
+                         ON CONFLICT (device_id) DO UPDATE SET body = excluded.body",
+                    )?
+                    .execute(params![device_id, body])?,
+                DeviceChange::Delete { device_id } => {
+                    connection.prepare_cached("DELETE FROM devices WHERE device_id = ?1")?.execute([device_id])?
+                }
+            };
+        }
+        for change in &batch.pushes {
+            match &change.body {
+                Some(body) => connection
+                    .prepare_cached("INSERT OR REPLACE INTO pushes (name, body) VALUES (?1, ?2)")?
+                    .execute(params![change.name, body])?,
+                None => connection.prepare_cached("DELETE FROM pushes WHERE name = ?1")?.execute([&change.name])?,
+            };
+        }
+        Ok((learnt, bytes))
+    }
+
+    /// A session as this transaction sees it.
+    fn find(&self, session: &SessionId, learnt: &[Known]) -> Option<Known> {
+        let newest = learnt.iter().rev().find(|known| known.origin.session_id == *session).cloned();
+        newest.or_else(|| self.known(session))
+    }
+
+    /// Writes a session's row; returns what the index must learn of it, if that is new.
+    fn put_session(
+        &self,
+        connection: &Connection,
+        row: &SessionRow,
+        learnt: &[Known],
+    ) -> Result<Option<Known>, Failure> {
+        let as_of = number(row.as_of)?;
+        let spare_from = row.spare_from.map(number).transpose()?;
+        let origin = || {
+            Arc::new(Origin {
+                session_id: row.session_id.clone(),
+                runtime_id: row.runtime_id.clone(),
+                dialect: row.dialect.as_str().into(),
+            })
+        };
+        if self.is_being_deleted(&row.session_id) {
+            return Err(gone(&row.session_id));
+        }
+        if let Some(Known { no, origin: old, trimmed }) = self.find(&row.session_id, learnt) {
+            connection
+                .prepare_cached(
+                    "UPDATE sessions SET runtime_id = ?2, dialect = ?3, as_of = ?4, spare_from = ?5, state = ?6
+                     WHERE no = ?1",
+                )?
+                .execute(params![no, row.runtime_id.as_str(), row.dialect, as_of, spare_from, row.state])?;
+            let same = old.runtime_id == row.runtime_id && *old.dialect == *row.dialect;
+            return Ok((!same).then(|| Known { no, origin: origin(), trimmed }));
+        }
+        connection
+            .prepare_cached(
+                "INSERT INTO sessions (session_id, runtime_id, dialect, as_of, spare_from, state)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+            )?
+            .execute(params![
+                row.session_id.as_str(),
+                row.runtime_id.as_str(),
+                row.dialect,
+                as_of,
+                spare_from,
+                row.state
+            ])?;
+        let no = connection.last_insert_rowid();
+        if no > SESSION_NO_MAX {
+            return Err(Failure::Refused(StoreError::Io(format!("the store holds its {SESSION_NO_MAX} sessions"))));
+        }
+        Ok(Some(Known { no, origin: origin(), trimmed: Position::START }))
+    }
+
+    /// Notes how far the blocks of one commit reach over each other. Most never do: a session's events of one commit are
+    /// consecutive, for it waits for each.
+    fn look_back(&self, connection: &Connection, groups: &[Group<'_>]) -> rusqlite::Result<u64> {
+        let (mut end, mut crossed, mut widest) = (Position::START, false, 0);
+        for group in groups {
+            crossed |= group.first() <= end;
+            end = end.max(group.last());
+            widest = widest.max(group.last().0 - group.first().0);
+        }
+        let known = self.lookback.load(Ordering::Relaxed);
+        if !crossed || widest <= known {
+            return Ok(known);
+        }
+        connection.execute("UPDATE meta SET lookback = ?1", [as_sql(Position(widest))])?;
+        Ok(widest)
+    }
+}
+
+impl Store for SqliteStore {
+    fn epoch(&self) -> Epoch {
+        self.epoch.clone()
+    }
+
+    fn head(&self) -> Position {
+        Position(self.head.load(Ordering::Acquire))
+    }
+
+    fn commit(&self, batch: &Batch) -> Result<(), StoreError> {
+        let mut writer = self.lock();
+        let groups = block::group(&batch.events, self.head())?;
+        let head = batch.events.last().map_or(self.head(), |event| event.position);
+        let event_bytes = self.event_bytes.load(Ordering::Relaxed);
+        let tally = writer.untallied + 1 >= TALLY_EVERY;
+        // The setting is of the connection and cannot change within a transaction.
+        let raise = batch.sync && self.durability == Durability::Process;
+        if raise {
+            let raised = writer.connection.execute_batch("PRAGMA synchronous = FULL");
+            raised.map_err(|e| open::translate(&self.dir, &e))?;
+        }
+        let done = self.writing(&mut writer, |connection, scratch| {
+            let (learnt, bytes) = self.apply(connection, scratch, batch, &groups)?;
+            if tally {
+                write_tally(connection, head, event_bytes + bytes)?;
+            }
+            Ok((learnt, bytes, self.look_back(connection, &groups)?))
+        });
+        if raise {
+            // If this fails, later commits are only slower.
+            let _ = writer.connection.execute_batch("PRAGMA synchronous = NORMAL");
+        }
+        writer.scratch.clear();
+        writer.scratch.shrink_to(SCRATCH_KEPT);
+        let (learnt, bytes, lookback) = done?;
+        if !learnt.is_empty() {
+            let mut index = self.index_mut();
+            learnt.into_iter().for_each(|known| index.insert(known));
+        }
+        // Before the head: a reader that sees these events must know how far to look back for them.
+        self.lookback.store(lookback, Ordering::Release);
+        self.event_bytes.store(event_bytes + bytes, Ordering::Relaxed);
+        self.head.store(head.0, Ordering::Release);
+        writer.untallied = if tally { 0 } else { writer.untallied + 1 };
+        // Two pages at least are written by any commit.
+        self.tend(&mut writer, bytes + 16 * 1024, false);
+        Ok(())
+    }
+
+    fn read(&self, session: &SessionId, after: Position, limit: ReadLimit) -> Result<Vec<Event>, StoreError> {
+        // The head first: of what is committed meanwhile nothing is shown, for its commit may not have returned.
+        let head = self.head();
+        let Some(Known { no, origin, trimmed }) = self.known(session) else { return Ok(Vec::new()) };
+        let after = after.max(trimmed);
+        if after >= head {
+            return Ok(Vec::new());
+        }
+        let mut events = Vec::new();
+        let damaged = self.reading(|connection| {
+            // From the last block that begins at or before the event wanted, or else from the session's first.
+            let mut statement = connection.prepare_cached(
+                "SELECT key, last, block FROM events
+                 WHERE key >= ifnull((SELECT max(key) FROM events WHERE key BETWEEN ?1 AND ?2), ?1) AND key <= ?3
+                 ORDER BY key",
+            )?;
+            let low = no << POSITION_BITS;
+            let mut rows =
+                statement.query(params![low, low | as_sql(after.next()), low | as_sql(Position(POSITION_MAX))])?;
+            let mut budget = Budget::new(limit);
+            while !budget.spent()
+                && let Some(row) = rows.next()?
+            {
+                let (first, last) = (position(row.get::<_, i64>(0)? - low), position(row.get(1)?));
+                if first > head {
+                    break;
+                }
+                if last <= after {
+                    continue;
+                }
+                self.blocks_read.fetch_add(1, Ordering::Relaxed);
+                let block = Bytes::copy_from_slice(row.get_ref(2)?.as_blob().unwrap_or_default());
+                let wanted = (after, head);
+                if block::decode(&block, &origin, first, wanted, &mut budget, &mut events).is_err() {
+                    if !events.is_empty() {
+                        break;
+                    }
+                    let next = rows.next()?.map(|row| row.get::<_, i64>(0)).transpose()?;
+                    let resume_at = next.map_or(head, |key| Position(position(key - low).0.saturating_sub(1)));
+                    return Ok(Some((first, resume_at)));
+                }
+            }
+            Ok(None)
+        })?;
+        match damaged {
+            Some((position, resume_at)) => {
+                Err(StoreError::Damaged { session_id: session.clone(), position, resume_at })
+            }
+            None => Ok(events),
+        }
+    }
+
+    fn read_before(&self, session: &SessionId, before: Position, limit: ReadLimit) -> Result<Vec<Event>, StoreError> {
+        let through = self.head().min(Position(before.0.saturating_sub(1)));
+        let Some(Known { no, origin, trimmed }) = self.known(session) else { return Ok(Vec::new()) };
+        let mut newest: Vec<Event> = Vec::new();
+        let damaged = self.reading(|connection| {
+            let mut statement = connection
+                .prepare_cached("SELECT key, block FROM events WHERE key BETWEEN ?1 AND ?2 ORDER BY key DESC")?;
+            let low = no << POSITION_BITS;
+            let mut rows = statement.query(params![low | as_sql(trimmed.next()), low | as_sql(through)])?;
+            let mut budget = Budget::new(limit);
+            while !budget.spent()
+                && let Some(row) = rows.next()?
+            {
+                let first = position(row.get::<_, i64>(0)? - low);
+                let block = Bytes::copy_from_slice(row.get_ref(1)?.as_blob().unwrap_or_default());
+                let (mut whole, mut events) = (Budget::new(EVERYTHING), Vec::new());
+                let wanted = (trimmed, through);
+                if block::decode(&block, &origin, first, wanted, &mut whole, &mut events).is_err() {
+                    if newest.is_empty() {
+                        return Ok(Some((first, Position(first.0.saturating_sub(1)))));
+                    }
+                    break;
+                }
+                newest.extend(events.into_iter().rev().take_while(|event| !budget.spent() && budget.take(event)));
+            }
+            Ok(None)
+        })?;
+        if let Some((position, resume_at)) = damaged {
+            return Err(StoreError::Damaged { session_id: session.clone(), position, resume_at });
+        }
+        newest.reverse();
+        Ok(newest)
+    }
+
+    fn read_across(
+        &self,
+        wanted: &dyn Fn(&Origin) -> bool,
+        after: Position,
+        limit: ReadLimit,
+    ) -> Result<EventsAcross, StoreError> {
+        self.across(wanted, after, limit)
+    }
+
+    fn sessions(&self) -> Result<Vec<SessionEntry>, StoreError> {
+        self.reading(|connection| {
+            let mut statement =
+                connection.prepare_cached(&format!("{SESSION_ENTRY} WHERE doomed = 0 ORDER BY sessions.no"))?;
+            statement.query_map([], session_entry)?.collect()
+        })
+    }
+
+    fn session(&self, session: &SessionId) -> Result<Option<SessionEntry>, StoreError> {
+        let Some(Known { no, .. }) = self.known(session) else { return Ok(None) };
+        self.reading(|connection| {
+            let mut statement = connection.prepare_cached(&format!("{SESSION_ENTRY} WHERE sessions.no = ?1"))?;
+            statement.query_row([no], session_entry).optional()
+        })
+    }
+
+    fn holds(&self, session: &SessionId) -> bool {
+        self.index().by_id.contains_key(session)
+    }
+
+    fn prompts(&self, session: &SessionId) -> Result<Vec<(RunId, Vec<u8>)>, StoreError> {
+        let Some(Known { no, .. }) = self.known(session) else { return Ok(Vec::new()) };
+        self.reading(|connection| {
+            let mut statement =
+                connection.prepare_cached("SELECT run_id, content FROM prompts WHERE session_no = ?1")?;
+            statement.query_map([no], |row| Ok((RunId::trusted(text(row, 0)?), row.get(1)?)))?.collect()
+        })
+    }
+
+    fn mark_for_deletion(&self, session: &SessionId) -> Result<bool, StoreError> {
+        self.mark_for_deletion(session)
+    }
+
+    fn is_being_deleted(&self, session: &SessionId) -> bool {
+        self.index().dying.contains(session)
+    }
+
+    fn sweep(&self) -> Result<bool, StoreError> {
+        self.sweep_step()
+    }
+
+    fn retire(&self, before: Option<Timestamp>, most: usize) -> Result<bool, StoreError> {
+        self.retire_step(before, most)
+    }
+
+    fn request(&self, request: &RequestId) -> Result<Option<RequestRow>, StoreError> {
+        let row = self.reading(|connection| {
+            let sql = format!("SELECT {REQUEST_COLUMNS} FROM requests WHERE request_id = ?1");
+            connection.prepare_cached(&sql)?.query_row([request.as_str()], request_row).optional()
+        })?;
+        Ok(row.map(|(_, row)| row).filter(|row| !self.is_being_deleted(&row.session_id)))
+    }
+
+    fn requests(&self, query: RequestQuery<'_>) -> Result<RequestPage, StoreError> {
+        // The literal 1 is `Open`: a partial index is used only for what is written out.
+        let of_state = match query.state {
+            None => "?1 IS NULL",
+            Some(RequestState::Open) => "?1 IS NOT NULL AND state = 1",
+            Some(_) => "state = ?1",
+        };
+        let of_session = if query.session.is_some() { "session_id = ?2" } else { "?2 IS NULL" };
+        let before = query.before.map_or(i64::MAX, |before| i64::try_from(before).unwrap_or(i64::MAX));
+        let mut rows: Vec<(u64, RequestRow)> = self.reading(|connection| {
+            let mut statement = connection.prepare_cached(&format!(
+                "SELECT {REQUEST_COLUMNS} FROM requests WHERE {of_state} AND {of_session} AND no < ?3
+                 ORDER BY no DESC LIMIT ?4"
+            ))?;
+            // One more than is asked for tells whether there is more.
+            let most = count(query.limit.saturating_add(1));
+            let params = params![query.state.map(state_code), query.session.map(SessionId::as_str), before, most];
+            statement.query_map(params, request_row)?.collect()
+        })?;
+        let more = rows.len() > query.limit;
+        rows.truncate(query.limit);
+        let next = rows.last().map(|(no, _)| *no).filter(|_| more);
+        let index = self.index();
+        rows.retain(|(_, row)| !index.dying.contains(&row.session_id));
+        Ok(RequestPage { rows, next })
+    }
+
+    fn search(&self, text_wanted: &str, limit: usize) -> Result<Vec<SearchHit>, StoreError> {
+        let Some(query) = search_words::match_expression(text_wanted) else { return Ok(Vec::new()) };
+        self.reading(|connection| {
+            let mut statement = connection.prepare_cached(
+                "SELECT sessions.session_id, passages.position, passages.role, snippet(texts, 0, ?2, ?3, '…', ?4)
+                 FROM texts JOIN passages ON passages.id = texts.rowid JOIN sessions ON sessions.no = passages.session_no
+                 WHERE texts MATCH ?1 AND sessions.doomed = 0 AND passages.position > sessions.trimmed ORDER BY texts.rank LIMIT ?5",
+            )?;
+            let params = params![query, MARK_START, MARK_END, SNIPPET_WORDS, count(limit)];
+            let hits = statement.query_map(params, |row| {
+                Ok(SearchHit {
+                    session_id: SessionId::trusted(text(row, 0)?),
+                    position: position(row.get(1)?),
+                    role: row.get(2)?,
+                    snippet: row.get(3)?,
+                })
+            })?;
+            hits.collect()
+        })
+    }
+
+    fn devices(&self) -> Result<Vec<Vec<u8>>, StoreError> {
+        self.reading(|connection| {
+            let mut statement = connection.prepare_cached("SELECT body FROM devices ORDER BY rowid")?;
+            statement.query_map([], |row| row.get(0))?.collect()
+        })
+    }
+
+    fn pushes(&self) -> Result<Vec<(String, Vec<u8>)>, StoreError> {
+        self.reading(|connection| {
+            let mut statement = connection.prepare_cached("SELECT name, body FROM pushes ORDER BY name")?;
+            statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?.collect()
+        })
+    }
+
+    fn trim(&self, trims: &[Trim]) -> Result<Vec<(SessionId, Position)>, StoreError> {
+        self.mark_trimmed(trims)
+    }
+
+    fn oldest(&self, after: Position, limit: usize) -> Result<Vec<BlockInfo>, StoreError> {
+        self.oldest_blocks(after, limit)
+    }
+
+    fn usage(&self) -> Result<Usage, StoreError> {
+        Ok(Usage {
+            event_bytes: self.event_bytes.load(Ordering::Relaxed),
+            disk_bytes: ["", "-wal", "-shm"].iter().map(|suffix| self.file_bytes(suffix)).sum(),
+            blocks_read: self.blocks_read.load(Ordering::Relaxed),
+        })
+    }
+}
+
+/// The columns of a [`SessionEntry`], in the order of [`session_entry`].
+const SESSION_ENTRY: &str = "
+    SELECT session_id, runtime_id, dialect, state, as_of, spare_from, trimmed, base,
+        (SELECT last FROM events WHERE key BETWEEN no << 40 AND no << 40 | 0xffffffffff
+         ORDER BY key DESC LIMIT 1), generation, heard
+    FROM sessions LEFT JOIN marks ON marks.session_no = sessions.no";
+/// Those of a [`RequestRow`], in the order of [`request_row`].
+const REQUEST_COLUMNS: &str = "request_id, session_id, state, body, answer_key, closed_at, no";
+
+fn session_entry(row: &Row<'_>) -> rusqlite::Result<SessionEntry> {
+    let trimmed = position(row.get(6)?);
+    Ok(SessionEntry {
+        row: SessionRow {
+            session_id: SessionId::trusted(text(row, 0)?),
+            runtime_id: RuntimeId::trusted(text(row, 1)?),
+            dialect: row.get(2)?,
+            state: row.get(3)?,
+            as_of: position(row.get(4)?),
+            spare_from: row.get::<_, Option<i64>>(5)?.map(position),
+        },
+        last: row.get::<_, Option<i64>>(8)?.map_or(trimmed, position).max(trimmed),
+        trimmed,
+        base: row.get(7)?,
+        mark: match (row.get::<_, Option<i64>>(9)?, row.get::<_, Option<i64>>(10)?) {
+            (Some(generation), Some(heard)) => {
+                Some(RuntimeMark { generation: generation.cast_unsigned(), offset: heard.cast_unsigned() })
+            }
+            _ => None,
+        },
+    })
+}
+
+fn gone(session: &SessionId) -> Failure {
+    Failure::Refused(StoreError::Gone(session.clone()))
+}
+
+/// Why a transaction was given up.
+enum Failure {
+    Sqlite(rusqlite::Error),
+    Refused(StoreError),
+}
+
+impl From<rusqlite::Error> for Failure {
+    fn from(error: rusqlite::Error) -> Self {
+        Self::Sqlite(error)
+    }
+}
+
+/// Reads epoch, head and bytes as last written down; gives the log a new life if its end may be lost; and marks whether
+/// that can happen from now on.
+fn begin_epoch(connection: &Connection, durability: Durability, fresh: &str) -> rusqlite::Result<(String, u64, u64)> {
+    let (epoch, head, bytes, marked) =
+        connection.query_row("SELECT epoch, head, event_bytes, unsynced_boot FROM meta", [], |row| {
+            Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get::<_, Option<String>>(3)?))
+        })?;
+    let boot = boot_id();
+    let lost = matches!((&marked, &boot), (Some(marked), Some(boot)) if marked != boot);
+    let epoch: String = if lost { fresh.into() } else { epoch };
+    let mark = boot.filter(|_| durability == Durability::Process);
+    if lost || mark != marked {
+        connection.execute("UPDATE meta SET epoch = ?1, unsynced_boot = ?2", params![epoch, mark])?;
+    }
+    Ok((epoch, position(head).0, position(bytes).0))
+}
+
+/// Names the machine's boot, where the system tells (Linux). Elsewhere a power cut goes unnoticed.
+fn boot_id() -> Option<String> {
+    Some(std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?.trim().into())
+}
+
+/// Reads which sessions there are and what of them is still to be removed, and brings head and bytes up to date: by seeks
+/// for each session, never a scan.
+fn load(connection: &Connection, head: &mut u64, bytes: &mut u64) -> rusqlite::Result<(Index, VecDeque<Sweep>)> {
+    let tallied = as_sql(Position(*head));
+    let mut statement = connection.prepare(
+        "SELECT no, session_id, runtime_id, dialect, trimmed,
+             (SELECT last FROM events WHERE key BETWEEN no << 40 AND no << 40 | 0xffffffffff ORDER BY key DESC LIMIT 1),
+             (SELECT sum(length(block)) FROM events WHERE key > no << 40 | ?1 AND key <= no << 40 | 0xffffffffff),
+             doomed,
+             EXISTS (SELECT 1 FROM events WHERE key BETWEEN no << 40 AND no << 40 | trimmed)
+             OR EXISTS (SELECT 1 FROM passages WHERE session_no = no AND position <= trimmed)
+         FROM sessions",
+    )?;
+    let mut rows = statement.query([tallied])?;
+    let (mut index, mut sweeps) = (Index::default(), VecDeque::new());
+    while let Some(row) = rows.next()? {
+        let trimmed = position(row.get(4)?);
+        let last = row.get::<_, Option<i64>>(5)?.map_or(trimmed, position).max(trimmed);
+        *head = (*head).max(last.0);
+        *bytes += position(row.get::<_, Option<i64>>(6)?.unwrap_or(0)).0;
+        let origin = Origin {
+            session_id: SessionId::trusted(text(row, 1)?),
+            runtime_id: RuntimeId::trusted(text(row, 2)?),
+            dialect: text(row, 3)?,
+        };
+        let (no, doomed, left) = (row.get(0)?, row.get::<_, bool>(7)?, row.get::<_, bool>(8)?);
+        if doomed || left {
+            let through = if doomed { Position(POSITION_MAX) } else { trimmed };
+            sweeps.push_back(Sweep { session_id: origin.session_id.clone(), no, through, doomed });
+        }
+        if doomed {
+            index.dying.insert(origin.session_id);
+        } else {
+            index.insert(Known { no, origin: Arc::new(origin), trimmed });
+        }
+    }
+    Ok((index, sweeps))
+}
+
+fn write_tally(connection: &Connection, head: Position, event_bytes: u64) -> rusqlite::Result<()> {
+    let bytes = i64::try_from(event_bytes).unwrap_or(i64::MAX);
+    connection.prepare_cached("UPDATE meta SET head = ?1, event_bytes = ?2")?.execute(params![as_sql(head), bytes])?;
+    Ok(())
+}
+
+fn put_text(connection: &Connection, session_no: i64, row: &TextRow) -> Result<(), Failure> {
+    connection
+        .prepare_cached("INSERT INTO passages (session_no, position, role) VALUES (?1, ?2, ?3)")?
+        .execute(params![session_no, number(row.position)?, row.role])?;
+    connection
+        .prepare_cached("INSERT INTO texts (rowid, text) VALUES (?1, ?2)")?
+        .execute(params![connection.last_insert_rowid(), search_words::without_marks(&row.text)])?;
+    Ok(())
+}
+
+fn request_row(row: &Row<'_>) -> rusqlite::Result<(u64, RequestRow)> {
+    let code: i64 = row.get(2)?;
+    let state = state_from_code(code).ok_or(rusqlite::Error::IntegralValueOutOfRange(2, code))?;
+    let request = RequestRow {
+        request_id: RequestId::trusted(text(row, 0)?),
+        session_id: SessionId::trusted(text(row, 1)?),
+        state,
+        body: row.get(3)?,
+        answer_key: row.get(4)?,
+        closed_at: row.get::<_, Option<i64>>(5)?.map(Timestamp::from_millis),
+    };
+    Ok((row.get::<_, i64>(6)?.cast_unsigned(), request))
+}
+
+/// The number under which a state is kept; never given to another.
+const fn state_code(state: RequestState) -> i64 {
+    match state {
+        RequestState::Open => 1,
+        RequestState::Answered => 2,
+        RequestState::Expired => 3,
+        RequestState::Withdrawn => 4,
+        RequestState::Orphaned => 5,
+    }
+}
+
+const fn state_from_code(code: i64) -> Option<RequestState> {
+    Some(match code {
+        1 => RequestState::Open,
+        2 => RequestState::Answered,
+        3 => RequestState::Expired,
+        4 => RequestState::Withdrawn,
+        5 => RequestState::Orphaned,
+        _ => return None,
+    })
+}
+
+/// A column of text that becomes shared.
+fn text(row: &Row<'_>, column: usize) -> rusqlite::Result<Arc<str>> {
+    Ok(row.get_ref(column)?.as_str()?.into())
+}
+
+/// A position that a caller gave, as SQL keeps it.
+fn number(position: Position) -> Result<i64, Failure> {
+    if position.0 > POSITION_MAX {
+        return Err(Failure::Refused(StoreError::Io(format!("position {position} is past what the store can keep"))));
+    }
+    Ok(as_sql(position))
+}
+
+fn key(no: i64, position: Position) -> Result<i64, Failure> {
+    Ok(no << POSITION_BITS | number(position)?)
+}
+
+/// A position as SQL keeps it; one past the end becomes the end.
+fn as_sql(position: Position) -> i64 {
+    position.0.min(POSITION_MAX).cast_signed()
+}
+
+fn position(number: i64) -> Position {
+    Position(u64::try_from(number).unwrap_or(0))
+}
+
+fn count(limit: usize) -> i64 {
+    i64::try_from(limit).unwrap_or(i64::MAX)
+}
