@@ -4,7 +4,6 @@
 use std::process::ExitCode;
 
 mod cli;
-mod tui;
 
 /// Gives back to the system what is freed after a burst: see docs/performance.md.
 #[cfg(all(target_os = "linux", target_env = "gnu"))]

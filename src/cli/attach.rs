@@ -1,4 +1,4 @@
-//! `plexus attach`: finds the gateway and the session, and hands the terminal to [`tui`](crate::tui).
+//! `plexus attach`: finds the gateway and the session, and hands the terminal to [`plexus_tui`].
 
 use std::io::IsTerminal as _;
 use std::sync::Arc;
@@ -8,7 +8,6 @@ use plexus_client::{Address, Client, Error};
 use super::args;
 use super::client::Client as Caller;
 use super::{CommandFailure, CommandResult, NOT_PERMITTED, USAGE};
-use crate::tui;
 
 pub(crate) async fn attach(args: args::Attach) -> CommandResult {
     let dumb = std::env::var_os("TERM").is_none_or(|term| term.is_empty() || term == "dumb");
@@ -38,9 +37,9 @@ pub(crate) async fn attach(args: args::Attach) -> CommandResult {
             Ok(Address { url: running.url, token, program: Some("attach".into()) })
         })
     }));
-    match tui::run(client, session, args.mouse, &dir).await? {
-        tui::End::Left => Ok(0),
-        tui::End::Signal(number) => Ok(128 + number),
-        tui::End::Refused(why) => Err(CommandFailure::new(NOT_PERMITTED, why).into()),
+    match plexus_tui::run(client, session, args.mouse, &dir).await? {
+        plexus_tui::End::Left => Ok(0),
+        plexus_tui::End::Signal(number) => Ok(128 + number),
+        plexus_tui::End::Refused(why) => Err(CommandFailure::new(NOT_PERMITTED, why).into()),
     }
 }

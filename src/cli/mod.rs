@@ -4,6 +4,7 @@ use std::io::Write;
 use std::process::ExitCode;
 
 use clap::Parser;
+use plexus_holder::program;
 
 mod args;
 mod attach;
@@ -16,7 +17,6 @@ mod discover;
 mod doctor;
 mod export;
 mod follow_session;
-pub(crate) mod holder;
 mod home;
 mod log_file;
 mod pair;
@@ -89,9 +89,9 @@ pub(crate) fn main() -> ExitCode {
             }
         },
         Command::Hold { parent, socket: Some(socket), spool_max: Some(spool_max), cmd } => {
-            holder::event_loop::run(holder::event_loop::HolderOrders { socket, spool_max, parent, cmd })
+            program::event_loop::run(program::event_loop::HolderOrders { socket, spool_max, parent, cmd })
         }
-        Command::Hold { parent, cmd, .. } => holder::run(cmd, parent),
+        Command::Hold { parent, cmd, .. } => program::run(cmd, parent),
         command => ExitCode::from(exit_code(start(command))),
     }
 }

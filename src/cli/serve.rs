@@ -123,7 +123,7 @@ pub(crate) async fn serve(args: Serve) -> CommandResult {
 
 /// Says who goes on without the gateway: nobody is to be surprised by it.
 fn left_behind(home: &Home) {
-    let found = plexus::runtimes::holder_client::find_holders(&home.dir().join(plexus::HOLDERS));
+    let found = plexus_holder::client::find_holders(&home.dir().join(plexus::HOLDERS));
     let names: Vec<&str> = found.iter().filter(|found| !found.left).map(|found| found.runtime.as_str()).collect();
     if !names.is_empty() {
         tracing::info!(

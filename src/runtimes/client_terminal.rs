@@ -200,7 +200,7 @@ async fn run(start: TerminalStart, shared: Arc<Shared>, tell: oneshot::Sender<Re
             },
         }
     }
-    let (code, signal) = status.flatten().map_or((None, None), process::ended);
+    let (code, signal) = status.flatten().map_or((None, None), plexus_holder::exit::ended);
     shared.end.send_replace(Some(CommandEnd { code, signal }));
 }
 

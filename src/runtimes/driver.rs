@@ -29,13 +29,11 @@ use super::RuntimeSettings;
 use super::client_tools::{self, ClientTools};
 use super::failure;
 use super::found_sessions::{FoundSessions, too_many};
-use super::holder_client::wire::Welcome;
-use super::holder_client::{HolderClient, HolderNews, HolderNotFound};
 use super::holder_reconnect::{self, Rejoin, Rejoined};
 use super::line_reader::{self, CutLine, LineReader, SkippedLine};
 use super::meter::{MeteredRoom, RuntimeMeter};
 use super::presets;
-use super::process::{self, Stderr, WriteError};
+use super::process::{self, Stderr};
 use super::saved_steps::{self, SavedStep, StepEntry};
 use super::session_outbox::SessionOutbox;
 use super::session_routes::{SessionRoutes, refusal};
@@ -47,6 +45,9 @@ use crate::sessions::{
 use plexus_dialects::{
     Dialect, EventDraft, MakeDialect, Outbox, RequestKey, RuntimeCommand, RuntimeEvent, SessionLimit,
 };
+use plexus_holder::wire::Welcome;
+use plexus_holder::{HolderClient, HolderNews, HolderNotFound};
+use plexus_holder::{WriteError, exit};
 use plexus_protocol::{
     Capabilities, Connect, Decision, Kind, RestartPolicy, RuntimeInfo, RuntimeSpec, RuntimeState, Timestamp,
 };
@@ -430,12 +431,11 @@ impl Driver {
         let dialect = (self.make)(&self.spec);
         let outlive = self.spec.outlive && dialect.save().is_some();
         let settings = &self.settings;
-        let env = Arc::clone(&settings.env);
         // A line of any length that is passed on fits in the holder, and something after it.
         let spool_max = settings.line_max.saturating_add(settings.spool_more);
+        let program = process::program(&self.spec, &argv, &settings.env).await?;
         let held =
-            HolderClient::start(&self.spec, &argv, &settings.hold_exe, env, &settings.holders, spool_max, outlive)
-                .await;
+            HolderClient::start(&self.spec, &program, &settings.hold_exe, &settings.holders, spool_max, outlive).await;
         let (held, welcome) = held?;
         let mut life = ProcessState::new(
             generation,
@@ -670,7 +670,7 @@ impl Driver {
             HolderNews::StdinBroken => life.end_within("it closed its stdin", self.settings.linger),
             HolderNews::StdoutClosed => life.end_within("it closed its stdout", self.settings.linger),
             HolderNews::Exited { code, signal } => {
-                life.status = Some((code, signal.map(process::signal_name)));
+                life.status = Some((code, signal.map(exit::signal_name)));
                 let stopped = self.stop.is_some();
                 self.show(|info| {
                     info.pid = None;
@@ -756,7 +756,7 @@ impl Driver {
         let reason = life.reason.take().or_else(|| self.stop.map(str::to_owned));
         let reason = reason.or_else(|| {
             let words = life.routes.last_words()?;
-            Some(format!("it said: {}", process::shown(&words[..words.len().min(WORDS_SHOWN)])))
+            Some(format!("it said: {}", plexus_protocol::text::printable(&words[..words.len().min(WORDS_SHOWN)])))
         });
         let early = life.ready.is_none() && self.stop.is_none();
         let known = match &self.spec.connect {

@@ -26,12 +26,12 @@ use tokio_tungstenite::{WebSocketStream, client_async_with_config};
 use super::RuntimeSettings;
 use super::address::{Address, loopback};
 use super::meter::ReplyCharge;
-use super::process::shown;
 use super::sse::{SseItem, SseReader};
 use crate::ledger::Ledger;
 use plexus_client::liveness::{LivenessWatch, Patience, Silence};
 use plexus_dialects::{HttpReply, HttpRequest};
 use plexus_protocol::RuntimeId;
+use plexus_protocol::text::printable;
 
 /// How many messages that are there already are taken at once, so that one commit keeps them …
 const BATCH: usize = 256;
@@ -199,7 +199,7 @@ impl EndpointTarget {
         }
         let sort = answer.headers().get(header::CONTENT_TYPE).map(HeaderValue::as_bytes).unwrap_or_default();
         if !sort.get(..17).is_some_and(|sort| sort.eq_ignore_ascii_case(b"text/event-stream")) {
-            return Err(format!("it answered with {:?} where an event stream should be", shown(sort)));
+            return Err(format!("it answered with {:?} where an event stream should be", printable(sort)));
         }
         let (watch, last) = (LivenessWatch::new(self.patience), Instant::now());
         let again = self.signed(self.http.get(url).header(header::ACCEPT, "text/event-stream"));
@@ -284,7 +284,7 @@ fn same_place(one: &str, other: &str) -> bool {
 fn refused(status: u16, body: Option<&[u8]>) -> String {
     let fix = if matches!(status, 401 | 403) { "; check the runtime's secret" } else { "" };
     let body = body.unwrap_or_default();
-    let words = shown(&body[..body.len().min(ANSWER_SHOWN)]);
+    let words = printable(&body[..body.len().min(ANSWER_SHOWN)]);
     let words = words.trim();
     if words.is_empty() { format!("it answered {status}{fix}") } else { format!("it answered {status}{fix}: {words}") }
 }
@@ -458,7 +458,7 @@ impl Socket {
                 }
                 Poll::Ready(Some(Ok(Message::Close(close)))) => {
                     let why = close.map_or_else(String::new, |close| {
-                        format!(" ({} {})", u16::from(close.code), shown(close.reason.as_bytes()))
+                        format!(" ({} {})", u16::from(close.code), printable(close.reason.as_bytes()))
                     });
                     heard.push(EndpointEvent::Lost(format!("it closed the connection{why}")));
                     return Poll::Ready(heard);

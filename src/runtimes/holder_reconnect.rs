@@ -8,8 +8,8 @@ use std::time::Duration;
 use tokio::task::JoinHandle;
 
 use super::RuntimeSettings;
-use super::holder_client::wire::Welcome;
-use super::holder_client::{HolderClient, HolderNotFound, Processes};
+use plexus_holder::wire::Welcome;
+use plexus_holder::{HolderClient, HolderNotFound, Processes};
 
 /// The pause before the first try; it doubles with each …
 const PAUSE_MIN: Duration = Duration::from_millis(20);

@@ -4,10 +4,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::driver::{HandoverState, SurvivingProcess};
-use super::holder_client::wire::Welcome;
-use super::holder_client::{HolderClient, HolderNews, HolderNotFound};
 use super::{RuntimeSettings, Runtimes, holder_reconnect};
 use crate::sessions::{OrphanState, OrphanedRuntime};
+use plexus_holder::wire::Welcome;
+use plexus_holder::{HolderClient, HolderNews, HolderNotFound};
 use plexus_protocol::{RuntimeId, RuntimeSpec};
 
 /// What an earlier gateway left in the folder of holders.

@@ -19,14 +19,12 @@ mod endpoint;
 mod failure;
 mod fetch_queue;
 mod found_sessions;
-pub mod holder_client;
 mod holder_reconnect;
 mod holder_remains;
 mod line_reader;
 mod meter;
 pub mod presets;
 mod process;
-mod process_identity;
 #[cfg(test)]
 mod released_tests;
 mod saved_steps;
@@ -46,11 +44,11 @@ use tokio::task::JoinHandle;
 
 use self::driver::{StartMode, SurvivingProcess};
 use self::endpoint::EndpointTarget;
-use self::holder_client::HolderClient;
 use self::holder_remains::{HolderRemains, clear};
 use crate::sessions::{ClientRouter, DriverEnd, Launcher, OrphanedRuntime, ReattachedSession, RuntimeLink};
 use plexus_client::liveness::Patience;
 use plexus_dialects::{Dialect, MakeDialect};
+use plexus_holder::{HolderClient, client as holder_client};
 use plexus_protocol::{Connect, RuntimeId, RuntimeInfo, RuntimeSpec};
 
 pub use presets::{Preset, PresetError, preset, presets};

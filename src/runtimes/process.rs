@@ -3,15 +3,14 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
-use std::process::ExitStatus;
 use std::time::SystemTime;
-
-use rustix::process::Signal;
 
 use super::presets;
 use crate::sessions::stderr_log::LogSource;
 use crate::sessions::{StderrLog, masked};
+use plexus_holder::Program;
 use plexus_protocol::RuntimeSpec;
+use plexus_protocol::text::printable;
 
 /// How much of what a runtime writes to stderr is kept, in bytes; older text is forgotten.
 const STDERR_KEPT: usize = 64 * 1024;
@@ -79,6 +78,29 @@ pub(super) fn environment(own: &BTreeMap<OsString, OsString>, spec: &RuntimeSpec
     env
 }
 
+/// What `argv` starts in the environment and the folder of `spec`.
+///
+/// # Errors
+/// In words: no command, no such folder, no such program.
+pub(super) async fn program(
+    spec: &RuntimeSpec,
+    argv: &[String],
+    own: &BTreeMap<OsString, OsString>,
+) -> Result<Program, String> {
+    let Some((name, args)) = argv.split_first() else { return Err("its command is empty".into()) };
+    let env = environment(own, spec);
+    let (name, cwd, path) = (name.clone(), spec.cwd.clone(), env.get(OsStr::new("PATH")).cloned());
+    // Folders may lie on slow disks.
+    let found = tokio::task::spawn_blocking(move || {
+        if !cwd.is_dir() {
+            return Err(format!("the folder {} does not exist", cwd.display()));
+        }
+        find(&name, path.as_deref(), &cwd)
+    });
+    let path = found.await.map_err(|error| error.to_string())??;
+    Ok(Program { path, args: args.to_vec(), env })
+}
+
 /// Where `program` is, as a shell in `cwd` would find it.
 ///
 /// # Errors
@@ -102,47 +124,6 @@ pub(super) fn find(program: &str, path: Option<&OsStr>, cwd: &Path) -> Result<Pa
 
 fn runnable(at: &Path) -> bool {
     at.is_file() && rustix::fs::access(at, rustix::fs::Access::EXEC_OK).is_ok()
-}
-
-/// How a process ended: its exit code, or the name of the signal that killed it.
-pub(super) fn ended(status: ExitStatus) -> (Option<i32>, Option<String>) {
-    use std::os::unix::process::ExitStatusExt;
-    (status.code(), status.signal().map(signal_name))
-}
-
-/// What a signal is called.
-pub(super) fn signal_name(number: i32) -> String {
-    let known = [
-        (Signal::HUP, "SIGHUP"),
-        (Signal::INT, "SIGINT"),
-        (Signal::QUIT, "SIGQUIT"),
-        (Signal::ILL, "SIGILL"),
-        (Signal::TRAP, "SIGTRAP"),
-        (Signal::ABORT, "SIGABRT"),
-        (Signal::BUS, "SIGBUS"),
-        (Signal::FPE, "SIGFPE"),
-        (Signal::KILL, "SIGKILL"),
-        (Signal::USR1, "SIGUSR1"),
-        (Signal::SEGV, "SIGSEGV"),
-        (Signal::USR2, "SIGUSR2"),
-        (Signal::PIPE, "SIGPIPE"),
-        (Signal::ALARM, "SIGALRM"),
-        (Signal::TERM, "SIGTERM"),
-        (Signal::XCPU, "SIGXCPU"),
-        (Signal::XFSZ, "SIGXFSZ"),
-        (Signal::SYS, "SIGSYS"),
-    ];
-    let name = known.iter().find(|(signal, _)| signal.as_raw() == number).map(|(_, name)| (*name).to_owned());
-    name.unwrap_or_else(|| format!("signal {number}"))
-}
-
-/// Why a frame for a runtime's stdin was not taken.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum WriteError {
-    /// Too much waits already.
-    Full,
-    /// The runtime closed its stdin, or we did.
-    Closed,
 }
 
 /// The end of what a runtime writes to stderr; its lines go to the journal.
@@ -188,7 +169,7 @@ impl Stderr {
             self.journal.add(
                 SystemTime::now().into(),
                 LogSource::Runtime,
-                masked(shown(line).trim_end_matches("\\r")).as_str(),
+                masked(printable(line).trim_end_matches("\\r")).as_str(),
             );
         }
     }
@@ -212,27 +193,8 @@ impl Stderr {
         let tail: Vec<u8> = self.text.iter().skip(skipped).copied().collect();
         // Not from the middle of a character.
         let torn = tail.iter().take(3).take_while(|byte| skipped > 0 && **byte & 0xc0 == 0x80).count();
-        masked(&shown(&tail[torn..]))
+        masked(&printable(&tail[torn..]))
     }
-}
-
-/// Text of a runtime's, fit to be shown in a terminal or a page: what is no UTF-8 is replaced, controls (but newline and
-/// tab) and characters that change how others are shown are escaped.
-pub(super) fn shown(text: &[u8]) -> String {
-    use unicode_general_category::{GeneralCategory, get_general_category};
-    let text = String::from_utf8_lossy(text);
-    let mut out = String::with_capacity(text.len());
-    let mut chars = text.chars().peekable();
-    while let Some(c) = chars.next() {
-        let plain = matches!(c, '\n' | '\t')
-            || !matches!(get_general_category(c), GeneralCategory::Control | GeneralCategory::Format);
-        match c {
-            '\r' if chars.peek() == Some(&'\n') => {}
-            _ if plain => out.push(c),
-            _ => out.extend(c.escape_default()),
-        }
-    }
-    out
 }
 
 #[cfg(test)]
@@ -285,11 +247,5 @@ mod tests {
         stderr.finish();
         let lines: Vec<_> = journal.lines().into_iter().map(|line| line.text).collect();
         assert_eq!(lines, ["one", "two\\u{1b}[2J", &long[7..], "xxxxxxx", "the end"]);
-    }
-
-    #[test]
-    fn stderr_cannot_paint_the_screen() {
-        assert_eq!(shown(b"a\tb\r\nc\x1b[2J\r\x00\xff"), "a\tb\nc\\u{1b}[2J\\r\\u{0}\u{fffd}");
-        assert_eq!(shown("x\u{202e}y é".as_bytes()), "x\\u{202e}y é");
     }
 }

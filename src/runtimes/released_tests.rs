@@ -2,9 +2,9 @@
 #![allow(clippy::unwrap_used)]
 
 use super::driver::HandoverState;
-use super::holder_client::wire::{Decoder, FromHolder, Welcome};
 use super::saved_steps;
 use plexus_dialects::{Dialect, Outbox, RuntimeCommand, RuntimeEvent};
+use plexus_holder::wire::{Decoder, FromHolder, Welcome};
 use plexus_protocol::{NativeId, Ticket};
 
 macro_rules! greeting {

@@ -36,8 +36,8 @@ pub fn held_runtime(id: &str, command: &[&str], more: &str) -> String {
 
 /// Ends every runtime that a gateway in this home left.
 pub fn end_runtimes(home: &Path) {
-    for found in plexus::runtimes::holder_client::find_holders(&home.join(plexus::HOLDERS)) {
-        let _ = plexus::runtimes::holder_client::stop(&found.path, Duration::ZERO, Duration::from_millis(100));
+    for found in plexus_holder::client::find_holders(&home.join(plexus::HOLDERS)) {
+        let _ = plexus_holder::client::stop(&found.path, Duration::ZERO, Duration::from_millis(100));
     }
 }
 

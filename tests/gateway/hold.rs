@@ -11,8 +11,8 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use plexus::runtimes::holder_client::wire::{self, Decoder, FromHolder, OLDEST, ToHolder, VERSION, Welcome};
-use plexus::runtimes::holder_client::{find_holders, stop};
+use plexus_holder::client::{find_holders, stop};
+use plexus_holder::wire::{self, Decoder, FromHolder, OLDEST, ToHolder, VERSION, Welcome};
 use rustix::process::{Pid, Signal, kill_process};
 
 const PLEXUS: &str = env!("CARGO_BIN_EXE_plexus");

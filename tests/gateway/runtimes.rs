@@ -566,7 +566,7 @@ async fn a_burst_of_orders_waits_in_order_for_a_slow_reader() {
 
 /// The only holder of a house: where it listens.
 fn socket_in(house: &House) -> std::path::PathBuf {
-    let found = plexus::runtimes::holder_client::find_holders(&house._dir.path().join("holders"));
+    let found = plexus_holder::client::find_holders(&house._dir.path().join("holders"));
     assert_eq!(found.len(), 1, "{found:?}");
     found[0].path.clone()
 }
@@ -598,7 +598,7 @@ async fn a_holder_that_hangs_up_is_no_death_and_nothing_is_lost_or_repeated() {
         let socket = socket.clone();
         let thief = tokio::task::spawn_blocking(move || {
             let mut stream = std::os::unix::net::UnixStream::connect(socket).unwrap();
-            let hello = plexus::runtimes::holder_client::wire::ToHolder::Hello { version: 1, newest: 2 };
+            let hello = plexus_holder::wire::ToHolder::Hello { version: 1, newest: 2 };
             stream.write_all(&hello.to_bytes()).unwrap();
             let _ = stream.read(&mut [0; 64]).unwrap();
         });

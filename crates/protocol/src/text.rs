@@ -135,6 +135,25 @@ pub fn line(text: &str, most: usize) -> String {
     }
 }
 
+/// Text of a runtime's, fit to be shown in a terminal or a page: what is no UTF-8 is replaced, controls (but newline and
+/// tab) and characters that change how others are shown are escaped.
+pub fn printable(text: &[u8]) -> String {
+    use unicode_general_category::{GeneralCategory, get_general_category};
+    let text = String::from_utf8_lossy(text);
+    let mut out = String::with_capacity(text.len());
+    let mut chars = text.chars().peekable();
+    while let Some(c) = chars.next() {
+        let plain = matches!(c, '\n' | '\t')
+            || !matches!(get_general_category(c), GeneralCategory::Control | GeneralCategory::Format);
+        match c {
+            '\r' if chars.peek() == Some(&'\n') => {}
+            _ if plain => out.push(c),
+            _ => out.extend(c.escape_default()),
+        }
+    }
+    out
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -234,5 +253,11 @@ mod tests {
     fn lines_are_one_line_and_short() {
         assert_eq!(line("a\nb\tc", 80), "a b c");
         assert_eq!(line("abcdef", 3), "abc…");
+    }
+
+    #[test]
+    fn printable_text_cannot_paint_the_screen() {
+        assert_eq!(printable(b"a\tb\r\nc\x1b[2J\r\x00\xff"), "a\tb\nc\\u{1b}[2J\\r\\u{0}\u{fffd}");
+        assert_eq!(printable("x\u{202e}y é".as_bytes()), "x\\u{202e}y é");
     }
 }

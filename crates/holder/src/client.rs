@@ -5,10 +5,8 @@
 //! folder, two files a holder at most: `<runtime>.<8 letters>.sock`, where it listens, and, once its runtime has ended
 //! with nobody there to hear it, `<runtime>.<8 letters>.end`, which is what it would have said.
 
-pub mod wire;
-
 use std::collections::{BTreeMap, VecDeque};
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::io::{self, IoSlice, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -23,9 +21,10 @@ use tokio::process::{Child, Command};
 use tokio::sync::Notify;
 use tokio::time::timeout;
 
-use self::wire::{Decoder, FromHolder, OLDEST, ToHolder, VERSION, Welcome};
-use super::process::{self, WriteError};
-use super::process_identity::Process;
+use crate::process_identity::Process;
+use crate::wire::{Decoder, FromHolder, OLDEST, ToHolder, VERSION, Welcome};
+use crate::{exit, wire};
+use plexus_protocol::text::printable;
 use plexus_protocol::{RuntimeId, RuntimeSpec};
 
 /// How long a holder has to start its program. It takes milliseconds, more on a busy machine.
@@ -62,8 +61,28 @@ const PATH_MAX: usize = 103;
 /// How old a file must be that a holder writes or binds under a passing name, before it is litter.
 const LITTER_AGE: Duration = Duration::from_secs(60);
 
+/// A program to be started.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Program {
+    /// The file.
+    pub path: PathBuf,
+    /// Its arguments, without its own name.
+    pub args: Vec<String>,
+    /// Its whole environment.
+    pub env: BTreeMap<OsString, OsString>,
+}
+
+/// Why a frame for a runtime's stdin was not taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WriteError {
+    /// Too much waits already.
+    Full,
+    /// The runtime closed its stdin, or we did.
+    Closed,
+}
+
 /// A connection to a holder, or what a holder left.
-pub(super) struct HolderClient {
+pub struct HolderClient {
     path: PathBuf,
     pid: u32,
     /// The version that the holder speaks.
@@ -83,9 +102,11 @@ pub(super) struct HolderClient {
 
 /// A runtime and its holder, as the system knows them.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Processes {
-    pub(super) runtime: Process,
-    pub(super) holder: Option<Process>,
+pub struct Processes {
+    /// The runtime's own.
+    pub runtime: Process,
+    /// The holder's, if it lives.
+    pub holder: Option<Process>,
 }
 
 enum Source {
@@ -95,7 +116,7 @@ enum Source {
 
 /// What a holder told.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum HolderNews {
+pub enum HolderNews {
     /// Output of the runtime. No byte comes twice over one connection, none is left out but what was acknowledged.
     Out {
         /// Where its first byte stands.
@@ -126,7 +147,7 @@ pub(super) enum HolderNews {
 }
 
 impl HolderClient {
-    /// Starts `argv` in the environment and the folder of `spec`, behind a holder in the folder `dir`, which is made if
+    /// Starts `program` in the folder of `spec`, behind a holder in the folder `dir`, which is made if
     /// need be; and connects to it.
     ///
     /// The holder keeps up to `spool_max` bytes of output that is not acknowledged. If it is not to `outlive` this
@@ -135,28 +156,16 @@ impl HolderClient {
     /// Not cancellation safe: the runtime may be left behind.
     ///
     /// # Errors
-    /// In words: no such folder, no such program, no more processes, a path too long for a socket.
-    pub(super) async fn start(
+    /// In words: no more processes, a path too long for a socket, what the holder said.
+    pub async fn start(
         spec: &RuntimeSpec,
-        argv: &[String],
+        program: &Program,
         hold_exe: &Path,
-        env: Arc<BTreeMap<OsString, OsString>>,
         dir: &Path,
         spool_max: usize,
         outlive: bool,
     ) -> Result<(Self, Welcome), String> {
-        let Some((program, args)) = argv.split_first() else { return Err("its command is empty".into()) };
         let socket = socket(dir, &spec.id)?;
-        let env = process::environment(&env, spec);
-        let (name, cwd, path) = (program.clone(), spec.cwd.clone(), env.get(OsStr::new("PATH")).cloned());
-        // Folders may lie on slow disks.
-        let found = tokio::task::spawn_blocking(move || {
-            if !cwd.is_dir() {
-                return Err(format!("the folder {} does not exist", cwd.display()));
-            }
-            process::find(&name, path.as_deref(), &cwd)
-        });
-        let program = found.await.map_err(|error| error.to_string())??;
         let mut command = Command::new(hold_exe);
         command.args(["hold", "--spool-max", &spool_max.to_string(), "--socket"]).arg(&socket);
         if !outlive {
@@ -165,11 +174,11 @@ impl HolderClient {
         // No group of its own: a leader of a group cannot get a session of its own, and the holder wants one.
         let mut child = command
             .arg("--")
-            .arg(&program)
-            .args(args)
+            .arg(&program.path)
+            .args(&program.args)
             .current_dir(&spec.cwd)
             .env_clear()
-            .envs(env)
+            .envs(&program.env)
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
@@ -194,12 +203,12 @@ impl HolderClient {
     ///
     /// # Errors
     /// [`HolderNotFound`].
-    pub(super) async fn find(path: &Path) -> Result<(Self, Welcome), HolderNotFound> {
+    pub async fn find(path: &Path) -> Result<(Self, Welcome), HolderNotFound> {
         Self::find_within(path, WELCOME_WAIT).await
     }
 
     /// As [`find`](Self::find), with this long for the holder to answer.
-    pub(super) async fn find_within(path: &Path, wait: Duration) -> Result<(Self, Welcome), HolderNotFound> {
+    pub async fn find_within(path: &Path, wait: Duration) -> Result<(Self, Welcome), HolderNotFound> {
         let left = path.with_extension("end");
         if path != left {
             let tried = match timeout(wait, Self::connect(path)).await {
@@ -286,7 +295,7 @@ impl HolderClient {
     }
 
     /// Who listens at `path`; `None` if nobody does, or the system does not say.
-    pub(super) async fn listener(path: &Path) -> Option<Process> {
+    pub async fn listener(path: &Path) -> Option<Process> {
         let peer = UnixStream::connect(path).await.ok()?.peer_cred().ok()?;
         let ours = peer.uid() == rustix::process::geteuid().as_raw();
         peer.pid().filter(|_| ours).and_then(|pid| u32::try_from(pid).ok()).and_then(Process::find)
@@ -294,7 +303,7 @@ impl HolderClient {
 
     /// Goes on where `old`, a lost connection to the same holder, ended: what that told is not told again. Returns the
     /// input that was lost with it, which is to be [put](Self::put) again with a whole state.
-    pub(super) fn continue_from(&mut self, old: &Self, welcome: &Welcome) -> Bytes {
+    pub fn continue_from(&mut self, old: &Self, welcome: &Welcome) -> Bytes {
         self.told = old.next;
         let (Some(way), Some(was)) = (self.way(), old.way()) else { return Bytes::new() };
         let (mut queue, was) = (way.queue(), was.queue());
@@ -306,14 +315,14 @@ impl HolderClient {
     /// Every holder in the folder, and everything that one left: the name of its runtime and a path for [`Self::find`], in
     /// order. A socket that nobody listens at is removed, as is litter. Connects to nobody in a way that counts. A folder
     /// that is not there is empty.
-    pub(super) async fn all(dir: &Path) -> Vec<(String, PathBuf)> {
+    pub async fn all(dir: &Path) -> Vec<(String, PathBuf)> {
         let dir = dir.to_owned();
         let found = tokio::task::spawn_blocking(move || find_holders(&dir)).await;
         found.unwrap_or_default().into_iter().map(|found| (found.runtime, found.path)).collect()
     }
 
     /// Waits for news. Cancellation safe. After [`HolderNews::Exited`] or [`HolderNews::Gone`] it waits for ever.
-    pub(super) async fn next(&mut self) -> HolderNews {
+    pub async fn next(&mut self) -> HolderNews {
         loop {
             if self.over {
                 std::future::pending::<()>().await;
@@ -416,7 +425,7 @@ impl HolderClient {
 
     /// Changes how much input may wait for the runtime, in bytes, before [`Self::put`] refuses more. At most, and unless
     /// told, [`wire::STDIN_MAX`].
-    pub(super) fn set_write_max(&self, max: usize) {
+    pub fn set_write_max(&self, max: usize) {
         if let Some(way) = self.way() {
             way.queue().write_max = max.min(wire::STDIN_MAX) as u64;
         }
@@ -429,7 +438,7 @@ impl HolderClient {
     /// # Errors
     /// [`WriteError::Full`] if 64 MiB wait (a frame of any size up to 256 MiB is fine while nothing waits), and
     /// [`WriteError::Closed`] if the runtime's stdin is closed. Then neither is done.
-    pub(super) fn put(&self, offset: u64, state: Bytes, frame: Bytes) -> Result<(), WriteError> {
+    pub fn put(&self, offset: u64, state: Bytes, frame: Bytes) -> Result<(), WriteError> {
         let head = wire::stdin_head(offset, &state, &frame);
         self.give(offset, head, state, frame, false)
     }
@@ -439,7 +448,7 @@ impl HolderClient {
     ///
     /// # Errors
     /// As [`put`](Self::put).
-    pub(super) fn step(&self, offset: u64, entry: Bytes, frame: Bytes) -> Result<(), WriteError> {
+    pub fn step(&self, offset: u64, entry: Bytes, frame: Bytes) -> Result<(), WriteError> {
         let head = wire::step_head(offset, &entry, &frame);
         self.give(offset, head, entry, frame, true)
     }
@@ -467,43 +476,43 @@ impl HolderClient {
     }
 
     /// Whether its holder takes [steps](Self::step).
-    pub(super) fn takes_steps(&self) -> bool {
+    pub fn takes_steps(&self) -> bool {
         self.version >= 2
     }
 
     /// Names the process: the holder's random name for it, or, with holders that give none, what it is known by.
-    pub(super) fn instance(&self) -> &str {
+    pub fn instance(&self) -> &str {
         &self.instance
     }
 
     /// Whether its holder is of a release that names no instance.
-    pub(super) fn is_nameless(&self) -> bool {
+    pub fn is_nameless(&self) -> bool {
         self.version < 2
     }
 
     /// Since when the runtime has taken none of its input while more waits than should; `None` while there is room.
-    pub(super) fn stalled(&self) -> Option<Instant> {
+    pub fn stalled(&self) -> Option<Instant> {
         let queue = self.way()?.queue();
         (!queue.gated.is_empty()).then_some(queue.moved)
     }
 
     /// Whether the holder keeps so much state that nothing should be added to it before some is needed no more.
-    pub(super) fn heavy(&self) -> bool {
+    pub fn heavy(&self) -> bool {
         self.way().is_some_and(|way| way.queue().deposits.heavy())
     }
 
     /// The runtime and its holder; `None` for what a holder left, or if the runtime has ended.
-    pub(super) fn processes(&self) -> Option<Processes> {
+    pub fn processes(&self) -> Option<Processes> {
         self.processes
     }
 
     /// Whether somebody is at the other end; else it is what a holder left.
-    pub(super) fn is_live(&self) -> bool {
+    pub fn is_live(&self) -> bool {
         self.way().is_some()
     }
 
     /// Deposits state that knows of the output before `offset`; lost with the connection.
-    pub(super) fn state(&self, offset: u64, state: Bytes) {
+    pub fn state(&self, offset: u64, state: Bytes) {
         let Some(way) = self.way() else { return };
         match wire::state_head(offset, &state) {
             Some(head) => {
@@ -518,7 +527,7 @@ impl HolderClient {
     }
 
     /// All output before `offset` is safe: the holder may forget it. Sent after what was sent before.
-    pub(super) fn ack(&self, offset: u64) {
+    pub fn ack(&self, offset: u64) {
         let Some(way) = self.way() else { return };
         let mut queue = way.queue();
         if offset <= queue.acked {
@@ -545,26 +554,26 @@ impl HolderClient {
 
     /// The runtime's stdin ends, after what was put before.
     #[cfg(test)]
-    pub(super) fn close_stdin(&self) {
+    pub fn close_stdin(&self) {
         self.say(&ToHolder::CloseStdin);
         self.close();
     }
 
     /// The runtime ends: its stdin is closed; after `stdin` its family gets SIGTERM, after another `term` SIGKILL. Its
     /// end is told as [`HolderNews::Exited`].
-    pub(super) fn stop(&self, stdin: Duration, term: Duration) {
+    pub fn stop(&self, stdin: Duration, term: Duration) {
         self.say(&ToHolder::Stop { stdin, term });
         self.close();
     }
 
     /// The runtime's family is killed. Its end is told as [`HolderNews::Exited`].
-    pub(super) fn kill(&self) {
+    pub fn kill(&self) {
         self.say(&ToHolder::Kill);
         self.close();
     }
 
     /// Everything is safe, the end of the runtime included: the holder ends, or what it left is removed.
-    pub(super) fn bye(&self) {
+    pub fn bye(&self) {
         match self.way() {
             Some(_) => self.say(&ToHolder::Bye),
             // One entry of a folder: no slower than what `put` does.
@@ -579,12 +588,12 @@ impl HolderClient {
     }
 
     /// The runtime's process id.
-    pub(super) fn pid(&self) -> u32 {
+    pub fn pid(&self) -> u32 {
         self.pid
     }
 
     /// Where the holder listens, or the file it left.
-    pub(super) fn path(&self) -> &Path {
+    pub fn path(&self) -> &Path {
         &self.path
     }
 }
@@ -617,9 +626,9 @@ async fn ready(child: &mut Child) -> Result<(), String> {
     let mut words = Vec::new();
     let _ = stderr.take(REASON_MAX).read_to_end(&mut words).await;
     let status = child.wait().await.map_err(|why| format!("its holder ended, and nobody knows how: {why}"))?;
-    let words = process::shown(&words);
+    let words = printable(&words);
     let words = words.trim().trim_start_matches("plexus hold: ");
-    match (words.is_empty(), process::ended(status)) {
+    match (words.is_empty(), exit::ended(status)) {
         (false, _) => Err(words.to_owned()),
         (true, (Some(code), _)) => Err(format!("its holder exited with code {code}")),
         (true, (None, signal)) => Err(format!("its holder was killed by {}", signal.unwrap_or_default())),
@@ -646,7 +655,7 @@ fn instance(welcome: &Welcome) -> String {
 
 /// Why a holder was not found.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub(super) enum HolderNotFound {
+pub enum HolderNotFound {
     /// Nobody listens there: the holder is gone.
     #[error("{0}")]
     Nobody(String),

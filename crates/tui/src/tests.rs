@@ -1277,7 +1277,7 @@ fn a_past_conversation_is_chosen_by_its_title_and_taken_up() {
 
 #[test]
 fn the_manual_has_every_key_and_command() {
-    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/attach.md");
+    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/attach.md");
     let manual = std::fs::read_to_string(path).unwrap();
     let keys = super::help::KEYS.iter().flat_map(|(_, keys)| keys.iter());
     for (key, what) in keys.chain(super::help::COMMANDS) {

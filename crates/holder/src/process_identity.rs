@@ -9,7 +9,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(20);
 
 /// A process that was seen alive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Process {
+pub struct Process {
     pid: Pid,
     /// When it started, in the system's own count.
     start: u64,
@@ -17,18 +17,18 @@ pub(super) struct Process {
 
 impl Process {
     /// The living process with this number. Blocks for as long as reading one small file takes (Linux), or as `ps` does.
-    pub(super) fn find(pid: u32) -> Option<Self> {
+    pub fn find(pid: u32) -> Option<Self> {
         let pid = Pid::from_raw(i32::try_from(pid).ok()?)?;
         Some(Self { pid, start: started(pid)? })
     }
 
     /// Its number.
-    pub(super) fn pid(self) -> u32 {
+    pub fn pid(self) -> u32 {
         self.pid.as_raw_pid().unsigned_abs()
     }
 
     /// Whether it still lives. A zombie does not.
-    pub(super) fn alive(self) -> bool {
+    pub fn alive(self) -> bool {
         started(self.pid) == Some(self.start)
     }
 
@@ -47,7 +47,7 @@ impl Process {
     }
 
     /// Asks it and its group to end, and kills them after `term`. Returns whether it is gone, at most `kill` after that.
-    pub(super) async fn end(self, term: Duration, kill: Duration) -> bool {
+    pub async fn end(self, term: Duration, kill: Duration) -> bool {
         self.signal(Signal::TERM);
         if self.gone_within(term).await {
             return true;

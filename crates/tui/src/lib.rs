@@ -63,7 +63,7 @@ const LOOKED: &str = "attach.json";
 const LOOKED_MAX: usize = 2000;
 
 /// How it ended.
-pub(crate) enum End {
+pub enum End {
     /// Somebody left.
     Left,
     /// A signal.
@@ -77,7 +77,7 @@ fn now() -> i64 {
 }
 
 /// Runs the screen until somebody leaves, or a signal ends it.
-pub(crate) async fn run(client: Client, session: Option<String>, mouse: bool, dir: &Path) -> anyhow::Result<End> {
+pub async fn run(client: Client, session: Option<String>, mouse: bool, dir: &Path) -> anyhow::Result<End> {
     let variable = |name: &str| std::env::var(name).ok();
     let light =
         variable("COLORFGBG").and_then(|all| all.rsplit(';').next().map(|ground| ground == "7" || ground == "15"));

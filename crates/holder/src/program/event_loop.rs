@@ -22,10 +22,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant, SystemTime};
 
+use crate::wire::{self, Decoder, FromHolder, OLDEST, OUT_HEAD, STDIN_MAX, ToHolder, VERSION, Welcome};
 use bytes::{Buf, Bytes};
-use plexus::runtimes::holder_client::wire::{
-    self, Decoder, FromHolder, OLDEST, OUT_HEAD, STDIN_MAX, ToHolder, VERSION, Welcome,
-};
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::fs::Mode;
 use rustix::process::Signal;
@@ -75,15 +73,15 @@ const TAKEN_EVERY: u64 = 256 * 1024;
 const LAST_READS: usize = 64;
 
 /// What the holder was told to do.
-pub(crate) struct HolderOrders {
+pub struct HolderOrders {
     /// Where to listen.
-    pub(crate) socket: PathBuf,
+    pub socket: PathBuf,
     /// How much output is kept, in bytes.
-    pub(crate) spool_max: usize,
+    pub spool_max: usize,
     /// Whom not to outlive.
-    pub(crate) parent: Option<u32>,
+    pub parent: Option<u32>,
     /// The program, then its arguments.
-    pub(crate) cmd: Vec<OsString>,
+    pub cmd: Vec<OsString>,
 }
 
 /// Starts the program, says `ready` on stdout, and serves until it has ended and somebody knows; never returns.
@@ -91,7 +89,7 @@ pub(crate) struct HolderOrders {
 /// Exits 127 if the program is not found and 126 if it or the socket cannot be had, after saying so on stderr, and 1 if
 /// the parent named is not ours any more; else 0, however the program ended.
 /// Call it from a process with no other threads and no children.
-pub(crate) fn run(orders: HolderOrders) -> ! {
+pub fn run(orders: HolderOrders) -> ! {
     let Some((program, args)) = orders.cmd.split_first() else {
         fail(CANNOT_START, "no command given");
     };

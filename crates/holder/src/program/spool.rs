@@ -4,8 +4,8 @@ use std::collections::VecDeque;
 use std::io;
 use std::os::fd::AsFd;
 
+use crate::wire::{self, BLOBS_MAX, RECORD_MAX, STATE_MAX, STDERR_KEPT};
 use bytes::Bytes;
-use plexus::runtimes::holder_client::wire::{self, BLOBS_MAX, RECORD_MAX, STATE_MAX, STDERR_KEPT};
 
 /// What a record counts for beside its bytes: a runtime that writes byte by byte must not cost more than it may.
 const RECORD_COST: usize = 64;

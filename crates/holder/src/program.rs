@@ -22,7 +22,7 @@
 //! left the group and lost its parent before the end came is not found.
 #![expect(clippy::disallowed_methods, reason = "the holder ends as its child ended, whatever else it was about to do")]
 
-pub(crate) mod event_loop;
+pub mod event_loop;
 mod process_group;
 mod spool;
 
@@ -75,7 +75,7 @@ const ABANDONED: i32 = 1;
 ///
 /// Exits 127 if the program is not found and 126 if it cannot be started, after saying so on stderr.
 /// Call it from a process with no other threads and no children.
-pub(crate) fn run(cmd: Vec<OsString>, parent: Option<u32>) -> ! {
+pub fn run(cmd: Vec<OsString>, parent: Option<u32>) -> ! {
     let Some((program, args)) = cmd.split_first() else {
         fail(CANNOT_START, "no command given");
     };

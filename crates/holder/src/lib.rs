@@ -1,0 +1,13 @@
+//! The holder: a small process that stands between the gateway and one agent, owns the agent's stdin, stdout and stderr, keeps
+//! what the agent writes until a gateway has stored it, and outlives the gateway.
+//!
+//! [`program`] is the process itself, [`client`] the gateway's side of it, [`wire`] what they say to each other. Nothing here knows
+//! what an agent's bytes mean.
+
+pub mod client;
+pub mod exit;
+pub mod process_identity;
+pub mod program;
+pub mod wire;
+
+pub use client::{HolderClient, HolderNews, HolderNotFound, Processes, Program, WriteError};
