@@ -21,6 +21,7 @@ const FLOORS: &[(&str, &[&str])] = &[
     ("holder", &["protocol"]),
     // The terminal UI is a client like any other.
     ("tui", &["protocol", "client"]),
+    ("bridges", &["protocol", "client"]),
     // The gateway's modules in `src/`.
     ("metrics", &[]),
     // Whoever holds what a peer can make grow asks it first.
@@ -41,8 +42,8 @@ const FLOORS: &[(&str, &[&str])] = &[
     ("cli", ROOF),
 ];
 const ROOF: &[&str] = &[
-    "protocol", "client", "dialects", "store", "holder", "tui", "auth", "sessions", "runtimes", "router", "config",
-    "metrics", "ledger", "lib", "main", "cli",
+    "protocol", "client", "dialects", "store", "holder", "tui", "bridges", "auth", "sessions", "runtimes", "router",
+    "config", "metrics", "ledger", "lib", "main", "cli",
 ];
 /// The floors of the binary crate: there `crate::` is the binary's root and `plexus::` the library's.
 const BINARY: &[&str] = &["main", "cli"];

@@ -1,10 +1,10 @@
-//! The HTTP client of the commands: loopback, with the local token.
+//! What the commands ask of the running gateway, as its local administrator: [`plexus_client`], found by the state folder, with
+//! refusals in words for people.
 
-use std::time::Duration;
+use std::sync::Arc;
 
-use plexus_protocol::{Request, RuntimeInfo, SessionInfo};
-use reqwest::header::HeaderName;
-use reqwest::{Method, StatusCode};
+use plexus_client::{Address, Download, Error, Follow, FollowStart, GatewayReply, LocateGateway, Pieces};
+use plexus_protocol::{Request, RuntimeInfo, SessionId, SessionInfo};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -13,29 +13,25 @@ use super::home::{Home, Running};
 use super::term::line;
 use super::{CommandFailure, FAILURE, NO_GATEWAY, NOT_PERMITTED};
 
-/// How long an answer may take. Starting an agent is the slowest thing asked for; seconds, a minute when loaded.
-const PATIENCE: Duration = Duration::from_secs(180);
-/// How long an answer may take that comes in pieces.
-const LONGEST: Duration = Duration::from_secs(6 * 3600);
-/// How long connecting may take.
-const CONNECT: Duration = Duration::from_secs(5);
-
 /// A signed-in client of the running gateway.
 #[derive(Clone)]
 pub(crate) struct Client {
     pub(crate) home: Home,
     pub(crate) running: Running,
-    http: reqwest::Client,
-    token: String,
+    pub(crate) gateway: plexus_client::Client,
 }
 
 /// An answer that is no success: the status and, where the gateway sent one, the problem.
 pub(crate) struct Refused {
-    pub(crate) status: StatusCode,
+    pub(crate) status: u16,
     pub(crate) problem: Value,
 }
 
 impl Refused {
+    fn of(reply: &GatewayReply) -> Self {
+        Self { status: reply.status, problem: reply.json() }
+    }
+
     pub(crate) fn code(&self) -> &str {
         self.problem["code"].as_str().unwrap_or_default()
     }
@@ -43,16 +39,14 @@ impl Refused {
     /// "what: why, fix".
     pub(crate) fn explain(&self, what: &str) -> CommandFailure {
         let why = match self.problem["detail"].as_str() {
-            _ if self.status == StatusCode::UNAUTHORIZED => {
-                "the gateway does not know the token of the state folder".into()
-            }
+            _ if self.status == 401 => "the gateway does not know the token of the state folder".into(),
             Some(detail) => detail.to_owned(),
-            None => format!("the gateway answered {}", self.status),
+            None => format!("the gateway answered with status {}", self.status),
         };
         let (code, fix) = match self.status {
-            StatusCode::UNAUTHORIZED => (NOT_PERMITTED, "; is PLEXUS_HOME that of the gateway?"),
-            StatusCode::FORBIDDEN => (NOT_PERMITTED, ""),
-            StatusCode::SERVICE_UNAVAILABLE => (FAILURE, "; try again in a moment"),
+            401 => (NOT_PERMITTED, "; is PLEXUS_HOME that of the gateway?"),
+            403 => (NOT_PERMITTED, ""),
+            503 => (FAILURE, "; try again in a moment"),
             _ => (FAILURE, ""),
         };
         let fix = match self.code() {
@@ -73,6 +67,36 @@ pub(crate) fn program() -> String {
     format!("plexus {}", line(&command, 20)).trim_end().to_owned()
 }
 
+/// Why a call came to nothing, in words for people.
+pub(crate) fn failure(what: &str, error: &Error) -> CommandFailure {
+    match error {
+        Error::Refused(why) => {
+            CommandFailure::new(NOT_PERMITTED, format!("{what}: {why}; is PLEXUS_HOME that of the gateway?"))
+        }
+        Error::Unreached(why) => CommandFailure::new(NO_GATEWAY, format!("{what}: {why}; `plexus doctor` says more")),
+        Error::Lost(why) => CommandFailure::new(
+            FAILURE,
+            format!("{what}: the gateway did not answer: {why}; `plexus doctor` says more"),
+        ),
+        Error::Address(_) | Error::Rpc { .. } | Error::Answer(_) => {
+            CommandFailure::new(FAILURE, format!("{what}: {error}"))
+        }
+    }
+}
+
+/// Finds the gateway of `home` again before each connection: one that was started again may listen elsewhere, and something
+/// else may listen where it did.
+fn locate(home: Home) -> LocateGateway {
+    Arc::new(move || {
+        let home = home.clone();
+        Box::pin(async move {
+            let running = home.running().await.map_err(|why| Error::Unreached(why.to_string()))?;
+            let token = home.token().map_err(|why| Error::Refused(why.to_string()))?;
+            Ok(Address { url: running.url, token, program: Some(program()) })
+        })
+    })
+}
+
 impl Client {
     /// Finds the running gateway and signs in.
     pub(crate) async fn find() -> anyhow::Result<Self> {
@@ -82,68 +106,48 @@ impl Client {
     }
 
     pub(crate) fn to(home: Home, running: Running) -> anyhow::Result<Self> {
-        let named = program().parse().map(|name| (HeaderName::from_static("plexus-program"), name));
-        let http = reqwest::Client::builder()
-            .default_headers(named.into_iter().collect())
-            .no_proxy()
-            .redirect(reqwest::redirect::Policy::none())
-            .connect_timeout(CONNECT)
-            .timeout(PATIENCE)
-            .build()?;
-        let token = home.token()?;
-        Ok(Self { home, running, http, token })
+        // A token that cannot be read is told with the fix, before anything is asked.
+        home.token()?;
+        let gateway = plexus_client::Client::locating(locate(home.clone()));
+        Ok(Self { home, running, gateway })
     }
 
     pub(crate) fn url(&self) -> &str {
         self.running.url.trim_end_matches('/')
     }
 
-    pub(crate) fn token(&self) -> &str {
-        &self.token
+    /// Follows a session, or all.
+    pub(crate) fn follow(&self, session: Option<&SessionId>, begin: FollowStart) -> Follow {
+        self.gateway.attach(session, begin)
     }
 
     /// Sends a request and reads the answer's text.
-    ///
-    /// # Errors
-    /// The gateway cannot be reached, or its answer not read.
     async fn send(
         &self,
-        method: Method,
+        method: &str,
         path: &str,
         body: Option<&Value>,
         key: Option<&str>,
+        what: &str,
     ) -> anyhow::Result<Result<String, Refused>> {
-        let mut request = self.http.request(method, format!("{}{path}", self.url())).bearer_auth(&self.token);
-        if let Some(body) = body {
-            request = request.json(body);
-        }
-        if let Some(key) = key {
-            request = request.header("Idempotency-Key", key);
-        }
-        let gone = |why: reqwest::Error| self.gone(&why);
-        let answer = request.send().await.map_err(gone)?;
-        let status = answer.status();
-        let text = answer.text().await.map_err(gone)?;
-        if status.is_success() {
-            return Ok(Ok(text));
-        }
-        Ok(Err(Refused { status, problem: serde_json::from_str(&text).unwrap_or(Value::Null) }))
+        let reply = self.gateway.http(method, path, body, key).await.map_err(|error| failure(what, &error))?;
+        Ok(if reply.is_ok() { Ok(reply.text) } else { Err(Refused::of(&reply)) })
     }
 
     /// `what` says in words what was to be done, for the error.
     pub(crate) async fn get<T: DeserializeOwned>(&self, path: &str, what: &str) -> anyhow::Result<T> {
-        let text = self.send(Method::GET, path, None, None).await?.map_err(|refused| refused.explain(what))?;
+        let text = self.send("GET", path, None, None, what).await?.map_err(|refused| refused.explain(what))?;
         read(&text, what)
     }
 
     pub(crate) async fn post(&self, path: &str, body: &Value, what: &str) -> anyhow::Result<Value> {
-        let text = self.try_post(path, body, None).await?.map_err(|refused| refused.explain(what))?;
+        let text = self.try_post(path, body, None, what).await?.map_err(|refused| refused.explain(what))?;
         if text.is_empty() { Ok(Value::Null) } else { read(&text, what) }
     }
 
     /// A POST that says everything by its path.
     pub(crate) async fn post_nothing(&self, path: &str, what: &str) -> anyhow::Result<()> {
-        self.send(Method::POST, path, None, None).await?.map_err(|refused| refused.explain(what))?;
+        self.send("POST", path, None, None, what).await?.map_err(|refused| refused.explain(what))?;
         Ok(())
     }
 
@@ -153,36 +157,26 @@ impl Client {
         path: &str,
         body: &Value,
         key: Option<&str>,
+        what: &str,
     ) -> anyhow::Result<Result<String, Refused>> {
-        self.send(Method::POST, path, Some(body), key).await
+        self.send("POST", path, Some(body), key, what).await
     }
 
     /// As [`get`](Self::get), for an answer of any length and duration, read as it comes.
-    pub(crate) async fn stream(&self, path: &str, what: &str) -> anyhow::Result<reqwest::Response> {
-        let request = self.http.get(format!("{}{path}", self.url())).bearer_auth(&self.token).timeout(LONGEST);
-        let answer = request.send().await.map_err(|why| self.gone(&why))?;
-        let status = answer.status();
-        if status.is_success() {
-            return Ok(answer);
+    pub(crate) async fn download(&self, path: &str, what: &str) -> anyhow::Result<Pieces> {
+        match self.gateway.download(path).await.map_err(|error| failure(what, &error))? {
+            Download::Pieces(pieces) => Ok(pieces),
+            Download::Refused(reply) => Err(Refused::of(&reply).explain(what).into()),
         }
-        let text = answer.text().await.unwrap_or_default();
-        let problem = serde_json::from_str(&text).unwrap_or(Value::Null);
-        Err(Refused { status, problem }.explain(what).into())
-    }
-
-    fn gone(&self, why: &reqwest::Error) -> CommandFailure {
-        let cause = if why.is_timeout() { "it took too long" } else { "the connection failed" };
-        let message = format!("the gateway at {} did not answer: {cause}; `plexus doctor` says more", self.url());
-        CommandFailure::new(if why.is_connect() { NO_GATEWAY } else { FAILURE }, message)
     }
 
     pub(crate) async fn patch(&self, path: &str, body: &Value, what: &str) -> anyhow::Result<Value> {
-        let text = self.send(Method::PATCH, path, Some(body), None).await?.map_err(|refused| refused.explain(what))?;
+        let text = self.send("PATCH", path, Some(body), None, what).await?.map_err(|refused| refused.explain(what))?;
         read(&text, what)
     }
 
     pub(crate) async fn delete(&self, path: &str, what: &str) -> anyhow::Result<()> {
-        self.send(Method::DELETE, path, None, None).await?.map_err(|refused| refused.explain(what))?;
+        self.send("DELETE", path, None, None, what).await?.map_err(|refused| refused.explain(what))?;
         Ok(())
     }
 
@@ -301,7 +295,7 @@ mod tests {
 
     #[test]
     fn refusals_say_what_why_and_the_fix() {
-        let refused = |status: u16, problem: Value| Refused { status: StatusCode::from_u16(status).unwrap(), problem };
+        let refused = |status: u16, problem: Value| Refused { status, problem };
         let said = |refused: Refused| (refused.explain("prompting").code, refused.explain("prompting").message);
         let problem = serde_json::json!({"code": "session_not_found", "detail": "there is no session s_1"});
         let words = "prompting: there is no session s_1; `plexus ls` shows the sessions";
@@ -309,7 +303,7 @@ mod tests {
         let problem =
             serde_json::json!({"code": "scope_missing", "detail": "device \"x\" lacks the scope `prompt` here"});
         assert_eq!(said(refused(403, problem)), (77, "prompting: device \"x\" lacks the scope `prompt` here".into()));
-        assert_eq!(said(refused(500, Value::Null)).1, "prompting: the gateway answered 500 Internal Server Error");
+        assert_eq!(said(refused(500, Value::Null)).1, "prompting: the gateway answered with status 500");
         assert_eq!(said(refused(401, Value::Null)).0, 77);
     }
 }

@@ -4,7 +4,8 @@ use std::io::{IsTerminal as _, Read as _, Write as _};
 use std::time::SystemTime;
 
 use plexus_protocol::{
-    Answers, Choice, Question, Request, RequestState, RequestType, Scope, SessionInfo, SessionState, Timestamp,
+    Answers, Choice, Question, Request, RequestState, RequestType, Scope, SessionId, SessionInfo, SessionState,
+    Timestamp,
 };
 use reqwest::Url;
 use serde_json::value::RawValue;
@@ -12,12 +13,12 @@ use serde_json::{Value, json};
 
 use super::args;
 use super::card::{card, questions, seen, ways};
-use super::client::{Client, choose};
+use super::client::{Client, choose, failure};
 use super::home::Home;
-use super::stream::{Envelope, StreamEvent, StreamStart, follow};
 use super::term::{Paint, SanitizedWriter, clean, line};
 use super::view::{View, outcome};
 use super::{CommandFailure, CommandResult, FAILURE, NOT_PERMITTED};
+use plexus_client::{ClientEvent, Envelope, FollowStart};
 
 /// Longest title in a listing, in characters.
 pub(super) const TITLE: usize = 60;
@@ -158,44 +159,51 @@ pub(crate) async fn ls(args: args::Ls) -> CommandResult {
 pub(crate) async fn tail(args: args::Tail) -> CommandResult {
     let client = Client::find().await?;
     let session = match &args.session {
-        Some(meant) => client.session(meant).await?.session_id.to_string(),
-        None => "*".into(),
+        Some(meant) => Some(client.session(meant).await?.session_id),
+        None => None,
     };
     let begin = match args.after.as_deref() {
-        None | Some("" | "start") => StreamStart::Start,
-        Some("now") => StreamStart::Now,
+        None | Some("" | "start") => FollowStart::Start,
+        Some("now") => FollowStart::Now,
         Some(cursor) => {
             cursor
                 .parse::<plexus_protocol::Cursor>()
                 .map_err(|why| CommandFailure::plain(format!("--after: {why}")))?;
-            StreamStart::After(cursor.into())
+            FollowStart::After(cursor.into())
         }
     };
-    let mut view = View::new(Paint::stdout(), session == "*");
-    let begin = if args.json { begin } else { past(&client, &session, begin, &mut view).await? };
-    let mut heard = follow(client, session, begin);
-    while let Some(next) = heard.recv().await {
+    let mut view = View::new(Paint::stdout(), session.is_none());
+    let begin = if args.json { begin } else { past(&client, session.as_ref(), begin, &mut view).await? };
+    let mut heard = client.follow(session.as_ref(), begin);
+    while let Some(next) = heard.next().await {
         let mut out = String::new();
-        match next? {
-            StreamEvent::Event(envelope) if args.json => {
+        match next.map_err(|error| failure("following", &error))? {
+            ClientEvent::Event(envelope) if args.json => {
                 print_as_json(envelope.raw.get().as_bytes())?;
             }
-            StreamEvent::Event(envelope) => view.event(&envelope, &mut out),
-            StreamEvent::Hello(hello) => match hello["resume"].as_str() {
+            ClientEvent::Event(envelope) => view.event(&envelope, &mut out),
+            ClientEvent::Hello(hello) => match hello["resume"].as_str() {
                 None | Some("ok") => {}
                 Some("gap") => {
                     remark("some events after that cursor are no longer kept; what follows the gap is shown")
                 }
                 Some(other) => remark(&format!("that cursor is not of this log ({other}); shown from a snapshot on")),
             },
-            StreamEvent::Snapshot(snapshot) if !args.json => view.snapshot(&snapshot, &mut out),
-            StreamEvent::Live if args.no_follow => {
+            ClientEvent::Snapshot(snapshot) if !args.json => view.snapshot(&snapshot, &mut out),
+            ClientEvent::Live if args.no_follow => {
                 view.settle(&mut out);
                 print(&out)?;
                 return Ok(0);
             }
-            StreamEvent::Lost(why) => remark(&format!("the connection is lost ({why}); coming back")),
-            StreamEvent::Snapshot(_) | StreamEvent::Older | StreamEvent::Live | StreamEvent::Session(_) => {}
+            ClientEvent::Lost(why) => remark(&format!("the connection is lost ({why}); coming back")),
+            ClientEvent::Snapshot(_)
+            | ClientEvent::Older
+            | ClientEvent::Live
+            | ClientEvent::Session(_)
+            | ClientEvent::SessionGone(_)
+            | ClientEvent::Runtime(_)
+            | ClientEvent::RuntimeGone(_)
+            | ClientEvent::Presence(_) => {}
         }
         if !out.is_empty() {
             print(&out)?;
@@ -206,7 +214,12 @@ pub(crate) async fn tail(args: args::Tail) -> CommandResult {
 
 /// Shows what was before now, a page at a time, what belongs together as one; says after which cursor to go on. Where the
 /// log cannot go on from there, following says why.
-async fn past(client: &Client, session: &str, begin: StreamStart, view: &mut View) -> anyhow::Result<StreamStart> {
+async fn past(
+    client: &Client,
+    session: Option<&SessionId>,
+    begin: FollowStart,
+    view: &mut View,
+) -> anyhow::Result<FollowStart> {
     #[derive(serde::Deserialize)]
     struct Page {
         events: Vec<Box<RawValue>>,
@@ -214,11 +227,11 @@ async fn past(client: &Client, session: &str, begin: StreamStart, view: &mut Vie
         resume: String,
     }
     let mut after = match &begin {
-        StreamStart::Start => String::new(),
-        StreamStart::After(cursor) => cursor.clone(),
-        StreamStart::Now | StreamStart::Latest { .. } => return Ok(begin),
+        FollowStart::Start => String::new(),
+        FollowStart::After(cursor) => cursor.clone(),
+        FollowStart::Now | FollowStart::Latest { .. } => return Ok(begin),
     };
-    let of = if session == "*" { "/v1/events".to_owned() } else { format!("/v1/sessions/{session}/events") };
+    let of = session.map_or_else(|| "/v1/events".to_owned(), |session| format!("/v1/sessions/{session}/events"));
     loop {
         let query = form_urlencoded::Serializer::new(String::new())
             .append_pair("merge", "true")
@@ -227,7 +240,7 @@ async fn past(client: &Client, session: &str, begin: StreamStart, view: &mut Vie
             .finish();
         let page: Page = client.get(&format!("{of}?{query}"), "reading what was before").await?;
         if page.resume != "ok" {
-            return Ok(if after.is_empty() { begin } else { StreamStart::After(after) });
+            return Ok(if after.is_empty() { begin } else { FollowStart::After(after) });
         }
         let mut out = String::new();
         let none = page.events.is_empty();
@@ -236,7 +249,7 @@ async fn past(client: &Client, session: &str, begin: StreamStart, view: &mut Vie
         }
         print(&out)?;
         if none {
-            return Ok(StreamStart::After(page.next));
+            return Ok(FollowStart::After(page.next));
         }
         after = page.next;
     }
@@ -266,7 +279,7 @@ pub(crate) async fn send_prompt(client: &Client, session: &str, text: &str) -> a
 
 pub(crate) async fn prompt(args: args::Prompt) -> CommandResult {
     let client = Client::find().await?;
-    let session = client.session(&args.session).await?.session_id.to_string();
+    let session = client.session(&args.session).await?.session_id;
     let text = text_of(args.text)?;
     if !args.wait {
         let accepted =
@@ -280,15 +293,15 @@ pub(crate) async fn prompt(args: args::Prompt) -> CommandResult {
         return Ok(0);
     }
     // Listen first, so that nothing of the run is missed.
-    let mut heard = follow(client.clone(), session.clone(), StreamStart::Now);
+    let mut heard = client.follow(Some(&session), FollowStart::Now);
     let mut run = None;
     let mut view = View::new(Paint::stdout(), false);
-    while let Some(next) = heard.recv().await {
+    while let Some(next) = heard.next().await {
         let mut out = String::new();
         let mut end = None;
-        match next? {
-            StreamEvent::Live if run.is_none() => run = Some(send_prompt(&client, &session, &text).await?),
-            StreamEvent::Event(envelope) if run.as_deref() == Some(&envelope.run_id) => {
+        match next.map_err(|error| failure("following", &error))? {
+            ClientEvent::Live if run.is_none() => run = Some(send_prompt(&client, session.as_str(), &text).await?),
+            ClientEvent::Event(envelope) if run.as_deref() == Some(&envelope.run_id) => {
                 if args.json {
                     print_as_json(envelope.raw.get().as_bytes())?;
                 } else {
@@ -298,7 +311,7 @@ pub(crate) async fn prompt(args: args::Prompt) -> CommandResult {
                     end = Some(envelope.event["status"] == "completed");
                 }
             }
-            StreamEvent::Lost(why) => remark(&format!("the connection is lost ({why}); coming back")),
+            ClientEvent::Lost(why) => remark(&format!("the connection is lost ({why}); coming back")),
             _ => {}
         }
         print(&out)?;
@@ -409,7 +422,7 @@ pub(crate) async fn send_answer(client: &Client, request: &Request, mut answer: 
     getrandom::fill(&mut key).map_err(|why| CommandFailure::plain(format!("no random numbers: {why}")))?;
     let key = data_encoding::HEXLOWER.encode(&key);
     let path = format!("/v1/requests/{}/answer", request.request_id);
-    match client.try_post(&path, &answer, Some(&key)).await? {
+    match client.try_post(&path, &answer, Some(&key), "answering").await? {
         Ok(receipt) => Ok(Answered::Won(serde_json::from_str(&receipt).unwrap_or_default())),
         Err(refused) if refused.problem["resolved_by"].is_object() => Ok(Answered::Lost(refused.problem)),
         Err(refused) => Err(refused.explain("answering").into()),

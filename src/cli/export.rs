@@ -22,8 +22,8 @@ pub(crate) async fn export(args: args::Export) -> CommandResult {
         _ => CommandFailure::plain(format!("writing the export: {why}; is there room?")),
     };
     let path = format!("/v1/sessions/{session}/export?format={format}");
-    let mut pieces = client.stream(&path, "exporting the session").await?;
-    while let Some(piece) = pieces.chunk().await.map_err(|_| {
+    let mut pieces = client.download(&path, "exporting the session").await?;
+    while let Some(piece) = pieces.next().await.map_err(|_| {
         CommandFailure::plain(
             "exporting the session: the gateway broke it off; what was written is not the whole, try again",
         )

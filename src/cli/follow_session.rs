@@ -6,18 +6,20 @@ use std::collections::{BTreeMap, VecDeque};
 use std::io::{BufRead as _, IsTerminal as _};
 use std::time::{Duration, Instant};
 
-use plexus_protocol::{Choice, Misfit, Question, QuestionOption, Request, RequestState, RequestType, RunStatus};
+use plexus_protocol::{
+    Choice, Misfit, Question, QuestionOption, Request, RequestState, RequestType, RunStatus, SessionId,
+};
 use serde_json::{Value, json};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
 
 use super::card::{card, how, one, questions};
-use super::client::Client;
+use super::client::{Client, failure};
 use super::commands::{Answered, print, send_answer, send_prompt, whole};
-use super::stream::{Envelope, StreamEvent, StreamStart, follow};
 use super::term::{Paint, line};
 use super::view::{View, outcome};
 use super::{CommandResult, FAILURE};
+use plexus_client::{ClientEvent, Envelope, FollowStart};
 
 /// A line that comes sooner after a card is shown was typed for something else, and answers nothing.
 const ARMING: Duration = Duration::from_millis(500);
@@ -71,12 +73,12 @@ struct FollowSession {
 }
 
 /// Follows a session until the reader leaves, or (without a terminal) until what was asked is done.
-pub(crate) async fn follow_session(client: Client, session: String, first: Option<String>) -> CommandResult {
+pub(crate) async fn follow_session(client: Client, session: SessionId, first: Option<String>) -> CommandResult {
     let present = std::io::stdin().is_terminal();
     let paint = Paint::stdout();
     let mut talk = FollowSession {
         client: client.clone(),
-        session: session.clone(),
+        session: session.to_string(),
         paint,
         view: View::new(paint, false),
         present,
@@ -93,16 +95,16 @@ pub(crate) async fn follow_session(client: Client, session: String, first: Optio
         out: String::new(),
     };
     let mut interrupt = signal(SignalKind::interrupt())?;
-    let mut heard = follow(client, session, StreamStart::Start);
+    let mut heard = client.follow(Some(&session), FollowStart::Start);
     // Without a terminal, the prompt on the command line is all there is to say.
     let mut lines = if present || first.is_none() { Some(read_lines()?) } else { None };
     let mut first = first;
     loop {
         talk.flush()?;
         tokio::select! {
-            next = heard.recv() => match next {
+            next = heard.next() => match next {
                 Some(Ok(heard)) => talk.on_event(heard).await?,
-                Some(Err(error)) => return Err(error),
+                Some(Err(error)) => return Err(failure("following", &error).into()),
                 None => return Ok(FAILURE),
             },
             next = next_line(&mut lines), if talk.live => match next {
@@ -213,9 +215,9 @@ impl FollowSession {
         Ok(0)
     }
 
-    async fn on_event(&mut self, heard: StreamEvent) -> anyhow::Result<()> {
+    async fn on_event(&mut self, heard: ClientEvent) -> anyhow::Result<()> {
         match heard {
-            StreamEvent::Hello(hello) => {
+            ClientEvent::Hello(hello) => {
                 let runs = hello["runs"]
                     .as_array()
                     .into_iter()
@@ -233,22 +235,28 @@ impl FollowSession {
                     self.opened(request).await;
                 }
             }
-            StreamEvent::Snapshot(snapshot) => self.view.snapshot(&snapshot, &mut self.out),
-            StreamEvent::Live => {
+            ClientEvent::Snapshot(snapshot) => self.view.snapshot(&snapshot, &mut self.out),
+            ClientEvent::Live => {
                 self.live = true;
                 self.show_card();
             }
-            StreamEvent::Lost(why) => {
+            ClientEvent::Lost(why) => {
                 self.note(&format!("· the connection is lost ({}); coming back", line(&why, LABEL)))
             }
-            StreamEvent::Session(session) => {
+            ClientEvent::Session(session) => {
                 if session["state"] == "exited" && session["session_id"] == self.session.as_str() {
                     self.gone = self.live;
                 }
             }
+            ClientEvent::SessionGone(session) => {
+                if session == self.session {
+                    self.note("· the session was deleted");
+                    self.gone = true;
+                }
+            }
             // Only who asks for the latest is told of what is older.
-            StreamEvent::Older => {}
-            StreamEvent::Event(envelope) => self.event(&envelope).await?,
+            ClientEvent::Older | ClientEvent::Runtime(_) | ClientEvent::RuntimeGone(_) | ClientEvent::Presence(_) => {}
+            ClientEvent::Event(envelope) => self.event(&envelope).await?,
         }
         Ok(())
     }

@@ -23,7 +23,6 @@ mod pair;
 mod resume;
 mod run;
 mod serve;
-mod stream;
 mod term;
 mod tls;
 mod view;

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use anyhow::Context as _;
 use plexus::config::nearest;
 use plexus::runtimes::presets;
-use plexus_protocol::{Connect, RuntimeId, RuntimeInfo, RuntimeSpec, RuntimeState};
+use plexus_protocol::{Connect, RuntimeId, RuntimeInfo, RuntimeSpec, RuntimeState, SessionId};
 use serde_json::{Value, json};
 
 use super::args;
@@ -180,11 +180,11 @@ pub(crate) async fn run(args: args::Run) -> CommandResult {
 /// Opens a session, and follows it here.
 pub(super) async fn open(client: Client, wanted: &Value, prompt: Option<String>) -> CommandResult {
     let session = client.post("/v1/sessions", wanted, "opening a session").await?;
-    let Some(id) = session["session_id"].as_str().map(str::to_owned) else {
+    let Some(id) = session["session_id"].as_str().and_then(|id| id.parse::<SessionId>().ok()) else {
         return Err(CommandFailure::plain("opening a session: the gateway named none"));
     };
     let (paint, cwd) = (Paint::stdout(), session["cwd"].as_str().unwrap_or_default());
-    print(&format!("session {} in {}\n", paint.bold(&line(&id, 200)), clean(cwd)))?;
+    print(&format!("session {} in {}\n", paint.bold(id.as_str()), clean(cwd)))?;
     print(&paint.dim(&format!("watch it elsewhere: {} (`plexus open` signs a browser in)\n", client.url())))?;
     follow_session::follow_session(client, id, prompt).await
 }

@@ -6,8 +6,8 @@ use plexus_protocol::Request;
 use serde_json::Value;
 
 use super::card::{card, how};
-use super::stream::Envelope;
 use super::term::{Cleaner, Paint, line};
+use plexus_client::Envelope;
 
 /// Longest title, status or other field shown in one line, in characters.
 const FIELD: usize = 200;
@@ -314,7 +314,7 @@ mod tests {
 
     fn envelope(kind: &str, event: Value) -> Envelope {
         let wire = json!({
-            "session_id": "s_1", "run_id": "r_1", "seq": 0, "cursor": "e:1", "at": "t", "kind": kind, "event": event,
+            "session_id": "s_1", "run_id": "r_1", "seq": 0, "cursor": "e:1", "at": "2026-01-02T03:04:05.678Z", "kind": kind, "event": event,
             "meta": { "runtime_id": "demo", "dialect": "acp" },
         });
         Envelope::read(serde_json::value::to_raw_value(&wire).unwrap()).unwrap()

@@ -22,6 +22,7 @@ use crate::auth::{Caller, Prompt, Target};
 use crate::ledger::Account;
 use crate::metrics::Subscriber;
 use crate::sessions::{Filter, LogPlace, OpenSession, PageItem, PageLimit, SessionError, zero_of};
+use plexus_protocol::codes::ONE_SESSION;
 use plexus_protocol::{
     Choice, Event, Kind, Offer, Position, Request, RequestId, RequestType, Risk, RunId, RunStatus, RuntimeState,
     SessionId, SessionInfo, SessionState,
@@ -48,8 +49,6 @@ const TOOLS: usize = 256;
 const FINAL: usize = 1 << 20;
 /// Requests that wait for their turn.
 const WAITING: usize = 256;
-/// A runtime's refusal: the one session that it carries is there already.
-const ONE_SESSION: i64 = -32021;
 
 /// What the client can show; what it does not mention it can.
 #[derive(Clone, Copy, Deserialize)]

@@ -34,6 +34,7 @@ use super::rpc::Rpc;
 use crate::auth::Caller;
 use crate::ledger::{Account, Charge, LedgerFull};
 use crate::metrics::metrics;
+use plexus_protocol::codes::close as code;
 use plexus_protocol::{Cursor, Origin, Scope};
 
 /// Longest message of a client, in bytes: prompts carry images. A longer one closes the connection, 1009.
@@ -60,21 +61,6 @@ const PINGS_MISSED: u8 = 2;
 const INITIALIZE: Duration = Duration::from_secs(30);
 /// How long a closing handshake may take; then the connection is cut.
 const CLOSING: Duration = Duration::from_secs(2);
-
-/// Close codes.
-mod code {
-    pub(super) const NORMAL: u16 = 1000;
-    pub(super) const GOING_AWAY: u16 = 1001;
-    pub(super) const PROTOCOL: u16 = 1002;
-    pub(super) const TEXT_ONLY: u16 = 1003;
-    pub(super) const NOT_UTF8: u16 = 1007;
-    pub(super) const POLICY: u16 = 1008;
-    pub(super) const TOO_BIG: u16 = 1009;
-    pub(super) const TRY_LATER: u16 = 1013;
-    pub(super) const REVOKED: u16 = 4001;
-    pub(super) const SCOPE: u16 = 4003;
-    pub(super) const NO_PROGRESS: u16 = 4008;
-}
 
 /// The frames that a message is answered with: none for notifications. Whoever drops it before its end does not undo what
 /// was asked.

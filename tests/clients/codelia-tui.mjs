@@ -76,8 +76,15 @@ async function player() {
     const open = new Set();
     let shut = false;
     const gateway = () => JSON.parse(readFileSync(path.join(process.env.PLEXUS_HOME, 'gateway.json'), 'utf8'));
+    // What the bridge finds: the door. A gateway that was started again proves itself anew. The process that stands in it must
+    // live, or nobody would knock.
+    const tell = () => {
+        const running = { ...gateway(), url: `http://127.0.0.1:${door.address().port}`, pid: process.pid };
+        writeFileSync(path.join(dir, 'gateway.json'), JSON.stringify(running), { mode: 0o600 });
+    };
     const door = net.createServer((inner) => {
         if (shut) return inner.destroy();
+        tell();
         const { hostname, port } = new URL(gateway().url);
         const outer = net.connect(Number(port), hostname);
         for (const [one, other] of [[inner, outer], [outer, inner]]) {
@@ -97,9 +104,7 @@ async function player() {
         outer.pipe(inner);
     });
     await new Promise((done) => door.listen(0, '127.0.0.1', done));
-    // The process that stands in it must live, or nobody would knock.
-    const running = { ...gateway(), url: `http://127.0.0.1:${door.address().port}`, pid: process.pid };
-    writeFileSync(path.join(dir, 'gateway.json'), JSON.stringify(running), { mode: 0o600 });
+    tell();
     copyFileSync(path.join(process.env.PLEXUS_HOME, 'token'), path.join(dir, 'token'));
 
     let panel = null; // { id, title, word } as it stands, by what was said

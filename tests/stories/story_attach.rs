@@ -143,7 +143,7 @@ async fn a_session_is_prompted_watched_and_answered_by_key_at_80x24() {
     screen.shows("will not ask for the like").await;
     screen.keys(&["y"]);
     let done = screen.shows("allowed (allow_once): make deploy").await;
-    screen.shows("Allowed by attach (local)").await;
+    screen.shows("Allowed by plexus attach (local)").await;
     assert!(done.contains("chunk-0030"), "{done}");
     screen.shows("── done").await;
     screen.shot("allowed-80x24");

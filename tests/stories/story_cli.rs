@@ -780,9 +780,9 @@ fn whoever_listens_in_the_gateways_place_gets_no_token() {
             let mut command = plexus(&home, args);
             command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
             let mut child = command.spawn().unwrap();
-            let asked = heard.recv_timeout(PATIENCE);
-            assert!(asked.is_ok() || args[0] == "attach", "{args:?} looked for the gateway");
-            if matches!(args[0], "bridge" | "attach") {
+            // Without a terminal, attach leaves before it looks for anything.
+            let asked = (args[0] != "attach").then(|| heard.recv_timeout(PATIENCE).expect("it looked for the gateway"));
+            if args[0] == "bridge" {
                 let _ = child.kill();
             }
             let status = child.wait().unwrap();

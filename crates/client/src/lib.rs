@@ -1,4 +1,4 @@
-//! A client of the gateway's native WebSocket, for programs in Rust. One file, to be read at once by whoever uses it: follow
+//! A client of the gateway, for programs in Rust, and the one that the command line, the terminal UI and the bridges use: follow
 //! sessions for ever, prompt, answer; and single calls over HTTP ([`Client::http`]).
 //!
 //! [`Client::attach`] follows a session, or all, in a task of its own, and comes back with its cursor whenever the connection
@@ -20,44 +20,34 @@
 //! # }
 //! ```
 
+mod connection;
+mod follow;
 pub mod liveness;
+mod requests;
 
-use std::collections::BTreeMap;
+pub use connection::{Backoff, closed};
+pub use follow::{ClientEvent, Envelope, Follow, FollowStart};
+pub use requests::Requests;
+
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use futures_util::{SinkExt as _, StreamExt as _};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
-use tokio::net::TcpStream;
-use tokio::sync::{Mutex, mpsc};
-use tungstenite::Message;
-use tungstenite::client::IntoClientRequest as _;
-use tungstenite::protocol::WebSocketConfig;
+use tokio::sync::Mutex;
 
-use crate::liveness::{CountedSocket, LivenessSocket, Patience};
-use plexus_protocol::{
-    Answer, Receipt, Request, RequestId, RunId, RuntimeId, RuntimeInfo, SessionId, SessionInfo, Timestamp,
-};
+use crate::connection::{CallConnection, PATIENCE};
+use crate::liveness::{LivenessSocket, Patience};
+use plexus_protocol::{Answer, Receipt, RequestId, RunId, RuntimeId, RuntimeInfo, SessionId, SessionInfo};
 
-/// Longest message taken, in bytes: an event can be as long as a runtime's longest line, and is wrapped.
-const MESSAGE_MAX: usize = 1 << 30;
-/// How long connecting and the first answers may take; then the connection counts as lost.
-const PATIENCE: Duration = Duration::from_secs(20);
-/// The first pause before coming back; it doubles.
-const BACKOFF: Duration = Duration::from_millis(200);
-/// The longest pause before coming back.
-const BACKOFF_MAX: Duration = Duration::from_secs(5);
 /// How long an HTTP call may take; starting an agent is the slowest thing asked for.
 const CALL: Duration = Duration::from_secs(180);
-/// What was heard and not yet taken, in messages; then the socket is not read, and the gateway waits.
-const AHEAD: usize = 256;
-/// Close codes after which coming back is no use: the token was revoked, or may not do this.
-const DO_NOT_COME_BACK: [u16; 2] = [4001, 4003];
+/// How long an HTTP answer that is read piece by piece may take.
+const DOWNLOAD: Duration = Duration::from_secs(6 * 3600);
 
 /// Why something was not done.
 #[derive(Debug, thiserror::Error)]
@@ -102,98 +92,6 @@ pub struct Address {
 
 /// Finds the gateway; asked again before every connection, for one that was started again may listen elsewhere.
 pub type LocateGateway = Arc<dyn Fn() -> Pin<Box<dyn Future<Output = Result<Address, Error>> + Send>> + Send + Sync>;
-
-/// Where to begin.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum FollowStart {
-    /// The oldest event kept.
-    Start,
-    /// What happens from now on.
-    Now,
-    /// After this cursor.
-    After(String),
-}
-
-/// An event, and its text as it came.
-#[derive(Debug)]
-pub struct Envelope {
-    /// The whole of it.
-    pub raw: Box<RawValue>,
-    /// The conversation.
-    pub session_id: String,
-    /// The run.
-    pub run_id: String,
-    /// Its place: begin [`After`](FollowStart::After) it another time.
-    pub cursor: String,
-    /// When the gateway heard of it.
-    pub at: Option<Timestamp>,
-    /// What sort of event.
-    pub kind: String,
-    /// The canonical body.
-    pub event: Value,
-    /// The runtime it comes from.
-    pub runtime_id: String,
-    /// The dialect that runtime speaks.
-    pub dialect: String,
-    /// What the runtime itself said, where that was asked for ([`Client::attach_native`]).
-    pub native: Option<Box<RawValue>>,
-}
-
-impl Envelope {
-    /// Reads an envelope; `None` if it is none.
-    pub fn read(raw: Box<RawValue>) -> Option<Self> {
-        #[derive(Deserialize)]
-        struct Wire {
-            session_id: String,
-            #[serde(default)]
-            run_id: String,
-            cursor: String,
-            at: Option<Timestamp>,
-            kind: String,
-            #[serde(default)]
-            event: Value,
-            #[serde(default)]
-            meta: Meta,
-            native: Option<Box<RawValue>>,
-        }
-        #[derive(Default, Deserialize)]
-        struct Meta {
-            #[serde(default)]
-            runtime_id: String,
-            #[serde(default)]
-            dialect: String,
-        }
-        let Wire { session_id, run_id, cursor, at, kind, event, meta, native } =
-            serde_json::from_str(raw.get()).ok()?;
-        let Meta { runtime_id, dialect } = meta;
-        Some(Self { raw, session_id, run_id, cursor, at, kind, event, runtime_id, dialect, native })
-    }
-}
-
-/// What a follower hears.
-#[derive(Debug)]
-pub enum ClientEvent {
-    /// The gateway's greeting after every attach.
-    Hello(Value),
-    /// What replaces the events that are no longer kept.
-    Snapshot(Value),
-    /// An event.
-    Event(Box<Envelope>),
-    /// Everything from before is told; what follows is new.
-    Live,
-    /// A session stands differently.
-    Session(Value),
-    /// A runtime stands differently.
-    Runtime(Value),
-    /// A session was forgotten: its identifier.
-    SessionGone(String),
-    /// A runtime was stopped for good: its name.
-    RuntimeGone(String),
-    /// Others look at a session, or no longer.
-    Presence(Value),
-    /// The connection is lost; it comes back by itself.
-    Lost(String),
-}
 
 /// A prompt that was taken.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
@@ -249,10 +147,30 @@ impl GatewayReply {
     }
 }
 
-/// The connection that calls go over, one after the other. It follows nothing.
-struct CallConnection {
-    socket: LivenessSocket,
-    next: u64,
+/// What a download came to.
+pub enum Download {
+    /// A success: its body.
+    Pieces(Pieces),
+    /// A problem.
+    Refused(GatewayReply),
+}
+
+/// The body of an answer, as it comes.
+pub struct Pieces(reqwest::Response);
+
+impl Pieces {
+    /// The next piece; `None` at the end. Cancellation safe.
+    ///
+    /// # Errors
+    /// [`Error::Lost`]: it was broken off; what came is not the whole.
+    pub async fn next(&mut self) -> Result<Option<bytes::Bytes>, Error> {
+        self.0.chunk().await.map_err(broken)
+    }
+}
+
+/// The connection was lost under an HTTP call.
+fn broken(why: reqwest::Error) -> Error {
+    Error::Lost(if why.is_timeout() { "it took too long".to_owned() } else { why.without_url().to_string() })
 }
 
 impl Client {
@@ -288,11 +206,15 @@ impl Client {
 
     fn follow(&self, session: Option<&SessionId>, begin: FollowStart, projection: &'static str) -> Follow {
         let session = session.map_or_else(|| "*".to_owned(), ToString::to_string);
-        let (tx, rx) = mpsc::channel(AHEAD);
-        let (locate, patience) = (Arc::clone(&self.locate), self.patience);
-        let follower = Follower { locate, session, begin, projection, tx, pause: BACKOFF, patience };
-        tokio::spawn(follower.run());
-        Follow { rx }
+        Follow::start(Arc::clone(&self.locate), session, begin, projection, self.patience)
+    }
+
+    /// A connection to a WebSocket of the gateway (`/acp`), for whoever speaks another protocol over it.
+    ///
+    /// # Errors
+    /// [`Error`]; [`Error::Unreached`] may be tried again.
+    pub async fn socket(&self, path: &str) -> Result<LivenessSocket, Error> {
+        connection::connect(&(self.locate)().await?, path, self.patience).await
     }
 
     /// The runtimes.
@@ -395,15 +317,7 @@ impl Client {
         // Taken out, so that a call that is dropped half-way leaves no answer behind for the next one.
         let mut line = match slot.take() {
             Some(line) => line,
-            None => {
-                let address = (self.locate)().await?;
-                let mut line = CallConnection { socket: connect(&address, self.patience).await?, next: 0 };
-                line.ask("initialize", &hello()).await.map_err(|error| match error {
-                    Error::Lost(why) => Error::Unreached(why),
-                    error => error,
-                })?;
-                line
-            }
+            None => CallConnection::open(&(self.locate)().await?, self.patience).await?,
         };
         let answer = line.ask(method, &params).await;
         if !matches!(answer, Err(Error::Lost(_) | Error::Refused(_))) {
@@ -411,6 +325,18 @@ impl Client {
         }
         drop(slot);
         Ok(serde_json::from_str(answer?.get())?)
+    }
+
+    /// As [`call`](Self::call), over a connection of its own for as long as the answer takes: calls of clones do not wait for it. The
+    /// result as it came.
+    ///
+    /// # Errors
+    /// [`Error`].
+    pub async fn call_alone(&self, method: &str, params: &Value) -> Result<Box<RawValue>, Error> {
+        let mut connection = CallConnection::open(&(self.locate)().await?, self.patience).await?;
+        let result = connection.ask(method, params).await;
+        connection.close().await;
+        result
     }
 
     /// One call over HTTP (docs/protocol.md has the routes), beside whatever else is under way. A refusal is a [`GatewayReply`], too.
@@ -425,12 +351,39 @@ impl Client {
         body: Option<&Value>,
         key: Option<&str>,
     ) -> Result<GatewayReply, Error> {
+        let answer = self.send(method, path, body, key, CALL).await?;
+        let status = answer.status().as_u16();
+        let text = answer.text().await.map_err(broken)?;
+        Ok(GatewayReply { status, text })
+    }
+
+    /// A GET over HTTP whose answer may have any length, and is read piece by piece.
+    ///
+    /// # Errors
+    /// As [`http`](Self::http).
+    pub async fn download(&self, path: &str) -> Result<Download, Error> {
+        let answer = self.send("GET", path, None, None, DOWNLOAD).await?;
+        if answer.status().is_success() {
+            return Ok(Download::Pieces(Pieces(answer)));
+        }
+        let status = answer.status().as_u16();
+        Ok(Download::Refused(GatewayReply { status, text: answer.text().await.map_err(broken)? }))
+    }
+
+    async fn send(
+        &self,
+        method: &str,
+        path: &str,
+        body: Option<&Value>,
+        key: Option<&str>,
+        most: Duration,
+    ) -> Result<reqwest::Response, Error> {
         let address = (self.locate)().await?;
         let client = match self.http.get() {
             Some(client) => client,
             None => {
                 let builder = reqwest::Client::builder().no_proxy().redirect(reqwest::redirect::Policy::none());
-                let made = builder.connect_timeout(PATIENCE).timeout(CALL).build();
+                let made = builder.connect_timeout(PATIENCE).build();
                 let made = made.map_err(|why| Error::Unreached(why.to_string()))?;
                 self.http.get_or_init(|| made)
             }
@@ -438,7 +391,7 @@ impl Client {
         let bad = |_| Error::Address(format!("{method} {path}"));
         let method = reqwest::Method::from_bytes(method.as_bytes()).map_err(bad)?;
         let url = format!("{}{path}", address.url.trim_end_matches('/'));
-        let mut request = client.request(method, url).bearer_auth(&address.token);
+        let mut request = client.request(method, url).bearer_auth(&address.token).timeout(most);
         if let Some(program) = &address.program {
             request = request.header("Plexus-Program", program);
         }
@@ -448,332 +401,19 @@ impl Client {
         if let Some(key) = key {
             request = request.header("Idempotency-Key", key);
         }
-        let gone = |why: reqwest::Error| {
-            let words = if why.is_timeout() { "it took too long".to_owned() } else { why.without_url().to_string() };
-            Error::Lost(words)
-        };
-        let answer = request.send().await.map_err(|why| {
-            if why.is_connect() { Error::Unreached("nobody answers at its address".into()) } else { gone(why) }
-        })?;
-        let status = answer.status().as_u16();
-        let text = answer.text().await.map_err(gone)?;
-        Ok(GatewayReply { status, text })
+        request.send().await.map_err(|why| {
+            if why.is_connect() { Error::Unreached("nobody answers at its address".into()) } else { broken(why) }
+        })
     }
 
     /// As [`call`](Self::call), for what may be asked twice.
     async fn again<T: DeserializeOwned>(&self, method: &str, params: Value) -> Result<T, Error> {
-        let mut pause = BACKOFF;
+        let mut backoff = Backoff::default();
         loop {
             match self.call(method, params.clone()).await {
-                Err(Error::Lost(_) | Error::Unreached(_)) => tokio::time::sleep(jittered(pause)).await,
+                Err(Error::Lost(_) | Error::Unreached(_)) => tokio::time::sleep(backoff.pause()).await,
                 other => return other,
             }
-            pause = (pause * 2).min(BACKOFF_MAX);
         }
     }
-}
-
-impl CallConnection {
-    async fn ask(&mut self, method: &str, params: &Value) -> Result<Box<RawValue>, Error> {
-        #[derive(Deserialize)]
-        struct Reply {
-            id: Option<Value>,
-            method: Option<String>,
-            result: Option<Box<RawValue>>,
-            error: Option<Failure>,
-        }
-        self.next += 1;
-        let id = json!(self.next);
-        let message = json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params });
-        let lost = |why: tungstenite::Error| Error::Lost(why.to_string());
-        let sent = tokio::time::timeout(PATIENCE, self.socket.send(Message::text(message.to_string()))).await;
-        sent.map_err(|_| Error::Lost("the gateway takes nothing any more".into()))?.map_err(lost)?;
-        loop {
-            let text = match self.socket.next().await {
-                Some(Ok(Message::Text(text))) => text,
-                Some(Ok(Message::Close(frame))) => return Err(closed(frame.as_ref())),
-                Some(Ok(_)) => continue,
-                Some(Err(why)) => return Err(lost(why)),
-                None => return Err(Error::Lost("closed".into())),
-            };
-            let Ok(reply) = serde_json::from_str::<Reply>(&text) else { continue };
-            if reply.method.is_some() || reply.id.as_ref() != Some(&id) {
-                continue;
-            }
-            if let Some(Failure { code, message, data }) = reply.error {
-                return Err(Error::Rpc { code, message, data });
-            }
-            return reply.result.ok_or_else(|| Error::Lost("an answer without a result".into()));
-        }
-    }
-}
-
-#[derive(Deserialize)]
-struct Failure {
-    code: i64,
-    message: String,
-    #[serde(default)]
-    data: Value,
-}
-
-/// A session that is followed, or all. Dropping it ends it.
-pub struct Follow {
-    rx: mpsc::Receiver<Result<ClientEvent, Error>>,
-}
-
-impl Follow {
-    /// What comes next. An error is the last thing heard; then `None`. Cancellation safe.
-    pub async fn next(&mut self) -> Option<Result<ClientEvent, Error>> {
-        self.rx.recv().await
-    }
-}
-
-/// The requests that are open in what a [`Follow`] follows. Pure: give it everything that is heard.
-#[derive(Debug, Default)]
-pub struct Requests {
-    open: BTreeMap<RequestId, Request>,
-    live: bool,
-    /// What was open by the last greeting: until live, only these are.
-    greeted: BTreeMap<RequestId, Request>,
-}
-
-impl Requests {
-    /// Those that are open, by their identifiers.
-    pub fn open(&self) -> &BTreeMap<RequestId, Request> {
-        &self.open
-    }
-
-    /// Takes in what was heard; true if the set is another now.
-    pub fn apply(&mut self, heard: &ClientEvent) -> bool {
-        let before = self.open.len();
-        match heard {
-            ClientEvent::Hello(hello) => {
-                let open: Vec<Request> = serde_json::from_value(hello["requests"].clone()).unwrap_or_default();
-                self.greeted = open.into_iter().map(|request| (request.request_id.clone(), request)).collect();
-                self.live = false;
-                let changed = self.greeted.keys().ne(self.open.keys());
-                self.open.clone_from(&self.greeted);
-                return changed;
-            }
-            ClientEvent::Live => self.live = true,
-            // What a replay shows as opened and is still open was in the greeting.
-            ClientEvent::Event(event) if event.kind == "request_opened" && self.live => {
-                if let Ok(request) = serde_json::from_value::<Request>(event.event.clone()) {
-                    return self.open.insert(request.request_id.clone(), request).is_none();
-                }
-            }
-            ClientEvent::Event(event) if event.kind == "request_resolved" => {
-                if let Some(id) = event.event["request_id"].as_str().and_then(|id| id.parse::<RequestId>().ok()) {
-                    self.open.remove(&id);
-                }
-            }
-            _ => {}
-        }
-        self.open.len() != before
-    }
-}
-
-struct Follower {
-    locate: LocateGateway,
-    session: String,
-    begin: FollowStart,
-    projection: &'static str,
-    tx: mpsc::Sender<Result<ClientEvent, Error>>,
-    pause: Duration,
-    patience: Patience,
-}
-
-/// Why there is no coming back.
-enum FollowEnd {
-    /// Nobody listens any more.
-    Nobody,
-    Failed(Error),
-}
-
-impl From<Error> for FollowEnd {
-    fn from(error: Error) -> Self {
-        Self::Failed(error)
-    }
-}
-
-#[derive(Deserialize)]
-struct Rpc {
-    method: Option<String>,
-    params: Option<Box<RawValue>>,
-    error: Option<Failure>,
-}
-
-impl Follower {
-    async fn run(mut self) {
-        // The first time nobody knows where it is, somebody should hear of it; later it may be starting again.
-        let mut known = None;
-        loop {
-            match (self.locate)().await {
-                Ok(address) => known = Some(address),
-                Err(error) if known.is_none() => {
-                    let _ = self.tx.send(Err(error)).await;
-                    return;
-                }
-                Err(_) => {}
-            }
-            let Some(address) = &known else { return };
-            let lost = match self.once(address).await {
-                Ok(lost) => lost,
-                Err(FollowEnd::Nobody) => return,
-                Err(FollowEnd::Failed(error)) => {
-                    let _ = self.tx.send(Err(error)).await;
-                    return;
-                }
-            };
-            if self.tx.send(Ok(ClientEvent::Lost(lost))).await.is_err() {
-                return;
-            }
-            tokio::select! {
-                () = tokio::time::sleep(jittered(self.pause)) => {}
-                () = self.tx.closed() => return,
-            }
-            self.pause = (self.pause * 2).min(BACKOFF_MAX);
-        }
-    }
-
-    /// One connection's life; says why it was lost.
-    async fn once(&mut self, address: &Address) -> Result<String, FollowEnd> {
-        let mut ws = match connect(address, self.patience).await {
-            Ok(ws) => ws,
-            Err(Error::Unreached(why)) => return Ok(why),
-            Err(error) => return Err(error.into()),
-        };
-        let mut attach = json!({ "session_id": self.session, "projection": self.projection });
-        match &self.begin {
-            FollowStart::Start => attach["from"] = "start".into(),
-            FollowStart::Now => attach["from"] = "now".into(),
-            FollowStart::After(cursor) => attach["after"] = cursor.as_str().into(),
-        }
-        for (id, method, params) in [("1", "initialize", hello()), ("2", "session.attach", attach)] {
-            let message = json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params });
-            if let Err(why) = ws.send(Message::text(message.to_string())).await {
-                return Ok(why.to_string());
-            }
-        }
-        loop {
-            let next = tokio::select! {
-                next = ws.next() => next,
-                () = self.tx.closed() => {
-                    let _ = tokio::time::timeout(Duration::from_secs(1), ws.close()).await;
-                    return Err(FollowEnd::Nobody);
-                }
-            };
-            let text = match next {
-                Some(Ok(Message::Text(text))) => text,
-                Some(Ok(Message::Close(frame))) => match closed(frame.as_ref()) {
-                    Error::Lost(why) => return Ok(why),
-                    error => return Err(error.into()),
-                },
-                Some(Ok(_)) => continue,
-                Some(Err(why)) => return Ok(why.to_string()),
-                None => return Ok("closed".into()),
-            };
-            let Ok(rpc) = serde_json::from_str::<Rpc>(&text) else { continue };
-            if let Some(heard) = self.understand(rpc)? {
-                self.tx.send(Ok(heard)).await.map_err(|_| FollowEnd::Nobody)?;
-            }
-        }
-    }
-
-    fn understand(&mut self, rpc: Rpc) -> Result<Option<ClientEvent>, FollowEnd> {
-        let Some(method) = rpc.method.as_deref() else {
-            return match rpc.error {
-                Some(Failure { code, message, data }) => Err(FollowEnd::Failed(Error::Rpc { code, message, data })),
-                None => Ok(None),
-            };
-        };
-        let Some(params) = rpc.params else { return Ok(None) };
-        let value = || serde_json::from_str::<Value>(params.get()).unwrap_or_default();
-        Ok(match method {
-            "agent.event" => {
-                let Some(envelope) = Envelope::read(params) else { return Ok(None) };
-                self.begin = FollowStart::After(envelope.cursor.clone());
-                self.pause = BACKOFF;
-                Some(ClientEvent::Event(Box::new(envelope)))
-            }
-            "gateway.hello" => Some(ClientEvent::Hello(value())),
-            "gateway.snapshot" => {
-                let snapshot = value();
-                self.at(&snapshot["cursor"]);
-                Some(ClientEvent::Snapshot(snapshot))
-            }
-            "gateway.live" => {
-                self.at(&value()["head"]);
-                self.pause = BACKOFF;
-                Some(ClientEvent::Live)
-            }
-            "session.updated" => Some(ClientEvent::Session(value()["session"].take())),
-            "runtime.updated" => Some(ClientEvent::Runtime(value()["runtime"].take())),
-            "session.deleted" => Some(ClientEvent::SessionGone(said(&value()["session_id"]))),
-            "runtime.removed" => Some(ClientEvent::RuntimeGone(said(&value()["runtime_id"]))),
-            "presence.changed" => Some(ClientEvent::Presence(value())),
-            _ => None,
-        })
-    }
-
-    fn at(&mut self, cursor: &Value) {
-        if let Some(cursor) = cursor.as_str() {
-            self.begin = FollowStart::After(cursor.into());
-        }
-    }
-}
-
-fn said(value: &Value) -> String {
-    value.as_str().unwrap_or_default().to_owned()
-}
-
-fn hello() -> Value {
-    // Requests are read from the events and answered by `ui.request.answer`.
-    let client = json!({ "name": "plexus", "version": env!("CARGO_PKG_VERSION") });
-    json!({ "protocol_version": "0", "client": client, "ui_capabilities": {} })
-}
-
-/// A random half to whole of it, so that those who were cut together do not come back together.
-fn jittered(pause: Duration) -> Duration {
-    let mut random = [0];
-    // Without randomness everybody comes back after the same time: worse, not wrong.
-    let _ = getrandom::fill(&mut random);
-    pause / 2 + pause.mul_f32(f32::from(random[0]) / 512.0)
-}
-
-fn closed(frame: Option<&tungstenite::protocol::CloseFrame>) -> Error {
-    let Some(frame) = frame else { return Error::Lost("closed".into()) };
-    let code = u16::from(frame.code);
-    if DO_NOT_COME_BACK.contains(&code) {
-        return Error::Refused(format!("the gateway closed the connection for good: {}", frame.reason));
-    }
-    Error::Lost(format!("closed with code {code} {}", frame.reason))
-}
-
-/// Connects, with the token in the handshake.
-async fn connect(address: &Address, patience: Patience) -> Result<LivenessSocket, Error> {
-    let dial = async {
-        let lost = |why: std::io::Error| Error::Unreached(why.to_string());
-        let bad = || Error::Address(address.url.clone());
-        let authority = address.url.trim_end_matches('/').strip_prefix("http://").ok_or_else(bad)?;
-        let mut request = format!("ws://{authority}/v1/ws").into_client_request().map_err(|_| bad())?;
-        let token = format!("Bearer {}", address.token);
-        let token = token.parse().map_err(|_| Error::Refused("the token is damaged".into()))?;
-        request.headers_mut().insert("authorization", token);
-        if let Some(program) = address.program.as_ref().and_then(|program| program.parse().ok()) {
-            request.headers_mut().insert("plexus-program", program);
-        }
-        let socket = TcpStream::connect(authority).await.map_err(lost)?;
-        socket.set_nodelay(true).map_err(lost)?;
-        let config = WebSocketConfig::default().max_message_size(Some(MESSAGE_MAX)).max_frame_size(Some(MESSAGE_MAX));
-        match tokio_tungstenite::client_async_with_config(request, CountedSocket::new(socket), Some(config)).await {
-            Ok((stream, _)) => Ok(LivenessSocket::new(stream, patience)),
-            Err(tungstenite::Error::Http(answer)) if matches!(answer.status().as_u16(), 401 | 403) => {
-                Err(Error::Refused(format!("the gateway answered {}", answer.status())))
-            }
-            Err(why) => Err(Error::Unreached(why.to_string())),
-        }
-    };
-    let slow = |_| Error::Unreached("the gateway does not answer".into());
-    tokio::time::timeout(PATIENCE, dial).await.map_err(slow)?
 }

@@ -35,9 +35,6 @@ pub use client_tools::{ClientToolCall, ClientToolError, ClientToolResult, Client
 pub use fault::says_nothing;
 pub use http::{HttpBase, HttpReply, HttpRequest};
 
-/// The code of [`RuntimeEvent::NotOpened`] where the one session of a runtime is there already.
-pub const ONE_SESSION: i64 = -32021;
-
 /// Deepest nesting of a message that is passed on; a deeper one is kept as `raw` text.
 pub const DEPTH_MAX: usize = 128;
 

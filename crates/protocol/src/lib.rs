@@ -2,6 +2,7 @@
 
 mod about;
 mod capability;
+pub mod codes;
 mod content;
 mod event;
 mod ids;

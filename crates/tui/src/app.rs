@@ -690,7 +690,7 @@ impl App {
                 }
                 self.live = false;
             }
-            ClientEvent::Snapshot(_) => {}
+            ClientEvent::Snapshot(_) | ClientEvent::Older => {}
             ClientEvent::Live => {
                 self.live = true;
                 self.link = ConnectionView::Live;
@@ -814,7 +814,8 @@ impl App {
                 }
             }
             ClientEvent::Hello(_) | ClientEvent::Lost(_) => talk.live = false,
-            ClientEvent::Session(_)
+            ClientEvent::Older
+            | ClientEvent::Session(_)
             | ClientEvent::SessionGone(_)
             | ClientEvent::Runtime(_)
             | ClientEvent::RuntimeGone(_)

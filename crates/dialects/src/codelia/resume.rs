@@ -10,9 +10,10 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::super::jsonrpc::{INTERNAL, object};
-use super::super::{EventDraft, ONE_SESSION, OpenedAs, Outbox, ResumeTarget, RuntimeError, RuntimeEvent};
+use super::super::{EventDraft, OpenedAs, Outbox, ResumeTarget, RuntimeError, RuntimeEvent};
 use super::events::{self, Transcript};
 use super::{AgentEvent, Codelia, Pending, Phase, Replay, SESSION, SESSION_NOT_FOUND, Session, trouble};
+use plexus_protocol::codes::ONE_SESSION;
 use plexus_protocol::{NativeId, Ticket};
 
 /// Sessions that are looked through for the one to open again; where there are more, its name is taken on trust.

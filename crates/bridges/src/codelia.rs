@@ -20,12 +20,10 @@ use tokio::io::AsyncWriteExt as _;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
-use super::Bridge;
-use crate::cli::client::{Client, choose};
-use crate::cli::stream::{NoReply, StreamEvent, StreamStart, call, follow_native};
-use crate::cli::term::clean;
-use crate::cli::{CommandFailure, CommandResult};
-use state::{BridgeAction, BridgeState, BridgeTarget, CallPurpose};
+use plexus_client::{Client, ClientEvent, Follow, FollowStart};
+use plexus_protocol::text::clean;
+use plexus_protocol::{RuntimeId, SessionId, SessionInfo};
+use state::{BridgeAction, BridgeState, BridgeTarget, CallPurpose, NoReply};
 
 /// The longest line taken, in bytes; a prompt with images is one. A longer one ends the bridge.
 const LINE_MAX: usize = 64 << 20;
@@ -40,15 +38,25 @@ const LAST_WORDS: Duration = Duration::from_millis(500);
 
 type Called = (CallPurpose, Result<Value, NoReply>);
 
-/// Serves until stdin ends.
-pub(super) async fn serve(args: Bridge) -> CommandResult {
-    let (client, aim) = match find(args).await {
-        Ok(found) => found,
+/// What a terminal UI is given.
+pub struct CodeliaTarget {
+    /// The session that it joins; none: it opens one …
+    pub session: Option<SessionInfo>,
+    /// … in this runtime, or the gateway's first.
+    pub runtime: Option<RuntimeId>,
+    /// What the terminal UI's user is told at the beginning.
+    pub notice: Option<String>,
+}
+
+/// Serves a terminal UI on stdin and stdout until stdin ends.
+///
+/// # Errors
+/// The gateway was not reached ([`plexus_client::Error`]), or a line of stdin cannot be read.
+pub async fn serve(client: Client, target: CodeliaTarget) -> anyhow::Result<()> {
+    let aim = match aim(&client, target).await {
+        Ok(aim) => aim,
         Err(why) => {
-            // The terminal UI shows what looks like a runtime's error, if it has the time to, and leaves with its runtime.
-            let words = clean(&format!("Error: {why:#}\n"));
-            let _ = std::io::stderr().write_all(words.as_bytes());
-            tokio::time::sleep(LAST_WORDS).await;
+            show_error(&why).await;
             return Err(why);
         }
     };
@@ -61,7 +69,7 @@ pub(super) async fn serve(args: Bridge) -> CommandResult {
             line = lines.recv() => match line {
                 Some(Ok(line)) => bridge.desk.line(&line, &mut orders),
                 Some(Err(why)) => return Err(why.into()),
-                None => return Ok(0),
+                None => return Ok(()),
             },
             heard = next(&mut bridge.session), if listens => bridge.on_event(heard, &mut orders),
             Some(done) = bridge.calls.join_next() => {
@@ -73,30 +81,41 @@ pub(super) async fn serve(args: Bridge) -> CommandResult {
     }
 }
 
+/// Shows why there is nothing to serve: the terminal UI shows what looks like a runtime's error, if it has the time to, and
+/// leaves with its runtime.
+pub async fn show_error(why: &anyhow::Error) {
+    let words = clean(&format!("Error: {why:#}\n"));
+    let _ = std::io::stderr().write_all(words.as_bytes());
+    tokio::time::sleep(LAST_WORDS).await;
+}
+
 /// What the session that is followed has to say; for ever nothing, if there is none.
-async fn next(session: &mut Option<mpsc::Receiver<anyhow::Result<StreamEvent>>>) -> anyhow::Result<StreamEvent> {
+async fn next(session: &mut Option<Follow>) -> anyhow::Result<ClientEvent> {
     let heard = match session {
-        Some(heard) => heard.recv().await,
+        Some(heard) => heard.next().await,
         None => std::future::pending().await,
     };
-    heard.unwrap_or_else(|| Err(CommandFailure::plain("the session is not followed any more")))
+    match heard {
+        Some(heard) => heard.map_err(|error| anyhow::anyhow!("following: {error}")),
+        None => Err(anyhow::anyhow!("the session is not followed any more")),
+    }
 }
 
 struct Bridging {
     client: Client,
     desk: BridgeState,
     calls: JoinSet<Called>,
-    session: Option<mpsc::Receiver<anyhow::Result<StreamEvent>>>,
+    session: Option<Follow>,
 }
 
 impl Bridging {
-    fn on_event(&mut self, heard: anyhow::Result<StreamEvent>, orders: &mut Vec<BridgeAction>) {
+    fn on_event(&mut self, heard: anyhow::Result<ClientEvent>, orders: &mut Vec<BridgeAction>) {
         match heard {
             Ok(heard) => {
                 self.desk.on_event(heard, orders);
                 // What is there already is told in one go.
                 while self.desk.listens()
-                    && let Some(Ok(Ok(heard))) = self.session.as_mut().map(mpsc::Receiver::try_recv)
+                    && let Some(Ok(heard)) = self.session.as_mut().and_then(Follow::ready)
                 {
                     self.desk.on_event(heard, orders);
                 }
@@ -121,8 +140,9 @@ impl Bridging {
                     let _ = std::io::stderr().write_all(clean(&format!("{line}\n")).as_bytes());
                 }
                 BridgeAction::Follow { session, runs, events } => {
-                    let begin = StreamStart::Latest { runs, items: events };
-                    self.session = Some(follow_native(self.client.clone(), session, begin));
+                    let begin = FollowStart::Latest { runs, items: events };
+                    let session: SessionId = session.parse().context("the session's identifier")?;
+                    self.session = Some(self.client.attach_native(Some(&session), begin));
                 }
                 BridgeAction::Call { why, method, params, again } => {
                     let client = self.client.clone();
@@ -140,57 +160,39 @@ impl Bridging {
 }
 
 /// Calls the gateway, and again while it does not answer. `again`: what may have been heard may be said twice.
-async fn reach(mut client: Client, method: &str, params: &Value, again: bool) -> Result<Value, NoReply> {
+async fn reach(client: Client, method: &str, params: &Value, again: bool) -> Result<Value, NoReply> {
     let began = Instant::now();
     loop {
-        let why = match call(&client, method, params).await {
+        let why = match client.call_alone(method, params).await {
             Ok(result) => return Ok(serde_json::from_str(result.get()).unwrap_or_default()),
-            Err(why @ NoReply::Refused(_)) => return Err(why),
-            Err(why @ NoReply::Lost(_)) if !again => return Err(why),
-            Err(why) => why,
+            Err(error) => NoReply::from(error),
         };
-        if began.elapsed() > PATIENCE {
-            return Err(why);
-        }
-        tokio::time::sleep(AGAIN).await;
-        // A gateway that was started again may listen elsewhere.
-        if let Ok(running) = client.home.running().await
-            && let Ok(found) = Client::to(client.home.clone(), running)
-        {
-            client = found;
+        match why {
+            NoReply::Refused(_) => return Err(why),
+            NoReply::Lost(_) if !again => return Err(why),
+            NoReply::Lost(_) | NoReply::NotSent(_) if began.elapsed() > PATIENCE => return Err(why),
+            NoReply::Lost(_) | NoReply::NotSent(_) => tokio::time::sleep(AGAIN).await,
         }
     }
 }
 
-async fn find(args: Bridge) -> anyhow::Result<(Client, BridgeTarget)> {
-    let client = Client::find().await?;
-    let aim = aim(&client, args).await?;
-    Ok((client, aim))
-}
-
 /// What was asked for, looked up.
-async fn aim(client: &Client, args: Bridge) -> anyhow::Result<BridgeTarget> {
+async fn aim(client: &Client, target: CodeliaTarget) -> anyhow::Result<BridgeTarget> {
     let cwd = std::env::current_dir().context("the current folder")?;
-    let notice = args.approval_mode.map(|mode| {
-        format!("--approval-mode {mode} has no effect here: the gateway's agents ask as they are set up to")
-    });
+    let CodeliaTarget { session, runtime, notice } = target;
     let mut random = [0; 10];
-    getrandom::fill(&mut random)
-        .map_err(|why| CommandFailure::plain(format!("the system gives no random bytes: {why}")))?;
+    getrandom::fill(&mut random).map_err(|why| anyhow::anyhow!("the system gives no random bytes: {why}"))?;
     let key = data_encoding::BASE32_NOPAD.encode(&random).to_lowercase();
     let mut aim =
         BridgeTarget { session: None, runtime: None, capabilities: None, cwd: cwd.display().to_string(), notice, key };
     let runtimes = client.runtimes().await?;
-    let names = || runtimes.iter().map(|one| one.runtime_id.to_string()).collect::<Vec<_>>();
-    let of = |id: &str| runtimes.iter().find(|one| one.runtime_id.as_str() == id)?.capabilities.clone();
+    let of = |id: &RuntimeId| runtimes.iter().find(|one| one.runtime_id == *id)?.capabilities.clone();
     aim.capabilities = runtimes.first().and_then(|runtime| runtime.capabilities.clone());
-    if let Some(meant) = &args.runtime {
-        let name = choose(names(), meant, |name| name, "runtime", "`plexus ls` shows them")?;
-        (aim.capabilities, aim.runtime) = (of(&name), Some(name));
+    if let Some(runtime) = runtime {
+        (aim.capabilities, aim.runtime) = (of(&runtime), Some(runtime.to_string()));
     }
-    if let Some(meant) = &args.session {
-        let info = client.session(meant).await?;
-        aim.capabilities = of(info.runtime_id.as_str());
+    if let Some(info) = session {
+        aim.capabilities = of(&info.runtime_id);
         aim.session = Some((info.session_id.to_string(), info.runtime_id.to_string(), info.dialect));
     }
     Ok(aim)

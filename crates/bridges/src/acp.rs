@@ -1,5 +1,5 @@
 //! `plexus bridge acp`: an editor's agent that is the running gateway. Here is the I/O: lines on stdin and stdout, the
-//! gateway's `/acp` WebSocket, and coming back to it; what passes between them is [`passing`]'s.
+//! gateway's `/acp` WebSocket, and coming back to it; what passes between them is the proxy's.
 
 use std::io::Write as _;
 use std::time::Duration;
@@ -12,12 +12,10 @@ use tokio::task::JoinHandle;
 use tungstenite::Message;
 
 use plexus_client::liveness::LivenessSocket;
+use plexus_client::{Backoff, Client, Error, closed};
+use plexus_protocol::text::clean;
+use plexus_protocol::{RuntimeId, SessionId};
 
-use super::super::client::{Client, choose};
-use super::super::stream::{BACKOFF, BACKOFF_MAX, Connect, DO_NOT_COME_BACK, PATIENCE, connect};
-use super::super::term;
-use super::super::{CommandFailure, CommandResult, NO_GATEWAY, NOT_PERMITTED};
-use super::Bridge;
 use proxy::{AcpProxy, ProxyOutput};
 
 mod proxy;
@@ -46,54 +44,31 @@ enum Line {
     TooLong(Vec<u8>),
 }
 
-pub(super) async fn serve(args: Bridge) -> CommandResult {
-    let client = Client::find().await?;
-    let session = match &args.session {
-        Some(meant) => Some(client.session(meant).await?.session_id.to_string()),
-        None => None,
-    };
-    let runtime = match &args.runtime {
-        Some(meant) => {
-            let all = client.runtimes().await?;
-            let runtime = choose(all, meant, |one| one.runtime_id.as_str(), "runtime", "`plexus ls` shows them")?;
-            Some(runtime.runtime_id.to_string())
-        }
-        None => None,
-    };
+/// Serves the editor on stdin and stdout until it leaves: its first new session is `session`, its others are opened in
+/// `runtime`, where they are given.
+///
+/// # Errors
+/// The gateway was not reached, or does not want this client any more ([`plexus_client::Error`]); no randomness.
+pub async fn serve(client: Client, session: Option<SessionId>, runtime: Option<RuntimeId>) -> anyhow::Result<()> {
     let (mut lines, gone) = reader();
     // Who connects must say hello soon: not before the editor does.
-    let Some(first) = lines.recv().await else { return Ok(0) };
-    let socket = match dial(&client).await {
-        Ok(socket) => socket,
-        Err(Connect::Lost(why)) => {
-            let fix = "is it of this version? `plexus doctor` says more";
-            let message = format!("no ACP from the gateway at {}: {why}; {fix}", client.url());
-            return Err(CommandFailure::new(NO_GATEWAY, message).into());
-        }
-        Err(Connect::Failed(error)) => return Err(error),
-    };
+    let Some(first) = lines.recv().await else { return Ok(()) };
+    let socket = client.socket(PATH).await?;
     let (editor, writing) = writer();
-    let passing = AcpProxy::new(name()?, session, runtime);
+    let passing = AcpProxy::new(name()?, session.map(|id| id.to_string()), runtime.map(|id| id.to_string()));
     let mut pipe = Pipe { client, passing, out: ProxyOutput::default(), first: Some(first), lines, gone, editor };
     let outcome = pipe.run(socket).await;
     // What was said to the editor is on its way out; if it does not read, it is gone.
     drop(pipe);
     let _ = tokio::time::timeout(GOODBYE, writing).await;
-    outcome.map(|()| 0)
+    outcome
 }
 
 /// A name that no other bridge has.
 fn name() -> anyhow::Result<String> {
     let mut random = [0u8; 16];
-    getrandom::fill(&mut random).map_err(|why| CommandFailure::plain(format!("no randomness: {why}")))?;
+    getrandom::fill(&mut random).map_err(|why| anyhow::anyhow!("no randomness: {why}"))?;
     Ok(format!("bridge-{}", data_encoding::HEXLOWER.encode(&random)))
-}
-
-async fn dial(client: &Client) -> Result<LivenessSocket, Connect> {
-    match tokio::time::timeout(PATIENCE, connect(client, PATH)).await {
-        Ok(outcome) => outcome,
-        Err(_) => Err(Connect::Lost("the gateway does not answer".into())),
-    }
 }
 
 /// Reads the editor's lines; tells at once when it has left, even if lines wait.
@@ -235,14 +210,10 @@ impl Pipe {
                 },
                 message = heard.next(), if out.editor.len() < BACKLOG => match message {
                     Some(Ok(Message::Text(text))) => self.passing.gateway(&text, out),
-                    Some(Ok(Message::Close(Some(frame)))) => {
-                        let code = u16::from(frame.code);
-                        if DO_NOT_COME_BACK.contains(&code) {
-                            let message = format!("the gateway closed the connection for good: {}", frame.reason);
-                            return Err(CommandFailure::new(NOT_PERMITTED, message).into());
-                        }
-                        break End::Lost(format!("closed with code {code} {}", frame.reason));
-                    }
+                    Some(Ok(Message::Close(frame))) => match closed(frame.as_ref()) {
+                        Error::Lost(why) => break End::Lost(why),
+                        error => return Err(error.into()),
+                    },
                     Some(Ok(_)) => {}
                     Some(Err(why)) => break End::Lost(why.to_string()),
                     None => break End::Lost("closed".into()),
@@ -277,9 +248,9 @@ impl Pipe {
 
     /// Waits for the gateway; `None`: the editor is gone.
     async fn apart(&mut self) -> anyhow::Result<Option<LivenessSocket>> {
-        let mut pause = BACKOFF;
+        let mut backoff = Backoff::default();
         loop {
-            let sleep = tokio::time::sleep(pause);
+            let sleep = tokio::time::sleep(backoff.pause());
             tokio::pin!(sleep);
             loop {
                 let editor = &mut self.out.editor;
@@ -294,17 +265,10 @@ impl Pipe {
                     () = &mut sleep => break,
                 }
             }
-            pause = (pause * 2).min(BACKOFF_MAX);
-            // One that was started again may listen elsewhere.
-            if let Ok(running) = self.client.home.running().await
-                && let Ok(client) = Client::to(self.client.home.clone(), running)
-            {
-                self.client = client;
-                match dial(&self.client).await {
-                    Ok(socket) => return Ok(Some(socket)),
-                    Err(Connect::Lost(_)) => {}
-                    Err(Connect::Failed(error)) => return Err(error),
-                }
+            match self.client.socket(PATH).await {
+                Ok(socket) => return Ok(Some(socket)),
+                Err(Error::Unreached(_)) => {}
+                Err(error) => return Err(error.into()),
             }
         }
     }
@@ -312,7 +276,7 @@ impl Pipe {
     /// Tells whoever reads stderr; an editor shows it in its log.
     fn aside(&mut self) {
         for words in self.out.aside.drain(..) {
-            let _ = writeln!(std::io::stderr(), "plexus: {}", term::clean(&words));
+            let _ = writeln!(std::io::stderr(), "plexus: {}", clean(&words));
         }
     }
 }

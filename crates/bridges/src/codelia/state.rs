@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::events::{EventTranslator, Extras, UiMessage};
 use super::panels::{PanelAction, PanelQueue, Panels};
-use crate::cli::stream::{NoReply, StreamEvent};
+use plexus_client::{ClientEvent, Error};
 
 /// The version of the UI protocol that is spoken.
 const VERSION: &str = "0";
@@ -29,9 +29,38 @@ const METHOD_NOT_FOUND: i64 = -32601;
 /// The terminal UI's user wants no part in it.
 const USER_CANCELLED: i64 = -32003;
 /// The one session of the runtime is there already.
-const ONE_SESSION: i64 = plexus_dialects::ONE_SESSION;
+const ONE_SESSION: i64 = plexus_protocol::codes::ONE_SESSION;
 const INVALID_PARAMS: i64 = -32602;
 const INTERNAL: i64 = -32603;
+
+/// Why a call came to nothing.
+#[derive(Debug)]
+pub(super) enum NoReply {
+    /// The gateway refused, or the runtime did: its JSON-RPC error.
+    Refused(Value),
+    /// Nothing was sent: it may be tried again.
+    NotSent(String),
+    /// It was sent, and the connection was lost before the reply.
+    Lost(String),
+}
+
+impl From<Error> for NoReply {
+    fn from(error: Error) -> Self {
+        match error {
+            Error::Unreached(why) => Self::NotSent(why),
+            Error::Lost(why) => Self::Lost(why),
+            Error::Rpc { code, message, data: Value::Null } => {
+                Self::Refused(json!({ "code": code, "message": message }))
+            }
+            Error::Rpc { code, message, data } => {
+                Self::Refused(json!({ "code": code, "message": message, "data": data }))
+            }
+            error @ (Error::Address(_) | Error::Refused(_) | Error::Answer(_)) => {
+                Self::Refused(json!({ "code": INTERNAL, "message": error.to_string() }))
+            }
+        }
+    }
+}
 
 /// What is to be done.
 #[derive(Debug)]
@@ -470,9 +499,9 @@ impl BridgeState {
     // === the gateway says something ===
 
     /// Something of the session that is followed.
-    pub(super) fn on_event(&mut self, heard: StreamEvent, out: &mut Vec<BridgeAction>) {
+    pub(super) fn on_event(&mut self, heard: ClientEvent, out: &mut Vec<BridgeAction>) {
         match heard {
-            StreamEvent::Hello(hello) => {
+            ClientEvent::Hello(hello) => {
                 if let Some(session) = &mut self.session {
                     let mut listed = hello["sessions"]
                         .as_array()
@@ -491,23 +520,32 @@ impl BridgeState {
                     self.missed(resume, &hello, out);
                 }
             }
-            StreamEvent::Event(envelope) => {
+            ClientEvent::Event(envelope) => {
                 let told = self.teller.translate(&envelope, self.past.is_some());
                 self.send_messages(told, out);
             }
-            StreamEvent::Live => self.live(out),
-            StreamEvent::Lost(why) => {
+            ClientEvent::Live => self.live(out),
+            ClientEvent::Lost(why) => {
                 if !std::mem::replace(&mut self.away, true) {
                     let why = if why.is_empty() { String::new() } else { format!(" ({why})") };
                     self.notice(&format!("the gateway does not answer{why}: this goes on when it is back"), out);
                 }
             }
-            StreamEvent::Older => {
+            ClientEvent::Older => {
                 if let Some(past) = &mut self.past {
                     past.truncated = true;
                 }
             }
-            StreamEvent::Snapshot(_) | StreamEvent::Session(_) => {}
+            ClientEvent::SessionGone(id) => {
+                if self.session.as_ref().is_some_and(|session| session.id == id) {
+                    self.notice("the session was deleted", out);
+                }
+            }
+            ClientEvent::Snapshot(_)
+            | ClientEvent::Session(_)
+            | ClientEvent::Runtime(_)
+            | ClientEvent::RuntimeGone(_)
+            | ClientEvent::Presence(_) => {}
         }
     }
 

@@ -5,12 +5,13 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::events::{EventTranslator, Extras, UiMessage, unified};
+use super::state::NoReply;
 use super::state::{BridgeAction, BridgeState, BridgeTarget, CallPurpose};
-use crate::cli::stream::{Envelope, NoReply, StreamEvent};
+use plexus_client::{ClientEvent, Envelope};
 
 fn envelope(dialect: &str, run: &str, kind: &str, event: &Value, native: Option<&str>) -> Envelope {
     let mut wire = json!({
-        "session_id": "s_1", "run_id": run, "seq": 0, "cursor": "e:1", "at": "t", "kind": kind, "event": event,
+        "session_id": "s_1", "run_id": run, "seq": 0, "cursor": "e:1", "at": "2026-01-02T03:04:05.678Z", "kind": kind, "event": event,
         "meta": { "runtime_id": "a", "dialect": dialect },
     })
     .to_string();
@@ -21,8 +22,8 @@ fn envelope(dialect: &str, run: &str, kind: &str, event: &Value, native: Option<
     Envelope::read(serde_json::value::RawValue::from_string(wire).unwrap()).unwrap()
 }
 
-fn acp(run: &str, kind: &str, event: &Value) -> StreamEvent {
-    StreamEvent::Event(Box::new(envelope("acp", run, kind, event, None)))
+fn acp(run: &str, kind: &str, event: &Value) -> ClientEvent {
+    ClientEvent::Event(Box::new(envelope("acp", run, kind, event, None)))
 }
 
 fn chunk(text: &str) -> Value {
@@ -79,7 +80,7 @@ impl Rig {
     fn live() -> Self {
         let mut rig = Self::bare();
         rig.line(&json!({ "id": "h", "method": "session.history", "params": { "session_id": "s_1" } }));
-        rig.hear(StreamEvent::Live);
+        rig.hear(ClientEvent::Live);
         rig.said();
         rig
     }
@@ -88,7 +89,7 @@ impl Rig {
         self.desk.line(&line.to_string(), &mut self.orders);
     }
 
-    fn hear(&mut self, heard: StreamEvent) {
+    fn hear(&mut self, heard: ClientEvent) {
         self.desk.on_event(heard, &mut self.orders);
     }
 
@@ -372,7 +373,7 @@ fn what_is_said_around_a_prompt_an_event_and_a_cancel_is_carried() {
     let (_, _, params) = rig.calls().remove(0);
     assert_eq!((&params["run_id"], &params["reason"]), (&json!("r_1"), &json!("enough")));
     let native = r#"{"method":"agent.event","params":{"run_id":"7","seq":3,"event":{"type":"text","content":"x"},"meta":{"m":1}}}"#;
-    rig.hear(StreamEvent::Event(Box::new(envelope("codelia", "r_1", "agent_message_chunk", &json!({}), Some(native)))));
+    rig.hear(ClientEvent::Event(Box::new(envelope("codelia", "r_1", "agent_message_chunk", &json!({}), Some(native)))));
     assert_eq!(rig.said()[0]["params"]["meta"], json!({ "m": 1 }));
 }
 
@@ -384,7 +385,7 @@ fn a_client_of_the_specification_hears_its_words_and_no_others() {
         &json!({ "id": "0", "method": "initialize", "params": { "protocol_version": "0", "ui_capabilities": ui } }),
     );
     rig.line(&json!({ "id": "h", "method": "session.history", "params": { "session_id": "s_1" } }));
-    rig.hear(StreamEvent::Live);
+    rig.hear(ClientEvent::Live);
     rig.said();
     rig.hear(acp("r_1", "run_started", &json!({ "by": { "name": "phone" } })));
     for kind in plexus_protocol::Kind::ALL {
@@ -400,7 +401,7 @@ fn a_client_of_the_specification_hears_its_words_and_no_others() {
     rig.hear(acp("r_1", "request_opened", &request("q", "permission", YES_NO, more)));
     rig.hear(acp("r_1", "request_resolved", &resolved("q", "answered", true)));
     let diagnostics = r#"{"method":"run.diagnostics","params":{"run_id":"7","usage":{}}}"#;
-    rig.hear(StreamEvent::Event(Box::new(envelope("codelia", "r_1", "raw", &json!({}), Some(diagnostics)))));
+    rig.hear(ClientEvent::Event(Box::new(envelope("codelia", "r_1", "raw", &json!({}), Some(diagnostics)))));
     rig.hear(acp("r_1", "run_ended", &json!({ "status": "completed" })));
     let said = rig.said();
     let mut notes = 0;
@@ -565,7 +566,7 @@ fn the_first_prompt_joins_the_one_session_of_a_runtime_that_has_no_other() {
     rig.called(join, Ok(list));
     assert!(rig.orders.iter().any(|order| matches!(order, BridgeAction::Follow { session, .. } if session == "s_3")));
     rig.orders.clear();
-    rig.hear(StreamEvent::Live);
+    rig.hear(ClientEvent::Live);
     let (_, method, params) = rig.calls().remove(0);
     assert_eq!((method.as_str(), &params["session_id"]), ("run.start", &json!("s_3")));
 }
@@ -628,7 +629,7 @@ fn the_past_comes_before_its_answer_without_its_questions_and_not_all_of_it() {
         }
     }
     assert!(rig.said().is_empty());
-    rig.hear(StreamEvent::Live);
+    rig.hear(ClientEvent::Live);
     let said = rig.said();
     let told: Vec<&Value> = said.iter().map(|said| &said["params"]["event"]["content"]).take(4).collect();
     assert_eq!(told, ["r_2", "r_2", "p", "r_3"], "the last four");
@@ -654,7 +655,7 @@ fn the_first_prompt_opens_a_session_and_its_own_words_are_not_told_back() {
     rig.called(why, Ok(json!({ "session_id": "s_1" })));
     assert!(matches!(&rig.orders[..], [BridgeAction::Follow { session, .. }] if session == "s_1"));
     rig.orders.clear();
-    rig.hear(StreamEvent::Live);
+    rig.hear(ClientEvent::Live);
     let (why, method, params) = rig.calls().remove(0);
     assert_eq!(
         (method.as_str(), &params["session_id"], &params["input"]["text"]),
@@ -724,11 +725,11 @@ fn after_a_gap_it_stands_as_the_greeting_says() {
     for id in ["q1", "q2"] {
         rig.hear(acp("r_1", "request_opened", &request(id, "confirm", YES_NO, json!({}))));
     }
-    rig.hear(StreamEvent::Lost("gone".into()));
+    rig.hear(ClientEvent::Lost("gone".into()));
     rig.said();
     let open = json!([request("q3", "confirm", YES_NO, json!({}))]);
     let hello = json!({ "resume": "reset", "runs": [{ "run_id": "r_2", "status": "running" }], "requests": open });
-    rig.hear(StreamEvent::Hello(hello));
+    rig.hear(ClientEvent::Hello(hello));
     let said = rig.said();
     let status = said.iter().find(|said| said["method"] == "run.status").unwrap();
     assert_eq!((&status["params"]["run_id"], &status["params"]["status"]), (&json!("r_1"), &json!("error")));
@@ -817,8 +818,8 @@ proptest! {
                         }
                     }
                 }
-                Step::Live => rig.hear(StreamEvent::Live),
-                Step::Lost => rig.hear(StreamEvent::Lost("x".into())),
+                Step::Live => rig.hear(ClientEvent::Live),
+                Step::Lost => rig.hear(ClientEvent::Lost("x".into())),
                 Step::Junk(line) => rig.desk.line(&line, &mut rig.orders),
             }
             for said in rig.said() {

@@ -14,7 +14,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use crate::cli::stream::Envelope;
+use plexus_client::Envelope;
 
 /// Runs remembered as this client's own; an older one's prompt would be shown as somebody else's.
 const OWN_MAX: usize = 256;

@@ -1,0 +1,169 @@
+//! One connection to the gateway: the handshake, what a closed one means, calls one after the other, and the pauses between
+//! attempts.
+
+use std::time::Duration;
+
+use futures_util::{SinkExt as _, StreamExt as _};
+use plexus_protocol::codes::close;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+use tokio::net::TcpStream;
+use tungstenite::Message;
+use tungstenite::client::IntoClientRequest as _;
+use tungstenite::protocol::WebSocketConfig;
+
+use crate::liveness::{CountedSocket, LivenessSocket, Patience};
+use crate::{Address, Error};
+
+/// How long a goodbye may take.
+const GOODBYE: Duration = Duration::from_millis(100);
+/// The native WebSocket.
+pub(crate) const NATIVE: &str = "/v1/ws";
+/// Longest message taken, in bytes: an event can be as long as a runtime's longest line, and is wrapped.
+const MESSAGE_MAX: usize = 1 << 30;
+/// How long connecting and the first answers may take; then the connection counts as lost.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
+/// The first pause before coming back; it doubles.
+const BACKOFF: Duration = Duration::from_millis(200);
+/// The longest pause before coming back.
+const BACKOFF_MAX: Duration = Duration::from_secs(5);
+
+/// The connection that calls go over, one after the other. It follows nothing.
+pub(crate) struct CallConnection {
+    socket: LivenessSocket,
+    next: u64,
+}
+
+impl CallConnection {
+    /// Connects and says hello.
+    ///
+    /// # Errors
+    /// As [`Client::call`](crate::Client::call); never [`Error::Lost`], for nothing was asked yet.
+    pub(crate) async fn open(address: &Address, patience: Patience) -> Result<Self, Error> {
+        let mut connection = Self { socket: connect(address, NATIVE, patience).await?, next: 0 };
+        connection.ask("initialize", &hello()).await.map_err(|error| match error {
+            Error::Lost(why) => Error::Unreached(why),
+            error => error,
+        })?;
+        Ok(connection)
+    }
+
+    /// Says goodbye; nobody waits for the other side's.
+    pub(crate) async fn close(mut self) {
+        let _ = tokio::time::timeout(GOODBYE, self.socket.close()).await;
+    }
+
+    pub(crate) async fn ask(&mut self, method: &str, params: &Value) -> Result<Box<RawValue>, Error> {
+        #[derive(Deserialize)]
+        struct Reply {
+            id: Option<Value>,
+            method: Option<String>,
+            result: Option<Box<RawValue>>,
+            error: Option<Failure>,
+        }
+        self.next += 1;
+        let id = json!(self.next);
+        let message = json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params });
+        let lost = |why: tungstenite::Error| Error::Lost(why.to_string());
+        let sent = tokio::time::timeout(PATIENCE, self.socket.send(Message::text(message.to_string()))).await;
+        sent.map_err(|_| Error::Lost("the gateway takes nothing any more".into()))?.map_err(lost)?;
+        loop {
+            let text = match self.socket.next().await {
+                Some(Ok(Message::Text(text))) => text,
+                Some(Ok(Message::Close(frame))) => return Err(closed(frame.as_ref())),
+                Some(Ok(_)) => continue,
+                Some(Err(why)) => return Err(lost(why)),
+                None => return Err(Error::Lost("closed".into())),
+            };
+            let Ok(reply) = serde_json::from_str::<Reply>(&text) else { continue };
+            if reply.method.is_some() || reply.id.as_ref() != Some(&id) {
+                continue;
+            }
+            if let Some(Failure { code, message, data }) = reply.error {
+                return Err(Error::Rpc { code, message, data });
+            }
+            return reply.result.ok_or_else(|| Error::Lost("an answer without a result".into()));
+        }
+    }
+}
+
+/// A JSON-RPC error.
+#[derive(Deserialize)]
+pub(crate) struct Failure {
+    pub(crate) code: i64,
+    pub(crate) message: String,
+    #[serde(default)]
+    pub(crate) data: Value,
+}
+
+pub(crate) fn hello() -> Value {
+    // Requests are read from the events and answered by `ui.request.answer`.
+    let client = json!({ "name": "plexus", "version": env!("CARGO_PKG_VERSION") });
+    json!({ "protocol_version": "0", "client": client, "ui_capabilities": {} })
+}
+
+/// The pauses between attempts to connect: each twice as long as the one before it, up to [`BACKOFF_MAX`].
+#[derive(Clone, Copy, Debug)]
+pub struct Backoff(Duration);
+
+impl Default for Backoff {
+    fn default() -> Self {
+        Self(BACKOFF)
+    }
+}
+
+impl Backoff {
+    /// The next pause: a random half to whole of what it grew to.
+    pub fn pause(&mut self) -> Duration {
+        let pause = jittered(self.0);
+        self.0 = (self.0 * 2).min(BACKOFF_MAX);
+        pause
+    }
+}
+
+/// A random half to whole of it, so that those who were cut together do not come back together.
+fn jittered(pause: Duration) -> Duration {
+    let mut random = [0];
+    // Without randomness everybody comes back after the same time: worse, not wrong.
+    let _ = getrandom::fill(&mut random);
+    pause / 2 + pause.mul_f32(f32::from(random[0]) / 512.0)
+}
+
+/// What it means that the gateway closed a connection: [`Error::Refused`] where coming back is no use, else [`Error::Lost`].
+pub fn closed(frame: Option<&tungstenite::protocol::CloseFrame>) -> Error {
+    let Some(frame) = frame else { return Error::Lost("closed".into()) };
+    let code = u16::from(frame.code);
+    if close::is_final(code) {
+        return Error::Refused(format!("the gateway closed the connection for good: {}", frame.reason));
+    }
+    Error::Lost(format!("closed with code {code} {}", frame.reason))
+}
+
+/// Connects to a WebSocket of the gateway, with the token in the handshake.
+pub(crate) async fn connect(address: &Address, path: &str, patience: Patience) -> Result<LivenessSocket, Error> {
+    let dial = async {
+        let lost = |why: std::io::Error| Error::Unreached(why.to_string());
+        let bad = || Error::Address(address.url.clone());
+        let authority = address.url.trim_end_matches('/').strip_prefix("http://").ok_or_else(bad)?;
+        let mut request = format!("ws://{authority}{path}").into_client_request().map_err(|_| bad())?;
+        let token = format!("Bearer {}", address.token);
+        let token = token.parse().map_err(|_| Error::Refused("the token is damaged".into()))?;
+        request.headers_mut().insert("authorization", token);
+        if let Some(program) = address.program.as_ref().and_then(|program| program.parse().ok()) {
+            request.headers_mut().insert("plexus-program", program);
+        }
+        let socket = TcpStream::connect(authority).await.map_err(lost)?;
+        socket.set_nodelay(true).map_err(lost)?;
+        let config = WebSocketConfig::default().max_message_size(Some(MESSAGE_MAX)).max_frame_size(Some(MESSAGE_MAX));
+        match tokio_tungstenite::client_async_with_config(request, CountedSocket::new(socket), Some(config)).await {
+            Ok((stream, _)) => Ok(LivenessSocket::new(stream, patience)),
+            Err(tungstenite::Error::Http(answer)) if matches!(answer.status().as_u16(), 401 | 403) => {
+                Err(Error::Refused(format!("the gateway answered {}", answer.status())))
+            }
+            Err(why) => Err(Error::Unreached(why.to_string())),
+        }
+    };
+    let slow = |_| Error::Unreached("the gateway does not answer".into());
+    tokio::time::timeout(PATIENCE, dial).await.map_err(slow)?
+}

@@ -1,0 +1,89 @@
+//! `plexus bridge`: finds the gateway, the session and the runtime that are meant, and hands stdin and stdout to
+//! [`plexus_bridges`].
+
+use clap::{Args, ValueEnum};
+use plexus_protocol::RuntimeId;
+
+use super::CommandResult;
+use super::client::{Client, choose, failure};
+
+/// What the program that starts the bridge speaks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Dialect {
+    /// The Agent Client Protocol, as editors speak it: Zed, Neovim, Emacs, acpx, Toad
+    Acp,
+    /// The UI protocol: Codelia's terminal UI
+    Codelia,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Bridge {
+    /// What the editor or TUI speaks
+    #[arg(value_enum)]
+    pub(crate) dialect: Dialect,
+    /// Join this session where the editor first opens a new one: an identifier, the unique beginning of one, or `last`
+    #[arg(long, value_name = "SESSION")]
+    pub(crate) session: Option<String>,
+    /// Open new sessions in this runtime [default: the gateway's first]
+    #[arg(long, value_name = "RUNTIME")]
+    pub(crate) runtime: Option<String>,
+    /// Codelia's terminal UI passes this on; the gateway's agents ask as they are set up to, and it is said that they do
+    #[arg(long, value_name = "MODE", hide = true)]
+    pub(crate) approval_mode: Option<String>,
+}
+
+/// Serves the protocol named on stdin and stdout until its client leaves. The agent stays.
+pub(crate) async fn bridge(args: Bridge) -> CommandResult {
+    match args.dialect {
+        Dialect::Acp => acp(args).await,
+        Dialect::Codelia => match codelia_target(args).await {
+            Ok((client, target)) => served(plexus_bridges::codelia::serve(client.gateway, target).await),
+            Err(why) => {
+                plexus_bridges::codelia::show_error(&why).await;
+                Err(why)
+            }
+        },
+    }
+}
+
+async fn acp(args: Bridge) -> CommandResult {
+    let client = Client::find().await?;
+    let session = match &args.session {
+        Some(meant) => Some(client.session(meant).await?.session_id),
+        None => None,
+    };
+    let runtime = runtime(&client, args.runtime.as_deref()).await?;
+    served(plexus_bridges::acp::serve(client.gateway, session, runtime).await)
+}
+
+async fn codelia_target(args: Bridge) -> anyhow::Result<(Client, plexus_bridges::codelia::CodeliaTarget)> {
+    let client = Client::find().await?;
+    let notice = args.approval_mode.map(|mode| {
+        format!("--approval-mode {mode} has no effect here: the gateway's agents ask as they are set up to")
+    });
+    let runtime = runtime(&client, args.runtime.as_deref()).await?;
+    let session = match &args.session {
+        Some(meant) => Some(client.session(meant).await?),
+        None => None,
+    };
+    Ok((client, plexus_bridges::codelia::CodeliaTarget { session, runtime, notice }))
+}
+
+/// The runtime that is meant.
+async fn runtime(client: &Client, meant: Option<&str>) -> anyhow::Result<Option<RuntimeId>> {
+    let Some(meant) = meant else { return Ok(None) };
+    let all = client.runtimes().await?;
+    let runtime = choose(all, meant, |one| one.runtime_id.as_str(), "runtime", "`plexus ls` shows them")?;
+    Ok(Some(runtime.runtime_id))
+}
+
+/// How a bridge ended; what the client library says gets its exit code.
+fn served(outcome: anyhow::Result<()>) -> CommandResult {
+    match outcome {
+        Ok(()) => Ok(0),
+        Err(why) => match why.downcast::<plexus_client::Error>() {
+            Ok(error) => Err(failure("bridging", &error).into()),
+            Err(why) => Err(why),
+        },
+    }
+}
