@@ -19,7 +19,9 @@ use toml::de::{DeTable, DeValue};
 pub use crate::ledger::LedgerLimits;
 use crate::router::Network;
 pub use crate::router::notify::NotifySettings as Push;
-use crate::router::notify::{CHANNELS, HiddenText, Ntfy, TargetWants, Webhook, check_service, check_url};
+use crate::router::notify::{
+    CHANNEL_KINDS, CHANNELS, ChannelKind, ConfiguredChannel, HiddenText, TargetWants, check_service,
+};
 use crate::runtimes::presets;
 pub use crate::sessions::PROMPT_MAX;
 use plexus_protocol::{Connect, RestartPolicy, RuntimeId, RuntimeSpec};
@@ -502,17 +504,11 @@ fn read_push(fields: &mut TableFields<'_, '_>, around: &ConfigContext) -> Push {
             Err(why) => fields.problem(at, "services", why),
         }
     }
-    for mut webhook in channels(fields, "webhook") {
-        let (url, events) = read_channel(&mut webhook, "https://example.org/plexus", around);
-        let secret = webhook.secret("secret", "\"${PLEXUS_WEBHOOK_SECRET}\"", around).map(HiddenText);
-        webhook.finish();
-        push.webhooks.extend(url.map(|url| Webhook { url, secret, events }));
-    }
-    for mut ntfy in channels(fields, "ntfy") {
-        let (url, events) = read_channel(&mut ntfy, "https://ntfy.sh/my-topic", around);
-        let token = ntfy.secret("token", "\"${NTFY_TOKEN}\"", around).map(HiddenText);
-        ntfy.finish();
-        push.ntfys.extend(url.map(|url| Ntfy { url, token, events }));
+    for kind in CHANNEL_KINDS {
+        for mut channel in channels(fields, kind.name) {
+            push.channels.extend(read_channel(&mut channel, kind, around));
+            channel.finish();
+        }
     }
     push
 }
@@ -526,25 +522,29 @@ fn channels<'d, 'i>(fields: &mut TableFields<'d, 'i>, key: &'static str) -> Vec<
     all
 }
 
-/// Reads what a webhook and a topic of ntfy have in common.
+/// Reads one `[[push.<kind>]]`.
 fn read_channel(
     fields: &mut TableFields<'_, '_>,
-    example: &str,
+    kind: &ChannelKind,
     around: &ConfigContext,
-) -> (Option<HiddenText>, TargetWants) {
+) -> Option<ConfiguredChannel> {
     let whole = fields.span.clone();
-    let url = fields.secret("url", &format!("\"{example}\""), around);
-    if url.is_none() && !fields.has("url") {
-        fields.problem(whole, "", format!("needs an address: write url = \"{example}\""));
-    }
-    let at = fields.last.clone();
-    let url = url.filter(|url| match check_url(url) {
-        Ok(()) => true,
-        Err(why) => {
-            fields.problem(at.clone(), "url", format!("{why}: write url = \"{example}\""));
-            false
+    let (mut settings, mut places, mut complete) = (BTreeMap::new(), BTreeMap::new(), true);
+    for setting in kind.settings {
+        let (name, example) = (setting.name, setting.example);
+        match fields.secret(name, &format!("\"{example}\""), around) {
+            Some(value) => drop(settings.insert(name, HiddenText(value))),
+            // What is there and cannot be read was told.
+            None => complete &= !fields.has(name),
         }
-    });
+        places.insert(name, (fields.last.clone(), example));
+        if let Some(needed) = setting.needed
+            && !fields.has(name)
+        {
+            fields.problem(whole.clone(), "", format!("needs {needed}: write {name} = \"{example}\""));
+            complete = false;
+        }
+    }
     let mut wants = TargetWants::default();
     if let Some(events) = fields.texts("events", "[\"requests\", \"ends\", \"failures\"]") {
         wants = TargetWants { requests: false, ends: false, failures: false };
@@ -557,7 +557,17 @@ fn read_channel(
             }
         }
     }
-    (url.map(HiddenText), wants)
+    if !complete {
+        return None;
+    }
+    match ConfiguredChannel::new(kind, settings, wants) {
+        Ok(channel) => Some(channel),
+        Err(error) => {
+            let (at, example) = places.remove(error.setting).unwrap_or((whole, ""));
+            fields.problem(at, error.setting, format!("{}: write {} = \"{example}\"", error.why, error.setting));
+            None
+        }
+    }
 }
 
 /// Reads one `[[runtime]]`. Every key is asked for, whatever is wrong with another, so that all problems are told.

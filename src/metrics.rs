@@ -177,7 +177,7 @@ pub struct Metrics {
     pub http: IntCounterVec,
     /// Seconds until a request over HTTP had the head of its response.
     pub http_duration: HistogramVec,
-    /// Attempts to notify, by the way (`push`, `webhook`, `ntfy`) and how it went.
+    /// Attempts to notify, by the kind of channel (`push` for devices, else the one of the configuration) and how it went.
     pub notifications: IntCounterVec,
     /// Notifications that wait to be sent.
     pub notifications_waiting: IntGauge,

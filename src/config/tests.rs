@@ -10,6 +10,7 @@ fn around() -> ConfigContext {
         ("OPENCODE_SERVER_PASSWORD", "p"),
         ("PLEXUS_WEBHOOK_SECRET", "w"),
         ("NTFY_TOKEN", "n"),
+        ("TELEGRAM_TOKEN", "12:t"),
     ];
     ConfigContext {
         exe: "/opt/plexus".into(),
@@ -69,10 +70,10 @@ fn the_documented_file_has_every_key_and_no_other() {
         "[requests]\n",
         "[limits]\n",
         "[push]\n",
-        "[[push.webhook]]\nurl = \"https://x\"\n",
-        "[[push.ntfy]]\nurl = \"https://x\"\n",
         "[[runtime]]\npreset = \"demo\"\n",
     ];
+    let channels = CHANNEL_KINDS.iter().map(|kind| format!("[[push.{}]]\n", kind.name));
+    let tables: Vec<String> = tables.map(str::to_owned).into_iter().chain(channels).collect();
     for key in tables.iter().flat_map(|table| known(&format!("{table}quite_unknown = 1\n"))) {
         let there = |line: &&str| {
             line.starts_with(&format!("{key} = ")) || *line == format!("[{key}]") || line.ends_with(&format!("{key}]]"))
@@ -115,6 +116,10 @@ fn every_option_is_read() {
         [[push.ntfy]]
         url = "http://ntfy.lan/topic"
         token = "t"
+
+        [[push.telegram]]
+        token = "12:ab"
+        chat_id = "-1001"
 
         [[runtime]]
         id = "mine"
@@ -160,11 +165,14 @@ fn every_option_is_read() {
     assert_eq!((config.push.after.as_secs(), config.push.give_up_after.as_secs()), (5, 60));
     assert_eq!(config.push.contact.as_deref(), Some("mailto:me@example.org"));
     assert_eq!(config.push.services, ["push.example.org", "http://127.0.0.1:8090"]);
-    let hook = &config.push.webhooks[0];
-    assert_eq!((hook.url.0.as_str(), hook.secret.as_ref().unwrap().0.as_str()), ("https://example.org/secret", "w"));
+    let [hook, ntfy, telegram] = config.push.channels.as_slice() else { panic!("{:?}", config.push.channels) };
+    let setting = |channel: &ConfiguredChannel, name: &str| channel.settings[name].0.clone();
+    assert_eq!((hook.kind, setting(hook, "url").as_str()), ("webhook", "https://example.org/secret"));
+    assert_eq!(setting(hook, "secret"), "w");
     assert_eq!(hook.events, TargetWants { requests: false, ends: false, failures: true });
-    let ntfy = &config.push.ntfys[0];
-    assert_eq!((ntfy.url.0.as_str(), ntfy.events), ("http://ntfy.lan/topic", TargetWants::default()));
+    assert_eq!((ntfy.kind, setting(ntfy, "url").as_str()), ("ntfy", "http://ntfy.lan/topic"));
+    assert_eq!(ntfy.events, TargetWants::default());
+    assert_eq!((telegram.kind, setting(telegram, "chat_id").as_str()), ("telegram", "-1001"));
     assert!(!facts(&config).contains("ntfy.lan"), "addresses that are secrets are not shown");
     let mine = &config.runtimes[0];
     assert_eq!((mine.spec.id.as_str(), mine.spec.dialect.as_str()), ("mine", "acp"));
@@ -273,6 +281,15 @@ fn every_mistake_is_told_with_its_place_and_fix() {
             "[[push.ntfy]]\nevents = [\"request\"]",
             "p.toml:1:1: push.ntfy: needs an address: write url = \"https://ntfy.sh/my-topic\"\n\
              p.toml:2:11: push.ntfy.events: \"request\" is not one of requests, ends, failures",
+        ),
+        (
+            "[[push.telegram]]\ntoken = \"12\"\nchat_id = \"7\"",
+            "p.toml:2:9: push.telegram.token: is no token of a bot: write token = \"${TELEGRAM_TOKEN}\"",
+        ),
+        (
+            "[[push.telegram]]\ntoken = \"${NOT_SET}\"\nchat_id = 7",
+            "p.toml:2:9: push.telegram.token: the variable NOT_SET is not set: set it before the start, or write the value here\n\
+             p.toml:3:11: push.telegram.chat_id: must be text, not an integer: write chat_id = \"123456789\"",
         ),
         ("log = 1", "p.toml:1:7: log: must be a table, not an integer: write [log] on a line of its own"),
         ("[log]\ndurability = \"disk\"", "p.toml:2:14: log.durability: \"disk\" is not one of process, power"),

@@ -470,6 +470,30 @@ async fn a_webhook_is_signed_and_ntfy_gets_its_headers() {
     assert!(!gateway.stderr().contains("s3cret") && !gateway.stderr().contains("tk_abc"));
 }
 
+#[tokio::test]
+async fn telegram_gets_plain_text_and_its_token_is_shown_nowhere() {
+    let service = Service::start();
+    let channel = format!(
+        "[[push.telegram]]\ntoken = \"12:s3cret\"\nchat_id = \"7\"\nurl = \"{}/hook\"\nevents = [\"requests\"]\n",
+        service.url
+    );
+    let gateway = Gateway::start(&service.config(&channel)).await;
+    let session = gateway.session("demo").await;
+    gateway.prompt(&session, "ask").await;
+    let request = gateway.open_request(&session).await;
+    let asked = service.next().await;
+    assert_eq!(asked["path"], "/hook/bot12:s3cret/sendMessage");
+    let body: Value = serde_json::from_str(asked["body"].as_str().unwrap()).unwrap();
+    assert_eq!((&body["chat_id"], &body["disable_notification"]), (&json!("7"), &json!(false)));
+    let text = body["text"].as_str().unwrap();
+    assert!(text.starts_with("demo asks for permission\n") && text.contains("touch"), "{text}");
+    assert_eq!(gateway.choose(&request, &Gateway::option(&request, "reject_once")).await.0, 200);
+    let over: Value = serde_json::from_str(service.next().await["body"].as_str().unwrap()).unwrap();
+    assert_eq!(over["disable_notification"], true);
+    assert!(over["text"].as_str().unwrap().starts_with("Denied by this machine"), "{over}");
+    assert!(!gateway.stderr().contains("s3cret"));
+}
+
 /// By a program that is not ours.
 fn hmac(secret: &str, text: &str) -> String {
     let script = "process.stdout.write(require('crypto').createHmac('sha256', process.argv[1]).update(process.argv[2]).digest('hex'))";

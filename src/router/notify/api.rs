@@ -10,7 +10,7 @@ use utoipa::ToSchema;
 use super::encryption::{AUTH, POINT};
 use super::engine::without_rejected_key;
 use super::sender::{DeliveryTarget, PostOutcome};
-use super::{Channel, Hours, Notifier, Subscription, TargetRow, place_of, text};
+use super::{Destination, Hours, Notifier, Subscription, TargetRow, place_of, text};
 use crate::router::guard::Call;
 use crate::router::http::{json as answer, no_content};
 use crate::router::{AppState, Problem};
@@ -176,10 +176,10 @@ pub(in crate::router) async fn test(state: AppState, call: Call) -> Outcomes {
         return Err(Problem::new(StatusCode::CONFLICT, "not_subscribed", words));
     };
     let message = text::test(&call.caller()?.device().name);
-    let way = Channel::Push(subscription.clone());
+    let to = Destination::Push(subscription.clone());
     let now = Timestamp::from(std::time::SystemTime::now());
     let failed = |words: String| Err(Problem::new(StatusCode::BAD_GATEWAY, "push_failed", words));
-    match without_rejected_key(&way, state.notifier.send(&way, &message, now).await) {
+    match without_rejected_key(&to, state.notifier.send(&to, &message, now).await) {
         PostOutcome::Taken(status) => answer(StatusCode::OK, &json!({ "status": status })),
         PostOutcome::Gone(_) => {
             state.notifier.gone(&place, &subscription).await.map_err(storage)?;

@@ -12,7 +12,7 @@ use super::delivery_queue::{AttemptOutcome, DeliveryQueue, QueuedNotification};
 use super::rule::{Millis, NewsKind, RuleAction, RuleState, TargetState, ViewerPresence};
 use super::sender::PostOutcome;
 use super::text::{NotificationMessage, NotificationText, RunEndText, SUM_TAG, sum_withdrawn, summary};
-use super::{Channel, Hours, Notifier, TOLD, TargetRow, channel};
+use super::{Destination, Hours, Notifier, TOLD, TargetRow};
 use crate::auth::Auth;
 use crate::metrics::{Subscriber, metrics};
 use crate::router::AppState;
@@ -28,8 +28,8 @@ const SWEEP: Duration = Duration::from_secs(30);
 
 /// How a place is reached, and what waits for it.
 struct Reach {
-    way: Channel,
-    lane: DeliveryQueue,
+    to: Destination,
+    queue: DeliveryQueue,
 }
 
 struct Engine {
@@ -41,7 +41,7 @@ struct Engine {
     reaches: BTreeMap<String, Reach>,
     /// What places know by themselves to be over, to be forgotten of their rows.
     known: Vec<(String, String)>,
-    flights: JoinSet<(String, Channel, PostOutcome)>,
+    flights: JoinSet<(String, Destination, PostOutcome)>,
     give_up: Millis,
 }
 
@@ -118,8 +118,8 @@ pub(super) async fn run(notifier: Notifier, state: AppState, from: Position) {
             _ = changed.changed() => engine.places().await,
             _ = revoked.changed() => engine.places().await,
             Some(landed) = engine.flights.join_next(), if !engine.flights.is_empty() => {
-                if let Ok((place, way, outcome)) = landed {
-                    engine.record_attempt(&place, &way, outcome).await;
+                if let Ok((place, to, outcome)) = landed {
+                    engine.record_attempt(&place, &to, outcome).await;
                 }
             }
             () = tokio::time::sleep(wait) => engine.sweep().await,
@@ -144,19 +144,14 @@ fn tags(stories: &[Arc<NotificationText>]) -> Vec<String> {
     asked.map(|story| story.tag.clone()).collect()
 }
 
-fn count(way: &Channel, outcome: &str) {
-    let kind = match way {
-        Channel::Push(_) => "push",
-        Channel::Webhook(_) => "webhook",
-        Channel::Ntfy(_) => "ntfy",
-    };
-    metrics().notifications.with_label_values(&[kind, outcome]).inc();
+fn count(to: &Destination, outcome: &str) {
+    metrics().notifications.with_label_values(&[to.kind(), outcome]).inc();
 }
 
 /// A push service that does not take our key for a subscription (401, 403) never will: the subscription is of no use.
-pub(super) fn without_rejected_key(way: &Channel, outcome: PostOutcome) -> PostOutcome {
-    match (way, outcome) {
-        (Channel::Push(_), PostOutcome::Refused(status @ (401 | 403))) => PostOutcome::Gone(status),
+pub(super) fn without_rejected_key(to: &Destination, outcome: PostOutcome) -> PostOutcome {
+    match (to, outcome) {
+        (Destination::Push(_), PostOutcome::Refused(status @ (401 | 403))) => PostOutcome::Gone(status),
         _ => outcome,
     }
 }
@@ -262,19 +257,14 @@ impl Engine {
         let rows = self.notifier.rows().clone();
         let settings = self.notifier.shared.settings.clone();
         let mut places = BTreeMap::new();
-        let mut ways = BTreeMap::new();
-        for webhook in settings.webhooks {
-            let place = TargetState { device: None, wants: webhook.events, quiet: None };
-            places.insert(channel("webhook", &webhook.url), place);
-            ways.insert(channel("webhook", &webhook.url), Channel::Webhook(webhook));
-        }
-        for ntfy in settings.ntfys {
-            let place = TargetState { device: None, wants: ntfy.events, quiet: None };
-            places.insert(channel("ntfy", &ntfy.url), place);
-            ways.insert(channel("ntfy", &ntfy.url), Channel::Ntfy(ntfy));
+        let mut destinations = BTreeMap::new();
+        for channel in settings.channels {
+            let name = channel.place();
+            places.insert(name.clone(), TargetState { device: None, wants: channel.events, quiet: None });
+            destinations.insert(name, Destination::Channel(channel));
         }
         for (name, row) in rows {
-            if ways.contains_key(&name) {
+            if destinations.contains_key(&name) {
                 continue;
             }
             let device = name.parse::<DeviceId>().ok().and_then(|id| self.auth.device(&id));
@@ -289,11 +279,11 @@ impl Engine {
             let device = Some((device.device_id.clone(), device.grant.clone()));
             let quiet = row.chosen.quiet.as_ref().and_then(Hours::read);
             places.insert(name.clone(), TargetState { device, wants: row.chosen.wants, quiet });
-            ways.insert(name, Channel::Push(subscription));
+            destinations.insert(name, Destination::Push(subscription));
         }
-        self.reaches.retain(|name, reach| ways.get(name).is_some_and(|way| *way == reach.way));
-        for (name, way) in ways {
-            self.reaches.entry(name).or_insert_with(|| Reach { way, lane: DeliveryQueue::default() });
+        self.reaches.retain(|name, reach| destinations.get(name).is_some_and(|to| *to == reach.to));
+        for (name, to) in destinations {
+            self.reaches.entry(name).or_insert_with(|| Reach { to, queue: DeliveryQueue::default() });
         }
         self.rules.places(places, millis_now());
     }
@@ -314,8 +304,8 @@ impl Engine {
         for act in acts {
             let (place, message, withdraws, tells) = match act {
                 RuleAction::Tell { place, story } => {
-                    let grant = match self.reaches.get(&place).map(|reach| &reach.way) {
-                        Some(Channel::Push(_)) => {
+                    let grant = match self.reaches.get(&place).map(|reach| &reach.to) {
+                        Some(Destination::Push(_)) => {
                             let device = place.parse::<DeviceId>().ok().and_then(|id| self.auth.device(&id));
                             let Some(device) = device else { continue };
                             Some(device.grant.clone())
@@ -340,10 +330,10 @@ impl Engine {
         }
     }
 
-    fn push(&mut self, place: &str, letter: QueuedNotification) {
+    fn push(&mut self, place: &str, queued: QueuedNotification) {
         let Some(reach) = self.reaches.get_mut(place) else { return };
-        if let Some(dropped) = reach.lane.push(letter) {
-            count(&reach.way, "dropped");
+        if let Some(dropped) = reach.queue.push(queued) {
+            count(&reach.to, "dropped");
             tracing::warn!(
                 place,
                 tag = dropped.message.tag,
@@ -353,25 +343,25 @@ impl Engine {
         }
     }
 
-    /// What is due goes into the lanes, and what the lanes have goes out.
+    /// What is due goes into the queues, and what the queues have goes out.
     fn tick(&mut self, now: Millis) {
         let acts = self.rules.tick(now);
         self.perform(acts, &RunEndText { state: RequestState::Withdrawn, ok: None, by: None });
         for (name, reach) in &mut self.reaches {
-            let Some(letter) = reach.lane.take(now) else { continue };
-            let (notifier, way, message) = (self.notifier.clone(), reach.way.clone(), letter.message.clone());
+            let Some(queued) = reach.queue.take(now) else { continue };
+            let (notifier, to, message) = (self.notifier.clone(), reach.to.clone(), queued.message.clone());
             let name = name.clone();
             self.flights.spawn(async move {
-                let outcome = notifier.send(&way, &message, wall_clock()).await;
-                (name, way, outcome)
+                let outcome = notifier.send(&to, &message, wall_clock()).await;
+                (name, to, outcome)
             });
         }
-        metrics().notifications_waiting.set(self.reaches.values().map(|reach| reach.lane.len() as i64).sum());
+        metrics().notifications_waiting.set(self.reaches.values().map(|reach| reach.queue.len() as i64).sum());
     }
 
     fn next(&self, now: Millis) -> Option<Millis> {
-        let lanes = self.reaches.values().filter_map(|reach| reach.lane.next());
-        lanes.chain(self.rules.next(now)).min()
+        let queues = self.reaches.values().filter_map(|reach| reach.queue.next());
+        queues.chain(self.rules.next(now)).min()
     }
 
     async fn forget_known(&mut self) {
@@ -384,46 +374,46 @@ impl Engine {
         }
     }
 
-    async fn record_attempt(&mut self, place: &str, way: &Channel, outcome: PostOutcome) {
+    async fn record_attempt(&mut self, place: &str, to: &Destination, outcome: PostOutcome) {
         // The place may have been subscribed anew meanwhile: then this was another's.
-        let Some(reach) = self.reaches.get_mut(place).filter(|reach| reach.way == *way) else { return };
-        let outcome = without_rejected_key(way, outcome);
-        let kept = match reach.lane.record_attempt(outcome, self.give_up, millis_now()) {
-            AttemptOutcome::There(letter) => {
+        let Some(reach) = self.reaches.get_mut(place).filter(|reach| reach.to == *to) else { return };
+        let outcome = without_rejected_key(to, outcome);
+        let kept = match reach.queue.record_attempt(outcome, self.give_up, millis_now()) {
+            AttemptOutcome::There(queued) => {
                 let kept = self.notifier.change(place, |row| {
-                    let sum = letter.message.tag == SUM_TAG;
+                    let sum = queued.message.tag == SUM_TAG;
                     let set = if sum { &mut row.summed } else { &mut row.told };
-                    match letter.withdraws {
+                    match queued.withdraws {
                         true if sum => set.clear(),
-                        true => drop(set.remove(&letter.message.tag)),
-                        false => set.extend(letter.tells.into_iter().take(TOLD.saturating_sub(set.len()))),
+                        true => drop(set.remove(&queued.message.tag)),
+                        false => set.extend(queued.tells.into_iter().take(TOLD.saturating_sub(set.len()))),
                     }
                 });
                 let kept = kept.await;
-                count(way, "sent");
+                count(to, "sent");
                 kept
             }
             AttemptOutcome::Again => {
-                count(way, "again");
+                count(to, "again");
                 Ok(())
             }
-            AttemptOutcome::Lost(letter) => {
-                count(way, if matches!(outcome, PostOutcome::Refused(_)) { "refused" } else { "given_up" });
-                tracing::warn!(place, ?outcome, tag = letter.message.tag, "a notification was not taken");
-                if letter.withdraws {
-                    let tag = letter.message.tag;
+            AttemptOutcome::Lost(queued) => {
+                count(to, if matches!(outcome, PostOutcome::Refused(_)) { "refused" } else { "given_up" });
+                tracing::warn!(place, ?outcome, tag = queued.message.tag, "a notification was not taken");
+                if queued.withdraws {
+                    let tag = queued.message.tag;
                     self.notifier.change(place, |row| row.forget(&tag)).await
                 } else {
-                    self.rules.lost(place, &letter.message.tag);
+                    self.rules.lost(place, &queued.message.tag);
                     Ok(())
                 }
             }
             AttemptOutcome::Gone => {
-                count(way, "gone");
+                count(to, "gone");
                 tracing::info!(place, ?outcome, "a subscription is gone");
-                match way {
-                    Channel::Push(subscription) => self.notifier.gone(place, subscription).await,
-                    Channel::Webhook(_) | Channel::Ntfy(_) => Ok(()),
+                match to {
+                    Destination::Push(subscription) => self.notifier.gone(place, subscription).await,
+                    Destination::Channel(_) => Ok(()),
                 }
             }
         };

@@ -7,12 +7,16 @@
 //! second then replaces the first.) Requests that are open at a start and were not told are considered again.
 
 pub(super) mod api;
+mod channel;
 mod delivery_queue;
 mod encryption;
 mod engine;
+mod ntfy;
 mod rule;
 mod sender;
+mod telegram;
 mod text;
+mod webhook;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -20,19 +24,22 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use data_encoding::{BASE64URL_NOPAD, HEXLOWER};
-use http::header::{AUTHORIZATION, CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
+use data_encoding::BASE64URL_NOPAD;
+use http::header::{AUTHORIZATION, CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderValue};
 use jiff::tz::{Offset, TimeZone};
-use ring::hmac;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 use tokio::sync::watch;
 
+pub use channel::{
+    ChannelKind, ChannelSetting, ChannelSettings, ConfiguredChannel, KINDS as CHANNEL_KINDS, SettingError,
+};
+use channel::{Delivery, DeliveryContext, put};
 use encryption::Keys;
 use rule::Quiet;
 pub use rule::TargetWants;
+pub use sender::check_service;
 use sender::{DeliveryTarget, Post};
-pub use sender::{check_service, check_url};
 use text::NotificationMessage;
 
 use crate::sessions::{CommitEntry, CommitRows, Log};
@@ -69,10 +76,8 @@ pub struct NotifySettings {
     pub contact: Option<String>,
     /// Push services beside the browsers' own: hosts or origins.
     pub services: Vec<String>,
-    /// Who is posted to.
-    pub webhooks: Vec<Webhook>,
-    /// Topics of ntfy.
-    pub ntfys: Vec<Ntfy>,
+    /// The owner's own channels.
+    pub channels: Vec<ConfiguredChannel>,
     /// Where the owner's screens reach the gateway: what links in notifications begin with.
     pub public_url: Option<String>,
 }
@@ -84,33 +89,10 @@ impl Default for NotifySettings {
             give_up_after: GIVE_UP_AFTER,
             contact: None,
             services: Vec::new(),
-            webhooks: Vec::new(),
-            ntfys: Vec::new(),
+            channels: Vec::new(),
             public_url: None,
         }
     }
-}
-
-/// Somebody who is posted to, as JSON.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Webhook {
-    /// The address that notifications are posted to; secret, since it may hold a token.
-    pub url: HiddenText,
-    /// What its posts are signed with.
-    pub secret: Option<HiddenText>,
-    /// Which news.
-    pub events: TargetWants,
-}
-
-/// A topic of ntfy, which has apps for phones.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Ntfy {
-    /// The topic's address; who knows it can read it.
-    pub url: HiddenText,
-    /// Its access token.
-    pub token: Option<HiddenText>,
-    /// Which news.
-    pub events: TargetWants,
 }
 
 /// A device's subscription, as its browser gave it.
@@ -207,12 +189,23 @@ impl TargetRow {
     }
 }
 
-/// A way to a place.
+/// Where notifications of a place go.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Channel {
+enum Destination {
+    /// A device, through the push service of its browser.
     Push(Subscription),
-    Webhook(Webhook),
-    Ntfy(Ntfy),
+    /// A channel of the owner's.
+    Channel(ConfiguredChannel),
+}
+
+impl Destination {
+    /// For the metrics.
+    const fn kind(&self) -> &'static str {
+        match self {
+            Self::Push(_) => "push",
+            Self::Channel(channel) => channel.kind,
+        }
+    }
 }
 
 /// Whom to notify, and with what. Cheap to clone; clones share everything.
@@ -354,9 +347,15 @@ impl Notifier {
     }
 
     /// Sends to a place, once.
-    async fn send(&self, way: &Channel, message: &NotificationMessage, now: Timestamp) -> sender::PostOutcome {
-        match self.wrapped(way, message, now) {
-            Ok((goal, headers, body)) => self.shared.post.send(&goal, headers, body).await,
+    async fn send(&self, to: &Destination, message: &NotificationMessage, now: Timestamp) -> sender::PostOutcome {
+        let delivery = match to {
+            Destination::Push(subscription) => self.pushed(subscription, message, now),
+            Destination::Channel(to) => {
+                to.channel.delivery(message, &DeliveryContext { now, link: self.link(message) })
+            }
+        };
+        match delivery {
+            Ok(Delivery { target, headers, body }) => self.shared.post.send(&target, headers, body).await,
             Err(why) => {
                 tracing::warn!(why, "a notification cannot be sent");
                 sender::PostOutcome::Refused(0)
@@ -364,77 +363,24 @@ impl Notifier {
         }
     }
 
-    /// Where a message goes by this way, and in what dress.
-    fn wrapped(
-        &self,
-        way: &Channel,
-        message: &NotificationMessage,
-        now: Timestamp,
-    ) -> Result<(DeliveryTarget, HeaderMap, Vec<u8>), String> {
+    /// A message to a browser's push service (RFC 8030), sealed for the browser.
+    fn pushed(&self, to: &Subscription, message: &NotificationMessage, now: Timestamp) -> Result<Delivery, String> {
+        let NotifySettings { services, contact, .. } = &self.shared.settings;
+        // Judged at each use: the configuration may have become stricter since.
+        let target = DeliveryTarget::of_client(&to.endpoint, services)?;
+        let (theirs, auth) = to.keys().ok_or("its keys are none")?;
+        let plain = message.payload.to_string();
+        let keys = &self.shared.keys;
+        let body = keys.seal(&theirs, &auth, plain.as_bytes()).ok_or("it cannot be sealed")?;
+        let proof = keys.proof(&target.origin(), contact.as_deref(), now).ok_or("it cannot be signed")?;
         let mut headers = HeaderMap::new();
-        let put = |headers: &mut HeaderMap, name: &'static str, value: &str| {
-            if let Ok(value) = HeaderValue::from_str(value) {
-                headers.insert(HeaderName::from_static(name), value);
-            }
-        };
-        match way {
-            Channel::Push(to) => {
-                let NotifySettings { services, contact, .. } = &self.shared.settings;
-                // Judged at each use: the configuration may have become stricter since.
-                let goal = DeliveryTarget::of_client(&to.endpoint, services)?;
-                let (theirs, auth) = to.keys().ok_or("its keys are none")?;
-                let plain = message.payload.to_string();
-                let keys = &self.shared.keys;
-                let sealed = keys.seal(&theirs, &auth, plain.as_bytes()).ok_or("it cannot be sealed")?;
-                let proof = keys.proof(&goal.origin(), contact.as_deref(), now).ok_or("it cannot be signed")?;
-                headers.insert(AUTHORIZATION, HeaderValue::from_str(&proof).map_err(|error| error.to_string())?);
-                headers.insert(CONTENT_ENCODING, HeaderValue::from_static("aes128gcm"));
-                headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/octet-stream"));
-                put(&mut headers, "ttl", &message.ttl.to_string());
-                put(&mut headers, "urgency", message.urgency.as_str());
-                put(&mut headers, "topic", &topic(&message.tag));
-                Ok((goal, headers, sealed))
-            }
-            Channel::Webhook(to) => {
-                let mut payload = message.payload.clone();
-                payload["at"] = serde_json::json!(now);
-                if let Some(link) = self.link(message) {
-                    payload["url"] = link.into();
-                }
-                let body = payload.to_string().into_bytes();
-                headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-                let at = (now.as_millis() / 1000).to_string();
-                put(&mut headers, "plexus-event", message.payload["kind"].as_str().unwrap_or_default());
-                put(&mut headers, "plexus-timestamp", &at);
-                if let Some(HiddenText(secret)) = &to.secret {
-                    put(&mut headers, "plexus-signature", &signature(secret, &at, &body));
-                }
-                Ok((DeliveryTarget::of_owner(&to.url.0)?, headers, body))
-            }
-            Channel::Ntfy(to) => {
-                let text = |member: &str| message.payload[member].as_str().unwrap_or_default();
-                let priority = match (text("kind"), text("risk")) {
-                    ("withdrawn", _) => "1",
-                    (_, "danger") => "5",
-                    ("request", _) => "4",
-                    ("ended", _) => "2",
-                    _ => "3",
-                };
-                put(&mut headers, "title", &encoded_word(text("title")));
-                put(&mut headers, "priority", priority);
-                put(&mut headers, "tags", text("kind"));
-                // Servers from 2.16 on replace what has the same; older ones let it be.
-                put(&mut headers, "x-sequence-id", &topic(&message.tag));
-                if let Some(link) = self.link(message) {
-                    put(&mut headers, "click", &link);
-                }
-                if let Some(HiddenText(token)) = &to.token {
-                    put(&mut headers, "authorization", &format!("Bearer {token}"));
-                }
-                headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
-                Ok((DeliveryTarget::of_owner(&to.url.0)?, headers, text("body").as_bytes().to_vec()))
-            }
-        }
+        headers.insert(AUTHORIZATION, HeaderValue::from_str(&proof).map_err(|error| error.to_string())?);
+        headers.insert(CONTENT_ENCODING, HeaderValue::from_static("aes128gcm"));
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/octet-stream"));
+        put(&mut headers, "ttl", &message.ttl.to_string());
+        put(&mut headers, "urgency", message.urgency.as_str());
+        put(&mut headers, "topic", &topic(&message.tag));
+        Ok(Delivery { target, headers, body })
     }
 
     /// Where the page shows it.
@@ -462,31 +408,9 @@ fn topic(tag: &str) -> String {
     BASE64URL_NOPAD.encode(&Sha256::digest(tag.as_bytes())[..24])
 }
 
-/// What a webhook's posts are signed with: HMAC-SHA256 of the time, a dot, and the body.
-fn signature(secret: &str, at: &str, body: &[u8]) -> String {
-    let mut signing = hmac::Context::with_key(&hmac::Key::new(hmac::HMAC_SHA256, secret.as_bytes()));
-    signing.update(at.as_bytes());
-    signing.update(b".");
-    signing.update(body);
-    format!("v1={}", HEXLOWER.encode(signing.sign().as_ref()))
-}
-
-/// Text for a header (RFC 2047), where it is not plain.
-fn encoded_word(text: &str) -> String {
-    if text.bytes().all(|byte| byte == b' ' || byte.is_ascii_graphic()) {
-        return text.to_owned();
-    }
-    format!("=?UTF-8?B?{}?=", data_encoding::BASE64.encode(text.as_bytes()))
-}
-
 /// The name of a device's place.
 fn place_of(device: &DeviceId) -> String {
     device.as_str().to_owned()
-}
-
-/// The name of a channel's place: the same as long as its address is.
-fn channel(kind: &str, url: &HiddenText) -> String {
-    format!("{kind}:{}", &HEXLOWER.encode(&Sha256::digest(url.0.as_bytes()))[..16])
 }
 
 #[cfg(test)]
@@ -521,25 +445,8 @@ mod tests {
     }
 
     #[test]
-    fn a_topic_is_short_and_a_signature_as_documented() {
+    fn push_topic_is_short_and_tells_nothing() {
         let topic = topic("request:q_3qpex3kh3bvb7h4t2nn4q5u6j2");
         assert!(topic.len() == 32 && topic.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_".contains(&b)));
-        // printf '%s' '1700000000.{"kind":"test"}' | openssl dgst -sha256 -hmac s3cret
-        assert_eq!(signature("s3cret", "1700000000", br#"{"kind":"test"}"#), SIGNED);
-        assert_eq!(encoded_word("demo asks"), "demo asks");
-        assert_eq!(encoded_word("Allowed by Zoë"), "=?UTF-8?B?QWxsb3dlZCBieSBab8Or?=");
-    }
-
-    const SIGNED: &str = "v1=7b2aff8eab4012eb239d2b0b89ccb83d5c195cb2849de7f44bd0271591f2a87b";
-
-    #[test]
-    fn a_secret_is_not_shown() {
-        let hook = Webhook {
-            url: HiddenText("https://x/1".into()),
-            secret: Some(HiddenText("s3cret".into())),
-            events: TargetWants::default(),
-        };
-        let shown = format!("{hook:?}");
-        assert!(!shown.contains("s3cret") && !shown.contains("https"), "{shown}");
     }
 }

@@ -142,14 +142,6 @@ pub fn check_service(service: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// Whether an address of the configuration can be posted to.
-///
-/// # Errors
-/// In words.
-pub fn check_url(url: &str) -> Result<(), String> {
-    DeliveryTarget::of_owner(url).map(drop)
-}
-
 fn port_of(authority: &Authority) -> Result<Option<u16>, String> {
     match authority.port() {
         None if authority.as_str().ends_with(':') => Err("has an empty port".into()),
