@@ -2,6 +2,17 @@
 //!
 //! It is the UI protocol (JSON-RPC 2.0) over all sessions at once.
 
+mod greeting;
+mod params;
+mod ui;
+
+use greeting::You;
+pub(super) use greeting::{Hello, Snapshots};
+pub(super) use params::{
+    AnswerParams, AttachParams, CancelParams, Focus, HistoryParams, Initialize, Input, Listing, OfSession,
+    RestartParams, Said, SessionArchive, SessionNew, SessionRename, StartRun,
+};
+use params::{UiCancel, UiHistory, UiInitialize};
 use std::borrow::Cow;
 use std::future::Future;
 use std::pin::Pin;
@@ -194,38 +205,6 @@ fn now<T: Send + 'static>(value: T) -> Pin<Box<dyn Future<Output = T> + Send>> {
     Box::pin(std::future::ready(value))
 }
 
-/// Who the client is, and what it can show.
-#[derive(Deserialize, ToSchema)]
-pub(super) struct Initialize {
-    #[serde(default)]
-    ui_capabilities: Capabilities,
-    /// `0`: this connection speaks the UI protocol of that version to the letter, and nothing else.
-    ui_protocol: Option<String>,
-}
-
-/// The same, of a client of the UI protocol.
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct UiInitialize {
-    #[serde(deserialize_with = "object::only")]
-    ui_capabilities: Shows,
-}
-
-/// `session.history` of the UI protocol.
-#[derive(Deserialize)]
-struct UiHistory {
-    session_id: SessionId,
-    max_runs: Option<usize>,
-    max_events: Option<usize>,
-}
-
-/// `run.cancel` of the UI protocol.
-#[derive(Deserialize)]
-struct UiCancel {
-    run_id: RunId,
-    reason: Option<String>,
-}
-
 /// What the client can show.
 #[derive(Default, Deserialize, ToSchema)]
 pub(super) struct Capabilities {
@@ -234,284 +213,11 @@ pub(super) struct Capabilities {
     supports_confirm: bool,
 }
 
-/// What to follow, and from where: after a cursor, or from the `start` or `now`; from the start if neither is given.
-#[derive(Deserialize, ToSchema)]
-pub(super) struct AttachParams {
-    session_id: String,
-    /// A cursor, or `now`.
-    #[serde(default)]
-    after: Option<String>,
-    #[serde(default)]
-    from: Option<String>,
-    /// `native` brings what the runtime itself said along with each event.
-    #[serde(default)]
-    #[schema(value_type = Option<String>)]
-    projection: Projection,
-}
-
-/// A session; the one that is followed, if it is one, where absent. What else there is goes to its runtime.
-#[derive(Deserialize, ToSchema)]
-pub(super) struct OfSession {
-    #[schema(value_type = Option<String>)]
-    session_id: Option<SessionId>,
-}
-
-/// How many at most.
-#[derive(Deserialize, ToSchema)]
-pub(super) struct Listing {
-    /// Sessions at most; 1000 at most.
-    limit: Option<usize>,
-    /// `next` of the page before.
-    cursor: Option<String>,
-}
-
-/// A session to open, or with `native_id` to take up.
-#[derive(Deserialize, ToSchema)]
-pub(super) struct SessionNew {
-    #[schema(value_type = String)]
-    runtime_id: RuntimeId,
-    cwd: Option<String>,
-    title: Option<String>,
-    native_id: Option<String>,
-}
-
-/// Another title for a session.
-#[derive(Deserialize, ToSchema)]
-pub(super) struct SessionRename {
-    #[schema(value_type = Option<String>)]
-    session_id: Option<SessionId>,
-    title: String,
-}
-
-/// A session to put away, or to take back.
-#[derive(Deserialize, ToSchema)]
-pub(super) struct SessionArchive {
-    #[schema(value_type = Option<String>)]
-    session_id: Option<SessionId>,
-    /// False takes it back; true if absent.
-    archived: Option<bool>,
-}
-
-/// Which events: 500 from the oldest kept, unless it says otherwise.
-#[derive(Deserialize, ToSchema)]
-pub(super) struct HistoryParams {
-    #[schema(value_type = String)]
-    session_id: Option<SessionId>,
-    /// A cursor.
-    #[serde(default)]
-    after: Option<String>,
-    /// A cursor: the newest before it, in the order of the log; `now` or nothing in it for the newest of all.
-    before: Option<String>,
-    /// At most 5000.
-    limit: Option<usize>,
-    /// At most so many bytes of events, about; 256 KiB at most.
-    max_bytes: Option<usize>,
-    /// Whether what belongs together comes as one item.
-    #[serde(default)]
-    merge: bool,
-}
-
-/// What to say to the agent: `text`, ACP's `content` blocks, or the UI protocol's `input`.
-#[derive(Deserialize, ToSchema)]
-pub(super) struct StartRun {
-    #[schema(value_type = Option<String>)]
-    session_id: Option<SessionId>,
-    text: Option<String>,
-    #[schema(value_type = Option<Vec<super::schemas::ContentBlock>>)]
-    content: Option<Vec<Box<RawValue>>>,
-    #[serde(default, deserialize_with = "object::optional")]
-    input: Option<Input>,
-    idempotency_key: Option<String>,
-    /// Where the user works: the UI protocol's `UiContextSnapshot`.
-    #[schema(value_type = Option<Object>)]
-    ui_context: Option<Box<RawValue>>,
-    /// For the runtime, as it is.
-    #[schema(value_type = Option<Object>)]
-    meta: Option<Box<RawValue>>,
-}
-
-/// The UI protocol's way to say it.
-#[derive(Deserialize, ToSchema)]
-#[serde(tag = "type", rename_all = "lowercase")]
-pub(super) enum Input {
-    /// A prompt of plain text.
-    Text {
-        /// The text.
-        text: String,
-    },
-    /// Text, images, and ACP's own blocks.
-    Parts {
-        /// ACP content blocks.
-        #[schema(value_type = Vec<super::schemas::ContentBlock>)]
-        parts: Vec<Value>,
-    },
-}
-
-/// The run to stop: the one under way if none is named.
-#[derive(Deserialize, ToSchema)]
-pub(super) struct CancelParams {
-    #[schema(value_type = Option<String>)]
-    run_id: Option<RunId>,
-    #[schema(value_type = Option<String>)]
-    session_id: Option<SessionId>,
-    /// Why, for people and for runtimes that take a reason.
-    reason: Option<String>,
-}
-
-/// What the client's screen shows, and whether somebody looks at it.
-#[derive(Deserialize, ToSchema)]
-pub(super) struct Focus {
-    /// The session that it shows; `null` where it shows none in particular.
-    #[schema(value_type = Option<String>)]
-    session_id: Option<SessionId>,
-    /// Whether the screen has the focus: a hidden page and a locked phone do not.
-    focused: bool,
-}
-
-/// The run to begin again: the one under way, or else the last, if none is named.
-#[derive(Deserialize, ToSchema)]
-pub(super) struct RestartParams {
-    #[schema(value_type = Option<String>)]
-    session_id: Option<SessionId>,
-    #[schema(value_type = Option<String>)]
-    run_id: Option<RunId>,
-    idempotency_key: Option<String>,
-}
-
-/// An answer: exactly one of `option_id`, `ok`, `value`, `ids`.
-#[derive(Deserialize, ToSchema)]
-pub(super) struct AnswerParams {
-    request_id: String,
-    /// The same key brings the same receipt again.
-    idempotency_key: Option<String>,
-    #[serde(flatten)]
-    said: Said,
-}
-
-/// An answer as UI clients give it: members of theirs that we do not know are none of our business.
-#[derive(Deserialize, ToSchema)]
-pub(super) struct Said {
-    option_id: Option<String>,
-    ok: Option<bool>,
-    #[serde(default, deserialize_with = "given_text")]
-    #[schema(value_type = Option<String>)]
-    value: Option<Option<String>>,
-    ids: Option<Vec<String>>,
-    #[serde(default)]
-    answers: Option<Answers>,
-    reason: Option<String>,
-    remember: Option<bool>,
-    edited: Option<String>,
-    digest: Option<String>,
-}
-
-fn given_text<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Option<String>>, D::Error> {
-    Option::<String>::deserialize(deserializer).map(Some)
-}
-
-impl From<Said> for Answer {
-    fn from(said: Said) -> Self {
-        let Said { option_id, ok, value, ids, answers, reason, remember, edited, digest } = said;
-        Self { option_id, ok, value, ids, answers, reason, remember, edited, digest, ..Self::default() }
-    }
-}
-
-/// The first thing that a subscriber hears.
-#[derive(Serialize)]
-pub(super) struct Hello<'a> {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) session_id: Option<&'a str>,
-    resume: ResumeVerdict,
-    epoch: &'a str,
-    oldest: Cursor,
-    head: Cursor,
-    /// Those with the latest news, [`HELLO_SESSIONS`] at most.
-    sessions: Vec<Arc<SessionInfo>>,
-    /// How many sessions are not among them.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    sessions_omitted: Option<usize>,
-    runs: Vec<RunInfo>,
-    #[serde(serialize_with = "briefly")]
-    pub(super) requests: Vec<Arc<Request>>,
-    you: You<'a>,
-}
-
-/// Requests as `hello` has them: what is long is cut.
-fn briefly<S: serde::Serializer>(requests: &[Arc<Request>], serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.collect_seq(requests.iter().map(|request| request.brief()))
-}
-
 /// Who looks at a session now.
 #[derive(Serialize)]
 struct PresenceChanged<'a> {
     session_id: &'a SessionId,
     lookers: &'a [Viewer],
-}
-
-#[derive(Serialize)]
-struct You<'a> {
-    device_id: &'a str,
-    name: &'a str,
-    scopes: &'a [Scope],
-    #[serde(skip_serializing_if = "Option::is_none")]
-    approve_up_to: Option<Risk>,
-}
-
-impl<'a> You<'a> {
-    fn of(caller: &'a Caller) -> Self {
-        let device = caller.device();
-        let Grant { scopes, approve_up_to, .. } = &device.grant;
-        Self { device_id: device.device_id.as_str(), name: &device.name, scopes, approve_up_to: *approve_up_to }
-    }
-}
-
-impl<'a> Hello<'a> {
-    /// `attach` must have been made before: what stands here is never older than its head.
-    pub(super) fn new(
-        state: &'a AppState,
-        caller: &'a Caller,
-        filter: &Filter,
-        attach: &AttachVerdict,
-        name: Option<&'a str>,
-    ) -> Self {
-        let log = state.directory.log();
-        let (sessions, omitted) = state.directory.newest(HELLO_SESSIONS, |origin| {
-            caller.sees(&origin.session_id, &origin.runtime_id)
-                && filter.sessions.as_ref().is_none_or(|some| some.contains(&origin.session_id))
-        });
-        Self {
-            session_id: name,
-            resume: attach.resume,
-            epoch: log.epoch().as_str(),
-            oldest: log.cursor(attach.oldest),
-            head: log.cursor(attach.head),
-            sessions,
-            sessions_omitted: Some(omitted).filter(|omitted| *omitted > 0),
-            runs: state.directory.runs(filter),
-            requests: state.directory.open_requests(filter),
-            you: You::of(caller),
-        }
-    }
-}
-
-/// What stands for the events that cannot be replayed any more.
-#[derive(Serialize)]
-pub(super) struct Snapshots<'a> {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    session_id: Option<&'a str>,
-    cursor: Cursor,
-    snapshots: Vec<Snapshot>,
-    /// Sessions without a snapshot here, because they are too many.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    omitted: Option<usize>,
-}
-
-impl<'a> Snapshots<'a> {
-    /// Those of the sessions named, or of all.
-    pub(super) fn new(session_id: Option<&'a str>, cursor: Cursor, many: crate::sessions::Snapshots) -> Self {
-        let omitted = Some(many.omitted).filter(|omitted| *omitted > 0);
-        Self { session_id, cursor, snapshots: many.snapshots, omitted }
-    }
 }
 
 /// What the caller may see of the sessions named, or of all.
@@ -939,115 +645,6 @@ impl Rpc {
 
     // === the UI protocol to the letter ===
 
-    fn ui_begins(&mut self, params: Option<&RawValue>) -> Result<Later, Failure> {
-        if self.client.is_some() && self.ui.is_none() {
-            return Err(Failure::new(-32600, "invalid_request", "this connection speaks the native protocol already"));
-        }
-        let wants: UiInitialize = parse(params)?;
-        self.client = Some(false);
-        let account = self.conn.account().clone();
-        self.ui = Some(Box::new(Ui::new(self.state.clone(), self.caller.clone(), account, wants.ui_capabilities)));
-        Ok(now(result(&json!({
-            "protocol_version": PROTOCOL,
-            "server": { "name": "plexus", "version": self.state.version },
-            "server_capabilities": self.server_capabilities(),
-        }))))
-    }
-
-    /// A request or notification of the UI protocol.
-    fn ui_call(&mut self, id: Option<String>, method: &str, params: Option<&RawValue>) -> Option<Reply> {
-        let Some(id) = id else {
-            // The only notification that a client may send.
-            let passed = self.pass_on(method, params, true).ok().filter(|_| method == "ui.context.update")?;
-            return Some(Box::pin(async move {
-                let _ = passed.await;
-                Vec::new()
-            }));
-        };
-        match self.ui_request(&id, method, params) {
-            Ok(later) => later.map(|later| -> Reply { Box::pin(async move { response(&id, &later.await) }) }),
-            Err(failure) => Some(now(response(&id, &Err(failure)))),
-        }
-    }
-
-    /// The reply to a request; none where it comes with what is told.
-    fn ui_request(&mut self, id: &str, method: &str, params: Option<&RawValue>) -> Result<Option<Later>, Failure> {
-        let Some(ui) = &mut self.ui else { return Err(Failure::no_method(method)) };
-        match method {
-            "run.start" => {
-                let mut wants: StartRun = parse(params)?;
-                let session = wants.session_id.take();
-                ui.start(id.to_owned(), session, Self::content(wants)?)?;
-                return Ok(None);
-            }
-            "session.history" => {
-                let UiHistory { session_id, max_runs, max_events } = parse(params)?;
-                ui.history(id.to_owned(), session_id, max_runs, max_events)?;
-                return Ok(None);
-            }
-            _ => {}
-        }
-        Ok(Some(match method {
-            "session.list" => {
-                let Listing { limit, .. } = parse(params)?;
-                now(ui.list(limit))
-            }
-            "run.cancel" => {
-                let UiCancel { run_id, reason } = parse(params)?;
-                self.ui_cancel(run_id, reason)?
-            }
-            "model.list" if ui.session().is_none() => now(result(&json!({ "provider": "plexus", "models": [] }))),
-            own if own.starts_with("session.") || own.starts_with("runtime.") || own.starts_with("presence.") => {
-                return Err(Failure::no_method(own));
-            }
-            "run.restart" | "ui.request.answer" => return Err(Failure::no_method(method)),
-            other => self.pass_on(other, params, false)?,
-        }))
-    }
-
-    /// Best effort, and as often as one likes.
-    fn ui_cancel(&self, run: RunId, reason: Option<String>) -> Result<Later, Failure> {
-        let known =
-            self.state.directory.runs(&filter(&self.caller, None)).into_iter().find(|known| known.run_id == run);
-        let Some(known) = known else {
-            let ended = self.ui.as_ref().and_then(|ui| ui.ended(&run));
-            let status = ended.ok_or_else(|| Failure::from(SessionError::NoRun))?;
-            return Ok(now(result(&json!({ "ok": false, "status": status }))));
-        };
-        let status = if known.status == RunStatus::Queued { RunStatus::Cancelled } else { RunStatus::Running };
-        let (id, permit) = self.prompting(Some(known.session_id))?;
-        let directory = self.state.directory.clone();
-        Ok(Box::pin(async move {
-            match directory.cancel_because(&permit, &id, Some(run), reason).await {
-                Ok(_) => result(&json!({ "ok": true, "status": status })),
-                // It ended in this very moment.
-                Err(SessionError::NoRun) => result(&json!({ "ok": false })),
-                Err(refusal) => Err(refusal.into()),
-            }
-        }))
-    }
-
-    /// An answer. What became of it nobody says: the protocol has no word for it.
-    fn ui_answered(&self, id: &str, said: &RawValue) -> Reply {
-        #[derive(Deserialize)]
-        struct Chosen {
-            ids: Vec<String>,
-        }
-        let asked: String = serde_json::from_str(id).unwrap_or_default();
-        let chosen = match object::from_str(said.get()) {
-            Ok(Chosen { ids }) if self.ui.as_ref().is_some_and(|ui| ui.as_options(&asked)) => match ids.first() {
-                Some(option) => to_raw_value(&json!({ "option_id": option })).ok(),
-                None => to_raw_value(&json!({ "ok": false })).ok(),
-            },
-            _ => None,
-        };
-        let reply = self.answered(id, chosen.as_deref().unwrap_or(said));
-        Box::pin(async move {
-            reply.await;
-            Vec::new()
-        })
-    }
-
     fn cancel(&self, wants: CancelParams) -> Result<Later, Failure> {
         let of_run = |run: &RunId| {
             let runs = self.state.directory.runs(&filter(&self.caller, None));
@@ -1068,44 +665,6 @@ impl Rpc {
             let status = if queued { RunStatus::Cancelled } else { RunStatus::Running };
             result(&json!({ "ok": true, "run_id": run_id, "status": status }))
         }))
-    }
-
-    fn pass_on(&self, method: &str, params: Option<&RawValue>, notify: bool) -> Result<Later, Failure> {
-        if method.split('.').any(str::is_empty) || !method.contains('.') || method.starts_with("gateway.") {
-            return Err(Failure::no_method(method));
-        }
-        let wants: OfSession = parse(params)?;
-        let (id, permit) = self.prompting(wants.session_id).map_err(|failure| match method {
-            // Without a session to ask, nobody knows such a method.
-            "model.list" | "model.set" | "mcp.list" | "skills.list" | "ui.context.update" => failure,
-            _ if failure.code == -32602 => Failure::no_method(method),
-            _ => failure,
-        })?;
-        let (directory, method) = (self.state.directory.clone(), method.to_owned());
-        let params = params.map(context::without_our_names);
-        Ok(Box::pin(async move { Ok(directory.call(&permit, &id, method, params, notify).await?) }))
-    }
-
-    /// A JSON-RPC error in place of an answer. "The user cancelled" is a no, in every sort of question; any other is none:
-    /// the request stays open, for this client and the others.
-    fn cancelled(&self, id: &str, error: &RawValue) -> Reply {
-        #[derive(Deserialize)]
-        struct Fault {
-            code: i64,
-        }
-        if matches!(object::from_str(error.get()), Ok(Fault { code: USER_CANCELLED })) {
-            return match to_raw_value(&json!({ "ok": false })) {
-                Ok(no) if self.ui.is_some() => self.ui_answered(id, &no),
-                Ok(no) => self.answered(id, &no),
-                Err(_) => now(Vec::new()),
-            };
-        }
-        metrics().stray_answers.inc();
-        tracing::debug!(id, error = error.get(), "a client answered with an error");
-        let asked = serde_json::from_str::<String>(id).ok().filter(|_| self.ui.is_none());
-        let Some(request) = asked.filter(|name| name.starts_with("q_")) else { return now(Vec::new()) };
-        let words = format!("an error is no answer, but for {USER_CANCELLED}: the request stays open");
-        now(not_taken(wire::shown_as(&request).0, &Failure::new(-32602, "answer_type", words)))
     }
 
     /// A JSON-RPC response: an answer to one of our requests, or to nothing.

@@ -1,4 +1,4 @@
-//! What clients read and write, as schemas: for `openapi.json` and `asyncapi.json` both. One file: the shapes, and what
+//! The table of what clients read and write, as schemas: for `openapi.json` and `asyncapi.json` both. The shapes, and what
 //! the types of Rust do not say of them (which words, which letters, how many), stand beside the test that holds them to
 //! the model.
 

@@ -1,5 +1,9 @@
 //! All sessions and runtimes: the one door to the heart.
 
+mod requests;
+mod retention;
+mod runtimes;
+
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -266,37 +270,6 @@ impl Directory {
         Some(Position(at))
     }
 
-    /// Every runtime, by name.
-    pub fn runtimes(&self) -> Vec<Arc<RuntimeInfo>> {
-        let mut all: Vec<_> = self.shared.runtimes.iter().map(|link| link.info()).collect();
-        all.sort_by(|a, b| a.runtime_id.cmp(&b.runtime_id));
-        all
-    }
-
-    /// One runtime.
-    pub fn runtime(&self, id: &RuntimeId) -> Option<Arc<RuntimeInfo>> {
-        self.shared.runtimes.get(id).map(|link| link.info())
-    }
-
-    /// Told (a counter) whenever any runtime stands differently.
-    pub fn runtimes_changed(&self) -> watch::Receiver<u64> {
-        self.shared.changed.subscribe()
-    }
-
-    /// Told (how many there were ever) whenever a session is forgotten.
-    pub fn forgotten(&self) -> watch::Receiver<u64> {
-        self.shared.forgot.subscribe()
-    }
-
-    /// The sessions that were forgotten since there were so many, and how many there are now; `None` if that was too long
-    /// ago to tell, and who asks has to list them anew.
-    pub fn forgotten_since(&self, many: u64) -> Option<(Vec<Arc<Origin>>, u64)> {
-        let list = self.shared.forgotten.lock().unwrap_or_else(PoisonError::into_inner);
-        let now = *self.shared.forgot.borrow();
-        let fresh = usize::try_from(now.saturating_sub(many)).ok().filter(|fresh| *fresh <= list.len())?;
-        Some((list.iter().skip(list.len() - fresh).cloned().collect(), now))
-    }
-
     /// Requests that are open now, oldest first, those the filter lets through. Never older than the log.
     pub fn open_requests(&self, filter: &Filter) -> Vec<Arc<Request>> {
         let mut open: Vec<_> = self.seen(filter).flat_map(|handle| handle.view.load().open.clone()).collect();
@@ -321,117 +294,6 @@ impl Directory {
             None => sessions.iter().map(|handle| handle.clone()).collect(),
         };
         handles.into_iter().filter(|handle| filter.takes(&handle.origin))
-    }
-
-    // === runtimes ===
-
-    /// Starts a runtime and returns at once; its progress shows in [`runtime`](Self::runtime).
-    ///
-    /// # Errors
-    /// [`SessionError::RuntimeExists`], [`SessionError::Invalid`].
-    pub async fn start_runtime(
-        &self,
-        _permit: &Permit<Admin>,
-        spec: RuntimeSpec,
-    ) -> Result<Arc<RuntimeInfo>, SessionError> {
-        self.launch(spec)
-    }
-
-    /// As [`start_runtime`](Self::start_runtime), for the gateway's own configuration.
-    ///
-    /// # Errors
-    /// As [`start_runtime`](Self::start_runtime).
-    pub fn launch(&self, spec: RuntimeSpec) -> Result<Arc<RuntimeInfo>, SessionError> {
-        let id = spec.id.clone();
-        let link = match self.shared.runtimes.entry(id.clone()) {
-            dashmap::Entry::Occupied(there)
-                if there.get().info().state != RuntimeState::Exited || there.get().info().unattended() =>
-            {
-                return Err(SessionError::RuntimeExists(id));
-            }
-            there => {
-                let link = self.shared.launcher.launch(spec.clone()).map_err(SessionError::Invalid)?;
-                if let dashmap::Entry::Occupied(before) = &there {
-                    link.journal().after(before.get().journal());
-                }
-                there.insert(link.clone());
-                self.shared.specs.insert(id.clone(), spec);
-                link
-            }
-        };
-        self.attend(id, link.clone());
-        Ok(link.info())
-    }
-
-    /// Stops a runtime for good and forgets its name: stdin closed, TERM, KILL, reaped. Returns once it is gone.
-    ///
-    /// # Errors
-    /// [`SessionError::NoRuntime`].
-    pub async fn stop_runtime(&self, _permit: &Permit<Admin>, id: &RuntimeId) -> Result<(), SessionError> {
-        let link = self.shared.runtimes.get(id).map(|link| link.clone());
-        let link = link.ok_or_else(|| SessionError::NoRuntime(id.clone()))?;
-        stopped(&link).await;
-        self.shared.launcher.clear(id).await;
-        if self.shared.runtimes.remove_if(id, |_, there| there.info().state == RuntimeState::Exited).is_some() {
-            self.shared.specs.remove(id);
-            let of = |session: &SessionId| {
-                self.shared.sessions.get(session).is_none_or(|handle| handle.origin.runtime_id == *id)
-            };
-            self.shared.reopening.retain(|session| !of(session));
-            self.abandon("the endpoint was left: how this ended is not known here", |of| of == id).await;
-        }
-        self.shared.changed.send_modify(|count| *count += 1);
-        Ok(())
-    }
-
-    /// Stops a runtime and starts it again with the same settings. Its sessions are opened again once it is ready; what
-    /// they ran is over, what they asked is void.
-    ///
-    /// # Errors
-    /// [`SessionError::NoRuntime`], [`SessionError::Invalid`], [`SessionError::Stopping`].
-    pub async fn restart_runtime(
-        &self,
-        _permit: &Permit<Admin>,
-        id: &RuntimeId,
-    ) -> Result<Arc<RuntimeInfo>, SessionError> {
-        let (this, id) = (self.clone(), id.clone());
-        // Not cut short by a client that leaves: stopped and not started is nobody's wish.
-        let work = tokio::spawn(async move {
-            let _alone = this.shared.restarting.lock().await;
-            let link = this.shared.runtimes.get(&id).map(|link| link.clone());
-            let Some(link) = link else { return Err(SessionError::NoRuntime(id)) };
-            let spec = this.shared.specs.get(&id).map(|spec| spec.clone()).or_else(|| link.spec().cloned());
-            let Some(spec) = spec else {
-                let why = "what it was started with is not known: stop it, and start it anew";
-                return Err(SessionError::Invalid(why.into()));
-            };
-            let waits = |session: &SessionId| this.shared.reopening.contains(session);
-            let of = |handle: &SessionHandle| {
-                handle.origin.runtime_id == id && (handle.wants.is_some() || waits(&handle.origin.session_id))
-            };
-            let handles = this.shared.sessions.iter();
-            let live: Vec<SessionId> =
-                handles.filter(|handle| of(handle)).map(|handle| handle.origin.session_id.clone()).collect();
-            stopped(&link).await;
-            this.shared.launcher.clear(&id).await;
-            let info = this.launch(spec)?;
-            this.open_again(live);
-            Ok(info)
-        });
-        work.await.map_err(|_| SessionError::Stopping)?
-    }
-
-    /// What a runtime wrote to stderr of late, the oldest line first.
-    ///
-    /// # Errors
-    /// [`SessionError::NoRuntime`].
-    pub fn journal(
-        &self,
-        _permit: &Permit<Admin>,
-        id: &RuntimeId,
-    ) -> Result<Vec<super::stderr_log::StderrLine>, SessionError> {
-        let link = self.shared.runtimes.get(id).ok_or_else(|| SessionError::NoRuntime(id.clone()))?;
-        Ok(link.journal().lines())
     }
 
     // === sessions ===
@@ -491,57 +353,6 @@ impl Directory {
             Ok(_) => Err(SessionError::Invalid(format!("cwd is no folder: {cwd:?}"))),
             Err(why) => Err(SessionError::Invalid(format!("cwd {cwd:?} cannot be worked in: {why}"))),
         }
-    }
-
-    /// Ends a session and forgets it, bytes and all. From the first moment nobody can reach it; once it is marked in the
-    /// store everybody is told, and no crash brings it back; then its bytes go in small steps, which this waits for.
-    ///
-    /// # Errors
-    /// [`SessionError::NoSession`]; [`SessionError::Storage`]: the session has ended and is still there.
-    pub async fn forget_session(&self, _permit: &Permit<Admin>, id: &SessionId) -> Result<(), SessionError> {
-        self.forget(id).await
-    }
-
-    /// As [`forget_session`](Self::forget_session).
-    pub(super) async fn forget(&self, id: &SessionId) -> Result<(), SessionError> {
-        let (_, handle) = self.shared.sessions.remove(id).ok_or_else(|| SessionError::NoSession(id.clone()))?;
-        let this = self.clone();
-        // Not cut short by a client that leaves: half deleted is nobody's wish.
-        let work = tokio::spawn(async move { this.forget_unlisted(handle).await });
-        work.await.map_err(|_| SessionError::Stopping)?
-    }
-
-    async fn forget_unlisted(&self, mut handle: SessionHandle) -> Result<(), SessionError> {
-        let id = handle.origin.session_id.clone();
-        self.shared.reopening.remove(&id);
-        if let Some(wants) = handle.wants.take() {
-            // Its task may be ending by itself just now.
-            let _ = ask(&wants, |reply| SessionCommand::Close { reply }).await;
-        }
-        match self.shared.log.forget(&id).await {
-            Ok(swept) => {
-                self.shared.asked.retain(|_, session| *session != id);
-                self.shared.folds.forget(&id);
-                self.is_forgotten(handle.origin);
-                // A gateway that stops goes on with it after its next start.
-                let _ = swept.await;
-                Ok(())
-            }
-            Err(error) => {
-                self.shared.sessions.insert(id, handle);
-                Err(storage(&error))
-            }
-        }
-    }
-
-    /// Tells of it.
-    pub(super) fn is_forgotten(&self, session: Arc<Origin>) {
-        let mut list = self.shared.forgotten.lock().unwrap_or_else(PoisonError::into_inner);
-        list.push_back(session);
-        if list.len() > FORGOTTEN {
-            list.pop_front();
-        }
-        self.shared.forgot.send_modify(|count| *count += 1);
     }
 
     /// Names a session, puts it away, or takes it back; also one that has ended. Everybody hears of it.
@@ -749,161 +560,6 @@ impl Directory {
         self.shared.launcher.clients().set(Box::new(find), clients);
     }
 
-    // === requests ===
-
-    /// Answers a request. The first answer that fits wins; it is on disk before anybody hears of it. `key`: 1 to
-    /// [`KEY_MAX`] visible ASCII characters; the same answer of the same device again under it gets its own receipt again.
-    ///
-    /// # Errors
-    /// [`SessionError::BadKey`], [`SessionError::KeyReused`] (the key came with another answer that won),
-    /// [`SessionError::AlreadyResolved`] with the winner's receipt, [`SessionError::Closed`], [`SessionError::NoRequest`],
-    /// [`SessionError::RiskTooHigh`], [`SessionError::StaleDigest`], [`SessionError::BadAnswer`], [`SessionError::Storage`].
-    pub async fn answer(
-        &self,
-        permit: &Permit<Approve>,
-        id: &RequestId,
-        answer: Answer,
-        key: Option<String>,
-    ) -> Result<Receipt, SessionError> {
-        let (by, up_to) = (permit.device().resolver(), permit.device().grant.approve_up_to);
-        let key = checked(key)?.map(|key| AnswerKey::new(key, by.device_id.clone(), &answer));
-        let until = Instant::now() + REATTACHING;
-        let outcome = loop {
-            let session = self.shared.asked.get(id).map(|session| session.clone());
-            let outcome = match session.map(|session| self.wants(&session)) {
-                Some(Ok(wants)) => {
-                    let (id, key) = (id.clone(), key.clone());
-                    let answer = Box::new(answer.clone());
-                    let at = Instant::now();
-                    ask(&wants, |reply| SessionCommand::Answer { id, answer, by: by.clone(), up_to, key, at, reply })
-                        .await
-                }
-                Some(Err(gone)) => Err(gone),
-                None => Err(SessionError::NoRequest(id.clone())),
-            };
-            // Not open here: closed long ago, or a moment ago by a task that has ended since; or its session is being
-            // opened again, as after a start of the gateway.
-            match outcome {
-                Err(gone @ (SessionError::NoRequest(_) | SessionError::RuntimeGone(_) | SessionError::Stopping)) => {
-                    match self.late(id, key.clone(), gone).await {
-                        Err(SessionError::RuntimeGone(_) | SessionError::Stopping)
-                            if self.takes_answers(id, until).await => {}
-                        late => break late,
-                    }
-                }
-                outcome => break outcome,
-            }
-        };
-        match outcome {
-            Err(SessionError::AlreadyResolved(receipt)) if receipt.won => Ok(*receipt),
-            Err(SessionError::AlreadyResolved(receipt)) => {
-                metrics().double_answers.inc();
-                Err(SessionError::AlreadyResolved(receipt))
-            }
-            outcome => outcome,
-        }
-    }
-
-    /// Waits until the session of a request has a task that takes answers; false if it has none by `until`.
-    async fn takes_answers(&self, id: &RequestId, until: Instant) -> bool {
-        loop {
-            let session = self.shared.asked.get(id).map(|session| session.clone());
-            let wants = session.and_then(|session| self.wants(&session).ok());
-            if wants.is_some_and(|wants| !wants.is_closed()) {
-                return true;
-            }
-            if Instant::now() >= until {
-                return false;
-            }
-            tokio::time::sleep(PARKED_IN).await;
-        }
-    }
-
-    /// What becomes of an answer to a request that no task of a session has: `gone` where it is still open.
-    async fn late(&self, id: &RequestId, key: Option<AnswerKey>, gone: SessionError) -> Result<Receipt, SessionError> {
-        let (log, wanted) = (self.shared.log.clone(), id.clone());
-        let row = blocking(move || log.store().request(&wanted)).await?;
-        let row = row.ok_or_else(|| SessionError::NoRequest(id.clone()))?;
-        let request: Request =
-            serde_json::from_slice(&row.body).map_err(|error| SessionError::Storage(error.to_string()))?;
-        match request.receipt {
-            Some(receipt) => Err(state::late(receipt, row.answer_key.as_deref(), key.as_ref())),
-            None => Err(if matches!(gone, SessionError::NoRequest(_)) { SessionError::Stopping } else { gone }),
-        }
-    }
-
-    /// Requests that the filter lets through, in brief, newest first: of one state if named, of one session if named, and before the
-    /// one numbered `before`; `limit` at most, and at most [`LISTED`]. Also returns where to go on, if there may be more.
-    ///
-    /// # Errors
-    /// [`SessionError::Storage`].
-    pub async fn requests(
-        &self,
-        filter: &Filter,
-        state: Option<RequestState>,
-        session: Option<&SessionId>,
-        before: Option<u64>,
-        limit: usize,
-    ) -> Result<(Vec<Request>, Option<u64>), SessionError> {
-        let (log, filter, session) = (self.shared.log.clone(), filter.clone(), session.cloned());
-        let limit = limit.clamp(1, LISTED);
-        blocking(move || {
-            let (mut found, mut before, mut looks) = (Vec::new(), before, 0);
-            loop {
-                let query = RequestQuery { state, session: session.as_ref(), before, limit: LISTING_ROWS };
-                let page = log.store().requests(query)?;
-                for (no, row) in &page.rows {
-                    if found.len() >= limit || looks >= LISTING_LOOKS {
-                        return Ok((found, before));
-                    }
-                    (before, looks) = (Some(*no), looks + 1);
-                    let Ok(request) = serde_json::from_slice::<Request>(&row.body) else { continue };
-                    let origin = Origin {
-                        session_id: request.session_id.clone(),
-                        runtime_id: request.runtime_id.clone(),
-                        dialect: "".into(),
-                    };
-                    if filter.takes(&origin) {
-                        // A page holds what is shown of each, however long it is.
-                        let brief = match request.brief() {
-                            Cow::Owned(brief) => Some(brief),
-                            Cow::Borrowed(_) => None,
-                        };
-                        found.push(brief.unwrap_or(request));
-                    }
-                }
-                before = page.next;
-                if before.is_none() || found.len() >= limit {
-                    return Ok((found, before));
-                }
-            }
-        })
-        .await
-    }
-
-    /// One request.
-    ///
-    /// # Errors
-    /// [`SessionError::Storage`].
-    pub async fn request(&self, id: &RequestId) -> Result<Option<Request>, SessionError> {
-        let (log, id) = (self.shared.log.clone(), id.clone());
-        let row = blocking(move || log.store().request(&id)).await?;
-        Ok(row.and_then(|row| serde_json::from_slice(&row.body).ok()))
-    }
-
-    /// The session and runtime that a request belongs to, for the permit to answer it.
-    ///
-    /// # Errors
-    /// [`SessionError::Storage`].
-    pub async fn request_target(&self, id: &RequestId) -> Result<Option<(SessionId, RuntimeId)>, SessionError> {
-        let session = self.shared.asked.get(id).map(|session| session.clone());
-        let handle = session.and_then(|session| self.shared.sessions.get(&session).map(|handle| handle.clone()));
-        if let Some(handle) = handle {
-            return Ok(Some((handle.origin.session_id.clone(), handle.origin.runtime_id.clone())));
-        }
-        Ok(self.request(id).await?.map(|request| (request.session_id, request.runtime_id)))
-    }
-
     // === reading ===
 
     /// What a newcomer must see of a session, and the cursor at which that is exact: [`WINDOW`] bytes of messages and tools.
@@ -976,28 +632,6 @@ impl Directory {
     pub async fn search(&self, text: String, limit: usize) -> Result<Vec<SearchHit>, SessionError> {
         let log = self.shared.log.clone();
         blocking(move || log.store().search(&text, limit)).await
-    }
-
-    /// One round of retention: removes what is too old or too much, never what an open request or an unfinished run
-    /// still needs. Returns how many sessions lost events.
-    ///
-    /// # Errors
-    /// [`SessionError::Storage`].
-    pub async fn retain(&self, retention: RetentionRules, now: Timestamp) -> Result<usize, SessionError> {
-        let log = &self.shared.log;
-        let oldest_kept = retention.max_age_ms.map(|ms| now.plus_millis(-i64::try_from(ms).unwrap_or(i64::MAX)));
-        let for_choice = log.clone();
-        let chosen = blocking(move || choose(&for_choice, oldest_kept, retention.max_bytes)).await?;
-        let mut sessions = 0;
-        // One at a time: what is folded of one session is let go before the next.
-        for (session, through) in chosen {
-            let for_trim = log.clone();
-            if let Some(trim) = blocking(move || trim_of(&for_trim, session, through)).await? {
-                sessions += log.trim(vec![trim]).await.map_err(|error| storage(&error))?;
-            }
-        }
-        while log.retire(oldest_kept, CLOSED_MAX).await.map_err(|error| storage(&error))? {}
-        Ok(sessions)
     }
 
     // === inside ===
@@ -1084,23 +718,6 @@ fn choose(
             chosen.insert(block.session_id, block.last);
         }
     }
-}
-
-/// What to remove of a session, and what late readers still need of it.
-fn trim_of(log: &Log, session_id: SessionId, through: Position) -> Result<Option<Trim>, StoreError> {
-    let Some(entry) = log.store().session(&session_id)? else { return Ok(None) };
-    let mut fold = entry.base.as_deref().map_or_else(SnapshotFold::default, SnapshotFold::from_base);
-    let filter = Filter::session(session_id.clone());
-    let mut after = entry.trimmed;
-    while after < through {
-        let page = log.read_blocking(&filter, after, PAGE)?;
-        page.events.iter().filter(|event| event.position <= through).for_each(|event| fold.event(event));
-        if page.next <= after {
-            break;
-        }
-        after = page.next;
-    }
-    Ok(Some(Trim { session_id, through, base: Some(fold.base()) }))
 }
 
 /// A key, if it can be one.

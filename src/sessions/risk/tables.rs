@@ -1,4 +1,4 @@
-//! What is known of programs. One file of data: what reads, and which of its options keep it so; what does harm, and why.
+//! What is known of programs. A table: what reads, and which of its options keep it so; what does harm, and why.
 
 /// A program that reads and searches, and nothing else, with the options that stand here. An option that does not is not
 /// understood: `sort -o F`, `sort --outp=F` and `tree -o F` write.

@@ -9,6 +9,9 @@
 //!   ends. With no gateway there, what it would have got goes into `PATH` with the extension `end`.
 //! - A holder whose socket was removed can be found by nobody: it ends its family and itself.
 
+mod peers;
+
+use peers::{Gateway, UnknownPeer};
 use std::collections::VecDeque;
 use std::ffi::OsString;
 use std::fs::{DirBuilder, File, OpenOptions};
@@ -212,25 +215,6 @@ fn listen(path: &Path) -> io::Result<UnixListener> {
     Ok(listener)
 }
 
-/// Whether whoever is at the other end is our own user. Where the kernel does not tell, the socket's folder and mode have
-/// to do.
-fn ours(stream: &UnixStream) -> bool {
-    #[cfg(target_os = "linux")]
-    return rustix::net::sockopt::socket_peercred(stream)
-        .is_ok_and(|peer| same_user(peer.uid, rustix::process::geteuid()));
-    #[cfg(not(target_os = "linux"))]
-    return {
-        let _ = stream;
-        true
-    };
-}
-
-/// Nobody else, the superuser included: who is allowed everything needs no door.
-#[cfg(target_os = "linux")]
-fn same_user(peer: rustix::process::Uid, own: rustix::process::Uid) -> bool {
-    peer == own
-}
-
 /// How far the runtime is.
 #[derive(Clone, Copy, Debug)]
 enum Phase {
@@ -255,36 +239,6 @@ enum Phase {
     },
     /// All was read, and the holder ends once somebody has it.
     Ended,
-}
-
-/// The gateway that counts.
-struct Gateway {
-    stream: UnixStream,
-    decoder: Decoder,
-    /// News on its way, and how much of it was written.
-    news: Vec<u8>,
-    written: usize,
-    /// All output before this is on its way too, or written.
-    sent: u64,
-    err_sent: u64,
-    full_told: bool,
-    taken_told: u64,
-    broken_told: bool,
-    closed_told: bool,
-    exited_told: bool,
-    /// It has no room for more: it is written to when poll says so.
-    blocked: bool,
-    /// It hears nothing any more; what it said is still heard.
-    deaf: bool,
-    /// When it last took or said something.
-    moved: Instant,
-}
-
-/// Somebody who has not said who he is.
-struct UnknownPeer {
-    stream: UnixStream,
-    decoder: Decoder,
-    until: Instant,
 }
 
 struct HolderLoop {
@@ -685,210 +639,6 @@ impl HolderLoop {
 
     // === gateways ===
 
-    /// Lets in whoever is at the door.
-    fn accept_peers(&mut self, now: Instant) {
-        while self.guests.len() < GUESTS_MAX {
-            match self.listener.accept() {
-                Ok((stream, _)) if ours(&stream) && stream.set_nonblocking(true).is_ok() => {
-                    self.guests.push(UnknownPeer { stream, decoder: Decoder::default(), until: now + HELLO_WAIT });
-                }
-                Ok(_) => {}
-                Err(why) if why.kind() == io::ErrorKind::Interrupted => {}
-                Err(why) if why.kind() == io::ErrorKind::ConnectionAborted => {}
-                Err(why) => {
-                    if why.kind() != io::ErrorKind::WouldBlock {
-                        self.shut = Some(now + AGAIN);
-                    }
-                    return;
-                }
-            }
-        }
-    }
-
-    /// Hears those that have not said who they are; `ready` has a bit for each that can be heard.
-    fn read_unknown_peers(&mut self, ready: u32, now: Instant) {
-        // From the last on, so that places stay what they are.
-        for place in (0..self.guests.len()).rev() {
-            let guest = &mut self.guests[place];
-            let heard = if ready & (1 << place) == 0 {
-                ReadOutcome::Nothing
-            } else {
-                read_into(&guest.stream, &mut guest.decoder, &mut self.buf)
-            };
-            let said = guest.decoder.frame().and_then(|frame| frame.map(ToHolder::parse).transpose());
-            match (said, heard) {
-                (Ok(Some(ToHolder::Hello { version, newest })), _) => {
-                    // Who greeted, said nothing else, and has hung up since did not wait for the answer: it is nobody. A
-                    // holder that was stopped for a while finds such before the gateway that is there now.
-                    let more = read_into(&guest.stream, &mut guest.decoder, &mut self.buf);
-                    let gone = matches!(more, ReadOutcome::End) && guest.decoder.room().is_empty();
-                    let guest = self.guests.swap_remove(place);
-                    if gone {
-                        continue;
-                    }
-                    let spoken = newest.min(VERSION);
-                    if spoken < version.max(OLDEST) || (spoken < 2 && self.deposits.has_steps()) {
-                        let why = format!("it speaks versions {OLDEST} to {VERSION}: use the plexus that started it");
-                        Gateway::new(guest, now).refuse(&why);
-                        continue;
-                    }
-                    self.welcome_peer(guest, spoken, now);
-                    return;
-                }
-                (Ok(None), ReadOutcome::Nothing) if now < guest.until => {}
-                (Ok(None), ReadOutcome::Something) => {}
-                _ => drop(self.guests.swap_remove(place)),
-            }
-        }
-    }
-
-    /// Serves `guest` from now on.
-    fn welcome_peer(&mut self, guest: UnknownPeer, version: u8, now: Instant) {
-        // What the one before said in full is still done; the new one shall know of it.
-        for _ in 0..LAST_READS {
-            let Some(gateway) = &mut self.gateway else { break };
-            match read_into(&gateway.stream, &mut gateway.decoder, &mut self.buf) {
-                ReadOutcome::Something => self.obey(now),
-                ReadOutcome::Nothing | ReadOutcome::End => break,
-            }
-        }
-        if let Some(old) = self.gateway.take() {
-            old.refuse("another gateway has taken over");
-        }
-        let mut gateway = Gateway::new(guest, now);
-        FromHolder::Welcome(self.welcome(version)).encode(&mut gateway.news);
-        gateway.sent = self.spool.acked();
-        gateway.err_sent = self.tail.end();
-        gateway.full_told = self.full_since.is_some();
-        gateway.taken_told = self.taken;
-        // It was told that stdin is closed.
-        gateway.broken_told = self.stdin.is_none();
-        self.had_gateway = true;
-        self.gateway = Some(gateway);
-        self.obey(now);
-    }
-
-    /// Hears the gateway.
-    fn read_gateway(&mut self, now: Instant) {
-        let Some(gateway) = &mut self.gateway else { return };
-        match read_into(&gateway.stream, &mut gateway.decoder, &mut self.buf) {
-            ReadOutcome::Something => {
-                gateway.moved = now;
-                self.obey(now);
-            }
-            ReadOutcome::Nothing => {}
-            ReadOutcome::End => self.drop_gateway(now),
-        }
-    }
-
-    fn drop_gateway(&mut self, now: Instant) {
-        self.gateway = None;
-        self.look = now + SEEN_EVERY;
-    }
-
-    /// Does what the gateway said in full.
-    fn obey(&mut self, now: Instant) {
-        while let Some(gateway) = &mut self.gateway {
-            let message = match gateway.decoder.frame().and_then(|frame| frame.map(ToHolder::parse).transpose()) {
-                Ok(Some(message)) => message,
-                Ok(None) => break,
-                Err(why) => return self.refuse(&format!("it was sent {why}"), now),
-            };
-            if let Err(why) = self.one(message, now) {
-                return self.refuse(why, now);
-            }
-        }
-        self.feed();
-    }
-
-    fn one(&mut self, message: ToHolder, now: Instant) -> Result<(), &'static str> {
-        match message {
-            ToHolder::Hello { .. } => return Err("it was greeted twice"),
-            ToHolder::Stdin { offset, state, bytes } => {
-                self.has_room()?;
-                self.deposit(offset, &state)?;
-                self.put_input(bytes);
-            }
-            ToHolder::Step { offset, entry, bytes } => {
-                if !bytes.is_empty() {
-                    self.has_room()?;
-                }
-                if offset > self.spool.end() {
-                    return Err("state knows of output that never came");
-                }
-                if !self.deposits.add(offset, &entry) {
-                    return Err("more state was deposited than it keeps, or nothing that it could be added to");
-                }
-                self.put_input(bytes);
-            }
-            ToHolder::State { offset, state } => self.deposit(offset, &state)?,
-            ToHolder::Ack { offset } => {
-                if !self.spool.ack(offset) {
-                    return Err("output was acknowledged that never came");
-                }
-                self.deposits.prune(self.spool.acked());
-                if let Some(gateway) = &mut self.gateway {
-                    gateway.sent = gateway.sent.max(self.spool.acked());
-                }
-            }
-            ToHolder::CloseStdin => self.stdin_ends = true,
-            ToHolder::Stop { stdin, term } => {
-                self.stdin_ends = true;
-                if matches!(self.phase, Phase::Running) {
-                    self.phase = Phase::Stdin { until: now + stdin, term };
-                }
-            }
-            ToHolder::Kill => {
-                if matches!(self.phase, Phase::Running | Phase::Stdin { .. } | Phase::Term { .. }) {
-                    self.kill(now);
-                }
-            }
-            ToHolder::Bye => {
-                if self.gateway.take().is_some_and(|gateway| gateway.exited_told) {
-                    // It has everything: nothing is left behind.
-                    self.outlives = false;
-                }
-                self.look = now + SEEN_EVERY;
-            }
-        }
-        Ok(())
-    }
-
-    fn has_room(&self) -> Result<(), &'static str> {
-        if self.put - self.taken >= STDIN_MAX as u64 {
-            return Err("more input waits for its runtime than it keeps");
-        }
-        Ok(())
-    }
-
-    fn put_input(&mut self, bytes: Bytes) {
-        self.put += bytes.len() as u64;
-        if self.stdin.is_none() || self.stdin_ends {
-            self.taken += bytes.len() as u64;
-        } else if !bytes.is_empty() {
-            self.input.push_back(bytes);
-        }
-    }
-
-    fn deposit(&mut self, offset: u64, state: &[u8]) -> Result<(), &'static str> {
-        if offset > self.spool.end() {
-            return Err("state knows of output that never came");
-        }
-        match self.deposits.put(offset, state, self.spool.acked()) {
-            true => Ok(()),
-            false => Err("more state was deposited than it keeps, and nothing acknowledged"),
-        }
-    }
-
-    /// Hangs up on the gateway, and says why.
-    fn refuse(&mut self, why: &str, now: Instant) {
-        if let Some(gateway) = self.gateway.take() {
-            gateway.refuse(why);
-        }
-        self.tail.add(format!("plexus hold: hung up on a gateway: {why}\n").as_bytes());
-        self.look = now + SEEN_EVERY;
-    }
-
     /// Puts news on its way that the gateway has not heard yet.
     fn queue_news(&mut self) {
         let idle = self.input.is_empty();
@@ -1082,61 +832,6 @@ enum PolledDescriptor {
     Guest(usize),
 }
 
-impl Gateway {
-    fn new(guest: UnknownPeer, now: Instant) -> Self {
-        Self {
-            stream: guest.stream,
-            decoder: guest.decoder,
-            news: Vec::new(),
-            written: 0,
-            sent: 0,
-            err_sent: 0,
-            full_told: false,
-            taken_told: 0,
-            broken_told: false,
-            closed_told: false,
-            exited_told: false,
-            blocked: false,
-            deaf: false,
-            moved: now,
-        }
-    }
-
-    /// Notes that so much was written: of the news first, then of the output. Gives what is missing of a piece of output
-    /// whose beginning was written.
-    fn wrote(&mut self, spool: &Spool, mut written: usize) -> Vec<u8> {
-        let news = self.news.len() - self.written;
-        if written < news {
-            self.written += written;
-            return Vec::new();
-        }
-        written -= news;
-        self.written = 0;
-        self.news.clear();
-        self.news.shrink_to(NEWS_MAX);
-        for piece in spool.from(self.sent) {
-            if written == 0 {
-                break;
-            }
-            self.sent = piece.offset + piece.bytes.len() as u64;
-            let whole = OUT_HEAD + piece.bytes.len();
-            if written < whole {
-                let head = wire::out_head(piece.offset, piece.bytes.len(), piece.crc);
-                return [&head, piece.bytes].concat().split_off(written);
-            }
-            written -= whole;
-        }
-        Vec::new()
-    }
-
-    /// Hangs up, and says why if there is room.
-    fn refuse(mut self, why: &str) {
-        let mut rest = self.news.split_off(self.written);
-        FromHolder::Bye { why: why.to_owned() }.encode(&mut rest);
-        let _ = self.stream.write(&rest);
-    }
-}
-
 /// What came of a read.
 enum ReadOutcome {
     Something,
@@ -1163,30 +858,4 @@ fn passing(why: &io::Error) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[cfg(target_os = "linux")]
-    #[test]
-    fn nobody_else_gets_in() {
-        use rustix::process::Uid;
-        let (we, root, other) = (Uid::from_raw(1000), Uid::from_raw(0), Uid::from_raw(1001));
-        assert!(same_user(we, we));
-        assert!(!same_user(root, we) && !same_user(other, we) && !same_user(we, root));
-        // And the kernel says who it is.
-        let (one, other) = UnixStream::pair().unwrap();
-        assert!(ours(&one) && ours(&other));
-    }
-
-    #[test]
-    fn a_folder_that_others_can_look_into_is_refused_and_a_missing_one_is_made() {
-        use std::os::unix::fs::PermissionsExt;
-        let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("held/x.sock");
-        drop(listen(&path).unwrap());
-        let mode = |path: &Path| std::fs::metadata(path).unwrap().mode() & 0o777;
-        assert_eq!((mode(path.parent().unwrap()), mode(&path)), (0o700, 0o600));
-        std::fs::set_permissions(path.parent().unwrap(), std::fs::Permissions::from_mode(0o750)).unwrap();
-        assert!(listen(&path).unwrap_err().to_string().contains("ours alone"));
-    }
-}
+mod tests;

@@ -15,6 +15,10 @@ mod events;
 #[cfg(test)]
 mod tests;
 
+mod catch_up;
+mod prompts;
+
+use catch_up::Told;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 
 use bytes::Bytes;
@@ -187,33 +191,6 @@ struct Session {
     /// Questions that people were asked by an earlier gateway, until it is known whether OpenCode still waits for them.
     carried: BTreeSet<RequestKey>,
     told: Told,
-}
-
-/// How far a session was told: its checkpoint.
-#[derive(Clone, Default, Serialize, Deserialize)]
-#[serde(default)]
-struct Told {
-    /// The last event of its log; none where that is not known.
-    seq: Option<u64>,
-    /// Texts under way.
-    parts: BTreeMap<String, Part>,
-    /// Tool calls under way.
-    tools: BTreeMap<String, Tool>,
-    /// What was put in its inbox and is not begun with.
-    inbox: BTreeMap<String, Waiting>,
-    prompt: Option<Prompt>,
-    /// [`RuntimeEvent::Began`] without its [`RuntimeEvent::Done`].
-    began: bool,
-    /// People stopped the work here.
-    cancelled: bool,
-    /// A question of the work was withdrawn, which OpenCode takes for a no, and may end its turn over.
-    withdrawn: bool,
-    /// Why the last step failed.
-    error: Option<String>,
-    /// Why the last step ended.
-    finish: Option<String>,
-    /// The model of the session: provider and model.
-    model: Option<(String, String)>,
 }
 
 #[derive(Clone, Serialize, Deserialize)]
@@ -706,235 +683,6 @@ impl OpenCode2 {
         self.get(Pending::Info { native }, path, out);
     }
 
-    /// Reads what a session's log has after what was told, then what it asks.
-    fn read(&mut self, native: &NativeId, out: &mut Outbox) {
-        let Some(session) = self.sessions.get_mut(native) else { return };
-        if !matches!(session.stage, Stage::Open | Stage::Opening { .. }) {
-            return;
-        }
-        (session.reading, session.overflowed) = (true, false);
-        for asked in self.asks.values_mut().filter(|asked| asked.native.as_ref() == Some(native)) {
-            asked.fresh = false;
-        }
-        self.read_log(native, false, out);
-    }
-
-    fn read_log(&mut self, native: &NativeId, older: bool, out: &mut Outbox) {
-        let Some(session) = self.sessions.get(native) else { return };
-        let after = session.told.seq.map(|seq| format!("?after={seq}")).unwrap_or_default();
-        let path = match older {
-            false => format!("/api/experimental/session/{}/log{after}", escape(native.as_str())),
-            true => path(native, &format!("/log{after}")),
-        };
-        self.get(Pending::Log { native: native.clone(), older }, path, out);
-    }
-
-    /// A session's log came: what was not told is told, then what the stream said meanwhile.
-    fn log(&mut self, native: &NativeId, older: bool, reply: &Result<HttpReply, String>, out: &mut Outbox) {
-        // A route that is not there is answered by the web page, or by a 404 that names no session.
-        let body = match reply {
-            Ok(HttpReply { status: 200, body }) if body.trim_ascii_start().first() != Some(&b'<') => Ok(body.clone()),
-            Ok(HttpReply { status: 200 | 404 | 405, .. }) if !older => return self.read_log(native, true, out),
-            Ok(_) => Err(done(reply).err().unwrap_or_default()),
-            Err(why) => Err(why.clone()),
-        };
-        let Some(session) = self.sessions.get_mut(native) else { return };
-        let opening = match session.stage {
-            Stage::Opening { ticket, known, goes_on } => {
-                session.stage = Stage::Open;
-                Some((ticket, known, goes_on))
-            }
-            _ => None,
-        };
-        if let Some((ticket, known, goes_on)) = opening {
-            let mut drafts: Vec<EventDraft> = self.models.draft(session.told.model.as_ref()).into_iter().collect();
-            drafts.extend(session.title.as_deref().map(titled));
-            out.events.push(RuntimeEvent::Opened { ticket, native: native.clone(), drafts, how: OpenedAs::Resumed });
-            session.silent = known && !goes_on;
-            if goes_on && session.told.began {
-                out.events.push(RuntimeEvent::Began { native: native.clone(), by: ANOTHER.into() });
-            }
-        }
-        match body {
-            Ok(body) => self.replay(native, &body, out),
-            Err(why) => {
-                let what = format!("what this session did meanwhile could not be read: {why}");
-                out.events
-                    .push(RuntimeEvent::Event { native: Some(native.clone()), draft: trouble("gap", &what, None) });
-                if let Some(session) = self.sessions.get_mut(native) {
-                    session.told.seq = None;
-                }
-            }
-        }
-        let Some(session) = self.sessions.get_mut(native) else { return };
-        if std::mem::take(&mut session.silent) {
-            let what = "what was said in this conversation while no gateway was connected to OpenCode is not told: how far it \
-                        was told before is not known";
-            if session.told.seq.is_some() {
-                out.events
-                    .push(RuntimeEvent::Event { native: Some(native.clone()), draft: trouble("gap", what, None) });
-            }
-            if session.busy {
-                session.told.began = true;
-                out.events.push(RuntimeEvent::Began { native: native.clone(), by: ANOTHER.into() });
-            }
-        }
-        session.reading = false;
-        session.queued = 0;
-        let overflowed = std::mem::take(&mut session.overflowed);
-        for frame in std::mem::take(&mut session.queue) {
-            if let Some(event) = parse(&frame) {
-                self.streamed(&frame, &event, out);
-            }
-        }
-        if overflowed {
-            return self.read(native, out);
-        }
-        if self.sessions.get(native).is_some_and(|session| session.reading) {
-            return;
-        }
-        self.check_progress(native, out);
-        self.get(Pending::Permissions { native: native.clone() }, path(native, "/permission"), out);
-        self.get(Pending::Forms { native: native.clone() }, path(native, "/form"), out);
-    }
-
-    /// Takes in the events of a log, as the body of an event stream.
-    fn replay(&mut self, native: &NativeId, body: &Bytes, out: &mut Outbox) {
-        let until = self.queued_from(native);
-        for line in body.split(|byte| *byte == b'\n') {
-            let Some(text) = line.trim_ascii_end().strip_prefix(b"data:") else { continue };
-            let frame = body.slice_ref(text.trim_ascii());
-            match parse(&frame) {
-                Some(event) if event.sort.starts_with("log.") => {
-                    let seq = event.seq.filter(|_| until.is_none());
-                    if let (Some(session), Some(seq)) = (self.sessions.get_mut(native), seq) {
-                        session.told.seq = session.told.seq.max(Some(seq));
-                    }
-                }
-                // The stream has it, with the deltas around it.
-                Some(Frame { durable: Some(durable), .. }) if until.is_some_and(|until| durable.seq >= until) => {}
-                Some(event) => self.logged(native, &frame, &event, false, out),
-                None => {
-                    let draft = EventDraft::raw(frame, "not an event of OpenCode's");
-                    out.events.push(RuntimeEvent::Event { native: Some(native.clone()), draft });
-                }
-            }
-        }
-    }
-
-    /// A session was read: whether what it waits for is still to come.
-    fn check_progress(&mut self, native: &NativeId, out: &mut Outbox) {
-        let waits = self.pending.values().any(|p| matches!(p, Pending::Prompt { native: n, .. } if n == native));
-        let active = self.active.contains(native);
-        let Some(session) = self.sessions.get_mut(native) else { return };
-        let told = &session.told;
-        let lost = told.prompt.as_ref().is_some_and(|prompt| !prompt.taken && !prompt.seen) && !waits;
-        let outstanding = told.prompt.as_ref().is_some_and(|prompt| prompt.taken || prompt.seen) || told.began;
-        if lost && !session.busy {
-            let why = "the connection was lost before OpenCode took the prompt";
-            return self.end(native, None, events::End::Failed(Some(why.into())), out);
-        }
-        if !outstanding {
-            return;
-        }
-        if told.cancelled && session.busy {
-            self.interrupt(native, out);
-        } else if !active && session.unsure == 0 {
-            session.unsure = UNSURE;
-        }
-        if self.sessions.get(native).is_some_and(|session| session.unsure > 0) {
-            out.wake_after = Some(SOON);
-        }
-    }
-
-    /// Work did not go on after a new connection.
-    fn given_up(&mut self, native: &NativeId, out: &mut Outbox) {
-        let Some(session) = self.sessions.get_mut(native) else { return };
-        let begun = session.told.prompt.as_ref().is_none_or(|prompt| prompt.seen);
-        let why = match begun {
-            true => "OpenCode stopped in the middle of it",
-            false => "OpenCode was stopped before it began with the prompt",
-        };
-        let waiting = session.told.prompt.as_ref().filter(|prompt| !prompt.seen).map(|prompt| prompt.id.clone());
-        session.busy = false;
-        self.end(native, None, events::End::Failed(Some(why.into())), out);
-        if let Some(id) = waiting {
-            // It must not run when nobody expects it any more.
-            self.withdraw(native, &id, out);
-        }
-    }
-
-    fn prompt(&mut self, ticket: Ticket, native: NativeId, content: &[Box<RawValue>], out: &mut Outbox) {
-        let Some(session) = self.sessions.get_mut(&native).filter(|session| session.stage == Stage::Open) else {
-            let end = failed("OpenCode has no such session open");
-            return out.events.push(RuntimeEvent::Ended { native, ticket, end });
-        };
-        let (text, files) = input(content);
-        // Events follow every prompt, so the same number is not met again with the same ticket.
-        let name = format!("{}/{}/{:?}", native.as_str(), ticket.0, session.told.seq);
-        let id = format!("msg_{:016x}{:016x}", hash(&name), hash(&text));
-        let mut body = serde_json::json!({ "id": id, "text": text });
-        if !files.is_empty() {
-            body["files"] = files.into();
-        }
-        session.told.prompt = Some(Prompt { ticket, id, text: hash(&text), taken: false, seen: false });
-        (session.told.cancelled, session.told.withdrawn) = (false, false);
-        (session.told.error, session.told.finish) = (None, None);
-        (session.spread, session.unsure) = (None, 0);
-        let path = path(&native, "/prompt");
-        self.send(Pending::Prompt { native, ticket }, "POST", path, Some(&body), out);
-    }
-
-    fn prompted(&mut self, native: &NativeId, ticket: Ticket, reply: &Result<HttpReply, String>, out: &mut Outbox) {
-        let Some(session) = self.sessions.get_mut(native) else { return };
-        let Some(prompt) = session.told.prompt.as_mut().filter(|prompt| prompt.ticket == ticket) else { return };
-        match done(reply) {
-            Ok(()) => {
-                prompt.taken = true;
-                if session.told.cancelled && !session.busy {
-                    // It was stopped before OpenCode had it.
-                    self.interrupt(native, out);
-                }
-            }
-            // It may have arrived: the log tells.
-            Err(_) if reply.is_err() => {
-                if self.connected {
-                    self.read(native, out);
-                }
-            }
-            Err(why) => {
-                let why = format!("OpenCode did not take the prompt: {why}");
-                self.end(native, None, events::End::Failed(Some(why)), out);
-            }
-        }
-    }
-
-    fn interrupt(&mut self, native: &NativeId, out: &mut Outbox) {
-        if self.connected {
-            let body = serde_json::json!({});
-            let pending = Pending::Interrupt { native: native.clone() };
-            self.send(pending, "POST", path(native, "/interrupt"), Some(&body), out);
-        }
-    }
-
-    fn interrupted(&mut self, native: &NativeId, reply: &Result<HttpReply, String>, out: &mut Outbox) {
-        if let Err(why) = done(reply) {
-            let draft = trouble("not_stopped", &format!("OpenCode did not stop: {why}"), None);
-            return out.events.push(RuntimeEvent::Event { native: Some(native.clone()), draft });
-        }
-        let Some(session) = self.sessions.get(native) else { return };
-        let waiting = session.told.prompt.as_ref().filter(|prompt| prompt.taken && !prompt.seen);
-        // Nothing ran: the prompt waits in the inbox.
-        if let Some(id) = waiting.filter(|_| !session.busy).map(|prompt| prompt.id.clone()) {
-            self.withdraw(native, &id, out);
-        }
-    }
-
-    fn withdraw(&mut self, native: &NativeId, id: &str, out: &mut Outbox) {
-        let pending = Pending::Withdraw { native: native.clone(), id: id.to_owned() };
-        self.send(pending, "DELETE", path(native, &format!("/inbox/{}", escape(id))), None, out);
-    }
-
     fn read_models(&mut self, reply: &Result<HttpReply, String>) {
         #[derive(Deserialize)]
         struct Model {
@@ -1015,34 +763,6 @@ impl OpenCode2 {
             _ => return Some(Err(RuntimeError::new(METHOD_NOT_FOUND, format!("{method}: not carried to OpenCode")))),
         }
         None
-    }
-
-    /// Says how far each session was told of which something was said since `from`, and `more`.
-    fn checkpoints(&self, from: usize, more: Option<NativeId>, out: &mut Outbox) {
-        let mut touched: Vec<NativeId> = more.into_iter().collect();
-        for native in out.events.get(from..).unwrap_or_default().iter().filter_map(RuntimeEvent::native) {
-            if !touched.contains(native) {
-                touched.push(native.clone());
-            }
-        }
-        for native in touched {
-            let told = |session: &&Session| session.stage == Stage::Open;
-            if let Some(session) = self.sessions.get(&native).filter(told) {
-                let state = session.told.checkpoint();
-                out.events.push(RuntimeEvent::Checkpoint { native, state });
-            }
-        }
-    }
-}
-
-impl Told {
-    fn checkpoint(&self) -> String {
-        let text = serde_json::to_string(self).unwrap_or_default();
-        if text.len() <= CHECKPOINT_MAX {
-            return text;
-        }
-        let inbox = self.inbox.keys().map(|id| (id.clone(), Waiting::unknown())).collect();
-        serde_json::to_string(&Self { inbox, ..self.clone() }).unwrap_or_default()
     }
 }
 

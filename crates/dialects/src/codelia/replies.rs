@@ -1,0 +1,159 @@
+//! What the runtime replies to requests of the gateway.
+
+use super::*;
+
+impl Codelia {
+    pub(super) fn reply(
+        &mut self,
+        frame: &Bytes,
+        pending: Pending,
+        reply: Result<&RawValue, RuntimeError>,
+        out: &mut Outbox,
+    ) {
+        match (pending, reply) {
+            (Pending::Initialize, Ok(result)) => self.initialized(result, out),
+            (Pending::Initialize, Err(fault)) => {
+                self.fail(format!("the runtime refused the handshake: {} ({})", fault.words(), fault.code), out);
+            }
+            (Pending::Start, Ok(result)) => self.started(frame, result, out),
+            (Pending::Start, Err(fault)) => self.not_started(frame, fault, out),
+            (Pending::Late, Ok(result)) => self.too_late(frame, result, out),
+            (Pending::Late, Err(_)) => {}
+            (Pending::Cancel { run_id }, Ok(result)) => self.cancelled(frame, &run_id, result, out),
+            (Pending::Cancel { run_id }, Err(fault)) => {
+                let ours = self.run.as_ref().is_some_and(|run| run.id.as_ref() == Some(&run_id));
+                if fault.code == RUN_NOT_FOUND {
+                    // It is over there. If that was not said yet, it will not be.
+                    if ours {
+                        self.finish(end(RunStatus::Cancelled, Some(fault.words()), Some(frame.clone())), out);
+                    }
+                } else {
+                    self.goes_on(ours);
+                    let message = format!("the runtime refused to cancel run {run_id}: {}", fault.words());
+                    self.event(trouble("cancel_refused", &message, Some(frame)), out);
+                }
+            }
+            (Pending::Call { ticket: Some(ticket) }, reply) => {
+                out.events.push(RuntimeEvent::Replied { ticket, reply: reply.map(jsonrpc::owned) });
+            }
+            (Pending::Call { ticket: None }, _) => {
+                self.raw(frame, "the reply to a call that was made through an earlier gateway", out);
+            }
+            (Pending::Find { ticket, native, known, cwd }, reply) => {
+                let there = resume::listed(reply, native.as_str());
+                self.found(ticket, native, known, cwd, there, out);
+            }
+            (Pending::History { ticket, native, cwd }, reply) => self.told(frame, ticket, native, cwd, reply, out),
+        }
+    }
+
+    /// The runtime took the cancel. The end itself comes as `run.status`, unless it says here that there is none to come.
+    pub(super) fn cancelled(&mut self, frame: &Bytes, run_id: &str, result: &RawValue, out: &mut Outbox) {
+        #[derive(Deserialize)]
+        struct Cancelled {
+            ok: Option<bool>,
+            status: Option<String>,
+        }
+        let ours = self.run.as_ref().is_some_and(|run| run.id.as_deref() == Some(run_id));
+        let Some(Cancelled { ok, status }) = object(result).filter(|_| ours) else { return };
+        match (status.as_deref().map(over), ok) {
+            (Some(Some(ended)), _) => self.finish(end(ended, None, Some(frame.clone())), out),
+            // It had completed before: no other reason is known to the protocol.
+            (None, Some(false)) => self.finish(end(RunStatus::Completed, None, Some(frame.clone())), out),
+            (Some(None), Some(false)) => {
+                self.goes_on(ours);
+                let message = format!("the runtime did not cancel run {run_id}");
+                self.event(trouble("cancel_refused", &message, Some(frame)), out);
+            }
+            _ => self.heard(),
+        }
+    }
+
+    /// The runtime does not stop its run: silence of it is no end.
+    pub(super) fn goes_on(&mut self, ours: bool) {
+        if let Some(run) = self.run.as_mut().filter(|_| ours) {
+            run.stopping = false;
+        }
+    }
+
+    /// A run begins that was taken for cancelled.
+    pub(super) fn too_late(&mut self, frame: &Bytes, result: &RawValue, out: &mut Outbox) {
+        match object::<Started>(result) {
+            Some(Started { run_id }) => self.send_cancel(run_id, out),
+            None => self.raw(frame, "the start of a run without a name", out),
+        }
+    }
+
+    pub(super) fn fail(&mut self, message: String, out: &mut Outbox) {
+        self.phase = Phase::Failed;
+        out.events.push(RuntimeEvent::Failed { message });
+    }
+
+    pub(super) fn initialized(&mut self, result: &RawValue, out: &mut Outbox) {
+        #[derive(Deserialize)]
+        struct Hello {
+            protocol_version: String,
+            server: Option<Server>,
+            server_capabilities: Option<BTreeMap<String, serde_json::Value>>,
+        }
+        #[derive(Deserialize)]
+        struct Server {
+            name: String,
+            version: String,
+        }
+        match object::<Hello>(result) {
+            Some(hello) if hello.protocol_version == VERSION => {
+                self.phase = Phase::Ready;
+                self.can = hello.server_capabilities.map(|said| {
+                    let known = Capability::ALL.iter().copied();
+                    let there = |one: &Capability| said.get(one.ui_name()?).map(|can| *can == true);
+                    known.filter(|one| there(one) == Some(true)).collect()
+                });
+                let agent = hello.server.map(|server| format!("{} {}", server.name, server.version));
+                out.events.push(RuntimeEvent::Ready { agent });
+            }
+            Some(Hello { protocol_version: spoken, .. }) => {
+                self.fail(format!("the runtime speaks UI protocol {spoken}; the gateway speaks {VERSION}"), out);
+            }
+            None => self.fail("the runtime's reply to `initialize` is not of the UI protocol".into(), out),
+        }
+    }
+
+    pub(super) fn started(&mut self, frame: &Bytes, result: &RawValue, out: &mut Outbox) {
+        let Some(Started { run_id }) = object(result) else {
+            let message = Some("the runtime started a run without a name".to_owned());
+            return self.finish(end(RunStatus::Error, message, Some(frame.clone())), out);
+        };
+        let Some(run) = &mut self.run else { return };
+        run.id = Some(run_id.clone());
+        let cancel = run.cancel;
+        if let Some(session) = &mut self.session {
+            // It is the process's current one from now on.
+            session.load = None;
+        }
+        match self.early.take() {
+            Some(Early { run_id: early, status, message, frame }) if early == run_id => {
+                self.finish(end(status, message, Some(frame.into())), out);
+            }
+            _ if cancel => self.send_cancel(run_id, out),
+            _ => {}
+        }
+    }
+
+    pub(super) fn not_started(&mut self, frame: &Bytes, fault: RuntimeError, out: &mut Outbox) {
+        let Some(run) = &mut self.run else { return };
+        if run.cancel || fault.code == USER_CANCELLED {
+            return self.finish(end(RunStatus::Cancelled, None, Some(frame.clone())), out);
+        }
+        if fault.code == BUSY && run.tries < BUSY_TRIES {
+            run.tries += 1;
+            run.waits = true;
+            return;
+        }
+        if matches!(fault.code, SESSION_NOT_FOUND | SESSION_LOAD_FAILED) && self.start_anew(frame, &fault, out) {
+            return;
+        }
+        let message = Some(fault.words());
+        self.finish(end(RunStatus::Error, message, Some(frame.clone())), out);
+    }
+}

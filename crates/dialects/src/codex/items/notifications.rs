@@ -1,0 +1,281 @@
+//! What the app server notifies of: turns, items, and the server itself.
+
+use super::*;
+
+/// A message that tells of the server's own doings: kept under its name.
+pub(super) fn hook(name: &str, params: Option<&RawValue>) -> EventDraft {
+    #[derive(Serialize)]
+    struct Hook<'a> {
+        r#type: &'a str,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        params: Option<Box<RawValue>>,
+    }
+    EventDraft::new(Kind::Hook, &Hook { r#type: name, params: params.map(jsonrpc::owned) })
+}
+
+/// A title that changed.
+pub(in crate::codex) fn titled(title: Option<String>) -> EventDraft {
+    let body = serde_json::json!({ "sessionUpdate": "session_info_update", "title": title });
+    EventDraft { title, ..EventDraft::new(Kind::SessionInfoUpdate, &body) }
+}
+
+pub(super) fn plan(steps: &RawValue) -> EventDraft {
+    #[derive(Deserialize)]
+    struct Step {
+        step: String,
+        status: String,
+    }
+    let steps: Vec<Step> = plexus_protocol::object::from_str(steps.get()).unwrap_or_default();
+    let entry = |Step { step, status }: &Step| {
+        let status = match status.as_str() {
+            "inProgress" | "in_progress" => "in_progress",
+            "completed" => "completed",
+            _ => "pending",
+        };
+        serde_json::json!({ "content": step, "priority": "medium", "status": status })
+    };
+    let entries: Vec<_> = steps.iter().map(entry).collect();
+    EventDraft::new(Kind::Plan, &serde_json::json!({ "sessionUpdate": "plan", "entries": entries }))
+}
+
+pub(super) fn usage(raw: &RawValue) -> Option<EventDraft> {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Usage {
+        last: Tokens,
+        total: Tokens,
+        model_context_window: Option<u64>,
+    }
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Tokens {
+        total_tokens: u64,
+    }
+    let Usage { last, total, model_context_window } = object(raw)?;
+    Some(EventDraft::new(
+        Kind::UsageUpdate,
+        &serde_json::json!({
+            "sessionUpdate": "usage_update", "used": last.total_tokens, "size": model_context_window.unwrap_or_default(),
+            "_meta": { "totalTokens": total.total_tokens },
+        }),
+    ))
+}
+
+impl Codex {
+    /// Something the server tells.
+    pub(in crate::codex) fn notified(&mut self, frame: &Bytes, method: &str, raw: Option<&RawValue>, out: &mut Outbox) {
+        let Some(params) = raw.and_then(object::<Params<'_>>) else {
+            let draft = match DOINGS.contains(&method) {
+                true => EventDraft { native: Some(frame.clone()), ..hook(method, raw) },
+                false => EventDraft::raw(frame.clone(), "unknown notification"),
+            };
+            return out.events.push(RuntimeEvent::Event { native: None, draft });
+        };
+        let native = text(params.thread_id).map(|id| NativeId::from(id.as_str()));
+        if method == "thread/started" {
+            return match params.thread.and_then(object::<ThreadHead<'_>>) {
+                Some(head) => self.thread_started(&head, out),
+                None => self.raw(frame, native, "a thread without a name", out),
+            };
+        }
+        if let Some(id) = native.as_ref().filter(|id| self.state.helpers.contains_key(id))
+            && method != "serverRequest/resolved"
+            && !self.state.threads.contains_key(id)
+        {
+            // What a helper agent does is told in the thread that it works for.
+            return;
+        }
+        let drafts = match self.of_turn(frame, method, &params, native.as_ref(), out) {
+            Some(drafts) => drafts,
+            None => match self.of_server(method, raw, &params, native.as_ref(), out) {
+                Some(drafts) => drafts,
+                None => vec![EventDraft::raw(frame.clone(), "unknown notification")],
+            },
+        };
+        for draft in drafts {
+            let draft = EventDraft { native: Some(frame.clone()), ..draft };
+            out.events.push(RuntimeEvent::Event { native: native.clone(), draft });
+        }
+    }
+
+    /// What belongs to a turn; `None` if it is none of that.
+    pub(super) fn of_turn(
+        &mut self,
+        frame: &Bytes,
+        method: &str,
+        params: &Params<'_>,
+        native: Option<&NativeId>,
+        out: &mut Outbox,
+    ) -> Option<Vec<EventDraft>> {
+        let unreadable = || Some(vec![EventDraft::raw(frame.clone(), "a notification that lacks a part")]);
+        if !matches!(method, "item/started" | "item/completed" | "turn/started" | "turn/completed")
+            && !method.ends_with("Delta")
+            && !method.ends_with("/delta")
+            && !matches!(method, "item/mcpToolCall/progress" | "item/fileChange/patchUpdated")
+            && method != "item/reasoning/summaryPartAdded"
+        {
+            return None;
+        }
+        if method == "item/reasoning/summaryPartAdded" {
+            // Shows with its first words.
+            return Some(Vec::new());
+        }
+        let Some(native) = native else { return unreadable() };
+        if !self.state.threads.contains_key(native) {
+            if self.alone {
+                return unreadable();
+            }
+            // Heard without having joined: a thread of another client's.
+            self.resync(native.clone(), out);
+            return Some(Vec::new());
+        }
+        match method {
+            "turn/started" | "turn/completed" => {
+                let Some(head) = params.turn.and_then(object::<TurnHead<'_>>) else { return unreadable() };
+                if method == "turn/started" {
+                    self.turn_started(native, head.id, out);
+                } else {
+                    self.turn_completed(frame, native, &head, out);
+                }
+                return Some(Vec::new());
+            }
+            _ => {}
+        }
+        let thread = self.state.threads.get_mut(native)?;
+        if let Some(item) = params.item {
+            let mine = thread.turn.as_ref().and_then(|turn| turn.ticket).map(super::super::mark);
+            let mut echoed = thread.turn.as_ref().is_none_or(|turn| turn.echoed);
+            let read = thread.items.read(item, method == "item/completed", mine.as_deref(), &mut echoed, frame);
+            if let Some(turn) = &mut thread.turn {
+                turn.echoed = echoed;
+            }
+            return Some(read.unwrap_or_else(|reason| vec![EventDraft::raw(frame.clone(), reason)]));
+        }
+        let Some(id) = text(params.item_id) else { return unreadable() };
+        let items = &mut thread.items;
+        if let Some(changed) = params.changes {
+            let (content, locations) = changes(changed);
+            let tool = Tool {
+                tool_call_id: id.clone(),
+                content: Some(content),
+                locations: Some(locations),
+                ..Tool::default()
+            };
+            let drafts = items.news(&id, tool);
+            items.item(&id).edits = edits(changed);
+            return Some(drafts);
+        }
+        if method == "item/mcpToolCall/progress" {
+            let content = text(params.message).map(|message| vec![block(&message)]);
+            return Some(items.news(&id, Tool { tool_call_id: id.clone(), content, ..Tool::default() }));
+        }
+        let Some(delta) = params.delta.and_then(string) else { return unreadable() };
+        let index = |raw: Option<&RawValue>| raw.and_then(|raw| raw.get().parse::<u64>().ok()).unwrap_or_default();
+        Some(match method {
+            "item/agentMessage/delta" => items.delta(&id, "", TextRole::Message, &delta),
+            "item/plan/delta" => {
+                // Not always what the plan says in the end: shown only if there is no end.
+                let item = items.item(&id);
+                if !item.done {
+                    let shown = item.texts.entry(String::new()).or_insert_with(|| ShownText::new(TextRole::Message));
+                    if !shown.loose {
+                        shown.held.get_or_insert_default();
+                    }
+                }
+                items.delta(&id, "", TextRole::Message, &delta)
+            }
+            "item/reasoning/summaryTextDelta" => {
+                items.delta(&id, &part_name("s", index(params.summary_index)), TextRole::Thought, &delta)
+            }
+            "item/reasoning/textDelta" => {
+                items.delta(&id, &part_name("t", index(params.content_index)), TextRole::Thought, &delta)
+            }
+            "item/commandExecution/outputDelta" | "item/fileChange/outputDelta" => {
+                // The form that other ACP agents stream output in; the whole of it comes with the end.
+                let meta = serde_json::json!({ "terminal_output": { "terminal_id": id, "data": delta } });
+                items.news(&id, Tool { tool_call_id: id.clone(), meta: Some(meta), ..Tool::default() })
+            }
+            _ => return None,
+        })
+    }
+
+    /// What belongs to a thread or to the server; `None` if it is unknown.
+    pub(super) fn of_server(
+        &mut self,
+        method: &str,
+        raw: Option<&RawValue>,
+        params: &Params<'_>,
+        native: Option<&NativeId>,
+        out: &mut Outbox,
+    ) -> Option<Vec<EventDraft>> {
+        if let Some(native) = native
+            && !self.alone
+            && method != "serverRequest/resolved"
+            && !self.state.threads.contains_key(native)
+        {
+            // Told to every client; this thread is none of ours. One that is at work can be joined.
+            if method == "thread/status/changed" {
+                self.resync(native.clone(), out);
+            }
+            return Some(Vec::new());
+        }
+        let warning = |code: &str| {
+            let message = text(params.message).or_else(|| text(params.summary)).unwrap_or_else(|| code.to_owned());
+            let details = text(params.details).map(|details| format!("\n{details}")).unwrap_or_default();
+            vec![trouble(code, &format!("{message}{details}"), None)]
+        };
+        Some(match method {
+            "serverRequest/resolved" => {
+                let id = params.request_id.map(|id| id.get().to_owned()).unwrap_or_default();
+                self.resolved(&id, out);
+                Vec::new()
+            }
+            "turn/plan/updated" => vec![plan(params.plan?)],
+            "thread/tokenUsage/updated" => vec![usage(params.token_usage?)?],
+            "thread/name/updated" => vec![titled(text(params.thread_name))],
+            "thread/status/changed" => {
+                // Runs and requests tell the rest.
+                let broken = params.status.is_some_and(|status| status.get().contains("\"systemError\""));
+                let thread = native.and_then(|native| self.state.threads.get(native));
+                let broken = broken && thread.is_none_or(|thread| thread.turn.is_none());
+                let message = "Codex met an error of its own in this conversation";
+                broken.then(|| trouble("system_error", message, None)).into_iter().collect()
+            }
+            "warning" => warning("warning"),
+            "guardianWarning" => warning("guardian_warning"),
+            "configWarning" => warning("config_warning"),
+            "deprecationNotice" => warning("deprecation"),
+            "error" => self.turn_error(params, native)?,
+            "thread/settings/updated" => {
+                #[derive(Deserialize)]
+                struct Settings {
+                    model: Option<String>,
+                }
+                let settings = params.thread_settings.and_then(object::<Settings>);
+                if let Some(thread) = native.and_then(|native| self.state.threads.get_mut(native)) {
+                    thread.model = settings.and_then(|settings| settings.model).or(thread.model.take());
+                }
+                vec![hook(method, raw)]
+            }
+            _ if DOINGS.contains(&method) || method.starts_with("thread/realtime/") => vec![hook(method, raw)],
+            _ => return None,
+        })
+    }
+
+    /// The model failed. If it is not tried again, the turn ends with these words.
+    pub(super) fn turn_error(&mut self, params: &Params<'_>, native: Option<&NativeId>) -> Option<Vec<EventDraft>> {
+        let message = error_message(params.error?)?;
+        let retry = params.will_retry.is_some_and(|retry| retry.get() == "true");
+        let turn = native.and_then(|native| self.state.threads.get_mut(native)).and_then(|thread| thread.turn.as_mut());
+        match turn {
+            Some(turn) if !retry => {
+                turn.fault = Some(message);
+                Some(Vec::new())
+            }
+            _ => {
+                let body = serde_json::json!({ "code": "model_error", "message": message, "will_retry": retry });
+                Some(vec![EventDraft::new(Kind::Error, &body)])
+            }
+        }
+    }
+}

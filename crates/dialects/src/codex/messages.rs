@@ -1,0 +1,178 @@
+//! Messages of the app server, as far as they are read.
+
+use super::*;
+
+/// Members that notifications have.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Params<'a> {
+    #[serde(borrow)]
+    pub(super) thread_id: Option<&'a RawValue>,
+    #[serde(borrow)]
+    pub(super) item_id: Option<&'a RawValue>,
+    #[serde(borrow)]
+    pub(super) delta: Option<&'a RawValue>,
+    #[serde(borrow)]
+    pub(super) item: Option<&'a RawValue>,
+    #[serde(borrow)]
+    pub(super) turn: Option<&'a RawValue>,
+    #[serde(borrow)]
+    pub(super) thread: Option<&'a RawValue>,
+    #[serde(borrow)]
+    pub(super) summary_index: Option<&'a RawValue>,
+    #[serde(borrow)]
+    pub(super) content_index: Option<&'a RawValue>,
+    #[serde(borrow)]
+    pub(super) message: Option<&'a RawValue>,
+    #[serde(borrow)]
+    pub(super) summary: Option<&'a RawValue>,
+    #[serde(borrow)]
+    pub(super) details: Option<&'a RawValue>,
+    #[serde(borrow)]
+    pub(super) changes: Option<&'a RawValue>,
+    #[serde(borrow)]
+    pub(super) plan: Option<&'a RawValue>,
+    #[serde(borrow)]
+    pub(super) token_usage: Option<&'a RawValue>,
+    #[serde(borrow)]
+    pub(super) thread_name: Option<&'a RawValue>,
+    #[serde(borrow)]
+    pub(super) thread_settings: Option<&'a RawValue>,
+    #[serde(borrow)]
+    pub(super) status: Option<&'a RawValue>,
+    #[serde(borrow)]
+    pub(super) error: Option<&'a RawValue>,
+    #[serde(borrow)]
+    pub(super) will_retry: Option<&'a RawValue>,
+    #[serde(borrow)]
+    pub(super) request_id: Option<&'a RawValue>,
+}
+
+/// A turn as the server tells it.
+#[derive(Deserialize)]
+pub(super) struct TurnHead<'a> {
+    pub(super) id: String,
+    #[serde(borrow)]
+    pub(super) status: Option<&'a RawValue>,
+    #[serde(borrow)]
+    pub(super) error: Option<&'a RawValue>,
+    #[serde(borrow)]
+    pub(super) items: Option<&'a RawValue>,
+}
+
+impl<'a> TurnHead<'a> {
+    pub(super) fn items(&self) -> Vec<&'a RawValue> {
+        self.items.and_then(|items| plexus_protocol::object::from_str(items.get()).ok()).unwrap_or_default()
+    }
+
+    /// How it ended; `None` while it runs.
+    pub(super) fn end(&self, frame: Option<&Bytes>) -> Option<End> {
+        let word = self.status.and_then(string)?;
+        let status = match word.as_ref() {
+            "inProgress" => return None,
+            "completed" => RunStatus::Completed,
+            "interrupted" => RunStatus::Cancelled,
+            _ => RunStatus::Error,
+        };
+        let message = self.error.and_then(error_message);
+        Some(End { status, word: word.into_owned(), message, native: frame.cloned() })
+    }
+}
+
+/// A thread as the server tells it.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct ThreadHead<'a> {
+    pub(super) id: String,
+    #[serde(borrow)]
+    pub(super) cwd: Option<&'a RawValue>,
+    #[serde(borrow)]
+    pub(super) name: Option<&'a RawValue>,
+    #[serde(borrow)]
+    pub(super) preview: Option<&'a RawValue>,
+    #[serde(borrow)]
+    pub(super) parent_thread_id: Option<&'a RawValue>,
+    #[serde(borrow)]
+    pub(super) attached_to_thread_id: Option<&'a RawValue>,
+    #[serde(borrow)]
+    pub(super) source: Option<&'a RawValue>,
+    #[serde(borrow)]
+    pub(super) ephemeral: Option<&'a RawValue>,
+    #[serde(borrow)]
+    pub(super) status: Option<&'a RawValue>,
+    #[serde(borrow)]
+    pub(super) turns: Option<&'a RawValue>,
+}
+
+impl ThreadHead<'_> {
+    pub(super) fn cwd(&self) -> Option<String> {
+        text(self.cwd)
+    }
+
+    pub(super) fn name(&self) -> Option<String> {
+        text(self.name).filter(|name| !name.is_empty())
+    }
+
+    pub(super) fn title(&self) -> Option<String> {
+        let preview = || Some(text(self.preview)?.lines().next()?.chars().take(TITLE_MAX).collect::<String>());
+        self.name().or_else(preview).filter(|title| !title.is_empty())
+    }
+
+    /// The thread that it works for, where it is a helper agent's.
+    pub(super) fn parent(&self) -> Option<String> {
+        text(self.parent_thread_id).or_else(|| text(self.attached_to_thread_id))
+    }
+
+    /// Whether no client can ever join it: it is never written down (Codex's terminal UI has each conversation named in
+    /// such a thread), or it is one of Codex's own helpers that names no thread it works for.
+    pub(super) fn hidden(&self) -> bool {
+        let helper = self.source.is_some_and(|source| source.get().contains("\"subAgent\""));
+        helper || self.ephemeral.is_some_and(|ephemeral| ephemeral.get() == "true")
+    }
+}
+
+/// The text of a member, unless it is absent, null or something else.
+pub(super) fn text(raw: Option<&RawValue>) -> Option<String> {
+    raw.and_then(string).map(std::borrow::Cow::into_owned)
+}
+
+/// What an error of a turn says.
+pub(super) fn error_message(error: &RawValue) -> Option<String> {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct TurnError<'a> {
+        #[serde(borrow)]
+        message: Option<&'a RawValue>,
+        #[serde(borrow)]
+        additional_details: Option<&'a RawValue>,
+        #[serde(borrow)]
+        codex_error_info: Option<&'a RawValue>,
+    }
+    let TurnError { message, additional_details, codex_error_info } = object(error)?;
+    let words = fault::told(&text(message)?, additional_details);
+    // Which sort of error it is, where the words do not say.
+    Some(if says_nothing(&words) { fault::told(&words, codex_error_info) } else { words })
+}
+
+/// A request (`id` given) or a notification: Codex's have no `jsonrpc` member.
+pub(super) fn frame(id: Option<u64>, method: &str, params: Option<&RawValue>) -> Bytes {
+    #[derive(Serialize)]
+    pub(super) struct Call<'a> {
+        #[serde(skip_serializing_if = "Option::is_none")]
+        id: Option<u64>,
+        method: &'a str,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        params: Option<&'a RawValue>,
+    }
+    jsonrpc::line(&Call { id, method, params })
+}
+
+/// The answer to the server's request `id` (its JSON text).
+pub(super) fn answer(id: &str, result: &RawValue) -> Bytes {
+    #[derive(Serialize)]
+    pub(super) struct Answer<'a> {
+        id: Option<&'a RawValue>,
+        result: &'a RawValue,
+    }
+    jsonrpc::line(&Answer { id: serde_json::from_str(id).ok(), result })
+}

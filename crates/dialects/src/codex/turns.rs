@@ -1,0 +1,193 @@
+//! Turns: begun by a prompt or by another client, and ended.
+
+use super::*;
+
+impl Codex {
+    pub(super) fn prompt(&mut self, ticket: Ticket, native: NativeId, content: &[Box<RawValue>], out: &mut Outbox) {
+        let Ticket(number) = ticket;
+        let problem = match self.state.threads.get(&native) {
+            None => Some("Codex has no such conversation open".to_owned()),
+            Some(Thread { turn: Some(Turn { ticket: Some(_), .. }), .. }) => Some("a turn is under way".to_owned()),
+            Some(_) => None,
+        };
+        let input = match problem.map_or_else(|| items::input(content), Err) {
+            Ok(input) => input,
+            Err(problem) => return out.events.push(RuntimeEvent::Ended { native, ticket, end: failed(problem, None) }),
+        };
+        if let Some(thread) = self.state.threads.get_mut(&native) {
+            // Into another client's turn it goes as steering, and ends with it.
+            let turn = thread.turn.get_or_insert_with(Turn::default);
+            turn.ticket = Some(number);
+            turn.starting = true;
+            turn.echoed = false;
+        }
+        let params = serde_json::json!({ "threadId": native, "clientUserMessageId": mark(number), "input": input });
+        self.request(Pending::Turn { native, ticket: number }, "turn/start", &params, out);
+    }
+
+    pub(super) fn cancel(&mut self, ticket: Option<Ticket>, native: &NativeId, out: &mut Outbox) {
+        let turn = self.state.threads.get_mut(native).and_then(|thread| thread.turn.as_mut());
+        let Some(turn) = turn.filter(|turn| ticket.is_none_or(|Ticket(ticket)| turn.ticket == Some(ticket))) else {
+            return;
+        };
+        turn.cancel = true;
+        // While `turn/start` is not answered the turn has no name; the interrupt goes out with the answer.
+        if !turn.starting && self.state.phase == Phase::Ready {
+            self.interrupt(native, out);
+        }
+    }
+
+    pub(super) fn interrupt(&mut self, native: &NativeId, out: &mut Outbox) {
+        let turn = self.state.threads.get(native).and_then(|thread| thread.turn.as_ref()?.id.clone());
+        let Some(turn) = turn else { return };
+        let params = serde_json::json!({ "threadId": native, "turnId": turn });
+        self.request(Pending::Interrupt { native: native.clone(), turn }, "turn/interrupt", &params, out);
+    }
+
+    /// `turn/start` was answered: the turn has a name.
+    pub(super) fn turn_taken(
+        &mut self,
+        frame: &Bytes,
+        native: &NativeId,
+        ticket: u64,
+        result: &RawValue,
+        out: &mut Outbox,
+    ) {
+        #[derive(Deserialize)]
+        struct Taken<'a> {
+            #[serde(borrow)]
+            turn: &'a RawValue,
+        }
+        let id = object::<Taken<'_>>(result).and_then(|taken| object::<TurnHead<'_>>(taken.turn)).map(|turn| turn.id);
+        let Some(thread) = self.state.threads.get_mut(native) else { return };
+        let Some(turn) = thread.turn.as_mut().filter(|turn| turn.ticket == Some(ticket)) else { return };
+        turn.starting = false;
+        let Some(id) = id else {
+            let fault = RuntimeError::new(INTERNAL, "Codex started a turn without a name");
+            return self.turn_refused(frame, native.clone(), ticket, fault, out);
+        };
+        let early = turn.early.take().filter(|(early, _)| *early == id);
+        let cancel = turn.cancel;
+        turn.id = Some(id.clone());
+        thread.tells(&id);
+        self.named = Some(native.clone());
+        match early {
+            Some((_, end)) => self.finish(native, end, out),
+            None if cancel => self.interrupt(native, out),
+            None => {}
+        }
+    }
+
+    pub(super) fn turn_refused(
+        &mut self,
+        frame: &Bytes,
+        native: NativeId,
+        ticket: u64,
+        fault: RuntimeError,
+        out: &mut Outbox,
+    ) {
+        let Some(thread) = self.state.threads.get_mut(&native) else { return };
+        let Some(turn) = thread.turn.as_mut().filter(|turn| turn.ticket == Some(ticket)) else { return };
+        // What runs beside it is another client's.
+        turn.ticket = None;
+        turn.starting = false;
+        let left = turn.id.is_some() && turn.early.is_none();
+        let tell = left && !turn.began;
+        turn.began |= tell;
+        if !left {
+            thread.turn = None;
+        }
+        out.events.push(RuntimeEvent::Ended {
+            native: native.clone(),
+            ticket: Ticket(ticket),
+            end: failed(fault.words(), Some(frame)),
+        });
+        if tell {
+            out.events.push(RuntimeEvent::Began { native, by: OTHER.into() });
+        }
+    }
+
+    /// A turn began.
+    pub(super) fn turn_started(&mut self, native: &NativeId, id: String, out: &mut Outbox) {
+        let Some(thread) = self.state.threads.get_mut(native) else { return };
+        thread.items.next_turn();
+        thread.tells(&id);
+        self.named = Some(native.clone());
+        match &mut thread.turn {
+            Some(turn) if turn.id.as_deref() == Some(&id) => {}
+            // Ours, most likely; the answer to `turn/start` says it.
+            Some(turn) if turn.starting && turn.id.is_none() => turn.id = Some(id),
+            Some(_) => {
+                let message = "Codex began other work without ending this".to_owned();
+                let end = End { status: RunStatus::Error, word: "lost".into(), message: Some(message), native: None };
+                self.finish(native, end, out);
+                self.foreign(native, id, out);
+            }
+            None => self.foreign(native, id, out),
+        }
+    }
+
+    /// A turn of another client's is under way.
+    pub(super) fn foreign(&mut self, native: &NativeId, id: String, out: &mut Outbox) {
+        let Some(thread) = self.state.threads.get_mut(native) else { return };
+        thread.tells(&id);
+        thread.turn = Some(Turn { id: Some(id), began: true, ..Turn::default() });
+        out.events.push(RuntimeEvent::Began { native: native.clone(), by: OTHER.into() });
+    }
+
+    /// A turn is over.
+    pub(super) fn turn_completed(&mut self, frame: &Bytes, native: &NativeId, head: &TurnHead<'_>, out: &mut Outbox) {
+        let Some(thread) = self.state.threads.get_mut(native) else { return };
+        let Some(turn) = thread.turn.as_ref().filter(|turn| turn.id.as_deref() == Some(&head.id)) else {
+            // It was over before the thread was joined, or has been told already.
+            return;
+        };
+        let mine = turn.ticket.map(mark);
+        let Some(mut end) = head.end(Some(frame)) else { return };
+        if end.status == RunStatus::Error && end.message.is_none() {
+            end.message.clone_from(&turn.fault);
+        }
+        // The summary holds its last words, which may be news to whoever came late.
+        let mut drafts = Vec::new();
+        for item in head.items() {
+            drafts.extend(thread.items.read(item, true, mine.as_deref(), &mut true, frame).unwrap_or_default());
+        }
+        for draft in drafts {
+            self.event(native, draft, out);
+        }
+        self.finish(native, end, out);
+    }
+
+    /// Ends the turn under way.
+    pub(super) fn finish(&mut self, native: &NativeId, end: End, out: &mut Outbox) {
+        let Some(thread) = self.state.threads.get_mut(native) else { return };
+        let Some(turn) = thread.turn.take() else { return };
+        (thread.doubts, thread.doubted) = (0, false);
+        let drafts = thread.items.turn_over();
+        for draft in drafts {
+            self.event(native, draft, out);
+        }
+        // Whatever it asked is over with it.
+        let id = turn.id.clone();
+        let asks = self.state.asks.iter().filter(|(_, asked)| asked.native == *native && asked.turn == id);
+        let asks: Vec<_> = asks.map(|(key, _)| key.clone()).collect();
+        for key in asks {
+            self.over(&key, None, out);
+        }
+        let run_end = RunEnd::from(end.clone());
+        if turn.began {
+            out.events.push(RuntimeEvent::Done { native: native.clone(), end: run_end.clone() });
+        }
+        let Some(ticket) = turn.ticket else { return };
+        if turn.starting {
+            // The answer to `turn/start` says whether this was ours.
+            let early = turn.id.map(|id| (id, end));
+            let rest = Turn { ticket: Some(ticket), starting: true, cancel: turn.cancel, early, ..Turn::default() };
+            if let Some(thread) = self.state.threads.get_mut(native) {
+                thread.turn = Some(rest);
+            }
+            return;
+        }
+        out.events.push(RuntimeEvent::Ended { native: native.clone(), ticket: Ticket(ticket), end: run_end });
+    }
+}

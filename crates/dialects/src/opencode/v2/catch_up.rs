@@ -1,0 +1,218 @@
+//! Reading a session's log after the last number that was told.
+
+use super::*;
+
+/// How far a session was told: its checkpoint.
+#[derive(Clone, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub(super) struct Told {
+    /// The last event of its log; none where that is not known.
+    pub(super) seq: Option<u64>,
+    /// Texts under way.
+    pub(super) parts: BTreeMap<String, Part>,
+    /// Tool calls under way.
+    pub(super) tools: BTreeMap<String, Tool>,
+    /// What was put in its inbox and is not begun with.
+    pub(super) inbox: BTreeMap<String, Waiting>,
+    pub(super) prompt: Option<Prompt>,
+    /// [`RuntimeEvent::Began`] without its [`RuntimeEvent::Done`].
+    pub(super) began: bool,
+    /// People stopped the work here.
+    pub(super) cancelled: bool,
+    /// A question of the work was withdrawn, which OpenCode takes for a no, and may end its turn over.
+    pub(super) withdrawn: bool,
+    /// Why the last step failed.
+    pub(super) error: Option<String>,
+    /// Why the last step ended.
+    pub(super) finish: Option<String>,
+    /// The model of the session: provider and model.
+    pub(super) model: Option<(String, String)>,
+}
+
+impl OpenCode2 {
+    /// Reads what a session's log has after what was told, then what it asks.
+    pub(super) fn read(&mut self, native: &NativeId, out: &mut Outbox) {
+        let Some(session) = self.sessions.get_mut(native) else { return };
+        if !matches!(session.stage, Stage::Open | Stage::Opening { .. }) {
+            return;
+        }
+        (session.reading, session.overflowed) = (true, false);
+        for asked in self.asks.values_mut().filter(|asked| asked.native.as_ref() == Some(native)) {
+            asked.fresh = false;
+        }
+        self.read_log(native, false, out);
+    }
+
+    fn read_log(&mut self, native: &NativeId, older: bool, out: &mut Outbox) {
+        let Some(session) = self.sessions.get(native) else { return };
+        let after = session.told.seq.map(|seq| format!("?after={seq}")).unwrap_or_default();
+        let path = match older {
+            false => format!("/api/experimental/session/{}/log{after}", escape(native.as_str())),
+            true => path(native, &format!("/log{after}")),
+        };
+        self.get(Pending::Log { native: native.clone(), older }, path, out);
+    }
+
+    /// A session's log came: what was not told is told, then what the stream said meanwhile.
+    pub(super) fn log(&mut self, native: &NativeId, older: bool, reply: &Result<HttpReply, String>, out: &mut Outbox) {
+        // A route that is not there is answered by the web page, or by a 404 that names no session.
+        let body = match reply {
+            Ok(HttpReply { status: 200, body }) if body.trim_ascii_start().first() != Some(&b'<') => Ok(body.clone()),
+            Ok(HttpReply { status: 200 | 404 | 405, .. }) if !older => return self.read_log(native, true, out),
+            Ok(_) => Err(done(reply).err().unwrap_or_default()),
+            Err(why) => Err(why.clone()),
+        };
+        let Some(session) = self.sessions.get_mut(native) else { return };
+        let opening = match session.stage {
+            Stage::Opening { ticket, known, goes_on } => {
+                session.stage = Stage::Open;
+                Some((ticket, known, goes_on))
+            }
+            _ => None,
+        };
+        if let Some((ticket, known, goes_on)) = opening {
+            let mut drafts: Vec<EventDraft> = self.models.draft(session.told.model.as_ref()).into_iter().collect();
+            drafts.extend(session.title.as_deref().map(titled));
+            out.events.push(RuntimeEvent::Opened { ticket, native: native.clone(), drafts, how: OpenedAs::Resumed });
+            session.silent = known && !goes_on;
+            if goes_on && session.told.began {
+                out.events.push(RuntimeEvent::Began { native: native.clone(), by: ANOTHER.into() });
+            }
+        }
+        match body {
+            Ok(body) => self.replay(native, &body, out),
+            Err(why) => {
+                let what = format!("what this session did meanwhile could not be read: {why}");
+                out.events
+                    .push(RuntimeEvent::Event { native: Some(native.clone()), draft: trouble("gap", &what, None) });
+                if let Some(session) = self.sessions.get_mut(native) {
+                    session.told.seq = None;
+                }
+            }
+        }
+        let Some(session) = self.sessions.get_mut(native) else { return };
+        if std::mem::take(&mut session.silent) {
+            let what = "what was said in this conversation while no gateway was connected to OpenCode is not told: how far it \
+                        was told before is not known";
+            if session.told.seq.is_some() {
+                out.events
+                    .push(RuntimeEvent::Event { native: Some(native.clone()), draft: trouble("gap", what, None) });
+            }
+            if session.busy {
+                session.told.began = true;
+                out.events.push(RuntimeEvent::Began { native: native.clone(), by: ANOTHER.into() });
+            }
+        }
+        session.reading = false;
+        session.queued = 0;
+        let overflowed = std::mem::take(&mut session.overflowed);
+        for frame in std::mem::take(&mut session.queue) {
+            if let Some(event) = parse(&frame) {
+                self.streamed(&frame, &event, out);
+            }
+        }
+        if overflowed {
+            return self.read(native, out);
+        }
+        if self.sessions.get(native).is_some_and(|session| session.reading) {
+            return;
+        }
+        self.check_progress(native, out);
+        self.get(Pending::Permissions { native: native.clone() }, path(native, "/permission"), out);
+        self.get(Pending::Forms { native: native.clone() }, path(native, "/form"), out);
+    }
+
+    /// Takes in the events of a log, as the body of an event stream.
+    fn replay(&mut self, native: &NativeId, body: &Bytes, out: &mut Outbox) {
+        let until = self.queued_from(native);
+        for line in body.split(|byte| *byte == b'\n') {
+            let Some(text) = line.trim_ascii_end().strip_prefix(b"data:") else { continue };
+            let frame = body.slice_ref(text.trim_ascii());
+            match parse(&frame) {
+                Some(event) if event.sort.starts_with("log.") => {
+                    let seq = event.seq.filter(|_| until.is_none());
+                    if let (Some(session), Some(seq)) = (self.sessions.get_mut(native), seq) {
+                        session.told.seq = session.told.seq.max(Some(seq));
+                    }
+                }
+                // The stream has it, with the deltas around it.
+                Some(Frame { durable: Some(durable), .. }) if until.is_some_and(|until| durable.seq >= until) => {}
+                Some(event) => self.logged(native, &frame, &event, false, out),
+                None => {
+                    let draft = EventDraft::raw(frame, "not an event of OpenCode's");
+                    out.events.push(RuntimeEvent::Event { native: Some(native.clone()), draft });
+                }
+            }
+        }
+    }
+
+    /// A session was read: whether what it waits for is still to come.
+    fn check_progress(&mut self, native: &NativeId, out: &mut Outbox) {
+        let waits = self.pending.values().any(|p| matches!(p, Pending::Prompt { native: n, .. } if n == native));
+        let active = self.active.contains(native);
+        let Some(session) = self.sessions.get_mut(native) else { return };
+        let told = &session.told;
+        let lost = told.prompt.as_ref().is_some_and(|prompt| !prompt.taken && !prompt.seen) && !waits;
+        let outstanding = told.prompt.as_ref().is_some_and(|prompt| prompt.taken || prompt.seen) || told.began;
+        if lost && !session.busy {
+            let why = "the connection was lost before OpenCode took the prompt";
+            return self.end(native, None, events::End::Failed(Some(why.into())), out);
+        }
+        if !outstanding {
+            return;
+        }
+        if told.cancelled && session.busy {
+            self.interrupt(native, out);
+        } else if !active && session.unsure == 0 {
+            session.unsure = UNSURE;
+        }
+        if self.sessions.get(native).is_some_and(|session| session.unsure > 0) {
+            out.wake_after = Some(SOON);
+        }
+    }
+
+    /// Work did not go on after a new connection.
+    pub(super) fn given_up(&mut self, native: &NativeId, out: &mut Outbox) {
+        let Some(session) = self.sessions.get_mut(native) else { return };
+        let begun = session.told.prompt.as_ref().is_none_or(|prompt| prompt.seen);
+        let why = match begun {
+            true => "OpenCode stopped in the middle of it",
+            false => "OpenCode was stopped before it began with the prompt",
+        };
+        let waiting = session.told.prompt.as_ref().filter(|prompt| !prompt.seen).map(|prompt| prompt.id.clone());
+        session.busy = false;
+        self.end(native, None, events::End::Failed(Some(why.into())), out);
+        if let Some(id) = waiting {
+            // It must not run when nobody expects it any more.
+            self.withdraw(native, &id, out);
+        }
+    }
+
+    /// Says how far each session was told of which something was said since `from`, and `more`.
+    pub(super) fn checkpoints(&self, from: usize, more: Option<NativeId>, out: &mut Outbox) {
+        let mut touched: Vec<NativeId> = more.into_iter().collect();
+        for native in out.events.get(from..).unwrap_or_default().iter().filter_map(RuntimeEvent::native) {
+            if !touched.contains(native) {
+                touched.push(native.clone());
+            }
+        }
+        for native in touched {
+            let told = |session: &&Session| session.stage == Stage::Open;
+            if let Some(session) = self.sessions.get(&native).filter(told) {
+                let state = session.told.checkpoint();
+                out.events.push(RuntimeEvent::Checkpoint { native, state });
+            }
+        }
+    }
+}
+
+impl Told {
+    pub(super) fn checkpoint(&self) -> String {
+        let text = serde_json::to_string(self).unwrap_or_default();
+        if text.len() <= CHECKPOINT_MAX {
+            return text;
+        }
+        let inbox = self.inbox.keys().map(|id| (id.clone(), Waiting::unknown())).collect();
+        serde_json::to_string(&Self { inbox, ..self.clone() }).unwrap_or_default()
+    }
+}

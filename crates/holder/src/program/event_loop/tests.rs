@@ -1,0 +1,26 @@
+use super::peers::{ours, same_user};
+use super::*;
+
+#[cfg(target_os = "linux")]
+#[test]
+fn nobody_else_gets_in() {
+    use rustix::process::Uid;
+    let (we, root, other) = (Uid::from_raw(1000), Uid::from_raw(0), Uid::from_raw(1001));
+    assert!(same_user(we, we));
+    assert!(!same_user(root, we) && !same_user(other, we) && !same_user(we, root));
+    // And the kernel says who it is.
+    let (one, other) = UnixStream::pair().unwrap();
+    assert!(ours(&one) && ours(&other));
+}
+
+#[test]
+fn a_folder_that_others_can_look_into_is_refused_and_a_missing_one_is_made() {
+    use std::os::unix::fs::PermissionsExt;
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("held/x.sock");
+    drop(listen(&path).unwrap());
+    let mode = |path: &Path| std::fs::metadata(path).unwrap().mode() & 0o777;
+    assert_eq!((mode(path.parent().unwrap()), mode(&path)), (0o700, 0o600));
+    std::fs::set_permissions(path.parent().unwrap(), std::fs::Permissions::from_mode(0o750)).unwrap();
+    assert!(listen(&path).unwrap_err().to_string().contains("ours alone"));
+}

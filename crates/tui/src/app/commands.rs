@@ -1,0 +1,246 @@
+//! The palette, and the commands of a session.
+
+use super::*;
+
+impl App {
+    pub(super) fn confirm(&mut self, words: String, then: AfterConfirm) {
+        self.over = Some(Overlay::Confirm { words, then: Box::new(then) });
+    }
+
+    /// The agent's commands that the prompt so far may mean.
+    pub(crate) fn slash(&self) -> Vec<(String, String)> {
+        let lines = self.composer.lines();
+        let Some(begun) = lines.first().and_then(|line| line.strip_prefix('/')).filter(|_| lines.len() == 1) else {
+            return Vec::new();
+        };
+        if begun.contains(' ') || !self.writing {
+            return Vec::new();
+        }
+        let all = self.talk.as_ref().map(|talk| talk.commands.clone()).unwrap_or_default();
+        all.into_iter().filter(|(name, _)| name.starts_with(begun)).take(6).collect()
+    }
+
+    pub(super) fn then(&mut self, then: AfterConfirm, words: &str, effects: &mut Vec<Effect>) {
+        effects.push(match then {
+            AfterConfirm::Call { tag, method, path, body } => Effect::Call { tag, method, path, body, key: false },
+            AfterConfirm::With { tag, method, path, member } => {
+                let mut body = json!({});
+                body[member] = words.into();
+                Effect::Call { tag, method, path, body: Some(body), key: false }
+            }
+        });
+    }
+
+    /// What the palette offers for these words: commands, then sessions.
+    pub(crate) fn palette(&self, words: &str) -> Vec<(String, String)> {
+        let words = words.trim().to_lowercase();
+        let fits = |name: &str| {
+            let mut rest = name.chars().flat_map(char::to_lowercase);
+            words.chars().filter(|c| !c.is_whitespace()).all(|c| rest.any(|d| d == c))
+        };
+        let mut list: Vec<(u8, String, String)> = Vec::new();
+        let rank = |name: &str| {
+            if name.starts_with(&words) {
+                0
+            } else if name.contains(&words) {
+                1
+            } else {
+                2
+            }
+        };
+        for (name, what) in COMMANDS {
+            if fits(name) {
+                list.push((rank(name), (*name).to_owned(), (*what).to_owned()));
+            }
+        }
+        for choice in self.choices() {
+            if fits(&choice.command) {
+                list.push((rank(&choice.command.to_lowercase()), choice.command, choice.what));
+            }
+        }
+        for session in self.ordered() {
+            let name = session.name();
+            if fits(&name) {
+                list.push((
+                    rank(&name.to_lowercase()),
+                    format!("go {}", session.id),
+                    format!("{name} · {}", session.runtime),
+                ));
+            }
+        }
+        if words.starts_with("past") {
+            for past in self.pasts.iter().filter(|past| fits(&past.name)) {
+                list.push((rank(&past.name.to_lowercase()), past.name.clone(), past.what.clone()));
+            }
+        }
+        for runtime in &self.runtimes {
+            let name = format!("resume {}", runtime.id);
+            if fits(&name) {
+                list.push((rank(&name), name, format!("a past conversation of {}", runtime.id)));
+            }
+            let name = format!("new {}", runtime.id);
+            if fits(&name) {
+                list.push((rank(&name), name, format!("a new session in {}", runtime.id)));
+            }
+        }
+        list.sort_by_key(|(rank, ..)| *rank);
+        list.into_iter().map(|(_, name, what)| (name, what)).collect()
+    }
+
+    /// What the agent of the session on the screen lets one choose.
+    fn choices(&self) -> Vec<SettingChoice> {
+        let talk = self.talk.as_ref().filter(|_| self.page == TuiPage::Session);
+        talk.map(|talk| talk.settings.choices(&talk.session)).unwrap_or_default()
+    }
+
+    pub(super) fn command(&mut self, name: &str, effects: &mut Vec<Effect>) {
+        if let Some(choice) = self.choices().into_iter().find(|choice| choice.command == name) {
+            let SettingChoice { command, method, params, .. } = choice;
+            return effects.push(Effect::Ask { tag: CallTag::Say(command), method, params });
+        }
+        let here = self.talk.as_ref().filter(|_| self.page == TuiPage::Session).map(|talk| talk.session.clone());
+        let session = here.and_then(|id| self.sessions.get(&id).cloned());
+        if let Some(id) = name.strip_prefix("go ") {
+            return self.open(id.to_owned(), effects);
+        }
+        if let Some(past) = self.pasts.iter().find(|past| past.name == name).cloned() {
+            self.pasts.clear();
+            return match past.session {
+                Some(session) => self.open(session, effects),
+                None => effects.push(post(CallTag::New, "/v1/sessions".into(), past.open)),
+            };
+        }
+        if let Some(runtime) = name.strip_prefix("resume ") {
+            return effects.push(pasts_of(runtime));
+        }
+        if let Some(runtime) = name.strip_prefix("new ") {
+            return effects.push(post(CallTag::New, "/v1/sessions".into(), json!({ "runtime_id": runtime })));
+        }
+        match name {
+            "inbox" => self.go(TuiPage::Inbox, effects),
+            "sessions" => self.go(TuiPage::Sessions, effects),
+            "search" => self.go(TuiPage::Search, effects),
+            "runtimes" => self.go(TuiPage::Runtimes, effects),
+            "devices" => self.go(TuiPage::Devices, effects),
+            "help" => self.over = Some(Overlay::Help(0)),
+            "quit" => self.quit = true,
+            "mouse" => {
+                self.mouse = !self.mouse;
+                effects.push(Effect::Mouse(self.mouse));
+                self.say(if self.mouse { "mouse on" } else { "mouse off" }, false);
+            }
+            "doctor" => effects.push(get(CallTag::Words("doctor"), "/v1/doctor".into())),
+            "start" => {
+                self.over = Some(Overlay::Input {
+                    label: "its preset: gemini, codex, claude, opencode …",
+                    area: input::area(""),
+                    then: Box::new(AfterConfirm::With {
+                        tag: CallTag::Say("attached".into()),
+                        method: "POST",
+                        path: "/v1/runtimes".into(),
+                        member: "preset",
+                    }),
+                });
+            }
+            "resume" => match self.runtimes.as_slice() {
+                [] => self.say("no runtime is attached: `plexus run` attaches one", true),
+                [only] => effects.push(pasts_of(&only.id)),
+                _ => self.over = Some(Overlay::Palette { area: input::area("resume "), at: 0 }),
+            },
+            "new" => match self.runtimes.as_slice() {
+                [] => self.say("no runtime is attached: `plexus run` attaches one", true),
+                [only] => effects.push(post(CallTag::New, "/v1/sessions".into(), json!({ "runtime_id": only.id }))),
+                _ => self.over = Some(Overlay::Palette { area: input::area("new "), at: 0 }),
+            },
+            _ => {
+                let Some(session) = session else { return self.say("open a session first", true) };
+                self.session_command(name, &session, effects);
+            }
+        }
+    }
+
+    fn session_command(&mut self, name: &str, session: &SessionItem, effects: &mut Vec<Effect>) {
+        let path = format!("/v1/sessions/{}", session.id);
+        match name {
+            "cancel" if session.run.is_empty() => self.say("nothing runs", false),
+            "cancel" => self.confirm(
+                "Cancel the run? What it asked is withdrawn.".into(),
+                AfterConfirm::Call {
+                    tag: CallTag::Say("the run is cancelled".into()),
+                    method: "POST",
+                    path: format!("{path}/cancel"),
+                    body: Some(json!({ "run_id": session.run })),
+                },
+            ),
+            "restart" => self.confirm(
+                "Run the last prompt again? A run under way is cancelled.".into(),
+                AfterConfirm::Call {
+                    tag: CallTag::Say("run again".into()),
+                    method: "POST",
+                    path: format!("{path}/restart"),
+                    body: Some(json!({})),
+                },
+            ),
+            "unqueue" => match session.queue.last() {
+                Some((run, ..)) => {
+                    effects.push(post(
+                        CallTag::Say("taken back".into()),
+                        format!("{path}/cancel"),
+                        json!({ "run_id": run }),
+                    ));
+                }
+                None => self.say("no prompt waits", false),
+            },
+            "rename" => {
+                self.over = Some(Overlay::Input {
+                    label: "its title",
+                    area: input::area(&session.title),
+                    then: Box::new(AfterConfirm::With {
+                        tag: CallTag::Say("renamed".into()),
+                        method: "PATCH",
+                        path,
+                        member: "title",
+                    }),
+                });
+            }
+            "archive" => {
+                let to = !session.archived;
+                let words = if to { "archived" } else { "no longer archived" };
+                effects.push(Effect::Call {
+                    tag: CallTag::Say(words.into()),
+                    method: "PATCH",
+                    path,
+                    body: Some(json!({ "archived": to })),
+                    key: false,
+                });
+            }
+            "mcp" => effects.push(get(CallTag::Servers, format!("{path}/mcp"))),
+            "skills" => effects.push(get(CallTag::Skills, format!("{path}/skills"))),
+            "share" => effects.push(post(CallTag::Link, format!("{path}/shares"), json!({}))),
+            "export md" | "export html" | "export ndjson" => {
+                let format = if name.ends_with("md") {
+                    "md"
+                } else if name.ends_with("html") {
+                    "html"
+                } else {
+                    "ndjson"
+                };
+                effects.push(Effect::Export { session: session.id.clone(), format, name: session.name() });
+            }
+            "copy" => match self.talk.as_ref().and_then(Conversation::copied) {
+                Some(words) if words.len() > COPY_MAX => {
+                    self.say("that is too long for a clipboard: export it (E)", true)
+                }
+                Some(words) => {
+                    self.say(&format!("copied {} lines", words.lines().count()), false);
+                    effects.push(Effect::Copy(words));
+                }
+                None => self.say("nothing to copy here", false),
+            },
+            "thoughts" => self.with_talk(|talk, _| talk.refold(|folds| folds.thoughts = !folds.thoughts)),
+            "output" => self.with_talk(|talk, _| talk.refold(|folds| folds.tools = !folds.tools)),
+            "now" => self.with_talk(|talk, _| talk.now()),
+            _ => {}
+        }
+    }
+}

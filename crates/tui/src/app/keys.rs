@@ -1,0 +1,553 @@
+//! Keys and the mouse, by the page and the field that have them.
+
+use super::*;
+
+impl App {
+    pub(super) fn key(&mut self, key: &Key, effects: &mut Vec<Effect>) {
+        match key.name() {
+            "C-c" => {
+                if self.over.take().is_some() {
+                    return;
+                }
+                if self.page == TuiPage::Session && self.writing && !self.composer.is_empty() {
+                    self.composer = input::area("");
+                    return;
+                }
+                if self.now - self.interrupted < AGAIN {
+                    self.quit = true;
+                }
+                self.interrupted = self.now;
+                return self.say("Ctrl-C again leaves; agents go on", false);
+            }
+            "C-z" => return effects.push(Effect::Suspend),
+            "C-l" => return effects.push(Effect::Redraw),
+            _ => {}
+        }
+        if self.over.is_some() {
+            return self.over_key(key, effects);
+        }
+        if key.name() == "C-k" {
+            return self.over = Some(Overlay::Palette { area: input::area(""), at: 0 });
+        }
+        let typing = self
+            .card
+            .as_ref()
+            .is_some_and(|card| self.requests.get(&card.id).is_some_and(|(ask, _)| card.is_typing(ask)))
+            && !(self.page == TuiPage::Session && self.writing);
+        if typing && self.card_key(key, effects) {
+            return;
+        }
+        match self.page {
+            TuiPage::Session if self.writing => return self.writing_key(key, effects),
+            TuiPage::Search if self.query_typing => return self.query_key(key, effects),
+            TuiPage::Sessions if self.filtering => return self.filter_key(key, effects),
+            TuiPage::Sessions if key.name() == "Esc" && !self.filter.is_empty() => {
+                return self.filter = input::area("");
+            }
+            _ => {}
+        }
+        if !typing && self.card_key(key, effects) {
+            return;
+        }
+        match key.name() {
+            "?" => return self.over = Some(Overlay::Help(0)),
+            ":" => return self.over = Some(Overlay::Palette { area: input::area(""), at: 0 }),
+            "Esc" | "q" => return self.back(effects),
+            "Tab" | "S-Tab" => {
+                let now = PAGES
+                    .iter()
+                    .position(|(page, _)| *page == self.page || self.page == TuiPage::Session && *page == self.from)
+                    .unwrap_or(0);
+                let step = if key.name() == "Tab" { 1 } else { PAGES.len() - 1 };
+                return self.go(PAGES[(now + step) % PAGES.len()].0, effects);
+            }
+            "/" => return self.go(TuiPage::Search, effects),
+            name if name.len() == 1 && (b'1'..=b'5').contains(&name.as_bytes()[0]) => {
+                return self.go(PAGES[usize::from(name.as_bytes()[0] - b'1')].0, effects);
+            }
+            _ => {}
+        }
+        match self.page {
+            TuiPage::Inbox => self.inbox_key(key, effects),
+            TuiPage::Sessions => self.sessions_key(key, effects),
+            TuiPage::Search => self.search_key(key, effects),
+            TuiPage::Runtimes => self.runtimes_key(key, effects),
+            TuiPage::Devices => self.devices_key(key, effects),
+            TuiPage::Session => self.reading_key(key, effects),
+        }
+    }
+
+    /// Gives a key to the card on the screen; true if that took it.
+    fn card_key(&mut self, key: &Key, effects: &mut Vec<Effect>) -> bool {
+        let Some(area) = view::card_area(self) else { return false };
+        let Some(mut card) = self.card.take() else { return false };
+        let Some((ask, outcome)) = self.requests.get(&card.id) else { return false };
+        let shape = card.shape(ask, area.width, usize::from(area.height), &self.theme);
+        card.seen(&shape);
+        let did = card.key(key, ask, outcome.as_ref(), self.now, shape.rows);
+        let id = card.id.clone();
+        match did {
+            CardOutcome::Nothing => {
+                self.card = Some(card);
+                if matches!(key.name(), "[" | "]") {
+                    self.other_ask(&id, key.name() == "]");
+                    return true;
+                }
+                return false;
+            }
+            CardOutcome::Taken => self.card = Some(card),
+            CardOutcome::Close => {
+                card.over = Some(i64::MIN / 2);
+                self.card = Some(card);
+            }
+            CardOutcome::Answer(body) => {
+                card.sent = true;
+                card.problem.clear();
+                self.card = Some(card);
+                effects.push(Effect::Call {
+                    tag: CallTag::Answer(id.clone()),
+                    method: "POST",
+                    path: format!("/v1/requests/{id}/answer"),
+                    body: Some(body),
+                    key: true,
+                });
+            }
+        }
+        true
+    }
+
+    fn other_ask(&mut self, id: &str, next: bool) {
+        let list: Vec<String> = match self.page {
+            TuiPage::Inbox => self.inbox(),
+            _ => self.session_asks().into_iter().filter(|one| one == id || self.is_open(one)).collect(),
+        };
+        let Some(at) = list.iter().position(|one| one == id) else { return };
+        let at = if next { (at + 1) % list.len() } else { (at + list.len() - 1) % list.len() };
+        self.chosen.insert(TuiPage::Inbox, list[at].clone());
+        if list[at] != id {
+            self.show_card_of(Some(&list[at]));
+        }
+    }
+
+    /// Puts another card on the screen, or none. What was said in a form is there again when one comes back.
+    pub(super) fn show_card_of(&mut self, id: Option<&str>) {
+        if let Some(card) = self.card.take()
+            && let Some((ask, None)) = self.requests.get(&card.id)
+            && let Some(mode) = card.draft()
+        {
+            self.half.insert(card.id.clone(), (ask.revision, mode.clone()));
+        }
+        let Some((ask, _)) = id.and_then(|id| self.requests.get(id)) else { return };
+        let mut card = Card::new(ask, self.now);
+        if let Some((revision, mode)) = self.half.remove(&ask.id)
+            && revision == ask.revision
+        {
+            card.resume(mode);
+        }
+        self.card = Some(card);
+    }
+
+    pub(super) fn step(&mut self, page: TuiPage, list: &[String], key: &Key) {
+        let now = self.index(page, list);
+        let last = list.len().saturating_sub(1);
+        let at = match key.name() {
+            "Down" | "j" => (now + 1).min(last),
+            "Up" | "k" => now.saturating_sub(1),
+            "Home" | "g" => 0,
+            "End" | "G" => last,
+            "PageDown" => (now + 10).min(last),
+            "PageUp" => now.saturating_sub(10),
+            _ => return,
+        };
+        self.at.insert(page, at);
+        match list.get(at) {
+            Some(id) => self.chosen.insert(page, id.clone()),
+            None => self.chosen.remove(&page),
+        };
+    }
+
+    fn inbox_key(&mut self, key: &Key, effects: &mut Vec<Effect>) {
+        let list = self.inbox();
+        if key.name() == "Enter" {
+            let at = self.index(TuiPage::Inbox, &list);
+            if let Some((ask, _)) = list.get(at).and_then(|id| self.requests.get(id)) {
+                let session = ask.session.clone();
+                self.open(session, effects);
+                self.writing = false;
+            }
+            return;
+        }
+        self.step(TuiPage::Inbox, &list, key);
+    }
+
+    fn filter_key(&mut self, key: &Key, effects: &mut Vec<Effect>) {
+        match key.name() {
+            "Esc" => {
+                self.filter = input::area("");
+                self.filtering = false;
+            }
+            "Enter" => self.filtering = false,
+            "Up" | "Down" | "PageUp" | "PageDown" | "Tab" | "S-Tab" => {
+                self.filtering = false;
+                self.key(key, effects);
+            }
+            "M-Enter" | "C-j" | "S-Enter" => {}
+            _ => {
+                input::edit(&mut self.filter, key);
+                // The first that fits, as the words grow.
+                self.at.insert(TuiPage::Sessions, 0);
+                self.chosen.remove(&TuiPage::Sessions);
+            }
+        }
+    }
+
+    fn sessions_key(&mut self, key: &Key, effects: &mut Vec<Effect>) {
+        let list: Vec<String> = self.listed().into_iter().map(|session| session.id.clone()).collect();
+        if self.older.is_some() && self.trouble.remove("sessions").is_some() {
+            self.reading = false;
+        }
+        match key.name() {
+            "f" => self.filtering = true,
+            "Enter" | "Right" => {
+                if let Some(id) = list.get(self.index(TuiPage::Sessions, &list)) {
+                    self.open(id.clone(), effects);
+                }
+            }
+            "a" => self.archived = !self.archived,
+            "N" => self.command("new", effects),
+            _ => self.step(TuiPage::Sessions, &list, key),
+        }
+    }
+
+    fn query_key(&mut self, key: &Key, effects: &mut Vec<Effect>) {
+        match key.name() {
+            "Esc" => self.query_typing = false,
+            "Down" => self.query_typing = self.hits.is_empty(),
+            "Tab" | "S-Tab" => {
+                self.query_typing = false;
+                self.key(key, effects);
+            }
+            "Enter" => {
+                let words = self.query.lines().join(" ").trim().to_owned();
+                if !words.is_empty() {
+                    let q: String = form_urlencoded::byte_serialize(words.as_bytes()).collect();
+                    effects.push(get(CallTag::Search(words), format!("/v1/search?limit=100&q={q}")));
+                }
+            }
+            "M-Enter" | "C-j" | "S-Enter" => {}
+            _ => {
+                input::edit(&mut self.query, key);
+            }
+        }
+    }
+
+    fn search_key(&mut self, key: &Key, effects: &mut Vec<Effect>) {
+        let list: Vec<String> = self.hits.iter().map(|hit| format!("{} {}", hit.session, hit.cursor)).collect();
+        match key.name() {
+            "Enter" => {
+                let Some(hit) = self.hits.get(self.index(TuiPage::Search, &list)).cloned() else {
+                    self.query_typing = true;
+                    return;
+                };
+                self.open(hit.session, effects);
+                self.writing = false;
+                if let Some(talk) = &mut self.talk {
+                    let place = position(&hit.cursor);
+                    if !talk.live || !talk.seek(place) {
+                        talk.sought = Some(place);
+                    }
+                }
+            }
+            "i" => self.query_typing = true,
+            "Up" | "k" if self.index(TuiPage::Search, &list) == 0 => self.query_typing = true,
+            _ => self.step(TuiPage::Search, &list, key),
+        }
+    }
+
+    fn runtimes_key(&mut self, key: &Key, effects: &mut Vec<Effect>) {
+        let list: Vec<String> = self.runtimes.iter().map(|runtime| runtime.id.clone()).collect();
+        let Some(id) = list.get(self.index(TuiPage::Runtimes, &list)).cloned() else { return };
+        match key.name() {
+            "N" | "Enter" => effects.push(post(CallTag::New, "/v1/sessions".into(), json!({ "runtime_id": id }))),
+            "R" => self.confirm(
+                format!("Restart {id}? What it is doing ends."),
+                AfterConfirm::Call {
+                    tag: CallTag::Say(format!("{id} restarts")),
+                    method: "POST",
+                    path: format!("/v1/runtimes/{id}/restart"),
+                    body: None,
+                },
+            ),
+            "x" => self.confirm(
+                format!("Stop {id}? It ends with everything it started."),
+                AfterConfirm::Call {
+                    tag: CallTag::Say(format!("{id} is stopped")),
+                    method: "DELETE",
+                    path: format!("/v1/runtimes/{id}"),
+                    body: None,
+                },
+            ),
+            "l" => effects.push(get(CallTag::Words("log"), format!("/v1/runtimes/{id}/logs"))),
+            "r" => self.refresh(effects),
+            _ => self.step(TuiPage::Runtimes, &list, key),
+        }
+    }
+
+    fn devices_key(&mut self, key: &Key, effects: &mut Vec<Effect>) {
+        let list: Vec<String> = self.devices.iter().map(|device| device.id.clone()).collect();
+        let Some(device) = self.devices.get(self.index(TuiPage::Devices, &list)).cloned() else { return };
+        let path = format!("/v1/devices/{}", device.id);
+        match key.name() {
+            "x" if device.id == "d_local" => self.say("this machine's own administrator cannot be revoked", true),
+            "x" => self.confirm(
+                format!("Revoke {}? Its connections are closed at once.", device.name),
+                AfterConfirm::Call {
+                    tag: CallTag::Say(format!("{} is revoked", device.name)),
+                    method: "DELETE",
+                    path,
+                    body: None,
+                },
+            ),
+            "R" => {
+                self.over = Some(Overlay::Input {
+                    label: "its name",
+                    area: input::area(&device.name),
+                    then: Box::new(AfterConfirm::With {
+                        tag: CallTag::Say("renamed".into()),
+                        method: "PATCH",
+                        path,
+                        member: "name",
+                    }),
+                });
+            }
+            "r" => self.refresh(effects),
+            _ => self.step(TuiPage::Devices, &list, key),
+        }
+    }
+
+    fn scroll_key(&mut self, name: &str) -> bool {
+        let rows = i64::from(view::talk_area(self).height).max(2);
+        let by = match name {
+            "PageUp" | "C-b" => 1 - rows,
+            "PageDown" | "C-f" => rows - 1,
+            "C-u" => -rows / 2,
+            "C-d" => rows / 2,
+            "C-Up" | "C-S-Up" => -1,
+            "C-Down" | "C-S-Down" => 1,
+            _ => return false,
+        };
+        self.with_talk(|talk, pen| talk.scroll(by, pen));
+        true
+    }
+
+    fn reading_key(&mut self, key: &Key, effects: &mut Vec<Effect>) {
+        if self.scroll_key(key.name()) {
+            return;
+        }
+        match key.name() {
+            "i" | "Enter" => self.writing = true,
+            "Up" | "k" => self.with_talk(|talk, pen| talk.scroll(-1, pen)),
+            "Down" | "j" => self.with_talk(|talk, pen| talk.scroll(1, pen)),
+            "g" | "Home" => self.with_talk(|talk, _| talk.begin()),
+            "G" | "End" | "f" => self.with_talk(|talk, _| talk.now()),
+            "J" | "S-Down" => self.with_talk(|talk, pen| talk.choose(true, pen)),
+            "K" | "S-Up" => self.with_talk(|talk, pen| talk.choose(false, pen)),
+            " " => self.with_talk(Conversation::turn),
+            "t" => self.command("thoughts", effects),
+            "o" => self.command("output", effects),
+            "c" => self.command("copy", effects),
+            "x" => self.command("cancel", effects),
+            "R" => self.command("restart", effects),
+            "Q" => self.command("unqueue", effects),
+            "E" => self.over = Some(Overlay::Palette { area: input::area("export "), at: 0 }),
+            "{" | "}" => {
+                let list: Vec<String> = self.listed().into_iter().map(|session| session.id.clone()).collect();
+                let now =
+                    self.talk.as_ref().and_then(|talk| list.iter().position(|id| *id == talk.session)).unwrap_or(0);
+                let step = if key.name() == "}" { 1 } else { list.len().saturating_sub(1) };
+                if let Some(id) = list.get((now + step) % list.len().max(1)) {
+                    self.open(id.clone(), effects);
+                    self.writing = false;
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn writing_key(&mut self, key: &Key, effects: &mut Vec<Effect>) {
+        if matches!(key.name(), "PageUp" | "PageDown" | "C-Up" | "C-Down") {
+            self.scroll_key(key.name());
+            return;
+        }
+        let line = self.composer.cursor().0;
+        match key.name() {
+            "Esc" => self.writing = false,
+            "Tab" => {
+                if let Some((name, _)) = self.slash().first() {
+                    self.composer = input::area(&format!("/{name} "));
+                }
+            }
+            "Up" if line == 0 => self.recall(true),
+            "Down" if self.history.is_some() && line + 1 == self.composer.lines().len() => self.recall(false),
+            "Enter" => self.send(effects),
+            _ => {
+                input::edit(&mut self.composer, key);
+            }
+        }
+    }
+
+    pub(super) fn paste(&mut self, words: &str) {
+        // What is pasted is words: no line of it is sent, no key of it is taken.
+        let words = words.replace("\r\n", "\n").replace('\r', "\n");
+        if words.len() > input::TEXT_MAX {
+            return self.say("that is too long to paste", true);
+        }
+        let single = words.replace('\n', " ");
+        match &mut self.over {
+            Some(Overlay::Palette { area, .. } | Overlay::Input { area, .. }) => {
+                area.insert_str(single);
+                return;
+            }
+            Some(_) => return,
+            None => {}
+        }
+        let writing = self.page == TuiPage::Session && self.writing;
+        if !writing
+            && let Some(card) = &mut self.card
+            && let Some((ask, None)) = self.requests.get(&card.id)
+            && card.paste(ask, &words)
+        {
+            return;
+        }
+        match self.page {
+            TuiPage::Session => {
+                self.writing = true;
+                self.composer.insert_str(words);
+            }
+            TuiPage::Search if self.query_typing => {
+                self.query.insert_str(single);
+            }
+            TuiPage::Sessions if self.filtering => {
+                self.filter.insert_str(single);
+            }
+            _ => {}
+        }
+    }
+
+    pub(super) fn mouse(&mut self, event: MouseEvent, effects: &mut Vec<Effect>) {
+        let by = match event.kind {
+            MouseEventKind::ScrollUp => -WHEEL,
+            MouseEventKind::ScrollDown => WHEEL,
+            MouseEventKind::Down(MouseButton::Left) => return self.click(event.column, event.row, effects),
+            _ => return,
+        };
+        if self.over.is_some() {
+            return;
+        }
+        let inside = |area: Rect| area.contains((event.column, event.row).into());
+        if view::card_area(self).is_some_and(inside) {
+            if let Some(card) = &mut self.card {
+                let by = usize::try_from(by.unsigned_abs()).unwrap_or_default();
+                card.scroll = if event.kind == MouseEventKind::ScrollUp {
+                    card.scroll.saturating_sub(by)
+                } else {
+                    card.scroll + by
+                };
+            }
+        } else if self.page == TuiPage::Session {
+            self.with_talk(|talk, pen| talk.scroll(by, pen));
+        }
+    }
+
+    /// A click goes somewhere; it never answers anything.
+    pub(super) fn click(&mut self, column: u16, row: u16, effects: &mut Vec<Effect>) {
+        if self.over.is_some() {
+            return;
+        }
+        if row == 0
+            && let Some(page) = view::tab_at(self, column)
+        {
+            return self.go(page, effects);
+        }
+        if let Some(at) = view::row_at(self, row) {
+            let list: Vec<String> = match self.page {
+                TuiPage::Inbox => self.inbox(),
+                TuiPage::Sessions => self.listed().into_iter().map(|session| session.id.clone()).collect(),
+                TuiPage::Runtimes => self.runtimes.iter().map(|one| one.id.clone()).collect(),
+                TuiPage::Devices => self.devices.iter().map(|one| one.id.clone()).collect(),
+                _ => return,
+            };
+            let again = self.index(self.page, &list) == at;
+            let Some(id) = list.get(at) else { return };
+            self.at.insert(self.page, at);
+            self.chosen.insert(self.page, id.clone());
+            if again && self.page == TuiPage::Sessions {
+                self.open(id.clone(), effects);
+            }
+        }
+    }
+
+    fn over_key(&mut self, key: &Key, effects: &mut Vec<Effect>) {
+        let Some(over) = self.over.take() else { return };
+        let scrolled = |scroll: usize| match key.name() {
+            "Down" | "j" => Some(scroll.saturating_add(1)),
+            "Up" | "k" => Some(scroll.saturating_sub(1)),
+            "PageDown" | " " => Some(scroll.saturating_add(10)),
+            "PageUp" => Some(scroll.saturating_sub(10)),
+            "g" | "Home" => Some(0),
+            "G" | "End" => Some(usize::MAX),
+            _ => None,
+        };
+        match over {
+            Overlay::Help(scroll) => {
+                if let Some(scroll) = scrolled(scroll) {
+                    self.over = Some(Overlay::Help(scroll.min(view::help_end(self))));
+                }
+            }
+            Overlay::Words { title, words, scroll } => {
+                let end = view::words_end(self, &words);
+                if let Some(scroll) = scrolled(scroll.min(end)) {
+                    self.over = Some(Overlay::Words { title, words, scroll: scroll.min(end) });
+                }
+            }
+            Overlay::Confirm { words, then } => match key.name() {
+                "y" => self.then(*then, "", effects),
+                "n" | "Esc" | "q" => {}
+                _ => self.over = Some(Overlay::Confirm { words, then }),
+            },
+            Overlay::Input { label, mut area, then } => match key.name() {
+                "Esc" => {}
+                "Enter" => {
+                    let words = area.lines().join(" ").trim().to_owned();
+                    self.then(*then, &words, effects);
+                }
+                "M-Enter" | "C-j" | "S-Enter" => self.over = Some(Overlay::Input { label, area, then }),
+                _ => {
+                    input::edit(&mut area, key);
+                    self.over = Some(Overlay::Input { label, area, then });
+                }
+            },
+            Overlay::Palette { mut area, mut at } => {
+                let list = self.palette(&area.lines().join(" "));
+                match key.name() {
+                    "Esc" => return,
+                    "Enter" => {
+                        if let Some((name, _)) = list.get(at.min(list.len().saturating_sub(1))) {
+                            let name = name.clone();
+                            self.command(&name, effects);
+                        }
+                        return;
+                    }
+                    "Down" | "C-n" | "Tab" => at = (at + 1).min(list.len().saturating_sub(1)),
+                    "Up" | "C-p" | "S-Tab" => at = at.saturating_sub(1),
+                    "M-Enter" | "C-j" | "S-Enter" => {}
+                    _ => {
+                        input::edit(&mut area, key);
+                        at = 0;
+                    }
+                }
+                self.over = Some(Overlay::Palette { area, at });
+            }
+        }
+    }
+}

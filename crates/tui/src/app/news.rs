@@ -1,0 +1,438 @@
+//! What the gateway tells: news of what is followed, and what calls came to.
+
+use super::*;
+
+impl App {
+    /// Takes a session of a listing, whose order is newest first: it comes after all that are known.
+    fn take_listed(&mut self, mut session: SessionItem) {
+        let (oldest, newest) = self.places.unwrap_or((i64::MAX, i64::MIN));
+        session.place = session.updated.min(oldest.saturating_sub(1));
+        self.places = Some((session.place, newest.max(session.place)));
+        self.sessions.insert(session.id.clone(), session);
+    }
+
+    /// Takes what a session is now: where it has news, it comes before all that are known.
+    fn take_updated(&mut self, mut session: SessionItem) {
+        let (oldest, newest) = self.places.unwrap_or((i64::MAX, i64::MIN));
+        session.place = match self.sessions.get(&session.id) {
+            Some(known) if known.updated == session.updated => known.place,
+            _ => session.updated.max(newest.saturating_add(1)),
+        };
+        self.places = Some((oldest.min(session.place), newest.max(session.place)));
+        self.sessions.insert(session.id.clone(), session);
+    }
+
+    pub(super) fn on_event(&mut self, heard: &ClientEvent) {
+        match heard {
+            ClientEvent::Hello(hello) => {
+                self.sessions.clear();
+                self.places = None;
+                for session in hello["sessions"].as_array().into_iter().flatten().filter_map(SessionItem::read) {
+                    self.take_listed(session);
+                }
+                self.forgotten.clear();
+                self.omitted = hello["sessions_omitted"].as_u64().and_then(|n| usize::try_from(n).ok()).unwrap_or(0);
+                self.older = (self.omitted > 0).then(String::new);
+                self.greeting += 1;
+                (self.reading, self.sought) = (false, None);
+                let open: BTreeMap<String, RequestView> = hello["requests"]
+                    .as_array()
+                    .into_iter()
+                    .flatten()
+                    .filter_map(RequestView::read)
+                    .map(|ask| (ask.id.clone(), ask))
+                    .collect();
+                // What was open and is not any more was closed while we were away; the replay says how.
+                for (id, (_, outcome)) in &mut self.requests {
+                    if outcome.is_none() && !open.contains_key(id) {
+                        let words = json!({ "state": "closed" });
+                        *outcome = Some(RequestResult { at: self.now, ..RequestResult::read(&words) });
+                    }
+                }
+                self.half.retain(|id, _| open.contains_key(id));
+                for ask in open.into_values() {
+                    self.asked(ask);
+                }
+                self.live = false;
+            }
+            ClientEvent::Snapshot(_) | ClientEvent::Older => {}
+            ClientEvent::Live => {
+                self.live = true;
+                self.link = ConnectionView::Live;
+                self.true_at = self.now;
+                self.present = None;
+                self.refreshed = 0;
+            }
+            ClientEvent::Lost(why) => {
+                self.present = None;
+                if !matches!(self.link, ConnectionView::Lost(..)) {
+                    self.link = ConnectionView::Lost(self.now, sanitize::line(why, 200));
+                }
+            }
+            ClientEvent::Session(value) => {
+                if let Some(session) = SessionItem::read(value).filter(|session| !self.forgotten.contains(&session.id))
+                {
+                    if session.state == "idle" || session.state == "exited" {
+                        self.doing.remove(&session.id);
+                    }
+                    self.take_updated(session);
+                }
+            }
+            ClientEvent::Runtime(value) => {
+                if let Some(runtime) = RuntimeItem::read(value) {
+                    match self.runtimes.iter_mut().find(|one| one.id == runtime.id) {
+                        Some(one) => *one = runtime,
+                        None => self.runtimes.push(runtime),
+                    }
+                }
+            }
+            ClientEvent::SessionGone(id) => {
+                if self.sessions.remove(id).is_some() && self.talk.as_ref().is_some_and(|talk| talk.session == *id) {
+                    self.say("this session was forgotten", true);
+                }
+                self.doing.remove(id);
+                self.unread.remove(id);
+                self.forgotten.insert(id.clone());
+            }
+            ClientEvent::RuntimeGone(id) => self.runtimes.retain(|one| one.id != *id),
+            ClientEvent::Presence(value) => {
+                let list = value["lookers"].as_array().into_iter().flatten().map(|one| field(&one["name"]));
+                let list: Vec<String> = list.filter(|name| *name != self.me).take(5).collect();
+                if let Some(session) = value["session_id"].as_str() {
+                    self.viewers.insert(session.to_owned(), list);
+                }
+            }
+            ClientEvent::Event(event) => {
+                let body = &event.event;
+                match event.kind.as_str() {
+                    "request_opened" => {
+                        if let Some(ask) = RequestView::read(body)
+                            && self.live
+                        {
+                            self.asked(ask);
+                        }
+                    }
+                    "request_updated" => {
+                        if let Some(ask) = RequestView::read(body).filter(|ask| self.is_open(&ask.id)) {
+                            self.asked(ask);
+                        }
+                    }
+                    "request_resolved" => {
+                        if let Some((_, outcome)) = body["request_id"].as_str().and_then(|id| self.requests.get_mut(id))
+                        {
+                            *outcome = Some(RequestResult::read(body));
+                        }
+                        if let Some(id) = body["request_id"].as_str() {
+                            self.half.remove(id);
+                        }
+                        self.forget();
+                    }
+                    "tool_call" | "tool_call_update" => {
+                        let title = field(&body["title"]);
+                        if body["status"] == "completed" || body["status"] == "failed" {
+                            self.doing.remove(&event.session_id);
+                        } else if !title.is_empty() {
+                            self.doing.insert(event.session_id.clone(), title);
+                        }
+                    }
+                    "agent_thought_chunk" => {
+                        self.doing.insert(event.session_id.clone(), "thinking".into());
+                    }
+                    "agent_message_chunk" => {
+                        self.doing.insert(event.session_id.clone(), "writing".into());
+                    }
+                    "run_ended" => {
+                        self.doing.remove(&event.session_id);
+                    }
+                    _ => {}
+                }
+                if matches!(event.kind.as_str(), "request_opened" | "run_ended" | "error") {
+                    *self.unread.entry(event.session_id.clone()).or_default() += 1;
+                }
+            }
+        }
+    }
+
+    /// Forgets the oldest requests that are closed.
+    fn forget(&mut self) {
+        let mut closed: Vec<(i64, String)> =
+            self.requests.iter().filter_map(|(id, (_, outcome))| Some((outcome.as_ref()?.at, id.clone()))).collect();
+        if closed.len() > CLOSED_MAX {
+            closed.sort();
+            for (_, id) in closed.drain(..CLOSED_MAX / 2) {
+                self.requests.remove(&id);
+            }
+        }
+    }
+
+    pub(super) fn told(&mut self, heard: &ClientEvent) {
+        let Some(talk) = &mut self.talk else { return };
+        match heard {
+            ClientEvent::Event(event) => {
+                talk.event(&event.kind, &event.event, &event.cursor, event.at.map_or(0, |at| at.as_millis()));
+            }
+            ClientEvent::Snapshot(value) => talk.snapshot(value),
+            ClientEvent::Live => {
+                talk.live = true;
+                if let Some(place) = talk.sought.take() {
+                    talk.seek(place);
+                }
+            }
+            ClientEvent::Hello(_) | ClientEvent::Lost(_) => talk.live = false,
+            ClientEvent::Older
+            | ClientEvent::Session(_)
+            | ClientEvent::SessionGone(_)
+            | ClientEvent::Runtime(_)
+            | ClientEvent::RuntimeGone(_)
+            | ClientEvent::Presence(_) => {}
+        }
+    }
+
+    /// What is told of an open request: the newest of it counts, and all of it rather than its beginning. One that changes
+    /// while it is on the screen has to be read again.
+    pub(super) fn asked(&mut self, ask: RequestView) {
+        if let Some((known, None)) = self.requests.get(&ask.id) {
+            let told_in_part_again = ask.revision == known.revision && ask.partial && !known.partial;
+            if ask.revision < known.revision || told_in_part_again {
+                return;
+            }
+            if let Some(card) = self.card.as_mut().filter(|card| card.id == ask.id && ask.revision > known.revision) {
+                *card = Card::new(&ask, self.now);
+                card.changed = true;
+            }
+        }
+        self.requests.insert(ask.id.clone(), (ask, None));
+    }
+
+    /// The session that is open begins.
+    pub(super) fn opened(&mut self, opening: Option<(PageOf, Value, String)>, effects: &mut Vec<Effect>) {
+        let Some(talk) = &mut self.talk else { return };
+        let after = opening.map(|(page, snapshot, next)| {
+            talk.open(&page, &snapshot);
+            next
+        });
+        effects.push(Effect::Attach { session: talk.session.clone(), after });
+    }
+
+    pub(super) fn earlier(&mut self, page: Result<PageOf, String>) {
+        let area = view::talk_area(self);
+        let Some(talk) = &mut self.talk else { return };
+        match page {
+            Ok(page) => {
+                let pen = DrawContext {
+                    theme: &self.theme,
+                    width: area.width,
+                    height: usize::from(area.height),
+                    now: self.now,
+                };
+                talk.page(&page, usize::from(area.height), &pen);
+            }
+            Err(why) => {
+                talk.fetching = false;
+                talk.look.follow = false;
+                self.say(&why, true);
+            }
+        }
+    }
+
+    pub(super) fn done(&mut self, tag: CallTag, outcome: Result<(u16, Value), String>, effects: &mut Vec<Effect>) {
+        let (status, value) = match outcome {
+            Ok(answer) => answer,
+            Err(why) => (0, json!({ "detail": why })),
+        };
+        let good = (200..300).contains(&status);
+        let why = match value["detail"].as_str() {
+            Some(detail) => sanitize::line(detail, 300),
+            None if status == 404 || status == 405 => {
+                "this gateway does not know how: is it of an older version?".into()
+            }
+            None => format!("the gateway answered {status}"),
+        };
+        match tag {
+            CallTag::Me => {
+                if good {
+                    self.me = field(&value["name"]);
+                }
+            }
+            CallTag::Again(runtime) if good => self.say(&format!("{runtime} starts again; then this is sent"), false),
+            CallTag::Again(_) => {
+                self.again = None;
+                self.say(&format!("not started again: {why}"), true);
+            }
+            CallTag::Older(greeting) if greeting != self.greeting => {}
+            CallTag::Older(_) if good => {
+                self.reading = false;
+                self.older = value["next"].as_str().map(str::to_owned);
+                for session in value["sessions"].as_array().into_iter().flatten().filter_map(SessionItem::read) {
+                    // What is known is newer.
+                    if !self.forgotten.contains(&session.id) && !self.sessions.contains_key(&session.id) {
+                        self.take_listed(session);
+                    }
+                }
+            }
+            // Asked for again with the next key.
+            CallTag::Older(_) => {
+                self.say(&format!("older sessions could not be read: {why}"), true);
+                self.trouble.insert("sessions", why);
+            }
+            CallTag::Session => {
+                if let Some(session) = SessionItem::read(&value).filter(|_| good)
+                    && !self.sessions.contains_key(&session.id)
+                {
+                    self.take_listed(session);
+                }
+            }
+            CallTag::Runtimes => {
+                self.trouble.remove("runtimes");
+                if good {
+                    self.runtimes =
+                        value["runtimes"].as_array().into_iter().flatten().filter_map(RuntimeItem::read).collect();
+                } else {
+                    self.trouble.insert("runtimes", why);
+                }
+            }
+            CallTag::Devices => {
+                self.trouble.remove("devices");
+                if good {
+                    self.devices =
+                        value["devices"].as_array().into_iter().flatten().filter_map(DeviceItem::read).collect();
+                } else {
+                    self.trouble.insert("devices", why);
+                }
+            }
+            CallTag::Search(words) => {
+                self.trouble.remove("search");
+                if good {
+                    self.hits = value["hits"].as_array().into_iter().flatten().filter_map(SearchItem::read).collect();
+                    self.at.insert(TuiPage::Search, 0);
+                    self.query_typing = self.hits.is_empty();
+                } else {
+                    self.trouble.insert("search", why);
+                }
+                self.searched = Some(words);
+            }
+            CallTag::Answer(id) => {
+                // A receipt, mine or the winner's, says what became of it.
+                if value.get("resolved_by").is_some()
+                    && let Some((_, outcome @ None)) = self.requests.get_mut(&id)
+                {
+                    *outcome = Some(RequestResult::read(&value));
+                }
+                if let Some(card) = self.card.as_mut().filter(|card| card.id == id) {
+                    card.sent = false;
+                    if !good && value.get("resolved_by").is_none() {
+                        card.problem = format!("not answered: {why}");
+                    }
+                }
+                if (status == 409 || status == 410) && value.get("resolved_by").is_some() {
+                    let words = RequestResult::read(&value).words(self.now);
+                    self.say(&format!("too late: {words}"), false);
+                } else if !good {
+                    self.say(&format!("not answered: {why}"), true);
+                }
+            }
+            CallTag::Whole(id) => {
+                let whole = RequestView::read(&value).filter(|ask| good && ask.id == id && !ask.partial);
+                match whole {
+                    Some(ask) if self.is_open(&id) => {
+                        if let Some(card) = self.card.as_mut().filter(|card| card.id == id) {
+                            card.fetching = false;
+                            card.read = false;
+                        }
+                        self.asked(ask);
+                    }
+                    Some(_) => {}
+                    None => self.say(&format!("all of it could not be read: {why}"), true),
+                }
+            }
+            CallTag::Prompt(words) => {
+                if good {
+                    if value["queued"] == true {
+                        let ahead = value["ahead"].as_u64().unwrap_or_default();
+                        self.say(&format!("it waits for its turn: {ahead} before it"), false);
+                    }
+                } else {
+                    if self.composer.is_empty() {
+                        self.composer = input::area(&words);
+                    }
+                    self.say(&format!("not sent: {why}"), true);
+                }
+            }
+            CallTag::New => {
+                if let Some(id) = value["session_id"].as_str().filter(|_| good) {
+                    if let Some(session) = SessionItem::read(&value) {
+                        self.take_updated(session);
+                    }
+                    self.open(id.to_owned(), effects);
+                } else {
+                    self.say(&format!("no new session: {why}"), true);
+                }
+            }
+            CallTag::Words(title) => {
+                if !good {
+                    return self.say(&why, true);
+                }
+                let lines = value["lines"]
+                    .as_array()
+                    .into_iter()
+                    .flatten()
+                    .map(|line| line["text"].as_str().unwrap_or_default().to_owned());
+                let checks = value["checks"].as_array().into_iter().flatten().map(|check| {
+                    let ok = check["ok"] == true || check["state"] == "ok";
+                    let fix = check["fix"].as_str().map(|fix| format!("\n    {fix}")).unwrap_or_default();
+                    let detail = check["detail"].as_str().unwrap_or_default();
+                    format!(
+                        "{} {}: {detail}{fix}",
+                        if ok { "✔" } else { "✘" },
+                        check["name"].as_str().unwrap_or_default()
+                    )
+                });
+                let words: Vec<String> = lines.chain(checks).collect();
+                let words = if words.is_empty() { "nothing".into() } else { words.join("\n") };
+                self.over = Some(Overlay::Words { title: title.to_owned(), words, scroll: usize::MAX });
+            }
+            CallTag::Servers | CallTag::Skills => {
+                let (title, none) = match tag {
+                    CallTag::Servers => ("MCP servers", "MCP status unavailable"),
+                    _ => ("skills", "Skills list unavailable"),
+                };
+                if !good {
+                    return self.say(&format!("{none}: {why}"), true);
+                }
+                let words = match tag {
+                    CallTag::Servers => agent_lists::servers(&value),
+                    _ => agent_lists::skills(&value, usize::from(self.size.0).saturating_sub(6)),
+                };
+                self.over = Some(Overlay::Words { title: title.to_owned(), words, scroll: 0 });
+            }
+            CallTag::Past(runtime) => {
+                if !good {
+                    return self.say(&why, true);
+                }
+                self.pasts = agent_lists::pasts(&runtime, &value);
+                if self.pasts.is_empty() {
+                    return self.say(&format!("{runtime} keeps no conversation that could be resumed"), false);
+                }
+                self.over = Some(Overlay::Palette { area: input::area("past "), at: 0 });
+            }
+            CallTag::Link => {
+                let Some(url) = value["url"].as_str().filter(|_| good).map(|url| sanitize::line(url, LINK_MAX)) else {
+                    return self.say(&format!("no link: {why}"), true);
+                };
+                let words = format!(
+                    "{url}\n\nWhoever has it sees this session, and can do nothing in it. It is copied; under Devices it is revoked."
+                );
+                effects.push(Effect::Copy(url));
+                self.over = Some(Overlay::Words { title: "link".into(), words, scroll: 0 });
+            }
+            CallTag::Say(words) => {
+                if good {
+                    self.say(&words, false);
+                } else {
+                    self.say(&format!("{words}: not done: {why}"), true);
+                }
+                self.refresh(effects);
+            }
+        }
+    }
+}

@@ -1,0 +1,341 @@
+//! A conversation as lines of the screen.
+
+use super::*;
+
+impl Conversation {
+    pub(super) fn visible(&self, at: usize, pen: &DrawContext<'_>) -> bool {
+        let (top, offset) = self.top(pen);
+        if at < top || (at == top && offset > 0) {
+            return false;
+        }
+        let above: usize = (top..at).map(|n| self.lines_of(n, pen)).sum::<usize>().saturating_sub(offset);
+        above + 1 < pen.height
+    }
+
+    /// Folds or unfolds the chosen block, or the last one on the screen that folds.
+    pub(crate) fn turn(&mut self, pen: &DrawContext<'_>) {
+        let list = self.list();
+        let chosen = self
+            .look
+            .chosen
+            .map(|id| self.at(id))
+            .or_else(|| (0..list.len()).rev().take(200).find(|at| list[*at].folds() && self.visible(*at, pen)));
+        let Some(at) = chosen else { return };
+        let list = self.older.as_mut().map_or(&mut self.blocks, |older| &mut older.blocks);
+        let block = &mut list[at];
+        block.turned = !block.turned;
+        *block.drawn.borrow_mut() = None;
+        self.look.chosen = Some(block.id);
+    }
+
+    /// Folds or unfolds all of a sort.
+    pub(crate) fn refold(&mut self, change: impl FnOnce(&mut FoldDefaults)) {
+        change(&mut self.folds);
+        for block in self.blocks.iter_mut().chain(self.older.iter_mut().flat_map(|older| &mut older.blocks)) {
+            block.turned = false;
+            *block.drawn.borrow_mut() = None;
+        }
+    }
+
+    /// The lines on the screen, and whether the block that each is of is the chosen one.
+    pub(crate) fn screen(&self, pen: &DrawContext<'_>) -> Vec<(Line<'static>, bool)> {
+        let mut out = Vec::new();
+        let (top, mut offset) = self.top(pen);
+        let drawn = self.list().iter().filter(|block| block.drawn.borrow().is_some()).count();
+        for (at, block) in self.list().iter().enumerate().skip(top) {
+            let lines = self.lines(at, pen);
+            for (n, line) in lines.iter().enumerate().skip(offset) {
+                let gap = n == 0 && line.spans.is_empty();
+                out.push((line.clone(), self.look.chosen == Some(block.id) && !gap));
+                if out.len() >= pen.height {
+                    // What is far from here is laid out again when somebody goes there.
+                    if drawn > CACHE_MAX {
+                        for (n, block) in self.list().iter().enumerate() {
+                            if n + 50 < top || n > at + 50 {
+                                *block.drawn.borrow_mut() = None;
+                            }
+                        }
+                    }
+                    return out;
+                }
+            }
+            offset = 0;
+        }
+        out
+    }
+
+    /// What stands above the first line there is.
+    pub(crate) fn before(&self) -> Option<&'static str> {
+        if self.fetching {
+            Some("reading what was before …")
+        } else if self.older.is_some() {
+            Some("older")
+        } else if self.trimmed && self.previous.is_none() {
+            Some("the beginning is no longer kept")
+        } else {
+            None
+        }
+    }
+
+    /// How far down one is, of 1.
+    pub(crate) fn place(&self, pen: &DrawContext<'_>) -> f32 {
+        let (top, _) = self.top(pen);
+        // How much is before what is loaded is not known: as much again as one page.
+        let (before, above) = match &self.older {
+            Some(older) => (PAGE, top * PAGE / older.blocks.len().max(1)),
+            None if self.previous.is_some() => (PAGE, PAGE + top),
+            None => (0, top),
+        };
+        #[expect(clippy::cast_precision_loss, reason = "a place on a scroll bar")]
+        let place = above as f32 / (before + self.blocks.len()).max(1) as f32;
+        place
+    }
+
+    pub(super) fn lines(&self, at: usize, pen: &DrawContext<'_>) -> Rc<Vec<Line<'static>>> {
+        let list = self.list();
+        let block = &list[at];
+        let tight =
+            |body: &BlockBody| matches!(body, BlockBody::Tool { .. } | BlockBody::Asked(_) | BlockBody::Note { .. });
+        let continued = matches!(block.body, BlockBody::Said { continued: true, .. });
+        let gap = at > 0 && !continued && !(tight(&block.body) && tight(&list[at - 1].body));
+        // What says how long ago changes by itself.
+        let lasting =
+            !matches!(block.body, BlockBody::Asked(_)) && !matches!(block.body, BlockBody::Tool { until: 0, .. });
+        if let Some((width, same, lines)) = &*block.drawn.borrow()
+            && lasting
+            && (*width, *same) == (pen.width, gap)
+        {
+            return Rc::clone(lines);
+        }
+        let mut lines = if gap { vec![Line::default()] } else { Vec::new() };
+        self.draw(block, pen, &mut lines);
+        let lines = Rc::new(lines);
+        *block.drawn.borrow_mut() = Some((pen.width, gap, Rc::clone(&lines)));
+        lines
+    }
+
+    fn draw(&self, block: &Block, pen: &DrawContext<'_>, out: &mut Vec<Line<'static>>) {
+        let theme = pen.theme;
+        let width = usize::from(pen.width);
+        let margin = Span::raw("  ");
+        match &block.body {
+            BlockBody::Said { who: Speaker::User, words, .. } => {
+                let lines =
+                    plain(words, theme.text.add_modifier(Modifier::BOLD), &Span::styled("▌ ", theme.user), width);
+                let all = lines.len();
+                let most = if block.turned { usize::MAX } else { USER_FOLDED };
+                out.extend(lines.into_iter().take(most));
+                if all > most {
+                    out.push(more(all - most, "more", theme));
+                }
+            }
+            BlockBody::Said { who: Speaker::Agent, words, .. } => out.extend(markdown(words, theme, &margin, width)),
+            BlockBody::Said { who: Speaker::Thought, words, .. } => {
+                let open = self.folds.thoughts != block.turned;
+                let style = theme.dim.add_modifier(Modifier::ITALIC);
+                let lines = words.lines().count().max(1);
+                let first = sanitize::line(words.trim_start(), width.saturating_sub(26));
+                let head = if open { "thought".to_owned() } else { format!("thought: {first}") };
+                let mut spans =
+                    vec![Span::styled(if open { "  ▾ " } else { "  ▸ " }, theme.dim), Span::styled(head, style)];
+                if !open && lines > 1 {
+                    spans.push(Span::styled(format!("  ({lines} lines)"), theme.dim));
+                }
+                out.push(Line::from(spans));
+                if open {
+                    out.extend(plain(words, style, &Span::styled("  │ ", theme.rule), width));
+                }
+            }
+            BlockBody::Tool { title, kind, status, parts, input, from, until } => {
+                let open = self.folds.tools != block.turned;
+                let (mark, style) = match status.as_str() {
+                    "completed" => ("✔", theme.ok),
+                    "failed" => ("✘", theme.bad),
+                    "in_progress" => ("●", theme.busy),
+                    _ => ("○", theme.dim),
+                };
+                let took = match (*until, *from) {
+                    (0, from) if from > 0 && status == "in_progress" && self.running.is_some() => span(pen.now - from),
+                    _ if status == "not reported" => "not reported".to_owned(),
+                    (until, from) if from > 0 && until - from >= 1000 => span(until - from),
+                    _ => String::new(),
+                };
+                let kind = if kind.is_empty() { "tool" } else { kind };
+                let room = width.saturating_sub(6 + sanitize::width(kind) + sanitize::width(&took) + 2);
+                let title = if title.is_empty() { "…".into() } else { sanitize::cut(title, room) };
+                let pad = " ".repeat(room.saturating_sub(sanitize::width(&title)));
+                out.push(Line::from(vec![
+                    Span::styled(format!("  {mark} "), style),
+                    Span::styled(format!("{kind}  "), theme.dim),
+                    Span::styled(
+                        title,
+                        if status == "failed" { theme.bad } else { theme.text.add_modifier(Modifier::BOLD) },
+                    ),
+                    Span::styled(format!("{pad}{took}"), theme.dim),
+                ]));
+                if open && !input.is_empty() {
+                    out.extend(plain(input, theme.dim, &Span::styled("    in │ ", theme.rule), width));
+                }
+                for part in parts {
+                    self.part(part, open, pen, out);
+                }
+            }
+            BlockBody::Plan(entries) => {
+                let done = entries.iter().filter(|(status, _)| status == "completed").count();
+                out.push(Line::from(vec![
+                    Span::styled("  ≡ Plan ", theme.accent),
+                    Span::styled(format!("{done}/{}", entries.len()), theme.dim),
+                ]));
+                for (status, words) in entries {
+                    let (mark, style) = match status.as_str() {
+                        "completed" => ("✔", theme.ok),
+                        "in_progress" => ("▸", theme.busy),
+                        _ => ("·", theme.dim),
+                    };
+                    let words_style = match status.as_str() {
+                        "completed" => theme.dim,
+                        "in_progress" => theme.text.add_modifier(Modifier::BOLD),
+                        _ => theme.text,
+                    };
+                    let spans = [Span::styled(words.clone(), words_style)];
+                    out.extend(super::super::markdown::wrap(
+                        &spans,
+                        &Span::styled(format!("    {mark} "), style),
+                        &Span::raw("      "),
+                        width,
+                    ));
+                }
+            }
+            BlockBody::Asked(id) => {
+                let Some((ask, outcome)) = self.asks.get(id) else { return };
+                let title = sanitize::line(ask.display.split('\n').next().unwrap_or(&ask.title), width);
+                let (mark, head, style) = match outcome {
+                    None if self.live => ("?", "waits for an answer".to_owned(), theme.warn),
+                    None => ("?", "asked".to_owned(), theme.dim),
+                    Some(outcome) => {
+                        let (mark, style) = match outcome.allowed() {
+                            Some(true) => ("✔", theme.ok),
+                            Some(false) => ("✘", theme.warn),
+                            None => ("–", theme.dim),
+                        };
+                        (mark, outcome.words(pen.now), style)
+                    }
+                };
+                let room = width.saturating_sub(4 + sanitize::width(&head) + 3);
+                out.push(Line::from(vec![
+                    Span::styled(format!("  {mark} {head}"), style),
+                    Span::styled(format!(" · {}", sanitize::cut(&title, room)), theme.dim),
+                ]));
+            }
+            BlockBody::Ended { status, words, took } => {
+                let (word, style) = match status.as_str() {
+                    "completed" => ("done", theme.dim),
+                    "cancelled" => ("cancelled", theme.warn),
+                    _ => ("failed", theme.bad),
+                };
+                let took = if *took >= 1000 { format!(" · {}", span(*took)) } else { String::new() };
+                let words = if words.is_empty() { String::new() } else { format!(": {words}") };
+                let head = sanitize::cut(&format!("{word}{took}{words} "), width.saturating_sub(8));
+                let rest = "─".repeat(width.saturating_sub(5 + sanitize::width(&head)).min(200));
+                out.push(Line::from(vec![
+                    Span::styled("  ── ", theme.rule),
+                    Span::styled(head, style),
+                    Span::styled(rest, theme.rule),
+                ]));
+            }
+            BlockBody::Note { bad, words } => {
+                let (mark, style) = if *bad { ("  ! ", theme.bad) } else { ("  · ", theme.dim) };
+                let words_style: Style = if *bad { theme.bad } else { theme.dim };
+                let spans = [Span::styled(words.clone(), words_style)];
+                out.extend(super::super::markdown::wrap(&spans, &Span::styled(mark, style), &Span::raw("    "), width));
+            }
+        }
+    }
+
+    pub(super) fn part(&self, part: &ToolPart, open: bool, pen: &DrawContext<'_>, out: &mut Vec<Line<'static>>) {
+        let theme = pen.theme;
+        let width = usize::from(pen.width);
+        match part {
+            ToolPart::Output(words) => {
+                let margin = Span::styled("    │ ", theme.rule);
+                let raw = sanitize::output(tail(words), theme.dim);
+                // Only what is shown is laid out: an output may have a hundred thousand lines.
+                let from = if open { 0 } else { raw.len().saturating_sub(OUTPUT_FOLDED) };
+                let mut lines: Vec<Line<'static>> = raw[from..]
+                    .iter()
+                    .flat_map(|spans| super::super::markdown::wrap(spans, &margin, &margin, width))
+                    .collect();
+                if !open && lines.len() > OUTPUT_FOLDED {
+                    lines.drain(..lines.len() - OUTPUT_FOLDED);
+                }
+                if from > 0 {
+                    out.push(more(from, "lines before", theme));
+                }
+                out.extend(lines);
+            }
+            ToolPart::Diff { path, old, new } => {
+                let (lines, added, removed) = diff(old, new, theme, &Span::raw("    "), width);
+                out.push(Line::from(vec![
+                    Span::styled(format!("    {} ", sanitize::cut(path, width.saturating_sub(20))), theme.accent),
+                    Span::styled(format!("+{added}"), theme.ok),
+                    Span::styled(format!(" -{removed}"), theme.bad.remove_modifier(Modifier::BOLD)),
+                ]));
+                let all = lines.len();
+                let most = if open { usize::MAX } else { DIFF_FOLDED };
+                out.extend(lines.into_iter().take(most));
+                if all > most {
+                    out.push(more(all - most, "more lines", theme));
+                }
+            }
+            ToolPart::Other(words) => {
+                out.push(Line::from(Span::styled(format!("    {}", sanitize::line(words, width)), theme.dim)))
+            }
+        }
+    }
+}
+
+pub(super) fn some(value: &Value) -> String {
+    let name = field(value);
+    if name.is_empty() { "somebody".into() } else { name }
+}
+
+fn more(count: usize, what: &str, theme: &Theme) -> Line<'static> {
+    Line::from(Span::styled(format!("    … {count} {what} (Space)"), theme.dim.add_modifier(Modifier::ITALIC)))
+}
+
+/// The end of long words.
+pub(super) fn tail(words: &str) -> &str {
+    let mut from = words.len().saturating_sub(OUTPUT_MAX);
+    while !words.is_char_boundary(from) {
+        from += 1;
+    }
+    &words[from..]
+}
+
+pub(super) fn part(value: &Value) -> Option<ToolPart> {
+    match value["type"].as_str() {
+        Some("diff") => Some(ToolPart::Diff {
+            path: field(&value["path"]),
+            old: value["oldText"].as_str().unwrap_or_default().to_owned(),
+            new: value["newText"].as_str().unwrap_or_default().to_owned(),
+        }),
+        Some("content") => match value["content"]["text"].as_str() {
+            Some("") => None,
+            Some(words) => Some(ToolPart::Output(words.to_owned())),
+            None => Some(ToolPart::Other(format!("[{}]", field(&value["content"]["type"])))),
+        },
+        Some("terminal") => Some(match value["output"].as_str() {
+            Some(words) => ToolPart::Output(words.to_owned()),
+            None => ToolPart::Other("[terminal]".into()),
+        }),
+        _ => None,
+    }
+}
+
+/// What a tool brought, where it is words.
+pub(super) fn output_of(raw: &Value) -> Option<String> {
+    let words = raw
+        .as_str()
+        .or_else(|| ["output", "stdout", "content", "result"].iter().find_map(|name| raw[name].as_str()))?;
+    (!words.trim().is_empty()).then(|| tail(words).to_owned())
+}

@@ -1,0 +1,217 @@
+//! The parameters of the methods.
+
+use super::*;
+
+/// Who the client is, and what it can show.
+#[derive(Deserialize, ToSchema)]
+pub(in crate::router) struct Initialize {
+    #[serde(default)]
+    pub(super) ui_capabilities: Capabilities,
+    /// `0`: this connection speaks the UI protocol of that version to the letter, and nothing else.
+    pub(super) ui_protocol: Option<String>,
+}
+
+/// The same, of a client of the UI protocol.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+pub(super) struct UiInitialize {
+    #[serde(deserialize_with = "object::only")]
+    pub(super) ui_capabilities: Shows,
+}
+
+/// `session.history` of the UI protocol.
+#[derive(Deserialize)]
+pub(super) struct UiHistory {
+    pub(super) session_id: SessionId,
+    pub(super) max_runs: Option<usize>,
+    pub(super) max_events: Option<usize>,
+}
+
+/// `run.cancel` of the UI protocol.
+#[derive(Deserialize)]
+pub(super) struct UiCancel {
+    pub(super) run_id: RunId,
+    pub(super) reason: Option<String>,
+}
+
+/// What to follow, and from where: after a cursor, or from the `start` or `now`; from the start if neither is given.
+#[derive(Deserialize, ToSchema)]
+pub(in crate::router) struct AttachParams {
+    pub(super) session_id: String,
+    /// A cursor, or `now`.
+    #[serde(default)]
+    pub(super) after: Option<String>,
+    #[serde(default)]
+    pub(super) from: Option<String>,
+    /// `native` brings what the runtime itself said along with each event.
+    #[serde(default)]
+    #[schema(value_type = Option<String>)]
+    pub(super) projection: Projection,
+}
+
+/// A session; the one that is followed, if it is one, where absent. What else there is goes to its runtime.
+#[derive(Deserialize, ToSchema)]
+pub(in crate::router) struct OfSession {
+    #[schema(value_type = Option<String>)]
+    pub(super) session_id: Option<SessionId>,
+}
+
+/// How many at most.
+#[derive(Deserialize, ToSchema)]
+pub(in crate::router) struct Listing {
+    /// Sessions at most; 1000 at most.
+    pub(super) limit: Option<usize>,
+    /// `next` of the page before.
+    pub(super) cursor: Option<String>,
+}
+
+/// A session to open, or with `native_id` to take up.
+#[derive(Deserialize, ToSchema)]
+pub(in crate::router) struct SessionNew {
+    #[schema(value_type = String)]
+    pub(super) runtime_id: RuntimeId,
+    pub(super) cwd: Option<String>,
+    pub(super) title: Option<String>,
+    pub(super) native_id: Option<String>,
+}
+
+/// Another title for a session.
+#[derive(Deserialize, ToSchema)]
+pub(in crate::router) struct SessionRename {
+    #[schema(value_type = Option<String>)]
+    pub(super) session_id: Option<SessionId>,
+    pub(super) title: String,
+}
+
+/// A session to put away, or to take back.
+#[derive(Deserialize, ToSchema)]
+pub(in crate::router) struct SessionArchive {
+    #[schema(value_type = Option<String>)]
+    pub(super) session_id: Option<SessionId>,
+    /// False takes it back; true if absent.
+    pub(super) archived: Option<bool>,
+}
+
+/// Which events: 500 from the oldest kept, unless it says otherwise.
+#[derive(Deserialize, ToSchema)]
+pub(in crate::router) struct HistoryParams {
+    #[schema(value_type = String)]
+    pub(super) session_id: Option<SessionId>,
+    /// A cursor.
+    #[serde(default)]
+    pub(super) after: Option<String>,
+    /// A cursor: the newest before it, in the order of the log; `now` or nothing in it for the newest of all.
+    pub(super) before: Option<String>,
+    /// At most 5000.
+    pub(super) limit: Option<usize>,
+    /// At most so many bytes of events, about; 256 KiB at most.
+    pub(super) max_bytes: Option<usize>,
+    /// Whether what belongs together comes as one item.
+    #[serde(default)]
+    pub(super) merge: bool,
+}
+
+/// What to say to the agent: `text`, ACP's `content` blocks, or the UI protocol's `input`.
+#[derive(Deserialize, ToSchema)]
+pub(in crate::router) struct StartRun {
+    #[schema(value_type = Option<String>)]
+    pub(super) session_id: Option<SessionId>,
+    pub(super) text: Option<String>,
+    #[schema(value_type = Option<Vec<super::super::schemas::ContentBlock>>)]
+    pub(super) content: Option<Vec<Box<RawValue>>>,
+    #[serde(default, deserialize_with = "object::optional")]
+    pub(super) input: Option<Input>,
+    pub(super) idempotency_key: Option<String>,
+    /// Where the user works: the UI protocol's `UiContextSnapshot`.
+    #[schema(value_type = Option<Object>)]
+    pub(super) ui_context: Option<Box<RawValue>>,
+    /// For the runtime, as it is.
+    #[schema(value_type = Option<Object>)]
+    pub(super) meta: Option<Box<RawValue>>,
+}
+
+/// The UI protocol's way to say it.
+#[derive(Deserialize, ToSchema)]
+#[serde(tag = "type", rename_all = "lowercase")]
+pub(in crate::router) enum Input {
+    /// A prompt of plain text.
+    Text {
+        /// The text.
+        text: String,
+    },
+    /// Text, images, and ACP's own blocks.
+    Parts {
+        /// ACP content blocks.
+        #[schema(value_type = Vec<super::super::schemas::ContentBlock>)]
+        parts: Vec<Value>,
+    },
+}
+
+/// The run to stop: the one under way if none is named.
+#[derive(Deserialize, ToSchema)]
+pub(in crate::router) struct CancelParams {
+    #[schema(value_type = Option<String>)]
+    pub(super) run_id: Option<RunId>,
+    #[schema(value_type = Option<String>)]
+    pub(super) session_id: Option<SessionId>,
+    /// Why, for people and for runtimes that take a reason.
+    pub(super) reason: Option<String>,
+}
+
+/// What the client's screen shows, and whether somebody looks at it.
+#[derive(Deserialize, ToSchema)]
+pub(in crate::router) struct Focus {
+    /// The session that it shows; `null` where it shows none in particular.
+    #[schema(value_type = Option<String>)]
+    pub(super) session_id: Option<SessionId>,
+    /// Whether the screen has the focus: a hidden page and a locked phone do not.
+    pub(super) focused: bool,
+}
+
+/// The run to begin again: the one under way, or else the last, if none is named.
+#[derive(Deserialize, ToSchema)]
+pub(in crate::router) struct RestartParams {
+    #[schema(value_type = Option<String>)]
+    pub(super) session_id: Option<SessionId>,
+    #[schema(value_type = Option<String>)]
+    pub(super) run_id: Option<RunId>,
+    pub(super) idempotency_key: Option<String>,
+}
+
+/// An answer: exactly one of `option_id`, `ok`, `value`, `ids`.
+#[derive(Deserialize, ToSchema)]
+pub(in crate::router) struct AnswerParams {
+    pub(super) request_id: String,
+    /// The same key brings the same receipt again.
+    pub(super) idempotency_key: Option<String>,
+    #[serde(flatten)]
+    pub(super) said: Said,
+}
+
+/// An answer as UI clients give it: members of theirs that we do not know are none of our business.
+#[derive(Deserialize, ToSchema)]
+pub(in crate::router) struct Said {
+    pub(super) option_id: Option<String>,
+    pub(super) ok: Option<bool>,
+    #[serde(default, deserialize_with = "given_text")]
+    #[schema(value_type = Option<String>)]
+    pub(super) value: Option<Option<String>>,
+    pub(super) ids: Option<Vec<String>>,
+    #[serde(default)]
+    pub(super) answers: Option<Answers>,
+    pub(super) reason: Option<String>,
+    pub(super) remember: Option<bool>,
+    pub(super) edited: Option<String>,
+    pub(super) digest: Option<String>,
+}
+
+fn given_text<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Option<String>>, D::Error> {
+    Option::<String>::deserialize(deserializer).map(Some)
+}
+
+impl From<Said> for Answer {
+    fn from(said: Said) -> Self {
+        let Said { option_id, ok, value, ids, answers, reason, remember, edited, digest } = said;
+        Self { option_id, ok, value, ids, answers, reason, remember, edited, digest, ..Self::default() }
+    }
+}

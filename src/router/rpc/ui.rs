@@ -1,0 +1,152 @@
+//! The methods of the UI protocol, for a client that speaks it.
+
+use super::*;
+
+impl Rpc {
+    pub(super) fn ui_begins(&mut self, params: Option<&RawValue>) -> Result<Later, Failure> {
+        if self.client.is_some() && self.ui.is_none() {
+            return Err(Failure::new(-32600, "invalid_request", "this connection speaks the native protocol already"));
+        }
+        let wants: UiInitialize = parse(params)?;
+        self.client = Some(false);
+        let account = self.conn.account().clone();
+        self.ui = Some(Box::new(Ui::new(self.state.clone(), self.caller.clone(), account, wants.ui_capabilities)));
+        Ok(now(result(&json!({
+            "protocol_version": PROTOCOL,
+            "server": { "name": "plexus", "version": self.state.version },
+            "server_capabilities": self.server_capabilities(),
+        }))))
+    }
+
+    /// A request or notification of the UI protocol.
+    pub(super) fn ui_call(&mut self, id: Option<String>, method: &str, params: Option<&RawValue>) -> Option<Reply> {
+        let Some(id) = id else {
+            // The only notification that a client may send.
+            let passed = self.pass_on(method, params, true).ok().filter(|_| method == "ui.context.update")?;
+            return Some(Box::pin(async move {
+                let _ = passed.await;
+                Vec::new()
+            }));
+        };
+        match self.ui_request(&id, method, params) {
+            Ok(later) => later.map(|later| -> Reply { Box::pin(async move { response(&id, &later.await) }) }),
+            Err(failure) => Some(now(response(&id, &Err(failure)))),
+        }
+    }
+
+    /// The reply to a request; none where it comes with what is told.
+    fn ui_request(&mut self, id: &str, method: &str, params: Option<&RawValue>) -> Result<Option<Later>, Failure> {
+        let Some(ui) = &mut self.ui else { return Err(Failure::no_method(method)) };
+        match method {
+            "run.start" => {
+                let mut wants: StartRun = parse(params)?;
+                let session = wants.session_id.take();
+                ui.start(id.to_owned(), session, Self::content(wants)?)?;
+                return Ok(None);
+            }
+            "session.history" => {
+                let UiHistory { session_id, max_runs, max_events } = parse(params)?;
+                ui.history(id.to_owned(), session_id, max_runs, max_events)?;
+                return Ok(None);
+            }
+            _ => {}
+        }
+        Ok(Some(match method {
+            "session.list" => {
+                let Listing { limit, .. } = parse(params)?;
+                now(ui.list(limit))
+            }
+            "run.cancel" => {
+                let UiCancel { run_id, reason } = parse(params)?;
+                self.ui_cancel(run_id, reason)?
+            }
+            "model.list" if ui.session().is_none() => now(result(&json!({ "provider": "plexus", "models": [] }))),
+            own if own.starts_with("session.") || own.starts_with("runtime.") || own.starts_with("presence.") => {
+                return Err(Failure::no_method(own));
+            }
+            "run.restart" | "ui.request.answer" => return Err(Failure::no_method(method)),
+            other => self.pass_on(other, params, false)?,
+        }))
+    }
+
+    /// Best effort, and as often as one likes.
+    fn ui_cancel(&self, run: RunId, reason: Option<String>) -> Result<Later, Failure> {
+        let known =
+            self.state.directory.runs(&filter(&self.caller, None)).into_iter().find(|known| known.run_id == run);
+        let Some(known) = known else {
+            let ended = self.ui.as_ref().and_then(|ui| ui.ended(&run));
+            let status = ended.ok_or_else(|| Failure::from(SessionError::NoRun))?;
+            return Ok(now(result(&json!({ "ok": false, "status": status }))));
+        };
+        let status = if known.status == RunStatus::Queued { RunStatus::Cancelled } else { RunStatus::Running };
+        let (id, permit) = self.prompting(Some(known.session_id))?;
+        let directory = self.state.directory.clone();
+        Ok(Box::pin(async move {
+            match directory.cancel_because(&permit, &id, Some(run), reason).await {
+                Ok(_) => result(&json!({ "ok": true, "status": status })),
+                // It ended in this very moment.
+                Err(SessionError::NoRun) => result(&json!({ "ok": false })),
+                Err(refusal) => Err(refusal.into()),
+            }
+        }))
+    }
+
+    /// An answer. What became of it nobody says: the protocol has no word for it.
+    pub(super) fn ui_answered(&self, id: &str, said: &RawValue) -> Reply {
+        #[derive(Deserialize)]
+        struct Chosen {
+            ids: Vec<String>,
+        }
+        let asked: String = serde_json::from_str(id).unwrap_or_default();
+        let chosen = match object::from_str(said.get()) {
+            Ok(Chosen { ids }) if self.ui.as_ref().is_some_and(|ui| ui.as_options(&asked)) => match ids.first() {
+                Some(option) => to_raw_value(&json!({ "option_id": option })).ok(),
+                None => to_raw_value(&json!({ "ok": false })).ok(),
+            },
+            _ => None,
+        };
+        let reply = self.answered(id, chosen.as_deref().unwrap_or(said));
+        Box::pin(async move {
+            reply.await;
+            Vec::new()
+        })
+    }
+
+    pub(super) fn pass_on(&self, method: &str, params: Option<&RawValue>, notify: bool) -> Result<Later, Failure> {
+        if method.split('.').any(str::is_empty) || !method.contains('.') || method.starts_with("gateway.") {
+            return Err(Failure::no_method(method));
+        }
+        let wants: OfSession = parse(params)?;
+        let (id, permit) = self.prompting(wants.session_id).map_err(|failure| match method {
+            // Without a session to ask, nobody knows such a method.
+            "model.list" | "model.set" | "mcp.list" | "skills.list" | "ui.context.update" => failure,
+            _ if failure.code == -32602 => Failure::no_method(method),
+            _ => failure,
+        })?;
+        let (directory, method) = (self.state.directory.clone(), method.to_owned());
+        let params = params.map(context::without_our_names);
+        Ok(Box::pin(async move { Ok(directory.call(&permit, &id, method, params, notify).await?) }))
+    }
+
+    /// A JSON-RPC error in place of an answer. "The user cancelled" is a no, in every sort of question; any other is none:
+    /// the request stays open, for this client and the others.
+    pub(super) fn cancelled(&self, id: &str, error: &RawValue) -> Reply {
+        #[derive(Deserialize)]
+        struct Fault {
+            code: i64,
+        }
+        if matches!(object::from_str(error.get()), Ok(Fault { code: USER_CANCELLED })) {
+            return match to_raw_value(&json!({ "ok": false })) {
+                Ok(no) if self.ui.is_some() => self.ui_answered(id, &no),
+                Ok(no) => self.answered(id, &no),
+                Err(_) => now(Vec::new()),
+            };
+        }
+        metrics().stray_answers.inc();
+        tracing::debug!(id, error = error.get(), "a client answered with an error");
+        let asked = serde_json::from_str::<String>(id).ok().filter(|_| self.ui.is_none());
+        let Some(request) = asked.filter(|name| name.starts_with("q_")) else { return now(Vec::new()) };
+        let words = format!("an error is no answer, but for {USER_CANCELLED}: the request stays open");
+        now(not_taken(wire::shown_as(&request).0, &Failure::new(-32602, "answer_type", words)))
+    }
+}

@@ -1,0 +1,163 @@
+//! Requests: answered and listed, open or closed, in memory or in the store.
+
+use super::*;
+
+impl Directory {
+    /// Answers a request. The first answer that fits wins; it is on disk before anybody hears of it. `key`: 1 to
+    /// [`KEY_MAX`] visible ASCII characters; the same answer of the same device again under it gets its own receipt again.
+    ///
+    /// # Errors
+    /// [`SessionError::BadKey`], [`SessionError::KeyReused`] (the key came with another answer that won),
+    /// [`SessionError::AlreadyResolved`] with the winner's receipt, [`SessionError::Closed`], [`SessionError::NoRequest`],
+    /// [`SessionError::RiskTooHigh`], [`SessionError::StaleDigest`], [`SessionError::BadAnswer`], [`SessionError::Storage`].
+    pub async fn answer(
+        &self,
+        permit: &Permit<Approve>,
+        id: &RequestId,
+        answer: Answer,
+        key: Option<String>,
+    ) -> Result<Receipt, SessionError> {
+        let (by, up_to) = (permit.device().resolver(), permit.device().grant.approve_up_to);
+        let key = checked(key)?.map(|key| AnswerKey::new(key, by.device_id.clone(), &answer));
+        let until = Instant::now() + REATTACHING;
+        let outcome = loop {
+            let session = self.shared.asked.get(id).map(|session| session.clone());
+            let outcome = match session.map(|session| self.wants(&session)) {
+                Some(Ok(wants)) => {
+                    let (id, key) = (id.clone(), key.clone());
+                    let answer = Box::new(answer.clone());
+                    let at = Instant::now();
+                    ask(&wants, |reply| SessionCommand::Answer { id, answer, by: by.clone(), up_to, key, at, reply })
+                        .await
+                }
+                Some(Err(gone)) => Err(gone),
+                None => Err(SessionError::NoRequest(id.clone())),
+            };
+            // Not open here: closed long ago, or a moment ago by a task that has ended since; or its session is being
+            // opened again, as after a start of the gateway.
+            match outcome {
+                Err(gone @ (SessionError::NoRequest(_) | SessionError::RuntimeGone(_) | SessionError::Stopping)) => {
+                    match self.late(id, key.clone(), gone).await {
+                        Err(SessionError::RuntimeGone(_) | SessionError::Stopping)
+                            if self.takes_answers(id, until).await => {}
+                        late => break late,
+                    }
+                }
+                outcome => break outcome,
+            }
+        };
+        match outcome {
+            Err(SessionError::AlreadyResolved(receipt)) if receipt.won => Ok(*receipt),
+            Err(SessionError::AlreadyResolved(receipt)) => {
+                metrics().double_answers.inc();
+                Err(SessionError::AlreadyResolved(receipt))
+            }
+            outcome => outcome,
+        }
+    }
+
+    /// Waits until the session of a request has a task that takes answers; false if it has none by `until`.
+    async fn takes_answers(&self, id: &RequestId, until: Instant) -> bool {
+        loop {
+            let session = self.shared.asked.get(id).map(|session| session.clone());
+            let wants = session.and_then(|session| self.wants(&session).ok());
+            if wants.is_some_and(|wants| !wants.is_closed()) {
+                return true;
+            }
+            if Instant::now() >= until {
+                return false;
+            }
+            tokio::time::sleep(PARKED_IN).await;
+        }
+    }
+
+    /// What becomes of an answer to a request that no task of a session has: `gone` where it is still open.
+    pub(super) async fn late(
+        &self,
+        id: &RequestId,
+        key: Option<AnswerKey>,
+        gone: SessionError,
+    ) -> Result<Receipt, SessionError> {
+        let (log, wanted) = (self.shared.log.clone(), id.clone());
+        let row = blocking(move || log.store().request(&wanted)).await?;
+        let row = row.ok_or_else(|| SessionError::NoRequest(id.clone()))?;
+        let request: Request =
+            serde_json::from_slice(&row.body).map_err(|error| SessionError::Storage(error.to_string()))?;
+        match request.receipt {
+            Some(receipt) => Err(state::late(receipt, row.answer_key.as_deref(), key.as_ref())),
+            None => Err(if matches!(gone, SessionError::NoRequest(_)) { SessionError::Stopping } else { gone }),
+        }
+    }
+
+    /// Requests that the filter lets through, in brief, newest first: of one state if named, of one session if named, and before the
+    /// one numbered `before`; `limit` at most, and at most [`LISTED`]. Also returns where to go on, if there may be more.
+    ///
+    /// # Errors
+    /// [`SessionError::Storage`].
+    pub async fn requests(
+        &self,
+        filter: &Filter,
+        state: Option<RequestState>,
+        session: Option<&SessionId>,
+        before: Option<u64>,
+        limit: usize,
+    ) -> Result<(Vec<Request>, Option<u64>), SessionError> {
+        let (log, filter, session) = (self.shared.log.clone(), filter.clone(), session.cloned());
+        let limit = limit.clamp(1, LISTED);
+        blocking(move || {
+            let (mut found, mut before, mut looks) = (Vec::new(), before, 0);
+            loop {
+                let query = RequestQuery { state, session: session.as_ref(), before, limit: LISTING_ROWS };
+                let page = log.store().requests(query)?;
+                for (no, row) in &page.rows {
+                    if found.len() >= limit || looks >= LISTING_LOOKS {
+                        return Ok((found, before));
+                    }
+                    (before, looks) = (Some(*no), looks + 1);
+                    let Ok(request) = serde_json::from_slice::<Request>(&row.body) else { continue };
+                    let origin = Origin {
+                        session_id: request.session_id.clone(),
+                        runtime_id: request.runtime_id.clone(),
+                        dialect: "".into(),
+                    };
+                    if filter.takes(&origin) {
+                        // A page holds what is shown of each, however long it is.
+                        let brief = match request.brief() {
+                            Cow::Owned(brief) => Some(brief),
+                            Cow::Borrowed(_) => None,
+                        };
+                        found.push(brief.unwrap_or(request));
+                    }
+                }
+                before = page.next;
+                if before.is_none() || found.len() >= limit {
+                    return Ok((found, before));
+                }
+            }
+        })
+        .await
+    }
+
+    /// One request.
+    ///
+    /// # Errors
+    /// [`SessionError::Storage`].
+    pub async fn request(&self, id: &RequestId) -> Result<Option<Request>, SessionError> {
+        let (log, id) = (self.shared.log.clone(), id.clone());
+        let row = blocking(move || log.store().request(&id)).await?;
+        Ok(row.and_then(|row| serde_json::from_slice(&row.body).ok()))
+    }
+
+    /// The session and runtime that a request belongs to, for the permit to answer it.
+    ///
+    /// # Errors
+    /// [`SessionError::Storage`].
+    pub async fn request_target(&self, id: &RequestId) -> Result<Option<(SessionId, RuntimeId)>, SessionError> {
+        let session = self.shared.asked.get(id).map(|session| session.clone());
+        let handle = session.and_then(|session| self.shared.sessions.get(&session).map(|handle| handle.clone()));
+        if let Some(handle) = handle {
+            return Ok(Some((handle.origin.session_id.clone(), handle.origin.runtime_id.clone())));
+        }
+        Ok(self.request(id).await?.map(|request| (request.session_id, request.runtime_id)))
+    }
+}

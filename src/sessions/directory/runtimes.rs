@@ -1,0 +1,131 @@
+//! Runtimes as administrators handle them: started, stopped, started again.
+
+use super::*;
+
+impl Directory {
+    /// Every runtime, by name.
+    pub fn runtimes(&self) -> Vec<Arc<RuntimeInfo>> {
+        let mut all: Vec<_> = self.shared.runtimes.iter().map(|link| link.info()).collect();
+        all.sort_by(|a, b| a.runtime_id.cmp(&b.runtime_id));
+        all
+    }
+
+    /// One runtime.
+    pub fn runtime(&self, id: &RuntimeId) -> Option<Arc<RuntimeInfo>> {
+        self.shared.runtimes.get(id).map(|link| link.info())
+    }
+
+    /// Told (a counter) whenever any runtime stands differently.
+    pub fn runtimes_changed(&self) -> watch::Receiver<u64> {
+        self.shared.changed.subscribe()
+    }
+
+    /// Starts a runtime and returns at once; its progress shows in [`runtime`](Self::runtime).
+    ///
+    /// # Errors
+    /// [`SessionError::RuntimeExists`], [`SessionError::Invalid`].
+    pub async fn start_runtime(
+        &self,
+        _permit: &Permit<Admin>,
+        spec: RuntimeSpec,
+    ) -> Result<Arc<RuntimeInfo>, SessionError> {
+        self.launch(spec)
+    }
+
+    /// As [`start_runtime`](Self::start_runtime), for the gateway's own configuration.
+    ///
+    /// # Errors
+    /// As [`start_runtime`](Self::start_runtime).
+    pub fn launch(&self, spec: RuntimeSpec) -> Result<Arc<RuntimeInfo>, SessionError> {
+        let id = spec.id.clone();
+        let link = match self.shared.runtimes.entry(id.clone()) {
+            dashmap::Entry::Occupied(there)
+                if there.get().info().state != RuntimeState::Exited || there.get().info().unattended() =>
+            {
+                return Err(SessionError::RuntimeExists(id));
+            }
+            there => {
+                let link = self.shared.launcher.launch(spec.clone()).map_err(SessionError::Invalid)?;
+                if let dashmap::Entry::Occupied(before) = &there {
+                    link.journal().after(before.get().journal());
+                }
+                there.insert(link.clone());
+                self.shared.specs.insert(id.clone(), spec);
+                link
+            }
+        };
+        self.attend(id, link.clone());
+        Ok(link.info())
+    }
+
+    /// Stops a runtime for good and forgets its name: stdin closed, TERM, KILL, reaped. Returns once it is gone.
+    ///
+    /// # Errors
+    /// [`SessionError::NoRuntime`].
+    pub async fn stop_runtime(&self, _permit: &Permit<Admin>, id: &RuntimeId) -> Result<(), SessionError> {
+        let link = self.shared.runtimes.get(id).map(|link| link.clone());
+        let link = link.ok_or_else(|| SessionError::NoRuntime(id.clone()))?;
+        stopped(&link).await;
+        self.shared.launcher.clear(id).await;
+        if self.shared.runtimes.remove_if(id, |_, there| there.info().state == RuntimeState::Exited).is_some() {
+            self.shared.specs.remove(id);
+            let of = |session: &SessionId| {
+                self.shared.sessions.get(session).is_none_or(|handle| handle.origin.runtime_id == *id)
+            };
+            self.shared.reopening.retain(|session| !of(session));
+            self.abandon("the endpoint was left: how this ended is not known here", |of| of == id).await;
+        }
+        self.shared.changed.send_modify(|count| *count += 1);
+        Ok(())
+    }
+
+    /// Stops a runtime and starts it again with the same settings. Its sessions are opened again once it is ready; what
+    /// they ran is over, what they asked is void.
+    ///
+    /// # Errors
+    /// [`SessionError::NoRuntime`], [`SessionError::Invalid`], [`SessionError::Stopping`].
+    pub async fn restart_runtime(
+        &self,
+        _permit: &Permit<Admin>,
+        id: &RuntimeId,
+    ) -> Result<Arc<RuntimeInfo>, SessionError> {
+        let (this, id) = (self.clone(), id.clone());
+        // Not cut short by a client that leaves: stopped and not started is nobody's wish.
+        let work = tokio::spawn(async move {
+            let _alone = this.shared.restarting.lock().await;
+            let link = this.shared.runtimes.get(&id).map(|link| link.clone());
+            let Some(link) = link else { return Err(SessionError::NoRuntime(id)) };
+            let spec = this.shared.specs.get(&id).map(|spec| spec.clone()).or_else(|| link.spec().cloned());
+            let Some(spec) = spec else {
+                let why = "what it was started with is not known: stop it, and start it anew";
+                return Err(SessionError::Invalid(why.into()));
+            };
+            let waits = |session: &SessionId| this.shared.reopening.contains(session);
+            let of = |handle: &SessionHandle| {
+                handle.origin.runtime_id == id && (handle.wants.is_some() || waits(&handle.origin.session_id))
+            };
+            let handles = this.shared.sessions.iter();
+            let live: Vec<SessionId> =
+                handles.filter(|handle| of(handle)).map(|handle| handle.origin.session_id.clone()).collect();
+            stopped(&link).await;
+            this.shared.launcher.clear(&id).await;
+            let info = this.launch(spec)?;
+            this.open_again(live);
+            Ok(info)
+        });
+        work.await.map_err(|_| SessionError::Stopping)?
+    }
+
+    /// What a runtime wrote to stderr of late, the oldest line first.
+    ///
+    /// # Errors
+    /// [`SessionError::NoRuntime`].
+    pub fn journal(
+        &self,
+        _permit: &Permit<Admin>,
+        id: &RuntimeId,
+    ) -> Result<Vec<super::super::stderr_log::StderrLine>, SessionError> {
+        let link = self.shared.runtimes.get(id).ok_or_else(|| SessionError::NoRuntime(id.clone()))?;
+        Ok(link.journal().lines())
+    }
+}

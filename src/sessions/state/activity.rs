@@ -1,0 +1,66 @@
+//! What a run is doing, in a few words, for lists of sessions.
+
+use super::*;
+
+/// What a run does now.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct RunActivity {
+    /// The tools that run, the latest last, each with its title.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) tools: Vec<(String, String)>,
+    /// What was heard last of the agent itself.
+    #[serde(default)]
+    phase: Phase,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Phase {
+    #[default]
+    Working,
+    Thinking,
+    Writing,
+}
+
+impl RunActivity {
+    pub(super) fn words(&self) -> &str {
+        match (self.tools.last(), self.phase) {
+            (Some((_, title)), _) => title,
+            (None, Phase::Working) => "working",
+            (None, Phase::Thinking) => "thinking",
+            (None, Phase::Writing) => "writing",
+        }
+    }
+
+    /// Hears one thing of the agent; whether it does something else now.
+    pub(super) fn hear(&mut self, draft: &EventDraft) -> bool {
+        #[derive(Deserialize)]
+        struct Titled<'a> {
+            #[serde(borrow, default)]
+            title: Option<std::borrow::Cow<'a, str>>,
+        }
+        let before = (self.tools.last().cloned(), self.phase);
+        match (&draft.tool, draft.kind) {
+            (Some(ToolCallRef { id, over: true }), _) => {
+                self.tools.retain(|(known, _)| known != id);
+                self.phase = Phase::Working;
+            }
+            (Some(ToolCallRef { id, .. }), _) => {
+                let title = serde_json::from_slice::<Titled<'_>>(&draft.body).ok().and_then(|body| body.title);
+                let title = title.filter(|title| !title.trim().is_empty());
+                let title = title.map(|title| display::label(&title, TITLE_MAX));
+                match (self.tools.iter().position(|(known, _)| known == id), title) {
+                    (Some(place), Some(title)) => self.tools[place].1 = title,
+                    (None, title) if self.tools.len() < DOING_MAX => {
+                        self.tools.push((id.clone(), title.unwrap_or_else(|| "working".into())));
+                    }
+                    _ => {}
+                }
+            }
+            (None, Kind::AgentThoughtChunk) => self.phase = Phase::Thinking,
+            (None, Kind::AgentMessageChunk) => self.phase = Phase::Writing,
+            _ => {}
+        }
+        before != (self.tools.last().cloned(), self.phase)
+    }
+}

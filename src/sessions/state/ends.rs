@@ -1,0 +1,183 @@
+//! The ends of requests and runs.
+
+use super::*;
+
+impl SessionStateMachine {
+    /// Ends a request by a decision, and tells the runtime unless it knows.
+    #[allow(clippy::too_many_arguments)] // the whole of what a decision is
+    pub(super) fn resolve(
+        &mut self,
+        id: &RequestId,
+        decision: &Decision,
+        by: Resolver,
+        key: Option<String>,
+        tell: bool,
+        env: &mut DecisionEnv<'_>,
+        plan: &mut Plan,
+    ) -> Option<Receipt> {
+        let open = self.closes(id)?;
+        let receipt = requests::receipt(&open.request, decision, by, env.now);
+        self.resolved(&open.request, receipt.clone(), key, env, plan);
+        if tell {
+            // What a runtime hears of people, it hears only once it is on disk.
+            plan.sync = true;
+            plan.orders.push(RuntimeCommand::Answer { key: open.key.clone(), decision: decision.clone() });
+            if !open.request.secret {
+                self.core.decided.push_back((open.key.clone(), decision.clone()));
+            }
+            if self.core.decided.len() > ANSWERED {
+                self.core.decided.pop_front();
+            }
+            self.answered.push_back((open.key, Arc::clone(&open.request)));
+            if self.answered.len() > ANSWERED {
+                self.answered.pop_front();
+            }
+        }
+        self.unblocked(&open.request.run_id, env, plan);
+        Some(receipt)
+    }
+
+    pub(super) fn closes(&mut self, id: &RequestId) -> Option<OpenRequest> {
+        self.core.asks.remove(id);
+        self.open.remove(id)
+    }
+
+    /// A request of the run closed: if it was the last one, the run goes on.
+    fn unblocked(&mut self, run_id: &RunId, env: &DecisionEnv<'_>, plan: &mut Plan) {
+        let waits = self.open.values().any(|other| other.request.run_id == *run_id);
+        let under_way = self.core.run.as_ref().is_some_and(|run| run.run_id == *run_id && !run.cancelling);
+        if under_way && !waits {
+            let body = RunBody::new(run_id, RunStatus::Running);
+            self.log(EventDraft::new(Kind::RunStatus, &body), env, plan);
+        }
+    }
+
+    /// Somebody answered past the gateway: for us the request is withdrawn, and everybody learns who decided.
+    pub(super) fn answered_elsewhere(
+        &mut self,
+        id: &RequestId,
+        elsewhere: AnsweredElsewhere,
+        env: &mut DecisionEnv<'_>,
+        plan: &mut Plan,
+    ) {
+        let Some(open) = self.closes(id) else { return };
+        let receipt = requests::elsewhere(&open.request, elsewhere, env.now);
+        self.resolved(&open.request, receipt, None, env, plan);
+        self.unblocked(&open.request.run_id, env, plan);
+    }
+
+    /// The runtime says that our answer came too late. The receipt that was given is corrected, for everybody.
+    pub(super) fn answer_lost(
+        &mut self,
+        key: &RequestKey,
+        elsewhere: AnsweredElsewhere,
+        env: &DecisionEnv<'_>,
+        plan: &mut Plan,
+    ) {
+        let Some(place) = self.answered.iter().rposition(|(known, _)| known.means(key)) else { return };
+        let Some((_, request)) = self.answered.remove(place) else { return };
+        let receipt = requests::elsewhere(&request, elsewhere, env.now);
+        self.resolved(&request, receipt, None, env, plan);
+    }
+
+    /// Ends a request that nobody can answer any more; the runtime is not told.
+    pub(super) fn close(&mut self, id: &RequestId, state: RequestState, env: &mut DecisionEnv<'_>, plan: &mut Plan) {
+        let Some(open) = self.closes(id) else { return };
+        let receipt =
+            Receipt { state, ..requests::receipt(&open.request, &Decision::Withdrawn, Resolver::gateway(), env.now) };
+        self.resolved(&open.request, receipt, None, env, plan);
+    }
+
+    fn resolved(
+        &mut self,
+        request: &Arc<Request>,
+        receipt: Receipt,
+        key: Option<String>,
+        env: &DecisionEnv<'_>,
+        plan: &mut Plan,
+    ) {
+        let request =
+            Arc::new(Request { state: receipt.state, receipt: Some(receipt.clone()), ..Request::clone(request) });
+        // Everybody reads this, winner and losers alike: it says who, not whether it was you.
+        #[derive(Serialize)]
+        struct Body<'a> {
+            session_id: &'a str,
+            request_id: &'a RequestId,
+            state: RequestState,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            option_id: Option<&'a str>,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            ok: Option<bool>,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            value: Option<&'a str>,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            ids: Option<&'a [String]>,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            answers: Option<&'a Answers>,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            reason: Option<&'a str>,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            edited: Option<&'a str>,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            edited_display: Option<&'a str>,
+            #[serde(skip_serializing_if = "<[String]>::is_empty")]
+            edited_warnings: &'a [String],
+            resolved_by: &'a Resolver,
+            at: Timestamp,
+        }
+        let body = Body {
+            session_id: self.origin.session_id.as_str(),
+            request_id: &receipt.request_id,
+            state: receipt.state,
+            option_id: receipt.option_id.as_deref(),
+            ok: receipt.ok,
+            value: receipt.value.as_deref(),
+            ids: receipt.ids.as_deref(),
+            answers: receipt.answers.as_ref(),
+            reason: receipt.reason.as_deref(),
+            edited: receipt.edited.as_deref(),
+            edited_display: receipt.edited_display.as_deref(),
+            edited_warnings: &receipt.edited_warnings,
+            resolved_by: &receipt.resolved_by,
+            at: receipt.at,
+        };
+        self.log_in(&request.run_id, EventDraft::new(Kind::RequestResolved, &body), env, plan);
+        plan.requests.push(RequestChange { request, key, event: plan.events.len() - 1 });
+        self.touch(env, plan);
+    }
+
+    pub(super) fn end_run(&mut self, end: &RunEnd, env: &mut DecisionEnv<'_>, plan: &mut Plan) {
+        let Some(run) = &self.core.run else { return };
+        let (run_id, cancelling) = (run.run_id.clone(), run.cancelling);
+        let asked: Vec<RequestId> =
+            self.open.iter().filter(|(_, open)| open.request.run_id == run_id).map(|(id, _)| id.clone()).collect();
+        for id in asked {
+            // The run ended over its own question. The answer is for hygiene: some agents keep a promise waiting for it.
+            self.resolve(&id, &Decision::Withdrawn, Resolver::gateway(), None, true, env, plan);
+        }
+        let why = match end.status {
+            RunStatus::Cancelled => "cancelled",
+            RunStatus::Error => "the run failed",
+            _ => "the run ended",
+        };
+        let dangling: Vec<String> = self.core.run.iter().flat_map(|run| run.tools.keys().cloned()).collect();
+        for id in dangling {
+            self.close_tool(&id, why, env, plan);
+        }
+        // The last word is the runtime's own: people may have wanted it to stop, and it did not.
+        let status = end.status;
+        let body = RunBody {
+            stop_reason: end.stop_reason.as_deref(),
+            message: end.message.as_deref(),
+            cancelling,
+            ..RunBody::new(&run_id, status)
+        };
+        let draft = EventDraft { native: end.native.clone(), ..EventDraft::new(Kind::RunEnded, &body) };
+        self.log(draft, env, plan);
+        let once = self.core.run.take().and_then(|run| run.once);
+        self.remember(once, &run_id, || RunOutcome::new(status, end.stop_reason.as_deref(), end.message.as_deref()));
+        self.core.decided.clear();
+        plan.ended.push(run_id);
+        self.touch(env, plan);
+    }
+}

@@ -1,0 +1,214 @@
+//! Requests of the runtime: opened, changed, answered, withdrawn.
+
+use super::*;
+
+impl SessionStateMachine {
+    pub(in crate::sessions) fn open_requests(&self) -> Vec<Arc<Request>> {
+        self.open.values().map(|open| Arc::clone(&open.request)).collect()
+    }
+
+    /// The next moment at which a request closes by itself, and which.
+    pub(in crate::sessions) fn deadline(&self) -> Option<(Instant, RequestId)> {
+        let deadlines = self.open.iter().filter_map(|(id, open)| Some((open.deadline?, id.clone())));
+        deadlines.min_by_key(|(at, _)| *at)
+    }
+
+    pub(super) fn asked(&mut self, mut ask: AgentRequest, env: &mut DecisionEnv<'_>, plan: &mut Plan) {
+        if let Some(first) = ask.first_mention.take() {
+            self.happened(first, env, plan);
+        }
+        let run_id = self.core.run.as_ref().map_or_else(|| self.zero.clone(), |run| run.run_id.clone());
+        let id = RequestId::trusted((env.mint)("q_"));
+        // What can only be answered elsewhere ends there alone: told otherwise here, what was chosen there would be lost.
+        let ours = !ask.observe_only;
+        let expire_ms = env.rules.expire_ms.filter(|_| ours);
+        let expires_at = expire_ms.map(|ms| env.now.plus_millis(i64::try_from(ms).unwrap_or(i64::MAX)));
+        let deadline = expire_ms.and_then(|ms| env.mono.checked_add(std::time::Duration::from_millis(ms)));
+        let of = (self.origin.session_id.clone(), run_id.clone(), self.origin.runtime_id.clone());
+        let request =
+            Arc::new(requests::open(&ask, id.clone(), of, &self.core.cwd, self.core.generation, (env.now, expires_at)));
+        let native = ask.native.clone();
+        let draft = EventDraft { native: Some(native), ..EventDraft::new(Kind::RequestOpened, &*request.brief()) };
+        let first = !self.open.values().any(|open| open.request.run_id == run_id);
+        self.log(draft, env, plan);
+        plan.requests.push(RequestChange { request: Arc::clone(&request), key: None, event: plan.events.len() - 1 });
+        let full = self.open.len() >= OPEN_MAX;
+        self.core.asks.insert(id.clone(), ask.key.clone());
+        self.open.insert(id.clone(), OpenRequest { request, key: ask.key, deadline });
+        let cancelling = self.core.run.as_ref().is_some_and(|run| run.cancelling);
+        if full {
+            let message = format!("{OPEN_MAX} requests are open already: this one was withdrawn unanswered");
+            let body = serde_json::json!({ "code": "too_many_requests", "message": message, "request_id": id });
+            self.log(EventDraft::new(Kind::Error, &body), env, plan);
+        }
+        if full || (cancelling && ours) {
+            // A run that is being cancelled asks nothing any more; left unanswered, some agents would never end.
+            self.resolve(&id, &Decision::Withdrawn, Resolver::gateway(), None, true, env, plan);
+        } else if first && run_id != self.zero {
+            let body = RunBody::new(&run_id, RunStatus::AwaitingUi);
+            self.log(EventDraft::new(Kind::RunStatus, &body), env, plan);
+        }
+        self.touch(env, plan);
+    }
+
+    /// More became known of what an open question asks: it is another revision, which whoever read it reads again.
+    pub(super) fn ask_changed(&mut self, ask: &AgentRequest, env: &DecisionEnv<'_>, plan: &mut Plan) {
+        let cwd = self.core.cwd.clone();
+        let Some(open) = self.open.values_mut().find(|open| open.key.means(&ask.key)) else { return };
+        let Some(changed) = requests::change(&open.request, ask, &cwd) else { return };
+        let request = Arc::new(changed);
+        open.request = Arc::clone(&request);
+        let draft = EventDraft::new(Kind::RequestUpdated, &*request.brief());
+        self.log_in(&request.run_id, draft, env, plan);
+        plan.requests.push(RequestChange { request, key: None, event: plan.events.len() - 1 });
+        self.touch(env, plan);
+    }
+
+    /// The runtime is gone: nothing of it can follow.
+    pub(in crate::sessions) fn gone(&mut self, exit: &RuntimeExit, env: &mut DecisionEnv<'_>, plan: &mut Plan) {
+        if self.core.exited.is_some() {
+            return;
+        }
+        let why = exit.reason.clone().unwrap_or_else(|| match (&exit.code, &exit.signal) {
+            (Some(code), _) => format!("the agent exited with code {code}"),
+            (_, Some(signal)) => format!("the agent was killed by {signal}"),
+            _ => "the agent is gone".into(),
+        });
+        if !exit.left || self.core.checkpoint.is_none() {
+            let status = if exit.stopped { RunStatus::Cancelled } else { RunStatus::Error };
+            self.withdraw_all(status, &why, env, plan);
+        }
+        #[derive(Serialize)]
+        struct Body<'a> {
+            status: &'static str,
+            runtime_id: &'a str,
+            message: &'a str,
+            #[serde(flatten)]
+            exit: &'a RuntimeExit,
+        }
+        let body = Body { status: "exited", runtime_id: self.origin.runtime_id.as_str(), message: &why, exit };
+        self.log(EventDraft::new(Kind::RuntimeStatus, &body), env, plan);
+        self.core.exited = Some(why);
+        self.core.left = exit.left && self.core.checkpoint.is_some();
+        plan.dirty = true;
+    }
+
+    /// Nothing can come of what is under way, asked or queued.
+    pub(super) fn withdraw_all(&mut self, status: RunStatus, why: &str, env: &mut DecisionEnv<'_>, plan: &mut Plan) {
+        for id in self.open.keys().cloned().collect::<Vec<_>>() {
+            self.close(&id, RequestState::Orphaned, env, plan);
+        }
+        self.end_run(&RunEnd { status, stop_reason: None, message: Some(why.to_owned()), native: None }, env, plan);
+        while let Some(queued) = self.core.queue.pop_front() {
+            self.end_queued(queued, RunStatus::Error, Some(why), env, plan);
+        }
+        self.core.decided.clear();
+        plan.dirty = true;
+    }
+
+    /// A session that was to go on in its endpoint cannot: nobody connects to that any more, or it refuses.
+    pub(in crate::sessions) fn abandon(&mut self, why: &str, env: &mut DecisionEnv<'_>, plan: &mut Plan) {
+        if self.core.exited.is_some() && self.pends() {
+            self.withdraw_all(RunStatus::Error, why, env, plan);
+        }
+    }
+
+    /// Whether it goes on in its endpoint, and is to be opened there again.
+    pub(in crate::sessions) fn left(&self) -> bool {
+        self.core.exited.is_some() && self.core.left && !self.core.archived
+    }
+
+    /// Whether something of it is under way, asked or queued.
+    pub(in crate::sessions) fn pends(&self) -> bool {
+        self.unfinished() || !self.core.queue.is_empty()
+    }
+
+    /// The runtime takes no orders any more.
+    pub(in crate::sessions) fn stuck(&mut self, env: &DecisionEnv<'_>, plan: &mut Plan) {
+        let body = serde_json::json!({
+            "status": "stuck", "runtime_id": self.origin.runtime_id,
+            "message": "the agent takes no input: it is being stopped",
+        });
+        self.log(EventDraft::new(Kind::RuntimeStatus, &body), env, plan);
+        plan.dirty = true;
+    }
+
+    /// An answer: the first one that fits wins.
+    pub(in crate::sessions) fn answer(
+        &mut self,
+        id: &RequestId,
+        answer: &Answer,
+        (by, up_to): (Resolver, Option<Risk>),
+        key: Option<&AnswerKey>,
+        env: &mut DecisionEnv<'_>,
+        plan: &mut Plan,
+    ) -> Result<Receipt, SessionError> {
+        let Some(open) = self.open.get(id) else { return Err(SessionError::NoRequest(id.clone())) };
+        let decision = requests::judge(&open.request, answer, up_to)?;
+        let secret = open.request.secret;
+        if let (Decision::Option { kind, .. }, Some(tool)) = (&decision, open.request.tool_call_id.clone())
+            && let (true, Some(run)) = (kind.rejects(), &mut self.core.run)
+            && run.tools.contains_key(&tool)
+            && let Some(rejected) = run.tools.change().get_mut(&tool)
+        {
+            *rejected = true;
+        }
+        let key = key.map(|key| key.row(secret));
+        self.resolve(id, &decision, by, key, true, env, plan).ok_or_else(|| SessionError::NoRequest(id.clone()))
+    }
+
+    /// Whether a request waits for an answer.
+    pub(in crate::sessions) fn is_open(&self, id: &RequestId) -> bool {
+        self.open.contains_key(id)
+    }
+
+    /// A deadline passed.
+    pub(in crate::sessions) fn expire(&mut self, id: &RequestId, env: &mut DecisionEnv<'_>, plan: &mut Plan) {
+        self.resolve(id, &Decision::Expired, Resolver::gateway(), None, true, env, plan);
+    }
+}
+
+/// What became of the requests that closed last, for losers that come a moment later. Beside the state, because it only
+/// grows by what is kept: a decision that is taken back never touches it.
+#[derive(Default)]
+pub(in crate::sessions) struct ClosedRequests {
+    pub(super) closed: VecDeque<(Receipt, Option<String>)>,
+}
+
+impl ClosedRequests {
+    /// A request closed; the key is that of the answer that won.
+    pub(in crate::sessions) fn push(&mut self, receipt: Receipt, key: Option<String>) {
+        self.closed.push_back((receipt, key));
+        if self.closed.len() > RECEIPTS {
+            self.closed.pop_front();
+        }
+    }
+
+    /// The receipt of a request that closed a moment ago.
+    pub(in crate::sessions) fn get(&self, id: &RequestId) -> Option<&Receipt> {
+        self.find(id).map(|(receipt, _)| receipt)
+    }
+
+    /// What to tell somebody whose answer finds the request closed.
+    pub(in crate::sessions) fn late(&self, id: &RequestId, key: Option<&AnswerKey>) -> SessionError {
+        match self.find(id) {
+            Some((receipt, won_with)) => late(receipt.clone(), won_with.as_deref(), key),
+            None => SessionError::NoRequest(id.clone()),
+        }
+    }
+
+    pub(super) fn find(&self, id: &RequestId) -> Option<&(Receipt, Option<String>)> {
+        self.closed.iter().rev().find(|(receipt, _)| receipt.request_id == *id)
+    }
+}
+
+/// What to tell somebody who answers a request that is closed.
+pub(in crate::sessions) fn late(receipt: Receipt, won_with: Option<&str>, key: Option<&AnswerKey>) -> SessionError {
+    match receipt.state {
+        RequestState::Answered => {
+            let won = won_with.zip(key).map_or(Ok(false), |(row, key)| key.won(row, &receipt));
+            won.map_or_else(|reused| reused, |won| SessionError::AlreadyResolved(Box::new(Receipt { won, ..receipt })))
+        }
+        _ => SessionError::Closed(Box::new(receipt)),
+    }
+}

@@ -1,0 +1,334 @@
+//! Prompts and runs: taken, queued, started, cancelled.
+
+use super::*;
+
+#[derive(Serialize)]
+pub(super) struct RunBody<'a> {
+    pub(super) run_id: &'a RunId,
+    pub(super) status: RunStatus,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) by: Option<&'a Resolver>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) key: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) stop_reason: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) message: Option<&'a str>,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub(super) cancelling: bool,
+}
+
+impl<'a> RunBody<'a> {
+    pub(super) fn new(run_id: &'a RunId, status: RunStatus) -> Self {
+        Self { run_id, status, by: None, key: None, stop_reason: None, message: None, cancelling: false }
+    }
+}
+
+/// The text of ACP content blocks, for lists and titles: its first `most` bytes and a few more.
+/// The beginning of the text of a message's event.
+pub(super) fn text_of_body(body: &[u8], most: usize) -> String {
+    #[derive(Deserialize)]
+    pub(super) struct Body<'a> {
+        #[serde(borrow)]
+        content: Block<'a>,
+    }
+    let text = serde_json::from_slice::<Body<'_>>(body).ok().and_then(|body| body.content.text);
+    let mut out = String::new();
+    for slice in text.and_then(|text| StringSlices::of(text, most)).into_iter().flatten() {
+        out.push_str(&slice);
+        // More than is shown, by a character at least: what is cut is seen to be.
+        if out.len() >= most + 4 {
+            break;
+        }
+    }
+    out
+}
+
+#[derive(Deserialize)]
+struct Block<'a> {
+    #[serde(borrow, default)]
+    pub(super) text: Option<&'a RawValue>,
+}
+
+fn text_of(content: &[Box<RawValue>], most: usize) -> String {
+    let mut out = String::new();
+    for block in content {
+        let text = serde_json::from_str::<Block<'_>>(block.get()).ok().and_then(|block| block.text);
+        let Some(slices) = text.and_then(|text| StringSlices::of(text, most)) else { continue };
+        if !out.is_empty() {
+            out.push(' ');
+        }
+        for slice in slices {
+            out.push_str(&slice);
+            // More than is shown, by a character at least: what is cut is seen to be.
+            if out.len() >= most + 4 {
+                return out;
+            }
+        }
+    }
+    out
+}
+
+impl SessionStateMachine {
+    /// What the prompts that wait ask, the next one first.
+    pub(in crate::sessions) fn waiting(&self) -> Vec<(RunId, PromptContent)> {
+        let asked = |queued: &QueuedRun| Some((queued.run_id.clone(), queued.content.clone()?));
+        self.core.queue.iter().filter_map(asked).collect()
+    }
+
+    /// The prompts that were kept beside the row when it was read.
+    pub(in crate::sessions) fn recalled(&self) -> BTreeSet<RunId> {
+        self.recalled.clone()
+    }
+
+    /// Takes back what was kept beside the row. What cannot be read was never asked.
+    pub(in crate::sessions) fn recall(&mut self, kept: &[(RunId, Vec<u8>)]) {
+        self.recalled = kept.iter().map(|(run_id, _)| run_id.clone()).collect();
+        let asked = |run_id: &RunId| {
+            let (_, asked) = kept.iter().find(|(kept, _)| kept == run_id)?;
+            serde_json::from_slice(asked).ok().map(Arc::new)
+        };
+        if let Some(run) = &mut self.core.run {
+            run.content = run.content.take().or_else(|| asked(&run.run_id));
+        }
+        for queued in &mut self.core.queue {
+            queued.content = queued.content.take().or_else(|| asked(&queued.run_id));
+        }
+    }
+
+    /// Work began that nobody asked for through the gateway. Prompts wait until it is over.
+    pub(super) fn began(&mut self, by: String, env: &mut DecisionEnv<'_>, plan: &mut Plan) {
+        if self.core.run.is_some() {
+            // It began as ours did; the runtime has one line of work, and so it is one run.
+            return;
+        }
+        let run_id = RunId::trusted((env.mint)("r_"));
+        let by = Resolver::elsewhere(display::label(&by, TITLE_MAX));
+        let body = RunBody { by: Some(&by), ..RunBody::new(&run_id, RunStatus::Running) };
+        let draft = EventDraft::new(Kind::RunStarted, &body);
+        self.core.prompted_at = Some(env.now);
+        self.core.run = Some(ActiveRun {
+            run_id,
+            seq: 0,
+            started_at: env.now,
+            ticket: None,
+            content: None,
+            by,
+            once: None,
+            cancelling: false,
+            tools: Large::default(),
+            doing: RunActivity::default(),
+        });
+        self.core.archived = false;
+        self.log(draft, env, plan);
+        self.touch(env, plan);
+    }
+
+    /// A prompt: starts a run, or waits for its turn. One that came before under the same key is not begun again.
+    pub(in crate::sessions) fn prompt(
+        &mut self,
+        content: PromptContent,
+        by: Resolver,
+        once: Option<PromptKey>,
+        env: &mut DecisionEnv<'_>,
+        plan: &mut Plan,
+    ) -> Result<AcceptedPrompt, SessionError> {
+        if let Some(once) = &once
+            && let Some(known) = self.known(once)?
+        {
+            return Ok(known);
+        }
+        self.take(content, by, once, false, env, plan)
+    }
+
+    /// The prompt of a run once more. The run is cancelled if it is under way, and this one comes right after it, before
+    /// the others that wait.
+    pub(in crate::sessions) fn again(
+        &mut self,
+        run_id: &RunId,
+        content: PromptContent,
+        by: Resolver,
+        once: Option<PromptKey>,
+        env: &mut DecisionEnv<'_>,
+        plan: &mut Plan,
+    ) -> Result<AcceptedPrompt, SessionError> {
+        if let Some(once) = &once
+            && let Some(known) = self.known(once)?
+        {
+            return Ok(known);
+        }
+        let under_way = self.core.run.as_ref().filter(|run| run.run_id == *run_id).map(|run| run.cancelling);
+        if under_way == Some(false) {
+            self.cancel(Some(run_id), (&by, None), env, plan)?;
+        }
+        self.take(content, by, once, under_way.is_some(), env, plan)
+    }
+
+    pub(super) fn take(
+        &mut self,
+        content: PromptContent,
+        by: Resolver,
+        once: Option<PromptKey>,
+        next: bool,
+        env: &mut DecisionEnv<'_>,
+        plan: &mut Plan,
+    ) -> Result<AcceptedPrompt, SessionError> {
+        if let Some(why) = &self.core.exited {
+            return Err(SessionError::RuntimeGone(why.clone()));
+        }
+        if self.core.queue.len() >= env.rules.queue {
+            return Err(SessionError::QueueFull(self.core.queue.len()));
+        }
+        // Whoever goes on with a session wants it at hand again.
+        self.core.archived = false;
+        let run_id = RunId::trusted((env.mint)("r_"));
+        let text = display::label(&text_of(&content, TEXT_SHOWN), TEXT_SHOWN);
+        if self.core.title.is_none() && !text.is_empty() {
+            self.core.title = Some(display::label(&text, TITLE_MAX));
+        }
+        let (content, once) = (Some(content), once.map(PromptKey::kept));
+        let mut queued = QueuedRun { run_id: run_id.clone(), seq: 0, content, text, by, once };
+        let ahead = if next { 1 } else { self.core.queue.len() + usize::from(self.core.run.is_some()) };
+        if ahead > 0 {
+            let key = queued.once.as_ref().map(StoredPromptKey::key);
+            let body = RunBody { by: Some(&queued.by), key, ..RunBody::new(&run_id, RunStatus::Queued) };
+            let draft = EventDraft::new(Kind::RunStatus, &body);
+            self.log_queued(&mut queued, draft, env, plan);
+            if next {
+                self.core.queue.push_front(queued);
+            } else {
+                self.core.queue.push_back(queued);
+            }
+        } else {
+            self.start(queued, env, plan);
+        }
+        self.touch(env, plan);
+        Ok(AcceptedPrompt::new(run_id, ahead))
+    }
+
+    fn log_queued(&mut self, queued: &mut QueuedRun, draft: EventDraft, env: &DecisionEnv<'_>, plan: &mut Plan) {
+        plan.events.push(NewEvent {
+            run_id: queued.run_id.clone(),
+            seq: queued.seq,
+            at: env.now,
+            kind: draft.kind,
+            body: draft.body,
+            native: None,
+        });
+        queued.seq += 1;
+        self.core.updated_at = env.now;
+    }
+
+    pub(super) fn start(&mut self, queued: QueuedRun, env: &mut DecisionEnv<'_>, plan: &mut Plan) {
+        let Some(native) = self.core.native_id.clone() else { return };
+        let ticket = (env.ticket)();
+        self.core.prompted_at = Some(env.now);
+        self.core.run = Some(ActiveRun {
+            run_id: queued.run_id.clone(),
+            seq: queued.seq,
+            started_at: env.now,
+            ticket: Some(ticket),
+            content: queued.content.clone(),
+            by: queued.by.clone(),
+            once: queued.once.clone(),
+            cancelling: false,
+            tools: Large::default(),
+            doing: RunActivity::default(),
+        });
+        let key = queued.once.as_ref().map(StoredPromptKey::key);
+        let body = RunBody { by: Some(&queued.by), key, ..RunBody::new(&queued.run_id, RunStatus::Running) };
+        self.log(EventDraft::new(Kind::RunStarted, &body), env, plan);
+        let content = queued.content.as_deref().map(Vec::as_slice).unwrap_or_default();
+        for block in content {
+            #[derive(Serialize)]
+            struct Body<'a> {
+                #[serde(rename = "sessionUpdate")]
+                update: &'static str,
+                content: &'a RawValue,
+                #[serde(rename = "_meta")]
+                meta: Meta<'a>,
+            }
+            #[derive(Serialize)]
+            struct Meta<'a> {
+                plexus: By<'a>,
+            }
+            #[derive(Serialize)]
+            struct By<'a> {
+                by: &'a Resolver,
+                /// Its client knows its own words again by this.
+                #[serde(skip_serializing_if = "Option::is_none")]
+                key: Option<&'a str>,
+            }
+            let body = Body {
+                update: "user_message_chunk",
+                content: block,
+                meta: Meta { plexus: By { by: &queued.by, key } },
+            };
+            self.log(one_line(EventDraft::new(Kind::UserMessageChunk, &body)), env, plan);
+        }
+        plan.orders.push(RuntimeCommand::Prompt { ticket, native, content: content.to_vec() });
+        self.touch(env, plan);
+    }
+
+    pub(super) fn start_next(&mut self, env: &mut DecisionEnv<'_>, plan: &mut Plan) {
+        if self.core.exited.is_none()
+            && self.core.run.is_none()
+            && let Some(next) = self.core.queue.pop_front()
+        {
+            self.start(next, env, plan);
+        }
+    }
+
+    /// Stops the run under way, or one that waits. Every open request of the run is withdrawn first: some agents hang
+    /// on an unanswered one, and one would run the command. What is only seen here stays open until its own side ends it.
+    pub(in crate::sessions) fn cancel(
+        &mut self,
+        run_id: Option<&RunId>,
+        (by, reason): (&Resolver, Option<&str>),
+        env: &mut DecisionEnv<'_>,
+        plan: &mut Plan,
+    ) -> Result<RunId, SessionError> {
+        if let Some(why) = &self.core.exited {
+            return Err(SessionError::RuntimeGone(why.clone()));
+        }
+        if let Some(wanted) = run_id
+            && let Some(place) = self.core.queue.iter().position(|queued| queued.run_id == *wanted)
+        {
+            if let Some(queued) = self.core.queue.remove(place) {
+                let message = format!("cancelled by {} before it began", by.name);
+                self.end_queued(queued, RunStatus::Cancelled, Some(&message), env, plan);
+            }
+            return Ok(wanted.clone());
+        }
+        let active = self.core.run.as_mut().filter(|run| run_id.is_none_or(|wanted| run.run_id == *wanted));
+        let (Some(run), Some(native)) = (active, self.core.native_id.clone()) else { return Err(SessionError::NoRun) };
+        run.cancelling = true;
+        let (run_id, ticket) = (run.run_id.clone(), run.ticket);
+        let reason = reason.map(|reason| display::label(reason, REASON_MAX));
+        let message = reason.as_deref();
+        let body = RunBody { by: Some(by), cancelling: true, message, ..RunBody::new(&run_id, RunStatus::Running) };
+        self.log(EventDraft::new(Kind::RunStatus, &body), env, plan);
+        let ours = self.open.iter().filter(|(_, open)| !open.request.observe_only);
+        for id in ours.map(|(id, _)| id.clone()).collect::<Vec<_>>() {
+            self.resolve(&id, &Decision::Withdrawn, by.clone(), None, true, env, plan);
+        }
+        plan.orders.push(RuntimeCommand::Cancel { ticket, native, reason });
+        self.touch(env, plan);
+        Ok(run_id)
+    }
+
+    pub(super) fn end_queued(
+        &mut self,
+        mut queued: QueuedRun,
+        status: RunStatus,
+        message: Option<&str>,
+        env: &DecisionEnv<'_>,
+        plan: &mut Plan,
+    ) {
+        let run_id = queued.run_id.clone();
+        let body = RunBody { message, ..RunBody::new(&run_id, status) };
+        self.log_queued(&mut queued, EventDraft::new(Kind::RunEnded, &body), env, plan);
+        self.remember(queued.once, &run_id, || RunOutcome::new(status, None, message));
+        self.touch(env, plan);
+    }
+}

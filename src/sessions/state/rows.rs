@@ -1,0 +1,70 @@
+//! What is saved of a session beside its runs and requests: large texts by reference, counts of messages, the mark of its runtime.
+
+use super::*;
+
+/// A large part of the state: copies share it until one of them changes it.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Large<T>(Arc<T>);
+
+impl<T: Clone> Large<T> {
+    pub(super) fn change(&mut self) -> &mut T {
+        Arc::make_mut(&mut self.0)
+    }
+}
+
+impl<T> std::ops::Deref for Large<T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        &self.0
+    }
+}
+
+impl<T: Serialize> Serialize for Large<T> {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.0.serialize(serializer)
+    }
+}
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for Large<T> {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Ok(Self(Arc::new(T::deserialize(deserializer)?)))
+    }
+}
+
+/// The messages of a session, for lists: counted as they are kept, so that no list reads a log.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(super) struct MessageCounts {
+    pub(super) count: u64,
+    /// The beginning of what a person said last.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) last: Option<String>,
+    /// Whose message is not over: in which run, and whether a person's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) of: Option<(RunId, bool)>,
+}
+
+impl MessageCounts {
+    /// Counts what an event brings; whether anything is different. The agent's words between two calls of tools are one message.
+    pub(super) fn record(&mut self, run_id: &RunId, kind: Kind, body: &[u8]) -> bool {
+        let person = match kind {
+            Kind::UserMessageChunk => true,
+            Kind::AgentMessageChunk => false,
+            Kind::ToolCall => return self.of.take().is_some(),
+            _ => return false,
+        };
+        let more = self.of.as_ref().is_some_and(|(run, who)| run == run_id && *who == person);
+        if !more {
+            self.count += 1;
+            self.of = Some((run_id.clone(), person));
+        }
+        if !person {
+            return !more;
+        }
+        let known = self.last.take().filter(|_| more).unwrap_or_default();
+        let room = TEXT_SHOWN.saturating_sub(known.len());
+        let said = if room > 0 { display::label(&text_of_body(body, room), room) } else { String::new() };
+        self.last = Some(known + &said).filter(|said| !said.is_empty());
+        true
+    }
+}
