@@ -550,6 +550,46 @@ fn unreached(files: &BTreeMap<String, String>) -> Vec<String> {
     files.keys().filter(|f| !seen.contains(*f)).map(|f| format!("{f}: no `mod` declaration reaches it")).collect()
 }
 
+/// The module of the router that a path names, from a file of the router; `None` if it names none, or stays in its own.
+fn router_module(path: &str, named: &Named) -> Option<String> {
+    let mut absolute = match named.segs[0].as_str() {
+        "crate" => Vec::new(),
+        "self" | "super" => [module_of(path), named.inside.clone()].concat(),
+        _ => return None,
+    };
+    for seg in &named.segs {
+        match seg.as_str() {
+            "crate" | "self" => {}
+            "super" => drop(absolute.pop()),
+            _ => absolute.push(seg.clone()),
+        }
+    }
+    let own = module_of(path).get(1).cloned();
+    absolute.get(1).filter(|_| absolute[0] == "router").filter(|module| own.as_ref() != Some(*module)).cloned()
+}
+
+/// The modules of the router that stand in a circle of imports. Its root, which puts them together, and their tests are left out.
+fn router_circles(files: &BTreeMap<String, String>) -> Vec<String> {
+    let mut uses: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    for (path, text) in files.iter().filter(|(path, _)| path.starts_with("src/router/") && !path.ends_with("tests.rs"))
+    {
+        let Some(own) = module_of(path).get(1).cloned() else { continue };
+        let paths = read(&lex(text).0).paths;
+        let paths = paths.iter().filter(|named| !named.inside.iter().any(|module| module == "tests"));
+        uses.entry(own).or_default().extend(paths.filter_map(|named| router_module(path, named)));
+    }
+    // What imports nothing more that is left stands in no circle; what is imported by nothing neither.
+    loop {
+        let left: BTreeSet<String> = uses.keys().cloned().collect();
+        uses.values_mut().for_each(|used| used.retain(|module| left.contains(module)));
+        let imported: BTreeSet<String> = uses.values().flatten().cloned().collect();
+        uses.retain(|module, used| !used.is_empty() && imported.contains(module));
+        if uses.len() == left.len() {
+            return uses.iter().map(|(module, used)| format!("src/router: {module} imports {used:?}")).collect();
+        }
+    }
+}
+
 /// Test files that are in no binary: a file without its `mod` in `main.rs` would never run.
 fn not_run(files: &BTreeMap<String, String>) -> Vec<String> {
     let mut run: BTreeSet<String> = ["tests/tidy.rs".to_string()].into();
@@ -633,6 +673,22 @@ fn planted_names_without_a_meaning_are_found() {
 #[test]
 fn every_source_file_is_declared() {
     none(unreached(&tree(SOURCE, &["rs"])));
+}
+
+#[test]
+fn the_routers_modules_stand_in_no_circle() {
+    let files = tree(&["src"], &["rs"]);
+    none(router_circles(&files));
+    let planted = [
+        ("src/router/mod.rs", "mod a; mod b; mod c; use a::A; use super::router::b::B;"),
+        ("src/router/a.rs", "use super::b::B; mod tests { use super::super::c::C; }"),
+        ("src/router/b/inner.rs", "fn f() { crate::router::c::g() }"),
+        ("src/router/c.rs", "use super::AppState; // use super::a::A;"),
+    ];
+    let mut files: BTreeMap<String, String> = planted.map(|(a, b)| (a.to_string(), b.to_string())).into();
+    assert_eq!(router_circles(&files), Vec::<String>::new());
+    files.insert("src/router/c.rs".into(), "use super::{AppState, a::{self, A}};".into());
+    assert_eq!(router_circles(&files).len(), 3);
 }
 
 #[test]

@@ -7,7 +7,7 @@ use serde_json::json;
 use utoipa::ToSchema;
 
 use super::guard::Call;
-use super::http::{idempotency_key, json, runtime_of, session_of};
+use super::reply::{idempotency_key, json, runtime_of, session_of};
 use super::{AppState, Problem};
 use crate::auth::{Admin, Prompt};
 use plexus_protocol::RunId;

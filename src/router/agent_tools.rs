@@ -10,7 +10,7 @@ use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
 
 use super::guard::Call;
-use super::http::{Outcome, Query, bad_query, json, session_of};
+use super::reply::{Outcome, Query, bad_query, json, session_of};
 use super::{AppState, Problem};
 use crate::auth::{Permit, Prompt};
 use crate::sessions::SessionError;

@@ -8,7 +8,7 @@ use http::StatusCode;
 use serde_json::{Map, Value, json};
 
 use super::guard::{WS_BEARER, WS_PATH, WS_PROTOCOL};
-use super::{Problem, http as api, schemas};
+use super::{Problem, reply as api, schemas};
 
 /// A method that clients call: what it takes and gives, by the names of shapes, and an example of each.
 struct Method {

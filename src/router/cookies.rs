@@ -9,7 +9,7 @@ use http::request::Parts;
 use http::{Method, Response, header};
 
 use super::Problem;
-use super::guard::only;
+use super::headers::only;
 use crate::auth::{Auth, Caller, CookieSite, csrf, same};
 
 /// The header that comes with whatever a cookie is to change.

@@ -9,10 +9,10 @@ use serde_json::{Value, json};
 use utoipa::ToSchema;
 
 use super::guard::{self, Call};
-use super::http::{
+use super::reply::{
     Outcome, Query, bad_query, created, gateway, json, no_content, no_such, patience, session_of, waits,
 };
-use super::listen::stopped;
+use super::stop::stopping;
 use super::{AppState, Problem, cookies};
 use crate::auth::{
     Admin, AuthError, Device, FetchedPairing, Grant, PairingState, SHARE_LIFE, Target, csrf, short_code,
@@ -357,7 +357,7 @@ pub(super) async fn pairing(state: AppState, call: Call) -> Outcome {
     let (id, mut stop) = (pairing_id(&call), state.stop.clone());
     tokio::select! {
         view = state.auth.pairing(&permit, &id, known, wait) => json(StatusCode::OK, &view?),
-        () = stopped(&mut stop) => Err(crate::sessions::SessionError::Stopping.into()),
+        () = stopping(&mut stop) => Err(crate::sessions::SessionError::Stopping.into()),
     }
 }
 
@@ -431,7 +431,7 @@ pub(super) async fn fetch(state: AppState, call: Call) -> Outcome {
     let mut stop = state.stop.clone();
     let fetched = tokio::select! {
         fetched = state.auth.fetch(&ticket, patience(wait)) => fetched?,
-        () = stopped(&mut stop) => FetchedPairing::Waiting,
+        () = stopping(&mut stop) => FetchedPairing::Waiting,
     };
     match fetched {
         FetchedPairing::Given(device, token) => {

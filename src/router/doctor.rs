@@ -10,7 +10,7 @@ use serde_json::json;
 use tokio::sync::Mutex;
 
 use super::guard::Call;
-use super::http::{bad_query, gateway, json, parameter};
+use super::reply::{bad_query, gateway, json, parameter};
 use super::{AppState, Problem};
 use crate::auth::Admin;
 use crate::ledger::Near;

@@ -12,7 +12,7 @@ use http::{HeaderValue, StatusCode};
 
 use super::guard::Call;
 use super::history::{room, stays, text};
-use super::http::{parameter, session_of};
+use super::reply::{parameter, session_of};
 use super::{AppState, Problem, wire};
 use crate::auth::{Caller, Watch};
 use crate::ledger::{Account, Charge};

@@ -31,7 +31,8 @@ use tower_http::compression::Predicate;
 
 use super::cookies::{self, Shown};
 use super::error::Problem;
-use super::listen::ConnHandle;
+use super::headers::only;
+use super::listen::{ConnHandle, STRANGER_BODY};
 use super::peer;
 use super::public_address::PublicAddresses;
 use crate::auth::{Auth, Caller, Denied};
@@ -54,8 +55,6 @@ const DRAIN: usize = 64 << 20;
 /// How long that rest is read.
 const DRAIN_TIME: Duration = Duration::from_secs(2);
 
-/// Longest body of somebody without a proof, in bytes, whatever the route takes; a longer one is answered 413.
-pub const STRANGER_BODY: usize = 4 << 10;
 /// How long such a body may take.
 const STRANGER_TIME: Duration = Duration::from_secs(5);
 /// What a body's buffer grows by at least, in bytes.
@@ -287,15 +286,6 @@ pub(super) async fn outer(State(gate): State<Gate>, mut request: Request, next: 
     request.extensions_mut().insert(proof);
     request.extensions_mut().insert(client);
     next.run(request).await
-}
-
-pub(super) fn only<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Result<Option<&'a str>, ()> {
-    let mut all = headers.get_all(name).iter();
-    match (all.next(), all.next()) {
-        (None, _) => Ok(None),
-        (Some(one), None) => one.to_str().map(Some).map_err(|_| ()),
-        (Some(_), Some(_)) => Err(()),
-    }
 }
 
 /// Bodies come as they are, or in chunks: of any other coding we would read something else than was sent (RFC 9112, 6.1).

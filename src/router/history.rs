@@ -13,7 +13,8 @@ use http::{HeaderValue, StatusCode};
 use serde::Serialize;
 
 use super::guard::Counted;
-use super::{AppState, Problem, wire, ws};
+use super::stop::stopping;
+use super::{AppState, Problem, wire};
 use crate::auth::Caller;
 use crate::ledger::{Account, Charge, Charged};
 use crate::sessions::{Filter, HistoryPage, Log, LogPlace, PageItem, PageLimit, ResumeVerdict, Snapshot, StartAfter};
@@ -44,7 +45,7 @@ impl Asked {
     /// 400 `bad_cursor`; `bad_query` where both are given.
     pub(super) fn read(after: Option<&str>, before: Option<&str>) -> Result<Self, Problem> {
         match (after.filter(|after| !after.is_empty()), before) {
-            (Some(_), Some(_)) => Err(super::http::bad_query("give `after` or `before`, not both".into())),
+            (Some(_), Some(_)) => Err(super::reply::bad_query("give `after` or `before`, not both".into())),
             (None, Some("" | "now")) => Ok(Self::Before(None)),
             (None, Some(text)) => cursor(text).map(|at| Self::Before(Some(at))),
             (None, None) => Ok(Self::After(StartAfter::Oldest, 0)),
@@ -201,7 +202,7 @@ pub(super) async fn room(
     let mut stop = state.stop.clone();
     let room = tokio::select! {
         room = account.wait(bytes) => room,
-        () = ws::stopping(&mut stop) => return Err(std::io::Error::other("the gateway is stopping")),
+        () = stopping(&mut stop) => return Err(std::io::Error::other("the gateway is stopping")),
         () = tokio::time::sleep(PATIENCE) => return Err(std::io::Error::other("there is no room")),
     };
     if *stop.borrow() || !state.auth.is_enrolled(caller) {

@@ -1,46 +1,43 @@
 //! The HTTP surface: JSON in, JSON out; events by page and by long poll. One file: every handler is a few lines of the same
 //! three steps, who may, do it, say it.
 
-use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::body::Body;
-use axum::response::Response;
-use http::header::{ACCEPT, CONTENT_TYPE, LOCATION};
-use http::{HeaderValue, StatusCode};
-use serde::{Deserialize, Serialize};
+use http::StatusCode;
+use http::header::ACCEPT;
+use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use utoipa::ToSchema;
 
 use super::guard::Call;
 use super::history::{self, Asked, PageEnd};
-use super::listen::stopped;
+use super::listing::listing;
+use super::reply::{
+    Outcome, Query, bad_query, body, created, filter_for, gateway, idempotency_key, json, no_content, no_such,
+    request_of, runtime_for, session_for, session_of, waits,
+};
+use super::stop::stopping;
+use super::wire::SESSIONS_MAX;
 use super::{AppState, ForwardedWish, Problem, sse, ws};
-use crate::auth::{Admin, Approve, Caller, Permit, Prompt, Right, Target, Watch};
+use crate::auth::{Admin, Approve, Caller, Prompt, Watch};
 use crate::ledger::Account;
 use crate::metrics::{OTHERS, Standing, Subscriber, metrics};
 use crate::sessions::{
-    CommitEntry, Filter, KEY_MAX, LISTED, LogPlace, NewsRank, OpenSession, PageLimit, ResumeVerdict, SessionError,
-    StartAfter, WINDOW,
+    CommitEntry, Filter, LISTED, LogPlace, OpenSession, PageLimit, ResumeVerdict, SessionError, StartAfter, WINDOW,
 };
 use plexus_protocol::{
-    Answer, Connect, Cursor, NativeId, Origin, Position, Request, RequestId, RequestState, RestartPolicy, Risk, RunId,
-    RunStatus, RuntimeId, RuntimeInfo, RuntimeSpec, RuntimeState, Scope, Serve, SessionId, SessionInfo, SessionState,
-    text_block,
+    Answer, Connect, Cursor, NativeId, Origin, Request, RequestState, RestartPolicy, Risk, RunId, RunStatus, RuntimeId,
+    RuntimeSpec, RuntimeState, Serve, SessionId, SessionState, text_block,
 };
 
 /// Events of one page unless the client says otherwise.
 const PAGE: usize = 500;
 /// Events of one page at most; a larger wish is cut to it.
 const PAGE_MAX: usize = 5000;
-/// Sessions of one listing at most; the next page has the rest.
-pub(super) const SESSIONS_MAX: usize = 1000;
-/// Longest wait of a long poll, in seconds; a longer wish is cut to it.
-const WAIT_MAX: u64 = 60;
 /// Passages that a search brings unless the client says otherwise.
 const HITS: usize = 20;
 /// Passages that a search brings at most.
@@ -52,159 +49,9 @@ const NAMES: usize = 1000;
 /// How long the log may take to show that it takes writes.
 const READY_WAIT: Duration = Duration::from_secs(2);
 
-pub(super) type Outcome = Result<Response, Problem>;
-
-/// A JSON response.
-pub(super) fn json<T: Serialize + ?Sized>(status: StatusCode, value: &T) -> Outcome {
-    let text = serde_json::to_vec(value).map_err(|error| {
-        tracing::error!(%error, "a response cannot be written down");
-        Problem::internal()
-    })?;
-    Ok(body(status, "application/json", text))
-}
-
-fn body(status: StatusCode, kind: &'static str, text: impl Into<Body>) -> Response {
-    let mut response = Response::new(text.into());
-    *response.status_mut() = status;
-    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(kind));
-    response
-}
-
-pub(super) fn no_content() -> Outcome {
-    let mut response = Response::new(Body::empty());
-    *response.status_mut() = StatusCode::NO_CONTENT;
-    Ok(response)
-}
-
-pub(super) fn created<T: Serialize + ?Sized>(place: &str, value: &T) -> Outcome {
-    let mut response = json(StatusCode::CREATED, value)?;
-    if let Ok(place) = HeaderValue::from_str(place) {
-        response.headers_mut().insert(LOCATION, place);
-    }
-    Ok(response)
-}
-
-pub(super) fn no_such(code: &'static str, what: &str) -> Problem {
-    Problem::new(StatusCode::NOT_FOUND, code, format!("there is no such {what}"))
-}
-
 // === who may ===
 
-/// Whether the caller was granted anything at all here; where not, a thing does not exist for them.
-fn knows(caller: &Caller, target: Target<'_>) -> bool {
-    Scope::ALL.iter().any(|scope| caller.device().grant.covers(*scope, target))
-}
-
-/// The session of the path, and a permit for it.
-pub(super) fn session_of<S: Right>(state: &AppState, call: &Call) -> Result<(Arc<SessionInfo>, Permit<S>), Problem> {
-    let missing = || no_such("session_not_found", "session");
-    session_for(state, call.caller()?, &call.id(missing)?)
-}
-
-fn session_for<S: Right>(
-    state: &AppState,
-    caller: &Caller,
-    id: &SessionId,
-) -> Result<(Arc<SessionInfo>, Permit<S>), Problem> {
-    let missing = || no_such("session_not_found", "session");
-    let session = state.directory.session(id).ok_or_else(missing)?;
-    let target = Target::Session(&session.session_id, &session.runtime_id);
-    if !knows(caller, target) {
-        return Err(missing());
-    }
-    let permit = caller.permit(target)?;
-    Ok((session, permit))
-}
-
-/// The runtime of the path, and a permit for it.
-pub(super) fn runtime_of<S: Right>(state: &AppState, call: &Call) -> Result<(RuntimeId, Permit<S>), Problem> {
-    let id = call.id(|| no_such("runtime_not_found", "runtime"))?;
-    let (_, permit) = runtime_for(state, call.caller()?, &id)?;
-    Ok((id, permit))
-}
-
-/// The runtime named, and a permit for it.
-fn runtime_for<S: Right>(
-    state: &AppState,
-    caller: &Caller,
-    id: &RuntimeId,
-) -> Result<(Arc<RuntimeInfo>, Permit<S>), Problem> {
-    let missing = || no_such("runtime_not_found", "runtime");
-    let runtime = state.directory.runtime(id).ok_or_else(missing)?;
-    if !knows(caller, Target::Runtime(id)) {
-        return Err(missing());
-    }
-    let permit = caller.permit(Target::Runtime(id))?;
-    Ok((runtime, permit))
-}
-
-/// The request of the path, and a permit for the session it came up in.
-async fn request_of<S: Right>(state: &AppState, call: &Call) -> Result<(RequestId, Permit<S>), Problem> {
-    let missing = || no_such("request_not_found", "request");
-    let id: RequestId = call.id(missing)?;
-    let (session, runtime) = state.directory.request_target(&id).await?.ok_or_else(missing)?;
-    let target = Target::Session(&session, &runtime);
-    let caller = call.caller()?;
-    if !knows(caller, target) {
-        return Err(missing());
-    }
-    Ok((id, caller.permit(target)?))
-}
-
-/// What the caller may see: all of it, or of the sessions named.
-fn filter_for(caller: &Caller, sessions: Option<BTreeSet<SessionId>>) -> Filter {
-    let grant = (!caller.sees_all()).then(|| Arc::new(caller.device().grant.clone()));
-    Filter { sessions, grant }
-}
-
-pub(super) fn gateway<S: Right>(call: &Call) -> Result<Permit<S>, Problem> {
-    Ok(call.caller()?.permit(Target::Gateway)?)
-}
-
 // === queries ===
-
-/// The query's parameters, decoded. Unknown ones are let be, as everywhere on the web; none of them ever proves anything.
-pub(super) struct Query(Vec<(String, String)>);
-
-impl Query {
-    pub(super) fn of(call: &Call) -> Self {
-        let text = call.parts.uri.query().unwrap_or_default();
-        Self(form_urlencoded::parse(text.as_bytes()).into_owned().collect())
-    }
-
-    pub(super) fn get(&self, name: &str) -> Option<&str> {
-        self.0.iter().find(|(other, _)| other == name).map(|(_, value)| value.as_str())
-    }
-
-    fn all<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a str> {
-        let values = self.0.iter().filter(move |(other, _)| other == name);
-        values.flat_map(|(_, value)| value.split(',')).filter(|value| !value.is_empty())
-    }
-
-    pub(super) fn number<T: std::str::FromStr>(&self, name: &str, default: T) -> Result<T, Problem> {
-        let Some(text) = self.get(name) else { return Ok(default) };
-        text.parse().map_err(|_| bad_query(format!("`{name}` is not a whole number in range")))
-    }
-}
-
-/// How long the client is ready to wait.
-pub(super) fn waits(query: &Query) -> Result<Duration, Problem> {
-    Ok(patience(Some(query.number("wait", 0)?)))
-}
-
-/// So many seconds, as far as anybody may wait.
-pub(super) fn patience(seconds: Option<u64>) -> Duration {
-    Duration::from_secs(seconds.unwrap_or(0).min(WAIT_MAX))
-}
-
-/// One parameter of the query, decoded.
-pub(super) fn parameter(call: &Call, name: &str) -> Option<String> {
-    Query::of(call).get(name).map(Into::into)
-}
-
-pub(super) fn bad_query(detail: String) -> Problem {
-    Problem::new(StatusCode::BAD_REQUEST, "bad_query", detail)
-}
 
 // === runtimes ===
 
@@ -359,67 +206,6 @@ pub(super) async fn sessions(state: AppState, call: Call) -> Outcome {
     let query = Query::of(&call);
     let limit = query.number("limit", SESSIONS_MAX)?;
     json(StatusCode::OK, &listing(&state, caller, archived, limit, query.get("cursor"))?)
-}
-
-/// A page of the sessions that the caller may see, those with the latest news first.
-pub(super) fn listing(
-    state: &AppState,
-    caller: &Caller,
-    archived: Option<bool>,
-    limit: usize,
-    cursor: Option<&str>,
-) -> Result<Value, Problem> {
-    let from = cursor.filter(|text| !text.is_empty()).map(Listed::read).transpose()?;
-    // Before the sessions: what has news between the two comes again rather than never.
-    let began = from.as_ref().map_or_else(|| state.directory.log().head(), |from| from.began);
-    let mut all = state.directory.ranked();
-    all.retain(|(_, session)| archived.is_none_or(|wanted| session.archived == wanted));
-    all.retain(|(_, session)| caller.sees(&session.session_id, &session.runtime_id));
-    let skip = from.map_or(0, |from| {
-        let last = (Reverse(from.at), from.id);
-        all.partition_point(|(at, session)| (Reverse(*at), session.session_id.clone()) <= last)
-    });
-    let mut page: Vec<_> = all[skip..].iter().take(limit.clamp(1, SESSIONS_MAX)).cloned().collect();
-    let mut list = json!({});
-    if skip + page.len() < all.len() {
-        let last = page.last().map(|(at, last)| Listed { began, at: *at, id: last.session_id.clone() });
-        list["next"] = json!(last.map(|last| last.to_string()));
-    } else {
-        // What had news since the first page stands before all that was listed, and may have been skipped: it comes again.
-        let has_news =
-            |(_, session): &&(NewsRank, Arc<SessionInfo>)| state.directory.last(&session.session_id) > Some(began);
-        page.extend(all[..skip].iter().filter(has_news).cloned());
-    }
-    list["sessions"] = page.iter().map(|(_, session)| json!(session)).collect();
-    Ok(list)
-}
-
-/// Where a listing of sessions goes on, as text `began.place.time.id`.
-struct Listed {
-    /// Where the log ended when it began.
-    began: Position,
-    /// How new the news of the last session listed is.
-    at: NewsRank,
-    /// The last session listed.
-    id: SessionId,
-}
-
-impl Listed {
-    fn read(text: &str) -> Result<Self, Problem> {
-        let bad = || bad_query("`cursor` is not one that a listing gave".into());
-        let mut parts = text.splitn(4, '.');
-        let began = parts.next().and_then(|part| part.parse().ok()).map(Position).ok_or_else(bad)?;
-        let place = parts.next().and_then(|part| part.parse().ok()).ok_or_else(bad)?;
-        let time = parts.next().and_then(|part| part.parse().ok()).ok_or_else(bad)?;
-        let id = parts.next().and_then(|part| part.parse().ok()).ok_or_else(bad)?;
-        Ok(Self { began, at: (place, time), id })
-    }
-}
-
-impl std::fmt::Display for Listed {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{}.{}.{}.{}", self.began.0, self.at.0, self.at.1, self.id)
-    }
 }
 
 /// A session to open.
@@ -687,7 +473,7 @@ async fn page(
         tokio::select! {
             () = moved.changed() => {}
             _ = revoked.changed() => if !state.auth.is_enrolled(&caller) { return Err(Problem::unauthorized()) },
-            () = stopped(&mut stop) => {}
+            () = stopping(&mut stop) => {}
             () = tokio::time::sleep_until(until) => {}
         }
     };
@@ -758,20 +544,6 @@ pub(super) async fn answer(state: AppState, call: Call) -> Outcome {
     let key = idempotency_key(&call)?;
     let answer: Answer = call.json()?;
     json(StatusCode::OK, &state.answer(&permit, &id, answer, key).await?)
-}
-
-pub(super) fn idempotency_key(call: &Call) -> Result<Option<String>, Problem> {
-    let mut keys = call.parts.headers.get_all("idempotency-key").iter();
-    let Some(key) = keys.next() else { return Ok(None) };
-    let fine = !key.is_empty() && key.len() <= KEY_MAX && key.as_bytes().iter().all(u8::is_ascii_graphic);
-    match key.to_str() {
-        Ok(key) if fine && keys.next().is_none() => Ok(Some(key.into())),
-        _ => Err(Problem::new(
-            StatusCode::BAD_REQUEST,
-            "bad_idempotency_key",
-            format!("Idempotency-Key is 1 to {KEY_MAX} visible ASCII characters, once"),
-        )),
-    }
 }
 
 // === search ===

@@ -20,6 +20,7 @@ mod stream;
 pub mod tls;
 pub mod unauthenticated;
 
+use crate::router::stop::stopping;
 use std::future::Future;
 use std::io;
 use std::net::SocketAddr;
@@ -45,6 +46,8 @@ use self::unauthenticated::{UnauthenticatedConnection, UnauthenticatedConnection
 use crate::ledger::Ledger;
 use crate::metrics::metrics;
 
+/// Longest body of somebody without a proof, in bytes, whatever the route takes; a longer one is answered 413.
+pub const STRANGER_BODY: usize = 4 << 10;
 /// Connections at once; past it new ones wait in the kernel's backlog until one ends.
 pub const MAX_CONNECTIONS: usize = 16 << 10;
 /// Most that hyper buffers of one connection, in bytes; a longer request head is answered 431.
@@ -384,7 +387,7 @@ async fn accept<F>(
         };
         let (permit, accepted) = tokio::select! {
             next = next => next,
-            () = stopped(&mut stop) => break,
+            () = stopping(&mut stop) => break,
         };
         let Ok(permit) = permit else { break };
         match accepted {
@@ -402,7 +405,7 @@ async fn accept<F>(
                 pausing = true;
                 tokio::select! {
                     () = tokio::time::sleep(ACCEPT_PAUSE) => {}
-                    () = stopped(&mut stop) => break,
+                    () = stopping(&mut stop) => break,
                 }
             }
         }
@@ -413,11 +416,6 @@ async fn accept<F>(
         tracing::warn!(cut = connections.len(), "connections were not done in time, and are cut");
         connections.shutdown().await;
     }
-}
-
-/// Waits until the gateway stops, or until nobody is left to say so. Cancellation safe.
-pub(super) async fn stopped(stop: &mut watch::Receiver<bool>) {
-    let _ = stop.wait_for(|stop| *stop).await;
 }
 
 fn died_early(error: &io::Error) -> bool {
@@ -461,7 +459,7 @@ async fn connection<A: ListenApp>(
     let ended = tokio::select! {
         ended = connection.as_mut() => ended,
         () = stranger.cut() => return,
-        () = stopped(&mut stop) => {
+        () = stopping(&mut stop) => {
             connection.as_mut().graceful_shutdown();
             connection.await
         }

@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 
 use super::guard::{BodyRule, Policy, Route};
 use super::schemas::{self, CURSOR, ID, RESUMABLE};
-use super::{AppState, Problem, http as api, routes};
+use super::{AppState, Problem, reply as api};
 
 /// What a route takes and gives, by the names of shapes; `""` is no JSON.
 struct Shape {
@@ -124,7 +124,9 @@ fn parameter_schema(path: &str, name: &str) -> Value {
         "session" => json!({ "type": "string", "pattern": "^([A-Za-z0-9_.:-]{1,128})?(,([A-Za-z0-9_.:-]{1,128})?)*$" }),
         "limit" | "wait" | "max_bytes" => json!({ "type": "integer", "minimum": 0, "maximum": u64::MAX }),
         "state" => json!({ "type": "string", "enum": ["open", "answered", "expired", "withdrawn", "orphaned", "all"] }),
-        "q" => json!({ "type": "string", "minLength": 1, "maxLength": api::QUERY_MAX, "pattern": schemas::WORDS }),
+        "q" => {
+            json!({ "type": "string", "minLength": 1, "maxLength": super::http::QUERY_MAX, "pattern": schemas::WORDS })
+        }
         "archived" => json!({ "type": "string", "enum": ["true", "false", "all"] }),
         "scope" => json!({ "type": "string", "enum": ["loaded", "configured"] }),
         "format" => json!({ "type": "string", "enum": ["ndjson", "md", "html"] }),
@@ -239,9 +241,9 @@ fn operation(route: &Route<AppState>, shape: &Shape) -> Value {
     operation
 }
 
-fn description(version: &str) -> Value {
+fn description(version: &str, table: &[Route<AppState>]) -> Value {
     let mut paths = Map::new();
-    for route in routes::table() {
+    for route in table {
         if let Some(shape) = shape(route) {
             let path = paths.entry(&*route.path).or_insert_with(|| json!({}));
             path[route.method.as_str().to_ascii_lowercase()] = operation(route, &shape);
@@ -265,10 +267,10 @@ fn description(version: &str) -> Value {
 }
 
 /// Serves the description.
-pub(super) async fn serve(version: &'static str) -> Result<Response, Problem> {
+pub(super) async fn serve(version: &'static str, table: &[Route<AppState>]) -> Result<Response, Problem> {
     // One gateway has one version; the first to ask makes the text.
     static TEXT: LazyLock<std::sync::OnceLock<Value>> = LazyLock::new(Default::default);
-    api::json(StatusCode::OK, TEXT.get_or_init(|| description(version)))
+    api::json(StatusCode::OK, TEXT.get_or_init(|| description(version, table)))
 }
 
 #[cfg(test)]
@@ -277,10 +279,10 @@ mod tests {
 
     #[test]
     fn every_route_but_the_pages_files_is_described_with_its_policy() {
-        let all = description("1.2.3");
+        let all = description("1.2.3", super::super::routes::table());
         assert_eq!(all["info"]["version"], "1.2.3");
         let mut described = 0;
-        for route in routes::table().iter().filter(|route| route.summary != "A file of the page") {
+        for route in super::super::routes::table().iter().filter(|route| route.summary != "A file of the page") {
             let operation = &all["paths"][&*route.path][route.method.as_str().to_ascii_lowercase()];
             let security = match route.policy {
                 Policy::Public => json!([]),
@@ -306,7 +308,7 @@ mod tests {
                 _ => {}
             }
         }
-        let all = description("0");
+        let all = description("0", super::super::routes::table());
         walk(&all, &all);
     }
 }

@@ -14,8 +14,8 @@ use serde_json::value::RawValue;
 
 use super::guard::Call;
 use super::history::{response, room, stays, text};
-use super::http as api;
 use super::mirror::{current, typed};
+use super::reply as api;
 use super::{AppState, PortState, Problem};
 use crate::auth::{Caller, Permit, Prompt, Right, Target, Watch};
 use crate::ledger::Account;

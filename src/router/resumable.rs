@@ -5,7 +5,7 @@ use http::StatusCode;
 
 use super::AppState;
 use super::guard::Call;
-use super::http::{Outcome, Query, bad_query, json, runtime_of};
+use super::reply::{Outcome, Query, bad_query, json, runtime_of};
 use crate::auth::Watch;
 use crate::sessions::{RESUMABLE_MAX, ResumableAt};
 

@@ -45,7 +45,7 @@ const ADMIN: Policy = Policy::Needs(Scope::Admin);
 const NOTHING: BodyRule = BodyRule::Nothing;
 const JSON: BodyRule = BodyRule::Json(BODY);
 /// What somebody without a proof sends.
-const PROOF: BodyRule = BodyRule::Json(guard::STRANGER_BODY);
+const PROOF: BodyRule = BodyRule::Json(super::listen::STRANGER_BODY);
 
 /// A line of a table. Every argument is needed: a route without a policy does not compile.
 fn route<S>(
@@ -144,7 +144,7 @@ fn make() -> Vec<Route<AppState>> {
         route(GET, "/ca.crt", Policy::Public, NOTHING, "The certificate of this gateway's own CA, if it has one", |s, _| answer(public_address::certificate(s))),
         route(GET, "/ca.mobileconfig", Policy::Public, NOTHING, "The same, as a profile for iOS", |s, _| answer(public_address::profile(s))),
         // The same for every gateway of this version, and tools fetch it before they have a token.
-        route(GET, "/openapi.json", Policy::Public, NOTHING, "This description", |s, _| answer(openapi::serve(s.version))),
+        route(GET, "/openapi.json", Policy::Public, NOTHING, "This description", |s, _| answer(openapi::serve(s.version, table()))),
         route(GET, "/asyncapi.json", Policy::Public, NOTHING, "The native WebSocket's description", |s, _| answer(asyncapi::serve(s.version))),
     ];
     // The page: the same files for everybody, no byte of anybody's sessions.

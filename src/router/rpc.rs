@@ -9,8 +9,8 @@ mod ui;
 use greeting::You;
 pub(super) use greeting::{Hello, Snapshots};
 pub(super) use params::{
-    AnswerParams, AttachParams, CancelParams, Focus, HistoryParams, Initialize, Input, Listing, OfSession,
-    RestartParams, Said, SessionArchive, SessionNew, SessionRename, StartRun,
+    AnswerParams, AttachParams, CancelParams, ContentBlock, Focus, HistoryParams, Initialize, Input, Listing,
+    OfSession, RestartParams, Said, SessionArchive, SessionNew, SessionRename, StartRun,
 };
 use params::{UiCancel, UiHistory, UiInitialize};
 use std::borrow::Cow;
@@ -32,13 +32,15 @@ use super::AppState;
 use super::context;
 use super::error::Problem;
 use super::fanout::{Conn, FanKey, Subscribe};
-use super::frames::{Framing, Projection, ask, ws_notify, ws_text};
+use super::frames::{Framing, Projection, ask, ws_notify};
 use super::guard::{DEPTH, deeper_than};
 use super::history::{self, Asked, PageEnd};
+use super::jsonrpc::{Failure, Incoming, Outcome, response, result};
+use super::listing::listing;
 use super::presence::{PresenceGuard, Viewer, Viewers};
+use super::talk::{Reply, Talk};
 use super::ui::{Shows, Ui};
 use super::wire;
-use super::ws::{Reply, Talk};
 use crate::auth::{Approve, Caller, Grant, Permit, Prompt, Target};
 use crate::metrics::metrics;
 use crate::sessions::{AttachVerdict, Filter, Log, OpenSession, ResumeVerdict, SessionError, Snapshot, StartAfter};
@@ -85,121 +87,7 @@ pub(super) struct Rpc {
     ui: Option<Box<Ui>>,
 }
 
-/// One message, as it came.
-#[derive(Deserialize)]
-pub(super) struct Incoming<'a> {
-    #[serde(borrow, default)]
-    pub(super) jsonrpc: Option<Cow<'a, str>>,
-    #[serde(borrow, default, deserialize_with = "given")]
-    pub(super) id: Option<&'a RawValue>,
-    #[serde(borrow, default)]
-    pub(super) method: Option<Cow<'a, str>>,
-    #[serde(borrow, default)]
-    pub(super) params: Option<&'a RawValue>,
-    #[serde(borrow, default, deserialize_with = "given")]
-    pub(super) result: Option<&'a RawValue>,
-    #[serde(borrow, default, deserialize_with = "given")]
-    pub(super) error: Option<&'a RawValue>,
-}
-
-/// Tells `null` from absent.
-fn given<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<&'de RawValue>, D::Error> {
-    <&RawValue>::deserialize(deserializer).map(Some)
-}
-
-/// A JSON-RPC error.
-#[derive(Debug, Serialize)]
-pub(super) struct Failure {
-    code: i64,
-    message: String,
-    data: Value,
-}
-
-impl Failure {
-    pub(super) fn new(code: i64, name: &str, message: impl Into<String>) -> Self {
-        Self { code, message: message.into(), data: json!({ "code": name }) }
-    }
-
-    fn params(message: impl Into<String>) -> Self {
-        Self::new(-32602, "invalid_params", message)
-    }
-
-    fn no_method(method: &str) -> Self {
-        Self::new(-32601, "method_not_found", format!("there is no method {method}"))
-    }
-}
-
-impl From<Problem> for Failure {
-    fn from(problem: Problem) -> Self {
-        let code = match problem.code {
-            "queue_full" | "over_limit" => -32001,
-            "run_not_found" => -32002,
-            "session_not_found" => -32004,
-            "already_resolved" => -32010,
-            "scope_missing" => -32011,
-            "expired" | "withdrawn" | "orphaned" | "closed" => -32012,
-            "stale_digest" => -32013,
-            "runtime_gone" => -32014,
-            "runtime_not_found" => -32015,
-            "request_not_found" => -32016,
-            "storage" => -32017,
-            "stopping" => -32018,
-            "risk_too_high" => -32019,
-            "runtime_silent" => -32020,
-            "internal" => -32603,
-            _ => -32602,
-        };
-        let mut data = *problem.extra;
-        data.insert("code".into(), problem.code.into());
-        Self { code, message: problem.detail, data: Value::Object(data) }
-    }
-}
-
-impl From<SessionError> for Failure {
-    fn from(refusal: SessionError) -> Self {
-        let own = match &refusal {
-            SessionError::RuntimeRefused { code, .. } => Some(*code),
-            _ => None,
-        };
-        let failure = Self::from(Problem::from(refusal));
-        // What the runtime itself said is the better answer: it is written for clients of this protocol.
-        Self { code: own.unwrap_or(failure.code), ..failure }
-    }
-}
-
-impl From<crate::auth::Denied> for Failure {
-    fn from(denied: crate::auth::Denied) -> Self {
-        Problem::from(denied).into()
-    }
-}
-
-pub(super) type Outcome = Result<Box<RawValue>, Failure>;
 type Later = Pin<Box<dyn Future<Output = Outcome> + Send>>;
-
-fn result(value: &impl Serialize) -> Outcome {
-    to_raw_value(value).map_err(|error| Failure::new(-32603, "internal", error.to_string()))
-}
-
-/// A response as a frame.
-pub(super) fn response(id: &str, outcome: &Outcome) -> Vec<u8> {
-    let mut json = Vec::with_capacity(128);
-    json.extend_from_slice(br#"{"jsonrpc":"2.0","id":"#);
-    json.extend_from_slice(id.as_bytes());
-    match outcome {
-        Ok(result) => {
-            json.extend_from_slice(br#","result":"#);
-            json.extend_from_slice(result.get().as_bytes());
-        }
-        Err(failure) => {
-            json.extend_from_slice(br#","error":"#);
-            json.extend_from_slice(serde_json::to_string(failure).unwrap_or_else(|_| "null".into()).as_bytes());
-        }
-    }
-    json.push(b'}');
-    let mut frame = Vec::with_capacity(json.len() + 10);
-    ws_text(&mut frame, &json);
-    frame
-}
 
 fn now<T: Send + 'static>(value: T) -> Pin<Box<dyn Future<Output = T> + Send>> {
     Box::pin(std::future::ready(value))
@@ -425,8 +313,8 @@ impl Rpc {
             "runtime.list" => now(result(&json!({ "runtimes": self.runtimes() }))),
             "session.list" => {
                 let Listing { limit, cursor } = parse(params)?;
-                let most = limit.unwrap_or(super::http::SESSIONS_MAX);
-                now(result(&super::http::listing(&self.state, &self.caller, None, most, cursor.as_deref())?))
+                let most = limit.unwrap_or(wire::SESSIONS_MAX);
+                now(result(&listing(&self.state, &self.caller, None, most, cursor.as_deref())?))
             }
             "session.new" => {
                 let SessionNew { runtime_id, cwd, title, native_id } = parse(params)?;

@@ -6,6 +6,7 @@ use serde_json::{Map, Value, json};
 use utoipa::{OpenApi, ToSchema};
 
 use super::notify::api as notify;
+use super::rpc::ContentBlock;
 use super::{agui, devices, http as api, rpc};
 use crate::sessions::TITLE_MAX;
 use plexus_protocol::{Capability, Kind};
@@ -659,10 +660,6 @@ shapes! {
         /// Where other machines reach it.
         public_url: Option<String>,
     }
-    /// One of ACP's content blocks.
-    ContentBlock {
-        r#type: String,
-    }
     /// The body of an event of ACP's kinds: ACP's own `update` object.
     Update {
         #[schema(rename = "sessionUpdate")]
@@ -895,7 +892,7 @@ shapes! {
     Chunk,
     Code,
     devices::Confirm,
-    ContentBlock,
+    rpc::ContentBlock,
     Detached,
     Device,
     Devices,

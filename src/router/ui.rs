@@ -15,7 +15,7 @@ use tokio::task::JoinHandle;
 
 use super::follow::Follow;
 use super::frames::{ws_notify, ws_text};
-use super::rpc::{Failure, response};
+use super::jsonrpc::{Failure, response};
 use super::wire;
 use super::{AppState, Problem};
 use crate::auth::{Caller, Prompt, Target};

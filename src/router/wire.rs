@@ -5,6 +5,9 @@ use std::cell::RefCell;
 use crate::sessions::PageItem;
 use plexus_protocol::{Epoch, Event, Position, Timestamp};
 
+/// Sessions of one listing at most; the next page has the rest.
+pub(super) const SESSIONS_MAX: usize = 1000;
+
 /// What an envelope takes beside its body, in bytes, about; for reserving.
 const AROUND: usize = 256;
 

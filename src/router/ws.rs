@@ -11,7 +11,6 @@ use std::time::Duration;
 use axum::body::Body;
 use axum::response::{IntoResponse, Response};
 use futures_util::StreamExt as _;
-use futures_util::future::BoxFuture;
 use futures_util::stream::FuturesUnordered;
 use http::header::{
     CONNECTION, SEC_WEBSOCKET_ACCEPT, SEC_WEBSOCKET_KEY, SEC_WEBSOCKET_PROTOCOL, SEC_WEBSOCKET_VERSION, UPGRADE,
@@ -31,11 +30,13 @@ use super::frames::{Framing, ws_ping};
 use super::guard::{BODY_STRIDE, WS_PROTOCOL, beside};
 use super::listen::{Stream, Upgrade};
 use super::rpc::Rpc;
+use super::stop::stopping;
+use super::talk::{Reply, Talk};
 use crate::auth::Caller;
 use crate::ledger::{Account, Charge, LedgerFull};
 use crate::metrics::metrics;
+use plexus_protocol::Scope;
 use plexus_protocol::codes::close as code;
-use plexus_protocol::{Cursor, Origin, Scope};
 
 /// Longest message of a client, in bytes: prompts carry images. A longer one closes the connection, 1009.
 const MESSAGE_MAX: usize = 16 << 20;
@@ -61,41 +62,6 @@ const PINGS_MISSED: u8 = 2;
 const INITIALIZE: Duration = Duration::from_secs(30);
 /// How long a closing handshake may take; then the connection is cut.
 const CLOSING: Duration = Duration::from_secs(2);
-
-/// The frames that a message is answered with: none for notifications. Whoever drops it before its end does not undo what
-/// was asked.
-pub(super) type Reply = BoxFuture<'static, Vec<u8>>;
-
-/// What the messages of a WebSocket mean.
-pub(super) trait Talk: Send {
-    /// Takes one message. What comes of it is begun when the reply is first polled, and is polled in the order of the
-    /// messages; dropping it early does not undo what was asked.
-    fn message(&mut self, text: &str) -> Option<Reply>;
-
-    /// Whether the client has said hello. Until then nothing is told to it, and it has [`INITIALIZE`] to say it.
-    fn initialized(&self) -> bool;
-
-    /// Some runtime stands differently.
-    fn runtimes_changed(&mut self) {}
-
-    /// Why there is nothing more to talk about, if there is not: the connection is closed as going away.
-    fn over(&self) -> Option<&'static str> {
-        None
-    }
-
-    /// A session was forgotten.
-    fn forgotten(&mut self, _session: &Origin) {}
-
-    /// What the client is shown beside replies, for those that are not a [`EventFan`](super::fanout::EventFan)'s: whole frames.
-    /// Polled only while nothing waits to be written, so that a client that does not read costs a cursor. `None` closes
-    /// the connection. Must be cancellation safe.
-    fn news(&mut self) -> BoxFuture<'_, Option<Vec<u8>>> {
-        Box::pin(std::future::pending())
-    }
-
-    /// Where a client that is closed for making no progress should come back from.
-    fn cursor(&self) -> Option<Cursor>;
-}
 
 /// The native WebSocket: answers the handshake and serves the connection from then on.
 pub(super) async fn serve(state: AppState, caller: Caller, parts: Parts) -> Response {
@@ -601,10 +567,4 @@ fn ended(error: WsError) -> End {
         }
         _ => End::Gone,
     }
-}
-
-/// Waits until the gateway stops. Cancellation safe.
-pub(super) async fn stopping(stop: &mut tokio::sync::watch::Receiver<bool>) {
-    // A sender that is gone means the same.
-    let _ = stop.wait_for(|stop| *stop).await.map(|_| ());
 }

@@ -18,7 +18,7 @@ use super::outgoing::{Lane, Start, Stream};
 use super::{Peer, Sent};
 use crate::auth::Caller;
 use crate::ledger::Charge;
-use crate::router::ws::stopping;
+use crate::router::stop::stopping;
 use crate::router::{AppState, Problem};
 use plexus_protocol::{DeviceId, SessionId};
 

@@ -36,7 +36,8 @@ use futures_util::future::BoxFuture;
 use super::fanout::Conn;
 use super::frames::ws_text;
 use super::guard::Call;
-use super::ws::{self, Talk};
+use super::talk::{self, Talk};
+use super::ws;
 use super::{AppState, Problem};
 use crate::auth::{Caller, Target};
 use plexus_protocol::{Cursor, RuntimeId, Scope, SessionId};
@@ -118,7 +119,7 @@ impl Line {
 }
 
 impl Talk for Line {
-    fn message(&mut self, text: &str) -> Option<ws::Reply> {
+    fn message(&mut self, text: &str) -> Option<talk::Reply> {
         let reply = self.peer.message(text)?;
         Some(Box::pin(async move { frames(&reply.await) }))
     }

@@ -17,7 +17,7 @@ use crate::auth::Caller;
 use crate::metrics::metrics;
 use crate::router::AppState;
 use crate::router::guard::{DEPTH, deeper_than};
-use crate::router::rpc::Incoming;
+use crate::router::jsonrpc::Incoming;
 use crate::router::wire::shown_as;
 use plexus_protocol::object;
 use plexus_protocol::{RequestId, RuntimeId, SessionId};

@@ -33,7 +33,7 @@ use self::say::{Id, Say, Shown};
 use self::translate::{End, Outcome, Translator};
 use super::follow::Follow;
 use super::guard::Call;
-use super::http::session_of;
+use super::reply::session_of;
 use super::sse::{self, News};
 use super::{AppState, Problem};
 use crate::auth::{Approve, Caller, Device, Prompt, Target, Watch};

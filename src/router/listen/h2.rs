@@ -2,6 +2,7 @@
 //! one way through the guard and one way to write a stream of events, whatever the client speaks. No two requests share
 //! such a connection, so there is nobody whose request another's could reach into.
 
+use crate::router::stop::stopping;
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -20,7 +21,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::UnixStream;
 
 use super::tls::{Place, Shared, Source};
-use super::{ListenApp, Slot, connection, stopped};
+use super::{ListenApp, Slot, connection};
 use crate::router::Problem;
 
 /// Streams of one connection at once; a client keeps further requests to itself until one ends.
@@ -75,7 +76,7 @@ where
     let ended = loop {
         tokio::select! {
             ended = connection.as_mut() => break ended,
-            () = stopped(&mut stop) => {
+            () = stopping(&mut stop) => {
                 connection.as_mut().graceful_shutdown();
                 // Whoever accepted us cuts what takes too long.
                 break connection.await;

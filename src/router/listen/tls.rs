@@ -2,6 +2,7 @@
 //! the certificate is read again when its files change. What is decrypted goes through a pair within the process, so that
 //! behind it everything is as on the plain listener: its timeouts, its limits, the surfaces that write their own streams.
 
+use crate::router::stop::stopping;
 use std::collections::HashMap;
 use std::fs::Metadata;
 use std::io;
@@ -26,7 +27,7 @@ use tokio_rustls::server::TlsStream;
 use x509_parser::certificate::X509Certificate;
 use x509_parser::prelude::FromDer as _;
 
-use super::{ListenApp, ListenLimits, Slot, accept, connection, h2, stopped};
+use super::{ListenApp, ListenLimits, Slot, accept, connection, h2};
 use crate::metrics::metrics;
 
 /// Connections by TLS at once; past it new ones wait. Each costs three descriptors.
@@ -164,7 +165,7 @@ impl Tls {
         loop {
             tokio::select! {
                 () = tokio::time::sleep(LOOK) => {}
-                () = stopped(&mut stop) => return,
+                () = stopping(&mut stop) => return,
             }
             let now = stamp(cert, key).await;
             // Only what has settled: the two files are not written at once.

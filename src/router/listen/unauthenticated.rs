@@ -12,8 +12,8 @@ use std::time::Duration;
 use tokio::sync::Notify;
 
 use super::BUFFER;
+use super::STRANGER_BODY;
 use crate::ledger::{Account, Charge, Ledger};
-use crate::router::guard::STRANGER_BODY;
 
 /// What a connection without a proof may hold at most, in bytes: what hyper buffers of it, and the body of one request.
 const EACH: usize = BUFFER + STRANGER_BODY;

@@ -12,7 +12,7 @@ use super::engine::without_rejected_key;
 use super::sender::{DeliveryTarget, PostOutcome};
 use super::{Destination, Hours, Notifier, Subscription, TargetRow, place_of, text};
 use crate::router::guard::Call;
-use crate::router::http::{json as answer, no_content};
+use crate::router::reply::{json as answer, no_content};
 use crate::router::{AppState, Problem};
 use plexus_protocol::Timestamp;
 

@@ -17,7 +17,7 @@ use crate::auth::Auth;
 use crate::metrics::{Subscriber, metrics};
 use crate::router::AppState;
 use crate::router::follow::Follow;
-use crate::router::ws::stopping;
+use crate::router::stop::stopping;
 use crate::sessions::{Directory, Filter};
 use plexus_protocol::{
     DeviceId, Event, Kind, Position, Receipt, Request, RequestId, RequestState, RunStatus, SessionId, Timestamp,

@@ -117,7 +117,7 @@ pub(in crate::router) struct StartRun {
     #[schema(value_type = Option<String>)]
     pub(super) session_id: Option<SessionId>,
     pub(super) text: Option<String>,
-    #[schema(value_type = Option<Vec<super::super::schemas::ContentBlock>>)]
+    #[schema(value_type = Option<Vec<ContentBlock>>)]
     pub(super) content: Option<Vec<Box<RawValue>>>,
     #[serde(default, deserialize_with = "object::optional")]
     pub(super) input: Option<Input>,
@@ -142,7 +142,7 @@ pub(in crate::router) enum Input {
     /// Text, images, and ACP's own blocks.
     Parts {
         /// ACP content blocks.
-        #[schema(value_type = Vec<super::super::schemas::ContentBlock>)]
+        #[schema(value_type = Vec<ContentBlock>)]
         parts: Vec<Value>,
     },
 }
@@ -214,4 +214,11 @@ impl From<Said> for Answer {
         let Said { option_id, ok, value, ids, answers, reason, remember, edited, digest } = said;
         Self { option_id, ok, value, ids, answers, reason, remember, edited, digest, ..Self::default() }
     }
+}
+
+/// One of ACP's content blocks; what is sent is the block as it came.
+#[derive(ToSchema)]
+#[allow(dead_code, reason = "only its schema is used")]
+pub(in crate::router) struct ContentBlock {
+    r#type: String,
 }

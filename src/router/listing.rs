@@ -1,0 +1,74 @@
+//! Sessions, a page at a time, for every frontend that lists them.
+
+use std::cmp::Reverse;
+use std::sync::Arc;
+
+use plexus_protocol::{Position, SessionId, SessionInfo};
+use serde_json::{Value, json};
+
+use super::reply::bad_query;
+use super::wire::SESSIONS_MAX;
+use super::{AppState, Problem};
+use crate::auth::Caller;
+use crate::sessions::NewsRank;
+
+/// A page of the sessions that the caller may see, those with the latest news first.
+pub(super) fn listing(
+    state: &AppState,
+    caller: &Caller,
+    archived: Option<bool>,
+    limit: usize,
+    cursor: Option<&str>,
+) -> Result<Value, Problem> {
+    let from = cursor.filter(|text| !text.is_empty()).map(Listed::read).transpose()?;
+    // Before the sessions: what has news between the two comes again rather than never.
+    let began = from.as_ref().map_or_else(|| state.directory.log().head(), |from| from.began);
+    let mut all = state.directory.ranked();
+    all.retain(|(_, session)| archived.is_none_or(|wanted| session.archived == wanted));
+    all.retain(|(_, session)| caller.sees(&session.session_id, &session.runtime_id));
+    let skip = from.map_or(0, |from| {
+        let last = (Reverse(from.at), from.id);
+        all.partition_point(|(at, session)| (Reverse(*at), session.session_id.clone()) <= last)
+    });
+    let mut page: Vec<_> = all[skip..].iter().take(limit.clamp(1, SESSIONS_MAX)).cloned().collect();
+    let mut list = json!({});
+    if skip + page.len() < all.len() {
+        let last = page.last().map(|(at, last)| Listed { began, at: *at, id: last.session_id.clone() });
+        list["next"] = json!(last.map(|last| last.to_string()));
+    } else {
+        // What had news since the first page stands before all that was listed, and may have been skipped: it comes again.
+        let has_news =
+            |(_, session): &&(NewsRank, Arc<SessionInfo>)| state.directory.last(&session.session_id) > Some(began);
+        page.extend(all[..skip].iter().filter(has_news).cloned());
+    }
+    list["sessions"] = page.iter().map(|(_, session)| json!(session)).collect();
+    Ok(list)
+}
+
+/// Where a listing of sessions goes on, as text `began.place.time.id`.
+struct Listed {
+    /// Where the log ended when it began.
+    began: Position,
+    /// How new the news of the last session listed is.
+    at: NewsRank,
+    /// The last session listed.
+    id: SessionId,
+}
+
+impl Listed {
+    fn read(text: &str) -> Result<Self, Problem> {
+        let bad = || bad_query("`cursor` is not one that a listing gave".into());
+        let mut parts = text.splitn(4, '.');
+        let began = parts.next().and_then(|part| part.parse().ok()).map(Position).ok_or_else(bad)?;
+        let place = parts.next().and_then(|part| part.parse().ok()).ok_or_else(bad)?;
+        let time = parts.next().and_then(|part| part.parse().ok()).ok_or_else(bad)?;
+        let id = parts.next().and_then(|part| part.parse().ok()).ok_or_else(bad)?;
+        Ok(Self { began, at: (place, time), id })
+    }
+}
+
+impl std::fmt::Display for Listed {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}.{}.{}.{}", self.began.0, self.at.0, self.at.1, self.id)
+    }
+}

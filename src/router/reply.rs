@@ -1,0 +1,185 @@
+//! What the handlers over HTTP share: the nouns in a path and a query, what a device may see of them, and answers.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::response::Response;
+use http::header::{CONTENT_TYPE, LOCATION};
+use http::{HeaderValue, StatusCode};
+use plexus_protocol::{RequestId, RuntimeId, RuntimeInfo, Scope, SessionId, SessionInfo};
+use serde::Serialize;
+
+use super::guard::Call;
+use super::{AppState, Problem};
+use crate::auth::{Caller, Permit, Right, Target};
+use crate::sessions::{Filter, KEY_MAX};
+
+/// Longest wait of a long poll, in seconds; a longer wish is cut to it.
+const WAIT_MAX: u64 = 60;
+
+/// What a handler comes to.
+pub(super) type Outcome = Result<Response, Problem>;
+
+/// A JSON response.
+pub(super) fn json<T: Serialize + ?Sized>(status: StatusCode, value: &T) -> Outcome {
+    let text = serde_json::to_vec(value).map_err(|error| {
+        tracing::error!(%error, "a response cannot be written down");
+        Problem::internal()
+    })?;
+    Ok(body(status, "application/json", text))
+}
+
+pub(super) fn body(status: StatusCode, kind: &'static str, text: impl Into<Body>) -> Response {
+    let mut response = Response::new(text.into());
+    *response.status_mut() = status;
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(kind));
+    response
+}
+
+pub(super) fn no_content() -> Outcome {
+    let mut response = Response::new(Body::empty());
+    *response.status_mut() = StatusCode::NO_CONTENT;
+    Ok(response)
+}
+
+pub(super) fn created<T: Serialize + ?Sized>(place: &str, value: &T) -> Outcome {
+    let mut response = json(StatusCode::CREATED, value)?;
+    if let Ok(place) = HeaderValue::from_str(place) {
+        response.headers_mut().insert(LOCATION, place);
+    }
+    Ok(response)
+}
+
+pub(super) fn no_such(code: &'static str, what: &str) -> Problem {
+    Problem::new(StatusCode::NOT_FOUND, code, format!("there is no such {what}"))
+}
+
+/// Whether the caller was granted anything at all here; where not, a thing does not exist for them.
+pub(super) fn knows(caller: &Caller, target: Target<'_>) -> bool {
+    Scope::ALL.iter().any(|scope| caller.device().grant.covers(*scope, target))
+}
+
+/// The session of the path, and a permit for it.
+pub(super) fn session_of<S: Right>(state: &AppState, call: &Call) -> Result<(Arc<SessionInfo>, Permit<S>), Problem> {
+    let missing = || no_such("session_not_found", "session");
+    session_for(state, call.caller()?, &call.id(missing)?)
+}
+
+pub(super) fn session_for<S: Right>(
+    state: &AppState,
+    caller: &Caller,
+    id: &SessionId,
+) -> Result<(Arc<SessionInfo>, Permit<S>), Problem> {
+    let missing = || no_such("session_not_found", "session");
+    let session = state.directory.session(id).ok_or_else(missing)?;
+    let target = Target::Session(&session.session_id, &session.runtime_id);
+    if !knows(caller, target) {
+        return Err(missing());
+    }
+    let permit = caller.permit(target)?;
+    Ok((session, permit))
+}
+
+/// The runtime of the path, and a permit for it.
+pub(super) fn runtime_of<S: Right>(state: &AppState, call: &Call) -> Result<(RuntimeId, Permit<S>), Problem> {
+    let id = call.id(|| no_such("runtime_not_found", "runtime"))?;
+    let (_, permit) = runtime_for(state, call.caller()?, &id)?;
+    Ok((id, permit))
+}
+
+/// The runtime named, and a permit for it.
+pub(super) fn runtime_for<S: Right>(
+    state: &AppState,
+    caller: &Caller,
+    id: &RuntimeId,
+) -> Result<(Arc<RuntimeInfo>, Permit<S>), Problem> {
+    let missing = || no_such("runtime_not_found", "runtime");
+    let runtime = state.directory.runtime(id).ok_or_else(missing)?;
+    if !knows(caller, Target::Runtime(id)) {
+        return Err(missing());
+    }
+    let permit = caller.permit(Target::Runtime(id))?;
+    Ok((runtime, permit))
+}
+
+/// The request of the path, and a permit for the session it came up in.
+pub(super) async fn request_of<S: Right>(state: &AppState, call: &Call) -> Result<(RequestId, Permit<S>), Problem> {
+    let missing = || no_such("request_not_found", "request");
+    let id: RequestId = call.id(missing)?;
+    let (session, runtime) = state.directory.request_target(&id).await?.ok_or_else(missing)?;
+    let target = Target::Session(&session, &runtime);
+    let caller = call.caller()?;
+    if !knows(caller, target) {
+        return Err(missing());
+    }
+    Ok((id, caller.permit(target)?))
+}
+
+/// What the caller may see: all of it, or of the sessions named.
+pub(super) fn filter_for(caller: &Caller, sessions: Option<BTreeSet<SessionId>>) -> Filter {
+    let grant = (!caller.sees_all()).then(|| Arc::new(caller.device().grant.clone()));
+    Filter { sessions, grant }
+}
+
+pub(super) fn gateway<S: Right>(call: &Call) -> Result<Permit<S>, Problem> {
+    Ok(call.caller()?.permit(Target::Gateway)?)
+}
+
+/// The query's parameters, decoded. Unknown ones are let be, as everywhere on the web; none of them ever proves anything.
+pub(super) struct Query(Vec<(String, String)>);
+
+impl Query {
+    pub(super) fn of(call: &Call) -> Self {
+        let text = call.parts.uri.query().unwrap_or_default();
+        Self(form_urlencoded::parse(text.as_bytes()).into_owned().collect())
+    }
+
+    pub(super) fn get(&self, name: &str) -> Option<&str> {
+        self.0.iter().find(|(other, _)| other == name).map(|(_, value)| value.as_str())
+    }
+
+    pub(super) fn all<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a str> {
+        let values = self.0.iter().filter(move |(other, _)| other == name);
+        values.flat_map(|(_, value)| value.split(',')).filter(|value| !value.is_empty())
+    }
+
+    pub(super) fn number<T: std::str::FromStr>(&self, name: &str, default: T) -> Result<T, Problem> {
+        let Some(text) = self.get(name) else { return Ok(default) };
+        text.parse().map_err(|_| bad_query(format!("`{name}` is not a whole number in range")))
+    }
+}
+
+/// How long the client is ready to wait.
+pub(super) fn waits(query: &Query) -> Result<Duration, Problem> {
+    Ok(patience(Some(query.number("wait", 0)?)))
+}
+
+/// So many seconds, as far as anybody may wait.
+pub(super) fn patience(seconds: Option<u64>) -> Duration {
+    Duration::from_secs(seconds.unwrap_or(0).min(WAIT_MAX))
+}
+
+/// One parameter of the query, decoded.
+pub(super) fn parameter(call: &Call, name: &str) -> Option<String> {
+    Query::of(call).get(name).map(Into::into)
+}
+
+pub(super) fn bad_query(detail: String) -> Problem {
+    Problem::new(StatusCode::BAD_REQUEST, "bad_query", detail)
+}
+
+pub(super) fn idempotency_key(call: &Call) -> Result<Option<String>, Problem> {
+    let mut keys = call.parts.headers.get_all("idempotency-key").iter();
+    let Some(key) = keys.next() else { return Ok(None) };
+    let fine = !key.is_empty() && key.len() <= KEY_MAX && key.as_bytes().iter().all(u8::is_ascii_graphic);
+    match key.to_str() {
+        Ok(key) if fine && keys.next().is_none() => Ok(Some(key.into())),
+        _ => Err(Problem::new(
+            StatusCode::BAD_REQUEST,
+            "bad_idempotency_key",
+            format!("Idempotency-Key is 1 to {KEY_MAX} visible ASCII characters, once"),
+        )),
+    }
+}
