@@ -340,16 +340,7 @@ fn read(root: &mut TableFields<'_, '_>, around: &ConfigContext) -> Config {
         config.durability = log.word("durability", &words).unwrap_or_default();
         log.finish();
     }
-    if let Some(mut retention) = root.table("retention") {
-        let none_if_zero = |n: u64| (n > 0).then_some(n);
-        if let Some(days) = retention.number("max_age_days", 0, 36_500) {
-            config.retention.max_age_days = none_if_zero(days);
-        }
-        if let Some(bytes) = retention.number("max_bytes", 0, i64::MAX as u64) {
-            config.retention.max_bytes = none_if_zero(bytes);
-        }
-        retention.finish();
-    }
+    read_retention(root, &mut config.retention);
     if let Some(mut requests) = root.table("requests") {
         if let Some((span, text)) = requests.text("expire_after", "\"15m\"") {
             match duration(&text) {
@@ -362,31 +353,7 @@ fn read(root: &mut TableFields<'_, '_>, around: &ConfigContext) -> Config {
         }
         requests.finish();
     }
-    if let Some(mut limits) = root.table("limits") {
-        if let Some(bytes) = limits.number("line_max", LINE_MAX_LEAST, LINE_MAX_MOST) {
-            config.line_max = usize::try_from(bytes).unwrap_or(LINE_MAX);
-        }
-        if let Some(bytes) = limits.number("prompt_max", PROMPT_MAX_LEAST, PROMPT_MAX_MOST) {
-            config.prompt_max = usize::try_from(bytes).unwrap_or(PROMPT_MAX);
-        }
-        let LedgerLimits { gateway, strangers, clients, device, connection, agents, runtime, session } =
-            &mut config.limits;
-        for (key, limit) in [
-            ("gateway", gateway),
-            ("strangers", strangers),
-            ("clients", clients),
-            ("device", device),
-            ("connection", connection),
-            ("agents", agents),
-            ("runtime", runtime),
-            ("session", session),
-        ] {
-            if let Some(bytes) = limits.number(key, ACCOUNT_LEAST, ACCOUNT_MOST) {
-                *limit = usize::try_from(bytes).unwrap_or(usize::MAX);
-            }
-        }
-        limits.finish();
-    }
+    read_limits(root, &mut config);
     if let Some(mut push) = root.table("push") {
         config.push = read_push(&mut push, around);
         push.finish();
@@ -574,6 +541,49 @@ fn read_channel(
     }
 }
 
+/// Reads `[retention]`.
+fn read_retention(root: &mut TableFields<'_, '_>, retention: &mut RetentionConfig) {
+    if let Some(mut fields) = root.table("retention") {
+        let none_if_zero = |n: u64| (n > 0).then_some(n);
+        if let Some(days) = fields.number("max_age_days", 0, 36_500) {
+            retention.max_age_days = none_if_zero(days);
+        }
+        if let Some(bytes) = fields.number("max_bytes", 0, i64::MAX as u64) {
+            retention.max_bytes = none_if_zero(bytes);
+        }
+        fields.finish();
+    }
+}
+
+/// Reads `[limits]`.
+fn read_limits(root: &mut TableFields<'_, '_>, config: &mut Config) {
+    if let Some(mut limits) = root.table("limits") {
+        if let Some(bytes) = limits.number("line_max", LINE_MAX_LEAST, LINE_MAX_MOST) {
+            config.line_max = usize::try_from(bytes).unwrap_or(LINE_MAX);
+        }
+        if let Some(bytes) = limits.number("prompt_max", PROMPT_MAX_LEAST, PROMPT_MAX_MOST) {
+            config.prompt_max = usize::try_from(bytes).unwrap_or(PROMPT_MAX);
+        }
+        let LedgerLimits { gateway, strangers, clients, device, connection, agents, runtime, session } =
+            &mut config.limits;
+        for (key, limit) in [
+            ("gateway", gateway),
+            ("strangers", strangers),
+            ("clients", clients),
+            ("device", device),
+            ("connection", connection),
+            ("agents", agents),
+            ("runtime", runtime),
+            ("session", session),
+        ] {
+            if let Some(bytes) = limits.number(key, ACCOUNT_LEAST, ACCOUNT_MOST) {
+                *limit = usize::try_from(bytes).unwrap_or(usize::MAX);
+            }
+        }
+        limits.finish();
+    }
+}
+
 /// Reads one `[[runtime]]`. Every key is asked for, whatever is wrong with another, so that all problems are told.
 fn read_runtime(fields: &mut TableFields<'_, '_>, around: &ConfigContext) -> Option<(Range<usize>, RuntimeConfig)> {
     let whole = fields.span.clone();
@@ -598,36 +608,10 @@ fn read_runtime(fields: &mut TableFields<'_, '_>, around: &ConfigContext) -> Opt
     let session = fields.flag("session").unwrap_or(false);
     let title = fields.text("title", "\"My project\"");
 
-    let known = |names: Vec<&str>, what: &str, got: &str| {
-        let hint = match nearest(got, names.iter().copied()) {
-            Some(near) => format!("did you mean \"{near}\"? "),
-            None => String::new(),
-        };
-        format!("unknown {what} \"{got}\"; {hint}Known: {}", names.join(", "))
-    };
+    let reached = command.is_some() || connect.is_some() || fields.has("command") || fields.has("connect");
     let mut spec = match (&preset, &dialect) {
-        (Some((at, name)), None) => {
-            let found = presets::preset(name, &around.exe, |var| around.var(var)).ok();
-            if found.is_none() {
-                fields.problem(at.clone(), "preset", known(preset_names(), "preset", name));
-            }
-            found
-        }
-        (None, Some((at, name))) => {
-            if plexus_dialects::find(name).is_none() {
-                let names = plexus_dialects::TABLE.iter().map(|(name, _)| *name).collect();
-                fields.problem(at.clone(), "dialect", known(names, "dialect", name));
-            }
-            if command.is_none() && connect.is_none() && !fields.has("command") && !fields.has("connect") {
-                let fix = "write command = [\"PROGRAM\", \"ARGUMENT\"], or connect = \"ws://...\"";
-                fields.problem(whole.clone(), "", format!("a runtime needs a program or an endpoint: {fix}"));
-            }
-            if id.is_none() && !fields.has("id") {
-                fields.problem(whole.clone(), "", "a runtime needs a name: write id = \"...\"".into());
-            }
-            let unnamed = RuntimeId::trusted("unnamed");
-            Some(RuntimeSpec::new(unnamed, name, Connect::Command(Vec::new()), PathBuf::new()))
-        }
+        (Some(preset), None) => preset_spec(fields, preset, around),
+        (None, Some(dialect)) => dialect_spec(fields, dialect, reached, id.is_some()),
         (Some(_), Some((at, _))) => {
             fields.problem(at.clone(), "dialect", "a preset knows its dialect: remove one of the two".into());
             None
@@ -699,6 +683,51 @@ fn read_runtime(fields: &mut TableFields<'_, '_>, around: &ConfigContext) -> Opt
     spec.serve.fs = serve_fs.unwrap_or(spec.serve.fs);
     spec.serve.terminal = serve_terminal.unwrap_or(spec.serve.terminal);
     Some((at, RuntimeConfig { spec, session, title: title.map(|(_, title)| title), ports: Ports::default() }))
+}
+
+/// What a preset says of a runtime.
+fn preset_spec(
+    fields: &mut TableFields<'_, '_>,
+    (at, name): &(Range<usize>, String),
+    around: &ConfigContext,
+) -> Option<RuntimeSpec> {
+    let found = presets::preset(name, &around.exe, |var| around.var(var)).ok();
+    if found.is_none() {
+        fields.problem(at.clone(), "preset", unknown(preset_names(), "preset", name));
+    }
+    found
+}
+
+/// A runtime of a dialect, still without a name and a program; `reached`: it says how it is reached, if perhaps wrongly.
+fn dialect_spec(
+    fields: &mut TableFields<'_, '_>,
+    (at, name): &(Range<usize>, String),
+    reached: bool,
+    has_id: bool,
+) -> Option<RuntimeSpec> {
+    let whole = fields.span.clone();
+    if plexus_dialects::find(name).is_none() {
+        let names = plexus_dialects::TABLE.iter().map(|(name, _)| *name).collect();
+        fields.problem(at.clone(), "dialect", unknown(names, "dialect", name));
+    }
+    if !reached {
+        let fix = "write command = [\"PROGRAM\", \"ARGUMENT\"], or connect = \"ws://...\"";
+        fields.problem(whole.clone(), "", format!("a runtime needs a program or an endpoint: {fix}"));
+    }
+    if !has_id && !fields.has("id") {
+        fields.problem(whole, "", "a runtime needs a name: write id = \"...\"".into());
+    }
+    let unnamed = RuntimeId::trusted("unnamed");
+    Some(RuntimeSpec::new(unnamed, name, Connect::Command(Vec::new()), PathBuf::new()))
+}
+
+/// A name that is none of `names`, in words.
+fn unknown(names: Vec<&str>, what: &str, got: &str) -> String {
+    let hint = match nearest(got, names.iter().copied()) {
+        Some(near) => format!("did you mean \"{near}\"? "),
+        None => String::new(),
+    };
+    format!("unknown {what} \"{got}\"; {hint}Known: {}", names.join(", "))
 }
 
 /// Reads a runtime's own ports; `taken` are those that others have, and whose they are.

@@ -88,6 +88,8 @@ const SHARED: &str = "#[path = \"../common/mod.rs\"]";
 
 /// Lines of a file at most.
 const LONG_FILE: usize = 900;
+/// Lines of a function at most.
+const LONG_FUNCTION: usize = 100;
 
 fn may_import(floor: &str) -> Option<&'static [&'static str]> {
     FLOORS.iter().find(|(name, _)| *name == floor).map(|(_, may)| *may)
@@ -530,6 +532,31 @@ fn too_long(path: &str, text: &str) -> Option<String> {
         .then(|| format!("{path}: {lines} lines, and {LONG_FILE} are the most: split it by subject"))
 }
 
+/// Functions that are too long, but for tests.
+fn long_functions(path: &str, text: &str) -> Vec<String> {
+    if path.ends_with("tests.rs") || path.ends_with("/contract.rs") {
+        return Vec::new();
+    }
+    let program = text.split("#[cfg(test)]\nmod tests {").next().unwrap_or(text);
+    let lines: Vec<&str> = program.lines().collect();
+    let mut out = Vec::new();
+    // The code is formatted: a function ends with a brace that stands as far in as its beginning.
+    for (from, line) in lines.iter().enumerate() {
+        let code = line.trim_start();
+        let indent = &line[..line.len() - code.len()];
+        let mut words = code.split_whitespace();
+        let before = |word: &&str| word.starts_with("pub") || ["const", "async", "super)", "crate)"].contains(word);
+        let Some("fn") = words.by_ref().find(|word| !before(word)) else { continue };
+        let ends = |line: &&str| line.strip_prefix(indent).is_some_and(|rest| rest == "}");
+        let length = lines[from..].iter().position(ends).map_or(0, |at| at + 1);
+        if length > LONG_FUNCTION {
+            let name = words.next().unwrap_or_default().split('(').next().unwrap_or_default();
+            out.push(format!("{path}:{}: `{name}` has {length} lines, and {LONG_FUNCTION} are the most", from + 1));
+        }
+    }
+    out
+}
+
 /// Files that no `mod` declaration reaches from the roots of their crate.
 fn unreached(files: &BTreeMap<String, String>) -> Vec<String> {
     let root = |path: &&String| matches!(in_crate(path).1, "lib.rs" | "main.rs");
@@ -714,6 +741,20 @@ fn long_files_say_why() {
     let exts = ["rs", "js", "mjs", "ts", "css", "html", "sh", "py", ""];
     let files = tree(&["src", "crates", "tests", "benches", "fuzz", "web", "scripts"], &exts);
     none(files.iter().filter_map(|(path, text)| too_long(path, text)).collect());
+}
+
+#[test]
+fn functions_are_short() {
+    none(tree(SOURCE, &["rs"]).iter().flat_map(|(path, text)| long_functions(path, text)).collect());
+    let body = "    x();\n".repeat(LONG_FUNCTION - 1);
+    let long = format!("impl X {{\n    pub(crate) async fn f(&self) {{\n    {{\n    {body}    }}\n    }}\n}}\n");
+    assert_eq!(
+        long_functions("src/a.rs", &format!("fn f() {{\n{body}}}\n")),
+        ["src/a.rs:1: `f` has 101 lines, and 100 are the most"]
+    );
+    assert_eq!(long_functions("src/a.rs", &long.replace("    {\n", "")).len(), 1);
+    assert_eq!(long_functions("src/tests.rs", &format!("fn f() {{\n{body}}}\n")), Vec::<String>::new());
+    assert_eq!(long_functions("src/a.rs", "fn f() {\n}\nfn g() {\n}\n"), Vec::<String>::new());
 }
 
 // ------------------------------------------------------------------------------------ the table is what it says

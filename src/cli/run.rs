@@ -265,19 +265,7 @@ async fn attach(
         print(&format!("{name} is attached already\n"))?;
         return Ok(there);
     }
-    let mut wanted = json!({
-        "dialect": spec.dialect, "cwd": spec.cwd, "env": spec.env, "pass_env": spec.pass_env,
-    });
-    match &spec.connect {
-        Connect::Command(command) => wanted["command"] = json!(command),
-        Connect::Endpoint(endpoint) => wanted["connect"] = json!(endpoint),
-    }
-    if let Some(method) = &spec.auth_method {
-        wanted["auth_method"] = json!(method);
-    }
-    if let Some(meta) = &spec.session_meta {
-        wanted["session_meta"] = serde_json::from_str(meta.get())?;
-    }
+    let mut wanted = wanted_of(spec)?;
     let taken = client.runtimes().await?;
     match &id {
         Some(id) => wanted["id"] = json!(id),
@@ -315,15 +303,58 @@ async fn attach(
         }
     };
     let runtime_id = began["runtime_id"].as_str().unwrap_or_default().to_owned();
+    let problem = match started(client, &runtime_id, start).await? {
+        Ok(runtime) => return Ok(runtime),
+        Err(problem) => problem,
+    };
+    print("failed\n")?;
+    // What never was ready is of no use to anybody: it does not stay in the list.
+    if problem.ended && !taken.iter().any(|one| one.runtime_id.as_str() == runtime_id) {
+        let _ = client.delete(&format!("/v1/runtimes/{runtime_id}"), "forgetting the agent").await;
+    }
+    Err(CommandFailure::plain(format!("{shown} did not start: {}", problem.why)))
+}
+
+/// What is asked of the gateway for this runtime, but for its name.
+fn wanted_of(spec: &RuntimeSpec) -> anyhow::Result<Value> {
+    let mut wanted = json!({
+        "dialect": spec.dialect, "cwd": spec.cwd, "env": spec.env, "pass_env": spec.pass_env,
+    });
+    match &spec.connect {
+        Connect::Command(command) => wanted["command"] = json!(command),
+        Connect::Endpoint(endpoint) => wanted["connect"] = json!(endpoint),
+    }
+    if let Some(method) = &spec.auth_method {
+        wanted["auth_method"] = json!(method);
+    }
+    if let Some(meta) = &spec.session_meta {
+        wanted["session_meta"] = serde_json::from_str(meta.get())?;
+    }
+    Ok(wanted)
+}
+
+/// Why a runtime did not start.
+struct StartProblem {
+    why: String,
+    /// It is still in the list, as one that ended.
+    ended: bool,
+}
+
+/// Waits until a runtime is ready, or has ended.
+async fn started(
+    client: &Client,
+    runtime_id: &str,
+    start: Instant,
+) -> anyhow::Result<Result<RuntimeInfo, StartProblem>> {
     loop {
         let there = client.runtimes().await?.into_iter().find(|one| one.runtime_id.as_str() == runtime_id);
         let ended = there.as_ref().is_some_and(|one| one.state == RuntimeState::Exited);
-        let problem = match there {
+        let why = match there {
             Some(runtime) if runtime.state == RuntimeState::Ready => {
                 let agent =
                     runtime.agent.as_deref().map(|agent| format!(" ({})", line(agent, 100))).unwrap_or_default();
                 print(&format!("ready in {:.1} s{agent}\n", start.elapsed().as_secs_f64()))?;
-                return Ok(runtime);
+                return Ok(Ok(runtime));
             }
             Some(runtime) if runtime.state == RuntimeState::Exited => {
                 let why = runtime.problem.clone().unwrap_or_else(|| "it ended".into());
@@ -339,11 +370,6 @@ async fn attach(
                 continue;
             }
         };
-        print("failed\n")?;
-        // What never was ready is of no use to anybody: it does not stay in the list.
-        if ended && !taken.iter().any(|one| one.runtime_id.as_str() == runtime_id) {
-            let _ = client.delete(&format!("/v1/runtimes/{runtime_id}"), "forgetting the agent").await;
-        }
-        return Err(CommandFailure::plain(format!("{shown} did not start: {problem}")));
+        return Ok(Err(StartProblem { why, ended }));
     }
 }

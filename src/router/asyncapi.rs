@@ -178,6 +178,35 @@ fn message(about: &str, members: Value, required: &[&str], example: Value) -> Va
     })
 }
 
+/// Describes the questions that the gateway asks in the words of the UI protocol, and their answer.
+fn questions(messages: &mut Map<String, Value>, operations: &mut Map<String, Value>) {
+    let native = json!({ "$ref": "#/channels/native" });
+    let on_channel = |name: &str| json!({ "$ref": format!("#/channels/native/messages/{name}") });
+    let mut asked = request();
+    asked["message"] = json!("touch demo.txt");
+    asked["danger_level"] = json!("normal");
+    for name in ASKS {
+        let about = "A question: answer by a JSON-RPC response with this id, or by `ui.request.answer`";
+        let params = json!({ "allOf": [shape("Request"), {
+            "required": ["message", "danger_level"],
+            "properties": { "message": { "type": "string" }, "danger_level": { "enum": ["normal", "danger"] } },
+        }] });
+        let ask = json!({ "id": { "type": "string", "pattern": schemas::ID }, "method": { "const": name }, "params": params });
+        let example = json!({ "id": REQUEST, "method": name, "params": asked });
+        messages.insert(name.into(), message(about, ask, &["id", "method", "params"], example));
+        operations.insert(
+            name.into(),
+            json!({
+                "action": "send", "channel": native, "summary": about, "messages": [on_channel(name)],
+                "reply": { "channel": native, "messages": [on_channel("ui.answer")] },
+            }),
+        );
+    }
+    let answer = json!({ "id": { "type": "string", "pattern": schemas::ID }, "result": shape("Answer") });
+    let example = json!({ "id": REQUEST, "result": { "ok": true } });
+    messages.insert("ui.answer".into(), message("Answers a question", answer, &["id", "result"], example));
+}
+
 fn description(version: &str) -> Value {
     let (mut messages, mut operations) = (Map::new(), Map::new());
     let native = json!({ "$ref": "#/channels/native" });
@@ -229,29 +258,7 @@ fn description(version: &str) -> Value {
             json!({ "action": "send", "channel": native, "summary": note.about, "messages": [on_channel(note.name)] }),
         );
     }
-    let mut asked = request();
-    asked["message"] = json!("touch demo.txt");
-    asked["danger_level"] = json!("normal");
-    for name in ASKS {
-        let about = "A question: answer by a JSON-RPC response with this id, or by `ui.request.answer`";
-        let params = json!({ "allOf": [shape("Request"), {
-            "required": ["message", "danger_level"],
-            "properties": { "message": { "type": "string" }, "danger_level": { "enum": ["normal", "danger"] } },
-        }] });
-        let ask = json!({ "id": { "type": "string", "pattern": schemas::ID }, "method": { "const": name }, "params": params });
-        let example = json!({ "id": REQUEST, "method": name, "params": asked });
-        messages.insert(name.into(), message(about, ask, &["id", "method", "params"], example));
-        operations.insert(
-            name.into(),
-            json!({
-                "action": "send", "channel": native, "summary": about, "messages": [on_channel(name)],
-                "reply": { "channel": native, "messages": [on_channel("ui.answer")] },
-            }),
-        );
-    }
-    let answer = json!({ "id": { "type": "string", "pattern": schemas::ID }, "result": shape("Answer") });
-    let example = json!({ "id": REQUEST, "result": { "ok": true } });
-    messages.insert("ui.answer".into(), message("Answers a question", answer, &["id", "result"], example));
+    questions(&mut messages, &mut operations);
     let in_channel: Map<String, Value> = messages
         .keys()
         .map(|name| (name.clone(), json!({ "$ref": format!("#/components/messages/{name}") })))

@@ -1076,27 +1076,29 @@ fn everywhere(member: &str) -> Option<Value> {
     })
 }
 
-/// What the types do not say, by shape and member; a member named `""` is the shape itself.
-fn more() -> Vec<(&'static str, &'static str, Value)> {
-    let requests = json!({ "enum": ["open", "answered", "expired", "withdrawn", "orphaned"] });
-    let runs = json!({ "enum": ["queued", "running", "awaiting_ui", "completed", "error", "cancelled"] });
-    let open = json!({ "additionalProperties": true });
-    let names = json!({ "items": { "type": "string", "pattern": ID }, "minItems": 1, "maxItems": 256 });
-    let attached = json!({ "pattern": r"^(\*|[A-Za-z0-9_.:-]{1,128})$", "description": "A session, or `*` for all" });
-    // Exactly one of these is given; a `value` of null is given too: it says no.
-    let said = json!({ "oneOf": [
+/// Exactly one of these is given; a `value` of null is given too: it says no.
+fn one_answer() -> Value {
+    json!({ "oneOf": [
         { "required": ["option_id"], "properties": { "option_id": { "type": "string" } } },
         { "required": ["ok"], "properties": { "ok": { "type": "boolean" } } },
         { "required": ["value"] },
         { "required": ["ids"], "properties": { "ids": { "type": "array" } } },
         { "required": ["answers"], "properties": { "answers": { "type": "object" } } },
-    ] });
-    let prompt = json!({ "oneOf": [
+    ] })
+}
+
+/// A prompt is text or content.
+fn one_prompt() -> Value {
+    json!({ "oneOf": [
         { "required": ["text"], "properties": { "text": { "type": "string", "pattern": WORDS }, "content": { "type": "null" } } },
         { "required": ["content"], "properties": { "content": { "type": "array" }, "text": { "type": "null" } } },
-    ] });
+    ] })
+}
+
+/// A runtime is started by preset, by dialect and program, or by dialect and endpoint.
+fn one_start() -> Value {
     let none = json!({ "type": "null" });
-    let start = json!({ "oneOf": [
+    json!({ "oneOf": [
         {
             "required": ["preset"],
             "properties": { "preset": { "type": "string" }, "dialect": none, "command": none, "connect": none },
@@ -1115,20 +1117,29 @@ fn more() -> Vec<(&'static str, &'static str, Value)> {
                 "preset": none, "command": none,
             },
         },
-    ] });
-    // Visible letters, which a schema cannot say.
-    let name = json!({ "minLength": 1, "maxLength": 64, "pattern": WORDS });
-    let title = json!({ "minLength": 1, "maxLength": TITLE_MAX, "pattern": WORDS });
-    let kinds: Vec<&str> = Kind::ALL.iter().map(|kind| kind.as_str()).collect();
-    let bodies: Vec<Value> = Kind::ALL
-        .iter()
-        .map(|kind| {
-            json!({
-                "if": { "properties": { "kind": { "const": kind.as_str() } } },
-                "then": { "properties": { "event": { "$ref": format!("#/components/schemas/{}", body(*kind)) } } },
-            })
+    ] })
+}
+
+/// The shape of an event's body, by its kind.
+fn bodies_by_kind() -> Vec<Value> {
+    let one = |kind: &Kind| {
+        json!({
+            "if": { "properties": { "kind": { "const": kind.as_str() } } },
+            "then": { "properties": { "event": { "$ref": format!("#/components/schemas/{}", body(*kind)) } } },
         })
-        .collect();
+    };
+    Kind::ALL.iter().map(one).collect()
+}
+
+/// What the types do not say, by shape and member; a member named `""` is the shape itself.
+fn more() -> Vec<(&'static str, &'static str, Value)> {
+    let requests = json!({ "enum": ["open", "answered", "expired", "withdrawn", "orphaned"] });
+    let runs = json!({ "enum": ["queued", "running", "awaiting_ui", "completed", "error", "cancelled"] });
+    let open = json!({ "additionalProperties": true });
+    let names = json!({ "items": { "type": "string", "pattern": ID }, "minItems": 1, "maxItems": 256 });
+    let attached = json!({ "pattern": r"^(\*|[A-Za-z0-9_.:-]{1,128})$", "description": "A session, or `*` for all" });
+    let (said, prompt) = (one_answer(), one_prompt());
+    let kinds: Vec<&str> = Kind::ALL.iter().map(|kind| kind.as_str()).collect();
     let capabilities: Vec<&str> = Capability::ALL.iter().map(|one| one.as_str()).collect();
     // Answers to questions, by the question.
     let answers = json!({ "additionalProperties": { "type": "array", "items": { "type": "string" } } });
@@ -1136,7 +1147,7 @@ fn more() -> Vec<(&'static str, &'static str, Value)> {
     let about = json!({
         "required": ["type"], "properties": { "type": { "type": "string", "enum": abouts } }, "additionalProperties": true,
     });
-    vec![
+    let mut all = vec![
         ("Session", "state", json!({ "enum": ["idle", "running", "waiting", "exited"] })),
         ("Runtime", "state", json!({ "enum": ["starting", "ready", "restarting", "exited"] })),
         (
@@ -1177,7 +1188,7 @@ fn more() -> Vec<(&'static str, &'static str, Value)> {
         ("Message", "role", json!({ "enum": ["user", "agent", "thought"] })),
         ("Envelope", "kind", json!({ "enum": kinds })),
         ("Envelope", "native", json!({ "type": Value::Null, "additionalProperties": true })),
-        ("Envelope", "", json!({ "allOf": bodies })),
+        ("Envelope", "", json!({ "allOf": bodies_by_kind() })),
         ("Initialize", "", open.clone()),
         ("Capabilities", "", open.clone()),
         ("Tool", "", open.clone()),
@@ -1213,11 +1224,22 @@ fn more() -> Vec<(&'static str, &'static str, Value)> {
                 "minItems": 1, "maxItems": 256, "items": { "$ref": "#/components/schemas/ContentBlock" },
             }),
         ),
+    ];
+    all.extend(bodies_of_requests(&names));
+    all
+}
+
+/// The same, of the bodies that clients send to change something.
+fn bodies_of_requests(names: &Value) -> Vec<(&'static str, &'static str, Value)> {
+    // Visible letters, which a schema cannot say.
+    let name = json!({ "minLength": 1, "maxLength": 64, "pattern": WORDS });
+    let title = json!({ "minLength": 1, "maxLength": TITLE_MAX, "pattern": WORDS });
+    vec![
         ("EditSession", "title", title.clone()),
         ("SessionRename", "title", title),
         ("NewSession", "cwd", json!({ "pattern": "^/" })),
         ("SessionNew", "cwd", json!({ "pattern": "^/" })),
-        ("StartRuntime", "", start),
+        ("StartRuntime", "", one_start()),
         ("StartRuntime", "cwd", json!({ "pattern": "^/" })),
         ("StartRuntime", "id", json!({ "pattern": ID })),
         ("StartRuntime", "restart", json!({ "enum": ["never", "on-failure", "always"], "type": "string" })),
@@ -1258,7 +1280,7 @@ fn more() -> Vec<(&'static str, &'static str, Value)> {
         ("NewDevice", "sessions", names.clone()),
         ("NewCode", "scopes", json!({ "minItems": 1 })),
         ("NewCode", "runtimes", names.clone()),
-        ("NewCode", "sessions", names),
+        ("NewCode", "sessions", names.clone()),
         ("NewCode", "ttl", json!({ "maximum": u64::MAX })),
         ("Fetch", "wait", json!({ "maximum": u64::MAX })),
     ]

@@ -383,27 +383,12 @@ impl Client {
                 },
                 () = stopping(&mut stop) => return End::Ours(code::GOING_AWAY, "the gateway is stopping".into()),
                 () = tokio::time::sleep_until(wake_at) => {
-                    let now = Instant::now();
-                    if flow == Flow::Blocked && self.conn.stalls_at() <= now {
-                        metrics().stalled.inc();
-                        return End::Ours(code::NO_PROGRESS, come_back(&talk));
-                    }
-                    if !talk.initialized() && now >= began + INITIALIZE {
-                        return End::Ours(code::POLICY, "no `initialize` came".into());
-                    }
-                    if reading && !self.more && self.assembly.until(state.limits.body).is_some_and(|until| until <= now) {
-                        return End::Ours(code::POLICY, "a message took too long".into());
-                    }
-                    if now >= ping_at {
-                        // Nothing is read from a client that does not take its replies, so its silence means nothing.
-                        if reading && self.missed >= PINGS_MISSED {
-                            return End::Gone;
-                        }
-                        self.missed = self.missed.saturating_add(1);
-                        ping_at = now + PING;
-                        if flow == Flow::Done {
-                            self.conn.push(ws_ping);
-                        }
+                    let initialize = (!talk.initialized()).then_some(began + INITIALIZE);
+                    if let Some(end) = self.due(flow, reading, initialize, state.limits.body, &mut ping_at) {
+                        return match end {
+                            End::Ours(code::NO_PROGRESS, _) => End::Ours(code::NO_PROGRESS, come_back(&talk)),
+                            end => end,
+                        };
                     }
                 }
             }
@@ -413,6 +398,40 @@ impl Client {
                 return end;
             }
         }
+    }
+
+    /// What time has made of the connection: an end, or a ping that is due. `initialize` is by when the client has to say hello.
+    fn due(
+        &mut self,
+        flow: Flow,
+        reading: bool,
+        initialize: Option<Instant>,
+        body: Duration,
+        ping_at: &mut Instant,
+    ) -> Option<End> {
+        let now = Instant::now();
+        if flow == Flow::Blocked && self.conn.stalls_at() <= now {
+            metrics().stalled.inc();
+            return Some(End::Ours(code::NO_PROGRESS, String::new()));
+        }
+        if initialize.is_some_and(|by| now >= by) {
+            return Some(End::Ours(code::POLICY, "no `initialize` came".into()));
+        }
+        if reading && !self.more && self.assembly.until(body).is_some_and(|until| until <= now) {
+            return Some(End::Ours(code::POLICY, "a message took too long".into()));
+        }
+        if now >= *ping_at {
+            // Nothing is read from a client that does not take its replies, so its silence means nothing.
+            if reading && self.missed >= PINGS_MISSED {
+                return Some(End::Gone);
+            }
+            self.missed = self.missed.saturating_add(1);
+            *ping_at = now + PING;
+            if flow == Flow::Done {
+                self.conn.push(ws_ping);
+            }
+        }
+        None
     }
 
     /// Takes what has come, some messages at most, and none once enough replies wait for the client.

@@ -166,30 +166,9 @@ fn refuses(decision: &Decision) -> bool {
     }
 }
 
-/// The decision that an answer is, if it fits what is offered.
-fn fits(request: &Request, answer: &Answer, up_to: Option<Risk>) -> Result<Decision, SessionError> {
+/// What is said beside a choice: the reason, and whether it is to be remembered. An edit is looked at as well.
+fn beside(request: &Request, answer: &Answer) -> Result<(Option<String>, bool), SessionError> {
     let bad = |code, message: String| Err(SessionError::BadAnswer { code, message, field: None });
-    let given = usize::from(answer.option_id.is_some())
-        + usize::from(answer.ok.is_some())
-        + usize::from(answer.value.is_some())
-        + usize::from(answer.ids.is_some())
-        + usize::from(answer.answers.is_some());
-    if given != 1 {
-        return bad(
-            "answer_type",
-            format!("give exactly one of option_id, ok, value, ids, answers; {given} were given"),
-        );
-    }
-    if let Some(answers) = &answer.answers {
-        return match questions::judge(request, answers)? {
-            // What a dialect asks in its own form is answered in that form.
-            questions::ParsedAnswers::As(plain) => {
-                let plain = Answer { reason: answer.reason.clone(), remember: answer.remember, ..plain };
-                fits(request, &plain, up_to)
-            }
-            questions::ParsedAnswers::Each(answers) => Ok(Decision::Answers(answers)),
-        };
-    }
     let reason = answer.reason.clone().filter(|_| request.allow_reason || !answer.as_offered);
     if let Some(reason) = &reason {
         if !request.allow_reason {
@@ -216,6 +195,34 @@ fn fits(request: &Request, answer: &Answer, up_to: Option<Risk>) -> Result<Decis
     if remember && !request.allow_remember {
         return bad("remember_not_offered", "this runtime cannot remember a choice: answer without `remember`".into());
     }
+    Ok((reason, remember))
+}
+
+/// The decision that an answer is, if it fits what is offered.
+fn fits(request: &Request, answer: &Answer, up_to: Option<Risk>) -> Result<Decision, SessionError> {
+    let bad = |code, message: String| Err(SessionError::BadAnswer { code, message, field: None });
+    let given = usize::from(answer.option_id.is_some())
+        + usize::from(answer.ok.is_some())
+        + usize::from(answer.value.is_some())
+        + usize::from(answer.ids.is_some())
+        + usize::from(answer.answers.is_some());
+    if given != 1 {
+        return bad(
+            "answer_type",
+            format!("give exactly one of option_id, ok, value, ids, answers; {given} were given"),
+        );
+    }
+    if let Some(answers) = &answer.answers {
+        return match questions::judge(request, answers)? {
+            // What a dialect asks in its own form is answered in that form.
+            questions::ParsedAnswers::As(plain) => {
+                let plain = Answer { reason: answer.reason.clone(), remember: answer.remember, ..plain };
+                fits(request, &plain, up_to)
+            }
+            questions::ParsedAnswers::Each(answers) => Ok(Decision::Answers(answers)),
+        };
+    }
+    let (reason, remember) = beside(request, answer)?;
     match request.kind {
         RequestType::Confirm | RequestType::Permission | RequestType::Elicitation => {
             let offer = match (&answer.option_id, answer.ok) {

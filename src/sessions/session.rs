@@ -360,19 +360,10 @@ impl Persister {
         let rows = {
             let origin = Arc::clone(&origin);
             move |first: Position| {
-                let requests = changes.into_iter().map(|(mut request, answer_key, event)| {
-                    if let Some(receipt) = &mut request.receipt {
-                        let position = Position(first.0 + event as u64);
-                        receipt.cursor = Some(plexus_protocol::Cursor { epoch: epoch.clone(), position });
-                    }
-                    RequestRow {
-                        request_id: request.request_id.clone(),
-                        session_id: request.session_id.clone(),
-                        state: request.state,
-                        body: serde_json::to_vec(&request).unwrap_or_default(),
-                        answer_key,
-                        closed_at: request.receipt.as_ref().map(|receipt| receipt.at),
-                    }
+                let requests = changes.into_iter().map(|(request, answer_key, event)| {
+                    let cursor =
+                        plexus_protocol::Cursor { epoch: epoch.clone(), position: Position(first.0 + event as u64) };
+                    request_row(request, answer_key, cursor)
                 });
                 let sessions = row.map(|state| SessionRow {
                     session_id: origin.session_id.clone(),
@@ -437,6 +428,12 @@ impl Persister {
             self.prompts = now;
         }
         self.busy_since = unfinished.then(|| busy_since.unwrap_or(first));
+        self.remember_receipts(plan, first);
+        Ok(first)
+    }
+
+    /// The receipts of what was decided, for answers that come later.
+    fn remember_receipts(&mut self, plan: &Plan, first: Position) {
         for change in &plan.requests {
             let Some(mut receipt) = change.request.receipt.clone() else { continue };
             receipt.cursor = Some(self.log.cursor(Position(first.0 + change.event as u64)));
@@ -445,7 +442,21 @@ impl Persister {
             metrics().requests.with_label_values(&[state_name(receipt.state)]).inc();
             self.receipts.push(receipt, change.key.clone());
         }
-        Ok(first)
+    }
+}
+
+/// The row of a request; `cursor` is that of its receipt, if it has one.
+fn request_row(mut request: Request, answer_key: Option<String>, cursor: plexus_protocol::Cursor) -> RequestRow {
+    if let Some(receipt) = &mut request.receipt {
+        receipt.cursor = Some(cursor);
+    }
+    RequestRow {
+        request_id: request.request_id.clone(),
+        session_id: request.session_id.clone(),
+        state: request.state,
+        body: serde_json::to_vec(&request).unwrap_or_default(),
+        answer_key,
+        closed_at: request.receipt.as_ref().map(|receipt| receipt.at),
     }
 }
 

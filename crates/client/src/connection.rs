@@ -103,7 +103,7 @@ pub(crate) fn hello() -> Value {
     json!({ "protocol_version": "0", "client": client, "ui_capabilities": {} })
 }
 
-/// The pauses between attempts to connect: each twice as long as the one before it, up to [`BACKOFF_MAX`].
+/// The pauses between attempts to connect: each twice as long as the one before it, up to five seconds.
 #[derive(Clone, Copy, Debug)]
 pub struct Backoff(Duration);
 

@@ -60,7 +60,7 @@ pub struct Envelope {
     pub runtime_id: String,
     /// The dialect that runtime speaks.
     pub dialect: String,
-    /// What the runtime itself said, where that was asked for ([`Client::attach_native`]).
+    /// What the runtime itself said, where that was asked for ([`Client::attach_native`](crate::Client::attach_native)).
     pub native: Option<Box<RawValue>>,
 }
 

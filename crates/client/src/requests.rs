@@ -6,7 +6,7 @@ use plexus_protocol::{Request, RequestId};
 
 use crate::ClientEvent;
 
-/// The requests that are open in what a [`Follow`] follows. Pure: give it everything that is heard.
+/// The requests that are open in what a [`Follow`](crate::Follow) follows. Pure: give it everything that is heard.
 #[derive(Debug, Default)]
 pub struct Requests {
     open: BTreeMap<RequestId, Request>,

@@ -43,15 +43,15 @@ use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SI
 
 /// How long the family has to end by itself after SIGTERM when the gateway died or asked for the
 /// end. What is left then is killed, with whatever it had not saved.
-pub(crate) const GRACE: Duration = Duration::from_secs(1);
+pub const GRACE: Duration = Duration::from_secs(1);
 
 /// The same for what CMD left behind when it ended by itself. Shorter: nobody works any more, and
 /// the gateway learns of the end only after it.
-pub(crate) const LEFTOVER_GRACE: Duration = Duration::from_millis(300);
+pub const LEFTOVER_GRACE: Duration = Duration::from_millis(300);
 
 /// How long killed processes may take to vanish. One stuck in the kernel (a dead network disk) may
 /// take for ever; the holder then leaves, and the kill stays pending on it.
-pub(crate) const KILL_WAIT: Duration = Duration::from_secs(5);
+pub const KILL_WAIT: Duration = Duration::from_secs(5);
 
 /// How often a killed family is looked at again for members born meanwhile.
 const STRIKE_EVERY: Duration = Duration::from_millis(if cfg!(target_os = "linux") { 20 } else { 100 });

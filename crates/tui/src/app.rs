@@ -8,7 +8,7 @@ mod news;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use crossterm::event::{KeyEvent, MouseButton, MouseEvent, MouseEventKind};
-use plexus_client::ClientEvent;
+use plexus_client::{ClientEvent, Envelope};
 use ratatui::layout::Rect;
 use ratatui_textarea::{CursorMove, TextArea};
 use serde_json::{Value, json};

@@ -401,86 +401,95 @@ impl Card {
                 self.mode = CardMode::Text(area);
                 did
             }
-            CardMode::Pick { mut at, mut picked } => {
-                let last = ask.items.len().saturating_sub(1);
-                let did = match key.name() {
-                    "Down" | "j" if at < last => {
-                        at += 1;
-                        CardOutcome::Taken
-                    }
-                    "Up" | "k" if at > 0 => {
-                        at -= 1;
-                        CardOutcome::Taken
-                    }
-                    " " if ask.multi => {
-                        if !picked.remove(&at) {
-                            picked.insert(at);
-                        }
-                        CardOutcome::Taken
-                    }
-                    "Enter" | "a" => {
-                        let chosen = if ask.multi { picked.clone() } else { BTreeSet::from([at]) };
-                        let ids: Vec<&str> =
-                            chosen.iter().filter_map(|n| ask.items.get(*n)).map(|item| item.id.as_str()).collect();
-                        self.mode = CardMode::Pick { at, picked };
-                        return if ids.is_empty() {
-                            CardOutcome::Taken
-                        } else {
-                            self.allow(ask, json!({ "ids": ids }), now)
-                        };
-                    }
-                    "n" | "d" => self.deny(ask, Self::no(ask), now),
-                    digit => match digit.parse::<usize>().ok().and_then(|n| n.checked_sub(1)).filter(|n| *n <= last) {
-                        Some(item) => {
-                            at = item;
-                            if ask.multi && !picked.remove(&item) {
-                                picked.insert(item);
-                            }
-                            CardOutcome::Taken
-                        }
-                        None => CardOutcome::Nothing,
-                    },
-                };
+            CardMode::Pick { at, picked } => self.pick_key(at, picked, key, ask, now),
+            CardMode::Form(form) => self.form_key(form, key, ask, now),
+        }
+    }
+
+    /// A key in a list to choose from.
+    fn pick_key(
+        &mut self,
+        mut at: usize,
+        mut picked: BTreeSet<usize>,
+        key: &Key,
+        ask: &RequestView,
+        now: i64,
+    ) -> CardOutcome {
+        let last = ask.items.len().saturating_sub(1);
+        let did = match key.name() {
+            "Down" | "j" if at < last => {
+                at += 1;
+                CardOutcome::Taken
+            }
+            "Up" | "k" if at > 0 => {
+                at -= 1;
+                CardOutcome::Taken
+            }
+            " " if ask.multi => {
+                if !picked.remove(&at) {
+                    picked.insert(at);
+                }
+                CardOutcome::Taken
+            }
+            "Enter" | "a" => {
+                let chosen = if ask.multi { picked.clone() } else { BTreeSet::from([at]) };
+                let ids: Vec<&str> =
+                    chosen.iter().filter_map(|n| ask.items.get(*n)).map(|item| item.id.as_str()).collect();
                 self.mode = CardMode::Pick { at, picked };
-                did
+                return if ids.is_empty() { CardOutcome::Taken } else { self.allow(ask, json!({ "ids": ids }), now) };
             }
-            CardMode::Form(mut form) => {
-                // What is not on the screen is gone to before anything is chosen there.
-                match (key.name(), self.off) {
-                    ("Down", Some(OffScreen::Below)) => {
-                        self.scroll += 1;
-                        self.mode = CardMode::Form(form);
-                        return CardOutcome::Taken;
+            "n" | "d" => self.deny(ask, Self::no(ask), now),
+            digit => match digit.parse::<usize>().ok().and_then(|n| n.checked_sub(1)).filter(|n| *n <= last) {
+                Some(item) => {
+                    at = item;
+                    if ask.multi && !picked.remove(&item) {
+                        picked.insert(item);
                     }
-                    ("Up", Some(OffScreen::Above)) => {
-                        self.scroll = self.scroll.saturating_sub(1);
-                        self.mode = CardMode::Form(form);
-                        return CardOutcome::Taken;
-                    }
-                    _ => {}
+                    CardOutcome::Taken
                 }
-                let step = form.key(key, &ask.questions, self.off.is_some());
+                None => CardOutcome::Nothing,
+            },
+        };
+        self.mode = CardMode::Pick { at, picked };
+        did
+    }
+
+    /// A key in a list of questions.
+    fn form_key(&mut self, mut form: Form, key: &Key, ask: &RequestView, now: i64) -> CardOutcome {
+        // What is not on the screen is gone to before anything is chosen there.
+        match (key.name(), self.off) {
+            ("Down", Some(OffScreen::Below)) => {
+                self.scroll += 1;
                 self.mode = CardMode::Form(form);
-                match step {
-                    FormStep::Nothing if key.name() == "Up" && self.scroll > 0 => {
-                        self.scroll -= 1;
-                        CardOutcome::Taken
-                    }
-                    FormStep::Nothing => CardOutcome::Nothing,
-                    FormStep::Taken => {
-                        self.follow = true;
-                        self.problem.clear();
-                        CardOutcome::Taken
-                    }
-                    FormStep::Decline => self.deny(ask, Self::no(ask), now),
-                    FormStep::Wrong(why) => {
-                        self.follow = true;
-                        self.problem = why;
-                        CardOutcome::Taken
-                    }
-                    FormStep::Send(answers) => self.allow(ask, json!({ "answers": answers }), now),
-                }
+                return CardOutcome::Taken;
             }
+            ("Up", Some(OffScreen::Above)) => {
+                self.scroll = self.scroll.saturating_sub(1);
+                self.mode = CardMode::Form(form);
+                return CardOutcome::Taken;
+            }
+            _ => {}
+        }
+        let step = form.key(key, &ask.questions, self.off.is_some());
+        self.mode = CardMode::Form(form);
+        match step {
+            FormStep::Nothing if key.name() == "Up" && self.scroll > 0 => {
+                self.scroll -= 1;
+                CardOutcome::Taken
+            }
+            FormStep::Nothing => CardOutcome::Nothing,
+            FormStep::Taken => {
+                self.follow = true;
+                self.problem.clear();
+                CardOutcome::Taken
+            }
+            FormStep::Decline => self.deny(ask, Self::no(ask), now),
+            FormStep::Wrong(why) => {
+                self.follow = true;
+                self.problem = why;
+                CardOutcome::Taken
+            }
+            FormStep::Send(answers) => self.allow(ask, json!({ "answers": answers }), now),
         }
     }
 

@@ -1,4 +1,4 @@
-//! `plexus attach`: the full-screen terminal UI. A pure core ([`app`], [`view`]) and this shell around it: the terminal, the
+//! `plexus attach`: the full-screen terminal UI. A pure core (`app`, `view`) and this shell around it: the terminal, the
 //! signals, the network. It is a client like any other, by [`plexus_client`].
 
 use std::collections::BTreeMap;

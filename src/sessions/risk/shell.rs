@@ -98,6 +98,8 @@ const BACKGROUND: &str = "leaves something running";
 const SUBSHELL: &str = "is a script of several parts";
 const INPUT: &str = "feeds a file or text to a program";
 
+type Letters<'a> = std::iter::Peekable<std::str::Chars<'a>>;
+
 /// The state of reading.
 struct ShellParser {
     line: ShellLine,
@@ -163,6 +165,80 @@ impl ShellParser {
         self.line.commands.push(std::mem::take(&mut self.words));
     }
 
+    /// After a `$`: a substitution, characters written as numbers, or a variable.
+    fn dollar(&mut self, chars: &mut Letters<'_>, quote: &mut Option<char>) {
+        self.more(SUBSTITUTES);
+        match chars.peek() {
+            Some('(') => {
+                chars.next();
+                self.substitute(')', quote.take());
+            }
+            // `$'..'` writes characters as numbers.
+            Some('\'') if quote.is_none() => {
+                chars.next();
+                self.some = true;
+                while let Some(c) = chars.next() {
+                    match c {
+                        '\'' => break,
+                        '\\' => {
+                            let escaped = chars.next();
+                            self.line.disguised |= !matches!(escaped, Some('n' | 't' | '\'' | '"' | '\\' | 'r'));
+                            self.word.extend(escaped);
+                        }
+                        c => self.word.push(c),
+                    }
+                }
+            }
+            Some('"') if quote.is_none() => {}
+            _ => self.word.push('$'),
+        }
+    }
+
+    /// After a `>`.
+    fn write_to(&mut self, chars: &mut Letters<'_>) {
+        // A number right before it is the descriptor's.
+        if self.word.bytes().all(|byte| byte.is_ascii_digit()) && !self.some {
+            self.word.clear();
+        }
+        self.end_word();
+        match chars.peek() {
+            Some('>' | '|') => {
+                chars.next();
+                self.redirect = Redirect::Write;
+            }
+            Some('&') => {
+                chars.next();
+                self.redirect = Redirect::Copy;
+            }
+            Some('(') => self.more(SUBSHELL),
+            _ => self.redirect = Redirect::Write,
+        }
+    }
+
+    /// After a `<`.
+    fn read_from(&mut self, chars: &mut Letters<'_>) {
+        self.end_word();
+        self.more(INPUT);
+        match chars.peek() {
+            Some('>') => {
+                chars.next();
+                self.redirect = Redirect::Write;
+            }
+            Some('<') => {
+                chars.next();
+                chars.next_if(|next| matches!(next, '<' | '-'));
+                // The text that follows is read as commands: what is fed to a program may be run.
+                self.redirect = Redirect::Read;
+            }
+            Some('&') => {
+                chars.next();
+                self.redirect = Redirect::Read;
+            }
+            Some('(') => {}
+            _ => self.redirect = Redirect::None,
+        }
+    }
+
     fn more(&mut self, what: &'static str) {
         if !self.line.more.contains(&what) {
             self.line.more.push(what);
@@ -205,75 +281,10 @@ fn read(line: &str) -> ShellLine {
                 Some(before) => quote = before,
                 None => all.substitute('`', quote.take()),
             },
-            (_, '$') => {
-                all.more(SUBSTITUTES);
-                match chars.peek() {
-                    Some('(') => {
-                        chars.next();
-                        all.substitute(')', quote.take());
-                    }
-                    // `$'..'` writes characters as numbers.
-                    Some('\'') if quote.is_none() => {
-                        chars.next();
-                        all.some = true;
-                        while let Some(c) = chars.next() {
-                            match c {
-                                '\'' => break,
-                                '\\' => {
-                                    let escaped = chars.next();
-                                    all.line.disguised |= !matches!(escaped, Some('n' | 't' | '\'' | '"' | '\\' | 'r'));
-                                    all.word.extend(escaped);
-                                }
-                                c => all.word.push(c),
-                            }
-                        }
-                    }
-                    Some('"') if quote.is_none() => {}
-                    _ => all.word.push('$'),
-                }
-            }
+            (_, '$') => all.dollar(&mut chars, &mut quote),
             (Some(_), c) => all.word.push(c),
-            (None, '>') => {
-                // A number right before it is the descriptor's.
-                if all.word.bytes().all(|byte| byte.is_ascii_digit()) && !all.some {
-                    all.word.clear();
-                }
-                all.end_word();
-                match chars.peek() {
-                    Some('>' | '|') => {
-                        chars.next();
-                        all.redirect = Redirect::Write;
-                    }
-                    Some('&') => {
-                        chars.next();
-                        all.redirect = Redirect::Copy;
-                    }
-                    Some('(') => all.more(SUBSHELL),
-                    _ => all.redirect = Redirect::Write,
-                }
-            }
-            (None, '<') => {
-                all.end_word();
-                all.more(INPUT);
-                match chars.peek() {
-                    Some('>') => {
-                        chars.next();
-                        all.redirect = Redirect::Write;
-                    }
-                    Some('<') => {
-                        chars.next();
-                        chars.next_if(|next| matches!(next, '<' | '-'));
-                        // The text that follows is read as commands: what is fed to a program may be run.
-                        all.redirect = Redirect::Read;
-                    }
-                    Some('&') => {
-                        chars.next();
-                        all.redirect = Redirect::Read;
-                    }
-                    Some('(') => {}
-                    _ => all.redirect = Redirect::None,
-                }
-            }
+            (None, '>') => all.write_to(&mut chars),
+            (None, '<') => all.read_from(&mut chars),
             (None, '&') if chars.peek() == Some(&'>') => {
                 chars.next();
                 all.end_word();

@@ -245,12 +245,42 @@ impl<'a> SimpleCommand<'a> {
         RiskVerdict::elevated(format!("runs a program that is not known ({})", named(program)))
     }
 
+    /// Programs that write where they are told: what of it is dangerous.
+    fn moves_files(&self, name: &str, rest: &[String]) -> RiskVerdict {
+        let mut all = RiskVerdict::low();
+        let has = |with: &[&str]| rest.iter().any(|word| is_one_of(word, with));
+        for word in rest {
+            let path = word.rsplit('=').next().unwrap_or(word);
+            // What these read they may read anywhere; the system's own folders they do not write by reading.
+            if (acts_later(path) || device(path)) && (path.contains('/') || path.starts_with('.')) {
+                all.and(written(path, self.text));
+            }
+            if path == "/dev/null" && name == "mv" {
+                all.and(RiskVerdict::danger("deletes files (mv)"));
+            }
+        }
+        let runs = [
+            "--to-command",
+            "--checkpoint-action",
+            "--use-compress-program",
+            "-I",
+            "--rsh",
+            "--rsync-path",
+            "--info-script",
+            "--new-volume-script",
+        ];
+        if matches!(name, "tar" | "rsync") && has(&runs) {
+            all.and(RiskVerdict::danger(format!("runs another command ({name})")));
+        }
+        if name == "sed" && rest.iter().any(|word| sed_runs(word)) {
+            all.and(RiskVerdict::danger("runs another command (sed)"));
+        }
+        all
+    }
+
     fn danger(&self, name: &str, rest: &[String]) -> RiskVerdict {
         let mut all = RiskVerdict::low();
-        let has = |with: &[&str]| {
-            rest.iter()
-                .any(|word| with.contains(&word.split('=').next().unwrap_or(word)) || with.contains(&word.as_str()))
-        };
+        let has = |with: &[&str]| rest.iter().any(|word| is_one_of(word, with));
         for (why, programs) in DANGEROUS {
             let makes_a_filesystem = name.starts_with("mkfs") && *why == "writes to disks";
             if !(programs.contains(&name) || makes_a_filesystem) {
@@ -286,50 +316,9 @@ impl<'a> SimpleCommand<'a> {
                 }
             }
             "mv" | "cp" | "tee" | "ln" | "install" | "touch" | "patch" | "sed" | "tar" | "unzip" | "curl" | "wget"
-            | "rsync" | "ed" | "sponge" => {
-                for word in rest {
-                    let path = word.rsplit('=').next().unwrap_or(word);
-                    // What these read they may read anywhere; the system's own folders they do not write by reading.
-                    if (acts_later(path) || device(path)) && (path.contains('/') || path.starts_with('.')) {
-                        all.and(written(path, self.text));
-                    }
-                    if path == "/dev/null" && name == "mv" {
-                        all.and(RiskVerdict::danger("deletes files (mv)"));
-                    }
-                }
-                let runs = [
-                    "--to-command",
-                    "--checkpoint-action",
-                    "--use-compress-program",
-                    "-I",
-                    "--rsh",
-                    "--rsync-path",
-                    "--info-script",
-                    "--new-volume-script",
-                ];
-                if matches!(name, "tar" | "rsync") && has(&runs) {
-                    all.and(RiskVerdict::danger(format!("runs another command ({name})")));
-                }
-                if name == "sed" && rest.iter().any(|word| sed_runs(word)) {
-                    all.and(RiskVerdict::danger("runs another command (sed)"));
-                }
-            }
+            | "rsync" | "ed" | "sponge" => all.and(self.moves_files(name, rest)),
             "psql" | "mysql" | "sqlite" | "sqlite3" | "mongo" | "mongosh" | "redis-cli" | "mariadb" => {
-                let words: Vec<String> = rest.iter().map(|word| word.to_ascii_lowercase()).collect();
-                let verbs = [
-                    "drop ",
-                    "delete ",
-                    "truncate ",
-                    "dropdatabase",
-                    "flushall",
-                    "flushdb",
-                    "alter ",
-                    "update ",
-                    "deletemany",
-                ];
-                if words.iter().any(|word| verbs.iter().any(|verb| word.contains(verb))) {
-                    all.and(RiskVerdict::danger(format!("deletes from a database, or changes it ({name})")));
-                }
+                all.and(changes_database(name, rest))
             }
             "docker" | "podman" => {
                 let root = |word: &String| {
@@ -359,6 +348,23 @@ impl<'a> SimpleCommand<'a> {
         }
         all
     }
+}
+
+/// Whether a word is one of these options, with its value or without.
+fn is_one_of(word: &str, options: &[&str]) -> bool {
+    options.contains(&word.split('=').next().unwrap_or(word)) || options.contains(&word)
+}
+
+/// What a client of a database is told that deletes or changes something.
+fn changes_database(name: &str, rest: &[String]) -> RiskVerdict {
+    let mut all = RiskVerdict::low();
+    let words: Vec<String> = rest.iter().map(|word| word.to_ascii_lowercase()).collect();
+    let verbs =
+        ["drop ", "delete ", "truncate ", "dropdatabase", "flushall", "flushdb", "alter ", "update ", "deletemany"];
+    if words.iter().any(|word| verbs.iter().any(|verb| word.contains(verb))) {
+        all.and(RiskVerdict::danger(format!("deletes from a database, or changes it ({name})")));
+    }
+    all
 }
 
 fn is_wrapper(program: &str) -> bool {

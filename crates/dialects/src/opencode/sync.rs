@@ -490,7 +490,7 @@ impl OpenCode {
         past: &mut Vec<RuntimeEvent>,
     ) {
         let Some(session) = self.sessions.get_mut(native) else { return };
-        let read: Vec<(Info<'_>, Vec<&RawValue>)> = list
+        let read: Vec<MessageRead<'_>> = list
             .iter()
             .filter_map(|raw| object::<MessageIn<'_>>(raw))
             .filter_map(|message| Some((object::<Info<'_>>(message.info)?, message.parts)))
@@ -503,24 +503,7 @@ impl OpenCode {
             told = first.unwrap_or_default();
         }
         if !opening && !read.is_empty() {
-            let newest = session.newest.as_deref();
-            let gone = session.telling.gone(read.iter().map(|(info, _)| info.id.as_str()), newest);
-            // Of these people know.
-            let known = session.reverted.as_ref().map_or(0, |revert| session.telling.since(&revert.message));
-            if gone > 0 {
-                session.telling.forget(gone, newest);
-            }
-            let overlaps = read.iter().any(|(info, _)| session.telling.knows(&info.id));
-            if !overlaps && read.len() >= MESSAGES_READ {
-                let what = "more was said while the gateway was not connected than is read: some of it is missing";
-                past.push(event(trouble("gap", what, None)));
-            } else if gone > known {
-                let what = format!(
-                    "the conversation was taken back while the gateway was not connected: OpenCode does not have the last \
-                     {gone} of the messages that are shown before this any more"
-                );
-                past.push(event(trouble("taken_back", &what, None)));
-            }
+            past.extend(session.missed(&read).map(event));
         }
         if std::mem::take(&mut session.partial) {
             let what = "how far the messages under way were told is not known: the rest of them is left out";
@@ -595,16 +578,7 @@ impl OpenCode {
             past.push(RuntimeEvent::Began { native: native.clone(), by: ANOTHER.into() });
         }
         session.worked = false;
-        if std::mem::take(&mut session.reread) {
-            // Undone, or made final by a prompt: with that the message, or the part of it, is gone.
-            let undone = session.reverted.as_ref().is_some_and(|revert| {
-                let part = |raw: &&RawValue| object::<PartIn<'_>>(raw).is_some_and(|part| Some(part.id) == revert.part);
-                let mut there = read.iter().filter(|(info, _)| info.id == revert.message);
-                there.any(|(_, parts)| revert.part.is_none() || parts.iter().any(part))
-            });
-            let now = session.reverts.take();
-            past.extend(session.reverts_to(now, undone, None).map(event));
-        }
+        past.extend(session.after_reread(&read).map(event));
     }
 
     /// A session is open and was read: what it waits for, and whether its work is over.
@@ -678,5 +652,49 @@ impl OpenCode {
 
     pub(super) fn on_its_way(&self, key: &RequestKey) -> bool {
         self.pending.values().any(|pending| matches!(pending, Pending::Answer { key: sent, .. } if sent == key))
+    }
+}
+
+/// A message that was read, and its parts.
+type MessageRead<'a> = (Info<'a>, Vec<&'a RawValue>);
+
+impl Session {
+    /// What the messages that were read show to have happened while the gateway was not connected: more than is read, or less
+    /// than was told.
+    fn missed(&mut self, read: &[MessageRead<'_>]) -> Option<EventDraft> {
+        let newest = self.newest.as_deref();
+        let gone = self.telling.gone(read.iter().map(|(info, _)| info.id.as_str()), newest);
+        // Of these people know.
+        let known = self.reverted.as_ref().map_or(0, |revert| self.telling.since(&revert.message));
+        if gone > 0 {
+            self.telling.forget(gone, newest);
+        }
+        let overlaps = read.iter().any(|(info, _)| self.telling.knows(&info.id));
+        if !overlaps && read.len() >= MESSAGES_READ {
+            let what = "more was said while the gateway was not connected than is read: some of it is missing";
+            return Some(trouble("gap", what, None));
+        }
+        (gone > known).then(|| {
+            let what = format!(
+                "the conversation was taken back while the gateway was not connected: OpenCode does not have the last {gone} \
+                 of the messages that are shown before this any more"
+            );
+            trouble("taken_back", &what, None)
+        })
+    }
+
+    /// What became of a revert, once the session was read again after it.
+    fn after_reread(&mut self, read: &[MessageRead<'_>]) -> Option<EventDraft> {
+        if !std::mem::take(&mut self.reread) {
+            return None;
+        }
+        // Undone, or made final by a prompt: with that the message, or the part of it, is gone.
+        let undone = self.reverted.as_ref().is_some_and(|revert| {
+            let part = |raw: &&RawValue| object::<PartIn<'_>>(raw).is_some_and(|part| Some(part.id) == revert.part);
+            let mut there = read.iter().filter(|(info, _)| info.id == revert.message);
+            there.any(|(_, parts)| revert.part.is_none() || parts.iter().any(part))
+        });
+        let now = self.reverts.take();
+        self.reverts_to(now, undone, None)
     }
 }

@@ -2,7 +2,7 @@
 //! a time, over a Unix socket; gateways come and go.
 //!
 //! - One thread, one `poll`, nothing that blocks: neither a gateway nor the runtime can keep it from the other.
-//! - Output is kept until a gateway acknowledges it; when [`Spool`] is full the runtime's stdout is not read any more, and
+//! - Output is kept until a gateway acknowledges it; when the spool is full the runtime's stdout is not read any more, and
 //!   the runtime waits. Its stderr is always read, and its end kept.
 //! - A gateway counts from its `Hello` on; the one before is then hung up on, after what it had said in full is done.
 //! - When the runtime ends its family is ended; the gateway gets all output, then `Exited`, and says `Bye`; the holder
@@ -113,15 +113,13 @@ pub fn run(orders: HolderOrders) -> ! {
     }
     let instance = format!("i_{}", data_encoding::BASE32_NOPAD.encode(&random).to_ascii_lowercase());
     let mut complaints = String::new();
-    // A leader of a group (started from a shell, say) gets no session, and has a group of its own already.
-    if rustix::process::getpgrp() != rustix::process::getpid()
-        && let Err(why) = rustix::process::setsid()
-    {
-        cannot("no session of its own", &why);
-    }
-    #[cfg(target_os = "linux")]
-    if let Err(why) = rustix::process::set_child_subreaper(Some(rustix::process::getpid())) {
-        complaints.push_str(&format!("plexus hold: processes that detach from {name} will not be found: {why}\n"));
+    match apart() {
+        Ok(()) => {}
+        Err(Apart::NoSession(why)) => cannot("no session of its own", &why),
+        #[cfg(target_os = "linux")]
+        Err(Apart::NoReaper(why)) => {
+            complaints.push_str(&format!("plexus hold: processes that detach from {name} will not be found: {why}\n"));
+        }
     }
     let (wake, term) = match signals() {
         Ok(pair) => pair,
@@ -193,6 +191,24 @@ pub fn run(orders: HolderOrders) -> ! {
     keeper.tail.add(complaints.as_bytes());
     keeper.serve();
     std::process::exit(0)
+}
+
+/// What keeps the holder from standing apart from who started it.
+enum Apart {
+    NoSession(rustix::io::Errno),
+    #[cfg(target_os = "linux")]
+    NoReaper(rustix::io::Errno),
+}
+
+/// Gives the holder a session of its own, and makes it the parent of whatever its program leaves behind.
+fn apart() -> Result<(), Apart> {
+    // A leader of a group (started from a shell, say) gets no session, and has a group of its own already.
+    if rustix::process::getpgrp() != rustix::process::getpid() {
+        rustix::process::setsid().map_err(Apart::NoSession)?;
+    }
+    #[cfg(target_os = "linux")]
+    rustix::process::set_child_subreaper(Some(rustix::process::getpid())).map_err(Apart::NoReaper)?;
+    Ok(())
 }
 
 /// Listens at `path`, which nobody but our own user can reach.

@@ -24,37 +24,7 @@ impl App {
 
     pub(super) fn on_event(&mut self, heard: &ClientEvent) {
         match heard {
-            ClientEvent::Hello(hello) => {
-                self.sessions.clear();
-                self.places = None;
-                for session in hello["sessions"].as_array().into_iter().flatten().filter_map(SessionItem::read) {
-                    self.take_listed(session);
-                }
-                self.forgotten.clear();
-                self.omitted = hello["sessions_omitted"].as_u64().and_then(|n| usize::try_from(n).ok()).unwrap_or(0);
-                self.older = (self.omitted > 0).then(String::new);
-                self.greeting += 1;
-                (self.reading, self.sought) = (false, None);
-                let open: BTreeMap<String, RequestView> = hello["requests"]
-                    .as_array()
-                    .into_iter()
-                    .flatten()
-                    .filter_map(RequestView::read)
-                    .map(|ask| (ask.id.clone(), ask))
-                    .collect();
-                // What was open and is not any more was closed while we were away; the replay says how.
-                for (id, (_, outcome)) in &mut self.requests {
-                    if outcome.is_none() && !open.contains_key(id) {
-                        let words = json!({ "state": "closed" });
-                        *outcome = Some(RequestResult { at: self.now, ..RequestResult::read(&words) });
-                    }
-                }
-                self.half.retain(|id, _| open.contains_key(id));
-                for ask in open.into_values() {
-                    self.asked(ask);
-                }
-                self.live = false;
-            }
+            ClientEvent::Hello(hello) => self.greeted(hello),
             ClientEvent::Snapshot(_) | ClientEvent::Older => {}
             ClientEvent::Live => {
                 self.live = true;
@@ -102,54 +72,89 @@ impl App {
                     self.viewers.insert(session.to_owned(), list);
                 }
             }
-            ClientEvent::Event(event) => {
-                let body = &event.event;
-                match event.kind.as_str() {
-                    "request_opened" => {
-                        if let Some(ask) = RequestView::read(body)
-                            && self.live
-                        {
-                            self.asked(ask);
-                        }
-                    }
-                    "request_updated" => {
-                        if let Some(ask) = RequestView::read(body).filter(|ask| self.is_open(&ask.id)) {
-                            self.asked(ask);
-                        }
-                    }
-                    "request_resolved" => {
-                        if let Some((_, outcome)) = body["request_id"].as_str().and_then(|id| self.requests.get_mut(id))
-                        {
-                            *outcome = Some(RequestResult::read(body));
-                        }
-                        if let Some(id) = body["request_id"].as_str() {
-                            self.half.remove(id);
-                        }
-                        self.forget();
-                    }
-                    "tool_call" | "tool_call_update" => {
-                        let title = field(&body["title"]);
-                        if body["status"] == "completed" || body["status"] == "failed" {
-                            self.doing.remove(&event.session_id);
-                        } else if !title.is_empty() {
-                            self.doing.insert(event.session_id.clone(), title);
-                        }
-                    }
-                    "agent_thought_chunk" => {
-                        self.doing.insert(event.session_id.clone(), "thinking".into());
-                    }
-                    "agent_message_chunk" => {
-                        self.doing.insert(event.session_id.clone(), "writing".into());
-                    }
-                    "run_ended" => {
-                        self.doing.remove(&event.session_id);
-                    }
-                    _ => {}
-                }
-                if matches!(event.kind.as_str(), "request_opened" | "run_ended" | "error") {
-                    *self.unread.entry(event.session_id.clone()).or_default() += 1;
+            ClientEvent::Event(event) => self.happened(event),
+        }
+    }
+
+    /// The gateway's greeting: everything as it stands now.
+    fn greeted(&mut self, hello: &Value) {
+        self.sessions.clear();
+        self.places = None;
+        for session in hello["sessions"].as_array().into_iter().flatten().filter_map(SessionItem::read) {
+            self.take_listed(session);
+        }
+        self.forgotten.clear();
+        self.omitted = hello["sessions_omitted"].as_u64().and_then(|n| usize::try_from(n).ok()).unwrap_or(0);
+        self.older = (self.omitted > 0).then(String::new);
+        self.greeting += 1;
+        (self.reading, self.sought) = (false, None);
+        let open: BTreeMap<String, RequestView> = hello["requests"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .filter_map(RequestView::read)
+            .map(|ask| (ask.id.clone(), ask))
+            .collect();
+        // What was open and is not any more was closed while we were away; the replay says how.
+        for (id, (_, outcome)) in &mut self.requests {
+            if outcome.is_none() && !open.contains_key(id) {
+                let words = json!({ "state": "closed" });
+                *outcome = Some(RequestResult { at: self.now, ..RequestResult::read(&words) });
+            }
+        }
+        self.half.retain(|id, _| open.contains_key(id));
+        for ask in open.into_values() {
+            self.asked(ask);
+        }
+        self.live = false;
+    }
+
+    /// An event of whatever session.
+    fn happened(&mut self, event: &Envelope) {
+        let body = &event.event;
+        match event.kind.as_str() {
+            "request_opened" => {
+                if let Some(ask) = RequestView::read(body)
+                    && self.live
+                {
+                    self.asked(ask);
                 }
             }
+            "request_updated" => {
+                if let Some(ask) = RequestView::read(body).filter(|ask| self.is_open(&ask.id)) {
+                    self.asked(ask);
+                }
+            }
+            "request_resolved" => {
+                if let Some((_, outcome)) = body["request_id"].as_str().and_then(|id| self.requests.get_mut(id)) {
+                    *outcome = Some(RequestResult::read(body));
+                }
+                if let Some(id) = body["request_id"].as_str() {
+                    self.half.remove(id);
+                }
+                self.forget();
+            }
+            "tool_call" | "tool_call_update" => {
+                let title = field(&body["title"]);
+                if body["status"] == "completed" || body["status"] == "failed" {
+                    self.doing.remove(&event.session_id);
+                } else if !title.is_empty() {
+                    self.doing.insert(event.session_id.clone(), title);
+                }
+            }
+            "agent_thought_chunk" => {
+                self.doing.insert(event.session_id.clone(), "thinking".into());
+            }
+            "agent_message_chunk" => {
+                self.doing.insert(event.session_id.clone(), "writing".into());
+            }
+            "run_ended" => {
+                self.doing.remove(&event.session_id);
+            }
+            _ => {}
+        }
+        if matches!(event.kind.as_str(), "request_opened" | "run_ended" | "error") {
+            *self.unread.entry(event.session_id.clone()).or_default() += 1;
         }
     }
 
@@ -260,16 +265,7 @@ impl App {
                 self.say(&format!("not started again: {why}"), true);
             }
             CallTag::Older(greeting) if greeting != self.greeting => {}
-            CallTag::Older(_) if good => {
-                self.reading = false;
-                self.older = value["next"].as_str().map(str::to_owned);
-                for session in value["sessions"].as_array().into_iter().flatten().filter_map(SessionItem::read) {
-                    // What is known is newer.
-                    if !self.forgotten.contains(&session.id) && !self.sessions.contains_key(&session.id) {
-                        self.take_listed(session);
-                    }
-                }
-            }
+            CallTag::Older(_) if good => self.take_older(&value),
             // Asked for again with the next key.
             CallTag::Older(_) => {
                 self.say(&format!("older sessions could not be read: {why}"), true);
@@ -283,128 +279,43 @@ impl App {
                 }
             }
             CallTag::Runtimes => {
-                self.trouble.remove("runtimes");
-                if good {
-                    self.runtimes =
-                        value["runtimes"].as_array().into_iter().flatten().filter_map(RuntimeItem::read).collect();
-                } else {
-                    self.trouble.insert("runtimes", why);
+                if let Some(all) = self.list_of("runtimes", &value["runtimes"], good, why, RuntimeItem::read) {
+                    self.runtimes = all;
                 }
             }
             CallTag::Devices => {
-                self.trouble.remove("devices");
-                if good {
-                    self.devices =
-                        value["devices"].as_array().into_iter().flatten().filter_map(DeviceItem::read).collect();
-                } else {
-                    self.trouble.insert("devices", why);
+                if let Some(all) = self.list_of("devices", &value["devices"], good, why, DeviceItem::read) {
+                    self.devices = all;
                 }
             }
             CallTag::Search(words) => {
-                self.trouble.remove("search");
-                if good {
-                    self.hits = value["hits"].as_array().into_iter().flatten().filter_map(SearchItem::read).collect();
+                if let Some(hits) = self.list_of("search", &value["hits"], good, why, SearchItem::read) {
+                    self.hits = hits;
                     self.at.insert(TuiPage::Search, 0);
                     self.query_typing = self.hits.is_empty();
-                } else {
-                    self.trouble.insert("search", why);
                 }
                 self.searched = Some(words);
             }
-            CallTag::Answer(id) => {
-                // A receipt, mine or the winner's, says what became of it.
-                if value.get("resolved_by").is_some()
-                    && let Some((_, outcome @ None)) = self.requests.get_mut(&id)
-                {
-                    *outcome = Some(RequestResult::read(&value));
-                }
-                if let Some(card) = self.card.as_mut().filter(|card| card.id == id) {
-                    card.sent = false;
-                    if !good && value.get("resolved_by").is_none() {
-                        card.problem = format!("not answered: {why}");
-                    }
-                }
-                if (status == 409 || status == 410) && value.get("resolved_by").is_some() {
-                    let words = RequestResult::read(&value).words(self.now);
-                    self.say(&format!("too late: {words}"), false);
-                } else if !good {
-                    self.say(&format!("not answered: {why}"), true);
-                }
-            }
-            CallTag::Whole(id) => {
-                let whole = RequestView::read(&value).filter(|ask| good && ask.id == id && !ask.partial);
-                match whole {
-                    Some(ask) if self.is_open(&id) => {
-                        if let Some(card) = self.card.as_mut().filter(|card| card.id == id) {
-                            card.fetching = false;
-                            card.read = false;
-                        }
-                        self.asked(ask);
-                    }
-                    Some(_) => {}
-                    None => self.say(&format!("all of it could not be read: {why}"), true),
-                }
-            }
+            CallTag::Answer(id) => self.answered(&id, status, &value, &why),
+            CallTag::Whole(id) => self.read_whole(&id, RequestView::read(&value).filter(|_| good), &why),
+            CallTag::Prompt(_) if good => self.prompted(&value),
             CallTag::Prompt(words) => {
-                if good {
-                    if value["queued"] == true {
-                        let ahead = value["ahead"].as_u64().unwrap_or_default();
-                        self.say(&format!("it waits for its turn: {ahead} before it"), false);
-                    }
-                } else {
-                    if self.composer.is_empty() {
-                        self.composer = input::area(&words);
-                    }
-                    self.say(&format!("not sent: {why}"), true);
+                if self.composer.is_empty() {
+                    self.composer = input::area(&words);
                 }
+                self.say(&format!("not sent: {why}"), true);
             }
-            CallTag::New => {
-                if let Some(id) = value["session_id"].as_str().filter(|_| good) {
-                    if let Some(session) = SessionItem::read(&value) {
-                        self.take_updated(session);
-                    }
-                    self.open(id.to_owned(), effects);
-                } else {
-                    self.say(&format!("no new session: {why}"), true);
-                }
+            CallTag::New if good && value["session_id"].is_string() => self.opened_new(&value, effects),
+            CallTag::New => self.say(&format!("no new session: {why}"), true),
+            CallTag::Words(title) if good => self.show_words(title, &value),
+            CallTag::Words(_) => self.say(&why, true),
+            CallTag::Servers if good => self.show_list("MCP servers", agent_lists::servers(&value)),
+            CallTag::Servers => self.say(&format!("MCP status unavailable: {why}"), true),
+            CallTag::Skills if good => {
+                let words = agent_lists::skills(&value, usize::from(self.size.0).saturating_sub(6));
+                self.show_list("skills", words);
             }
-            CallTag::Words(title) => {
-                if !good {
-                    return self.say(&why, true);
-                }
-                let lines = value["lines"]
-                    .as_array()
-                    .into_iter()
-                    .flatten()
-                    .map(|line| line["text"].as_str().unwrap_or_default().to_owned());
-                let checks = value["checks"].as_array().into_iter().flatten().map(|check| {
-                    let ok = check["ok"] == true || check["state"] == "ok";
-                    let fix = check["fix"].as_str().map(|fix| format!("\n    {fix}")).unwrap_or_default();
-                    let detail = check["detail"].as_str().unwrap_or_default();
-                    format!(
-                        "{} {}: {detail}{fix}",
-                        if ok { "✔" } else { "✘" },
-                        check["name"].as_str().unwrap_or_default()
-                    )
-                });
-                let words: Vec<String> = lines.chain(checks).collect();
-                let words = if words.is_empty() { "nothing".into() } else { words.join("\n") };
-                self.over = Some(Overlay::Words { title: title.to_owned(), words, scroll: usize::MAX });
-            }
-            CallTag::Servers | CallTag::Skills => {
-                let (title, none) = match tag {
-                    CallTag::Servers => ("MCP servers", "MCP status unavailable"),
-                    _ => ("skills", "Skills list unavailable"),
-                };
-                if !good {
-                    return self.say(&format!("{none}: {why}"), true);
-                }
-                let words = match tag {
-                    CallTag::Servers => agent_lists::servers(&value),
-                    _ => agent_lists::skills(&value, usize::from(self.size.0).saturating_sub(6)),
-                };
-                self.over = Some(Overlay::Words { title: title.to_owned(), words, scroll: 0 });
-            }
+            CallTag::Skills => self.say(&format!("Skills list unavailable: {why}"), true),
             CallTag::Past(runtime) => {
                 if !good {
                     return self.say(&why, true);
@@ -415,16 +326,10 @@ impl App {
                 }
                 self.over = Some(Overlay::Palette { area: input::area("past "), at: 0 });
             }
-            CallTag::Link => {
-                let Some(url) = value["url"].as_str().filter(|_| good).map(|url| sanitize::line(url, LINK_MAX)) else {
-                    return self.say(&format!("no link: {why}"), true);
-                };
-                let words = format!(
-                    "{url}\n\nWhoever has it sees this session, and can do nothing in it. It is copied; under Devices it is revoked."
-                );
-                effects.push(Effect::Copy(url));
-                self.over = Some(Overlay::Words { title: "link".into(), words, scroll: 0 });
-            }
+            CallTag::Link => match value["url"].as_str().filter(|_| good) {
+                Some(url) => self.show_link(sanitize::line(url, LINK_MAX), effects),
+                None => self.say(&format!("no link: {why}"), true),
+            },
             CallTag::Say(words) => {
                 if good {
                     self.say(&words, false);
@@ -432,6 +337,119 @@ impl App {
                     self.say(&format!("{words}: not done: {why}"), true);
                 }
                 self.refresh(effects);
+            }
+        }
+    }
+
+    /// The items of a list that a page shows, unless it could not be had: then the page says why.
+    fn list_of<T>(
+        &mut self,
+        page: &'static str,
+        list: &Value,
+        good: bool,
+        why: String,
+        read: impl Fn(&Value) -> Option<T>,
+    ) -> Option<Vec<T>> {
+        if good {
+            self.trouble.remove(page);
+            return Some(list.as_array().into_iter().flatten().filter_map(read).collect());
+        }
+        self.trouble.insert(page, why);
+        None
+    }
+
+    /// A session was opened from here: it is gone to.
+    fn opened_new(&mut self, value: &Value, effects: &mut Vec<Effect>) {
+        if let Some(session) = SessionItem::read(value) {
+            self.take_updated(session);
+        }
+        self.open(value["session_id"].as_str().unwrap_or_default().to_owned(), effects);
+    }
+
+    /// A link for sharing was made.
+    fn show_link(&mut self, url: String, effects: &mut Vec<Effect>) {
+        let words = format!(
+            "{url}\n\nWhoever has it sees this session, and can do nothing in it. It is copied; under Devices it is revoked."
+        );
+        effects.push(Effect::Copy(url));
+        self.over = Some(Overlay::Words { title: "link".into(), words, scroll: 0 });
+    }
+
+    /// What became of an answer: a receipt, mine or the winner's, or a refusal.
+    fn answered(&mut self, id: &str, status: u16, value: &Value, why: &str) {
+        let good = (200..300).contains(&status);
+        if value.get("resolved_by").is_some()
+            && let Some((_, outcome @ None)) = self.requests.get_mut(id)
+        {
+            *outcome = Some(RequestResult::read(value));
+        }
+        if let Some(card) = self.card.as_mut().filter(|card| card.id == id) {
+            card.sent = false;
+            if !good && value.get("resolved_by").is_none() {
+                card.problem = format!("not answered: {why}");
+            }
+        }
+        if (status == 409 || status == 410) && value.get("resolved_by").is_some() {
+            let words = RequestResult::read(value).words(self.now);
+            self.say(&format!("too late: {words}"), false);
+        } else if !good {
+            self.say(&format!("not answered: {why}"), true);
+        }
+    }
+
+    /// Shows what a runtime wrote, or what its checks found.
+    fn show_words(&mut self, title: &str, value: &Value) {
+        let lines = value["lines"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .map(|line| line["text"].as_str().unwrap_or_default().to_owned());
+        let checks = value["checks"].as_array().into_iter().flatten().map(|check| {
+            let ok = check["ok"] == true || check["state"] == "ok";
+            let fix = check["fix"].as_str().map(|fix| format!("\n    {fix}")).unwrap_or_default();
+            let detail = check["detail"].as_str().unwrap_or_default();
+            format!("{} {}: {detail}{fix}", if ok { "✔" } else { "✘" }, check["name"].as_str().unwrap_or_default())
+        });
+        let words: Vec<String> = lines.chain(checks).collect();
+        let words = if words.is_empty() { "nothing".into() } else { words.join("\n") };
+        self.over = Some(Overlay::Words { title: title.to_owned(), words, scroll: usize::MAX });
+    }
+
+    /// A prompt was taken.
+    fn prompted(&mut self, value: &Value) {
+        if value["queued"] == true {
+            let ahead = value["ahead"].as_u64().unwrap_or_default();
+            self.say(&format!("it waits for its turn: {ahead} before it"), false);
+        }
+    }
+
+    /// All of a request that was told in part.
+    fn read_whole(&mut self, id: &str, ask: Option<RequestView>, why: &str) {
+        match ask.filter(|ask| ask.id == id && !ask.partial) {
+            Some(ask) if self.is_open(id) => {
+                if let Some(card) = self.card.as_mut().filter(|card| card.id == id) {
+                    card.fetching = false;
+                    card.read = false;
+                }
+                self.asked(ask);
+            }
+            Some(_) => {}
+            None => self.say(&format!("all of it could not be read: {why}"), true),
+        }
+    }
+
+    fn show_list(&mut self, title: &str, words: String) {
+        self.over = Some(Overlay::Words { title: title.to_owned(), words, scroll: 0 });
+    }
+
+    /// A page of older sessions.
+    fn take_older(&mut self, value: &Value) {
+        self.reading = false;
+        self.older = value["next"].as_str().map(str::to_owned);
+        for session in value["sessions"].as_array().into_iter().flatten().filter_map(SessionItem::read) {
+            // What is known is newer.
+            if !self.forgotten.contains(&session.id) && !self.sessions.contains_key(&session.id) {
+                self.take_listed(session);
             }
         }
     }

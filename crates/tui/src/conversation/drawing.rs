@@ -146,66 +146,8 @@ impl Conversation {
                     out.extend(plain(words, style, &Span::styled("  │ ", theme.rule), width));
                 }
             }
-            BlockBody::Tool { title, kind, status, parts, input, from, until } => {
-                let open = self.folds.tools != block.turned;
-                let (mark, style) = match status.as_str() {
-                    "completed" => ("✔", theme.ok),
-                    "failed" => ("✘", theme.bad),
-                    "in_progress" => ("●", theme.busy),
-                    _ => ("○", theme.dim),
-                };
-                let took = match (*until, *from) {
-                    (0, from) if from > 0 && status == "in_progress" && self.running.is_some() => span(pen.now - from),
-                    _ if status == "not reported" => "not reported".to_owned(),
-                    (until, from) if from > 0 && until - from >= 1000 => span(until - from),
-                    _ => String::new(),
-                };
-                let kind = if kind.is_empty() { "tool" } else { kind };
-                let room = width.saturating_sub(6 + sanitize::width(kind) + sanitize::width(&took) + 2);
-                let title = if title.is_empty() { "…".into() } else { sanitize::cut(title, room) };
-                let pad = " ".repeat(room.saturating_sub(sanitize::width(&title)));
-                out.push(Line::from(vec![
-                    Span::styled(format!("  {mark} "), style),
-                    Span::styled(format!("{kind}  "), theme.dim),
-                    Span::styled(
-                        title,
-                        if status == "failed" { theme.bad } else { theme.text.add_modifier(Modifier::BOLD) },
-                    ),
-                    Span::styled(format!("{pad}{took}"), theme.dim),
-                ]));
-                if open && !input.is_empty() {
-                    out.extend(plain(input, theme.dim, &Span::styled("    in │ ", theme.rule), width));
-                }
-                for part in parts {
-                    self.part(part, open, pen, out);
-                }
-            }
-            BlockBody::Plan(entries) => {
-                let done = entries.iter().filter(|(status, _)| status == "completed").count();
-                out.push(Line::from(vec![
-                    Span::styled("  ≡ Plan ", theme.accent),
-                    Span::styled(format!("{done}/{}", entries.len()), theme.dim),
-                ]));
-                for (status, words) in entries {
-                    let (mark, style) = match status.as_str() {
-                        "completed" => ("✔", theme.ok),
-                        "in_progress" => ("▸", theme.busy),
-                        _ => ("·", theme.dim),
-                    };
-                    let words_style = match status.as_str() {
-                        "completed" => theme.dim,
-                        "in_progress" => theme.text.add_modifier(Modifier::BOLD),
-                        _ => theme.text,
-                    };
-                    let spans = [Span::styled(words.clone(), words_style)];
-                    out.extend(super::super::markdown::wrap(
-                        &spans,
-                        &Span::styled(format!("    {mark} "), style),
-                        &Span::raw("      "),
-                        width,
-                    ));
-                }
-            }
+            BlockBody::Tool { .. } => self.draw_tool(block, pen, out),
+            BlockBody::Plan(entries) => draw_plan(entries, pen, out),
             BlockBody::Asked(id) => {
                 let Some((ask, outcome)) = self.asks.get(id) else { return };
                 let title = sanitize::line(ask.display.split('\n').next().unwrap_or(&ask.title), width);
@@ -249,6 +191,41 @@ impl Conversation {
                 let spans = [Span::styled(words.clone(), words_style)];
                 out.extend(super::super::markdown::wrap(&spans, &Span::styled(mark, style), &Span::raw("    "), width));
             }
+        }
+    }
+
+    /// A tool call: its state, its title, and what it took and gave.
+    fn draw_tool(&self, block: &Block, pen: &DrawContext<'_>, out: &mut Vec<Line<'static>>) {
+        let BlockBody::Tool { title, kind, status, parts, input, from, until } = &block.body else { return };
+        let (theme, width) = (pen.theme, usize::from(pen.width));
+        let open = self.folds.tools != block.turned;
+        let (mark, style) = match status.as_str() {
+            "completed" => ("✔", theme.ok),
+            "failed" => ("✘", theme.bad),
+            "in_progress" => ("●", theme.busy),
+            _ => ("○", theme.dim),
+        };
+        let took = match (*until, *from) {
+            (0, from) if from > 0 && status == "in_progress" && self.running.is_some() => span(pen.now - from),
+            _ if status == "not reported" => "not reported".to_owned(),
+            (until, from) if from > 0 && until - from >= 1000 => span(until - from),
+            _ => String::new(),
+        };
+        let kind = if kind.is_empty() { "tool" } else { kind };
+        let room = width.saturating_sub(6 + sanitize::width(kind) + sanitize::width(&took) + 2);
+        let title = if title.is_empty() { "…".into() } else { sanitize::cut(title, room) };
+        let pad = " ".repeat(room.saturating_sub(sanitize::width(&title)));
+        out.push(Line::from(vec![
+            Span::styled(format!("  {mark} "), style),
+            Span::styled(format!("{kind}  "), theme.dim),
+            Span::styled(title, if status == "failed" { theme.bad } else { theme.text.add_modifier(Modifier::BOLD) }),
+            Span::styled(format!("{pad}{took}"), theme.dim),
+        ]));
+        if open && !input.is_empty() {
+            out.extend(plain(input, theme.dim, &Span::styled("    in │ ", theme.rule), width));
+        }
+        for part in parts {
+            self.part(part, open, pen, out);
         }
     }
 
@@ -338,4 +315,33 @@ pub(super) fn output_of(raw: &Value) -> Option<String> {
         .as_str()
         .or_else(|| ["output", "stdout", "content", "result"].iter().find_map(|name| raw[name].as_str()))?;
     (!words.trim().is_empty()).then(|| tail(words).to_owned())
+}
+
+/// The plan of the agent, a line an entry.
+fn draw_plan(entries: &[(String, String)], pen: &DrawContext<'_>, out: &mut Vec<Line<'static>>) {
+    let (theme, width) = (pen.theme, usize::from(pen.width));
+    let done = entries.iter().filter(|(status, _)| status == "completed").count();
+    out.push(Line::from(vec![
+        Span::styled("  ≡ Plan ", theme.accent),
+        Span::styled(format!("{done}/{}", entries.len()), theme.dim),
+    ]));
+    for (status, words) in entries {
+        let (mark, style) = match status.as_str() {
+            "completed" => ("✔", theme.ok),
+            "in_progress" => ("▸", theme.busy),
+            _ => ("·", theme.dim),
+        };
+        let words_style = match status.as_str() {
+            "completed" => theme.dim,
+            "in_progress" => theme.text.add_modifier(Modifier::BOLD),
+            _ => theme.text,
+        };
+        let spans = [Span::styled(words.clone(), words_style)];
+        out.extend(super::super::markdown::wrap(
+            &spans,
+            &Span::styled(format!("    {mark} "), style),
+            &Span::raw("      "),
+            width,
+        ));
+    }
 }

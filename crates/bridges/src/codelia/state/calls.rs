@@ -96,16 +96,7 @@ impl BridgeState {
         outcome: Result<Value, NoReply>,
         out: &mut Vec<BridgeAction>,
     ) {
-        let outcome = outcome.map_err(|why| match why {
-            NoReply::Refused(error) => error,
-            NoReply::NotSent(why) => {
-                json!({ "code": INTERNAL, "message": format!("the gateway does not answer: {why}") })
-            }
-            NoReply::Lost(why) => json!({
-                "code": INTERNAL,
-                "message": format!("the connection to the gateway was lost ({why}): it may have heard this, or not"),
-            }),
-        });
+        let outcome = outcome.map_err(rpc_error);
         match (why, outcome) {
             (CallPurpose::Start { id }, outcome) => {
                 self.starting = self.starting.saturating_sub(1);
@@ -119,18 +110,7 @@ impl BridgeState {
                     Err(error) => out.push(fail(&id, &error)),
                 }
             }
-            (CallPurpose::Runtimes { start }, Ok(result)) => {
-                let all = result["runtimes"].as_array().cloned().unwrap_or_default();
-                let ready = all.iter().find(|runtime| runtime["state"] == "ready").or_else(|| all.first());
-                match ready.and_then(|runtime| runtime["runtime_id"].as_str()) {
-                    Some(runtime) => self.open(start, runtime, out),
-                    None => {
-                        self.opening = false;
-                        let words = "the gateway has no agent: attach one with `plexus run`, or in its configuration";
-                        out.push(refuse(&start.id, INTERNAL, words));
-                    }
-                }
-            }
+            (CallPurpose::Runtimes { start }, Ok(result)) => self.choose_runtime(start, &result, out),
             (CallPurpose::Open { start, .. }, Ok(result)) => {
                 self.opening = false;
                 match result["session_id"].as_str() {
@@ -177,20 +157,7 @@ impl BridgeState {
                 out.push(reply(&id, &self.list(&result, limit, here)))
             }
             (CallPurpose::Answer { request }, Ok(_)) => self.asks.taken(&request),
-            (CallPurpose::Answer { request }, Err(error)) => {
-                let words = error["message"].as_str().unwrap_or("the gateway refused it").to_owned();
-                let data = &error["data"];
-                let by = data["resolved_by"]["name"].as_str();
-                let words = match (data["ok"].as_bool(), by) {
-                    (Some(true), Some(by)) => format!("already allowed by {by}"),
-                    (Some(false), Some(by)) => format!("already denied by {by}"),
-                    _ => words,
-                };
-                let over = matches!(error["code"].as_i64(), Some(-32010 | -32012 | -32016));
-                let mut acts = Vec::new();
-                self.asks.refused(&request, &words, over, &mut acts);
-                self.act(acts, out);
-            }
+            (CallPurpose::Answer { request }, Err(error)) => self.answer_refused(&request, &error, out),
             // An agent without a choice has none to show.
             (CallPurpose::Models { id }, Err(error)) if error["code"] == METHOD_NOT_FOUND => {
                 out.push(reply(&id, &no_models(self.session.as_ref().map(|session| session.runtime.as_str()))));
@@ -220,6 +187,36 @@ impl BridgeState {
                 Err(error),
             ) => out.push(fail(&id, &error)),
         }
+    }
+
+    /// Opens the session for a first prompt in a runtime that is ready, or the first there is.
+    fn choose_runtime(&mut self, start: PendingRunStart, result: &Value, out: &mut Vec<BridgeAction>) {
+        let all = result["runtimes"].as_array().cloned().unwrap_or_default();
+        let ready = all.iter().find(|runtime| runtime["state"] == "ready").or_else(|| all.first());
+        match ready.and_then(|runtime| runtime["runtime_id"].as_str()) {
+            Some(runtime) => self.open(start, runtime, out),
+            None => {
+                self.opening = false;
+                let words = "the gateway has no agent: attach one with `plexus run`, or in its configuration";
+                out.push(refuse(&start.id, INTERNAL, words));
+            }
+        }
+    }
+
+    /// An answer came too late, or was not one.
+    fn answer_refused(&mut self, request: &str, error: &Value, out: &mut Vec<BridgeAction>) {
+        let words = error["message"].as_str().unwrap_or("the gateway refused it").to_owned();
+        let data = &error["data"];
+        let by = data["resolved_by"]["name"].as_str();
+        let words = match (data["ok"].as_bool(), by) {
+            (Some(true), Some(by)) => format!("already allowed by {by}"),
+            (Some(false), Some(by)) => format!("already denied by {by}"),
+            _ => words,
+        };
+        let over = matches!(error["code"].as_i64(), Some(-32010 | -32012 | -32016));
+        let mut acts = Vec::new();
+        self.asks.refused(request, &words, over, &mut acts);
+        self.act(acts, out);
     }
 
     /// The terminal UI takes what stands before a slash for a provider: the agent's own name for the model has it, or not.
@@ -273,5 +270,17 @@ impl BridgeState {
             list["current_workspace_root"] = self.aim.cwd.as_str().into();
         }
         list
+    }
+}
+
+/// Why a call came to nothing, as the JSON-RPC error that the terminal UI gets.
+fn rpc_error(why: NoReply) -> Value {
+    match why {
+        NoReply::Refused(error) => error,
+        NoReply::NotSent(why) => json!({ "code": INTERNAL, "message": format!("the gateway does not answer: {why}") }),
+        NoReply::Lost(why) => json!({
+            "code": INTERNAL,
+            "message": format!("the connection to the gateway was lost ({why}): it may have heard this, or not"),
+        }),
     }
 }

@@ -406,6 +406,13 @@ impl OpenCode2 {
         }
     }
 
+    /// As [`replied`](Self::replied), where the stream names the question.
+    pub(super) fn replied_to(&mut self, question: Option<String>, option: Option<String>, out: &mut Outbox) {
+        if let Some(id) = question {
+            self.replied(&RequestKey::unique(id), option, out);
+        }
+    }
+
     /// Somebody answered, says the stream.
     pub(super) fn replied(&mut self, key: &RequestKey, option: Option<String>, out: &mut Outbox) {
         let Some(asked) = self.asks.get_mut(key) else { return self.is_over(key.clone()) };

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use super::super::super::jsonrpc::{object, owned};
-use super::super::super::{EventDraft, Outbox, RequestKey, RunEnd, RuntimeEvent, ToolCallRef};
+use super::super::super::{EventDraft, Outbox, RunEnd, RuntimeEvent, ToolCallRef};
 use super::super::events::{checksum, chunk, gap, plan, sort_of, stop_reason};
 use super::super::stream::titled;
 use super::super::{ANOTHER, SOON, trouble};
@@ -279,6 +279,52 @@ impl Told {
     }
 }
 
+/// Its own bookkeeping, with nothing in it for people.
+const BOOKKEEPING: &[&str] = &[
+    "created",
+    "updated",
+    "usage.updated",
+    "usage.recorded",
+    "agent.selected",
+    "agent.switched",
+    "context.updated",
+    "instructions.updated",
+    "moved",
+    "viewed",
+    "step.streamed",
+    "inbox.updated",
+    "inbox.cancelled",
+    "revert.staged",
+    "revert.cleared",
+    "compaction.delta",
+    "compaction.admitted",
+    "status",
+    "idle",
+    "diff",
+];
+
+/// The conversation is shorter now than what was shown of it.
+fn taken_back(frame: &Bytes) -> EventDraft {
+    let what = "the conversation was taken back in OpenCode: the agent does not know any more what is shown after the message \
+                that it was taken back to";
+    trouble("taken_back", what, Some(frame.clone()))
+}
+
+/// The conversation began in another session.
+fn forked(parent: &str, frame: &Bytes) -> EventDraft {
+    let what = format!("this conversation is a fork: what was said before it is in the session {parent}");
+    trouble("gap", &what, Some(frame.clone()))
+}
+
+/// The model did not answer, and OpenCode asks it again.
+fn retry(words: Option<String>, attempt: Option<u64>, at: Option<u64>, frame: &Bytes) -> EventDraft {
+    let words = words.unwrap_or_else(|| "the model did not answer".into());
+    let body = serde_json::json!({
+        "code": "retry", "message": format!("OpenCode tries again: {words}"), "attempt": attempt, "next": at,
+    });
+    EventDraft { native: Some(frame.clone()), ..EventDraft::new(Kind::Error, &body) }
+}
+
 impl OpenCode2 {
     /// An event of the stream: what is in order is taken in, the rest waits until the log was read.
     pub(super) fn streamed(&mut self, frame: &Bytes, event: &Frame<'_>, out: &mut Outbox) {
@@ -417,13 +463,8 @@ impl OpenCode2 {
                 _ => self.stops(native, frame, End::Cancelled, out),
             },
             "retry.scheduled" => {
-                let words = data.error.and_then(ErrorIn::words).unwrap_or_else(|| "the model did not answer".into());
-                let body = serde_json::json!({
-                    "code": "retry", "message": format!("OpenCode tries again: {words}"),
-                    "attempt": data.attempt, "next": data.at,
-                });
-                let draft = EventDraft { native: Some(frame.clone()), ..EventDraft::new(Kind::Error, &body) };
-                out.events.push(said(draft));
+                let words = data.error.and_then(ErrorIn::words);
+                out.events.push(said(retry(words, data.attempt, data.at, frame)));
             }
             "renamed" => {
                 session.title = data.title.or_else(|| session.title.take());
@@ -436,54 +477,18 @@ impl OpenCode2 {
                 }
             }
             "deleted" => self.deleted(native, frame, out),
-            "revert.committed" => {
-                let what = "the conversation was taken back in OpenCode: the agent does not know any more what is shown after \
-                            the message that it was taken back to";
-                out.events.push(said(trouble("taken_back", what, Some(frame.clone()))));
-            }
-            "forked" => {
-                let parent = data.parent.unwrap_or_default();
-                let what = format!("this conversation is a fork: what was said before it is in the session {parent}");
-                out.events.push(said(trouble("gap", &what, Some(frame.clone()))));
-            }
+            "revert.committed" => out.events.push(said(taken_back(frame))),
+            "forked" => out.events.push(said(forked(data.parent.as_deref().unwrap_or_default(), frame))),
             "permission.asked" | "permission.v2.asked" | "form.created" => {
                 self.asked(Some(native), frame, event, out);
             }
-            "permission.replied" | "permission.v2.replied" => {
-                if let Some(id) = data.request {
-                    self.replied(&RequestKey::unique(id), data.reply, out);
-                }
-            }
-            "form.replied" | "form.cancelled" => {
-                if let Some(id) = data.id {
-                    self.replied(&RequestKey::unique(id), None, out);
-                }
-            }
+            "permission.replied" | "permission.v2.replied" => self.replied_to(data.request, data.reply, out),
+            "form.replied" | "form.cancelled" => self.replied_to(data.id, None, out),
             "todo.updated" => {
                 let draft = data.todos.and_then(|todos| plan(frame, todos));
                 out.events.extend(draft.map(said));
             }
-            // Its own bookkeeping, with nothing in it for people.
-            "created"
-            | "updated"
-            | "usage.updated"
-            | "usage.recorded"
-            | "agent.selected"
-            | "agent.switched"
-            | "context.updated"
-            | "instructions.updated"
-            | "moved"
-            | "viewed"
-            | "step.streamed"
-            | "inbox.updated"
-            | "inbox.cancelled"
-            | "revert.staged"
-            | "revert.cleared"
-            | "compaction.delta"
-            | "compaction.admitted"
-            | "status"
-            | "idle"
-            | "diff" => {}
+            sort if BOOKKEEPING.contains(&sort) => {}
             _ => out.events.push(said(EventDraft::raw(frame.clone(), "an event that only OpenCode shows"))),
         }
     }
