@@ -20,10 +20,11 @@
 //! hold much cannot take the last of what clients have together: who asks for little is answered all the same.
 //! docs/limits.md lists every buffer with its account. Counters only: nothing here locks but the table of names.
 
+use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 
@@ -305,7 +306,7 @@ impl Ledger {
 
     /// The one account of that name: it exists as long as somebody has it, or a charge to it.
     fn named(&self, class: Class, name: &str, above: &Account) -> Account {
-        let mut named = self.books.named.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut named = self.books.named.lock();
         if let Some(node) = named.get(&(class, name.into())).and_then(Weak::upgrade) {
             return Account(node);
         }
@@ -340,7 +341,7 @@ impl Ledger {
         let Books { strangers, clients, agents, named, .. } = &*self.books;
         let mut all: Vec<Arc<Node>> = [strangers, clients, agents].map(|account| Arc::clone(&account.0)).into();
         all.extend(agents.0.above.as_ref().map(|gateway| Arc::clone(&gateway.0)));
-        all.extend(named.lock().unwrap_or_else(PoisonError::into_inner).values().filter_map(Weak::upgrade));
+        all.extend(named.lock().values().filter_map(Weak::upgrade));
         let near = |node: Arc<Node>| {
             let (used, limit) = (node.used.load(Ordering::Relaxed), node.limit);
             (used / percent.max(1) >= limit / 100).then(|| Near {

@@ -3,8 +3,9 @@
 //! What is counted for each event, each write and each byte is an atomic of its own. What has labels is looked up where a
 //! thing begins (a subscription, a session's task), not for each event.
 
+use parking_lot::Mutex;
 use std::collections::BTreeSet;
-use std::sync::{LazyLock, Mutex, PoisonError};
+use std::sync::LazyLock;
 use std::time::Instant;
 
 use prometheus::core::Collector;
@@ -299,7 +300,7 @@ impl Metrics {
 
     /// The label of a runtime: its name, or [`OTHERS`] when there are [`RUNTIMES_MAX`] names already.
     pub fn runtime_label<'a>(&self, runtime: &'a str) -> &'a str {
-        let mut known = self.runtimes.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.runtimes.lock();
         if known.contains(runtime) || known.len() < RUNTIMES_MAX && known.insert(runtime.to_owned()) {
             return runtime;
         }

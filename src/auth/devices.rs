@@ -1,10 +1,11 @@
 //! The enrolled devices: proving a token, one-time codes, enrolling, renaming, revoking. One file: all of it is one list
 //! and the lock under which it changes.
 
+use parking_lot::{Mutex, MutexGuard};
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
 use arc_swap::ArcSwap;
@@ -754,7 +755,7 @@ pub(super) fn sane(mut grant: Grant) -> Result<Grant, AuthError> {
 }
 
 pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+    mutex.lock()
 }
 
 #[cfg(test)]

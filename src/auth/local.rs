@@ -131,8 +131,9 @@ impl Auth {
 
 #[cfg(test)]
 mod tests {
+    use parking_lot::Mutex;
     use std::os::unix::fs::MetadataExt as _;
-    use std::sync::{Arc, Mutex};
+    use std::sync::Arc;
 
     use super::super::{Admin, DeviceView, Grant, Permit, PersistDevice, Target, read_token};
     use super::*;
@@ -146,7 +147,7 @@ mod tests {
         let kept = Rows::default();
         let to = Arc::clone(&kept);
         let persist: PersistDevice = Arc::new(move |change| {
-            to.lock().unwrap().push(change);
+            to.lock().push(change);
             Box::pin(std::future::ready(Ok(())))
         });
         let auth = Auth::open(home, rows, persist).unwrap();
@@ -234,7 +235,7 @@ mod tests {
             assert_eq!(auth.check_cookie(&token, site).is_some(), stays, "{seen:?}");
             let gone = DeviceChange::Delete { device_id: device.device_id.as_str().into() };
             let end = std::time::Instant::now() + Duration::from_secs(30);
-            while !stays && !kept.lock().unwrap().contains(&gone) {
+            while !stays && !kept.lock().contains(&gone) {
                 assert!(std::time::Instant::now() < end, "its row stays");
                 tokio::time::sleep(Duration::from_millis(5)).await;
             }

@@ -6,10 +6,11 @@
 //! task. Whoever fell out of the tail, or has just come, is *cold*: its own task reads pages from the log until it is in
 //! the tail again. Nothing is queued for anybody and nothing is dropped.
 
+use parking_lot::{Mutex, MutexGuard, RwLock};
 use std::collections::{HashMap, VecDeque};
 use std::io::{ErrorKind, IoSlice};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, Weak};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use bytes::{Buf, Bytes};
@@ -261,12 +262,12 @@ impl Members {
 }
 
 impl Core {
-    fn tail(&self) -> std::sync::RwLockReadGuard<'_, Tail> {
-        self.tail.read().unwrap_or_else(PoisonError::into_inner)
+    fn tail(&self) -> parking_lot::RwLockReadGuard<'_, Tail> {
+        self.tail.read()
     }
 
-    fn tail_mut(&self) -> std::sync::RwLockWriteGuard<'_, Tail> {
-        self.tail.write().unwrap_or_else(PoisonError::into_inner)
+    fn tail_mut(&self) -> parking_lot::RwLockWriteGuard<'_, Tail> {
+        self.tail.write()
     }
 
     /// Encodes what the log has after the tail's end, up to [`GATHER`]. Returns whether the tail grew, and when the gateway
@@ -848,7 +849,7 @@ fn spanned(
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+    mutex.lock()
 }
 
 #[cfg(test)]

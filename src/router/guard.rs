@@ -6,10 +6,11 @@
 //! `outer` does the first three on every request, `admit` the others on the route found; whatever has no route is
 //! refused like a route that needs a bearer, so that nobody learns without one what exists.
 
+use parking_lot::Mutex;
 use std::borrow::Cow;
 use std::collections::HashSet;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::Body;
@@ -648,7 +649,7 @@ pub(super) fn beside<T>(bytes: usize, work: impl FnOnce() -> T) -> T {
         return work();
     }
     tokio::task::block_in_place(|| {
-        let _one = ONE.lock().unwrap_or_else(PoisonError::into_inner);
+        let _one = ONE.lock();
         work()
     })
 }

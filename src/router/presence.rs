@@ -1,9 +1,10 @@
 //! Who is looking: which session each screen shows, and whether its owner looks at it. Kept in memory alone, one entry a
 //! connection, gone with the connection. A socket by itself counts for nothing.
 
+use parking_lot::{Mutex, MutexGuard};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde::Serialize;
 use tokio::sync::watch;
@@ -80,7 +81,7 @@ impl Presence {
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<u64, Screen>> {
-        self.shared.screens.lock().unwrap_or_else(PoisonError::into_inner)
+        self.shared.screens.lock()
     }
 }
 

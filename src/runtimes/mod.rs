@@ -32,11 +32,12 @@ mod session_outbox;
 mod session_routes;
 mod sse;
 
+use parking_lot::{Mutex, MutexGuard};
 use std::collections::{BTreeMap, HashMap};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use tokio::sync::Notify;
@@ -269,11 +270,11 @@ impl Runtimes {
     }
 
     fn drivers(&self) -> MutexGuard<'_, Drivers> {
-        self.drivers.lock().unwrap_or_else(PoisonError::into_inner)
+        self.drivers.lock()
     }
 
     fn left_ones(&self) -> MutexGuard<'_, HashMap<usize, HolderRemains>> {
-        self.left.lock().unwrap_or_else(PoisonError::into_inner)
+        self.left.lock()
     }
 
     /// Starts a driver by `drive`, which is given what tells it that the gateway stops, or names something that does.

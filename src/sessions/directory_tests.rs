@@ -37,13 +37,13 @@ impl Launcher for Deaf {
 
 /// Its driver is the test.
 #[derive(Default)]
-struct Held(std::sync::Mutex<Option<super::DriverEnd>>);
+struct Held(parking_lot::Mutex<Option<super::DriverEnd>>);
 
 impl Launcher for Held {
     fn launch(&self, spec: RuntimeSpec) -> Result<RuntimeLink, String> {
         let info = RuntimeInfo::starting(&spec, "/".into(), 1, Timestamp::default());
         let (link, end) = RuntimeLink::new(RuntimeInfo { state: RuntimeState::Ready, ..info });
-        *self.0.lock().unwrap() = Some(end);
+        *self.0.lock() = Some(end);
         Ok(link)
     }
 }
@@ -409,7 +409,7 @@ async fn a_session_that_is_deleted_while_it_is_opened_again_stays_deleted() {
         Directory::open(log, Arc::clone(&launcher) as Arc<dyn Launcher>, SessionRules::default()).await.unwrap();
     let spec = RuntimeSpec::new(origin.runtime_id.clone(), "acp", Connect::Endpoint("there".into()), "/");
     directory.launch(spec).unwrap();
-    let mut end = launcher.0.lock().unwrap().take().unwrap();
+    let mut end = launcher.0.lock().take().unwrap();
     // As a prompt opens it, and deleted before the agent has answered.
     let opening = {
         let (directory, id) = (directory.clone(), id.clone());

@@ -3,8 +3,9 @@
 //! **Kept, then shown.** The writer puts an event into the ring only after its commit returned. A reader names a
 //! position and gets what comes after it, from the ring or from the store: there is no queue for anybody.
 
+use parking_lot::RwLock;
 use std::collections::{BTreeSet, VecDeque};
-use std::sync::{Arc, RwLock};
+use std::sync::Arc;
 use std::time::Instant;
 
 use bytes::Bytes;
@@ -339,7 +340,7 @@ impl Log {
 
     /// What comes after `after`, if it is all still in the ring: never blocks. `None`: ask [`read`](Self::read).
     pub fn read_hot(&self, filter: &Filter, after: Position, limit: ReadLimit) -> Option<EventPage> {
-        let ring = self.shared.ring.read().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let ring = self.shared.ring.read();
         if ring.events.is_empty() {
             // Nothing was committed since the start: hot only for who has everything.
             return (after >= self.head()).then_some(EventPage { events: Vec::new(), next: after, heard: None });
@@ -569,7 +570,7 @@ impl LogShared {
     /// A session is deleted: nothing of it is read from here.
     pub(super) fn forget_session(&self, session: &SessionId) {
         self.marks.remove(session);
-        let mut ring = self.ring.write().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let mut ring = self.ring.write();
         let Ring { events, bytes, .. } = &mut *ring;
         for slot in events {
             if let Some(event) = slot.take_if(|event| event.origin.session_id == *session) {
@@ -600,7 +601,7 @@ impl LogShared {
                     trimmed: Position::START,
                 });
         }
-        let mut ring = self.ring.write().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let mut ring = self.ring.write();
         for event in events {
             if ring.events.is_empty() {
                 ring.first = event.position;

@@ -1,7 +1,7 @@
 //! Opening of sessions, the one way into a runtime for all of them: new, opened again in its next start, found where somebody else had opened
 //! them. Those that live on from an earlier gateway are in `recovery`.
 
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::{OwnedMutexGuard, Semaphore, mpsc};
@@ -280,7 +280,7 @@ impl Directory {
     /// Waits until nobody else opens this conversation of this runtime. In it is what those who waited as long are told.
     async fn turn(&self, runtime: &RuntimeId, native: &str) -> OwnedMutexGuard<Option<SessionError>> {
         let turn = {
-            let mut turns = self.shared.opening.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut turns = self.shared.opening.lock();
             // Those that nobody holds or waits for are forgotten.
             turns.retain(|_, turn| Arc::strong_count(turn) > 1);
             Arc::clone(turns.entry((runtime.clone(), native.to_owned())).or_default())

@@ -4,8 +4,9 @@
 //! meanwhile gets what comes of it, who asks another thing comes after. So one that never answers is asked once, and holds
 //! one answer's worth of memory. Whoever waits for longer than [`SILENCE`] is told.
 
+use parking_lot::Mutex;
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use data_encoding::BASE64URL_NOPAD;
@@ -181,7 +182,7 @@ impl Directory {
 
     /// The question that is under way, or this one, asked now.
     fn ask(&self, id: &RuntimeId, link: &RuntimeLink, wanted: &ListQuery) -> PendingList {
-        let mut listings = self.shared.listings.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut listings = self.shared.listings.lock();
         if let Some(asked) = listings.get(id).filter(|asked| asked.outcome.has_changed().is_ok()) {
             return asked.clone();
         }
@@ -193,7 +194,7 @@ impl Directory {
         tokio::spawn(async move {
             let outcome = tokio::time::timeout(LOST, answer(&link, &wanted)).await;
             let outcome = outcome.unwrap_or(Err(SessionError::RuntimeSilent(LOST.as_secs())));
-            this.shared.listings.lock().unwrap_or_else(PoisonError::into_inner).remove(&id);
+            this.shared.listings.lock().remove(&id);
             tell.send_replace(Some(outcome));
         });
         asked

@@ -1,8 +1,9 @@
 //! What a runtime could resume, against drivers of a few lines.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
+use parking_lot::Mutex;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -45,7 +46,7 @@ impl Launcher for Past {
         let (link, mut end) = RuntimeLink::new(RuntimeInfo { state: RuntimeState::Ready, capabilities, ..info });
         let (kept, answer, mute) = (self.kept, self.answer, self.mute);
         let (asked, gate) = (Arc::clone(&self.asked), Arc::clone(&self.gate));
-        self.ends.lock().unwrap().push(end.info.clone());
+        self.ends.lock().push(end.info.clone());
         tokio::spawn(async move {
             let mut held = Vec::new();
             while let Some(order) = end.orders.recv().await {
@@ -184,7 +185,7 @@ async fn a_runtime_that_says_nothing_is_asked_once_and_whoever_waits_is_told() {
     let ends = async {
         tokio::task::yield_now().await;
         let ended = |info: &mut Arc<RuntimeInfo>| Arc::make_mut(info).state = RuntimeState::Exited;
-        ends.lock().unwrap()[0].send_modify(ended);
+        ends.lock()[0].send_modify(ended);
     };
     let (refused, ()) = tokio::join!(waits, ends);
     assert!(matches!(refused.as_ref().unwrap_err(), SessionError::RuntimeGone(_)), "{refused:?}");

@@ -1,10 +1,11 @@
 //! The pipes between a session and its runtime's driver. Sessions own both ends' types, so that the back door depends on
 //! the heart and never the other way round.
 
+use parking_lot::{Mutex, MutexGuard};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
 use sha2::{Digest, Sha256};
@@ -101,7 +102,7 @@ impl AckTracker {
     }
 
     fn under_way(&self) -> MutexGuard<'_, BTreeMap<u64, usize>> {
-        self.under_way.lock().unwrap_or_else(PoisonError::into_inner)
+        self.under_way.lock()
     }
 }
 
@@ -286,7 +287,7 @@ impl RuntimeLink {
 
     /// The sessions that others open in the runtime, for the one who asks first.
     pub fn take_found(&self) -> Option<mpsc::Receiver<FoundSession>> {
-        self.found.lock().unwrap_or_else(PoisonError::into_inner).take()
+        self.found.lock().take()
     }
 
     /// What the runtime wrote to stderr of late.

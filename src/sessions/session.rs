@@ -1,10 +1,11 @@
 //! The task that owns a session, all of it in one file because nothing else may write its state: decide (pure), commit
 //! (the log), perform (orders, replies).
 
+use parking_lot::{Mutex, MutexGuard};
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::pin::Pin;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
-use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, LazyLock};
 use std::time::{Duration, Instant, SystemTime};
 
 use arc_swap::ArcSwap;
@@ -200,7 +201,7 @@ impl SessionHandle {
     }
 
     fn parked(&self) -> MutexGuard<'_, Option<EndedSession>> {
-        self.parked.lock().unwrap_or_else(PoisonError::into_inner)
+        self.parked.lock()
     }
 
     /// How new its news is: by its place in the log, and by the clock only for what is from before this gateway began.

@@ -1,8 +1,9 @@
 //! The folds of sessions that somebody asked for, shared by all who ask: each is brought up to date from the log's end, by
 //! one task, however many wait for it.
 
+use parking_lot::Mutex;
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use tokio::sync::{OwnedMutexGuard, Semaphore};
 
@@ -119,8 +120,8 @@ impl SnapshotCache {
         (table.slots.len(), table.bytes)
     }
 
-    fn table(&self) -> std::sync::MutexGuard<'_, Table> {
-        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+    fn table(&self) -> parking_lot::MutexGuard<'_, Table> {
+        self.table.lock()
     }
 
     fn slot(&self, session: &SessionId) -> Arc<tokio::sync::Mutex<CachedFold>> {

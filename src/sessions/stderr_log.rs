@@ -1,7 +1,8 @@
 //! What a runtime wrote to stderr of late, a line each with its time, for whoever wants to know what ails it.
 
+use parking_lot::{Mutex, MutexGuard};
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use serde::Serialize;
 
@@ -69,7 +70,7 @@ impl StderrLog {
     }
 
     fn lock(&self) -> MutexGuard<'_, VecDeque<StderrLine>> {
-        self.lines.lock().unwrap_or_else(PoisonError::into_inner)
+        self.lines.lock()
     }
 }
 

@@ -11,12 +11,13 @@ mod folder;
 use connection::{HolderConnection, Message, pump};
 use folder::socket;
 pub use folder::{FoundHolder, find_holders, stop};
+use parking_lot::{Mutex, MutexGuard};
 use std::collections::{BTreeMap, VecDeque};
 use std::ffi::OsString;
 use std::io::{self, IoSlice, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
 use bytes::{Buf, Bytes};

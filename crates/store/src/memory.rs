@@ -1,7 +1,8 @@
 //! The store in memory: for tests, and for a gateway that shall leave nothing behind. It ends with its process.
 
+use parking_lot::{Mutex, MutexGuard};
 use std::collections::{BTreeMap, HashMap};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use super::block::{Budget, group};
 use super::search_words::{self, MARK_END, MARK_START};
@@ -61,7 +62,7 @@ impl MemoryStore {
     }
 
     fn kept(&self) -> MutexGuard<'_, Kept> {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+        self.kept.lock()
     }
 }
 

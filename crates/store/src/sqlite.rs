@@ -1,10 +1,11 @@
 //! The store in one SQLite database: write-ahead log, one writing connection, a few that only read. One file because it
 //! is one `impl Store`, a statement or two a method; opening and the readers' pool lie beside it.
 
+use parking_lot::{Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use bytes::Bytes;
 use rusqlite::{Connection, OptionalExtension, Row, params};
@@ -188,11 +189,11 @@ impl SqliteStore {
     }
 
     fn index(&self) -> RwLockReadGuard<'_, Index> {
-        self.index.read().unwrap_or_else(PoisonError::into_inner)
+        self.index.read()
     }
 
     fn index_mut(&self) -> RwLockWriteGuard<'_, Index> {
-        self.index.write().unwrap_or_else(PoisonError::into_inner)
+        self.index.write()
     }
 
     fn reading<T>(&self, read: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> Result<T, StoreError> {
@@ -233,7 +234,7 @@ impl SqliteStore {
     }
 
     fn lock(&self) -> MutexGuard<'_, Writer> {
-        self.writer.lock().unwrap_or_else(PoisonError::into_inner)
+        self.writer.lock()
     }
 
     /// Keeps the write-ahead log short, and free of what was forgotten. Called between transactions. It waits for readers

@@ -1,8 +1,9 @@
 //! The terminal, taken and given back: whatever ends us, it is as it was before.
 
+use parking_lot::Mutex;
 use std::io::{self, Write};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
 
 /// Other screen, no cursor, pasted words marked, focus told; the mouse as it is set.
 const ENTER: &[u8] = b"\x1b[?1049h\x1b[?25l\x1b[?2004h\x1b[?1004h\x1b[2J";
@@ -156,8 +157,8 @@ fn plain(frame: &[u8]) -> Vec<u8> {
 pub(crate) struct FrameBuffer(Arc<Mutex<Vec<u8>>>);
 
 impl FrameBuffer {
-    fn lock(&self) -> std::sync::MutexGuard<'_, Vec<u8>> {
-        self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    fn lock(&self) -> parking_lot::MutexGuard<'_, Vec<u8>> {
+        self.0.lock()
     }
 }
 
@@ -185,7 +186,7 @@ mod tests {
 
     impl Terminal for Paper {
         fn write(&self, bytes: &[u8]) -> io::Result<()> {
-            self.written.lock().unwrap().extend_from_slice(bytes);
+            self.written.lock().extend_from_slice(bytes);
             Ok(())
         }
 
@@ -199,7 +200,7 @@ mod tests {
         /// Whether it is as it was before.
         fn is_back(&self) -> bool {
             let mut parser = vt100::Parser::new(24.try_into().unwrap(), 80.try_into().unwrap(), 0);
-            parser.process(&self.written.lock().unwrap());
+            parser.process(&self.written.lock());
             let screen = parser.screen();
             !self.raw.load(Ordering::SeqCst)
                 && !screen.alternate_screen()
@@ -217,7 +218,7 @@ mod tests {
         guard.leave();
         assert!(paper.is_back());
         drop(guard);
-        let once = paper.written.lock().unwrap().windows(LEAVE.len()).filter(|bytes| *bytes == LEAVE).count();
+        let once = paper.written.lock().windows(LEAVE.len()).filter(|bytes| *bytes == LEAVE).count();
         assert_eq!(once, 1, "given back once");
 
         let paper = Paper::default();
@@ -255,18 +256,18 @@ mod tests {
     fn a_frame_is_written_at_once_and_the_clipboard_gets_base64_alone() {
         let paper = Paper::default();
         let guard = TerminalGuard::take(paper.clone(), false).unwrap();
-        paper.written.lock().unwrap().clear();
+        paper.written.lock().clear();
         let mut frames = guard.frames();
         frames.write_all(b"one").unwrap();
-        assert!(paper.written.lock().unwrap().is_empty());
+        assert!(paper.written.lock().is_empty());
         frames.flush().unwrap();
-        assert!(paper.written.lock().unwrap().is_empty(), "clearing and drawing are one frame");
+        assert!(paper.written.lock().is_empty(), "clearing and drawing are one frame");
         guard.show().unwrap();
         guard.show().unwrap();
-        assert_eq!(*paper.written.lock().unwrap(), b"\x1b[?2026hone\x1b[?2026l");
-        paper.written.lock().unwrap().clear();
+        assert_eq!(*paper.written.lock(), b"\x1b[?2026hone\x1b[?2026l");
+        paper.written.lock().clear();
         guard.copy("\x07\x1b]0;x\x07").unwrap();
-        let written = String::from_utf8(paper.written.lock().unwrap().clone()).unwrap();
+        let written = String::from_utf8(paper.written.lock().clone()).unwrap();
         let inner = written.strip_prefix("\x1b]52;c;").unwrap().strip_suffix('\x07').unwrap();
         assert!(inner.bytes().all(|b| b.is_ascii_alphanumeric() || b"+/=".contains(&b)), "{written:?}");
     }

@@ -5,8 +5,9 @@
 //! a cursor. There is one stream a lane: the newest takes it over. A connection that its client named itself has one lane
 //! for everything.
 
+use parking_lot::{Mutex, MutexGuard};
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
@@ -66,7 +67,7 @@ impl Connections {
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<String, Arc<Connection>>> {
-        self.all.lock().unwrap_or_else(PoisonError::into_inner)
+        self.all.lock()
     }
 
     /// Takes in a client that has said hello, under an identifier that nobody guesses. If it gave itself a name, it takes
@@ -246,7 +247,7 @@ impl Connection {
     }
 
     pub(super) fn lock(&self) -> MutexGuard<'_, Inner> {
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+        self.inner.lock()
     }
 
     fn turn(&self) {
@@ -261,7 +262,7 @@ impl Connection {
     }
 
     pub(super) fn peer(&self) -> MutexGuard<'_, Option<Peer>> {
-        self.peer.lock().unwrap_or_else(PoisonError::into_inner)
+        self.peer.lock()
     }
 
     /// When it ends unless something happens; `None` while it is in use.

@@ -1,7 +1,8 @@
 //! Who is in which session by ACP now. Not kept: a connection's end is the end of it.
 
+use parking_lot::{Mutex, MutexGuard};
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
@@ -38,7 +39,7 @@ pub(super) struct Guest {
 
 impl AcpSessionRegistry {
     fn lock(&self) -> MutexGuard<'_, BTreeMap<SessionId, Vec<Guest>>> {
-        self.rooms.lock().unwrap_or_else(PoisonError::into_inner)
+        self.rooms.lock()
     }
 
     /// A client comes in, in the place of itself if it was there. Returns everybody who is there now.

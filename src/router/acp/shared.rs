@@ -1,8 +1,9 @@
 //! What a connection, its seats and its unfinished messages know together; and what the gateway itself asks of a client.
 
+use parking_lot::Mutex;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 
 use serde_json::value::RawValue;
 use tokio::sync::{oneshot, watch};
@@ -64,7 +65,7 @@ impl Shared {
 
     /// Looks or changes; short, and never across an await.
     pub(super) fn with<T>(&self, look: impl FnOnce(&mut Tables) -> T) -> T {
-        look(&mut self.tables.lock().unwrap_or_else(PoisonError::into_inner))
+        look(&mut self.tables.lock())
     }
 
     /// What the client said that it can do.

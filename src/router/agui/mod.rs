@@ -14,7 +14,7 @@ mod translate;
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
-use std::sync::{Arc, LazyLock, PoisonError};
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use axum::response::Response;
@@ -116,11 +116,11 @@ impl Index {
 type Indexes = HashMap<(String, SessionId), (u64, Arc<Mutex<Index>>)>;
 
 /// By the log's life and the session; the number says when it was last asked for.
-static KNOWN: LazyLock<std::sync::Mutex<(u64, Indexes)>> = LazyLock::new(Default::default);
+static KNOWN: LazyLock<parking_lot::Mutex<(u64, Indexes)>> = LazyLock::new(Default::default);
 
 /// The index of a session, which may be behind.
 fn index(log: &Log, session: &SessionInfo) -> Arc<Mutex<Index>> {
-    let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut known = KNOWN.lock();
     let (asked, indexes) = &mut *known;
     *asked += 1;
     let now = *asked;

@@ -3,13 +3,14 @@
 //! behind it everything is as on the plain listener: its timeouts, its limits, the surfaces that write their own streams.
 
 use crate::router::stop::stopping;
+use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::fs::Metadata;
 use std::io;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
@@ -404,7 +405,7 @@ impl Source {
             return Some(Place(None));
         }
         let address = neighbourhood(self.peer.ip());
-        let mut counts = addresses.counts.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut counts = addresses.counts.lock();
         let count = counts.entry(address).or_insert(0);
         if *count >= share {
             return None;
@@ -422,7 +423,7 @@ impl Source {
 impl Drop for Place {
     fn drop(&mut self) {
         let Some((addresses, address)) = &self.0 else { return };
-        let mut counts = addresses.counts.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut counts = addresses.counts.lock();
         if let Some(count) = counts.get_mut(address) {
             *count -= 1;
             if *count == 0 {

@@ -4,9 +4,10 @@
 //! Before any is cut off, the newcomer waits for a moment: of a burst of connections, whose requests are all on their way,
 //! each has its turn.
 
+use parking_lot::{Mutex, MutexGuard};
 use std::collections::{BTreeMap, HashMap};
 use std::net::IpAddr;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::Notify;
@@ -136,7 +137,7 @@ fn network(address: IpAddr) -> IpAddr {
 }
 
 fn lock(line: &Mutex<ConnectionQueue>) -> MutexGuard<'_, ConnectionQueue> {
-    line.lock().unwrap_or_else(PoisonError::into_inner)
+    line.lock()
 }
 
 #[cfg(test)]

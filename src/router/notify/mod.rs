@@ -18,10 +18,11 @@ mod telegram;
 mod text;
 mod webhook;
 
+use parking_lot::{Mutex, MutexGuard};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::path::Path;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use data_encoding::BASE64URL_NOPAD;
@@ -261,7 +262,7 @@ impl Notifier {
     }
 
     fn rows(&self) -> MutexGuard<'_, BTreeMap<String, TargetRow>> {
-        self.shared.rows.lock().unwrap_or_else(PoisonError::into_inner)
+        self.shared.rows.lock()
     }
 
     fn row(&self, name: &str) -> TargetRow {

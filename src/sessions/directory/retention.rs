@@ -11,7 +11,7 @@ impl Directory {
     /// The sessions that were forgotten since there were so many, and how many there are now; `None` if that was too long
     /// ago to tell, and who asks has to list them anew.
     pub fn forgotten_since(&self, many: u64) -> Option<(Vec<Arc<Origin>>, u64)> {
-        let list = self.shared.forgotten.lock().unwrap_or_else(PoisonError::into_inner);
+        let list = self.shared.forgotten.lock();
         let now = *self.shared.forgot.borrow();
         let fresh = usize::try_from(now.saturating_sub(many)).ok().filter(|fresh| *fresh <= list.len())?;
         Some((list.iter().skip(list.len() - fresh).cloned().collect(), now))
@@ -60,7 +60,7 @@ impl Directory {
 
     /// Tells of it.
     pub(in crate::sessions) fn is_forgotten(&self, session: Arc<Origin>) {
-        let mut list = self.shared.forgotten.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut list = self.shared.forgotten.lock();
         list.push_back(session);
         if list.len() > FORGOTTEN {
             list.pop_front();

@@ -97,7 +97,7 @@ impl HolderConnection {
     }
 
     pub(super) fn queue(&self) -> MutexGuard<'_, Queue> {
-        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+        self.queue.lock()
     }
 
     /// Sends a message, or lets it wait: for room for its input, and for its turn.

@@ -1,7 +1,7 @@
 //! The connections that read: few, made when first needed, lent for one read each.
 
+use parking_lot::{Condvar, Mutex, MutexGuard};
 use std::path::PathBuf;
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 use rusqlite::Connection;
 
@@ -33,7 +33,7 @@ impl Readers {
     pub(super) fn with<T>(&self, read: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> rusqlite::Result<T> {
         let mut state = self.state();
         while state.lent >= READERS_MAX {
-            state = self.freed.wait(state).unwrap_or_else(PoisonError::into_inner);
+            self.freed.wait(&mut state);
         }
         state.lent += 1;
         let idle = state.idle.pop();
@@ -48,7 +48,7 @@ impl Readers {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 }
 
