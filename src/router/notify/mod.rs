@@ -7,16 +7,13 @@
 //! second then replaces the first.) Requests that are open at a start and were not told are considered again.
 
 pub(super) mod api;
-mod channel;
+mod channels;
 mod delivery_queue;
 mod encryption;
 mod engine;
-mod ntfy;
 mod rule;
 mod sender;
-mod telegram;
 mod text;
-mod webhook;
 
 use parking_lot::{Mutex, MutexGuard};
 use std::collections::{BTreeMap, BTreeSet};
@@ -32,10 +29,10 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 use tokio::sync::watch;
 
-pub use channel::{
+pub use channels::{
     ChannelKind, ChannelSetting, ChannelSettings, ConfiguredChannel, KINDS as CHANNEL_KINDS, SettingError,
 };
-use channel::{Delivery, DeliveryContext, put};
+use channels::{Delivery, DeliveryContext, put};
 use encryption::Keys;
 use rule::Quiet;
 pub use rule::TargetWants;

@@ -1,5 +1,9 @@
-//! The owner's channels. A kind of channel is a file of its own that implements [`Channel`], and a line in [`KINDS`]: the
+//! The owner's channels. A kind of channel is a file of its own that implements [`Channel`], and a line in [`KINDS`] beside its `mod`: the
 //! configuration, the delivery and the metrics know it by that.
+
+mod ntfy;
+mod telegram;
+mod webhook;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -12,7 +16,7 @@ use sha2::{Digest as _, Sha256};
 
 use super::sender::DeliveryTarget;
 use super::text::NotificationMessage;
-use super::{HiddenText, TargetWants, ntfy, telegram, webhook};
+use super::{HiddenText, TargetWants};
 
 /// Every kind of channel.
 pub const KINDS: &[ChannelKind] = &[webhook::KIND, ntfy::KIND, telegram::KIND];

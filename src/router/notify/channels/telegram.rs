@@ -5,9 +5,9 @@ use std::sync::Arc;
 use http::header::{CONTENT_TYPE, HeaderMap, HeaderValue};
 use serde_json::json;
 
-use super::channel::{Channel, ChannelKind, ChannelSetting, Delivery, DeliveryContext, SettingError};
-use super::sender::DeliveryTarget;
-use super::text::NotificationMessage;
+use super::super::sender::DeliveryTarget;
+use super::super::text::NotificationMessage;
+use super::{Channel, ChannelKind, ChannelSetting, Delivery, DeliveryContext, SettingError};
 
 /// Where bots are served, unless the configuration names a server of one's own.
 const API: &str = "https://api.telegram.org";
@@ -91,8 +91,8 @@ fn text(words: &str, link: &str) -> String {
 mod tests {
     use plexus_protocol::Timestamp;
 
-    use super::super::HiddenText;
-    use super::super::text::Urgency;
+    use super::super::super::HiddenText;
+    use super::super::super::text::Urgency;
     use super::*;
 
     fn made(settings: &[(&'static str, &str)]) -> Result<Arc<dyn Channel>, SettingError> {

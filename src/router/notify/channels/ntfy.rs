@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use http::header::{CONTENT_TYPE, HeaderMap, HeaderValue};
 
-use super::channel::{Channel, ChannelKind, ChannelSetting, Delivery, DeliveryContext, put, target};
-use super::sender::DeliveryTarget;
-use super::text::NotificationMessage;
-use super::{HiddenText, topic};
+use super::super::sender::DeliveryTarget;
+use super::super::text::NotificationMessage;
+use super::super::{HiddenText, topic};
+use super::{Channel, ChannelKind, ChannelSetting, Delivery, DeliveryContext, put, target};
 
 /// `[[push.ntfy]]`.
 pub(super) const KIND: ChannelKind = ChannelKind {

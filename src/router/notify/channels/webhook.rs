@@ -6,10 +6,10 @@ use data_encoding::HEXLOWER;
 use http::header::{CONTENT_TYPE, HeaderMap, HeaderValue};
 use ring::hmac;
 
-use super::HiddenText;
-use super::channel::{Channel, ChannelKind, ChannelSetting, Delivery, DeliveryContext, put, target};
-use super::sender::DeliveryTarget;
-use super::text::NotificationMessage;
+use super::super::HiddenText;
+use super::super::sender::DeliveryTarget;
+use super::super::text::NotificationMessage;
+use super::{Channel, ChannelKind, ChannelSetting, Delivery, DeliveryContext, put, target};
 
 /// `[[push.webhook]]`.
 pub(super) const KIND: ChannelKind = ChannelKind {
