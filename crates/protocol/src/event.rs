@@ -16,10 +16,10 @@ macro_rules! kinds {
         }
 
         impl Kind {
-    /// Whether it tells of a tool call: its beginning, or news of it.
-    pub const fn is_tool(self) -> bool {
-        matches!(self, Self::ToolCall | Self::ToolCallUpdate)
-    }
+            /// Whether it tells of a tool call: its beginning, or news of it.
+            pub const fn is_tool(self) -> bool {
+                matches!(self, Self::ToolCall | Self::ToolCallUpdate)
+            }
 
             /// Every kind there is.
             pub const ALL: &'static [Kind] = &[$(Kind::$name,)*];
