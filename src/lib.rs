@@ -11,6 +11,7 @@ pub mod metrics;
 pub mod router;
 pub mod runtimes;
 pub mod sessions;
+mod spans;
 
 use std::collections::BTreeMap;
 use std::io;

@@ -24,26 +24,31 @@ const FLOORS: &[(&str, &[&str])] = &[
     ("bridges", &["protocol", "client"]),
     // The gateway's modules in `src/`.
     ("metrics", &[]),
+    // The spans of the log name identifiers.
+    ("spans", &["protocol"]),
     // Whoever holds what a peer can make grow asks it first.
     ("ledger", &[]),
     // Devices, pairings and tokens outlive a restart: auth keeps them in the store.
     ("auth", &["protocol", "store", "metrics"]),
-    ("sessions", &["protocol", "dialects", "store", "auth", "metrics", "ledger"]),
+    ("sessions", &["protocol", "dialects", "store", "auth", "metrics", "ledger", "spans"]),
     // Runtimes get their own spec from lib; they never read the config. Of the client they use what notices a dead WebSocket.
-    ("runtimes", &["protocol", "client", "dialects", "holder", "sessions", "metrics", "ledger"]),
+    ("runtimes", &["protocol", "client", "dialects", "holder", "sessions", "metrics", "ledger", "spans"]),
     // The router reads the log from the store (reads only) and never sees a dialect or a runtime.
-    ("router", &["protocol", "store", "auth", "sessions", "metrics", "ledger"]),
+    ("router", &["protocol", "store", "auth", "sessions", "metrics", "ledger", "spans"]),
     ("config", &["protocol", "dialects", "store", "auth", "sessions", "runtimes", "router", "metrics", "ledger"]),
     (
         "lib",
-        &["protocol", "dialects", "store", "auth", "sessions", "runtimes", "router", "config", "metrics", "ledger"],
+        &[
+            "protocol", "dialects", "store", "auth", "sessions", "runtimes", "router", "config", "metrics", "ledger",
+            "spans",
+        ],
     ),
     ("main", ROOF),
     ("cli", ROOF),
 ];
 const ROOF: &[&str] = &[
     "protocol", "client", "dialects", "store", "holder", "tui", "bridges", "auth", "sessions", "runtimes", "router",
-    "config", "metrics", "ledger", "lib", "main", "cli",
+    "config", "metrics", "ledger", "spans", "lib", "main", "cli",
 ];
 /// The floors of the binary crate: there `crate::` is the binary's root and `plexus::` the library's.
 const BINARY: &[&str] = &["main", "cli"];
@@ -75,7 +80,7 @@ const BANNED: &[(&str, &[&str], &str)] = &[
     (
         "anyhow",
         &[
-            "protocol", "metrics", "ledger", "client", "dialects", "holder", "store", "auth", "sessions", "runtimes", "router",
+            "protocol", "metrics", "ledger", "spans", "client", "dialects", "holder", "store", "auth", "sessions", "runtimes", "router",
             "config", "lib",
         ],
         "the library's errors are typed; anyhow is for the program alone",

@@ -39,8 +39,10 @@ use super::public_address::PublicAddresses;
 use crate::auth::{Auth, Caller, Denied};
 use crate::ledger::{Account, Charge, Charged, Ledger, LedgerFull};
 use crate::metrics::metrics;
+use crate::spans;
 use plexus_protocol::object::Objects;
 use plexus_protocol::{RuntimeId, Scope};
+use tracing::Instrument as _;
 
 /// Where browsers and others open the native WebSocket.
 pub const WS_PATH: &str = "/v1/ws";
@@ -724,9 +726,6 @@ pub(super) async fn finish(request: Request, next: Next) -> Response {
     let method = request.method().clone();
     let route = request.extensions().get::<MatchedPath>().cloned();
     let began = std::time::Instant::now();
-    let mut response = next.run(request).await;
-    let status = response.status();
-    let class = ["1xx", "2xx", "3xx", "4xx", "5xx"].get(usize::from(status.as_u16() / 100).wrapping_sub(1)).copied();
     let route = route.as_ref().map_or("(none)", MatchedPath::as_str);
     // A method is any word that a client makes up.
     let verb = match &method {
@@ -739,9 +738,14 @@ pub(super) async fn finish(request: Request, next: Next) -> Response {
         known if *known == Method::OPTIONS => "OPTIONS",
         _ => "other",
     };
+    let span = spans::http(verb, route);
+    let mut response = next.run(request).instrument(span.clone()).await;
+    let status = response.status();
+    let class = ["1xx", "2xx", "3xx", "4xx", "5xx"].get(usize::from(status.as_u16() / 100).wrapping_sub(1)).copied();
     metrics().http.with_label_values(&[verb, route, class.unwrap_or("other")]).inc();
     metrics().http_duration.with_label_values(&[route]).observe(began.elapsed().as_secs_f64());
-    tracing::debug!(%method, route, status = status.as_u16(), micros = began.elapsed().as_micros() as u64, "request");
+    let micros = began.elapsed().as_micros() as u64;
+    span.in_scope(|| tracing::debug!(status = status.as_u16(), micros, "request"));
     let headers = response.headers_mut();
     for (name, value) in [
         (X_CONTENT_TYPE_OPTIONS, "nosniff"),

@@ -40,11 +40,13 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, oneshot, watch};
 use tokio::time::Sleep;
+use tracing::Instrument as _;
 
 pub use self::stream::Stream;
 use self::unauthenticated::{UnauthenticatedConnection, UnauthenticatedConnections};
 use crate::ledger::Ledger;
 use crate::metrics::metrics;
+use crate::spans;
 
 /// Longest body of somebody without a proof, in bytes, whatever the route takes; a longer one is answered 413.
 pub const STRANGER_BODY: usize = 4 << 10;
@@ -393,7 +395,7 @@ async fn accept<F>(
         match accepted {
             Ok((stream, peer)) => {
                 pausing = false;
-                connections.spawn(each(stream, peer, Slot::new(permit)));
+                connections.spawn(each(stream, peer, Slot::new(permit)).instrument(spans::connection(peer)));
             }
             // The connection died in the backlog; there will be others.
             Err(error) if died_early(&error) => {}

@@ -12,6 +12,7 @@ use http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use http::request::Parts;
 use http::{HeaderName, HeaderValue, StatusCode, Version};
 use tokio::time::Instant;
+use tracing::Instrument as _;
 
 use super::fanout::{Conn, FanKey, Flow, Subscribe};
 use super::frames::{Framing, Projection, sse_lines, sse_notify};
@@ -122,7 +123,7 @@ fn begin(
     mut news: Box<dyn News>,
 ) -> Response {
     let (body, held) = handle.hold();
-    tokio::spawn(async move {
+    let serve = async move {
         let Ok(socket) = take_over(&handle).await else { return };
         let conn = Conn::new(&state.fans, socket, Framing::Sse, state.account(&caller));
         let leave = Leave(Arc::clone(&conn));
@@ -141,7 +142,8 @@ fn begin(
             let _ = socket2::SockRef::from(&**conn.socket()).shutdown(std::net::Shutdown::Both);
             drop(held);
         }
-    });
+    };
+    tokio::spawn(serve.in_current_span());
     let mut response = Response::new(body);
     let headers = response.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));

@@ -18,6 +18,7 @@ use http::header::{
 use http::request::Parts;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Version};
 use tokio::time::Instant;
+use tracing::Instrument as _;
 use tungstenite::Message;
 use tungstenite::error::{Error as WsError, ProtocolError};
 use tungstenite::protocol::frame::CloseFrame;
@@ -83,7 +84,7 @@ pub(super) fn upgrade<T: Talk + 'static>(
             if offers(request.headers()) {
                 response.headers_mut().insert(SEC_WEBSOCKET_PROTOCOL, HeaderValue::from_static(WS_PROTOCOL));
             }
-            tokio::spawn(async move {
+            let serve = async move {
                 // It fails if the client leaves in between: nobody is left to tell.
                 let Ok(upgraded) = upgrade.await else { return };
                 match Upgrade::from_hyper(upgraded) {
@@ -94,7 +95,8 @@ pub(super) fn upgrade<T: Talk + 'static>(
                     }
                     None => tracing::error!("a WebSocket came over a connection that is not ours"),
                 }
-            });
+            };
+            tokio::spawn(serve.in_current_span());
             response
         }
         Err(problem) => *problem,

@@ -321,12 +321,12 @@ impl Attached {
         let all = async {
             while let Some((id, reply)) = self.deciding.next().await {
                 if let Err(why) = reply {
-                    tracing::warn!(runtime_id = %self.spec.id, request = id, %why, "a decision may not have arrived");
+                    tracing::warn!(request = id, %why, "a decision may not have arrived");
                 }
             }
         };
         if tokio::time::timeout(self.settings.decided, all).await.is_err() {
-            tracing::warn!(runtime_id = %self.spec.id, "decisions may not have arrived: the endpoint does not answer");
+            tracing::warn!("decisions may not have arrived: the endpoint does not answer");
         }
     }
 
@@ -422,6 +422,7 @@ impl Attached {
     }
 
     fn show_problem(&self, problem: String) {
+        tracing::debug!(problem, "noted");
         self.end.journal.add(SystemTime::now().into(), LogSource::Gateway, &problem);
         let state = if self.was_ready { RuntimeState::Restarting } else { RuntimeState::Starting };
         let same = {

@@ -373,7 +373,7 @@ impl Driver {
             HolderNews::Gone(why) if life.held.is_live() => {
                 self.note(&format!("the connection to its holder was lost: {why}"));
                 let problem = format!("the connection to its holder was lost ({why}): it is made again");
-                tracing::warn!(runtime_id = %self.spec.id, %why, "the connection to a holder was lost: it is made again");
+                tracing::warn!(%why, "the connection to a holder was lost: it is made again");
                 self.show(|info| info.problem = Some(problem));
                 life.rejoin = Some(Rejoin::start(&life.held, &self.settings));
             }
@@ -436,6 +436,7 @@ impl Driver {
 
     /// Writes down what the gateway itself knows.
     fn note(&self, text: &str) {
+        tracing::debug!(text, "noted");
         self.end.journal.add(SystemTime::now().into(), LogSource::Gateway, text);
     }
 

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::task::JoinHandle;
+use tracing::Instrument as _;
 
 use super::RuntimeSettings;
 use plexus_holder::wire::Welcome;
@@ -35,7 +36,7 @@ impl Rejoin {
     pub(super) fn start(lost: &HolderClient, settings: &Arc<RuntimeSettings>) -> Self {
         let (path, instance, processes) = (lost.path().to_owned(), lost.instance().to_owned(), lost.processes());
         let settings = Arc::clone(settings);
-        let task = tokio::spawn(async move {
+        let work = async move {
             let mut pause = PAUSE_MIN;
             let why = loop {
                 tokio::time::sleep(pause).await;
@@ -50,7 +51,8 @@ impl Rejoin {
             };
             end(processes, &settings).await;
             Rejoined::Gone(why)
-        });
+        };
+        let task = tokio::spawn(work.in_current_span());
         Self { task }
     }
 }
@@ -58,7 +60,7 @@ impl Rejoin {
 /// As [`end`], without waiting for it.
 pub(super) fn force(processes: Option<Processes>, settings: &Arc<RuntimeSettings>) {
     let settings = Arc::clone(settings);
-    tokio::spawn(async move { end(processes, &settings).await });
+    tokio::spawn(async move { end(processes, &settings).await }.in_current_span());
 }
 
 impl Drop for Rejoin {

@@ -42,11 +42,13 @@ use std::time::{Duration, SystemTime};
 
 use tokio::sync::Notify;
 use tokio::task::JoinHandle;
+use tracing::Instrument as _;
 
 use self::driver::{StartMode, SurvivingProcess};
 use self::endpoint::EndpointTarget;
 use self::holder_remains::{HolderRemains, clear};
 use crate::sessions::{ClientRouter, DriverEnd, Launcher, OrphanedRuntime, ReattachedSession, RuntimeLink};
+use crate::spans;
 use plexus_client::liveness::Patience;
 use plexus_dialects::{Dialect, MakeDialect};
 use plexus_holder::{HolderClient, client as holder_client};
@@ -333,12 +335,14 @@ impl Launcher for Runtimes {
         self.start(info, |end, leave| match attached {
             // Left is let go: an endpoint has its own life.
             Some((reach, dialect)) => {
+                let span = spans::runtime(&spec.id);
                 let drive = attached::drive(spec, reach, dialect, end, settings, Arc::clone(&leave));
-                (leave, tokio::spawn(drive))
+                (leave, tokio::spawn(drive.instrument(span)))
             }
             None => {
+                let span = spans::runtime(&spec.id);
                 let drive = driver::drive(spec, make, end, settings, Arc::clone(&leave), StartMode::New);
-                (leave, tokio::spawn(drive))
+                (leave, tokio::spawn(drive.instrument(span)))
             }
         })
     }
@@ -362,8 +366,9 @@ impl Launcher for Runtimes {
                 let info = info(&spec, survivor.generation)?;
                 let birth = StartMode::Found(Box::new(SurvivingProcess { sessions, ..survivor }));
                 self.start(info, |end, leave| {
+                    let span = spans::runtime(&spec.id);
                     let drive = driver::drive(spec, make, end, settings, Arc::clone(&leave), birth);
-                    (leave, tokio::spawn(drive))
+                    (leave, tokio::spawn(drive.instrument(span)))
                 })
                 .map(RuntimeLink::found_again)
             }
@@ -375,7 +380,8 @@ impl Launcher for Runtimes {
                 let info = RuntimeInfo::unknown(left.id.clone(), problem, SystemTime::now().into());
                 let late = driver::Late { path, find: self.make, sessions };
                 self.start(info, |end, leave| {
-                    (Arc::clone(&leave), tokio::spawn(driver::drive_late(late, end, settings, leave)))
+                    let drive = driver::drive_late(late, end, settings, Arc::clone(&leave));
+                    (leave, tokio::spawn(drive.instrument(spans::runtime(&left.id))))
                 })
                 .map(RuntimeLink::found_again)
             }
@@ -387,7 +393,10 @@ impl Launcher for Runtimes {
         let settings = Arc::clone(&self.settings);
         match self.left_ones().remove(&left.place) {
             Some(HolderRemains::Survivor(survivor)) => self.end(survivor.1.held),
-            Some(HolderRemains::Late(path)) => drop(tokio::spawn(async move { clear(&path, &settings).await })),
+            Some(HolderRemains::Late(path)) => {
+                let work = async move { clear(&path, &settings).await };
+                drop(tokio::spawn(work.instrument(spans::runtime(&left.id))));
+            }
             Some(HolderRemains::Unusable) | None => {}
         }
     }

@@ -25,7 +25,7 @@ pub(super) async fn run(log: Log, origin: Arc<Origin>, run_id: RunId, after: Pos
         Ok(()) => {}
         // The session was deleted meanwhile.
         Err(error) if matches!(*error, StoreError::Gone(_)) => {}
-        Err(error) => tracing::warn!(%error, %run_id, "a run was not indexed"),
+        Err(error) => tracing::warn!(%error, "a run was not indexed"),
     }
 }
 

@@ -14,6 +14,7 @@ mod history;
 #[cfg(test)]
 mod history_tests;
 mod index;
+mod journal;
 mod log;
 #[cfg(test)]
 mod log_tests;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::{OwnedMutexGuard, Semaphore, mpsc};
+use tracing::Instrument as _;
 
 use super::client_calls::SessionOwner;
 use super::directory::{PARKED_IN, PARKING};
@@ -15,6 +16,7 @@ use super::{
     Directory, OpenSession, RuntimeExit, RuntimeLink, RuntimeMessage, RuntimeOrder, SessionError, SessionSender,
 };
 use crate::metrics::metrics;
+use crate::spans;
 use plexus_dialects::{EventDraft, OpenedAs, ResumeTarget, RuntimeCommand, RuntimeEvent};
 use plexus_protocol::{NativeId, Origin, Resolver, RuntimeId, RuntimeState, SessionId, SessionInfo};
 
@@ -267,14 +269,16 @@ impl Directory {
     /// Runs a session's task to its end. `plan` is kept already.
     pub(super) fn run(&self, task: Task, plan: Plan) {
         let (shared, own) = (Arc::clone(&self.shared), task.keeper.handle.clone());
-        tokio::spawn(async move {
+        let span = spans::session(&own.origin);
+        let work = async move {
             let parked = task.run(plan).await;
             // One that is being deleted is in no list, but may come back into it if it cannot be.
             own.mark_ended(parked);
             if let Some(mut handle) = shared.sessions.get_mut(&own.origin.session_id) {
                 handle.wants = None;
             }
-        });
+        };
+        tokio::spawn(work.instrument(span));
     }
 
     /// Waits until nobody else opens this conversation of this runtime. In it is what those who waited as long are told.

@@ -13,6 +13,7 @@ use dashmap::DashMap;
 use prometheus::{Histogram, IntCounter};
 use serde_json::value::RawValue;
 use tokio::sync::{mpsc, oneshot};
+use tracing::Instrument as _;
 
 use super::answer_key::AnswerKey;
 use super::client_calls::SessionOwner;
@@ -21,10 +22,11 @@ use super::runtime_link::OrderPermit;
 use super::state::{ClosedRequests, DecisionEnv, Plan, PromptContent, SessionEdit, SessionStateMachine};
 use super::{
     AcceptedPrompt, CommitEntry, CommitRows, Log, OrderRejected, RuntimeExit, RuntimeLink, RuntimeMessage,
-    RuntimeOrder, SessionError, SessionRules, SessionSender, index,
+    RuntimeOrder, SessionError, SessionRules, SessionSender, index, journal,
 };
 use crate::ledger::{Charge, LedgerFull};
 use crate::metrics::metrics;
+use crate::spans;
 use plexus_dialects::{RuntimeCommand, RuntimeError, RuntimeEvent};
 use plexus_protocol::{
     Answer, Kind, Origin, Position, Receipt, Request, RequestId, RequestState, Resolver, Risk, RunId, RunInfo,
@@ -422,6 +424,7 @@ impl Persister {
         };
         let first = self.log.commit(entry).await?;
         self.counts.kept(plan);
+        journal::kept(plan);
         if dirty {
             self.since_row = 0;
         }
@@ -686,7 +689,9 @@ impl Task {
         }
         for run_id in plan.ended {
             let after = Position(since.map_or(0, |first| first.0.saturating_sub(1)));
-            tokio::spawn(index::run(self.keeper.log.clone(), Arc::clone(&self.state.origin), run_id, after));
+            let span = spans::run(&run_id);
+            let index = index::run(self.keeper.log.clone(), Arc::clone(&self.state.origin), run_id, after);
+            tokio::spawn(index.instrument(span));
         }
     }
 
@@ -815,7 +820,7 @@ impl Task {
                 self.state.gone(&exit, &mut env!(self.rules), &mut plan);
                 if let Err(error) = self.keeper.keep(&plan, &self.state).await {
                     // It ends all the same: the agent must not go on where nobody sees it.
-                    tracing::warn!(%error, session_id = %self.state.origin.session_id, "the end of a session is not kept");
+                    tracing::warn!(%error, "the end of a session is not kept");
                 }
                 // What was said in it is about to be deleted.
                 plan.ended.clear();

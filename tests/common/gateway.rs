@@ -65,10 +65,15 @@ impl Gateway {
 
     /// A gateway whose state is in `dir/home`.
     pub async fn start_in(dir: tempfile::TempDir, config: &str) -> Self {
+        Self::start_with(dir, config, &[]).await
+    }
+
+    /// As [`start_in`](Self::start_in), with these variables.
+    pub async fn start_with(dir: tempfile::TempDir, config: &str, env: &[(&str, &str)]) -> Self {
         let home = dir.path().join("home");
         std::fs::create_dir_all(&home).unwrap();
         std::fs::write(dir.path().join("plexus.toml"), format!("listen = \"127.0.0.1:0\"\n{config}")).unwrap();
-        let child = spawn(dir.path(), &home);
+        let child = spawn(dir.path(), &home, env);
         let mut gateway = Self { child, home, _dir: dir, url: String::new(), token: String::new(), http: client() };
         gateway.ready().await;
         gateway
@@ -125,7 +130,7 @@ impl Gateway {
 
     /// Starts it again in the same home.
     pub async fn again(&mut self) {
-        self.child = spawn(self.home.parent().unwrap(), &self.home);
+        self.child = spawn(self.home.parent().unwrap(), &self.home, &[]);
         self.ready().await;
     }
 
@@ -287,13 +292,14 @@ impl Drop for Gateway {
     }
 }
 
-fn spawn(dir: &Path, home: &Path) -> Child {
+fn spawn(dir: &Path, home: &Path, env: &[(&str, &str)]) -> Child {
     let stderr = std::fs::OpenOptions::new().create(true).append(true).open(dir.join("stderr")).unwrap();
     Command::new(exe())
         .args(["serve", "-c"])
         .arg(dir.join("plexus.toml"))
         .env("PLEXUS_HOME", home)
         .env("NO_COLOR", "1")
+        .envs(env.iter().copied())
         .current_dir(dir)
         .stdin(Stdio::null())
         .stdout(Stdio::null())

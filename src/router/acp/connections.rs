@@ -14,6 +14,7 @@ use std::time::Duration;
 use http::StatusCode;
 use tokio::sync::watch;
 use tokio::time::Instant;
+use tracing::Instrument as _;
 
 use super::outgoing::{Lane, Start, Stream};
 use super::{Peer, Sent};
@@ -138,7 +139,8 @@ impl Connections {
         }
         entered?;
         self.entered.send_modify(|count| *count = count.wrapping_add(1));
-        tokio::spawn(live(self.clone(), state.clone(), caller.clone(), Arc::clone(&connection)));
+        let live = live(self.clone(), state.clone(), caller.clone(), Arc::clone(&connection));
+        tokio::spawn(live.in_current_span());
         Ok(connection)
     }
 

@@ -19,6 +19,7 @@ use hyper::body::{Frame, Incoming, SizeHint};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::UnixStream;
+use tracing::Instrument as _;
 
 use super::tls::{Place, Shared, Source};
 use super::{ListenApp, Slot, connection};
@@ -139,7 +140,7 @@ async fn exchange<A: ListenApp>(
         Err(error) => return Ok(no_room(&error)),
     };
     let inside = connection(theirs.into(), from.peer, slot, app, shared.limits.http.clone(), shared.stop.clone());
-    tokio::spawn(inside);
+    tokio::spawn(inside.in_current_span());
     let (mut sender, client) = hyper::client::conn::http1::handshake(TokioIo::new(ours)).await?;
     let client = Client(tokio::spawn(async move {
         // Its end is told to whoever waits for the response.
