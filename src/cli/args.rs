@@ -70,6 +70,8 @@ pub(crate) enum Command {
     Tls(Tls),
     /// Check the installation and suggest fixes
     Doctor(Doctor),
+    /// Show what a dialect makes of each line of a transcript; `PLEXUS_RECORD=DIR plexus serve` records them
+    Replay(Replay),
     /// Built-in agents
     #[command(subcommand)]
     Agent(Agent),
@@ -406,6 +408,19 @@ pub(crate) enum DevicesAction {
         /// The device's name, or a unique prefix of its identifier
         device: String,
     },
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Replay {
+    /// The transcript; `-` reads stdin
+    #[arg(value_name = "FILE")]
+    pub(crate) file: PathBuf,
+    /// The dialect, for a transcript that does not say it, or instead of what it says
+    #[arg(long, value_name = "DIALECT")]
+    pub(crate) dialect: Option<String>,
+    /// Output JSON, one object for each line
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 #[derive(Debug, Args)]

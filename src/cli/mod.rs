@@ -20,6 +20,7 @@ mod follow_session;
 mod home;
 mod log_file;
 mod pair;
+mod replay;
 mod resume;
 mod run;
 mod serve;
@@ -132,6 +133,7 @@ fn start(command: Command) -> CommandResult {
             Command::Stop(args) => commands::stop(args).await,
             Command::Tls(args) => tls::tls(args),
             Command::Doctor(args) => doctor::doctor(args).await,
+            Command::Replay(args) => replay::replay(&args),
             // Handled before there was a runtime.
             Command::Agent(_) | Command::Hold { .. } => Ok(0),
         }

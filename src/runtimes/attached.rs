@@ -20,6 +20,7 @@ use super::failure;
 use super::fetch_queue::{FetchQueue, WAITING_MAX};
 use super::found_sessions::{FoundSessions, too_many};
 use super::meter::{MeteredRoom, ReplyCharge, RuntimeMeter};
+use super::recorder::Recording;
 use super::session_outbox::SessionOutbox;
 use super::session_routes::{SessionRoutes, refusal};
 use super::sse::SseItem;
@@ -57,6 +58,7 @@ pub(super) async fn drive(
         Connect::Endpoint(at) => at.clone(),
         Connect::Command(_) => String::new(),
     };
+    let dialect = Recording::begin(&settings, &spec, 1).of(dialect);
     let driver = Attached {
         at,
         meter: RuntimeMeter::new(&settings.ledger, spec.id.as_str(), endpoint::READ),

@@ -42,6 +42,7 @@ use super::line_reader::{self, CutLine, LineReader, SkippedLine};
 use super::meter::{MeteredRoom, RuntimeMeter};
 use super::presets;
 use super::process::{self, Stderr};
+use super::recorder::Recording;
 use super::saved_steps::{self, SavedStep, StepEntry};
 use super::session_outbox::SessionOutbox;
 use super::session_routes::{SessionRoutes, refusal};
@@ -113,8 +114,17 @@ pub(super) async fn drive(
     leave: Arc<Notify>,
     mut birth: StartMode,
 ) {
-    let mut driver =
-        Driver { spec, make, end, settings, leave, opens: VecDeque::new(), out: SessionOutbox::default(), stop: None };
+    let mut driver = Driver {
+        spec,
+        make,
+        end,
+        settings,
+        leave,
+        opens: VecDeque::new(),
+        out: SessionOutbox::default(),
+        stop: None,
+        recording: Recording::default(),
+    };
     let mut early_deaths = 0;
     let mut generation = match &birth {
         StartMode::New => 1,
@@ -148,6 +158,8 @@ struct Driver {
     out: SessionOutbox,
     /// It is to stop for good, and why.
     stop: Option<&'static str>,
+    /// Of what is said with the process that runs.
+    recording: Recording,
 }
 
 /// What happened next.
@@ -278,7 +290,8 @@ impl Driver {
             Connect::Command(argv) => argv.clone(),
             Connect::Endpoint(_) => Vec::new(),
         };
-        let dialect = (self.make)(&self.spec);
+        self.recording = Recording::begin(&self.settings, &self.spec, generation);
+        let dialect = self.dialect();
         let outlive = self.spec.outlive && dialect.save().is_some();
         let settings = &self.settings;
         // A line of any length that is passed on fits in the holder, and something after it.
@@ -304,6 +317,11 @@ impl Driver {
         life.handshake = Some(Instant::now() + self.settings.handshake);
         self.step(&mut life, ExitCause::Other, |dialect, out| dialect.open(out));
         Ok(life)
+    }
+
+    /// The dialect at its beginning.
+    fn dialect(&self) -> Box<dyn Dialect> {
+        self.recording.of((self.make)(&self.spec))
     }
 
     fn can_leave(&self, life: &ProcessState) -> bool {

@@ -25,12 +25,14 @@ mod line_reader;
 mod meter;
 pub mod presets;
 mod process;
+mod recorder;
 #[cfg(test)]
 mod released_tests;
 mod saved_steps;
 mod session_outbox;
 mod session_routes;
 mod sse;
+mod transcript_masks;
 
 use parking_lot::{Mutex, MutexGuard};
 use std::collections::{BTreeMap, HashMap};
@@ -122,6 +124,9 @@ const READ: Duration = Duration::from_secs(20);
 /// How long what was decided may take to leave when an endpoint is left.
 const DECIDED: Duration = Duration::from_secs(5);
 
+/// The variable that names the folder of transcripts.
+const RECORD: &str = "PLEXUS_RECORD";
+
 /// What the back door needs to know, and how patient it is. The defaults are for use, the fields for tests.
 #[derive(Clone, Debug)]
 pub struct RuntimeSettings {
@@ -176,6 +181,8 @@ pub struct RuntimeSettings {
     pub silence: Duration,
     /// For answers and cancels to leave when an endpoint is left. 5 s.
     pub decided: Duration,
+    /// The folder of transcripts, if what is said with runtimes is recorded. `PLEXUS_RECORD` of this process.
+    pub record: Option<PathBuf>,
     /// What agents make the gateway hold.
     pub ledger: crate::ledger::Ledger,
     /// How runtimes reach the clients that do for agents what these ask their client.
@@ -211,6 +218,7 @@ impl RuntimeSettings {
             patience: Patience::default(),
             silence: SILENCE,
             decided: DECIDED,
+            record: std::env::var_os(RECORD).filter(|dir| !dir.is_empty()).map(PathBuf::from),
             ledger: crate::ledger::Ledger::default(),
             clients: ClientRouter::default(),
         }

@@ -16,7 +16,7 @@ mod cases;
 use paths::{acts_later, inside, named};
 use plexus_dialects::RequestSubject;
 use plexus_protocol::Risk;
-pub(crate) use secrets::masked;
+pub(crate) use secrets::{masked, masked_by};
 pub(crate) use shell::{RiskVerdict, ShellText, classify};
 use words::SimpleCommand;
 

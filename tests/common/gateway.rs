@@ -44,6 +44,7 @@ pub fn end_runtimes(home: &Path) {
 /// A running gateway with a home of its own; killed when dropped.
 pub struct Gateway {
     child: Child,
+    env: Vec<(String, String)>,
     pub home: PathBuf,
     _dir: tempfile::TempDir,
     pub url: String,
@@ -73,8 +74,10 @@ impl Gateway {
         let home = dir.path().join("home");
         std::fs::create_dir_all(&home).unwrap();
         std::fs::write(dir.path().join("plexus.toml"), format!("listen = \"127.0.0.1:0\"\n{config}")).unwrap();
-        let child = spawn(dir.path(), &home, env);
-        let mut gateway = Self { child, home, _dir: dir, url: String::new(), token: String::new(), http: client() };
+        let env: Vec<_> = env.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+        let child = spawn(dir.path(), &home, &env);
+        let mut gateway =
+            Self { child, env, home, _dir: dir, url: String::new(), token: String::new(), http: client() };
         gateway.ready().await;
         gateway
     }
@@ -130,7 +133,7 @@ impl Gateway {
 
     /// Starts it again in the same home.
     pub async fn again(&mut self) {
-        self.child = spawn(self.home.parent().unwrap(), &self.home, &[]);
+        self.child = spawn(self.home.parent().unwrap(), &self.home, &self.env);
         self.ready().await;
     }
 
@@ -292,14 +295,14 @@ impl Drop for Gateway {
     }
 }
 
-fn spawn(dir: &Path, home: &Path, env: &[(&str, &str)]) -> Child {
+fn spawn(dir: &Path, home: &Path, env: &[(String, String)]) -> Child {
     let stderr = std::fs::OpenOptions::new().create(true).append(true).open(dir.join("stderr")).unwrap();
     Command::new(exe())
         .args(["serve", "-c"])
         .arg(dir.join("plexus.toml"))
         .env("PLEXUS_HOME", home)
         .env("NO_COLOR", "1")
-        .envs(env.iter().copied())
+        .envs(env.iter().cloned())
         .current_dir(dir)
         .stdin(Stdio::null())
         .stdout(Stdio::null())

@@ -27,6 +27,7 @@ mod story_protocol;
 mod story_proxy;
 mod story_push;
 mod story_races;
+mod story_record;
 mod story_resume;
 mod story_rust_client;
 mod story_same_id;

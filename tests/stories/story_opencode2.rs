@@ -8,6 +8,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use crate::story_record::{assert_replayed, recordings, replay};
 use common::gateway::{Gateway, PATIENCE, assert_whole, said};
 use common::moments::{Moments, kills};
 use serde_json::{Value, json};
@@ -258,4 +259,24 @@ async fn the_wrong_dialect_and_the_wrong_password_say_what_to_set() {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     }
+}
+
+#[tokio::test]
+async fn what_is_said_with_an_endpoint_is_recorded_without_its_secret_and_replays() {
+    let server = Server::start().await;
+    let (dir, records) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let record = [("PLEXUS_RECORD", records.path().to_str().unwrap())];
+    let mut gateway = Gateway::start_with(dir, &server.config("opencode2", PASSWORD), &record).await;
+    let session = gateway.session("oc").await;
+    let run = gateway.prompt(&session, &format!("text the password is {PASSWORD}")).await;
+    gateway.until_ended(&session, &run).await;
+    let events = gateway.events(&session).await;
+    gateway.stop().await;
+
+    let recorded = recordings(records.path());
+    let [(file, text)] = &recorded[..] else { panic!("{recorded:?}") };
+    assert!(!text.contains(PASSWORD) && text.contains("the password is •••1"), "{text}");
+    let replayed = replay(file);
+    assert_replayed(&replayed, &events, |text| text.replace(PASSWORD, "•••1"));
+    assert!(replayed.iter().any(|line| line["dir"] == "reply"), "its HTTP replies are there");
 }

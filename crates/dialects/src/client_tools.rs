@@ -1,5 +1,7 @@
 //! What is done for an agent outside of its dialect: files, commands.
 
+use serde::{Deserialize, Serialize};
+
 use plexus_protocol::{NativeId, Resolver};
 
 /// Something to be done for an agent: ends in [`Dialect::done`](super::Dialect::done).
@@ -79,7 +81,7 @@ pub enum ClientToolWork {
 }
 
 /// What came of a chore.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ClientToolResult {
     /// The text of a file.
     Text(String),
@@ -106,7 +108,7 @@ pub enum ClientToolResult {
 }
 
 /// How a command ended: by itself or by a signal; neither where the system cannot say.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CommandEnd {
     /// Its exit code.
     pub code: Option<i32>,
@@ -115,7 +117,7 @@ pub struct CommandEnd {
 }
 
 /// Why a chore was not done, in words.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ClientToolError {
     /// There is no such file.
     Missing(String),

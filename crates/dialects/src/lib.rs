@@ -29,6 +29,7 @@ mod opencode;
 #[cfg(test)]
 mod rig;
 mod subject;
+pub mod transcript;
 
 pub use ask_key::RequestKey;
 pub use client_tools::{ClientToolCall, ClientToolError, ClientToolResult, ClientToolWork, CommandEnd};

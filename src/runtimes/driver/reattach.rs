@@ -94,10 +94,11 @@ impl Driver {
     /// Goes on with a runtime that outlived an earlier gateway.
     pub(super) fn go_on(&mut self, found: SurvivingProcess) -> ProcessState {
         let SurvivingProcess { held, mut welcome, generation, sessions } = found;
+        self.recording = Recording::begin(&self.settings, &self.spec, generation);
         let mut life = ProcessState::new(
             generation,
             held,
-            (self.make)(&self.spec),
+            self.dialect(),
             &self.spec,
             self.settings.as_ref(),
             (true, &self.end.journal),
@@ -179,7 +180,7 @@ impl Driver {
         for (_, blob) in made {
             if !saved_steps::is_step(&blob) {
                 let (kept, saved) = HandoverState::read(&blob).ok_or(UNREADABLE)?;
-                let mut dialect = (self.make)(&self.spec);
+                let mut dialect = self.dialect();
                 if !dialect.restore(saved) {
                     return Err(UNREADABLE);
                 }

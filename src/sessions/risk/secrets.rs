@@ -91,17 +91,37 @@ static RUNS: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r"[A-Za-z0-9+
 
 /// The text without what looks like a secret. It leaves out too much rather than too little.
 pub(crate) fn masked(text: &str) -> String {
-    let mut text = text[..text.floor_char_boundary(LOOKED_AT)].to_owned();
-    for (pattern, mask) in SECRETS.iter() {
-        text = pattern.replace_all(&text, *mask).into_owned();
+    masked_by(&text[..text.floor_char_boundary(LOOKED_AT)], &mut |_| MASK.to_owned())
+}
+
+/// The whole text, with what `mask` gives in place of each part that looks like a secret.
+pub(crate) fn masked_by(text: &str, mask: &mut dyn FnMut(&str) -> String) -> String {
+    let mut text = text.to_owned();
+    for (pattern, template) in SECRETS.iter() {
+        let Some((head, tail)) = template.split_once(MASK) else { continue };
+        let replaced = pattern.replace_all(&text, |found: &regex::Captures<'_>| {
+            let (mut before, mut after) = (String::new(), String::new());
+            found.expand(head, &mut before);
+            found.expand(tail, &mut after);
+            let secret = found[0].strip_prefix(before.as_str()).unwrap_or(&found[0]);
+            let secret = mask(secret.strip_suffix(after.as_str()).unwrap_or(secret));
+            before + &secret + &after
+        });
+        // Nearly always nothing is found, and nothing is copied.
+        if let std::borrow::Cow::Owned(replaced) = replaced {
+            text = replaced;
+        }
     }
     match &*RUNS {
         Some(runs) => runs
-            .replace_all(&text, |found: &regex::Captures<'_>| {
-                if is_random(&found[0]) { MASK } else { &found[0] }.to_owned()
-            })
+            .replace_all(
+                &text,
+                |found: &regex::Captures<'_>| {
+                    if is_random(&found[0]) { mask(&found[0]) } else { found[0].to_owned() }
+                },
+            )
             .into_owned(),
-        None => MASK.into(),
+        None => mask(&text),
     }
 }
 

@@ -1,0 +1,194 @@
+//! Transcripts: what a runtime and the gateway said to each other, and what the gateway was asked meanwhile.
+//!
+//! A transcript is NDJSON, one [`TranscriptEntry`] a line: `{"dir":"out","line":".."}`. `out` is what the runtime said and
+//! `in` what it was told; the other directions are those of [`Direction`]. The recorder of a gateway writes them, `plexus
+//! replay` and the tests read them, and a [`Player`] has a dialect go through one.
+
+mod describe;
+mod player;
+
+use serde::{Deserialize, Serialize};
+
+use plexus_protocol::RuntimeSpec;
+
+pub use describe::describe;
+pub use player::{Played, Player, frame_line, request_line};
+
+/// One line of a transcript.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TranscriptEntry {
+    /// Who said it, or what it is.
+    pub dir: Direction,
+    /// The number of the HTTP request or client tool call that it belongs to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub id: Option<u64>,
+    /// What was said, as text.
+    pub line: String,
+}
+
+/// Who said a line of a transcript, or what it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Direction {
+    /// The runtime that it is of: a [`TranscriptHead`]. The first line of what a gateway records.
+    About,
+    /// The connection was open: the dialect said hello.
+    Open,
+    /// An earlier gateway's state was taken over: the state.
+    Restored,
+    /// What the gateway was asked: a [`RuntimeCommand`](crate::RuntimeCommand) as JSON.
+    Command,
+    /// What the runtime was told: a frame, or an HTTP request as `METHOD PATH BODY`.
+    In,
+    /// What the runtime said: a frame, or an event of its stream.
+    Out,
+    /// The reply to an HTTP request as `STATUS BODY`; the status 0 and why where there was none. Without an `id` it is
+    /// to the `in` before it.
+    Reply,
+    /// What came of a client tool call, as JSON.
+    Done,
+    /// The time that the dialect had asked for was over.
+    Wake,
+    /// The connection was lost: why.
+    Lost,
+    /// Words of the recorder.
+    Note,
+}
+
+impl Direction {
+    /// Its name in a transcript.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::About => "about",
+            Self::Open => "open",
+            Self::Restored => "restored",
+            Self::Command => "command",
+            Self::In => "in",
+            Self::Out => "out",
+            Self::Reply => "reply",
+            Self::Done => "done",
+            Self::Wake => "wake",
+            Self::Lost => "lost",
+            Self::Note => "note",
+        }
+    }
+}
+
+/// What the first line of a recording says.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct TranscriptHead {
+    /// The version of the gateway.
+    pub plexus: String,
+    /// The runtime, without its environment and its secret.
+    pub spec: RuntimeSpec,
+}
+
+impl TranscriptHead {
+    /// The head of a recording of this runtime.
+    pub fn new(version: &str, spec: &RuntimeSpec) -> Self {
+        let spec =
+            RuntimeSpec { env: std::collections::BTreeMap::new(), pass_env: Vec::new(), secret: None, ..spec.clone() };
+        Self { plexus: version.to_owned(), spec }
+    }
+}
+
+/// A line of a transcript that cannot be used.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TranscriptError {
+    /// Which, counting from 1.
+    pub line: usize,
+    /// What is wrong with it.
+    pub why: String,
+}
+
+impl std::fmt::Display for TranscriptError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "line {}: {}", self.line, self.why)
+    }
+}
+
+impl std::error::Error for TranscriptError {}
+
+impl TranscriptEntry {
+    /// A line.
+    pub fn new(dir: Direction, line: impl Into<String>) -> Self {
+        Self { dir, id: None, line: line.into() }
+    }
+
+    /// A line about the request or call with this number.
+    pub fn about(dir: Direction, id: u64, line: impl Into<String>) -> Self {
+        Self { dir, id: Some(id), line: line.into() }
+    }
+
+    /// As a line of a file, with its end.
+    pub fn written(&self) -> String {
+        // Plain text and numbers always can be written.
+        let mut line = serde_json::to_string(self).unwrap_or_default();
+        line.push('\n');
+        line
+    }
+}
+
+/// Reads a transcript. Empty lines count and say nothing.
+///
+/// # Errors
+/// The first line that is none of a transcript.
+pub fn read(text: &str) -> Result<Vec<(usize, TranscriptEntry)>, TranscriptError> {
+    let lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
+    lines
+        .map(|(at, line)| {
+            let entry = serde_json::from_str(line).map_err(|error| TranscriptError {
+                line: at + 1,
+                why: format!("this is no line of a transcript: {error}"),
+            })?;
+            Ok((at + 1, entry))
+        })
+        .collect()
+}
+
+/// The head of a transcript that has one.
+///
+/// # Errors
+/// The line that should be one and is not.
+pub fn head(entries: &[(usize, TranscriptEntry)]) -> Result<Option<TranscriptHead>, TranscriptError> {
+    let Some((at, entry)) = entries.first().filter(|(_, entry)| entry.dir == Direction::About) else { return Ok(None) };
+    let head = serde_json::from_str(&entry.line);
+    head.map(Some).map_err(|error| TranscriptError { line: *at, why: format!("this is no runtime: {error}") })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use plexus_protocol::{Connect, RuntimeId};
+
+    #[test]
+    fn a_transcript_is_read_as_it_was_written_and_a_mistake_names_its_line() {
+        let entries = vec![
+            TranscriptEntry::new(Direction::Open, ""),
+            TranscriptEntry::about(Direction::Reply, 7, "200 {\"a\":\"\\n\"}"),
+            TranscriptEntry::new(Direction::Out, "no JSON \u{1} at all"),
+        ];
+        let text: String = entries.iter().map(TranscriptEntry::written).collect();
+        let back = read(&text).unwrap();
+        assert_eq!(back.iter().map(|(at, _)| *at).collect::<Vec<_>>(), [1, 2, 3]);
+        assert_eq!(back.into_iter().map(|(_, entry)| entry).collect::<Vec<_>>(), entries);
+
+        let broken = read(&format!("{text}\n{{\"dir\":\"up\",\"line\":\"x\"}}\n")).unwrap_err();
+        assert_eq!(broken.line, 5);
+        assert!(broken.to_string().starts_with("line 5: this is no line of a transcript: unknown variant `up`"));
+    }
+
+    #[test]
+    fn a_head_has_neither_the_environment_nor_the_secret() {
+        let connect = Connect::Command(vec!["agent".into()]);
+        let mut spec = RuntimeSpec::new(RuntimeId::trusted("a"), "acp", connect, "/w");
+        spec.env.insert("API_KEY".into(), "hunter2".into());
+        spec.secret = Some("hunter3".into());
+        let written = serde_json::to_string(&TranscriptHead::new("1", &spec)).unwrap();
+        assert!(!written.contains("hunter") && !written.contains("API_KEY"), "{written}");
+        let entry = TranscriptEntry::new(Direction::About, written);
+        assert_eq!(head(&[(1, entry)]).unwrap().unwrap().spec.dialect, "acp");
+        assert_eq!(head(&[(1, TranscriptEntry::new(Direction::About, "{}"))]).unwrap_err().line, 1);
+        assert!(head(&[(1, TranscriptEntry::new(Direction::Open, ""))]).unwrap().is_none());
+    }
+}

@@ -1,0 +1,147 @@
+//! A dialect that goes through a transcript.
+
+use std::collections::VecDeque;
+
+use bytes::Bytes;
+
+use super::{Direction, TranscriptEntry};
+use crate::{ClientToolCall, Dialect, HttpReply, HttpRequest, MakeDialect, Outbox, RuntimeCommand, RuntimeEvent, find};
+use plexus_protocol::RuntimeSpec;
+
+/// Has a dialect go through a transcript line by line, as the driver of the runtime did.
+pub struct Player {
+    make: MakeDialect,
+    spec: RuntimeSpec,
+    dialect: Box<dyn Dialect>,
+    /// Frames that the dialect sent and the transcript has not shown yet.
+    frames: VecDeque<String>,
+    /// Requests that the dialect made and that have no reply yet; whether the transcript has shown them.
+    requests: Vec<(HttpRequest, bool)>,
+    /// The request that the transcript showed last.
+    shown: Option<u64>,
+}
+
+/// What came of a line.
+#[derive(Debug, Default)]
+pub struct Played {
+    /// What the dialect says to the gateway.
+    pub events: Vec<RuntimeEvent>,
+    /// What it sends to the runtime, as the `in` lines that follow have it.
+    pub orders: Vec<String>,
+    /// What it wants done outside of it.
+    pub calls: Vec<ClientToolCall>,
+    /// For an `in` line that is not what the dialect sends now: what it sends instead, if anything.
+    pub instead: Option<Option<String>>,
+}
+
+impl Player {
+    /// A player for a runtime; `None` if there is no such dialect.
+    pub fn new(spec: RuntimeSpec) -> Option<Self> {
+        let make = find(&spec.dialect)?;
+        let dialect = make(&spec);
+        Some(Self { make, spec, dialect, frames: VecDeque::new(), requests: Vec::new(), shown: None })
+    }
+
+    /// The dialect, as it stands.
+    pub fn dialect(&self) -> &dyn Dialect {
+        self.dialect.as_ref()
+    }
+
+    /// What the dialect sent and no `in` line has shown.
+    pub fn unshown(&self) -> Vec<String> {
+        let requests = self.requests.iter().filter(|(_, shown)| !shown).map(|(request, _)| request_line(request));
+        self.frames.iter().cloned().chain(requests).collect()
+    }
+
+    /// Plays one line.
+    ///
+    /// # Errors
+    /// Why it cannot be played.
+    pub fn play(&mut self, entry: &TranscriptEntry) -> Result<Played, String> {
+        let mut out = Outbox::default();
+        let line = &entry.line;
+        match entry.dir {
+            Direction::About | Direction::Note => {}
+            Direction::Open => self.dialect.open(&mut out),
+            Direction::Restored => {
+                let mut dialect = (self.make)(&self.spec);
+                if !dialect.restore(line.as_bytes()) {
+                    return Err(format!("this is no state of the dialect {}", self.spec.dialect));
+                }
+                self.dialect = dialect;
+            }
+            Direction::Command => {
+                let command: RuntimeCommand =
+                    serde_json::from_str(line).map_err(|error| format!("this is no command: {error}"))?;
+                self.dialect.command(command, &mut out);
+            }
+            Direction::Out => self.dialect.feed(Bytes::copy_from_slice(line.as_bytes()), &mut out),
+            Direction::Wake => self.dialect.wake(&mut out),
+            Direction::Lost => self.dialect.lost(line, &mut out),
+            Direction::Done => {
+                let id = entry.id.ok_or("it has no id: the number of the call that it belongs to")?;
+                let done = serde_json::from_str(line).map_err(|error| format!("this is no result: {error}"))?;
+                self.dialect.done(id, done, &mut out);
+            }
+            Direction::Reply => self.reply(entry, &mut out)?,
+            Direction::In => return Ok(self.shown(entry)),
+        }
+        Ok(self.took(out))
+    }
+
+    fn reply(&mut self, entry: &TranscriptEntry, out: &mut Outbox) -> Result<(), String> {
+        let (status, body) = entry.line.split_once(' ').unwrap_or((&entry.line, ""));
+        let status: u16 = status.parse().map_err(|_| "a reply begins with its status".to_owned())?;
+        // Of a reply to nobody the dialect hears nothing.
+        let Some(id) = entry.id.or_else(|| self.shown.take()) else { return Ok(()) };
+        self.requests.retain(|(request, _)| request.id != id);
+        let reply = match status {
+            0 => Err(body.to_owned()),
+            status => Ok(HttpReply { status, body: Bytes::copy_from_slice(body.as_bytes()) }),
+        };
+        self.dialect.reply(id, reply, out);
+        Ok(())
+    }
+
+    /// A line that the runtime was told: whether the dialect tells it too.
+    fn shown(&mut self, entry: &TranscriptEntry) -> Played {
+        let line = &entry.line;
+        if line.trim_start().starts_with('{') || line.trim_start().starts_with('[') {
+            let ours = self.frames.pop_front();
+            let instead = (ours.as_ref() != Some(line)).then_some(ours);
+            return Played { instead, ..Played::default() };
+        }
+        let fits = |request: &HttpRequest| match entry.id {
+            Some(id) => request.id == id,
+            None => request_line(request) == *line,
+        };
+        let found = self.requests.iter_mut().find(|(request, shown)| !shown && fits(request));
+        self.shown = found.as_ref().map(|(request, _)| request.id);
+        let ours = found.map(|(request, shown)| {
+            *shown = true;
+            request_line(request)
+        });
+        let instead = (ours.as_ref() != Some(line)).then_some(ours);
+        Played { instead, ..Played::default() }
+    }
+
+    fn took(&mut self, out: Outbox) -> Played {
+        let frames: Vec<String> = out.frames.iter().map(|frame| frame_line(frame)).collect();
+        let requests = out.fetches.iter().map(request_line);
+        let orders = frames.iter().cloned().chain(requests).collect();
+        self.frames.extend(frames);
+        self.requests.extend(out.fetches.into_iter().map(|request| (request, false)));
+        Played { events: out.events, orders, calls: out.client_tools, instead: None }
+    }
+}
+
+/// A frame as a line of a transcript.
+pub fn frame_line(frame: &[u8]) -> String {
+    String::from_utf8_lossy(frame).trim_end_matches('\n').to_owned()
+}
+
+/// An HTTP request as a line of a transcript.
+pub fn request_line(request: &HttpRequest) -> String {
+    let body = request.body.as_ref().map(|body| format!(" {}", String::from_utf8_lossy(body)));
+    format!("{} {}{}", request.method, request.path, body.unwrap_or_default())
+}

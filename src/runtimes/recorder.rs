@@ -1,0 +1,383 @@
+//! Records what a runtime and the gateway say to each other, for `plexus replay`: one transcript for each start of a program
+//! and each attachment to an endpoint.
+//!
+//! The dialect is recorded: all that it is given, and all that it sends. A thread of its own masks and writes, so that
+//! nobody waits for it, and whatever happens to it, the session goes on.
+
+use std::fs::File;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use bytes::Bytes;
+
+use super::RuntimeSettings;
+use super::transcript_masks::TranscriptMasks;
+use plexus_dialects::transcript::{Direction, TranscriptEntry, TranscriptHead, frame_line, request_line};
+use plexus_dialects::{
+    ClientToolError, ClientToolResult, Dialect, HttpReply, Outbox, RequestKey, RuntimeCommand, SessionLimit,
+};
+use plexus_protocol::{Capabilities, Decision, RuntimeSpec, Ticket};
+
+/// The longest recording, in bytes (64 MiB). There it ends, and says so.
+const RECORDING_MAX: u64 = 64 << 20;
+/// The longest line that is recorded, in bytes (1 MiB). A longer one is left out, and a note stands in its place.
+const RECORDED_LINE_MAX: usize = 1 << 20;
+/// What may wait to be written, in bytes (16 MiB). With more, lines are left out, and a note says how many.
+const WAITING_BYTES_MAX: usize = 16 << 20;
+/// Lines that may wait to be written; as for their bytes.
+const WAITING_LINES_MAX: usize = 1 << 14;
+
+/// The recording of one runtime, or none.
+#[derive(Clone, Default)]
+pub(super) struct Recording(Option<Arc<OpenRecording>>);
+
+/// What is on its way to the file.
+struct OpenRecording {
+    lines: SyncSender<RecordedLine>,
+    waiting: Arc<AtomicUsize>,
+    /// Lines that were left out since the last one that was not.
+    left_out: AtomicU64,
+}
+
+/// Something to be written.
+enum RecordedLine {
+    Entry(TranscriptEntry),
+    /// As it came; made text where it is written.
+    Heard(Bytes),
+    /// Lines are missing here.
+    Missing(u64),
+    /// What is masked from now on.
+    Secret(String),
+}
+
+impl Recording {
+    /// Begins the recording of a runtime, if the settings want one. Where it cannot be, the log says why.
+    pub(super) fn begin(settings: &RuntimeSettings, spec: &RuntimeSpec, generation: u64) -> Self {
+        let Some(dir) = &settings.record else { return Self::default() };
+        let file = match create(dir, spec, generation) {
+            Ok((file, path)) => {
+                tracing::info!(path = %path.display(), "what is said with the runtime is recorded");
+                file
+            }
+            Err(why) => {
+                tracing::warn!(folder = %dir.display(), %why, "what is said with the runtime is not recorded");
+                return Self::default();
+            }
+        };
+        let passed = settings.env.iter().filter_map(|(name, value)| Some((name.to_str()?, value.to_str()?)));
+        let passed = passed.filter(|(name, _)| spec.pass_env.iter().any(|passed| passed == name));
+        let masks = TranscriptMasks::new(spec, passed);
+        let (lines, to_write) = sync_channel(WAITING_LINES_MAX);
+        let waiting = Arc::new(AtomicUsize::new(0));
+        let writer = RecordWriter { file, masks, written: 0, waiting: Arc::clone(&waiting), max: RECORDING_MAX };
+        let name = "recorder".to_owned();
+        if let Err(why) = std::thread::Builder::new().name(name).spawn(move || writer.write_all(&to_write)) {
+            tracing::warn!(%why, "what is said with the runtime is not recorded");
+            return Self::default();
+        }
+        let this = Self(Some(Arc::new(OpenRecording { lines, waiting, left_out: AtomicU64::new(0) })));
+        let head = TranscriptHead::new(env!("CARGO_PKG_VERSION"), spec);
+        this.entry(|| TranscriptEntry::new(Direction::About, serde_json::to_string(&head).unwrap_or_default()));
+        this
+    }
+
+    /// The dialect, recorded if this is a recording.
+    pub(super) fn of(&self, dialect: Box<dyn Dialect>) -> Box<dyn Dialect> {
+        match self.0 {
+            Some(_) => Box::new(RecordedDialect { dialect, to: self.clone() }),
+            None => dialect,
+        }
+    }
+
+    fn entry(&self, entry: impl FnOnce() -> TranscriptEntry) {
+        if let Some(open) = &self.0 {
+            let entry = entry();
+            open.put(entry.line.len(), RecordedLine::Entry(entry));
+        }
+    }
+}
+
+impl OpenRecording {
+    fn put(&self, bytes: usize, line: RecordedLine) {
+        let room = self.waiting.load(Ordering::Relaxed) + bytes <= WAITING_BYTES_MAX;
+        if room {
+            let missing = self.left_out.swap(0, Ordering::Relaxed);
+            if missing > 0 && self.lines.try_send(RecordedLine::Missing(missing)).is_err() {
+                self.left_out.fetch_add(missing, Ordering::Relaxed);
+            }
+            self.waiting.fetch_add(bytes, Ordering::Relaxed);
+            if self.lines.try_send(line).is_ok() {
+                return;
+            }
+            self.waiting.fetch_sub(bytes, Ordering::Relaxed);
+        }
+        self.left_out.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// Makes the folder and the file, for their owner alone.
+fn create(dir: &Path, spec: &RuntimeSpec, generation: u64) -> std::io::Result<(File, PathBuf)> {
+    use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(dir)?;
+    let safe = |c: char| if c.is_ascii_alphanumeric() || matches!(c, '-' | '_') { c } else { '_' };
+    let runtime: String = spec.id.as_str().chars().map(safe).collect();
+    let at = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis();
+    let path = dir.join(format!("{runtime}-{at}-{generation}.ndjson"));
+    let file = std::fs::OpenOptions::new().create_new(true).write(true).mode(0o600).open(&path)?;
+    Ok((file, path))
+}
+
+/// What the thread of a recording owns.
+struct RecordWriter {
+    file: File,
+    masks: TranscriptMasks,
+    written: u64,
+    waiting: Arc<AtomicUsize>,
+    max: u64,
+}
+
+impl RecordWriter {
+    /// Writes until nobody records any more, or it can be written no more.
+    fn write_all(mut self, lines: &Receiver<RecordedLine>) {
+        while let Ok(line) = lines.recv() {
+            let (bytes, entry) = match line {
+                RecordedLine::Entry(entry) => (entry.line.len(), entry),
+                RecordedLine::Heard(frame) => (frame.len(), TranscriptEntry::new(Direction::Out, frame_line(&frame))),
+                RecordedLine::Missing(count) => (0, note(format!("{count} lines are missing here: too many waited"))),
+                RecordedLine::Secret(secret) => {
+                    self.masks.learn_typed(&secret);
+                    continue;
+                }
+            };
+            let wrote = self.write(entry);
+            self.waiting.fetch_sub(bytes, Ordering::Relaxed);
+            match wrote {
+                Ok(true) => {}
+                Ok(false) => break,
+                Err(why) => {
+                    tracing::warn!(%why, "a recording ends: it cannot be written");
+                    break;
+                }
+            }
+        }
+    }
+
+    /// Writes one line; false if it was the last.
+    fn write(&mut self, entry: TranscriptEntry) -> std::io::Result<bool> {
+        let entry = if entry.line.len() > RECORDED_LINE_MAX {
+            let (dir, len) = (entry.dir.as_str(), entry.line.len());
+            note(format!("a line ({dir}) is left out: its {len} bytes are over the limit of {RECORDED_LINE_MAX}"))
+        } else {
+            self.masks.mask(entry)
+        };
+        let line = entry.written();
+        if self.written + line.len() as u64 > self.max {
+            let end = format!("the recording ends here, at its limit of {} bytes; the session went on", self.max);
+            self.file.write_all(note(end).written().as_bytes())?;
+            return Ok(false);
+        }
+        self.written += line.len() as u64;
+        self.file.write_all(line.as_bytes())?;
+        Ok(true)
+    }
+}
+
+fn note(words: String) -> TranscriptEntry {
+    TranscriptEntry::new(Direction::Note, words)
+}
+
+/// A dialect of which all is recorded that it is given, and all that it sends.
+struct RecordedDialect {
+    dialect: Box<dyn Dialect>,
+    to: Recording,
+}
+
+impl RecordedDialect {
+    /// One step, and what it sent.
+    fn step(&mut self, out: &mut Outbox, step: impl FnOnce(&mut dyn Dialect, &mut Outbox)) {
+        let (frames, fetches) = (out.frames.len(), out.fetches.len());
+        step(self.dialect.as_mut(), out);
+        for frame in out.frames.get(frames..).unwrap_or_default() {
+            self.to.entry(|| TranscriptEntry::new(Direction::In, frame_line(frame)));
+        }
+        for fetch in out.fetches.get(fetches..).unwrap_or_default() {
+            self.to.entry(|| TranscriptEntry::about(Direction::In, fetch.id, request_line(fetch)));
+        }
+    }
+}
+
+impl Dialect for RecordedDialect {
+    fn open(&mut self, out: &mut Outbox) {
+        self.to.entry(|| TranscriptEntry::new(Direction::Open, ""));
+        self.step(out, |dialect, out| dialect.open(out));
+    }
+
+    fn feed(&mut self, frame: Bytes, out: &mut Outbox) {
+        if let Some(open) = &self.to.0 {
+            open.put(frame.len(), RecordedLine::Heard(frame.clone()));
+        }
+        self.step(out, |dialect, out| dialect.feed(frame, out));
+    }
+
+    fn command(&mut self, command: RuntimeCommand, out: &mut Outbox) {
+        // What somebody typed is written down nowhere.
+        if let (RuntimeCommand::Answer { decision: Decision::Value(Some(typed)), .. }, Some(open)) =
+            (&command, &self.to.0)
+        {
+            open.put(0, RecordedLine::Secret(typed.clone()));
+        }
+        self.to.entry(|| TranscriptEntry::new(Direction::Command, serde_json::to_string(&command).unwrap_or_default()));
+        self.step(out, |dialect, out| dialect.command(command, out));
+    }
+
+    fn wake(&mut self, out: &mut Outbox) {
+        self.to.entry(|| TranscriptEntry::new(Direction::Wake, ""));
+        self.step(out, |dialect, out| dialect.wake(out));
+    }
+
+    fn lost(&mut self, why: &str, out: &mut Outbox) {
+        self.to.entry(|| TranscriptEntry::new(Direction::Lost, why));
+        self.step(out, |dialect, out| dialect.lost(why, out));
+    }
+
+    fn reply(&mut self, id: u64, reply: Result<HttpReply, String>, out: &mut Outbox) {
+        self.to.entry(|| {
+            let line = match &reply {
+                Ok(reply) => format!("{} {}", reply.status, String::from_utf8_lossy(&reply.body)),
+                Err(why) => format!("0 {why}"),
+            };
+            TranscriptEntry::about(Direction::Reply, id, line)
+        });
+        self.step(out, |dialect, out| dialect.reply(id, reply, out));
+    }
+
+    fn done(&mut self, id: u64, done: Result<ClientToolResult, ClientToolError>, out: &mut Outbox) {
+        self.to.entry(|| TranscriptEntry::about(Direction::Done, id, serde_json::to_string(&done).unwrap_or_default()));
+        self.step(out, |dialect, out| dialect.done(id, done, out));
+    }
+
+    fn restore(&mut self, saved: &[u8]) -> bool {
+        self.to.entry(|| TranscriptEntry::new(Direction::Restored, String::from_utf8_lossy(saved)));
+        self.dialect.restore(saved)
+    }
+
+    fn events_path(&self) -> &'static str {
+        self.dialect.events_path()
+    }
+
+    fn probes(&self) -> &'static [&'static str] {
+        self.dialect.probes()
+    }
+
+    fn mistaken(&self, probed: &[Result<HttpReply, String>]) -> Option<&'static str> {
+        self.dialect.mistaken(probed)
+    }
+
+    fn save(&self) -> Option<Vec<u8>> {
+        self.dialect.save()
+    }
+
+    fn asks(&self) -> Vec<RequestKey> {
+        self.dialect.asks()
+    }
+
+    fn prompts(&self) -> Vec<Ticket> {
+        self.dialect.prompts()
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        self.dialect.capabilities()
+    }
+
+    fn reached_by(&self) -> &'static [&'static str] {
+        self.dialect.reached_by()
+    }
+
+    fn sessions(&self) -> SessionLimit {
+        self.dialect.sessions()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use plexus_dialects::transcript::read;
+    use plexus_protocol::{Connect, RuntimeId};
+
+    fn spec() -> RuntimeSpec {
+        RuntimeSpec::new(RuntimeId::trusted("a/b"), "acp", Connect::Command(vec!["agent".into()]), "/w")
+    }
+
+    fn written(dir: &Path) -> Option<(PathBuf, String)> {
+        let path = std::fs::read_dir(dir).ok()?.flatten().next()?.path();
+        Some((path.clone(), std::fs::read_to_string(path).ok()?))
+    }
+
+    #[test]
+    fn a_dialect_is_recorded_in_a_file_of_its_owners() {
+        use std::os::unix::fs::PermissionsExt as _;
+        let home = tempfile::tempdir().unwrap();
+        let dir = home.path().join("a/b");
+        let mut settings = RuntimeSettings::new("plexus".into(), home.path().into());
+        settings.record = Some(dir.clone());
+        let recording = Recording::begin(&settings, &spec(), 3);
+        let mut dialect = recording.of(plexus_dialects::find("acp").unwrap()(&spec()));
+        let mut out = Outbox::default();
+        dialect.open(&mut out);
+        dialect.feed(Bytes::from_static(b"junk"), &mut out);
+        drop((dialect, recording));
+        let until = std::time::Instant::now() + std::time::Duration::from_secs(60);
+        let (path, text) = loop {
+            if let Some(found) = written(&dir).filter(|(_, text)| text.contains("junk")) {
+                break found;
+            }
+            assert!(std::time::Instant::now() < until, "nothing was written");
+        };
+        let dirs: Vec<&str> = read(&text).unwrap().iter().map(|(_, entry)| entry.dir.as_str()).collect();
+        assert_eq!(dirs, ["about", "open", "in", "out"]);
+        assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+        assert_eq!(std::fs::metadata(&dir).unwrap().permissions().mode() & 0o777, 0o700);
+        let name = path.file_name().unwrap().to_str().unwrap();
+        assert!(name.starts_with("a_b-") && name.ends_with("-3.ndjson"), "{name}");
+    }
+
+    #[test]
+    fn a_recording_ends_at_its_limit_and_leaves_out_lines_that_are_too_long() {
+        let home = tempfile::tempdir().unwrap();
+        let path = home.path().join("r");
+        let (to, lines) = sync_channel(16);
+        let waiting = Arc::new(AtomicUsize::new(0));
+        let masks = TranscriptMasks::new(&spec(), std::iter::empty());
+        let writer =
+            RecordWriter { file: File::create(&path).unwrap(), masks, written: 0, waiting: waiting.clone(), max: 300 };
+        let recording = OpenRecording { lines: to, waiting: waiting.clone(), left_out: AtomicU64::new(0) };
+        let heard = |frame: Vec<u8>| recording.put(frame.len(), RecordedLine::Heard(frame.into()));
+        heard(vec![b'x'; RECORDED_LINE_MAX + 1]);
+        // More than may wait at all.
+        heard(vec![b'x'; WAITING_BYTES_MAX + 1]);
+        heard(b"first".to_vec());
+        heard("words ".repeat(50).into_bytes());
+        heard(b"second".to_vec());
+        drop(recording);
+        writer.write_all(&lines);
+        let entries = read(&std::fs::read_to_string(&path).unwrap()).unwrap();
+        let told: Vec<(&str, &str)> = entries.iter().map(|(_, entry)| (entry.dir.as_str(), &*entry.line)).collect();
+        assert_eq!(told[0], ("note", "a line (out) is left out: its 1048577 bytes are over the limit of 1048576"));
+        assert_eq!(told[1], ("note", "1 lines are missing here: too many waited"));
+        assert_eq!(told[2], ("out", "first"));
+        assert_eq!(told[3], ("note", "the recording ends here, at its limit of 300 bytes; the session went on"));
+        assert_eq!(told.len(), 4);
+    }
+
+    #[test]
+    fn a_recording_that_cannot_be_is_none() {
+        let home = tempfile::tempdir().unwrap();
+        let mut settings = RuntimeSettings::new("plexus".into(), home.path().into());
+        settings.record = Some("/dev/null/not/a/folder".into());
+        assert!(Recording::begin(&settings, &spec(), 1).0.is_none());
+    }
+}
