@@ -456,10 +456,28 @@ fn violations(path: &str, text: &str) -> Vec<String> {
             }
         }
     }
+    out.extend(named_agents(path, text));
     if matches!(path, "src/lib.rs" | "src/main.rs") && !forbids_unsafe(text) {
         out.push(format!("{path}: lacks #![forbid(unsafe_code)]"));
     }
     out
+}
+
+/// Agents that speak ACP, as words of the program. What is special about one stands in the dialect's `quirks.rs`.
+const AGENTS: &[&str] = &["gemini", "qwen", "opencode", "codex", "claude", "vibe", "kimi", "copilot", "goose"];
+
+/// Strings of the ACP dialect that name an agent, but in its quirks and tests.
+fn named_agents(path: &str, text: &str) -> Vec<String> {
+    let file = path.strip_prefix("crates/dialects/src/acp/");
+    if file.is_none_or(|file| file == "quirks.rs" || file.ends_with("tests.rs")) {
+        return Vec::new();
+    }
+    let strings = lex(text).0.into_iter().filter(|tok| tok.string);
+    let named = strings.filter_map(|tok| {
+        let agent = AGENTS.iter().find(|agent| tok.text.to_lowercase().contains(*agent))?;
+        Some(format!("{path}:{}: {agent} is one agent: what is special about it stands in quirks.rs", tok.line))
+    });
+    named.collect()
 }
 
 fn forbids_unsafe(text: &str) -> bool {
@@ -876,6 +894,7 @@ fn planted_names_are_found() {
         ("src/router/ws.rs", "std::thread::sleep(d)", "router may not name `std::thread::sleep`"),
         ("src/lib.rs", "//! #![forbid(unsafe_code)]", "lacks #![forbid(unsafe_code)]"),
         ("src/main.rs", "#![deny(unsafe_code)] fn main() {}", "lacks #![forbid(unsafe_code)]"),
+        ("crates/dialects/src/acp/open.rs", "fn f() { a.starts_with(\"Gemini\") }", "gemini is one agent"),
         ("crates/store/src/lib.rs", "fn f() { todo!() }", "todo! is unfinished"),
         ("crates/store/src/lib.rs", "fn f() { unimplemented ! (\"x\") }", "unimplemented! is unfinished"),
         ("crates/store/src/lib.rs", "/* FIXME: later */", "FIXME: finish it"),

@@ -29,6 +29,7 @@ mod models;
 mod open;
 #[cfg(test)]
 mod open_tests;
+mod quirks;
 mod reading;
 #[cfg(test)]
 mod reading_tests;

@@ -9,15 +9,13 @@ use serde_json::value::RawValue;
 use super::super::jsonrpc::{self, Fields, INTERNAL, METHOD_NOT_FOUND, object};
 use super::super::{OpenedAs, Outbox, ResumeTarget, RunEnd, RuntimeError, RuntimeEvent};
 use super::models::SessionModels;
+use super::quirks;
 use super::{AUTH_REQUIRED, Acp, Pending, trouble};
 use plexus_protocol::{Kind, NativeId, RunStatus, Ticket};
 
 /// How often what waits is looked at. All waits are counted in ticks, and one wish to be woken is out at a time: however
 /// early a first tick comes (a gateway that took over may wake us at once), what waits loses one tick at most.
 const TICK: Duration = Duration::from_secs(1);
-/// How long a load waits for an agent that destroys a conversation loaded in the minute it was made in: a whole minute,
-/// and some for clocks and the first tick, in ticks.
-const MINUTE: u32 = 65;
 /// How long an agent must have replayed nothing before it is prompted, in ticks.
 const QUIET: u32 = 2;
 /// An agent that does not stop is prompted all the same after so long, in ticks; what it still replays then is taken for
@@ -110,8 +108,10 @@ impl Acp {
         }
         match (self.can.resume, self.can.load) {
             (true, load) if known || !load => self.open_by(OpenMethod::Resume, wish, out),
-            (_, true) if self.forgets_the_new() => self.load_later(wish, &native, out),
-            (_, true) => self.open_by(OpenMethod::Load, wish, out),
+            (_, true) => match quirks::load_later(self.agent.as_deref()) {
+                Some(quirk) => self.load_later(wish, &native, quirk, out),
+                None => self.open_by(OpenMethod::Load, wish, out),
+            },
             (_, false) => {
                 let fault = RuntimeError::new(METHOD_NOT_FOUND, "this agent opens no conversation again");
                 self.lost(wish, fault, out);
@@ -119,20 +119,18 @@ impl Acp {
         }
     }
 
-    /// Gemini CLI empties a conversation that is loaded in the minute (of the wall clock) in which it was made: both
-    /// write to the file that is named after that minute.
-    fn forgets_the_new(&self) -> bool {
-        self.agent.as_deref().is_some_and(|agent| agent.starts_with("gemini"))
-    }
-
-    /// There is no clock here, and no knowing when the conversation was made: a minute from now it was another minute.
-    fn load_later(&mut self, wish: PendingOpen, native: &NativeId, out: &mut Outbox) {
-        let why = format!(
-            "Gemini CLI loses a conversation that is opened again in the minute it was made in: this one is opened in {MINUTE} seconds"
-        );
+    /// Loads a conversation when the agent does not lose it by that any more.
+    fn load_later(
+        &mut self,
+        wish: PendingOpen,
+        native: &NativeId,
+        (ticks, told): (u32, &'static str),
+        out: &mut Outbox,
+    ) {
+        let why = format!("{told}: this one is opened in {ticks} seconds");
         let draft = trouble("opening_waits", &why, None);
         out.events.push(RuntimeEvent::Event { native: Some(native.clone()), draft });
-        self.waiting.push(DeferredLoad { wish, ticks: MINUTE + 1 });
+        self.waiting.push(DeferredLoad { wish, ticks: ticks + 1 });
         out.wake_after = Some(TICK);
     }
 

@@ -1,6 +1,6 @@
 //! What a tool call will do, read from all that is known of it. Pure.
 //!
-//! Where an agent says the command is in [`AGENTS`]; one that stands there in no row, or in none of its row's places, is read
+//! Where an agent says the command is in [`quirks`]; one that stands there in no row, or in none of its row's places, is read
 //! by the same general rules as every other. What cannot be read for certain is [`RequestSubject::Unreadable`].
 
 use std::borrow::Cow;
@@ -10,6 +10,7 @@ use serde_json::value::RawValue;
 
 use super::super::jsonrpc::{object, pretty, string};
 use super::super::{RequestSubject, subject};
+use super::quirks;
 use super::tool_calls::ToolCallState;
 
 /// Where an agent says what it will run, beyond what the general rules know.
@@ -23,43 +24,7 @@ pub(super) enum CommandField {
     Title,
 }
 
-/// What is known of an agent, from its transcript in `tests/transcripts`.
-pub(super) struct AgentQuirks {
-    /// How its `agentInfo.name` begins.
-    pub(super) name: &'static str,
-    /// Where its commands stand, the first place first.
-    pub(super) places: &'static [CommandField],
-    /// The recording that shows it.
-    #[cfg(test)]
-    pub(super) transcript: &'static str,
-}
-
-macro_rules! agents {
-    ($($name:literal $places:expr, $transcript:literal;)*) => {
-        /// The agents whose questions were recorded.
-        pub(super) const AGENTS: &[AgentQuirks] = &[$(AgentQuirks { name: $name, places: &$places, #[cfg(test)] transcript: include_str!(concat!("../../../../tests/transcripts/", $transcript, ".ndjson")) },)*];
-    };
-}
-
-agents! {
-    // The announced call is never sent, and the question has no input: its title is the command.
-    "gemini" [CommandField::Input, CommandField::Title], "gemini";
-    // A fork of it.
-    "qwen" [CommandField::Input, CommandField::Title], "gemini";
-    "OpenCode" [CommandField::Input], "opencode";
-    "codex" [CommandField::Input], "codex-acp";
-    // The question has the identifier alone; the announced call has the input.
-    "@mistralai/mistral-vibe" [CommandField::Input], "vibe";
-    // Neither has an input: the announced call has it as text, the question says it in words.
-    "Kimi" [CommandField::Text], "kimi";
-}
-
 const GENERAL: &[CommandField] = &[CommandField::Input, CommandField::Text];
-
-fn places(agent: Option<&str>) -> &'static [CommandField] {
-    let known = |agent: &str| AGENTS.iter().find(|known| agent.starts_with(known.name));
-    agent.and_then(known).map_or(GENERAL, |agent| agent.places)
-}
 
 /// A content block of a tool call.
 enum Block {
@@ -161,7 +126,7 @@ pub(super) fn about(announced: Option<&ToolCallState>, told: &ToolCallState, age
         };
     }
     let plans = kind.as_deref() == Some("switch_mode");
-    for place in places(agent).iter().chain(GENERAL) {
+    for place in quirks::command_places(agent).unwrap_or_default().iter().chain(GENERAL) {
         let found = match place {
             CommandField::Input => from_input.clone(),
             // What cannot be read in the input is not made up for by words.

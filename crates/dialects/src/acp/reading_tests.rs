@@ -4,7 +4,7 @@ use serde_json::json as j;
 
 use super::super::rig::{Rig, spec};
 use super::super::{AgentRequest, RequestSubject, RuntimeCommand, RuntimeEvent};
-use super::reading::AGENTS;
+use super::quirks::{QUIRKS, Treatment};
 
 fn session(agent: &str) -> Rig {
     let mut rig = Rig::new(&spec("acp"));
@@ -251,10 +251,12 @@ fn what_comes_later_changes_the_question_while_it_is_open() {
 /// Each agent of the table, with what it said when it was recorded.
 #[test]
 fn every_agent_of_the_table_is_read_from_its_transcript() {
-    for agent in AGENTS {
-        let mut rig = session(agent.name);
+    for quirk in QUIRKS {
+        let Treatment::Commands { transcript, .. } = quirk.then else { continue };
+        let agent = quirk.agent;
+        let mut rig = session(agent);
         let mut read = 0;
-        for entry in agent.transcript.lines() {
+        for entry in transcript.lines() {
             let entry: serde_json::Value = serde_json::from_str(entry).unwrap();
             let mut message: serde_json::Value =
                 serde_json::from_str(entry["line"].as_str().unwrap()).unwrap_or_default();
@@ -273,13 +275,13 @@ fn every_agent_of_the_table_is_read_from_its_transcript() {
                 read += 1;
                 let touches = |argv: &[String]| argv.iter().any(|word| word.starts_with("touch ") || word == "touch");
                 match &ask.subject {
-                    RequestSubject::Command { argv, .. } => assert!(touches(argv), "{}: {argv:?}", agent.name),
-                    RequestSubject::Edits(edits) => assert!(edits[0].0.ends_with(".txt"), "{}: {edits:?}", agent.name),
-                    other => panic!("{}: {other:?} {}", agent.name, message),
+                    RequestSubject::Command { argv, .. } => assert!(touches(argv), "{agent}: {argv:?}"),
+                    RequestSubject::Edits(edits) => assert!(edits[0].0.ends_with(".txt"), "{agent}: {edits:?}"),
+                    other => panic!("{agent}: {other:?} {message}"),
                 }
             }
         }
-        assert!(read >= 3, "{}: {read}", agent.name);
+        assert!(read >= 3, "{agent}: {read}");
     }
 }
 

@@ -1,0 +1,171 @@
+//! What single agents do otherwise than ACP has it, or than most do. No other file of the dialect names an agent.
+//!
+//! An agent is known by how its `agentInfo.name` begins; of one that stands in no row, nothing is special. A row says which
+//! versions were seen to do it, and the test that holds what the dialect does about it.
+
+use super::reading::CommandField::{self, Input, Text, Title};
+
+/// Something that one agent does.
+pub(super) struct Quirk {
+    /// How its `agentInfo.name` begins.
+    pub(super) agent: &'static str,
+    /// The versions that were seen to do it.
+    #[cfg(test)]
+    pub(super) versions: &'static str,
+    /// What it does.
+    #[cfg(test)]
+    pub(super) what: &'static str,
+    /// Why the dialect minds, or why the agent does it.
+    #[cfg(test)]
+    pub(super) why: &'static str,
+    /// The test, in `acp/open_tests.rs` or `acp/reading_tests.rs`.
+    #[cfg(test)]
+    pub(super) test: &'static str,
+    /// What the dialect does about it.
+    pub(super) then: Treatment,
+}
+
+/// What the dialect does about a quirk.
+pub(super) enum Treatment {
+    /// Reads what a command is in these places, the first first.
+    Commands {
+        places: &'static [CommandField],
+        /// The recording that shows it.
+        #[cfg(test)]
+        transcript: &'static str,
+    },
+    /// Waits before it loads a conversation.
+    LoadLater {
+        /// How long, in ticks of a second.
+        ticks: u32,
+        /// What people are told meanwhile.
+        told: &'static str,
+    },
+}
+
+macro_rules! commands {
+    ($places:expr, $transcript:literal) => {
+        Treatment::Commands {
+            places: &$places,
+            #[cfg(test)]
+            transcript: include_str!(concat!("../../../../tests/transcripts/", $transcript, ".ndjson")),
+        }
+    };
+}
+
+macro_rules! quirks {
+    ($({ agent: $agent:literal, versions: $versions:literal, what: $what:literal, why: $why:literal, test: $test:literal, then: $then:expr })*) => {
+        /// All of them.
+        pub(super) const QUIRKS: &[Quirk] = &[$(Quirk {
+            agent: $agent,
+            #[cfg(test)] versions: $versions,
+            #[cfg(test)] what: $what,
+            #[cfg(test)] why: $why,
+            #[cfg(test)] test: $test,
+            then: $then,
+        },)*];
+    };
+}
+
+quirks! {
+    {
+        agent: "gemini",
+        versions: "0.61.0",
+        what: "empties a conversation that is loaded in the minute of the wall clock in which it was made",
+        why: "making and loading write to the same file, which is named after that minute; there is no clock here, and no knowing when it was made, so a whole minute is waited, and some for clocks and the first tick",
+        test: "gemini_is_not_asked_for_a_conversation_in_the_minute_it_was_made_in",
+        then: Treatment::LoadLater { ticks: 65, told: "Gemini CLI loses a conversation that is opened again in the minute it was made in" }
+    }
+    {
+        agent: "gemini",
+        versions: "0.61.0",
+        what: "asks with a title that is the command, and no input; the announced call is never sent",
+        why: "the general rules take no title for a command",
+        test: "every_agent_of_the_table_is_read_from_its_transcript",
+        then: commands!([Input, Title], "gemini")
+    }
+    {
+        agent: "qwen",
+        versions: "0.24.4",
+        what: "asks as the agent that it is a fork of",
+        why: "the general rules take no title for a command",
+        test: "every_agent_of_the_table_is_read_from_its_transcript",
+        then: commands!([Input, Title], "gemini")
+    }
+    {
+        agent: "OpenCode",
+        versions: "1.18.33",
+        what: "says the command in the input alone",
+        why: "its text blocks are words about it",
+        test: "every_agent_of_the_table_is_read_from_its_transcript",
+        then: commands!([Input], "opencode")
+    }
+    {
+        agent: "codex",
+        versions: "0.16.0",
+        what: "says the command in the input alone",
+        why: "its text blocks are words about it",
+        test: "every_agent_of_the_table_is_read_from_its_transcript",
+        then: commands!([Input], "codex-acp")
+    }
+    {
+        agent: "@mistralai/mistral-vibe",
+        versions: "3.0.2",
+        what: "asks with the call's identifier alone; the announced call has the input",
+        why: "what is not in the question is read from what was announced",
+        test: "every_agent_of_the_table_is_read_from_its_transcript",
+        then: commands!([Input], "vibe")
+    }
+    {
+        agent: "Kimi",
+        versions: "1.51.0",
+        what: "sends no input: the announced call has it as text, and the question says it in words",
+        why: "only the text is the command to the letter",
+        test: "every_agent_of_the_table_is_read_from_its_transcript",
+        then: commands!([Text], "kimi")
+    }
+}
+
+fn of(agent: Option<&str>) -> impl Iterator<Item = &'static Quirk> {
+    QUIRKS.iter().filter(move |quirk| agent.is_some_and(|agent| agent.starts_with(quirk.agent)))
+}
+
+/// Where an agent says what it will run, if that is known.
+pub(super) fn command_places(agent: Option<&str>) -> Option<&'static [CommandField]> {
+    of(agent).find_map(|quirk| match quirk.then {
+        Treatment::Commands { places, .. } => Some(places),
+        Treatment::LoadLater { .. } => None,
+    })
+}
+
+/// How long a load waits for an agent that would lose the conversation, in ticks, and what people are told.
+pub(super) fn load_later(agent: Option<&str>) -> Option<(u32, &'static str)> {
+    of(agent).find_map(|quirk| match quirk.then {
+        Treatment::LoadLater { ticks, told } => Some((ticks, told)),
+        Treatment::Commands { .. } => None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_quirk_says_what_it_is_and_names_a_test_that_is_there() {
+        let tests = concat!(include_str!("open_tests.rs"), include_str!("reading_tests.rs"));
+        for quirk in QUIRKS {
+            let Quirk { agent, versions, what, why, test, .. } = quirk;
+            assert!(versions.starts_with(|c: char| c.is_ascii_digit()), "{agent}: {versions}");
+            assert!(what.len() > 20 && why.len() > 20, "{agent}: {what}: {why}");
+            assert!(tests.contains(&format!("#[test]\nfn {test}() {{")), "{agent}: no test is called {test}");
+        }
+    }
+
+    #[test]
+    fn an_agent_in_no_row_has_no_quirks() {
+        assert!(command_places(Some("some-agent")).is_none() && command_places(None).is_none());
+        assert!(load_later(Some("OpenCode 1.18.33")).is_none());
+        assert_eq!(command_places(Some("gemini-cli 0.61.0")), Some(&[Input, Title][..]));
+        assert_eq!(load_later(Some("gemini-cli 0.61.0")).map(|(ticks, _)| ticks), Some(65));
+    }
+}
