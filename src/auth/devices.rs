@@ -180,7 +180,8 @@ impl NewDeviceEntry {
 }
 
 /// A one-time code.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, utoipa::ToSchema)]
+#[schema(as = Code)]
 pub struct OneTimeCode {
     /// The secret; good for one device.
     pub code: String,
@@ -189,7 +190,8 @@ pub struct OneTimeCode {
 }
 
 /// A device as clients see it: nothing secret.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, utoipa::ToSchema)]
+#[schema(as = Device)]
 pub struct DeviceView {
     /// Its identifier.
     pub device_id: DeviceId,

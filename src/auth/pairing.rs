@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
 use super::token::{Hash, hash};
 use super::{Device, Grant};
@@ -56,7 +57,7 @@ pub fn short_code(typed: &str) -> Option<String> {
 }
 
 /// Where a pairing stands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum PairingState {
     /// Nobody has used the code.
@@ -72,7 +73,8 @@ pub enum PairingState {
 }
 
 /// A pairing, for the computer.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
+#[schema(as = Pairing)]
 pub struct PairingView {
     /// Its identifier.
     pub pairing_id: String,
@@ -103,7 +105,8 @@ pub struct Invitation {
 }
 
 /// A phone that joined, for the phone.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
+#[schema(as = Ticket)]
 pub struct PhoneTicket {
     /// Its secret, to hear what comes of it.
     pub ticket: String,

@@ -75,6 +75,12 @@ pub(crate) enum Command {
     /// Built-in agents
     #[command(subcommand)]
     Agent(Agent),
+    /// Print a description of the API, as a running gateway serves it
+    #[command(hide = true)]
+    Schema {
+        /// Which
+        description: Description,
+    },
     /// Hold a runtime's process group (started by the gateway)
     #[command(hide = true)]
     Hold {
@@ -91,6 +97,15 @@ pub(crate) enum Command {
         #[arg(last = true, required = true, value_name = "CMD")]
         cmd: Vec<OsString>,
     },
+}
+
+/// A description of the API.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum Description {
+    /// HTTP
+    Openapi,
+    /// The native WebSocket
+    Asyncapi,
 }
 
 #[derive(Debug, Subcommand)]

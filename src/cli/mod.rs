@@ -28,7 +28,7 @@ mod term;
 mod tls;
 mod view;
 
-use args::{Agent, Cli, Command};
+use args::{Agent, Cli, Command, Description};
 
 /// Exit code: something failed.
 pub(crate) const FAILURE: u8 = 1;
@@ -79,8 +79,19 @@ pub(crate) fn main() -> ExitCode {
     close_fds::set_fds_cloexec(3, &[]);
     let Cli { command, raw } = Cli::parse();
     term::raw(raw);
-    // These two are programs of their own: no threads yet, no runtime.
+    // These need no threads and no runtime.
     match command {
+        Command::Schema { description } => {
+            let version = env!("CARGO_PKG_VERSION");
+            let document = match description {
+                Description::Openapi => plexus::router::openapi(version),
+                Description::Asyncapi => plexus::router::asyncapi(version),
+            };
+            match writeln!(std::io::stdout(), "{document:#}") {
+                Ok(()) => ExitCode::SUCCESS,
+                Err(_) => ExitCode::FAILURE,
+            }
+        }
         Command::Agent(Agent::Demo) => match demo::run() {
             Ok(()) => ExitCode::SUCCESS,
             Err(why) => {
@@ -135,7 +146,7 @@ fn start(command: Command) -> CommandResult {
             Command::Doctor(args) => doctor::doctor(args).await,
             Command::Replay(args) => replay::replay(&args),
             // Handled before there was a runtime.
-            Command::Agent(_) | Command::Hold { .. } => Ok(0),
+            Command::Agent(_) | Command::Schema { .. } | Command::Hold { .. } => Ok(0),
         }
     });
     // A thread that waits for a line on stdin must not keep the program.

@@ -2,14 +2,14 @@
 
 use axum::response::Response;
 use http::StatusCode;
-use serde::Deserialize;
-use serde_json::json;
+use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::guard::Call;
 use super::reply::{idempotency_key, json, runtime_of, session_of};
 use super::{AppState, Problem};
 use crate::auth::{Admin, Prompt};
+use crate::sessions::StderrLine;
 use plexus_protocol::RunId;
 
 type Outcome = Result<Response, Problem>;
@@ -19,7 +19,6 @@ type Outcome = Result<Response, Problem>;
 #[serde(deny_unknown_fields)]
 pub(super) struct RestartRun {
     /// The run.
-    #[schema(value_type = Option<String>)]
     run_id: Option<RunId>,
 }
 
@@ -35,7 +34,13 @@ pub(super) async fn restart_runtime(state: AppState, call: Call) -> Outcome {
     json(StatusCode::OK, &*state.directory.restart_runtime(&permit, &id).await?)
 }
 
+/// What a runtime wrote to stderr of late.
+#[derive(Serialize, ToSchema)]
+pub(super) struct Logs {
+    lines: Vec<StderrLine>,
+}
+
 pub(super) async fn logs(state: AppState, call: Call) -> Outcome {
     let (id, permit) = runtime_of::<Admin>(&state, &call)?;
-    json(StatusCode::OK, &json!({ "lines": state.directory.journal(&permit, &id)? }))
+    json(StatusCode::OK, &Logs { lines: state.directory.journal(&permit, &id)? })
 }

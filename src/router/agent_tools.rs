@@ -5,9 +5,11 @@
 use std::time::Duration;
 
 use http::StatusCode;
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
+use utoipa::ToSchema;
 
 use super::guard::Call;
 use super::reply::{Outcome, Query, bad_query, json, session_of};
@@ -28,20 +30,22 @@ fn text(value: &Value) -> Option<String> {
     value.as_str().map(|text| text.chars().take(LONG).collect())
 }
 
-/// One of these words, or the first of them.
-fn word(value: &Value, words: &[&'static str]) -> &'static str {
-    words.iter().find(|word| value == **word).or(words.first()).copied().unwrap_or_default()
+/// A word, or the usual one where it is none of those.
+fn word<T: DeserializeOwned + Default>(value: &Value) -> T {
+    T::deserialize(value).unwrap_or_default()
 }
 
-/// An MCP server.
-#[derive(Debug, PartialEq, Serialize)]
+/// An MCP server of an agent.
+#[derive(Debug, PartialEq, Serialize, ToSchema)]
+#[schema(as = McpServer)]
 struct Server {
     id: String,
-    transport: &'static str,
+    transport: McpTransport,
     #[serde(skip_serializing_if = "Option::is_none")]
-    source: Option<&'static str>,
+    source: Option<McpSource>,
     enabled: bool,
-    state: &'static str,
+    state: McpState,
+    /// How many tools it has.
     #[serde(skip_serializing_if = "Option::is_none")]
     tools: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -50,15 +54,42 @@ struct Server {
     last_connected_at: Option<String>,
 }
 
+/// How an agent reaches an MCP server.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+enum McpTransport {
+    #[default]
+    Stdio,
+    Http,
+}
+
+/// Where an MCP server is configured.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+enum McpSource {
+    Project,
+    Global,
+}
+
+/// Where an MCP server stands.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+enum McpState {
+    #[default]
+    Connecting,
+    Disabled,
+    Ready,
+    Error,
+}
+
 impl Server {
     fn read(value: &Value) -> Option<Self> {
-        let source = ["project", "global"].into_iter().find(|source| value["source"] == *source);
         Some(Self {
             id: text(&value["id"])?,
-            transport: word(&value["transport"], &["stdio", "http"]),
-            source,
+            transport: word(&value["transport"]),
+            source: Option::deserialize(&value["source"]).unwrap_or_default(),
             enabled: value["enabled"] != false,
-            state: word(&value["state"], &["connecting", "disabled", "ready", "error"]),
+            state: word(&value["state"]),
             tools: value["tools"].as_u64(),
             last_error: text(&value["last_error"]),
             last_connected_at: text(&value["last_connected_at"]),
@@ -66,16 +97,50 @@ impl Server {
     }
 }
 
-/// A skill.
-#[derive(Debug, PartialEq, Serialize)]
+/// A skill of an agent.
+#[derive(Debug, PartialEq, Serialize, ToSchema)]
 struct Skill {
     id: String,
     name: String,
     description: String,
     path: String,
     dir: String,
-    scope: &'static str,
+    scope: SkillScope,
+    /// When its file last changed; 0 where the agent does not say.
     mtime_ms: u64,
+}
+
+/// Whose skill it is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+enum SkillScope {
+    #[default]
+    User,
+    Repo,
+}
+
+/// A skill that could not be read, and why.
+#[derive(Debug, PartialEq, Serialize, ToSchema)]
+struct SkillError {
+    path: String,
+    message: String,
+}
+
+/// The MCP servers of an agent, as it tells them.
+#[derive(Debug, PartialEq, Serialize, ToSchema)]
+pub(super) struct McpServers {
+    servers: Vec<Server>,
+    /// Whether there are more.
+    truncated: bool,
+}
+
+/// The skills of an agent, as it tells them.
+#[derive(Debug, PartialEq, Serialize, ToSchema)]
+pub(super) struct Skills {
+    skills: Vec<Skill>,
+    errors: Vec<SkillError>,
+    /// Whether there are more.
+    truncated: bool,
 }
 
 impl Skill {
@@ -88,7 +153,7 @@ impl Skill {
             description: of("description"),
             path: of("path"),
             dir: of("dir"),
-            scope: word(&value["scope"], &["user", "repo"]),
+            scope: word(&value["scope"]),
             mtime_ms: value["mtime_ms"].as_u64().unwrap_or_default(),
         })
     }
@@ -100,17 +165,17 @@ fn some<T>(value: &Value, read: impl Fn(&Value) -> Option<T>) -> (Vec<T>, bool) 
     (all.iter().take(MANY).filter_map(read).collect(), all.len() > MANY)
 }
 
-fn servers(said: &Value) -> Value {
+fn servers(said: &Value) -> McpServers {
     let (servers, truncated) = some(&said["servers"], Server::read);
-    json!({ "servers": servers, "truncated": truncated })
+    McpServers { servers, truncated }
 }
 
-fn skills_of(said: &Value) -> Value {
+fn skills_of(said: &Value) -> Skills {
     let (skills, cut) = some(&said["skills"], Skill::read);
     let (errors, more) = some(&said["errors"], |error| {
-        Some(json!({ "path": text(&error["path"]).unwrap_or_default(), "message": text(&error["message"])? }))
+        Some(SkillError { path: text(&error["path"]).unwrap_or_default(), message: text(&error["message"])? })
     });
-    json!({ "skills": skills, "errors": errors, "truncated": cut || more || said["truncated"] == true })
+    Skills { skills, errors, truncated: cut || more || said["truncated"] == true }
 }
 
 pub(super) async fn mcp(state: AppState, call: Call) -> Outcome {
@@ -168,7 +233,7 @@ mod tests {
             { "id": "b", "transport": "smoke", "enabled": false, "state": "disabled", "last_error": long },
             { "id": 7 }, "no", { "state": "ready" },
         ] });
-        let told = servers(&said);
+        let told = json!(servers(&said));
         assert_eq!(told["servers"].as_array().unwrap().len(), 2);
         assert_eq!(
             told["servers"][0],
@@ -180,11 +245,11 @@ mod tests {
         );
         assert_eq!(told["servers"][1]["last_error"].as_str().unwrap().len(), LONG);
         let many: Vec<Value> = (0..MANY + 1).map(|n| json!({ "id": n.to_string(), "name": "n" })).collect();
-        let told = skills_of(&json!({ "skills": many, "errors": [{ "path": "/x", "message": "no" }, {}] }));
+        let told = json!(skills_of(&json!({ "skills": many, "errors": [{ "path": "/x", "message": "no" }, {}] })));
         assert_eq!((told["skills"].as_array().unwrap().len(), &told["truncated"]), (MANY, &json!(true)));
         assert_eq!(told["errors"], json!([{ "path": "/x", "message": "no" }]));
         for none in [Value::Null, json!([]), json!({ "skills": {} })] {
-            assert_eq!(skills_of(&none), json!({ "skills": [], "errors": [], "truncated": false }));
+            assert_eq!(json!(skills_of(&none)), json!({ "skills": [], "errors": [], "truncated": false }));
         }
     }
 }

@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use http::StatusCode;
 use serde::de::Error as _;
-use serde::{Deserialize, Deserializer};
-use serde_json::{Value, json};
+use serde::{Deserialize, Deserializer, Serialize};
 use utoipa::ToSchema;
+use utoipa::openapi::{ObjectBuilder, RefOr, Schema, Type};
 
 use super::guard::{self, Call};
 use super::reply::{
@@ -15,9 +15,10 @@ use super::reply::{
 use super::stop::stopping;
 use super::{AppState, Problem, cookies};
 use crate::auth::{
-    Admin, AuthError, Device, FetchedPairing, Grant, PairingState, SHARE_LIFE, Target, csrf, short_code,
+    Admin, AuthError, BegunPairing, Device, DeviceKind, DeviceView, FetchedPairing, Grant, Invitation as PairingOffer,
+    PairingState, SHARE_LIFE, Target, csrf, short_code,
 };
-use plexus_protocol::{DeviceId, Risk, RuntimeId, Scope, SessionId};
+use plexus_protocol::{DeviceId, Risk, RuntimeId, Scope, SessionId, Timestamp};
 
 /// Life of a link to a session unless the client says otherwise, in hours.
 const SHARE_HOURS: u64 = 24;
@@ -43,26 +44,60 @@ fn whole<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u64>, D::Error> {
 }
 
 /// Who a device is.
-fn identity(device: &Device) -> Value {
-    let Grant { scopes, runtimes, sessions, approve_up_to, lock_screen } = &device.grant;
-    let mut value =
-        json!({ "device_id": device.device_id, "name": device.name, "kind": device.kind, "scopes": scopes });
-    if let Some(runtimes) = runtimes {
-        value["runtimes"] = json!(runtimes);
+#[derive(Serialize, ToSchema)]
+pub(super) struct Identity<'a> {
+    device_id: &'a DeviceId,
+    name: &'a str,
+    kind: DeviceKind,
+    #[serde(flatten)]
+    grant: &'a Grant,
+    /// When it ends by itself.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    expires_at: Option<Timestamp>,
+}
+
+impl<'a> Identity<'a> {
+    fn of(device: &'a Device) -> Self {
+        let Device { device_id, name, kind, grant, expires_at, .. } = device;
+        Self { device_id, name, kind: *kind, grant, expires_at: *expires_at }
     }
-    if let Some(sessions) = sessions {
-        value["sessions"] = json!(sessions);
-    }
-    if let Some(up_to) = approve_up_to {
-        value["approve_up_to"] = json!(up_to);
-    }
-    if *lock_screen {
-        value["lock_screen"] = json!(true);
-    }
-    if let Some(at) = device.expires_at {
-        value["expires_at"] = json!(at);
-    }
-    value
+}
+
+/// Who asks.
+#[derive(Serialize, ToSchema)]
+pub(super) struct Me<'a> {
+    #[serde(flatten)]
+    device: Identity<'a>,
+    /// What a page sends as `Plexus-CSRF` with every request but GET and HEAD.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    csrf: Option<&'a str>,
+    /// Where this device has a limit: those that may answer what it may not, as far as it may know them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    answered_on: Option<AnsweredOn>,
+    gateway: GatewayInfo<'a>,
+}
+
+/// Names of devices by the risk that they may answer.
+#[derive(Default, Serialize, ToSchema)]
+pub(super) struct AnsweredOn {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    elevated: Option<Vec<String>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    danger: Option<Vec<String>>,
+}
+
+/// The gateway that answers.
+#[derive(Serialize, ToSchema)]
+pub(super) struct GatewayInfo<'a> {
+    version: &'a str,
+    started_at: Timestamp,
+    /// The life of its log.
+    epoch: &'a str,
+    /// What people call the machine.
+    name: String,
+    /// Where other machines reach it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    public_url: Option<&'a str>,
 }
 
 /// What people call the machine that the gateway runs on.
@@ -71,25 +106,22 @@ fn machine() -> String {
 }
 
 pub(super) async fn me(state: AppState, call: Call) -> Outcome {
-    let mut me = identity(call.caller()?.device());
-    if let Some(csrf) = &call.csrf {
-        me["csrf"] = json!(csrf);
-    }
     let device = call.caller()?.device();
-    if let Some(up_to) = device.grant.approve_up_to {
-        let riskier = [Risk::Elevated, Risk::Danger].into_iter().filter(|risk| *risk > up_to);
-        let named = riskier.map(|risk| (risk.as_str().to_owned(), state.auth.answering(device, Target::Gateway, risk)));
-        me["answered_on"] = json!(named.collect::<std::collections::BTreeMap<_, _>>());
-    }
+    let answering = |risk| state.auth.answering(device, Target::Gateway, risk);
+    let answered_on = device.grant.approve_up_to.map(|up_to| AnsweredOn {
+        elevated: (Risk::Elevated > up_to).then(|| answering(Risk::Elevated)),
+        danger: (Risk::Danger > up_to).then(|| answering(Risk::Danger)),
+    });
     // Whoever has a link to a session learns nothing of the machine.
     let name = if device.grant.sessions.is_some() { "Plexus".to_owned() } else { machine() };
-    me["gateway"] = json!({
-        "version": state.version, "started_at": state.started_at, "epoch": state.epoch.as_str(), "name": name,
-    });
-    if let Some(url) = &state.public_url {
-        me["gateway"]["public_url"] = json!(url);
-    }
-    json(StatusCode::OK, &me)
+    let gateway = GatewayInfo {
+        version: state.version,
+        started_at: state.started_at,
+        epoch: state.epoch.as_str(),
+        name,
+        public_url: state.public_url.as_deref(),
+    };
+    json(StatusCode::OK, &Me { device: Identity::of(device), csrf: call.csrf.as_deref(), answered_on, gateway })
 }
 
 pub(super) async fn sign_out(state: AppState, call: Call) -> Outcome {
@@ -107,27 +139,33 @@ pub(super) async fn sign_out(state: AppState, call: Call) -> Outcome {
 #[serde(deny_unknown_fields)]
 pub(super) struct NewDevice {
     /// Its name.
+    #[schema(min_length = 1, max_length = 64, pattern = r"\S")]
     name: String,
     /// What it may do: `watch`, `prompt`, `approve`, `admin`.
-    #[schema(value_type = Vec<String>)]
+    #[schema(min_items = 1)]
     scopes: Vec<Scope>,
     /// Only with these runtimes.
-    #[schema(value_type = Option<Vec<String>>)]
+    #[schema(min_items = 1, max_items = 256)]
     runtimes: Option<Vec<RuntimeId>>,
     /// Only with these sessions.
-    #[schema(value_type = Option<Vec<String>>)]
+    #[schema(min_items = 1, max_items = 256)]
     sessions: Option<Vec<SessionId>>,
     /// The highest risk that it may answer; any, if absent.
-    #[schema(value_type = Option<String>)]
     approve_up_to: Option<Risk>,
     /// Whether it may answer from a notification.
     #[serde(default)]
     lock_screen: bool,
 }
 
+/// The enrolled devices.
+#[derive(Serialize, ToSchema)]
+pub(super) struct Devices {
+    devices: Vec<DeviceView>,
+}
+
 pub(super) async fn devices(state: AppState, call: Call) -> Outcome {
     let permit = gateway::<Admin>(&call)?;
-    json(StatusCode::OK, &json!({ "devices": state.auth.devices(&permit) }))
+    json(StatusCode::OK, &Devices { devices: state.auth.devices(&permit) })
 }
 
 pub(super) async fn enrol(state: AppState, call: Call) -> Outcome {
@@ -135,22 +173,35 @@ pub(super) async fn enrol(state: AppState, call: Call) -> Outcome {
     let NewDevice { name, scopes, runtimes, sessions, approve_up_to, lock_screen } = call.json()?;
     let grant = Grant { scopes, runtimes, sessions, approve_up_to, lock_screen };
     let (device, token) = state.auth.enrol(&permit, &name, grant).await?;
-    let mut value = identity(&device);
-    value["created_at"] = json!(device.created_at);
-    value["token"] = json!(token);
-    created(&format!("/v1/devices/{}", device.device_id), &value)
+    let given = NewToken { token: Some(&token), ..NewToken::of(&device) };
+    created(&format!("/v1/devices/{}", device.device_id), &given)
+}
+
+/// A device, and its token, which is shown this once; or `csrf`, where its token is a cookie.
+#[derive(Serialize, ToSchema)]
+pub(super) struct NewToken<'a> {
+    #[serde(flatten)]
+    device: Identity<'a>,
+    created_at: Timestamp,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    token: Option<&'a str>,
+    /// What a page sends as `Plexus-CSRF` with every request but GET and HEAD.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    csrf: Option<&'a str>,
+}
+
+impl<'a> NewToken<'a> {
+    fn of(device: &'a Device) -> Self {
+        Self { device: Identity::of(device), created_at: device.created_at, token: None, csrf: None }
+    }
 }
 
 /// A new device's way in: its token, or for a browser the cookie that it never shows to its page.
 fn welcome(device: &Device, token: &str) -> Outcome {
-    let mut value = identity(device);
-    value["created_at"] = json!(device.created_at);
     let Some(origin) = &device.origin else {
-        value["token"] = json!(token);
-        return json(StatusCode::OK, &value);
+        return json(StatusCode::OK, &NewToken { token: Some(token), ..NewToken::of(device) });
     };
-    value["csrf"] = json!(csrf(token));
-    let mut response = json(StatusCode::OK, &value)?;
+    let mut response = again(device, &csrf(token))?;
     cookies::set(&mut response, origin, token);
     Ok(response)
 }
@@ -166,10 +217,7 @@ async fn welcome_browser(state: &AppState, call: &Call, device: &Device, token: 
 
 /// A browser that is the device already that it asks to be.
 fn again(device: &Device, csrf: &str) -> Outcome {
-    let mut value = identity(device);
-    value["created_at"] = json!(device.created_at);
-    value["csrf"] = json!(csrf);
-    json(StatusCode::OK, &value)
+    json(StatusCode::OK, &NewToken { csrf: Some(csrf), ..NewToken::of(device) })
 }
 
 /// What is to be otherwise.
@@ -177,6 +225,7 @@ fn again(device: &Device, csrf: &str) -> Outcome {
 #[serde(deny_unknown_fields)]
 pub(super) struct NewName {
     /// Another name.
+    #[schema(min_length = 1, max_length = 64, pattern = r"\S")]
     name: Option<String>,
     /// Whether it may answer from a notification.
     lock_screen: Option<bool>,
@@ -193,7 +242,7 @@ pub(super) async fn alter(state: AppState, call: Call) -> Outcome {
         return Err(Problem::invalid("give `name`, `lock_screen`, or both"));
     }
     let device = state.auth.alter(&permit, &device_id(&call)?, name.as_deref(), lock_screen).await?;
-    json(StatusCode::OK, &identity(&device))
+    json(StatusCode::OK, &Identity::of(&device))
 }
 
 pub(super) async fn revoke(state: AppState, call: Call) -> Outcome {
@@ -207,22 +256,22 @@ pub(super) async fn revoke(state: AppState, call: Call) -> Outcome {
 #[serde(deny_unknown_fields)]
 pub(super) struct NewCode {
     /// What it may do: `watch`, `prompt`, `approve`, `admin`.
-    #[schema(value_type = Vec<String>)]
+    #[schema(min_items = 1)]
     scopes: Vec<Scope>,
     /// Only with these runtimes.
-    #[schema(value_type = Option<Vec<String>>)]
+    #[schema(min_items = 1, max_items = 256)]
     runtimes: Option<Vec<RuntimeId>>,
     /// Only with these sessions.
-    #[schema(value_type = Option<Vec<String>>)]
+    #[schema(min_items = 1, max_items = 256)]
     sessions: Option<Vec<SessionId>>,
     /// The highest risk that it may answer; any, if absent.
-    #[schema(value_type = Option<String>)]
     approve_up_to: Option<Risk>,
     /// Whether it may answer from a notification.
     #[serde(default)]
     lock_screen: bool,
     /// Its life in seconds, at most 120.
     #[serde(default, deserialize_with = "whole")]
+    #[schema(maximum = 18446744073709551615_u64)]
     ttl: Option<u64>,
 }
 
@@ -242,6 +291,7 @@ pub(super) struct Pair {
     /// The code.
     code: String,
     /// What to call the device.
+    #[schema(min_length = 1, max_length = 64, pattern = r"\S")]
     name: String,
     /// Whether it is a page of this gateway, which gets a cookie in place of a token.
     #[serde(default)]
@@ -268,13 +318,19 @@ pub(super) async fn pair(state: AppState, call: Call) -> Outcome {
     }
 }
 
+fn yes() -> RefOr<Schema> {
+    ObjectBuilder::new().schema_type(Type::Boolean).enum_values(Some([true])).into()
+}
+
 /// A browser to sign in by the token that came with the request.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct SignIn {
     /// That it is to have a cookie; there is no other way.
+    #[schema(schema_with = yes)]
     cookie: bool,
     /// What to call it; as the token's device, if absent.
+    #[schema(min_length = 1, max_length = 64, pattern = r"\S")]
     name: Option<String>,
 }
 
@@ -304,18 +360,18 @@ pub(super) async fn sign_in(state: AppState, call: Call) -> Outcome {
 #[serde(deny_unknown_fields)]
 pub(super) struct NewPairing {
     /// `watch`, `prompt`, `approve`, `admin`.
-    #[schema(value_type = Vec<String>)]
+    #[schema(min_items = 1)]
     scopes: Vec<Scope>,
     /// Only with these runtimes.
-    #[schema(value_type = Option<Vec<String>>)]
+    #[schema(min_items = 1, max_items = 256)]
     runtimes: Option<Vec<RuntimeId>>,
     /// The highest risk that it may answer; any, if absent.
-    #[schema(value_type = Option<String>)]
     approve_up_to: Option<Risk>,
     /// Whether it may answer from a notification.
     #[serde(default)]
     lock_screen: bool,
     /// What it is to be called; as it says itself, if absent.
+    #[schema(min_length = 1, max_length = 64, pattern = r"\S")]
     name: Option<String>,
 }
 
@@ -328,6 +384,19 @@ fn qr(text: &str) -> Result<String, Problem> {
     Ok(code.render::<qrcode::render::svg::Color<'_>>().min_dimensions(QR_SIDE, QR_SIDE).build())
 }
 
+/// A pairing that has begun.
+#[derive(Serialize, ToSchema)]
+pub(super) struct Begun {
+    pairing_id: String,
+    /// What the device types.
+    code: String,
+    /// What the device opens in place of typing.
+    url: String,
+    /// The same as a picture, in SVG.
+    qr: String,
+    expires_at: Timestamp,
+}
+
 pub(super) async fn begin_pairing(state: AppState, call: Call) -> Outcome {
     let permit = gateway::<Admin>(&call)?;
     let NewPairing { scopes, runtimes, approve_up_to, lock_screen, name } = call.json()?;
@@ -335,10 +404,8 @@ pub(super) async fn begin_pairing(state: AppState, call: Call) -> Outcome {
     let begun = state.auth.begin_pairing(&permit, grant, name.as_deref())?;
     let url = format!("{}/#pair={}", state.base(), begun.code.replace('-', ""));
     let place = format!("/v1/pairings/{}", begun.pairing_id);
-    let value = json!({
-        "pairing_id": begun.pairing_id, "code": begun.code, "url": url, "qr": qr(&url)?, "expires_at": begun.expires_at,
-    });
-    created(&place, &value)
+    let BegunPairing { pairing_id, code, expires_at } = begun;
+    created(&place, &Begun { qr: qr(&url)?, pairing_id, code, url, expires_at })
 }
 
 fn pairing_id(call: &Call) -> String {
@@ -366,7 +433,7 @@ pub(super) async fn pairing(state: AppState, call: Call) -> Outcome {
 #[serde(deny_unknown_fields)]
 pub(super) struct Confirm {
     /// The number that both sides show.
-    #[schema(value_type = u8)]
+    #[schema(value_type = u8, minimum = 10, maximum = 99)]
     #[serde(deserialize_with = "whole")]
     number: Option<u64>,
 }
@@ -393,26 +460,32 @@ pub(super) struct Look {
     code: String,
 }
 
+/// What a device would join.
+#[derive(Serialize, ToSchema)]
+pub(super) struct Invitation {
+    gateway: Host,
+    #[serde(flatten)]
+    grant: Grant,
+    /// What it is to be called, if the computer said so.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    name: Option<String>,
+    expires_at: Timestamp,
+}
+
+/// The gateway that invites.
+#[derive(Serialize, ToSchema)]
+pub(super) struct Host {
+    /// What people call the machine.
+    name: String,
+    version: &'static str,
+}
+
 pub(super) async fn look(state: AppState, call: Call) -> Outcome {
     let Look { code } = call.json()?;
     let found = state.auth.find(guard::peer(&call.parts), &code)?;
-    let mut value = json!({
-        "gateway": { "name": machine(), "version": state.version },
-        "scopes": found.grant.scopes, "expires_at": found.expires_at,
-    });
-    if let Some(runtimes) = &found.grant.runtimes {
-        value["runtimes"] = json!(runtimes);
-    }
-    if let Some(up_to) = found.grant.approve_up_to {
-        value["approve_up_to"] = json!(up_to);
-    }
-    if found.grant.lock_screen {
-        value["lock_screen"] = json!(true);
-    }
-    if let Some(name) = &found.name {
-        value["name"] = json!(name);
-    }
-    json(StatusCode::OK, &value)
+    let gateway = Host { name: machine(), version: state.version };
+    let PairingOffer { grant, name, expires_at } = found;
+    json(StatusCode::OK, &Invitation { gateway, grant, name, expires_at })
 }
 
 /// A ticket, to hear what came of it.
@@ -423,7 +496,15 @@ pub(super) struct Fetch {
     ticket: String,
     /// Seconds to wait for it, 60 at most.
     #[serde(default, deserialize_with = "whole")]
+    #[schema(maximum = 18446744073709551615_u64)]
     wait: Option<u64>,
+}
+
+/// That the computer has said nothing yet.
+#[derive(Serialize, ToSchema)]
+pub(super) struct Patience {
+    /// `waiting`.
+    state: PairingState,
 }
 
 pub(super) async fn fetch(state: AppState, call: Call) -> Outcome {
@@ -442,7 +523,7 @@ pub(super) async fn fetch(state: AppState, call: Call) -> Outcome {
             }
             welcome_browser(&state, &call, &device, &token).await
         }
-        FetchedPairing::Waiting => json(StatusCode::ACCEPTED, &json!({ "state": "waiting" })),
+        FetchedPairing::Waiting => json(StatusCode::ACCEPTED, &Patience { state: PairingState::Waiting }),
     }
 }
 
@@ -454,7 +535,18 @@ pub(super) async fn fetch(state: AppState, call: Call) -> Outcome {
 pub(super) struct NewShare {
     /// Its life in hours: a day, if absent; thirty at most.
     #[serde(default, deserialize_with = "whole")]
+    #[schema(minimum = 1, maximum = 720)]
     hours: Option<u64>,
+}
+
+/// A link to one session. Whoever has it may watch until it expires, or is revoked like a device.
+#[derive(Serialize, ToSchema)]
+pub(super) struct Share<'a> {
+    device_id: &'a DeviceId,
+    url: String,
+    token: &'a str,
+    #[schema(required, nullable = false)]
+    expires_at: Option<Timestamp>,
 }
 
 pub(super) async fn share(state: AppState, call: Call) -> Outcome {
@@ -473,6 +565,6 @@ pub(super) async fn share(state: AppState, call: Call) -> Outcome {
         shared => shared?,
     };
     let url = format!("{}/#share={token}", state.base());
-    let value = json!({ "device_id": device.device_id, "url": url, "token": token, "expires_at": device.expires_at });
-    created(&format!("/v1/devices/{}", device.device_id), &value)
+    let place = format!("/v1/devices/{}", device.device_id);
+    created(&place, &Share { device_id: &device.device_id, url, token: &token, expires_at: device.expires_at })
 }

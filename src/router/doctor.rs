@@ -6,8 +6,8 @@ use axum::response::Response;
 use futures_util::future::BoxFuture;
 use http::StatusCode;
 use serde::{Deserialize, Serialize};
-use serde_json::json;
 use tokio::sync::Mutex;
+use utoipa::ToSchema;
 
 use super::guard::Call;
 use super::reply::{bad_query, gateway, json, parameter};
@@ -17,7 +17,7 @@ use crate::ledger::Near;
 use plexus_protocol::RuntimeInfo;
 
 /// How bad it is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Verdict {
     /// Nothing to do.
@@ -29,7 +29,7 @@ pub enum Verdict {
 }
 
 /// What was looked at, and what was found.
-#[derive(Clone, Debug, Deserialize, Serialize)]
+#[derive(Clone, Debug, Deserialize, Serialize, ToSchema)]
 pub struct Check {
     /// What was looked at.
     pub name: String,
@@ -90,6 +90,12 @@ fn near(account: Near) -> Check {
     }
 }
 
+/// What works and what does not.
+#[derive(Serialize, ToSchema)]
+pub(super) struct Checks {
+    checks: Vec<Check>,
+}
+
 /// Serves what was found.
 pub(super) async fn serve(state: AppState, call: Call) -> Result<Response, Problem> {
     gateway::<Admin>(&call)?;
@@ -105,5 +111,5 @@ pub(super) async fn serve(state: AppState, call: Call) -> Result<Response, Probl
             checks
         }
     };
-    json(StatusCode::OK, &json!({ "checks": checks }))
+    json(StatusCode::OK, &Checks { checks })
 }

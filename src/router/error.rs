@@ -4,12 +4,17 @@ use axum::body::Body;
 use axum::response::{IntoResponse, Response};
 use http::header::{ALLOW, CONNECTION, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
 use http::{HeaderValue, StatusCode};
-use serde_json::{Map, Value};
+use serde::Serialize;
+use serde_json::Value;
+use utoipa::ToSchema;
+use utoipa::openapi::schema::{AnyOfBuilder, Object, Schema};
+use utoipa::openapi::{Ref, RefOr};
 
 use crate::auth::{AuthError, Denied, PairingFault};
 use crate::ledger::{Class, LedgerFull};
-use crate::sessions::SessionError;
-use plexus_protocol::{Receipt, RequestState};
+use crate::sessions::{ResumeVerdict, SessionError};
+use plexus_protocol::schema::Json;
+use plexus_protocol::{Cursor, Receipt, RequestState, Risk, Scope};
 use plexus_store::StoreError;
 
 /// The content type of every error.
@@ -25,7 +30,7 @@ pub struct Problem {
     /// What happened this time, in words, with the fix where there is one.
     pub detail: String,
     /// Further members, at the top level beside the standard ones.
-    pub extra: Box<Map<String, Value>>,
+    pub more: Box<ProblemMembers>,
     allow: Option<Box<str>>,
     retry_after: Option<u32>,
     close: bool,
@@ -35,7 +40,7 @@ impl Problem {
     /// A problem.
     pub fn new(status: StatusCode, code: &'static str, detail: impl Into<String>) -> Self {
         let detail = detail.into();
-        Self { status, code, detail, extra: Box::default(), allow: None, retry_after: None, close: false }
+        Self { status, code, detail, more: Box::default(), allow: None, retry_after: None, close: false }
     }
 
     /// The bearer is missing or wrong: which of them is nobody's business.
@@ -89,31 +94,111 @@ impl Problem {
         Self { close: true, ..self }
     }
 
-    /// Adds a member.
+    /// Says more than the words.
     #[must_use]
-    pub fn with(mut self, name: &str, value: impl Into<Value>) -> Self {
-        self.extra.insert(name.into(), value.into());
+    pub fn with(mut self, more: ProblemMembers) -> Self {
+        *self.more = more;
+        self
+    }
+
+    /// Names the interrupt of AG-UI that it is about.
+    #[must_use]
+    pub fn of_interrupt(mut self, id: &str) -> Self {
+        self.more.interrupt_id = Some(id.to_owned());
         self
     }
 
     /// With every field of the receipt at the top level, `won` false: whoever reads this did not decide.
-    fn with_receipt(mut self, receipt: Receipt) -> Self {
-        if let Ok(Value::Object(fields)) = serde_json::to_value(Receipt { won: false, ..receipt }) {
-            self.extra.extend(fields);
-        }
-        self
+    fn with_receipt(self, receipt: Receipt) -> Self {
+        self.with(ProblemMembers { receipt: Some(Receipt { won: false, ..receipt }), ..ProblemMembers::default() })
     }
 
     /// The whole as JSON, as HTTP and WebSocket clients get it.
     pub fn to_json(&self) -> Value {
-        let mut all = (*self.extra).clone();
-        all.insert("type".into(), format!("urn:plexus:problem:{}", self.code).into());
-        all.insert("title".into(), self.status.canonical_reason().unwrap_or("Error").into());
-        all.insert("status".into(), self.status.as_u16().into());
-        all.insert("detail".into(), self.detail.clone().into());
-        all.insert("code".into(), self.code.into());
-        Value::Object(all)
+        let details = ProblemDetails {
+            kind: format!("urn:plexus:problem:{}", self.code),
+            title: self.status.canonical_reason().unwrap_or("Error"),
+            status: self.status.as_u16(),
+            detail: &self.detail,
+            code: self.code,
+            more: &self.more,
+        };
+        // Every member is text, a number or JSON already.
+        serde_json::to_value(details).unwrap_or_default()
     }
+}
+
+/// RFC 9457: why something was not done. `code` is stable.
+#[derive(Serialize, ToSchema)]
+pub(super) struct ProblemDetails<'a> {
+    #[serde(rename = "type")]
+    kind: String,
+    title: &'static str,
+    status: u16,
+    detail: &'a str,
+    code: &'static str,
+    #[serde(flatten)]
+    more: &'a ProblemMembers,
+}
+
+/// What else a problem says, by its `code`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, ToSchema)]
+pub struct ProblemMembers {
+    /// `scope_missing`: which.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub scope: Option<Scope>,
+    /// `risk_too_high`: which.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub risk: Option<Risk>,
+    /// `risk_too_high`: the highest that the device may answer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub approve_up_to: Option<Risk>,
+    /// `risk_too_high`: why the risk is what it is, in words.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub risk_reasons: Option<Vec<String>>,
+    /// `risk_too_high`: names of devices that may answer it, as far as this one may know them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub devices: Option<Vec<String>>,
+    /// Of an answer that does not fit: which of the agent's fields.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub field: Option<String>,
+    /// `bad_body`: where.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub path: Option<String>,
+    /// `over_limit`: whose account is full.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub account: Option<&'static str>,
+    /// `too_large`, `prompt_too_large`, `over_limit`: how many bytes there may be.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub limit: Option<u64>,
+    /// `runtime_refused`: the runtime's own code.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub runtime_code: Option<i64>,
+    /// `runtime_refused`: what the runtime said beside it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Json>)]
+    pub runtime_data: Option<Value>,
+    /// Of a cursor that cannot be resumed from: what became of it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub resume: Option<ResumeVerdict>,
+    /// Of a cursor that cannot be resumed from: the oldest one that can.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub oldest: Option<Cursor>,
+    /// AG-UI: the interrupt.
+    #[serde(rename = "interruptId", skip_serializing_if = "Option::is_none")]
+    pub interrupt_id: Option<String>,
+    /// `resume_partial`: the interrupts that were left out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub missing: Option<Vec<String>>,
+    /// The receipt of the one who was first, where a request was closed already.
+    #[serde(flatten, skip_serializing_if = "Option::is_none")]
+    #[schema(schema_with = perhaps_receipt)]
+    pub receipt: Option<Receipt>,
+}
+
+/// The members of a receipt, or none of them.
+fn perhaps_receipt() -> RefOr<Schema> {
+    AnyOfBuilder::new().item(Ref::from_schema_name(Receipt::name())).item(Object::new()).into()
 }
 
 impl From<LedgerFull> for Problem {
@@ -123,7 +208,8 @@ impl From<LedgerFull> for Problem {
         let status = if own { StatusCode::TOO_MANY_REQUESTS } else { StatusCode::SERVICE_UNAVAILABLE };
         let words = format!("{over}: read what waits for you, or wait until others have");
         let problem = Self::new(status, "over_limit", words).retry_after(1);
-        problem.with("account", over.class.as_str()).with("limit", over.limit as u64)
+        let (account, limit) = (Some(over.class.as_str()), Some(over.limit as u64));
+        problem.with(ProblemMembers { account, limit, ..ProblemMembers::default() })
     }
 }
 
@@ -151,7 +237,8 @@ impl IntoResponse for Problem {
 
 impl From<Denied> for Problem {
     fn from(denied: Denied) -> Self {
-        Self::new(StatusCode::FORBIDDEN, "scope_missing", denied.to_string()).with("scope", denied.scope.as_str())
+        let more = ProblemMembers { scope: Some(denied.scope), ..ProblemMembers::default() };
+        Self::new(StatusCode::FORBIDDEN, "scope_missing", denied.to_string()).with(more)
     }
 }
 
@@ -220,18 +307,20 @@ impl From<SessionError> for Problem {
                 };
                 plain(StatusCode::GONE, code).with_receipt(*receipt)
             }
-            SessionError::RiskTooHigh(too) => plain(StatusCode::FORBIDDEN, "risk_too_high")
-                .with("risk", too.risk.as_str())
-                .with("approve_up_to", too.up_to.as_str())
-                .with("risk_reasons", too.reasons)
-                .with("devices", too.devices),
+            SessionError::RiskTooHigh(too) => plain(StatusCode::FORBIDDEN, "risk_too_high").with(ProblemMembers {
+                risk: Some(too.risk),
+                approve_up_to: Some(too.up_to),
+                risk_reasons: Some(too.reasons),
+                devices: Some(too.devices),
+                ..ProblemMembers::default()
+            }),
             SessionError::StaleDigest => plain(StatusCode::CONFLICT, "stale_digest"),
             SessionError::DigestRequired => plain(StatusCode::UNPROCESSABLE_ENTITY, "digest_required"),
             SessionError::ObserveOnly => plain(StatusCode::CONFLICT, "observe_only"),
             SessionError::BadAnswer { code, field, .. } => {
                 let problem = plain(StatusCode::UNPROCESSABLE_ENTITY, code);
                 match field {
-                    Some(field) => problem.with("field", field),
+                    Some(field) => problem.with(ProblemMembers { field: Some(field), ..ProblemMembers::default() }),
                     None => problem,
                 }
             }
@@ -239,12 +328,15 @@ impl From<SessionError> for Problem {
             SessionError::RuntimeSilent(_) => plain(StatusCode::GATEWAY_TIMEOUT, "runtime_silent"),
             SessionError::RuntimeRefused { code, data, .. } => {
                 let data = data.and_then(|data| serde_json::from_str(data.get()).ok()).unwrap_or(Value::Null);
-                plain(StatusCode::BAD_GATEWAY, "runtime_refused").with("runtime_code", code).with("runtime_data", data)
+                let (runtime_code, runtime_data) = (Some(code), Some(data));
+                let more = ProblemMembers { runtime_code, runtime_data, ..ProblemMembers::default() };
+                plain(StatusCode::BAD_GATEWAY, "runtime_refused").with(more)
             }
             SessionError::ListingUnsupported { .. } => plain(StatusCode::CONFLICT, "listing_unsupported"),
             SessionError::OverLimit(over) => over.into(),
             SessionError::PromptTooLarge { limit, .. } => {
-                plain(StatusCode::PAYLOAD_TOO_LARGE, "prompt_too_large").with("limit", limit as u64)
+                let more = ProblemMembers { limit: Some(limit as u64), ..ProblemMembers::default() };
+                plain(StatusCode::PAYLOAD_TOO_LARGE, "prompt_too_large").with(more)
             }
             SessionError::QueueFull(_) => plain(StatusCode::TOO_MANY_REQUESTS, "queue_full"),
             SessionError::BadKey => plain(StatusCode::BAD_REQUEST, "bad_idempotency_key"),

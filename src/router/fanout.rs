@@ -17,6 +17,7 @@ use bytes::{Buf, Bytes};
 use serde::Serialize;
 use tokio::sync::Notify;
 use tokio::time::Instant;
+use utoipa::ToSchema;
 
 use super::Stream;
 use super::frames::{DoingAt, Encoder, Framing, Projection, SessionView, sse_notify, ws_notify};
@@ -429,16 +430,23 @@ struct SubscriberState {
     _counted: Subscribed,
 }
 
-#[derive(Serialize)]
-struct Live<'a> {
+/// Everything up to here was told; what follows is new.
+#[derive(Serialize, ToSchema)]
+pub(super) struct Live<'a> {
+    /// What is followed: a session, or `*`.
+    #[schema(pattern = r"^(\*|[A-Za-z0-9_.:-]{1,128})$")]
     session_id: &'a str,
     head: Cursor,
 }
 
-#[derive(Serialize)]
-struct Lag<'a> {
+/// The client fell behind, and caught up: nothing was lost.
+#[derive(Serialize, ToSchema)]
+pub(super) struct Lag<'a> {
+    /// What is followed: a session, or `*`.
+    #[schema(pattern = r"^(\*|[A-Za-z0-9_.:-]{1,128})$")]
     session_id: &'a str,
     head: Cursor,
+    /// By how many places of the log.
     behind: u64,
 }
 

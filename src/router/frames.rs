@@ -9,12 +9,15 @@ use std::sync::Arc;
 use serde::Deserialize;
 use serde::Serialize;
 use serde_json::value::RawValue;
+use utoipa::ToSchema;
 
 use super::wire;
-use plexus_protocol::{Cursor, Epoch, Event, Kind, Position, RequestType, Risk, SessionId, SessionInfo};
+use plexus_protocol::{
+    Cursor, Epoch, Event, Kind, Position, RequestType, Risk, RunId, RunStatus, SessionId, SessionInfo,
+};
 
 /// What of an event a subscriber gets.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Projection {
     /// The canonical body.
@@ -140,23 +143,34 @@ impl Encoder {
     }
 }
 
-#[derive(Serialize)]
-struct SessionUpdated<'a> {
+/// A session stands differently.
+#[derive(Serialize, ToSchema)]
+#[schema(as = SessionNote)]
+pub(super) struct SessionUpdated<'a> {
     session: &'a SessionInfo,
 }
 
-#[derive(Serialize)]
-struct RunStatusParams<'a> {
+/// How a run stands, in the words of the UI protocol.
+#[derive(Serialize, ToSchema)]
+#[schema(as = RunStatusNote)]
+pub(super) struct RunStatusParams<'a> {
+    #[schema(value_type = SessionId)]
     session_id: &'a str,
+    #[schema(value_type = RunId)]
     run_id: &'a str,
+    #[schema(value_type = RunStatus)]
     status: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
     message: Option<&'a str>,
 }
 
-#[derive(Serialize)]
-struct RunContextParams<'a> {
+/// How much of the model's context is left.
+#[derive(Serialize, ToSchema)]
+#[schema(as = RunContext)]
+pub(super) struct RunContextParams<'a> {
+    #[schema(value_type = SessionId)]
     session_id: &'a str,
+    #[schema(value_type = RunId)]
     run_id: &'a str,
     context_left_percent: f64,
 }
@@ -327,7 +341,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use plexus_protocol::{Origin, RunId, RuntimeId, SessionState, Timestamp};
+    use plexus_protocol::{Origin, RuntimeId, SessionState, Timestamp};
 
     fn encoder(projection: Projection, framing: Framing) -> Encoder {
         let view: SessionView = Arc::new(|id| {

@@ -31,7 +31,8 @@ use serde::de::DeserializeOwned;
 use tower_http::compression::Predicate;
 
 use super::cookies::{self, Shown};
-use super::error::Problem;
+use super::described::Docs;
+use super::error::{Problem, ProblemMembers};
 use super::headers::only;
 use super::listen::{ConnHandle, STRANGER_BODY};
 use super::peer;
@@ -114,6 +115,8 @@ pub struct Route<S: 'static> {
     pub secret: bool,
     /// What it does, for people.
     pub summary: &'static str,
+    /// What it takes and gives, for `openapi.json`.
+    pub docs: Docs,
     /// Does it.
     pub run: fn(S, Call) -> BoxFuture<'static, Response>,
 }
@@ -172,7 +175,8 @@ fn parsed<T: DeserializeOwned>(body: &[u8]) -> Result<T, Problem> {
         let cause = error.into_inner();
         match cause.classify() {
             serde_json::error::Category::Data if at == "." => bad_body(&cause),
-            serde_json::error::Category::Data => bad_body(format_args!("at `{at}`: {cause}")).with("path", at),
+            serde_json::error::Category::Data => bad_body(format_args!("at `{at}`: {cause}"))
+                .with(ProblemMembers { path: Some(at), ..ProblemMembers::default() }),
             _ => bad_json(&cause),
         }
     })?;
@@ -587,7 +591,8 @@ async fn read_body(
     check_type(headers)?;
     let too_large = || {
         let detail = format!("the body may have {limit} bytes");
-        Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "too_large", detail).with("limit", limit as u64)
+        Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "too_large", detail)
+            .with(ProblemMembers { limit: Some(limit as u64), ..ProblemMembers::default() })
     };
     let mut body = body;
     if length > limit as u64 {

@@ -11,6 +11,7 @@ use futures_util::stream;
 use http::header::CONTENT_TYPE;
 use http::{HeaderValue, StatusCode};
 use serde::Serialize;
+use utoipa::ToSchema;
 
 use super::guard::Counted;
 use super::stop::stopping;
@@ -72,15 +73,25 @@ fn cursor(text: &str) -> Result<(Cursor, u32), Problem> {
     Ok((cursor.parse().map_err(Problem::bad_cursor)?, part))
 }
 
+/// A page of events. With a `resume` other than `ok`, a snapshot comes in place of what was lost; read on from `next`.
+#[derive(Serialize, ToSchema)]
+pub(super) struct Page<'a> {
+    events: Vec<wire::Envelope<'a>>,
+    #[serde(flatten)]
+    end: PageEnd,
+}
+
 /// What stands after the events of a page.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
 pub(super) struct PageEnd {
     /// To be given as `before` for the page before this one; absent at the beginning.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(pattern = r"^[A-Za-z0-9]{1,32}:[0-9]{1,19}(\+[0-9]{1,9})?$")]
     pub(super) previous: Option<String>,
     /// To be given as `after` for what comes after this page.
+    #[schema(pattern = r"^[A-Za-z0-9]{1,32}:[0-9]{1,19}(\+[0-9]{1,9})?$")]
     pub(super) next: String,
-    pub(super) head: String,
+    pub(super) head: Cursor,
     pub(super) resume: ResumeVerdict,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) snapshot: Option<Snapshot>,
@@ -97,7 +108,7 @@ impl PageEnd {
         Self {
             previous: None,
             next: after_text(log, to),
-            head: log.cursor(log.head()).to_string(),
+            head: log.cursor(log.head()),
             resume: ResumeVerdict::Ok,
             snapshot: None,
             snapshots: None,

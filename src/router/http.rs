@@ -1,6 +1,7 @@
 //! The HTTP surface: JSON in, JSON out; events by page and by long poll. One file: every handler is a few lines of the same
 //! three steps, who may, do it, say it.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -8,18 +9,19 @@ use std::time::Duration;
 
 use http::StatusCode;
 use http::header::ACCEPT;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
-use serde_json::{Value, json};
 use utoipa::ToSchema;
 
+use super::described::QUERY_MAX;
 use super::guard::Call;
 use super::history::{self, Asked, PageEnd};
-use super::listing::listing;
+use super::listing::{Runtimes, listing};
 use super::reply::{
     Outcome, Query, bad_query, body, created, filter_for, gateway, idempotency_key, json, no_content, no_such,
     request_of, runtime_for, session_for, session_of, waits,
 };
+use super::schemas::ContentBlock;
 use super::stop::stopping;
 use super::wire::SESSIONS_MAX;
 use super::{AppState, ForwardedWish, Problem, sse, ws};
@@ -29,6 +31,7 @@ use crate::metrics::{OTHERS, Standing, Subscriber, metrics};
 use crate::sessions::{
     CommitEntry, Filter, LISTED, LogPlace, OpenSession, PageLimit, ResumeVerdict, SessionError, StartAfter, WINDOW,
 };
+use plexus_protocol::schema::JsonObject;
 use plexus_protocol::{
     Answer, Connect, Cursor, NativeId, Origin, Request, RequestState, RestartPolicy, Risk, RunId, RunStatus, RuntimeId,
     RuntimeSpec, RuntimeState, Serve, SessionId, SessionState, text_block,
@@ -42,8 +45,6 @@ const PAGE_MAX: usize = 5000;
 const HITS: usize = 20;
 /// Passages that a search brings at most.
 const HITS_MAX: usize = 100;
-/// Longest text to search for, in characters.
-pub(super) const QUERY_MAX: usize = 512;
 /// Names tried for a runtime that comes without one: `gemini`, `gemini-2` …
 const NAMES: usize = 1000;
 /// How long the log may take to show that it takes writes.
@@ -69,7 +70,7 @@ pub(super) async fn runtimes(state: AppState, call: Call) -> Outcome {
     if of_sessions.is_some() {
         all.iter_mut().for_each(|runtime| *runtime = Arc::new(runtime.from_outside()));
     }
-    json(StatusCode::OK, &json!({ "runtimes": all }))
+    json(StatusCode::OK, &Runtimes { runtimes: all })
 }
 
 pub(super) async fn runtime(state: AppState, call: Call) -> Outcome {
@@ -87,11 +88,13 @@ pub(super) struct StartRuntime {
     /// The dialect that the runtime speaks.
     dialect: Option<String>,
     /// The program and its arguments.
+    #[schema(min_items = 1)]
     command: Option<Vec<String>>,
     /// An endpoint: `ws://…`, `unix:…`, `http://…`.
+    #[schema(min_length = 1)]
     connect: Option<String>,
     /// The folder to run in, absolute.
-    #[schema(value_type = Option<String>)]
+    #[schema(value_type = Option<String>, pattern = "^/")]
     cwd: Option<PathBuf>,
     /// Variables to set.
     #[serde(default)]
@@ -100,15 +103,13 @@ pub(super) struct StartRuntime {
     #[serde(default)]
     pass_env: Vec<String>,
     /// Its name; made from the program's if absent.
-    #[schema(value_type = Option<String>)]
     id: Option<RuntimeId>,
     /// `never`, `on-failure` or `always`.
-    #[schema(value_type = Option<String>)]
     restart: Option<RestartPolicy>,
     /// The ACP authentication method to use without asking.
     auth_method: Option<String>,
     /// `_meta` to send with every ACP `session/new`.
-    #[schema(value_type = Option<Object>)]
+    #[schema(value_type = Option<JsonObject>)]
     session_meta: Option<Box<RawValue>>,
     /// Whether a program outlives the gateway. It does, unless this says no.
     outlive: Option<bool>,
@@ -117,7 +118,6 @@ pub(super) struct StartRuntime {
     /// Where a Gemini UI takes prompts, beside the mirror that is connected to.
     remote: Option<String>,
     /// What the gateway does for an ACP agent: `{fs, terminal}`.
-    #[schema(value_type = Option<Object>)]
     serve: Option<Serve>,
 }
 
@@ -213,14 +213,13 @@ pub(super) async fn sessions(state: AppState, call: Call) -> Outcome {
 #[serde(deny_unknown_fields)]
 pub(super) struct NewSession {
     /// The runtime it lives in.
-    #[schema(value_type = String)]
     runtime_id: RuntimeId,
     /// The folder it works in; the runtime's own if absent.
+    #[schema(pattern = "^/")]
     cwd: Option<String>,
     /// Its title.
     title: Option<String>,
     /// The runtime's own identifier, to take up a session that the runtime knows.
-    #[schema(value_type = Option<String>)]
     native_id: Option<NativeId>,
 }
 
@@ -243,6 +242,7 @@ pub(super) async fn session(state: AppState, call: Call) -> Outcome {
 #[serde(deny_unknown_fields)]
 pub(super) struct EditSession {
     /// Its title from now on; the agent's own changes it no more.
+    #[schema(min_length = 1, max_length = 200, pattern = r"\S")]
     title: Option<String>,
     /// Whether it is put away.
     archived: Option<bool>,
@@ -267,7 +267,7 @@ pub(super) struct NewPrompt {
     /// The prompt as plain text.
     text: Option<String>,
     /// ACP content blocks.
-    #[schema(value_type = Option<Vec<Object>>)]
+    #[schema(value_type = Option<Vec<ContentBlock>>, min_items = 1, max_items = 256)]
     content: Option<Vec<Box<RawValue>>>,
 }
 
@@ -290,17 +290,23 @@ pub(super) async fn prompt(state: AppState, call: Call) -> Outcome {
 #[serde(deny_unknown_fields)]
 pub(super) struct CancelRun {
     /// The run.
-    #[schema(value_type = Option<String>)]
     run_id: Option<RunId>,
     /// Why, for people and for runtimes that take a reason.
     reason: Option<String>,
+}
+
+/// A run.
+#[derive(Serialize, ToSchema)]
+pub(super) struct Run {
+    /// Its name.
+    run_id: RunId,
 }
 
 pub(super) async fn cancel(state: AppState, call: Call) -> Outcome {
     let (session, permit) = session_of::<Prompt>(&state, &call)?;
     let CancelRun { run_id, reason } = call.json()?;
     let run = state.directory.cancel_because(&permit, &session.session_id, run_id, reason).await?;
-    json(StatusCode::ACCEPTED, &json!({ "run_id": run }))
+    json(StatusCode::ACCEPTED, &Run { run_id: run })
 }
 
 pub(super) async fn snapshot(state: AppState, call: Call) -> Outcome {
@@ -488,6 +494,17 @@ async fn page(
 
 // === requests ===
 
+/// A page of requests, newest first.
+#[derive(Serialize, ToSchema)]
+pub(super) struct Requests<'a> {
+    /// The requests; what is long of them is cut.
+    requests: Vec<Cow<'a, Request>>,
+    /// The `before` of the next page; absent if there is none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(pattern = "^[0-9]{1,20}$")]
+    next: Option<String>,
+}
+
 pub(super) async fn requests(state: AppState, call: Call) -> Outcome {
     let query = Query::of(&call);
     let wanted = match query.get("state") {
@@ -520,11 +537,8 @@ pub(super) async fn requests(state: AppState, call: Call) -> Outcome {
     let filter = visible(caller);
     let (requests, next) =
         state.directory.requests(&filter, wanted, session.as_ref(), number("before")?, limit).await?;
-    let mut body = json!({ "requests": requests.iter().map(Request::brief).collect::<Vec<_>>() });
-    if let Some(next) = next {
-        body["next"] = next.to_string().into();
-    }
-    json(StatusCode::OK, &body)
+    let requests = requests.iter().map(Request::brief).collect();
+    json(StatusCode::OK, &Requests { requests, next: next.map(|next| next.to_string()) })
 }
 
 /// Everything that a caller may see.
@@ -548,6 +562,26 @@ pub(super) async fn answer(state: AppState, call: Call) -> Outcome {
 
 // === search ===
 
+/// Passages found.
+#[derive(Serialize, ToSchema)]
+pub(super) struct Hits {
+    /// The best of them.
+    hits: Vec<Hit>,
+}
+
+/// A passage found.
+#[derive(Serialize, ToSchema)]
+struct Hit {
+    /// The session it is in.
+    session_id: SessionId,
+    /// The event where it ends.
+    cursor: Cursor,
+    /// Whose words.
+    role: String,
+    /// The passage around the match; matches stand between U+0002 and U+0003.
+    snippet: String,
+}
+
 pub(super) async fn search(state: AppState, call: Call) -> Outcome {
     let query = Query::of(&call);
     let text = query.get("q").filter(|text| !text.trim().is_empty() && text.chars().count() <= QUERY_MAX);
@@ -559,16 +593,16 @@ pub(super) async fn search(state: AppState, call: Call) -> Outcome {
     let sees = |id: &SessionId| {
         state.directory.session(id).is_some_and(|session| caller.sees(&session.session_id, &session.runtime_id))
     };
-    let hits: Vec<Value> = hits
+    let hits = hits
         .into_iter()
         .filter(|hit| sees(&hit.session_id))
         .take(limit)
         .map(|hit| {
             let cursor = state.directory.log().cursor(hit.position);
-            json!({ "session_id": hit.session_id, "cursor": cursor, "role": hit.role, "snippet": hit.snippet })
+            Hit { session_id: hit.session_id, cursor, role: hit.role, snippet: hit.snippet }
         })
         .collect();
-    json(StatusCode::OK, &json!({ "hits": hits }))
+    json(StatusCode::OK, &Hits { hits })
 }
 
 // === the rest ===
@@ -591,6 +625,15 @@ pub(super) async fn healthz(state: AppState, call: Call) -> Outcome {
     Ok(body(StatusCode::OK, "text/plain; charset=utf-8", text))
 }
 
+/// Whether the log takes writes.
+#[derive(Serialize, ToSchema)]
+pub(super) struct Ready {
+    /// It does.
+    ready: bool,
+    /// Where it ends.
+    head: Cursor,
+}
+
 /// Asks the log's writer for a commit of nothing: it shows that the writer lives and that the store takes a transaction.
 pub(super) async fn readyz(state: AppState) -> Outcome {
     let log = state.directory.log();
@@ -605,7 +648,7 @@ pub(super) async fn readyz(state: AppState) -> Outcome {
         return Err(SessionError::Stopping.into());
     }
     match tokio::time::timeout(READY_WAIT, log.commit(nothing)).await {
-        Ok(Ok(_)) => json(StatusCode::OK, &json!({ "ready": true, "head": log.cursor(log.head()) })),
+        Ok(Ok(_)) => json(StatusCode::OK, &Ready { ready: true, head: log.cursor(log.head()) }),
         Ok(Err(error)) => Err(not_ready(format!("the log takes no writes: {error}"))),
         Err(_) => Err(not_ready("the log takes no writes: its writer does not answer".into())),
     }

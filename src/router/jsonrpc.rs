@@ -4,9 +4,10 @@ use std::borrow::Cow;
 
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::{RawValue, to_raw_value};
-use serde_json::{Value, json};
+use utoipa::ToSchema;
 
 use super::Problem;
+use super::error::ProblemMembers;
 use super::frames::ws_text;
 use crate::sessions::SessionError;
 
@@ -32,17 +33,25 @@ fn given<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<&'de RawVa
     <&RawValue>::deserialize(deserializer).map(Some)
 }
 
-/// A JSON-RPC error.
-#[derive(Debug, Serialize)]
+/// A JSON-RPC error. `data.code` is stable, and the same as over HTTP.
+#[derive(Debug, Serialize, ToSchema)]
 pub(super) struct Failure {
     pub(super) code: i64,
     pub(super) message: String,
-    pub(super) data: Value,
+    pub(super) data: FailureData,
+}
+
+/// What a JSON-RPC error says beside its words: `code`, and the members that the problem has over HTTP.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct FailureData {
+    pub(super) code: &'static str,
+    #[serde(flatten)]
+    pub(super) more: Box<ProblemMembers>,
 }
 
 impl Failure {
-    pub(super) fn new(code: i64, name: &str, message: impl Into<String>) -> Self {
-        Self { code, message: message.into(), data: json!({ "code": name }) }
+    pub(super) fn new(code: i64, name: &'static str, message: impl Into<String>) -> Self {
+        Self { code, message: message.into(), data: FailureData { code: name, more: Box::default() } }
     }
 
     pub(super) fn params(message: impl Into<String>) -> Self {
@@ -74,9 +83,7 @@ impl From<Problem> for Failure {
             "internal" => -32603,
             _ => -32602,
         };
-        let mut data = *problem.extra;
-        data.insert("code".into(), problem.code.into());
-        Self { code, message: problem.detail, data: Value::Object(data) }
+        Self { code, message: problem.detail, data: FailureData { code: problem.code, more: problem.more } }
     }
 }
 

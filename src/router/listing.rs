@@ -3,14 +3,33 @@
 use std::cmp::Reverse;
 use std::sync::Arc;
 
-use plexus_protocol::{Position, SessionId, SessionInfo};
-use serde_json::{Value, json};
+use plexus_protocol::{Position, RuntimeInfo, SessionId, SessionInfo};
+use serde::Serialize;
+use utoipa::ToSchema;
 
 use super::reply::bad_query;
 use super::wire::SESSIONS_MAX;
 use super::{AppState, Problem};
 use crate::auth::Caller;
 use crate::sessions::NewsRank;
+
+/// Runtimes.
+#[derive(Serialize, ToSchema)]
+pub(super) struct Runtimes {
+    /// Those that the caller may see.
+    pub(super) runtimes: Vec<Arc<RuntimeInfo>>,
+}
+
+/// A page of sessions, those with the latest news first.
+#[derive(Serialize, ToSchema)]
+pub(super) struct Sessions {
+    /// The sessions.
+    sessions: Vec<Arc<SessionInfo>>,
+    /// What to give as `cursor` for the sessions after these; absent where there are none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(pattern = r"^[0-9]{1,20}\.[0-9]{1,20}\.-?[0-9]{1,20}\.[A-Za-z0-9_.:-]{1,128}$")]
+    next: Option<String>,
+}
 
 /// A page of the sessions that the caller may see, those with the latest news first.
 pub(super) fn listing(
@@ -19,7 +38,7 @@ pub(super) fn listing(
     archived: Option<bool>,
     limit: usize,
     cursor: Option<&str>,
-) -> Result<Value, Problem> {
+) -> Result<Sessions, Problem> {
     let from = cursor.filter(|text| !text.is_empty()).map(Listed::read).transpose()?;
     // Before the sessions: what has news between the two comes again rather than never.
     let began = from.as_ref().map_or_else(|| state.directory.log().head(), |from| from.began);
@@ -31,18 +50,17 @@ pub(super) fn listing(
         all.partition_point(|(at, session)| (Reverse(*at), session.session_id.clone()) <= last)
     });
     let mut page: Vec<_> = all[skip..].iter().take(limit.clamp(1, SESSIONS_MAX)).cloned().collect();
-    let mut list = json!({});
+    let mut next = None;
     if skip + page.len() < all.len() {
         let last = page.last().map(|(at, last)| Listed { began, at: *at, id: last.session_id.clone() });
-        list["next"] = json!(last.map(|last| last.to_string()));
+        next = last.map(|last| last.to_string());
     } else {
         // What had news since the first page stands before all that was listed, and may have been skipped: it comes again.
         let has_news =
             |(_, session): &&(NewsRank, Arc<SessionInfo>)| state.directory.last(&session.session_id) > Some(began);
         page.extend(all[..skip].iter().filter(has_news).cloned());
     }
-    list["sessions"] = page.iter().map(|(_, session)| json!(session)).collect();
-    Ok(list)
+    Ok(Sessions { sessions: page.into_iter().map(|(_, session)| session).collect(), next })
 }
 
 /// Where a listing of sessions goes on, as text `began.place.time.id`.

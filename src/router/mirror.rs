@@ -20,6 +20,7 @@ use http::StatusCode;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
+use super::error::ProblemMembers;
 use super::follow::Follow;
 use super::frames::ws_text;
 use super::guard::Call;
@@ -95,12 +96,13 @@ pub(super) async fn serve(port: PortState, call: Call) -> Result<Response, Probl
         Some(after) => {
             let attach = log.attach(&filter, after);
             if attach.resume != ResumeVerdict::Ok {
-                let oldest = log.cursor(attach.oldest).to_string();
+                let oldest = log.cursor(attach.oldest);
                 let words = format!(
                     "what came after this cursor is not all here ({}): begin at `oldest`, or without a cursor",
                     attach.resume.as_str()
                 );
-                return Err(Problem::new(StatusCode::GONE, "cursor_gone", words).with("oldest", oldest));
+                return Err(Problem::new(StatusCode::GONE, "cursor_gone", words)
+                    .with(ProblemMembers { oldest: Some(oldest), ..ProblemMembers::default() }));
             }
             if let StartAfter::Cursor(_) = after
                 && let Some(before) = attach.after.0.checked_sub(1)

@@ -7,6 +7,7 @@ mod agui;
 mod asyncapi;
 mod context;
 mod cookies;
+mod described;
 mod devices;
 pub mod doctor;
 pub mod error;
@@ -61,6 +62,16 @@ use crate::auth::{Approve, Auth, Caller, Device, Permit, Target};
 use crate::ledger::{Account, Ledger};
 use crate::sessions::{Directory, SessionError};
 use plexus_protocol::{Answer, Epoch, Receipt, RequestId, RuntimeId, RuntimeSpec, Timestamp};
+
+/// `openapi.json` of a gateway of this version.
+pub fn openapi(version: &str) -> serde_json::Value {
+    openapi::description(version, routes::table())
+}
+
+/// `asyncapi.json` of a gateway of this version.
+pub fn asyncapi(version: &str) -> serde_json::Value {
+    asyncapi::description(version)
+}
 
 /// What a client says beside a preset's name.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -35,7 +35,7 @@ pub struct Screen {
 }
 
 /// Somebody who looks at a session.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, utoipa::ToSchema)]
 pub struct Viewer {
     /// The device.
     pub device_id: DeviceId,

@@ -15,13 +15,22 @@ use http::Method;
 use tower_http::CompressionLevel;
 use tower_http::catch_panic::CatchPanicLayer;
 use tower_http::compression::CompressionLayer;
+use utoipa::ToSchema;
 
+use super::described::{self as docs, Docs, Given, Parameter};
 use super::guard::{self, BodyRule, Call, Gate, Policy, Route, WS_PATH};
+use super::history::Page;
+use super::listing::{Runtimes, Sessions};
+use super::notify::api::Push;
+use super::schemas::{AcpMessage, Shape};
 use super::{
     AppState, PortState, Problem, acp, admin, agent_tools, agui, asyncapi, devices, doctor, export, http as api,
     mirror, notify, openapi, public_address, remote, resumable, web,
 };
-use plexus_protocol::Scope;
+use crate::auth::{OneTimeCode, PairingView, PhoneTicket};
+use crate::sessions::{AcceptedPrompt, ResumablePage, Snapshot};
+use plexus_protocol::schema::JsonObject;
+use plexus_protocol::{Answer, Receipt, RuntimeInfo, Scope, SessionInfo};
 
 /// Longest body of most requests, in bytes; a longer one is answered 413 before it is read.
 const BODY: usize = 1 << 20;
@@ -56,12 +65,51 @@ fn route<S>(
     summary: &'static str,
     run: fn(S, Call) -> BoxFuture<'static, Response>,
 ) -> Route<S> {
-    Route { method, path: path.into(), policy, body, secret: false, summary, run }
+    Route { method, path: path.into(), policy, body, secret: false, summary, docs: Docs::default(), run }
 }
 
 /// A line whose answers carry a token or a code.
 fn secret<S>(line: Route<S>) -> Route<S> {
     Route { secret: true, ..line }
+}
+
+impl<S> Route<S> {
+    /// It takes `T` as JSON.
+    fn takes<T: ToSchema>(mut self) -> Self {
+        self.docs.takes = Some(Shape::of::<T>());
+        self
+    }
+
+    /// It gives `T` as JSON.
+    fn gives<T: ToSchema>(self, status: u16) -> Self {
+        self.given(Given { status, json: Some(Shape::of::<T>()), media: &[] })
+    }
+
+    /// It gives `T` as JSON, or other media.
+    fn gives_or<T: ToSchema>(self, status: u16, media: &'static [&'static str]) -> Self {
+        self.given(Given { status, json: Some(Shape::of::<T>()), media })
+    }
+
+    /// It gives text of these media types.
+    fn text(self, status: u16, media: &'static [&'static str]) -> Self {
+        self.given(Given { status, json: None, media })
+    }
+
+    /// It gives nothing but a status.
+    fn empty(self, status: u16) -> Self {
+        self.text(status, &[])
+    }
+
+    /// It has these parameters.
+    fn with(mut self, parameters: &[&'static Parameter]) -> Self {
+        self.docs.parameters.extend(parameters);
+        self
+    }
+
+    fn given(mut self, given: Given) -> Self {
+        self.docs.gives.push(given);
+        self
+    }
 }
 
 /// A handler's outcome as a response.
@@ -75,81 +123,170 @@ pub fn table() -> &'static [Route<AppState>] {
     &TABLE
 }
 
-#[rustfmt::skip] // a route a line
 fn make() -> Vec<Route<AppState>> {
-    let mut all = vec![
-        secret(route(GET, "/v1/me", WATCH, NOTHING, "Who asks", |s, c| answer(devices::me(s, c)))),
-        route(DELETE, "/v1/me", WATCH, NOTHING, "Sign out: the device that asks is removed", |s, c| answer(devices::sign_out(s, c))),
-        secret(route(POST, "/v1/signin", WATCH, JSON, "Sign a browser in by a device's token: a cookie in its place", |s, c| answer(devices::sign_in(s, c)))),
-        route(GET, "/v1/runtimes", WATCH, NOTHING, "Runtimes", |s, c| answer(api::runtimes(s, c))),
-        route(POST, "/v1/runtimes", ADMIN, JSON, "Start a runtime", |s, c| answer(api::start_runtime(s, c))),
-        route(GET, "/v1/runtimes/{id}", WATCH, NOTHING, "One runtime", |s, c| answer(api::runtime(s, c))),
-        route(DELETE, "/v1/runtimes/{id}", ADMIN, NOTHING, "Stop a runtime", |s, c| answer(api::stop_runtime(s, c))),
-        route(POST, "/v1/runtimes/{id}/restart", ADMIN, NOTHING, "Stop a runtime and start it again", |s, c| answer(admin::restart_runtime(s, c))),
-        route(GET, "/v1/runtimes/{id}/logs", ADMIN, NOTHING, "What a runtime wrote to stderr of late", |s, c| answer(admin::logs(s, c))),
-        route(GET, "/v1/runtimes/{id}/resumable", WATCH, NOTHING, "Conversations of its own that a runtime could resume", |s, c| answer(resumable::list(s, c))),
-        route(GET, "/v1/doctor", ADMIN, NOTHING, "What works, what does not, and the fix", |s, c| answer(doctor::serve(s, c))),
-        route(GET, "/v1/sessions", WATCH, NOTHING, "Sessions", |s, c| answer(api::sessions(s, c))),
-        route(POST, "/v1/sessions", PROMPTS, JSON, "Open a session", |s, c| answer(api::open_session(s, c))),
-        route(GET, "/v1/sessions/{id}", WATCH, NOTHING, "One session", |s, c| answer(api::session(s, c))),
-        route(PATCH, "/v1/sessions/{id}", PROMPTS, JSON, "Name a session, or put it away", |s, c| answer(api::edit_session(s, c))),
-        route(DELETE, "/v1/sessions/{id}", ADMIN, NOTHING, "End a session and forget it, bytes and all", |s, c| answer(api::forget_session(s, c))),
-        route(POST, "/v1/sessions/{id}/prompt", PROMPTS, BodyRule::Json(PROMPT), "Start a run, or queue it", |s, c| answer(api::prompt(s, c))),
-        route(POST, "/v1/sessions/{id}/cancel", PROMPTS, BodyRule::Optional(BODY), "Stop the run under way, or the one named", |s, c| answer(api::cancel(s, c))),
-        route(POST, "/v1/sessions/{id}/restart", PROMPTS, BodyRule::Optional(BODY), "Send a run's prompt once more; the run is cancelled first", |s, c| answer(admin::restart_run(s, c))),
-        route(GET, "/v1/sessions/{id}/events", WATCH, NOTHING, "Events of a session: a page, a long poll, or a stream", |s, c| answer(api::session_events(s, c))),
-        route(GET, "/v1/sessions/{id}/snapshot", WATCH, NOTHING, "What a newcomer must see of a session", |s, c| answer(api::snapshot(s, c))),
-        route(GET, "/v1/sessions/{id}/export", WATCH, NOTHING, "A session as a file", |s, c| answer(export::serve(s, c))),
-        route(GET, "/v1/sessions/{id}/mcp", PROMPTS, NOTHING, "The MCP servers of a session's agent", |s, c| answer(agent_tools::mcp(s, c))),
-        route(GET, "/v1/sessions/{id}/skills", PROMPTS, NOTHING, "The skills of a session's agent", |s, c| answer(agent_tools::skills(s, c))),
-        route(GET, "/v1/events", WATCH, NOTHING, "Events of all sessions, or of those named: a page, a long poll, or a stream", |s, c| answer(api::events(s, c))),
-        route(GET, "/v1/requests", WATCH, NOTHING, "Requests", |s, c| answer(api::requests(s, c))),
-        route(GET, "/v1/requests/{id}", WATCH, NOTHING, "One request", |s, c| answer(api::request(s, c))),
-        route(POST, "/v1/requests/{id}/answer", APPROVE, JSON, "Answer a request; the first answer wins", |s, c| answer(api::answer(s, c))),
-        route(GET, "/v1/search", WATCH, NOTHING, "Passages that hold every word", |s, c| answer(api::search(s, c))),
-        route(GET, "/v1/devices", ADMIN, NOTHING, "Enrolled devices", |s, c| answer(devices::devices(s, c))),
-        secret(route(POST, "/v1/devices", ADMIN, JSON, "Enrol a device", |s, c| answer(devices::enrol(s, c)))),
-        route(PATCH, "/v1/devices/{id}", ADMIN, JSON, "Rename a device, or let it answer from a notification", |s, c| answer(devices::alter(s, c))),
-        route(DELETE, "/v1/devices/{id}", ADMIN, NOTHING, "Revoke a device, at once", |s, c| answer(devices::revoke(s, c))),
-        secret(route(POST, "/v1/codes", ADMIN, JSON, "Make a one-time code that enrols a device", |s, c| answer(devices::mint_code(s, c)))),
-        secret(route(POST, "/v1/sessions/{id}/shares", ADMIN, BodyRule::Optional(BODY), "Make a link that shows one session", |s, c| answer(devices::share(s, c)))),
-        secret(route(POST, "/v1/pairings", ADMIN, JSON, "Begin a pairing: a short code for one device", |s, c| answer(devices::begin_pairing(s, c)))),
-        secret(route(GET, "/v1/pairings/{id}", ADMIN, NOTHING, "Where a pairing stands", |s, c| answer(devices::pairing(s, c)))),
-        secret(route(POST, "/v1/pairings/{id}/confirm", ADMIN, JSON, "Confirm that the device shows this number", |s, c| answer(devices::confirm(s, c)))),
-        route(DELETE, "/v1/pairings/{id}", ADMIN, NOTHING, "Refuse a pairing", |s, c| answer(devices::refuse(s, c))),
-        route(GET, "/v1/push", WATCH, NOTHING, "What a device subscribes with, and what it chose", |s, c| answer(notify::api::show(s, c))),
-        route(PUT, "/v1/push", WATCH, JSON, "Subscribe this device to notifications", |s, c| answer(notify::api::subscribe(s, c))),
-        route(DELETE, "/v1/push", WATCH, NOTHING, "End this device's subscription", |s, c| answer(notify::api::unsubscribe(s, c))),
-        route(PATCH, "/v1/push/settings", WATCH, JSON, "Choose what this device is told, and when not", |s, c| answer(notify::api::choose(s, c))),
-        route(POST, "/v1/push/test", WATCH, BodyRule::Optional(BODY), "Send this device a notification now", |s, c| answer(notify::api::test(s, c))),
-        // Watching is enough to listen; a prompt or an answer in the body is asked for its own scope.
-        route(POST, "/ag-ui/{id}", WATCH, BodyRule::Json(PROMPT), "Run a session by AG-UI: prompt, answer, listen", |s, c| answer(agui::run(s, c))),
-        route(GET, WS_PATH, WATCH, NOTHING, "The native WebSocket", |s, c| answer(api::ws(s, c))),
-        route(GET, "/acp", WATCH, NOTHING, "ACP over a WebSocket: one agent over all runtimes", |s, c| answer(acp::get(s, c))),
-        route(GET, "/acp/{runtime_id}", WATCH, NOTHING, "ACP over a WebSocket, for one runtime", |s, c| answer(acp::get(s, c))),
-        route(POST, "/acp", WATCH, BodyRule::Json(PROMPT), "ACP over HTTP: a message", |s, c| answer(acp::http::post(s, c))),
-        route(POST, "/acp/{runtime_id}", WATCH, BodyRule::Json(PROMPT), "ACP over HTTP, for one runtime: a message", |s, c| answer(acp::http::post(s, c))),
-        route(DELETE, "/acp", WATCH, NOTHING, "ACP over HTTP: end a connection", |s, c| answer(acp::http::delete(s, c))),
-        route(DELETE, "/acp/{runtime_id}", WATCH, NOTHING, "ACP over HTTP, for one runtime: end a connection", |s, c| answer(acp::http::delete(s, c))),
-        // Who has a code proves it by the code.
-        secret(route(POST, "/v1/pair", Policy::Public, PROOF, "Exchange a one-time code for a device's token or cookie", |s, c| answer(devices::pair(s, c)))),
-        secret(route(POST, "/v1/pair/look", Policy::Public, PROOF, "What a short code is for", |s, c| answer(devices::look(s, c)))),
-        // And who has joined, by the ticket.
-        secret(route(POST, "/v1/pair/wait", Policy::Public, PROOF, "What came of joining by a short code", |s, c| answer(devices::fetch(s, c)))),
-        // For whoever restarts us: they say nothing but that we are here.
-        route(GET, "/healthz", Policy::Public, NOTHING, "Whether the gateway runs; with a challenge, the proof that it is its owner's", |s, c| answer(api::healthz(s, c))),
-        route(GET, "/readyz", Policy::Public, NOTHING, "Whether the log takes writes, and where it ends", |s, _| answer(api::readyz(s))),
-        route(GET, "/metrics", WATCH, NOTHING, "Counters, for Prometheus", |s, c| answer(api::metrics_text(s, c))),
-        // What a phone has to trust; every handshake shows as much.
-        route(GET, "/ca.crt", Policy::Public, NOTHING, "The certificate of this gateway's own CA, if it has one", |s, _| answer(public_address::certificate(s))),
-        route(GET, "/ca.mobileconfig", Policy::Public, NOTHING, "The same, as a profile for iOS", |s, _| answer(public_address::profile(s))),
-        // The same for every gateway of this version, and tools fetch it before they have a token.
-        route(GET, "/openapi.json", Policy::Public, NOTHING, "This description", |s, _| answer(openapi::serve(s.version, table()))),
-        route(GET, "/asyncapi.json", Policy::Public, NOTHING, "The native WebSocket's description", |s, _| answer(asyncapi::serve(s.version))),
-    ];
+    let mut all = [of_runtimes(), of_sessions(), of_devices(), of_protocols()].concat();
     // The page: the same files for everybody, no byte of anybody's sessions.
-    all.extend(web::paths().map(|path| route(GET, path, Policy::Public, NOTHING, "A file of the page", |_, c| answer(web::file(c)))));
+    let file = |path| route(GET, path, Policy::Public, NOTHING, "A file of the page", |_, c| answer(web::file(c)));
+    all.extend(web::paths().map(file));
     all
+}
+
+/// Who asks, runtimes, and how the gateway is.
+#[rustfmt::skip] // a route: who does it and how, then what it takes and gives
+fn of_runtimes() -> Vec<Route<AppState>> {
+    vec![
+        secret(route(GET, "/v1/me", WATCH, NOTHING, "Who asks", |s, c| answer(devices::me(s, c))))
+            .gives::<devices::Me<'_>>(200),
+        route(DELETE, "/v1/me", WATCH, NOTHING, "Sign out: the device that asks is removed", |s, c| answer(devices::sign_out(s, c)))
+            .empty(204),
+        secret(route(POST, "/v1/signin", WATCH, JSON, "Sign a browser in by a device's token: a cookie in its place", |s, c| answer(devices::sign_in(s, c))))
+            .takes::<devices::SignIn>().gives::<devices::NewToken<'_>>(200),
+        route(GET, "/v1/runtimes", WATCH, NOTHING, "Runtimes", |s, c| answer(api::runtimes(s, c)))
+            .gives::<Runtimes>(200),
+        route(POST, "/v1/runtimes", ADMIN, JSON, "Start a runtime", |s, c| answer(api::start_runtime(s, c)))
+            .takes::<api::StartRuntime>().gives::<RuntimeInfo>(201),
+        route(GET, "/v1/runtimes/{id}", WATCH, NOTHING, "One runtime", |s, c| answer(api::runtime(s, c)))
+            .gives::<RuntimeInfo>(200),
+        route(DELETE, "/v1/runtimes/{id}", ADMIN, NOTHING, "Stop a runtime", |s, c| answer(api::stop_runtime(s, c)))
+            .empty(204),
+        route(POST, "/v1/runtimes/{id}/restart", ADMIN, NOTHING, "Stop a runtime and start it again", |s, c| answer(admin::restart_runtime(s, c)))
+            .gives::<RuntimeInfo>(200),
+        route(GET, "/v1/runtimes/{id}/logs", ADMIN, NOTHING, "What a runtime wrote to stderr of late", |s, c| answer(admin::logs(s, c)))
+            .gives::<admin::Logs>(200),
+        route(GET, "/v1/runtimes/{id}/resumable", WATCH, NOTHING, "Conversations of its own that a runtime could resume", |s, c| answer(resumable::list(s, c)))
+            .gives::<ResumablePage>(200).with(&[&docs::RESUMABLE_LIMIT, &docs::RESUMABLE_CURSOR]),
+        route(GET, "/v1/doctor", ADMIN, NOTHING, "What works, what does not, and the fix", |s, c| answer(doctor::serve(s, c)))
+            .gives::<doctor::Checks>(200),
+    ]
+}
+
+/// Sessions, events, requests.
+#[rustfmt::skip] // a route: who does it and how, then what it takes and gives
+fn of_sessions() -> Vec<Route<AppState>> {
+    vec![
+        route(GET, "/v1/sessions", WATCH, NOTHING, "Sessions", |s, c| answer(api::sessions(s, c)))
+            .gives::<Sessions>(200).with(&[&docs::ARCHIVED, &docs::SESSIONS_LIMIT, &docs::SESSIONS_CURSOR]),
+        route(POST, "/v1/sessions", PROMPTS, JSON, "Open a session", |s, c| answer(api::open_session(s, c)))
+            .takes::<api::NewSession>().gives::<SessionInfo>(201),
+        route(GET, "/v1/sessions/{id}", WATCH, NOTHING, "One session", |s, c| answer(api::session(s, c)))
+            .gives::<SessionInfo>(200),
+        route(PATCH, "/v1/sessions/{id}", PROMPTS, JSON, "Name a session, or put it away", |s, c| answer(api::edit_session(s, c)))
+            .takes::<api::EditSession>().gives::<SessionInfo>(200),
+        route(DELETE, "/v1/sessions/{id}", ADMIN, NOTHING, "End a session and forget it, bytes and all", |s, c| answer(api::forget_session(s, c)))
+            .empty(204),
+        route(POST, "/v1/sessions/{id}/prompt", PROMPTS, BodyRule::Json(PROMPT), "Start a run, or queue it", |s, c| answer(api::prompt(s, c)))
+            .takes::<api::NewPrompt>().gives::<AcceptedPrompt>(202).with(&[&docs::PROMPT_KEY]),
+        route(POST, "/v1/sessions/{id}/cancel", PROMPTS, BodyRule::Optional(BODY), "Stop the run under way, or the one named", |s, c| answer(api::cancel(s, c)))
+            .takes::<api::CancelRun>().gives::<api::Run>(202),
+        route(POST, "/v1/sessions/{id}/restart", PROMPTS, BodyRule::Optional(BODY), "Send a run's prompt once more; the run is cancelled first", |s, c| answer(admin::restart_run(s, c)))
+            .takes::<admin::RestartRun>().gives::<AcceptedPrompt>(202).with(&[&docs::RESTART_KEY]),
+        route(GET, "/v1/sessions/{id}/events", WATCH, NOTHING, "Events of a session: a page, a long poll, or a stream", |s, c| answer(api::session_events(s, c)))
+            .gives_or::<Page<'_>>(200, &["text/event-stream"]).with(docs::EVENTS),
+        route(GET, "/v1/sessions/{id}/snapshot", WATCH, NOTHING, "What a newcomer must see of a session", |s, c| answer(api::snapshot(s, c)))
+            .gives::<Snapshot>(200).with(&[&docs::SNAPSHOT_BYTES]),
+        route(GET, "/v1/sessions/{id}/export", WATCH, NOTHING, "A session as a file", |s, c| answer(export::serve(s, c)))
+            .text(200, &["application/x-ndjson", "text/markdown", "text/html"]).with(&[&docs::FORMAT]),
+        route(GET, "/v1/sessions/{id}/mcp", PROMPTS, NOTHING, "The MCP servers of a session's agent", |s, c| answer(agent_tools::mcp(s, c)))
+            .gives::<agent_tools::McpServers>(200).with(&[&docs::MCP_SCOPE]),
+        route(GET, "/v1/sessions/{id}/skills", PROMPTS, NOTHING, "The skills of a session's agent", |s, c| answer(agent_tools::skills(s, c)))
+            .gives::<agent_tools::Skills>(200),
+        route(GET, "/v1/events", WATCH, NOTHING, "Events of all sessions, or of those named: a page, a long poll, or a stream", |s, c| answer(api::events(s, c)))
+            .gives_or::<Page<'_>>(200, &["text/event-stream"]).with(&[&docs::SESSIONS_NAMED]).with(docs::EVENTS),
+        route(GET, "/v1/requests", WATCH, NOTHING, "Requests", |s, c| answer(api::requests(s, c)))
+            .gives::<api::Requests<'_>>(200).with(&[&docs::REQUEST_STATE, &docs::SESSION_NAMED, &docs::REQUESTS_LIMIT, &docs::REQUESTS_BEFORE]),
+        route(GET, "/v1/requests/{id}", WATCH, NOTHING, "One request", |s, c| answer(api::request(s, c)))
+            .gives::<plexus_protocol::Request>(200),
+        route(POST, "/v1/requests/{id}/answer", APPROVE, JSON, "Answer a request; the first answer wins", |s, c| answer(api::answer(s, c)))
+            .takes::<Answer>().gives::<Receipt>(200).with(&[&docs::ANSWER_KEY]),
+        route(GET, "/v1/search", WATCH, NOTHING, "Passages that hold every word", |s, c| answer(api::search(s, c)))
+            .gives::<api::Hits>(200).with(&[&docs::WORDS_SOUGHT, &docs::HITS_LIMIT]),
+    ]
+}
+
+/// Devices, pairing by the computer, notifications.
+#[rustfmt::skip] // a route: who does it and how, then what it takes and gives
+fn of_devices() -> Vec<Route<AppState>> {
+    vec![
+        route(GET, "/v1/devices", ADMIN, NOTHING, "Enrolled devices", |s, c| answer(devices::devices(s, c)))
+            .gives::<devices::Devices>(200),
+        secret(route(POST, "/v1/devices", ADMIN, JSON, "Enrol a device", |s, c| answer(devices::enrol(s, c))))
+            .takes::<devices::NewDevice>().gives::<devices::NewToken<'_>>(201),
+        route(PATCH, "/v1/devices/{id}", ADMIN, JSON, "Rename a device, or let it answer from a notification", |s, c| answer(devices::alter(s, c)))
+            .takes::<devices::NewName>().gives::<devices::Identity<'_>>(200),
+        route(DELETE, "/v1/devices/{id}", ADMIN, NOTHING, "Revoke a device, at once", |s, c| answer(devices::revoke(s, c)))
+            .empty(204),
+        secret(route(POST, "/v1/codes", ADMIN, JSON, "Make a one-time code that enrols a device", |s, c| answer(devices::mint_code(s, c))))
+            .takes::<devices::NewCode>().gives::<OneTimeCode>(201),
+        secret(route(POST, "/v1/sessions/{id}/shares", ADMIN, BodyRule::Optional(BODY), "Make a link that shows one session", |s, c| answer(devices::share(s, c))))
+            .takes::<devices::NewShare>().gives::<devices::Share<'_>>(201),
+        secret(route(POST, "/v1/pairings", ADMIN, JSON, "Begin a pairing: a short code for one device", |s, c| answer(devices::begin_pairing(s, c))))
+            .takes::<devices::NewPairing>().gives::<devices::Begun>(201),
+        secret(route(GET, "/v1/pairings/{id}", ADMIN, NOTHING, "Where a pairing stands", |s, c| answer(devices::pairing(s, c))))
+            .gives::<PairingView>(200).with(&[&docs::PAIRING_WAIT, &docs::PAIRING_KNOWN]),
+        secret(route(POST, "/v1/pairings/{id}/confirm", ADMIN, JSON, "Confirm that the device shows this number", |s, c| answer(devices::confirm(s, c))))
+            .takes::<devices::Confirm>().gives::<PairingView>(200),
+        route(DELETE, "/v1/pairings/{id}", ADMIN, NOTHING, "Refuse a pairing", |s, c| answer(devices::refuse(s, c)))
+            .empty(204),
+        route(GET, "/v1/push", WATCH, NOTHING, "What a device subscribes with, and what it chose", |s, c| answer(notify::api::show(s, c)))
+            .gives::<Push<'_>>(200),
+        route(PUT, "/v1/push", WATCH, JSON, "Subscribe this device to notifications", |s, c| answer(notify::api::subscribe(s, c)))
+            .takes::<notify::api::Subscribe>().gives::<Push<'_>>(200),
+        route(DELETE, "/v1/push", WATCH, NOTHING, "End this device's subscription", |s, c| answer(notify::api::unsubscribe(s, c)))
+            .empty(204),
+        route(PATCH, "/v1/push/settings", WATCH, JSON, "Choose what this device is told, and when not", |s, c| answer(notify::api::choose(s, c)))
+            .takes::<notify::api::PushChoice>().gives::<Push<'_>>(200),
+        route(POST, "/v1/push/test", WATCH, BodyRule::Optional(BODY), "Send this device a notification now", |s, c| answer(notify::api::test(s, c)))
+            .takes::<notify::api::PushTry>().gives::<notify::api::PushTried>(200),
+    ]
+}
+
+/// Other protocols, pairing by the device, and what everybody may know.
+#[rustfmt::skip] // a route: who does it and how, then what it takes and gives
+fn of_protocols() -> Vec<Route<AppState>> {
+    vec![
+        // Watching is enough to listen; a prompt or an answer in the body is asked for its own scope.
+        route(POST, "/ag-ui/{id}", WATCH, BodyRule::Json(PROMPT), "Run a session by AG-UI: prompt, answer, listen", |s, c| answer(agui::run(s, c)))
+            .takes::<agui::RunAgentInput>().empty(200),
+        route(GET, WS_PATH, WATCH, NOTHING, "The native WebSocket", |s, c| answer(api::ws(s, c)))
+            .empty(101).with(docs::HANDSHAKE),
+        route(GET, "/acp", WATCH, NOTHING, "ACP over a WebSocket: one agent over all runtimes", |s, c| answer(acp::get(s, c)))
+            .empty(101).with(docs::ACP),
+        route(GET, "/acp/{runtime_id}", WATCH, NOTHING, "ACP over a WebSocket, for one runtime", |s, c| answer(acp::get(s, c)))
+            .empty(101).with(docs::ACP),
+        route(POST, "/acp", WATCH, BodyRule::Json(PROMPT), "ACP over HTTP: a message", |s, c| answer(acp::http::post(s, c)))
+            .takes::<AcpMessage>().empty(202).with(docs::ACP),
+        route(POST, "/acp/{runtime_id}", WATCH, BodyRule::Json(PROMPT), "ACP over HTTP, for one runtime: a message", |s, c| answer(acp::http::post(s, c)))
+            .takes::<AcpMessage>().empty(202).with(docs::ACP),
+        route(DELETE, "/acp", WATCH, NOTHING, "ACP over HTTP: end a connection", |s, c| answer(acp::http::delete(s, c)))
+            .empty(202).with(docs::ACP),
+        route(DELETE, "/acp/{runtime_id}", WATCH, NOTHING, "ACP over HTTP, for one runtime: end a connection", |s, c| answer(acp::http::delete(s, c)))
+            .empty(202).with(docs::ACP),
+        // Who has a code proves it by the code.
+        secret(route(POST, "/v1/pair", Policy::Public, PROOF, "Exchange a one-time code for a device's token or cookie", |s, c| answer(devices::pair(s, c))))
+            .takes::<devices::Pair>().gives::<devices::NewToken<'_>>(200).gives::<PhoneTicket>(202),
+        secret(route(POST, "/v1/pair/look", Policy::Public, PROOF, "What a short code is for", |s, c| answer(devices::look(s, c))))
+            .takes::<devices::Look>().gives::<devices::Invitation>(200),
+        // And who has joined, by the ticket.
+        secret(route(POST, "/v1/pair/wait", Policy::Public, PROOF, "What came of joining by a short code", |s, c| answer(devices::fetch(s, c))))
+            .takes::<devices::Fetch>().gives::<devices::NewToken<'_>>(200).gives::<devices::Patience>(202),
+        // For whoever restarts us: they say nothing but that we are here.
+        route(GET, "/healthz", Policy::Public, NOTHING, "Whether the gateway runs; with a challenge, the proof that it is its owner's", |s, c| answer(api::healthz(s, c)))
+            .text(200, &["text/plain"]).with(&[&docs::CHALLENGE]),
+        route(GET, "/readyz", Policy::Public, NOTHING, "Whether the log takes writes, and where it ends", |s, _| answer(api::readyz(s)))
+            .gives::<api::Ready>(200),
+        route(GET, "/metrics", WATCH, NOTHING, "Counters, for Prometheus", |s, c| answer(api::metrics_text(s, c)))
+            .text(200, &["text/plain"]),
+        // What a phone has to trust; every handshake shows as much.
+        route(GET, "/ca.crt", Policy::Public, NOTHING, "The certificate of this gateway's own CA, if it has one", |s, _| answer(public_address::certificate(s)))
+            .text(200, &["application/x-x509-ca-cert"]),
+        route(GET, "/ca.mobileconfig", Policy::Public, NOTHING, "The same, as a profile for iOS", |s, _| answer(public_address::profile(s)))
+            .text(200, &["application/x-apple-aspen-config"]),
+        // The same for every gateway of this version, and tools fetch it before they have a token.
+        route(GET, "/openapi.json", Policy::Public, NOTHING, "This description", |s: AppState, _| answer(openapi::serve(s.version, table())))
+            .gives::<JsonObject>(200),
+        route(GET, "/asyncapi.json", Policy::Public, NOTHING, "The native WebSocket's description", |s: AppState, _| answer(asyncapi::serve(s.version)))
+            .gives::<JsonObject>(200),
+    ]
 }
 
 /// Every route of a runtime's own port: those of its mirror, of its remote control, or both.
@@ -242,6 +379,7 @@ mod tests {
             body: NOTHING,
             secret: false,
             summary: "",
+            docs: Docs::default(),
             run: |(), call| {
                 Box::pin(async move {
                     assert_ne!(call.params[0].1, "panic", "secret cause");

@@ -2,15 +2,20 @@
 //!
 //! It is the UI protocol (JSON-RPC 2.0) over all sessions at once.
 
+mod answers;
+pub(super) mod examples;
 mod greeting;
+mod methods;
 mod params;
 mod ui;
 
+pub(super) use answers::*;
 use greeting::You;
 pub(super) use greeting::{Hello, Snapshots};
+pub(super) use methods::methods;
 pub(super) use params::{
-    AnswerParams, AttachParams, CancelParams, ContentBlock, Focus, HistoryParams, Initialize, Input, Listing,
-    OfSession, RestartParams, Said, SessionArchive, SessionNew, SessionRename, StartRun,
+    AnswerParams, AttachParams, CancelParams, Focus, HistoryParams, Initialize, Input, Listing, OfSession,
+    RestartParams, Said, SessionArchive, SessionNew, SessionRename, StartRun,
 };
 use params::{UiCancel, UiHistory, UiInitialize};
 use std::borrow::Cow;
@@ -36,7 +41,7 @@ use super::frames::{Framing, Projection, ask, ws_notify};
 use super::guard::{DEPTH, deeper_than};
 use super::history::{self, Asked, PageEnd};
 use super::jsonrpc::{Failure, Incoming, Outcome, response, result};
-use super::listing::listing;
+use super::listing::{Runtimes, listing};
 use super::presence::{PresenceGuard, Viewer, Viewers};
 use super::talk::{Reply, Talk};
 use super::ui::{Shows, Ui};
@@ -46,8 +51,8 @@ use crate::metrics::metrics;
 use crate::sessions::{AttachVerdict, Filter, Log, OpenSession, ResumeVerdict, SessionError, Snapshot, StartAfter};
 use plexus_protocol::object::{self, Objects};
 use plexus_protocol::{
-    Answer, Answers, Capability, Cursor, Event, Kind, Origin, Position, Request, RequestId, Risk, RunId, RunInfo,
-    RunStatus, RuntimeId, RuntimeInfo, Scope, SessionId, SessionInfo, server_capabilities, text_block,
+    Answer, Answers, Capability, Cursor, DeviceId, Event, Kind, Origin, Position, Request, RequestId, Risk, RunId,
+    RunInfo, RunStatus, RuntimeId, RuntimeInfo, Scope, SessionId, SessionInfo, server_capabilities, text_block,
 };
 use plexus_store::ReadLimit;
 
@@ -95,17 +100,11 @@ fn now<T: Send + 'static>(value: T) -> Pin<Box<dyn Future<Output = T> + Send>> {
 
 /// What the client can show.
 #[derive(Default, Deserialize, ToSchema)]
+#[schema(as = UiCapabilities)]
 pub(super) struct Capabilities {
     /// Whether it can show a confirmation: such clients hear of questions first.
     #[serde(default)]
     supports_confirm: bool,
-}
-
-/// Who looks at a session now.
-#[derive(Serialize)]
-struct PresenceChanged<'a> {
-    session_id: &'a SessionId,
-    lookers: &'a [Viewer],
 }
 
 /// What the caller may see of the sessions named, or of all.
@@ -134,12 +133,12 @@ impl Talk for Rpc {
         let runtimes = self.runtimes();
         for runtime in &runtimes {
             if !self.runtimes.iter().any(|known| Arc::ptr_eq(known, runtime)) {
-                self.conn.push(|out| ws_notify(out, "runtime.updated", &json!({ "runtime": runtime })));
+                self.conn.push(|out| ws_notify(out, "runtime.updated", &RuntimeUpdated { runtime }));
             }
         }
         for known in &self.runtimes {
             if !runtimes.iter().any(|runtime| runtime.runtime_id == known.runtime_id) {
-                let gone = json!({ "runtime_id": known.runtime_id });
+                let gone = RuntimeRemoved { runtime_id: &known.runtime_id };
                 self.conn.push(|out| ws_notify(out, "runtime.removed", &gone));
             }
         }
@@ -148,7 +147,7 @@ impl Talk for Rpc {
 
     fn forgotten(&mut self, session: &Origin) {
         if self.ui.is_none() && self.caller.sees(&session.session_id, &session.runtime_id) {
-            let gone = json!({ "session_id": session.session_id });
+            let gone = SessionDeleted { session_id: &session.session_id };
             self.conn.push(|out| ws_notify(out, "session.deleted", &gone));
         }
     }
@@ -283,85 +282,13 @@ impl Rpc {
         if method != "initialize" && self.client.is_none() {
             return now(Err(Failure::new(-32600, "not_initialized", "say `initialize` first")));
         }
+        if method == "initialize" && speaks_ui(params) {
+            return self.ui_begins(params).unwrap_or_else(|failure| now(Err(failure)));
+        }
         match self.dispatch(method, params, notify) {
             Ok(later) => later,
             Err(failure) => now(Err(failure)),
         }
-    }
-
-    fn dispatch(&mut self, method: &str, params: Option<&RawValue>, notify: bool) -> Result<Later, Failure> {
-        Ok(match method {
-            "initialize" => {
-                let wants: Initialize = parse(params)?;
-                match wants.ui_protocol.as_deref() {
-                    None => {}
-                    Some(PROTOCOL) => return self.ui_begins(params),
-                    Some(other) => {
-                        let words = format!("UI protocol {other:?} is not spoken here: {PROTOCOL:?} is");
-                        return Err(Failure::params(words));
-                    }
-                }
-                self.client = Some(wants.ui_capabilities.supports_confirm);
-                self.runtimes = self.runtimes();
-                now(result(&json!({
-                    "protocol_version": PROTOCOL,
-                    "server": { "name": "plexus", "version": self.state.version },
-                    "server_capabilities": self.server_capabilities(),
-                    "you": You::of(&self.caller),
-                })))
-            }
-            "runtime.list" => now(result(&json!({ "runtimes": self.runtimes() }))),
-            "session.list" => {
-                let Listing { limit, cursor } = parse(params)?;
-                let most = limit.unwrap_or(wire::SESSIONS_MAX);
-                now(result(&listing(&self.state, &self.caller, None, most, cursor.as_deref())?))
-            }
-            "session.new" => {
-                let SessionNew { runtime_id, cwd, title, native_id } = parse(params)?;
-                let permit = self.caller.permit::<Prompt>(Target::Runtime(&runtime_id))?;
-                let directory = self.state.directory.clone();
-                Box::pin(async move {
-                    let open = OpenSession { runtime_id, cwd, title, native_id, program: None };
-                    result(&*directory.open_session(&permit, open).await?)
-                })
-            }
-            "session.rename" => {
-                let SessionRename { session_id, title } = parse(params)?;
-                self.edit(session_id, Some(title), None)?
-            }
-            "session.archive" => {
-                let SessionArchive { session_id, archived } = parse(params)?;
-                self.edit(session_id, None, Some(archived.unwrap_or(true)))?
-            }
-            "session.attach" => self.attach(parse(params)?)?,
-            "session.detach" => {
-                let AttachParams { session_id, .. } = parse(params)?;
-                now(result(&json!({ "detached": self.conn.unsubscribe(&session_id) })))
-            }
-            "session.history" => self.history(parse(params)?)?,
-            "presence.update" => {
-                let Focus { session_id, focused } = parse(params)?;
-                if let Some(id) = &session_id {
-                    self.session(id)?;
-                }
-                self.seat.update(session_id, focused);
-                now(result(&json!({ "focused": focused })))
-            }
-            "run.start" => self.start(parse(params)?)?,
-            "run.cancel" => self.cancel(parse(params)?)?,
-            "run.restart" => {
-                let RestartParams { session_id, run_id, idempotency_key } = parse(params)?;
-                let (id, permit) = self.prompting(session_id)?;
-                let directory = self.state.directory.clone();
-                Box::pin(async move { result(&directory.restart(&permit, &id, run_id, idempotency_key).await?) })
-            }
-            "ui.request.answer" => {
-                let AnswerParams { request_id, idempotency_key, said } = parse(params)?;
-                let answer = self.answer(request_id, said.into(), idempotency_key);
-                Box::pin(async move { result(&answer.await?) })
-            }
-            other => self.pass_on(other, params, notify)?,
-        })
     }
 
     /// A session that the caller may see.
@@ -391,7 +318,7 @@ impl Rpc {
         Ok(Box::pin(async move { result(&*directory.edit_session(&permit, &id, title, archived).await?) }))
     }
 
-    fn attach(&self, wants: AttachParams) -> Result<Later, Failure> {
+    fn attach(&mut self, wants: AttachParams) -> Result<Later, Failure> {
         let after = after(wants.after.as_deref(), wants.from.as_deref())?;
         let session = match wants.session_id.as_str() {
             "*" => None,
@@ -433,17 +360,17 @@ impl Rpc {
                 Subscribe { name: Arc::clone(&name), fan, answers, after: position, live_at, live_id: false },
                 &frames,
             );
-            result(&json!({
-                "attached": true,
-                "session_id": &*name,
-                "resume": attach.resume,
-                "cursor": log.cursor(position),
-                "head": log.cursor(attach.head),
-            }))
+            result(&Attached {
+                attached: true,
+                session_id: &name,
+                resume: attach.resume,
+                cursor: log.cursor(position),
+                head: log.cursor(attach.head),
+            })
         }))
     }
 
-    fn history(&self, wants: HistoryParams) -> Result<Later, Failure> {
+    fn history(&mut self, wants: HistoryParams) -> Result<Later, Failure> {
         let id = wants.session_id.ok_or_else(|| Failure::params("`session_id` is missing: name a session"))?;
         let session = self.session(&id)?.session_id.clone();
         let asked = Asked::read(wants.after.as_deref(), wants.before.as_deref())?;
@@ -455,7 +382,8 @@ impl Rpc {
             let lost = |resume: ResumeVerdict, oldest: Position| {
                 let words = "the cursor cannot be resumed from: begin without one, or attach for a snapshot";
                 let mut failure = Failure::new(-32602, "bad_cursor", words);
-                failure.data = json!({ "code": "bad_cursor", "resume": resume, "oldest": log.cursor(oldest) });
+                failure.data.more.resume = Some(resume);
+                failure.data.more.oldest = Some(log.cursor(oldest));
                 failure
             };
             // Of many that are asked for at once some wait until the client has read the others. What is read, and what is
@@ -491,19 +419,13 @@ impl Rpc {
                 needed = page.bytes;
             };
             let items = &page.items;
-            #[derive(Serialize)]
-            struct Counted<'a> {
-                events_sent: usize,
-                #[serde(flatten)]
-                end: &'a PageEnd,
-            }
-            let json = history::json(&log, items, &Counted { events_sent: items.len(), end: &end })?;
+            let json = history::json(&log, items, &CountedEnd { events_sent: items.len(), end: &end })?;
             let json = String::from_utf8(json).map_err(|error| Failure::new(-32603, "internal", error.to_string()))?;
             RawValue::from_string(json).map_err(|error| Failure::new(-32603, "internal", error.to_string()))
         }))
     }
 
-    fn start(&self, mut wants: StartRun) -> Result<Later, Failure> {
+    fn start(&mut self, mut wants: StartRun) -> Result<Later, Failure> {
         let (session, key) = (wants.session_id.take(), wants.idempotency_key.take());
         let content = Self::content(wants)?;
         let (id, permit) = self.prompting(session)?;
@@ -533,7 +455,7 @@ impl Rpc {
 
     // === the UI protocol to the letter ===
 
-    fn cancel(&self, wants: CancelParams) -> Result<Later, Failure> {
+    fn cancel(&mut self, wants: CancelParams) -> Result<Later, Failure> {
         let of_run = |run: &RunId| {
             let runs = self.state.directory.runs(&filter(&self.caller, None));
             runs.into_iter().find(|known| known.run_id == *run).map(|known| known.session_id)
@@ -551,7 +473,7 @@ impl Rpc {
             // One that waits is over with this; one under way ends when its runtime says so.
             let queued = waiting.iter().any(|run| run.run_id == run_id && run.status == RunStatus::Queued);
             let status = if queued { RunStatus::Cancelled } else { RunStatus::Running };
-            result(&json!({ "ok": true, "run_id": run_id, "status": status }))
+            result(&Cancelled { ok: true, run_id, status })
         }))
     }
 
@@ -608,10 +530,15 @@ impl Rpc {
     }
 }
 
+/// Whether these are the parameters of an `initialize` by which a connection speaks the UI protocol to the letter.
+fn speaks_ui(params: Option<&RawValue>) -> bool {
+    parse::<Initialize>(params).is_ok_and(|wants| wants.ui_protocol.as_deref() == Some(PROTOCOL))
+}
+
 /// Tells a client that its response to one of our requests was not taken; a response cannot be answered otherwise.
 fn not_taken(request: &str, failure: &Failure) -> Vec<u8> {
     let mut frame = Vec::new();
-    ws_notify(&mut frame, "gateway.error", &json!({ "request_id": request, "error": failure }));
+    ws_notify(&mut frame, "gateway.error", &NotTaken { request_id: request, error: failure });
     frame
 }
 

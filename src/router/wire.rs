@@ -2,14 +2,71 @@
 
 use std::cell::RefCell;
 
+use serde::Serialize;
+use serde_json::value::RawValue;
+use utoipa::ToSchema;
+
 use crate::sessions::PageItem;
-use plexus_protocol::{Epoch, Event, Position, Timestamp};
+use plexus_protocol::schema::Json;
+use plexus_protocol::{Cursor, Epoch, Event, Kind, Position, RunId, RuntimeId, SessionId, Timestamp};
 
 /// Sessions of one listing at most; the next page has the rest.
 pub(super) const SESSIONS_MAX: usize = 1000;
 
 /// What an envelope takes beside its body, in bytes, about; for reserving.
 const AROUND: usize = 256;
+
+/// An event.
+// Its JSON is written by hand, see `envelope` and `item`; a test holds that to this.
+#[derive(Serialize, ToSchema)]
+pub(super) struct Envelope<'a> {
+    session_id: &'a SessionId,
+    run_id: &'a RunId,
+    /// Its number within the run, from 0 without a gap.
+    seq: u64,
+    /// With `merge`: the number of the last event in it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    seq_last: Option<u64>,
+    cursor: Cursor,
+    /// With `merge`: the cursor of the first event in it; `cursor` is that of the last.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cursor_first: Option<Cursor>,
+    /// With `merge`: how many events are in it, where it is of a kind that can be merged.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    merged: Option<usize>,
+    at: Timestamp,
+    /// With `merge`: when the last event in it was, where they are several.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    at_last: Option<Timestamp>,
+    #[schema(value_type = Kind)]
+    kind: &'a str,
+    /// The canonical body, by its kind.
+    #[schema(value_type = Object)]
+    event: &'a RawValue,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cut: Option<Cut>,
+    meta: Meta<'a>,
+    /// What the runtime itself said, with the projection `native`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Json>)]
+    native: Option<&'a RawValue>,
+}
+
+/// With `merge`: the text of the event in it is longer than a part, and this is not all of it.
+#[derive(Serialize, ToSchema)]
+pub(super) struct Cut {
+    /// Parts of the first event's text that are missing before it.
+    before: u32,
+    /// Parts of the last event's text that are missing after it.
+    after: u32,
+}
+
+/// Where an event comes from.
+#[derive(Serialize, ToSchema)]
+pub(super) struct Meta<'a> {
+    runtime_id: &'a RuntimeId,
+    dialect: &'a str,
+}
 
 /// Appends the event as the native protocol shows it (the `params` of `agent.event`): one JSON object on one line. The body
 /// is spliced in as it is, never parsed again.
@@ -169,6 +226,30 @@ mod tests {
             text(&event("gemini", "acp", r#"{"a": [1, 2.50]}"#)),
             r#"{"session_id":"s_1","run_id":"r_1","seq":7,"cursor":"k3f9:1042","at":"2025-11-21T09:30:00.125Z","kind":"agent_message_chunk","event":{"a": [1, 2.50]},"meta":{"runtime_id":"gemini","dialect":"acp"}}"#
         );
+    }
+
+    #[test]
+    fn envelope_by_hand_is_the_derived_one() {
+        let event = event("gemini", "acp", r#"{"a":[1,2.50]}"#);
+        let cursor = Cursor { epoch: Epoch::new("k3f9").unwrap(), position: event.position };
+        let body: &RawValue = serde_json::from_slice(&event.body).unwrap();
+        let derived = Envelope {
+            session_id: &event.origin.session_id,
+            run_id: &event.run_id,
+            seq: event.seq,
+            seq_last: None,
+            cursor: cursor.clone(),
+            cursor_first: None,
+            merged: None,
+            at: event.at,
+            at_last: None,
+            kind: event.kind.as_str(),
+            event: body,
+            cut: None,
+            meta: Meta { runtime_id: &event.origin.runtime_id, dialect: &event.origin.dialect },
+            native: None,
+        };
+        assert_eq!(text(&event), serde_json::to_string(&derived).unwrap());
     }
 
     proptest! {

@@ -30,7 +30,9 @@ use crate::sessions::{AckTracker, DriverEnd, FoundSession, RuntimeExit, RuntimeM
 use plexus_dialects::{
     Dialect, EventDraft, HttpBase, HttpReply, HttpRequest, Outbox, RuntimeCommand, RuntimeEvent, SessionLimit,
 };
-use plexus_protocol::{Capabilities, Connect, Decision, Kind, RuntimeInfo, RuntimeSpec, RuntimeState, Ticket};
+use plexus_protocol::{
+    Capabilities, Connect, Decision, Kind, RuntimeInfo, RuntimeSpec, RuntimeState, RuntimeStatusBody, Ticket,
+};
 
 /// Orders that wait until the endpoint is ready; then its queue fills, and when that is full too it is stuck, and left.
 const HELD_MAX: usize = 256;
@@ -441,15 +443,9 @@ impl Attached {
 
     /// Tells every open session how the connection stands.
     fn report_status(&mut self, status: &'static str, message: Option<&str>) {
-        #[derive(serde::Serialize)]
-        struct Body<'a> {
-            status: &'static str,
-            runtime_id: &'a str,
-            #[serde(skip_serializing_if = "Option::is_none")]
-            message: Option<&'a str>,
-        }
         if self.routes.taken() {
-            let body = Body { status, runtime_id: self.spec.id.as_str(), message };
+            let runtime_id = self.spec.id.as_str();
+            let body = RuntimeStatusBody { status, runtime_id, message, ..RuntimeStatusBody::default() };
             self.routes.route(RuntimeEvent::Event { native: None, draft: EventDraft::new(Kind::RuntimeStatus, &body) });
         }
     }

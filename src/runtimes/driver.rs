@@ -58,7 +58,7 @@ use plexus_holder::wire::Welcome;
 use plexus_holder::{HolderClient, HolderNews, HolderNotFound};
 use plexus_holder::{WriteError, exit};
 use plexus_protocol::{
-    Capabilities, Connect, Decision, Kind, RestartPolicy, RuntimeInfo, RuntimeSpec, RuntimeState, Timestamp,
+    Capabilities, Connect, Decision, ErrorBody, Kind, RestartPolicy, RuntimeInfo, RuntimeSpec, RuntimeState, Timestamp,
 };
 
 /// Sessions that wait to be opened while a runtime starts; more are refused.
@@ -407,7 +407,7 @@ impl Driver {
     fn full(&mut self, life: &mut ProcessState, since: SystemTime) {
         let since: Timestamp = since.into();
         let message = "it said more than its holder keeps for a gateway that does not take it, and had to wait";
-        let body = serde_json::json!({ "code": "held_back", "message": message, "since": since });
+        let body = ErrorBody::new("held_back", message).with("since", since.to_string());
         life.routes.route(RuntimeEvent::Event { native: None, draft: EventDraft::new(Kind::Error, &body) });
         self.send(life);
     }

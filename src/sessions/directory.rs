@@ -14,6 +14,7 @@ use dashmap::DashMap;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use tokio::sync::{mpsc, oneshot, watch};
+use utoipa::ToSchema;
 
 use super::answer_key::AnswerKey;
 use super::client_calls::SessionOwner;
@@ -151,7 +152,8 @@ pub struct OpenSession {
 }
 
 /// A prompt that was taken.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, ToSchema)]
+#[schema(as = Accepted)]
 pub struct AcceptedPrompt {
     /// The run it is, or will be.
     pub run_id: RunId,
@@ -172,7 +174,8 @@ impl AcceptedPrompt {
 }
 
 /// How a run ended.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[schema(as = Ended)]
 pub struct RunOutcome {
     /// `completed`, `error` or `cancelled`.
     pub status: RunStatus,

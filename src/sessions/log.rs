@@ -16,7 +16,7 @@ use super::log_writer::{LogWriter, WriterJob};
 use super::watching::{EventWatch, Watchers};
 use crate::auth::Grant;
 use crate::metrics::metrics;
-use plexus_protocol::{Cursor, Epoch, Event, Kind, Origin, Position, RunId, Scope, SessionId, Timestamp};
+use plexus_protocol::{Cursor, Epoch, ErrorBody, Event, Kind, Origin, Position, RunId, Scope, SessionId, Timestamp};
 use plexus_store::{
     DamagedBlock, DeviceChange, EventsAcross, PromptChange, PushChange, ReadLimit, RequestRow, RuntimeMark, SessionRow,
     Store, StoreError, TextRow, Trim,
@@ -150,8 +150,9 @@ pub enum StartAfter {
 }
 
 /// What can be promised to a reader that comes with a cursor.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, utoipa::ToSchema)]
 #[serde(rename_all = "lowercase")]
+#[schema(as = Resume)]
 pub enum ResumeVerdict {
     /// Everything after the cursor follows.
     Ok,
@@ -642,7 +643,7 @@ fn damage(block: DamagedBlock) -> Event {
         seq: 0,
         at: Timestamp::default(),
         kind: Kind::Error,
-        body: serde_json::json!({ "code": "damaged", "message": text }).to_string().into(),
+        body: serde_json::to_vec(&ErrorBody::new("damaged", &text)).unwrap_or_default().into(),
         native: None,
     }
 }

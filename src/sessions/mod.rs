@@ -64,7 +64,7 @@ pub use runtime_link::{
     ProcessStart, ReattachedSession, RuntimeExit, RuntimeLink, RuntimeMessage, RuntimeOrder, SessionSender,
 };
 pub use session::NewsRank;
-pub use snapshot::{Snapshot, SnapshotMessage, SnapshotTool, WINDOW};
+pub use snapshot::{LATEST, Snapshot, SnapshotMessage, SnapshotTool, WINDOW};
 pub use state::zero_of;
-pub use stderr_log::StderrLog;
+pub use stderr_log::{StderrLine, StderrLog};
 pub use watching::EventWatch;

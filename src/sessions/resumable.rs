@@ -14,6 +14,7 @@ use serde::Serialize;
 use serde_json::value::to_raw_value;
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout_at};
+use utoipa::ToSchema;
 
 use super::session::{refused, ticket};
 use super::{Directory, RuntimeLink, RuntimeMessage, RuntimeOrder, SessionError, SessionSender};
@@ -33,29 +34,34 @@ const CURSOR_MAX: usize = 2048;
 /// Conversations before the page that are skipped at most.
 const SKIP_MAX: usize = listing::ANSWER_MAX;
 
-/// A conversation that a runtime could resume.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+/// A conversation that a runtime could resume. What the runtime does not say is null.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
+#[schema(as = Resumable)]
 pub struct ResumableConversation {
     /// The runtime's own name for it: `native_id` of a session to open.
     pub native_id: NativeId,
     /// Its title, or how it began, where the runtime says so.
+    #[schema(required)]
     pub title: Option<String>,
     /// The folder it works in, where the runtime says so.
+    #[schema(required)]
     pub cwd: Option<String>,
     /// When it last changed, where the runtime says so.
+    #[schema(required)]
     pub updated_at: Option<Timestamp>,
     /// The session that it is open as here already.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub session_id: Option<SessionId>,
 }
 
-/// A page of them, in the runtime's order.
-#[derive(Clone, Debug, Serialize)]
+/// A page of the conversations that a runtime could resume, in its own order. One that changes meanwhile may come twice.
+#[derive(Clone, Debug, Serialize, ToSchema)]
 pub struct ResumablePage {
     /// The conversations.
     pub resumable: Vec<ResumableConversation>,
-    /// Where the next page begins, unless this is the last.
+    /// Where the next page begins, to be given as `cursor`; absent if this is the last.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(pattern = r"^[0-9]{1,5}(\.[A-Za-z0-9_-]{2,2800})?$")]
     pub next: Option<String>,
 }
 

@@ -14,6 +14,7 @@ use tokio::sync::{Notify, mpsc, watch};
 use super::StderrLog;
 use super::client_calls::ClientRouter;
 use plexus_dialects::{RequestKey, RuntimeCommand, RuntimeEvent};
+pub use plexus_protocol::RuntimeExit;
 use plexus_protocol::{NativeId, RuntimeId, RuntimeInfo, RuntimeSpec, Ticket, Timestamp};
 use plexus_store::RuntimeMark;
 
@@ -104,28 +105,6 @@ impl AckTracker {
     fn under_way(&self) -> MutexGuard<'_, BTreeMap<u64, usize>> {
         self.under_way.lock()
     }
-}
-
-/// How a runtime's process ended.
-#[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize)]
-pub struct RuntimeExit {
-    /// Its exit code.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub code: Option<i32>,
-    /// The signal that killed it (`SIGKILL` …).
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub signal: Option<String>,
-    /// The end of what it wrote to stderr.
-    #[serde(skip_serializing_if = "String::is_empty")]
-    pub stderr_tail: String,
-    /// What the gateway knows of the cause: "stopped by NAME", "cannot start: …", "took no orders for 10 s".
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub reason: Option<String>,
-    /// Whether it was asked to stop.
-    pub stopped: bool,
-    /// Whether only the gateway goes: the runtime is an endpoint, which goes on, and the next gateway connects to it again.
-    #[serde(skip)]
-    pub left: bool,
 }
 
 impl SessionSender {

@@ -6,9 +6,12 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
+use utoipa::ToSchema;
+use utoipa::openapi::{RefOr, Schema};
 
 use super::page_merge::text_of;
-use plexus_protocol::{Cursor, Event, Kind, Position, Request, SessionInfo, Timestamp};
+use plexus_protocol::schema::{JsonObject, words};
+use plexus_protocol::{Cursor, Event, Kind, Position, Request, RunId, SessionInfo, Timestamp};
 
 /// Bytes of messages and tools in a snapshot, about: the newest. What comes before is read by pages, from
 /// [`Snapshot::before`] back.
@@ -22,7 +25,7 @@ const SURFACES: usize = 64;
 
 /// What a newcomer must see of a session: the newest messages and tool calls, the latest of everything else, and the cursor
 /// at which this is exact. The messages and tools are what happened from `before` on.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, ToSchema)]
 pub struct Snapshot {
     /// The session.
     pub session: SessionInfo,
@@ -33,11 +36,13 @@ pub struct Snapshot {
     /// The newest tool calls, in order, each with its latest state.
     pub tools: Arc<Vec<SnapshotTool>>,
     /// The latest body of each kind of which only the latest matters (plan, mode, commands, usage …), by kind.
+    #[schema(value_type = BTreeMap<String, JsonObject>)]
     pub latest: Arc<BTreeMap<&'static str, Box<RawValue>>>,
     /// The requests that are open; what is long of them is cut.
     #[serde(serialize_with = "briefly")]
     pub requests: Vec<Arc<Request>>,
     /// The surfaces of the agent, latest.
+    #[schema(value_type = Vec<JsonObject>)]
     pub surfaces: Arc<Vec<Box<RawValue>>>,
     /// Whether retention has removed what came before.
     pub trimmed: bool,
@@ -54,16 +59,20 @@ fn briefly<S: serde::Serializer>(requests: &[Arc<Request>], serializer: S) -> Re
 }
 
 /// One message; the first one of a snapshot that is truncated may be the end of a longer one.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
+#[schema(as = Message)]
 pub struct SnapshotMessage {
     /// `user`, `agent` or `thought`.
+    #[schema(schema_with = roles)]
     pub role: &'static str,
     /// The run it was said in.
+    #[schema(value_type = RunId)]
     pub run_id: String,
     /// Its text.
     pub text: String,
     /// What in it is no text: ACP content blocks.
     #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schema(value_type = Vec<JsonObject>)]
     pub content: Vec<serde_json::Value>,
     /// Whether it is being said, or was cut off.
     pub partial: bool,
@@ -76,12 +85,18 @@ pub struct SnapshotMessage {
     pub position: u64,
 }
 
+fn roles() -> RefOr<Schema> {
+    words(["user", "agent", "thought"], "Whose words")
+}
+
 /// One tool call, latest state.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
+#[schema(as = Tool)]
 pub struct SnapshotTool {
     /// The runtime's identifier.
     pub tool_call_id: String,
     /// The run it belongs to.
+    #[schema(value_type = RunId)]
     pub run_id: String,
     /// The place of its first event in the log.
     pub position: u64,
@@ -91,7 +106,7 @@ pub struct SnapshotTool {
 }
 
 /// The kinds of which only the latest matters to a newcomer.
-const LATEST: &[Kind] = &[
+pub const LATEST: &[Kind] = &[
     Kind::Plan,
     Kind::AvailableCommandsUpdate,
     Kind::CurrentModeUpdate,

@@ -9,7 +9,7 @@ mod rows;
 
 use activity::RunActivity;
 pub(super) use open_requests::{ClosedRequests, late};
-use prompts::{RunBody, text_of_body};
+use prompts::text_of_body;
 use rows::{Large, MessageCounts};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -32,8 +32,9 @@ use plexus_dialects::{
     RuntimeEvent, ToolCallRef,
 };
 use plexus_protocol::{
-    Answer, Answers, Decision, Kind, NativeId, Origin, Position, QueuedPrompt, Receipt, Request, RequestId,
-    RequestState, Resolver, Risk, RunId, RunInfo, RunStatus, SessionInfo, SessionState, Ticket, Timestamp,
+    Answer, Decision, ErrorBody, Kind, NativeId, Origin, Position, QueuedPrompt, Receipt, Request, RequestId,
+    RequestState, Resolution, Resolver, Risk, RunBody, RunId, RunInfo, RunStatus, RuntimeStatusBody, SessionInfo,
+    SessionState, Ticket, Timestamp,
 };
 use plexus_store::RuntimeMark;
 
@@ -525,24 +526,15 @@ impl SessionStateMachine {
         env: &mut DecisionEnv<'_>,
         plan: &mut Plan,
     ) {
-        #[derive(Serialize)]
-        struct Body<'a> {
-            status: &'static str,
-            runtime_id: &'a str,
-            generation: u64,
-            #[serde(skip_serializing_if = "std::ops::Not::not")]
-            resumed: bool,
-            #[serde(skip_serializing_if = "Option::is_none")]
-            message: Option<&'static str>,
-        }
         let again = std::mem::take(&mut self.again);
-        let body = Body {
+        let body = RuntimeStatusBody {
             status: "attached",
             runtime_id: self.origin.runtime_id.as_str(),
-            generation: self.core.generation,
+            generation: Some(self.core.generation),
             resumed: how == OpenedAs::Resumed,
             message: (again && how == OpenedAs::New)
                 .then_some("the agent could not go on with its conversation: a new one begins here, and it knows nothing of what was said before"),
+            exit: None,
         };
         let draft = EventDraft::new(Kind::RuntimeStatus, &body);
         self.log(draft, env, plan);
@@ -638,9 +630,12 @@ impl SessionStateMachine {
         }
         // One where nothing was under way has nothing to tell, and nobody has anything to see.
         if self.core.run.is_some() || !self.open.is_empty() || std::mem::take(&mut self.moved) {
-            let body = serde_json::json!({
-                "status": "reattached", "runtime_id": self.origin.runtime_id, "generation": self.core.generation,
-            });
+            let body = RuntimeStatusBody {
+                status: "reattached",
+                runtime_id: self.origin.runtime_id.as_str(),
+                generation: Some(self.core.generation),
+                ..RuntimeStatusBody::default()
+            };
             self.log(EventDraft::new(Kind::RuntimeStatus, &body), env, plan);
             // Being found again is no news of the conversation.
             plan.dirty = true;

@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use serde::Serialize;
+use utoipa::ToSchema;
 
 use plexus_protocol::Timestamp;
 
@@ -14,7 +15,7 @@ pub const LINES: usize = 1000;
 pub const LINE_MAX: usize = 2000;
 
 /// Who wrote a line.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum LogSource {
     /// The runtime, to its stderr.
@@ -24,7 +25,8 @@ pub enum LogSource {
 }
 
 /// One line.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
+#[schema(as = LogLine)]
 pub struct StderrLine {
     /// When it was heard.
     pub at: Timestamp,

@@ -11,8 +11,8 @@ use bytes::Bytes;
 use serde_json::value::RawValue;
 
 use plexus_protocol::{
-    Capabilities, Decision, Editable, Fits, Item, Kind, NativeId, Offer, Question, RequestType, RunStatus, RuntimeSpec,
-    Ticket,
+    Capabilities, Decision, Editable, Fits, Item, Kind, NativeId, Offer, Question, RawBody, RequestType, RunStatus,
+    RuntimeSpec, Ticket,
 };
 
 mod acp;
@@ -329,19 +329,11 @@ impl EventDraft {
     /// A frame that no dialect understood: kept, shown, never dropped. The body is `{"reason", "message"}` where the
     /// frame is JSON of reasonable depth, `{"reason", "text"}` (lossy UTF-8) where it is not.
     pub fn raw(frame: Bytes, reason: &str) -> Self {
-        #[derive(serde::Serialize)]
-        struct Body<'a> {
-            reason: &'a str,
-            #[serde(skip_serializing_if = "Option::is_none")]
-            message: Option<&'a RawValue>,
-            #[serde(skip_serializing_if = "Option::is_none")]
-            text: Option<std::borrow::Cow<'a, str>>,
-        }
         let one_line = !frame.iter().any(|b| matches!(b, b'\r' | b'\n'));
         // The body wraps the frame, one level.
         let message = if one_line && depth(&frame) < DEPTH_MAX { serde_json::from_slice(&frame).ok() } else { None };
         let text = message.is_none().then(|| String::from_utf8_lossy(&frame));
-        let draft = Self::new(Kind::Raw, &Body { reason, message, text });
+        let draft = Self::new(Kind::Raw, &RawBody { reason, message, text });
         Self { native: Some(frame), ..draft }
     }
 }

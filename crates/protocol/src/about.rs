@@ -1,11 +1,13 @@
 //! What a request is about: its parts, safe to show.
 
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
 /// What a request is about, so that a screen can draw it and group what is alike. The words to read before an answer are
 /// in [`Request::display`](super::Request::display). All text here is safe to show, by the rules of `display`.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(tag = "type", rename_all = "snake_case")]
+#[schema(as = Subject)]
 pub enum About {
     /// A command line.
     Command {
@@ -53,7 +55,7 @@ pub const ABOUT_MAX: usize = 4 << 10;
 pub const ABOUT_FILES: usize = 100;
 
 /// A file that is to be changed.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Touched {
     /// Its path, cut to [`ABOUT_MAX`] bytes.
     pub path: String,
@@ -69,7 +71,7 @@ pub struct Touched {
 }
 
 /// A question to a person.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Question {
     /// By which an answer names it.
     pub id: String,
@@ -99,7 +101,7 @@ pub struct Question {
 }
 
 /// One of the answers to a [`Question`].
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct QuestionOption {
     /// By which an answer names it.
     pub id: String,
@@ -112,7 +114,7 @@ pub struct QuestionOption {
 
 /// Bounds of an answer to a [`Question`]: of a number its value, of text its characters, of choices how many; and the form of
 /// a text.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Fits {
     /// `number` or `integer`; text, if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -138,8 +140,9 @@ const PATTERN_MAX: usize = 1 << 10;
 const PATTERN_COMPILED: usize = 256 << 10;
 
 /// What sort of number an answer has to be.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
+#[schema(as = NumberSort)]
 pub enum Number {
     /// Any.
     Number,

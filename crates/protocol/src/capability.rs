@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use utoipa::ToSchema;
 
 macro_rules! capabilities {
     ($($(#[$doc:meta])* $name:ident = $word:literal $(, ui $ui:literal)?;)*) => {
@@ -95,7 +96,8 @@ capabilities! {
 }
 
 /// What a runtime can do: on the wire a list of names. Names that a later version added are left out when it is read.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, ToSchema)]
+#[schema(value_type = Vec<Capability>)]
 pub struct Capabilities(BTreeSet<Capability>);
 
 impl Capabilities {

@@ -6,6 +6,7 @@ use std::str::FromStr;
 use std::sync::Arc;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use utoipa::ToSchema;
 
 /// Longest identifier a client may send, in bytes; a longer one is refused as malformed.
 const ID_MAX: usize = 128;
@@ -18,7 +19,8 @@ pub struct BadId;
 macro_rules! text_id {
     ($(#[$doc:meta])* $name:ident) => {
         $(#[$doc])*
-        #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, ToSchema)]
+        #[schema(value_type = String, pattern = "^[A-Za-z0-9_.:-]{1,128}$")]
         pub struct $name(Arc<str>);
 
         impl $name {
@@ -100,7 +102,8 @@ text_id!(
 );
 
 /// A session's identifier inside its runtime: opaque text that the gateway never interprets.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, ToSchema)]
+#[schema(value_type = String)]
 pub struct NativeId(pub Arc<str>);
 
 impl NativeId {
@@ -127,7 +130,7 @@ impl fmt::Display for NativeId {
 pub struct Ticket(pub u64);
 
 /// An event's place in the gateway's one log: strictly rising from 1, never reused. 0 is "before everything".
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, ToSchema)]
 pub struct Position(pub u64);
 
 impl Position {

@@ -1,6 +1,7 @@
 //! The nouns. Plain values that every floor above shares: no I/O, no tasks, no clock but the one passed in.
 
 mod about;
+mod bodies;
 mod capability;
 pub mod codes;
 mod content;
@@ -9,11 +10,13 @@ mod ids;
 pub mod object;
 mod request;
 mod runtime;
+pub mod schema;
 mod session;
 pub mod text;
 mod time;
 
 pub use about::{ABOUT_FILES, ABOUT_MAX, About, Fits, Misfit, Number, Question, QuestionOption, Touched};
+pub use bodies::{ClientServed, ErrorBody, RawBody, Resolution, RunBody, RuntimeExit, RuntimeStatusBody};
 pub use capability::{Capabilities, Capability, server_capabilities};
 pub use content::text_block;
 pub use event::{Event, Kind, Origin};

@@ -5,11 +5,13 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
+use utoipa::ToSchema;
 
+use super::schema::Json;
 use super::{About, Cursor, DeviceId, RequestId, RunId, RuntimeId, SessionId, Timestamp};
 
 /// What sort of question a request is; it decides which answers fit.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum RequestType {
     /// Yes or no, from the UI protocol.
@@ -25,7 +27,7 @@ pub enum RequestType {
 }
 
 /// Where a request stands. It leaves `Open` once, and never comes back.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum RequestState {
     /// Waiting for people.
@@ -41,7 +43,7 @@ pub enum RequestState {
 }
 
 /// How much harm a yes could do, by the gateway's own judgement of what is asked.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Risk {
     /// It reads and searches, inside the session's folder.
@@ -72,7 +74,7 @@ impl Risk {
 }
 
 /// What an option means, so that clients can draw it (ACP `PermissionOptionKind`).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Choice {
     /// This once.
@@ -101,7 +103,7 @@ impl Choice {
 }
 
 /// One of the answers that the runtime offers.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Offer {
     /// The runtime's own identifier for it.
     pub id: String,
@@ -112,7 +114,7 @@ pub struct Offer {
 }
 
 /// One of the things that a pick offers.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Item {
     /// The runtime's own identifier for it.
     pub id: String,
@@ -124,7 +126,7 @@ pub struct Item {
 }
 
 /// What of a request may be changed before it is allowed.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Editable {
     /// What it is ("Command").
     pub label: String,
@@ -136,7 +138,7 @@ pub struct Editable {
 ///
 /// `title` and `message` are the agent's words, untouched; `display` is the gateway's own rendering of exactly what is
 /// asked, with every deceptive character made visible.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct Request {
     /// Its identifier.
     pub request_id: RequestId,
@@ -160,6 +162,7 @@ pub struct Request {
     pub message: Option<String>,
     /// What it is about, for a screen to draw.
     #[serde(default)]
+    #[schema(required)]
     pub subject: About,
     /// What is asked, safe to show.
     pub display: String,
@@ -173,12 +176,15 @@ pub struct Request {
     pub warnings: Vec<String>,
     /// How much harm a yes could do.
     #[serde(default = "Risk::unjudged")]
+    #[schema(required)]
     pub risk: Risk,
     /// Why it is judged so, in plain words.
     #[serde(default)]
+    #[schema(required)]
     pub risk_reasons: Vec<String>,
     /// How often what is asked has changed since it was asked.
     #[serde(default)]
+    #[schema(required)]
     pub revision: u64,
     /// Whether it has: whoever read it before has to read it again.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -186,6 +192,7 @@ pub struct Request {
     /// SHA-256 (hex) of the canonical request: what is shown is what is decided. Empty where `display` is cut: who has
     /// not read all of it has nothing to show for it.
     #[serde(default, skip_serializing_if = "String::is_empty")]
+    #[schema(pattern = "^[0-9a-f]{64}$")]
     pub digest: String,
     /// The answers offered.
     pub options: Vec<Offer>,
@@ -222,6 +229,7 @@ pub struct Request {
     pub tool_call_id: Option<String>,
     /// What the runtime sent, untouched.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Json>)]
     pub native: Option<Box<RawValue>>,
     /// When it closes by itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -319,7 +327,7 @@ pub type Answers = BTreeMap<String, Vec<String>>;
 
 /// What a client says to a request. Exactly one of `option_id`, `ok`, `value`, `ids`, `answers` is given (`value: null`,
 /// `ids: []` and `answers: {}` mean "cancelled").
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Answer {
     /// One of the request's options.
@@ -328,14 +336,16 @@ pub struct Answer {
     /// Yes or no.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ok: Option<bool>,
-    /// Text; the outer `None` is "not given", the inner one "cancelled".
+    /// Text; given as `null` it means "cancelled".
     #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>)]
     pub value: Option<Option<String>>,
     /// What was picked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ids: Option<Vec<String>>,
     /// What is said to each of the questions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<BTreeMap<String, Vec<String>>>)]
     pub answers: Option<Answers>,
     /// Why, for the agent to read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -397,7 +407,7 @@ pub enum Decision {
 }
 
 /// Who decided.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Resolver {
     /// The device, or `gateway` for a decision of the gateway's own.
     pub device_id: DeviceId,
@@ -418,7 +428,7 @@ impl Resolver {
 }
 
 /// The durable record of what became of a request, and who won.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Receipt {
     /// The request.
     pub request_id: RequestId,
@@ -438,6 +448,7 @@ pub struct Receipt {
     pub ids: Option<Vec<String>>,
     /// What was said to each question.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<BTreeMap<String, Vec<String>>>)]
     pub answers: Option<Answers>,
     /// Why, in the words of whoever answered.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -460,5 +471,6 @@ pub struct Receipt {
     pub cursor: Option<Cursor>,
     /// Whether the reader of this receipt is the one who decided.
     #[serde(default)]
+    #[schema(required)]
     pub won: bool,
 }

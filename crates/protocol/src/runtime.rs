@@ -5,11 +5,12 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
+use utoipa::ToSchema;
 
 use super::{Capabilities, RuntimeId, Timestamp};
 
 /// How to reach a runtime.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Connect {
     /// Start this program and talk over its stdin and stdout: program, then arguments.
@@ -19,7 +20,7 @@ pub enum Connect {
 }
 
 /// What to do when a runtime dies by itself.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum RestartPolicy {
     /// Leave it dead.
@@ -88,7 +89,7 @@ fn serve_of_any_version<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Ser
 }
 
 /// What the gateway does for an ACP agent that asks its client, inside the session's folder. Nothing, unless set.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Serve {
     /// Reads files (`fs/read_text_file`), and writes them (`fs/write_text_file`) when people say so.
@@ -119,7 +120,7 @@ impl RuntimeSpec {
 }
 
 /// Where a runtime stands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum RuntimeState {
     /// Spawned; the handshake is under way.
@@ -148,7 +149,8 @@ impl RuntimeState {
 }
 
 /// A runtime as clients see it.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+#[schema(as = Runtime)]
 pub struct RuntimeInfo {
     /// Its name.
     pub runtime_id: RuntimeId,

@@ -1,11 +1,12 @@
 //! Conversations and runs.
 
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
 use super::{NativeId, RequestId, Resolver, RunId, RuntimeId, SessionId, Timestamp};
 
 /// What a device may do.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Scope {
     /// See sessions, events and requests.
@@ -34,7 +35,7 @@ impl Scope {
 }
 
 /// Where a session stands.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum SessionState {
     /// Nothing runs.
@@ -64,7 +65,7 @@ impl SessionState {
 }
 
 /// Where a run stands (the UI protocol's `run.status`, and `queued`).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum RunStatus {
     /// Waits for the run before it.
@@ -99,7 +100,7 @@ impl RunStatus {
 }
 
 /// A run as clients see it.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct RunInfo {
     /// The run.
     pub run_id: RunId,
@@ -112,7 +113,8 @@ pub struct RunInfo {
 }
 
 /// A prompt that waits for its turn.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+#[schema(as = Queued)]
 pub struct QueuedPrompt {
     /// The run it will be.
     pub run_id: RunId,
@@ -123,7 +125,8 @@ pub struct QueuedPrompt {
 }
 
 /// A session as clients see it.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+#[schema(as = Session)]
 pub struct SessionInfo {
     /// The conversation.
     pub session_id: SessionId,
@@ -132,8 +135,10 @@ pub struct SessionInfo {
     /// The dialect of that runtime.
     pub dialect: String,
     /// The runtime's own identifier for it.
+    #[schema(required)]
     pub native_id: Option<NativeId>,
     /// Its title.
+    #[schema(required)]
     pub title: Option<String>,
     /// The folder it works in.
     pub cwd: String,
@@ -142,11 +147,14 @@ pub struct SessionInfo {
     /// The run under way.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run_id: Option<RunId>,
-    /// What it does now: the title of the tool that runs, or `thinking`, `writing`, `working`; none between runs.
+    /// What it does now: the title of the tool that runs, or `thinking`, `writing`, `working`; null between runs. The
+    /// agent's words.
     #[serde(default)]
+    #[schema(required)]
     pub doing: Option<String>,
     /// Whether it was put away: kept and searchable, out of the way in lists.
     #[serde(default)]
+    #[schema(required)]
     pub archived: bool,
     /// How many requests wait for people.
     pub open_requests: usize,

@@ -3,11 +3,13 @@
 use std::fmt;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use utoipa::ToSchema;
 
 /// A wall-clock instant in milliseconds since the Unix epoch; shown as RFC 3339 in UTC (`2026-11-21T09:30:00.125Z`).
 ///
 /// Only for people to read: order comes from [`Position`](super::Position), deadlines from a monotonic clock.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, ToSchema)]
+#[schema(value_type = String, format = DateTime)]
 pub struct Timestamp(i64);
 
 impl Timestamp {

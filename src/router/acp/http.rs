@@ -26,6 +26,7 @@ use super::connections::Connection;
 use super::outgoing::Start;
 use super::{Peer, runtime_of};
 use crate::auth::Caller;
+use crate::router::error::ProblemMembers;
 use crate::router::frames::sse_lines;
 use crate::router::guard::Call;
 use crate::router::{AppState, Problem, sse};
@@ -321,8 +322,9 @@ fn resumed(state: &AppState, session: &SessionId, cursor: Cursor) -> Result<Posi
         ResumeVerdict::Ahead => "resume_ahead",
     };
     let words = "the log does not have what came after that: load the session anew";
-    let oldest = log.cursor(attach.oldest).to_string();
-    Err(Problem::new(StatusCode::CONFLICT, code, words).with("oldest", oldest))
+    let oldest = log.cursor(attach.oldest);
+    Err(Problem::new(StatusCode::CONFLICT, code, words)
+        .with(ProblemMembers { oldest: Some(oldest), ..ProblemMembers::default() }))
 }
 
 /// `DELETE`: ends the connection and its streams; sessions live on.

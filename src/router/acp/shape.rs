@@ -8,6 +8,7 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
 use crate::router::error::Problem;
+use crate::router::jsonrpc::FailureData;
 use crate::router::wire;
 use crate::sessions::SessionError;
 use plexus_protocol::{Cursor, Epoch, Event, Resolver, RunStatus, SessionId};
@@ -81,9 +82,9 @@ impl From<Problem> for Failure {
             "internal" => -32603,
             _ => -32602,
         };
-        let mut data = *problem.extra;
-        data.insert("code".into(), problem.code.into());
-        Self { code, message: problem.detail, data: Value::Object(data) }
+        let data = FailureData { code: problem.code, more: problem.more };
+        // Every member is text, a number or JSON already.
+        Self { code, message: problem.detail, data: serde_json::to_value(data).unwrap_or_default() }
     }
 }
 

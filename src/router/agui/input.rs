@@ -11,6 +11,7 @@ use utoipa::ToSchema;
 use super::translate::is_ours;
 use crate::router::Problem;
 use plexus_protocol::object;
+use plexus_protocol::schema::JsonObject;
 use plexus_protocol::{Answer, Answers, Choice, Request, RequestState, RequestType, RunId};
 
 /// Longest identifier of a client's own, in bytes.
@@ -29,23 +30,23 @@ pub(in super::super) struct RunAgentInput {
     /// The client's own name for this run; said back. The same POST again starts and decides nothing.
     pub(super) run_id: String,
     /// The conversation as the client has it. People's messages at its end that the session does not have are the prompt.
-    #[schema(value_type = Vec<Object>)]
+    #[schema(value_type = Vec<JsonObject>)]
     pub(super) messages: Vec<Message>,
     /// Not carried: said so once.
     #[serde(default)]
-    #[schema(value_type = Vec<Object>)]
+    #[schema(value_type = Vec<JsonObject>)]
     pub(super) tools: Vec<Value>,
     /// Not carried: said so once.
     #[serde(default)]
-    #[schema(value_type = Vec<Object>)]
+    #[schema(value_type = Vec<JsonObject>)]
     pub(super) context: Vec<Value>,
     /// What the gateway said; anything else is not carried, and said so.
     #[serde(default)]
-    #[schema(value_type = Object)]
+    #[schema(value_type = JsonObject)]
     pub(super) state: Value,
     /// `plexus`: `{cursor, follow, cancel, partial}`.
     #[serde(default)]
-    #[schema(value_type = Object)]
+    #[schema(value_type = JsonObject)]
     pub(super) forwarded_props: Value,
     /// Answers to interrupts, all that are open.
     #[serde(default)]
@@ -59,17 +60,17 @@ pub(in super::super) struct ResumeEntry {
     /// The interrupt: a request.
     pub(super) interrupt_id: String,
     /// `resolved` with a payload, or `cancelled`.
-    #[schema(value_type = String)]
     pub(super) status: Status,
     /// As the interrupt's `responseSchema` says.
     #[serde(default)]
-    #[schema(value_type = Object)]
+    #[schema(value_type = JsonObject)]
     pub(super) payload: Value,
 }
 
 /// What became of an interrupt, in the client's words.
-#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq, ToSchema)]
 #[serde(rename_all = "lowercase")]
+#[schema(as = ResumeStatus)]
 pub(super) enum Status {
     Resolved,
     Cancelled,
@@ -412,5 +413,5 @@ pub(super) fn late(entry: &ResumeEntry, request: &Request) -> Option<Problem> {
         request.request_id
     );
     (entry.status == Status::Resolved)
-        .then(|| Problem::new(StatusCode::GONE, code, detail).with("interruptId", entry.interrupt_id.as_str()))
+        .then(|| Problem::new(StatusCode::GONE, code, detail).of_interrupt(&entry.interrupt_id))
 }

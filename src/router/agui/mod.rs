@@ -31,6 +31,7 @@ pub(super) use input::{ResumeEntry, RunAgentInput};
 use self::input::Props;
 use self::say::{Id, Say, Shown};
 use self::translate::{End, Outcome, Translator};
+use super::error::ProblemMembers;
 use super::follow::Follow;
 use super::guard::Call;
 use super::reply::session_of;
@@ -225,7 +226,7 @@ async fn answers(
         let id = &entry.interrupt_id;
         let unknown = || {
             let detail = format!("the session has no interrupt {id:?}: nothing was decided");
-            Problem::new(StatusCode::NOT_FOUND, "interrupt_not_found", detail).with("interruptId", id.as_str())
+            Problem::new(StatusCode::NOT_FOUND, "interrupt_not_found", detail).of_interrupt(id)
         };
         let known: RequestId = id.parse().map_err(|_| unknown())?;
         let request = match open.iter().find(|request| request.request_id == known) {
@@ -242,7 +243,7 @@ async fn answers(
             let answer = input::answer(&request, entry)?;
             if let Err(refusal) = judge(&request, &answer, device.grant.approve_up_to) {
                 let refusal = state.with_approvers(device, &known, refusal).await;
-                return Err(Problem::from(refusal).with("interruptId", id.as_str()));
+                return Err(Problem::from(refusal).of_interrupt(id));
             }
             answers.open.push((known, answer));
         } else if let Some(problem) = input::late(entry, &request) {
@@ -259,10 +260,10 @@ async fn answers(
             }
         }
     }
-    let left: Vec<&str> = open
+    let left: Vec<String> = open
         .iter()
         .filter(|request| !request.observe_only)
-        .map(|request| request.request_id.as_str())
+        .map(|request| request.request_id.to_string())
         .filter(|id| !entries.iter().any(|entry| entry.interrupt_id == *id))
         .collect();
     if !entries.is_empty() && !left.is_empty() && !props.partial && !props.cancel.wished() {
@@ -271,7 +272,8 @@ async fn answers(
              `forwardedProps.plexus.partial`",
             left.join(", ")
         );
-        return Err(Problem::new(StatusCode::CONFLICT, "resume_partial", detail).with("missing", json!(left)));
+        let more = ProblemMembers { missing: Some(left), ..ProblemMembers::default() };
+        return Err(Problem::new(StatusCode::CONFLICT, "resume_partial", detail).with(more));
     }
     Ok(answers)
 }

@@ -3,14 +3,13 @@
 
 use axum::response::Response;
 use http::StatusCode;
-use serde::{Deserialize, Deserializer};
-use serde_json::{Value, json};
+use serde::{Deserialize, Deserializer, Serialize};
 use utoipa::ToSchema;
 
 use super::encryption::{AUTH, POINT};
 use super::engine::without_rejected_key;
 use super::sender::{DeliveryTarget, PostOutcome};
-use super::{Destination, Hours, Notifier, Subscription, TargetRow, place_of, text};
+use super::{ChosenChannels, Destination, Hours, Notifier, Subscription, TargetRow, place_of, text};
 use crate::router::guard::Call;
 use crate::router::reply::{json as answer, no_content};
 use crate::router::{AppState, Problem};
@@ -21,6 +20,7 @@ use plexus_protocol::Timestamp;
 #[serde(deny_unknown_fields)]
 pub(in crate::router) struct Subscribe {
     /// Where to push to: `https`, at a known push service.
+    #[schema(min_length = 1, max_length = 1024)]
     endpoint: String,
     keys: SubscribeKeys,
     /// When it ends, if the browser says so; we learn it from the service.
@@ -58,13 +58,17 @@ pub(in crate::router) struct PushChoice {
 #[serde(deny_unknown_fields)]
 pub(in crate::router) struct QuietHours {
     /// `22:00`
+    #[schema(pattern = "^([01][0-9]|2[0-3]):[0-5][0-9]$")]
     from: String,
     /// `07:00`; before `from` it is the next day's.
+    #[schema(pattern = "^([01][0-9]|2[0-3]):[0-5][0-9]$")]
     to: String,
     /// Minutes that the device's clock is ahead of UTC: `-new Date().getTimezoneOffset()`.
+    #[schema(minimum = -840, maximum = 840)]
     offset_minutes: i16,
     /// The device's time zone, by its IANA name (`Intl.DateTimeFormat().resolvedOptions().timeZone`): with it the hours are the
     /// same on its clock all year, and `offset_minutes` does not count.
+    #[schema(min_length = 1, max_length = 64)]
     zone: Option<String>,
 }
 
@@ -84,17 +88,35 @@ fn storage(error: String) -> Problem {
     Problem::new(StatusCode::INSUFFICIENT_STORAGE, "storage", error)
 }
 
-fn view(notifier: &Notifier, row: &TargetRow) -> Value {
-    json!({
-        "public_key": notifier.shared.keys.public,
-        "subscribed": row.subscription.is_some(),
-        "lapsed": row.lapsed,
-        "settings": row.chosen,
-    })
+/// What a device subscribes to notifications with, and what it chose.
+#[derive(Serialize, ToSchema)]
+pub(in crate::router) struct Push<'a> {
+    /// The `applicationServerKey`, in base64url.
+    public_key: &'a str,
+    subscribed: bool,
+    /// It was subscribed, and that came to nothing without its wish: it may subscribe anew by itself.
+    lapsed: bool,
+    settings: ChosenChannels,
+}
+
+/// A notification was taken.
+#[derive(Serialize, ToSchema)]
+pub(in crate::router) struct PushTried {
+    /// The push service's status.
+    status: u16,
+}
+
+fn view(notifier: &Notifier, row: TargetRow) -> Push<'_> {
+    Push {
+        public_key: &notifier.shared.keys.public,
+        subscribed: row.subscription.is_some(),
+        lapsed: row.lapsed,
+        settings: row.chosen,
+    }
 }
 
 fn shown(state: &AppState, place: &str) -> Outcomes {
-    answer(StatusCode::OK, &view(&state.notifier, &state.notifier.row(place)))
+    answer(StatusCode::OK, &view(&state.notifier, state.notifier.row(place)))
 }
 
 /// The name of the place of the device that asks.
@@ -180,7 +202,7 @@ pub(in crate::router) async fn test(state: AppState, call: Call) -> Outcomes {
     let now = Timestamp::from(std::time::SystemTime::now());
     let failed = |words: String| Err(Problem::new(StatusCode::BAD_GATEWAY, "push_failed", words));
     match without_rejected_key(&to, state.notifier.send(&to, &message, now).await) {
-        PostOutcome::Taken(status) => answer(StatusCode::OK, &json!({ "status": status })),
+        PostOutcome::Taken(status) => answer(StatusCode::OK, &PushTried { status }),
         PostOutcome::Gone(_) => {
             state.notifier.gone(&place, &subscription).await.map_err(storage)?;
             failed("the push service knows no such subscription any more: subscribe again".into())

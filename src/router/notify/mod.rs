@@ -105,7 +105,8 @@ struct Subscription {
 }
 
 /// Quiet hours as a device says them.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+#[schema(as = PushQuiet)]
 struct Hours {
     from: String,
     to: String,
@@ -138,10 +139,12 @@ impl Hours {
 }
 
 /// What a device chose.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+#[schema(as = PushSettings)]
 struct ChosenChannels {
     #[serde(flatten)]
     wants: TargetWants,
+    #[schema(required)]
     quiet: Option<Hours>,
 }
 

@@ -37,7 +37,7 @@ pub(super) enum NewsKind {
 }
 
 /// The kinds of news that a place wants.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct TargetWants {
     /// Requests that open.
     pub requests: bool,

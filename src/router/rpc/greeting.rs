@@ -3,20 +3,23 @@
 use super::*;
 
 /// The first thing that a subscriber hears.
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 pub(in crate::router) struct Hello<'a> {
+    /// As it was attached: a session, or `*`; absent of a stream over HTTP.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(required, nullable = false, pattern = r"^(\*|[A-Za-z0-9_.:-]{1,128})$")]
     pub(super) session_id: Option<&'a str>,
     pub(super) resume: ResumeVerdict,
     pub(super) epoch: &'a str,
     pub(super) oldest: Cursor,
     pub(super) head: Cursor,
-    /// Those with the latest news, [`HELLO_SESSIONS`] at most.
+    /// Those with the latest news, 500 at most.
     pub(super) sessions: Vec<Arc<SessionInfo>>,
     /// How many sessions are not among them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) sessions_omitted: Option<usize>,
     pub(super) runs: Vec<RunInfo>,
+    /// The requests that are open; what is long of them is cut.
     #[serde(serialize_with = "briefly")]
     pub(super) requests: Vec<Arc<Request>>,
     pub(super) you: You<'a>,
@@ -27,8 +30,10 @@ fn briefly<S: serde::Serializer>(requests: &[Arc<Request>], serializer: S) -> Re
     serializer.collect_seq(requests.iter().map(|request| request.brief()))
 }
 
-#[derive(Serialize)]
-pub(super) struct You<'a> {
+/// Who the client is.
+#[derive(Serialize, ToSchema)]
+pub(in crate::router) struct You<'a> {
+    #[schema(value_type = DeviceId)]
     pub(super) device_id: &'a str,
     pub(super) name: &'a str,
     pub(super) scopes: &'a [Scope],
@@ -73,10 +78,12 @@ impl<'a> Hello<'a> {
     }
 }
 
-/// What stands for the events that cannot be replayed any more.
-#[derive(Serialize)]
+/// What stands for the events that cannot be replayed any more; events go on after `cursor`.
+#[derive(Serialize, ToSchema)]
 pub(in crate::router) struct Snapshots<'a> {
+    /// As it was attached: a session, or `*`; absent of a stream over HTTP.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(required, nullable = false, pattern = r"^(\*|[A-Za-z0-9_.:-]{1,128})$")]
     pub(super) session_id: Option<&'a str>,
     pub(super) cursor: Cursor,
     pub(super) snapshots: Vec<Snapshot>,

@@ -1,6 +1,10 @@
 //! The parameters of the methods.
 
+use utoipa::openapi::{RefOr, Schema};
+
 use super::*;
+use crate::router::schemas::ContentBlock;
+use plexus_protocol::schema::{JsonObject, words};
 
 /// Who the client is, and what it can show.
 #[derive(Deserialize, ToSchema)]
@@ -34,25 +38,31 @@ pub(super) struct UiCancel {
     pub(super) reason: Option<String>,
 }
 
+fn ends_of_the_log() -> RefOr<Schema> {
+    words(["start", "now"], "From the oldest event kept, or only what comes")
+}
+
 /// What to follow, and from where: after a cursor, or from the `start` or `now`; from the start if neither is given.
 #[derive(Deserialize, ToSchema)]
 pub(in crate::router) struct AttachParams {
+    /// A session, or `*` for all.
+    #[schema(pattern = r"^(\*|[A-Za-z0-9_.:-]{1,128})$")]
     pub(super) session_id: String,
     /// A cursor, or `now`.
     #[serde(default)]
     pub(super) after: Option<String>,
+    /// `start` or `now`.
     #[serde(default)]
+    #[schema(schema_with = ends_of_the_log)]
     pub(super) from: Option<String>,
     /// `native` brings what the runtime itself said along with each event.
     #[serde(default)]
-    #[schema(value_type = Option<String>)]
     pub(super) projection: Projection,
 }
 
 /// A session; the one that is followed, if it is one, where absent. What else there is goes to its runtime.
 #[derive(Deserialize, ToSchema)]
 pub(in crate::router) struct OfSession {
-    #[schema(value_type = Option<String>)]
     pub(super) session_id: Option<SessionId>,
 }
 
@@ -68,8 +78,8 @@ pub(in crate::router) struct Listing {
 /// A session to open, or with `native_id` to take up.
 #[derive(Deserialize, ToSchema)]
 pub(in crate::router) struct SessionNew {
-    #[schema(value_type = String)]
     pub(super) runtime_id: RuntimeId,
+    #[schema(pattern = "^/")]
     pub(super) cwd: Option<String>,
     pub(super) title: Option<String>,
     pub(super) native_id: Option<String>,
@@ -78,15 +88,14 @@ pub(in crate::router) struct SessionNew {
 /// Another title for a session.
 #[derive(Deserialize, ToSchema)]
 pub(in crate::router) struct SessionRename {
-    #[schema(value_type = Option<String>)]
     pub(super) session_id: Option<SessionId>,
+    #[schema(min_length = 1, max_length = 200, pattern = r"\S")]
     pub(super) title: String,
 }
 
 /// A session to put away, or to take back.
 #[derive(Deserialize, ToSchema)]
 pub(in crate::router) struct SessionArchive {
-    #[schema(value_type = Option<String>)]
     pub(super) session_id: Option<SessionId>,
     /// False takes it back; true if absent.
     pub(super) archived: Option<bool>,
@@ -95,7 +104,7 @@ pub(in crate::router) struct SessionArchive {
 /// Which events: 500 from the oldest kept, unless it says otherwise.
 #[derive(Deserialize, ToSchema)]
 pub(in crate::router) struct HistoryParams {
-    #[schema(value_type = String)]
+    #[schema(required, nullable = false)]
     pub(super) session_id: Option<SessionId>,
     /// A cursor.
     #[serde(default)]
@@ -114,7 +123,6 @@ pub(in crate::router) struct HistoryParams {
 /// What to say to the agent: `text`, ACP's `content` blocks, or the UI protocol's `input`.
 #[derive(Deserialize, ToSchema)]
 pub(in crate::router) struct StartRun {
-    #[schema(value_type = Option<String>)]
     pub(super) session_id: Option<SessionId>,
     pub(super) text: Option<String>,
     #[schema(value_type = Option<Vec<ContentBlock>>)]
@@ -123,10 +131,10 @@ pub(in crate::router) struct StartRun {
     pub(super) input: Option<Input>,
     pub(super) idempotency_key: Option<String>,
     /// Where the user works: the UI protocol's `UiContextSnapshot`.
-    #[schema(value_type = Option<Object>)]
+    #[schema(value_type = Option<JsonObject>)]
     pub(super) ui_context: Option<Box<RawValue>>,
     /// For the runtime, as it is.
-    #[schema(value_type = Option<Object>)]
+    #[schema(value_type = Option<JsonObject>)]
     pub(super) meta: Option<Box<RawValue>>,
 }
 
@@ -150,9 +158,7 @@ pub(in crate::router) enum Input {
 /// The run to stop: the one under way if none is named.
 #[derive(Deserialize, ToSchema)]
 pub(in crate::router) struct CancelParams {
-    #[schema(value_type = Option<String>)]
     pub(super) run_id: Option<RunId>,
-    #[schema(value_type = Option<String>)]
     pub(super) session_id: Option<SessionId>,
     /// Why, for people and for runtimes that take a reason.
     pub(super) reason: Option<String>,
@@ -162,7 +168,6 @@ pub(in crate::router) struct CancelParams {
 #[derive(Deserialize, ToSchema)]
 pub(in crate::router) struct Focus {
     /// The session that it shows; `null` where it shows none in particular.
-    #[schema(value_type = Option<String>)]
     pub(super) session_id: Option<SessionId>,
     /// Whether the screen has the focus: a hidden page and a locked phone do not.
     pub(super) focused: bool,
@@ -171,9 +176,7 @@ pub(in crate::router) struct Focus {
 /// The run to begin again: the one under way, or else the last, if none is named.
 #[derive(Deserialize, ToSchema)]
 pub(in crate::router) struct RestartParams {
-    #[schema(value_type = Option<String>)]
     pub(super) session_id: Option<SessionId>,
-    #[schema(value_type = Option<String>)]
     pub(super) run_id: Option<RunId>,
     pub(super) idempotency_key: Option<String>,
 }
@@ -198,6 +201,7 @@ pub(in crate::router) struct Said {
     pub(super) value: Option<Option<String>>,
     pub(super) ids: Option<Vec<String>>,
     #[serde(default)]
+    #[schema(value_type = Option<BTreeMap<String, Vec<String>>>)]
     pub(super) answers: Option<Answers>,
     pub(super) reason: Option<String>,
     pub(super) remember: Option<bool>,
@@ -214,11 +218,4 @@ impl From<Said> for Answer {
         let Said { option_id, ok, value, ids, answers, reason, remember, edited, digest } = said;
         Self { option_id, ok, value, ids, answers, reason, remember, edited, digest, ..Self::default() }
     }
-}
-
-/// One of ACP's content blocks; what is sent is the block as it came.
-#[derive(ToSchema)]
-#[allow(dead_code, reason = "only its schema is used")]
-pub(in crate::router) struct ContentBlock {
-    r#type: String,
 }

@@ -99,33 +99,7 @@ impl SessionStateMachine {
         let request =
             Arc::new(Request { state: receipt.state, receipt: Some(receipt.clone()), ..Request::clone(request) });
         // Everybody reads this, winner and losers alike: it says who, not whether it was you.
-        #[derive(Serialize)]
-        struct Body<'a> {
-            session_id: &'a str,
-            request_id: &'a RequestId,
-            state: RequestState,
-            #[serde(skip_serializing_if = "Option::is_none")]
-            option_id: Option<&'a str>,
-            #[serde(skip_serializing_if = "Option::is_none")]
-            ok: Option<bool>,
-            #[serde(skip_serializing_if = "Option::is_none")]
-            value: Option<&'a str>,
-            #[serde(skip_serializing_if = "Option::is_none")]
-            ids: Option<&'a [String]>,
-            #[serde(skip_serializing_if = "Option::is_none")]
-            answers: Option<&'a Answers>,
-            #[serde(skip_serializing_if = "Option::is_none")]
-            reason: Option<&'a str>,
-            #[serde(skip_serializing_if = "Option::is_none")]
-            edited: Option<&'a str>,
-            #[serde(skip_serializing_if = "Option::is_none")]
-            edited_display: Option<&'a str>,
-            #[serde(skip_serializing_if = "<[String]>::is_empty")]
-            edited_warnings: &'a [String],
-            resolved_by: &'a Resolver,
-            at: Timestamp,
-        }
-        let body = Body {
+        let body = Resolution {
             session_id: self.origin.session_id.as_str(),
             request_id: &receipt.request_id,
             state: receipt.state,

@@ -38,7 +38,7 @@ impl SessionStateMachine {
         let cancelling = self.core.run.as_ref().is_some_and(|run| run.cancelling);
         if full {
             let message = format!("{OPEN_MAX} requests are open already: this one was withdrawn unanswered");
-            let body = serde_json::json!({ "code": "too_many_requests", "message": message, "request_id": id });
+            let body = ErrorBody::new("too_many_requests", &message).with("request_id", id.as_str());
             self.log(EventDraft::new(Kind::Error, &body), env, plan);
         }
         if full || (cancelling && ours) {
@@ -78,15 +78,14 @@ impl SessionStateMachine {
             let status = if exit.stopped { RunStatus::Cancelled } else { RunStatus::Error };
             self.withdraw_all(status, &why, env, plan);
         }
-        #[derive(Serialize)]
-        struct Body<'a> {
-            status: &'static str,
-            runtime_id: &'a str,
-            message: &'a str,
-            #[serde(flatten)]
-            exit: &'a RuntimeExit,
-        }
-        let body = Body { status: "exited", runtime_id: self.origin.runtime_id.as_str(), message: &why, exit };
+        let runtime_id = self.origin.runtime_id.as_str();
+        let body = RuntimeStatusBody {
+            status: "exited",
+            runtime_id,
+            message: Some(&why),
+            exit: Some(exit),
+            ..RuntimeStatusBody::default()
+        };
         self.log(EventDraft::new(Kind::RuntimeStatus, &body), env, plan);
         self.core.exited = Some(why);
         self.core.left = exit.left && self.core.checkpoint.is_some();
@@ -125,10 +124,12 @@ impl SessionStateMachine {
 
     /// The runtime takes no orders any more.
     pub(in crate::sessions) fn stuck(&mut self, env: &DecisionEnv<'_>, plan: &mut Plan) {
-        let body = serde_json::json!({
-            "status": "stuck", "runtime_id": self.origin.runtime_id,
-            "message": "the agent takes no input: it is being stopped",
-        });
+        let body = RuntimeStatusBody {
+            status: "stuck",
+            runtime_id: self.origin.runtime_id.as_str(),
+            message: Some("the agent takes no input: it is being stopped"),
+            ..RuntimeStatusBody::default()
+        };
         self.log(EventDraft::new(Kind::RuntimeStatus, &body), env, plan);
         plan.dirty = true;
     }

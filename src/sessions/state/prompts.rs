@@ -2,28 +2,6 @@
 
 use super::*;
 
-#[derive(Serialize)]
-pub(super) struct RunBody<'a> {
-    pub(super) run_id: &'a RunId,
-    pub(super) status: RunStatus,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) by: Option<&'a Resolver>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) key: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) stop_reason: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) message: Option<&'a str>,
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    pub(super) cancelling: bool,
-}
-
-impl<'a> RunBody<'a> {
-    pub(super) fn new(run_id: &'a RunId, status: RunStatus) -> Self {
-        Self { run_id, status, by: None, key: None, stop_reason: None, message: None, cancelling: false }
-    }
-}
-
 /// The text of ACP content blocks, for lists and titles: its first `most` bytes and a few more.
 /// The beginning of the text of a message's event.
 pub(super) fn text_of_body(body: &[u8], most: usize) -> String {

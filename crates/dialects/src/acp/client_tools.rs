@@ -18,7 +18,7 @@ use super::super::{
 };
 use super::ask::{PendingRequest, RequestSlot, question};
 use super::{Acp, REQUEST_CANCELLED};
-use plexus_protocol::{Choice, Decision, Kind, NativeId, Offer, RequestType, Resolver};
+use plexus_protocol::{Choice, ClientServed, Decision, Kind, NativeId, Offer, RequestType, Resolver};
 
 /// ACP: there is no such file.
 const RESOURCE_NOT_FOUND: i64 = -32002;
@@ -463,24 +463,6 @@ fn served(
         args: Option<Vec<String>>,
         terminal_id: Option<String>,
     }
-    #[derive(Serialize)]
-    struct Body<'a> {
-        method: &'a str,
-        by: &'a Resolver,
-        status: &'static str,
-        #[serde(skip_serializing_if = "Option::is_none")]
-        path: Option<String>,
-        #[serde(skip_serializing_if = "Option::is_none")]
-        command: Option<String>,
-        #[serde(skip_serializing_if = "Option::is_none")]
-        terminal_id: Option<String>,
-        #[serde(skip_serializing_if = "Option::is_none")]
-        bytes: Option<usize>,
-        #[serde(skip_serializing_if = "Option::is_none")]
-        code: Option<i64>,
-        #[serde(skip_serializing_if = "Option::is_none")]
-        message: Option<String>,
-    }
     let of = object::<Of>(params).unwrap_or(Of { path: None, command: None, args: None, terminal_id: None });
     let short = |text: String| {
         let end = text.floor_char_boundary(SERVED_WORDS);
@@ -494,7 +476,8 @@ fn served(
     let (code, message) = failure.unzip();
     let status = if bytes.is_some() { "done" } else { "failed" };
     let (path, command, terminal_id) = (of.path.map(short), command.map(short), of.terminal_id.map(short));
-    EventDraft::new(Kind::ClientServed, &Body { method, by, status, path, command, terminal_id, bytes, code, message })
+    let body = ClientServed { method, by, status, path, command, terminal_id, bytes, code, message };
+    EventDraft::new(Kind::ClientServed, &body)
 }
 
 /// The parameters as the client knows them: a terminal by the client's own name for it.

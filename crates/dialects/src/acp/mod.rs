@@ -56,7 +56,9 @@ use client_tools::ClientToolJob;
 use initialize::{AUTH_REQUIRED, AgentCapabilities, AuthMethod};
 use models::SessionModels;
 use open::{DeferredLoad, OpenMethod, PastReplay, PendingOpen};
-use plexus_protocol::{Capabilities, Connect, Decision, Kind, NativeId, RunStatus, RuntimeSpec, Serve, Ticket};
+use plexus_protocol::{
+    Capabilities, Connect, Decision, ErrorBody, Kind, NativeId, RunStatus, RuntimeSpec, Serve, Ticket,
+};
 use tool_calls::{KnownToolCalls, ToolCallState};
 
 /// ACP: the request was cancelled.
@@ -369,7 +371,7 @@ fn not_ready(command: RuntimeCommand, out: &mut Outbox) {
 
 /// An event that says that something went wrong.
 fn trouble(code: &str, message: &str, frame: Option<Bytes>) -> EventDraft {
-    let draft = EventDraft::new(Kind::Error, &serde_json::json!({ "code": code, "message": message }));
+    let draft = EventDraft::new(Kind::Error, &ErrorBody::new(code, message));
     EventDraft { native: frame, ..draft }
 }
 

@@ -46,7 +46,7 @@ use super::{
 };
 use ask::PendingRequest;
 use events::Transcript;
-use plexus_protocol::{Capabilities, Capability, Decision, Kind, NativeId, RunStatus, RuntimeSpec, Ticket};
+use plexus_protocol::{Capabilities, Capability, Decision, ErrorBody, Kind, NativeId, RunStatus, RuntimeSpec, Ticket};
 
 /// The version of the protocol that is spoken here.
 const VERSION: &str = "0";
@@ -392,7 +392,7 @@ fn end(status: RunStatus, message: Option<String>, native: Option<Bytes>) -> Run
 
 /// An event that says that something went wrong.
 fn trouble(code: &str, message: &str, frame: Option<&Bytes>) -> EventDraft {
-    let draft = EventDraft::new(Kind::Error, &serde_json::json!({ "code": code, "message": message }));
+    let draft = EventDraft::new(Kind::Error, &ErrorBody::new(code, message));
     EventDraft { native: frame.cloned(), ..draft }
 }
 

@@ -42,7 +42,7 @@ use super::{
 };
 use ask::PendingRequest;
 use items::Items;
-use plexus_protocol::{Capabilities, Capability, Connect, Kind, NativeId, RunStatus, RuntimeSpec, Ticket};
+use plexus_protocol::{Capabilities, Capability, Connect, ErrorBody, Kind, NativeId, RunStatus, RuntimeSpec, Ticket};
 
 /// The server has too much to do: the request may be sent again.
 const OVERLOADED: i64 = -32001;
@@ -254,7 +254,7 @@ impl From<End> for RunEnd {
 
 /// An event that says that something went wrong.
 fn trouble(code: &str, message: &str, frame: Option<&Bytes>) -> EventDraft {
-    let draft = EventDraft::new(Kind::Error, &serde_json::json!({ "code": code, "message": message }));
+    let draft = EventDraft::new(Kind::Error, &ErrorBody::new(code, message));
     EventDraft { native: frame.cloned(), ..draft }
 }
 

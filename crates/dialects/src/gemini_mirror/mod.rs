@@ -19,7 +19,7 @@ use super::{
     AnsweredElsewhere, Dialect, EventDraft, HttpBase, HttpReply, HttpRequest, OpenedAs, Outbox, RequestKey,
     ResumeTarget, RunEnd, RuntimeCommand, RuntimeError, RuntimeEvent, SessionLimit,
 };
-use plexus_protocol::{Capabilities, Capability, Kind, NativeId, RunStatus, RuntimeSpec, Ticket};
+use plexus_protocol::{Capabilities, Capability, ErrorBody, Kind, NativeId, RunStatus, RuntimeSpec, Ticket};
 
 mod events;
 mod frames;
@@ -257,7 +257,7 @@ fn event(draft: EventDraft, out: &mut Outbox) {
 }
 
 fn trouble(code: &str, message: &str, out: &mut Outbox) {
-    event(EventDraft::new(Kind::Error, &serde_json::json!({ "code": code, "message": message })), out);
+    event(EventDraft::new(Kind::Error, &ErrorBody::new(code, message)), out);
 }
 
 fn failed(message: String) -> RunEnd {

@@ -45,7 +45,7 @@ use super::{
 use ask::PendingRequest;
 use calls::Models;
 use events::Telling;
-use plexus_protocol::{Capabilities, Capability, Kind, NativeId, RunStatus, RuntimeSpec, Ticket};
+use plexus_protocol::{Capabilities, Capability, ErrorBody, Kind, NativeId, RunStatus, RuntimeSpec, Ticket};
 
 /// What is said of a server of the next generation, which has none of the routes that are used here.
 const SUCCESSOR: &str =
@@ -641,7 +641,7 @@ impl Dialect for OpenCode {
 
 /// An event that says that something went wrong.
 fn trouble(code: &str, message: &str, frame: Option<Bytes>) -> EventDraft {
-    let draft = EventDraft::new(Kind::Error, &serde_json::json!({ "code": code, "message": message }));
+    let draft = EventDraft::new(Kind::Error, &ErrorBody::new(code, message));
     EventDraft { native: frame, ..draft }
 }
 

@@ -14,7 +14,7 @@ use super::{
     ANOTHER, Named, OpenCode, Pending, Prompt, Properties, Revert, SESSIONS_MAX, SOON, Session, SessionInfo, Stage,
     Status, UNBEGUN_MAX, done, escape, failed, in_folder, trouble,
 };
-use plexus_protocol::{Kind, NativeId, RunStatus, Ticket};
+use plexus_protocol::{ErrorBody, Kind, NativeId, RunStatus, Ticket};
 
 impl OpenCode {
     pub(super) fn prompt(&mut self, ticket: Ticket, native: NativeId, content: &[Box<RawValue>], out: &mut Outbox) {
@@ -318,10 +318,8 @@ impl OpenCode {
             "retry" => {
                 self.busy(native, out);
                 let words = status.message.unwrap_or_else(|| "the model did not answer".into());
-                let body = serde_json::json!({
-                    "code": "retry", "message": format!("OpenCode tries again: {words}"),
-                    "attempt": status.attempt, "next": status.next,
-                });
+                let words = format!("OpenCode tries again: {words}");
+                let body = ErrorBody::new("retry", &words).with("attempt", status.attempt).with("next", status.next);
                 let draft = EventDraft { native: Some(frame.clone()), ..EventDraft::new(Kind::Error, &body) };
                 self.say(native, RuntimeEvent::Event { native: Some(native.clone()), draft }, out);
             }

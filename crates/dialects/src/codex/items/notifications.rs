@@ -273,7 +273,7 @@ impl Codex {
                 Some(Vec::new())
             }
             _ => {
-                let body = serde_json::json!({ "code": "model_error", "message": message, "will_retry": retry });
+                let body = plexus_protocol::ErrorBody::new("model_error", &message).with("will_retry", retry);
                 Some(vec![EventDraft::new(Kind::Error, &body)])
             }
         }

@@ -13,7 +13,7 @@ use super::super::events::{checksum, chunk, gap, plan, sort_of, stop_reason};
 use super::super::stream::titled;
 use super::super::{ANOTHER, SOON, trouble};
 use super::{Frame, ModelRef, OpenCode2, Phase, QUEUE_BYTES, QUEUE_MAX, Stage, Told, UNSURE, parse};
-use plexus_protocol::{Kind, NativeId, RunStatus};
+use plexus_protocol::{ErrorBody, Kind, NativeId, RunStatus};
 
 /// What waits in a session's inbox at most; past it the oldest is forgotten, and an event says so when it is begun with.
 const INBOX_MAX: usize = 64;
@@ -319,9 +319,8 @@ fn forked(parent: &str, frame: &Bytes) -> EventDraft {
 /// The model did not answer, and OpenCode asks it again.
 fn retry(words: Option<String>, attempt: Option<u64>, at: Option<u64>, frame: &Bytes) -> EventDraft {
     let words = words.unwrap_or_else(|| "the model did not answer".into());
-    let body = serde_json::json!({
-        "code": "retry", "message": format!("OpenCode tries again: {words}"), "attempt": attempt, "next": at,
-    });
+    let words = format!("OpenCode tries again: {words}");
+    let body = ErrorBody::new("retry", &words).with("attempt", attempt).with("next", at);
     EventDraft { native: Some(frame.clone()), ..EventDraft::new(Kind::Error, &body) }
 }
 

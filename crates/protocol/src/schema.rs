@@ -1,0 +1,72 @@
+//! Schemas of the types whose JSON is written by hand and so cannot be derived; all others derive [`ToSchema`] where they
+//! stand.
+
+use utoipa::openapi::RefOr;
+use utoipa::openapi::schema::{AdditionalProperties, Object, ObjectBuilder, Schema, SchemaType, Type};
+use utoipa::{PartialSchema, ToSchema};
+
+use super::{Capability, Cursor, Kind};
+
+/// Any JSON: words of an agent, as they came.
+#[derive(Clone, Copy, Debug)]
+pub struct Json;
+
+/// Any JSON object: words of an agent, as they came.
+#[derive(Clone, Copy, Debug)]
+pub struct JsonObject;
+
+impl PartialSchema for Json {
+    fn schema() -> RefOr<Schema> {
+        any(SchemaType::AnyValue, "Any JSON, as it came.")
+    }
+}
+
+impl ToSchema for Json {}
+
+impl PartialSchema for JsonObject {
+    fn schema() -> RefOr<Schema> {
+        any(Type::Object.into(), "Any JSON object, as it came.")
+    }
+}
+
+impl ToSchema for JsonObject {}
+
+fn any(of: SchemaType, about: &str) -> RefOr<Schema> {
+    let members = Some(AdditionalProperties::FreeForm(true));
+    ObjectBuilder::new().schema_type(of).additional_properties(members).description(Some(about)).into()
+}
+
+/// Text that is one of these words.
+pub fn words(all: impl IntoIterator<Item = &'static str>, about: &str) -> RefOr<Schema> {
+    text().enum_values(Some(all)).description(Some(about)).into()
+}
+
+fn text() -> ObjectBuilder {
+    Object::builder().schema_type(Type::String)
+}
+
+impl PartialSchema for Kind {
+    fn schema() -> RefOr<Schema> {
+        words(Self::ALL.iter().map(|kind| kind.as_str()), "What sort of event.")
+    }
+}
+
+impl ToSchema for Kind {}
+
+impl PartialSchema for Capability {
+    fn schema() -> RefOr<Schema> {
+        words(Self::ALL.iter().map(|one| one.as_str()), "One thing that some runtimes can do.")
+    }
+}
+
+impl ToSchema for Capability {}
+
+impl PartialSchema for Cursor {
+    fn schema() -> RefOr<Schema> {
+        let about = "A place in the log: keep it, and give it back as it is.";
+        // Nineteen digits are more than there will ever be events.
+        text().pattern(Some("^[A-Za-z0-9]{1,32}:[0-9]{1,19}$")).description(Some(about)).into()
+    }
+}
+
+impl ToSchema for Cursor {}

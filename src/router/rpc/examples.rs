@@ -1,0 +1,66 @@
+//! Examples of what is said over the native WebSocket, for `asyncapi.json`.
+
+use serde_json::{Value, json};
+
+/// A session's name.
+pub(in crate::router) const SESSION: &str = "s_3qpex3kh3bvb7h4t2nn4q5u6j2";
+/// A run's name.
+pub(in crate::router) const RUN: &str = "r_5u3dk2vzq7c6tq4m7bq2o6x4pa";
+/// A request's name.
+pub(in crate::router) const REQUEST: &str = "q_w2o6x4pa5u3dk2vzq7c6tq4m7b";
+/// A time.
+pub(in crate::router) const AT: &str = "2026-01-31T09:30:00.125Z";
+
+/// An example of it.
+pub(in crate::router) fn session() -> Value {
+    json!({
+        "session_id": SESSION, "runtime_id": "demo", "dialect": "acp", "native_id": "demo-1", "title": null,
+        "cwd": "/home/me/project", "state": "idle", "doing": null,
+        "archived": false, "open_requests": 0, "created_at": AT, "updated_at": AT,
+    })
+}
+
+/// An example of it.
+pub(in crate::router) fn runtime() -> Value {
+    json!({
+        "runtime_id": "demo", "dialect": "acp", "state": "ready", "connect": { "command": ["plexus", "agent", "demo"] },
+        "cwd": "/home/me/project", "generation": 1, "updated_at": AT,
+    })
+}
+
+/// An example of it.
+pub(in crate::router) fn request() -> Value {
+    json!({
+        "request_id": REQUEST, "session_id": SESSION, "run_id": RUN, "runtime_id": "demo", "generation": 1,
+        "type": "permission", "state": "open", "title": "Run touch demo.txt", "display": "touch demo.txt", "warnings": [],
+        "subject": { "type": "command", "argv": ["touch demo.txt"] }, "risk": "elevated",
+        "risk_reasons": ["writes files"], "revision": 0, "digest": "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
+        "options": [
+            { "id": "allow_once", "label": "Allow", "kind": "allow_once" },
+            { "id": "reject_once", "label": "Reject", "kind": "reject_once" },
+        ],
+        "allow_reason": false, "allow_remember": true, "opened_at": AT,
+    })
+}
+
+/// An example of it.
+pub(in crate::router) fn receipt() -> Value {
+    json!({
+        "request_id": REQUEST, "state": "answered", "option_id": "allow_once", "ok": true,
+        "resolved_by": { "device_id": "d_local", "name": "this machine" }, "at": AT, "cursor": "k3f9:1050", "won": true,
+    })
+}
+
+/// An example of it.
+pub(in crate::router) fn envelope() -> Value {
+    json!({
+        "session_id": SESSION, "run_id": RUN, "seq": 7, "cursor": "k3f9:1042", "at": AT, "kind": "agent_message_chunk",
+        "event": { "sessionUpdate": "agent_message_chunk", "content": { "type": "text", "text": "Hello" } },
+        "meta": { "runtime_id": "demo", "dialect": "acp" },
+    })
+}
+
+/// An example of it.
+pub(in crate::router) fn you() -> Value {
+    json!({ "device_id": "d_local", "name": "this machine", "scopes": ["watch", "prompt", "approve", "admin"] })
+}

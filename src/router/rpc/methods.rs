@@ -1,0 +1,195 @@
+//! The one table of the methods that clients call over the native WebSocket: what each takes, gives and does. Calls are
+//! dispatched by it, and `asyncapi.json` is made from it.
+
+use std::sync::LazyLock;
+
+use super::examples::{REQUEST, RUN, SESSION, envelope, receipt, runtime, session, you};
+use super::*;
+use crate::router::listing::Sessions;
+use crate::router::schemas::Shape;
+use crate::sessions::AcceptedPrompt;
+use plexus_protocol::Receipt;
+use plexus_protocol::schema::JsonObject;
+
+type Run = Box<dyn Fn(&mut Rpc, Option<&RawValue>) -> Result<Later, Failure> + Send + Sync>;
+
+/// A method that clients call.
+pub(in crate::router) struct Method {
+    /// Its name.
+    pub(in crate::router) name: &'static str,
+    /// What it does, for people.
+    pub(in crate::router) about: &'static str,
+    /// What it takes; of a method that is passed on to the runtime, beside whatever that takes.
+    pub(in crate::router) takes: Shape,
+    /// What it gives.
+    pub(in crate::router) gives: Shape,
+    /// An example of what it takes.
+    pub(in crate::router) params: Value,
+    /// An example of what it gives.
+    pub(in crate::router) result: Value,
+    /// Does it; absent of a method that is passed on to the session's runtime.
+    run: Option<Run>,
+}
+
+impl Method {
+    /// Whether it is the session's runtime that does it.
+    pub(in crate::router) fn is_passed(&self) -> bool {
+        self.run.is_none()
+    }
+}
+
+/// No parameters: whatever comes is not looked at.
+#[derive(ToSchema)]
+pub(in crate::router) struct Nothing {}
+
+/// A row of the table: a method that takes `P` and gives `A`.
+fn method<P: DeserializeOwned + ToSchema + 'static, A: Serialize + ToSchema>(
+    name: &'static str,
+    run: fn(&mut Rpc, P) -> Result<Later, Failure>,
+    about: &'static str,
+    params: Value,
+    result: Value,
+) -> Method {
+    let run: Run = Box::new(move |rpc, params| run(rpc, parse(params)?));
+    Method { name, about, takes: Shape::of::<P>(), gives: Shape::of::<A>(), params, result, run: Some(run) }
+}
+
+/// A row of the table: a method that takes nothing and gives `A`.
+fn bare<A: Serialize + ToSchema>(
+    name: &'static str,
+    run: fn(&mut Rpc) -> Later,
+    about: &'static str,
+    result: Value,
+) -> Method {
+    let run: Run = Box::new(move |rpc, _| Ok(run(rpc)));
+    let (takes, gives) = (Shape::of::<Nothing>(), Shape::of::<A>());
+    Method { name, about, takes, gives, params: json!({}), result, run: Some(run) }
+}
+
+/// A row of the table: a method that the session's runtime does.
+fn passed(name: &'static str, about: &'static str, params: Value, result: Value) -> Method {
+    let (takes, gives) = (Shape::of::<OfSession>(), Shape::of::<JsonObject>());
+    Method { name, about, takes, gives, params, result, run: None }
+}
+
+/// Every method there is.
+pub(in crate::router) fn methods() -> &'static [Method] {
+    static METHODS: LazyLock<Vec<Method>> = LazyLock::new(make);
+    &METHODS
+}
+
+#[rustfmt::skip] // a method, a few lines
+fn make() -> Vec<Method> {
+    let session_only = || json!({ "session_id": SESSION });
+    vec![
+        method::<Initialize, Initialized<'_>>("initialize", Rpc::initialize, "Says hello; comes first",
+            json!({ "protocol_version": "0", "client": { "name": "example", "version": "1" }, "ui_capabilities": { "supports_confirm": true } }),
+            json!({ "protocol_version": "0", "server": { "name": "plexus", "version": "0.1.0" }, "server_capabilities": { "supports_run_cancel": true }, "you": you() })),
+        bare::<Runtimes>("runtime.list", Rpc::list_runtimes, "Runtimes", json!({ "runtimes": [runtime()] })),
+        method::<Listing, Sessions>("session.list", Rpc::list, "Sessions", json!({ "limit": 10 }), json!({ "sessions": [session()] })),
+        method::<SessionNew, SessionInfo>("session.new", Rpc::open, "Opens a session", json!({ "runtime_id": "demo", "cwd": "/home/me/project" }), session()),
+        method::<SessionRename, SessionInfo>("session.rename", Rpc::rename, "Gives a session a title, which the agent's own changes no more",
+            json!({ "session_id": SESSION, "title": "The parser" }), session()),
+        method::<SessionArchive, SessionInfo>("session.archive", Rpc::archive, "Puts a session away, or with `archived` false takes it back",
+            json!({ "session_id": SESSION, "archived": true }), session()),
+        method::<AttachParams, Attached<'_>>("session.attach", Rpc::attach, "Follows a session, or all with `*`: `gateway.hello`, a snapshot if need be, what came after the cursor, `gateway.live`, and what comes",
+            json!({ "session_id": SESSION, "after": "k3f9:1042" }),
+            json!({ "attached": true, "session_id": SESSION, "resume": "ok", "cursor": "k3f9:1042", "head": "k3f9:1050" })),
+        method::<AttachParams, Detached>("session.detach", Rpc::detach, "Ends it", session_only(), json!({ "detached": true })),
+        method::<HistoryParams, History<'_>>("session.history", Rpc::history, "Events, a page at a time",
+            json!({ "session_id": SESSION, "limit": 100 }),
+            json!({ "events": [envelope()], "events_sent": 1, "next": "k3f9:1042", "head": "k3f9:1050", "resume": "ok" })),
+        method::<StartRun, AcceptedPrompt>("run.start", Rpc::start, "Prompts; queued while another run is under way",
+            json!({ "session_id": SESSION, "text": "hello" }), json!({ "run_id": RUN, "queued": false, "ahead": 0 })),
+        method::<CancelParams, Cancelled>("run.cancel", Rpc::cancel, "Stops a run; its open requests are withdrawn first",
+            json!({ "session_id": SESSION }), json!({ "ok": true, "run_id": RUN, "status": "running" })),
+        method::<RestartParams, AcceptedPrompt>("run.restart", Rpc::restart, "Sends the prompt of a run once more: of the one under way, which is cancelled first, of the one named, or of the last",
+            json!({ "session_id": SESSION }), json!({ "run_id": RUN, "queued": true, "ahead": 1 })),
+        method::<AnswerParams, Receipt>("ui.request.answer", Rpc::answer_request, "Answers a request; the first answer wins, a later one is error -32010 with the winner's receipt in `data`",
+            json!({ "request_id": REQUEST, "option_id": "allow_once", "idempotency_key": "k1" }), receipt()),
+        method::<Focus, Looking>("presence.update", Rpc::focus, "Says what your screen shows and whether somebody looks at it; gone with the connection. Only a focused screen keeps notifications off",
+            json!({ "session_id": SESSION, "focused": true }), json!({ "focused": true })),
+        passed("model.list", "Asks the session's runtime", session_only(), json!({ "models": [] })),
+        passed("model.set", "Asks the session's runtime", json!({ "session_id": SESSION, "name": "small" }), json!({})),
+        passed("mcp.list", "Asks the session's runtime", session_only(), json!({ "servers": [] })),
+        passed("skills.list", "Asks the session's runtime", session_only(), json!({ "skills": [] })),
+        passed("ui.context.update", "Tells the session's runtime", session_only(), json!({})),
+    ]
+}
+
+impl Rpc {
+    /// Does what a client calls.
+    pub(super) fn dispatch(&mut self, method: &str, params: Option<&RawValue>, notify: bool) -> Result<Later, Failure> {
+        match methods().iter().find(|known| known.name == method) {
+            Some(Method { run: Some(run), .. }) => run(self, params),
+            _ => self.pass_on(method, params, notify),
+        }
+    }
+
+    fn initialize(&mut self, wants: Initialize) -> Result<Later, Failure> {
+        if let Some(other) = wants.ui_protocol {
+            let words = format!("UI protocol {other:?} is not spoken here: {PROTOCOL:?} is");
+            return Err(Failure::params(words));
+        }
+        self.client = Some(wants.ui_capabilities.supports_confirm);
+        self.runtimes = self.runtimes();
+        Ok(now(result(&Initialized {
+            protocol_version: PROTOCOL,
+            server: Server { name: "plexus", version: self.state.version },
+            server_capabilities: self.server_capabilities(),
+            you: You::of(&self.caller),
+        })))
+    }
+
+    fn list_runtimes(&mut self) -> Later {
+        now(result(&Runtimes { runtimes: self.runtimes() }))
+    }
+
+    fn list(&mut self, Listing { limit, cursor }: Listing) -> Result<Later, Failure> {
+        let most = limit.unwrap_or(wire::SESSIONS_MAX);
+        Ok(now(result(&listing(&self.state, &self.caller, None, most, cursor.as_deref())?)))
+    }
+
+    fn open(&mut self, wants: SessionNew) -> Result<Later, Failure> {
+        let SessionNew { runtime_id, cwd, title, native_id } = wants;
+        let permit = self.caller.permit::<Prompt>(Target::Runtime(&runtime_id))?;
+        let directory = self.state.directory.clone();
+        Ok(Box::pin(async move {
+            let open = OpenSession { runtime_id, cwd, title, native_id, program: None };
+            result(&*directory.open_session(&permit, open).await?)
+        }))
+    }
+
+    fn rename(&mut self, SessionRename { session_id, title }: SessionRename) -> Result<Later, Failure> {
+        self.edit(session_id, Some(title), None)
+    }
+
+    fn archive(&mut self, SessionArchive { session_id, archived }: SessionArchive) -> Result<Later, Failure> {
+        self.edit(session_id, None, Some(archived.unwrap_or(true)))
+    }
+
+    fn detach(&mut self, wants: AttachParams) -> Result<Later, Failure> {
+        Ok(now(result(&Detached { detached: self.conn.unsubscribe(&wants.session_id) })))
+    }
+
+    fn focus(&mut self, Focus { session_id, focused }: Focus) -> Result<Later, Failure> {
+        if let Some(id) = &session_id {
+            self.session(id)?;
+        }
+        self.seat.update(session_id, focused);
+        Ok(now(result(&Looking { focused })))
+    }
+
+    fn restart(&mut self, wants: RestartParams) -> Result<Later, Failure> {
+        let RestartParams { session_id, run_id, idempotency_key } = wants;
+        let (id, permit) = self.prompting(session_id)?;
+        let directory = self.state.directory.clone();
+        Ok(Box::pin(async move { result(&directory.restart(&permit, &id, run_id, idempotency_key).await?) }))
+    }
+
+    fn answer_request(&mut self, wants: AnswerParams) -> Result<Later, Failure> {
+        let AnswerParams { request_id, idempotency_key, said } = wants;
+        let answer = self.answer(request_id, said.into(), idempotency_key);
+        Ok(Box::pin(async move { result(&answer.await?) }))
+    }
+}
