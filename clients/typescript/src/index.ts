@@ -10,22 +10,26 @@ import type {
   Answer,
   ContentBlock,
   Cursor,
-  Event,
+  Envelope,
   Hello,
-  HistoryPage,
+  History,
   Initialized,
   Lag,
   Live,
-  NewSession,
   Receipt,
   Request,
   Resolution,
   Runtime,
   Session,
+  SessionNew,
+  Sessions,
   Snapshots,
 } from './types.ts';
 
 export type * from './types.ts';
+
+/** An event of any kind; `switch (event.kind)` narrows `event.event`. */
+export type Event = Envelope;
 
 /** After these the token is no use as it is: revoked, or without the scope. */
 const FINAL: { readonly [code: number]: string } = { 4001: 'revoked', 4003: 'scope_missing' };
@@ -455,7 +459,7 @@ export class Plexus {
     // What had news meanwhile comes twice.
     const all = new Map<string, Session>();
     for (let cursor: string | undefined; ;) {
-      const page: { sessions: Session[]; next?: string } = await this.#again('session.list', cursor === undefined ? {} : { cursor });
+      const page: Sessions = await this.#again('session.list', cursor === undefined ? {} : { cursor });
       for (const session of page.sessions) all.set(session.session_id, session);
       cursor = page.next;
       if (cursor === undefined) return [...all.values()];
@@ -463,7 +467,7 @@ export class Plexus {
   }
 
   /** Opens a session. */
-  newSession(session: NewSession): Promise<Session> {
+  newSession(session: SessionNew): Promise<Session> {
     return this.call<Session>('session.new', session);
   }
 
@@ -481,8 +485,8 @@ export class Plexus {
    * Events of a session, a page at a time: go on with `after: page.next` until `events` is empty, or with `before: page.previous`
    * until there is none. With `merge` the chunks of a message, and the updates of a tool call, are one event each.
    */
-  history(session_id: string, page: { after?: Cursor; before?: Cursor; limit?: number; merge?: boolean; max_bytes?: number } = {}): Promise<HistoryPage> {
-    return this.#again<HistoryPage>('session.history', { session_id, ...page });
+  history(session_id: string, page: { after?: Cursor; before?: Cursor; limit?: number; merge?: boolean; max_bytes?: number } = {}): Promise<History> {
+    return this.#again<History>('session.history', { session_id, ...page });
   }
 
   /** Prompts. Sent once: if the connection is lost before the answer, it rejects with `lost`, and the events tell. */

@@ -117,9 +117,8 @@ export class PlexusRuntimes extends PlexusElement {
     if (this.checks === null) return nothing;
     if (typeof this.checks === 'string') return html`<p class="note" role="status">${this.checks}</p>`;
     return html`<ul class="list" role="list">${this.checks.map((c) => {
-      const word = str(c['ok'] ?? c.state);
-      const tone = ['true', 'ok', 'good', 'pass', 'fine', 'works'].includes(word) ? 'ok' : ['false', 'bad', 'fail', 'failed', 'error', 'broken'].includes(word) ? 'bad' : 'warn';
-      return html`<li class="check ${tone}">${icon(tone === 'ok' ? 'check' : tone === 'bad' ? 'danger' : 'warn', 16, word)}<div><span class="strong">${oneLine(c.name)}</span> <bdi class="soft">${readable(str(c.detail))}</bdi></div>${c.fix ? html`<div class="fix">${readable(str(c.fix))}</div>` : nothing}</li>`;
+      const tone = c.state === 'fail' ? 'bad' : c.state;
+      return html`<li class="check ${tone}">${icon(tone === 'ok' ? 'check' : tone === 'bad' ? 'danger' : 'warn', 16, c.state)}<div><span class="strong">${oneLine(c.name)}</span> <bdi class="soft">${readable(str(c.detail))}</bdi></div>${c.fix ? html`<div class="fix">${readable(str(c.fix))}</div>` : nothing}</li>`;
     })}</ul>`;
   }
 

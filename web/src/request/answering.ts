@@ -22,7 +22,7 @@ export interface Reply {
 }
 
 /** Sends an answer; throws only where no reply came. */
-export type Post = (request_id: string, answer: Answer & { digest?: string }, key: string) => Promise<Reply>;
+export type Post = (request_id: string, answer: Answer, key: string) => Promise<Reply>;
 
 /** 128 bits that nobody guesses; `randomUUID` is missing on pages that are not secure. */
 export function freshKey(): string {
@@ -47,7 +47,7 @@ export function meaning({ status, body }: Reply): Sent {
 /** One answer with its key. `send` may be called again after `unknown`. */
 export class Answering {
   readonly key = freshKey();
-  readonly answer: Answer & { digest?: string };
+  readonly answer: Answer;
 
   constructor(
     readonly request: Request,

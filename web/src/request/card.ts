@@ -50,7 +50,7 @@ const RISK_ICON = { low: 'check', elevated: 'warn', danger: 'danger' } as const;
 
 type Status = 'open' | 'sending' | 'unknown' | 'closed';
 
-async function post(request_id: string, answer: Answer & { digest?: string }, key: string): Promise<Reply> {
+async function post(request_id: string, answer: Answer, key: string): Promise<Reply> {
   try {
     const path = `/v1/requests/${encodeURIComponent(request_id)}/answer`;
     return { status: 200, body: await wire.json('POST', path, answer, { headers: { 'Idempotency-Key': key }, patience: PATIENCE_MS }) };
@@ -247,7 +247,7 @@ export class PlexusCard extends PlexusElement {
     if (request.observe_only) return t.observeOnly(oneLine(request.runtime_id) || t.runtimeUnknown);
     if (!plexus.may('approve')) return t.mayNot;
     const risk = riskOf(request);
-    if (!withinLimit(risk, me?.approve_up_to)) return t.tooRisky(this.#riskWord(me!.approve_up_to!), this.#riskWord(risk), reasonsOf(request).join('; '), (me?.answered_on?.[risk] ?? []).map(oneLine));
+    if (!withinLimit(risk, me?.approve_up_to)) return t.tooRisky(this.#riskWord(me!.approve_up_to!), this.#riskWord(risk), reasonsOf(request).join('; '), ((risk === 'low' ? null : me?.answered_on?.[risk]) ?? []).map(oneLine));
     if (!plexus.live.value) return t.offline;
     return '';
   }
