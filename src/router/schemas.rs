@@ -5,6 +5,7 @@
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 
+use serde::Serialize;
 use serde_json::{Map, Value, json};
 use utoipa::ToSchema;
 use utoipa::openapi::{RefOr, Schema};
@@ -63,21 +64,37 @@ pub(super) struct ContentBlock {
     r#type: String,
 }
 
-/// A part of a message: ACP's content block, with the members that its types have.
-#[derive(ToSchema)]
+/// A part of what somebody said: ACP's content block.
+#[derive(Serialize, ToSchema)]
+#[serde(tag = "type", rename_all = "snake_case")]
 #[expect(dead_code, reason = "an agent's JSON")]
-struct Content {
-    /// `text`, `image`, `audio`, `resource_link` or `resource`.
-    r#type: String,
-    text: Option<String>,
-    data: Option<String>,
-    #[schema(rename = "mimeType")]
-    mime_type: Option<String>,
-    uri: Option<String>,
-    name: Option<String>,
-    title: Option<String>,
-    description: Option<String>,
-    resource: Option<JsonObject>,
+enum Content {
+    Text {
+        text: String,
+    },
+    Image {
+        data: String,
+        #[serde(rename = "mimeType")]
+        mime_type: String,
+        uri: Option<String>,
+    },
+    Audio {
+        data: String,
+        #[serde(rename = "mimeType")]
+        mime_type: String,
+    },
+    ResourceLink {
+        uri: String,
+        name: String,
+        #[serde(rename = "mimeType")]
+        mime_type: Option<String>,
+        title: Option<String>,
+        description: Option<String>,
+    },
+    Resource {
+        #[schema(value_type = JsonObject)]
+        resource: Value,
+    },
 }
 
 /// The body of an event of ACP's kinds: ACP's own `update` object.
@@ -304,6 +321,14 @@ fn plain_words(schema: &mut Value) {
     }
 }
 
+/// Whoever says it may say more.
+fn open(schema: &mut Value) {
+    match schema.get_mut("oneOf").and_then(Value::as_array_mut) {
+        Some(forms) => forms.iter_mut().for_each(open),
+        None => schema["additionalProperties"] = true.into(),
+    }
+}
+
 /// The schemas of these and of all that they refer to, by name: of what clients send, and of what the gateway sends.
 pub(super) fn schemas(taken: &[Shape], given: &[Shape]) -> Map<String, Value> {
     let closure = |shapes: &[Shape]| {
@@ -322,7 +347,7 @@ pub(super) fn schemas(taken: &[Shape], given: &[Shape]) -> Map<String, Value> {
         let mut schema = serde_json::to_value(schema).unwrap_or_default();
         plain_words(&mut schema);
         if OPEN.contains(&name.as_str()) {
-            schema["additionalProperties"] = true.into();
+            open(&mut schema);
         } else if !sent.contains(&name) {
             never_null(&mut schema);
         }

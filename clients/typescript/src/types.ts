@@ -205,20 +205,35 @@ export type Connect = {
   endpoint: string;
 };
 
-/** A part of a message: ACP's content block, with the members that its types have. */
-export interface Content {
-  data?: string | null;
-  description?: string | null;
-  mimeType?: string | null;
-  name?: string | null;
-  resource?: JsonObject | null;
-  text?: string | null;
-  title?: string | null;
-  /** `text`, `image`, `audio`, `resource_link` or `resource`. */
-  type: string;
+/** A part of what somebody said: ACP's content block. */
+export type Content = {
+  text: string;
+  type: 'text';
+  [member: string]: unknown;
+} | {
+  data: string;
+  mimeType: string;
+  type: 'image';
   uri?: string | null;
   [member: string]: unknown;
-}
+} | {
+  data: string;
+  mimeType: string;
+  type: 'audio';
+  [member: string]: unknown;
+} | {
+  description?: string | null;
+  mimeType?: string | null;
+  name: string;
+  title?: string | null;
+  type: 'resource_link';
+  uri: string;
+  [member: string]: unknown;
+} | {
+  resource: JsonObject;
+  type: 'resource';
+  [member: string]: unknown;
+};
 
 /** One of ACP's content blocks; what is sent is the block as it came. */
 export interface ContentBlock {
