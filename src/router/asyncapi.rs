@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 use utoipa::ToSchema;
 
 use super::fanout::{Lag, Live};
-use super::frames::{RunContextParams, RunStatusParams, SessionUpdated};
+use super::frames::{ASKS, Notification, RunContextParams, RunStatusParams, SessionUpdated};
 use super::guard::{WS_BEARER, WS_PATH, WS_PROTOCOL};
 use super::jsonrpc::Failure;
 use super::rpc::examples::{AT, REQUEST, RUN, SESSION, envelope, request, runtime, session, you};
@@ -26,35 +26,35 @@ struct Note {
     params: Value,
 }
 
+fn note<N: Notification + ToSchema>(about: &'static str, params: Value) -> Note {
+    Note { name: N::METHOD, about, shape: of::<N>(), params }
+}
+
 #[rustfmt::skip] // a notification, a few lines
 fn notes() -> Vec<Note> {
-    let note = |name, shape, about, params| Note { name, about, shape, params };
     let place = json!({ "session_id": SESSION, "head": "k3f9:1050" });
     vec![
-        note("agent.event", of::<Envelope<'_>>(), "An event", envelope()),
-        note("run.status", of::<RunStatusParams<'_>>(), "Follows `run_started`, `run_status` and `run_ended`", json!({ "session_id": SESSION, "run_id": RUN, "status": "running" })),
-        note("run.context", of::<RunContextParams<'_>>(), "Follows `usage_update`", json!({ "session_id": SESSION, "run_id": RUN, "context_left_percent": 80.0 })),
-        note("ui.request.resolved", of::<Resolution<'_>>(), "A request ended: everybody hears how, losers included",
+        note::<Envelope<'_>>("An event", envelope()),
+        note::<RunStatusParams<'_>>("Follows `run_started`, `run_status` and `run_ended`", json!({ "session_id": SESSION, "run_id": RUN, "status": "running" })),
+        note::<RunContextParams<'_>>("Follows `usage_update`", json!({ "session_id": SESSION, "run_id": RUN, "context_left_percent": 80.0 })),
+        note::<Resolution<'_>>("A request ended: everybody hears how, losers included",
             json!({ "session_id": SESSION, "request_id": REQUEST, "state": "answered", "option_id": "allow_once", "ok": true, "resolved_by": { "device_id": "d_local", "name": "this machine" }, "at": AT })),
-        note("presence.changed", of::<rpc::PresenceChanged<'_>>(), "Who looks at a session that you follow, you included",
+        note::<rpc::PresenceChanged<'_>>("Who looks at a session that you follow, you included",
             json!({ "session_id": SESSION, "lookers": [{ "device_id": "d_local", "name": "this machine" }] })),
-        note("session.updated", of::<SessionUpdated<'_>>(), "A session stands differently", json!({ "session": session() })),
-        note("runtime.updated", of::<rpc::RuntimeUpdated<'_>>(), "A runtime stands differently", json!({ "runtime": runtime() })),
-        note("session.deleted", of::<rpc::SessionDeleted<'_>>(), "A session was forgotten, bytes and all", json!({ "session_id": SESSION })),
-        note("runtime.removed", of::<rpc::RuntimeRemoved<'_>>(), "A runtime was stopped for good", json!({ "runtime_id": "demo" })),
-        note("gateway.hello", of::<rpc::Hello<'_>>(), "The first thing that every attach hears",
+        note::<SessionUpdated<'_>>("A session stands differently", json!({ "session": session() })),
+        note::<rpc::RuntimeUpdated<'_>>("A runtime stands differently", json!({ "runtime": runtime() })),
+        note::<rpc::SessionDeleted<'_>>("A session was forgotten, bytes and all", json!({ "session_id": SESSION })),
+        note::<rpc::RuntimeRemoved<'_>>("A runtime was stopped for good", json!({ "runtime_id": "demo" })),
+        note::<rpc::Hello<'_>>("The first thing that every attach hears",
             json!({ "session_id": SESSION, "resume": "ok", "epoch": "k3f9", "oldest": "k3f9:0", "head": "k3f9:1050", "sessions": [session()], "runs": [], "requests": [request()], "you": you() })),
-        note("gateway.snapshot", of::<rpc::Snapshots<'_>>(), "In place of what can no longer be replayed, unless `resume` is `ok`",
+        note::<rpc::Snapshots<'_>>("In place of what can no longer be replayed, unless `resume` is `ok`",
             json!({ "session_id": SESSION, "cursor": "k3f9:1050", "snapshots": [] })),
-        note("gateway.live", of::<Live<'_>>(), "Everything up to here was told", place.clone()),
-        note("gateway.lag", of::<Lag<'_>>(), "You fell behind and have caught up; nothing was lost", json!({ "session_id": SESSION, "head": "k3f9:1050", "behind": 12000 })),
-        note("gateway.error", of::<rpc::NotTaken<'_>>(), "Your response to a `ui.*.request` was not taken",
+        note::<Live<'_>>("Everything up to here was told", place.clone()),
+        note::<Lag<'_>>("You fell behind and have caught up; nothing was lost", json!({ "session_id": SESSION, "head": "k3f9:1050", "behind": 12000 })),
+        note::<rpc::NotTaken<'_>>("Your response to a `ui.*.request` was not taken",
             json!({ "request_id": REQUEST, "error": { "code": -32602, "message": "not offered", "data": { "code": "option_not_offered" } } })),
     ]
 }
-
-/// The questions, by their methods; their ids are the `request_id`s.
-const ASKS: [&str; 3] = ["ui.confirm.request", "ui.prompt.request", "ui.pick.request"];
 
 const fn of<T: ToSchema>() -> Shape {
     Shape::of::<T>()
@@ -241,6 +241,7 @@ mod tests {
         for source in [
             include_str!("rpc.rs"),
             include_str!("rpc/methods.rs"),
+            include_str!("rpc/answers.rs"),
             include_str!("rpc/ui.rs"),
             include_str!("frames.rs"),
             include_str!("fanout.rs"),

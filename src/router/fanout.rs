@@ -20,7 +20,7 @@ use tokio::time::Instant;
 use utoipa::ToSchema;
 
 use super::Stream;
-use super::frames::{DoingAt, Encoder, Framing, Projection, SessionView, sse_notify, ws_notify};
+use super::frames::{DoingAt, Encoder, Framing, Notification, Projection, SessionView, sse_notify, ws_notify};
 use crate::ledger::{Account, Charge};
 use crate::metrics::{Subscribed, Subscriber, metrics};
 use crate::sessions::{Directory, EventWatch, Filter, Log};
@@ -439,6 +439,14 @@ pub(super) struct Live<'a> {
     head: Cursor,
 }
 
+impl Notification for Live<'_> {
+    const METHOD: &'static str = "gateway.live";
+}
+
+impl Notification for Lag<'_> {
+    const METHOD: &'static str = "gateway.lag";
+}
+
 /// The client fell behind, and caught up: nothing was lost.
 #[derive(Serialize, ToSchema)]
 pub(super) struct Lag<'a> {
@@ -749,7 +757,7 @@ impl Conn {
                 metrics().lagging.dec();
                 let lag = Lag { session_id: &sub.name, head: self.log.cursor(tail.end), behind };
                 match self.framing {
-                    Framing::WebSocket => ws_notify(out, "gateway.lag", &lag),
+                    Framing::WebSocket => ws_notify(out, &lag),
                     Framing::Sse => sse_notify(out, None, "lag", &lag),
                 }
             }
@@ -777,7 +785,7 @@ impl Conn {
         let id = sub.live_id.then(|| head.clone());
         let live = Live { session_id: &sub.name, head };
         match self.framing {
-            Framing::WebSocket => ws_notify(out, "gateway.live", &live),
+            Framing::WebSocket => ws_notify(out, &live),
             Framing::Sse => sse_notify(out, id.as_ref(), "live", &live),
         }
     }

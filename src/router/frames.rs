@@ -11,9 +11,9 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
-use super::wire;
+use super::wire::{self, Envelope};
 use plexus_protocol::{
-    Cursor, Epoch, Event, Kind, Position, RequestType, Risk, RunId, RunStatus, SessionId, SessionInfo,
+    Cursor, Epoch, Event, Kind, Position, RequestType, Resolution, Risk, RunId, RunStatus, SessionId, SessionInfo,
 };
 
 /// What of an event a subscriber gets.
@@ -97,7 +97,7 @@ impl Encoder {
                     out.extend_from_slice(&frame);
                 }
             }
-            Kind::RequestResolved => ws_text(out, &splice("ui.request.resolved", &event.body)),
+            Kind::RequestResolved => ws_text(out, &splice(Resolution::METHOD, &event.body)),
             Kind::RunStarted | Kind::RunStatus | Kind::RunEnded => {
                 let run = RunBody::of(event);
                 let params = RunStatusParams {
@@ -109,7 +109,7 @@ impl Encoder {
                     }),
                     message: run.message.as_deref(),
                 };
-                ws_notify(out, "run.status", &params);
+                ws_notify(out, &params);
             }
             Kind::UsageUpdate => {
                 if let Ok(Usage { context_left_percent: Some(percent) }) = serde_json::from_slice(&event.body) {
@@ -118,7 +118,7 @@ impl Encoder {
                         run_id: event.run_id.as_str(),
                         context_left_percent: percent,
                     };
-                    ws_notify(out, "run.context", &params);
+                    ws_notify(out, &params);
                 }
             }
             _ => {}
@@ -138,10 +138,36 @@ impl Encoder {
             Kind::AgentMessageChunk | Kind::AgentThoughtChunk | Kind::ToolCall | Kind::ToolCallUpdate
         ) && (self.doing_at)(&event.origin.session_id) == Some(event.position);
         if changes && let Some(session) = (self.view)(&event.origin.session_id) {
-            ws_notify(out, "session.updated", &SessionUpdated { session: &session });
+            ws_notify(out, &SessionUpdated { session: &session });
         }
     }
 }
+
+impl Notification for Envelope<'_> {
+    const METHOD: &'static str = "agent.event";
+}
+
+impl Notification for Resolution<'_> {
+    const METHOD: &'static str = "ui.request.resolved";
+}
+
+impl Notification for SessionUpdated<'_> {
+    const METHOD: &'static str = "session.updated";
+}
+
+impl Notification for RunStatusParams<'_> {
+    const METHOD: &'static str = "run.status";
+}
+
+impl Notification for RunContextParams<'_> {
+    const METHOD: &'static str = "run.context";
+}
+
+/// The questions that clients are asked, by their methods; their ids are the `request_id`s.
+pub(super) const ASKS: [&str; 3] = [CONFIRM, PROMPT, PICK];
+const CONFIRM: &str = "ui.confirm.request";
+const PROMPT: &str = "ui.prompt.request";
+const PICK: &str = "ui.pick.request";
 
 /// A session stands differently.
 #[derive(Serialize, ToSchema)]
@@ -218,9 +244,9 @@ struct PromptInfo<'a> {
 pub fn ask(request: &[u8]) -> Option<Vec<u8>> {
     let asked: PromptInfo<'_> = serde_json::from_slice(request).ok()?;
     let method = match asked.kind {
-        RequestType::Confirm | RequestType::Permission | RequestType::Elicitation => "ui.confirm.request",
-        RequestType::Prompt => "ui.prompt.request",
-        RequestType::Pick => "ui.pick.request",
+        RequestType::Confirm | RequestType::Permission | RequestType::Elicitation => CONFIRM,
+        RequestType::Prompt => PROMPT,
+        RequestType::Pick => PICK,
     };
     let mut json = br#"{"jsonrpc":"2.0","id":"#.to_vec();
     put(&mut json, &wire::name_of(&asked.request_id, asked.revision));
@@ -287,8 +313,19 @@ pub fn ws_text(out: &mut Vec<u8>, payload: &[u8]) {
     out.extend_from_slice(payload);
 }
 
+/// The parameters of a notification of the native WebSocket.
+pub trait Notification: Serialize {
+    /// Its method.
+    const METHOD: &'static str;
+}
+
+/// Appends a notification of the native WebSocket as a text frame.
+pub fn ws_notify<N: Notification>(out: &mut Vec<u8>, params: &N) {
+    ws_message(out, N::METHOD, params);
+}
+
 /// Appends a JSON-RPC notification as a text frame.
-pub fn ws_notify(out: &mut Vec<u8>, method: &str, params: &impl Serialize) {
+pub fn ws_message(out: &mut Vec<u8>, method: &str, params: &impl Serialize) {
     let mut json = Vec::with_capacity(256);
     put(&mut json, params);
     ws_text(out, &splice(method, &json));

@@ -37,7 +37,7 @@ use super::AppState;
 use super::context;
 use super::error::Problem;
 use super::fanout::{Conn, FanKey, Subscribe};
-use super::frames::{Framing, Projection, ask, ws_notify};
+use super::frames::{Framing, Notification, Projection, ask, ws_notify};
 use super::guard::{DEPTH, deeper_than};
 use super::history::{self, Asked, PageEnd};
 use super::jsonrpc::{Failure, Incoming, Outcome, response, result};
@@ -133,13 +133,13 @@ impl Talk for Rpc {
         let runtimes = self.runtimes();
         for runtime in &runtimes {
             if !self.runtimes.iter().any(|known| Arc::ptr_eq(known, runtime)) {
-                self.conn.push(|out| ws_notify(out, "runtime.updated", &RuntimeUpdated { runtime }));
+                self.conn.push(|out| ws_notify(out, &RuntimeUpdated { runtime }));
             }
         }
         for known in &self.runtimes {
             if !runtimes.iter().any(|runtime| runtime.runtime_id == known.runtime_id) {
                 let gone = RuntimeRemoved { runtime_id: &known.runtime_id };
-                self.conn.push(|out| ws_notify(out, "runtime.removed", &gone));
+                self.conn.push(|out| ws_notify(out, &gone));
             }
         }
         self.runtimes = runtimes;
@@ -148,7 +148,7 @@ impl Talk for Rpc {
     fn forgotten(&mut self, session: &Origin) {
         if self.ui.is_none() && self.caller.sees(&session.session_id, &session.runtime_id) {
             let gone = SessionDeleted { session_id: &session.session_id };
-            self.conn.push(|out| ws_notify(out, "session.deleted", &gone));
+            self.conn.push(|out| ws_notify(out, &gone));
         }
     }
 
@@ -271,7 +271,7 @@ impl Rpc {
         let told = gone.map(|id| (id, &[][..])).chain(now.iter().map(|(id, lookers)| (id, lookers.as_slice())));
         for (session_id, lookers) in told {
             if self.looked.get(session_id).is_none_or(|old| old != lookers) {
-                ws_notify(&mut frames, "presence.changed", &PresenceChanged { session_id, lookers });
+                ws_notify(&mut frames, &PresenceChanged { session_id, lookers });
             }
         }
         self.looked = now;
@@ -341,13 +341,13 @@ impl Rpc {
             let attach = log.attach(&filter, &after);
             let hello = Hello::new(&state, &caller, &filter, &attach, Some(&name));
             let mut frames = Vec::new();
-            ws_notify(&mut frames, "gateway.hello", &hello);
+            ws_notify(&mut frames, &hello);
             let mut position = attach.after;
             if attach.resume != ResumeVerdict::Ok {
                 let many = state.directory.snapshots(&filter).await?;
                 position = many.at;
                 let snapshots = Snapshots::new(Some(&name), log.cursor(position), many);
-                ws_notify(&mut frames, "gateway.snapshot", &snapshots);
+                ws_notify(&mut frames, &snapshots);
             }
             if after != StartAfter::Oldest && !hello.requests.is_empty() {
                 still_open(log, &filter, position, &hello.requests, &mut frames).await?;
@@ -538,7 +538,7 @@ fn speaks_ui(params: Option<&RawValue>) -> bool {
 /// Tells a client that its response to one of our requests was not taken; a response cannot be answered otherwise.
 fn not_taken(request: &str, failure: &Failure) -> Vec<u8> {
     let mut frame = Vec::new();
-    ws_notify(&mut frame, "gateway.error", &NotTaken { request_id: request, error: failure });
+    ws_notify(&mut frame, &NotTaken { request_id: request, error: failure });
     frame
 }
 

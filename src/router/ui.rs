@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 
 use super::follow::Follow;
-use super::frames::{ws_notify, ws_text};
+use super::frames::{ws_message, ws_text};
 use super::jsonrpc::{Failure, response};
 use super::wire;
 use super::{AppState, Problem};
@@ -459,7 +459,7 @@ impl Teller {
         let seq = run.next;
         run.next += 1;
         self.told += 1;
-        ws_notify(out, "agent.event", &Params { run_id, seq, event, meta });
+        ws_message(out, "agent.event", &Params { run_id, seq, event, meta });
     }
 
     fn say(&mut self, event: &Event, told: &Value, out: &mut Vec<u8>) {
@@ -512,7 +512,7 @@ impl Teller {
             Kind::UsageUpdate if !past => {
                 if let Some(left) = left(&body) {
                     let params = json!({ "run_id": event.run_id, "context_left_percent": left });
-                    ws_notify(out, "run.context", &params);
+                    ws_message(out, "run.context", &params);
                 }
             }
             Kind::RequestOpened | Kind::RequestUpdated if !past => {
@@ -526,7 +526,7 @@ impl Teller {
 
     fn status(&self, event: &Event, status: RunStatus, message: Option<&str>, past: bool, out: &mut Vec<u8>) {
         if !past {
-            ws_notify(out, "run.status", &Status { run_id: &event.run_id, status, message });
+            ws_message(out, "run.status", &Status { run_id: &event.run_id, status, message });
         }
     }
 

@@ -7,6 +7,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
 use super::*;
+use crate::router::frames::ws_message;
 use crate::sessions::{CommitEntry, NewEvent};
 use plexus_protocol::{Kind, Origin, RunId, RuntimeId, SessionId, Timestamp};
 use plexus_store::{MemoryStore, SessionRow, Store as _};
@@ -341,7 +342,7 @@ async fn own_frames_never_land_inside_an_event() {
         let conn = Arc::clone(&conn);
         tokio::spawn(async move {
             for n in 0..2_000 {
-                conn.push(|out| ws_notify(out, "own", &serde_json::json!({ "own": n, "pad": "y".repeat(n % 300) })));
+                conn.push(|out| ws_message(out, "own", &serde_json::json!({ "own": n, "pad": "y".repeat(n % 300) })));
                 conn.wake();
                 tokio::task::yield_now().await;
             }

@@ -107,3 +107,31 @@ pub(in crate::router) struct NotTaken<'a> {
     pub(super) request_id: &'a str,
     pub(super) error: &'a Failure,
 }
+
+impl Notification for PresenceChanged<'_> {
+    const METHOD: &'static str = "presence.changed";
+}
+
+impl Notification for RuntimeUpdated<'_> {
+    const METHOD: &'static str = "runtime.updated";
+}
+
+impl Notification for RuntimeRemoved<'_> {
+    const METHOD: &'static str = "runtime.removed";
+}
+
+impl Notification for SessionDeleted<'_> {
+    const METHOD: &'static str = "session.deleted";
+}
+
+impl Notification for NotTaken<'_> {
+    const METHOD: &'static str = "gateway.error";
+}
+
+impl Notification for Hello<'_> {
+    const METHOD: &'static str = "gateway.hello";
+}
+
+impl Notification for Snapshots<'_> {
+    const METHOD: &'static str = "gateway.snapshot";
+}
