@@ -3,18 +3,14 @@
 import { signal } from '../lib/signal.js';
 import { plexus, Refused, why } from '../plexus.js';
 import { text } from '../text/en.js';
+import type { Push, PushSettings } from '../wire/types.js';
 
 const t = text.notify;
 /** How long the background part may take to come up, ms. */
 const READY_MS = 8_000;
 
 /** What the gateway keeps for this device. */
-export interface Settings {
-  requests?: boolean;
-  ends?: boolean;
-  failures?: boolean;
-  quiet?: { from: string; to: string; offset_minutes: number; zone?: string } | null;
-}
+export type Settings = Partial<PushSettings>;
 
 /** What the panel shows. `blocked`: in the browser; `unable`: never here; `off`/`on`: as chosen. */
 export interface PushState {
@@ -25,14 +21,6 @@ export interface PushState {
 }
 
 export const push = signal<PushState>({ is: 'unknown', words: '', settings: {} });
-
-interface Told {
-  public_key: string;
-  subscribed: boolean;
-  /** It came to nothing without this device's wish. */
-  lapsed?: boolean;
-  settings?: Settings;
-}
 
 const isApple = (): boolean => /iPhone|iPad|iPod/.test(navigator.userAgent) || (navigator.userAgent.includes('Mac') && navigator.maxTouchPoints > 1);
 const fromHome = (): boolean => matchMedia('(display-mode: standalone)').matches || (navigator as { standalone?: boolean }).standalone === true;
@@ -67,9 +55,9 @@ export async function look(): Promise<void> {
     return;
   }
   const missing = lacks();
-  let told: Told;
+  let told: Push;
   try {
-    told = await plexus.http<Told>('GET', '/v1/push');
+    told = await plexus.http<Push>('GET', '/v1/push');
   } catch (error) {
     const words = error instanceof Refused && (error.status === 404 || error.status === 405) ? t.noGateway : t.failed(why(error));
     push.value = { is: 'unable', words: missing || words, settings: {} };
@@ -99,7 +87,7 @@ async function made(public_key: string, anew: boolean): Promise<string> {
   const worker = await registration();
   if (!worker) return t.noWorker;
   try {
-    const key = bytesOf(public_key || (await plexus.http<Told>('GET', '/v1/push')).public_key);
+    const key = bytesOf(public_key || (await plexus.http<Push>('GET', '/v1/push')).public_key);
     let subscription = await worker.pushManager.getSubscription();
     // A subscription to another gateway's key would never be heard of.
     if (subscription && (anew || !same(subscription.options.applicationServerKey, key))) {
@@ -146,7 +134,7 @@ export async function unsubscribe(): Promise<string> {
 /** Changes what is told; returns why not. */
 export async function change(settings: Settings): Promise<string> {
   try {
-    const told = await plexus.http<Partial<Told> & Settings>('PATCH', '/v1/push/settings', { ...settings });
+    const told = await plexus.http<Partial<Push> & Settings>('PATCH', '/v1/push/settings', { ...settings });
     push.value = { ...push.peek(), settings: { ...push.peek().settings, ...settings, ...(told?.settings ?? {}) } };
     return '';
   } catch (error) {

@@ -5,6 +5,7 @@
 import { text } from '../text/en.js';
 import { doneOf, hashOf, parsePayload, shapeOf, type Action, type Kept } from './payload.js';
 import { tray } from './tray.js';
+import type { Me } from '../wire/types.js';
 
 const t = text.notify;
 /** How long one call to the gateway may take, ms. The browser ends a worker that takes much longer. */
@@ -71,11 +72,6 @@ async function call(method: string, path: string, more: RequestInit = {}): Promi
     // A proxy's page; the status speaks.
   }
   return { status: response.status, body };
-}
-
-interface Me {
-  lock_screen?: boolean;
-  csrf?: string;
 }
 
 async function me(): Promise<Me | null> {

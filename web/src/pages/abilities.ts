@@ -5,16 +5,13 @@ import { list, oneLine, readable, str } from '../lib/text.js';
 import { plexus, why } from '../plexus.js';
 import { text } from '../text/en.js';
 import { icon } from '../ui/icons.js';
+import type { McpServer, McpServers, Skill, SkillError, Skills } from '../wire/types.js';
 
 const t = text.shell.abilities;
 /** Skills from which on there is a field to search in. */
 const MANY = 8;
 const TONE: Record<string, string> = { ready: 'ok', error: 'danger', connecting: 'warn' };
 
-interface Server { id: string; transport: string; source?: string; enabled: boolean; state: string; tools?: number; last_error?: string }
-interface Skill { id: string; name: string; description: string; path: string; scope: string }
-interface Skills { skills: Skill[]; errors: Array<{ path: string; message: string }>; truncated: boolean }
-interface Servers { servers: Server[]; truncated: boolean }
 /** Asked for, told, or why not. `no`: the agent does not tell. */
 type Told<T> = { phase: 'asking' } | { phase: 'no' } | { phase: 'there'; it: T } | { phase: 'failed'; problem: string };
 
@@ -22,7 +19,7 @@ type Told<T> = { phase: 'asking' } | { phase: 'no' } | { phase: 'there'; it: T }
 @customElement('plexus-abilities')
 export class PlexusAbilities extends PlexusElement {
   @state() private session = '';
-  @state() private servers: Told<Servers> = { phase: 'asking' };
+  @state() private servers: Told<McpServers> = { phase: 'asking' };
   @state() private skills: Told<Skills> = { phase: 'asking' };
   @state() private q = '';
   #open = (event: Event) => { [this.session, this.q] = [(event as CustomEvent<string>).detail, '']; this.#ask(); };
@@ -62,8 +59,8 @@ export class PlexusAbilities extends PlexusElement {
     return show(told.it);
   }
 
-  #servers(it: Servers): TemplateResult {
-    const all = list<Server>(it.servers);
+  #servers(it: McpServers): TemplateResult {
+    const all = list<McpServer>(it.servers);
     if (!all.length) return html`<p class="quiet">${t.emptyServers}</p>`;
     return html`<ul>${all.map((one) => html`<li data-server=${one.id}><div class="row"><bdi class="grow cut">${oneLine(one.id)}</bdi>
         ${one.tools === undefined ? nothing : html`<span class="path">${t.tools(one.tools)}</span>`}
@@ -74,7 +71,7 @@ export class PlexusAbilities extends PlexusElement {
   }
 
   #skills(it: Skills): TemplateResult {
-    const [all, errors, words] = [list<Skill>(it.skills), list<{ path: string; message: string }>(it.errors), this.q.toLowerCase().split(/\s+/).filter(Boolean)];
+    const [all, errors, words] = [list<Skill>(it.skills), list<SkillError>(it.errors), this.q.toLowerCase().split(/\s+/).filter(Boolean)];
     const found = all.filter((one) => words.every((word) => `${one.name} ${one.description} ${one.path}`.toLowerCase().includes(word)));
     if (!all.length && !errors.length) return html`<p class="quiet">${t.emptySkills}</p>`;
     return html`${all.length > MANY ? html`<div class="find">${icon('search')}<input type="search" aria-label=${t.find} placeholder=${t.findHint} autocomplete="off" spellcheck="false" .value=${this.q} @input=${(e: Event) => { this.q = (e.target as HTMLInputElement).value; }}></div>` : nothing}
@@ -95,7 +92,7 @@ export class PlexusAbilities extends PlexusElement {
         if (session === this.session) tell({ phase: 'there', it });
       } catch (error) { if (session === this.session) tell({ phase: 'failed', problem: why(error) }); }
     };
-    void ask<Servers>(can.includes('mcp_list'), 'mcp', (told) => { this.servers = told; });
+    void ask<McpServers>(can.includes('mcp_list'), 'mcp', (told) => { this.servers = told; });
     void ask<Skills>(can.includes('skills_list'), 'skills', (told) => { this.skills = told; });
   };
 }

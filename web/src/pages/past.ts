@@ -7,6 +7,7 @@ import { plexus, why } from '../plexus.js';
 import { text } from '../text/en.js';
 import { icon } from '../ui/icons.js';
 import { announce } from '../ui/say.js';
+import type { Resumable, ResumablePage } from '../wire/types.js';
 
 const t = text.shell.sessions.past;
 /** Conversations of the first page, and rows drawn at once. */
@@ -17,8 +18,7 @@ const MOST = 2_000;
 const PAGES = 100;
 
 /** A conversation that a runtime keeps itself. Titles and folders are the agent's words. */
-export interface Kept { native_id: string; title: string | null; cwd: string | null; updated_at: string | null; session_id?: string }
-interface Page { resumable: Kept[]; next?: string }
+export type Kept = Resumable;
 
 /** The past conversations of a runtime, to pick one: a field to search in with a list below; says `pick`, and `resume` at Enter. */
 @customElement('plexus-past')
@@ -140,7 +140,7 @@ export class PlexusPast extends PlexusElement {
     this.phase = 'asking';
     try {
       for (let pages = 0; pages < PAGES && this.next !== undefined && this.all.length < Math.min(most, MOST); pages++) {
-        const page = await plexus.http<Page>('GET', `/v1/runtimes/${encodeURIComponent(runtime)}/resumable?limit=${STEP}&cursor=${encodeURIComponent(this.next)}`);
+        const page = await plexus.http<ResumablePage>('GET', `/v1/runtimes/${encodeURIComponent(runtime)}/resumable?limit=${STEP}&cursor=${encodeURIComponent(this.next)}`);
         if (serial !== this.#serial) return;
         // What changed meanwhile comes twice.
         const known = new Set(this.all.map((one) => one.native_id));

@@ -8,12 +8,11 @@ import { text } from '../text/en.js';
 import { icon } from '../ui/icons.js';
 import { empty, pageStyles } from '../ui/parts.js';
 import { announce } from '../ui/say.js';
-import { parseCursor } from '../wire/types.js';
+import { parseCursor, type Hit, type Hits } from '../wire/types.js';
 
 const t = text.shell.search;
 /** How long typing rests before it is searched, ms. */
 const REST_MS = 220;
-interface Hit { session_id: string; cursor: string; role: string; snippet: string; at?: string }
 
 /** Full text over everything that was said. */
 @customElement('plexus-search')
@@ -79,7 +78,7 @@ export class PlexusSearch extends PlexusElement {
     const s = plexus.sessions.value.get(hit.session_id);
     const at = parseCursor(hit.cursor)?.pos;
     return html`<li class="hit"><div class="head"><a class="cut" href=${plexus.href({ page: 'session', session_id: hit.session_id, at })}><bdi class="strong">${oneLine(s?.title) || text.common.untitled}</bdi></a>
-        <span class="chip">${t.roles[hit.role] ?? oneLine(hit.role)}</span><bdi>${oneLine(s?.runtime_id)}</bdi>${hit.at ? html`<plexus-age .at=${hit.at}></plexus-age>` : nothing}</div>
+        <span class="chip">${t.roles[hit.role] ?? oneLine(hit.role)}</span><bdi>${oneLine(s?.runtime_id)}</bdi></div>
       <bdi class="snip">${this.#marked(str(hit.snippet))}</bdi></li>`;
   }
 
@@ -106,7 +105,7 @@ export class PlexusSearch extends PlexusElement {
     this.problem = '';
     if (!this.asked) { this.hits = null; return; }
     try {
-      const got = await plexus.http<{ hits: Hit[] }>('GET', `/v1/search?q=${encodeURIComponent(this.asked)}&limit=100`);
+      const got = await plexus.http<Hits>('GET', `/v1/search?q=${encodeURIComponent(this.asked)}&limit=100`);
       if (serial !== this.#serial) return;
       this.hits = got.hits ?? [];
       announce(t.found(this.hits.length));

@@ -11,7 +11,7 @@ import { command, pageStyles } from '../ui/parts.js';
 import { announce, toast } from '../ui/say.js';
 import { TOKEN_SHAPE } from '../wire/http.js';
 import { enterWithBearer, enterWithCookie, resume, signedOutBecause, whoIsHere, wire } from '../wire/gateway.js';
-import type { Scope } from '../wire/types.js';
+import type { Invitation } from '../wire/types.js';
 
 const t = text.shell.signin;
 const j = text.shell.join;
@@ -51,7 +51,6 @@ function deviceName(): string {
   return system ? `${browser} on ${system}` : browser;
 }
 
-interface Looked { gateway?: { name?: string; version?: string }; scopes?: Scope[]; runtimes?: string[]; approve_up_to?: string; expires_at?: string }
 
 @customElement('plexus-signin')
 export class PlexusSignin extends PlexusElement {
@@ -60,7 +59,7 @@ export class PlexusSignin extends PlexusElement {
   @state() private busy = false;
   /** Where joining by a code stands. */
   @state() private join: 'ask' | 'look' | 'wait' | null = null;
-  @state() private looked: Looked | null = null;
+  @state() private looked: Invitation | null = null;
   @state() private number: number | null = null;
   #code = '';
   #serial = 0;
@@ -192,7 +191,7 @@ export class PlexusSignin extends PlexusElement {
     this.looked = null;
     this.#say('');
     try {
-      this.looked = await wire.json<Looked>('POST', '/v1/pair/look', { code: this.#code }, { anonymous: true });
+      this.looked = await wire.json<Invitation>('POST', '/v1/pair/look', { code: this.#code }, { anonymous: true });
     } catch (error) {
       if (wanted && !this.#judged(error)) return this.#later(wanted, error);
       this.join = 'ask';

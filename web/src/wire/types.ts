@@ -2,10 +2,11 @@
 import type * as wire from '../../../clients/typescript/src/types.js';
 
 export type {
-  Answer, Check, Cursor, Device, Item, Me, Offer, Question, Receipt, Request, RequestState, Resolver, Risk, RunInfo, Scope,
+  Answer, Check, Checks, Cursor, Device, Devices, Hit, Hits, Invitation, Item, McpServer, McpServers, Me, Offer, Push, PushSettings, Question,
+  Receipt, Request, RequestState, Resolver, Resumable, ResumablePage, Risk, RunInfo, Scope, Skill, SkillError, Skills,
 } from '../../../clients/typescript/src/types.js';
 export type {
-  Begun as Pairing, Hit as SearchHit, Pairing as PairingState, Queued as QueuedPrompt, Runtime as RuntimeInfo, Session as SessionInfo,
+  Begun as Pairing, Pairing as PairingState, Queued as QueuedPrompt, Runtime as RuntimeInfo, Session as SessionInfo,
   Viewer as Looker,
 } from '../../../clients/typescript/src/types.js';
 
