@@ -5,7 +5,7 @@
 //
 // Prints a line `ok ...` for each thing that holds; the first one that does not ends it with exit code 1.
 import assert from 'node:assert/strict';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
@@ -19,10 +19,10 @@ const ok = (/** @type {string} */ what) => console.log(`ok ${what}`);
 try {
   const entry = join(dir, 'entry.ts');
   const from = (/** @type {string} */ file) => JSON.stringify(join(web, 'src', file));
-  writeFileSync(entry, `export * from ${from('session/model.ts')}; export * from ${from('render/ansi.ts')}; export * from ${from('render/segment.ts')}; export * from ${from('render/visible.ts')}; export * from ${from('request/display.ts')}; export * from ${from('request/questions.ts')}; export * from ${from('wire/merge.ts')}; export * from ${from('lib/attention.ts')}; export * from ${from('lib/time.ts')};`);
+  writeFileSync(entry, `export * from ${from('session/model.ts')}; export * from ${from('render/ansi.ts')}; export * from ${from('render/segment.ts')}; export * from ${from('render/visible.ts')}; export * from ${from('request/display.ts')}; export * from ${from('request/questions.ts')}; export * from ${from('wire/merge.ts')}; export { KINDS } from ${from('wire/types.ts')}; export * from ${from('lib/attention.ts')}; export * from ${from('lib/time.ts')};`);
   const build = await rolldown({ input: entry, logLevel: 'silent' });
   await build.write({ file: join(dir, 'parts.mjs') });
-  const { Conversation, itemMarkdown, Ansi, ansiLines, Segmenter, segments, visible, readable, oneLine, cut, blocksOf, sizeOf, answersOf, choose, chooseOwn, wrongWith, questionsOf, NOTHING, merged, changedBetween, Attention, LOOKING_MS, counts, placed, skewFrom } = await import(pathToFileURL(join(dir, 'parts.mjs')).href);
+  const { Conversation, KINDS, itemMarkdown, Ansi, ansiLines, Segmenter, segments, visible, readable, oneLine, cut, blocksOf, sizeOf, answersOf, choose, chooseOwn, wrongWith, questionsOf, NOTHING, merged, changedBetween, Attention, LOOKING_MS, counts, placed, skewFrom } = await import(pathToFileURL(join(dir, 'parts.mjs')).href);
 
   {
     let now = 1_000;
@@ -51,6 +51,48 @@ try {
   assert.equal(skewFrom(behind, 2 * hour, hour, hour + 20_000), behind, 'a slow reply that fits changes nothing');
   assert.equal(skewFrom(behind, hour, hour, hour + 100), 0, 'a clock that was set right is right');
   ok('a slow reply is no clock that is wrong');
+
+  {
+    // --- the golden cases, which the gateway's own fold is held to as well (crates/protocol/src/transcript)
+    const NOTE = /** @type {Record<string, string>} */ ({ error: 'error', runtime: 'runtime_status', client: 'client_joined', status: 'run_status' });
+    const shown = (/** @type {any} */ item) => {
+      const base = { position: item.key, run_id: item.run };
+      const blocks = () => item.parts.filter((/** @type {any} */ part) => part.kind === 'block').map((/** @type {any} */ part) => part.block);
+      switch (item.type) {
+        case 'user': case 'agent': case 'thought': return { ...base, type: item.type, id: item.id, text: item.text, blocks: blocks(), partial: item.partial };
+        case 'tool': { const { status, ...call } = item.call; return { ...base, type: 'tool', id: item.id, status: status ?? '', call, output: item.output }; }
+        case 'plan': return { ...base, type: 'plan', entries: item.entries.map((/** @type {any} */ entry) => ({ content: entry.content, status: entry.status })) };
+        case 'request': return { ...base, type: 'request', id: item.id, request: item.request, receipt: item.outcome };
+        case 'folded': return item.kind === 'surface_updated' && (item.body.surface_id ?? item.body.surfaceId)
+          ? { ...base, type: 'surface', id: item.body.surface_id ?? item.body.surfaceId, body: item.body }
+          : { ...base, type: 'note', kind: item.kind, body: item.body };
+        case 'line': {
+          if (item.line === 'end') return { ...base, type: 'end', body: item.body, took: item.took ?? null };
+          const { left, ...body } = item.body;
+          return { ...base, type: 'note', kind: left ? 'client_left' : NOTE[item.line], body };
+        }
+        default: throw new Error(`no golden form of ${item.type}`);
+      }
+    };
+    const folder = join(import.meta.dirname, '../golden');
+    const cases = readdirSync(folder).filter((file) => file.endsWith('.json'));
+    const kinds = new Set();
+    for (const file of cases) {
+      const golden = JSON.parse(readFileSync(join(folder, file), 'utf8'));
+      const conversation = new Conversation();
+      for (const event of golden.events) {
+        kinds.add(event.kind);
+        conversation.apply(structuredClone(event));
+      }
+      // Titles, modes and options that changed are lines of the page's own.
+      const items = conversation.items.filter((/** @type {any} */ item) => item.type !== 'line' || !['mode', 'option', 'title'].includes(item.line));
+      for (const [n, expected] of golden.transcript.entries()) assert.deepEqual(items[n] && shown(items[n]), expected, `item ${n} of ${file}`);
+      assert.equal(items.length, golden.transcript.length, file);
+    }
+    assert.ok(cases.length >= 8);
+    assert.deepEqual([...kinds].sort(), [...KINDS].sort(), 'every kind of event is in a case, and the page knows it');
+    ok(`the page folds the ${cases.length} golden cases as the gateway does`);
+  }
 
   // --- characters
   for (const c of DECEPTIVE) {
@@ -209,7 +251,7 @@ try {
   for (const e of [{ cursor: 'e:1', run_id: 'r', at: '', kind: 'agent_message_chunk', event: { content: { type: 'text', text: 'Hello ' } } }, { cursor: 'e:2', run_id: 'r', at: '', kind: 'agent_message_chunk', event: { content: { type: 'text', text: 'you' } } }]) same.apply(e);
   const one = new Conversation();
   one.apply({ cursor: 'e:2', cursor_first: 'e:1', merged: 2, run_id: 'r', at: '', kind: 'agent_message_chunk', event: { content: { type: 'text', text: 'Hello you' } } });
-  one.settle({ usage_update: { used: 1, size: 2 } });
+  one.takeLatest({ usage_update: { used: 1, size: 2 } });
   assert.deepEqual(one.rows.map((/** @type {any} */ r) => [r.key, r.item.text]), same.rows.map((/** @type {any} */ r) => [r.key, r.item.text]));
   assert.deepEqual([one.head, one.count, one.usage.size], [2, 2, 2]);
   // A long text comes in parts of one event.

@@ -14,6 +14,7 @@ pub mod schema;
 mod session;
 pub mod text;
 mod time;
+pub mod transcript;
 
 pub use about::{ABOUT_FILES, ABOUT_MAX, About, Fits, Misfit, Number, Question, QuestionOption, Touched};
 pub use bodies::{ClientServed, ErrorBody, RawBody, Resolution, RunBody, RuntimeExit, RuntimeStatusBody};

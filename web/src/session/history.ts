@@ -76,7 +76,7 @@ export class Past {
     talk.older = this.previous !== null;
     talk.trimmed = this.#trimmed;
     for (const item of this.#items) talk.apply(item);
-    talk.settle(this.#latest);
+    talk.takeLatest(this.#latest);
     return talk;
   }
 }

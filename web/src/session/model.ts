@@ -2,14 +2,16 @@
 //
 // The key of an item is the place of its first event in the log, whether its events come one by one or merged: what was painted
 // can be replaced by a longer history without anything moving.
+//
+// The rules are those of the gateway's own fold (crates/protocol/src/transcript); tests/golden holds both to the same cases.
 
 import { Segmenter, type Segment } from '../render/segment.js';
-import { parseCursor, type Envelope, type Request, type Resolver } from '../wire/types.js';
+import { isKind, parseCursor, type Envelope, type Request, type Resolver } from '../wire/types.js';
 
 /** Output of one tool kept, in characters; the oldest goes first and the card says so. */
 const OUTPUT_MAX = 4_000_000;
-/** How far back a numbered message is looked for. */
-const NAMED_BACK = 64;
+/** Messages with an identifier of the agent's that are remembered; more of an older one begins another message. */
+const NAMED_MAX = 64;
 
 /** A part of a message: each is a row of the list. */
 export type Part = { kind: 'text'; segment: Segment } | { kind: 'block'; block: any };
@@ -108,6 +110,8 @@ export class Conversation {
   lastSaid: MessageItem | null = null;
 
   private current: MessageItem | null = null;
+  /** The latest messages that the agent gave an identifier. */
+  private readonly named: MessageItem[] = [];
   private readonly tools = new Map<string, ToolItem>();
   private readonly requests = new Map<string, RequestItem>();
   private readonly runs = new Map<string, number>();
@@ -117,11 +121,11 @@ export class Conversation {
   private readonly optionValues = new Map<string, string>();
 
   /** Kinds of which an event came. */
-  private readonly heard = new Set<string>();
+  private readonly received = new Set<string>();
 
   /** Takes of the `latest` of a snapshot what no event here has told. */
-  settle(latest: Record<string, any>): void {
-    for (const [kind, body] of Object.entries(object(latest))) if (!this.heard.has(kind)) this.latest(kind, body);
+  takeLatest(latest: Record<string, any>): void {
+    for (const [kind, body] of Object.entries(object(latest))) if (!this.received.has(kind)) this.latest(kind, body);
   }
 
   /** The next event, or several that are merged. */
@@ -133,32 +137,35 @@ export class Conversation {
     this.head = last;
     this.cursor = envelope.cursor;
     this.count += envelope.merged ?? 1;
-    this.heard.add(str(envelope.kind));
+    this.received.add(str(envelope.kind));
     const e = object(envelope.event);
     const run = str(envelope.run_id);
     const when = str(envelope.at);
-    switch (envelope.kind) {
+    const kind = str(envelope.kind);
+    // A gateway that is newer than this page has kinds of its own: they are shown as they are.
+    if (!isKind(kind)) { this.folded(kind, run, pos, when, envelope.event); return; }
+    switch (kind) {
       case 'user_message_chunk': this.chunk('user', run, pos, when, e); break;
       case 'agent_message_chunk': this.chunk('agent', run, pos, when, e); break;
       case 'agent_thought_chunk': this.chunk('thought', run, pos, when, e); break;
       case 'tool_call': case 'tool_call_update': this.toolEvent(run, pos, when, e); break;
       case 'plan': this.latest('plan', e); this.planItem(run, pos, when); break;
-      case 'available_commands_update': case 'usage_update': this.latest(envelope.kind, e); break;
+      case 'available_commands_update': case 'usage_update': this.latest(kind, e); break;
       case 'session_info_update': {
         const title = this.title;
-        this.latest(envelope.kind, e);
+        this.latest(kind, e);
         if (title && this.title !== title) this.line('title', run, pos, when, e);
         break;
       }
       case 'current_mode_update': {
         const before = this.mode;
-        this.latest(envelope.kind, e);
+        this.latest(kind, e);
         if (before && this.mode !== before) this.line('mode', run, pos, when, { name: this.modeName(this.mode) });
         break;
       }
       case 'config_option_update': {
         const before = new Map(this.optionValues);
-        this.latest(envelope.kind, e);
+        this.latest(kind, e);
         for (const option of this.options) {
           const was = before.get(option.id);
           if (was !== undefined && was !== option.value) {
@@ -186,12 +193,14 @@ export class Conversation {
         break;
       }
       case 'request_opened': this.ask(e as unknown as Request, pos, when, run); break;
+      case 'request_updated': this.changed(e as unknown as Request); break;
       case 'request_resolved': this.resolved(e, run, pos, when); break;
       case 'runtime_status': this.line('runtime', run, pos, when, e); break;
       case 'error': this.line('error', run, pos, when, e); break;
-      case 'client_joined': case 'client_left': this.line('client', run, pos, when, { ...e, left: envelope.kind === 'client_left' }); break;
+      case 'client_joined': case 'client_left': this.line('client', run, pos, when, { ...e, left: kind === 'client_left' }); break;
       case 'surface_updated': this.surface(e, pos, when, run); break;
-      default: this.push({ type: 'folded', kind: str(envelope.kind), body: envelope.event, key: pos, run, at: when, rev: 0 });
+      case 'hook': case 'client_served': case 'raw': this.folded(kind, run, pos, when, envelope.event); break;
+      default: kind satisfies never;
     }
   }
 
@@ -255,6 +264,10 @@ export class Conversation {
     return this.push({ type: 'line', line, body, key, run, at, rev: 0 });
   }
 
+  private folded(kind: string, run: string, key: number, at: string, body: any): void {
+    this.push({ type: 'folded', kind, body, key, run, at, rev: 0 });
+  }
+
   private message(type: MessageItem['type'], run: string, key: number, at: string, by: Resolver | null, id: string | null): MessageItem {
     return this.push(
       { type, run, key, at, by, id, rev: 0, text: '', parts: [], partial: false, segmenter: new Segmenter(), base: 0, settled: 0 },
@@ -275,19 +288,13 @@ export class Conversation {
   private chunk(role: MessageItem['type'], run: string, pos: number, at: string, e: Record<string, any>): void {
     const id = typeof e.messageId === 'string' ? e.messageId : null;
     let item = this.current;
-    const same = item && item.type === role && item.run === run && (id === null || item.id === id);
-    if (!same || !item) {
-      item = null;
-      if (id !== null) {
-        for (let i = this.items.length - 1, n = 0; i >= 0 && n < NAMED_BACK && !item; i--, n++) {
-          const known = this.items[i] as Item;
-          if (known.type === role && known.id === id) item = known;
-        }
-      }
+    if (!item || item.type !== role || item.run !== run || (id !== null && item.id !== id)) {
+      item = (id !== null && this.named.findLast((known) => known.type === role && known.id === id)) || null;
       if (this.current && this.current !== item) this.finish();
       if (!item) {
         const by = e._meta?.plexus?.by ?? (role === 'user' ? this.by.get(run) : null) ?? null;
         item = this.message(role, run, pos, at, by, id);
+        if (id !== null && this.named.push(item) > NAMED_MAX) this.named.shift();
       }
       item.partial = role !== 'user';
       this.current = item;
@@ -347,10 +354,10 @@ export class Conversation {
   }
 
   private toolEvent(run: string, pos: number, at: string, e: Record<string, any>): void {
-    this.finish();
     const { sessionUpdate: _kind, toolCallId, ...call } = e;
-    const id = str(toolCallId);
-    if (!id) { this.push({ type: 'folded', kind: 'tool_call', body: e, key: pos, run, at, rev: 0 }); return; }
+    const id = typeof toolCallId === 'string' ? toolCallId : '';
+    if (!id) { this.folded('tool_call', run, pos, at, e); return; }
+    this.finish();
     this.tool(id, run, pos, at, call);
   }
 
@@ -391,11 +398,19 @@ export class Conversation {
     if (tool) { tool.requests.push(item); this.touch(tool); }
   }
 
+  /** What an open request asks has changed; the card has it from the requests, so that every screen shows the same. */
+  private changed(request: Request): void {
+    const item = this.requests.get(str(request.request_id));
+    if (!item || item.outcome || (request.revision ?? 0) < (item.request.revision ?? 0)) return;
+    item.request = request;
+    this.touch(item);
+  }
+
   private resolved(e: Record<string, any>, run: string, pos: number, at: string): void {
     const item = this.requests.get(str(e.request_id));
     // It came up in what is not loaded: there it stands.
     if (!item && this.older) return;
-    if (!item) { this.push({ type: 'folded', kind: 'request_resolved', body: e, key: pos, run, at, rev: 0 }); return; }
+    if (!item) { this.folded('request_resolved', run, pos, at, e); return; }
     item.outcome = e;
     this.touch(item);
     const tool = item.request.tool_call_id ? this.tools.get(item.request.tool_call_id) : undefined;
@@ -403,7 +418,8 @@ export class Conversation {
   }
 
   private surface(body: any, pos: number, at: string, run: string): void {
-    const id = str(body?.surface_id ?? body?.surfaceId);
+    const id = body?.surface_id ?? body?.surfaceId;
+    if (typeof id !== 'string') { this.folded('surface_updated', run, pos, at, body); return; }
     const known = this.surfaces.get(id);
     if (known) { known.body = body; this.touch(known); return; }
     const last = this.items[this.items.length - 1]?.key ?? 0;
@@ -457,6 +473,6 @@ export function itemMarkdown(item: Item): string {
       return `**${str(item.call.title) || item.id}** (${str(item.call.status) || 'pending'})${text ? `\n\n${fence}\n${text}\n${fence}` : ''}`;
     }
     case 'plan': return item.entries.map((entry) => `- [${entry?.status === 'completed' ? 'x' : ' '}] ${str(entry?.content)}`).join('\n');
-    default: return '';
+    case 'request': case 'line': case 'folded': return '';
   }
 }

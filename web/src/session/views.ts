@@ -101,7 +101,7 @@ export function guessRow(row: Row, width: number): number {
     case 'user': return 56 + Math.min(lines(item.text), 40) * 21;
     case 'tool': return 46;
     case 'plan': return 50 + item.entries.length * 26;
-    default: return 34;
+    case 'thought': case 'request': case 'line': case 'folded': return 34;
   }
 }
 
@@ -498,6 +498,6 @@ export function searchable(item: Item): string {
     case 'plan': return item.entries.map((e) => str(e?.content)).join('\n');
     case 'request': return str(item.request.display);
     case 'line': return str(item.body?.message);
-    default: return '';
+    case 'folded': return '';
   }
 }

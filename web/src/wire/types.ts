@@ -12,6 +12,20 @@ export type {
 
 export type Json = null | boolean | number | string | Json[] | { [name: string]: Json };
 
+export type Kind = wire.Kind;
+const KNOWN: Record<Kind, true> = {
+  user_message_chunk: true, agent_message_chunk: true, agent_thought_chunk: true, tool_call: true,
+  tool_call_update: true, plan: true, available_commands_update: true, current_mode_update: true,
+  config_option_update: true, session_info_update: true, usage_update: true, run_started: true, run_status: true,
+  run_ended: true, request_opened: true, request_resolved: true, surface_updated: true, hook: true,
+  runtime_status: true, client_joined: true, client_left: true, error: true, raw: true, request_updated: true,
+  client_served: true,
+};
+/** Every kind of event; the compiler holds it to the generated list. */
+export const KINDS = Object.keys(KNOWN) as Kind[];
+/** Whether this page knows the kind: a newer gateway may have others. */
+export const isKind = (kind: string): kind is Kind => Object.hasOwn(KNOWN, kind);
+
 /** An event. Everything in `event` may be hostile, and kinds that are not known here may come. */
 export interface Envelope extends Omit<wire.EnvelopeOf<wire.Kind>, 'kind' | 'event'> { kind: string; event: any }
 

@@ -1,0 +1,269 @@
+//! The fold: events in, items out.
+
+use std::collections::HashMap;
+
+use serde_json::Value;
+
+use super::{Content, EntryBody, MessagePlacer, Placed, PlanEntry, Role, ToolCall};
+use crate::{Kind, Position, Timestamp};
+
+/// A session's events, folded into items in the order in which they began.
+///
+/// It keeps what it is given; the bound is the caller's.
+#[derive(Clone, Debug, Default)]
+pub struct Transcript {
+    items: Vec<Item>,
+    placer: MessagePlacer,
+    /// The message that begins at a position: its index, as in all of these.
+    messages: HashMap<Position, usize>,
+    tools: HashMap<String, usize>,
+    /// The plan of a run.
+    plans: HashMap<String, usize>,
+    requests: HashMap<String, usize>,
+    surfaces: HashMap<String, usize>,
+    /// When a run began.
+    runs: HashMap<String, Timestamp>,
+}
+
+/// One thing in a transcript.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Item {
+    /// The position of its first event.
+    pub first: Position,
+    /// The position of its last event.
+    pub last: Position,
+    /// The run it belongs to.
+    pub run_id: String,
+    /// When it began.
+    pub at: Timestamp,
+    /// What it is.
+    pub part: Part,
+}
+
+/// What an item is.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Part {
+    /// A message.
+    Message(Message),
+    /// A tool call.
+    Tool {
+        /// The runtime's identifier of the call.
+        id: String,
+        /// The call, its updates merged.
+        call: ToolCall,
+    },
+    /// The plan of a run, as it stands.
+    Plan(Vec<PlanEntry>),
+    /// A request.
+    Request {
+        /// Its identifier.
+        id: String,
+        /// The request, as it last was.
+        request: Value,
+        /// The receipt, once it is over.
+        receipt: Option<Value>,
+    },
+    /// The end of a run.
+    End {
+        /// The body of the `run_ended`.
+        body: Value,
+        /// How long the run took, in milliseconds, where its beginning is known.
+        took: Option<i64>,
+    },
+    /// A surface of the agent, as it stands.
+    Surface {
+        /// Its identifier.
+        id: String,
+        /// The body of the latest `surface_updated`.
+        body: Value,
+    },
+    /// A line of its own.
+    Note {
+        /// The kind of event.
+        kind: Kind,
+        /// Its body.
+        body: Value,
+    },
+}
+
+/// A message, its chunks joined.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Message {
+    /// Whose.
+    pub role: Role,
+    /// The agent's own identifier.
+    pub id: Option<String>,
+    /// The text of all chunks.
+    pub text: String,
+    /// What in it is no text.
+    pub blocks: Vec<MessageBlock>,
+    /// Whether it was cut off by the end of its run.
+    pub partial: bool,
+}
+
+/// A content block that is no text, and where in the message it stands.
+#[derive(Clone, Debug, PartialEq)]
+pub struct MessageBlock {
+    /// Bytes of the message's text before it.
+    pub offset: usize,
+    /// ACP's content block.
+    pub block: Value,
+}
+
+impl Message {
+    fn append(&mut self, content: Content) {
+        match content {
+            Content::Text(text) => self.text.push_str(&text),
+            Content::Block(block) => self.blocks.push(MessageBlock { offset: self.text.len(), block }),
+        }
+    }
+
+    /// Its text, with a line break where a block interrupts it.
+    pub fn text_in_lines(&self) -> String {
+        let mut out = String::with_capacity(self.text.len() + self.blocks.len());
+        let mut from = 0;
+        for block in &self.blocks {
+            out.push_str(self.text.get(from..block.offset).unwrap_or_default());
+            from = block.offset;
+            if !out.is_empty() && !out.ends_with('\n') {
+                out.push('\n');
+            }
+        }
+        out.push_str(self.text.get(from..).unwrap_or_default());
+        out
+    }
+}
+
+impl Transcript {
+    /// Takes the event at `at`, of a run, said at `time`.
+    pub fn apply(&mut self, at: Position, run_id: &str, time: Timestamp, body: EntryBody) {
+        let new = |part| Item { first: at, last: at, run_id: run_id.to_owned(), at: time, part };
+        match body {
+            EntryBody::Message { role, id, content } => {
+                let place = self.placer.chunk(role, run_id, id.as_deref(), at);
+                let known = match place {
+                    Placed::New => None,
+                    Placed::Current(first) | Placed::Earlier(first) => self.messages.get(&first).copied(),
+                };
+                let index = known.unwrap_or_else(|| {
+                    let message = Message { role, id, text: String::new(), blocks: Vec::new(), partial: false };
+                    self.messages.insert(at, self.items.len());
+                    self.push(new(Part::Message(message)))
+                });
+                if let Some(Part::Message(message)) = self.news(index, at) {
+                    message.append(content);
+                }
+            }
+            EntryBody::Tool { id, update } => {
+                self.placer.interrupt();
+                let index = self.tools.get(&id).copied().unwrap_or_else(|| {
+                    self.tools.insert(id.clone(), self.items.len());
+                    self.push(new(Part::Tool { id, call: ToolCall::default() }))
+                });
+                if let Some(Part::Tool { call, .. }) = self.news(index, at) {
+                    call.update(update);
+                }
+            }
+            EntryBody::Plan(entries) => match self.plans.get(run_id).copied() {
+                Some(index) => {
+                    if let Some(Part::Plan(plan)) = self.news(index, at) {
+                        *plan = entries;
+                    }
+                }
+                None => {
+                    self.placer.interrupt();
+                    self.plans.insert(run_id.to_owned(), self.items.len());
+                    self.push(new(Part::Plan(entries)));
+                }
+            },
+            EntryBody::RunStarted(_) => {
+                self.placer.interrupt();
+                self.runs.insert(run_id.to_owned(), time);
+            }
+            EntryBody::RunStatus(body) if body["cancelling"] == true => {
+                self.push(new(Part::Note { kind: Kind::RunStatus, body }));
+            }
+            EntryBody::Latest(..) | EntryBody::RunStatus(_) => {}
+            EntryBody::RunEnded(body) => {
+                if body["status"] != "completed" {
+                    self.cut_off(run_id);
+                }
+                self.placer.interrupt();
+                let began = self.runs.remove(run_id);
+                let took = began.map(|began| time.as_millis() - began.as_millis()).filter(|took| *took >= 0);
+                self.push(new(Part::End { body, took }));
+            }
+            EntryBody::RequestOpened(request) => {
+                let id = request["request_id"].as_str().unwrap_or_default().to_owned();
+                if !self.requests.contains_key(&id) {
+                    self.requests.insert(id.clone(), self.items.len());
+                    let receipt = request.get("receipt").filter(|receipt| !receipt.is_null()).cloned();
+                    self.push(new(Part::Request { id, request, receipt }));
+                }
+            }
+            EntryBody::RequestUpdated(newer) => {
+                let revision = |request: &Value| request["revision"].as_u64().unwrap_or_default();
+                if let Some(Part::Request { request, receipt: None, .. }) = self.request(&newer, at)
+                    && revision(&newer) >= revision(request)
+                {
+                    *request = newer;
+                }
+            }
+            EntryBody::RequestResolved(body) => {
+                if let Some(Part::Request { receipt, .. }) = self.request(&body, at) {
+                    *receipt = Some(body);
+                }
+            }
+            EntryBody::Surface { id, body } => match self.surfaces.get(&id).copied() {
+                Some(index) => {
+                    if let Some(Part::Surface { body: known, .. }) = self.news(index, at) {
+                        *known = body;
+                    }
+                }
+                None => {
+                    self.surfaces.insert(id.clone(), self.items.len());
+                    self.push(new(Part::Surface { id, body }));
+                }
+            },
+            EntryBody::Note(kind, body) => {
+                self.push(new(Part::Note { kind, body }));
+            }
+        }
+    }
+
+    /// The agent was saying something when its run ended without being completed.
+    fn cut_off(&mut self, run_id: &str) {
+        let index = self.placer.current().and_then(|first| self.messages.get(&first).copied());
+        if let Some(Item { run_id: run, part: Part::Message(message), .. }) = index.and_then(|n| self.items.get_mut(n)) {
+            message.partial |= run == run_id && message.role == Role::Agent;
+        }
+    }
+
+    fn push(&mut self, item: Item) -> usize {
+        self.items.push(item);
+        self.items.len() - 1
+    }
+
+    /// The part of an item that has news at `at`.
+    fn news(&mut self, index: usize, at: Position) -> Option<&mut Part> {
+        let item = self.items.get_mut(index)?;
+        item.last = item.last.max(at);
+        Some(&mut item.part)
+    }
+
+    /// The request that a body names.
+    fn request(&mut self, body: &Value, at: Position) -> Option<&mut Part> {
+        let index = self.requests.get(body["request_id"].as_str()?).copied()?;
+        self.news(index, at)
+    }
+
+    /// The items, in the order in which they began.
+    pub fn items(&self) -> &[Item] {
+        &self.items
+    }
+
+    /// The items, taken out.
+    pub fn into_items(self) -> Vec<Item> {
+        self.items
+    }
+}

@@ -1,0 +1,231 @@
+//! The transcript of a session: its events folded into what people see.
+//!
+//! Every consumer of events reads a body with [`EntryBody::read`], which has a decision for every [`Kind`], and shares the rules
+//! of this module: which message a chunk belongs to ([`MessagePlacer`]), how the updates of a tool call merge ([`ToolCall`]),
+//! how a request's end reads ([`Outcome`]). [`Transcript`] is the whole fold; who writes events out one by one (AG-UI, the
+//! command line, the bridges) uses the rules without keeping the items.
+//!
+//! The page folds in TypeScript (`web/src/session/model.ts`). Both are held to the same cases in `tests/golden`.
+
+mod fold;
+mod outcome;
+mod placer;
+mod tool_call;
+
+pub use fold::{Item, Message, MessageBlock, Part, Transcript};
+pub use outcome::{Decided, Outcome};
+pub use placer::{MessagePlacer, Placed};
+pub use tool_call::{ToolCall, ToolContent};
+
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+use crate::Kind;
+
+/// Whose words a message has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Role {
+    /// A person.
+    User,
+    /// The agent.
+    Agent,
+    /// The agent, thinking.
+    Thought,
+}
+
+impl Role {
+    /// The word on the wire.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::User => "user",
+            Self::Agent => "agent",
+            Self::Thought => "thought",
+        }
+    }
+
+    /// The role that a snapshot's `role` names; what is unknown is the agent's.
+    pub fn named(word: &str) -> Self {
+        match word {
+            "user" => Self::User,
+            "thought" => Self::Thought,
+            _ => Self::Agent,
+        }
+    }
+}
+
+/// What a chunk of a message brings.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Content {
+    /// Text, to be appended.
+    Text(String),
+    /// Any other ACP content block: an image, a link to a file.
+    Block(Value),
+}
+
+impl Content {
+    /// Reads an ACP content block.
+    pub fn read(block: Value) -> Self {
+        match block {
+            Value::Null => Self::Text(String::new()),
+            Value::Object(mut members) if members.get("type").is_none_or(|kind| kind == "text") => {
+                match members.remove("text") {
+                    Some(Value::String(text)) => Self::Text(text),
+                    Some(other) => {
+                        members.insert("text".into(), other);
+                        Self::Block(Value::Object(members))
+                    }
+                    None => Self::Block(Value::Object(members)),
+                }
+            }
+            other => Self::Block(other),
+        }
+    }
+
+    /// As text: of a block `[type name]`, where the name is its URI, its name or its MIME type. Not made safe to show.
+    pub fn text(&self) -> std::borrow::Cow<'_, str> {
+        match self {
+            Self::Text(text) => text.into(),
+            Self::Block(block) => block_label(block).into(),
+        }
+    }
+}
+
+/// A content block that is no text, in one line: `[type name]`. Not made safe to show.
+pub fn block_label(block: &Value) -> String {
+    let kind = block["type"].as_str().unwrap_or("content");
+    match ["uri", "name", "mimeType"].iter().find_map(|name| block[*name].as_str().filter(|name| !name.is_empty())) {
+        Some(name) => format!("[{kind} {name}]"),
+        None => format!("[{kind}]"),
+    }
+}
+
+/// One line of an agent's plan.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct PlanEntry {
+    /// What is to be done.
+    pub content: String,
+    /// `pending`, `in_progress` or `completed`.
+    pub status: String,
+}
+
+impl PlanEntry {
+    /// The entries of a `plan` event.
+    pub fn list(body: &Value) -> Vec<Self> {
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        let entries = body["entries"].as_array().into_iter().flatten();
+        entries.map(|entry| Self { content: text(&entry["content"]), status: text(&entry["status"]) }).collect()
+    }
+}
+
+/// An event's body, by what a transcript does with it. A new [`Kind`] has to be sorted in here before anything compiles.
+#[derive(Clone, Debug, PartialEq)]
+pub enum EntryBody {
+    /// A piece of a message.
+    Message {
+        /// Whose.
+        role: Role,
+        /// The agent's own identifier of the message, where it gives one.
+        id: Option<String>,
+        /// What the piece brings.
+        content: Content,
+    },
+    /// A tool call, or an update of one.
+    Tool {
+        /// The runtime's identifier of the call.
+        id: String,
+        /// What is said of it: ACP's tool call without `toolCallId` and `sessionUpdate`.
+        update: Map<String, Value>,
+    },
+    /// The agent's plan, whole.
+    Plan(Vec<PlanEntry>),
+    /// Commands, mode, options, title, usage: only the latest of each kind counts.
+    Latest(Kind, Value),
+    /// A run began.
+    RunStarted(Value),
+    /// A run waits, runs, or is being cancelled.
+    RunStatus(Value),
+    /// A run is over.
+    RunEnded(Value),
+    /// A request was opened: the whole request.
+    RequestOpened(Value),
+    /// An open request asks something else now: the whole request.
+    RequestUpdated(Value),
+    /// A request found its end: the receipt.
+    RequestResolved(Value),
+    /// A surface of the agent changed.
+    Surface {
+        /// The surface's identifier.
+        id: String,
+        /// The whole body.
+        body: Value,
+    },
+    /// What stands in the log as a line of its own: of the runtime, of clients, errors, hooks, what nobody understood.
+    Note(Kind, Value),
+}
+
+impl EntryBody {
+    /// Reads the body of an event of this kind. What does not have the shape of its kind is a [`EntryBody::Note`].
+    pub fn read(kind: Kind, body: Value) -> Self {
+        match kind {
+            Kind::UserMessageChunk => Self::message(Role::User, kind, body),
+            Kind::AgentMessageChunk => Self::message(Role::Agent, kind, body),
+            Kind::AgentThoughtChunk => Self::message(Role::Thought, kind, body),
+            Kind::ToolCall | Kind::ToolCallUpdate => Self::tool(kind, body),
+            Kind::Plan => Self::Plan(PlanEntry::list(&body)),
+            Kind::AvailableCommandsUpdate
+            | Kind::CurrentModeUpdate
+            | Kind::ConfigOptionUpdate
+            | Kind::SessionInfoUpdate
+            | Kind::UsageUpdate => Self::Latest(kind, body),
+            Kind::RunStarted => Self::RunStarted(body),
+            Kind::RunStatus => Self::RunStatus(body),
+            Kind::RunEnded => Self::RunEnded(body),
+            Kind::RequestOpened => Self::RequestOpened(body),
+            Kind::RequestUpdated => Self::RequestUpdated(body),
+            Kind::RequestResolved => Self::RequestResolved(body),
+            Kind::SurfaceUpdated => match surface_id(&body) {
+                Some(id) => Self::Surface { id, body },
+                None => Self::Note(kind, body),
+            },
+            Kind::RuntimeStatus
+            | Kind::ClientJoined
+            | Kind::ClientLeft
+            | Kind::ClientServed
+            | Kind::Error
+            | Kind::Hook
+            | Kind::Raw => Self::Note(kind, body),
+        }
+    }
+
+    fn message(role: Role, kind: Kind, body: Value) -> Self {
+        let Value::Object(mut members) = body else { return Self::Note(kind, body) };
+        let id = match members.remove("messageId") {
+            Some(Value::String(id)) => Some(id),
+            _ => None,
+        };
+        Self::Message { role, id, content: Content::read(members.remove("content").unwrap_or_default()) }
+    }
+
+    fn tool(kind: Kind, body: Value) -> Self {
+        let Value::Object(mut update) = body else { return Self::Note(kind, body) };
+        match update.remove("toolCallId") {
+            Some(Value::String(id)) if !id.is_empty() => {
+                update.remove("sessionUpdate");
+                Self::Tool { id, update }
+            }
+            other => {
+                update.extend(other.map(|id| ("toolCallId".into(), id)));
+                Self::Note(kind, Value::Object(update))
+            }
+        }
+    }
+}
+
+/// The identifier of the surface that a `surface_updated` is about.
+pub fn surface_id(body: &Value) -> Option<String> {
+    body["surface_id"].as_str().or(body["surfaceId"].as_str()).map(str::to_owned)
+}
+
+#[cfg(test)]
+mod tests;

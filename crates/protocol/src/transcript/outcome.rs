@@ -1,0 +1,92 @@
+//! How a request ended, read from its receipt.
+
+use serde_json::Value;
+
+/// How a request ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Decided {
+    /// Somebody let the agent go ahead.
+    Allowed,
+    /// Somebody refused.
+    Denied,
+    /// Somebody gave words or a choice.
+    Answered,
+    /// Nobody answered in time.
+    Expired,
+    /// The agent, or the end of its run, took it back.
+    Withdrawn,
+    /// The runtime that asked is gone.
+    Orphaned,
+    /// It is over, and nothing else is known.
+    Closed,
+}
+
+/// A `request_resolved` event or a receipt, as far as people are told of it. Nothing in it is made safe to show.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Outcome {
+    /// The request.
+    pub request_id: String,
+    /// How it ended.
+    pub decided: Decided,
+    /// Who decided; empty where nobody did.
+    pub by: String,
+    /// The device that decided.
+    pub device: String,
+    /// The option chosen.
+    pub option: Option<String>,
+    /// Whether words or choices were the answer, rather than a yes.
+    pub given: bool,
+    /// What was said to each question: its identifier and the answers.
+    pub answers: Vec<(String, Vec<String>)>,
+    /// Why, in the words of whoever answered.
+    pub reason: Option<String>,
+    /// What was allowed in place of what was asked.
+    pub edited: Option<String>,
+}
+
+impl Outcome {
+    /// Reads a receipt.
+    pub fn read(receipt: &Value) -> Self {
+        let text = |value: &Value| value.as_str().map(str::to_owned);
+        let decided = match (receipt["state"].as_str(), receipt["ok"].as_bool()) {
+            (Some("answered"), Some(true)) => Decided::Allowed,
+            (Some("answered"), Some(false)) => Decided::Denied,
+            (Some("answered"), None) => Decided::Answered,
+            (Some("expired"), _) => Decided::Expired,
+            (Some("withdrawn"), _) => Decided::Withdrawn,
+            (Some("orphaned"), _) => Decided::Orphaned,
+            _ => Decided::Closed,
+        };
+        let answers = receipt["answers"].as_object().into_iter().flatten().map(|(id, words)| {
+            let words = words.as_array().into_iter().flatten().filter_map(text);
+            (id.clone(), words.collect())
+        });
+        Self {
+            request_id: text(&receipt["request_id"]).unwrap_or_default(),
+            decided,
+            by: text(&receipt["resolved_by"]["name"]).unwrap_or_default(),
+            device: text(&receipt["resolved_by"]["device_id"]).unwrap_or_default(),
+            option: text(&receipt["option_id"]),
+            given: ["value", "ids", "answers"].iter().any(|name| !receipt[*name].is_null()),
+            answers: answers.collect(),
+            reason: text(&receipt["reason"]),
+            edited: text(&receipt["edited_display"]).or_else(|| text(&receipt["edited"])),
+        }
+    }
+
+    /// In a few words: `allowed by phone`.
+    pub fn words(&self) -> String {
+        let by = if self.by.is_empty() { "somebody" } else { &self.by };
+        match self.decided {
+            // Where words or choices were asked for, a yes is an answer.
+            Decided::Allowed if self.given => format!("answered by {by}"),
+            Decided::Allowed => format!("allowed by {by}"),
+            Decided::Denied => format!("denied by {by}"),
+            Decided::Answered => format!("answered by {by}"),
+            Decided::Expired => "expired: nobody answered in time".into(),
+            Decided::Withdrawn => format!("withdrawn by {by}"),
+            Decided::Orphaned => "nobody can answer it any more: the runtime that asked is gone".into(),
+            Decided::Closed => "closed".into(),
+        }
+    }
+}

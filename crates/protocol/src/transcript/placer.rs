@@ -1,0 +1,91 @@
+//! Which message a chunk belongs to.
+
+use std::collections::VecDeque;
+
+use super::Role;
+use crate::Position;
+
+/// Messages with an identifier of the agent's that are remembered; a chunk of an older one begins another message.
+const NAMED_MAX: usize = 64;
+/// Bytes of such an identifier that tell one message from another.
+const ID_MAX: usize = 256;
+
+#[derive(Clone, Debug, PartialEq)]
+struct Placement {
+    role: Role,
+    run_id: String,
+    id: Option<String>,
+    first: Position,
+}
+
+/// Where a chunk belongs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Placed {
+    /// It begins a message.
+    New,
+    /// It goes on with the message of the chunk before it.
+    Current(Position),
+    /// It goes on with the message that begins at this position, though something else was said in between.
+    Earlier(Position),
+}
+
+impl Placed {
+    /// Where the message begins that the chunk belongs to; the chunk itself is at `at`.
+    pub const fn first(self, at: Position) -> Position {
+        match self {
+            Self::New => at,
+            Self::Current(first) | Self::Earlier(first) => first,
+        }
+    }
+}
+
+/// Tells for each chunk of a session which message it belongs to. What it holds is bounded.
+///
+/// A chunk goes on with the message before it if that is of the same role and run, and the agent gives no other identifier.
+/// A tool call, a new plan, and a run's beginning and end interrupt: words after them are another message, unless the agent's
+/// identifier names an earlier one.
+#[derive(Clone, Debug, Default)]
+pub struct MessagePlacer {
+    current: Option<Placement>,
+    named: VecDeque<Placement>,
+}
+
+impl MessagePlacer {
+    /// Places the chunk at `at`.
+    pub fn chunk(&mut self, role: Role, run_id: &str, id: Option<&str>, at: Position) -> Placed {
+        let id = id.map(|id| &id[..id.floor_char_boundary(ID_MAX)]);
+        if let Some(current) = &self.current
+            && current.role == role
+            && current.run_id == run_id
+            && (id.is_none() || current.id.as_deref() == id)
+        {
+            return Placed::Current(current.first);
+        }
+        if id.is_some()
+            && let Some(known) = self.named.iter().rev().find(|known| known.role == role && known.id.as_deref() == id)
+        {
+            let first = known.first;
+            self.current = Some(known.clone());
+            return Placed::Earlier(first);
+        }
+        let new = Placement { role, run_id: run_id.to_owned(), id: id.map(str::to_owned), first: at };
+        if new.id.is_some() {
+            if self.named.len() >= NAMED_MAX {
+                self.named.pop_front();
+            }
+            self.named.push_back(new.clone());
+        }
+        self.current = Some(new);
+        Placed::New
+    }
+
+    /// Something stands between what was said and what follows.
+    pub fn interrupt(&mut self) {
+        self.current = None;
+    }
+
+    /// Where the message begins that the next chunk may go on with.
+    pub fn current(&self) -> Option<Position> {
+        self.current.as_ref().map(|current| current.first)
+    }
+}

@@ -1,0 +1,168 @@
+//! A tool call, all its updates merged.
+
+use serde_json::{Map, Value};
+
+/// Output of a terminal beside the call that is kept, in bytes; the oldest goes first.
+const OUTPUT_MAX: usize = 4 << 20;
+
+/// A tool call: ACP's, with every update merged into it, member by member.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ToolCall {
+    members: Map<String, Value>,
+    not_reported: bool,
+    output: String,
+    output_cut: bool,
+    bytes: usize,
+}
+
+/// One piece of what a tool call shows.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum ToolContent<'a> {
+    /// Text.
+    Text(&'a str),
+    /// A content block that is no text.
+    Block(&'a Value),
+    /// A change of a file.
+    Diff {
+        /// The file.
+        path: &'a str,
+        /// What it held; `None` for a new file.
+        old: Option<&'a str>,
+        /// What it holds now.
+        new: &'a str,
+    },
+    /// A terminal of the agent's, and its output where it is known.
+    Terminal(Option<&'a str>),
+    /// Something that ACP does not name.
+    Other(&'a Value),
+}
+
+impl ToolCall {
+    /// Merges an update: what it names replaces what was known.
+    pub fn update(&mut self, update: Map<String, Value>) {
+        if update.contains_key("status") {
+            self.not_reported = false;
+        }
+        if let Some(meta) = update.get("_meta") {
+            // The gateway ended the call because its agent never did: that is no failure.
+            self.not_reported |= meta["plexus"]["synthesized"] == true;
+            // Some agents send a terminal's output beside the call, piece by piece.
+            if let Some(data) = meta["terminal_output"]["data"].as_str() {
+                self.output.push_str(data);
+                if self.output.len() > OUTPUT_MAX {
+                    let cut = self.output.ceil_char_boundary(self.output.len() - OUTPUT_MAX);
+                    self.output.drain(..cut);
+                    self.output_cut = true;
+                }
+            }
+        }
+        for (name, value) in update {
+            let around = name.len() + 4;
+            self.bytes += around + size(&value);
+            if let Some(old) = self.members.insert(name, value) {
+                self.bytes = self.bytes.saturating_sub(around + size(&old));
+            }
+        }
+    }
+
+    /// The members, as ACP names them.
+    pub fn members(&self) -> &Map<String, Value> {
+        &self.members
+    }
+
+    /// The members, to be sent on.
+    pub fn into_members(self) -> Map<String, Value> {
+        self.members
+    }
+
+    fn text(&self, name: &str) -> &str {
+        self.members.get(name).and_then(Value::as_str).unwrap_or_default()
+    }
+
+    /// What the call says of itself.
+    pub fn title(&self) -> &str {
+        self.text("title")
+    }
+
+    /// `read`, `edit`, `execute` …; empty where it was not said.
+    pub fn kind(&self) -> &str {
+        self.text("kind")
+    }
+
+    /// `pending`, `in_progress`, `completed`, `failed`, or `not_reported` where the agent never told the end; empty where it
+    /// was not said.
+    pub fn status(&self) -> &str {
+        if self.not_reported { "not_reported" } else { self.text("status") }
+    }
+
+    /// Whether nothing more is to come of it.
+    pub fn is_finished(&self) -> bool {
+        matches!(self.status(), "completed" | "failed" | "not_reported")
+    }
+
+    /// Why the gateway ended it in its agent's place.
+    pub fn reason(&self) -> Option<&str> {
+        self.members.get("_meta")?["plexus"]["reason"].as_str().filter(|_| self.not_reported)
+    }
+
+    /// The arguments.
+    pub fn input(&self) -> Option<&Value> {
+        self.members.get("rawInput").filter(|input| !input.is_null())
+    }
+
+    /// What the tool gave back, as the agent has it.
+    pub fn raw_output(&self) -> Option<&Value> {
+        self.members.get("rawOutput").filter(|output| !output.is_null())
+    }
+
+    /// Terminal output that came beside the call, and whether its beginning was let go.
+    pub fn terminal_output(&self) -> (&str, bool) {
+        (&self.output, self.output_cut)
+    }
+
+    /// What it shows, in order.
+    pub fn content(&self) -> impl Iterator<Item = ToolContent<'_>> {
+        self.members.get("content").and_then(Value::as_array).into_iter().flatten().map(ToolContent::read)
+    }
+
+    /// What it takes in memory, in bytes, about.
+    pub fn bytes(&self) -> usize {
+        self.bytes + self.output.len()
+    }
+
+    /// Forgets everything but title, kind and status.
+    pub fn forget_details(&mut self) {
+        self.members.retain(|name, _| matches!(name.as_str(), "title" | "kind" | "status"));
+        self.output = String::new();
+        self.bytes = self.members.iter().map(|(name, value)| name.len() + size(value) + 4).sum();
+    }
+}
+
+impl<'a> ToolContent<'a> {
+    /// Reads one entry of a tool call's `content`.
+    pub fn read(entry: &'a Value) -> Self {
+        match entry["type"].as_str() {
+            Some("content") => match entry["content"]["text"].as_str() {
+                Some(text) => Self::Text(text),
+                None => Self::Block(&entry["content"]),
+            },
+            Some("diff") => Self::Diff {
+                path: entry["path"].as_str().unwrap_or_default(),
+                old: entry["oldText"].as_str(),
+                new: entry["newText"].as_str().unwrap_or_default(),
+            },
+            Some("terminal") => Self::Terminal(entry["output"].as_str()),
+            _ => Self::Other(entry),
+        }
+    }
+}
+
+/// What a value takes as JSON, in bytes, about.
+fn size(value: &Value) -> usize {
+    match value {
+        Value::String(text) => text.len() + 2,
+        Value::Array(all) => all.iter().map(|one| size(one) + 1).sum::<usize>() + 2,
+        Value::Object(members) => members.iter().map(|(name, one)| name.len() + size(one) + 4).sum::<usize>() + 2,
+        _ => 4,
+    }
+}
