@@ -72,7 +72,7 @@ impl Writing {
             }),
             Some(fold) => {
                 let mut text = String::new();
-                events.for_each(|event| fold.event(event.kind, event.at, &event.body, &mut text));
+                events.for_each(|event| fold.event(event, &mut text));
                 piece = text.into_bytes();
             }
         }

@@ -1,14 +1,15 @@
-//! A session as a file to read: Markdown, or one HTML file that needs nothing else. One file: the fold and both ways to
-//! write its parts. Pure, and never holds more than a part and what waits for a tool call to end, so that a session may
+//! A session as a file to read: Markdown, or one HTML file that needs nothing else. One file: the parts and both ways to
+//! write them. Pure, and never holds more than a part and what waits for a tool call to end, so that a session may
 //! be of any length.
 
 use std::collections::VecDeque;
 use std::fmt::Write as _;
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use plexus_protocol::text::{clean, line};
-use plexus_protocol::{Kind, SessionInfo, Timestamp};
+use plexus_protocol::transcript::{EntryBody, MessagePlacer, Outcome, Role, ToolCall, ToolContent, block_label};
+use plexus_protocol::{Event, Kind, Position, SessionInfo, Timestamp};
 
 /// Longest title, in characters.
 const TITLE: usize = 200;
@@ -28,35 +29,15 @@ pub enum Format {
     Html,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Who {
-    User,
-    Agent,
-    Thought,
-}
-
-impl Who {
-    const fn name(self) -> &'static str {
-        match self {
-            Self::User => "User",
-            Self::Agent => "Agent",
-            Self::Thought => "Thought",
-        }
-    }
-
-    const fn class(self) -> &'static str {
-        match self {
-            Self::User => "user",
-            Self::Agent => "agent",
-            Self::Thought => "thought",
-        }
-    }
-}
-
 #[derive(Debug, PartialEq)]
 enum What {
-    Said(Who, String),
-    Tool { id: String, title: String, status: String, output: String, over: bool },
+    /// Whose words, where their message begins, and the words.
+    Said(Role, Position, String),
+    Tool {
+        id: String,
+        call: ToolCall,
+        over: bool,
+    },
     Note(&'static str, String),
 }
 
@@ -68,23 +49,68 @@ struct Part {
 
 impl Part {
     /// Whether nothing of it can follow.
-    fn settled(&self) -> bool {
+    fn finished(&self) -> bool {
         !matches!(self.what, What::Tool { over: false, .. })
     }
 
     fn weight(&self) -> usize {
         size_of::<Self>()
             + match &self.what {
-                What::Said(_, text) | What::Note(_, text) => text.len(),
-                What::Tool { id, title, status, output, .. } => id.len() + title.len() + status.len() + output.len(),
+                What::Said(_, _, text) | What::Note(_, text) => text.len(),
+                What::Tool { id, call, .. } => id.len() + call.bytes(),
             }
     }
+}
+
+/// The heading of what was said.
+const fn heading(role: Role) -> &'static str {
+    match role {
+        Role::User => "User",
+        Role::Agent => "Agent",
+        Role::Thought => "Thought",
+    }
+}
+
+/// What a tool call is named and how it stands, in words.
+fn tool_words(call: &ToolCall) -> (String, String) {
+    let title = if call.title().is_empty() { "tool" } else { call.title() };
+    let status = if call.status() == "not_reported" { "not reported" } else { call.status() };
+    (line(title, TITLE), line(status, TITLE))
+}
+
+/// What a tool call shows, as text.
+fn tool_output(call: &ToolCall) -> String {
+    let mut output = String::new();
+    for content in call.content() {
+        match content {
+            ToolContent::Text(text) | ToolContent::Terminal(Some(text)) => {
+                let _ = writeln!(output, "{text}");
+            }
+            ToolContent::Diff { path, old, new } => {
+                let _ = writeln!(output, "{path}");
+                for (sign, text) in [('-', old.unwrap_or_default()), ('+', new)] {
+                    for text in text.lines() {
+                        let _ = writeln!(output, "{sign}{text}");
+                    }
+                }
+            }
+            ToolContent::Block(block) => {
+                let _ = writeln!(output, "{}", block_label(block));
+            }
+            ToolContent::Terminal(None) | ToolContent::Other(_) => {}
+        }
+    }
+    if output.is_empty() {
+        call.terminal_output().0.clone_into(&mut output);
+    }
+    output
 }
 
 /// Writes a session, event by event.
 #[derive(Debug)]
 pub struct Export {
     format: Format,
+    placer: MessagePlacer,
     parts: VecDeque<Part>,
     /// What they weigh together.
     held: usize,
@@ -118,7 +144,7 @@ impl Export {
                 out.push_str("</dl></header>\n<main>\n");
             }
         }
-        Self { format, parts: VecDeque::new(), held: 0 }
+        Self { format, placer: MessagePlacer::default(), parts: VecDeque::new(), held: 0 }
     }
 
     /// Bytes of what waits to be written, about.
@@ -127,29 +153,32 @@ impl Export {
     }
 
     /// The next event; what is whole by then goes to `out`.
-    pub fn event(&mut self, kind: Kind, at: Timestamp, body: &[u8], out: &mut String) {
-        if !shows(kind) {
-            return;
-        }
-        let body: Value = serde_json::from_slice(body).unwrap_or_default();
-        let text = |name: &str| body[name].as_str().unwrap_or_default();
-        match kind {
-            Kind::UserMessageChunk => self.said(Who::User, at, &body["content"]),
-            Kind::AgentMessageChunk => self.said(Who::Agent, at, &body["content"]),
-            Kind::AgentThoughtChunk => self.said(Who::Thought, at, &body["content"]),
-            Kind::ToolCall | Kind::ToolCallUpdate => self.tool(at, &body),
-            Kind::Plan => {
-                let entries = body["entries"].as_array().into_iter().flatten();
-                let entries = entries.map(|entry| {
-                    let done = if entry["status"] == "completed" { "x" } else { " " };
-                    format!("[{done}] {}", line(entry["content"].as_str().unwrap_or_default(), TITLE))
+    pub fn event(&mut self, event: &Event, out: &mut String) {
+        let at = event.at;
+        let body = EntryBody::read(event.kind, serde_json::from_slice(&event.body).unwrap_or_default());
+        let text = |body: &Value, name: &str| body[name].as_str().unwrap_or_default().to_owned();
+        match body {
+            EntryBody::Message { role, id, content } => {
+                let placed = self.placer.chunk(role, event.run_id.as_str(), id.as_deref(), event.position);
+                self.said(role, placed.first(event.position), at, &content.text());
+            }
+            EntryBody::Tool { id, update } => {
+                self.placer.interrupt();
+                self.tool(at, id, update);
+            }
+            EntryBody::Plan(entries) => {
+                let entries = entries.iter().map(|entry| {
+                    let done = if entry.status == "completed" { "x" } else { " " };
+                    format!("[{done}] {}", line(&entry.content, TITLE))
                 });
                 self.note("Plan", at, entries.collect::<Vec<_>>().join("\n"));
             }
-            Kind::RequestOpened => self.note("Asked", at, text("display").to_owned()),
-            Kind::RequestUpdated => self.note("Asked, changed", at, text("display").to_owned()),
-            Kind::RequestResolved => self.note("Answer", at, outcome(&body)),
-            Kind::RunEnded => {
+            EntryBody::RequestOpened(body) => self.note("Asked", at, text(&body, "display")),
+            EntryBody::RequestUpdated(body) => self.note("Asked, changed", at, text(&body, "display")),
+            EntryBody::RequestResolved(body) => self.note("Answer", at, outcome(&body)),
+            EntryBody::RunStarted(_) => self.placer.interrupt(),
+            EntryBody::RunEnded(body) => {
+                self.placer.interrupt();
                 // Nothing more comes of its tools.
                 for part in &mut self.parts {
                     if let What::Tool { over, .. } = &mut part.what {
@@ -157,15 +186,23 @@ impl Export {
                     }
                 }
                 if body["status"] != "completed" {
-                    self.note("Run", at, format!("{}: {}", text("status"), text("message")));
+                    self.note("Run", at, format!("{}: {}", text(&body, "status"), text(&body, "message")));
                 }
             }
-            Kind::RuntimeStatus if body["status"] == "exited" => {
-                self.note("Runtime", at, format!("exited: {}", text("message")));
+            EntryBody::Surface { body, .. } => {
+                let title = body["title"].as_str().or(body["surface_id"].as_str()).unwrap_or_default();
+                self.note("Surface", at, title.to_owned());
             }
-            Kind::Error => self.note("Error", at, text("message").to_owned()),
-            Kind::Raw => self.note("Not understood", at, body.to_string()),
-            _ => {}
+            EntryBody::Note(Kind::RuntimeStatus, body) => {
+                if body["status"] == "exited" {
+                    self.note("Runtime", at, format!("exited: {}", text(&body, "message")));
+                }
+            }
+            EntryBody::Note(Kind::Error, body) => self.note("Error", at, text(&body, "message")),
+            // Who looked on, and what the agent had its client do, is no part of what was said and done.
+            EntryBody::Note(Kind::ClientJoined | Kind::ClientLeft | Kind::ClientServed | Kind::Hook, _) => {}
+            EntryBody::Note(_, body) => self.note("Not understood", at, body.to_string()),
+            EntryBody::Latest(..) | EntryBody::RunStatus(_) => {}
         }
         self.flush(false, out);
     }
@@ -187,68 +224,36 @@ impl Export {
         self.push(Part { at, what: What::Note(about, text) });
     }
 
-    fn said(&mut self, who: Who, at: Timestamp, content: &Value) {
-        let text = match content["text"].as_str() {
-            Some(text) => text.to_owned(),
-            None => {
-                let name = content["uri"].as_str().or(content["name"].as_str()).unwrap_or_default();
-                format!("[{} {name}]", content["type"].as_str().unwrap_or("content"))
-            }
-        };
+    fn said(&mut self, role: Role, first: Position, at: Timestamp, text: &str) {
         match self.parts.back_mut().map(|part| &mut part.what) {
-            Some(What::Said(last, so_far)) if *last == who && so_far.len() < SAID => {
+            // What goes on after something else has a heading of its own: what is before it may be written already.
+            Some(What::Said(_, last, so_far)) if *last == first && so_far.len() < SAID => {
                 self.held += text.len();
-                so_far.push_str(&text);
+                so_far.push_str(text);
             }
-            _ => self.push(Part { at, what: What::Said(who, text) }),
+            _ => self.push(Part { at, what: What::Said(role, first, text.to_owned()) }),
         }
     }
 
-    fn tool(&mut self, at: Timestamp, body: &Value) {
-        let id = body["toolCallId"].as_str().unwrap_or_default();
-        let is = |part: &Part| matches!(&part.what, What::Tool { id: known, .. } if known == id);
+    fn tool(&mut self, at: Timestamp, id: String, update: Map<String, Value>) {
+        let is = |part: &Part| matches!(&part.what, What::Tool { id: known, .. } if *known == id);
         let place = self.parts.iter().rposition(is).unwrap_or_else(|| {
-            let (title, status, output) = ("tool".into(), String::new(), String::new());
-            let what = What::Tool { id: id.to_owned(), title, status, output, over: false };
-            self.push(Part { at, what });
+            self.push(Part { at, what: What::Tool { id: id.clone(), call: ToolCall::default(), over: false } });
             self.parts.len() - 1
         });
-        let before = self.parts.get(place).map_or(0, Part::weight);
-        let Some(Part { what: What::Tool { title, status, output, over, .. }, .. }) = self.parts.get_mut(place) else {
-            return;
-        };
-        if let Some(new) = body["title"].as_str() {
-            new.clone_into(title);
+        if let Some(Part { what: What::Tool { call, over, .. }, .. }) = self.parts.get_mut(place) {
+            let before = call.bytes();
+            call.update(update);
+            *over = call.is_finished();
+            self.held = (self.held + call.bytes()).saturating_sub(before);
         }
-        if let Some(new) = body["status"].as_str() {
-            let synthesized = body["_meta"]["plexus"]["synthesized"] == true;
-            if synthesized { "not reported" } else { new }.clone_into(status);
-            *over = matches!(new, "completed" | "failed");
-        }
-        if let Some(parts) = body["content"].as_array() {
-            output.clear();
-            for part in parts {
-                if let Some(text) = part["content"]["text"].as_str() {
-                    let _ = writeln!(output, "{text}");
-                } else if part["type"] == "diff" {
-                    let _ = writeln!(output, "{}", part["path"].as_str().unwrap_or_default());
-                    for (sign, name) in [('-', "oldText"), ('+', "newText")] {
-                        for text in part[name].as_str().unwrap_or_default().lines() {
-                            let _ = writeln!(output, "{sign}{text}");
-                        }
-                    }
-                }
-            }
-        }
-        let after = self.parts.get(place).map_or(0, Part::weight);
-        self.held = (self.held + after).saturating_sub(before);
     }
 
     /// Writes what is whole: all that stands before the first that may go on.
     fn flush(&mut self, all: bool, out: &mut String) {
         while let Some(first) = self.parts.front() {
             // Words go on until something else is there.
-            let whole = first.settled() && (self.parts.len() > 1 || !matches!(first.what, What::Said(..)));
+            let whole = first.finished() && (self.parts.len() > 1 || !matches!(first.what, What::Said(..)));
             if !(all || whole || self.held > WAITING) {
                 break;
             }
@@ -262,43 +267,15 @@ impl Export {
     }
 }
 
-fn shows(kind: Kind) -> bool {
-    matches!(
-        kind,
-        Kind::UserMessageChunk
-            | Kind::AgentMessageChunk
-            | Kind::AgentThoughtChunk
-            | Kind::ToolCall
-            | Kind::ToolCallUpdate
-            | Kind::Plan
-            | Kind::RequestOpened
-            | Kind::RequestUpdated
-            | Kind::RequestResolved
-            | Kind::RunEnded
-            | Kind::RuntimeStatus
-            | Kind::Error
-            | Kind::Raw
-    )
-}
-
 /// What became of a request, in a few words.
-fn outcome(body: &Value) -> String {
-    let text = |value: &Value| line(value.as_str().unwrap_or_default(), TITLE);
-    let by = text(&body["resolved_by"]["name"]);
-    let mut words = match (body["state"].as_str(), body["ok"].as_bool()) {
-        (Some("answered"), Some(true)) => format!("allowed by {by}"),
-        (Some("answered"), Some(false)) => format!("denied by {by}"),
-        (Some("answered"), None) => format!("answered by {by}"),
-        (Some("expired"), _) => "expired: nobody answered in time".into(),
-        (Some("withdrawn"), _) => format!("withdrawn by {by}"),
-        (Some("orphaned"), _) => "nobody can answer it any more: the runtime that asked is gone".into(),
-        (other, _) => line(other.unwrap_or("closed"), TITLE),
-    };
-    if body["option_id"].is_string() {
-        let _ = write!(words, " ({})", text(&body["option_id"]));
+fn outcome(receipt: &Value) -> String {
+    let outcome = Outcome::read(receipt);
+    let mut words = line(&outcome.words(), TITLE);
+    if let Some(option) = &outcome.option {
+        let _ = write!(words, " ({})", line(option, TITLE));
     }
-    for (name, about) in [("reason", "because"), ("edited", "changed to")] {
-        if let Some(more) = body[name].as_str() {
+    for (more, about) in [(&outcome.reason, "because"), (&outcome.edited, "changed to")] {
+        if let Some(more) = more {
             let _ = write!(words, "\n{about}: {more}");
         }
     }
@@ -310,14 +287,16 @@ fn outcome(body: &Value) -> String {
 fn markdown(part: &Part, out: &mut String) {
     out.push('\n');
     match &part.what {
-        What::Said(who, text) => {
-            let _ = writeln!(out, "**{}**\n", who.name());
+        What::Said(role, _, text) => {
+            let _ = writeln!(out, "**{}**\n", heading(*role));
             quoted(&clean(text), out);
         }
-        What::Tool { title, status, output, .. } => {
-            let _ = writeln!(out, "**Tool** {} ({})", plain(&line(title, TITLE)), plain(&line(status, TITLE)));
-            if !output.is_empty() {
-                let _ = write!(out, "\n{}", fence(&clean(output)));
+        What::Tool { call, .. } => {
+            let (title, status) = tool_words(call);
+            let _ = writeln!(out, "**Tool** {} ({})", plain(&title), plain(&status));
+            let output = tool_output(call);
+            if !output.trim().is_empty() {
+                let _ = write!(out, "\n{}", fence(&clean(&output)));
             }
         }
         What::Note(about, text) => {
@@ -434,22 +413,23 @@ fn html(part: &Part, out: &mut String) {
     let time = format!("<time datetime=\"{at}\">{}</time>", at.get(..16).unwrap_or(&at).replace('T', " "));
     let _ = match &part.what {
         // Folded, as people read it on screen.
-        What::Said(Who::Thought, text) => writeln!(
+        What::Said(Role::Thought, _, text) => writeln!(
             out,
             "<details class=\"thought\"><summary>Thought{time}</summary><pre dir=\"auto\">{}</pre></details>",
             escape(text)
         ),
-        What::Said(who, text) => writeln!(
+        What::Said(role, _, text) => writeln!(
             out,
             "<section class=\"{}\"><h2>{}{time}</h2><pre dir=\"auto\">{}</pre></section>",
-            who.class(),
-            who.name(),
+            role.as_str(),
+            heading(*role),
             escape(text.trim_end())
         ),
-        What::Tool { title, status, output, .. } => {
-            let (title, status) = (escape(&line(title, TITLE)), escape(&line(status, TITLE)));
+        What::Tool { call, .. } => {
+            let (title, status) = tool_words(call);
+            let (title, status) = (escape(&title), escape(&status));
             let head = format!("<section class=\"tool\"><h2>Tool: {title} ({status}){time}</h2>");
-            match output.trim_end() {
+            match tool_output(call).trim_end() {
                 "" => writeln!(out, "{head}</section>"),
                 output => writeln!(out, "{head}<pre>{}</pre></section>", escape(output)),
             }
@@ -467,6 +447,9 @@ fn html(part: &Part, out: &mut String) {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
+    use plexus_protocol::{Origin, RunId, RuntimeId, SessionId};
     use serde_json::json;
 
     use super::*;
@@ -479,11 +462,28 @@ mod tests {
         .unwrap()
     }
 
+    fn event(position: u64, kind: Kind, body: String) -> Event {
+        Event {
+            position: Position(position),
+            origin: Arc::new(Origin {
+                session_id: SessionId::trusted("s_1"),
+                runtime_id: RuntimeId::trusted("demo"),
+                dialect: "acp".into(),
+            }),
+            run_id: RunId::trusted("r_1"),
+            seq: position,
+            at: Timestamp::default(),
+            kind,
+            body: body.into(),
+            native: None,
+        }
+    }
+
     fn export(format: Format, title: &str, events: &[(Kind, Value)]) -> String {
         let mut out = String::new();
         let mut export = Export::begin(format, &session(title), &mut out);
-        for (kind, body) in events {
-            export.event(*kind, Timestamp::default(), body.to_string().as_bytes(), &mut out);
+        for (n, (kind, body)) in events.iter().enumerate() {
+            export.event(&event(n as u64 + 1, *kind, body.to_string()), &mut out);
         }
         export.finish(&mut out);
         out
@@ -630,21 +630,16 @@ mod tests {
             export.held
         };
         // A tool that never ends, and an agent that never stops.
-        export.event(
-            Kind::ToolCall,
-            Timestamp::default(),
-            tool("hangs", "pending", "x").to_string().as_bytes(),
-            &mut out,
-        );
+        export.event(&event(1, Kind::ToolCall, tool("hangs", "pending", "x").to_string()), &mut out);
         let (chunk, call) = (said(&"y".repeat(100_000)).to_string(), tool("t", "completed", "z").to_string());
         for n in 0..200 {
             let (kind, body) = if n % 50 == 49 { (Kind::ToolCall, &call) } else { (Kind::AgentMessageChunk, &chunk) };
-            export.event(kind, Timestamp::default(), body.as_bytes(), &mut out);
+            export.event(&event(n + 2, kind, body.clone()), &mut out);
             assert!(held(&export) <= WAITING + SAID + 100_000, "{}", held(&export));
             out.clear();
         }
-        export.event(Kind::RunEnded, Timestamp::default(), br#"{"status":"completed"}"#, &mut out);
-        export.event(Kind::UserMessageChunk, Timestamp::default(), said("next").to_string().as_bytes(), &mut out);
+        export.event(&event(300, Kind::RunEnded, r#"{"status":"completed"}"#.into()), &mut out);
+        export.event(&event(301, Kind::UserMessageChunk, said("next").to_string()), &mut out);
         assert!(held(&export) < 300, "a run's end settles what is open");
     }
 }

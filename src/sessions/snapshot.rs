@@ -4,13 +4,16 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
 use utoipa::openapi::{RefOr, Schema};
 
 use super::page_merge::text_of;
 use plexus_protocol::schema::{JsonObject, words};
+use plexus_protocol::transcript::{
+    Content, EntryBody, Item, Message, Part, Role, Transcript, json_size as size, surface_id,
+};
 use plexus_protocol::{Cursor, Event, Kind, Position, Request, RunId, SessionInfo, Timestamp};
 
 /// Bytes of messages and tools in a snapshot, about: the newest. What comes before is read by pages, from
@@ -62,9 +65,9 @@ fn briefly<S: serde::Serializer>(requests: &[Arc<Request>], serializer: S) -> Re
 #[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
 #[schema(as = Message)]
 pub struct SnapshotMessage {
-    /// `user`, `agent` or `thought`.
+    /// Whose words it has.
     #[schema(schema_with = roles)]
-    pub role: &'static str,
+    pub role: Role,
     /// The run it was said in.
     #[schema(value_type = RunId)]
     pub run_id: String,
@@ -86,7 +89,7 @@ pub struct SnapshotMessage {
 }
 
 fn roles() -> RefOr<Schema> {
-    words(["user", "agent", "thought"], "Whose words")
+    words([Role::User, Role::Agent, Role::Thought].map(Role::as_str), "Whose words")
 }
 
 /// One tool call, latest state.
@@ -144,127 +147,104 @@ struct SharedSnapshot {
 }
 
 /// Events that lie side by side in the log and go together.
+type Members = serde_json::Map<String, serde_json::Value>;
+
 struct Piece {
     first: Position,
     run_id: String,
     at: Timestamp,
-    what: What,
+    body: EntryBody,
     bytes: usize,
 }
 
-enum What {
-    Said { role: &'static str, id: Option<String>, text: String, block: Option<serde_json::Value> },
-    Tool { id: String, call: serde_json::Map<String, serde_json::Value> },
-    Began,
-    Ended { whole: bool },
-}
-
-/// A chunk's body, as far as the fold reads it.
-#[derive(Deserialize)]
-struct Chunk<'a> {
-    #[serde(borrow)]
-    content: Option<&'a RawValue>,
-    #[serde(rename = "messageId", borrow)]
-    message_id: Option<std::borrow::Cow<'a, str>>,
-}
-
-#[derive(Deserialize)]
-struct Block<'a> {
-    #[serde(rename = "type", borrow)]
-    kind: Option<std::borrow::Cow<'a, str>>,
-    #[serde(borrow)]
-    text: Option<std::borrow::Cow<'a, str>>,
-}
-
-/// Whose words a kind of chunk brings.
-const fn role(kind: Kind) -> Option<&'static str> {
+/// Whether the messages and tool calls of a snapshot come from events of this kind.
+const fn in_window(kind: Kind) -> bool {
     match kind {
-        Kind::UserMessageChunk => Some("user"),
-        Kind::AgentMessageChunk => Some("agent"),
-        Kind::AgentThoughtChunk => Some("thought"),
-        _ => None,
+        Kind::UserMessageChunk
+        | Kind::AgentMessageChunk
+        | Kind::AgentThoughtChunk
+        | Kind::ToolCall
+        | Kind::ToolCallUpdate
+        | Kind::Plan
+        | Kind::RunStarted
+        | Kind::RunEnded => true,
+        Kind::AvailableCommandsUpdate
+        | Kind::CurrentModeUpdate
+        | Kind::ConfigOptionUpdate
+        | Kind::SessionInfoUpdate
+        | Kind::UsageUpdate
+        | Kind::RunStatus
+        | Kind::RequestOpened
+        | Kind::RequestUpdated
+        | Kind::RequestResolved
+        | Kind::SurfaceUpdated
+        | Kind::Hook
+        | Kind::RuntimeStatus
+        | Kind::ClientJoined
+        | Kind::ClientLeft
+        | Kind::ClientServed
+        | Kind::Error
+        | Kind::Raw => false,
     }
 }
 
 impl Piece {
     fn of(event: &Event) -> Option<Self> {
-        let mut bytes = AROUND;
-        let what = match event.kind {
-            Kind::ToolCall | Kind::ToolCallUpdate => {
-                let mut call: serde_json::Map<String, serde_json::Value> = serde_json::from_slice(&event.body).ok()?;
-                call.remove("sessionUpdate");
-                let Some(serde_json::Value::String(id)) = call.remove("toolCallId") else { return None };
-                bytes += event.body.len();
-                What::Tool { id, call }
-            }
-            Kind::RunStarted => What::Began,
-            Kind::RunEnded => {
-                #[derive(Deserialize)]
-                struct Ended<'a> {
-                    #[serde(borrow)]
-                    status: std::borrow::Cow<'a, str>,
-                }
-                let ended = serde_json::from_slice::<Ended<'_>>(&event.body);
-                What::Ended { whole: ended.is_ok_and(|end| end.status == "completed") }
-            }
-            kind => {
-                let role = role(kind)?;
-                let chunk: Chunk<'_> = serde_json::from_slice(&event.body).ok()?;
-                let id = chunk.message_id.map(std::borrow::Cow::into_owned);
-                let (mut text, mut block) = (String::new(), None);
-                if let Some(content) = chunk.content {
-                    match serde_json::from_str::<Block<'_>>(content.get()) {
-                        Ok(Block { kind: Some(kind), text: Some(words) }) if kind == "text" => {
-                            text = words.into_owned()
-                        }
-                        _ => block = serde_json::from_str::<serde_json::Value>(content.get()).ok(),
-                    }
-                    bytes += if block.is_some() { content.get().len() } else { text.len() };
-                }
-                What::Said { role, id, text, block }
-            }
+        if !in_window(event.kind) {
+            return None;
+        }
+        let body = EntryBody::read(event.kind, serde_json::from_slice(&event.body).ok()?);
+        let bytes = AROUND
+            + match &body {
+                EntryBody::Message { content: Content::Text(text), .. } => text.len(),
+                // Only that there was a plan, and how a run ended, is of interest here.
+                EntryBody::Plan(_) | EntryBody::RunStarted(_) | EntryBody::RunEnded(_) => 0,
+                EntryBody::Note(..) => return None,
+                _ => event.body.len(),
+            };
+        let body = match body {
+            EntryBody::Plan(_) => EntryBody::Plan(Vec::new()),
+            EntryBody::RunStarted(_) => EntryBody::RunStarted(serde_json::Value::Null),
+            EntryBody::RunEnded(body) => EntryBody::RunEnded(serde_json::json!({ "status": body["status"] })),
+            body => body,
         };
-        Some(Self { first: event.position, run_id: event.run_id.as_str().to_owned(), at: event.at, what, bytes })
+        Some(Self { first: event.position, run_id: event.run_id.as_str().to_owned(), at: event.at, body, bytes })
     }
 
     /// Whether `next` goes on with the same message: words after anything else are another, unless the agent numbers them.
     fn goes_on(&self, next: &Self) -> bool {
-        let (What::Said { role, id, .. }, What::Said { role: other, id: named, .. }) = (&self.what, &next.what) else {
-            return false;
-        };
-        role == other && self.run_id == next.run_id && (named.is_none() || id == named)
+        match (&self.body, &next.body) {
+            (EntryBody::Message { role, id, .. }, EntryBody::Message { role: other, id: named, .. }) => {
+                role == other && self.run_id == next.run_id && (named.is_none() || id == named)
+            }
+            _ => false,
+        }
     }
 
     /// Takes in what comes right after; gives it back where it must stay a piece of its own.
     fn join(&mut self, next: Self) -> Option<Self> {
         let goes_on = self.goes_on(&next);
-        match (&mut self.what, next.what) {
-            (What::Said { text, block: None, .. }, What::Said { text: more, block: None, .. })
-                if goes_on && text.len() < PIECE =>
-            {
+        // Such output comes piece by piece: each has to be seen by the fold.
+        let outputs = |update: &Members| update.get("_meta").is_some_and(|meta| meta.get("terminal_output").is_some());
+        match (&mut self.body, next.body) {
+            (
+                EntryBody::Message { content: Content::Text(text), .. },
+                EntryBody::Message { content: Content::Text(more), .. },
+            ) if goes_on && text.len() < PIECE => {
                 text.push_str(&more);
                 self.bytes += more.len();
                 None
             }
-            (What::Tool { id, call }, What::Tool { id: same, call: update }) if *id == same => {
-                let replaced: usize = update.keys().filter_map(|name| call.get(name)).map(size).sum();
-                call.extend(update);
+            (EntryBody::Tool { id, update }, EntryBody::Tool { id: same, update: newer })
+                if *id == same && !outputs(update) && !outputs(&newer) =>
+            {
+                let replaced: usize = newer.keys().filter_map(|name| update.get(name)).map(size).sum();
+                update.extend(newer);
                 self.bytes = (self.bytes + next.bytes).saturating_sub(replaced + AROUND);
                 None
             }
-            (_, what) => Some(Self { what, ..next }),
+            (_, body) => Some(Self { body, ..next }),
         }
-    }
-}
-
-/// What a value takes as JSON, in bytes, about.
-fn size(value: &serde_json::Value) -> usize {
-    use serde_json::Value;
-    match value {
-        Value::String(text) => text.len() + 2,
-        Value::Array(all) => all.iter().map(|one| size(one) + 1).sum::<usize>() + 2,
-        Value::Object(members) => members.iter().map(|(name, one)| name.len() + size(one) + 4).sum::<usize>() + 2,
-        _ => 4,
     }
 }
 
@@ -331,16 +311,12 @@ impl SnapshotFold {
             }
         }
         if event.kind == Kind::SurfaceUpdated {
-            #[derive(Deserialize)]
-            struct Surface {
-                #[serde(alias = "surfaceId")]
-                surface_id: String,
-            }
-            let (Ok(surface), Some(body)) = (serde_json::from_slice::<Surface>(&event.body), raw(event)) else {
+            let id = serde_json::from_slice(&event.body).ok().and_then(|body| surface_id(&body));
+            let (Some(id), Some(body)) = (id, raw(event)) else {
                 return;
             };
-            if newer || !self.surfaces.contains_key(&surface.surface_id) {
-                self.surfaces.insert(surface.surface_id, (event.position, body));
+            if newer || !self.surfaces.contains_key(&id) {
+                self.surfaces.insert(id, (event.position, body));
             }
             if self.surfaces.len() > SURFACES
                 && let Some(oldest) = self.surfaces.iter().min_by_key(|(_, (at, _))| *at).map(|(id, _)| id.clone())
@@ -397,7 +373,7 @@ impl SnapshotFold {
         };
         let saying = snapshot.messages.last().is_some_and(|last| {
             let run = snapshot.session.run_id.as_ref();
-            !last.partial && last.role != "user" && run.is_some_and(|run| run.as_str() == last.run_id)
+            !last.partial && last.role != Role::User && run.is_some_and(|run| run.as_str() == last.run_id)
         });
         if saying && let Some(last) = Arc::make_mut(&mut snapshot.messages).last_mut() {
             last.partial = true;
@@ -407,67 +383,28 @@ impl SnapshotFold {
 
     /// Folds the window, without its first pieces.
     fn show(&self, skip: usize) -> SharedSnapshot {
-        let mut messages: Vec<SnapshotMessage> = Vec::new();
-        // The messages' own identifiers, where the agent gives them.
-        let mut ids: Vec<Option<&str>> = Vec::new();
-        // The message that the next chunk may go on with.
-        let mut current: Option<usize> = None;
-        let (mut tools, mut places): (Vec<SnapshotTool>, BTreeMap<&str, usize>) = (Vec::new(), BTreeMap::new());
+        let mut transcript = Transcript::default();
         for piece in self.window.iter().skip(skip) {
-            match &piece.what {
-                What::Said { role, id, text, block } => {
-                    let goes_on = current.filter(|n| {
-                        let message = &messages[*n];
-                        message.role == *role
-                            && message.run_id == piece.run_id
-                            && (id.is_none() || ids[*n] == id.as_deref())
-                    });
-                    // A numbered message goes on even if something else was said in between.
-                    let named = || {
-                        id.as_ref()?;
-                        let same = |n: &usize| ids[*n] == id.as_deref() && messages[*n].role == *role;
-                        (0..messages.len()).rev().take(64).find(same)
-                    };
-                    let n = goes_on.or_else(named).unwrap_or_else(|| {
-                        messages.push(SnapshotMessage {
-                            role,
-                            run_id: piece.run_id.clone(),
-                            text: String::new(),
-                            content: Vec::new(),
-                            partial: false,
-                            continued: false,
-                            at: piece.at,
-                            position: piece.first.0,
-                        });
-                        ids.push(id.as_deref());
-                        messages.len() - 1
-                    });
-                    current = Some(n);
-                    messages[n].text.push_str(text);
-                    messages[n].content.extend(block.clone());
+            transcript.apply(piece.first, &piece.run_id, piece.at, piece.body.clone());
+        }
+        let (mut messages, mut tools) = (Vec::new(), Vec::new());
+        for Item { first, run_id, at, part, .. } in transcript.into_items() {
+            match part {
+                Part::Message(Message { role, text, blocks, partial, .. }) => messages.push(SnapshotMessage {
+                    role,
+                    run_id,
+                    text,
+                    content: blocks.into_iter().map(|block| block.block).collect(),
+                    partial,
+                    continued: false,
+                    at,
+                    position: first.0,
+                }),
+                Part::Tool { id, call } => {
+                    tools.push(SnapshotTool { tool_call_id: id, run_id, position: first.0, call: call.into_members() });
                 }
-                What::Tool { id, call } => {
-                    // Words after a tool call are another message, where the agent does not number its messages itself.
-                    current = None;
-                    let n = *places.entry(id).or_insert_with(|| {
-                        tools.push(SnapshotTool {
-                            tool_call_id: id.clone(),
-                            run_id: piece.run_id.clone(),
-                            position: piece.first.0,
-                            call: serde_json::Map::new(),
-                        });
-                        tools.len() - 1
-                    });
-                    tools[n].call.extend(call.clone());
-                }
-                What::Began => current = None,
-                What::Ended { whole } => {
-                    current = None;
-                    let last = messages.iter_mut().rev().find(|message| message.role == "agent");
-                    if let (false, Some(last)) = (whole, last.filter(|last| last.run_id == piece.run_id)) {
-                        last.partial = true;
-                    }
-                }
+                // The latest plan, the requests and the surfaces stand beside; the rest is on the pages.
+                Part::Plan(_) | Part::Request { .. } | Part::End { .. } | Part::Surface { .. } | Part::Note { .. } => {}
             }
         }
         let continued = match skip {
@@ -508,11 +445,9 @@ impl BackwardsFold {
     /// The event before all that it was given.
     pub(super) fn event(&mut self, event: &Arc<Event>) {
         self.fold.take_latest(event, false);
-        let shown = role(event.kind).is_some()
-            || matches!(event.kind, Kind::ToolCall | Kind::ToolCallUpdate | Kind::RunStarted | Kind::RunEnded);
-        if shown && !self.full {
+        if in_window(event.kind) && !self.full {
             // Enough, and never too much: what is merged takes less than this.
-            let text = role(event.kind).and_then(|_| text_of(&event.body)).map(|text| text.len());
+            let text = event.kind.role().and_then(|_| text_of(&event.body)).map(|text| text.len());
             self.bytes += text.unwrap_or(event.body.len() + AROUND);
             // The first that does not fit tells where the window begins.
             self.full = self.bytes > WINDOW + PIECE;
@@ -551,7 +486,6 @@ const MODES: [&str; 2] = ["modes", "plexus"];
 
 /// A mode update with the modes that only an older one names; `None` where it needs none, or there are none.
 fn with_modes(newer: &RawValue, older: &RawValue) -> Option<Box<RawValue>> {
-    type Members = serde_json::Map<String, serde_json::Value>;
     let names =
         |body: &Members| body.get("_meta").is_some_and(|meta| MODES.iter().any(|name| meta.get(name).is_some()));
     let mut newer: Members = serde_json::from_str(newer.get()).ok().filter(|newer| !names(newer))?;

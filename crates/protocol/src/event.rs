@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
+use super::transcript::Role;
 use super::{Position, RunId, RuntimeId, SessionId, Timestamp};
 
 macro_rules! kinds {
@@ -101,6 +102,16 @@ kinds! {
 }
 
 impl Kind {
+    /// Whose words a kind of chunk brings; `None` for what is no chunk of a message.
+    pub const fn role(self) -> Option<Role> {
+        match self {
+            Self::UserMessageChunk => Some(Role::User),
+            Self::AgentMessageChunk => Some(Role::Agent),
+            Self::AgentThoughtChunk => Some(Role::Thought),
+            _ => None,
+        }
+    }
+
     /// Whether this kind is ACP's, so that its body is an ACP `update` object.
     pub const fn is_acp(self) -> bool {
         self.code() < 32

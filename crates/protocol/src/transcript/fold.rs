@@ -234,7 +234,8 @@ impl Transcript {
     /// The agent was saying something when its run ended without being completed.
     fn cut_off(&mut self, run_id: &str) {
         let index = self.placer.current().and_then(|first| self.messages.get(&first).copied());
-        if let Some(Item { run_id: run, part: Part::Message(message), .. }) = index.and_then(|n| self.items.get_mut(n)) {
+        if let Some(Item { run_id: run, part: Part::Message(message), .. }) = index.and_then(|n| self.items.get_mut(n))
+        {
             message.partial |= run == run_id && message.role == Role::Agent;
         }
     }

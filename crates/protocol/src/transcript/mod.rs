@@ -15,7 +15,7 @@ mod tool_call;
 pub use fold::{Item, Message, MessageBlock, Part, Transcript};
 pub use outcome::{Decided, Outcome};
 pub use placer::{MessagePlacer, Placed};
-pub use tool_call::{ToolCall, ToolContent};
+pub use tool_call::{ToolCall, ToolContent, json_size};
 
 use serde::Serialize;
 use serde_json::{Map, Value};

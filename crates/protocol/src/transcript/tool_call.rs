@@ -58,9 +58,9 @@ impl ToolCall {
         }
         for (name, value) in update {
             let around = name.len() + 4;
-            self.bytes += around + size(&value);
+            self.bytes += around + json_size(&value);
             if let Some(old) = self.members.insert(name, value) {
-                self.bytes = self.bytes.saturating_sub(around + size(&old));
+                self.bytes = self.bytes.saturating_sub(around + json_size(&old));
             }
         }
     }
@@ -70,8 +70,19 @@ impl ToolCall {
         &self.members
     }
 
-    /// The members, to be sent on.
-    pub fn into_members(self) -> Map<String, Value> {
+    /// The members, to be sent on: terminal output that came beside the call is in `_meta` as one piece.
+    pub fn into_members(mut self) -> Map<String, Value> {
+        if !self.output.is_empty() {
+            let meta = self.members.entry("_meta").or_insert(Value::Null);
+            if !meta.is_object() {
+                *meta = Value::Object(Map::new());
+            }
+            let terminal = &mut meta["terminal_output"];
+            if !terminal.is_object() {
+                *terminal = Value::Object(Map::new());
+            }
+            terminal["data"] = self.output.into();
+        }
         self.members
     }
 
@@ -134,7 +145,7 @@ impl ToolCall {
     pub fn forget_details(&mut self) {
         self.members.retain(|name, _| matches!(name.as_str(), "title" | "kind" | "status"));
         self.output = String::new();
-        self.bytes = self.members.iter().map(|(name, value)| name.len() + size(value) + 4).sum();
+        self.bytes = self.members.iter().map(|(name, value)| name.len() + json_size(value) + 4).sum();
     }
 }
 
@@ -158,11 +169,11 @@ impl<'a> ToolContent<'a> {
 }
 
 /// What a value takes as JSON, in bytes, about.
-fn size(value: &Value) -> usize {
+pub fn json_size(value: &Value) -> usize {
     match value {
         Value::String(text) => text.len() + 2,
-        Value::Array(all) => all.iter().map(|one| size(one) + 1).sum::<usize>() + 2,
-        Value::Object(members) => members.iter().map(|(name, one)| name.len() + size(one) + 4).sum::<usize>() + 2,
+        Value::Array(all) => all.iter().map(|one| json_size(one) + 1).sum::<usize>() + 2,
+        Value::Object(members) => members.iter().map(|(name, one)| name.len() + json_size(one) + 4).sum::<usize>() + 2,
         _ => 4,
     }
 }
