@@ -167,6 +167,7 @@ impl Export {
                 self.tool(at, id, update);
             }
             EntryBody::Plan(entries) => {
+                self.placer.plan(event.run_id.as_str());
                 let entries = entries.iter().map(|entry| {
                     let done = if entry.status == "completed" { "x" } else { " " };
                     format!("[{done}] {}", line(&entry.content, TITLE))

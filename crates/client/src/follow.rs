@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use futures_util::{SinkExt as _, StreamExt as _};
-use plexus_protocol::{Cursor, Timestamp};
+use plexus_protocol::transcript::EntryBody;
+use plexus_protocol::{Cursor, Kind, Position, Timestamp};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
@@ -65,6 +66,16 @@ pub struct Envelope {
 }
 
 impl Envelope {
+    /// The event as a transcript reads it; `None` for a kind that only a newer gateway has.
+    pub fn entry(&self) -> Option<EntryBody> {
+        Some(EntryBody::read(Kind::from_name(&self.kind)?, self.event.clone()))
+    }
+
+    /// Its place in the log.
+    pub fn position(&self) -> Position {
+        Position(self.cursor.rsplit_once(':').and_then(|(_, position)| position.parse().ok()).unwrap_or_default())
+    }
+
     /// Reads an envelope; `None` if it is none.
     pub fn read(raw: Box<RawValue>) -> Option<Self> {
         #[derive(Deserialize)]

@@ -29,6 +29,16 @@ impl Role {
             Self::Reasoning => "reasoning",
         }
     }
+
+    /// The same in the gateway's own words.
+    pub(super) const fn in_transcript(self) -> plexus_protocol::transcript::Role {
+        use plexus_protocol::transcript::Role;
+        match self {
+            Self::User => Role::User,
+            Self::Assistant => Role::Agent,
+            Self::Reasoning => Role::Thought,
+        }
+    }
 }
 
 /// A step of a JSON Patch (RFC 6902); `add` also replaces.

@@ -14,6 +14,7 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
 use super::say::{Id, Patch, Role, Say, Shown};
+use plexus_protocol::transcript::{MessagePlacer, Placed, ToolContent};
 use plexus_protocol::{Event, Kind, Position, Request, RequestId, RequestType, RunId, RunStatus};
 
 /// The version of AG-UI that is spoken.
@@ -29,9 +30,9 @@ const RESULT_MAX: usize = 256 << 10;
 const NAME_MAX: usize = 256;
 /// Tool calls of one run that are remembered; beyond it those that are over are forgotten, and news of them is a new card.
 const TOOLS: usize = 4096;
-/// Messages and surfaces that are remembered by the agent's own names for them; beyond it all are forgotten, and more of
-/// one of them is a new one.
-const NAMED: usize = 1024;
+/// Surfaces that are remembered by the agent's own names for them; beyond it all are forgotten, and more of one of them is a
+/// new one.
+const SURFACES: usize = 1024;
 
 /// How a run ended.
 #[derive(Clone, Debug, PartialEq)]
@@ -51,16 +52,6 @@ pub(super) enum Outcome {
     Ended(End),
     /// Nothing runs.
     Idle,
-}
-
-/// The message that the next chunk may go on with.
-#[derive(Clone)]
-struct Current {
-    role: Role,
-    run_id: RunId,
-    /// The agent's own name for it.
-    named: Option<String>,
-    id: Id,
 }
 
 #[derive(Clone)]
@@ -90,8 +81,9 @@ pub(super) struct Translator {
     thread: Id,
     /// The AG-UI run under way in this stream.
     active: Option<Id>,
-    current: Option<Current>,
-    named: HashMap<(Role, String), Id>,
+    placer: MessagePlacer,
+    /// The message that was placed last.
+    message: Option<Id>,
     /// The message whose start was said and whose end was not.
     streaming: Option<(Role, Id)>,
     tools: HashMap<String, Tool>,
@@ -175,8 +167,8 @@ impl Translator {
         Self {
             thread: thread.into(),
             active: None,
-            current: None,
-            named: HashMap::new(),
+            placer: MessagePlacer::default(),
+            message: None,
             streaming: None,
             tools: HashMap::new(),
             surfaces: HashMap::new(),
@@ -283,7 +275,10 @@ impl Translator {
             Kind::AgentThoughtChunk => self.chunk(Role::Reasoning, event, out),
             _ if event.body.len() > EVENT_MAX => self.too_large(event, out),
             Kind::ToolCall | Kind::ToolCallUpdate => self.tool(event, out),
-            Kind::Plan => state("plan", event, out),
+            Kind::Plan => {
+                self.placer.plan(event.run_id.as_str());
+                state("plan", event, out);
+            }
             Kind::AvailableCommandsUpdate => state("commands", event, out),
             Kind::CurrentModeUpdate => state("mode", event, out),
             Kind::ConfigOptionUpdate => state("config_options", event, out),
@@ -325,21 +320,13 @@ impl Translator {
         let mine = block.as_ref().and_then(|block| block.meta.as_ref()?.plexus.message_id.as_deref());
         let mine = mine.filter(|id| role == Role::User && !id.is_empty() && !is_ours(id));
         let named = mine.or(chunk.message_id.as_deref());
-        let goes_on = self.current.as_ref().filter(|current| {
-            let same = current.role == role && current.run_id == event.run_id;
-            same && named.is_none_or(|id| current.named.as_deref() == Some(id))
-        });
-        let id = if let Some(current) = goes_on {
-            Arc::clone(&current.id)
-        } else {
-            let id = match named {
-                Some(name) => self.known(role, name, event, mine.is_some()),
-                None => format!("m_{}", event.position).into(),
-            };
-            let named = named.map(ToOwned::to_owned);
-            self.current = Some(Current { role, run_id: event.run_id.clone(), named, id: Arc::clone(&id) });
-            id
+        let placed = self.placer.chunk(role.in_transcript(), event.run_id.as_str(), named, event.position);
+        let id: Id = match (placed, &self.message, mine) {
+            (Placed::Current(_), Some(id), _) => Arc::clone(id),
+            (_, _, Some(mine)) => mine.into(),
+            (placed, ..) => format!("m_{}", placed.first(event.position)).into(),
         };
+        self.message = Some(Arc::clone(&id));
         if text.is_empty() || (role == Role::User && self.ahead.contains(&id)) {
             return;
         }
@@ -368,19 +355,6 @@ impl Translator {
         }
     }
 
-    /// The message that goes by this name; a numbered one goes on even if something else was said in between.
-    fn known(&mut self, role: Role, name: &str, event: &Event, as_named: bool) -> Id {
-        if let Some(id) = self.named.get(&(role, name.to_owned())) {
-            return Arc::clone(id);
-        }
-        let id: Id = if as_named { name.into() } else { format!("m_{}", event.position).into() };
-        if self.named.len() >= NAMED {
-            self.named.clear();
-        }
-        self.named.insert((role, name.to_owned()), Arc::clone(&id));
-        id
-    }
-
     /// What in a message is no text.
     fn content(&mut self, role: Role, event: &Event, block: &RawValue, out: &mut Vec<Say>) {
         if event.body.len() > EVENT_MAX {
@@ -406,7 +380,7 @@ impl Translator {
             return raw(event, out);
         };
         // Words after a tool call are another message, where the agent does not number its messages itself.
-        self.current = None;
+        self.placer.interrupt();
         self.close_text(out);
         update.remove("sessionUpdate");
         let known = self.tools.contains_key(&native);
@@ -483,11 +457,10 @@ impl Translator {
     }
 
     fn run_started(&mut self, event: &Event, out: &mut Vec<Say>) {
-        self.current = None;
+        self.placer.interrupt();
         self.close_text(out);
         self.close_tools(out);
         self.tools.retain(|_, tool| !tool.over);
-        self.named.clear();
         (self.run, self.part) = (Some(event.run_id.clone()), 1);
         let waited = self.queue.len();
         self.queue.retain(|run| *run != event.run_id);
@@ -515,7 +488,7 @@ impl Translator {
     fn run_ended(&mut self, event: &Event, out: &mut Vec<Say>) {
         let mut delta = Vec::new();
         if self.run.as_ref() == Some(&event.run_id) {
-            self.current = None;
+            self.placer.interrupt();
             self.close_text(out);
             self.close_tools(out);
             self.run = None;
@@ -570,7 +543,7 @@ impl Translator {
         let Value::Object(content) = body(event) else { return raw(event, out) };
         let name = content.get("surface_id").or_else(|| content.get("surfaceId")).and_then(Value::as_str);
         let Some(name) = name.map(ToOwned::to_owned) else { return raw(event, out) };
-        if self.surfaces.len() >= NAMED {
+        if self.surfaces.len() >= SURFACES {
             self.surfaces.clear();
         }
         let id = self.surfaces.entry(name).or_insert_with(|| format!("s_{}", event.position).into());
@@ -636,15 +609,14 @@ fn whole(tool: &mut Tool, input: Option<String>, out: &mut Vec<Say>) {
 /// What a tool shows, as text: its content, else its output.
 fn tool_text(update: &Map<String, Value>) -> String {
     let mut said: Vec<Cow<'_, str>> = Vec::new();
-    for part in update.get("content").and_then(Value::as_array).into_iter().flatten() {
-        match part["type"].as_str() {
-            Some("content") => match part["content"]["text"].as_str() {
-                Some(text) => said.push(text.into()),
-                None => said.push(part["content"].to_string().into()),
-            },
-            Some("diff") => said.push(format!("changed {}", part["path"].as_str().unwrap_or("a file")).into()),
-            _ => said.push(part.to_string().into()),
-        }
+    for entry in update.get("content").and_then(Value::as_array).into_iter().flatten() {
+        said.push(match ToolContent::read(entry) {
+            ToolContent::Text(text) => text.into(),
+            ToolContent::Block(block) => block.to_string().into(),
+            ToolContent::Diff { path: "", .. } => "changed a file".into(),
+            ToolContent::Diff { path, .. } => format!("changed {path}").into(),
+            ToolContent::Terminal(_) | ToolContent::Other(_) => entry.to_string().into(),
+        });
     }
     if said.is_empty() {
         match update.get("rawOutput") {

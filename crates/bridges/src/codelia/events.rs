@@ -9,10 +9,11 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use plexus_protocol::Request;
+use plexus_protocol::transcript::{Content, EntryBody, Outcome, PlanEntry, Role, ToolCall, ToolContent};
+use plexus_protocol::{Kind, Request};
 use serde::Deserialize;
 use serde_json::value::RawValue;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use plexus_client::Envelope;
 
@@ -47,42 +48,7 @@ pub(super) enum UiMessage {
     /// A question opened.
     Asked(Box<Request>),
     /// A question found its end.
-    Resolved(RequestOutcome),
-}
-
-/// What became of a question.
-#[derive(Debug, Deserialize)]
-pub(super) struct RequestOutcome {
-    pub(super) request_id: String,
-    pub(super) state: String,
-    pub(super) ok: Option<bool>,
-    resolved_by: Option<By>,
-}
-
-#[derive(Debug, Deserialize)]
-struct By {
-    name: String,
-}
-
-impl RequestOutcome {
-    /// It is not open any more.
-    pub(super) fn unknown(request_id: String) -> Self {
-        Self { request_id, state: "closed".into(), ok: None, resolved_by: None }
-    }
-
-    /// What became of it, and who decided, in words.
-    pub(super) fn words(&self) -> String {
-        let by = self.resolved_by.as_ref().map_or("somebody", |by| by.name.as_str());
-        match (self.state.as_str(), self.ok) {
-            ("answered", Some(true)) => format!("allowed by {by}"),
-            ("answered", Some(false)) => format!("denied by {by}"),
-            ("answered", None) => format!("answered by {by}"),
-            ("expired", _) => "expired unanswered".into(),
-            ("orphaned", _) => "void: the agent that asked is gone".into(),
-            ("closed", _) => "over, it is not known how".into(),
-            _ => "withdrawn".into(),
-        }
-    }
+    Resolved(Outcome),
 }
 
 /// Text put together from chunks.
@@ -100,15 +66,12 @@ struct Piece {
     shaped: bool,
 }
 
+/// A tool call under way.
 #[derive(Default)]
 struct Tool {
+    /// The name under which it was told.
     name: String,
-    title: String,
-    kind: String,
-    args: Value,
-    output: String,
-    /// Path, old text, new text.
-    diffs: Vec<(String, Option<String>, String)>,
+    call: ToolCall,
 }
 
 /// Events that the protocol's specification does not have, and a client says of itself that it can use.
@@ -211,39 +174,56 @@ impl EventTranslator {
     }
 
     /// What an event of the log means. `past`: it is told as history, all of it, without how runs stood at the time.
-    pub(super) fn translate(&mut self, heard: &Envelope, past: bool) -> Vec<UiMessage> {
+    pub(super) fn translate(&mut self, envelope: &Envelope, past: bool) -> Vec<UiMessage> {
         let mut out = Vec::new();
-        let run = heard.run_id.as_str();
-        if heard.dialect == "codelia" && self.verbatim(heard, &mut out) {
+        let run = envelope.run_id.as_str();
+        if envelope.dialect == "codelia" && self.verbatim(envelope, &mut out) {
             return out;
         }
-        let body = &heard.event;
-        // Of a long run that is told from somewhere in it the beginning was not heard.
-        if past && self.run.is_none() && is_said(&heard.kind) {
+        let Some(entry) = envelope.entry() else {
+            self.flush(run, &mut out);
+            self.pass_on(envelope, past, &mut out);
+            return out;
+        };
+        // Of a long run that is told from somewhere in it the beginning was not told.
+        let said = match &entry {
+            EntryBody::Message { role, .. } => *role != Role::User,
+            entry => matches!(entry, EntryBody::Tool { .. }),
+        };
+        if past && self.run.is_none() && said {
             self.begin(run);
         }
-        match heard.kind.as_str() {
-            "agent_message_chunk" | "agent_thought_chunk" => {
-                self.chunk(run, heard.kind == "agent_thought_chunk", body, &mut out);
+        match entry {
+            EntryBody::Message { role: Role::User, content, .. } => {
+                self.flush(run, &mut out);
+                if past || !self.is_own(run) {
+                    let content = text_of(&content);
+                    event(run, &json!({ "type": "hidden_user_message", "content": content }), &mut out);
+                }
+                return out;
+            }
+            EntryBody::Message { role, id, content } => {
+                self.chunk(run, role == Role::Thought, id, &text_of(&content), &mut out);
                 return out;
             }
             _ => self.flush(run, &mut out),
         }
-        match heard.kind.as_str() {
-            "user_message_chunk" if self.is_own(run) && !past => {}
-            "user_message_chunk" => {
-                let content = text_of(&body["content"]);
-                event(run, &json!({ "type": "hidden_user_message", "content": content }), &mut out);
-            }
-            "tool_call" | "tool_call_update" => self.tool(run, body, &mut out),
-            "plan" => self.plan(run, body, &mut out),
-            "usage_update" => {
-                if let Some(percent) = left(body) {
+        match entry {
+            EntryBody::Message { .. } => {}
+            EntryBody::Tool { id, update } => self.tool(run, &id, update, &mut out),
+            EntryBody::Plan(entries) => self.plan(run, &entries, &mut out),
+            EntryBody::Latest(Kind::UsageUpdate, body) => {
+                if let Some(percent) = left(&body) {
                     let params = json!({ "run_id": run, "context_left_percent": percent });
                     out.push(UiMessage::Notify { method: "run.context", params: params.to_string() });
                 }
             }
-            "run_started" => {
+            EntryBody::Latest(Kind::CurrentModeUpdate, body) => {
+                if let Some(mode) = body["currentModeId"].as_str().filter(|_| !past) {
+                    self.notice(&format!("mode: {mode}"), &mut out);
+                }
+            }
+            EntryBody::RunStarted(body) => {
                 self.begin(run);
                 let by = body["by"]["name"].as_str();
                 if let Some(by) = by.filter(|_| !past && !self.is_own(run)) {
@@ -251,27 +231,25 @@ impl EventTranslator {
                 }
                 out.push(UiMessage::Status { run: run.into(), status: "running", message: None });
             }
-            "run_status" => self.status(run, body, past, &mut out),
-            "run_ended" => self.ended(run, body, &mut out),
-            "request_opened" | "request_updated" => {
-                if let Ok(request) = serde_json::from_value::<Request>(body.clone()) {
+            EntryBody::RunStatus(body) => self.status(run, &body, past, &mut out),
+            EntryBody::RunEnded(body) => self.ended(run, &body, &mut out),
+            EntryBody::RequestOpened(body) | EntryBody::RequestUpdated(body) => {
+                if let Ok(request) = serde_json::from_value::<Request>(body) {
                     self.preview(run, request.tool_call_id.as_deref(), &mut out);
                     out.push(UiMessage::Asked(Box::new(request)));
                 }
             }
-            "request_resolved" => {
+            EntryBody::RequestResolved(body) => {
                 if !past && self.extras.gateway {
                     event(run, &json!({ "type": "plexus.request_resolved", "event": body }), &mut out);
                 }
-                if let Ok(resolved) = RequestOutcome::deserialize(body) {
-                    out.push(UiMessage::Resolved(resolved));
-                }
+                out.push(UiMessage::Resolved(Outcome::read(&body)));
             }
-            "error" => {
+            EntryBody::Note(Kind::Error, body) => {
                 let words = body["message"].as_str().or(body["code"].as_str()).unwrap_or("something went wrong");
                 self.notice(&format!("error: {words}"), &mut out);
             }
-            "runtime_status" => {
+            EntryBody::Note(Kind::RuntimeStatus, body) => {
                 let status = body["status"].as_str().unwrap_or_default();
                 let why = body["message"].as_str().or(body["reason"].as_str());
                 match why {
@@ -280,17 +258,19 @@ impl EventTranslator {
                     None => {}
                 }
             }
-            "current_mode_update" if !past => {
-                if let Some(mode) = body["currentModeId"].as_str() {
-                    self.notice(&format!("mode: {mode}"), &mut out);
-                }
+            EntryBody::Latest(..) | EntryBody::Surface { .. } | EntryBody::Note(..) => {
+                self.pass_on(envelope, past, &mut out);
             }
-            kind if !past && self.extras.gateway => {
-                event(run, &json!({ "type": format!("plexus.{kind}"), "event": body }), &mut out)
-            }
-            _ => {}
         }
         out
+    }
+
+    /// Tells an event that the terminal UI has no word for, to a client that takes the gateway's own kinds.
+    fn pass_on(&self, envelope: &Envelope, past: bool, out: &mut Vec<UiMessage>) {
+        if !past && self.extras.gateway {
+            let sort = format!("plexus.{}", envelope.kind);
+            event(&envelope.run_id, &json!({ "type": sort, "event": envelope.event }), out);
+        }
     }
 
     /// Tells what was put together so far.
@@ -369,47 +349,39 @@ impl EventTranslator {
         }
     }
 
-    fn chunk(&mut self, run: &str, thought: bool, body: &Value, out: &mut Vec<UiMessage>) {
-        let message = body["messageId"].as_str();
-        if self.piece.thought != thought
-            || matches!((message, self.piece.message.as_deref()), (Some(a), Some(b)) if a != b)
-        {
+    fn chunk(&mut self, run: &str, thought: bool, message: Option<String>, text: &str, out: &mut Vec<UiMessage>) {
+        if self.piece.thought != thought || matches!((&message, &self.piece.message), (Some(a), Some(b)) if a != b) {
             self.flush(run, out);
         }
         self.piece.thought = thought;
-        self.piece.message = message.map(str::to_owned);
-        let text = text_of(&body["content"]);
+        self.piece.message = message;
         let from = self.piece.text.len();
-        self.piece.text.push_str(&text);
+        self.piece.text.push_str(text);
         for whole in self.piece.cut(from) {
             self.say(run, thought, &whole, out);
         }
     }
 
-    fn tool(&mut self, run: &str, body: &Value, out: &mut Vec<UiMessage>) {
-        let Some(id) = body["toolCallId"].as_str() else { return };
+    fn tool(&mut self, run: &str, id: &str, update: Map<String, Value>, out: &mut Vec<UiMessage>) {
         let new = !self.tools.contains_key(id);
         if new && self.tools.len() >= TOOLS_MAX {
             self.tools.pop_first();
         }
         let tool = self.tools.entry(id.to_owned()).or_default();
-        tool.learn(body);
-        let gateways = body["_meta"]["plexus"]["synthesized"] == true;
-        if new && !gateways {
-            let (name, args) = tool.call();
+        tool.call.update(update);
+        let not_reported = tool.call.status() == "not_reported";
+        if new && !not_reported {
+            let (name, args) = tool.drawn();
             tool.name.clone_from(&name);
             let called = json!({
-                "type": "tool_call", "tool": name, "args": args, "tool_call_id": id, "display_name": tool.title,
+                "type": "tool_call", "tool": name, "args": args, "tool_call_id": id, "display_name": tool.call.title(),
             });
             event(run, &called, out);
         }
-        let status = body["status"].as_str();
-        if matches!(status, Some("completed" | "failed")) {
-            let failed = status == Some("failed");
-            let mut result = tool.result(failed);
-            if gateways && let Some(why) = body["_meta"]["plexus"]["reason"].as_str() {
-                result = why.to_owned();
-            }
+        if tool.call.is_finished() {
+            // The protocol has two ends: what its agent never told is neither, and says so.
+            let failed = tool.call.members().get("status").is_some_and(|status| status == "failed");
+            let result = tool.call.reason().map_or_else(|| tool.result(failed), str::to_owned);
             let name = if tool.name.is_empty() { "tool" } else { tool.name.as_str() };
             let over = json!({
                 "type": "tool_result", "tool": name, "result": result, "is_error": failed, "tool_call_id": id,
@@ -429,7 +401,7 @@ impl EventTranslator {
         if diff.is_empty() && !truncated {
             return;
         }
-        let path = tool.diffs.first().map(|(path, ..)| path.as_str());
+        let path = tool.path();
         let preview = json!({
             "type": "permission.preview", "tool": tool.name, "tool_call_id": id, "file_path": path, "diff": diff,
             "truncated": truncated,
@@ -438,17 +410,17 @@ impl EventTranslator {
         event(run, &json!({ "type": "permission.ready", "tool": tool.name, "tool_call_id": id }), out);
     }
 
-    fn plan(&mut self, run: &str, body: &Value, out: &mut Vec<UiMessage>) {
+    fn plan(&mut self, run: &str, entries: &[PlanEntry], out: &mut Vec<UiMessage>) {
         self.plans += 1;
         let id = format!("plan-{}", self.plans);
         let mut text = String::from("Todo plan:");
-        for (n, entry) in body["entries"].as_array().into_iter().flatten().enumerate() {
-            let mark = match entry["status"].as_str() {
-                Some("completed") => 'x',
-                Some("in_progress") => '>',
+        for (n, entry) in entries.iter().enumerate() {
+            let mark = match entry.status.as_str() {
+                "completed" => 'x',
+                "in_progress" => '>',
                 _ => ' ',
             };
-            let words = entry["content"].as_str().unwrap_or_default().replace('\n', " ");
+            let words = entry.content.replace('\n', " ");
             text.push_str(&format!("\n{}. [{mark}] {words}", n + 1));
         }
         event(run, &json!({ "type": "tool_call", "tool": "todo_read", "args": {}, "tool_call_id": id }), out);
@@ -553,44 +525,44 @@ impl Piece {
 }
 
 impl Tool {
-    fn learn(&mut self, body: &Value) {
-        for (field, to) in [("title", &mut self.title), ("kind", &mut self.kind)] {
-            if let Some(text) = body[field].as_str() {
-                text.clone_into(to);
+    /// The changes that it shows: path, old text, new text.
+    fn diffs(&self) -> impl Iterator<Item = (&str, &str, &str)> {
+        self.call.content().filter_map(|content| match content {
+            ToolContent::Diff { path, old, new } => Some((path, old.unwrap_or_default(), new)),
+            ToolContent::Text(_) | ToolContent::Block(_) | ToolContent::Terminal(_) | ToolContent::Other(_) => None,
+        })
+    }
+
+    /// The file that it changes first.
+    fn path(&self) -> Option<&str> {
+        self.diffs().next().map(|(path, ..)| path)
+    }
+
+    /// What it shows as text, else what it gave back.
+    fn output(&self) -> String {
+        let mut output = String::new();
+        for content in self.call.content() {
+            match content {
+                ToolContent::Text(text) | ToolContent::Terminal(Some(text)) => output.push_str(text),
+                ToolContent::Block(block) => output.push_str(&text_of(&Content::Block(block.clone()))),
+                ToolContent::Diff { .. } | ToolContent::Terminal(None) | ToolContent::Other(_) => {}
             }
         }
-        if !body["rawInput"].is_null() {
-            self.args = body["rawInput"].clone();
-        }
-        if let Some(content) = body["content"].as_array() {
-            (self.output, self.diffs) = (String::new(), Vec::new());
-            for part in content {
-                match part["type"].as_str() {
-                    Some("diff") => {
-                        let text = |name: &str| part[name].as_str().map(str::to_owned);
-                        let path = text("path").unwrap_or_default();
-                        self.diffs.push((path, text("oldText"), text("newText").unwrap_or_default()));
-                    }
-                    Some("content") => self.output.push_str(&text_of(&part["content"])),
-                    _ => {}
-                }
-            }
-        }
-        if self.output.is_empty() && !body["rawOutput"].is_null() {
-            self.output = body["rawOutput"].as_str().map_or_else(|| body["rawOutput"].to_string(), str::to_owned);
+        match self.call.raw_output() {
+            Some(raw) if output.is_empty() => raw.as_str().map_or_else(|| raw.to_string(), str::to_owned),
+            _ => output,
         }
     }
 
     /// The tool's name and arguments as the terminal UI draws them best.
-    fn call(&self) -> (String, Value) {
-        let args = |names: &[&str]| names.iter().find_map(|name| self.args[*name].as_str());
-        let path = || {
-            args(&["file_path", "path", "filePath", "abs_path"]).or(self.diffs.first().map(|(path, ..)| path.as_str()))
-        };
-        let title = || self.title.lines().next().unwrap_or_default().to_owned();
-        match self.kind.as_str() {
+    fn drawn(&self) -> (String, Value) {
+        let input = self.call.input().unwrap_or(&Value::Null);
+        let args = |names: &[&str]| names.iter().find_map(|name| input[*name].as_str());
+        let path = || args(&["file_path", "path", "filePath", "abs_path"]).or(self.path());
+        let title = || self.call.title().lines().next().unwrap_or_default().to_owned();
+        match self.call.kind() {
             "execute" => {
-                let words = self.args["command"]
+                let words = input["command"]
                     .as_array()
                     .map(|words| words.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(" "));
                 let command = words.or_else(|| args(&["command", "cmd"]).map(str::to_owned)).unwrap_or_else(title);
@@ -600,9 +572,9 @@ impl Tool {
             "edit" | "delete" | "move" if path().is_some() => ("edit".into(), json!({ "file_path": path() })),
             "fetch" if args(&["url"]).is_some() => ("webfetch".into(), json!({ "url": args(&["url"]) })),
             kind => {
-                let name = if self.title.is_empty() { kind.to_owned() } else { title() };
+                let name = if self.call.title().is_empty() { kind.to_owned() } else { title() };
                 let name = if name.is_empty() { "tool".to_owned() } else { name };
-                (name, if self.args.is_null() { "".into() } else { self.args.clone() })
+                (name, if input.is_null() { "".into() } else { input.clone() })
             }
         }
     }
@@ -610,18 +582,18 @@ impl Tool {
     fn result(&self, failed: bool) -> String {
         let (diff, truncated) = self.diff();
         if self.name == "edit" && !diff.is_empty() && !failed {
-            let path = self.diffs.first().map(|(path, ..)| path.as_str()).unwrap_or_default();
+            let path = self.path().unwrap_or_default();
             let name = path.rsplit('/').next().unwrap_or_default();
             return json!({ "summary": name, "diff": diff, "file_path": path, "truncated": truncated }).to_string();
         }
-        if self.output.is_empty() && !failed { "(no output)".into() } else { self.output.clone() }
+        let output = self.output();
+        if output.is_empty() && !failed { "(no output)".into() } else { output }
     }
 
     /// All changes as one unified diff, and whether some are too long for one.
     fn diff(&self) -> (String, bool) {
         let (mut all, mut truncated) = (String::new(), false);
-        for (path, old, new) in &self.diffs {
-            let old = old.as_deref().unwrap_or_default();
+        for (path, old, new) in self.diffs() {
             if old.len() + new.len() > DIFF_MAX {
                 truncated = true;
             } else {
@@ -664,23 +636,18 @@ pub(super) fn unified(path: &str, old: &str, new: &str) -> String {
 }
 
 /// Whether only runs bring events of this kind.
-fn is_said(kind: &str) -> bool {
-    matches!(kind, "agent_message_chunk" | "agent_thought_chunk" | "tool_call" | "tool_call_update")
-}
-
 fn event(run: &str, event: &Value, out: &mut Vec<UiMessage>) {
     out.push(UiMessage::Event { run: run.to_owned(), event: event.to_string(), meta: None });
 }
 
-/// The text of an ACP content block; what is none is named.
-fn text_of(content: &Value) -> String {
-    let named = |what: &str| format!("[{what}]");
-    match content["type"].as_str() {
-        Some("text") | None => content["text"].as_str().unwrap_or_default().to_owned(),
-        Some("resource_link") => content["uri"].as_str().map_or_else(|| named("link"), str::to_owned),
-        Some("resource") => content["resource"]["uri"].as_str().map_or_else(|| named("resource"), str::to_owned),
-        Some(other) => named(other),
-    }
+/// The text of a content block; what is none is named.
+fn text_of(content: &Content) -> String {
+    let block = match content {
+        Content::Text(text) => return text.clone(),
+        Content::Block(block) => block,
+    };
+    let uri = block["uri"].as_str().or(block["resource"]["uri"].as_str());
+    uri.map_or_else(|| format!("[{}]", block["type"].as_str().unwrap_or("content")), str::to_owned)
 }
 
 /// How much of the context is left, in percent.

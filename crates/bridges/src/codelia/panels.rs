@@ -7,11 +7,10 @@
 
 use std::collections::VecDeque;
 
+use plexus_protocol::transcript::{Decided, Outcome};
 use plexus_protocol::{Choice, Offer, Request, RequestType};
 use serde::Deserialize;
 use serde_json::{Value, json};
-
-use super::events::RequestOutcome;
 
 /// Answers on their way that are remembered; an older one's end is told as if somebody else had decided.
 const ANSWERED_MAX: usize = 64;
@@ -161,7 +160,7 @@ impl PanelQueue {
     }
 
     /// A question found its end, by whoever.
-    pub(super) fn resolved(&mut self, resolved: &RequestOutcome, live: bool, acts: &mut Vec<PanelAction>) {
+    pub(super) fn resolved(&mut self, resolved: &Outcome, live: bool, acts: &mut Vec<PanelAction>) {
         let id = resolved.request_id.as_str();
         if let Some(at) = self.waiting.iter().position(|request| request.request_id.as_str() == id) {
             let request = self.waiting.remove(at);
@@ -176,7 +175,10 @@ impl PanelQueue {
         }
         let (words, panel) = (format!("{}: {}", resolved.words(), request.title), *panel);
         acts.push(PanelAction::Notice(words.clone()));
-        let what = if resolved.state == "answered" { "Answered elsewhere" } else { "No longer asked" };
+        let what = match resolved.decided {
+            Decided::Allowed | Decided::Denied | Decided::Answered => "Answered elsewhere",
+            Decided::Expired | Decided::Withdrawn | Decided::Orphaned | Decided::Closed => "No longer asked",
+        };
         self.word(what, &words, panel, acts);
     }
 
@@ -207,7 +209,7 @@ impl PanelQueue {
         let known = self.waiting.iter().chain(shown).map(|request| request.request_id.as_str().to_owned());
         let over: Vec<String> = known.filter(|id| !open.contains(id)).collect();
         for id in over {
-            self.resolved(&RequestOutcome::unknown(id), live, acts);
+            self.resolved(&Outcome::unknown(id), live, acts);
         }
     }
 

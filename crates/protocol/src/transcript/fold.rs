@@ -171,7 +171,7 @@ impl Transcript {
                     }
                 }
                 None => {
-                    self.placer.interrupt();
+                    self.placer.plan(run_id);
                     self.plans.insert(run_id.to_owned(), self.items.len());
                     self.push(new(Part::Plan(entries)));
                 }

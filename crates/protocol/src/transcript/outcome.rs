@@ -74,6 +74,11 @@ impl Outcome {
         }
     }
 
+    /// It is over, and how is not known.
+    pub fn unknown(request_id: String) -> Self {
+        Self { request_id, ..Self::read(&Value::Null) }
+    }
+
     /// In a few words: `allowed by phone`.
     pub fn words(&self) -> String {
         let by = if self.by.is_empty() { "somebody" } else { &self.by };
@@ -84,6 +89,7 @@ impl Outcome {
             Decided::Denied => format!("denied by {by}"),
             Decided::Answered => format!("answered by {by}"),
             Decided::Expired => "expired: nobody answered in time".into(),
+            Decided::Withdrawn if self.by.is_empty() => "withdrawn".into(),
             Decided::Withdrawn => format!("withdrawn by {by}"),
             Decided::Orphaned => "nobody can answer it any more: the runtime that asked is gone".into(),
             Decided::Closed => "closed".into(),

@@ -7,6 +7,8 @@ use crate::Position;
 
 /// Messages with an identifier of the agent's that are remembered; a chunk of an older one begins another message.
 const NAMED_MAX: usize = 64;
+/// Runs whose plan is remembered.
+const PLANS_MAX: usize = 64;
 /// Bytes of such an identifier that tell one message from another.
 const ID_MAX: usize = 256;
 
@@ -42,12 +44,14 @@ impl Placed {
 /// Tells for each chunk of a session which message it belongs to. What it holds is bounded.
 ///
 /// A chunk goes on with the message before it if that is of the same role and run, and the agent gives no other identifier.
-/// A tool call, a new plan, and a run's beginning and end interrupt: words after them are another message, unless the agent's
+/// A tool call, a run's first plan, and a run's beginning and end interrupt: words after them are another message, unless the agent's
 /// identifier names an earlier one.
 #[derive(Clone, Debug, Default)]
 pub struct MessagePlacer {
     current: Option<Placement>,
     named: VecDeque<Placement>,
+    /// Runs that have a plan.
+    planned: VecDeque<String>,
 }
 
 impl MessagePlacer {
@@ -82,6 +86,18 @@ impl MessagePlacer {
     /// Something stands between what was said and what follows.
     pub fn interrupt(&mut self) {
         self.current = None;
+    }
+
+    /// The plan of a run: its first one interrupts, news of it do not.
+    pub fn plan(&mut self, run_id: &str) {
+        if self.planned.iter().any(|run| run == run_id) {
+            return;
+        }
+        if self.planned.len() >= PLANS_MAX {
+            self.planned.pop_front();
+        }
+        self.planned.push_back(run_id.to_owned());
+        self.interrupt();
     }
 
     /// Where the message begins that the next chunk may go on with.
