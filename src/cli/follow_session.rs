@@ -7,7 +7,7 @@ use std::io::{BufRead as _, IsTerminal as _};
 use std::time::{Duration, Instant};
 
 use plexus_protocol::{
-    Choice, Misfit, Question, QuestionOption, Request, RequestState, RequestType, RunStatus, SessionId,
+    Choice, Kind, Misfit, Question, QuestionOption, Request, RequestState, RequestType, RunStatus, SessionId,
 };
 use serde_json::{Value, json};
 use tokio::signal::unix::{SignalKind, signal};
@@ -263,14 +263,14 @@ impl FollowSession {
 
     async fn event(&mut self, envelope: &Envelope) -> anyhow::Result<()> {
         let run = envelope.run_id.as_str();
-        match envelope.kind.as_str() {
-            "request_opened" | "request_updated" => {
+        match Kind::from_name(&envelope.kind) {
+            Some(Kind::RequestOpened | Kind::RequestUpdated) => {
                 if let Ok(request) = serde_json::from_value::<Request>(envelope.event.clone()) {
                     self.opened(request).await;
                 }
                 return Ok(());
             }
-            "request_resolved" => {
+            Some(Kind::RequestResolved) => {
                 let id = envelope.event["request_id"].as_str().unwrap_or_default();
                 let first = self.open.front().is_some_and(|one| one.request_id.as_str() == id);
                 let before = self.open.len();
@@ -285,10 +285,10 @@ impl FollowSession {
                 return Ok(());
             }
             // What was typed here stands in the terminal already.
-            "user_message_chunk" if self.present && self.own.contains_key(run) => return Ok(()),
-            "run_started" => self.began(run),
-            "run_status" if envelope.event["status"] == json!(RunStatus::Queued) => self.began(run),
-            "run_ended" => {
+            Some(Kind::UserMessageChunk) if self.present && self.own.contains_key(run) => return Ok(()),
+            Some(Kind::RunStarted) => self.began(run),
+            Some(Kind::RunStatus) if envelope.event["status"] == json!(RunStatus::Queued) => self.began(run),
+            Some(Kind::RunEnded) => {
                 self.runs.retain(|one| one != run);
                 self.cancelling &= !self.runs.is_empty();
                 if let Some(end) = self.own.get_mut(run) {

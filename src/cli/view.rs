@@ -2,8 +2,11 @@
 
 use std::collections::HashMap;
 
-use plexus_protocol::Request;
-use serde_json::Value;
+use plexus_protocol::transcript::{
+    Content, Decided, EntryBody, MessagePlacer, Outcome, PlanEntry, Role, ToolCall, ToolContent, block_label,
+};
+use plexus_protocol::{Kind, Position, Request};
+use serde_json::{Map, Value};
 
 use super::card::{card, how};
 use super::term::{Cleaner, Paint, line};
@@ -14,23 +17,16 @@ const FIELD: usize = 200;
 /// Tool calls whose titles are remembered; beyond it an update shows without its title.
 const TOOLS: usize = 4096;
 
-/// What the last line belongs to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Block {
-    None,
-    User,
-    Agent,
-    Thought,
-}
-
 /// A running picture of events.
 pub(crate) struct View {
     paint: Paint,
-    block: Block,
+    /// What the last line belongs to: whose words, and where their message begins.
+    block: Option<(Role, Position)>,
+    placers: HashMap<String, MessagePlacer>,
     /// Whether the last character shown ended a line.
     fresh: bool,
     cleaner: Cleaner,
-    tools: HashMap<(String, String), (String, String)>,
+    tools: HashMap<(String, String), ToolCall>,
     /// The diff lines shown last: agents repeat them with every update.
     diffs: Vec<String>,
     /// Names the session where it changes; for several at once.
@@ -42,13 +38,13 @@ pub(crate) struct View {
 
 impl View {
     pub(crate) fn new(paint: Paint, many: bool) -> Self {
-        let tools = HashMap::new();
         Self {
             paint,
-            block: Block::None,
+            block: None,
+            placers: HashMap::new(),
             fresh: true,
             cleaner: Cleaner::default(),
-            tools,
+            tools: HashMap::new(),
             diffs: Vec::new(),
             many,
             session: String::new(),
@@ -63,14 +59,14 @@ impl View {
             out.push('\n');
         }
         self.fresh = true;
-        self.block = Block::None;
+        self.block = None;
     }
 
-    fn words(&mut self, block: Block, text: &str, out: &mut String) {
-        if self.block != block {
+    fn words(&mut self, role: Role, first: Position, text: &str, out: &mut String) {
+        if self.block != Some((role, first)) {
             self.settle(out);
-            self.block = block;
-            if block == Block::User {
+            self.block = Some((role, first));
+            if role == Role::User {
                 out.push_str(&self.paint.bold("> "));
             }
         }
@@ -80,10 +76,10 @@ impl View {
             return;
         }
         self.fresh = shown.ends_with('\n');
-        out.push_str(&match block {
-            Block::Thought => self.paint.dim(&shown),
-            Block::User => self.paint.bold(&shown),
-            Block::Agent | Block::None => shown,
+        out.push_str(&match role {
+            Role::Thought => self.paint.dim(&shown),
+            Role::User => self.paint.bold(&shown),
+            Role::Agent => shown,
         });
     }
 
@@ -100,13 +96,10 @@ impl View {
             let id = line(session["session"]["session_id"].as_str().unwrap_or_default(), FIELD);
             self.note(&self.paint.dim(&format!("── {id}: the beginning is no longer kept; so far:")), out);
             for message in session["messages"].as_array().into_iter().flatten() {
-                let block = match message["role"].as_str() {
-                    Some("user") => Block::User,
-                    Some("thought") => Block::Thought,
-                    _ => Block::Agent,
-                };
+                let role = Role::named(message["role"].as_str().unwrap_or_default());
+                let first = Position(message["position"].as_u64().unwrap_or_default());
                 self.settle(out);
-                self.words(block, message["text"].as_str().unwrap_or_default(), out);
+                self.words(role, first, message["text"].as_str().unwrap_or_default(), out);
             }
             self.settle(out);
         }
@@ -119,16 +112,27 @@ impl View {
             let of = line(&format!("── {} · {}", envelope.session_id, envelope.runtime_id), FIELD);
             self.note(&self.paint.dim(&of), out);
         }
-        let body = &envelope.event;
-        let field = |name: &str| line(body[name].as_str().unwrap_or_default(), FIELD);
-        match envelope.kind.as_str() {
-            "user_message_chunk" => self.content(Block::User, &body["content"], out),
-            "agent_message_chunk" => self.content(Block::Agent, &body["content"], out),
-            "agent_thought_chunk" => self.content(Block::Thought, &body["content"], out),
-            "tool_call" | "tool_call_update" => self.tool(envelope, out),
-            "plan" => self.plan(body, out),
-            "run_started" => {}
-            "run_status" => match body["status"].as_str() {
+        let Some(entry) = envelope.entry() else {
+            // A newer gateway's: named, so that nothing happens unseen.
+            return self.note(&self.paint.dim(&line(&format!("· {}", envelope.kind), FIELD)), out);
+        };
+        let field = |body: &Value, name: &str| line(body[name].as_str().unwrap_or_default(), FIELD);
+        match entry {
+            EntryBody::Message { role, id, content } => {
+                let placed = self.placer(envelope).chunk(role, &envelope.run_id, id.as_deref(), envelope.position());
+                let first = placed.first(envelope.position());
+                match content {
+                    Content::Text(text) => self.words(role, first, &text, out),
+                    Content::Block(block) => self.words(role, first, &line(&block_label(&block), FIELD), out),
+                }
+            }
+            EntryBody::Tool { id, update } => self.tool(envelope, id, update, out),
+            EntryBody::Plan(entries) => {
+                self.placer(envelope).plan(&envelope.run_id);
+                self.plan(&entries, out);
+            }
+            EntryBody::RunStarted(_) => self.placer(envelope).interrupt(),
+            EntryBody::RunStatus(body) => match body["status"].as_str() {
                 Some("queued") => self.note(&self.paint.dim("· queued behind the run before it"), out),
                 Some("running") if body["cancelling"] == true => {
                     let by = line(body["by"]["name"].as_str().unwrap_or("somebody"), FIELD);
@@ -136,9 +140,11 @@ impl View {
                 }
                 _ => {}
             },
-            "run_ended" => {
-                let words = [field("stop_reason"), field("message")].into_iter().filter(|word| !word.is_empty());
-                let words = words.filter(|word| word != "end_turn").collect::<Vec<_>>().join(", ");
+            EntryBody::RunEnded(body) => {
+                self.placer(envelope).interrupt();
+                let words = [field(&body, "stop_reason"), field(&body, "message")];
+                let words = words.into_iter().filter(|word| !word.is_empty() && word != "end_turn");
+                let words = words.collect::<Vec<_>>().join(", ");
                 let words = if words.is_empty() { String::new() } else { format!(": {words}") };
                 let text = match body["status"].as_str() {
                     Some("completed") => self.paint.dim(&format!("· done{words}")),
@@ -147,7 +153,7 @@ impl View {
                 };
                 self.note(&text, out);
             }
-            "request_opened" | "request_updated" => {
+            EntryBody::RequestOpened(body) | EntryBody::RequestUpdated(body) => {
                 self.settle(out);
                 match serde_json::from_value::<Request>(body.clone()) {
                     Ok(request) => {
@@ -155,17 +161,36 @@ impl View {
                         self.note(&self.paint.dim(&format!("  {}", how(&request))), out);
                     }
                     Err(_) => {
-                        let (title, id) = (field("title"), field("request_id"));
+                        let (title, id) = (field(&body, "title"), field(&body, "request_id"));
                         self.note(&self.paint.yellow(&format!("? {title}")), out);
                         self.note(&self.paint.dim(&format!("  {id}: plexus answer {id} --allow | --deny")), out);
                     }
                 }
             }
-            "request_resolved" => {
-                let text = outcome(body);
+            EntryBody::RequestResolved(body) => {
+                let text = outcome(&body);
                 self.note(&self.paint.dim(&format!("· {text}")), out);
             }
-            "runtime_status" => {
+            EntryBody::Latest(Kind::CurrentModeUpdate, body) => {
+                self.note(&self.paint.dim(&format!("· mode {}", field(&body, "currentModeId"))), out);
+            }
+            EntryBody::Latest(Kind::SessionInfoUpdate, body) if body["title"].is_string() => {
+                self.note(&self.paint.dim(&format!("· title: {}", field(&body, "title"))), out);
+            }
+            // Of interest to a program, not to a reader: commands offered, options, tokens.
+            EntryBody::Latest(..) => {}
+            EntryBody::Surface { id, .. } => {
+                self.note(&self.paint.dim(&format!("· surface {}", line(&id, FIELD))), out);
+            }
+            EntryBody::Note(kind, body) => self.log_line(kind, &body, out),
+        }
+    }
+
+    /// What stands in the log as a line of its own.
+    fn log_line(&mut self, kind: Kind, body: &Value, out: &mut String) {
+        let field = |name: &str| line(body[name].as_str().unwrap_or_default(), FIELD);
+        match kind {
+            Kind::RuntimeStatus => {
                 let words = [field("status"), field("message")].into_iter().filter(|word| !word.is_empty());
                 let text = format!("· runtime {}", words.collect::<Vec<_>>().join(": "));
                 let bad = matches!(body["status"].as_str(), Some("exited" | "stuck"));
@@ -174,50 +199,33 @@ impl View {
                     self.note(&self.paint.dim(&format!("  {}", line(tail, FIELD))), out);
                 }
             }
-            "error" => self.note(&self.paint.red(&format!("! {}", field("message"))), out),
-            "client_joined" | "client_left" => {
-                let did = if envelope.kind == "client_joined" { "joined" } else { "left" };
-                self.note(&self.paint.dim(&format!("· {} {did}", field("name"))), out);
-            }
-            "current_mode_update" => self.note(&self.paint.dim(&format!("· mode {}", field("currentModeId"))), out),
-            "session_info_update" if body["title"].is_string() => {
-                self.note(&self.paint.dim(&format!("· title: {}", field("title"))), out);
-            }
-            // Of interest to a program, not to a reader: commands offered, options, tokens.
-            "available_commands_update" | "config_option_update" | "usage_update" | "session_info_update" => {}
+            Kind::Error => self.note(&self.paint.red(&format!("! {}", field("message"))), out),
+            Kind::ClientJoined => self.note(&self.paint.dim(&format!("· {} joined", field("name"))), out),
+            Kind::ClientLeft => self.note(&self.paint.dim(&format!("· {} left", field("name"))), out),
             // Whole, it is for whoever looks into the protocol; a reader is told once that there is some.
-            "raw" if self.odd => {}
-            "raw" => {
+            Kind::Raw if self.odd => {}
+            Kind::Raw => {
                 self.odd = true;
                 let text = "· the agent says more than is understood here: `plexus tail --json` has it";
                 self.note(&self.paint.dim(text), out);
             }
-            other => self.note(&self.paint.dim(&line(&format!("· {other}"), FIELD)), out),
+            other => self.note(&self.paint.dim(&format!("· {}", other.as_str())), out),
         }
     }
 
-    fn content(&mut self, block: Block, content: &Value, out: &mut String) {
-        match (content["type"].as_str(), content["text"].as_str()) {
-            (Some("text") | None, Some(text)) => self.words(block, text, out),
-            (kind, _) => {
-                let name = content["uri"].as_str().or(content["name"].as_str()).or(content["mimeType"].as_str());
-                let text = format!("[{} {}]", kind.unwrap_or("content"), name.unwrap_or_default());
-                self.words(block, &line(&text, FIELD), out);
-            }
-        }
+    fn placer(&mut self, envelope: &Envelope) -> &mut MessagePlacer {
+        self.placers.entry(envelope.session_id.clone()).or_default()
     }
 
-    fn tool(&mut self, envelope: &Envelope, out: &mut String) {
-        let body = &envelope.event;
-        let key = (envelope.session_id.clone(), body["toolCallId"].as_str().unwrap_or_default().to_owned());
+    fn tool(&mut self, envelope: &Envelope, id: String, update: Map<String, Value>, out: &mut String) {
+        self.placer(envelope).interrupt();
+        let key = (envelope.session_id.clone(), id);
         let known = self.tools.get(&key).cloned();
-        let (old_title, old_status) = known.clone().unwrap_or_default();
-        let title = body["title"].as_str().map_or(old_title, |title| line(title, FIELD));
-        let status = status_of(body).map_or_else(|| old_status.clone(), |status| line(status, FIELD));
-        if self.tools.len() < TOOLS || known.is_some() {
-            self.tools.insert(key, (title.clone(), status.clone()));
-        }
-        if known.is_none() || status != old_status {
+        let old_status = known.as_ref().map(|call| call.status().to_owned());
+        let mut call = known.unwrap_or_default();
+        call.update(update);
+        let (title, status) = (line(call.title(), FIELD), line(call.status(), FIELD));
+        if old_status.as_deref() != Some(&status) {
             let text = format!("{} {title}", mark(&status));
             let text = match status.as_str() {
                 "completed" => self.paint.green(&text),
@@ -227,12 +235,15 @@ impl View {
             };
             self.note(&text, out);
         }
-        let parts = body["content"].as_array().into_iter().flatten().filter(|part| part["type"] == "diff");
-        let diffs: Vec<String> = parts
-            .map(|part| {
-                let lines = |name: &str| part[name].as_str().map_or(0, |text| text.lines().count());
-                let path = line(part["path"].as_str().unwrap_or("?"), FIELD);
-                format!("  {path}: {} lines, were {}", lines("newText"), lines("oldText"))
+        let diffs: Vec<String> = call
+            .content()
+            .filter_map(|content| match content {
+                ToolContent::Diff { path, old, new } => {
+                    let path = line(if path.is_empty() { "?" } else { path }, FIELD);
+                    let (now, before) = (new.lines().count(), old.map_or(0, |old| old.lines().count()));
+                    Some(format!("  {path}: {now} lines, were {before}"))
+                }
+                ToolContent::Text(_) | ToolContent::Block(_) | ToolContent::Terminal(_) | ToolContent::Other(_) => None,
             })
             .collect();
         if !diffs.is_empty() && diffs != self.diffs {
@@ -241,26 +252,24 @@ impl View {
             }
             self.diffs = diffs;
         }
+        if self.tools.len() < TOOLS || self.tools.contains_key(&key) {
+            call.forget_details();
+            self.tools.insert(key, call);
+        }
     }
 
-    fn plan(&mut self, body: &Value, out: &mut String) {
+    fn plan(&mut self, entries: &[PlanEntry], out: &mut String) {
         self.note(&self.paint.bold("plan"), out);
-        for entry in body["entries"].as_array().into_iter().flatten() {
-            let text = line(entry["content"].as_str().unwrap_or_default(), FIELD);
-            let text = match entry["status"].as_str() {
-                Some("completed") => self.paint.green(&format!("  ✔ {text}")),
-                Some("in_progress") => self.paint.bold(&format!("  ▸ {text}")),
+        for entry in entries {
+            let text = line(&entry.content, FIELD);
+            let text = match entry.status.as_str() {
+                "completed" => self.paint.green(&format!("  ✔ {text}")),
+                "in_progress" => self.paint.bold(&format!("  ▸ {text}")),
                 _ => format!("  · {text}"),
             };
             self.note(&text, out);
         }
     }
-}
-
-/// The status of a tool call that an event tells. An agent that never told its end is not told to have failed.
-fn status_of(body: &Value) -> Option<&str> {
-    let status = body["status"].as_str()?;
-    Some(if body["_meta"]["plexus"]["synthesized"] == true { "not_reported" } else { status })
 }
 
 fn mark(status: &str) -> &'static str {
@@ -274,35 +283,17 @@ fn mark(status: &str) -> &'static str {
 
 /// What became of a request, in words: "allowed by phone (allow_once)".
 pub(crate) fn outcome(receipt: &Value) -> String {
-    let field = |value: &Value| line(value.as_str().unwrap_or_default(), FIELD);
-    let by = field(&receipt["resolved_by"]["name"]);
-    let option = match receipt["option_id"].as_str() {
-        Some(_) => format!(" ({})", field(&receipt["option_id"])),
-        None => String::new(),
-    };
-    // Where words or choices were asked for, a yes is an answer.
-    let given = ["value", "ids", "answers"].iter().any(|name| !receipt[name].is_null());
-    match (receipt["state"].as_str(), receipt["ok"].as_bool()) {
-        (Some("answered"), Some(true)) if given => match receipt["answers"].as_object() {
-            Some(answers) => {
-                let said = answers.iter().map(|(id, words)| {
-                    let words = words.as_array().into_iter().flatten().filter_map(Value::as_str);
-                    format!("{id}: {}", words.collect::<Vec<_>>().join(", "))
-                });
-                format!("answered by {by}: {}", line(&said.collect::<Vec<_>>().join("; "), FIELD))
-            }
-            None => format!("answered by {by}"),
-        },
-        (Some("answered"), Some(true)) => match receipt["edited_display"].as_str() {
-            Some(edited) => format!("allowed by {by}{option}, changed to: {}", line(edited, FIELD)),
-            None => format!("allowed by {by}{option}"),
-        },
-        (Some("answered"), Some(false)) => format!("denied by {by}{option}"),
-        (Some("answered"), None) => format!("answered by {by}{option}"),
-        (Some("expired"), _) => "expired: nobody answered in time".into(),
-        (Some("withdrawn"), _) => format!("withdrawn by {by}"),
-        (Some("orphaned"), _) => "nobody can answer it any more: the runtime that asked is gone".into(),
-        (other, _) => line(other.unwrap_or("closed"), FIELD),
+    let outcome = Outcome::read(receipt);
+    let words = line(&outcome.words(), FIELD);
+    if outcome.decided == Decided::Allowed && outcome.given {
+        let answers = outcome.answers.iter().map(|(id, words)| format!("{id}: {}", words.join(", ")));
+        let answers = answers.collect::<Vec<_>>().join("; ");
+        return if answers.is_empty() { words } else { format!("{words}: {}", line(&answers, FIELD)) };
+    }
+    let option = outcome.option.map(|option| format!(" ({})", line(&option, FIELD))).unwrap_or_default();
+    match outcome.edited.filter(|_| outcome.decided == Decided::Allowed) {
+        Some(edited) => format!("{words}{option}, changed to: {}", line(&edited, FIELD)),
+        None => format!("{words}{option}"),
     }
 }
 

@@ -7,22 +7,26 @@
 mod blocks;
 mod drawing;
 
-use blocks::{Block, BlockBody, Speaker, ToolPart};
-use drawing::{output_of, part, some, tail};
+use blocks::{Block, BlockBody, ToolPart};
+use drawing::{parts, some};
 use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::rc::Rc;
 
+use plexus_protocol::transcript::{
+    Content, EntryBody, MessagePlacer, Placed, PlanEntry, Role, ToolCall, ToolContent, block_label,
+};
+use plexus_protocol::{Kind, Position};
 use ratatui::style::{Modifier, Style};
 use ratatui::text::{Line, Span};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::diff::diff;
 use super::markdown::{markdown, plain};
 use super::sanitize;
 use super::settings::Settings;
 use super::theme::Theme;
-use super::view_model::{RequestResult, RequestView, field, millis, position, span};
+use super::view_model::{FIELD, RequestResult, RequestView, field, millis, position, span};
 
 /// Blocks kept; beyond it the oldest fall out.
 const BLOCKS_MAX: usize = 3000;
@@ -42,8 +46,6 @@ const DIFF_FOLDED: usize = 14;
 const USER_FOLDED: usize = 40;
 /// Bytes of a tool's output or input that are laid out, its end.
 const OUTPUT_MAX: usize = 1 << 20;
-/// Characters of the name of a message that tell it from another.
-const ID_MAX: usize = 128;
 /// Prompts remembered for the composer.
 const PROMPTS_MAX: usize = 200;
 /// Requests remembered with what became of them.
@@ -86,6 +88,7 @@ pub(crate) struct PageOf {
 pub(crate) struct ConversationEvent {
     pub(crate) kind: String,
     pub(crate) body: Value,
+    pub(crate) run: String,
     /// Of the last event in it.
     pub(crate) cursor: String,
     /// The place of the first event in it.
@@ -103,6 +106,7 @@ impl PageOf {
             ConversationEvent {
                 kind: event["kind"].as_str().unwrap_or_default().to_owned(),
                 body: event["event"].clone(),
+                run: event["run_id"].as_str().unwrap_or_default().to_owned(),
                 cursor: cursor.to_owned(),
                 place: position(event["cursor_first"].as_str().unwrap_or(cursor)),
                 at: (at, millis(&event["at_last"]).unwrap_or(at)),
@@ -164,8 +168,9 @@ pub(crate) struct Conversation {
     pub(crate) commands: Vec<(String, String)>,
     /// What people asked for, oldest first.
     pub(crate) prompts: VecDeque<String>,
-    /// The agent's name of the message that was told last, if it names them; none where that is not known.
-    message: Option<Option<String>>,
+    placer: MessagePlacer,
+    /// Where the message begins that the latest block of words belongs to.
+    message: Option<Position>,
     /// Where to look once it is there.
     pub(crate) sought: Option<u64>,
     /// Whether the beginning is kept no longer.
@@ -199,6 +204,7 @@ impl Conversation {
             settings: Settings::default(),
             commands: Vec::new(),
             prompts: VecDeque::new(),
+            placer: MessagePlacer::default(),
             message: None,
             sought: None,
             trimmed: false,
@@ -224,14 +230,14 @@ impl Conversation {
             // Plans and what runtimes do are lines: they stand where they were said.
             let line = matches!(kind.as_str(), "plan" | "runtime_status");
             if !line && !page.events.iter().any(|told| told.kind == *kind) {
-                self.event(kind, body, "", 0);
+                self.event(kind, body, "", "", 0);
             }
         }
         page.events.iter().for_each(|told| self.told(told));
         // What is asked stands there though it was asked before the page.
         for request in snapshot["requests"].as_array().into_iter().flatten() {
             let cursor = self.cursor.clone();
-            self.event("request_opened", request, &cursor, 0);
+            self.event("request_opened", request, "", &cursor, 0);
         }
     }
 
@@ -249,7 +255,7 @@ impl Conversation {
         self.tools.clear();
         self.bytes = 0;
         self.trimmed = one["trimmed"] == true;
-        self.message = None;
+        (self.placer, self.message) = (MessagePlacer::default(), None);
         self.previous = one["before"].as_str().map(str::to_owned);
         let cursor = value["cursor"].as_str().unwrap_or_default();
         let mut all: Vec<(u64, bool, &Value)> = Vec::new();
@@ -261,49 +267,72 @@ impl Conversation {
         for (place, tool, value) in all {
             let at = millis(&value["at"]).unwrap_or_default();
             if tool {
-                self.tool(value, (at, at), place);
+                let Value::Object(mut call) = value.clone() else { continue };
+                let id = call.remove("tool_call_id").and_then(|id| id.as_str().map(str::to_owned));
+                ["run_id", "position"].iter().for_each(|name| drop(call.remove(*name)));
+                self.tool(id.unwrap_or_default(), call, (at, at), place);
             } else {
-                let who = match value["role"].as_str() {
-                    Some("user") => Speaker::User,
-                    Some("thought") => Speaker::Thought,
-                    _ => Speaker::Agent,
-                };
-                self.push(BlockBody::Said { who, words: String::new(), continued: false }, place);
-                self.said(who, value["text"].as_str().unwrap_or_default(), place);
+                let who = Role::named(value["role"].as_str().unwrap_or_default());
+                // What is said next may go on with it.
+                self.placer.interrupt();
+                let run = value["run_id"].as_str().unwrap_or_default();
+                self.said(who, run, None, value["text"].as_str().unwrap_or_default(), place);
             }
         }
         for (kind, body) in one["latest"].as_object().into_iter().flatten() {
-            self.event(kind, body, cursor, 0);
+            self.event(kind, body, "", cursor, 0);
         }
         for request in one["requests"].as_array().into_iter().flatten() {
-            self.event("request_opened", request, cursor, 0);
+            self.event("request_opened", request, "", cursor, 0);
         }
     }
 
     /// Takes the next event.
-    pub(crate) fn event(&mut self, kind: &str, body: &Value, cursor: &str, at: i64) {
-        self.take(kind, body, cursor, position(cursor), (at, at));
+    pub(crate) fn event(&mut self, kind: &str, body: &Value, run: &str, cursor: &str, at: i64) {
+        self.take(kind, body, run, cursor, position(cursor), (at, at));
     }
 
     /// Takes the next of a page.
     fn told(&mut self, told: &ConversationEvent) {
-        self.take(&told.kind, &told.body, &told.cursor, told.place, told.at);
+        self.take(&told.kind, &told.body, &told.run, &told.cursor, told.place, told.at);
     }
 
-    fn take(&mut self, kind: &str, body: &Value, cursor: &str, place: u64, (at, last): (i64, i64)) {
+    fn take(&mut self, kind: &str, body: &Value, run: &str, cursor: &str, place: u64, (at, last): (i64, i64)) {
         self.events += 1;
-        match kind {
-            "user_message_chunk" => self.content(Speaker::User, body, place),
-            "agent_message_chunk" => self.content(Speaker::Agent, body, place),
-            "agent_thought_chunk" => self.content(Speaker::Thought, body, place),
-            "tool_call" | "tool_call_update" => self.tool(body, (at, last), place),
-            "plan" => self.plan(body, place),
-            "run_started" => self.running = Some(at),
-            "run_status" if body["cancelling"] == true => {
+        match Kind::from_name(kind) {
+            Some(kind) => self.entry(EntryBody::read(kind, body.clone()), run, place, (at, last)),
+            // A newer gateway's: shown as it is.
+            None => self.note(false, sanitize::line(&format!("{kind} {body}"), 300), place),
+        }
+        cursor.clone_into(&mut self.cursor);
+    }
+
+    fn entry(&mut self, entry: EntryBody, run: &str, place: u64, (at, last): (i64, i64)) {
+        match entry {
+            EntryBody::Message { role, id, content } => match content {
+                Content::Text(words) => self.said(role, run, id.as_deref(), &words, place),
+                Content::Block(block) => {
+                    let size = block["data"].as_str().map(|data| format!(", {} KiB", data.len() * 3 / 4096));
+                    let label = block_label(&block);
+                    let label = format!("{}{}]", label.trim_end_matches(']'), size.unwrap_or_default());
+                    self.said(role, run, id.as_deref(), &sanitize::line(&label, FIELD), place);
+                }
+            },
+            EntryBody::Tool { id, update } => self.tool(id, update, (at, last), place),
+            EntryBody::Plan(entries) => {
+                self.placer.plan(run);
+                self.plan(entries, place);
+            }
+            EntryBody::RunStarted(_) => {
+                self.placer.interrupt();
+                self.running = Some(at);
+            }
+            EntryBody::RunStatus(body) if body["cancelling"] == true => {
                 self.note(false, format!("{} cancels the run", some(&body["by"]["name"])), place);
             }
-            "run_status" => {}
-            "run_ended" => {
+            EntryBody::RunStatus(_) => {}
+            EntryBody::RunEnded(body) => {
+                self.placer.interrupt();
                 let took = self.running.take().map_or(-1, |from| at - from);
                 let words: Vec<String> = [&body["stop_reason"], &body["message"]]
                     .into_iter()
@@ -312,8 +341,8 @@ impl Conversation {
                     .collect();
                 self.push(BlockBody::Ended { status: field(&body["status"]), words: words.join(", "), took }, place);
             }
-            "request_opened" => {
-                if let Some(ask) = RequestView::read(body) {
+            EntryBody::RequestOpened(body) => {
+                if let Some(ask) = RequestView::read(&body) {
                     let id = ask.id.clone();
                     let known = self.asks.insert(id.clone(), (ask, None)).is_some();
                     if !known {
@@ -324,20 +353,51 @@ impl Conversation {
                     }
                 }
             }
-            "request_updated" => {
-                if let Some(ask) = RequestView::read(body)
+            EntryBody::RequestUpdated(body) => {
+                if let Some(ask) = RequestView::read(&body)
                     && let Some((known, None)) = self.asks.get_mut(&ask.id)
                     && ask.revision >= known.revision
                 {
                     *known = ask;
                 }
             }
-            "request_resolved" => {
+            EntryBody::RequestResolved(body) => {
                 if let Some((_, outcome)) = body["request_id"].as_str().and_then(|id| self.asks.get_mut(id)) {
-                    *outcome = Some(RequestResult::read(body));
+                    *outcome = Some(RequestResult::read(&body));
                 }
             }
-            "runtime_status" => {
+            EntryBody::Latest(kind, body) => self.latest(kind, &body),
+            EntryBody::Surface { id, body } => {
+                let title = body["title"].as_str().unwrap_or(&id);
+                self.note(false, format!("surface {}", sanitize::line(title, FIELD)), place);
+            }
+            EntryBody::Note(kind, body) => self.log_line(kind, &body, place),
+        }
+    }
+
+    /// What of which only the latest counts.
+    fn latest(&mut self, kind: Kind, body: &Value) {
+        match kind {
+            Kind::CurrentModeUpdate => self.settings.take_mode(body),
+            Kind::ConfigOptionUpdate => self.settings.take_options(body),
+            Kind::UsageUpdate => {
+                if let (Some(used), Some(size)) = (body["used"].as_u64(), body["size"].as_u64()) {
+                    self.usage = Some((used, size));
+                }
+            }
+            Kind::AvailableCommandsUpdate => {
+                let list = body["availableCommands"].as_array().into_iter().flatten();
+                self.commands = list.take(200).map(|one| (field(&one["name"]), field(&one["description"]))).collect();
+            }
+            // The title stands in the list of sessions.
+            _ => {}
+        }
+    }
+
+    /// What stands in the log as a line of its own.
+    fn log_line(&mut self, kind: Kind, body: &Value, place: u64) {
+        match kind {
+            Kind::RuntimeStatus => {
                 let (status, message) = (field(&body["status"]), field(&body["message"]));
                 let bad = matches!(status.as_str(), "exited" | "stuck");
                 let tail =
@@ -347,24 +407,11 @@ impl Conversation {
                 let words = if words.is_empty() { String::new() } else { format!(": {words}") };
                 self.note(bad, format!("runtime {status}{words}"), place);
             }
-            "error" => self.note(true, field(&body["message"]), place),
-            "client_joined" => self.note(false, format!("{} joined", some(&body["name"])), place),
-            "client_left" => self.note(false, format!("{} left", some(&body["name"])), place),
-            "current_mode_update" => self.settings.take_mode(body),
-            "usage_update" => {
-                if let (Some(used), Some(size)) = (body["used"].as_u64(), body["size"].as_u64()) {
-                    self.usage = Some((used, size));
-                }
-            }
-            "available_commands_update" => {
-                let list = body["availableCommands"].as_array().into_iter().flatten();
-                self.commands = list.take(200).map(|one| (field(&one["name"]), field(&one["description"]))).collect();
-            }
-            "config_option_update" => self.settings.take_options(body),
-            "session_info_update" => {}
-            other => self.note(false, sanitize::line(&format!("{other} {body}"), 300), place),
+            Kind::Error => self.note(true, field(&body["message"]), place),
+            Kind::ClientJoined => self.note(false, format!("{} joined", some(&body["name"])), place),
+            Kind::ClientLeft => self.note(false, format!("{} left", some(&body["name"])), place),
+            other => self.note(false, sanitize::line(&format!("{} {body}", other.as_str()), 300), place),
         }
-        cursor.clone_into(&mut self.cursor);
     }
 
     fn push(&mut self, body: BlockBody, place: u64) -> u64 {
@@ -409,41 +456,18 @@ impl Conversation {
         self.push(BlockBody::Note { bad, words }, place);
     }
 
-    /// As everywhere: words after words of the same side go on with them, unless the agent names their message differently.
-    fn content(&mut self, who: Speaker, body: &Value, place: u64) {
-        let content = &body["content"];
-        let id = body["messageId"].as_str().map(|id| id.chars().take(ID_MAX).collect::<String>());
-        let another = id.is_some() && self.message.as_ref().is_some_and(|last| *last != id);
-        let same_side =
+    fn said(&mut self, who: Role, run: &str, id: Option<&str>, words: &str, place: u64) {
+        let placed = self.placer.chunk(who, run, id, Position(place));
+        let first = placed.first(Position(place));
+        let last =
             matches!(&self.blocks.back(), Some(Block { body: BlockBody::Said { who: last, .. }, .. }) if *last == who);
-        if another && same_side {
+        if placed == Placed::New || !last || self.message != Some(first) {
+            // What goes on after something else stands below that.
             self.push(BlockBody::Said { who, words: String::new(), continued: false }, place);
-            if who == Speaker::User {
-                self.prompts.push_back(String::new());
-            }
         }
-        if id.is_some() || !same_side {
-            self.message = Some(id);
-        }
-        match (content["type"].as_str(), content["text"].as_str()) {
-            (Some("text") | None, Some(words)) => self.said(who, words, place),
-            (kind, _) => {
-                let name = [&content["uri"], &content["name"], &content["mimeType"]]
-                    .into_iter()
-                    .map(field)
-                    .find(|name| !name.is_empty());
-                let size =
-                    content["data"].as_str().map(|data| format!(", {} KiB", data.len() * 3 / 4096)).unwrap_or_default();
-                let words =
-                    format!("[{} {}{size}]", sanitize::line(kind.unwrap_or("content"), 40), name.unwrap_or_default());
-                self.said(who, &words, place);
-            }
-        }
-    }
-
-    fn said(&mut self, who: Speaker, words: &str, place: u64) {
-        if who == Speaker::User {
-            self.remember(words);
+        self.message = Some(first);
+        if who == Role::User {
+            self.remember(words, placed == Placed::New);
         }
         let mut rest = words;
         loop {
@@ -458,7 +482,7 @@ impl Conversation {
                     self.bytes += cut;
                     *drawn.borrow_mut() = None;
                     rest = &rest[cut..];
-                    if said.len() >= MESSAGE_SPLIT && who == Speaker::Agent && rest.is_empty() {
+                    if said.len() >= MESSAGE_SPLIT && who == Role::Agent && rest.is_empty() {
                         // Between two paragraphs, outside of code, a block may end without changing how it looks.
                         if said.ends_with("\n\n") && said.matches("```").count() % 2 == 0 {
                             self.push(BlockBody::Said { who, words: String::new(), continued: true }, place);
@@ -476,27 +500,25 @@ impl Conversation {
         }
     }
 
-    fn remember(&mut self, words: &str) {
+    fn remember(&mut self, words: &str, new: bool) {
         if words.len() > MESSAGE_SPLIT {
             return;
         }
-        match (self.prompts.back_mut(), self.blocks.back()) {
-            (Some(last), Some(Block { body: BlockBody::Said { who: Speaker::User, .. }, .. })) => last.push_str(words),
-            _ => self.prompts.push_back(words.to_owned()),
+        match self.prompts.back_mut().filter(|_| !new) {
+            Some(last) => last.push_str(words),
+            None => self.prompts.push_back(words.to_owned()),
         }
         if self.prompts.len() > PROMPTS_MAX {
             self.prompts.pop_front();
         }
     }
 
-    fn tool(&mut self, body: &Value, (at, last): (i64, i64), place: u64) {
-        let key = body["toolCallId"].as_str().unwrap_or_default().to_owned();
+    fn tool(&mut self, key: String, update: Map<String, Value>, (at, last): (i64, i64), place: u64) {
+        self.placer.interrupt();
         let id = match self.tools.get(&key) {
             Some(id) => *id,
             None => {
-                let (title, kind, status, input) = (String::new(), String::new(), String::new(), String::new());
-                let body = BlockBody::Tool { title, kind, status, parts: Vec::new(), input, from: at, until: 0 };
-                let id = self.push(body, place);
+                let id = self.push(BlockBody::Tool { call: ToolCall::default(), from: at, until: 0 }, place);
                 self.tools.insert(key, id);
                 id
             }
@@ -506,39 +528,17 @@ impl Conversation {
             return;
         };
         let before = block.bytes();
-        if let BlockBody::Tool { title, kind, status, parts, input, until, .. } = &mut block.body {
-            for (name, value) in [("title", &mut *title), ("kind", &mut *kind), ("status", &mut *status)] {
-                if body[name].is_string() {
-                    *value = field(&body[name]);
-                }
-            }
-            if body["_meta"]["plexus"]["synthesized"] == true {
-                // The agent never told its end: that is no failure.
-                "not reported".clone_into(status);
-            }
-            if matches!(status.as_str(), "completed" | "failed" | "not reported") && *until == 0 {
+        if let BlockBody::Tool { call, until, .. } = &mut block.body {
+            call.update(update);
+            if call.is_finished() && *until == 0 {
                 *until = last;
-            }
-            if let Some(list) = body["content"].as_array() {
-                *parts = list.iter().filter_map(part).collect();
-            }
-            if parts.is_empty()
-                && let Some(words) = output_of(&body["rawOutput"])
-            {
-                parts.push(ToolPart::Output(words));
-            }
-            if let Some(raw) = body.get("rawInput").filter(|raw| !raw.is_null()) {
-                *input = tail(&raw.to_string()).to_owned();
             }
         }
         *block.drawn.borrow_mut() = None;
         self.bytes = (self.bytes + block.bytes()).saturating_sub(before);
     }
 
-    fn plan(&mut self, body: &Value, place: u64) {
-        let entries = body["entries"].as_array().into_iter().flatten();
-        let entries: Vec<(String, String)> =
-            entries.map(|one| (field(&one["status"]), field(&one["content"]))).collect();
+    fn plan(&mut self, entries: Vec<PlanEntry>, place: u64) {
         // The plan of this run is brought up to date where it stands.
         let run = self.blocks.iter_mut().rev().take_while(|block| !matches!(block.body, BlockBody::Ended { .. }));
         for block in run {
@@ -758,19 +758,20 @@ impl Conversation {
         let block = match self.look.chosen {
             Some(id) => list.get(self.at(id))?,
             None => list.iter().rev().find(
-                |block| matches!(&block.body, BlockBody::Said { who: Speaker::Agent, words, .. } if !words.is_empty()),
+                |block| matches!(&block.body, BlockBody::Said { who: Role::Agent, words, .. } if !words.is_empty()),
             )?,
         };
         Some(match &block.body {
             BlockBody::Said { words, .. } | BlockBody::Note { words, .. } => words.clone(),
-            BlockBody::Tool { title, parts, .. } => {
-                let mut all = format!("**{title}**\n");
-                for part in parts {
+            BlockBody::Tool { call, .. } => {
+                let mut all = format!("**{}**\n", sanitize::line(call.title(), FIELD));
+                for part in parts(call) {
                     let (name, words) = match part {
-                        ToolPart::Output(words) | ToolPart::Other(words) => ("", words.clone()),
+                        ToolPart::Output(words) => ("", words.to_owned()),
+                        ToolPart::Other(words) => ("", words),
                         ToolPart::Diff { path, old, new } => {
                             let diff = similar::TextDiff::from_lines(old, new);
-                            ("diff", diff.unified_diff().header(path, path).to_string())
+                            ("diff", diff.unified_diff().header(&path, &path).to_string())
                         }
                     };
                     all.push_str(&format!("\n````{name}\n{words}\n````\n"));

@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::{form, sanitize};
 
 /// Longest title, name or label, in columns.
-const FIELD: usize = 200;
+pub(crate) const FIELD: usize = 200;
 /// Longest text of a request that is taken, in bytes; the gateway's own bound on a runtime's line is larger.
 const DISPLAY_MAX: usize = 4 << 20;
 

@@ -1,6 +1,7 @@
 //! What the gateway tells: news of what is followed, and what calls came to.
 
 use super::*;
+use plexus_protocol::Kind;
 
 impl App {
     /// Takes a session of a listing, whose order is newest first: it comes after all that are known.
@@ -112,20 +113,21 @@ impl App {
     /// An event of whatever session.
     fn happened(&mut self, event: &Envelope) {
         let body = &event.event;
-        match event.kind.as_str() {
-            "request_opened" => {
+        let kind = Kind::from_name(&event.kind);
+        match kind {
+            Some(Kind::RequestOpened) => {
                 if let Some(ask) = RequestView::read(body)
                     && self.live
                 {
                     self.asked(ask);
                 }
             }
-            "request_updated" => {
+            Some(Kind::RequestUpdated) => {
                 if let Some(ask) = RequestView::read(body).filter(|ask| self.is_open(&ask.id)) {
                     self.asked(ask);
                 }
             }
-            "request_resolved" => {
+            Some(Kind::RequestResolved) => {
                 if let Some((_, outcome)) = body["request_id"].as_str().and_then(|id| self.requests.get_mut(id)) {
                     *outcome = Some(RequestResult::read(body));
                 }
@@ -134,7 +136,7 @@ impl App {
                 }
                 self.forget();
             }
-            "tool_call" | "tool_call_update" => {
+            Some(Kind::ToolCall | Kind::ToolCallUpdate) => {
                 let title = field(&body["title"]);
                 if body["status"] == "completed" || body["status"] == "failed" {
                     self.doing.remove(&event.session_id);
@@ -142,18 +144,18 @@ impl App {
                     self.doing.insert(event.session_id.clone(), title);
                 }
             }
-            "agent_thought_chunk" => {
+            Some(Kind::AgentThoughtChunk) => {
                 self.doing.insert(event.session_id.clone(), "thinking".into());
             }
-            "agent_message_chunk" => {
+            Some(Kind::AgentMessageChunk) => {
                 self.doing.insert(event.session_id.clone(), "writing".into());
             }
-            "run_ended" => {
+            Some(Kind::RunEnded) => {
                 self.doing.remove(&event.session_id);
             }
             _ => {}
         }
-        if matches!(event.kind.as_str(), "request_opened" | "run_ended" | "error") {
+        if matches!(kind, Some(Kind::RequestOpened | Kind::RunEnded | Kind::Error)) {
             *self.unread.entry(event.session_id.clone()).or_default() += 1;
         }
     }
@@ -174,7 +176,8 @@ impl App {
         let Some(talk) = &mut self.talk else { return };
         match heard {
             ClientEvent::Event(event) => {
-                talk.event(&event.kind, &event.event, &event.cursor, event.at.map_or(0, |at| at.as_millis()));
+                let at = event.at.map_or(0, |at| at.as_millis());
+                talk.event(&event.kind, &event.event, &event.run_id, &event.cursor, at);
             }
             ClientEvent::Snapshot(value) => talk.snapshot(value),
             ClientEvent::Live => {

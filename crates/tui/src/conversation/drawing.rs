@@ -119,7 +119,7 @@ impl Conversation {
         let width = usize::from(pen.width);
         let margin = Span::raw("  ");
         match &block.body {
-            BlockBody::Said { who: Speaker::User, words, .. } => {
+            BlockBody::Said { who: Role::User, words, .. } => {
                 let lines =
                     plain(words, theme.text.add_modifier(Modifier::BOLD), &Span::styled("▌ ", theme.user), width);
                 let all = lines.len();
@@ -129,8 +129,8 @@ impl Conversation {
                     out.push(more(all - most, "more", theme));
                 }
             }
-            BlockBody::Said { who: Speaker::Agent, words, .. } => out.extend(markdown(words, theme, &margin, width)),
-            BlockBody::Said { who: Speaker::Thought, words, .. } => {
+            BlockBody::Said { who: Role::Agent, words, .. } => out.extend(markdown(words, theme, &margin, width)),
+            BlockBody::Said { who: Role::Thought, words, .. } => {
                 let open = self.folds.thoughts != block.turned;
                 let style = theme.dim.add_modifier(Modifier::ITALIC);
                 let lines = words.lines().count().max(1);
@@ -196,10 +196,12 @@ impl Conversation {
 
     /// A tool call: its state, its title, and what it took and gave.
     fn draw_tool(&self, block: &Block, pen: &DrawContext<'_>, out: &mut Vec<Line<'static>>) {
-        let BlockBody::Tool { title, kind, status, parts, input, from, until } = &block.body else { return };
+        let BlockBody::Tool { call, from, until } = &block.body else { return };
+        let line = |words: &str| sanitize::line(words, FIELD);
+        let (title, kind, status) = (line(call.title()), line(call.kind()), call.status());
         let (theme, width) = (pen.theme, usize::from(pen.width));
         let open = self.folds.tools != block.turned;
-        let (mark, style) = match status.as_str() {
+        let (mark, style) = match status {
             "completed" => ("✔", theme.ok),
             "failed" => ("✘", theme.bad),
             "in_progress" => ("●", theme.busy),
@@ -207,13 +209,13 @@ impl Conversation {
         };
         let took = match (*until, *from) {
             (0, from) if from > 0 && status == "in_progress" && self.running.is_some() => span(pen.now - from),
-            _ if status == "not reported" => "not reported".to_owned(),
+            _ if status == "not_reported" => "not reported".to_owned(),
             (until, from) if from > 0 && until - from >= 1000 => span(until - from),
             _ => String::new(),
         };
-        let kind = if kind.is_empty() { "tool" } else { kind };
-        let room = width.saturating_sub(6 + sanitize::width(kind) + sanitize::width(&took) + 2);
-        let title = if title.is_empty() { "…".into() } else { sanitize::cut(title, room) };
+        let kind = if kind.is_empty() { "tool".to_owned() } else { kind };
+        let room = width.saturating_sub(6 + sanitize::width(&kind) + sanitize::width(&took) + 2);
+        let title = if title.is_empty() { "…".into() } else { sanitize::cut(&title, room) };
         let pad = " ".repeat(room.saturating_sub(sanitize::width(&title)));
         out.push(Line::from(vec![
             Span::styled(format!("  {mark} "), style),
@@ -221,15 +223,15 @@ impl Conversation {
             Span::styled(title, if status == "failed" { theme.bad } else { theme.text.add_modifier(Modifier::BOLD) }),
             Span::styled(format!("{pad}{took}"), theme.dim),
         ]));
-        if open && !input.is_empty() {
-            out.extend(plain(input, theme.dim, &Span::styled("    in │ ", theme.rule), width));
+        if let Some(input) = call.input().filter(|_| open) {
+            out.extend(plain(tail(&input.to_string()), theme.dim, &Span::styled("    in │ ", theme.rule), width));
         }
-        for part in parts {
-            self.part(part, open, pen, out);
+        for part in parts(call) {
+            self.part(&part, open, pen, out);
         }
     }
 
-    pub(super) fn part(&self, part: &ToolPart, open: bool, pen: &DrawContext<'_>, out: &mut Vec<Line<'static>>) {
+    pub(super) fn part(&self, part: &ToolPart<'_>, open: bool, pen: &DrawContext<'_>, out: &mut Vec<Line<'static>>) {
         let theme = pen.theme;
         let width = usize::from(pen.width);
         match part {
@@ -289,54 +291,59 @@ pub(super) fn tail(words: &str) -> &str {
     &words[from..]
 }
 
-pub(super) fn part(value: &Value) -> Option<ToolPart> {
-    match value["type"].as_str() {
-        Some("diff") => Some(ToolPart::Diff {
-            path: field(&value["path"]),
-            old: value["oldText"].as_str().unwrap_or_default().to_owned(),
-            new: value["newText"].as_str().unwrap_or_default().to_owned(),
-        }),
-        Some("content") => match value["content"]["text"].as_str() {
-            Some("") => None,
-            Some(words) => Some(ToolPart::Output(words.to_owned())),
-            None => Some(ToolPart::Other(format!("[{}]", field(&value["content"]["type"])))),
-        },
-        Some("terminal") => Some(match value["output"].as_str() {
-            Some(words) => ToolPart::Output(words.to_owned()),
-            None => ToolPart::Other("[terminal]".into()),
-        }),
-        _ => None,
+/// What a tool call shows, in order; what it gave back, where it shows nothing.
+pub(super) fn parts(call: &ToolCall) -> Vec<ToolPart<'_>> {
+    let part = |content| match content {
+        ToolContent::Text("") | ToolContent::Other(_) => None,
+        ToolContent::Text(words) | ToolContent::Terminal(Some(words)) => Some(ToolPart::Output(words)),
+        ToolContent::Block(block) => Some(ToolPart::Other(block_label(block))),
+        ToolContent::Diff { path, old, new } => {
+            let path = sanitize::line(path, FIELD);
+            Some(ToolPart::Diff { path, old: old.unwrap_or_default(), new })
+        }
+        ToolContent::Terminal(None) => Some(ToolPart::Other("[terminal]".into())),
+    };
+    let mut parts: Vec<ToolPart<'_>> = call.content().filter_map(part).collect();
+    let (beside, _) = call.terminal_output();
+    if parts.is_empty() && !beside.is_empty() {
+        parts.push(ToolPart::Output(beside));
     }
+    if parts.is_empty()
+        && let Some(words) = call.raw_output().and_then(output_of)
+    {
+        parts.push(ToolPart::Output(words));
+    }
+    parts
 }
 
-/// What a tool brought, where it is words.
-pub(super) fn output_of(raw: &Value) -> Option<String> {
-    let words = raw
-        .as_str()
-        .or_else(|| ["output", "stdout", "content", "result"].iter().find_map(|name| raw[name].as_str()))?;
-    (!words.trim().is_empty()).then(|| tail(words).to_owned())
+/// What a tool gave back, where it is words.
+fn output_of(raw: &Value) -> Option<&str> {
+    let named = || ["output", "stdout", "content", "result"].iter().find_map(|name| raw[*name].as_str());
+    let words = raw.as_str().or_else(named)?;
+    (!words.trim().is_empty()).then(|| tail(words))
 }
 
 /// The plan of the agent, a line an entry.
-fn draw_plan(entries: &[(String, String)], pen: &DrawContext<'_>, out: &mut Vec<Line<'static>>) {
+fn draw_plan(entries: &[PlanEntry], pen: &DrawContext<'_>, out: &mut Vec<Line<'static>>) {
     let (theme, width) = (pen.theme, usize::from(pen.width));
-    let done = entries.iter().filter(|(status, _)| status == "completed").count();
+    let done = entries.iter().filter(|entry| entry.status == "completed").count();
     out.push(Line::from(vec![
         Span::styled("  ≡ Plan ", theme.accent),
         Span::styled(format!("{done}/{}", entries.len()), theme.dim),
     ]));
-    for (status, words) in entries {
-        let (mark, style) = match status.as_str() {
+    for entry in entries {
+        let (status, words) = (entry.status.as_str(), sanitize::line(&entry.content, FIELD));
+        let (mark, style) = match status {
             "completed" => ("✔", theme.ok),
             "in_progress" => ("▸", theme.busy),
             _ => ("·", theme.dim),
         };
-        let words_style = match status.as_str() {
+        let words_style = match status {
             "completed" => theme.dim,
             "in_progress" => theme.text.add_modifier(Modifier::BOLD),
             _ => theme.text,
         };
-        let spans = [Span::styled(words.clone(), words_style)];
+        let spans = [Span::styled(words, words_style)];
         out.extend(super::super::markdown::wrap(
             &spans,
             &Span::styled(format!("    {mark} "), style),
