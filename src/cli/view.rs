@@ -1,11 +1,15 @@
 //! How events look in a terminal. Pure: an event in, text out; every word of an agent made harmless on the way.
 
+// Who reads events decides for every kind: a new one has to be named here before it compiles.
+#![deny(clippy::wildcard_enum_match_arm)]
+
 use std::collections::HashMap;
 
 use plexus_protocol::transcript::{
-    Content, Decided, EntryBody, MessagePlacer, Outcome, PlanEntry, Role, ToolCall, ToolContent, block_label,
+    Content, Decided, EntryBody, LatestKind, MessagePlacer, NoteKind, Outcome, PlanEntry, Role, ToolCall, ToolContent,
+    block_label,
 };
-use plexus_protocol::{Kind, Position, Request};
+use plexus_protocol::{Position, Request};
 use serde_json::{Map, Value};
 
 use super::card::{card, how};
@@ -171,14 +175,15 @@ impl View {
                 let text = outcome(&body);
                 self.note(&self.paint.dim(&format!("· {text}")), out);
             }
-            EntryBody::Latest(Kind::CurrentModeUpdate, body) => {
+            EntryBody::Latest(LatestKind::Mode, body) => {
                 self.note(&self.paint.dim(&format!("· mode {}", field(&body, "currentModeId"))), out);
             }
-            EntryBody::Latest(Kind::SessionInfoUpdate, body) if body["title"].is_string() => {
+            EntryBody::Latest(LatestKind::Info, body) if body["title"].is_string() => {
                 self.note(&self.paint.dim(&format!("· title: {}", field(&body, "title"))), out);
             }
             // Of interest to a program, not to a reader: commands offered, options, tokens.
-            EntryBody::Latest(..) => {}
+            EntryBody::Latest(LatestKind::Commands | LatestKind::Options | LatestKind::Usage | LatestKind::Info, _) => {
+            }
             EntryBody::Surface { id, .. } => {
                 self.note(&self.paint.dim(&format!("· surface {}", line(&id, FIELD))), out);
             }
@@ -187,10 +192,10 @@ impl View {
     }
 
     /// What stands in the log as a line of its own.
-    fn log_line(&mut self, kind: Kind, body: &Value, out: &mut String) {
+    fn log_line(&mut self, kind: NoteKind, body: &Value, out: &mut String) {
         let field = |name: &str| line(body[name].as_str().unwrap_or_default(), FIELD);
         match kind {
-            Kind::RuntimeStatus => {
+            NoteKind::Runtime => {
                 let words = [field("status"), field("message")].into_iter().filter(|word| !word.is_empty());
                 let text = format!("· runtime {}", words.collect::<Vec<_>>().join(": "));
                 let bad = matches!(body["status"].as_str(), Some("exited" | "stuck"));
@@ -199,17 +204,19 @@ impl View {
                     self.note(&self.paint.dim(&format!("  {}", line(tail, FIELD))), out);
                 }
             }
-            Kind::Error => self.note(&self.paint.red(&format!("! {}", field("message"))), out),
-            Kind::ClientJoined => self.note(&self.paint.dim(&format!("· {} joined", field("name"))), out),
-            Kind::ClientLeft => self.note(&self.paint.dim(&format!("· {} left", field("name"))), out),
+            NoteKind::Error => self.note(&self.paint.red(&format!("! {}", field("message"))), out),
+            NoteKind::ClientJoined => self.note(&self.paint.dim(&format!("· {} joined", field("name"))), out),
+            NoteKind::ClientLeft => self.note(&self.paint.dim(&format!("· {} left", field("name"))), out),
             // Whole, it is for whoever looks into the protocol; a reader is told once that there is some.
-            Kind::Raw if self.odd => {}
-            Kind::Raw => {
+            NoteKind::Raw if self.odd => {}
+            NoteKind::Raw => {
                 self.odd = true;
                 let text = "· the agent says more than is understood here: `plexus tail --json` has it";
                 self.note(&self.paint.dim(text), out);
             }
-            other => self.note(&self.paint.dim(&format!("· {}", other.as_str())), out),
+            NoteKind::ClientServed | NoteKind::Hook | NoteKind::Malformed(_) => {
+                self.note(&self.paint.dim(&format!("· {}", kind.kind().as_str())), out);
+            }
         }
     }
 

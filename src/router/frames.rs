@@ -3,6 +3,9 @@
 //! A server's WebSocket frames are unmasked and an SSE stream is HTTP chunks, so both can be made once and written to
 //! every subscriber as they are.
 
+// Who reads events decides for every kind: a new one has to be named here before it compiles.
+#![deny(clippy::wildcard_enum_match_arm)]
+
 use std::borrow::Cow;
 use std::sync::Arc;
 
@@ -103,9 +106,10 @@ impl Encoder {
                 let params = RunStatusParams {
                     session_id: event.origin.session_id.as_str(),
                     run_id: event.run_id.as_str(),
-                    status: run.status.as_deref().unwrap_or(match event.kind {
-                        Kind::RunEnded => "completed",
-                        _ => "running",
+                    status: run.status.as_deref().unwrap_or(if event.kind == Kind::RunEnded {
+                        "completed"
+                    } else {
+                        "running"
                     }),
                     message: run.message.as_deref(),
                 };
@@ -121,7 +125,25 @@ impl Encoder {
                     ws_notify(out, &params);
                 }
             }
-            _ => {}
+            // These have no message of their own in the protocol beside the event.
+            Kind::UserMessageChunk
+            | Kind::AgentMessageChunk
+            | Kind::AgentThoughtChunk
+            | Kind::ToolCall
+            | Kind::ToolCallUpdate
+            | Kind::Plan
+            | Kind::AvailableCommandsUpdate
+            | Kind::CurrentModeUpdate
+            | Kind::ConfigOptionUpdate
+            | Kind::SessionInfoUpdate
+            | Kind::SurfaceUpdated
+            | Kind::Hook
+            | Kind::RuntimeStatus
+            | Kind::ClientJoined
+            | Kind::ClientLeft
+            | Kind::ClientServed
+            | Kind::Error
+            | Kind::Raw => {}
         }
         let changes = matches!(
             event.kind,

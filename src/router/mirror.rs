@@ -10,6 +10,9 @@
 //! What the specification does not have, and a client that wants it asks for: `/?after=CURSOR` (empty: the oldest kept)
 //! begins after a cursor, and then messages carry theirs as a third member, `cursor`.
 
+// Who reads events decides for every kind: a new one has to be named here before it compiles.
+#![deny(clippy::wildcard_enum_match_arm)]
+
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -469,7 +472,22 @@ impl Screen {
             }
             Kind::RequestResolved => self.resolved(event, out),
             Kind::Hook => hook(event, out),
-            _ => {}
+            // The protocol has no word for these.
+            Kind::AgentThoughtChunk
+            | Kind::Plan
+            | Kind::AvailableCommandsUpdate
+            | Kind::CurrentModeUpdate
+            | Kind::ConfigOptionUpdate
+            | Kind::SessionInfoUpdate
+            | Kind::UsageUpdate
+            | Kind::RunStatus
+            | Kind::SurfaceUpdated
+            | Kind::RuntimeStatus
+            | Kind::ClientJoined
+            | Kind::ClientLeft
+            | Kind::ClientServed
+            | Kind::Error
+            | Kind::Raw => {}
         }
     }
 

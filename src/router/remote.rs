@@ -1,6 +1,9 @@
 //! The remote control of a Gemini UI (`GEMINI_CLI_REMOTE_PORT`) as a server, for any runtime: `POST /message` and
 //! `GET /history` of its current session.
 
+// Who reads events decides for every kind: a new one has to be named here before it compiles.
+#![deny(clippy::wildcard_enum_match_arm)]
+
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -147,7 +150,24 @@ impl Spoken {
             Kind::AgentThoughtChunk | Kind::ToolCall | Kind::ToolCallUpdate | Kind::RunStarted | Kind::RunEnded => {
                 return Self::Between;
             }
-            _ => return Self::Aside,
+            Kind::Plan
+            | Kind::AvailableCommandsUpdate
+            | Kind::CurrentModeUpdate
+            | Kind::ConfigOptionUpdate
+            | Kind::SessionInfoUpdate
+            | Kind::UsageUpdate
+            | Kind::RunStatus
+            | Kind::RequestOpened
+            | Kind::RequestUpdated
+            | Kind::RequestResolved
+            | Kind::SurfaceUpdated
+            | Kind::Hook
+            | Kind::RuntimeStatus
+            | Kind::ClientJoined
+            | Kind::ClientLeft
+            | Kind::ClientServed
+            | Kind::Error
+            | Kind::Raw => return Self::Aside,
         };
         #[derive(Deserialize)]
         struct Chunk {

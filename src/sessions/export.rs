@@ -2,14 +2,19 @@
 //! write them. Pure, and never holds more than a part and what waits for a tool call to end, so that a session may
 //! be of any length.
 
+// Who reads events decides for every kind: a new one has to be named here before it compiles.
+#![deny(clippy::wildcard_enum_match_arm)]
+
 use std::collections::VecDeque;
 use std::fmt::Write as _;
 
 use serde_json::{Map, Value};
 
 use plexus_protocol::text::{clean, line};
-use plexus_protocol::transcript::{EntryBody, MessagePlacer, Outcome, Role, ToolCall, ToolContent, block_label};
-use plexus_protocol::{Event, Kind, Position, SessionInfo, Timestamp};
+use plexus_protocol::transcript::{
+    EntryBody, MessagePlacer, NoteKind, Outcome, Role, ToolCall, ToolContent, block_label,
+};
+use plexus_protocol::{Event, Position, SessionInfo, Timestamp};
 
 /// Longest title, in characters.
 const TITLE: usize = 200;
@@ -194,15 +199,20 @@ impl Export {
                 let title = body["title"].as_str().or(body["surface_id"].as_str()).unwrap_or_default();
                 self.note("Surface", at, title.to_owned());
             }
-            EntryBody::Note(Kind::RuntimeStatus, body) => {
+            EntryBody::Note(NoteKind::Runtime, body) => {
                 if body["status"] == "exited" {
                     self.note("Runtime", at, format!("exited: {}", text(&body, "message")));
                 }
             }
-            EntryBody::Note(Kind::Error, body) => self.note("Error", at, text(&body, "message")),
+            EntryBody::Note(NoteKind::Error, body) => self.note("Error", at, text(&body, "message")),
             // Who looked on, and what the agent had its client do, is no part of what was said and done.
-            EntryBody::Note(Kind::ClientJoined | Kind::ClientLeft | Kind::ClientServed | Kind::Hook, _) => {}
-            EntryBody::Note(_, body) => self.note("Not understood", at, body.to_string()),
+            EntryBody::Note(
+                NoteKind::ClientJoined | NoteKind::ClientLeft | NoteKind::ClientServed | NoteKind::Hook,
+                _,
+            ) => {}
+            EntryBody::Note(NoteKind::Raw | NoteKind::Malformed(_), body) => {
+                self.note("Not understood", at, body.to_string())
+            }
             EntryBody::Latest(..) | EntryBody::RunStatus(_) => {}
         }
         self.flush(false, out);
@@ -450,7 +460,7 @@ fn html(part: &Part, out: &mut String) {
 mod tests {
     use std::sync::Arc;
 
-    use plexus_protocol::{Origin, RunId, RuntimeId, SessionId};
+    use plexus_protocol::{Kind, Origin, RunId, RuntimeId, SessionId};
     use serde_json::json;
 
     use super::*;

@@ -1,5 +1,8 @@
 //! What was said in a run, put into the full-text index once the run is over: nothing of it is on the path of an event.
 
+// Who reads events decides for every kind: a new one has to be named here before it compiles.
+#![deny(clippy::wildcard_enum_match_arm)]
+
 use std::sync::Arc;
 
 use serde::Deserialize;
@@ -73,7 +76,28 @@ impl IndexWriter {
             Kind::AgentMessageChunk => "agent",
             Kind::ToolCall => "tool",
             // Thoughts and everything else are not searched; they do not end a message either.
-            _ => return Ok(()),
+            Kind::AgentThoughtChunk
+            | Kind::ToolCallUpdate
+            | Kind::Plan
+            | Kind::AvailableCommandsUpdate
+            | Kind::CurrentModeUpdate
+            | Kind::ConfigOptionUpdate
+            | Kind::SessionInfoUpdate
+            | Kind::UsageUpdate
+            | Kind::RunStarted
+            | Kind::RunStatus
+            | Kind::RunEnded
+            | Kind::RequestOpened
+            | Kind::RequestUpdated
+            | Kind::RequestResolved
+            | Kind::SurfaceUpdated
+            | Kind::Hook
+            | Kind::RuntimeStatus
+            | Kind::ClientJoined
+            | Kind::ClientLeft
+            | Kind::ClientServed
+            | Kind::Error
+            | Kind::Raw => return Ok(()),
         };
         let Some(words) = words(event) else { return Ok(()) };
         if role != self.role || role == "tool" {

@@ -95,6 +95,7 @@ impl PageUnit {
     }
 
     /// An event as what it can be merged by; several if it is long.
+    #[deny(clippy::wildcard_enum_match_arm)]
     pub(super) fn of(event: &Arc<Event>) -> Vec<Self> {
         let one = |what| vec![Self { event: Arc::clone(event), what, part: 0, parts: 1 }];
         match event.kind {
@@ -112,7 +113,26 @@ impl PageUnit {
             Kind::ToolCall | Kind::ToolCallUpdate => {
                 one(Tool::of(&event.body).map_or(UnitKind::Other, |tool| UnitKind::Tool(Arc::new(tool))))
             }
-            _ => one(UnitKind::Other),
+            Kind::Plan
+            | Kind::AvailableCommandsUpdate
+            | Kind::CurrentModeUpdate
+            | Kind::ConfigOptionUpdate
+            | Kind::SessionInfoUpdate
+            | Kind::UsageUpdate
+            | Kind::RunStarted
+            | Kind::RunStatus
+            | Kind::RunEnded
+            | Kind::RequestOpened
+            | Kind::RequestUpdated
+            | Kind::RequestResolved
+            | Kind::SurfaceUpdated
+            | Kind::Hook
+            | Kind::RuntimeStatus
+            | Kind::ClientJoined
+            | Kind::ClientLeft
+            | Kind::ClientServed
+            | Kind::Error
+            | Kind::Raw => one(UnitKind::Other),
         }
     }
 

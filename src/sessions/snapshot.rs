@@ -1,6 +1,9 @@
 //! One file because what goes into a fold and what comes out of it know each other: a session folded to what a newcomer must
 //! see, the newest messages and tools within a bound, and the latest of what only the latest matters of.
 
+// Who reads events decides for every kind: a new one has to be named here before it compiles.
+#![deny(clippy::wildcard_enum_match_arm)]
+
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
@@ -193,21 +196,32 @@ impl Piece {
         if !in_window(event.kind) {
             return None;
         }
-        let body = EntryBody::read(event.kind, serde_json::from_slice(&event.body).ok()?);
+        let mut body = EntryBody::read(event.kind, serde_json::from_slice(&event.body).ok()?);
         let bytes = AROUND
-            + match &body {
+            + match &mut body {
                 EntryBody::Message { content: Content::Text(text), .. } => text.len(),
                 // Only that there was a plan, and how a run ended, is of interest here.
-                EntryBody::Plan(_) | EntryBody::RunStarted(_) | EntryBody::RunEnded(_) => 0,
-                EntryBody::Note(..) => return None,
-                _ => event.body.len(),
+                EntryBody::Plan(entries) => {
+                    entries.clear();
+                    0
+                }
+                EntryBody::RunStarted(body) => {
+                    *body = serde_json::Value::Null;
+                    0
+                }
+                EntryBody::RunEnded(body) => {
+                    *body = serde_json::json!({ "status": body["status"] });
+                    0
+                }
+                EntryBody::Message { content: Content::Block(_), .. } | EntryBody::Tool { .. } => event.body.len(),
+                EntryBody::Note(..)
+                | EntryBody::Latest(..)
+                | EntryBody::Surface { .. }
+                | EntryBody::RunStatus(_)
+                | EntryBody::RequestOpened(_)
+                | EntryBody::RequestUpdated(_)
+                | EntryBody::RequestResolved(_) => return None,
             };
-        let body = match body {
-            EntryBody::Plan(_) => EntryBody::Plan(Vec::new()),
-            EntryBody::RunStarted(_) => EntryBody::RunStarted(serde_json::Value::Null),
-            EntryBody::RunEnded(body) => EntryBody::RunEnded(serde_json::json!({ "status": body["status"] })),
-            body => body,
-        };
         Some(Self { first: event.position, run_id: event.run_id.as_str().to_owned(), at: event.at, body, bytes })
     }
 
@@ -404,7 +418,12 @@ impl SnapshotFold {
                     tools.push(SnapshotTool { tool_call_id: id, run_id, position: first.0, call: call.into_members() });
                 }
                 // The latest plan, the requests and the surfaces stand beside; the rest is on the pages.
-                Part::Plan(_) | Part::Request { .. } | Part::End { .. } | Part::Surface { .. } | Part::Note { .. } => {}
+                Part::Plan(_)
+                | Part::Request { .. }
+                | Part::End { .. }
+                | Part::Surface { .. }
+                | Part::Cancelling(_)
+                | Part::Note { .. } => {}
             }
         }
         let continued = match skip {

@@ -4,6 +4,9 @@
 //! It begins with the newest page of the past, and only the newest blocks are kept ([`BLOCKS_MAX`], [`BYTES_MAX`]). What is older is
 //! read by pages, backwards, when somebody scrolls there; one page of it is kept.
 
+// Who reads events decides for every kind: a new one has to be named here before it compiles.
+#![deny(clippy::wildcard_enum_match_arm)]
+
 mod blocks;
 mod drawing;
 
@@ -14,7 +17,8 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::rc::Rc;
 
 use plexus_protocol::transcript::{
-    Content, EntryBody, MessagePlacer, Placed, PlanEntry, Role, ToolCall, ToolContent, block_label,
+    Content, EntryBody, LatestKind, MessagePlacer, NoteKind, Placed, PlanEntry, Role, ToolCall, ToolContent,
+    block_label,
 };
 use plexus_protocol::{Kind, Position};
 use ratatui::style::{Modifier, Style};
@@ -376,28 +380,28 @@ impl Conversation {
     }
 
     /// What of which only the latest counts.
-    fn latest(&mut self, kind: Kind, body: &Value) {
+    fn latest(&mut self, kind: LatestKind, body: &Value) {
         match kind {
-            Kind::CurrentModeUpdate => self.settings.take_mode(body),
-            Kind::ConfigOptionUpdate => self.settings.take_options(body),
-            Kind::UsageUpdate => {
+            LatestKind::Mode => self.settings.take_mode(body),
+            LatestKind::Options => self.settings.take_options(body),
+            LatestKind::Usage => {
                 if let (Some(used), Some(size)) = (body["used"].as_u64(), body["size"].as_u64()) {
                     self.usage = Some((used, size));
                 }
             }
-            Kind::AvailableCommandsUpdate => {
+            LatestKind::Commands => {
                 let list = body["availableCommands"].as_array().into_iter().flatten();
                 self.commands = list.take(200).map(|one| (field(&one["name"]), field(&one["description"]))).collect();
             }
             // The title stands in the list of sessions.
-            _ => {}
+            LatestKind::Info => {}
         }
     }
 
     /// What stands in the log as a line of its own.
-    fn log_line(&mut self, kind: Kind, body: &Value, place: u64) {
+    fn log_line(&mut self, kind: NoteKind, body: &Value, place: u64) {
         match kind {
-            Kind::RuntimeStatus => {
+            NoteKind::Runtime => {
                 let (status, message) = (field(&body["status"]), field(&body["message"]));
                 let bad = matches!(status.as_str(), "exited" | "stuck");
                 let tail =
@@ -407,10 +411,12 @@ impl Conversation {
                 let words = if words.is_empty() { String::new() } else { format!(": {words}") };
                 self.note(bad, format!("runtime {status}{words}"), place);
             }
-            Kind::Error => self.note(true, field(&body["message"]), place),
-            Kind::ClientJoined => self.note(false, format!("{} joined", some(&body["name"])), place),
-            Kind::ClientLeft => self.note(false, format!("{} left", some(&body["name"])), place),
-            other => self.note(false, sanitize::line(&format!("{} {body}", other.as_str()), 300), place),
+            NoteKind::Error => self.note(true, field(&body["message"]), place),
+            NoteKind::ClientJoined => self.note(false, format!("{} joined", some(&body["name"])), place),
+            NoteKind::ClientLeft => self.note(false, format!("{} left", some(&body["name"])), place),
+            NoteKind::ClientServed | NoteKind::Hook | NoteKind::Raw | NoteKind::Malformed(_) => {
+                self.note(false, sanitize::line(&format!("{} {body}", kind.kind().as_str()), 300), place);
+            }
         }
     }
 
@@ -778,7 +784,7 @@ impl Conversation {
                 }
                 all
             }
-            _ => return None,
+            BlockBody::Plan(_) | BlockBody::Asked(_) | BlockBody::Ended { .. } => return None,
         })
     }
 }

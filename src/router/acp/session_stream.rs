@@ -1,6 +1,9 @@
 //! One client in one session: a cursor, and the few things that a translation of the log must know of this client. Its
 //! truth is the log; what stands here says only what was sent for which of the client's own messages.
 
+// Who reads events decides for every kind: a new one has to be named here before it compiles.
+#![deny(clippy::wildcard_enum_match_arm)]
+
 use std::collections::VecDeque;
 use std::str::FromStr as _;
 use std::sync::Arc;
@@ -225,9 +228,8 @@ impl SessionStream {
     }
 
     fn show(&self, event: &Event) -> Shown {
-        match event.kind {
-            Kind::RunStarted | Kind::RunStatus if self.is_being_taken(event) => return Shown::Later,
-            _ => {}
+        if matches!(event.kind, Kind::RunStarted | Kind::RunStatus) && self.is_being_taken(event) {
+            return Shown::Later;
         }
         let log = self.state.directory.log();
         let mut messages = Vec::new();
@@ -246,7 +248,28 @@ impl SessionStream {
             Kind::RequestUpdated => messages.extend(self.changed(event)),
             Kind::RequestResolved => messages.extend(self.resolved(event)),
             Kind::RunEnded => messages.extend(self.ended(event)),
-            _ => {}
+            // Of ACP's own kinds the update is told above; for the gateway's other kinds ACP has no word.
+            Kind::UserMessageChunk
+            | Kind::AgentMessageChunk
+            | Kind::AgentThoughtChunk
+            | Kind::ToolCall
+            | Kind::ToolCallUpdate
+            | Kind::Plan
+            | Kind::AvailableCommandsUpdate
+            | Kind::CurrentModeUpdate
+            | Kind::ConfigOptionUpdate
+            | Kind::SessionInfoUpdate
+            | Kind::UsageUpdate
+            | Kind::RunStarted
+            | Kind::RunStatus
+            | Kind::SurfaceUpdated
+            | Kind::Hook
+            | Kind::RuntimeStatus
+            | Kind::ClientJoined
+            | Kind::ClientLeft
+            | Kind::ClientServed
+            | Kind::Error
+            | Kind::Raw => {}
         }
         Shown::Told(messages)
     }

@@ -5,6 +5,9 @@
 //! Identifiers come from positions in the log (`m_` a message, `t_` a tool call, `c_` the message that carries it, `r_` its
 //! result, `a_` an activity), so that every client, and the same client later, has the same ones.
 
+// Who reads events decides for every kind: a new one has to be named here before it compiles.
+#![deny(clippy::wildcard_enum_match_arm)]
+
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::Arc;

@@ -7,10 +7,15 @@
 //! - What other people prompt comes as `hidden_user_message`, as in its history.
 //! - It has no words for what a gateway has to say. A `tool_call` of a tool `plexus` that nobody called is a plain line.
 
+// Who reads events decides for every kind: a new one has to be named here before it compiles.
+#![deny(clippy::wildcard_enum_match_arm)]
+
 use std::collections::{BTreeMap, VecDeque};
 
-use plexus_protocol::transcript::{Content, EntryBody, Outcome, PlanEntry, Role, ToolCall, ToolContent};
-use plexus_protocol::{Kind, Request};
+use plexus_protocol::Request;
+use plexus_protocol::transcript::{
+    Content, EntryBody, LatestKind, NoteKind, Outcome, PlanEntry, Role, ToolCall, ToolContent,
+};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
@@ -186,39 +191,33 @@ impl EventTranslator {
             return out;
         };
         // Of a long run that is told from somewhere in it the beginning was not told.
-        let said = match &entry {
-            EntryBody::Message { role, .. } => *role != Role::User,
-            entry => matches!(entry, EntryBody::Tool { .. }),
-        };
+        let said =
+            matches!(entry, EntryBody::Message { role: Role::Agent | Role::Thought, .. } | EntryBody::Tool { .. });
         if past && self.run.is_none() && said {
             self.begin(run);
         }
+        if !matches!(entry, EntryBody::Message { role: Role::Agent | Role::Thought, .. }) {
+            self.flush(run, &mut out);
+        }
         match entry {
             EntryBody::Message { role: Role::User, content, .. } => {
-                self.flush(run, &mut out);
                 if past || !self.is_own(run) {
                     let content = text_of(&content);
                     event(run, &json!({ "type": "hidden_user_message", "content": content }), &mut out);
                 }
-                return out;
             }
             EntryBody::Message { role, id, content } => {
                 self.chunk(run, role == Role::Thought, id, &text_of(&content), &mut out);
-                return out;
             }
-            _ => self.flush(run, &mut out),
-        }
-        match entry {
-            EntryBody::Message { .. } => {}
             EntryBody::Tool { id, update } => self.tool(run, &id, update, &mut out),
             EntryBody::Plan(entries) => self.plan(run, &entries, &mut out),
-            EntryBody::Latest(Kind::UsageUpdate, body) => {
+            EntryBody::Latest(LatestKind::Usage, body) => {
                 if let Some(percent) = left(&body) {
                     let params = json!({ "run_id": run, "context_left_percent": percent });
                     out.push(UiMessage::Notify { method: "run.context", params: params.to_string() });
                 }
             }
-            EntryBody::Latest(Kind::CurrentModeUpdate, body) => {
+            EntryBody::Latest(LatestKind::Mode, body) => {
                 if let Some(mode) = body["currentModeId"].as_str().filter(|_| !past) {
                     self.notice(&format!("mode: {mode}"), &mut out);
                 }
@@ -245,11 +244,11 @@ impl EventTranslator {
                 }
                 out.push(UiMessage::Resolved(Outcome::read(&body)));
             }
-            EntryBody::Note(Kind::Error, body) => {
+            EntryBody::Note(NoteKind::Error, body) => {
                 let words = body["message"].as_str().or(body["code"].as_str()).unwrap_or("something went wrong");
                 self.notice(&format!("error: {words}"), &mut out);
             }
-            EntryBody::Note(Kind::RuntimeStatus, body) => {
+            EntryBody::Note(NoteKind::Runtime, body) => {
                 let status = body["status"].as_str().unwrap_or_default();
                 let why = body["message"].as_str().or(body["reason"].as_str());
                 match why {
@@ -258,7 +257,17 @@ impl EventTranslator {
                     None => {}
                 }
             }
-            EntryBody::Latest(..) | EntryBody::Surface { .. } | EntryBody::Note(..) => {
+            EntryBody::Latest(LatestKind::Commands | LatestKind::Options | LatestKind::Info, _)
+            | EntryBody::Surface { .. }
+            | EntryBody::Note(
+                NoteKind::ClientJoined
+                | NoteKind::ClientLeft
+                | NoteKind::ClientServed
+                | NoteKind::Hook
+                | NoteKind::Raw
+                | NoteKind::Malformed(_),
+                _,
+            ) => {
                 self.pass_on(envelope, past, &mut out);
             }
         }

@@ -1,11 +1,14 @@
 //! The fold: events in, items out.
 
+// Who reads events decides for every kind: a new one has to be named here before it compiles.
+#![deny(clippy::wildcard_enum_match_arm)]
+
 use std::collections::HashMap;
 
 use serde_json::Value;
 
-use super::{Content, EntryBody, MessagePlacer, Placed, PlanEntry, Role, ToolCall};
-use crate::{Kind, Position, Timestamp};
+use super::{Content, EntryBody, MessagePlacer, NoteKind, Placed, PlanEntry, Role, ToolCall};
+use crate::{Position, Timestamp};
 
 /// A session's events, folded into items in the order in which they began.
 ///
@@ -77,10 +80,12 @@ pub enum Part {
         /// The body of the latest `surface_updated`.
         body: Value,
     },
+    /// Somebody cancels the run: the body of the `run_status`.
+    Cancelling(Value),
     /// A line of its own.
     Note {
-        /// The kind of event.
-        kind: Kind,
+        /// What it is about.
+        kind: NoteKind,
         /// Its body.
         body: Value,
     },
@@ -181,7 +186,7 @@ impl Transcript {
                 self.runs.insert(run_id.to_owned(), time);
             }
             EntryBody::RunStatus(body) if body["cancelling"] == true => {
-                self.push(new(Part::Note { kind: Kind::RunStatus, body }));
+                self.push(new(Part::Cancelling(body)));
             }
             EntryBody::Latest(..) | EntryBody::RunStatus(_) => {}
             EntryBody::RunEnded(body) => {

@@ -7,6 +7,9 @@
 //!
 //! The page folds in TypeScript (`web/src/session/model.ts`). Both are held to the same cases in `tests/golden`.
 
+// Who reads events decides for every kind: a new one has to be named here before it compiles.
+#![deny(clippy::wildcard_enum_match_arm)]
+
 mod fold;
 mod outcome;
 mod placer;
@@ -71,14 +74,15 @@ impl Content {
             Value::Object(mut members) if members.get("type").is_none_or(|kind| kind == "text") => {
                 match members.remove("text") {
                     Some(Value::String(text)) => Self::Text(text),
-                    Some(other) => {
-                        members.insert("text".into(), other);
+                    other => {
+                        members.extend(other.map(|text| ("text".into(), text)));
                         Self::Block(Value::Object(members))
                     }
-                    None => Self::Block(Value::Object(members)),
                 }
             }
-            other => Self::Block(other),
+            Value::Object(_) | Value::Array(_) | Value::String(_) | Value::Number(_) | Value::Bool(_) => {
+                Self::Block(block)
+            }
         }
     }
 
@@ -118,6 +122,58 @@ impl PlanEntry {
     }
 }
 
+/// What of which only the latest counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LatestKind {
+    /// The slash commands.
+    Commands,
+    /// The mode.
+    Mode,
+    /// The options.
+    Options,
+    /// The title and other metadata of the session.
+    Info,
+    /// Tokens and cost.
+    Usage,
+}
+
+/// What stands in the log as a line of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NoteKind {
+    /// The runtime started, exited, restarts, is stuck.
+    Runtime,
+    /// A client joined.
+    ClientJoined,
+    /// A client left.
+    ClientLeft,
+    /// A client served the agent a file or a terminal.
+    ClientServed,
+    /// Something went wrong.
+    Error,
+    /// A hook of the agent ran.
+    Hook,
+    /// What no dialect understood.
+    Raw,
+    /// An event whose body does not have the shape of its kind.
+    Malformed(Kind),
+}
+
+impl NoteKind {
+    /// The kind of event.
+    pub const fn kind(self) -> Kind {
+        match self {
+            Self::Runtime => Kind::RuntimeStatus,
+            Self::ClientJoined => Kind::ClientJoined,
+            Self::ClientLeft => Kind::ClientLeft,
+            Self::ClientServed => Kind::ClientServed,
+            Self::Error => Kind::Error,
+            Self::Hook => Kind::Hook,
+            Self::Raw => Kind::Raw,
+            Self::Malformed(kind) => kind,
+        }
+    }
+}
+
 /// An event's body, by what a transcript does with it. A new [`Kind`] has to be sorted in here before anything compiles.
 #[derive(Clone, Debug, PartialEq)]
 pub enum EntryBody {
@@ -139,8 +195,8 @@ pub enum EntryBody {
     },
     /// The agent's plan, whole.
     Plan(Vec<PlanEntry>),
-    /// Commands, mode, options, title, usage: only the latest of each kind counts.
-    Latest(Kind, Value),
+    /// Only the latest of each kind counts.
+    Latest(LatestKind, Value),
     /// A run began.
     RunStarted(Value),
     /// A run waits, runs, or is being cancelled.
@@ -160,12 +216,12 @@ pub enum EntryBody {
         /// The whole body.
         body: Value,
     },
-    /// What stands in the log as a line of its own: of the runtime, of clients, errors, hooks, what nobody understood.
-    Note(Kind, Value),
+    /// A line of its own.
+    Note(NoteKind, Value),
 }
 
 impl EntryBody {
-    /// Reads the body of an event of this kind. What does not have the shape of its kind is a [`EntryBody::Note`].
+    /// Reads the body of an event of this kind. What does not have the shape of its kind is [`NoteKind::Malformed`].
     pub fn read(kind: Kind, body: Value) -> Self {
         match kind {
             Kind::UserMessageChunk => Self::message(Role::User, kind, body),
@@ -173,11 +229,11 @@ impl EntryBody {
             Kind::AgentThoughtChunk => Self::message(Role::Thought, kind, body),
             Kind::ToolCall | Kind::ToolCallUpdate => Self::tool(kind, body),
             Kind::Plan => Self::Plan(PlanEntry::list(&body)),
-            Kind::AvailableCommandsUpdate
-            | Kind::CurrentModeUpdate
-            | Kind::ConfigOptionUpdate
-            | Kind::SessionInfoUpdate
-            | Kind::UsageUpdate => Self::Latest(kind, body),
+            Kind::AvailableCommandsUpdate => Self::Latest(LatestKind::Commands, body),
+            Kind::CurrentModeUpdate => Self::Latest(LatestKind::Mode, body),
+            Kind::ConfigOptionUpdate => Self::Latest(LatestKind::Options, body),
+            Kind::SessionInfoUpdate => Self::Latest(LatestKind::Info, body),
+            Kind::UsageUpdate => Self::Latest(LatestKind::Usage, body),
             Kind::RunStarted => Self::RunStarted(body),
             Kind::RunStatus => Self::RunStatus(body),
             Kind::RunEnded => Self::RunEnded(body),
@@ -186,20 +242,20 @@ impl EntryBody {
             Kind::RequestResolved => Self::RequestResolved(body),
             Kind::SurfaceUpdated => match surface_id(&body) {
                 Some(id) => Self::Surface { id, body },
-                None => Self::Note(kind, body),
+                None => Self::Note(NoteKind::Malformed(kind), body),
             },
-            Kind::RuntimeStatus
-            | Kind::ClientJoined
-            | Kind::ClientLeft
-            | Kind::ClientServed
-            | Kind::Error
-            | Kind::Hook
-            | Kind::Raw => Self::Note(kind, body),
+            Kind::RuntimeStatus => Self::Note(NoteKind::Runtime, body),
+            Kind::ClientJoined => Self::Note(NoteKind::ClientJoined, body),
+            Kind::ClientLeft => Self::Note(NoteKind::ClientLeft, body),
+            Kind::ClientServed => Self::Note(NoteKind::ClientServed, body),
+            Kind::Error => Self::Note(NoteKind::Error, body),
+            Kind::Hook => Self::Note(NoteKind::Hook, body),
+            Kind::Raw => Self::Note(NoteKind::Raw, body),
         }
     }
 
     fn message(role: Role, kind: Kind, body: Value) -> Self {
-        let Value::Object(mut members) = body else { return Self::Note(kind, body) };
+        let Value::Object(mut members) = body else { return Self::Note(NoteKind::Malformed(kind), body) };
         let id = match members.remove("messageId") {
             Some(Value::String(id)) => Some(id),
             _ => None,
@@ -208,7 +264,7 @@ impl EntryBody {
     }
 
     fn tool(kind: Kind, body: Value) -> Self {
-        let Value::Object(mut update) = body else { return Self::Note(kind, body) };
+        let Value::Object(mut update) = body else { return Self::Note(NoteKind::Malformed(kind), body) };
         match update.remove("toolCallId") {
             Some(Value::String(id)) if !id.is_empty() => {
                 update.remove("sessionUpdate");
@@ -216,7 +272,7 @@ impl EntryBody {
             }
             other => {
                 update.extend(other.map(|id| ("toolCallId".into(), id)));
-                Self::Note(kind, Value::Object(update))
+                Self::Note(NoteKind::Malformed(kind), Value::Object(update))
             }
         }
     }

@@ -32,7 +32,8 @@ fn shown(item: &Item) -> Value {
         }
         Part::End { body, took } => json!({ "type": "end", "body": body, "took": took }),
         Part::Surface { id, body } => json!({ "type": "surface", "id": id, "body": body }),
-        Part::Note { kind, body } => json!({ "type": "note", "kind": kind.as_str(), "body": body }),
+        Part::Cancelling(body) => json!({ "type": "note", "kind": "run_status", "body": body }),
+        Part::Note { kind, body } => json!({ "type": "note", "kind": kind.kind().as_str(), "body": body }),
     };
     out["position"] = item.first.0.into();
     out["run_id"] = item.run_id.as_str().into();

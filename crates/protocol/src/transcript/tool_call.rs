@@ -174,6 +174,6 @@ pub fn json_size(value: &Value) -> usize {
         Value::String(text) => text.len() + 2,
         Value::Array(all) => all.iter().map(|one| json_size(one) + 1).sum::<usize>() + 2,
         Value::Object(members) => members.iter().map(|(name, one)| name.len() + json_size(one) + 4).sum::<usize>() + 2,
-        _ => 4,
+        Value::Null | Value::Bool(_) | Value::Number(_) => 4,
     }
 }

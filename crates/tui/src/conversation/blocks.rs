@@ -39,7 +39,7 @@ impl Block {
             BlockBody::Said { words, .. } | BlockBody::Note { words, .. } => words.len(),
             BlockBody::Tool { call, .. } => call.bytes(),
             BlockBody::Plan(entries) => entries.iter().map(|entry| entry.content.len()).sum(),
-            _ => 0,
+            BlockBody::Asked(_) | BlockBody::Ended { .. } => 0,
         }
     }
 
@@ -47,7 +47,7 @@ impl Block {
         match &self.body {
             BlockBody::Said { who, words, .. } => *who == Role::Thought || *who == Role::User && words.len() > 500,
             BlockBody::Tool { call, .. } => call.input().is_some() || !parts(call).is_empty(),
-            _ => false,
+            BlockBody::Plan(_) | BlockBody::Asked(_) | BlockBody::Ended { .. } | BlockBody::Note { .. } => false,
         }
     }
 }
