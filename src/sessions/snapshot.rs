@@ -15,7 +15,7 @@ use utoipa::openapi::{RefOr, Schema};
 use super::page_merge::text_of;
 use plexus_protocol::schema::{JsonObject, words};
 use plexus_protocol::transcript::{
-    Content, EntryBody, Item, Message, Part, Role, Transcript, json_size as size, surface_id,
+    Content, EntryBody, Message, Part, Role, Transcript, TranscriptItem, json_size as size, surface_id,
 };
 use plexus_protocol::{Cursor, Event, Kind, Position, Request, RunId, SessionInfo, Timestamp};
 
@@ -402,7 +402,7 @@ impl SnapshotFold {
             transcript.apply(piece.first, &piece.run_id, piece.at, piece.body.clone());
         }
         let (mut messages, mut tools) = (Vec::new(), Vec::new());
-        for Item { first, run_id, at, part, .. } in transcript.into_items() {
+        for TranscriptItem { first, run_id, at, part, .. } in transcript.into_items() {
             match part {
                 Part::Message(Message { role, text, blocks, partial, .. }) => messages.push(SnapshotMessage {
                     role,

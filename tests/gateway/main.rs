@@ -24,6 +24,7 @@ mod front_pair;
 mod front_sse;
 mod front_tls;
 mod front_ws;
+mod golden;
 mod hold;
 mod hold_tied;
 mod runtimes;

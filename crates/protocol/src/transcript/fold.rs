@@ -15,7 +15,7 @@ use crate::{Position, Timestamp};
 /// It keeps what it is given; the bound is the caller's.
 #[derive(Clone, Debug, Default)]
 pub struct Transcript {
-    items: Vec<Item>,
+    items: Vec<TranscriptItem>,
     placer: MessagePlacer,
     /// The message that begins at a position: its index, as in all of these.
     messages: HashMap<Position, usize>,
@@ -30,7 +30,7 @@ pub struct Transcript {
 
 /// One thing in a transcript.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Item {
+pub struct TranscriptItem {
     /// The position of its first event.
     pub first: Position,
     /// The position of its last event.
@@ -94,7 +94,7 @@ pub enum Part {
 /// A message, its chunks joined.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Message {
-    /// Whose.
+    /// Whose words it has.
     pub role: Role,
     /// The agent's own identifier.
     pub id: Option<String>,
@@ -142,7 +142,7 @@ impl Message {
 impl Transcript {
     /// Takes the event at `at`, of a run, said at `time`.
     pub fn apply(&mut self, at: Position, run_id: &str, time: Timestamp, body: EntryBody) {
-        let new = |part| Item { first: at, last: at, run_id: run_id.to_owned(), at: time, part };
+        let new = |part| TranscriptItem { first: at, last: at, run_id: run_id.to_owned(), at: time, part };
         match body {
             EntryBody::Message { role, id, content } => {
                 let place = self.placer.chunk(role, run_id, id.as_deref(), at);
@@ -239,13 +239,14 @@ impl Transcript {
     /// The agent was saying something when its run ended without being completed.
     fn cut_off(&mut self, run_id: &str) {
         let index = self.placer.current().and_then(|first| self.messages.get(&first).copied());
-        if let Some(Item { run_id: run, part: Part::Message(message), .. }) = index.and_then(|n| self.items.get_mut(n))
+        if let Some(TranscriptItem { run_id: run, part: Part::Message(message), .. }) =
+            index.and_then(|n| self.items.get_mut(n))
         {
             message.partial |= run == run_id && message.role == Role::Agent;
         }
     }
 
-    fn push(&mut self, item: Item) -> usize {
+    fn push(&mut self, item: TranscriptItem) -> usize {
         self.items.push(item);
         self.items.len() - 1
     }
@@ -264,12 +265,12 @@ impl Transcript {
     }
 
     /// The items, in the order in which they began.
-    pub fn items(&self) -> &[Item] {
+    pub fn items(&self) -> &[TranscriptItem] {
         &self.items
     }
 
     /// The items, taken out.
-    pub fn into_items(self) -> Vec<Item> {
+    pub fn into_items(self) -> Vec<TranscriptItem> {
         self.items
     }
 }

@@ -15,7 +15,7 @@ mod outcome;
 mod placer;
 mod tool_call;
 
-pub use fold::{Item, Message, MessageBlock, Part, Transcript};
+pub use fold::{Message, MessageBlock, Part, Transcript, TranscriptItem};
 pub use outcome::{Decided, Outcome};
 pub use placer::{MessagePlacer, Placed};
 pub use tool_call::{ToolCall, ToolContent, json_size};
@@ -179,7 +179,7 @@ impl NoteKind {
 pub enum EntryBody {
     /// A piece of a message.
     Message {
-        /// Whose.
+        /// Whose words it has.
         role: Role,
         /// The agent's own identifier of the message, where it gives one.
         id: Option<String>,
