@@ -277,6 +277,7 @@ impl Runtimes {
                 running.task.abort();
             }
         }
+        recorder::written().await;
     }
 
     fn drivers(&self) -> MutexGuard<'_, Drivers> {

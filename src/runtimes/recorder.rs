@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use bytes::Bytes;
 
@@ -30,6 +30,22 @@ const RECORDED_LINE_MAX: usize = 1 << 20;
 const WAITING_BYTES_MAX: usize = 16 << 20;
 /// Lines that may wait to be written; as for their bytes.
 const WAITING_LINES_MAX: usize = 1 << 14;
+
+/// How long a gateway that stops waits for what is to be written yet.
+const WRITTEN_IN: Duration = Duration::from_secs(1);
+
+/// Recordings that are being written.
+static WRITING: AtomicUsize = AtomicUsize::new(0);
+
+/// Waits until all recordings are written whose runtimes are let go of; [`WRITTEN_IN`] at most.
+pub(super) async fn written() {
+    let all = async {
+        while WRITING.load(Ordering::Relaxed) > 0 {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    let _ = tokio::time::timeout(WRITTEN_IN, all).await;
+}
 
 /// The recording of one runtime, or none.
 #[derive(Clone, Default)]
@@ -75,7 +91,13 @@ impl Recording {
         let waiting = Arc::new(AtomicUsize::new(0));
         let writer = RecordWriter { file, masks, written: 0, waiting: Arc::clone(&waiting), max: RECORDING_MAX };
         let name = "recorder".to_owned();
-        if let Err(why) = std::thread::Builder::new().name(name).spawn(move || writer.write_all(&to_write)) {
+        WRITING.fetch_add(1, Ordering::Relaxed);
+        let write = move || {
+            writer.write_all(&to_write);
+            WRITING.fetch_sub(1, Ordering::Relaxed);
+        };
+        if let Err(why) = std::thread::Builder::new().name(name).spawn(write) {
+            WRITING.fetch_sub(1, Ordering::Relaxed);
             tracing::warn!(%why, "what is said with the runtime is not recorded");
             return Self::default();
         }

@@ -10,6 +10,7 @@ use serde_json::Value;
 use crate::common;
 
 use common::gateway::{Gateway, demo, exe, held_runtime, said};
+use common::moments::until_so;
 
 /// What an agent says, as events.
 const KINDS: &[&str] = &[
@@ -117,6 +118,9 @@ async fn a_recording_goes_on_with_a_runtime_that_outlived_its_gateway() {
     let session = gateway.session("demo").await;
     let run = gateway.prompt(&session, "echo before").await;
     gateway.until_ended(&session, &run).await;
+    // A recording is written aside: what is killed at once may have written nothing.
+    let written = || recordings(records.path()).iter().any(|(_, text)| text.contains("stopReason"));
+    until_so("the end of the run is recorded", async || written()).await;
     gateway.kill();
     gateway.again().await;
     let run = gateway.prompt(&session, "echo after").await;
