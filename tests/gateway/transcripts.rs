@@ -427,7 +427,9 @@ proptest! {
         which in 0usize..4, line in any::<prop::sample::Index>(), cut in any::<prop::sample::Index>(),
         bytes in prop::collection::vec(any::<u8>(), 0..4),
     ) {
-        let lines = recording(["gemini", "opencode", "codex-acp", "codex_app"][which]);
+        let mut lines = recording(["gemini", "opencode", "codex-acp", "codex_app"][which]);
+        // What the gateway was asked to do is a line of a recording, and nothing that an agent said.
+        lines.retain(|(_, line)| !line.line.is_empty());
         let mut frame = line.get(&lines).1.line.clone().into_bytes();
         let cut = cut.index(frame.len());
         frame.splice(cut..(cut + bytes.len()).min(frame.len()), bytes);
