@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_is_of_one_device_and_one_answer() {
+    fn answer_key_belongs_to_one_device_and_one_answer() {
         let said = |option: &str| Answer { option_id: Some(option.into()), ..Answer::default() };
         let key = |key: &str, by: &str, option: &str| AnswerKey::new(key.into(), device(by), &said(option));
         let row = key("k", "desk", "yes").row(false);
@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_of_a_secret_is_kept_with_a_key() {
+    fn answer_key_keeps_nothing_of_a_secret() {
         let typed = |text: &str| Answer { value: Some(Some(text.into())), ..Answer::default() };
         let key = |text: &str| AnswerKey::new("k".into(), device("desk"), &typed(text));
         assert_eq!(key("1234").row(true), key("5678").row(true));

@@ -338,7 +338,7 @@ mod tests {
     }
 
     #[test]
-    fn one_word_of_a_long_file_is_a_few_lines() {
+    fn diff_of_one_word_is_one_short_hunk() {
         let old = numbered(1..601);
         let new = old.replace("line 300\n", "line THREE HUNDRED\n");
         let text = shown(&old, &new);
@@ -349,7 +349,7 @@ mod tests {
     }
 
     #[test]
-    fn hunks_that_touch_are_one_and_those_that_do_not_are_two() {
+    fn diff_merges_touching_hunks_and_splits_distant_ones() {
         let old = numbered(1..41);
         let near = old.replace("line 10\n", "A\n").replace("line 17\n", "B\n");
         assert_eq!(diff(&old, &near).hunks.len(), 1);
@@ -359,7 +359,7 @@ mod tests {
     }
 
     #[test]
-    fn ends_without_a_line_end_are_said() {
+    fn diff_marks_missing_line_end() {
         assert_eq!(shown("a", "a\n"), "\n@@ -1,1 +1,1 @@\n-a\n\\ no line end at the end of the file\n+a");
         assert_eq!(shown("", "a\n"), "\n@@ -0,0 +1,1 @@\n+a");
         assert_eq!(shown("a\n", ""), "\n@@ -1,1 +0,0 @@\n-a");
@@ -367,7 +367,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_diff_is_cut_and_says_how_much_is_left() {
+    fn diff_too_long_is_cut_and_counts_the_rest() {
         let new = numbered(0..100_000);
         let mut out = String::new();
         assert!(diff("", &new).write(&mut out, |line, out| out.push_str(line)));
@@ -377,7 +377,7 @@ mod tests {
     }
 
     #[test]
-    fn what_would_take_long_to_compare_is_shown_as_replaced() {
+    fn diff_too_costly_to_compare_is_shown_as_replaced() {
         // No line of one is in the other, or all are there many times over: both are hard for a plain comparison.
         let old: String = (0..200_000).map(|n| format!("{}\n", n % 7)).collect();
         let new: String = (0..200_000).map(|n| format!("{}\n", n % 5)).collect();
@@ -392,7 +392,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_shown_makes_the_new_text_of_the_old(old in "([abc]{0,2}\n?){0,30}", new in "([abc]{0,2}\n?){0,30}") {
+        fn diff_applied_to_old_text_gives_new_text(old in "([abc]{0,2}\n?){0,30}", new in "([abc]{0,2}\n?){0,30}") {
             let changed = diff(&old, &new);
             prop_assert_eq!(patched(&old, &changed), new.clone());
             prop_assert_eq!(changed.hunks.is_empty(), old == new);

@@ -95,7 +95,7 @@ async fn log_with(words: &[&str], at: Timestamp) -> (Log, Arc<Origin>) {
 }
 
 #[tokio::test]
-async fn a_start_closes_what_the_last_gateway_left_open() {
+async fn directory_start_closes_sessions_left_open() {
     let (log, origin) = log_with(&["hello ", "there"], Timestamp::from_millis(0)).await;
     let head = log.head();
     let directory = Directory::open(log, Arc::new(Nobody), SessionRules::default()).await.unwrap();
@@ -111,7 +111,7 @@ async fn a_start_closes_what_the_last_gateway_left_open() {
 }
 
 #[tokio::test]
-async fn who_is_too_far_behind_of_what_was_forgotten_is_told_so() {
+async fn directory_forgotten_since_tells_callers_too_far_behind() {
     let store: Arc<dyn plexus_store::Store> = Arc::new(MemoryStore::new().unwrap());
     let directory =
         Directory::open(Log::open(store).unwrap(), Arc::new(Nobody), SessionRules::default()).await.unwrap();
@@ -131,7 +131,7 @@ async fn who_is_too_far_behind_of_what_was_forgotten_is_told_so() {
 }
 
 #[tokio::test]
-async fn nobody_waits_for_a_driver_that_is_gone() {
+async fn directory_open_fails_when_the_driver_is_gone() {
     let log = Log::open(Arc::new(MemoryStore::new().unwrap())).unwrap();
     let directory = Directory::open(log, Arc::new(Deaf), SessionRules::default()).await.unwrap();
     let runtime_id = RuntimeId::trusted("deaf");
@@ -144,7 +144,7 @@ async fn nobody_waits_for_a_driver_that_is_gone() {
 }
 
 #[tokio::test]
-async fn retention_removes_what_is_old_and_says_so() {
+async fn retention_removes_old_events_and_reports_a_gap() {
     let (log, origin) = log_with(&["old"], Timestamp::from_millis(0)).await;
     let cursor = log.cursor(Position(1));
     let directory = Directory::open(log, Arc::new(Nobody), SessionRules::default()).await.unwrap();
@@ -274,7 +274,7 @@ impl Store for Counting {
 }
 
 #[tokio::test]
-async fn what_waits_is_written_once_however_much_its_session_does() {
+async fn persister_writes_each_waiting_prompt_once() {
     use super::session::{Persister, SessionHandle, env};
     use super::state::Plan;
     use plexus_dialects::{EventDraft, RuntimeEvent};
@@ -325,7 +325,7 @@ async fn what_waits_is_written_once_however_much_its_session_does() {
 
 /// Sessions that speak one after the other, while the clock is set back in between.
 #[tokio::test]
-async fn the_newest_is_who_spoke_last_however_the_clock_was_set() {
+async fn session_rank_follows_the_log_not_the_clock() {
     use super::session::{Persister, SessionHandle, env};
     use super::state::{DecisionEnv, Plan};
 
@@ -363,7 +363,7 @@ async fn the_newest_is_who_spoke_last_however_the_clock_was_set() {
 }
 
 #[tokio::test]
-async fn what_one_session_shows_reads_that_session_alone() {
+async fn directory_snapshot_reads_only_its_own_session() {
     let store = Counting::over(MemoryStore::new().unwrap());
     let log = Log::open(Arc::clone(&store) as Arc<dyn Store>).unwrap();
     let id = |n: usize| SessionId::trusted(format!("s_{n}"));
@@ -400,7 +400,7 @@ async fn what_one_session_shows_reads_that_session_alone() {
 }
 
 #[tokio::test]
-async fn a_session_that_is_deleted_while_it_is_opened_again_stays_deleted() {
+async fn session_deleted_while_reopening_stays_deleted() {
     use plexus_dialects::{OpenedAs, RuntimeCommand, RuntimeEvent};
 
     let (log, origin) = log_with(&["old"], Timestamp::from_millis(0)).await;
@@ -430,7 +430,7 @@ async fn a_session_that_is_deleted_while_it_is_opened_again_stays_deleted() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_snapshot_is_bounded_and_everybody_who_asks_shares_it() {
+async fn snapshot_is_bounded_and_shared_by_all_callers() {
     let words: Vec<String> = (0..2000).map(|n| format!("word number {n} ")).collect();
     let texts: Vec<&str> = words.iter().map(String::as_str).collect();
     let (log, origin) = log_with(&texts, Timestamp::from_millis(0)).await;
@@ -476,7 +476,7 @@ async fn a_snapshot_is_bounded_and_everybody_who_asks_shares_it() {
 }
 
 #[tokio::test]
-async fn a_fold_follows_the_log_and_one_made_anew_is_the_same() {
+async fn snapshot_fold_kept_up_to_date_equals_a_rebuilt_one() {
     let words: Vec<String> = (0..300).map(|n| format!("word number {n} ")).collect();
     let texts: Vec<&str> = words.iter().map(String::as_str).collect();
     let (log, origin) = log_with(&texts, Timestamp::from_millis(0)).await;
@@ -514,7 +514,7 @@ async fn a_fold_follows_the_log_and_one_made_anew_is_the_same() {
 }
 
 #[tokio::test]
-async fn what_a_run_was_asked_costs_what_came_since_it_began() {
+async fn prompt_of_a_run_reads_only_events_since_it_began() {
     use super::prompts::prompt_of;
 
     let store = Counting::over(MemoryStore::new().unwrap());

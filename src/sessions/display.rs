@@ -426,7 +426,7 @@ mod tests {
     }
 
     #[test]
-    fn a_plain_command_is_shown_as_it_is_and_warns_of_nothing() {
+    fn display_of_plain_command_is_unchanged_without_warnings() {
         let plain = shown("touch a.txt && ls -l");
         assert_eq!(
             (plain.text.as_str(), plain.warnings.len(), plain.risk),
@@ -435,7 +435,7 @@ mod tests {
     }
 
     #[test]
-    fn no_deceptive_character_is_shown_raw_and_each_is_flagged() {
+    fn display_escapes_and_flags_every_deceptive_character() {
         let deceptive = [
             '\u{0}',
             '\u{7}',
@@ -503,7 +503,7 @@ mod tests {
     }
 
     #[test]
-    fn arguments_stand_one_a_line_where_their_borders_matter() {
+    fn display_quotes_arguments_where_borders_matter() {
         let argv = |words: &[&str]| {
             let argv = words.iter().map(ToString::to_string).collect();
             render(&RequestSubject::Command { argv, cwd: Some("/src".into()) }, "/src", false).text
@@ -514,14 +514,14 @@ mod tests {
     }
 
     #[test]
-    fn look_alikes_several_lines_and_length_are_warned_of() {
+    fn display_warns_of_lookalikes_several_lines_and_length() {
         assert!(shown("c\u{430}t x").warnings[0].contains("U+0430"));
         assert!(shown("a\nrm -rf /").warnings[0].contains("several lines"));
         assert!(shown(&"x".repeat(LONG + 1)).warnings[0].contains("long"));
     }
 
     #[test]
-    fn an_edit_is_a_diff_and_its_digest_covers_both_texts() {
+    fn display_of_edit_is_a_diff_and_its_digest_covers_both_texts() {
         let old: String = (1..601).map(|n| format!("line {n}\n")).collect();
         let edit = |old: &str, new: String| {
             render(&RequestSubject::Edits(vec![("/w/a".into(), Some(old.into()), new)]), "/w", false)
@@ -547,7 +547,7 @@ mod tests {
     }
 
     #[test]
-    fn an_escape_that_was_written_is_not_one_that_was_made() {
+    fn display_tells_written_escapes_from_its_own() {
         assert_eq!(shown("a\u{1b}b").text, "a\\u{1b}b");
         assert_eq!(shown("a\\u{1b}b").text, "a\\u{5c}u{1b}b");
         assert_eq!(shown("C:\\users a\\b").text, "C:\\users a\\b", "no noise");
@@ -635,7 +635,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(3000))]
         #[test]
-        fn two_subjects_that_differ_never_look_the_same(a in subject(), b in subject()) {
+        fn display_differs_for_different_subjects(a in subject(), b in subject()) {
             let (a, b) = (normal(a), normal(b));
             let (x, y) = (render(&a, "/w", false), render(&b, "/w", false));
             prop_assert_eq!(x.text == y.text, a == b, "{:?} {:?}: {:?}", a, b, x.text);
@@ -643,7 +643,7 @@ mod tests {
         }
 
         #[test]
-        fn two_lines_that_differ_never_look_the_same(a in odd(), b in odd()) {
+        fn display_differs_for_different_lines(a in odd(), b in odd()) {
             prop_assert_eq!(shown(&a).text == shown(&b).text, a == b);
         }
     }

@@ -509,7 +509,7 @@ mod tests {
     }
 
     #[test]
-    fn chunks_join_and_tools_keep_their_place() {
+    fn export_joins_chunks_and_keeps_tool_order() {
         let text = export(
             Format::Markdown,
             "T",
@@ -533,7 +533,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_an_agent_says_is_markup() {
+    fn export_escapes_all_agent_markup() {
         let evil =
             "<script>alert(1)</script><img src=x onerror=alert(1)>\"'&\u{1b}[2J\u{202e}x\u{200b}\n# heading\n```\n";
         let resolved = json!({ "state": "answered", "resolved_by": { "name": evil }, "reason": evil, "edited": evil, "option_id": evil });
@@ -575,7 +575,7 @@ mod tests {
     }
 
     #[test]
-    fn markdown_of_an_agent_leaves_neither_its_quote_nor_a_fence() {
+    fn export_markdown_cannot_leave_its_quote_or_fence() {
         let quote = |text: &str| {
             let mut out = String::new();
             quoted(text, &mut out);
@@ -624,7 +624,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tool_call_without_an_end_is_not_reported() {
+    fn export_shows_unfinished_tool_call_as_not_reported() {
         let mut end = tool("c", "failed", "");
         end["_meta"] = json!({ "plexus": { "synthesized": true, "reason": "x" } });
         let events = [(Kind::ToolCall, tool("c", "pending", "")), (Kind::ToolCallUpdate, end)];
@@ -633,7 +633,7 @@ mod tests {
     }
 
     #[test]
-    fn little_is_held_however_long_the_session() {
+    fn export_holds_bounded_memory() {
         let mut out = String::new();
         let mut export = Export::begin(Format::Html, &session("T"), &mut out);
         let held = |export: &Export| {

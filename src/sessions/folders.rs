@@ -37,7 +37,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn links_dots_and_what_is_not_there_yet_are_seen_through() {
+    fn folders_resolve_links_dots_and_missing_parts() {
         let dir = tempfile::tempdir().unwrap();
         let (home, work) = (dir.path().join("home"), dir.path().join("work"));
         std::fs::create_dir_all(home.join("deep")).unwrap();

@@ -202,7 +202,7 @@ fn any_event() -> impl Strategy<Value = (Kind, String, u8)> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(160))]
     #[test]
-    fn merged_pages_in_any_direction_are_the_replay(
+    fn history_merged_pages_equal_the_replay_in_both_directions(
         events in prop::collection::vec(any_event(), 0..60), group in 1..9usize, items in 1..7usize, bytes in 1..3000usize,
     ) {
         // A half of a character is no text that Rust can hold: such a chunk is compared as it is.
@@ -241,7 +241,7 @@ proptest! {
 }
 
 #[tokio::test]
-async fn one_message_in_many_chunks_is_one_item() {
+async fn history_merges_many_chunks_into_one_item() {
     let mut events: Vec<_> = (0..500)
         .map(|n| chunk(Kind::AgentMessageChunk, &format!("{n} "), None))
         .map(|(kind, body)| (kind, body, 1))
@@ -262,7 +262,7 @@ async fn one_message_in_many_chunks_is_one_item() {
 }
 
 #[tokio::test]
-async fn a_chunk_longer_than_a_page_comes_in_parts() {
+async fn history_splits_a_chunk_longer_than_a_page() {
     let text = "aé😀\"\\\n\u{1}".repeat(60);
     let (kind, body) = chunk(Kind::AgentMessageChunk, &text, None);
     let log = log_of(&[(kind, body, 1)], 1).await;

@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn the_process_that_its_sessions_know_is_kept_and_the_others_end() {
+    fn orphans_keep_the_process_their_sessions_know_and_end_others() {
         let both = [process(0, "i_a", 1), process(1, "i_b", 1)];
         assert_eq!(chosen(&both, &[knows(Some("i_a"), 1)]), (Some(0), vec![1], vec![]));
         assert_eq!(chosen(&both, &[knows(Some("i_b"), 1)]), (Some(1), vec![0], vec![]));
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn one_that_has_not_answered_is_waited_for_unless_the_right_one_has() {
+    fn orphans_wait_for_unanswered_holder_unless_known_one_answered() {
         let both = [process(0, "i_a", 1), late(1)];
         assert_eq!(chosen(&both, &[knows(Some("i_a"), 1)]), (Some(0), vec![1], vec![]));
         assert_eq!(chosen(&both, &[knows(Some("i_slow"), 1)]), (Some(1), vec![0], vec![]));
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_release_0_1_0_left_is_known_by_its_generation_and_left_alone_where_that_is_unclear() {
+    fn orphans_of_release_0_1_0_match_by_generation_or_stay_unattended() {
         let (one, two) = (process(0, "p_7_1", 1), process(1, "p_8_2", 2));
         let both = [one.clone(), two];
         assert_eq!(chosen(&both, &[knows(None, 1)]), (Some(0), vec![1], vec![]));
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn one_that_cannot_be_spoken_with_is_said_to_run_and_none_is_taken_in_its_place() {
+    fn orphans_unusable_process_is_reported_and_not_replaced() {
         let unusable = OrphanedRuntime {
             id: RuntimeId::trusted("demo"),
             place: 0,

@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn what_reads_is_for_whoever_may_prompt_and_what_acts_is_not() {
+    fn policy_lets_prompt_scope_read_but_not_act() {
         for method in ["model.list", "mcp.list", "skills.list", "shell.list", "task.status", "context.inspect"] {
             assert_eq!(of(method, None), Scope::Prompt, "{method}");
         }
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn what_lists_all_conversations_is_for_whoever_has_the_whole_runtime() {
+    fn policy_lists_conversations_only_for_the_whole_runtime() {
         let origin = Origin {
             session_id: plexus_protocol::SessionId::trusted("s_1"),
             runtime_id: plexus_protocol::RuntimeId::trusted("r"),
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn a_model_is_chosen_for_the_session_or_by_an_administrator() {
+    fn policy_model_set_beyond_the_session_needs_admin() {
         for (params, scope) in [
             (None, Scope::Prompt),
             (Some("null"), Scope::Prompt),

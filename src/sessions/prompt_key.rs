@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn the_same_prompt_is_the_same_however_it_is_written() {
+    fn prompt_key_ignores_how_the_json_is_written() {
         let known =
             key("k", "d", asked(&[r#"{"type":"text","text":"a\nb","_meta":{"a":[1,{"x":null,"y":2.5}],"b":-1}}"#]));
         let known = known.kept();
@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn blocks_are_told_apart_wherever_they_are_cut() {
+    fn prompt_key_tells_block_boundaries_apart() {
         let rows: [&[&str]; 7] = [
             &[r#"{"type":"a"}"#],
             &[r#"{"type":"a"}"#, r#"{"type":"a"}"#],
@@ -271,7 +271,7 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn a_text_is_the_same_as_a_text_and_as_a_block_in_any_order(text: String, other: String) {
+        fn prompt_key_of_text_equals_key_of_text_block(text: String, other: String) {
             let sorted = format!(r#"{{"text":{},"type":"text"}}"#, json!(text));
             let known = key("k", "d", Arc::new(vec![text_block(&text)])).kept();
             proptest::prop_assert!(key("k", "d", asked(&[&sorted])).is(Some(&known)).unwrap());
@@ -282,7 +282,7 @@ mod tests {
 
     /// The prompts of `session-keyed.json`, each under the key and with the digest that the binary of the release kept.
     #[test]
-    fn prompts_that_the_release_0_1_0_kept_are_the_same_again() {
+    fn prompt_key_matches_those_kept_by_release_0_1_0() {
         let row = include_bytes!("../../tests/fixtures/released-0.1.0-7961eb0/session-keyed.json");
         let row: Value = serde_json::from_slice(row).unwrap();
         let ended = row["keyed"].as_array().unwrap().iter().map(|keyed| &keyed["once"]);

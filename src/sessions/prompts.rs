@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn a_prompt_is_some_objects_with_a_type_up_to_a_length() {
+    fn prompt_check_wants_typed_objects_within_the_size_limit() {
         let text = r#"{"type":"text","text":"hello"}"#;
         assert_eq!(checked(&[text, r#"{"type":"mine","x":[1]}"#], 1000), "fine");
         assert_eq!(checked(&[text; BLOCKS], 100_000), "fine");

@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn an_option_is_meant_by_its_id_or_label_in_any_case_where_only_one_fits() {
+    fn question_option_matches_id_or_unique_label_in_any_case() {
         let colours = question(&[("b", "Blue"), ("g", "Green"), ("x", "green"), ("Y", "yes"), ("y", "no")], false);
         for (words, meant) in [
             ("b", "b"),
@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn words_and_numbers_and_how_many_have_to_fit() {
+    fn question_answers_must_fit_type_bounds_and_count() {
         let free = |fits: Fits| Question { fits, ..question(&[], true) };
         let within = |number, least, most| Fits { number, least, most, ..Fits::default() };
         let whole = free(within(Some(Number::Integer), Some(1.0), Some(9.0)));
@@ -275,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn one_text_for_several_questions_is_checked_like_answers_to_each() {
+    fn question_answers_in_one_text_are_checked_one_by_one() {
         let fits = Fits { number: Some(Number::Integer), least: Some(1.0), ..Fits::default() };
         let age = Question { id: "age".into(), fits, ..question(&[], true) };
         let own = Some("colour_custom".into());

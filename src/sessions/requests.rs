@@ -431,7 +431,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn whatever_is_asked_otherwise_has_another_digest() {
+    fn request_digest_changes_with_every_part() {
         let changes: [fn(&mut Request); 14] = [
             |r| r.request_id = RequestId::trusted("q_2"),
             |r| r.session_id = SessionId::trusted("s_2"),
@@ -462,7 +462,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn nobody_answers_above_their_level_and_always_is_above_all() {
+    fn request_answer_is_bounded_by_risk_level_and_always_needs_danger() {
         let offers = [("yes", Choice::AllowOnce), ("always", Choice::AllowAlways), ("no", Choice::RejectOnce)];
         let offers = offers.map(|(id, kind)| Offer { id: id.into(), label: id.into(), kind });
         for risk in [Risk::Low, Risk::Elevated, Risk::Danger] {
@@ -488,7 +488,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn an_edit_is_taken_where_it_is_offered_and_only_with_a_yes_for_this_once() {
+    fn request_edit_is_taken_only_where_offered_with_allow_once() {
         let offers = [("yes", Choice::AllowOnce), ("always", Choice::AllowAlways), ("no", Choice::RejectOnce)];
         let options: Vec<Offer> =
             offers.map(|(id, kind)| Offer { id: id.into(), label: id.into(), kind }).into_iter().collect();
@@ -532,7 +532,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn of_an_answer_of_the_ui_protocol_counts_what_was_offered() {
+    fn request_answer_from_ui_protocol_uses_only_what_is_offered() {
         let offers = [
             ("yes", Choice::AllowOnce),
             ("always", Choice::AllowAlways),
@@ -571,7 +571,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn a_picked_item_was_offered_and_a_secret_is_not_kept() {
+    fn request_picked_item_must_be_offered_and_secret_is_not_kept() {
         let item = Item { id: "a".into(), label: "A".into(), detail: None };
         let pick = Request { kind: RequestType::Pick, items: vec![item], options: vec![], ..request() };
         let ids =

@@ -114,7 +114,7 @@ async fn whole(directory: &Directory, limit: usize) -> (Vec<String>, usize) {
 }
 
 #[tokio::test]
-async fn two_thousand_come_page_by_page_however_the_runtime_tells_them() {
+async fn resumable_lists_two_thousand_page_by_page() {
     let wanted: Vec<String> = (0..2000).map(|n| format!("c{n}")).collect();
     for (answer, limit, pages) in [(5000, 1000, 2), (5000, 2000, 2), (300, 100, 20), (250, 100, 24), (2000, 300, 7)] {
         let directory = directory(past(2000, answer)).await;
@@ -126,7 +126,7 @@ async fn two_thousand_come_page_by_page_however_the_runtime_tells_them() {
 }
 
 #[tokio::test]
-async fn one_that_is_open_here_says_as_what() {
+async fn resumable_conversation_names_its_open_session() {
     let directory = directory(past(2, 9)).await;
     let open = OpenSession { runtime_id: id(), cwd: None, title: None, native_id: Some("c1".into()), program: None };
     let session = directory.begin(open).await.unwrap();
@@ -137,7 +137,7 @@ async fn one_that_is_open_here_says_as_what() {
 }
 
 #[tokio::test]
-async fn many_who_ask_at_once_are_one_question_to_the_runtime() {
+async fn resumable_callers_share_one_question_to_the_runtime() {
     let past = past(3, 9);
     past.gate.forget_permits(1000);
     let (asked, gate) = (Arc::clone(&past.asked), Arc::clone(&past.gate));
@@ -168,7 +168,7 @@ async fn many_who_ask_at_once_are_one_question_to_the_runtime() {
 }
 
 #[tokio::test]
-async fn a_runtime_that_says_nothing_is_asked_once_and_whoever_waits_is_told() {
+async fn resumable_silent_runtime_is_asked_once_and_callers_time_out() {
     let past = Past { mute: true, ..past(3, 9) };
     let (asked, ends) = (Arc::clone(&past.asked), Arc::clone(&past.ends));
     let directory = directory(past).await;
@@ -192,7 +192,7 @@ async fn a_runtime_that_says_nothing_is_asked_once_and_whoever_waits_is_told() {
 }
 
 #[tokio::test]
-async fn a_runtime_that_lists_or_resumes_nothing_says_so() {
+async fn resumable_reports_runtimes_that_cannot_list_or_resume() {
     for (dialect, can, word) in [
         ("acp", &[Capability::Load][..], "does not offer"),
         ("acp", &[Capability::List][..], "opens none"),
@@ -208,7 +208,7 @@ async fn a_runtime_that_lists_or_resumes_nothing_says_so() {
 }
 
 #[test]
-fn a_place_in_a_list_is_read_as_it_was_written_and_nothing_else_is_one() {
+fn resumable_position_round_trips_and_rejects_other_texts() {
     for text in ["0", "300", "10000", "0.YQ", "7.YWJj"] {
         assert_eq!(text.parse::<ResumableAt>().unwrap().to_string(), text);
     }

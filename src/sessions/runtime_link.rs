@@ -428,7 +428,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_session_belongs_to_the_very_process_that_it_knows() {
+    fn process_start_belongs_to_the_named_process_only() {
         let start = |instance: Option<&str>, generation, mark| ProcessStart {
             instance: instance.map(str::to_owned),
             generation,
@@ -444,7 +444,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_heard_of_another_process_counts_for_nothing() {
+    fn process_start_ignores_marks_of_other_processes() {
         let mark = |generation| Some(RuntimeMark { generation, offset: 99 });
         let start = |instance: &str, mark| ProcessStart { instance: Some(instance.into()), generation: 1, mark };
         let of = |instance| number(Some(instance), 1);

@@ -222,7 +222,7 @@ fn option(id: &str) -> Answer {
 }
 
 #[test]
-fn a_run_begins_streams_and_ends() {
+fn run_begins_streams_and_ends() {
     let mut bench = Bench::new();
     assert_eq!(bench.state.info().prompted_at, None);
     let (run, ahead) = bench.prompt("hello");
@@ -241,7 +241,7 @@ fn a_run_begins_streams_and_ends() {
 }
 
 #[test]
-fn a_prompt_under_a_key_is_run_once() {
+fn prompt_under_key_runs_once() {
     for restarts in [false, true] {
         let mut bench = Bench::new();
         let again = |bench: &mut Bench, key: &str| {
@@ -286,7 +286,7 @@ fn a_prompt_under_a_key_is_run_once() {
 }
 
 #[test]
-fn a_key_is_its_devices_own_and_stands_for_one_prompt() {
+fn prompt_key_belongs_to_one_device_and_one_prompt() {
     let mut bench = Bench::new();
     let (mine, ..) = bench.prompt_once("one", "1", "laptop").unwrap();
     let (theirs, ahead, _) = bench.prompt_once("one", "1", "phone").unwrap();
@@ -300,7 +300,7 @@ fn a_key_is_its_devices_own_and_stands_for_one_prompt() {
 }
 
 #[test]
-fn a_session_remembers_its_last_keys_and_no_more_words_than_it_must() {
+fn prompt_keys_of_last_ended_runs_are_remembered_within_bounds() {
     let mut bench = Bench::new();
     for n in 0..65u64 {
         bench.prompt_once("x", &format!("k{n}"), "laptop").unwrap();
@@ -327,7 +327,7 @@ fn a_session_remembers_its_last_keys_and_no_more_words_than_it_must() {
 }
 
 #[test]
-fn one_prompt_at_a_time_the_others_wait_their_turn() {
+fn prompts_run_one_at_a_time_in_order() {
     let mut bench = Bench::new();
     bench.prompt("one");
     let (two, ahead) = bench.prompt("two");
@@ -344,7 +344,7 @@ fn one_prompt_at_a_time_the_others_wait_their_turn() {
 }
 
 #[test]
-fn the_queue_is_bounded() {
+fn prompt_queue_is_bounded() {
     let mut bench = Bench::new();
     for _ in 0..65 {
         bench.prompt("x");
@@ -354,7 +354,7 @@ fn the_queue_is_bounded() {
 }
 
 #[test]
-fn the_first_answer_wins_and_the_loser_learns_who() {
+fn request_first_answer_wins_and_loser_gets_receipt() {
     let mut bench = Bench::new();
     bench.prompt("go");
     let id = bench.ask("0", None);
@@ -371,7 +371,7 @@ fn the_first_answer_wins_and_the_loser_learns_who() {
 }
 
 #[test]
-fn an_answer_that_was_not_offered_changes_nothing() {
+fn request_answer_not_offered_changes_nothing() {
     let mut bench = Bench::new();
     bench.prompt("go");
     let id = bench.ask("0", None);
@@ -400,7 +400,7 @@ fn an_answer_that_was_not_offered_changes_nothing() {
 }
 
 #[test]
-fn remember_means_the_always_option() {
+fn request_remember_picks_the_always_option() {
     let mut bench = Bench::new();
     bench.prompt("go");
     let id = bench.ask("0", None);
@@ -409,7 +409,7 @@ fn remember_means_the_always_option() {
 }
 
 #[test]
-fn cancel_withdraws_what_is_open_before_the_runtime_hears_of_it() {
+fn cancel_withdraws_open_requests_before_telling_the_runtime() {
     let mut bench = Bench::new();
     bench.prompt("go");
     let id = bench.ask("\"uuid\"", Some("t1"));
@@ -432,7 +432,7 @@ fn cancel_withdraws_what_is_open_before_the_runtime_hears_of_it() {
 }
 
 #[test]
-fn what_is_only_seen_here_stays_open_over_a_cancel_and_what_was_chosen_there_is_told() {
+fn observe_only_request_survives_cancel_and_reports_outside_answer() {
     let mut bench = Bench::new();
     bench.expire_ms = Some(1000);
     bench.prompt("go");
@@ -463,7 +463,7 @@ fn what_is_only_seen_here_stays_open_over_a_cancel_and_what_was_chosen_there_is_
 }
 
 #[test]
-fn a_rejected_tool_call_that_the_agent_leaves_open_is_closed() {
+fn rejected_tool_call_left_open_is_closed() {
     let mut bench = Bench::new();
     bench.prompt("go");
     bench.tool("t1", "pending");
@@ -479,7 +479,7 @@ fn a_rejected_tool_call_that_the_agent_leaves_open_is_closed() {
 }
 
 #[test]
-fn an_agent_that_closes_its_card_itself_is_left_alone() {
+fn rejected_tool_call_closed_by_the_agent_is_left_alone() {
     let mut bench = Bench::new();
     bench.prompt("go");
     bench.tool("t1", "pending");
@@ -492,7 +492,7 @@ fn an_agent_that_closes_its_card_itself_is_left_alone() {
 }
 
 #[test]
-fn a_runtimes_death_orphans_its_requests_and_ends_everything() {
+fn runtime_exit_orphans_requests_and_ends_runs() {
     let mut bench = Bench::new();
     bench.prompt("go");
     bench.prompt("waits");
@@ -526,7 +526,7 @@ fn found_again(bench: &mut Bench) {
 }
 
 #[test]
-fn what_goes_on_in_an_endpoint_while_no_gateway_is_there_goes_on_here_when_one_is() {
+fn endpoint_session_continues_after_a_time_without_gateway() {
     let mut bench = Bench::new();
     bench.prompt("go");
     bench.prompt("waits");
@@ -588,7 +588,7 @@ fn what_goes_on_in_an_endpoint_while_no_gateway_is_there_goes_on_here_when_one_i
 }
 
 #[test]
-fn a_deadline_expires_a_request_and_the_agent_is_told_so() {
+fn request_expires_at_deadline_and_runtime_is_told() {
     let mut bench = Bench::new();
     bench.expire_ms = Some(50);
     bench.prompt("go");
@@ -601,7 +601,7 @@ fn a_deadline_expires_a_request_and_the_agent_is_told_so() {
 }
 
 #[test]
-fn what_the_runtime_takes_back_is_withdrawn_and_not_answered() {
+fn request_taken_back_by_runtime_is_withdrawn() {
     let mut bench = Bench::new();
     bench.prompt("go");
     bench.ask("null", None);
@@ -612,7 +612,7 @@ fn what_the_runtime_takes_back_is_withdrawn_and_not_answered() {
 }
 
 #[test]
-fn two_requests_at_once_are_two() {
+fn requests_open_at_once_are_answered_separately() {
     let mut bench = Bench::new();
     bench.prompt("go");
     let (one, two) = (bench.ask("0", None), bench.ask("1", None));
@@ -625,7 +625,7 @@ fn two_requests_at_once_are_two() {
 }
 
 #[test]
-fn messages_are_counted_with_the_row_and_what_was_said_last_is_known() {
+fn message_count_and_last_user_message_are_in_the_row() {
     let mut bench = Bench::new();
     let counted = |bench: &Bench| (bench.state.info().message_count, bench.state.info().last_user_message);
     assert_eq!(counted(&bench), (Some(0), None));
@@ -664,7 +664,7 @@ fn messages_are_counted_with_the_row_and_what_was_said_last_is_known() {
 }
 
 #[test]
-fn the_row_restores_the_state_and_the_numbers_go_on() {
+fn row_restores_state_and_event_numbers() {
     let mut bench = Bench::new();
     let (run, _) = bench.prompt("go");
     let row = bench.state.row();
@@ -710,7 +710,7 @@ impl Bench {
 }
 
 #[test]
-fn a_prompt_that_the_runtime_never_heard_is_said_to_it_once() {
+fn reattached_prompt_unknown_to_runtime_is_sent_once() {
     let mut bench = Bench::new();
     bench.prompt("go");
     bench.die();
@@ -727,7 +727,7 @@ fn a_prompt_that_the_runtime_never_heard_is_said_to_it_once() {
 }
 
 #[test]
-fn a_prompt_that_came_before_the_runtime_was_heard_again_is_said_to_it_once() {
+fn reattached_prompt_made_before_the_report_is_sent_once() {
     let mut bench = Bench::new();
     bench.die();
     bench.prompt("go");
@@ -739,7 +739,7 @@ fn a_prompt_that_came_before_the_runtime_was_heard_again_is_said_to_it_once() {
 }
 
 #[test]
-fn words_of_the_runtime_do_not_mean_that_it_was_told() {
+fn reattached_prompt_is_sent_despite_unrelated_output() {
     let mut bench = Bench::new();
     bench.prompt("one");
     bench.prompt("two");
@@ -760,7 +760,7 @@ fn words_of_the_runtime_do_not_mean_that_it_was_told() {
 }
 
 #[test]
-fn a_request_open_when_the_gateway_died_is_open_again_and_answered_once() {
+fn reattached_request_stays_open_and_is_answered_once() {
     let mut bench = Bench::new();
     bench.expire_ms = Some(60_000);
     bench.prompt("go");
@@ -775,7 +775,7 @@ fn a_request_open_when_the_gateway_died_is_open_again_and_answered_once() {
 }
 
 #[test]
-fn an_answer_that_the_runtime_never_heard_is_said_to_it_once() {
+fn reattached_answer_unknown_to_runtime_is_sent_once() {
     let mut bench = Bench::new();
     bench.prompt("go");
     let id = bench.ask("5", None);
@@ -795,7 +795,7 @@ fn nth(name: &str, n: u64) -> String {
 }
 
 #[test]
-fn a_decision_goes_to_the_very_question_it_was_given_to_whatever_the_names() {
+fn reattached_decision_goes_to_the_question_it_was_made_for() {
     // Two questions under one name, decided one way and the other, and which of them the runtime still waits for.
     for (first, second) in [("yes", "no"), ("no", "yes"), ("no", "no"), ("always", "no")] {
         for (waits, told) in [(0, None), (1, Some(first)), (2, Some(second))] {
@@ -825,7 +825,7 @@ fn a_decision_goes_to_the_very_question_it_was_given_to_whatever_the_names() {
 }
 
 #[test]
-fn a_third_question_under_the_name_gets_no_decision_of_the_others() {
+fn reattached_third_question_gets_no_earlier_decision() {
     let mut bench = Bench::new();
     bench.prompt("go");
     let id = bench.ask(&nth("5", 1), None);
@@ -841,7 +841,7 @@ fn a_third_question_under_the_name_gets_no_decision_of_the_others() {
 }
 
 #[test]
-fn what_was_decided_does_not_outlive_the_start_of_the_runtime_that_asked() {
+fn decisions_do_not_outlive_the_runtime_start_that_asked() {
     // Within a run and outside of any.
     for prompted in [true, false] {
         let mut bench = Bench::new();
@@ -865,7 +865,7 @@ fn what_was_decided_does_not_outlive_the_start_of_the_runtime_that_asked() {
 }
 
 #[test]
-fn rows_that_know_questions_by_their_names_alone_are_read_and_the_last_decision_counts() {
+fn row_with_bare_request_names_applies_the_last_decision() {
     // The older gateway decided twice under one name; the dialect of this one knows which question waits.
     for (first, second) in [("yes", "no"), ("no", "yes")] {
         for waits in [nth("5", 7), "5".to_owned()] {
@@ -895,7 +895,7 @@ fn rows_that_know_questions_by_their_names_alone_are_read_and_the_last_decision_
 }
 
 #[test]
-fn a_question_that_is_gone_is_orphaned_and_a_cancel_is_said_again() {
+fn reattached_lost_request_is_orphaned_and_cancel_is_repeated() {
     let mut bench = Bench::new();
     bench.prompt("go");
     let id = bench.ask("5", None);
@@ -917,7 +917,7 @@ fn a_question_that_is_gone_is_orphaned_and_a_cancel_is_said_again() {
 }
 
 #[test]
-fn work_begun_elsewhere_is_a_run_and_prompts_wait_for_it() {
+fn run_begun_elsewhere_makes_prompts_wait() {
     let mut bench = Bench::new();
     bench.say(RuntimeEvent::Began { native: "n1".into(), by: "another client of Codex".into() });
     bench.chunk("theirs");
@@ -941,7 +941,7 @@ fn work_begun_elsewhere_is_a_run_and_prompts_wait_for_it() {
 }
 
 #[test]
-fn an_answer_given_elsewhere_closes_ours_and_corrects_one_that_came_too_late() {
+fn request_answered_elsewhere_closes_and_corrects_a_late_answer() {
     let mut bench = Bench::new();
     bench.prompt("go");
     let id = bench.ask("5", None);
@@ -965,7 +965,7 @@ fn an_answer_given_elsewhere_closes_ours_and_corrects_one_that_came_too_late() {
 }
 
 #[test]
-fn a_persons_title_stays_and_what_is_archived_comes_back_with_a_prompt() {
+fn title_set_by_a_person_stays_and_a_prompt_unarchives() {
     let mut bench = Bench::new();
     let title = |bench: &mut Bench, title: &str| {
         let body = json!({ "sessionUpdate": "session_info_update", "title": title });
@@ -1010,7 +1010,7 @@ fn a_persons_title_stays_and_what_is_archived_comes_back_with_a_prompt() {
 }
 
 #[test]
-fn what_a_session_does_now_is_known_and_said_once_when_it_changes() {
+fn session_activity_is_known_and_reported_on_change() {
     let mut bench = Bench::new();
     let doing = |bench: &Bench| bench.state.info().doing;
     let thought = |bench: &mut Bench| {
@@ -1052,7 +1052,7 @@ fn what_a_session_does_now_is_known_and_said_once_when_it_changes() {
 }
 
 #[test]
-fn a_prompt_sent_again_cancels_its_run_and_comes_before_what_waits() {
+fn prompt_restart_cancels_its_run_and_precedes_the_queue() {
     let mut bench = Bench::new();
     let (run, _) = bench.prompt("first");
     bench.prompt("waits");
@@ -1080,7 +1080,7 @@ proptest::proptest! {
     /// Whatever happens in whatever order: numbers have no gap, a request is answered to the runtime once at most, and
     /// nothing is open when the runtime is gone.
     #[test]
-    fn any_order_of_things_keeps_the_invariants(steps in proptest::collection::vec(0u8..9, 1..60)) {
+    fn state_machine_keeps_invariants_in_any_order(steps in proptest::collection::vec(0u8..9, 1..60)) {
         let mut bench = Bench::new();
         let mut asked = Vec::new();
         for (n, step) in steps.into_iter().enumerate() {
@@ -1109,7 +1109,7 @@ proptest::proptest! {
 }
 
 #[test]
-fn a_question_that_changes_is_another_revision_and_is_read_again() {
+fn request_change_is_a_new_revision_to_be_read_again() {
     let mut bench = Bench::new();
     bench.prompt("go");
     let id = bench.ask("7", None);
@@ -1148,7 +1148,7 @@ fn a_question_that_changes_is_another_revision_and_is_read_again() {
 }
 
 #[test]
-fn a_very_long_question_is_told_in_part_and_allowed_by_who_has_it_whole() {
+fn request_too_long_is_shown_in_part_and_needs_the_whole_digest() {
     let mut bench = Bench::new();
     bench.prompt("go");
     let line = "echo é\n".repeat(4096);
@@ -1181,7 +1181,7 @@ fn a_very_long_question_is_told_in_part_and_allowed_by_who_has_it_whole() {
 const OLD_ROW: &[u8] = include_bytes!("../../tests/rows/session-schema-3.json");
 
 #[test]
-fn prompts_in_an_old_row_are_found_and_kept_beside_it_from_then_on() {
+fn row_of_schema_3_yields_prompts_kept_beside_it_afterwards() {
     let mut bench = Bench::new();
     let clocks = (Timestamp::from_millis(2000), Instant::now());
     let origin = Arc::clone(&bench.state.origin);
@@ -1200,7 +1200,7 @@ fn prompts_in_an_old_row_are_found_and_kept_beside_it_from_then_on() {
 }
 
 #[test]
-fn a_row_and_a_copy_of_the_state_cost_the_same_however_much_is_asked() {
+fn row_and_state_copy_do_not_grow_with_prompt_content() {
     let big = || vec![RawValue::from_string(format!(r#"{{"type":"text","text":"{}"}}"#, "x".repeat(2 << 20))).unwrap()];
     let mut bench = Bench::new();
     for _ in 0..10 {
@@ -1218,7 +1218,7 @@ fn a_row_and_a_copy_of_the_state_cost_the_same_however_much_is_asked() {
 }
 
 #[test]
-fn being_attached_again_is_no_activity_and_words_are() {
+fn reattaching_does_not_change_updated_at() {
     let mut bench = Bench::new();
     let update = |kind: Kind| RuntimeEvent::Event { native: None, draft: EventDraft::new(kind, &json!({ "x": 1 })) };
     let since = |bench: &Bench| bench.state.info().updated_at;
@@ -1240,7 +1240,7 @@ fn being_attached_again_is_no_activity_and_words_are() {
 
 /// The rows that the release 0.1.0 left while agents ran: see `tests/fixtures/released-0.1.0-7961eb0`.
 #[test]
-fn rows_of_the_release_0_1_0_are_gone_on_with() {
+fn rows_of_release_0_1_0_are_restored() {
     macro_rules! row {
         ($name:literal) => {
             (

@@ -81,7 +81,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_last_lines_are_kept_and_those_of_an_earlier_life_stand_before_them() {
+    fn stderr_log_keeps_the_last_lines_after_earlier_ones() {
         let (journal, at) = (StderrLog::default(), Timestamp::default());
         for n in 0..LINES + 5 {
             journal.add(at, LogSource::Runtime, &n.to_string());

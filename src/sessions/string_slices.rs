@@ -79,7 +79,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn together_they_are_the_string(text in any::<String>(), most in 1..40usize, ascii in any::<bool>()) {
+        fn string_slices_join_to_the_string(text in any::<String>(), most in 1..40usize, ascii in any::<bool>()) {
             let mut json = serde_json::to_string(&text).unwrap();
             if ascii {
                 // As writers do that escape whatever is not ASCII.
@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_string_has_no_words_and_half_a_pair_is_none() {
+    fn string_slices_reject_other_json_and_drop_half_surrogates() {
         assert_eq!(joined("17", 9), None);
         assert_eq!(joined("{\"a\":\"b\"}", 9), None);
         assert_eq!(joined("\"\"", 9).as_deref(), Some(""));

@@ -450,7 +450,7 @@ const DANGER: &[(&str, &str)] = &[
 ];
 
 #[test]
-fn at_least_three_hundred_commands_are_judged_as_they_should_be() {
+fn risk_judges_three_hundred_commands_as_expected() {
     assert!(LOW.len() + ELEVATED.len() + DANGER.len() >= 300, "{}", LOW.len() + ELEVATED.len() + DANGER.len());
     let mut wrong = Vec::new();
     let low = LOW.iter().map(|line| (Risk::Low, *line, ""));
@@ -468,7 +468,7 @@ fn at_least_three_hundred_commands_are_judged_as_they_should_be() {
 
 /// Whoever asks in whatever form: the same command is the same risk.
 #[test]
-fn a_command_as_a_line_or_as_words_is_the_same_risk() {
+fn risk_of_command_line_equals_risk_of_argv() {
     for line in LOW.iter().chain(ELEVATED.iter().map(|(line, _)| line)).chain(DANGER.iter().map(|(line, _)| line)) {
         let of = |argv: &[&str]| {
             let argv = argv.iter().map(ToString::to_string).collect();
@@ -481,7 +481,7 @@ fn a_command_as_a_line_or_as_words_is_the_same_risk() {
 }
 
 #[test]
-fn what_is_no_command_is_judged_too() {
+fn risk_judges_edits_tools_and_fetches() {
     let of = |subject: RequestSubject| judge(&subject, "/w", false, false, false);
     let edit = |path: &str| of(RequestSubject::Edits(vec![(path.into(), None, String::new())]));
     assert_eq!(edit("/w/src/main.rs"), RiskVerdict::elevated("changes files in the folder"));
@@ -514,14 +514,14 @@ fn what_is_no_command_is_judged_too() {
 
 proptest! {
     #[test]
-    fn no_line_is_too_odd_to_be_judged_and_what_follows_a_command_is_read(line in "[ -~\n]{0,60}") {
+    fn risk_judges_any_line_and_reads_all_of_it(line in "[ -~\n]{0,60}") {
         judged(&line);
         prop_assert_eq!(judged(&format!("ls\nrm -rf /\n{line}")).risk, Risk::Danger);
     }
 
     /// Whatever is added to a command that writes, it is not taken for one that reads.
     #[test]
-    fn what_writes_is_never_low(option in "-{0,2}[a-zA-Z=]{1,6}", target in "[a-z]{1,5}") {
+    fn risk_of_redirected_output_is_never_low(option in "-{0,2}[a-zA-Z=]{1,6}", target in "[a-z]{1,5}") {
         let redirected = ["ls {o} > {t}", "ls {o} >{t}", "ls {o} &>{t}", "ls {o} >&{t}", "ls {o} >>{t}", "ls {o} <>{t}", "ls {o} 2>{t}"];
         for form in redirected {
             let line = form.replace("{o}", &option).replace("{t}", &target);

@@ -144,7 +144,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_looks_like_a_secret_is_left_out() {
+    fn secrets_are_masked() {
         let patterns = named().len() + commands().len() + addresses().len() + faces().len();
         assert_eq!(SECRETS.len(), patterns, "every pattern is one");
         let key = "Zm9vYmFyYmF6cXV4Zm9vYmFyYmF6cXV4MTIzNDU2";
@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_asked_stays_readable() {
+    fn secrets_mask_leaves_plain_commands_readable() {
         for text in [
             "touch demo.txt && ls -la /usr/local/share/applications/default",
             "cargo test --locked --test story_notifications_and_what_they_say",
