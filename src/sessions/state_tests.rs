@@ -1,4 +1,4 @@
-//! Tables of decisions: what is logged, what the runtime is told, what stays open. One file, for one bench carries them all.
+//! Tests of the session state machine: events, runtime commands and open requests.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use std::sync::Arc;
@@ -115,7 +115,7 @@ impl Bench {
         Ok((accepted.run_id.to_string(), accepted.ahead, accepted.ended.map(|ended| ended.status)))
     }
 
-    /// As the next gateway finds it.
+    /// Restores the state as the next gateway does.
     fn restart(&mut self) {
         let row = self.state.row();
         let clocks = (Timestamp::from_millis(2000), Instant::now());
@@ -124,17 +124,17 @@ impl Bench {
         self.state =
             SessionStateMachine::restore(Arc::clone(&self.state.origin), &row, open, std::iter::empty(), clocks)
                 .unwrap();
-        self.state.recall(&kept);
+        self.state.load_prompts(&kept);
     }
 
-    /// What is kept beside the row.
+    /// The prompts as they are stored.
     fn kept(&self) -> Vec<(RunId, Vec<u8>)> {
         let asked = self.state.asked_of();
         asked.map(|(run_id, asked)| (run_id.clone(), serde_json::to_vec(&**asked).unwrap())).collect()
     }
 
-    fn say(&mut self, said: RuntimeEvent) {
-        self.step(|state, env, plan| state.on_runtime_event(said, env, plan));
+    fn say(&mut self, event: RuntimeEvent) {
+        self.step(|state, env, plan| state.on_runtime_event(event, env, plan));
     }
 
     fn chunk(&mut self, words: &str) {
@@ -175,7 +175,7 @@ impl Bench {
         self.log[from..].iter().map(|(_, _, kind, _)| kind.as_str()).collect()
     }
 
-    /// Every run's numbers are 0, 1, 2 … in the order of the log.
+    /// Asserts that the event numbers of each run are 0, 1, 2 … in the order of the log.
     fn assert_numbered(&self) {
         let mut next = std::collections::HashMap::new();
         for (run, seq, kind, _) in &self.log {
@@ -257,12 +257,12 @@ fn prompt_under_key_runs_once() {
         let (second, _, _) = bench.prompt_once("words of k2", "k2", "laptop").unwrap();
         let (third, _, _) = bench.prompt_once("words of k3", "k3", "laptop").unwrap();
         assert_eq!(ahead, 0);
-        // Its client knows its own words again.
-        let said =
+        // The client recognizes its own prompts by the key.
+        let event =
             |run: &str, kind| bench.log.iter().find(|(id, _, is, _)| id == run && *is == kind).unwrap().3.clone();
-        assert_eq!(said(&first, Kind::RunStarted)["key"], "k1");
-        assert_eq!(said(&first, Kind::UserMessageChunk)["_meta"]["plexus"]["key"], "k1");
-        assert_eq!(said(&second, Kind::RunStatus)["key"], "k2");
+        assert_eq!(event(&first, Kind::RunStarted)["key"], "k1");
+        assert_eq!(event(&first, Kind::UserMessageChunk)["_meta"]["plexus"]["key"], "k1");
+        assert_eq!(event(&second, Kind::RunStatus)["key"], "k2");
         // Running, queued, queued.
         assert_eq!(again(&mut bench, "k1"), (first.clone(), 0, None));
         assert_eq!(again(&mut bench, "k2"), (second.clone(), 1, None));
@@ -274,7 +274,7 @@ fn prompt_under_key_runs_once() {
         assert_eq!(again(&mut bench, "k1"), (first.clone(), 0, Some(RunStatus::Completed)));
         assert_eq!(again(&mut bench, "k2"), (second.clone(), 0, None));
         assert_eq!(again(&mut bench, "k3"), (third.clone(), 0, Some(RunStatus::Cancelled)));
-        // The runtime is gone: what was asked is known, what is new is refused.
+        // The runtime is gone: known keys still work, new prompts are refused.
         let exit = RuntimeExit { reason: Some("boom".into()), ..RuntimeExit::default() };
         bench.step(|state, env, plan| state.gone(&exit, env, plan));
         assert_eq!(again(&mut bench, "k1"), (first, 0, Some(RunStatus::Completed)));
@@ -318,7 +318,7 @@ fn prompt_keys_of_last_ended_runs_are_remembered_within_bounds() {
         assert!(message.len() <= 600, "{}", message.len());
     }
     assert!(bench.state.row().len() < 64 * 1024);
-    // A row of before there were keys is read, too.
+    // A row of a gateway without keys restores, too.
     let mut row: Value = serde_json::from_slice(&bench.state.row()).unwrap();
     row.as_object_mut().unwrap().remove("keyed");
     let clocks = (Timestamp::from_millis(0), Instant::now());
@@ -420,7 +420,7 @@ fn cancel_withdraws_open_requests_before_telling_the_runtime() {
         Err(SessionError::Closed(receipt)) => assert_eq!(receipt.state, RequestState::Withdrawn),
         other => panic!("{other:?}"),
     }
-    // A question that comes while the run is being cancelled is withdrawn at once.
+    // A request of a run that is being cancelled is withdrawn at once.
     bench.ask("7", None);
     assert_eq!(bench.orders.last().unwrap(), "answer 7 Withdrawn");
     let from = bench.log.len();
@@ -514,7 +514,7 @@ fn runtime_exit_orphans_requests_and_ends_runs() {
     bench.assert_numbered();
 }
 
-/// As a gateway that starts finds it.
+/// Restores the state as a starting gateway does.
 fn found_again(bench: &mut Bench) {
     let (row, origin) = (bench.state.row(), Arc::clone(&bench.state.origin));
     let open = bench.state.open_requests().iter().map(|request| Request::clone(request)).collect();
@@ -522,7 +522,7 @@ fn found_again(bench: &mut Bench) {
         bench.state.asked_of().map(|(run, asked)| (run.clone(), serde_json::to_vec(&**asked).unwrap())).collect();
     let clocks = (Timestamp::default(), Instant::now());
     bench.state = SessionStateMachine::restore(origin, &row, open, std::iter::empty(), clocks).unwrap();
-    bench.state.recall(&prompts);
+    bench.state.load_prompts(&prompts);
 }
 
 #[test]
@@ -545,12 +545,12 @@ fn endpoint_session_continues_after_a_time_without_gateway() {
     assert_eq!((carried.checkpoint.as_str(), carried.prompt), ("so far", Some(Ticket(1))));
     let asks: Vec<_> = carried.asks.iter().map(RequestKey::id).collect();
     assert_eq!(asks, ["0", "1"], "open, and decided and maybe not heard");
-    // It is back.
+    // The endpoint is attached again.
     let (from, orders) = (bench.log.len(), bench.orders.len());
     bench.step(|state, env, plan| {
-        state.live_again("n1".into(), 1);
+        state.mark_live("n1".into(), 1);
         state.opened(Vec::new(), OpenedAs::Resumed, env, plan);
-        state.goes_on(env, plan);
+        state.resume(env, plan);
     });
     assert_eq!(bench.kinds(from), ["runtime_status"]);
     assert_eq!(bench.orders.len(), orders + 1);
@@ -563,27 +563,27 @@ fn endpoint_session_continues_after_a_time_without_gateway() {
     assert_eq!(bench.orders.last().unwrap(), "prompt 2", "what waited begins");
     bench.assert_numbered();
 
-    // Nobody connects to it any more: nothing waits for ever.
+    // The endpoint is not attached again: the pending work ends.
     bench.step(|state, env, plan| state.gone(&exit, env, plan));
     found_again(&mut bench);
-    assert!(bench.state.pends());
+    assert!(bench.state.has_pending_work());
     bench.step(|state, env, plan| state.abandon("not attached", env, plan));
-    assert!(!bench.state.pends());
+    assert!(!bench.state.has_pending_work());
     let ended = bench.log.last().unwrap();
     assert_eq!(
         (ended.2, &ended.3["status"], &ended.3["message"]),
         (Kind::RunEnded, &json!("error"), &json!("not attached"))
     );
-    // Nor does it where the endpoint has another conversation in its place.
+    // The pending work also ends if the endpoint opens a new conversation instead.
     bench.step(|state, env, plan| {
-        state.live_again("n1".into(), 1);
+        state.mark_live("n1".into(), 1);
         state.opened(Vec::new(), OpenedAs::Resumed, env, plan);
         state.prompt(text("more"), by("laptop"), None, env, plan).unwrap();
         state.gone(&exit, env, plan);
-        state.live_again("n2".into(), 1);
+        state.mark_live("n2".into(), 1);
         state.opened(Vec::new(), OpenedAs::New, env, plan);
     });
-    assert!(!bench.state.pends() && bench.state.carried().is_none());
+    assert!(!bench.state.has_pending_work() && bench.state.carried().is_none());
     bench.assert_numbered();
 }
 
@@ -633,7 +633,7 @@ fn message_count_and_last_user_message_are_in_the_row() {
     assert_eq!(counted(&bench), (Some(1), Some("first".into())));
     bench.chunk("a");
     let row = bench.state.row();
-    // The row of the commit that begins a message has it; what follows is no other.
+    // The row changes with the first chunk of a message, not with the following ones.
     let of = |row: &[u8]| serde_json::from_slice::<Value>(row).unwrap()["messages"].clone();
     for more in ["b", "c"] {
         bench.chunk(more);
@@ -644,7 +644,7 @@ fn message_count_and_last_user_message_are_in_the_row() {
     let again = SessionStateMachine::restore(Arc::clone(&bench.state.origin), &row, vec![], std::iter::empty(), clocks)
         .unwrap();
     assert_eq!((again.info().message_count, again.info().last_user_message), counted(&bench));
-    // The agent's words after a tool are another message, and of a long prompt the beginning is known.
+    // Text after a tool call is another message; of a long prompt the beginning is kept.
     let call = json!({ "sessionUpdate": "tool_call", "toolCallId": "t" });
     bench.say(RuntimeEvent::Event { native: None, draft: EventDraft::new(Kind::ToolCall, &call) });
     bench.chunk("d");
@@ -677,7 +677,7 @@ fn row_restores_state_and_event_numbers() {
     bench.state = SessionStateMachine::restore(Arc::clone(&bench.state.origin), &row, vec![], since, clocks).unwrap();
     assert_eq!(bench.state.info().run_id, Some(run));
     assert_eq!(bench.state.info().prompted_at, Some(Timestamp::from_millis(1000)));
-    // A row of a gateway that did not know when.
+    // A row of a gateway without `prompted_at`.
     let mut old: Value = serde_json::from_slice(&row).unwrap();
     assert!(old.as_object_mut().unwrap().remove("prompted_at").is_some());
     let old = serde_json::to_vec(&old).unwrap();
@@ -689,18 +689,18 @@ fn row_restores_state_and_event_numbers() {
 }
 
 impl Bench {
-    /// The gateway dies and another begins, with what was kept.
+    /// Kills the gateway and starts the next one from the store.
     fn die(&mut self) {
         let row = self.state.row();
         let open = self.state.open_requests().iter().map(|request| Request::clone(request)).collect();
         let clocks = (Timestamp::from_millis(2000), Instant::now());
         let (origin, kept) = (Arc::clone(&self.state.origin), self.kept());
         self.state = SessionStateMachine::restore(origin, &row, open, std::iter::empty(), clocks).unwrap();
-        self.state.recall(&kept);
+        self.state.load_prompts(&kept);
         self.orders.clear();
     }
 
-    /// The runtime is found again; it waits for these.
+    /// Reattaches the runtime, which waits for these; returns the commands sent since the restart.
     fn found(&mut self, asks: &[&str], prompts: &[u64]) -> Vec<String> {
         let asks: Vec<RequestKey> = asks.iter().map(|key| RequestKey::from((*key).to_owned())).collect();
         let prompts: Vec<Ticket> = prompts.iter().copied().map(Ticket).collect();
@@ -715,7 +715,7 @@ fn reattached_prompt_unknown_to_runtime_is_sent_once() {
     bench.prompt("go");
     bench.die();
     assert_eq!(bench.found(&[], &[]), ["prompt 1"]);
-    // It heard it, and works.
+    // The runtime has the prompt now.
     bench.die();
     assert!(bench.found(&[], &[1]).is_empty());
     bench.chunk("hi");
@@ -731,7 +731,7 @@ fn reattached_prompt_made_before_the_report_is_sent_once() {
     let mut bench = Bench::new();
     bench.die();
     bench.prompt("go");
-    // What was missed is told late, and makes nothing of it old.
+    // A late event of the runtime does not count for the new prompt.
     bench.chunk("hi");
     assert_eq!(bench.found(&[], &[]), ["prompt 1"], "and not twice");
     assert_eq!(bench.state.info().state, SessionState::Running);
@@ -743,11 +743,11 @@ fn reattached_prompt_is_sent_despite_unrelated_output() {
     let mut bench = Bench::new();
     bench.prompt("one");
     bench.prompt("two");
-    // About something else: a list of commands, the end of what came before.
+    // Output that does not belong to the prompt.
     bench.chunk("hi");
     bench.die();
     assert_eq!(bench.found(&[], &[]), ["prompt 1"], "its dialect never had it");
-    // However often the gateway dies, and once it has it, never again.
+    // Sent after each restart until the runtime has it, then never again.
     bench.chunk("more");
     bench.die();
     assert_eq!(bench.found(&[], &[]), ["prompt 1"]);
@@ -781,42 +781,42 @@ fn reattached_answer_unknown_to_runtime_is_sent_once() {
     let id = bench.ask("5", None);
     bench.answer(&id, option("no"), "phone").unwrap();
     bench.die();
-    let told = bench.found(&["5"], &[1]);
-    assert_eq!(told.len(), 1);
-    assert!(told[0].starts_with("answer 5 Option { id: \"no\""), "{told:?}");
-    // It heard it: it asks no more.
+    let sent = bench.found(&["5"], &[1]);
+    assert_eq!(sent.len(), 1);
+    assert!(sent[0].starts_with("answer 5 Option { id: \"no\""), "{sent:?}");
+    // The runtime has the answer and no longer asks.
     bench.die();
     assert!(bench.found(&[], &[1]).is_empty());
 }
 
-/// The keys of the questions in a table: what the runtime names them, and which one it is under that name.
+/// The request key of the `n`-th question under a name.
 fn nth(name: &str, n: u64) -> String {
     RequestKey::nth(name, n).into()
 }
 
 #[test]
 fn reattached_decision_goes_to_the_question_it_was_made_for() {
-    // Two questions under one name, decided one way and the other, and which of them the runtime still waits for.
+    // Two questions under one name with different decisions; the runtime waits for none, the first or the second.
     for (first, second) in [("yes", "no"), ("no", "yes"), ("no", "no"), ("always", "no")] {
-        for (waits, told) in [(0, None), (1, Some(first)), (2, Some(second))] {
+        for (waits, sent) in [(0, None), (1, Some(first)), (2, Some(second))] {
             let mut bench = Bench::new();
             bench.prompt("go");
             for (n, choice) in [(1, first), (2, second)] {
                 let id = bench.ask(&nth("5", n), None);
                 bench.answer(&id, option(choice), "phone").unwrap();
             }
-            // As often as the gateway dies before the runtime hears.
+            // The gateway may die several times before the runtime gets the answer.
             for _ in 0..3 {
                 bench.die();
                 let waiting = nth("5", waits);
                 let asks: Vec<&str> = if waits == 0 { vec![] } else { vec![&waiting] };
                 let orders = bench.found(&asks, &[1]);
-                let Some(told) = told else {
+                let Some(sent) = sent else {
                     assert!(orders.is_empty(), "{orders:?}");
                     continue;
                 };
                 assert_eq!(orders.len(), 1, "{orders:?}");
-                let start = format!("answer {waiting} Option {{ id: {told:?}");
+                let start = format!("answer {waiting} Option {{ id: {sent:?}");
                 assert!(orders[0].starts_with(&start), "{first} then {second}, {waits} waits: {orders:?}");
             }
             bench.assert_numbered();
@@ -834,7 +834,7 @@ fn reattached_third_question_gets_no_earlier_decision() {
     bench.die();
     assert!(bench.found(&[&nth("5", 2)], &[1]).is_empty(), "people have not decided on it");
     assert!(bench.state.is_open(&open));
-    // One that no session ever heard of.
+    // The runtime waits for a question that the session does not know.
     bench.die();
     assert!(bench.found(&[&nth("5", 3)], &[1]).is_empty());
     assert!(!bench.state.is_open(&open), "the runtime waits for it no more");
@@ -842,7 +842,7 @@ fn reattached_third_question_gets_no_earlier_decision() {
 
 #[test]
 fn decisions_do_not_outlive_the_runtime_start_that_asked() {
-    // Within a run and outside of any.
+    // Inside and outside of a run.
     for prompted in [true, false] {
         let mut bench = Bench::new();
         if prompted {
@@ -851,22 +851,22 @@ fn decisions_do_not_outlive_the_runtime_start_that_asked() {
         let id = bench.ask(&nth("0", 1), None);
         bench.answer(&id, option("yes"), "phone").unwrap();
         bench.step(|state, env, plan| state.gone(&RuntimeExit::default(), env, plan));
-        bench.state.live_again("n1".into(), 2);
+        bench.state.mark_live("n1".into(), 2);
         bench.die();
         assert!(bench.found(&[&nth("0", 1)], &[]).is_empty(), "the new start counts from the beginning");
     }
-    // A row of an older gateway that has some left.
+    // A row of an older gateway with leftover decisions.
     let mut bench = Bench::new();
     let id = bench.ask("0", None);
     bench.answer(&id, option("yes"), "phone").unwrap();
-    bench.state.live_again("n1".into(), 2);
+    bench.state.mark_live("n1".into(), 2);
     bench.die();
     assert!(bench.found(&["0"], &[]).is_empty());
 }
 
 #[test]
 fn row_with_bare_request_names_applies_the_last_decision() {
-    // The older gateway decided twice under one name; the dialect of this one knows which question waits.
+    // Two decisions under one bare name; the dialect knows which question the runtime waits for.
     for (first, second) in [("yes", "no"), ("no", "yes")] {
         for waits in [nth("5", 7), "5".to_owned()] {
             let mut bench = Bench::new();
@@ -903,9 +903,9 @@ fn reattached_lost_request_is_orphaned_and_cancel_is_repeated() {
     let other = bench.ask("6", None);
     assert!(!bench.state.is_open(&id) && !bench.state.is_open(&other), "a run that is cancelled asks nothing");
     bench.die();
-    let told = bench.found(&["5"], &[1]);
-    assert_eq!(told.len(), 2, "{told:?}");
-    assert_eq!(told[1], "cancel 1");
+    let sent = bench.found(&["5"], &[1]);
+    assert_eq!(sent.len(), 2, "{sent:?}");
+    assert_eq!(sent[1], "cancel 1");
 
     let mut bench = Bench::new();
     bench.prompt("go");
@@ -929,11 +929,11 @@ fn run_begun_elsewhere_makes_prompts_wait() {
     let end = RunEnd { status: RunStatus::Completed, stop_reason: None, message: None, native: None };
     bench.say(RuntimeEvent::Done { native: "n1".into(), end: end.clone() });
     assert_eq!(bench.orders, ["prompt 1"]);
-    // The end of others' work does not end ours.
+    // The end of a foreign run does not end the gateway's run.
     bench.say(RuntimeEvent::Done { native: "n1".into(), end });
     assert_eq!(bench.state.info().state, SessionState::Running);
     bench.end(1, RunStatus::Completed);
-    // Others' work can be stopped too.
+    // A foreign run can be cancelled, too.
     bench.say(RuntimeEvent::Began { native: "n1".into(), by: "another client of Codex".into() });
     bench.step(|state, env, plan| state.cancel(None, (&by("phone"), None), env, plan)).unwrap();
     assert_eq!(bench.orders, ["prompt 1", "cancel 0"]);
@@ -983,24 +983,24 @@ fn title_set_by_a_person_stays_and_a_prompt_unarchives() {
     title(&mut bench, "and again");
     let info = bench.state.info();
     assert_eq!((info.title.as_deref(), info.archived), (Some("mine \\u{202e}x"), true));
-    let said = bench.log.iter().find(|event| event.3["_meta"]["plexus"]["archived"] == true).unwrap();
+    let event = bench.log.iter().find(|event| event.3["_meta"]["plexus"]["archived"] == true).unwrap();
     assert_eq!(
-        (&said.0, said.2, &said.3["title"]),
+        (&event.0, event.2, &event.3["title"]),
         (&"r_0_1".into(), Kind::SessionInfoUpdate, &json!("mine \\u{202e}x"))
     );
-    assert_eq!(said.3["_meta"]["plexus"]["by"]["name"], "phone");
+    assert_eq!(event.3["_meta"]["plexus"]["by"]["name"], "phone");
     let events = bench.log.len();
     edit(&mut bench, SessionEdit { title: None, archived: Some(true) });
     assert_eq!(bench.log.len(), events, "what changes nothing is no news");
     bench.prompt("go on");
     assert!(!bench.state.info().archived);
-    // The same title as the agent's: from now on it is a person's.
+    // A person who sets the agent's title keeps it.
     let mut bench = Bench::new();
     title(&mut bench, "same");
     edit(&mut bench, SessionEdit { title: Some("same".into()), archived: None });
     title(&mut bench, "other");
     assert_eq!(bench.state.info().title.as_deref(), Some("same"));
-    // It is over, and can be named all the same.
+    // A session that ended can be renamed, too.
     bench.step(|state, env, plan| state.gone(&RuntimeExit::default(), env, plan));
     edit(&mut bench, SessionEdit { title: Some("late".into()), archived: Some(true) });
     bench.restart();
@@ -1015,9 +1015,9 @@ fn session_activity_is_known_and_reported_on_change() {
     let doing = |bench: &Bench| bench.state.info().doing;
     let thought = |bench: &mut Bench| {
         let body = json!({ "sessionUpdate": "agent_thought_chunk", "content": { "type": "text", "text": "hm" } });
-        let said = RuntimeEvent::Event { native: None, draft: EventDraft::new(Kind::AgentThoughtChunk, &body) };
+        let event = RuntimeEvent::Event { native: None, draft: EventDraft::new(Kind::AgentThoughtChunk, &body) };
         bench.step(|state, env, plan| {
-            state.on_runtime_event(said, env, plan);
+            state.on_runtime_event(event, env, plan);
             plan.doing
         })
     };
@@ -1069,7 +1069,7 @@ fn prompt_restart_cancels_its_run_and_precedes_the_queue() {
     let info = bench.state.info();
     assert_eq!((info.run_id.as_ref(), info.queue.len()), (Some(&second.run_id), 1));
     bench.end(2, RunStatus::Completed);
-    // What is over is simply asked once more, after what waits.
+    // The prompt of an ended run is queued behind the others.
     let third = again(&mut bench, &run, "k2");
     assert_eq!((third.queued, third.ahead), (true, 1));
     assert_eq!(bench.orders, ["prompt 1", "cancel 1", "prompt 2", "prompt 3"]);
@@ -1077,8 +1077,8 @@ fn prompt_restart_cancels_its_run_and_precedes_the_queue() {
 }
 
 proptest::proptest! {
-    /// Whatever happens in whatever order: numbers have no gap, a request is answered to the runtime once at most, and
-    /// nothing is open when the runtime is gone.
+    /// For any order of events: numbers have no gap, the runtime gets at most one answer per request, and nothing is open once
+    /// the runtime is gone.
     #[test]
     fn state_machine_keeps_invariants_in_any_order(steps in proptest::collection::vec(0u8..9, 1..60)) {
         let mut bench = Bench::new();
@@ -1126,19 +1126,19 @@ fn request_change_is_a_new_revision_to_be_read_again() {
     assert_eq!((after.revision, after.changed, after.request_id.clone()), (1, true, id.clone()));
     assert_eq!((after.display.as_str(), after.risk, after.opened_at), ("rm -rf /", Risk::Danger, before.opened_at));
     assert_ne!(after.digest, before.digest);
-    let told = &bench.log.last().unwrap().3;
-    assert_eq!((&told["revision"], &told["digest"]), (&json!(1), &json!(after.digest)), "the event has the whole");
-    // Whoever read it before it changed has read something else.
+    let sent = &bench.log.last().unwrap().3;
+    assert_eq!((&sent["revision"], &sent["digest"]), (&json!(1), &json!(after.digest)), "the event has the whole");
+    // Answers to the earlier revision are refused.
     let with = |digest: Option<&String>, revision| Answer { digest: digest.cloned(), revision, ..option("yes") };
     for stale in [with(Some(&before.digest), None), with(None, None), with(None, Some(0))] {
         assert!(matches!(bench.answer(&id, stale.clone(), "a"), Err(SessionError::StaleDigest)), "{stale:?}");
     }
-    // It goes on after a restart as what it became.
+    // The revision survives a restart.
     bench.restart();
     assert!(matches!(bench.answer(&id, with(Some(&before.digest), None), "a"), Err(SessionError::StaleDigest)));
     assert!(bench.answer(&id, with(Some(&after.digest), None), "a").is_ok());
     assert!(change(&mut bench, "ls").is_empty(), "what is over does not change");
-    // A no needs no reading, and a surface without digests says which revision it showed.
+    // A no needs no digest, and a frontend without digests sends the revision that it showed.
     for answer in [option("no"), with(None, Some(1))] {
         let id = bench.ask("7", None);
         change(&mut bench, "rm -rf /");
@@ -1154,13 +1154,13 @@ fn request_too_long_is_shown_in_part_and_needs_the_whole_digest() {
     let line = "echo é\n".repeat(4096);
     bench.say(RuntimeEvent::Asked { native: None, ask: Box::new(asked("7", None, &line)) });
     let whole = Request::clone(&bench.state.open_requests()[0]);
-    let told = bench.log.iter().rev().find(|(_, _, kind, _)| *kind == Kind::RequestOpened).unwrap().3.clone();
-    assert_eq!(told["display_truncated"], json!(true));
-    assert_eq!(told["display_bytes"], json!(whole.display.len()));
-    assert_eq!(told["digest"], Value::Null, "who has a part has nothing to show for the whole");
-    let part = told["display"].as_str().unwrap();
+    let sent = bench.log.iter().rev().find(|(_, _, kind, _)| *kind == Kind::RequestOpened).unwrap().3.clone();
+    assert_eq!(sent["display_truncated"], json!(true));
+    assert_eq!(sent["display_bytes"], json!(whole.display.len()));
+    assert_eq!(sent["digest"], Value::Null, "who has a part has nothing to show for the whole");
+    let part = sent["display"].as_str().unwrap();
     assert!(whole.display.starts_with(part) && part.len() <= SHOWN_MAX && part.len() > SHOWN_MAX / 2);
-    let again: Request = serde_json::from_value(told.clone()).unwrap();
+    let again: Request = serde_json::from_value(sent.clone()).unwrap();
     assert_eq!(again.brief().display, part, "what is cut is not cut again");
     let id = whole.request_id.clone();
     assert!(matches!(bench.answer(&id, option("yes"), "a"), Err(SessionError::DigestRequired)));
@@ -1170,14 +1170,13 @@ fn request_too_long_is_shown_in_part_and_needs_the_whole_digest() {
     ));
     let read = Answer { digest: Some(whole.digest.clone()), ..option("yes") };
     assert!(bench.answer(&id, read, "a").is_ok());
-    // A no needs no reading.
+    // A no needs no digest.
     bench.say(RuntimeEvent::Asked { native: None, ask: Box::new(asked("8", None, &line)) });
     let id = bench.state.open_requests()[0].request_id.clone();
     assert!(bench.answer(&id, option("no"), "a").is_ok());
 }
 
-/// A row as a gateway of schema 3 left it when it was killed: a prompt that its agent had not answered by a word, and two
-/// that waited, all with what they asked.
+/// A row of a killed gateway of schema 3: a running prompt without any output and two queued ones, all with their content.
 const OLD_ROW: &[u8] = include_bytes!("../../tests/rows/session-schema-3.json");
 
 #[test]
@@ -1186,12 +1185,12 @@ fn row_of_schema_3_yields_prompts_kept_beside_it_afterwards() {
     let clocks = (Timestamp::from_millis(2000), Instant::now());
     let origin = Arc::clone(&bench.state.origin);
     bench.state = SessionStateMachine::restore(origin, OLD_ROW, vec![], std::iter::empty(), clocks).unwrap();
-    bench.state.recall(&[]);
+    bench.state.load_prompts(&[]);
     let asked: Vec<String> = bench.state.asked_of().map(|(_, asked)| asked[0].get().to_owned()).collect();
     let words = ["hang", "echo second", "echo third é"];
     assert!(asked.iter().zip(words).all(|(asked, words)| asked.contains(words)), "{asked:?}");
     assert_eq!((asked.len(), bench.state.info().queue.len()), (3, 2));
-    // The next row has none of them, and what is beside it is enough.
+    // The next row has no content; the stored prompts suffice.
     let row = String::from_utf8(bench.state.row()).unwrap();
     assert!(!row.contains("hang") && !row.contains("\"content\""), "{row}");
     bench.die();
@@ -1227,7 +1226,7 @@ fn reattaching_does_not_change_updated_at() {
         bench.say(update(kind));
     }
     bench.step(|state, env, plan| state.gone(&RuntimeExit::default(), env, plan));
-    bench.state.live_again("n1".into(), 2);
+    bench.state.mark_live("n1".into(), 2);
     let drafts = vec![EventDraft::new(Kind::CurrentModeUpdate, &json!({}))];
     bench.step(|state, env, plan| state.opened(drafts, plexus_dialects::OpenedAs::Resumed, env, plan));
     assert_eq!(since(&bench), Timestamp::default());
@@ -1256,13 +1255,13 @@ fn rows_of_release_0_1_0_are_restored() {
             SessionStateMachine::restore(Arc::clone(&origin), row, vec![], std::iter::empty(), clocks).unwrap()
         };
         let state = restored(row);
-        let start = state.in_start(None);
+        let start = state.process_start(None);
         assert_eq!((start.instance.as_deref(), start.generation), (None, 1), "{name}");
         assert!(state.native_id().is_some() && state.exited().is_none(), "{name}");
         assert_eq!(state.info().state, SessionState::Running, "{name}: its run is under way");
         let (_, prompt) = state.pending();
         assert!(prompt.is_some(), "{name}: and its prompt known");
-        // What a later version adds is ignored.
+        // Members of later versions are ignored.
         let mut later: Value = serde_json::from_slice(row).unwrap();
         later["later"] = json!({ "x": 1 });
         later["run"]["later"] = json!(true);

@@ -1,4 +1,4 @@
-//! Commands and how each is judged, with a part of the reason that is given. One file of data.
+//! Tables of commands with the expected risk and a part of the reason.
 
 use proptest::prelude::*;
 
@@ -8,7 +8,7 @@ fn judged(line: &str) -> RiskVerdict {
     classify(&ShellText { line, cwd: "/w", folder: "/w" })
 }
 
-/// It reads and searches, and only in the folder.
+/// Commands that only read and search, inside the folder.
 const LOW: &[&str] = &[
     "ls",
     "ls -la",
@@ -295,7 +295,7 @@ const ELEVATED: &[(&str, &str)] = &[
     ("bash -ec ls", "runs a shell"),
 ];
 
-/// It destroys, takes rights, or runs what nobody can read, and says which.
+/// Commands that destroy, escalate, or run code that nobody can read, with a part of the reason.
 const DANGER: &[(&str, &str)] = &[
     ("rm a.txt", "deletes files (rm)"),
     ("rm -rf build", "deletes whole folders (rm)"),
@@ -466,7 +466,6 @@ fn risk_judges_three_hundred_commands_as_expected() {
     assert!(wrong.is_empty(), "{} are judged otherwise:\n{}", wrong.len(), wrong.join("\n"));
 }
 
-/// Whoever asks in whatever form: the same command is the same risk.
 #[test]
 fn risk_of_command_line_equals_risk_of_argv() {
     for line in LOW.iter().chain(ELEVATED.iter().map(|(line, _)| line)).chain(DANGER.iter().map(|(line, _)| line)) {
@@ -519,7 +518,7 @@ proptest! {
         prop_assert_eq!(judged(&format!("ls\nrm -rf /\n{line}")).risk, Risk::Danger);
     }
 
-    /// Whatever is added to a command that writes, it is not taken for one that reads.
+    /// Output redirections make any command elevated, whatever its options.
     #[test]
     fn risk_of_redirected_output_is_never_low(option in "-{0,2}[a-zA-Z=]{1,6}", target in "[a-z]{1,5}") {
         let redirected = ["ls {o} > {t}", "ls {o} >{t}", "ls {o} &>{t}", "ls {o} >&{t}", "ls {o} >>{t}", "ls {o} <>{t}", "ls {o} 2>{t}"];
