@@ -1,5 +1,5 @@
-//! The floor: a process that does what the gateway must do and nothing else. It reads an agent's lines and writes
-//! finished frames to sockets: no tag, no log, no store, no late joiner, no slow client.
+//! The floor: a process that does only the unavoidable work. It reads an agent's lines and writes prepared frames to sockets: no
+//! parsing, no log, no store, no late joiners, no slow clients.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -13,9 +13,9 @@ use super::agent::Control;
 use super::clients::Wire;
 use super::process::Kill;
 
-/// What the floor reads at once: what a pipe holds.
+/// Bytes of one read: the capacity of a pipe.
 const READ: usize = 64 << 10;
-/// Bytes of frames that lie ready.
+/// Bytes of prepared frames.
 const READY: usize = 256 << 10;
 /// The line that answers a permission request, whatever its id: the agent has one open at a time.
 const ANSWER: &[u8] = b"{\"jsonrpc\":\"2.0\",\"id\":\"ask-1\",\"result\":{\"outcome\":{\"outcome\":\"selected\",\"optionId\":\"allow\"}}}\n";
@@ -71,7 +71,7 @@ pub(crate) struct Floor {
 }
 
 impl Floor {
-    /// Starts one that will write frames of `length` bytes to `sockets` clients, or, to answer permission requests, to one.
+    /// Starts a floor that writes frames of `length` bytes to `sockets` clients, or to one that answers permission requests.
     pub(crate) fn start(wire: Wire, sockets: usize, length: usize, approvals: bool) -> Result<Self> {
         let dir = super::process::scratch()?;
         let exe = std::env::current_exe()?;
@@ -128,7 +128,7 @@ fn lines(bytes: &[u8]) -> usize {
     bytes.iter().filter(|byte| **byte == b'\n').count()
 }
 
-/// Fan-out: one write a socket for whatever one read brought.
+/// Fan-out: one write per socket for all lines of one read.
 pub(crate) fn run(wire: Wire, sockets: usize, length: usize) -> Result<()> {
     let mut sockets = clients(sockets)?;
     let frame = frame(wire, length);

@@ -1,20 +1,20 @@
-//! Rows, and how they are shown.
+//! Rows and their table.
 
 use std::fmt::Write as _;
 use std::path::Path;
 
 use anyhow::{Context as _, Result};
 
-/// What a row is held to.
+/// The target of a row.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Target {
-    /// At most so many times the floor.
+    /// At most this many times the floor.
     Times(f64),
-    /// At most this.
+    /// At most this value.
     AtMost(f64),
-    /// At least this.
+    /// At least this value.
     AtLeast(f64),
-    /// Nothing: it is printed to be known.
+    /// No target; for information.
     Told,
 }
 
@@ -42,7 +42,7 @@ impl Row {
         }
     }
 
-    /// What stands in each column.
+    /// The text of each column.
     fn cells(&self) -> [String; 6] {
         let with_unit = |value: f64| format!("{} {}", number(value), self.unit);
         [
@@ -65,7 +65,7 @@ impl Row {
     }
 }
 
-/// Three digits that count, thousands apart.
+/// A number with three significant digits and a thousands separator.
 fn number(value: f64) -> String {
     if value.abs() < 100.0 {
         let places = if value.abs() < 1.0 { 3 } else { 2 };
@@ -94,7 +94,7 @@ pub(crate) fn markdown(rows: &[Row]) -> String {
     for (at, line) in lines.iter().enumerate() {
         for (column, cell) in line.iter().enumerate() {
             let width = widths[column];
-            // Numbers to the right.
+            // Numbers are right-aligned.
             let _ = match column {
                 1..=4 => write!(out, "| {cell:>width$} "),
                 _ => write!(out, "| {cell:<width$} "),
@@ -126,7 +126,7 @@ pub(crate) fn write(path: &Path, text: &str) -> Result<()> {
     Ok(())
 }
 
-/// The middle one.
+/// The median.
 pub(crate) fn median(values: &mut [f64]) -> f64 {
     values.sort_by(f64::total_cmp);
     values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
