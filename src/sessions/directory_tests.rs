@@ -530,17 +530,17 @@ async fn prompt_of_a_run_reads_only_events_since_it_began() {
         native: None,
     };
     let asked = |run: &str, words: &str| {
-        let said = serde_json::json!({ "content": { "type": "text", "text": words }, "_meta": { "plexus": { "by": Resolver::gateway() } } });
+        let prompt = serde_json::json!({ "content": { "type": "text", "text": words }, "_meta": { "plexus": { "by": Resolver::gateway() } } });
         let echo = serde_json::json!({ "content": { "type": "text", "text": "an echo of the agent's" } });
         let chunk = |seq, body| event(run, seq, Kind::UserMessageChunk, body);
         vec![
             event(run, 1, Kind::RunStarted, serde_json::json!({})),
-            chunk(2, said.clone()),
-            chunk(3, said),
+            chunk(2, prompt.clone()),
+            chunk(3, prompt),
             chunk(4, echo),
         ]
     };
-    let said = |run: &str, count: u64| {
+    let output = |run: &str, count: u64| {
         (5..5 + count).map(|seq| event(run, seq, Kind::AgentMessageChunk, serde_json::json!({}))).collect::<Vec<_>>()
     };
     // The second prompt was queued while the first ran.
@@ -568,9 +568,14 @@ async fn prompt_of_a_run_reads_only_events_since_it_began() {
         sync: false,
     };
     log.commit(entry).await.unwrap();
-    for events in
-        [asked("r_1", "the first"), queued, said("r_1", 50_000), asked("r_2", "the second"), never, said("r_2", 500)]
-    {
+    for events in [
+        asked("r_1", "the first"),
+        queued,
+        output("r_1", 50_000),
+        asked("r_2", "the second"),
+        never,
+        output("r_2", 500),
+    ] {
         for events in events.chunks(5_000) {
             let (origin, events) = (Arc::clone(&origin), events.to_vec());
             log.commit(CommitEntry { origin, events, rows: None, kept: None, heard: None, sync: false }).await.unwrap();
