@@ -1,4 +1,4 @@
-//! Tests of the session state machine: events, runtime commands and open requests.
+//! Tests of the session state machine: events, runtime commands and open requests. One file: one test fixture serves all.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use std::sync::Arc;

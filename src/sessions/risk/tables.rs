@@ -1,4 +1,4 @@
-//! Tables of programs: readers with their safe options, dangerous programs with reasons, and sensitive paths.
+//! Table of programs: readers with their safe options, dangerous programs with reasons, and sensitive paths.
 
 /// A program that only reads and searches when it is used with these options. Other options may write: `sort -o F`,
 /// `sort --outp=F`, `tree -o F`.
