@@ -226,13 +226,13 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_silent_side_is_asked_and_then_given_up() {
+    async fn liveness_pings_a_silent_peer_then_gives_up() {
         let mut watch = LivenessWatch::new(SHORT);
         assert_eq!([next(&mut watch).await, next(&mut watch).await], [Silence::Ask, Silence::Dead]);
     }
 
     #[tokio::test]
-    async fn one_that_answers_is_asked_again_and_not_given_up() {
+    async fn liveness_keeps_a_peer_that_answers() {
         for (quiet, answer) in [(2, 2), (1, 4), (4, 1)] {
             let [quiet, answer] = [quiet, answer].map(Duration::from_millis);
             let mut watch = LivenessWatch::new(Patience { quiet, answer });
@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn time_without_reading_is_no_silence() {
+    async fn liveness_ignores_time_in_which_nothing_was_read() {
         let mut watch = LivenessWatch::new(SHORT);
         for _ in 0..5 {
             assert_eq!(next(&mut watch).await, Silence::Ask);

@@ -73,7 +73,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_key_is_one_string_and_comes_back_as_it_was() {
+    fn ask_key_round_trips_as_one_string() {
         for id in ["5", r#""a #7""#, "null", "1.5", "sign-in 9", "per_1", r#""""#] {
             for key in [RequestKey::unique(id), RequestKey::nth(id, 1), RequestKey::nth(id, u64::MAX)] {
                 let text = serde_json::to_string(&key).unwrap();
@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn the_keys_of_older_gateways_are_bare_and_mean_what_has_their_name() {
+    fn ask_key_reads_the_keys_of_older_gateways() {
         let old: RequestKey = serde_json::from_str(r#""5""#).unwrap();
         assert!(old.is_bare());
         assert!(old.means(&RequestKey::nth("5", 3)) && !old.means(&RequestKey::nth("6", 3)));

@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn what_an_errors_data_tells_is_said_once_and_harmless() {
+    fn fault_shows_the_errors_data_once_and_sanitized() {
         for (message, data, said) in [
             (
                 "Internal error",
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn some_words_say_nothing() {
+    fn fault_skips_messages_that_explain_nothing() {
         assert!(says_nothing("Internal error") && says_nothing("Internal error.") && says_nothing(""));
         assert!(!says_nothing("Internal error: no credit"));
     }

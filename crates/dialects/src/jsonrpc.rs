@@ -328,7 +328,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn whitespace_goes_and_everything_else_stays() {
+    fn jsonrpc_strips_surrounding_whitespace_only() {
         let json = "{ \"a\" :\r\n[ 1.50 , \"x \\\" { y\" ], \"a\": {} }";
         assert_eq!(compact(json), r#"{"a":[1.50,"x \" { y"],"a":{}}"#);
         assert_eq!(
@@ -339,13 +339,13 @@ mod tests {
     }
 
     #[test]
-    fn a_message_with_a_method_is_never_a_response() {
+    fn jsonrpc_message_with_a_method_is_never_a_response() {
         let text = r#"{"id":0,"method":"m","result":{}}"#;
         assert!(matches!(read(text), Ok(RpcMessage::Request { .. })));
     }
 
     #[test]
-    fn null_is_an_id_and_absent_is_none() {
+    fn jsonrpc_null_is_an_id_and_absent_is_none() {
         assert!(
             matches!(read(r#"{"id":null,"method":"m"}"#), Ok(RpcMessage::Request { id, .. }) if id.get() == "null")
         );
@@ -356,7 +356,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_message_says_why() {
+    fn jsonrpc_invalid_message_states_the_reason() {
         for (text, part) in [
             ("[]", "batch"),
             ("7", "object"),
@@ -370,7 +370,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_goes_out_on_two_lines() {
+    fn jsonrpc_writes_one_line() {
         let raw: Box<RawValue> = serde_json::from_str("{\"a\":\n1,\r\"b\":\"\\n\"}").unwrap();
         assert_eq!(
             &notify("m", &raw)[..],

@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn each_dialect_is_asked_and_read_in_its_own_words() {
+    fn listing_asks_each_dialect_in_its_own_protocol() {
         for (dialect, cursor, asked, reply, wanted, next) in [
             (
                 "acp",
@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn what_makes_no_sense_is_left_out_and_what_is_long_is_cut() {
+    fn listing_skips_invalid_entries_and_truncates_long_ones() {
         let long = "x".repeat(5000);
         let reply = json!({ "sessions": [
             7, {}, { "sessionId": 7 }, { "sessionId": "" }, { "sessionId": long },

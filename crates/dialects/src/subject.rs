@@ -345,7 +345,7 @@ mod tests {
     }
 
     #[test]
-    fn a_plain_command_is_shown_as_one() {
+    fn subject_is_a_plain_command() {
         for (json, argv, cwd) in [
             (r#"{"command":"touch x"}"#, vec!["touch x"], None),
             (r#"{"cmd":["sh","-c","ls"],"cwd":"/w","timeout":3}"#, vec!["sh", "-c", "ls"], Some("/w")),
@@ -357,7 +357,7 @@ mod tests {
     }
 
     #[test]
-    fn an_input_that_says_more_than_one_command_is_shown_whole() {
+    fn subject_of_several_commands_shows_the_whole_input() {
         for json in [
             r#"{"command":"ls","cmd":"rm -rf /"}"#,
             r#"{"command":"ls","command":"rm -rf /"}"#,

@@ -102,7 +102,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_process_is_known_until_it_ends_and_ends_with_its_group() {
+    async fn process_identity_lasts_until_the_process_group_ends() {
         let mut child = std::process::Command::new("sh")
             .args(["-c", "trap '' TERM; sleep 1000 & wait; sleep 1000"])
             .process_group(0)

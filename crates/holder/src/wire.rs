@@ -736,7 +736,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_said_is_heard_however_it_arrives(
+        fn wire_messages_round_trip_however_they_are_split(
             up in proptest::collection::vec(to_holder(), 0..6),
             down in proptest::collection::vec(from_holder(), 0..6),
             cuts in proptest::collection::vec(0usize..600, 0..8),
@@ -749,14 +749,14 @@ mod tests {
         }
 
         #[test]
-        fn half_a_message_is_none(message in to_holder(), place in any::<prop::sample::Index>()) {
+        fn wire_partial_message_is_incomplete(message in to_holder(), place in any::<prop::sample::Index>()) {
             let whole = message.to_bytes();
             let half = &whole[..place.index(whole.len())];
             prop_assert_eq!(decoded(&[half], ToHolder::parse), (vec![], None));
         }
 
         #[test]
-        fn a_payload_that_was_changed_is_noticed(
+        fn wire_checksum_detects_a_changed_payload(
             message in from_holder(), place in any::<prop::sample::Index>(), bit in 0u8..8,
         ) {
             let mut stream = Vec::new();
@@ -768,7 +768,7 @@ mod tests {
         }
 
         #[test]
-        fn nonsense_breaks_nothing(
+        fn wire_survives_any_bytes(
             stream in proptest::collection::vec(any::<u8>(), 0..300),
             kind in any::<u8>(),
             cuts in proptest::collection::vec(0usize..300, 0..4),
@@ -788,7 +788,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_message_is_refused_before_it_is_waited_for() {
+    fn wire_refuses_a_long_message_by_its_header() {
         let mut decoder = Decoder::default();
         decoder.room().extend_from_slice(&head(STDIN, FRAME_MAX + 1, 0));
         assert_eq!(decoder.frame(), Err(Broken::TooLong(FRAME_MAX + 1)));
@@ -803,7 +803,7 @@ mod tests {
     }
 
     #[test]
-    fn a_greeting_of_another_version_tells_its_version_and_no_more() {
+    fn wire_hello_of_another_version_has_only_its_version() {
         let mut stream = Vec::new();
         frame(&mut stream, WELCOME, &[9, 1, 2, 3]);
         let (got, broken) = decoded(&[&stream], FromHolder::parse);
@@ -817,7 +817,7 @@ mod tests {
     }
 
     #[test]
-    fn output_goes_out_without_being_copied_and_is_the_same() {
+    fn wire_output_is_sent_without_a_copy() {
         let (mut whole, mut parts) = (Vec::new(), Vec::new());
         FromHolder::Out { offset: 7, bytes: Bytes::from_static(b"output") }.encode(&mut whole);
         let crc = out_crc_more(out_crc_more(out_crc(7), b"out"), b"put");

@@ -269,7 +269,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_text_has_to_fit_its_length_its_pattern_and_its_form() {
+    fn about_text_must_fit_length_pattern_and_format() {
         let of = |pattern: Option<&str>, format: Option<&str>| Fits {
             pattern: pattern.map(Into::into),
             format: format.map(Into::into),
@@ -299,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn a_number_is_one_as_json_writes_it() {
+    fn about_number_is_parsed_as_json() {
         let of = |number, least, most| Fits { number: Some(number), least, most, ..Fits::default() };
         let whole = of(Number::Integer, Some(1.0), Some(9.0));
         for words in ["3", " 9 "] {

@@ -160,7 +160,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_unique_and_unknown_ones_are_left_out() {
+    fn capability_names_are_unique_and_unknown_ones_skipped() {
         let names: BTreeSet<_> = Capability::ALL.iter().map(|one| one.as_str()).collect();
         assert_eq!(names.len(), Capability::ALL.len());
         let some: Capabilities = serde_json::from_str(r#"["models","levitation","load"]"#).unwrap();
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn a_client_of_several_runtimes_is_told_what_one_of_them_can() {
+    fn capability_of_several_runtimes_is_the_union() {
         let of = [Capability::Cancel, Capability::McpList];
         let told = |runtimes: &[Option<&Capabilities>]| {
             let told = server_capabilities(runtimes.iter().copied(), &of);

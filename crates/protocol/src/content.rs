@@ -21,7 +21,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_text_is_a_block_byte_for_byte() {
+    fn content_text_block_keeps_every_byte() {
         assert_eq!(text_block("a\n\"b\"").get(), r#"{"type":"text","text":"a\n\"b\""}"#);
     }
 }

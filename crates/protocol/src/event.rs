@@ -178,7 +178,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_and_codes_name_one_kind_each() {
+    fn event_names_and_codes_are_unique() {
         for &kind in Kind::ALL {
             assert_eq!(Kind::from_name(kind.as_str()), Some(kind));
             assert_eq!(Kind::from_code(kind.code()), Some(kind));

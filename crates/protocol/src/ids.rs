@@ -239,7 +239,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn cursors_round_trip_and_junk_is_refused() {
+    fn cursor_round_trips_and_refuses_junk() {
         let cursor: Cursor = "k3f9:1042".parse().unwrap();
         assert_eq!((cursor.epoch.as_str(), cursor.position), ("k3f9", Position(1042)));
         assert_eq!(cursor.to_string(), "k3f9:1042");
@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn ids_hold_a_narrow_alphabet() {
+    fn id_alphabet_is_narrow() {
         assert!("s_01ABC".parse::<SessionId>().is_ok());
         for junk in ["", "a b", "a/b", "a\n", "é", &"x".repeat(129)] {
             assert_eq!(junk.parse::<SessionId>(), Err(BadId), "{junk:?}");

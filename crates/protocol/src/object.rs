@@ -331,7 +331,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_an_object_is_read_as_ever() {
+    fn object_reads_what_serde_reads() {
         let text = r#"{"name":"a\n","raw":[1,{"b":2}],"points":[{"x":1,"y":true},{"x":2}],"by_name":{"p":{"x":3},"q":null},
             "shapes":["nothing",{"dot":{"x":1}},{"pair":[1,2]},{"box":{"from":{"x":1},"to":{"x":2}}}],
             "tagged":{"type":"text","text":"t"},"pair":[1,2],"any":[[1],{"c":[]}],"more":[1]}"#;
@@ -346,7 +346,7 @@ mod tests {
     }
 
     #[test]
-    fn an_array_is_no_struct_at_any_depth() {
+    fn object_refuses_an_array_at_any_depth() {
         // serde alone takes it.
         assert!(serde_json::from_str::<Point>("[1,true]").is_ok());
         for bad in ["[1,true]", "[]", "null", "1", "{\"x\":1} 2"] {
@@ -374,7 +374,7 @@ mod tests {
     proptest::proptest! {
         /// What we write ourselves is read the same by both.
         #[test]
-        fn what_serde_writes_is_read_back(x in 0u8.., y: Option<bool>, pair: (u8, u8)) {
+        fn object_reads_what_serde_writes(x in 0u8.., y: Option<bool>, pair: (u8, u8)) {
             let shapes = vec![
                 Shape::Dot(Point { x, y }),
                 Shape::Pair(pair.0, pair.1),

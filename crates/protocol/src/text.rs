@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_but_printable_text_comes_through_wherever_it_is_cut() {
+    fn text_sanitizer_lets_only_printable_text_through() {
         for text in CORPUS {
             let whole = cleaned(&[text]);
             for c in whole.chars().filter(|c| !matches!(c, '\n' | '\t' | '\u{fe0f}')) {
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_hidden_is_shown_and_what_is_fine_stays() {
+    fn text_display_shows_hidden_characters_only() {
         for (text, shown) in [
             ("a\tb\n", "a\tb\n"),
             ("\x1b[31mred", "\\u{1b}[31mred"),
@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn json_is_the_same_value_and_hides_nothing_wherever_it_is_cut() {
+    fn text_display_of_json_keeps_its_value() {
         for text in CORPUS {
             let value = serde_json::json!({ "said": String::from_utf8_lossy(text), "n": [1, 2] });
             let json = format!("{}\r\n", serde_json::to_string_pretty(&value).unwrap());
@@ -250,13 +250,13 @@ mod tests {
     }
 
     #[test]
-    fn lines_are_one_line_and_short() {
+    fn text_line_is_one_short_line() {
         assert_eq!(line("a\nb\tc", 80), "a b c");
         assert_eq!(line("abcdef", 3), "abc…");
     }
 
     #[test]
-    fn printable_text_cannot_paint_the_screen() {
+    fn text_printable_cannot_control_the_terminal() {
         assert_eq!(printable(b"a\tb\r\nc\x1b[2J\r\x00\xff"), "a\tb\nc\\u{1b}[2J\\r\\u{0}\u{fffd}");
         assert_eq!(printable("x\u{202e}y é".as_bytes()), "x\\u{202e}y é");
     }

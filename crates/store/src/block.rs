@@ -440,7 +440,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn blocks_round_trip(events in any_events()) {
+        fn block_round_trips(events in any_events()) {
             let block = Bytes::from(encoded(&events));
             let back = decoded(&block, events[0].position, Position::START, ALL).unwrap();
             prop_assert_eq!(back.len(), events.len());
@@ -460,7 +460,7 @@ mod tests {
         }
 
         #[test]
-        fn no_flipped_or_missing_bit_goes_unseen(events in any_events(), at in any::<prop::sample::Index>(), bit in 0..8u8) {
+        fn block_checksum_detects_any_flipped_or_missing_bit(events in any_events(), at in any::<prop::sample::Index>(), bit in 0..8u8) {
             let first = events[0].position;
             let block = encoded(&events);
             let mut flipped = block.clone();
@@ -473,7 +473,7 @@ mod tests {
 
         // A checksum that fits says nothing about sense: whatever is sealed must be read without a panic.
         #[test]
-        fn sealed_nonsense_does_not_panic(
+        fn block_decoder_survives_sealed_junk(
             events in any_events(),
             flips in vec((any::<prop::sample::Index>(), any::<u8>()), 1..6),
             junk in vec(any::<u8>(), HEADER..200),
@@ -496,7 +496,7 @@ mod tests {
         }
 
         #[test]
-        fn numbers_round_trip(number in any::<u64>(), signed in any::<i64>()) {
+        fn block_numbers_round_trip(number in any::<u64>(), signed in any::<i64>()) {
             let mut out = Vec::new();
             put(&mut out, number);
             let mut input = Input(&out);
@@ -507,7 +507,7 @@ mod tests {
     }
 
     #[test]
-    fn a_block_under_another_key_is_damaged() {
+    fn block_under_another_key_is_damaged() {
         let events = vec![Arc::new(Event {
             position: Position(7),
             origin: origin(),

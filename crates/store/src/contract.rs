@@ -19,24 +19,24 @@ macro_rules! contract {
             use super::*;
 
             contract!(@tests $make;
-                events_come_back_as_they_went;
-                limits_are_kept_and_one_event_always_comes;
-                the_newest_before_a_place_come_first;
+                store_returns_events_unchanged;
+                store_read_keeps_limits_and_returns_at_least_one_event;
+                store_reads_the_newest_events_before_a_position;
                 sessions_do_not_mix;
-                what_cannot_follow_is_refused_whole;
-                rows_of_sessions_keep_their_order;
-                requests_are_found_by_state_and_session;
+                store_refuses_a_whole_batch_that_does_not_follow;
+                store_lists_sessions_in_order;
+                store_finds_requests_by_state_and_session;
                 devices_come_and_go;
-                what_the_notifier_keeps_comes_and_goes;
-                marks_are_kept_with_what_they_mark;
+                store_keeps_push_targets_and_cursor;
+                store_keeps_marks_with_their_events;
                 any_search_is_words;
-                searches_find_words_phrases_and_beginnings;
-                retention_takes_whole_blocks_and_spares;
-                closed_requests_go_by_age_and_beyond_their_number;
-                many_sessions_are_read_in_the_order_of_the_log;
-                what_is_deleted_is_gone_before_its_bytes_are;
-                prompts_are_kept_until_they_are_told;
-                forgetting_leaves_nothing_and_the_head;
+                store_searches_words_phrases_and_prefixes;
+                store_retention_removes_whole_blocks_and_spares_some;
+                store_prunes_closed_requests_by_age_and_number;
+                store_reads_many_sessions_in_log_order;
+                store_hides_deleted_sessions_before_their_bytes_are_gone;
+                store_keeps_prompts_until_they_are_reported;
+                store_forget_leaves_only_the_head;
                 large_batches_make_several_blocks;
                 reads_run_beside_commits;
             );
@@ -44,7 +44,7 @@ macro_rules! contract {
             proptest! {
                 #![proptest_config(ProptestConfig::with_cases(24))]
                 #[test]
-                fn behaves_as_its_model(steps in proptest::collection::vec(step(), 1..24)) {
+                fn store_behaves_as_its_model(steps in proptest::collection::vec(step(), 1..24)) {
                     let (store, _dir) = $make;
                     follow_model(&*store, &steps);
                 }
@@ -123,7 +123,7 @@ pub(super) fn positions(store: &dyn Store, n: u64, after: u64) -> Vec<u64> {
     store.read(&session(n), Position(after), ALL).unwrap().iter().map(|event| event.position.0).collect()
 }
 
-fn events_come_back_as_they_went(store: &dyn Store) {
+fn store_returns_events_unchanged(store: &dyn Store) {
     let native = Bytes::from_static(br#"{"jsonrpc":"2.0","params":{"update":{"a":1}}}"#);
     let sent = [
         event_with(1, 1, Bytes::from_static(b"{}"), None),
@@ -155,7 +155,7 @@ fn events_come_back_as_they_went(store: &dyn Store) {
     assert_eq!(positions(store, 1, u64::MAX), [0; 0]);
 }
 
-fn limits_are_kept_and_one_event_always_comes(store: &dyn Store) {
+fn store_read_keeps_limits_and_returns_at_least_one_event(store: &dyn Store) {
     commit(store, (1..=10).map(|p| event(0, p)).collect());
     commit(store, (11..=20).map(|p| event(0, p)).collect());
     let weight = store.read(&session(0), Position::START, ALL).unwrap()[0].weight();
@@ -185,7 +185,7 @@ fn limits_are_kept_and_one_event_always_comes(store: &dyn Store) {
     assert_eq!(page.iter().map(|event| event.position.0).collect::<Vec<_>>(), [21]);
 }
 
-fn the_newest_before_a_place_come_first(store: &dyn Store) {
+fn store_reads_the_newest_events_before_a_position(store: &dyn Store) {
     commit(store, (1..=10).map(|p| event(p % 2, p)).collect());
     commit(store, (11..=20).map(|p| event(p % 2, p)).collect());
     let weight = store.read(&session(0), Position(9), ALL).unwrap()[0].weight();
@@ -220,7 +220,7 @@ fn sessions_do_not_mix(store: &dyn Store) {
     assert_eq!(positions(store, 77, 0), [0; 0]);
 }
 
-fn what_cannot_follow_is_refused_whole(store: &dyn Store) {
+fn store_refuses_a_whole_batch_that_does_not_follow(store: &dyn Store) {
     commit(store, vec![event(0, 5)]);
     let refused = |events: Vec<Arc<Event>>| {
         let device = DeviceChange::Put { device_id: "d".into(), body: b"d".to_vec() };
@@ -239,7 +239,7 @@ fn what_cannot_follow_is_refused_whole(store: &dyn Store) {
     assert_eq!(positions(store, 0, 0), [5, 6]);
 }
 
-fn rows_of_sessions_keep_their_order(store: &dyn Store) {
+fn store_lists_sessions_in_order(store: &dyn Store) {
     commit(store, vec![event(3, 1), event(1, 2)]);
     let mut changed = row(3);
     changed.state = vec![0, 159, 255];
@@ -292,7 +292,7 @@ pub(super) fn sweep(store: &dyn Store) {
     while store.sweep().unwrap() {}
 }
 
-fn requests_are_found_by_state_and_session(store: &dyn Store) {
+fn store_finds_requests_by_state_and_session(store: &dyn Store) {
     use RequestState::{Answered, Expired, Open, Orphaned, Withdrawn};
     commit(store, vec![]);
     let rows: Vec<RequestRow> = (0..6).map(|n| request(n, n % 2, Open)).collect();
@@ -335,7 +335,7 @@ fn requests_are_found_by_state_and_session(store: &dyn Store) {
     }
 }
 
-fn closed_requests_go_by_age_and_beyond_their_number(store: &dyn Store) {
+fn store_prunes_closed_requests_by_age_and_number(store: &dyn Store) {
     commit(store, vec![]);
     let state = |n: u64| if n.is_multiple_of(100) { RequestState::Open } else { RequestState::Answered };
     let requests = (0..600).map(|n| request(n, n % 2, state(n))).collect();
@@ -358,7 +358,7 @@ fn closed_requests_go_by_age_and_beyond_their_number(store: &dyn Store) {
     assert_eq!(numbers(), kept(550));
 }
 
-fn many_sessions_are_read_in_the_order_of_the_log(store: &dyn Store) {
+fn store_reads_many_sessions_in_log_order(store: &dyn Store) {
     // Sessions that take turns within a commit, and commits of one session alone.
     let mut at = 0;
     for round in 0..40u64 {
@@ -399,7 +399,7 @@ fn many_sessions_are_read_in_the_order_of_the_log(store: &dyn Store) {
     assert_eq!(all(&|_| true, 0, small(9)), left);
 }
 
-fn what_is_deleted_is_gone_before_its_bytes_are(store: &dyn Store) {
+fn store_hides_deleted_sessions_before_their_bytes_are_gone(store: &dyn Store) {
     commit(store, vec![event(0, 1), event(1, 2)]);
     let batch = Batch {
         texts: vec![text(0, 1, "user", "zebra")],
@@ -437,7 +437,7 @@ fn prompt(of: u64, run: &str, content: Option<&str>) -> PromptChange {
     PromptChange { session_id: session(of), run_id: RunId::trusted(run), content }
 }
 
-fn prompts_are_kept_until_they_are_told(store: &dyn Store) {
+fn store_keeps_prompts_until_they_are_reported(store: &dyn Store) {
     commit(store, vec![]);
     let put = |prompts| store.commit(&Batch { prompts, ..Batch::default() });
     put(vec![prompt(1, "r_1", Some("one")), prompt(1, "r_2", Some("two")), prompt(2, "r_1", Some("other"))]).unwrap();
@@ -459,7 +459,7 @@ fn devices_come_and_go(store: &dyn Store) {
     assert_eq!(store.devices().unwrap(), [b"2".to_vec()]);
 }
 
-fn what_the_notifier_keeps_comes_and_goes(store: &dyn Store) {
+fn store_keeps_push_targets_and_cursor(store: &dyn Store) {
     let put = |name: &str, body: &str| PushChange { name: name.into(), body: Some(body.into()) };
     let pushes = vec![put("b", "1"), put("a", "2"), put("b", "3")];
     store.commit(&Batch { pushes, ..Batch::default() }).unwrap();
@@ -469,7 +469,7 @@ fn what_the_notifier_keeps_comes_and_goes(store: &dyn Store) {
     assert_eq!(store.pushes().unwrap(), [("a".into(), b"2".to_vec())]);
 }
 
-fn marks_are_kept_with_what_they_mark(store: &dyn Store) {
+fn store_keeps_marks_with_their_events(store: &dyn Store) {
     let mark = |generation, offset| RuntimeMark { generation, offset };
     let marks = |store: &dyn Store| store.sessions().unwrap().iter().map(|entry| entry.mark).collect::<Vec<_>>();
     store.commit(&Batch { sessions: vec![row(1), row(2)], ..Batch::default() }).unwrap();
@@ -523,7 +523,7 @@ fn any_search_is_words(store: &dyn Store) {
     assert!(store.search(&"\"'\\;".repeat(10_000), 9).unwrap().is_empty());
 }
 
-fn searches_find_words_phrases_and_beginnings(store: &dyn Store) {
+fn store_searches_words_phrases_and_prefixes(store: &dyn Store) {
     commit(store, vec![event(0, 1), event(1, 2)]);
     let texts = vec![
         text(0, 1, "agent", "The quick brown fox \u{2}jumps\u{3} over"),
@@ -546,7 +546,7 @@ fn searches_find_words_phrases_and_beginnings(store: &dyn Store) {
     assert!(matches!(store.commit(&unknown), Err(StoreError::Gone(id)) if id == session(99)));
 }
 
-fn retention_takes_whole_blocks_and_spares(store: &dyn Store) {
+fn store_retention_removes_whole_blocks_and_spares_some(store: &dyn Store) {
     for block in 0..5 {
         commit(store, (1..=4).map(|k| event(block % 2, block * 10 + k)).collect());
     }
@@ -597,7 +597,7 @@ fn retention_takes_whole_blocks_and_spares(store: &dyn Store) {
     assert_eq!(positions(store, 0, 0), [45]);
 }
 
-fn forgetting_leaves_nothing_and_the_head(store: &dyn Store) {
+fn store_forget_leaves_only_the_head(store: &dyn Store) {
     commit(store, vec![event(0, 1), event(1, 2)]);
     let batch = Batch {
         events: vec![event(0, 3)],

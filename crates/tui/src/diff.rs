@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn what_changed_is_shown_with_its_surroundings() {
+    fn diff_shows_changes_with_context() {
         let old: String = (1..=20).map(|n| format!("line {n}\n")).collect();
         let new = old.replace("line 3\n", "line three\n").replace("line 18\n", "");
         insta::assert_snapshot!(drawn(&old, &new, 60));
@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn the_changed_word_alone_is_marked() {
+    fn diff_marks_only_the_changed_word() {
         let theme = Theme::new(Depth::True, false);
         let (lines, ..) = diff("let a = 1;\n", "let a = 2;\n", &theme, &Span::raw(""), 60);
         let marked: Vec<String> = lines
@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn twenty_thousand_lines_are_compared_in_the_end() {
+    fn diff_compares_twenty_thousand_lines() {
         let old: String = (0..20_000).map(|n| format!("old {n} \x1b[31m\n")).collect();
         let new: String = (0..20_000).map(|n| format!("new {n} \u{202e}\n")).collect();
         let (lines, added, removed) = diff(&old, &new, &Theme::new(Depth::None, false), &Span::raw(""), 80);

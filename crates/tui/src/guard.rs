@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn the_terminal_is_given_back_at_the_end_and_by_a_panic_before_it_is_told_of() {
+    fn guard_restores_the_terminal_at_the_end_and_before_a_panic_message() {
         let paper = Paper::default();
         let guard = TerminalGuard::take(paper.clone(), true).unwrap();
         assert!(!paper.is_back());
@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn sixteen_colours_are_written_as_every_terminal_knows_them() {
+    fn guard_writes_sixteen_colours_portably() {
         for (ours, theirs) in [
             ("\x1b[38;5;4mx 38;5;4m", "\x1b[34mx 38;5;4m"),
             ("\x1b[1;38;5;8;48;5;15m", "\x1b[1;90;107m"),
@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn a_frame_is_written_at_once_and_the_clipboard_gets_base64_alone() {
+    fn guard_writes_a_frame_at_once_and_only_base64_to_the_clipboard() {
         let paper = Paper::default();
         let guard = TerminalGuard::take(paper.clone(), false).unwrap();
         paper.written.lock().clear();

@@ -141,7 +141,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_of_a_language_are_told_apart_and_nothing_is_lost() {
+    fn highlight_colours_words_and_loses_nothing() {
         let theme = Theme::new(Depth::True, false);
         let styled = |line: &str, name: &str| {
             let spans = color(line, name, &theme);

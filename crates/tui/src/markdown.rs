@@ -452,7 +452,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_wider_than_it_may_be_and_no_word_is_lost() {
+    fn markdown_stays_within_its_width_and_loses_no_word() {
         let words = "漢字 words 👩\u{200d}👧 and averyveryveryverylongwordwithoutanyspace | x |\n\n- a\n  - b\n    - c with more words in it\n\n```\nlong long long long code\n```";
         for width in [1, 2, 5, 12, 30, 200] {
             for line in markdown(words, &Theme::new(Depth::True, false), &Span::raw(""), width) {
@@ -464,7 +464,7 @@ mod tests {
     }
 
     #[test]
-    fn markdown_that_is_hostile_is_text() {
+    fn markdown_shows_hostile_input_as_text() {
         let said = drawn("see <script>x</script> ![i](javascript:1) \x1b[31m [a](http://b\u{202e})", 200);
         assert_eq!(said, "  see <script>x</script> [image: i] (javascript:1) \\u{1b}[31m a (http://b\\u{202e})");
         // Deep nesting ends.

@@ -256,7 +256,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_hidden_is_shown_and_widths_are_right() {
+    fn sanitize_shows_hidden_characters_at_their_width() {
         for (words, shown) in [
             ("a\tb", "a   b"),
             ("\x1b[31mred\x07", "\\u{1b}[31mred\\u{7}"),
@@ -280,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn output_is_text_and_colour_and_nothing_else() {
+    fn sanitize_reduces_output_to_text_and_colour() {
         let said = |words: &str| {
             output(words, Style::new())
                 .iter()
@@ -298,7 +298,7 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn whatever_comes_every_piece_is_printable(words in "\\PC*|(.|\\x1b|[\\x00-\\x1f]|\u{200d}|\u{fe0f}|\u{301}|[\u{80}-\u{9f}]){0,40}") {
+        fn sanitize_makes_any_input_printable(words in "\\PC*|(.|\\x1b|[\\x00-\\x1f]|\u{200d}|\u{fe0f}|\u{301}|[\u{80}-\u{9f}]){0,40}") {
             for words in [text(&words), output(&words, Style::new()).concat().iter().map(|span| span.content.as_ref()).collect()] {
                 for piece in words.split('\n').flat_map(|line| line.graphemes(true)) {
                     for c in piece.chars() {

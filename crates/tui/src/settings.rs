@@ -138,7 +138,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_an_agent_offers_can_be_chosen_and_nothing_twice() {
+    fn settings_offer_the_agents_options_once() {
         let mut settings = Settings::default();
         assert_eq!(settings.words().count() + settings.choices("s").len(), 0);
         settings.take_mode(&json!({ "currentModeId": "ask", "_meta": { "modes": { "availableModes": [

@@ -207,7 +207,7 @@ fn sessions() -> Vec<Value> {
 }
 
 #[test]
-fn every_page_at_80x24() {
+fn tui_draws_every_page_at_80x24() {
     let danger = ask(
         "q_2",
         "s_3",
@@ -254,7 +254,7 @@ fn every_page_at_80x24() {
 }
 
 #[test]
-fn a_conversation_at_two_sizes() {
+fn tui_draws_a_conversation_at_two_sizes() {
     for (name, width, height) in [("talk_80x24", 80, 24), ("talk_160x50", 160, 50)] {
         let mut stage = Stage::new(width, height, &sessions(), &[]);
         stage.open("s_1");
@@ -264,7 +264,7 @@ fn a_conversation_at_two_sizes() {
 }
 
 #[test]
-fn a_key_that_was_meant_for_something_else_answers_nothing() {
+fn tui_ignores_a_key_that_was_meant_for_another_card() {
     let mut stage = Stage::new(80, 24, &sessions(), &[]);
     stage.open("s_1");
     stage.keys(&["Esc"]);
@@ -292,7 +292,7 @@ fn a_key_that_was_meant_for_something_else_answers_nothing() {
 }
 
 #[test]
-fn what_changes_on_the_screen_is_read_again_before_a_yes() {
+fn tui_rereads_a_changed_request_before_an_approval() {
     let first = ask(
         "q_1",
         "s_1",
@@ -325,7 +325,7 @@ fn what_changes_on_the_screen_is_read_again_before_a_yes() {
 }
 
 #[test]
-fn what_came_in_part_is_fetched_whole_before_a_yes_and_takes_a_no() {
+fn tui_fetches_a_truncated_request_before_an_approval_not_a_denial() {
     let part = ask("q_1", "s_1", "begin", json!({ "display_truncated": true, "display_bytes": 90_000, "digest": "" }));
     let all = ask("q_1", "s_1", "begin and end", json!({ "digest": "whole" }));
     let fetched = |stage: &mut Stage| {
@@ -357,7 +357,7 @@ fn what_came_in_part_is_fetched_whole_before_a_yes_and_takes_a_no() {
 }
 
 #[test]
-fn sessions_are_in_the_order_of_their_news_however_the_clock_was_set() {
+fn tui_orders_sessions_by_news_whatever_the_clock_says() {
     const HOUR: i64 = 3_600_000;
     // The gateway lists the newest first; the second one spoke before the clock was set back.
     let list = [session("s_1", "one", "idle", 2 * HOUR), session("s_2", "two", "idle", HOUR)];
@@ -371,7 +371,7 @@ fn sessions_are_in_the_order_of_their_news_however_the_clock_was_set() {
 }
 
 #[test]
-fn a_session_whose_agent_ended_starts_it_again_from_the_composer() {
+fn tui_composer_restarts_a_session_whose_agent_ended() {
     let mut stage = Stage::new(80, 24, &[session("s_1", "Fix the parser", "exited", 1_000)], &[]);
     stage.open("s_1");
     assert!(stage.screen().contains("start demo again and go on"), "{}", stage.screen());
@@ -412,7 +412,7 @@ fn a_session_whose_agent_ended_starts_it_again_from_the_composer() {
 }
 
 #[test]
-fn what_cannot_be_read_says_so() {
+fn tui_shows_read_errors() {
     let opaque = json!({ "subject": { "type": "unreadable" }, "risk": "danger" });
     let mut stage = Stage::new(80, 24, &sessions(), &[ask("q_1", "s_1", "{\"blob\":1}", opaque)]);
     stage.open("s_1");
@@ -421,7 +421,7 @@ fn what_cannot_be_read_says_so() {
 }
 
 #[test]
-fn long_things_are_read_before_they_are_allowed() {
+fn tui_requires_reading_long_requests_before_an_approval() {
     let long: String = (1..=100).map(|n| format!("line {n}\n")).collect();
     let mut stage = Stage::new(80, 24, &sessions(), &[ask("q_1", "s_1", &long, json!({}))]);
     stage.open("s_1");
@@ -445,7 +445,7 @@ fn long_things_are_read_before_they_are_allowed() {
 }
 
 #[test]
-fn danger_wants_the_word_and_a_reason_and_a_change_are_sent() {
+fn tui_dangerous_request_needs_the_word_and_sends_reason_and_changes() {
     let mut stage = Stage::new(80, 24, &sessions(), &[ask("q_1", "s_1", "rm -rf /", json!({ "risk": "danger" }))]);
     stage.open("s_1");
     stage.later(ARM);
@@ -478,7 +478,7 @@ fn danger_wants_the_word_and_a_reason_and_a_change_are_sent() {
 }
 
 #[test]
-fn texts_secrets_and_picks() {
+fn tui_answers_texts_secrets_and_choices() {
     let secret = json!({ "type": "prompt", "options": [], "secret": true, "allow_reason": false });
     let mut stage = Stage::new(80, 24, &sessions(), &[ask("q_1", "s_1", "Password?", secret)]);
     stage.open("s_1");
@@ -528,7 +528,7 @@ fn form(more: Value) -> Value {
 }
 
 #[test]
-fn several_questions_are_answered_in_one_card_by_numbers_arrows_and_words() {
+fn tui_answers_several_questions_in_one_card() {
     for (width, height) in [(80, 24), (40, 20)] {
         let mut stage = Stage::new(width, height, &sessions(), &[form(json!({}))]);
         stage.open("s_1");
@@ -562,7 +562,7 @@ fn several_questions_are_answered_in_one_card_by_numbers_arrows_and_words() {
 }
 
 #[test]
-fn a_form_is_declined_and_half_of_it_is_not_lost_by_looking_elsewhere() {
+fn tui_declines_a_form_and_keeps_a_partial_one() {
     let mut stage = Stage::new(80, 24, &sessions(), &[form(json!({}))]);
     stage.open("s_1");
     stage.later(ARM);
@@ -597,7 +597,7 @@ fn a_form_is_declined_and_half_of_it_is_not_lost_by_looking_elsewhere() {
 }
 
 #[test]
-fn a_list_longer_than_the_screen_is_reached_to_its_end() {
+fn tui_scrolls_a_long_list_to_its_end() {
     let options: Vec<Value> =
         (0..200).map(|n| json!({ "id": format!("o{n}"), "label": format!("option {n}") })).collect();
     let one = json!([{ "id": "which", "text": "Which of them?\u{1b}[2J", "multiple": false, "free_text": true, "options": options }]);
@@ -626,7 +626,7 @@ fn a_list_longer_than_the_screen_is_reached_to_its_end() {
 }
 
 #[test]
-fn older_sessions_are_read_where_they_are_looked_for_and_every_one_is_found() {
+fn tui_loads_older_sessions_where_they_are_searched() {
     let all: Vec<Value> =
         (0..2_000).map(|n| session(&format!("s_{n:04}"), &format!("Task {n}"), "idle", n * 1_000)).collect();
     let hello = || json!({ "sessions": all[..500], "sessions_omitted": 1_500, "requests": [] });
@@ -689,7 +689,7 @@ fn older_sessions_are_read_where_they_are_looked_for_and_every_one_is_found() {
 }
 
 #[test]
-fn fifty_questions_and_all_sessions_are_reached_at_40x20_and_nothing_is_drawn_over_another() {
+fn tui_reaches_fifty_requests_and_all_sessions_at_40x20_without_overlap() {
     let some: Vec<Value> =
         (0..50).map(|n| session(&format!("s_{n:02}"), &format!("Task {n:02}"), "waiting", n)).collect();
     let asks: Vec<Value> =
@@ -715,7 +715,7 @@ fn fifty_questions_and_all_sessions_are_reached_at_40x20_and_nothing_is_drawn_ov
 }
 
 #[test]
-fn a_session_that_is_none_of_the_newest_is_known_when_it_is_opened() {
+fn tui_opens_a_session_outside_the_newest_page() {
     let mut stage = Stage::new(80, 24, &sessions(), &[]);
     stage.open("s_old");
     let paths: Vec<String> = std::mem::take(&mut stage.effects)
@@ -732,7 +732,7 @@ fn a_session_that_is_none_of_the_newest_is_known_when_it_is_opened() {
 }
 
 #[test]
-fn what_is_dangerous_is_asked_twice_and_nothing_typed_is_lost_by_a_no() {
+fn tui_confirms_danger_twice_and_keeps_typed_text_after_a_denial() {
     let mut stage = Stage::new(80, 24, &sessions(), &[form(json!({ "risk": "danger" }))]);
     stage.open("s_1");
     stage.later(ARM);
@@ -764,7 +764,7 @@ fn what_is_dangerous_is_asked_twice_and_nothing_typed_is_lost_by_a_no() {
 }
 
 #[test]
-fn who_answered_elsewhere_is_told_in_place_and_nothing_moves() {
+fn tui_shows_an_answer_of_another_client_in_place() {
     let mut stage = Stage::new(80, 24, &sessions(), &[ask("q_1", "s_1", "make deploy", json!({}))]);
     stage.open("s_1");
     stage.later(ARM);
@@ -793,7 +793,7 @@ fn who_answered_elsewhere_is_told_in_place_and_nothing_moves() {
 }
 
 #[test]
-fn one_who_is_too_late_is_told_who_won() {
+fn tui_late_answer_shows_the_winner() {
     let mut stage = Stage::new(80, 24, &sessions(), &[ask("q_1", "s_1", "make deploy", json!({}))]);
     stage.open("s_1");
     stage.later(ARM);
@@ -818,7 +818,7 @@ fn one_who_is_too_late_is_told_who_won() {
 }
 
 #[test]
-fn a_lost_gateway_is_said_with_the_time_of_what_is_shown() {
+fn tui_shows_a_lost_gateway_with_the_age_of_its_data() {
     let mut stage = Stage::new(80, 24, &sessions(), &[]);
     stage.later(1_000);
     stage.msg(Msg::Heard(ClientEvent::Lost("closed".into())));
@@ -833,7 +833,7 @@ fn a_lost_gateway_is_said_with_the_time_of_what_is_shown() {
 }
 
 #[test]
-fn history_queue_and_slash_commands() {
+fn tui_has_history_queue_and_slash_commands() {
     let mut one = session("s_1", "x", "running", 0);
     one["queue"] = json!([{ "run_id": "r_9", "text": "and then this", "by": { "device_id": "d", "name": "phone" } }]);
     let mut stage = Stage::new(80, 24, &[one], &[]);
@@ -873,7 +873,7 @@ fn history_queue_and_slash_commands() {
 }
 
 #[test]
-fn two_hundred_thousand_events_cost_a_window_and_what_came_before_is_read_again() {
+fn tui_long_session_costs_a_window_and_rereads_older_events() {
     let mut stage = Stage::new(80, 24, &sessions(), &[]);
     stage.open("s_1");
     let of = stage.app.following();
@@ -922,7 +922,7 @@ fn two_hundred_thousand_events_cost_a_window_and_what_came_before_is_read_again(
 }
 
 #[test]
-fn what_is_read_stays_where_it_is_while_news_come() {
+fn tui_keeps_the_reading_position_while_events_come() {
     let mut stage = Stage::new(80, 24, &sessions(), &[]);
     stage.open("s_1");
     for n in 0..200 {
@@ -1033,7 +1033,7 @@ fn assert_ours(bytes: &[u8], of: &[u8]) {
 }
 
 #[test]
-fn words_of_another_message_are_another_block() {
+fn tui_text_of_another_message_is_another_block() {
     let mut stage = Stage::new(80, 24, &[session("s_1", "A", "running", 0)], &[]);
     stage.open("s_1");
     let mut say = |id: Option<&str>, words: &str| {
@@ -1053,7 +1053,7 @@ fn words_of_another_message_are_another_block() {
 }
 
 #[test]
-fn nothing_that_an_agent_sends_reaches_the_terminal_as_a_sequence_wherever_it_is_cut() {
+fn tui_never_passes_an_agents_escape_sequence_to_the_terminal() {
     let corpus = corpus();
     assert!(corpus.len() >= 200, "{}", corpus.len());
     for bytes in &corpus {
@@ -1123,7 +1123,7 @@ fn nothing_that_an_agent_sends_reaches_the_terminal_as_a_sequence_wherever_it_is
 }
 
 #[test]
-fn colours_are_as_many_as_the_terminal_has() {
+fn tui_uses_the_colours_of_the_terminal() {
     for (depth, bad) in [
         (Depth::Ansi, &["38;2;", "48;2;", "38;5;16", "48;5;2"][..]),
         (Depth::Indexed, &["38;2;", "48;2;"][..]),
@@ -1148,7 +1148,7 @@ fn colours_are_as_many_as_the_terminal_has() {
 }
 
 #[test]
-fn a_session_is_drawn_before_anything_is_known_of_it() {
+fn tui_draws_a_session_before_its_data() {
     let mut app = App::new(Theme::new(Depth::True, false), (80, 24), NOON, BTreeMap::new());
     let effects = app.start(Some("s_unknown".into()));
     assert!(effects.contains(&Effect::Follow(Some("s_unknown".into()))));
@@ -1157,7 +1157,7 @@ fn a_session_is_drawn_before_anything_is_known_of_it() {
 }
 
 #[test]
-fn every_size_is_drawn_and_too_small_ones_are_said() {
+fn tui_draws_every_size_and_reports_a_small_one() {
     let mut stage =
         Stage::new(80, 24, &sessions(), &[ask("q_1", "s_1", "x", json!({})), ask("q_2", "s_1", "y", json!({}))]);
     stage.open("s_1");
@@ -1183,7 +1183,7 @@ proptest::proptest! {
 
     /// Whatever an agent says and whatever keys are hit: no panic, and nothing but ours is written.
     #[test]
-    fn whatever_comes_is_drawn(words in proptest::collection::vec("\\PC{0,30}|[\\x00-\\x20\u{7f}-\u{9f}\u{200d}\u{301}|*#`>\\-\\[\\]!]{0,30}", 1..12), keys in "[a-zA-Z0-9 /?:{}\\[\\]]{0,30}", width in 1..120_u16, height in 1..50_u16) {
+    fn tui_draws_any_events(words in proptest::collection::vec("\\PC{0,30}|[\\x00-\\x20\u{7f}-\u{9f}\u{200d}\u{301}|*#`>\\-\\[\\]!]{0,30}", 1..12), keys in "[a-zA-Z0-9 /?:{}\\[\\]]{0,30}", width in 1..120_u16, height in 1..50_u16) {
         let mut stage = Stage::new(width, height, &sessions(), &[ask("q_1", "s_1", &words[0], json!({}))]);
         stage.open("s_1");
         let kinds = ["agent_message_chunk", "user_message_chunk", "agent_thought_chunk", "tool_call", "plan", "raw", "error"];
@@ -1211,7 +1211,7 @@ fn called(stage: &mut Stage) -> Vec<(String, Option<Value>)> {
 }
 
 #[test]
-fn the_servers_and_skills_of_an_agent_are_shown_or_said_to_be_unavailable() {
+fn tui_shows_servers_and_skills_or_their_absence() {
     let mut stage = Stage::new(80, 24, &sessions(), &[]);
     stage.open("s_1");
     stage.effects.clear();
@@ -1248,7 +1248,7 @@ fn the_servers_and_skills_of_an_agent_are_shown_or_said_to_be_unavailable() {
 }
 
 #[test]
-fn a_past_conversation_is_chosen_by_its_title_and_taken_up() {
+fn tui_resumes_a_past_conversation_chosen_by_title() {
     let mut stage = Stage::new(80, 24, &sessions(), &[]);
     let kept = |n: usize| json!({ "native_id": format!("c{n}"), "title": format!("Talk {n}"), "cwd": "/w", "updated_at": "2026-01-02T03:04:05.000Z" });
     let mut all: Vec<Value> = (0..300).map(kept).collect();
@@ -1276,7 +1276,7 @@ fn a_past_conversation_is_chosen_by_its_title_and_taken_up() {
 }
 
 #[test]
-fn the_manual_has_every_key_and_command() {
+fn tui_manual_has_every_key_and_command() {
     let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/attach.md");
     let manual = std::fs::read_to_string(path).unwrap();
     let keys = super::help::KEYS.iter().flat_map(|(_, keys)| keys.iter());
@@ -1287,7 +1287,7 @@ fn the_manual_has_every_key_and_command() {
 }
 
 #[test]
-fn a_session_opens_with_its_newest_page_and_what_is_older_is_fetched() {
+fn tui_session_opens_with_its_newest_page_and_fetches_older_ones() {
     let mut stage = Stage::new(80, 24, &sessions(), &[]);
     stage.open("s_1");
     let of = stage.app.following();
@@ -1332,7 +1332,7 @@ fn a_session_opens_with_its_newest_page_and_what_is_older_is_fetched() {
 }
 
 #[test]
-fn what_was_looked_at_is_kept_for_its_owner_alone() {
+fn tui_keeps_read_positions_per_owner() {
     use std::os::unix::fs::PermissionsExt as _;
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join(super::LOOKED);
@@ -1344,7 +1344,7 @@ fn what_was_looked_at_is_kept_for_its_owner_alone() {
 }
 
 #[test]
-fn a_tool_call_without_an_end_is_not_reported() {
+fn tui_does_not_report_an_unfinished_tool_call() {
     let mut stage = Stage::new(80, 24, &[session("s_1", "Parser", "running", 0)], &[]);
     stage.open("s_1");
     stage.event("s_1", "run_started", &json!({ "run_id": "r_1" }));
@@ -1359,7 +1359,7 @@ fn a_tool_call_without_an_end_is_not_reported() {
 }
 
 #[test]
-fn a_terminal_that_nobody_touches_for_two_minutes_is_looked_at_by_nobody() {
+fn tui_idle_terminal_is_not_present_after_two_minutes() {
     let mut stage = Stage::new(80, 24, &[session("s_1", "one", "idle", 0)], &[]);
     let last = |stage: &Stage| {
         let told = stage.effects.iter().rev().find_map(|effect| match effect {

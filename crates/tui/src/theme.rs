@@ -201,7 +201,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_environment_says_how_many_colours_there_are() {
+    fn theme_reads_the_number_of_colours_from_the_environment() {
         let depth = |pairs: &[(&str, &str)]| {
             Depth::of(|name| pairs.iter().find(|(key, _)| *key == name).map(|(_, value)| (*value).to_owned()))
         };
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn no_colour_is_left_that_the_terminal_has_not() {
+    fn theme_uses_only_colours_of_the_terminal() {
         for (r, g, b) in [(0, 0, 0), (255, 255, 255), (240, 113, 120), (31, 35, 45), (1, 254, 3)] {
             let color = Color::Rgb(r, g, b);
             assert!(matches!(Depth::Indexed.color(color), Color::Indexed(16..)));

@@ -391,7 +391,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_won_is_told_in_words() {
+    fn view_model_names_the_winner_of_a_request() {
         let receipt = |state: &str, ok: Value, option: &str| {
             RequestResult::read(&json!({ "state": state, "ok": ok, "option_id": option, "at": "2026-01-01T00:00:00Z",
                 "resolved_by": { "device_id": "d_1", "name": "pho\u{202e}ne" } }))
@@ -407,7 +407,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_gateway_does_not_say_is_not_taken_for_harmless() {
+    fn view_model_does_not_treat_an_unknown_risk_as_harmless() {
         let ask = |more: Value| {
             let mut value = json!({ "request_id": "q_1", "display": "x", "options": [] });
             value.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());

@@ -86,7 +86,7 @@ impl Bench {
 }
 
 #[test]
-fn what_passes_is_left_as_it_is() {
+fn acp_bridge_passes_messages_through_unchanged() {
     let mut bench = Bench::in_session();
     let line = r#"{ "jsonrpc":"2.0", "method":"_agent/thing","params":{"n":1.50,"z":[1e3],"a":"\u00e9"} }"#;
     bench.passing.editor(line, &mut bench.out);
@@ -104,7 +104,7 @@ fn what_passes_is_left_as_it_is() {
 }
 
 #[test]
-fn a_prompt_gets_a_key_and_keeps_the_rest() {
+fn acp_bridge_gives_a_prompt_a_key_and_keeps_its_other_fields() {
     let mut bench = Bench::in_session();
     let prompt = bench.prompt(2);
     assert_eq!((&prompt["id"], &prompt["params"]["_meta"]["plexus"]["key"]), (&json!(2), &json!("b.1")));
@@ -114,7 +114,7 @@ fn a_prompt_gets_a_key_and_keeps_the_rest() {
 }
 
 #[test]
-fn a_new_session_joins_the_one_that_was_named_once() {
+fn acp_bridge_joins_the_named_session_once() {
     let mut bench = Bench::new(Some("s_9"), Some("gemini"));
     let new = |id: u64| json!({"jsonrpc":"2.0","id":id,"method":"session/new","params":{"cwd":"/w","mcpServers":[]}});
     let asked = bench.editor(new(1)).remove(0);
@@ -127,7 +127,7 @@ fn a_new_session_joins_the_one_that_was_named_once() {
 }
 
 #[test]
-fn after_an_absence_everything_is_said_again_once() {
+fn acp_bridge_sends_unanswered_calls_once_after_a_reconnect() {
     let mut bench = Bench::in_session();
     let prompt = bench.prompt(2);
     bench.chunk("e:5");
@@ -144,7 +144,7 @@ fn after_an_absence_everything_is_said_again_once() {
 }
 
 #[test]
-fn an_editor_sees_its_own_words_once() {
+fn acp_bridge_does_not_echo_the_editors_prompt() {
     let mut bench = Bench::in_session();
     bench.prompt(2);
     let echo = |key: &str| {
@@ -160,7 +160,7 @@ fn an_editor_sees_its_own_words_once() {
 }
 
 #[test]
-fn a_cancel_is_said_again_by_the_prompts_own_name() {
+fn acp_bridge_repeats_a_cancel_with_the_prompt_key() {
     for (method, params) in
         [("session/cancel", json!({"sessionId":"s_1"})), ("$/cancel_request", json!({"requestId":2}))]
     {
@@ -176,7 +176,7 @@ fn a_cancel_is_said_again_by_the_prompts_own_name() {
 }
 
 #[test]
-fn what_may_have_been_done_and_must_not_be_done_twice_is_refused() {
+fn acp_bridge_refuses_to_repeat_calls_that_are_not_idempotent() {
     for (method, again) in [
         ("session/list", true),
         ("session/load", true),
@@ -204,7 +204,7 @@ fn what_may_have_been_done_and_must_not_be_done_twice_is_refused() {
 }
 
 #[test]
-fn a_load_that_was_cut_goes_on_where_it_was() {
+fn acp_bridge_resumes_an_interrupted_load() {
     let mut bench = Bench::in_session();
     let params = json!({"sessionId":"s_2","cwd":"/w","mcpServers":[]});
     bench.editor(json!({"jsonrpc":"2.0","id":7,"method":"session/load","params":params}));
@@ -224,7 +224,7 @@ fn a_load_that_was_cut_goes_on_where_it_was() {
 }
 
 #[test]
-fn a_question_is_shown_once_and_answered_once() {
+fn acp_bridge_shows_a_question_once_and_sends_one_answer() {
     let mut bench = Bench::in_session();
     assert_eq!(bench.ask("q_open").len(), 1);
     assert_eq!(bench.ask("q_said").len(), 1);
@@ -252,7 +252,7 @@ fn a_question_is_shown_once_and_answered_once() {
 }
 
 #[test]
-fn a_question_that_changes_takes_the_old_ones_place_before_the_editor() {
+fn acp_bridge_replaces_a_changed_question_at_the_editor() {
     let mut bench = Bench::in_session();
     assert_eq!(bench.ask("q_1").len(), 1);
     let retract = json!({"jsonrpc":"2.0","method":"$/cancel_request","params":{"requestId":"q_1"}});
@@ -266,7 +266,7 @@ fn a_question_that_changes_takes_the_old_ones_place_before_the_editor() {
 }
 
 #[test]
-fn what_a_gateway_asks_of_one_connection_ends_with_it() {
+fn acp_bridge_drops_a_gateway_call_with_its_connection() {
     let mut bench = Bench::in_session();
     let ask = json!({"jsonrpc":"2.0","id":"c_1","method":"fs/read_text_file","params":{"sessionId":"s_1","path":"/x"}});
     let first = bench.gateway(ask.clone()).remove(0);
@@ -281,7 +281,7 @@ fn what_a_gateway_asks_of_one_connection_ends_with_it() {
 }
 
 #[test]
-fn a_cursor_that_is_good_no_more_is_said_and_the_session_goes_on() {
+fn acp_bridge_reports_an_expired_cursor_and_continues_the_session() {
     let mut bench = Bench::in_session();
     bench.chunk("e:5");
     bench.ask("q_1");
@@ -303,7 +303,7 @@ fn a_cursor_that_is_good_no_more_is_said_and_the_session_goes_on() {
 }
 
 #[test]
-fn lines_that_are_none_are_answered() {
+fn acp_bridge_answers_malformed_lines() {
     let mut bench = Bench::in_session();
     for (line, code) in
         [("{", -32700), ("[]", -32600), (r#"[1,"session/new"]"#, -32600), (r#"{"jsonrpc":"2.0"}"#, -32600)]
@@ -328,7 +328,7 @@ fn lines_that_are_none_are_answered() {
 }
 
 #[tokio::test]
-async fn lines_are_cut_and_bounded() {
+async fn acp_bridge_bounds_lines() {
     let mut text = b"one\r\n\n  \ntwo\n".to_vec();
     text.extend(vec![b'x'; LINE_MAX + 1]);
     text.extend(b"\nthree");
@@ -727,7 +727,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
 
     #[test]
-    fn whenever_the_gateway_dies_the_editor_sees_one_unbroken_talk(ops in ops()) {
+    fn acp_bridge_hides_gateway_restarts_from_the_editor(ops in ops()) {
         play(ops);
     }
 }

@@ -135,7 +135,7 @@ impl Rig {
 }
 
 #[test]
-fn every_kind_is_told_in_the_words_of_the_terminal_ui() {
+fn codelia_bridge_translates_every_event_kind() {
     let mut teller = EventTranslator::default();
     teller.extras(Extras { terminal: true, gateway: true });
     let mut told = |kind: &str, event: Value| -> Vec<Value> {
@@ -199,7 +199,7 @@ fn every_kind_is_told_in_the_words_of_the_terminal_ui() {
 }
 
 #[test]
-fn a_runtimes_own_events_are_passed_as_they_are_and_its_final_is_the_only_one() {
+fn codelia_bridge_passes_native_events_and_sends_one_final() {
     let mut teller = EventTranslator::default();
     let mut finals = 0;
     teller.translate(&envelope("codelia", "r_1", "run_started", &json!({}), None), false);
@@ -227,7 +227,7 @@ fn a_runtimes_own_events_are_passed_as_they_are_and_its_final_is_the_only_one() 
 }
 
 #[test]
-fn a_message_is_cut_at_its_paragraphs_and_not_within_code() {
+fn codelia_bridge_splits_a_message_at_paragraphs_outside_code() {
     let text = "One.\n\n```\na\n\nb\n```\n\n- x\n- y\n\nlast";
     let mut rig = Rig::live();
     for piece in text.as_bytes().chunks(3) {
@@ -244,7 +244,7 @@ fn a_message_is_cut_at_its_paragraphs_and_not_within_code() {
 }
 
 #[test]
-fn diffs_are_what_diff_would_read() {
+fn codelia_bridge_diffs_match_diff() {
     for (old, new, hunk) in [
         ("", "a\n", "@@ -0,0 +1,1 @@\n+a\n"),
         ("a\n", "", "@@ -1,1 +0,0 @@\n-a\n"),
@@ -257,7 +257,7 @@ fn diffs_are_what_diff_would_read() {
 }
 
 #[test]
-fn a_panel_offers_what_the_request_does_and_says_what_it_is_about() {
+fn codelia_bridge_panel_has_the_options_and_subject_of_its_request() {
     let shown = |request: Value| {
         let mut rig = Rig::live();
         rig.hear(acp("r_1", "request_opened", &request));
@@ -297,7 +297,7 @@ fn a_panel_offers_what_the_request_does_and_says_what_it_is_about() {
 }
 
 #[test]
-fn answers_are_said_as_the_gateway_wants_them() {
+fn codelia_bridge_translates_answers() {
     let all = json!({ "allow_remember": true, "allow_reason": true });
     for (kind, options, said, answer) in [
         ("confirm", YES_NO, json!({ "ok": true, "remember": false, "reason": null }), json!({ "option_id": "y" })),
@@ -329,7 +329,7 @@ fn answers_are_said_as_the_gateway_wants_them() {
 }
 
 #[test]
-fn a_question_that_changes_is_read_again_and_answered_with_its_new_digest() {
+fn codelia_bridge_rereads_a_changed_question_and_answers_its_new_digest() {
     let changed = |id: &str| {
         let mut all = request(id, "confirm", YES_NO, json!({ "revision": 1, "changed": true }));
         (all["display"], all["digest"]) = (json!("make install"), json!("d1"));
@@ -362,7 +362,7 @@ fn a_question_that_changes_is_read_again_and_answered_with_its_new_digest() {
 }
 
 #[test]
-fn what_is_said_around_a_prompt_an_event_and_a_cancel_is_carried() {
+fn codelia_bridge_carries_metadata_of_prompt_event_and_cancel() {
     let mut rig = Rig::live();
     let (around, meta) = (json!({ "active_file": { "path": "a.rs" } }), json!({ "trace": 7 }));
     let start = json!({ "input": { "type": "text", "text": "hi" }, "ui_context": around, "meta": meta });
@@ -378,7 +378,7 @@ fn what_is_said_around_a_prompt_an_event_and_a_cancel_is_carried() {
 }
 
 #[test]
-fn a_client_of_the_specification_hears_its_words_and_no_others() {
+fn codelia_bridge_sends_a_standard_client_only_standard_messages() {
     let mut rig = Rig::bare();
     let ui = json!({ "supports_confirm": true, "supports_markdown": true });
     rig.line(
@@ -427,7 +427,7 @@ fn a_client_of_the_specification_hears_its_words_and_no_others() {
 }
 
 #[test]
-fn a_cancel_says_how_the_run_stands() {
+fn codelia_bridge_cancel_replies_with_the_state_of_the_run() {
     let mut rig = Rig::live();
     let cancel = |rig: &mut Rig, run: &str| {
         rig.line(&json!({ "id": "c", "method": "run.cancel", "params": { "run_id": run } }));
@@ -459,7 +459,7 @@ fn a_cancel_says_how_the_run_stands() {
 }
 
 #[test]
-fn what_the_server_can_is_what_the_runtime_can() {
+fn codelia_bridge_offers_the_capabilities_of_the_runtime() {
     let hello = |capabilities: Option<Capabilities>| {
         let aim = BridgeTarget {
             session: None,
@@ -484,7 +484,7 @@ fn what_the_server_can_is_what_the_runtime_can() {
 }
 
 #[test]
-fn nothing_is_answered_or_shown_before_initialize() {
+fn codelia_bridge_is_silent_before_initialize() {
     let aim = BridgeTarget {
         session: Some(("s_1".into(), "a".into(), "acp".into())),
         runtime: None,
@@ -506,7 +506,7 @@ fn nothing_is_answered_or_shown_before_initialize() {
 }
 
 #[test]
-fn an_error_in_place_of_an_answer_is_a_no_or_none_and_the_next_question_is_shown() {
+fn codelia_bridge_treats_an_error_as_a_denial_and_shows_the_next_question() {
     let cancelled = json!({ "code": -32003, "message": "user cancelled" });
     let mut rig = Rig::live();
     let items = json!({ "items": [{ "id": "i", "label": "I" }] });
@@ -531,7 +531,7 @@ fn an_error_in_place_of_an_answer_is_a_no_or_none_and_the_next_question_is_shown
 }
 
 #[test]
-fn remember_counts_where_it_was_offered_for_a_no_as_well() {
+fn codelia_bridge_remembers_a_denial_where_remember_is_offered() {
     let never = &[("y", "allow_once"), ("a", "allow_always"), ("n", "reject_once"), ("x", "reject_always")][..];
     let remembers = json!({ "allow_remember": true });
     for (options, more, ok, chosen) in [
@@ -549,7 +549,7 @@ fn remember_counts_where_it_was_offered_for_a_no_as_well() {
 }
 
 #[test]
-fn the_first_prompt_joins_the_one_session_of_a_runtime_that_has_no_other() {
+fn codelia_bridge_first_prompt_joins_the_only_session_of_the_runtime() {
     let mut rig = Rig::bare();
     rig.line(&json!({ "id": "1", "method": "run.start", "params": { "input": { "type": "text", "text": "hi" } } }));
     let (why, _, _) = rig.calls().remove(0);
@@ -572,7 +572,7 @@ fn the_first_prompt_joins_the_one_session_of_a_runtime_that_has_no_other() {
 }
 
 #[test]
-fn a_panel_whose_question_is_over_is_replaced_and_the_next_one_waits_until_it_is_read() {
+fn codelia_bridge_replaces_a_closed_panel_and_delays_the_next() {
     let mut rig = Rig::live();
     for id in ["q1", "q2", "q3"] {
         rig.hear(acp("r_1", "request_opened", &request(id, "confirm", YES_NO, json!({}))));
@@ -614,7 +614,7 @@ fn a_panel_whose_question_is_over_is_replaced_and_the_next_one_waits_until_it_is
 }
 
 #[test]
-fn the_past_comes_before_its_answer_without_its_questions_and_not_all_of_it() {
+fn codelia_bridge_replays_a_bounded_history_before_the_reply() {
     let mut rig = Rig::bare();
     let history = json!({ "session_id": "s_1", "max_events": 4, "max_runs": 2 });
     rig.line(&json!({ "id": "h", "method": "session.history", "params": history }));
@@ -641,7 +641,7 @@ fn the_past_comes_before_its_answer_without_its_questions_and_not_all_of_it() {
 }
 
 #[test]
-fn the_first_prompt_opens_a_session_and_its_own_words_are_not_told_back() {
+fn codelia_bridge_first_prompt_opens_a_session_and_is_not_echoed() {
     let mut rig = Rig::bare();
     rig.line(&json!({ "id": "1", "method": "run.start", "params": { "input": { "type": "text", "text": "hi" } } }));
     let (why, method, _) = rig.calls().remove(0);
@@ -680,7 +680,7 @@ fn the_first_prompt_opens_a_session_and_its_own_words_are_not_told_back() {
 }
 
 #[test]
-fn models_and_sessions_are_listed_as_it_reads_them() {
+fn codelia_bridge_lists_models_and_sessions() {
     let mut rig = Rig::live();
     rig.line(&json!({ "id": "1", "method": "model.list", "params": { "provider": "openai" } }));
     let (why, _, params) = rig.calls().remove(0);
@@ -718,7 +718,7 @@ fn models_and_sessions_are_listed_as_it_reads_them() {
 }
 
 #[test]
-fn after_a_gap_it_stands_as_the_greeting_says() {
+fn codelia_bridge_takes_its_state_from_the_snapshot_after_a_gap() {
     let mut rig = Rig::live();
     rig.hear(acp("r_1", "run_started", &json!({})));
     rig.hear(acp("r_1", "agent_message_chunk", &chunk("half")));
@@ -786,7 +786,7 @@ proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(256) })]
 
     #[test]
-    fn whatever_happens_every_word_is_told_once_and_one_question_is_asked_at_a_time(steps in proptest::collection::vec(step(), 1..60)) {
+    fn codelia_bridge_shows_each_event_once_and_one_question_at_a_time(steps in proptest::collection::vec(step(), 1..60)) {
         let mut rig = Rig::live();
         let (mut text, mut told) = (String::new(), String::new());
         let (mut standing, mut over) = (None::<String>, Vec::<String>::new());

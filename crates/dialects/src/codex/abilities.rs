@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn servers_are_told_as_the_ui_protocol_tells_them() {
+    fn codex_servers_have_the_ui_protocols_form() {
         // As 0.169 answered.
         let said = raw(
             r#"{"data":[{"name":"gone","runtimeStatus":"failed","httpOrigin":null,"tools":{},"toolsError":"No such file"},
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn skills_that_are_in_use_are_told_with_their_folders() {
+    fn codex_skills_in_use_have_their_folders() {
         let said = raw(r#"{"data":[{"cwd":"/w","skills":[
             {"name":"greet","description":"Says hello.","path":"/h/skills/greet/SKILL.md","scope":"system","enabled":true},
             {"name":"off","description":"","path":"/w/x/SKILL.md","scope":"repo","enabled":false}],

@@ -120,7 +120,7 @@ fn end_turn(rig: &mut Rig, status: &str) {
 }
 
 #[test]
-fn says_hello_and_wants_to_be_told_what_a_question_offers() {
+fn codex_initialize_asks_for_the_decisions_of_a_question() {
     let mut rig = Rig::new(&spec("codex"));
     let first = rig.sent().remove(0);
     assert_eq!((&first["id"], &first["method"]), (&j!(0), &j!("initialize")));
@@ -141,7 +141,7 @@ fn says_hello_and_wants_to_be_told_what_a_question_offers() {
 }
 
 #[test]
-fn text_is_told_once() {
+fn codex_reports_text_once() {
     let mut rig = session();
     prompted(&mut rig, 2);
     item(
@@ -181,7 +181,7 @@ fn text_is_told_once() {
 }
 
 #[test]
-fn names_that_are_given_twice_are_two_things_in_two_turns() {
+fn codex_reused_item_names_in_two_turns_are_two_items() {
     for name in ["u", "v"] {
         let mut rig = session();
         for (ticket, id, turn_id) in [(5, 2, "u"), (6, 3, name)] {
@@ -207,7 +207,7 @@ fn names_that_are_given_twice_are_two_things_in_two_turns() {
 }
 
 #[test]
-fn thoughts_come_in_parts() {
+fn codex_thoughts_come_in_parts() {
     let mut rig = session();
     prompted(&mut rig, 2);
     item(&mut rig, "started", j!({ "type": "reasoning", "id": "r", "summary": [], "content": [] }));
@@ -224,7 +224,7 @@ fn thoughts_come_in_parts() {
 }
 
 #[test]
-fn ends_say_how() {
+fn codex_turn_end_has_its_stop_reason() {
     for (status, expected) in
         [("completed", RunStatus::Completed), ("interrupted", RunStatus::Cancelled), ("failed", RunStatus::Error)]
     {
@@ -244,7 +244,7 @@ fn ends_say_how() {
 }
 
 #[test]
-fn tools_open_and_close() {
+fn codex_tools_open_and_close() {
     let diff = "@@ -1,2 +1,2 @@\n a\n-b\n+c\n@@ -9 +9 @@\n-x\n+y\n";
     let patch = |path: &str, kind: Value, diff: &str| j!({ "path": path, "kind": kind, "diff": diff });
     for (item_, kind, title, content) in [
@@ -298,7 +298,7 @@ fn tools_open_and_close() {
 }
 
 #[test]
-fn what_else_happens_has_its_event() {
+fn codex_other_notifications_become_events() {
     for (method, params, kind, part) in [
         ("turn/plan/updated", j!({ "plan": [{ "step": "s", "status": "inProgress" }] }), Kind::Plan, "in_progress"),
         (
@@ -366,7 +366,7 @@ fn command() -> Value {
 }
 
 #[test]
-fn a_command_offers_exactly_what_codex_offers() {
+fn codex_command_approval_offers_the_decisions_of_codex() {
     let amended = j!({ "acceptWithExecpolicyAmendment": { "execpolicy_amendment": ["ls"] } });
     for (decision, sent) in [
         (choose("accept", Choice::AllowOnce), j!("accept")),
@@ -405,7 +405,7 @@ fn a_command_offers_exactly_what_codex_offers() {
 }
 
 #[test]
-fn other_questions_offer_what_they_take() {
+fn codex_other_questions_offer_their_options() {
     let rule = |action: &str| j!({ "applyNetworkPolicyAmendment": { "network_policy_amendment": { "host": "h", "action": action } } });
     let network = j!({ "command": "curl h", "networkApprovalContext": { "host": "h", "protocol": "https" },
         "availableDecisions": ["accept", rule("allow"), rule("deny"), "newWord", { "newObject": {} }] });
@@ -490,7 +490,7 @@ fn other_questions_offer_what_they_take() {
 }
 
 #[test]
-fn a_change_to_files_shows_what_changes() {
+fn codex_file_change_shows_its_diff() {
     let mut rig = session();
     prompted(&mut rig, 2);
     let change = j!({ "type": "fileChange", "id": "f", "status": "inProgress",
@@ -513,7 +513,7 @@ fn a_change_to_files_shows_what_changes() {
 }
 
 #[test]
-fn questions_are_asked_one_by_one() {
+fn codex_asks_questions_one_by_one() {
     let questions = j!({ "itemId": "q", "questions": [
         { "id": "a", "header": "H", "question": "which?", "isOther": true, "isSecret": false,
           "options": [{ "label": "x", "description": "dx" }, { "label": "y", "description": "dy" }] },
@@ -545,7 +545,7 @@ fn questions_are_asked_one_by_one() {
 }
 
 #[test]
-fn a_form_is_filled_in_field_by_field() {
+fn codex_form_is_filled_in_field_by_field() {
     let schema = j!({ "type": "object", "required": ["n", "on"], "properties": {
         "n": { "type": "integer", "title": "How many" }, "on": { "type": "boolean" },
         "tags": { "type": "array", "items": { "type": "string", "enum": ["p", "q"] } }, "w": { "type": "string" } } });
@@ -570,7 +570,7 @@ fn a_form_is_filled_in_field_by_field() {
 }
 
 #[test]
-fn what_cannot_be_asked_is_answered_no_by_whoever_is_alone() {
+fn codex_denies_unaskable_questions_where_it_is_the_only_client() {
     for (method, params, result) in [
         (COMMAND, j!({ "availableDecisions": [] }), j!({ "decision": "cancel" })),
         ("item/permissions/requestApproval", j!({}), j!({ "permissions": {}, "scope": "turn" })),
@@ -598,7 +598,7 @@ fn what_cannot_be_asked_is_answered_no_by_whoever_is_alone() {
 }
 
 #[test]
-fn an_answer_given_elsewhere_closes_the_question() {
+fn codex_answer_of_another_client_closes_the_question() {
     let mut rig = session();
     prompted(&mut rig, 2);
     ask(&mut rig, 7, COMMAND, command());
@@ -616,7 +616,7 @@ fn an_answer_given_elsewhere_closes_the_question() {
 }
 
 #[test]
-fn a_cancel_waits_for_the_name_of_the_turn() {
+fn codex_cancel_waits_for_the_turn_id() {
     let mut rig = session();
     rig.prompt(5, "t", "hi");
     rig.sent();
@@ -635,7 +635,7 @@ fn a_cancel_waits_for_the_name_of_the_turn() {
 }
 
 #[test]
-fn a_turn_may_begin_and_end_before_the_answer_says_whose_it_is() {
+fn codex_turn_may_begin_and_end_before_the_start_is_answered() {
     for (name, expected) in [("u", "ended 5 Completed"), ("v", "")] {
         let mut rig = session();
         rig.prompt(5, "t", "hi");
@@ -649,7 +649,7 @@ fn a_turn_may_begin_and_end_before_the_answer_says_whose_it_is() {
 }
 
 #[test]
-fn a_prompt_that_is_refused_ends() {
+fn codex_refused_prompt_ends_the_run() {
     let mut rig = session();
     rig.prompt(5, "t", "hi");
     rig.feed(r#"{"id":2,"error":{"code":-32600,"message":"thread not found"}}"#);
@@ -663,7 +663,7 @@ fn a_prompt_that_is_refused_ends() {
 }
 
 #[test]
-fn an_overloaded_server_is_asked_again() {
+fn codex_retries_an_overloaded_server() {
     let mut rig = session();
     rig.prompt(5, "t", "hi");
     let first = rig.sent();
@@ -730,7 +730,7 @@ fn active(flags: Value) -> Value {
 }
 
 #[test]
-fn other_clients_turns_are_told() {
+fn codex_reports_turns_of_other_clients() {
     let mut rig = shared();
     tell(&mut rig, "turn/started", j!({ "turn": turn("u", "inProgress", j!([])) }));
     assert!(matches!(rig.one(), RuntimeEvent::Began { by, .. } if by == OTHER));
@@ -764,7 +764,7 @@ fn other_clients_turns_are_told() {
 }
 
 #[test]
-fn threads_that_nobody_can_join_are_not_told_of() {
+fn codex_does_not_report_threads_that_cannot_be_joined() {
     let hidden = |id: &str| {
         let mut thread = thread(id);
         thread["preview"] = "name this conversation".into();
@@ -802,7 +802,7 @@ fn threads_that_nobody_can_join_are_not_told_of() {
 }
 
 #[test]
-fn threads_of_others_are_found_once() {
+fn codex_discovers_threads_of_others_once() {
     let mut rig = hello(&remote());
     rig.sent();
     reply(&mut rig, 1, j!({ "data": ["x", "y"], "nextCursor": null }));
@@ -866,7 +866,7 @@ fn threads_of_others_are_found_once() {
 }
 
 #[test]
-fn the_past_is_told_only_to_a_log_that_lacks_it() {
+fn codex_history_is_reported_only_if_the_log_lacks_it() {
     let user =
         j!({ "type": "userMessage", "id": "m", "clientId": null, "content": [{ "type": "text", "text": "yo" }] });
     let mut done = shell("completed");
@@ -900,7 +900,7 @@ fn the_past_is_told_only_to_a_log_that_lacks_it() {
 }
 
 #[test]
-fn a_thread_that_is_gone_is_begun_anew_only_where_the_log_has_it() {
+fn codex_lost_thread_is_replaced_only_if_the_log_has_it() {
     let error = r#"{"id":2,"error":{"code":-32600,"message":"no rollout found"}}"#;
     let mut rig = hello(&remote());
     rig.sent();
@@ -918,7 +918,7 @@ fn a_thread_that_is_gone_is_begun_anew_only_where_the_log_has_it() {
 }
 
 #[test]
-fn the_missing_beginning_of_a_message_is_a_gap_and_then_the_whole() {
+fn codex_message_with_a_missing_start_is_a_gap_then_the_whole_text() {
     let mut rig = joined(j!([turn("u", "inProgress", j!([]))]), false);
     rig.said();
     delta(&mut rig, "a", "two ");
@@ -936,7 +936,7 @@ fn the_missing_beginning_of_a_message_is_a_gap_and_then_the_whole() {
 }
 
 #[test]
-fn after_a_loss_what_was_missed_is_told_and_nothing_twice() {
+fn codex_reconnect_reports_missed_events_once() {
     let mut rig = shared();
     prompted(&mut rig, 3);
     item(&mut rig, "started", message("a", ""));
@@ -970,7 +970,7 @@ fn after_a_loss_what_was_missed_is_told_and_nothing_twice() {
 }
 
 #[test]
-fn a_prompt_on_its_way_when_the_connection_went_is_looked_for() {
+fn codex_looks_for_a_prompt_sent_when_the_connection_broke() {
     let user = |client: &str| j!({ "type": "userMessage", "id": "m", "clientId": client, "content": [] });
     for (turns, expected) in [
         (j!([turn("u", "inProgress", j!([user("plexus-5")]))]), ""),
@@ -1015,7 +1015,7 @@ fn idle() -> Value {
 }
 
 #[test]
-fn what_happened_while_the_gateway_was_away_is_told_once() {
+fn codex_restart_reports_missed_events_once() {
     let mut rig = shared();
     prompted(&mut rig, 3);
     item(&mut rig, "started", message("a", ""));
@@ -1062,7 +1062,7 @@ fn what_happened_while_the_gateway_was_away_is_told_once() {
 }
 
 #[test]
-fn a_turn_that_is_called_interrupted_for_a_moment_is_read_again() {
+fn codex_rereads_a_turn_that_is_briefly_interrupted() {
     let ours = |status: &str| turn("u", status, j!([message("a", "done")]));
     let read = |rig: &mut Rig, status: &str| {
         rig.wake();
@@ -1100,7 +1100,7 @@ fn a_turn_that_is_called_interrupted_for_a_moment_is_read_again() {
 }
 
 #[test]
-fn a_prompt_that_the_gateway_died_over_is_looked_for() {
+fn codex_restart_looks_for_a_prompt_under_way() {
     let user = |client: &str| j!({ "type": "userMessage", "id": "m", "clientId": client, "content": [] });
     for (turns, expected) in [
         (
@@ -1124,7 +1124,7 @@ fn a_prompt_that_the_gateway_died_over_is_looked_for() {
 }
 
 #[test]
-fn turns_that_were_taken_back_are_said_to_be_and_the_others_are_not_told_again() {
+fn codex_reports_reverted_turns_and_repeats_no_others() {
     let all = |ids: &[&str]| {
         let turns = ids.iter().rev().map(|id| turn(id, "completed", j!([message(&format!("m-{id}"), id)])));
         Value::Array(turns.collect())
@@ -1153,7 +1153,7 @@ fn turns_that_were_taken_back_are_said_to_be_and_the_others_are_not_told_again()
 }
 
 #[test]
-fn a_conversation_longer_than_is_remembered_is_not_told_again() {
+fn codex_does_not_repeat_a_conversation_longer_than_its_memory() {
     let mut rig = shared();
     let ids: Vec<String> = (0..TOLD_MAX + 50).map(|n| format!("turn-{n}")).collect();
     let done = |id: &String| turn(id, "completed", j!([message(&format!("m-{id}"), id)]));
@@ -1169,7 +1169,7 @@ fn a_conversation_longer_than_is_remembered_is_not_told_again() {
 }
 
 #[test]
-fn what_does_not_fit_into_a_checkpoint_is_a_gap() {
+fn codex_oversized_checkpoint_becomes_a_gap() {
     let mut rig = shared();
     prompted(&mut rig, 3);
     for n in 0..2000 {
@@ -1183,7 +1183,7 @@ fn what_does_not_fit_into_a_checkpoint_is_a_gap() {
 }
 
 #[test]
-fn questions_and_answers_outlive_the_gateway() {
+fn codex_questions_and_answers_survive_a_restart() {
     let start = || {
         let mut rig = shared();
         prompted(&mut rig, 3);
@@ -1227,7 +1227,7 @@ fn questions_and_answers_outlive_the_gateway() {
 }
 
 #[test]
-fn questions_that_are_not_asked_again_after_a_loss_are_over() {
+fn codex_questions_not_repeated_after_a_reconnect_are_closed() {
     let waiting = || active(j!(["waitingOnApproval"]));
     let running = || j!([turn("u", "inProgress", j!([]))]);
     let start = || {
@@ -1285,7 +1285,7 @@ fn questions_that_are_not_asked_again_after_a_loss_are_over() {
 }
 
 #[test]
-fn a_call_or_an_opening_that_was_on_its_way_is_not_forgotten() {
+fn codex_pending_calls_and_opens_survive_a_reconnect() {
     let mut rig = shared();
     rig.call("t", "thread/list", None);
     rig.open(2);
@@ -1300,7 +1300,7 @@ fn a_call_or_an_opening_that_was_on_its_way_is_not_forgotten() {
 }
 
 #[test]
-fn calls_pass_only_where_they_are_known_and_harmless() {
+fn codex_passes_only_known_harmless_calls() {
     let mut rig = session();
     rig.call("t", "thread/read", Some(r#"{"includeTurns":true}"#));
     let sent = rig.sent();
@@ -1328,7 +1328,7 @@ fn calls_pass_only_where_they_are_known_and_harmless() {
 }
 
 #[test]
-fn models_are_listed_and_set_in_the_ui_protocols_words() {
+fn codex_models_have_the_ui_protocols_form() {
     let mut rig = session();
     rig.call("t", "model.list", None);
     assert_eq!(rig.sent()[0]["method"], "model/list");
@@ -1347,7 +1347,7 @@ fn models_are_listed_and_set_in_the_ui_protocols_words() {
 }
 
 #[test]
-fn prompts_carry_text_links_and_pictures() {
+fn codex_prompts_carry_text_links_and_images() {
     let block = |json: Value| raw(&json.to_string());
     let input = items::input(&[
         block(j!({ "type": "resource_link", "uri": "file:///a", "name": "a" })),
@@ -1368,7 +1368,7 @@ fn prompts_carry_text_links_and_pictures() {
 }
 
 #[test]
-fn damaged_frames_are_kept() {
+fn codex_keeps_damaged_frames() {
     let nest = format!("{}{}", "[".repeat(DEPTH_MAX + 1), "]".repeat(DEPTH_MAX + 1));
     for frame in ["garbage", "[]", "{}", r#"{"id":99,"result":{}}"#, r#"{"method":"turn/started"}"#, &nest] {
         let mut rig = session();
@@ -1502,7 +1502,7 @@ fn moves() -> impl Strategy<Value = Move> {
 
 proptest! {
     #[test]
-    fn a_gateway_that_takes_over_goes_on_as_the_one_before(
+    fn codex_takeover_continues_the_run(
         alone in any::<bool>(), moves in prop::collection::vec(moves(), 0..40), cut in any::<prop::sample::Index>(),
     ) {
         let spec = if alone { spec("codex") } else { remote() };
@@ -1526,7 +1526,7 @@ proptest! {
     }
 
     #[test]
-    fn what_is_no_state_is_not_taken_over(bytes in prop::collection::vec(any::<u8>(), 0..100)) {
+    fn codex_does_not_take_over_an_invalid_state(bytes in prop::collection::vec(any::<u8>(), 0..100)) {
         let mut dialect = make(&spec("codex"));
         let before = dialect.save();
         prop_assert!(!dialect.restore(&bytes));
@@ -1535,7 +1535,7 @@ proptest! {
 }
 
 #[test]
-fn an_id_that_is_used_again_names_another_question_over_a_restart_too() {
+fn codex_reused_question_id_is_another_question_after_a_restart() {
     let approval = |item: &str| j!({ "turnId": "u", "itemId": item, "command": "ls", "cwd": "/w" });
     let mut rig = session();
     prompted(&mut rig, 2);

@@ -291,7 +291,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn options_are_understood_by_their_words() {
+    fn mirror_understands_options_by_their_words() {
         let cases = [
             ("Allow", Choice::AllowOnce),
             ("Always Allow", Choice::AllowAlways),
@@ -309,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn prompts_are_text() {
+    fn mirror_prompts_are_text() {
         let blocks = |json: &[&str]| -> Vec<Box<RawValue>> {
             json.iter().map(|json| RawValue::from_string((*json).into()).unwrap()).collect()
         };

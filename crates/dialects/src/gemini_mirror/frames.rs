@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn messages_come_whole_however_they_are_cut() {
+    fn mirror_frames_are_whole_however_they_are_split() {
         let stream = b"{\"a\":1}\0{\"b\":\"\xc3\xa9\"}\0\n\0{}\0{\"half\"";
         let expected = ["{\"a\":1}", "{\"b\":\"\u{e9}\"}", "{}"];
         for at in 0..=stream.len() {
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn a_message_that_is_whole_json_needs_no_nul() {
+    fn mirror_frame_of_whole_json_needs_no_nul() {
         let told = |pieces: &[&[u8]]| all(pieces);
         assert_eq!(told(&[b"{\"a\":1}", b" {\"b\":2}\n"]), (vec!["{\"a\":1}".into(), " {\"b\":2}\n".into()], None));
         // With and without, in any order; a NUL that comes by itself ends nothing.
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn a_message_over_the_limit_is_cut_and_the_next_is_whole() {
+    fn mirror_frame_over_the_limit_is_cut_and_the_next_is_whole() {
         let mega = vec![b'x'; 1024 * 1024];
         let mut pieces: Vec<&[u8]> = vec![&mega; 20];
         pieces.push(b"yy\0ok\0");

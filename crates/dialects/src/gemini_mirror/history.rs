@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_is_new_is_new() {
+    fn mirror_history_reports_only_new_turns() {
         let cases = [
             // Nothing is known yet: all of it.
             ("", "u:hi|m:hello", "", "u:hi|m:hello"),
@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn pieces_of_the_model_are_one_turn_and_memory_is_bounded() {
+    fn mirror_history_joins_model_pieces_in_bounded_memory() {
         assert_eq!(turns("m:a|m:b").turns, turns("m:ab").turns);
         assert_ne!(turns("u:a|u:b").turns, turns("u:ab").turns);
         let mut many = Turns::default();
@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn a_history_is_read_or_refused() {
+    fn mirror_history_is_read_or_refused() {
         let body = br#"[{"role":"user","text":"Hello"},{"role":"model","text":"Hi there!","more":1}]"#;
         assert_eq!(Turns::read(body).unwrap().turns, turns("u:Hello|m:Hi there!").turns);
         assert_eq!(Turns::read(b"[]"), Some(Turns::default()));
@@ -252,7 +252,7 @@ mod tests {
         /// However the stream is cut between what was known, what is only in the history and what came live, every
         /// byte is told once.
         #[test]
-        fn nothing_is_told_twice_or_missed(
+        fn mirror_history_reports_each_turn_once(
             texts in proptest::collection::vec("[a-z]{1,8}", 1..8), known in 0usize..60, live in 0usize..60,
         ) {
             // A conversation without repeats: each letter's place makes it unlike every other.

@@ -153,7 +153,7 @@ fn word(said: &RuntimeEvent) -> String {
 const BEGAN: &str = "began by somebody at the Gemini UI";
 
 #[test]
-fn all_eight_events_become_canonical_ones_and_keep_their_bytes() {
+fn mirror_translates_all_events_and_keeps_their_bytes() {
     let mut ui = Ui::open(true);
     ui.tell("user_message", json!({ "text": "Write a python script" }));
     ui.tell("model_output", json!({ "text": "Here is the " }));
@@ -209,7 +209,7 @@ fn all_eight_events_become_canonical_ones_and_keep_their_bytes() {
 }
 
 #[test]
-fn several_messages_in_one_and_one_in_several() {
+fn mirror_splits_and_joins_messages() {
     let mut ui = Ui::open(true);
     let stream: String = [json!({ "text": "a" }), json!({ "text": "b" })]
         .iter()
@@ -226,7 +226,7 @@ fn several_messages_in_one_and_one_in_several() {
 }
 
 #[test]
-fn what_was_said_before_is_told_once_and_before_what_follows() {
+fn mirror_reports_history_once_and_before_later_events() {
     let mut ui = Ui::new(true);
     ui.step(|dialect, out| dialect.open(out));
     ui.words();
@@ -250,7 +250,7 @@ fn what_was_said_before_is_told_once_and_before_what_follows() {
 }
 
 #[test]
-fn a_history_that_cannot_be_had_is_said_to_be_missing() {
+fn mirror_reports_an_unavailable_history() {
     let replies = [
         (Ok((503, "")), READY_TICKS, "it is not ready (503)"),
         (Err("refused"), THERE_TICKS, "refused"),
@@ -292,7 +292,7 @@ fn a_history_that_cannot_be_had_is_said_to_be_missing() {
 }
 
 #[test]
-fn a_prompt_goes_through_the_remote_control_and_is_shown_once() {
+fn mirror_prompt_goes_through_the_remote_control_once() {
     let mut ui = Ui::open(true);
     ui.prompt(7, "list files");
     assert_eq!(ui.reply(Ok((503, ""))), r#"POST /message {"message":"list files"}"#);
@@ -316,7 +316,7 @@ fn a_prompt_goes_through_the_remote_control_and_is_shown_once() {
 }
 
 #[test]
-fn a_prompt_that_is_not_taken_ends_in_an_error_that_says_why() {
+fn mirror_refused_prompt_ends_with_an_error() {
     let mut ui = Ui::open(false);
     ui.prompt(1, "hi");
     let words = ui.words();
@@ -353,7 +353,7 @@ impl Ui {
 }
 
 #[test]
-fn a_slash_command_ends_by_silence_and_a_turn_does_not() {
+fn mirror_silence_ends_a_slash_command_but_no_turn() {
     let mut ui = Ui::open(true);
     ui.prompt(1, "/help");
     ui.reply(Ok((200, "")));
@@ -369,7 +369,7 @@ fn a_slash_command_ends_by_silence_and_a_turn_does_not() {
 }
 
 #[test]
-fn a_cancel_cannot_be_told_unless_the_ui_has_not_taken_it() {
+fn mirror_refuses_a_cancel_unless_the_prompt_is_unsent() {
     let mut ui = Ui::open(true);
     ui.cancel(None);
     assert_eq!(ui.words(), [""; 0]);
@@ -388,7 +388,7 @@ fn a_cancel_cannot_be_told_unless_the_ui_has_not_taken_it() {
 }
 
 #[test]
-fn a_lost_connection_is_filled_in_from_the_history_without_repeats() {
+fn mirror_fills_a_lost_connection_from_the_history() {
     let mut ui = Ui::open(true);
     ui.tell("user_message", json!({ "text": "go" }));
     ui.tell("model_output", json!({ "text": "one " }));
@@ -424,7 +424,7 @@ fn a_lost_connection_is_filled_in_from_the_history_without_repeats() {
 }
 
 #[test]
-fn a_run_whose_end_was_missed_ends_by_silence() {
+fn mirror_silence_ends_a_run_whose_end_was_missed() {
     for remote in [true, false] {
         let mut ui = Ui::open(remote);
         ui.tell("user_message", json!({ "text": "go" }));
@@ -444,7 +444,7 @@ fn a_run_whose_end_was_missed_ends_by_silence() {
 }
 
 #[test]
-fn our_prompt_is_found_in_the_history() {
+fn mirror_finds_its_own_prompt_in_the_history() {
     let mut ui = Ui::open(true);
     ui.prompt(4, "hello");
     ui.reply(Ok((200, "")));
@@ -456,7 +456,7 @@ fn our_prompt_is_found_in_the_history() {
 }
 
 #[test]
-fn a_session_that_is_known_is_not_told_its_past_again() {
+fn mirror_known_session_does_not_repeat_its_history() {
     let mut ui = Ui::new(true);
     ui.step(|dialect, out| dialect.open(out));
     ui.resume(true);
@@ -476,7 +476,7 @@ fn a_session_that_is_known_is_not_told_its_past_again() {
 
 proptest! {
     #[test]
-    fn no_bytes_break_it(
+    fn mirror_survives_any_bytes(
         pieces in prop::collection::vec(prop_oneof![
             prop::collection::vec(any::<u8>(), 0..40),
             "\\{\"type\":\"(user_message|model_output|tool_call|tool_output|idle|permission_dialog|permission_selection|hook)\",\"data\":\\{(\"text\":\"[a-z/]{0,3}\"|\"id\":[0-9],\"options\":\\[\"A\"\\]|\"callId\":\"c\",\"name\":\"n\")?\\}\\}\0".prop_map(String::into_bytes),
@@ -504,7 +504,7 @@ proptest! {
 }
 
 #[test]
-fn a_question_that_is_open_at_the_end_is_taken_back_first() {
+fn mirror_withdraws_an_open_question_at_the_end() {
     let mut ui = Ui::open(true);
     ui.tell("permission_dialog", json!({ "id": "a", "type": "new_sort", "options": ["Go", "Go"] }));
     ui.tell("permission_dialog", json!({ "id": "a", "type": "file_access", "options": [] }));
@@ -522,7 +522,7 @@ fn a_question_that_is_open_at_the_end_is_taken_back_first() {
 }
 
 #[test]
-fn an_id_that_is_used_again_names_another_question() {
+fn mirror_reused_question_id_is_another_question() {
     let mut ui = Ui::open(false);
     let mut keys = Vec::new();
     for selection in ["Allow", "Deny"] {

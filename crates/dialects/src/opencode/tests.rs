@@ -220,7 +220,7 @@ fn text_part(id: &str, message: &str, text: &str, over: bool) -> Value {
 }
 
 #[test]
-fn the_hello_reads_everything_and_says_who_it_is() {
+fn opencode_hello_reads_everything_and_names_the_client() {
     let mut stage = Stage::new();
     stage.serve();
     assert_eq!(stage.told(), ["ready"]);
@@ -229,7 +229,7 @@ fn the_hello_reads_everything_and_says_who_it_is() {
 }
 
 #[test]
-fn a_server_that_wants_a_password_says_so_with_the_fix() {
+fn opencode_missing_password_is_explained() {
     let mut stage = Stage::new();
     stage.set("GET /global/health", 401, json!({ "_tag": "UnauthorizedError" }));
     stage.serve();
@@ -238,7 +238,7 @@ fn a_server_that_wants_a_password_says_so_with_the_fix() {
 }
 
 #[test]
-fn a_look_that_failed_is_taken_again() {
+fn opencode_repeats_a_failed_read() {
     let mut stage = Stage::new();
     let fetch = stage.rig.fetches.pop_front().unwrap();
     stage.rig.reply(&fetch, None);
@@ -251,7 +251,7 @@ fn a_look_that_failed_is_taken_again() {
 }
 
 #[test]
-fn a_prompt_streams_and_ends() {
+fn opencode_prompt_streams_and_ends() {
     let mut stage = Stage::at_work();
     assert_eq!(stage.made[0].0, "POST /session/s/prompt_async?directory=%2Fw");
     assert_eq!(stage.made[0].1, json!({ "parts": [{ "type": "text", "text": "do it" }] }));
@@ -271,7 +271,7 @@ fn a_prompt_streams_and_ends() {
 }
 
 #[test]
-fn a_message_that_is_told_as_complete_before_its_parts_is_told_whole() {
+fn opencode_message_completed_before_its_parts_is_whole() {
     let mut stage = Stage::at_work();
     stage.assistant("m2", true);
     stage.text("m2", "t", "", false);
@@ -282,7 +282,7 @@ fn a_message_that_is_told_as_complete_before_its_parts_is_told_whole() {
 }
 
 #[test]
-fn an_idle_of_earlier_work_does_not_end_a_prompt() {
+fn opencode_idle_of_earlier_work_does_not_end_a_prompt() {
     let mut stage = Stage::open();
     stage.rig.prompt(7, "s", "do it");
     stage.serve();
@@ -310,7 +310,7 @@ fn an_idle_of_earlier_work_does_not_end_a_prompt() {
 
 /// Idle is said twice. A prompt that is sent at the first may be told before the second.
 #[test]
-fn the_second_idle_of_earlier_work_does_not_end_a_prompt_that_was_told_before_it() {
+fn opencode_second_idle_of_earlier_work_does_not_end_a_prompt() {
     let mut stage = Stage::at_work();
     stage.event("session.status", json!({ "status": { "type": "idle" } }));
     assert_eq!(stage.told(), ["ended 7 Completed"]);
@@ -347,7 +347,7 @@ fn the_second_idle_of_earlier_work_does_not_end_a_prompt_that_was_told_before_it
 }
 
 #[test]
-fn work_of_another_client_is_told_with_its_words() {
+fn opencode_reports_work_of_another_client_with_its_prompt() {
     let mut stage = Stage::open();
     stage.user("m1", "by another");
     assert!(stage.told().is_empty(), "whether work follows is not known yet");
@@ -361,7 +361,7 @@ fn work_of_another_client_is_told_with_its_words() {
 }
 
 #[test]
-fn words_without_work_are_told_all_the_same() {
+fn opencode_reports_text_outside_of_work() {
     let mut stage = Stage::open();
     stage.user("m1", "only said");
     stage.rig.wake();
@@ -369,7 +369,7 @@ fn words_without_work_are_told_all_the_same() {
 }
 
 #[test]
-fn a_tool_is_told_from_its_beginning_to_its_end() {
+fn opencode_reports_a_tool_from_start_to_end() {
     let mut stage = Stage::at_work();
     let tool = |state: Value| json!({ "part": { "id": "x", "messageID": "m2", "type": "tool", "tool": "bash", "callID": "c1", "state": state } });
     let input = json!({ "command": "touch x" });
@@ -392,7 +392,7 @@ fn a_tool_is_told_from_its_beginning_to_its_end() {
 }
 
 #[test]
-fn a_permission_is_answered_by_its_route() {
+fn opencode_permission_is_answered_by_its_route() {
     let mut stage = Stage::at_work();
     stage.set("POST /permission/per_1/reply", 200, json!(true));
     stage.permission("per_1");
@@ -412,7 +412,7 @@ fn a_permission_is_answered_by_its_route() {
 }
 
 #[test]
-fn other_generations_have_other_routes() {
+fn opencode_routes_depend_on_the_generation() {
     for (missing, status) in [(PAGE.to_owned(), 200), ("Not Found".to_owned(), 404)] {
         let mut stage = Stage::at_work();
         stage.replies.insert("POST /permission/per_1/reply".into(), (status, missing));
@@ -443,7 +443,7 @@ fn other_generations_have_other_routes() {
 }
 
 #[test]
-fn whoever_is_first_there_wins() {
+fn opencode_first_answer_wins() {
     let mut stage = Stage::at_work();
     stage.set("POST /permission/per_1/reply", 404, json!({ "_tag": "PermissionNotFoundError", "requestID": "per_1" }));
     stage.permission("per_1");
@@ -465,7 +465,7 @@ fn whoever_is_first_there_wins() {
 }
 
 #[test]
-fn who_was_first_is_told_when_the_stream_tells() {
+fn opencode_stream_names_the_client_that_answered_first() {
     let late = json!({ "_tag": "PermissionNotFoundError", "requestID": "per_1" });
     for told in [true, false] {
         let mut stage = Stage::at_work();
@@ -489,7 +489,7 @@ fn who_was_first_is_told_when_the_stream_tells() {
 }
 
 #[test]
-fn what_our_answer_takes_along_is_not_another_clients() {
+fn opencode_side_effects_of_our_answer_are_not_another_clients() {
     let mut stage = Stage::at_work();
     stage.set("POST /permission/per_1/reply", 200, json!(true));
     stage.permission("per_1");
@@ -503,7 +503,7 @@ fn what_our_answer_takes_along_is_not_another_clients() {
 }
 
 #[test]
-fn a_cancel_ends_when_the_server_has_tidied_up() {
+fn opencode_cancel_ends_when_the_server_is_idle() {
     let mut stage = Stage::at_work();
     stage.permission("per_1");
     stage.rig.said();
@@ -529,7 +529,7 @@ fn a_cancel_ends_when_the_server_has_tidied_up() {
 }
 
 #[test]
-fn a_cancel_that_came_too_late_leaves_the_run_its_own_end() {
+fn opencode_late_cancel_keeps_the_stop_reason_of_the_run() {
     let mut stage = Stage::at_work();
     stage.rig.cancel(7, "s");
     stage.serve();
@@ -539,7 +539,7 @@ fn a_cancel_that_came_too_late_leaves_the_run_its_own_end() {
 }
 
 #[test]
-fn a_turn_that_ends_over_the_question_that_its_cancel_withdrew_is_cancelled() {
+fn opencode_turn_ended_by_a_withdrawn_question_is_cancelled() {
     let mut stage = Stage::at_work();
     stage.permission("per_1");
     stage.set("POST /permission/per_1/reply", 200, json!(true));
@@ -553,7 +553,7 @@ fn a_turn_that_ends_over_the_question_that_its_cancel_withdrew_is_cancelled() {
 }
 
 #[test]
-fn a_prompt_that_was_stopped_before_it_began_is_cancelled() {
+fn opencode_prompt_stopped_before_its_start_is_cancelled() {
     let mut stage = Stage::open();
     stage.rig.prompt(7, "s", "do it");
     stage.serve();
@@ -580,7 +580,7 @@ fn list_pages(stage: &mut Stage, all: &[Value], pages: bool) {
 }
 
 #[test]
-fn every_session_is_listed_and_every_folder_looked_into() {
+fn opencode_lists_the_sessions_of_every_folder() {
     for pages in [true, false] {
         let mut stage = Stage::new();
         // Most are of one millisecond, so that pages end in the middle of it.
@@ -602,7 +602,7 @@ fn every_session_is_listed_and_every_folder_looked_into() {
 }
 
 #[test]
-fn more_folders_than_are_looked_into_are_said_to_be_there() {
+fn opencode_reports_folders_beyond_the_limit() {
     let mut stage = Stage::new();
     let all: Vec<Value> = (0..super::FOLDERS_MAX + 1)
         .map(|n| json!({ "id": format!("s{n}"), "directory": format!("/w{n}"), "time": { "updated": 5000 - n } }))
@@ -613,7 +613,7 @@ fn more_folders_than_are_looked_into_are_said_to_be_there() {
 }
 
 #[test]
-fn the_next_generation_is_called_by_its_name() {
+fn opencode_unsupported_generation_is_named() {
     let stage = Stage::new();
     let page = || Ok(super::HttpReply { status: 200, body: PAGE.into() });
     let json = || Ok(super::HttpReply { status: 200, body: "{\"healthy\":true}".into() });
@@ -625,7 +625,7 @@ fn the_next_generation_is_called_by_its_name() {
 }
 
 #[test]
-fn an_error_of_the_run_is_its_end() {
+fn opencode_error_of_a_run_ends_it() {
     let mut stage = Stage::at_work();
     stage.event("session.status", json!({ "status": { "type": "retry", "attempt": 1, "message": "busy", "next": 5 } }));
     stage.event(
@@ -645,7 +645,7 @@ fn an_error_of_the_run_is_its_end() {
 }
 
 #[test]
-fn questions_go_back_together() {
+fn opencode_questions_are_answered_together() {
     let mut stage = Stage::at_work();
     stage.set("POST /question/q/reply", 200, json!(true));
     stage.set("POST /question/q/reject", 200, json!(true));
@@ -676,7 +676,7 @@ fn questions_go_back_together() {
 }
 
 #[test]
-fn a_busy_session_is_found_and_its_past_told_once() {
+fn opencode_discovers_a_busy_session_and_reports_its_history_once() {
     let mut stage = Stage::new();
     stage.set(
         "GET /experimental/session",
@@ -725,7 +725,7 @@ fn a_busy_session_is_found_and_its_past_told_once() {
 }
 
 #[test]
-fn a_session_that_starts_work_later_is_found() {
+fn opencode_discovers_a_session_that_starts_work_later() {
     let mut stage = Stage::new();
     stage.serve();
     stage.rig.said();
@@ -738,7 +738,7 @@ fn a_session_that_starts_work_later_is_found() {
 }
 
 #[test]
-fn a_known_past_is_not_told_again() {
+fn opencode_known_history_is_not_repeated() {
     let mut stage = Stage::new();
     let past = json!([
         message("m1", "user", false, json!([text_part("m1p", "m1", "before", true)])),
@@ -757,7 +757,7 @@ fn a_known_past_is_not_told_again() {
 }
 
 #[test]
-fn a_conversation_whose_session_was_forgotten_is_opened_again_for_another() {
+fn opencode_reopens_a_conversation_whose_session_was_deleted() {
     let mut stage = Stage::open();
     let past = json!([
         message("m1", "user", false, json!([text_part("m1p", "m1", "before", true)])),
@@ -790,7 +790,7 @@ fn another(stage: &Stage, prompt: Option<u64>, asks: &[&str]) -> Stage {
 }
 
 #[test]
-fn what_was_said_while_no_gateway_was_there_is_told_once() {
+fn opencode_restart_reports_missed_text_once() {
     let mut stage = Stage::at_work();
     stage.text("m2", "t", "", false);
     stage.delta("m2", "t", "one ");
@@ -894,7 +894,7 @@ fn restarted(stage: &Stage) -> (Stage, Vec<String>) {
 }
 
 #[test]
-fn what_is_taken_back_and_given_back_is_told_once() {
+fn opencode_reports_a_revert_and_its_undo_once() {
     let mut stage = exchanged();
     stage.reverts(Some("m3"), true);
     let said = stage.rig.said();
@@ -922,7 +922,7 @@ fn what_is_taken_back_and_given_back_is_told_once() {
 }
 
 #[test]
-fn what_was_taken_back_is_final_with_the_next_prompt_and_said_once() {
+fn opencode_revert_is_final_with_the_next_prompt() {
     let other = [
         message("m5", "user", false, json!([text_part("m5p", "m5", "else", true)])),
         message("m6", "assistant", true, json!([text_part("t6", "m6", "third", true)])),
@@ -968,7 +968,7 @@ fn what_was_taken_back_is_final_with_the_next_prompt_and_said_once() {
 }
 
 #[test]
-fn a_message_that_is_removed_is_said_to_be() {
+fn opencode_reports_a_removed_message() {
     let mut stage = exchanged();
     stage.event("message.removed", json!({ "messageID": "m4" }));
     stage.event("message.removed", json!({ "messageID": "m4" }));
@@ -993,7 +993,7 @@ fn a_message_that_is_removed_is_said_to_be() {
 }
 
 #[test]
-fn a_message_that_begins_while_all_is_read_is_not_taken_back() {
+fn opencode_message_begun_during_a_reread_is_not_reverted() {
     let mut stage = exchanged();
     stage.rig.lose();
     stage.rig.connect();
@@ -1008,7 +1008,7 @@ fn a_message_that_begins_while_all_is_read_is_not_taken_back() {
 }
 
 #[test]
-fn a_compaction_is_told_once_and_what_it_tidies_away_is_no_news() {
+fn opencode_reports_a_compaction_once_without_its_pruning() {
     let compacted = [
         message("m5", "user", false, json!([{ "id": "c5", "messageID": "m5", "type": "compaction", "auto": false }])),
         message("m6", "assistant", true, json!([text_part("t6", "m6", "in short", true)])),
@@ -1028,7 +1028,7 @@ fn a_compaction_is_told_once_and_what_it_tidies_away_is_no_news() {
 }
 
 #[test]
-fn a_fork_is_a_conversation_of_its_own() {
+fn opencode_fork_is_a_conversation_of_its_own() {
     let mut stage = exchanged();
     // Its messages are told as they are copied, before it works at anything.
     for said in exchanges(&[]) {
@@ -1047,7 +1047,7 @@ fn a_fork_is_a_conversation_of_its_own() {
 }
 
 #[test]
-fn a_prompt_that_the_gateway_died_over_is_looked_for() {
+fn opencode_restart_looks_for_a_prompt_under_way() {
     let mut stage = Stage::open();
     stage.rig.prompt(7, "s", "do it");
     let mut next = another(&stage, Some(7), &[]);
@@ -1089,7 +1089,7 @@ fn a_prompt_that_the_gateway_died_over_is_looked_for() {
 }
 
 #[test]
-fn work_that_ends_while_its_status_is_read_has_ended() {
+fn opencode_work_that_ends_during_a_status_read_has_ended() {
     let mut stage = Stage::at_work();
     stage.rig.said();
     let mine = message("m1", "user", false, json!([text_part("m1p", "m1", "do it", true)]));
@@ -1125,7 +1125,7 @@ fn work_that_ends_while_its_status_is_read_has_ended() {
 }
 
 #[test]
-fn questions_and_answers_outlive_the_gateway() {
+fn opencode_questions_and_answers_survive_a_restart() {
     let mut stage = Stage::at_work();
     stage.permission("per_1");
     stage.permission("per_2");
@@ -1146,7 +1146,7 @@ fn questions_and_answers_outlive_the_gateway() {
 }
 
 #[test]
-fn what_does_not_fit_into_a_checkpoint_is_a_gap() {
+fn opencode_oversized_checkpoint_becomes_a_gap() {
     let mut stage = Stage::at_work();
     for n in 0..1600 {
         stage.text("m2", &format!("t{n}"), "x", false);
@@ -1163,7 +1163,7 @@ fn what_does_not_fit_into_a_checkpoint_is_a_gap() {
 }
 
 #[test]
-fn of_a_long_conversation_with_a_broken_off_reply_nothing_is_told_again() {
+fn opencode_long_conversation_with_a_broken_reply_is_not_repeated() {
     let mut stage = Stage::open();
     let mut all = vec![
         message("m0001", "user", false, json!([text_part("p0001", "m0001", "do it", true)])),
@@ -1185,7 +1185,7 @@ fn of_a_long_conversation_with_a_broken_off_reply_nothing_is_told_again() {
 }
 
 #[test]
-fn a_session_that_is_not_there_is_not_opened() {
+fn opencode_missing_session_is_not_opened() {
     let mut stage = Stage::new();
     stage.set("GET /session/s", 404, json!({ "name": "NotFoundError", "data": { "message": "Session not found: s" } }));
     stage.serve();
@@ -1196,7 +1196,7 @@ fn a_session_that_is_not_there_is_not_opened() {
 }
 
 #[test]
-fn after_a_gap_only_what_was_not_told_is_told() {
+fn opencode_gap_is_followed_by_unreported_text_only() {
     let mut stage = Stage::at_work();
     stage.text("m2", "t", "", false);
     stage.delta("m2", "t", "one ");
@@ -1238,7 +1238,7 @@ fn after_a_gap_only_what_was_not_told_is_told() {
 }
 
 #[test]
-fn a_prompt_that_got_lost_is_said_to_be() {
+fn opencode_reports_a_lost_prompt() {
     let mut stage = Stage::open();
     stage.rig.prompt(7, "s", "do it");
     let fetch = stage.rig.fetches.pop_front().unwrap();
@@ -1266,7 +1266,7 @@ fn a_prompt_that_got_lost_is_said_to_be() {
 }
 
 #[test]
-fn a_server_that_was_started_again_has_ended_its_work() {
+fn opencode_restarted_server_has_ended_its_work() {
     let mut stage = Stage::at_work();
     stage.permission("per_1");
     stage.rig.said();
@@ -1285,7 +1285,7 @@ fn a_server_that_was_started_again_has_ended_its_work() {
 }
 
 #[test]
-fn what_happens_before_opencode_listens_to_itself_is_read_again() {
+fn opencode_rereads_what_happened_before_the_stream_opened() {
     let mut stage = Stage::at_work();
     stage.rig.lose();
     let past = |reply: &str, over: bool| {
@@ -1327,7 +1327,7 @@ fn what_happens_before_opencode_listens_to_itself_is_read_again() {
 }
 
 #[test]
-fn work_that_begins_after_it_was_read_as_not_busy_goes_on() {
+fn opencode_work_begun_after_an_idle_status_goes_on() {
     let mut stage = Stage::open();
     stage.rig.prompt(7, "s", "do it");
     stage.serve();
@@ -1351,7 +1351,7 @@ fn work_that_begins_after_it_was_read_as_not_busy_goes_on() {
 }
 
 #[test]
-fn an_answer_that_may_not_have_arrived_goes_out_again() {
+fn opencode_repeats_an_answer_that_may_be_lost() {
     let mut stage = Stage::at_work();
     stage.permission("per_1");
     stage.rig.said();
@@ -1373,7 +1373,7 @@ fn an_answer_that_may_not_have_arrived_goes_out_again() {
 }
 
 #[test]
-fn models_are_listed_and_set() {
+fn opencode_lists_and_sets_models() {
     let mut stage = Stage::open();
     stage.rig.call("s", "model.list", None);
     let list = stage.rig.replied().unwrap();
@@ -1397,7 +1397,7 @@ fn models_are_listed_and_set() {
 }
 
 #[test]
-fn a_prompt_is_carried_whole() {
+fn opencode_carries_a_whole_prompt() {
     let mut stage = Stage::open();
     let content = [
         r#"{"type":"text","text":"see"}"#,
@@ -1421,7 +1421,7 @@ fn a_prompt_is_carried_whole() {
 
 /// Names of calls are the model's: some count them anew with each message.
 #[test]
-fn a_name_that_is_given_to_two_tool_calls_is_two_calls() {
+fn opencode_reused_tool_call_id_is_two_tool_calls() {
     let mut stage = Stage::at_work();
     let tool = |part: &str, status: &str| {
         json!({ "part": { "id": part, "messageID": "m2", "type": "tool", "tool": "bash", "callID": "call_1",
@@ -1445,7 +1445,7 @@ fn a_name_that_is_given_to_two_tool_calls_is_two_calls() {
 
 /// It is written with each chunk: what that costs grows neither with the conversation nor with its texts.
 #[test]
-fn a_checkpoint_does_not_grow_with_the_conversation() {
+fn opencode_checkpoint_does_not_grow_with_the_conversation() {
     let mut sizes = Vec::new();
     for exchanges in [4, 130, 200] {
         let mut stage = Stage::open();
@@ -1480,7 +1480,7 @@ fn a_checkpoint_does_not_grow_with_the_conversation() {
 }
 
 #[test]
-fn other_things_that_happen_are_told_too() {
+fn opencode_reports_other_events() {
     let mut stage = Stage::at_work();
     stage.event("todo.updated", json!({ "todos": [{ "content": "a", "status": "in_progress", "priority": "high" }] }));
     stage.event("session.updated", json!({ "info": { "id": "s", "title": "Better" } }));
@@ -1501,14 +1501,14 @@ fn other_things_that_happen_are_told_too() {
 }
 
 #[test]
-fn a_deleted_session_ends_its_work() {
+fn opencode_deleted_session_ends_its_work() {
     let mut stage = Stage::at_work();
     stage.event("session.deleted", json!({ "info": { "id": "s" } }));
     assert_eq!(stage.told(), ["ended 7 Error the session was deleted in OpenCode", "error session_deleted"]);
 }
 
 #[test]
-fn nothing_is_promised_while_there_is_no_connection() {
+fn opencode_accepts_nothing_while_disconnected() {
     let mut stage = Stage::open();
     stage.rig.lose();
     stage.rig.open(2);
@@ -1533,13 +1533,13 @@ fn told_text(said: &[RuntimeEvent], kind: Kind) -> String {
 
 proptest! {
     #[test]
-    fn any_bytes_are_nothing_or_something_said(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+    fn opencode_survives_any_bytes(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
         // The rig holds every body to one line of JSON.
         Stage::at_work().rig.feed(bytes);
     }
 
     #[test]
-    fn any_event_of_any_shape_is_survived(
+    fn opencode_survives_any_event(
         sort in prop::sample::select(vec![
             "session.status", "session.idle", "session.error", "session.updated", "session.deleted", "message.updated",
             "message.part.updated", "message.part.delta", "permission.asked", "permission.updated", "permission.replied",
@@ -1566,7 +1566,7 @@ proptest! {
     }
 
     #[test]
-    fn any_reply_is_survived(body in prop_oneof![".{0,60}", Just("[{}]".to_owned()), Just("[[]]".to_owned()),
+    fn opencode_survives_any_reply(body in prop_oneof![".{0,60}", Just("[{}]".to_owned()), Just("[[]]".to_owned()),
         Just("{\"s\":7}".to_owned()), Just("[{\"info\":{},\"parts\":{}}]".to_owned())], status in 100u16..600)
     {
         let mut stage = Stage::new();
@@ -1580,7 +1580,7 @@ proptest! {
     }
 
     #[test]
-    fn deltas_in_any_split_are_the_same_text(
+    fn opencode_deltas_in_any_split_give_the_same_text(
         text in "\\PC{0,60}", cuts in prop::collection::vec(any::<prop::sample::Index>(), 0..8),
         whole_at in prop::option::of(any::<prop::sample::Index>()), lost in any::<bool>(),
     ) {

@@ -65,7 +65,7 @@ fn text(text: &'static str) -> Bytes {
 }
 
 #[tokio::test]
-async fn news_comes_in_order_and_the_end_is_the_last() {
+async fn holder_client_reads_output_in_order_and_the_end_last() {
     let (mut holder, mut held) = Holder::new(welcome()).await;
     let since = SystemTime::UNIX_EPOCH + Duration::from_millis(5);
     for message in [
@@ -97,7 +97,7 @@ async fn news_comes_in_order_and_the_end_is_the_last() {
 }
 
 #[tokio::test]
-async fn a_hole_or_a_repeat_ends_the_connection_unless_it_was_asked_for() {
+async fn holder_client_ends_on_a_gap_or_an_unrequested_repeat() {
     for (offset, bytes) in [(9, "x"), (11, "x"), (10, "")] {
         let (mut holder, mut held) = Holder::new(welcome()).await;
         holder.say(&FromHolder::Out { offset, bytes: text(bytes) }).await;
@@ -112,7 +112,7 @@ async fn a_hole_or_a_repeat_ends_the_connection_unless_it_was_asked_for() {
 }
 
 #[tokio::test]
-async fn input_that_piles_up_waits_in_order_until_some_is_taken() {
+async fn holder_client_queues_input_until_some_is_written() {
     let (mut holder, mut held) = Holder::new(welcome()).await;
     held.set_write_max(4);
     assert_eq!(held.put(10, text("a"), text("123")), Ok(()));
@@ -146,7 +146,7 @@ async fn input_that_piles_up_waits_in_order_until_some_is_taken() {
 }
 
 #[tokio::test]
-async fn what_is_lost_with_a_connection_is_given_again_and_nothing_is_told_twice() {
+async fn holder_client_resends_after_a_reconnect_without_duplicates() {
     let (mut holder, mut old) = Holder::new(welcome()).await;
     assert_eq!(old.put(10, text("a"), text("heard ")), Ok(()));
     assert_eq!(old.put(10, text("b"), text("lost ")), Ok(()));
@@ -165,7 +165,7 @@ async fn what_is_lost_with_a_connection_is_given_again_and_nothing_is_told_twice
 }
 
 #[tokio::test]
-async fn state_that_is_needed_no_more_weighs_nothing() {
+async fn holder_client_releases_superseded_state() {
     let (_holder, held) = Holder::new(welcome()).await;
     let half = Bytes::from(vec![0; DEPOSITS_MAX / 2 + 1]);
     held.state(11, half.clone());
@@ -181,7 +181,7 @@ async fn state_that_is_needed_no_more_weighs_nothing() {
 }
 
 #[tokio::test]
-async fn a_slow_holder_hears_everything_in_order_and_the_last_acknowledgement() {
+async fn holder_client_sends_everything_in_order_to_a_slow_holder() {
     let (mut holder, held) = Holder::new(welcome()).await;
     // More than a socket takes at once.
     let big = Bytes::from(vec![7; 3 * 1024 * 1024]);
@@ -209,7 +209,7 @@ async fn a_slow_holder_hears_everything_in_order_and_the_last_acknowledgement() 
 }
 
 #[tokio::test]
-async fn a_holder_that_does_not_listen_is_given_up() {
+async fn holder_client_gives_up_on_a_holder_that_does_not_read() {
     let (_holder, mut held) = Holder::new(welcome()).await;
     let big = Bytes::from(vec![7; QUEUE_MAX / 4]);
     for _ in 0..5 {
@@ -220,14 +220,14 @@ async fn a_holder_that_does_not_listen_is_given_up() {
 }
 
 #[tokio::test]
-async fn a_holder_that_dies_is_told_of() {
+async fn holder_client_reports_a_dead_holder() {
     let (holder, mut held) = Holder::new(welcome()).await;
     drop(holder);
     assert!(matches!(held.next().await, HolderNews::Gone(_)));
 }
 
 #[tokio::test]
-async fn what_a_holder_left_is_heard_and_removed_when_it_is_safe() {
+async fn holder_client_reads_and_removes_leftovers_of_a_dead_holder() {
     let dir = tempfile::tempdir().unwrap();
     let (socket, left) = (dir.path().join("demo.abcdefgh.sock"), dir.path().join("demo.abcdefgh.end"));
     let mut bytes = Vec::new();
@@ -253,7 +253,7 @@ async fn what_a_holder_left_is_heard_and_removed_when_it_is_safe() {
 }
 
 #[test]
-fn a_path_too_long_comes_with_the_fix() {
+fn holder_client_explains_an_overlong_path() {
     let runtime = RuntimeId::trusted("demo");
     let path = socket(Path::new("/x"), &runtime).unwrap();
     let name = path.file_name().unwrap().to_str().unwrap();

@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn below_follows_parents_in_any_order_and_the_group() {
+    fn process_group_finds_descendants_in_any_order() {
         let links = [
             link(1, 0, 1),
             link(50, 1, 50),  // me
@@ -234,7 +234,7 @@ mod tests {
 
     #[cfg(target_os = "linux")]
     #[test]
-    fn stat_survives_hostile_names_and_tells_zombies() {
+    fn process_group_stat_reads_hostile_names_and_zombies() {
         let tail = "7 9 9 0 -1 4 0 0 0 0 0 0 0 0 20 0 1 0 12345 0";
         let stat = ProcStat::parse(format!("42 (a) Z (b) S {tail}").as_bytes());
         let stat = stat.map(|s| (s.alive, s.parent, s.group, s.start));

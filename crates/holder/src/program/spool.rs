@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_has_seen_is_put_together_and_the_rest_is_left_alone() {
+    fn spool_joins_unread_records_only() {
         let mut spool = Spool::new(1000);
         fed(&mut spool, b"ab", 0);
         fed(&mut spool, b"cd", 0);
@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn big_reads_are_kept_as_they_are_and_no_record_grows_too_long() {
+    fn spool_keeps_large_reads_and_bounds_records() {
         let mut spool = Spool::new(1 << 20);
         let big = vec![b'x'; WORTH_KEEPING];
         for _ in 0..3 {
@@ -273,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_acknowledged_is_forgotten_and_what_never_came_cannot_be() {
+    fn spool_drops_acknowledged_output_and_refuses_other_acks() {
         let mut spool = Spool::new(1000);
         fed(&mut spool, b"abcd", 0);
         fed(&mut spool, b"ef", 4);
@@ -287,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_spool_stays_full_until_a_quarter_of_it_is_free() {
+    fn spool_is_full_until_a_quarter_is_free() {
         let mut spool = Spool::new(1000);
         fed(&mut spool, &[b'x'; 1000 - RECORD_COST], 0);
         assert_eq!((spool.full(), spool.room()), (true, 0));
@@ -298,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn state_is_kept_until_newer_state_is_old_enough() {
+    fn spool_keeps_state_until_newer_state_is_acknowledged() {
         let mut deposits = SavedStates::default();
         let offsets = |deposits: &SavedStates| deposits.all().iter().map(|(offset, _)| *offset).collect::<Vec<_>>();
         for offset in [0, 10, 10, 20, 30] {
@@ -315,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn steps_are_kept_as_long_as_the_state_that_they_add_to() {
+    fn spool_keeps_steps_as_long_as_their_state() {
         let mut deposits = SavedStates::default();
         let all = |deposits: &SavedStates| {
             deposits.all().iter().map(|(offset, bytes)| (*offset, bytes.len())).collect::<Vec<_>>()
@@ -333,7 +333,7 @@ mod tests {
     }
 
     #[test]
-    fn too_much_state_is_refused_and_nothing_is_dropped_for_it() {
+    fn spool_refuses_too_much_state_and_drops_nothing() {
         let mut deposits = SavedStates::default();
         let half = vec![0; STATE_MAX / 2];
         assert!(deposits.put(1, &half, 0) && deposits.put(2, &half, 0));
@@ -345,7 +345,7 @@ mod tests {
     }
 
     #[test]
-    fn of_stderr_the_end_is_kept() {
+    fn spool_keeps_the_end_of_stderr() {
         let mut tail = StderrTail::default();
         tail.add(b"first ");
         assert_eq!(tail.from(2), "rst ");

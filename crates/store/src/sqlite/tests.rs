@@ -59,7 +59,7 @@ fn say(line: &str) {
 }
 
 #[test]
-fn all_is_there_after_reopening() {
+fn sqlite_keeps_everything_when_reopened() {
     let dir = tempdir().unwrap();
     let first = open(dir.path());
     let epoch = first.epoch();
@@ -96,7 +96,7 @@ fn all_is_there_after_reopening() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(12))]
     #[test]
-    fn reopening_changes_nothing(before in proptest::collection::vec(step(), 1..12)) {
+    fn sqlite_reopen_changes_nothing(before in proptest::collection::vec(step(), 1..12)) {
         let dir = tempdir().unwrap();
         let store = open(dir.path());
         follow_model(&store, &before);
@@ -111,7 +111,7 @@ proptest! {
 }
 
 #[test]
-fn a_second_opening_is_refused_until_the_first_is_gone() {
+fn sqlite_refuses_a_second_opening_until_the_first_is_closed() {
     let dir = tempdir().unwrap();
     let first = open(dir.path());
     assert!(matches!(SqliteStore::open(dir.path(), Durability::Power), Err(StoreError::Locked)));
@@ -120,7 +120,7 @@ fn a_second_opening_is_refused_until_the_first_is_gone() {
 }
 
 #[test]
-fn what_was_acknowledged_survives_a_kill() {
+fn sqlite_acknowledged_events_survive_a_kill() {
     if let Some(dir) = as_child() {
         let store = open(&dir);
         say(&format!("epoch {}", store.epoch()));
@@ -138,7 +138,7 @@ fn what_was_acknowledged_survives_a_kill() {
     let mut epoch = None;
     let mut acknowledged = 0;
     for round in 0..20u64 {
-        let mut child = child("what_was_acknowledged_survives_a_kill", dir.path());
+        let mut child = child("sqlite_acknowledged_events_survive_a_kill", dir.path());
         let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map(Result::unwrap);
         // Killed after another number of commits each round, wherever it then is.
         let mut left = 1 + round * 13 % 50;
@@ -171,7 +171,7 @@ fn what_was_acknowledged_survives_a_kill() {
 }
 
 #[test]
-fn a_damaged_block_costs_itself_alone() {
+fn sqlite_damaged_block_loses_only_itself() {
     let dir = tempdir().unwrap();
     let store = open(dir.path());
     for block in 0..3 {
@@ -234,7 +234,7 @@ fn age(dir: &Path, schema: u32) {
 }
 
 #[test]
-fn a_store_of_an_older_schema_is_brought_up_to_date() {
+fn sqlite_migrates_an_older_schema() {
     for schema in [1, 3] {
         let dir = tempdir().unwrap();
         let store = open(dir.path());
@@ -290,7 +290,7 @@ fn fill(store: &SqliteStore, n: u64, megabytes: usize) {
 }
 
 #[test]
-fn what_is_deleted_goes_in_small_steps_and_the_disk_is_given_back() {
+fn sqlite_deletes_in_small_steps_and_frees_the_disk() {
     let dir = tempdir().unwrap();
     let store = open(dir.path());
     commit(&store, vec![event(1, 1)]);
@@ -322,7 +322,7 @@ fn what_is_deleted_goes_in_small_steps_and_the_disk_is_given_back() {
 }
 
 #[test]
-fn a_deletion_that_a_crash_cut_short_is_finished_after_the_next_start() {
+fn sqlite_finishes_an_interrupted_deletion_after_a_restart() {
     let dir = tempdir().unwrap();
     let store = open(dir.path());
     commit(&store, vec![event(1, 1)]);
@@ -356,7 +356,7 @@ fn a_deletion_that_a_crash_cut_short_is_finished_after_the_next_start() {
 }
 
 #[test]
-fn a_newer_store_is_refused_and_untouched() {
+fn sqlite_refuses_a_newer_store_and_leaves_it_untouched() {
     let dir = tempdir().unwrap();
     commit(&open(dir.path()), vec![event(1, 1)]);
     let newer = open::SCHEMA + 1;
@@ -383,7 +383,7 @@ fn a_newer_store_is_refused_and_untouched() {
 }
 
 #[test]
-fn what_is_not_ours_is_refused_and_untouched() {
+fn sqlite_refuses_a_foreign_file_and_leaves_it_untouched() {
     let other = tempdir().unwrap();
     raw(other.path()).execute_batch("CREATE TABLE mine (a)").unwrap();
     let marked = tempdir().unwrap();
@@ -408,7 +408,7 @@ fn what_is_not_ours_is_refused_and_untouched() {
 }
 
 #[test]
-fn nobody_else_can_read_the_files() {
+fn sqlite_files_are_private() {
     if let Some(dir) = as_child() {
         rustix::process::umask(rustix::fs::Mode::empty());
         let store = open(&dir.join("new"));
@@ -420,7 +420,7 @@ fn nobody_else_can_read_the_files() {
         return;
     }
     let dir = tempdir().unwrap();
-    let output = child("nobody_else_can_read_the_files", dir.path()).wait_with_output().unwrap();
+    let output = child("sqlite_files_are_private", dir.path()).wait_with_output().unwrap();
     let text = String::from_utf8(output.stdout).unwrap();
     let modes: Vec<&str> = text.lines().filter_map(|line| line.strip_prefix("mode ")).collect();
     let wanted = ["plexus.db 600", "plexus.lock 600", "plexus.db-wal 600", "plexus.db-shm 600", " 700"];
@@ -428,7 +428,7 @@ fn nobody_else_can_read_the_files() {
 }
 
 #[test]
-fn a_power_cut_may_start_a_new_life_of_the_log() {
+fn sqlite_power_cut_may_start_a_new_epoch() {
     let dir = tempdir().unwrap();
     let store = open(dir.path());
     let epoch = store.epoch();
@@ -454,7 +454,7 @@ fn a_power_cut_may_start_a_new_life_of_the_log() {
 }
 
 #[test]
-fn a_full_database_refuses_and_recovers() {
+fn sqlite_full_database_refuses_and_recovers() {
     let dir = tempdir().unwrap();
     let store = open(dir.path());
     commit(&store, vec![event(1, 1)]);
@@ -496,7 +496,7 @@ fn fill_refuse_recover(store: &SqliteStore, make_room: impl FnOnce()) {
 }
 
 #[test]
-fn a_full_disk_refuses_and_recovers() {
+fn sqlite_full_disk_refuses_and_recovers() {
     if let Some(dir) = as_child() {
         let store = open(&dir);
         commit(&store, vec![event(1, 1)]);
@@ -513,7 +513,7 @@ fn a_full_disk_refuses_and_recovers() {
         return say("skipped: mounting a small tmpfs is not permitted here");
     }
     std::fs::write(dir.path().join("ballast"), vec![1; 2 << 20]).unwrap();
-    let output = child("a_full_disk_refuses_and_recovers", dir.path()).wait_with_output();
+    let output = child("sqlite_full_disk_refuses_and_recovers", dir.path()).wait_with_output();
     let unmounted = Command::new("umount").arg(dir.path()).status();
     let text = String::from_utf8(output.unwrap().stdout).unwrap();
     assert!(text.contains("recovered"), "{text}");
@@ -521,7 +521,7 @@ fn a_full_disk_refuses_and_recovers() {
 }
 
 #[test]
-fn after_a_failed_sync_nothing_more_is_promised() {
+fn sqlite_refuses_commits_after_a_failed_sync() {
     if let Some(dir) = as_child() {
         let store = open(&dir);
         commit(&store, vec![event(1, 1)]);
@@ -535,7 +535,7 @@ fn after_a_failed_sync_nothing_more_is_promised() {
         return say(&format!("seen {:?} {}", positions(&store, 1, 0), store.head()));
     }
     let dir = tempdir().unwrap();
-    let mut child = child("after_a_failed_sync_nothing_more_is_promised", dir.path());
+    let mut child = child("sqlite_refuses_commits_after_a_failed_sync", dir.path());
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map(Result::unwrap);
     assert!(lines.any(|line| line == "ready"));
     let tracer = Command::new("strace")
@@ -579,7 +579,7 @@ fn after_a_failed_sync_nothing_more_is_promised() {
 }
 
 #[test]
-fn forgotten_bytes_are_gone_from_every_file() {
+fn sqlite_forgotten_bytes_are_gone_from_every_file() {
     let dir = tempdir().unwrap();
     let store = open(dir.path());
     let body = || Bytes::from(format!("{}secretmarker{}", "a".repeat(9000), "b".repeat(9000)));
@@ -626,7 +626,7 @@ fn forgotten_bytes_are_gone_from_every_file() {
 }
 
 #[test]
-fn the_write_ahead_log_stays_bounded() {
+fn sqlite_write_ahead_log_is_bounded() {
     let dir = tempdir().unwrap();
     let store = open(dir.path());
     commit(&store, vec![event(1, 1)]);
@@ -652,7 +652,7 @@ fn the_write_ahead_log_stays_bounded() {
 }
 
 #[test]
-fn an_empty_epoch_or_unknown_state_is_an_error_not_a_panic() {
+fn sqlite_empty_epoch_or_unknown_state_is_an_error() {
     let dir = tempdir().unwrap();
     let store = open(dir.path());
     commit(&store, vec![event(1, 1)]);

@@ -408,7 +408,7 @@ fn opencode2_permission_is_about_the_call_that_waits_for_it() {
 }
 
 #[test]
-fn opencode2_permission_without_its_call_shows_all_that_came() {
+fn opencode2_permission_without_its_call_shows_the_whole_request() {
     let mut stage = Stage::open();
     stage.live("permission.asked", json!({ "id": "per_1", "action": "bash", "resources": ["rm -rf *"] }));
     stage.flow();
@@ -504,7 +504,7 @@ fn opencode2_cancel_interrupts_or_takes_the_prompt_out_of_the_inbox() {
 }
 
 #[test]
-fn opencode2_failure_has_its_words() {
+fn opencode2_failure_has_its_message() {
     let mut stage = Stage::open();
     stage.rig.prompt(7, "ses_1", "hello");
     stage.serve();
@@ -526,7 +526,7 @@ fn opencode2_failure_has_its_words() {
 }
 
 #[test]
-fn opencode2_other_clients_work_is_a_run_of_its_own() {
+fn opencode2_work_of_another_client_is_a_run() {
     let mut stage = Stage::open();
     stage.enqueue("msg_theirs", "from the terminal");
     stage.begin();
@@ -538,7 +538,7 @@ fn opencode2_other_clients_work_is_a_run_of_its_own() {
 }
 
 #[test]
-fn opencode2_session_of_another_client_is_found_and_told_from_its_log() {
+fn opencode2_discovers_a_session_and_reports_it_from_its_log() {
     let mut stage = Stage::new();
     stage.enqueue("msg_theirs", "from the terminal");
     stage.begin();
@@ -557,7 +557,7 @@ fn opencode2_session_of_another_client_is_found_and_told_from_its_log() {
 }
 
 #[test]
-fn opencode2_events_that_the_stream_left_out_are_read_from_the_log() {
+fn opencode2_reads_events_missing_in_the_stream_from_the_log() {
     for older in [false, true] {
         let mut stage = Stage::open();
         stage.older = older;
@@ -580,7 +580,7 @@ fn opencode2_events_that_the_stream_left_out_are_read_from_the_log() {
 }
 
 #[test]
-fn opencode2_text_under_way_goes_on_where_it_was_told() {
+fn opencode2_partial_text_continues_after_a_takeover() {
     let mut stage = Stage::open();
     stage.rig.prompt(7, "ses_1", "hello");
     stage.serve();
@@ -608,7 +608,7 @@ fn opencode2_text_under_way_goes_on_where_it_was_told() {
 }
 
 #[test]
-fn opencode2_that_was_shut_down_goes_on_or_is_given_up() {
+fn opencode2_restarted_server_resumes_or_loses_its_work() {
     for goes_on in [true, false] {
         let mut stage = Stage::open();
         stage.rig.prompt(7, "ses_1", "hello");
@@ -640,7 +640,7 @@ fn opencode2_that_was_shut_down_goes_on_or_is_given_up() {
 }
 
 #[test]
-fn opencode2_prompt_that_never_arrived_is_said_to_be_lost() {
+fn opencode2_reports_a_lost_prompt() {
     let mut stage = Stage::open();
     stage.rig.prompt(7, "ses_1", "hello");
     stage.disconnect();
@@ -652,7 +652,7 @@ fn opencode2_prompt_that_never_arrived_is_said_to_be_lost() {
 }
 
 #[test]
-fn opencode2_another_gateway_goes_on_where_the_last_one_left() {
+fn opencode2_takeover_continues_where_the_last_gateway_stopped() {
     let mut stage = Stage::open();
     stage.rig.prompt(7, "ses_1", "hello");
     stage.serve();
@@ -676,7 +676,7 @@ fn opencode2_another_gateway_goes_on_where_the_last_one_left() {
 }
 
 #[test]
-fn opencode2_says_what_it_met_in_its_place() {
+fn opencode2_events_of_all_kinds_stand_in_order() {
     let mut stage = Stage::new();
     stage.odd.insert("GET /global/health".into(), (200, json!({ "healthy": true, "version": "1.18.33" }).to_string()));
     stage.serve();
@@ -694,7 +694,7 @@ fn opencode2_says_what_it_met_in_its_place() {
 }
 
 #[test]
-fn opencode2_model_is_listed_and_set() {
+fn opencode2_lists_and_sets_models() {
     let mut stage = Stage::open();
     stage.rig.call("ses_1", "model.list", None);
     assert_eq!(stage.rig.replied().unwrap()["models"], json!(["p/m"]));
@@ -707,7 +707,7 @@ fn opencode2_model_is_listed_and_set() {
 }
 
 #[test]
-fn opencode2_sessions_are_listed_for_whoever_asks() {
+fn opencode2_lists_sessions() {
     let mut stage = Stage::open();
     for (params, path) in [
         (r#"{"limit":7}"#, "/api/session?order=desc&limit=7"),
@@ -747,7 +747,7 @@ proptest! {
 
     /// However the stream breaks and the gateway is exchanged: each text is told once, whole and in order.
     #[test]
-    fn opencode2_text_is_told_once_whatever_breaks(steps in prop::collection::vec(prop_oneof![
+    fn opencode2_reports_text_once_despite_disconnects(steps in prop::collection::vec(prop_oneof![
         3 => Just(Step::Start), 6 => Just(Step::Delta), 3 => Just(Step::Finish), 1 => Just(Step::Drop),
         6 => Just(Step::Flow), 4 => Just(Step::Reply), 1 => Just(Step::Disconnect), 1 => Just(Step::Connect),
         1 => Just(Step::Restart),
@@ -812,7 +812,7 @@ proptest! {
 
     /// Whatever a server says, nothing panics and every session that is asked for is opened or refused.
     #[test]
-    fn opencode2_takes_any_words(sort in "[a-z.]{0,30}", text in ".{0,60}", seq in 0u64..5) {
+    fn opencode2_survives_any_bytes(sort in "[a-z.]{0,30}", text in ".{0,60}", seq in 0u64..5) {
         let mut stage = Stage::open();
         let data = json!({ "sessionID": "ses_1", "text": text, "id": text, "delta": text, "item": text });
         let event = json!({ "type": format!("session.{sort}"), "data": data,

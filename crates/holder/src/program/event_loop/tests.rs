@@ -3,7 +3,7 @@ use super::*;
 
 #[cfg(target_os = "linux")]
 #[test]
-fn nobody_else_gets_in() {
+fn holder_admits_only_its_owner() {
     use rustix::process::Uid;
     let (we, root, other) = (Uid::from_raw(1000), Uid::from_raw(0), Uid::from_raw(1001));
     assert!(same_user(we, we));
@@ -14,7 +14,7 @@ fn nobody_else_gets_in() {
 }
 
 #[test]
-fn a_folder_that_others_can_look_into_is_refused_and_a_missing_one_is_made() {
+fn holder_folder_is_created_private_and_refused_otherwise() {
     use std::os::unix::fs::PermissionsExt;
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("held/x.sock");
