@@ -1,4 +1,4 @@
-//! What every store promises: one suite, run by each; one file, because a promise split from the others is soon forgotten.
+//! The contract of every store: one test suite, run for each store. One file, so that no store misses a part of it.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use std::collections::BTreeMap;
@@ -71,12 +71,12 @@ fn sqlite_in_a_new_directory(durability: Durability) -> (Box<dyn Store>, Option<
     (Box::new(SqliteStore::open(dir.path(), durability).unwrap()), Some(dir))
 }
 
-/// A session of this number.
+/// The id of session `n`.
 pub(super) fn session(n: u64) -> SessionId {
     SessionId::trusted(format!("s_{n}"))
 }
 
-/// A plain row.
+/// A minimal row of session `n`.
 pub(super) fn row(n: u64) -> SessionRow {
     SessionRow {
         session_id: session(n),
@@ -88,12 +88,12 @@ pub(super) fn row(n: u64) -> SessionRow {
     }
 }
 
-/// An event of session `n` at `position`, whose body tells both.
+/// An event of session `n` at `position`; its body names both.
 pub(super) fn event(n: u64, position: u64) -> Arc<Event> {
     event_with(n, position, format!(r#"{{"session":{n},"position":{position}}}"#).into(), None)
 }
 
-/// An event of session `n` with these bytes.
+/// An event of session `n` with this body.
 pub(super) fn event_with(n: u64, position: u64, body: Bytes, native: Option<Bytes>) -> Arc<Event> {
     Arc::new(Event {
         position: Position(position),
@@ -111,14 +111,14 @@ pub(super) fn event_with(n: u64, position: u64, body: Bytes, native: Option<Byte
     })
 }
 
-/// Commits these events, with the rows of sessions 0 to 9.
+/// Commits events, with the rows of sessions 0 to 9.
 pub(super) fn commit(store: &dyn Store, events: Vec<Arc<Event>>) {
     let known: Vec<SessionId> = store.sessions().unwrap().into_iter().map(|entry| entry.row.session_id).collect();
     let sessions = (0..10).map(row).filter(|row| !known.contains(&row.session_id)).collect();
     store.commit(&Batch { events, sessions, ..Batch::default() }).unwrap();
 }
 
-/// The positions of all events of a session after one.
+/// The positions of a session's events after `after`.
 pub(super) fn positions(store: &dyn Store, n: u64, after: u64) -> Vec<u64> {
     store.read(&session(n), Position(after), ALL).unwrap().iter().map(|event| event.position.0).collect()
 }
@@ -178,7 +178,7 @@ fn store_read_keeps_limits_and_returns_at_least_one_event(store: &dyn Store) {
         at = last;
     }
     assert_eq!(at, 20);
-    // What does not fit ends the page, even if something smaller follows in the next block.
+    // An event that does not fit ends the page, even if a smaller one follows in the next block.
     commit(store, vec![event(1, 21), event_with(1, 22, vec![b' '; 9000].into(), None)]);
     commit(store, vec![event(1, 23)]);
     let page = store.read(&session(1), Position::START, ReadLimit { events: 9, bytes: 4000 }).unwrap();
@@ -246,7 +246,7 @@ fn store_lists_sessions_in_order(store: &dyn Store) {
     changed.as_of = Position(1);
     changed.spare_from = Some(Position(1));
     changed.runtime_id = RuntimeId::trusted("other");
-    // Twice in one batch: the later one stands.
+    // Twice in one batch: the later row is kept.
     store.commit(&Batch { sessions: vec![row(3), row(20), changed.clone()], ..Batch::default() }).unwrap();
     let entries = store.sessions().unwrap();
     let ids: Vec<_> = entries.iter().map(|entry| entry.row.session_id.clone()).collect();
@@ -287,7 +287,7 @@ fn blocks(store: &dyn Store, of: u64, limit: usize) -> Vec<BlockInfo> {
     all.into_iter().filter(|block| block.session_id == session(of)).take(limit).collect()
 }
 
-/// Removes what was marked to go.
+/// Sweeps until nothing is left to remove.
 pub(super) fn sweep(store: &dyn Store) {
     while store.sweep().unwrap() {}
 }
@@ -319,7 +319,7 @@ fn store_finds_requests_by_state_and_session(store: &dyn Store) {
         assert_eq!(listed(store, Some(state), None, 9), [row]);
     }
     assert_eq!(found(Some(Open), None, 9), [5, 4]);
-    // Page by page it is the same.
+    // Page by page gives the same rows.
     for limit in 1..8 {
         let (mut before, mut all) = (None, Vec::new());
         loop {
@@ -359,7 +359,7 @@ fn store_prunes_closed_requests_by_age_and_number(store: &dyn Store) {
 }
 
 fn store_reads_many_sessions_in_log_order(store: &dyn Store) {
-    // Sessions that take turns within a commit, and commits of one session alone.
+    // Sessions alternate within a commit, and some commits have one session.
     let mut at = 0;
     for round in 0..40u64 {
         let of = |k: u64| if round.is_multiple_of(3) { round % 10 } else { (round + k) % 10 };
@@ -419,7 +419,7 @@ fn store_hides_deleted_sessions_before_their_bytes_are_gone(store: &dyn Store) {
         (vec![], None)
     );
     assert!(store.prompts(&session(0)).unwrap().is_empty() && blocks(store, 0, 9).is_empty());
-    // What is on its way for it is refused, and its row does not come back, as long as it is not gone.
+    // Late events, rows and texts of a deleted session are refused until its bytes are gone.
     if store.is_being_deleted(&session(0)) {
         let late = Batch { events: vec![event(0, 3)], sessions: vec![row(0)], ..Batch::default() };
         assert!(matches!(store.commit(&late), Err(StoreError::Gone(id)) if id == session(0)));
@@ -477,7 +477,7 @@ fn store_keeps_marks_with_their_events(store: &dyn Store) {
     let batch = |marks| Batch { events: vec![event(2, store.head().0 + 1)], marks, ..Batch::default() };
     store.commit(&batch(vec![(session(2), mark(1, 7)), (session(2), mark(1, 9))])).unwrap();
     assert_eq!(marks(store), [None, Some(mark(1, 9))]);
-    // What is refused leaves the mark with the events that are there.
+    // A refused batch leaves the marks unchanged.
     assert!(store.commit(&batch(vec![(session(2), mark(1, 20)), (session(3), mark(1, 1))])).is_err());
     assert_eq!(marks(store), [None, Some(mark(1, 9))]);
     store.commit(&batch(vec![(session(2), mark(2, 3)), (session(1), mark(1, u64::MAX))])).unwrap();
@@ -666,16 +666,16 @@ fn reads_run_beside_commits(store: &dyn Store) {
     });
 }
 
-/// A step of the random walk.
+/// A step of the random test.
 #[derive(Clone, Debug)]
 pub(super) enum Step {
-    /// Events of these sessions, with these gaps before them.
+    /// Commit events of these sessions, each after a gap of so many positions.
     Commit(Vec<(u64, u64, usize)>, bool),
-    /// Read this session from this share of the head, so many at a time.
+    /// Read this session from a share of the head, with this limit.
     Read(u64, u8, usize),
-    /// Trim this session to this share of the head.
+    /// Trim this session up to a share of the head.
     Trim(u64, u8),
-    /// One step of removing what was trimmed.
+    /// One sweep step.
     Sweep,
     /// Forget this session.
     Forget(u64),
@@ -693,7 +693,7 @@ pub(super) fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// Walks a store and a map of maps side by side.
+/// Applies the steps to a store and to a model of maps, and compares them.
 pub(super) fn follow_model(store: &dyn Store, steps: &[Step]) {
     let mut model: BTreeMap<u64, BTreeMap<u64, Arc<Event>>> = BTreeMap::new();
     let mut head = 0;

@@ -19,7 +19,7 @@ fn welcome() -> Welcome {
     }
 }
 
-/// The holder's part.
+/// A fake holder.
 struct Holder {
     _dir: tempfile::TempDir,
     stream: UnixStream,
@@ -120,7 +120,7 @@ async fn holder_client_queues_input_until_some_is_written() {
     assert!(held.stalled().is_none());
     assert_eq!(held.put(10, text("c"), text("1")), Ok(()));
     assert!(held.stalled().is_some());
-    // What comes after it waits for it.
+    // Later messages wait for it.
     held.state(11, text("later"));
     held.ack(11);
     assert_eq!(held.step(11, text("d"), text("2")), Ok(()));
@@ -154,7 +154,7 @@ async fn holder_client_resends_after_a_reconnect_without_duplicates() {
     assert_eq!(old.next().await, HolderNews::Out { offset: 10, bytes: text("abcd") });
     drop(holder);
     assert!(matches!(old.next().await, HolderNews::Gone(_)));
-    // What is given meanwhile is lost as well.
+    // Input put meanwhile is lost as well.
     assert_eq!(old.put(10, text("c"), text("late")), Ok(()));
     let again = Welcome { put: 5 + 6, ..welcome() };
     let (mut holder, mut held) = Holder::new(again.clone()).await;
@@ -183,7 +183,7 @@ async fn holder_client_releases_superseded_state() {
 #[tokio::test]
 async fn holder_client_sends_everything_in_order_to_a_slow_holder() {
     let (mut holder, held) = Holder::new(welcome()).await;
-    // More than a socket takes at once.
+    // More than a socket buffer holds.
     let big = Bytes::from(vec![7; 3 * 1024 * 1024]);
     held.state(10, big.clone());
     held.ack(11);
@@ -194,7 +194,7 @@ async fn holder_client_sends_everything_in_order_to_a_slow_holder() {
     held.ack(13);
     held.close_stdin();
     assert_eq!(held.put(14, text(""), text("late")), Err(WriteError::Closed));
-    // What was said is heard although nobody uses the connection any more.
+    // Queued messages are sent although the client was dropped.
     drop(held);
     for message in [
         ToHolder::State { offset: 10, state: big },
@@ -234,7 +234,7 @@ async fn holder_client_reads_and_removes_leftovers_of_a_dead_holder() {
     FromHolder::Welcome(welcome()).encode(&mut bytes);
     FromHolder::Out { offset: 10, bytes: text("abc") }.encode(&mut bytes);
     std::fs::write(&left, &bytes).unwrap();
-    // Whoever knew the socket finds it too.
+    // The path of the socket leads to the file, too.
     let (mut held, said) = HolderClient::find(&socket).await.unwrap();
     assert_eq!((said, held.path()), (welcome(), &*left));
     assert_eq!(held.next().await, HolderNews::Out { offset: 10, bytes: text("abc") });

@@ -1,4 +1,4 @@
-use super::peers::{ours, same_user};
+use super::peers::{is_own_user, same_user};
 use super::*;
 
 #[cfg(target_os = "linux")]
@@ -8,9 +8,9 @@ fn holder_admits_only_its_owner() {
     let (we, root, other) = (Uid::from_raw(1000), Uid::from_raw(0), Uid::from_raw(1001));
     assert!(same_user(we, we));
     assert!(!same_user(root, we) && !same_user(other, we) && !same_user(we, root));
-    // And the kernel says who it is.
+    // The kernel reports the peer's user.
     let (one, other) = UnixStream::pair().unwrap();
-    assert!(ours(&one) && ours(&other));
+    assert!(is_own_user(&one) && is_own_user(&other));
 }
 
 #[test]
