@@ -1,10 +1,10 @@
-//! A little colour in code. Pure.
+//! Simple syntax highlighting. Pure.
 
 use ratatui::text::Span;
 
 use super::theme::Theme;
 
-/// Words that most languages keep for themselves.
+/// Keywords of most languages.
 const KEYWORDS: &[&str] = &[
     "as",
     "async",
@@ -82,7 +82,7 @@ const KEYWORDS: &[&str] = &[
     "yield",
 ];
 
-/// A little colour in a harmless line of code: strings, numbers, comments, keywords. It knows no language, and is never far off.
+/// Highlights a sanitized line of code: strings, numbers, comments, keywords. It knows no language, only what most of them share.
 pub(crate) fn color(line: &str, name: &str, theme: &Theme) -> Vec<Span<'static>> {
     let plain = matches!(name, "" | "text" | "txt" | "console" | "output" | "log" | "md" | "markdown");
     if plain || line.len() > 1000 {
