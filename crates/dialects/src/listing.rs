@@ -1,5 +1,5 @@
-//! How each kind of runtime is asked for the conversations that it keeps, and what it answers. Pure: the question is a call
-//! of the runtime's own method, without a session ([`RuntimeCommand::Call`](super::RuntimeCommand::Call)).
+//! Lists the conversations that a runtime stores. Pure: the request is a call of the runtime's own method, without a session
+//! ([`RuntimeCommand::Call`](super::RuntimeCommand::Call)).
 
 use std::borrow::Cow;
 
@@ -10,47 +10,47 @@ use serde_json::{Value, json};
 use super::jsonrpc::{Fields, object, string};
 use plexus_protocol::Timestamp;
 
-/// Longest title, in characters; the rest is left out.
+/// Longest title, in characters.
 const TITLE_MAX: usize = 200;
-/// Longest folder, in bytes: no session works in one that is longer.
+/// Longest folder, in bytes: no session works in a longer one.
 const CWD_MAX: usize = 4096;
-/// Longest name of a conversation, in bytes: none is opened by a longer one.
+/// Longest id of a conversation, in bytes: none is opened by a longer one.
 const NATIVE_MAX: usize = 1024;
-/// Conversations of one answer that are looked at; a runtime that has more tells them page by page.
+/// Conversations read from one reply; a runtime with more has pages.
 pub const ANSWER_MAX: usize = 10_000;
-/// Conversations that Codex tells in one answer at most.
+/// Most conversations in one reply of Codex.
 const CODEX_MAX: usize = 100;
 
-/// A conversation that a runtime keeps.
+/// A conversation that a runtime stores.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ListedConversation {
-    /// The runtime's own name for it.
+    /// The runtime's own id of it.
     pub native: String,
-    /// Its title, or how it began, where the runtime says so: one line.
+    /// Its title, or its first message, if reported: one line.
     pub title: Option<String>,
-    /// The folder it works in, where the runtime says so.
+    /// Its working directory, if reported.
     pub cwd: Option<String>,
-    /// When it last changed, where the runtime says so.
+    /// When it last changed, if reported.
     pub updated_at: Option<Timestamp>,
 }
 
-/// What a runtime answered.
+/// A runtime's reply.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ConversationList {
     /// Its conversations, in its own order.
     pub kept: Vec<ListedConversation>,
-    /// Where it goes on, in the runtime's own words.
+    /// The cursor of the next page, in the runtime's own form.
     pub next: Option<String>,
 }
 
-/// The question to a runtime that speaks `dialect`: method and parameters. `cursor` is where an earlier answer said that it
-/// goes on; `most` is how many are wanted, for runtimes that take a number. `None` where the dialect has no such question.
+/// The request to a runtime that speaks `dialect`: method and parameters. `cursor` is the `next` of an earlier reply; `most` the number of
+/// conversations, for runtimes that take one. `None` if the dialect has no such method.
 pub fn question(dialect: &str, cursor: Option<&str>, most: usize) -> Option<(&'static str, Value)> {
     Some(match dialect {
         "acp" => ("session/list", cursor.map_or_else(|| json!({}), |cursor| json!({ "cursor": cursor }))),
         "codelia" => ("session.list", json!({ "scope": "all", "limit": most })),
         "codex" => {
-            // Whoever opened it, with whatever model: all but the helpers of Codex's own.
+            // All conversations, whoever opened them and with whatever model, except Codex's own helper threads.
             let mut params = json!({
                 "limit": most.min(CODEX_MAX), "sortKey": "updated_at", "modelProviders": [],
                 "sourceKinds": ["cli", "vscode", "exec", "appServer"],
@@ -72,15 +72,15 @@ pub fn question(dialect: &str, cursor: Option<&str>, most: usize) -> Option<(&'s
     })
 }
 
-/// What a dialect calls the members of a conversation; empty where it has none such.
+/// A dialect's names for the members of a conversation; empty if it has none.
 struct ConversationFields {
     id: &'static str,
     title: &'static str,
-    /// How it began, or what was said last.
+    /// The first or the latest message.
     preview: &'static str,
     cwd: &'static str,
     updated: &'static str,
-    /// Helpers of the agent's own have one: they go on with the conversation that they work for.
+    /// Set for helper conversations, which belong to another one.
     parent: &'static str,
 }
 
@@ -105,8 +105,8 @@ const CODEX: ConversationFields = ConversationFields {
 const OPENCODE: ConversationFields =
     ConversationFields { id: "id", title: "title", preview: "", cwd: "directory", updated: "", parent: "parentID" };
 
-/// Reads the answer to [`question`]. What cannot be opened again is left out: a conversation without a name, or one whose
-/// name is too long. `None`: it is no answer to that.
+/// Reads the reply to [`question`]. Conversations that cannot be resumed are skipped: those without an id, or with one that is too long.
+/// `None` if it is not such a reply.
 pub fn read(dialect: &str, reply: &RawValue) -> Option<ConversationList> {
     #[derive(Deserialize)]
     struct Time {
@@ -150,7 +150,7 @@ fn text_in(fields: &Fields<'_>, name: &str) -> Option<String> {
     fields.get(name).and_then(string).map(Cow::into_owned)
 }
 
-/// The first line in which something stands, without the space around and in it, cut to what a title may have.
+/// The first line with text, its white space collapsed, cut to the length of a title.
 fn line(text: &str) -> Option<String> {
     let line = text.lines().map(str::trim).find(|line| !line.is_empty())?;
     let mut short = String::with_capacity(line.len().min(4 * TITLE_MAX));
@@ -166,7 +166,7 @@ fn line(text: &str) -> Option<String> {
     Some(short.chars().take(TITLE_MAX).collect())
 }
 
-/// A time as text, or as seconds.
+/// A time as text, or in seconds.
 fn instant(raw: &RawValue) -> Option<Timestamp> {
     if raw.get().starts_with('"') {
         return serde_json::from_str(raw.get()).ok();

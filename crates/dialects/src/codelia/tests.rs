@@ -1,4 +1,4 @@
-//! One file: a table or a test for each message of the runtime and each trap, in the order of a session's life.
+//! One file: a table or a test for each message of the runtime and each special case, in the order of a session's life.
 #![allow(clippy::unwrap_used)]
 
 use bytes::Bytes;
@@ -14,7 +14,7 @@ use plexus_protocol::{Capability, Choice, Decision, Kind, RequestType, RunStatus
 
 const HELLO: &str = r#"{"jsonrpc":"2.0","id":"1","result":{"protocol_version":"0","server":{"name":"codelia-runtime","version":"0.1.0"}}}"#;
 
-/// Ready, the session opened; the next id of ours is "2".
+/// A ready connection with an open session; the next request id is "2".
 fn session() -> Rig {
     let mut rig = Rig::new(&spec("codelia"));
     rig.feed(HELLO);
@@ -27,7 +27,7 @@ fn session() -> Rig {
     rig
 }
 
-/// A run `r` under way under ticket 7; the next id of ours is "3".
+/// A run `r` under ticket 7; the next request id is "3".
 fn running() -> Rig {
     let mut rig = session();
     rig.prompt(7, SESSION, "hi");
@@ -606,7 +606,7 @@ fn codelia_keeps_junk_on_stdout_and_skips_blank_lines() {
     assert!(rig.said().is_empty() && rig.sent().is_empty());
 }
 
-/// Everything said and sent, to be compared.
+/// All events and frames, for a comparison.
 fn told(rig: &mut Rig) -> String {
     format!("{:?} {:?}", rig.said(), rig.sent())
 }
@@ -715,7 +715,7 @@ fn codelia_cancel_of_a_finished_run_ends_it() {
     assert_eq!(rig.event().kind, Kind::Error);
 }
 
-/// As many whiles pass as there are wakes for; how many.
+/// Passes units of silence while wakes are requested; returns how many.
 fn silence(rig: &mut Rig) -> u32 {
     let mut whiles = 0;
     while std::mem::take(&mut rig.wakes) > 0 {
@@ -742,7 +742,7 @@ fn codelia_final_completes_a_run_without_a_status() {
         let (ticket, end) = rig.end();
         assert_eq!((ticket, end.status, end.message), (7, RunStatus::Completed, None));
         assert_eq!(rig.wakes, 0);
-        // The next one is not ended by what was said of the last.
+        // Messages of the last run do not end the next one.
         rig.prompt(8, SESSION, "and");
         rig.feed(event(1, r#"{"type":"final","content":"hello"}"#));
         rig.feed(r#"{"id":"3","result":{"run_id":"next"}}"#);
@@ -808,7 +808,7 @@ fn codelia_unanswered_cancel_ends_the_run() {
         let (ticket, end) = rig.end();
         assert_eq!((ticket, end.status), (7, RunStatus::Cancelled), "{reply:?}");
     }
-    // One that refused goes on, however quiet it is.
+    // A run whose cancel was refused goes on, however silent.
     for refused in [r#""result":{"ok":false,"status":"running"}"#, r#""error":{"code":-32000,"message":"boom"}"#] {
         let mut rig = running();
         rig.cancel(7, SESSION);
@@ -866,7 +866,7 @@ fn codelia_confirm_after_another_event_names_no_tool_call() {
     }
     let mut rig = running();
     rig.feed(event(0, r#"{"type":"permission.ready","tool":"bash","tool_call_id":"t"}"#));
-    // A repeat is nothing that came between.
+    // A repeated event does not count as one between.
     rig.feed(event(0, r#"{"type":"permission.ready","tool":"bash","tool_call_id":"t"}"#));
     rig.said();
     rig.feed(ask("\"ui_1\"", "confirm", r#"{"run_id":"other","title":"T","message":"M"}"#));
@@ -909,7 +909,7 @@ fn resume(rig: &mut Rig, native: &str, known: bool) {
     rig.tell(RuntimeCommand::Open { ticket: Ticket(1), cwd: "/w".into(), resume });
 }
 
-/// Ready, and asked to open a conversation again; the next id of ours is "3".
+/// A ready connection that resumes a conversation; the next request id is "3".
 fn resuming(known: bool) -> Rig {
     let mut rig = Rig::new(&spec("codelia"));
     rig.feed(HELLO);
@@ -956,7 +956,7 @@ fn codelia_missing_conversation_is_replaced_or_refused() {
     assert!(matches!(rig.one(), RuntimeEvent::NotOpened { ticket: Ticket(1), error } if error.code == -32004));
     rig.open(2);
     assert!(matches!(rig.one(), RuntimeEvent::Opened { how: OpenedAs::New, .. }), "the process is free");
-    // Its own name for what it never named: gone with its process.
+    // A session that was never named is gone with its process.
     let mut rig = Rig::new(&spec("codelia"));
     rig.feed(HELLO);
     rig.said();
@@ -991,7 +991,7 @@ fn codelia_reports_a_conversation_lost_at_its_first_prompt() {
     }
 }
 
-/// The session that was opened with its past, and the past.
+/// The opened session's history.
 fn opened(rig: &mut Rig) -> Vec<EventDraft> {
     match rig.one() {
         RuntimeEvent::Opened { drafts, native, how: OpenedAs::Resumed, .. } if native.as_str() == "s1" => drafts,
@@ -1084,7 +1084,7 @@ fn codelia_busy_start_is_retried_after_a_takeover() {
     assert!(!next.dialect.restore(b"junk") && !next.dialect.restore(br#"{"form":2}"#));
     assert!(next.dialect.restore(&saved));
     assert_eq!(next.dialect.prompts(), [Ticket(7)]);
-    // Nobody has told the new gateway that a wake is due: the next thing that happens does.
+    // The new gateway has no pending wake: the next event requests one.
     next.feed(status("old", "completed"));
     assert_eq!(next.wakes, 1);
     next.wake();
@@ -1102,7 +1102,7 @@ fn codelia_keeps_replies_to_calls_of_an_earlier_gateway() {
     assert_eq!(next.event().kind, Kind::Raw);
 }
 
-/// One thing that may happen to a connection.
+/// A step of the test.
 #[derive(Clone, Debug)]
 enum Step {
     Feed(String),
@@ -1177,7 +1177,7 @@ proptest! {
             rig.feed(LISTED);
         }
         if kind > 1 {
-            // Until the past is told there is no session that could be taken over.
+            // Until the history is complete there is no session to take over.
             rig.feed(r#"{"id":"3","result":{}}"#);
         }
         rig.said();

@@ -1,4 +1,4 @@
-//! MCP servers and skills of Codex, in the words of the UI protocol: `mcp.list` and `skills.list`.
+//! MCP servers and skills of Codex in the form of the UI protocol: `mcp.list` and `skills.list`.
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -7,20 +7,20 @@ use serde_json::{Value, json};
 use super::super::jsonrpc::{self, object};
 use plexus_protocol::NativeId;
 
-/// What Codex calls `mcp.list` …
+/// Codex's method for `mcp.list`.
 pub(super) const SERVERS: &str = "mcpServerStatus/list";
-/// … and `skills.list`.
+/// Codex's method for `skills.list`.
 pub(super) const SKILLS: &str = "skills/list";
 
-/// Servers that are asked for at most.
+/// Most servers requested.
 const SERVERS_MAX: usize = 500;
 
-/// What is asked of the servers: how they stand in this thread.
+/// The params of [`SERVERS`]: their state in this thread.
 pub(super) fn of_thread(native: Option<&NativeId>) -> Box<RawValue> {
     jsonrpc::to_raw(&json!({ "detail": "toolsAndAuthOnly", "limit": SERVERS_MAX, "threadId": native }))
 }
 
-/// What is asked of the skills: those of a folder, if the params of `skills.list` name one.
+/// The params of [`SKILLS`]: those of a folder, if the params of `skills.list` name one.
 pub(super) fn in_folder(params: Option<&RawValue>) -> Box<RawValue> {
     #[derive(Default, Deserialize)]
     struct List {
@@ -40,7 +40,7 @@ fn list(result: &RawValue) -> Vec<Value> {
     object::<List>(result).map(|list| list.data).unwrap_or_default()
 }
 
-/// The reply to [`SERVERS`] as that to `mcp.list`.
+/// Translates the reply to [`SERVERS`].
 pub(super) fn servers(result: &RawValue) -> Box<RawValue> {
     let one = |server: &Value| {
         let (tools, error) = (server["tools"].as_object().map_or(0, serde_json::Map::len), &server["toolsError"]);
@@ -70,7 +70,7 @@ pub(super) fn servers(result: &RawValue) -> Box<RawValue> {
     jsonrpc::to_raw(&json!({ "servers": servers }))
 }
 
-/// The reply to [`SKILLS`] as that to `skills.list`: those that are in use.
+/// Translates the reply to [`SKILLS`]: the enabled ones.
 pub(super) fn skills(result: &RawValue) -> Box<RawValue> {
     let of = |entry: &Value, member: &str| entry[member].as_array().cloned().unwrap_or_default();
     let one = |skill: &Value| {
@@ -82,7 +82,7 @@ pub(super) fn skills(result: &RawValue) -> Box<RawValue> {
             "path": path,
             "dir": path.rsplit_once('/').map_or("", |(dir, _)| dir),
             "scope": if skill["scope"] == "repo" { "repo" } else { "user" },
-            // Codex does not say.
+            // Codex does not report it.
             "mtime_ms": 0,
         })
     };
@@ -107,7 +107,7 @@ mod tests {
 
     #[test]
     fn codex_servers_have_the_ui_protocols_form() {
-        // As 0.169 answered.
+        // As Codex 0.169 replies.
         let said = raw(
             r#"{"data":[{"name":"gone","runtimeStatus":"failed","httpOrigin":null,"tools":{},"toolsError":"No such file"},
             {"name":"off","runtimeStatus":"disabled","httpOrigin":null,"tools":{},"toolsError":null},

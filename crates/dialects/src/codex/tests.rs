@@ -1,4 +1,4 @@
-//! One file: a table or a test for each message of Codex and each trap, in the order of a session's life.
+//! One file: a table or a test for each message of Codex and each special case, in the order of a session's life.
 #![allow(clippy::unwrap_used)]
 
 use bytes::Bytes;
@@ -37,7 +37,7 @@ fn thread(id: &str) -> Value {
     j!({ "id": id, "cwd": "/w", "preview": "", "name": null, "parentThreadId": null, "status": { "type": "idle" }, "turns": [] })
 }
 
-/// Ready, with thread `t` started; the next id of ours is 2.
+/// Ready, with thread `t` started; the next request id is 2.
 fn session() -> Rig {
     let mut rig = hello(&spec("codex"));
     rig.open(1);
@@ -53,7 +53,7 @@ fn turn(id: &str, status: &str, items: Value) -> Value {
     j!({ "id": id, "status": status, "items": items, "error": null })
 }
 
-/// The prompt of ticket 5, taken as turn `u` under our id `id`.
+/// The prompt of ticket 5, started as turn `u` under the request id `id`.
 fn prompted(rig: &mut Rig, id: u64) {
     rig.prompt(5, "t", "hi");
     let sent = rig.sent();
@@ -82,7 +82,7 @@ fn shell(status: &str) -> Value {
     j!({ "type": "commandExecution", "id": "c", "command": "ls", "cwd": "/w", "status": status, "aggregatedOutput": null, "exitCode": null })
 }
 
-/// The text of all events of this kind, and how many other things were said.
+/// The text of all events of this kind, and the number of other events.
 fn words(said: &[RuntimeEvent], kind: Kind) -> String {
     let mut text = String::new();
     for said in said {
@@ -285,7 +285,7 @@ fn codex_tools_open_and_close() {
         assert_eq!((update.kind, update.tool.unwrap().over), (Kind::ToolCallUpdate, true));
         assert_eq!(json(&update.body)["content"], content);
         assert_eq!(json(&update.body)["status"], "completed");
-        // Never heard of before: one event says it all.
+        // An unknown item: one event has all of it.
         let mut rig = session();
         prompted(&mut rig, 2);
         let mut declined = item_;
@@ -680,12 +680,12 @@ fn codex_retries_an_overloaded_server() {
 
 // ---- other clients --------------------------------------------------------------------------------------------------
 
-/// An endpoint with thread `t` opened again; the next id of ours is 3.
+/// An endpoint with thread `t` resumed; the next request id is 3.
 fn shared() -> Rig {
     joined(j!([]), true)
 }
 
-/// An endpoint whose thread `t` has these turns, newest first, opened.
+/// An endpoint that opened thread `t` with these turns, newest first.
 fn joined(turns: Value, known: bool) -> Rig {
     let mut rig = hello(&remote());
     assert_eq!(rig.sent()[2]["method"], "thread/loaded/list");
@@ -712,7 +712,7 @@ fn lose(rig: &mut Rig) {
     rig.events.extend(out.events);
 }
 
-/// The connection is back, and thread `t` is said to have these turns, newest first.
+/// Reconnects; thread `t` now has these turns, newest first.
 fn back(rig: &mut Rig, hello: u64, status: Value, turns: Value) {
     let mut out = Outbox::default();
     rig.dialect.open(&mut out);
@@ -744,13 +744,13 @@ fn codex_reports_turns_of_other_clients() {
     assert_eq!(rig.sent()[0]["params"]["turnId"], "u");
     end_turn(&mut rig, "interrupted");
     assert_eq!(kinds(&rig.said()), ["done Cancelled"]);
-    // A prompt into another client's turn goes with it.
+    // A prompt into another client's turn joins it.
     tell(&mut rig, "turn/started", j!({ "turn": turn("u", "inProgress", j!([])) }));
     rig.prompt(5, "t", "hi");
     reply(&mut rig, 4, j!({ "turn": turn("u", "inProgress", j!([])) }));
     end_turn(&mut rig, "completed");
     assert_eq!(kinds(&rig.said()), ["began", "done Completed", "ended 5 Completed"]);
-    // Words of others in a turn of ours.
+    // Another client's message in our turn.
     rig.prompt(6, "t", "hi");
     reply(&mut rig, 5, j!({ "turn": turn("u", "inProgress", j!([])) }));
     for (id, client) in [("m1", j!("plexus-6")), ("m2", Value::Null)] {
@@ -770,7 +770,7 @@ fn codex_does_not_report_threads_that_cannot_be_joined() {
         thread["preview"] = "name this conversation".into();
         thread["status"] = active(j!([]));
         match id {
-            // What the terminal UI of Codex 0.169 starts to have a conversation named.
+            // The thread that Codex 0.169's terminal UI starts to name a conversation.
             "ephemeral" => thread["ephemeral"] = true.into(),
             _ => thread["source"] = j!({ "subAgent": "review" }),
         }
@@ -792,7 +792,7 @@ fn codex_does_not_report_threads_that_cannot_be_joined() {
         rig.feed(j!({ "method": "thread/status/changed", "params": status }).to_string());
         assert!(rig.said().is_empty() && rig.sent().is_empty(), "{id}: found in the list");
     }
-    // A helper of a helper, or one that is attached to a thread, works for that.
+    // A helper of a helper, or of an attached thread, works for that.
     let mut rig = session();
     let mut helper = hidden("review");
     helper["attachedToThreadId"] = "t".into();
@@ -824,7 +824,7 @@ fn codex_discovers_threads_of_others_once() {
     };
     rig.feed(started("z"));
     assert_eq!(kinds(&rig.said()), ["found z said"]);
-    // One in which nothing was said cannot be joined yet; it is told of when it is at work, again if that was too early.
+    // A thread without a message cannot be joined yet; it is reported when it is active, and again if that was too early.
     rig.feed(j!({ "method": "thread/started", "params": { "thread": thread("n") } }).to_string());
     assert!(rig.said().is_empty());
     rig.sent();
@@ -843,7 +843,7 @@ fn codex_discovers_threads_of_others_once() {
         assert!(matches!(rig.one(), RuntimeEvent::NotOpened { .. }));
         rig.sent();
     }
-    // Whose a thread is that starts while one is asked for shows with its name.
+    // The reply shows whose a thread is that started meanwhile.
     rig.open(1);
     for id in ["t", "w"] {
         rig.feed(started(id));
@@ -851,12 +851,12 @@ fn codex_discovers_threads_of_others_once() {
     assert!(rig.said().is_empty());
     reply(&mut rig, 8, j!({ "thread": thread("t") }));
     assert_eq!(kinds(&rig.said()), ["opened New ", "found w said"]);
-    // A helper's question is asked where it works.
+    // A helper's question is asked in the thread that it works for.
     rig.feed(
         j!({ "id": 1, "method": COMMAND, "params": { "threadId": "y", "turnId": "k", "command": "ls" } }).to_string(),
     );
     assert!(matches!(rig.one(), RuntimeEvent::Asked { native: Some(native), .. } if native.as_str() == "t"));
-    // A question of a thread that is not open here is sent again when it is.
+    // A question of a thread that is not open is sent again when it is opened.
     rig.sent();
     rig.feed(
         j!({ "id": 2, "method": COMMAND, "params": { "threadId": "q", "turnId": "k", "command": "ls" } }).to_string(),
@@ -888,7 +888,7 @@ fn codex_history_is_reported_only_if_the_log_lacks_it() {
             "tool_call"
         ]
     );
-    // Kept by a gateway that wrote no checkpoints: what it did not hear is missing, and said to be.
+    // Saved by a gateway without checkpoints: missed events are reported as missing.
     let mut rig2 = joined(turns(), true);
     assert_eq!(kinds(&rig2.said()), ["opened Resumed error", "began", "tool_call"]);
     for rig in [&mut rig, &mut rig2] {
@@ -926,7 +926,7 @@ fn codex_message_with_a_missing_start_is_a_gap_then_the_whole_text() {
     assert_eq!(kinds(&rig.said()), ["gap"]);
     item(&mut rig, "completed", message("a", "one two three"));
     assert_eq!(words(&rig.said(), Kind::AgentMessageChunk), "one two three");
-    // Nothing is kept back for ever.
+    // No text is held back for ever.
     delta(&mut rig, "b", "half");
     rig.said();
     end_turn(&mut rig, "interrupted");
@@ -953,7 +953,7 @@ fn codex_reconnect_reports_missed_events_once() {
     delta(&mut rig, "b", "be");
     rig.said();
     lose(&mut rig);
-    // Both ended meanwhile, and another client was at work after it.
+    // Both ended meanwhile, and another client was active afterwards.
     let ours = turn("u", "completed", j!([message("a", "one two three"), message("b", "begun")]));
     let other = turn("v", "failed", j!([message("c", "theirs")]));
     back(&mut rig, 7, j!({ "type": "idle" }), j!([other, ours]));
@@ -991,8 +991,7 @@ fn codex_looks_for_a_prompt_sent_when_the_connection_broke() {
     }
 }
 
-/// Another gateway opens thread `t` again, which now has these turns, newest first; `prompt` and the questions are what the
-/// session waits for.
+/// Another gateway resumes thread `t` with these turns, newest first; `prompt` and `asks` are what the session waits for.
 fn carried(rig: &Rig, prompt: Option<u64>, asks: &[RequestKey], status: Value, turns: Value, more: bool) -> Rig {
     let state = rig.checkpoint.clone().unwrap();
     let carried =
@@ -1027,7 +1026,7 @@ fn codex_restart_reports_missed_events_once() {
         tool["exitCode"] = 0.into();
         turn("u", status, j!([message("a", "one two"), tool, message("b", "three")]))
     };
-    // Cut anywhere: what the first gateway told and what the second tells is the whole, once.
+    // Wherever it is cut: the reports of both gateways together are the whole text, once.
     let other = || turn("v", "completed", j!([message("c", "theirs")]));
     let mut next = carried(&rig, Some(5), &[], idle(), j!([other(), ours("completed", "completed")]), false);
     let said = next.said();
@@ -1046,7 +1045,7 @@ fn codex_restart_reports_missed_events_once() {
     );
     let again = carried(&next, None, &[], idle(), j!([other(), ours("completed", "completed")]), false);
     assert!(again.events.is_empty(), "all is told: {:?}", kinds(&again.events));
-    // It still runs: it goes on as the same run, under the same prompt.
+    // It still runs: it continues as the same run of the same prompt.
     let mut next = carried(&rig, Some(5), &[], active(j!([])), j!([turn("u", "inProgress", j!([]))]), false);
     assert!(next.said().is_empty() && next.dialect.prompts() == [Ticket(5)]);
     item(&mut next, "completed", message("a", "one two"));
@@ -1055,7 +1054,7 @@ fn codex_restart_reports_missed_events_once() {
     let said = next.said();
     assert_eq!(words(&said, Kind::AgentMessageChunk), "two");
     assert_eq!(kinds(&said), ["agent_message_chunk", "tool_call_update", "ended 5 Cancelled"]);
-    // Its session was closed over it meanwhile: it is a run of its own, and the prompt is nobody's.
+    // Its session was closed meanwhile: it is a foreign run, and the prompt has no ticket.
     let next = carried(&rig, None, &[], idle(), j!([ours("completed", "completed")]), false);
     let said = kinds(&next.events);
     assert_eq!((said.first().unwrap().as_str(), said.last().unwrap().as_str()), ("began", "done Completed"));
@@ -1085,11 +1084,11 @@ fn codex_rereads_a_turn_that_is_briefly_interrupted() {
     assert_eq!(kinds(&next.said()), ["ended 5 Completed"]);
     next.wake();
     assert!(next.sent().is_empty());
-    // Its end may be heard meanwhile.
+    // Its end may be received meanwhile.
     let mut next = start();
     end_turn(&mut next, "completed");
     assert_eq!(kinds(&next.said()), ["ended 5 Completed"]);
-    // It stays so.
+    // It stays interrupted.
     let mut next = start();
     for _ in 1..DOUBTS_MAX {
         read(&mut next, "interrupted");
@@ -1111,7 +1110,7 @@ fn codex_restart_looks_for_a_prompt_under_way() {
         (j!([]), "ended 5 Error"),
         (j!([turn("w", "completed", j!([]))]), "began done Completed ended 5 Error"),
     ] {
-        // Whether the checkpoint knows of the prompt or not.
+        // Whether or not the checkpoint has the prompt.
         let before = shared();
         let mut after = shared();
         after.prompt(5, "t", "hi");
@@ -1131,7 +1130,7 @@ fn codex_reports_reverted_turns_and_repeats_no_others() {
     };
     let mut rig = joined(all(&["a", "b", "c", "d"]), false);
     rig.said();
-    // The connection was lost: there, and in another gateway.
+    // The connection was lost: in the same gateway, and in another one.
     lose(&mut rig);
     back(&mut rig, 3, idle(), all(&["a", "b", "e"]));
     let said = rig.said();
@@ -1143,10 +1142,10 @@ fn codex_reports_reverted_turns_and_repeats_no_others() {
     assert_eq!(kinds(&next.events), ["taken_back"]);
     let next = carried(&next, None, &[], idle(), all(&["a", "f"]), false);
     assert_eq!(words(&next.events, Kind::AgentMessageChunk), "f");
-    // Compacted, it has a turn more; the others are there.
+    // Compacted, it has one more turn; the others are there.
     let next = carried(&next, None, &[], idle(), all(&["a", "f", "g"]), false);
     assert_eq!(words(&next.events, Kind::AgentMessageChunk), "g");
-    // More than the server tells at a time: what is between is missing, and said to be.
+    // More turns than the server returns: those between are reported as missing.
     let next = carried(&next, None, &[], idle(), all(&["x", "y"]), true);
     assert_eq!(kinds(&next.events)[0], "gap");
     assert_eq!(words(&next.events, Kind::AgentMessageChunk), "xy");
@@ -1199,24 +1198,24 @@ fn codex_questions_and_answers_survive_a_restart() {
     let keys = rig.dialect.asks();
     rig.answer("8", choose("accept", Choice::AllowOnce));
     rig.sent();
-    // One is open, one was answered and the answer may not have arrived.
+    // One is open, one was answered and the answer may be lost.
     let mut next = carried(&rig, Some(5), &keys, waiting(), running(), false);
     assert!(next.said().is_empty());
     ask(&mut next, 7, COMMAND, command());
     assert!(next.said().is_empty() && next.sent().is_empty(), "it is the same question");
     ask(&mut next, 8, COMMAND, command());
     assert_eq!(next.sent()[0]["result"]["decision"], "accept", "it is answered as it was");
-    // A new one is another question, whatever came before.
+    // A new one is another question.
     ask(&mut next, 9, COMMAND, j!({ "turnId": "u", "itemId": "z", "command": "ls", "cwd": "/w" }));
     let key = next.ask().key;
     assert!(keys.iter().all(|known| *known != key && !known.means(&key)));
-    // Answered before its new gateway heard it again.
+    // Answered before the new gateway got it again.
     let mut next = carried(&start(), Some(5), &keys, waiting(), running(), false);
     next.tell(RuntimeCommand::Answer { key: keys[0].clone(), decision: choose("accept", Choice::AllowOnce) });
     assert!(next.sent().is_empty());
     ask(&mut next, 7, COMMAND, command());
     assert_eq!(next.sent()[0]["result"]["decision"], "accept");
-    // Over meanwhile; and one that the session has and the checkpoint has not.
+    // Closed meanwhile; and one that the session has but the checkpoint has not.
     let next = carried(&start(), Some(5), &keys, active(j!([])), running(), false);
     assert_eq!(kinds(&next.events), ["taken back true", "taken back true"]);
     let strange = [RequestKey::nth("99", 99)];

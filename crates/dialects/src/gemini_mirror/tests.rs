@@ -1,4 +1,4 @@
-//! The dialect against one made-up UI: what the mirror sends, what the remote control is asked.
+//! The dialect against a simulated UI: what the mirror sends, what the remote control is asked.
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -22,7 +22,7 @@ impl Ui {
         Self { dialect: make(&spec), said: Vec::new(), fetches: Vec::new(), wakes: false }
     }
 
-    /// Connected, open, the past told.
+    /// Connected and open; the history was read.
     fn open(remote: bool) -> Self {
         let mut ui = Self::new(remote);
         ui.step(|dialect, out| dialect.open(out));
@@ -85,7 +85,7 @@ impl Ui {
         self.said.retain(|said| !matches!(said, RuntimeEvent::Ready { .. } | RuntimeEvent::Found { .. }));
     }
 
-    /// The request under way, as a line.
+    /// The pending request, as a line.
     fn asked(&mut self) -> (u64, String) {
         assert_eq!(self.fetches.len(), 1, "{:?}", self.fetches);
         let fetch = self.fetches.remove(0);
@@ -112,7 +112,7 @@ impl Ui {
         }
     }
 
-    /// What was said since the last look, in words.
+    /// The events since the last call, in short form.
     fn words(&mut self) -> Vec<String> {
         std::mem::take(&mut self.said).iter().map(word).collect()
     }
@@ -230,7 +230,7 @@ fn mirror_reports_history_once_and_before_later_events() {
     let mut ui = Ui::new(true);
     ui.step(|dialect, out| dialect.open(out));
     ui.words();
-    // Before the gateway has opened it, and before it knows the past.
+    // Before the gateway has opened it, and before the history is known.
     ui.tell("user_message", json!({ "text": "two" }));
     ui.resume(false);
     ui.tell("model_output", json!({ "text": "2" }));
@@ -279,7 +279,7 @@ fn mirror_reports_an_unavailable_history() {
             ]
         );
     }
-    // Too much is said meanwhile.
+    // Too much is held meanwhile.
     let mut ui = Ui::new(true);
     ui.step(|dialect, out| dialect.open(out));
     ui.resume(false);
@@ -298,7 +298,7 @@ fn mirror_prompt_goes_through_the_remote_control_once() {
     assert_eq!(ui.reply(Ok((503, ""))), r#"POST /message {"message":"list files"}"#);
     ui.tick(1);
     assert_eq!(ui.reply(Ok((200, "ok"))), r#"POST /message {"message":"list files"}"#);
-    // An end of what was before is not the end of it.
+    // An end of an earlier run does not end it.
     ui.tell("idle", json!({}));
     ui.tell("user_message", json!({ "text": "list files " }));
     ui.tell("model_output", json!({ "text": "a b" }));
@@ -338,7 +338,7 @@ fn mirror_refused_prompt_ends_with_an_error() {
         ui.reply(reply);
         assert_eq!(ui.words(), [format!("ended 2 Error: {why}")]);
     }
-    // It was taken and never shown.
+    // It was accepted and never shown.
     ui.prompt(3, "hi");
     ui.reply(Ok((200, "")));
     ui.tick(SILENT_TICKS);
@@ -346,7 +346,7 @@ fn mirror_refused_prompt_ends_with_an_error() {
 }
 
 impl Ui {
-    /// Prompts, or waits for the prompt to be sent again.
+    /// Prompts, or waits for the retry of the prompt.
     fn prompt_or_tick(&mut self) {
         if self.dialect.prompts().is_empty() { self.prompt(9, "hi") } else { self.tick(1) }
     }
@@ -403,7 +403,7 @@ fn mirror_fills_a_lost_connection_from_the_history() {
         ui.words(),
         [gap, "model two three ", "taken back 5: somebody at the Gemini UI chose None", "model four"]
     );
-    // The end was not missed: it comes. Lost again, it is; the next turn says so.
+    // The end was not missed: it comes. Lost again, it is missed; the next turn shows it.
     ui.reconnect();
     ui.history(json!([
         { "role": "user", "text": "go" }, { "role": "model", "text": "one two three four" },
@@ -413,7 +413,7 @@ fn mirror_fills_a_lost_connection_from_the_history() {
         ui.words(),
         [gap, "done Completed: its end was not heard: the connection was lost", "user next", "model done"]
     );
-    // Nothing happened: nothing is told.
+    // Nothing happened: nothing is reported.
     ui.reconnect();
     ui.history(json!([
         { "role": "user", "text": "go" }, { "role": "model", "text": "one two three four" },
@@ -491,7 +491,7 @@ proptest! {
                 ui.history(json!([{ "role": "user", "text": "a" }, { "role": "model", "text": "b" }]));
             }
         }
-        // Every run that began is told to be over once, before the next begins.
+        // Every run that began ends once, before the next begins.
         let mut open = false;
         for said in &ui.said {
             match said {

@@ -1,4 +1,4 @@
-//! The dialect against a server of a few lines, and properties of what it makes of any words. One file: one stage.
+//! The dialect against a small simulated server, and properties over arbitrary input. One file for one bench.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::collections::BTreeMap;
@@ -12,7 +12,7 @@ use plexus_protocol::{Choice, Decision, Kind, RuntimeSpec, Ticket};
 
 const PAGE: &str = "<!doctype html><html></html>";
 
-/// A connection, and what the server on its other end would reply: by method and path without the query.
+/// A connection, and its server's replies: by method and path without the query.
 struct Stage {
     rig: Rig,
     replies: BTreeMap<String, (u16, String)>,
@@ -57,7 +57,7 @@ impl Stage {
         stage
     }
 
-    /// The first event has come, and all was looked at again.
+    /// The first event has come, and everything was read again.
     fn listens(&mut self) {
         self.event("server.heartbeat", json!({}));
         self.rig.wake();
@@ -77,7 +77,7 @@ impl Stage {
         self.rig.reply(fetch, Some((status, &body)));
     }
 
-    /// Replies to all that is asked, and to what is asked because of that.
+    /// Replies to all requests, and to those that follow from them.
     fn serve(&mut self) {
         while let Some(fetch) = self.rig.fetches.pop_front() {
             self.serve_one(&fetch);
@@ -134,7 +134,7 @@ impl Stage {
         self.event("permission.asked", asks(id));
     }
 
-    /// Our prompt is at work.
+    /// Our prompt is running.
     fn at_work() -> Self {
         let mut stage = Self::open();
         stage.rig.prompt(7, "s", "do it");
@@ -146,7 +146,7 @@ impl Stage {
         stage
     }
 
-    /// Opens `s` with what another gateway kept of it.
+    /// Opens `s` with what another gateway stored of it.
     fn go_on(&mut self, before: &Self, prompt: Option<u64>, asks: &[&str]) {
         let carried = CarriedState {
             checkpoint: before.rig.checkpoint.clone().unwrap(),
@@ -294,7 +294,7 @@ fn opencode_idle_of_earlier_work_does_not_end_a_prompt() {
     stage.status("idle");
     assert_eq!(stage.told(), ["ended 7 Completed"]);
 
-    // Work that was stopped while the model was asked again: it is told to go on, and to end, once more.
+    // Aborted work while the model was asked again: busy and idle are reported once more.
     stage.rig.prompt(8, "s", "and this");
     stage.serve();
     stage.user("m3", "and this");
@@ -308,7 +308,7 @@ fn opencode_idle_of_earlier_work_does_not_end_a_prompt() {
     assert_eq!(stage.told(), ["ended 8 Completed"]);
 }
 
-/// Idle is said twice. A prompt that is sent at the first may be told before the second.
+/// Idle is reported twice. A prompt sent after the first may be reported before the second.
 #[test]
 fn opencode_second_idle_of_earlier_work_does_not_end_a_prompt() {
     let mut stage = Stage::at_work();
@@ -332,7 +332,7 @@ fn opencode_second_idle_of_earlier_work_does_not_end_a_prompt() {
     stage.status("idle");
     assert_eq!(stage.told(), ["agent_message_chunk second", "ended 8 Completed"]);
 
-    // One that never begins to work is over all the same, later.
+    // A prompt that never begins ends, later.
     stage.rig.prompt(9, "s", "nothing");
     stage.serve();
     stage.user("m5", "nothing");
@@ -402,7 +402,7 @@ fn opencode_permission_is_answered_by_its_route() {
     assert_eq!(options, [("once", Choice::AllowOnce), ("always", Choice::AllowAlways), ("reject", Choice::RejectOnce)]);
     let reason = Some("not today".to_owned());
     stage.rig.answer("per_1", Decision::Option { id: "reject".into(), kind: Choice::RejectOnce, reason });
-    // The stream tells of our own answer before its reply.
+    // The stream reports our own answer before its reply.
     stage.event("permission.replied", json!({ "requestID": "per_1", "reply": "reject" }));
     stage.serve();
     assert_eq!(stage.told(), Vec::<String>::new());
@@ -479,7 +479,7 @@ fn opencode_stream_names_the_client_that_answered_first() {
             stage.event("permission.replied", json!({ "requestID": "per_1", "reply": "always" }));
             assert_eq!(stage.told(), ["answer lost per_1 to another client of OpenCode Some(\"always\")"]);
         } else {
-            // That one was under way already; the next is its own.
+            // That one was already under way; the next is its own.
             stage.rig.wake();
             assert!(stage.told().is_empty());
             stage.rig.wake();
@@ -515,12 +515,12 @@ fn opencode_cancel_ends_when_the_server_is_idle() {
         json!({ "error": { "name": "MessageAbortedError", "data": { "message": "Aborted" } } }),
     );
     stage.status("idle");
-    // It says so twice; only by the second is it true.
+    // It is reported twice; only the second is true.
     assert!(stage.told().is_empty());
     stage.assistant("m2", true);
     stage.status("idle");
     assert_eq!(stage.told(), ["taken back per_1", "ended 7 Cancelled"]);
-    // It goes on being listed.
+    // It is still listed.
     stage.set("GET /permission", 200, json!([asks("per_1")]));
     stage.rig.lose();
     stage.rig.connect();
@@ -563,7 +563,7 @@ fn opencode_prompt_stopped_before_its_start_is_cancelled() {
     assert_eq!(stage.told(), ["ended 7 Cancelled"]);
 }
 
-/// Lists `all` as a server does that holds to pages, or one that has none.
+/// Lists `all` as a server with pages, or without.
 fn list_pages(stage: &mut Stage, all: &[Value], pages: bool) {
     while let Some(fetch) = stage.rig.fetches.pop_front() {
         let Some(query) = fetch.path.strip_prefix("/experimental/session?limit=") else {
@@ -583,7 +583,7 @@ fn list_pages(stage: &mut Stage, all: &[Value], pages: bool) {
 fn opencode_lists_the_sessions_of_every_folder() {
     for pages in [true, false] {
         let mut stage = Stage::new();
-        // Most are of one millisecond, so that pages end in the middle of it.
+        // Most are of one millisecond, so that a page ends in the middle of it.
         let all: Vec<Value> = (0..730)
             .map(|n| {
                 json!({ "id": format!("s{n}"), "directory": format!("/w{}", n % 40), "title": format!("T{n}"),
@@ -697,7 +697,7 @@ fn opencode_discovers_a_busy_session_and_reports_its_history_once() {
     stage.set("GET /session/s/message", 200, past);
     stage.serve();
     assert_eq!(stage.told(), ["ready", "found s T"]);
-    // What is said before it is open waits, and is not lost.
+    // Events before it is open are queued, and not lost.
     stage.delta("m2", "t", "middle ");
     stage.text("m2", "t2", "", false);
     stage.delta("m2", "t2", "whole");
@@ -779,7 +779,7 @@ fn opencode_reopens_a_conversation_whose_session_was_deleted() {
     assert_eq!(stage.told(), ["ended 7 Completed"]);
 }
 
-/// Another gateway at the same server, with what the first one kept with its last commit.
+/// Another gateway at the same server, with what the first one stored.
 fn another(stage: &Stage, prompt: Option<u64>, asks: &[&str]) -> Stage {
     let mut next = Stage::new();
     next.replies = stage.replies.clone();
@@ -811,7 +811,7 @@ fn opencode_restart_reports_missed_text_once() {
             "ended 7 Completed"
         ]
     );
-    // And nothing of it by the one after that; what began there meanwhile has its beginning and its end.
+    // Nor by the gateway after that; runs that began meanwhile have their start and end.
     let newer = message("m5", "user", false, json!([text_part("m5p", "m5", "again", true)]));
     let answer2 = message("m6", "assistant", true, json!([text_part("t6", "m6", "yes", true)]));
     next.set("GET /session/s/message", 200, json!([first, answer, more, last, newer, answer2]));
@@ -822,7 +822,7 @@ fn opencode_restart_reports_missed_text_once() {
     let mut fourth = another(&third, None, &[]);
     fourth.serve();
     assert_eq!(fourth.told(), ["opened Resumed"]);
-    // Taken back, and gone on with in another way.
+    // Reverted, and continued differently.
     let other = message("m7", "user", false, json!([text_part("m7p", "m7", "else", true)]));
     fourth.set("GET /session/s/message", 200, json!([first, answer, other]));
     let mut fifth = another(&fourth, None, &[]);
@@ -849,7 +849,7 @@ fn exchanges(more: &[Value]) -> Vec<Value> {
     all
 }
 
-/// Two exchanges were told.
+/// Two exchanges were reported.
 fn exchanged() -> Stage {
     let mut stage = Stage::open();
     stage.set("GET /session/s/message", 200, json!(exchanges(&[])));
@@ -862,7 +862,7 @@ fn exchanged() -> Stage {
 }
 
 impl Stage {
-    /// The conversation is taken back to this message, or not; `told` says whether the stream tells it.
+    /// The conversation is reverted to this message, or not; `told` tells whether the stream reports it.
     fn reverts(&mut self, to: Option<&str>, told: bool) {
         let mut info = json!({ "id": "s", "directory": "/w", "title": "New", "time": { "updated": 1 } });
         if let Some(to) = to {
@@ -884,7 +884,7 @@ impl Stage {
     }
 }
 
-/// A gateway that starts, with all that it reads again.
+/// A gateway that starts, with everything that it reads.
 fn restarted(stage: &Stage) -> (Stage, Vec<String>) {
     let mut next = another(stage, None, &[]);
     next.serve();
@@ -903,7 +903,7 @@ fn opencode_reports_a_revert_and_its_undo_once() {
     assert!(parsed(&draft.body)["message"].as_str().unwrap().contains("the last 2 of the messages"));
     stage.reverts(Some("m3"), true);
     assert!(stage.told().is_empty());
-    // Neither a connection nor a gateway that is made anew tells it again.
+    // Neither a reconnect nor a new gateway repeats it.
     assert_eq!(stage.reconnected(), ["ready"]);
     let (mut next, told) = restarted(&stage);
     assert_eq!(told, ["opened Resumed"]);
@@ -911,7 +911,7 @@ fn opencode_reports_a_revert_and_its_undo_once() {
     assert_eq!(next.told(), ["error given_back"]);
     assert_eq!(next.reconnected(), ["ready"]);
     assert_eq!(restarted(&next).1, ["opened Resumed"]);
-    // Both while nobody listens: nothing is different. One of them: it is.
+    // Both without a connection: no change. Only one of them: a change.
     next.reverts(Some("m3"), false);
     assert_eq!(next.reconnected(), ["ready", "error taken_back"]);
     next.reverts(None, false);
@@ -929,7 +929,7 @@ fn opencode_revert_is_final_with_the_next_prompt() {
     ];
     let all: Vec<Value> = exchanges(&[])[..2].iter().chain(&other).cloned().collect();
     let news = ["began", "user_message_chunk else", "agent_message_chunk third", "done Completed"];
-    // While the gateway listens.
+    // While the gateway is connected.
     let mut stage = exchanged();
     stage.reverts(Some("m3"), true);
     assert_eq!(stage.told(), ["error taken_back"]);
@@ -947,7 +947,7 @@ fn opencode_revert_is_final_with_the_next_prompt() {
     stage.set("GET /session/s/message", 200, json!(all));
     assert_eq!(stage.reconnected(), ["ready"]);
     assert_eq!(restarted(&stage).1, ["opened Resumed"]);
-    // While it does not: on the next connection, and in the next gateway, whether people knew of the first half or not.
+    // While it is not: on the next connection, and in the next gateway, whether or not the first half was reported.
     for known in [true, false] {
         for restart in [true, false] {
             let mut stage = exchanged();
@@ -975,7 +975,7 @@ fn opencode_reports_a_removed_message() {
     assert_eq!(stage.told(), ["error taken_back"]);
     stage.set("GET /session/s/message", 200, json!(exchanges(&[])[..3]));
     assert_eq!(stage.reconnected(), ["ready"]);
-    // One that is removed while all is read.
+    // A message that is removed while everything is read.
     let mut stage = exchanged();
     stage.rig.lose();
     stage.rig.connect();
@@ -1018,7 +1018,7 @@ fn opencode_reports_a_compaction_once_without_its_pruning() {
     let (mut next, told) = restarted(&stage);
     assert_eq!(told, ["opened Resumed", "began", "agent_message_chunk in short", "done Completed"]);
     assert_eq!(next.reconnected(), ["ready"]);
-    // What a tool put out long ago, before all that is read, is cut away.
+    // A tool's old output, before everything that is read, is pruned.
     let state =
         json!({ "status": "completed", "input": {}, "output": "", "time": { "start": 1, "end": 2, "compacted": 3 } });
     let tool = json!({ "id": "x", "messageID": "m0", "type": "tool", "tool": "bash", "callID": "c", "state": state });
@@ -1030,7 +1030,7 @@ fn opencode_reports_a_compaction_once_without_its_pruning() {
 #[test]
 fn opencode_fork_is_a_conversation_of_its_own() {
     let mut stage = exchanged();
-    // Its messages are told as they are copied, before it works at anything.
+    // Its messages are reported while they are copied, before it works on anything.
     for said in exchanges(&[]) {
         let id = said["info"]["id"].as_str().unwrap().replace('m', "f");
         let info = json!({ "id": id, "sessionID": "f", "role": said["info"]["role"] });
@@ -1054,7 +1054,7 @@ fn opencode_restart_looks_for_a_prompt_under_way() {
     next.serve();
     let lost = "ended 7 Error the connection was lost before OpenCode took the prompt";
     assert_eq!(next.told(), ["opened Resumed", lost]);
-    // Nor did it where another client's arrived, whatever the gateway had kept by then.
+    // Nor where another client's prompt arrived, whatever the gateway had stored by then.
     let mut early = Stage::open();
     let theirs = message("m1", "user", false, json!([text_part("m1p", "m1", "theirs", true)]));
     let reply = message("m2", "assistant", true, json!([text_part("t", "m2", "yes", true)]));
@@ -1066,7 +1066,7 @@ fn opencode_restart_looks_for_a_prompt_under_way() {
         ["opened Resumed", lost, "began", "user_message_chunk theirs", "agent_message_chunk yes", "done Completed"],
         "it is not taken for ours"
     );
-    // It arrived, and is at work; it is told by the gateway.
+    // It arrived, and runs; the next gateway reports it.
     let mine = message("m1", "user", false, json!([text_part("m1p", "m1", "do it", true)]));
     let answer = message("m2", "assistant", false, json!([text_part("t", "m2", "so ", false)]));
     stage.set("GET /session/s/message", 200, json!([mine, answer]));
@@ -1078,7 +1078,7 @@ fn opencode_restart_looks_for_a_prompt_under_way() {
     next.assistant("m2", true);
     next.status("idle");
     assert_eq!(next.told(), ["agent_message_chunk it is", "ended 7 Completed"]);
-    // It was stopped there meanwhile: the last word is OpenCode's.
+    // It was aborted there meanwhile: OpenCode's stop reason decides.
     let mut stopped = message("m2", "assistant", true, json!([text_part("t", "m2", "so ", true)]));
     stopped["info"]["error"] = json!({ "name": "MessageAbortedError", "data": { "message": "Aborted" } });
     stage.set("GET /session/s/message", 200, json!([mine, stopped]));
@@ -1097,13 +1097,13 @@ fn opencode_work_that_ends_during_a_status_read_has_ended() {
     stage.set("GET /session/s/message", 200, json!([mine, answer]));
     stage.set("GET /session/status", 200, json!({ "s": { "type": "busy" } }));
     let mut next = another(&stage, Some(7), &[]);
-    // The reply is of before the event that overtakes it.
+    // The reply is older than the event that overtakes it.
     let resume = next.rig.fetches.pop_front().unwrap();
     next.serve_one(&resume);
     next.status("idle");
     next.serve();
     assert_eq!(next.told(), ["opened Resumed", "agent_message_chunk done", "ended 7 Completed"]);
-    // Or that of the first look is: it is not known by then, and not found any more.
+    // Or the reply of the first read is: the session is unknown by then, and not found any more.
     let mut next = Stage::new();
     next.replies = stage.replies.clone();
     while let Some(fetch) = next.rig.fetches.pop_front() {
@@ -1113,7 +1113,7 @@ fn opencode_work_that_ends_during_a_status_read_has_ended() {
         next.serve_one(&fetch);
     }
     assert_eq!(next.told(), ["ready"]);
-    // It was found at work, and is not any more when it is opened.
+    // It was found busy, and is idle when it is opened.
     let mut next = Stage::new();
     next.replies = stage.replies.clone();
     next.serve();
@@ -1227,7 +1227,7 @@ fn opencode_gap_is_followed_by_unreported_text_only() {
     );
     stage.text("m2", "t", "one two three", true);
     assert_eq!(stage.told(), ["agent_message_chunk two three"]);
-    // And once more, over by the time that somebody listens again.
+    // And once more, over by the time of the next connection.
     stage.rig.lose();
     stage.set("GET /session/status", 200, json!({}));
     stage.set("GET /permission", 200, json!([]));
@@ -1247,7 +1247,7 @@ fn opencode_reports_a_lost_prompt() {
     stage.rig.reply(&fetch, None);
     stage.serve();
     assert_eq!(stage.told()[1..], ["ended 7 Error the connection was lost before OpenCode took the prompt"]);
-    // One that arrived all the same goes on.
+    // A prompt that arrived after all goes on.
     stage.rig.prompt(8, "s", "do it");
     let fetch = stage.rig.fetches.pop_front().unwrap();
     stage.rig.lose();
@@ -1300,13 +1300,13 @@ fn opencode_rereads_what_happened_before_the_stream_opened() {
     stage.rig.connect();
     stage.serve();
     assert_eq!(stage.told(), ["ready"]);
-    // Its text and its end are told to nobody.
+    // Its text and its end are not sent.
     stage.set("GET /session/status", 200, json!({}));
     stage.set("GET /session/s/message", 200, past("done", true));
     stage.rig.wake();
     stage.serve();
     assert_eq!(stage.told(), ["agent_message_chunk done", "ended 7 Completed"]);
-    // Another client's words as well; the first event shows that from now on nothing is missed.
+    // Another client's prompt as well; the first event shows that nothing is missed from now on.
     let mut all = past("done", true);
     all.as_array_mut().unwrap().extend([
         message("m3", "user", false, json!([text_part("m3p", "m3", "and that", true)])),
@@ -1419,7 +1419,7 @@ fn opencode_carries_a_whole_prompt() {
     );
 }
 
-/// Names of calls are the model's: some count them anew with each message.
+/// Ids of calls are the model's: some restart with each message.
 #[test]
 fn opencode_reused_tool_call_id_is_two_tool_calls() {
     let mut stage = Stage::at_work();
@@ -1443,7 +1443,7 @@ fn opencode_reused_tool_call_id_is_two_tool_calls() {
     assert_eq!(stage.told(), ["taken back per_1", "taken back per_2", "ended 7 Completed"]);
 }
 
-/// It is written with each chunk: what that costs grows neither with the conversation nor with its texts.
+/// It is written with each chunk: its cost grows neither with the conversation nor with its texts.
 #[test]
 fn opencode_checkpoint_does_not_grow_with_the_conversation() {
     let mut sizes = Vec::new();
@@ -1475,7 +1475,7 @@ fn opencode_checkpoint_does_not_grow_with_the_conversation() {
         sizes.push((exchanges, kept.len(), of("before"), of("messages"), of("parts")));
         stage.rig.said();
     }
-    // The names of the last 256 messages are most of it; there are as many in any longer conversation.
+    // The ids of the last 256 messages are most of it; every longer conversation has as many.
     assert!(sizes[2].1 < 8 * 1024 && sizes[1].1.abs_diff(sizes[2].1) < 256, "{sizes:?}");
 }
 
@@ -1520,7 +1520,7 @@ fn opencode_accepts_nothing_while_disconnected() {
     );
 }
 
-/// The text that was told, of one kind.
+/// The reported text of one kind.
 fn told_text(said: &[RuntimeEvent], kind: Kind) -> String {
     let text = |said: &RuntimeEvent| match said {
         RuntimeEvent::Event { draft, .. } if draft.kind == kind => {
@@ -1534,7 +1534,7 @@ fn told_text(said: &[RuntimeEvent], kind: Kind) -> String {
 proptest! {
     #[test]
     fn opencode_survives_any_bytes(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
-        // The rig holds every body to one line of JSON.
+        // The rig checks that every body is one line of JSON.
         Stage::at_work().rig.feed(bytes);
     }
 
@@ -1608,7 +1608,7 @@ proptest! {
                     ]));
                     stage.serve();
                 } else {
-                    // Older servers tell the whole text so far.
+                    // Older servers send the full text so far.
                     stage.text("m2", "t", &so_far, false);
                 }
             }

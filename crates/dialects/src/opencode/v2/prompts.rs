@@ -1,4 +1,4 @@
-//! Prompts, and what stops them.
+//! Sends and cancels prompts.
 
 use super::*;
 
@@ -9,7 +9,7 @@ impl OpenCode2 {
             return out.events.push(RuntimeEvent::Ended { native, ticket, end });
         };
         let (text, files) = input(content);
-        // Events follow every prompt, so the same number is not met again with the same ticket.
+        // Events follow every prompt, so a number is not reused with the same ticket.
         let name = format!("{}/{}/{:?}", native.as_str(), ticket.0, session.told.seq);
         let id = format!("msg_{:016x}{:016x}", hash(&name), hash(&text));
         let mut body = serde_json::json!({ "id": id, "text": text });
@@ -37,11 +37,11 @@ impl OpenCode2 {
             Ok(()) => {
                 prompt.taken = true;
                 if session.told.cancelled && !session.busy {
-                    // It was stopped before OpenCode had it.
+                    // It was cancelled before OpenCode had it.
                     self.interrupt(native, out);
                 }
             }
-            // It may have arrived: the log tells.
+            // It may have arrived: the log shows it.
             Err(_) if reply.is_err() => {
                 if self.connected {
                     self.read(native, out);
@@ -64,12 +64,12 @@ impl OpenCode2 {
 
     pub(super) fn interrupted(&mut self, native: &NativeId, reply: &Result<HttpReply, String>, out: &mut Outbox) {
         if let Err(why) = done(reply) {
-            let draft = trouble("not_stopped", &format!("OpenCode did not stop: {why}"), None);
+            let draft = error_event("not_stopped", &format!("OpenCode did not stop: {why}"), None);
             return out.events.push(RuntimeEvent::Event { native: Some(native.clone()), draft });
         }
         let Some(session) = self.sessions.get(native) else { return };
         let waiting = session.told.prompt.as_ref().filter(|prompt| prompt.taken && !prompt.seen);
-        // Nothing ran: the prompt waits in the inbox.
+        // Nothing ran: the prompt is in the inbox.
         if let Some(id) = waiting.filter(|_| !session.busy).map(|prompt| prompt.id.clone()) {
             self.withdraw(native, &id, out);
         }

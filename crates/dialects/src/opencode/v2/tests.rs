@@ -1,5 +1,4 @@
-//! The dialect against a double of OpenCode 2, made of the schema of its repository. One file: the double and what is played
-//! with it.
+//! The dialect against a double of OpenCode 2, made from the schema of its repository. One file: the double and its tests.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::collections::BTreeMap;
@@ -25,7 +24,7 @@ struct Session {
     forms: Vec<Value>,
 }
 
-/// A connection, and the server on its other end: it has a log for each session, and a stream without a past.
+/// A connection, and its server: with a log for each session, and a stream without replay.
 struct Stage {
     rig: Rig,
     connected: bool,
@@ -35,9 +34,9 @@ struct Stage {
     made: Vec<(String, Value)>,
     /// Replies in place of the double's own: by method and path.
     odd: BTreeMap<String, (u16, String)>,
-    /// The route of the log is that of the first releases.
+    /// Whether the route of the log is that of the first releases.
     older: bool,
-    /// Everything the gateway heard, but the checkpoints.
+    /// All events that the gateway got, except checkpoints.
     heard: Vec<RuntimeEvent>,
 }
 
@@ -78,7 +77,7 @@ impl Stage {
         self.sessions.get_mut("ses_1").unwrap()
     }
 
-    /// An event of the log: told on the stream, too.
+    /// An event of the log, which is also on the stream.
     fn durable(&mut self, sort: &str, mut data: Value) {
         data["sessionID"] = "ses_1".into();
         let session = self.session();
@@ -89,7 +88,7 @@ impl Stage {
         self.push(&event);
     }
 
-    /// An event of the stream alone.
+    /// An event of the stream only.
     fn live(&mut self, sort: &str, mut data: Value) {
         if sort != "form.created" {
             data["sessionID"] = "ses_1".into();
@@ -103,7 +102,7 @@ impl Stage {
         }
     }
 
-    /// Feeds what the stream has.
+    /// Feeds the stream's events.
     fn flow(&mut self) {
         for event in std::mem::take(&mut self.stream) {
             self.rig.feed(event);
@@ -123,7 +122,7 @@ impl Stage {
         true
     }
 
-    /// Replies to all that is asked, and to what is asked because of that.
+    /// Replies to all requests, and to those that follow from them.
     fn serve(&mut self) {
         self.flow();
         while self.serve_one() {
@@ -209,7 +208,7 @@ impl Stage {
         self.durable("session.inbox.enqueued", json!({ "inboxID": id, "item": item }));
     }
 
-    /// Begins with what is in the inbox.
+    /// Begins with the next item of the inbox.
     fn begin(&mut self) {
         self.session().running = true;
         self.durable("session.execution.started", json!({}));
@@ -237,7 +236,7 @@ impl Stage {
         self.durable("session.text.ended", with("text", &pieces.concat()));
     }
 
-    /// What was heard since the last look, but the checkpoints.
+    /// The events since the last call, except checkpoints.
     fn said(&mut self) -> Vec<RuntimeEvent> {
         self.rig.said()
     }
@@ -251,7 +250,7 @@ impl Stage {
         self.connected = false;
         self.stream.clear();
         self.rig.lose();
-        // Replies to reads that were under way are of no use any more; the double still does what it was told.
+        // Pending reads get no reply any more; the double has still executed the other requests.
         while let Some(fetch) = self.rig.fetches.pop_front() {
             self.rig.reply(&fetch, None);
         }
@@ -262,7 +261,7 @@ impl Stage {
         self.rig.connect();
     }
 
-    /// Another gateway takes over, with what the last one kept.
+    /// Another gateway takes over, with what the last one stored.
     fn another_gateway(&mut self, prompt: Option<(u64, &str)>, asks: &[&str]) {
         self.keep();
         let checkpoint = self.rig.checkpoint.clone().unwrap();
@@ -284,7 +283,7 @@ impl Stage {
     }
 }
 
-/// The agent's words among these.
+/// The agent's text among these.
 fn words(said: &[RuntimeEvent]) -> String {
     let mut all = String::new();
     for said in said {
@@ -297,7 +296,7 @@ fn words(said: &[RuntimeEvent]) -> String {
     all
 }
 
-/// What these come to, in short.
+/// These events in short form.
 fn short(said: &[RuntimeEvent]) -> Vec<String> {
     said.iter()
         .map(|said| match said {
@@ -439,7 +438,7 @@ fn opencode2_form_is_asked_in_its_order_and_answered_by_field() {
     assert_eq!(what, "POST /api/session/ses_1/form/frm_1/reply");
     assert_eq!(*body, json!({ "answer": { "where": "elsewhere", "again": true } }));
 
-    // One that is dismissed, by the route of either generation.
+    // A dismissed one, by the route of either generation.
     let form = json!({ "id": "frm_2", "sessionID": "ses_1", "fields": [{ "key": "name", "type": "string" }] });
     stage.live("form.created", json!({ "form": form }));
     stage.flow();
@@ -451,7 +450,7 @@ fn opencode2_form_is_asked_in_its_order_and_answered_by_field() {
     assert_eq!(stage.made.last().unwrap().0, "POST /api/session/ses_1/form/frm_2/cancel");
     assert!(stage.rig.dialect.asks().is_empty() && stage.said().is_empty());
 
-    // An answer that OpenCode does not take is asked for once more.
+    // An answer that OpenCode refuses is asked for once more.
     let form = json!({ "id": "frm_3", "sessionID": "ses_1", "fields": [{ "key": "name", "type": "string" }] });
     stage.live("form.created", json!({ "form": form }));
     stage.flow();
@@ -484,7 +483,7 @@ fn opencode2_cancel_interrupts_or_takes_the_prompt_out_of_the_inbox() {
     assert!(stage.session().inbox.is_empty());
     assert!(stage.made.last().unwrap().0.starts_with("DELETE /api/session/ses_1/inbox/msg_"));
 
-    // What was given up is taken out, too, and that ends no prompt that was sent since.
+    // A given-up prompt is withdrawn, too, and that does not end a later one.
     stage.rig.prompt(9, "ses_1", "never begun");
     stage.serve();
     stage.disconnect();
@@ -516,7 +515,7 @@ fn opencode2_failure_has_its_message() {
     let (ticket, end) = stage.rig.end();
     assert_eq!((ticket, end.status, end.message.as_deref()), (7, RunStatus::Error, Some("the key is wrong")));
 
-    // And a prompt that is refused.
+    // And a refused prompt.
     let why = json!({ "_tag": "InvalidRequestError", "message": "no text" }).to_string();
     stage.odd.insert("POST /api/session/ses_1/prompt".into(), (400, why));
     stage.rig.prompt(8, "ses_1", "");
@@ -566,7 +565,7 @@ fn opencode2_reads_events_missing_in_the_stream_from_the_log() {
         stage.begin();
         stage.flow();
         stage.text("msg_a", &["This", " went by."]);
-        // The stream lost some, and goes on.
+        // The stream loses some, and continues.
         stage.stream.clear();
         stage.text("msg_b", &["And", " this", " did not."]);
         stage.end("succeeded", json!({}));
@@ -721,20 +720,20 @@ fn opencode2_lists_sessions() {
     }
 }
 
-/// What may happen between two pieces of work.
+/// A step between two pieces of work.
 #[derive(Clone, Copy, Debug)]
 enum Step {
-    /// A text is begun.
+    /// A text begins.
     Start,
-    /// The text under way grows.
+    /// The text grows.
     Delta,
-    /// The text under way is complete.
+    /// The text is complete.
     Finish,
-    /// The stream loses what it has.
+    /// The stream loses its pending events.
     Drop,
-    /// What the stream has arrives.
+    /// The stream's pending events arrive.
     Flow,
-    /// One request is replied to.
+    /// One request is answered.
     Reply,
     Disconnect,
     Connect,
@@ -745,7 +744,7 @@ enum Step {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 256, ..ProptestConfig::default() })]
 
-    /// However the stream breaks and the gateway is exchanged: each text is told once, whole and in order.
+    /// However the stream breaks and the gateway changes: each text is reported once, complete and in order.
     #[test]
     fn opencode2_reports_text_once_despite_disconnects(steps in prop::collection::vec(prop_oneof![
         3 => Just(Step::Start), 6 => Just(Step::Delta), 3 => Just(Step::Finish), 1 => Just(Step::Drop),
@@ -781,7 +780,7 @@ proptest! {
                     stage.durable("session.text.ended", at(texts.len(), "text", &text));
                     texts.push(text);
                 },
-                // A stream that overflows fails: what is lost in its middle shows by a number that is missing.
+                // An overflowing stream fails: a loss in its middle shows as a missing number.
                 Step::Drop => {
                     stage.stream.clear();
                     stage.disconnect();
@@ -810,7 +809,7 @@ proptest! {
         prop_assert_eq!(ends, 1);
     }
 
-    /// Whatever a server says, nothing panics and every session that is asked for is opened or refused.
+    /// Whatever a server sends, nothing panics and every requested session is opened or refused.
     #[test]
     fn opencode2_survives_any_bytes(sort in "[a-z.]{0,30}", text in ".{0,60}", seq in 0u64..5) {
         let mut stage = Stage::open();
