@@ -54,7 +54,7 @@ impl ProcessTree {
     /// Sends `signal` to all descendants. False if the system does not list them.
     pub(super) fn signal_all(&self, signal: Signal) -> bool {
         let Some(members) = descendants() else { return false };
-        members.iter().for_each(|member| member.signal_all(signal));
+        members.iter().for_each(|member| member.signal(signal));
         true
     }
 
@@ -62,9 +62,9 @@ impl ProcessTree {
     pub(super) fn terminate(&self) -> bool {
         let Some(members) = descendants() else { return false };
         for member in &members {
-            member.signal_all(Signal::TERM);
+            member.signal(Signal::TERM);
             // A stopped process could not act on SIGTERM.
-            member.signal_all(Signal::CONT);
+            member.signal(Signal::CONT);
         }
         true
     }
@@ -155,7 +155,7 @@ fn descendants_of(me: i32, links: &[ProcessRow]) -> std::collections::HashSet<i3
 impl Member {
     /// Sends `signal` to this very process, never to another one that reuses its pid.
     #[cfg(target_os = "linux")]
-    fn signal_all(&self, signal: Signal) {
+    fn signal(&self, signal: Signal) {
         let fd = rustix::process::pidfd_open(self.pid, rustix::process::PidfdFlags::empty());
         // Open the descriptor first, then check: afterwards it cannot name another process.
         if ProcStat::of(self.pid.as_raw_pid()).is_none_or(|stat| stat.start != self.start) {
@@ -170,7 +170,7 @@ impl Member {
 
     /// Sends `signal`. The table is milliseconds old, and pids are not reused that fast.
     #[cfg(not(target_os = "linux"))]
-    fn signal_all(&self, signal: Signal) {
+    fn signal(&self, signal: Signal) {
         let _ = rustix::process::kill_process(self.pid, signal);
     }
 }
