@@ -88,9 +88,9 @@ fn details(value: &Value, depth: usize) -> String {
         Value::Object(members) if depth < CAUSES_MAX => {
             let mut words: Vec<String> = Vec::new();
             for found in MESSAGE_MEMBERS.iter().filter_map(|name| members.get(*name)) {
-                let said = details(found, depth + 1);
-                if !said.is_empty() && !words.iter().any(|word| word.contains(&said)) {
-                    words.push(said);
+                let detail = details(found, depth + 1);
+                if !detail.is_empty() && !words.iter().any(|word| word.contains(&detail)) {
+                    words.push(detail);
                 }
             }
             // The ways to sign in are described elsewhere.
@@ -112,7 +112,7 @@ mod tests {
 
     #[test]
     fn fault_shows_the_errors_data_once_and_sanitized() {
-        for (message, data, said) in [
+        for (message, data, detail) in [
             (
                 "Internal error",
                 r#""Missing environment variable: X""#,
@@ -126,7 +126,7 @@ mod tests {
             ("Authentication required", r#"{"authMethods":[]}"#, "Authentication required"),
             ("", "null", ""),
         ] {
-            assert_eq!(words(message, data), said);
+            assert_eq!(words(message, data), detail);
         }
         let hostile = words("x", r#"{"details":"\u001b[2Jgone"}"#);
         assert!(!hostile.contains('\u{1b}'), "{hostile}");

@@ -747,8 +747,8 @@ mod tests {
 
         #[test]
         fn wire_partial_message_is_incomplete(message in to_holder(), place in any::<prop::sample::Index>()) {
-            let whole = message.to_bytes();
-            let half = &whole[..place.index(whole.len())];
+            let stream_bytes = message.to_bytes();
+            let half = &stream_bytes[..place.index(stream_bytes.len())];
             prop_assert_eq!(decoded(&[half], ToHolder::parse), (vec![], None));
         }
 
@@ -815,11 +815,11 @@ mod tests {
 
     #[test]
     fn wire_output_is_sent_without_a_copy() {
-        let (mut whole, mut parts) = (Vec::new(), Vec::new());
-        FromHolder::Out { offset: 7, bytes: Bytes::from_static(b"output") }.encode(&mut whole);
+        let (mut stream_bytes, mut parts) = (Vec::new(), Vec::new());
+        FromHolder::Out { offset: 7, bytes: Bytes::from_static(b"output") }.encode(&mut stream_bytes);
         let crc = out_crc_more(out_crc_more(out_crc(7), b"out"), b"put");
         parts.extend_from_slice(&out_head(7, 6, crc));
         parts.extend_from_slice(b"output");
-        assert_eq!(whole, parts);
+        assert_eq!(stream_bytes, parts);
     }
 }

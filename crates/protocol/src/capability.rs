@@ -170,13 +170,13 @@ mod tests {
     #[test]
     fn capability_of_several_runtimes_is_the_union() {
         let of = [Capability::Cancel, Capability::McpList];
-        let told = |runtimes: &[Option<&Capabilities>]| {
-            let told = server_capabilities(runtimes.iter().copied(), &of);
-            (told["supports_run_cancel"] == true, told["supports_mcp_list"] == true)
+        let offered = |runtimes: &[Option<&Capabilities>]| {
+            let offered = server_capabilities(runtimes.iter().copied(), &of);
+            (offered["supports_run_cancel"] == true, offered["supports_mcp_list"] == true)
         };
         let (none, lists) = (Capabilities::default(), Capabilities::default().with(Capability::McpList, true));
-        assert_eq!((told(&[]), told(&[None])), ((true, false), (true, false)));
-        assert_eq!(told(&[Some(&none)]), (false, false));
-        assert_eq!(told(&[Some(&none), Some(&lists)]), (false, true));
+        assert_eq!((offered(&[]), offered(&[None])), ((true, false), (true, false)));
+        assert_eq!(offered(&[Some(&none)]), (false, false));
+        assert_eq!(offered(&[Some(&none), Some(&lists)]), (false, true));
     }
 }

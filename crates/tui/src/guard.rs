@@ -222,8 +222,8 @@ mod tests {
         assert_eq!(once, 1, "given back once");
 
         let paper = RecordingTerminal::default();
-        let told = Arc::new(AtomicBool::new(false));
-        let (seen, hook_terminal) = (paper.clone(), Arc::clone(&told));
+        let reported = Arc::new(AtomicBool::new(false));
+        let (seen, hook_terminal) = (paper.clone(), Arc::clone(&reported));
         let before = std::panic::take_hook();
         std::panic::set_hook(Box::new(move |_| hook_terminal.store(seen.is_restored(), Ordering::SeqCst)));
         let hers = paper.clone();
@@ -237,7 +237,7 @@ mod tests {
         let _ = std::panic::take_hook();
         std::panic::set_hook(before);
         assert!(paper.is_restored());
-        assert!(told.load(Ordering::SeqCst), "the terminal was ours no more when the panic was told of");
+        assert!(reported.load(Ordering::SeqCst), "the terminal was ours no more when the panic was told of");
     }
 
     #[test]

@@ -133,10 +133,10 @@ fn acp_bridge_sends_unanswered_calls_once_after_a_reconnect() {
     bench.chunk("e:5");
     bench.chunk("e:6");
     assert!(bench.down().is_empty(), "the prompt still waits");
-    let said = bench.reconnect();
-    assert_eq!(said[0]["params"]["_meta"]["plexus"]["after"], "e:6");
-    assert_eq!((&said[0]["params"]["cwd"], &said[0]["params"]["sessionId"]), (&json!("/w"), &json!("s_1")));
-    assert_eq!(said[1..], [prompt], "under the same key and id");
+    let sent_lines = bench.reconnect();
+    assert_eq!(sent_lines[0]["params"]["_meta"]["plexus"]["after"], "e:6");
+    assert_eq!((&sent_lines[0]["params"]["cwd"], &sent_lines[0]["params"]["sessionId"]), (&json!("/w"), &json!("s_1")));
+    assert_eq!(sent_lines[1..], [prompt], "under the same key and id");
     let end = json!({"jsonrpc":"2.0","id":2,"result":{"stopReason":"end_turn"}});
     assert_eq!(bench.gateway(end.clone()), [end]);
     bench.down();
@@ -168,10 +168,10 @@ fn acp_bridge_repeats_a_cancel_with_the_prompt_key() {
         bench.prompt(2);
         bench.editor(json!({"jsonrpc":"2.0","method":method,"params":params}));
         bench.down();
-        let said = bench.reconnect();
-        assert_eq!(said[1]["method"], "session/prompt");
+        let sent_lines = bench.reconnect();
+        assert_eq!(sent_lines[1]["method"], "session/prompt");
         let cancel = json!({"jsonrpc":"2.0","method":"$/cancel_request","params":{"requestId":2}});
-        assert_eq!(said[2..], [cancel]);
+        assert_eq!(sent_lines[2..], [cancel]);
     }
 }
 
@@ -190,15 +190,15 @@ fn acp_bridge_refuses_to_repeat_calls_that_are_not_idempotent() {
         let params = json!({"cwd":"/w","x":"y"});
         let asked = bench.editor(json!({"jsonrpc":"2.0","id":"r","method":method,"params":params}));
         let refused = bench.down();
-        let said = bench.reconnect();
+        let sent_lines = bench.reconnect();
         if again {
-            assert!(refused.is_empty() && said[1..] == asked, "{method}");
+            assert!(refused.is_empty() && sent_lines[1..] == asked, "{method}");
         } else {
             assert_eq!(
                 (&refused[0]["id"], &refused[0]["error"]["data"]["code"]),
                 (&json!("r"), &json!("gateway_gone"))
             );
-            assert_eq!(said.len(), 1, "{method}");
+            assert_eq!(sent_lines.len(), 1, "{method}");
         }
     }
 }
@@ -211,9 +211,9 @@ fn acp_bridge_resumes_an_interrupted_load() {
     bench.gateway(json!({"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s_2","update":{},
         "_meta":{"plexus":{"cursor":"e:3"}}}}));
     bench.down();
-    let said = bench.reconnect();
-    assert_eq!((&said[1]["id"], &said[1]["method"]), (&json!(7), &json!("session/resume")));
-    assert_eq!(said[1]["params"]["_meta"]["plexus"]["after"], "e:3");
+    let sent_lines = bench.reconnect();
+    assert_eq!((&sent_lines[1]["id"], &sent_lines[1]["method"]), (&json!(7), &json!("session/resume")));
+    assert_eq!(sent_lines[1]["params"]["_meta"]["plexus"]["after"], "e:3");
     let end = json!({"jsonrpc":"2.0","id":7,"result":{"modes":null}});
     assert_eq!(bench.gateway(end.clone()), [end]);
     bench.down();
@@ -309,8 +309,8 @@ fn acp_bridge_answers_malformed_lines() {
         [("{", -32700), ("[]", -32600), (r#"[1,"session/new"]"#, -32600), (r#"{"jsonrpc":"2.0"}"#, -32600)]
     {
         bench.proxy.editor(line, &mut bench.out);
-        let said = sent(&mut bench.out.editor);
-        assert_eq!((&said[0]["id"], &said[0]["error"]["code"]), (&Value::Null, &json!(code)), "{line}");
+        let sent_lines = sent(&mut bench.out.editor);
+        assert_eq!((&sent_lines[0]["id"], &sent_lines[0]["error"]["code"]), (&Value::Null, &json!(code)), "{line}");
     }
     for (beginning, id) in [
         (&br#"{"jsonrpc":"2.0","id":7,"method":"session/prompt","params":{"a":"#[..], json!(7)),
@@ -715,12 +715,12 @@ fn play(ops: Vec<Op>) {
     assert_eq!(world.runs.len(), prompts, "each prompt is one run");
     assert!(world.shown.values().all(|count| *count == 1), "shown twice: {:?}", world.shown);
     assert!(world.before.is_empty() && world.open.is_empty(), "{:?} {:?}", world.before, world.open);
-    let said: String = world
+    let sent_lines: String = world
         .log
         .iter()
         .filter_map(|event| if let Event::Text(chunks) = event { Some(chunks.as_str()) } else { None })
         .collect();
-    assert_eq!(world.text, said, "all that was said, once, in order");
+    assert_eq!(world.text, sent_lines, "all that was said, once, in order");
 }
 
 proptest! {

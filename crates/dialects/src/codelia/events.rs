@@ -381,14 +381,14 @@ impl PromptContext {
             cwd: Option<String>,
         }
         let own = to_raw(&serde_json::json!({ "cwd": cwd }));
-        let Some(said) = &self.ui_context else { return own };
-        if !matches!(object(said), Some(Where { cwd: None })) {
-            return said.clone();
+        let Some(blocks) = &self.ui_context else { return own };
+        if !matches!(object(blocks), Some(Where { cwd: None })) {
+            return blocks.clone();
         }
-        let rest = said.get().trim_start_matches('{').trim_start();
+        let rest = blocks.get().trim_start_matches('{').trim_start();
         let comma = if rest.starts_with('}') { "" } else { "," };
         let own = own.get().trim_end_matches('}');
-        RawValue::from_string(format!("{own}{comma}{rest}")).unwrap_or_else(|_| said.clone())
+        RawValue::from_string(format!("{own}{comma}{rest}")).unwrap_or_else(|_| blocks.clone())
     }
 }
 
@@ -421,7 +421,7 @@ struct Mark {
 /// A message why a block cannot be carried.
 pub(super) fn input(content: &[Box<RawValue>]) -> Result<(Box<RawValue>, PromptContext), String> {
     let mut around = PromptContext::default();
-    let mut said: Vec<&RawValue> = Vec::with_capacity(content.len());
+    let mut blocks: Vec<&RawValue> = Vec::with_capacity(content.len());
     for block in content {
         let mark = object::<Marked>(block).and_then(|marked| marked.meta).and_then(|meta| meta.plexus);
         match mark {
@@ -432,9 +432,9 @@ pub(super) fn input(content: &[Box<RawValue>]) -> Result<(Box<RawValue>, PromptC
             }
             _ => {}
         }
-        said.push(block);
+        blocks.push(block);
     }
-    Ok((words(&said)?, around))
+    Ok((words(&blocks)?, around))
 }
 
 fn words(content: &[&RawValue]) -> Result<Box<RawValue>, String> {

@@ -362,8 +362,8 @@ impl Dialect for Codelia {
     fn capabilities(&self) -> Capabilities {
         // The protocol's own capabilities, and what the runtime reports of the rest.
         let usual = [Capability::Load, Capability::List, Capability::Reasons, Capability::Models, Capability::Images];
-        let said = Capability::ALL.iter().copied().filter(|one| self.reports(*one));
-        usual.into_iter().chain(said).collect()
+        let reported = Capability::ALL.iter().copied().filter(|one| self.reports(*one));
+        usual.into_iter().chain(reported).collect()
     }
 
     fn asks(&self) -> Vec<RequestKey> {

@@ -40,8 +40,8 @@ impl Codelia {
                 self.raw(frame, "the reply to a call that was made through an earlier gateway", out);
             }
             (Pending::Find { ticket, native, known, cwd }, reply) => {
-                let there = resume::listed(reply, native.as_str());
-                self.found(ticket, native, known, cwd, there, out);
+                let is_offered = resume::listed(reply, native.as_str());
+                self.found(ticket, native, known, cwd, is_offered, out);
             }
             (Pending::History { ticket, native, cwd }, reply) => self.told(frame, ticket, native, cwd, reply, out),
         }
@@ -104,10 +104,10 @@ impl Codelia {
         match object::<Hello>(result) {
             Some(hello) if hello.protocol_version == VERSION => {
                 self.phase = Phase::Ready;
-                self.can = hello.server_capabilities.map(|said| {
+                self.can = hello.server_capabilities.map(|reported| {
                     let known = Capability::ALL.iter().copied();
-                    let there = |one: &Capability| said.get(one.ui_name()?).map(|can| *can == true);
-                    known.filter(|one| there(one) == Some(true)).collect()
+                    let is_offered = |one: &Capability| reported.get(one.ui_name()?).map(|can| *can == true);
+                    known.filter(|one| is_offered(one) == Some(true)).collect()
                 });
                 let agent = hello.server.map(|server| format!("{} {}", server.name, server.version));
                 out.events.push(RuntimeEvent::Ready { agent });

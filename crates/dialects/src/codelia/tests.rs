@@ -21,8 +21,8 @@ fn session() -> Rig {
     assert!(matches!(rig.one(), RuntimeEvent::Ready { agent: Some(agent) } if agent == "codelia-runtime 0.1.0"));
     rig.sent();
     rig.open(1);
-    let said = rig.one();
-    assert!(matches!(&said, RuntimeEvent::Opened { native, .. } if native.as_str() == SESSION), "{said:?}");
+    let events = rig.one();
+    assert!(matches!(&events, RuntimeEvent::Opened { native, .. } if native.as_str() == SESSION), "{events:?}");
     assert!(rig.sent().is_empty(), "opening needs no message");
     rig
 }
@@ -91,8 +91,8 @@ fn codelia_capabilities_are_those_of_the_server() {
         rig.dialect.capabilities().iter().filter(own).map(Capability::as_str).collect::<Vec<_>>()
     };
     assert_eq!(can(Value::Null), ["cancel", "requests"]);
-    let said = j!({ "supports_run_cancel": false, "supports_mcp_list": true, "supports_theme_set": "yes", "supports_more": true });
-    assert_eq!(can(said), ["mcp_list"]);
+    let events = j!({ "supports_run_cancel": false, "supports_mcp_list": true, "supports_theme_set": "yes", "supports_more": true });
+    assert_eq!(can(events), ["mcp_list"]);
     assert_eq!(can(j!({ "supports_run_cancel": true, "supports_shell_exec": true })), ["cancel", "shell_exec"]);
 }
 
@@ -327,7 +327,7 @@ fn codelia_translates_agent_events() {
 
 #[test]
 fn codelia_reports_a_repeated_final_once() {
-    for (texts, last, told) in [
+    for (texts, last, trace) in [
         (&[][..], "all", Some("all")),
         (&["all"], "all", None),
         (&["all"], "all\n", None),
@@ -346,9 +346,9 @@ fn codelia_reports_a_repeated_final_once() {
         rig.feed(event(texts.len() as i64, &j!({ "type": "final", "content": last }).to_string()));
         let draft = rig.event();
         assert!(draft.native.is_some());
-        match told {
-            Some(told) => {
-                assert_eq!((draft.kind, text(&draft.body)), (Kind::AgentMessageChunk, j!(told)), "{texts:?} {last}")
+        match trace {
+            Some(trace) => {
+                assert_eq!((draft.kind, text(&draft.body)), (Kind::AgentMessageChunk, j!(trace)), "{texts:?} {last}")
             }
             None => assert_eq!(draft.kind, Kind::Hook, "{texts:?} {last}"),
         }
@@ -373,11 +373,11 @@ fn codelia_drops_a_duplicate_number_and_reports_a_gap() {
     rig.feed(event(0, r#"{"type":"text","content":"a"}"#));
     assert!(rig.said().is_empty());
     rig.feed(event(3, r#"{"type":"text","content":"d"}"#));
-    let said = rig.said();
+    let events = rig.said();
     assert!(
-        matches!(&said[..], [RuntimeEvent::Event { draft: gap, .. }, RuntimeEvent::Event { draft, .. }]
+        matches!(&events[..], [RuntimeEvent::Event { draft: gap, .. }, RuntimeEvent::Event { draft, .. }]
             if gap.kind == Kind::Error && json(&gap.body)["code"] == "runtime_gap" && draft.kind == Kind::AgentMessageChunk),
-        "{said:?}"
+        "{events:?}"
     );
     rig.feed(event(4, r#"{"type":"text","content":"e"}"#));
     rig.event();
@@ -569,8 +569,8 @@ fn codelia_calls_always_pass_an_object_as_params() {
         let frame = rig.sent().remove(0);
         assert_eq!((&frame["method"], &frame["params"], &frame["id"]), (&j!(method), &sent, &j!(id.to_string())));
         rig.feed(format!(r#"{{"id":"{id}","result":{{"b":1.50}}}}"#));
-        let said = rig.one();
-        assert!(matches!(said, RuntimeEvent::Replied { reply: Ok(raw), .. } if raw.get() == r#"{"b":1.50}"#));
+        let events = rig.one();
+        assert!(matches!(events, RuntimeEvent::Replied { reply: Ok(raw), .. } if raw.get() == r#"{"b":1.50}"#));
     }
     for (method, params, code) in [
         ("initialize", Some("{}"), -32601),
@@ -607,7 +607,7 @@ fn codelia_keeps_junk_on_stdout_and_skips_blank_lines() {
 }
 
 /// All events and frames, for a comparison.
-fn told(rig: &mut Rig) -> String {
+fn trace(rig: &mut Rig) -> String {
     format!("{:?} {:?}", rig.said(), rig.sent())
 }
 
@@ -716,7 +716,7 @@ fn codelia_cancel_of_a_finished_run_ends_it() {
 }
 
 /// Passes units of silence while wakes are requested; returns how many.
-fn silence(rig: &mut Rig) -> u32 {
+fn pass_silence(rig: &mut Rig) -> u32 {
     let mut whiles = 0;
     while std::mem::take(&mut rig.wakes) > 0 {
         assert_eq!(rig.wakes, 0);
@@ -738,7 +738,7 @@ fn codelia_final_completes_a_run_without_a_status() {
             rig.feed(frame.to_owned());
         }
         assert!(matches!(rig.one(), RuntimeEvent::Event { .. }), "a status may still come");
-        assert_eq!(silence(&mut rig), QUIET_AFTER_FINAL);
+        assert_eq!(pass_silence(&mut rig), QUIET_AFTER_FINAL);
         let (ticket, end) = rig.end();
         assert_eq!((ticket, end.status, end.message), (7, RunStatus::Completed, None));
         assert_eq!(rig.wakes, 0);
@@ -747,7 +747,7 @@ fn codelia_final_completes_a_run_without_a_status() {
         rig.feed(event(1, r#"{"type":"final","content":"hello"}"#));
         rig.feed(r#"{"id":"3","result":{"run_id":"next"}}"#);
         rig.said();
-        assert_eq!((silence(&mut rig), rig.said().len()), (0, 0));
+        assert_eq!((pass_silence(&mut rig), rig.said().len()), (0, 0));
     }
 }
 
@@ -767,7 +767,7 @@ fn codelia_reused_run_name_ends_both_runs() {
             assert_eq!(rig.said().len(), 2, "each run's words are told");
             rig.feed(text);
             assert!(rig.said().is_empty(), "a repeat is not");
-            assert_eq!(silence(&mut rig), QUIET_AFTER_FINAL);
+            assert_eq!(pass_silence(&mut rig), QUIET_AFTER_FINAL);
             assert_eq!(rig.end().0, ticket);
         }
     }
@@ -779,9 +779,9 @@ fn codelia_run_with_an_open_request_or_a_due_status_goes_on() {
     rig.feed(ask("\"ui_1\"", "confirm", r#"{"run_id":"r","title":"T","message":"M"}"#));
     rig.feed(event(0, r#"{"type":"final","content":"hello"}"#));
     rig.said();
-    assert_eq!(silence(&mut rig), 0, "it waits for people");
+    assert_eq!(pass_silence(&mut rig), 0, "it waits for people");
     rig.answer("\"ui_1\"", choose("allow", Choice::AllowOnce));
-    assert_eq!(silence(&mut rig), QUIET_AFTER_FINAL);
+    assert_eq!(pass_silence(&mut rig), QUIET_AFTER_FINAL);
     assert_eq!(rig.end().1.status, RunStatus::Completed);
     let mut rig = running();
     rig.feed(status("r", "running"));
@@ -804,7 +804,7 @@ fn codelia_unanswered_cancel_ends_the_run() {
             rig.feed(format!(r#"{{"id":"3","result":{reply}}}"#));
         }
         assert!(rig.said().is_empty(), "the end may be told");
-        assert_eq!(silence(&mut rig), QUIET_AFTER_CANCEL);
+        assert_eq!(pass_silence(&mut rig), QUIET_AFTER_CANCEL);
         let (ticket, end) = rig.end();
         assert_eq!((ticket, end.status), (7, RunStatus::Cancelled), "{reply:?}");
     }
@@ -814,7 +814,7 @@ fn codelia_unanswered_cancel_ends_the_run() {
         rig.cancel(7, SESSION);
         rig.feed(format!(r#"{{"id":"3",{refused}}}"#));
         rig.said();
-        silence(&mut rig);
+        pass_silence(&mut rig);
         assert!(rig.said().is_empty(), "{refused}");
     }
 }
@@ -824,7 +824,7 @@ fn codelia_late_start_of_a_cancelled_run_is_stopped() {
     let mut rig = session();
     rig.prompt(7, SESSION, "hi");
     rig.cancel(7, SESSION);
-    silence(&mut rig);
+    pass_silence(&mut rig);
     assert_eq!(rig.end().1.status, RunStatus::Cancelled);
     rig.prompt(8, SESSION, "and");
     rig.sent();
@@ -929,10 +929,10 @@ fn codelia_known_conversation_resumes_without_its_history() {
     for reply in [LISTED, r#"{"id":"2","error":{"code":-32006,"message":"list failed"}}"#] {
         let mut rig = resuming(true);
         rig.feed(reply);
-        let said = rig.one();
+        let events = rig.one();
         assert!(
-            matches!(&said, RuntimeEvent::Opened { native, how: OpenedAs::Resumed, .. } if native.as_str() == "s1"),
-            "{said:?}"
+            matches!(&events, RuntimeEvent::Opened { native, how: OpenedAs::Resumed, .. } if native.as_str() == "s1"),
+            "{events:?}"
         );
         assert!(rig.sent().is_empty(), "the log has its past");
         rig.prompt(7, "s1", "hi");
@@ -1186,17 +1186,17 @@ proptest! {
         for step in &steps[..at] {
             take(&mut rig, step, native);
         }
-        told(&mut rig);
+        trace(&mut rig);
         let saved = rig.dialect.save().unwrap();
         let mut next = Rig::new(&spec("codelia"));
-        told(&mut next);
+        trace(&mut next);
         prop_assert!(next.dialect.restore(&saved));
         prop_assert_eq!(next.dialect.asks(), rig.dialect.asks());
         prop_assert_eq!(next.dialect.prompts(), rig.dialect.prompts());
         for step in &steps[at..] {
             take(&mut rig, step, native);
             take(&mut next, step, native);
-            prop_assert_eq!(told(&mut next), told(&mut rig));
+            prop_assert_eq!(trace(&mut next), trace(&mut rig));
         }
         let (a, b): (Value, Value) = (json(&next.dialect.save().unwrap()), json(&rig.dialect.save().unwrap()));
         prop_assert_eq!(a, b);

@@ -75,7 +75,7 @@ impl Codex {
         carried: &CarriedState,
     ) -> Option<(Thread, Vec<RuntimeEvent>)> {
         let Checkpoint { mut thread, asks, asked } = serde_json::from_str(&carried.checkpoint).ok()?;
-        let mut said = Vec::new();
+        let mut events = Vec::new();
         self.state.asked = self.state.asked.max(asked);
         self.state.asks.retain(|_, asked| asked.native != *native);
         for key in &carried.asks {
@@ -85,7 +85,7 @@ impl Codex {
                     asked.stale = UNSURE;
                     self.state.asks.insert(key.clone(), asked);
                 }
-                None => said.push(RuntimeEvent::TakenBack {
+                None => events.push(RuntimeEvent::TakenBack {
                     native: Some(native.clone()),
                     key: key.clone(),
                     elsewhere: None,
@@ -109,8 +109,8 @@ impl Codex {
         }
         if let Some(turn) = thread.turn.as_mut().filter(|turn| turn.ticket.is_none()) {
             turn.began = true;
-            said.push(RuntimeEvent::Began { native: native.clone(), by: OTHER.into() });
+            events.push(RuntimeEvent::Began { native: native.clone(), by: OTHER.into() });
         }
-        Some((thread, said))
+        Some((thread, events))
     }
 }

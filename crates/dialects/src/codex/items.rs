@@ -150,8 +150,8 @@ impl ShownText {
     }
 
     /// The unreported rest of the full text; none if the pieces differ from it.
-    fn rest<'a>(&self, whole: &'a str) -> Option<&'a str> {
-        let (start, rest) = whole.split_at_checked(self.bytes)?;
+    fn rest<'a>(&self, full_text: &'a str) -> Option<&'a str> {
+        let (start, rest) = full_text.split_at_checked(self.bytes)?;
         (fnv(FNV, start) == self.hash).then_some(rest)
     }
 }
@@ -348,7 +348,7 @@ fn changes(raw: &RawValue) -> (Vec<Value>, Vec<Value>) {
 
 impl ServerItem<'_> {
     /// The item as a tool call; none if it is not one.
-    fn tool(&self, whole: &RawValue) -> Option<Tool> {
+    fn tool(&self, full_text: &RawValue) -> Option<Tool> {
         let name = |raw| text(raw).unwrap_or_default();
         let mut tool = Tool { tool_call_id: self.id.clone(), ..Tool::default() };
         let title = match self.r#type.as_str() {
@@ -381,7 +381,7 @@ impl ServerItem<'_> {
             }
             "webSearch" => {
                 tool.kind = Some("fetch");
-                tool.raw_input = Some(jsonrpc::owned(whole));
+                tool.raw_input = Some(jsonrpc::owned(full_text));
                 format!("Search the web: {}", name(self.query))
             }
             "imageView" => {
@@ -390,7 +390,7 @@ impl ServerItem<'_> {
                 format!("Look at {}", name(self.path))
             }
             "imageGeneration" | "collabAgentToolCall" | "sleep" => {
-                tool.raw_input = Some(jsonrpc::owned(whole));
+                tool.raw_input = Some(jsonrpc::owned(full_text));
                 match self.r#type.as_str() {
                     "imageGeneration" => "Make an image".to_owned(),
                     "sleep" => "Wait".to_owned(),
@@ -535,7 +535,7 @@ impl Items {
     }
 
     /// Handles the full text: reports the rest of it.
-    fn whole(&mut self, id: &str, name: &str, role: TextRole, whole: &str) -> Vec<EventDraft> {
+    fn full_text(&mut self, id: &str, name: &str, role: TextRole, full_text: &str) -> Vec<EventDraft> {
         let item = self.item(id);
         let mut drafts = Vec::new();
         let another = item.another(name);
@@ -544,7 +544,7 @@ impl Items {
         if shown.loose {
             return drafts;
         }
-        let rest = shown.rest(whole).map(str::to_owned).or(held).unwrap_or_default();
+        let rest = shown.rest(full_text).map(str::to_owned).or(held).unwrap_or_default();
         if another && !rest.is_empty() {
             drafts.push(chunk(role, id, PARAGRAPH));
         }
@@ -582,14 +582,14 @@ impl Items {
                 if own { Vec::new() } else { user_message(id, &list(server_item.content)) }
             }
             "agentMessage" | "plan" if over => {
-                self.whole(id, "", TextRole::Message, &text(server_item.text).unwrap_or_default())
+                self.full_text(id, "", TextRole::Message, &text(server_item.text).unwrap_or_default())
             }
             "reasoning" if over => {
                 let mut drafts = Vec::new();
                 for (sort, parts) in [("s", list(server_item.summary)), ("t", list(server_item.content))] {
                     for (n, part) in parts.into_iter().enumerate() {
                         let part = string(part).unwrap_or_default();
-                        drafts.extend(self.whole(id, &part_name(sort, n as u64), TextRole::Thought, &part));
+                        drafts.extend(self.full_text(id, &part_name(sort, n as u64), TextRole::Thought, &part));
                     }
                 }
                 drafts

@@ -28,7 +28,7 @@ fn reply(rig: &mut Rig, id: u64, result: Value) {
     rig.feed(j!({ "id": id, "result": result }).to_string());
 }
 
-fn tell(rig: &mut Rig, method: &str, mut params: Value) {
+fn notify(rig: &mut Rig, method: &str, mut params: Value) {
     params["threadId"] = "t".into();
     rig.feed(j!({ "method": method, "params": params }).to_string());
 }
@@ -43,7 +43,7 @@ fn session() -> Rig {
     rig.open(1);
     reply(&mut rig, 1, j!({ "thread": thread("t"), "model": "m", "modelProvider": "p" }));
     assert!(matches!(rig.one(), RuntimeEvent::Opened { ticket: Ticket(1), how: OpenedAs::New, .. }));
-    tell(&mut rig, "thread/started", j!({ "thread": thread("t") }));
+    notify(&mut rig, "thread/started", j!({ "thread": thread("t") }));
     assert!(rig.said().is_empty(), "our own thread is no news");
     rig.sent();
     rig
@@ -62,16 +62,16 @@ fn prompted(rig: &mut Rig, id: u64) {
     assert_eq!(sent[0]["params"]["clientUserMessageId"], "plexus-5");
     assert_eq!(sent[0]["params"]["input"], j!([{ "type": "text", "text": "hi", "text_elements": [] }]));
     reply(rig, id, j!({ "turn": turn("u", "inProgress", j!([])) }));
-    tell(rig, "turn/started", j!({ "turn": turn("u", "inProgress", j!([])) }));
+    notify(rig, "turn/started", j!({ "turn": turn("u", "inProgress", j!([])) }));
     assert!(rig.said().is_empty());
 }
 
 fn item(rig: &mut Rig, method: &str, item: Value) {
-    tell(rig, &format!("item/{method}"), j!({ "turnId": "u", "item": item }));
+    notify(rig, &format!("item/{method}"), j!({ "turnId": "u", "item": item }));
 }
 
 fn delta(rig: &mut Rig, id: &str, text: &str) {
-    tell(rig, "item/agentMessage/delta", j!({ "turnId": "u", "itemId": id, "delta": text }));
+    notify(rig, "item/agentMessage/delta", j!({ "turnId": "u", "itemId": id, "delta": text }));
 }
 
 fn message(id: &str, text: &str) -> Value {
@@ -83,7 +83,7 @@ fn shell(status: &str) -> Value {
 }
 
 /// The text of all events of this kind, and the number of other events.
-fn words(said: &[RuntimeEvent], kind: Kind) -> String {
+fn text_of(said: &[RuntimeEvent], kind: Kind) -> String {
     let mut text = String::new();
     for said in said {
         if let RuntimeEvent::Event { draft, .. } = said
@@ -116,7 +116,7 @@ fn kinds(said: &[RuntimeEvent]) -> Vec<String> {
 }
 
 fn end_turn(rig: &mut Rig, status: &str) {
-    tell(rig, "turn/completed", j!({ "turn": turn("u", status, j!([])) }));
+    notify(rig, "turn/completed", j!({ "turn": turn("u", status, j!([])) }));
 }
 
 #[test]
@@ -168,15 +168,15 @@ fn codex_reports_text_once() {
     delta(&mut rig, "d", "other words");
     item(&mut rig, "completed", message("d", "than these"));
     let said = rig.said();
-    assert_eq!(words(&said, Kind::AgentMessageChunk), "one twono piecesbeginningother words");
+    assert_eq!(text_of(&said, Kind::AgentMessageChunk), "one twono piecesbeginningother words");
     assert!(said.iter().all(|said| matches!(said, RuntimeEvent::Event { draft, .. } if draft.native.is_some())));
-    tell(
+    notify(
         &mut rig,
         "turn/completed",
         j!({ "turn": turn("u", "completed", j!([message("a", "one two"), message("z", "last")])) }),
     );
     let said = rig.said();
-    assert_eq!(words(&said, Kind::AgentMessageChunk), "last");
+    assert_eq!(text_of(&said, Kind::AgentMessageChunk), "last");
     assert_eq!(kinds(&said), ["agent_message_chunk", "ended 5 Completed"]);
 }
 
@@ -189,19 +189,19 @@ fn codex_reused_item_names_in_two_turns_are_two_items() {
             rig.sent();
             let at_work = || j!({ "turn": turn(turn_id, "inProgress", j!([])) });
             reply(&mut rig, id, at_work());
-            tell(&mut rig, "turn/started", at_work());
+            notify(&mut rig, "turn/started", at_work());
             for (what, said) in [
                 ("started", shell("inProgress")),
                 ("completed", shell("completed")),
                 ("completed", message("a", "one")),
                 ("completed", message("a", "one")),
             ] {
-                tell(&mut rig, &format!("item/{what}"), j!({ "turnId": turn_id, "item": said }));
+                notify(&mut rig, &format!("item/{what}"), j!({ "turnId": turn_id, "item": said }));
             }
-            tell(&mut rig, "turn/completed", j!({ "turn": turn(turn_id, "completed", j!([])) }));
+            notify(&mut rig, "turn/completed", j!({ "turn": turn(turn_id, "completed", j!([])) }));
             let ended = format!("ended {ticket} Completed");
-            let told = ["tool_call", "tool_call_update", "agent_message_chunk", ended.as_str()];
-            assert_eq!(kinds(&rig.said()), told, "prompt {ticket} as turn {turn_id}");
+            let reported = ["tool_call", "tool_call_update", "agent_message_chunk", ended.as_str()];
+            assert_eq!(kinds(&rig.said()), reported, "prompt {ticket} as turn {turn_id}");
         }
     }
 }
@@ -212,15 +212,19 @@ fn codex_thoughts_come_in_parts() {
     prompted(&mut rig, 2);
     item(&mut rig, "started", j!({ "type": "reasoning", "id": "r", "summary": [], "content": [] }));
     for (index, text) in [(0, "one"), (1, "two"), (1, "!")] {
-        tell(&mut rig, "item/reasoning/summaryPartAdded", j!({ "itemId": "r", "summaryIndex": index }));
-        tell(&mut rig, "item/reasoning/summaryTextDelta", j!({ "itemId": "r", "delta": text, "summaryIndex": index }));
+        notify(&mut rig, "item/reasoning/summaryPartAdded", j!({ "itemId": "r", "summaryIndex": index }));
+        notify(
+            &mut rig,
+            "item/reasoning/summaryTextDelta",
+            j!({ "itemId": "r", "delta": text, "summaryIndex": index }),
+        );
     }
     item(
         &mut rig,
         "completed",
         j!({ "type": "reasoning", "id": "r", "summary": ["one", "two!", "three"], "content": [] }),
     );
-    assert_eq!(words(&rig.said(), Kind::AgentThoughtChunk), "one\n\ntwo!\n\nthree");
+    assert_eq!(text_of(&rig.said(), Kind::AgentThoughtChunk), "one\n\ntwo!\n\nthree");
 }
 
 #[test]
@@ -232,10 +236,10 @@ fn codex_turn_end_has_its_stop_reason() {
         prompted(&mut rig, 2);
         let error =
             j!({ "error": { "message": "busy", "additionalDetails": "very" }, "turnId": "u", "willRetry": true });
-        tell(&mut rig, "error", error);
+        notify(&mut rig, "error", error);
         let event = json(&rig.event().body);
         assert_eq!((&event["message"], &event["will_retry"]), (&j!("busy: very"), &j!(true)));
-        tell(&mut rig, "error", j!({ "error": { "message": "gone" }, "turnId": "u", "willRetry": false }));
+        notify(&mut rig, "error", j!({ "error": { "message": "gone" }, "turnId": "u", "willRetry": false }));
         end_turn(&mut rig, status);
         let (ticket, end) = rig.end();
         assert_eq!((ticket, end.status, end.stop_reason.as_deref()), (5, expected, Some(status)));
@@ -336,19 +340,19 @@ fn codex_other_notifications_become_events() {
             item(&mut rig, "started", shell("inProgress"));
             rig.said();
         }
-        tell(&mut rig, method, params);
+        notify(&mut rig, method, params);
         let event = rig.event();
         assert_eq!(event.kind, kind, "{method}");
         assert!(std::str::from_utf8(&event.body).unwrap().contains(part), "{method}: {:?}", event.body);
         assert!(event.native.is_some());
     }
     let mut rig = session();
-    tell(&mut rig, "thread/status/changed", j!({ "status": { "type": "idle" } }));
+    notify(&mut rig, "thread/status/changed", j!({ "status": { "type": "idle" } }));
     assert!(rig.said().is_empty());
-    tell(&mut rig, "thread/status/changed", j!({ "status": { "type": "systemError" } }));
+    notify(&mut rig, "thread/status/changed", j!({ "status": { "type": "systemError" } }));
     assert_eq!(kinds(&rig.said()), ["system_error"]);
     prompted(&mut rig, 2);
-    tell(&mut rig, "thread/status/changed", j!({ "status": { "type": "systemError" } }));
+    notify(&mut rig, "thread/status/changed", j!({ "status": { "type": "systemError" } }));
     assert!(rig.said().is_empty(), "the end of the turn says it");
 }
 
@@ -398,7 +402,7 @@ fn codex_command_approval_offers_the_decisions_of_codex() {
         assert!(rig.dialect.asks().is_empty());
         rig.answer("7", choose("accept", Choice::AllowOnce));
         assert!(rig.sent().is_empty(), "once");
-        tell(&mut rig, "serverRequest/resolved", j!({ "requestId": 7 }));
+        notify(&mut rig, "serverRequest/resolved", j!({ "requestId": 7 }));
         end_turn(&mut rig, "completed");
         assert_eq!(kinds(&rig.said()), ["ended 5 Completed"], "our own answer is nobody else's");
     }
@@ -538,7 +542,7 @@ fn codex_asks_questions_one_by_one() {
     rig.ask();
     rig.answer("4", Decision::Ids(vec!["x".into()]));
     rig.ask();
-    tell(&mut rig, "serverRequest/resolved", j!({ "requestId": 4 }));
+    notify(&mut rig, "serverRequest/resolved", j!({ "requestId": 4 }));
     assert!(matches!(rig.one(), RuntimeEvent::TakenBack { key, elsewhere: Some(_), .. } if key.id() == "4"));
     rig.answer("4", Decision::Withdrawn);
     assert!(rig.sent().is_empty());
@@ -603,7 +607,7 @@ fn codex_answer_of_another_client_closes_the_question() {
     prompted(&mut rig, 2);
     ask(&mut rig, 7, COMMAND, command());
     rig.ask();
-    tell(&mut rig, "serverRequest/resolved", j!({ "requestId": 7 }));
+    notify(&mut rig, "serverRequest/resolved", j!({ "requestId": 7 }));
     assert!(matches!(rig.one(), RuntimeEvent::TakenBack { elsewhere: Some(by), .. } if by.by == OTHER));
     rig.answer("7", choose("accept", Choice::AllowOnce));
     assert!(rig.sent().is_empty());
@@ -611,7 +615,7 @@ fn codex_answer_of_another_client_closes_the_question() {
     rig.ask();
     end_turn(&mut rig, "interrupted");
     assert_eq!(kinds(&rig.said()), ["taken back false", "ended 5 Cancelled"]);
-    tell(&mut rig, "serverRequest/resolved", j!({ "requestId": 8 }));
+    notify(&mut rig, "serverRequest/resolved", j!({ "requestId": 8 }));
     assert!(rig.said().is_empty());
 }
 
@@ -639,7 +643,7 @@ fn codex_turn_may_begin_and_end_before_the_start_is_answered() {
     for (name, expected) in [("u", "ended 5 Completed"), ("v", "")] {
         let mut rig = session();
         rig.prompt(5, "t", "hi");
-        tell(&mut rig, "turn/started", j!({ "turn": turn("u", "inProgress", j!([])) }));
+        notify(&mut rig, "turn/started", j!({ "turn": turn("u", "inProgress", j!([])) }));
         end_turn(&mut rig, "completed");
         assert!(rig.said().is_empty());
         reply(&mut rig, 2, j!({ "turn": turn(name, "inProgress", j!([])) }));
@@ -706,14 +710,14 @@ fn resume(rig: &mut Rig, known: bool) {
     assert_eq!((&sent[0]["method"], &sent[0]["params"]["threadId"]), (&j!("thread/resume"), &j!("t")));
 }
 
-fn lose(rig: &mut Rig) {
+fn disconnect(rig: &mut Rig) {
     let mut out = Outbox::default();
     rig.dialect.lost("gone", &mut out);
     rig.events.extend(out.events);
 }
 
 /// Reconnects; thread `t` now has these turns, newest first.
-fn back(rig: &mut Rig, hello: u64, status: Value, turns: Value) {
+fn reconnect(rig: &mut Rig, hello: u64, status: Value, turns: Value) {
     let mut out = Outbox::default();
     rig.dialect.open(&mut out);
     reply(rig, hello, j!({ "userAgent": "plexus/0.169.0 x" }));
@@ -732,20 +736,20 @@ fn active(flags: Value) -> Value {
 #[test]
 fn codex_reports_turns_of_other_clients() {
     let mut rig = shared();
-    tell(&mut rig, "turn/started", j!({ "turn": turn("u", "inProgress", j!([])) }));
+    notify(&mut rig, "turn/started", j!({ "turn": turn("u", "inProgress", j!([])) }));
     assert!(matches!(rig.one(), RuntimeEvent::Began { by, .. } if by == OTHER));
     item(
         &mut rig,
         "completed",
         j!({ "type": "userMessage", "id": "m", "clientId": null, "content": [{ "type": "text", "text": "yo" }] }),
     );
-    assert_eq!(words(&rig.said(), Kind::UserMessageChunk), "yo");
+    assert_eq!(text_of(&rig.said(), Kind::UserMessageChunk), "yo");
     rig.tell(RuntimeCommand::Cancel { ticket: None, native: "t".into(), reason: None });
     assert_eq!(rig.sent()[0]["params"]["turnId"], "u");
     end_turn(&mut rig, "interrupted");
     assert_eq!(kinds(&rig.said()), ["done Cancelled"]);
     // A prompt into another client's turn joins it.
-    tell(&mut rig, "turn/started", j!({ "turn": turn("u", "inProgress", j!([])) }));
+    notify(&mut rig, "turn/started", j!({ "turn": turn("u", "inProgress", j!([])) }));
     rig.prompt(5, "t", "hi");
     reply(&mut rig, 4, j!({ "turn": turn("u", "inProgress", j!([])) }));
     end_turn(&mut rig, "completed");
@@ -760,7 +764,7 @@ fn codex_reports_turns_of_other_clients() {
             j!({ "type": "userMessage", "id": id, "clientId": client, "content": [{ "type": "text", "text": id }] }),
         );
     }
-    assert_eq!(words(&rig.said(), Kind::UserMessageChunk), "m2");
+    assert_eq!(text_of(&rig.said(), Kind::UserMessageChunk), "m2");
 }
 
 #[test]
@@ -925,13 +929,13 @@ fn codex_message_with_a_missing_start_is_a_gap_then_the_whole_text() {
     delta(&mut rig, "a", "three");
     assert_eq!(kinds(&rig.said()), ["gap"]);
     item(&mut rig, "completed", message("a", "one two three"));
-    assert_eq!(words(&rig.said(), Kind::AgentMessageChunk), "one two three");
+    assert_eq!(text_of(&rig.said(), Kind::AgentMessageChunk), "one two three");
     // No text is held back for ever.
     delta(&mut rig, "b", "half");
     rig.said();
     end_turn(&mut rig, "interrupted");
     let said = rig.said();
-    assert_eq!(words(&said, Kind::AgentMessageChunk), "half");
+    assert_eq!(text_of(&said, Kind::AgentMessageChunk), "half");
     assert_eq!(kinds(&said), ["agent_message_chunk", "done Cancelled"]);
 }
 
@@ -942,30 +946,30 @@ fn codex_reconnect_reports_missed_events_once() {
     item(&mut rig, "started", message("a", ""));
     delta(&mut rig, "a", "one ");
     rig.said();
-    lose(&mut rig);
+    disconnect(&mut rig);
     assert!(rig.said().is_empty() && rig.dialect.prompts() == [Ticket(5)]);
-    back(&mut rig, 4, active(j!([])), j!([turn("u", "inProgress", j!([]))]));
+    reconnect(&mut rig, 4, active(j!([])), j!([turn("u", "inProgress", j!([]))]));
     delta(&mut rig, "a", "three");
     assert_eq!(kinds(&rig.said()), ["gap"]);
     item(&mut rig, "completed", message("a", "one two three"));
-    assert_eq!(words(&rig.said(), Kind::AgentMessageChunk), "two three");
+    assert_eq!(text_of(&rig.said(), Kind::AgentMessageChunk), "two three");
     item(&mut rig, "started", message("b", ""));
     delta(&mut rig, "b", "be");
     rig.said();
-    lose(&mut rig);
+    disconnect(&mut rig);
     // Both ended meanwhile, and another client was active afterwards.
     let ours = turn("u", "completed", j!([message("a", "one two three"), message("b", "begun")]));
     let other = turn("v", "failed", j!([message("c", "theirs")]));
-    back(&mut rig, 7, j!({ "type": "idle" }), j!([other, ours]));
+    reconnect(&mut rig, 7, j!({ "type": "idle" }), j!([other, ours]));
     let said = rig.said();
-    assert_eq!(words(&said, Kind::AgentMessageChunk), "guntheirs");
+    assert_eq!(text_of(&said, Kind::AgentMessageChunk), "guntheirs");
     assert_eq!(
         kinds(&said),
         ["agent_message_chunk", "ended 5 Completed", "began", "agent_message_chunk", "done Error"]
     );
-    lose(&mut rig);
+    disconnect(&mut rig);
     let other = turn("v", "failed", j!([message("c", "theirs")]));
-    back(&mut rig, 10, j!({ "type": "idle" }), j!([other]));
+    reconnect(&mut rig, 10, j!({ "type": "idle" }), j!([other]));
     assert!(rig.said().is_empty(), "nothing new");
 }
 
@@ -984,8 +988,8 @@ fn codex_looks_for_a_prompt_sent_when_the_connection_broke() {
     ] {
         let mut rig = shared();
         rig.prompt(5, "t", "hi");
-        lose(&mut rig);
-        back(&mut rig, 4, j!({ "type": "idle" }), turns.clone());
+        disconnect(&mut rig);
+        reconnect(&mut rig, 4, j!({ "type": "idle" }), turns.clone());
         assert_eq!(kinds(&rig.said()).join(" "), expected, "{turns}");
         assert_eq!(rig.dialect.prompts().len(), usize::from(expected.is_empty()));
     }
@@ -1030,7 +1034,7 @@ fn codex_restart_reports_missed_events_once() {
     let other = || turn("v", "completed", j!([message("c", "theirs")]));
     let mut next = carried(&rig, Some(5), &[], idle(), j!([other(), ours("completed", "completed")]), false);
     let said = next.said();
-    assert_eq!(words(&said, Kind::AgentMessageChunk), "twothreetheirs");
+    assert_eq!(text_of(&said, Kind::AgentMessageChunk), "twothreetheirs");
     assert_eq!(
         kinds(&said),
         [
@@ -1052,7 +1056,7 @@ fn codex_restart_reports_missed_events_once() {
     item(&mut next, "completed", shell("completed"));
     end_turn(&mut next, "interrupted");
     let said = next.said();
-    assert_eq!(words(&said, Kind::AgentMessageChunk), "two");
+    assert_eq!(text_of(&said, Kind::AgentMessageChunk), "two");
     assert_eq!(kinds(&said), ["agent_message_chunk", "tool_call_update", "ended 5 Cancelled"]);
     // Its session was closed meanwhile: it is a foreign run, and the prompt has no ticket.
     let next = carried(&rig, None, &[], idle(), j!([ours("completed", "completed")]), false);
@@ -1131,24 +1135,24 @@ fn codex_reports_reverted_turns_and_repeats_no_others() {
     let mut rig = joined(all(&["a", "b", "c", "d"]), false);
     rig.said();
     // The connection was lost: in the same gateway, and in another one.
-    lose(&mut rig);
-    back(&mut rig, 3, idle(), all(&["a", "b", "e"]));
+    disconnect(&mut rig);
+    reconnect(&mut rig, 3, idle(), all(&["a", "b", "e"]));
     let said = rig.said();
     assert_eq!(kinds(&said), ["taken_back", "began", "agent_message_chunk", "done Completed"]);
-    assert_eq!(words(&said, Kind::AgentMessageChunk), "e");
+    assert_eq!(text_of(&said, Kind::AgentMessageChunk), "e");
     let RuntimeEvent::Event { draft, .. } = &said[0] else { panic!("{said:?}") };
     assert!(json(&draft.body)["message"].as_str().unwrap().contains("last 2 of the turns"));
     let next = carried(&rig, None, &[], idle(), all(&["a"]), false);
     assert_eq!(kinds(&next.events), ["taken_back"]);
     let next = carried(&next, None, &[], idle(), all(&["a", "f"]), false);
-    assert_eq!(words(&next.events, Kind::AgentMessageChunk), "f");
+    assert_eq!(text_of(&next.events, Kind::AgentMessageChunk), "f");
     // Compacted, it has one more turn; the others are there.
     let next = carried(&next, None, &[], idle(), all(&["a", "f", "g"]), false);
-    assert_eq!(words(&next.events, Kind::AgentMessageChunk), "g");
+    assert_eq!(text_of(&next.events, Kind::AgentMessageChunk), "g");
     // More turns than the server returns: those between are reported as missing.
     let next = carried(&next, None, &[], idle(), all(&["x", "y"]), true);
     assert_eq!(kinds(&next.events)[0], "gap");
-    assert_eq!(words(&next.events, Kind::AgentMessageChunk), "xy");
+    assert_eq!(text_of(&next.events, Kind::AgentMessageChunk), "xy");
 }
 
 #[test]
@@ -1157,9 +1161,9 @@ fn codex_does_not_repeat_a_conversation_longer_than_its_memory() {
     let ids: Vec<String> = (0..TOLD_MAX + 50).map(|n| format!("turn-{n}")).collect();
     let done = |id: &String| turn(id, "completed", j!([message(&format!("m-{id}"), id)]));
     for id in &ids {
-        tell(&mut rig, "turn/started", j!({ "turn": turn(id, "inProgress", j!([])) }));
+        notify(&mut rig, "turn/started", j!({ "turn": turn(id, "inProgress", j!([])) }));
         item(&mut rig, "completed", message(&format!("m-{id}"), id));
-        tell(&mut rig, "turn/completed", j!({ "turn": done(id) }));
+        notify(&mut rig, "turn/completed", j!({ "turn": done(id) }));
     }
     rig.said();
     let newest: Vec<Value> = ids.iter().rev().take(100).map(done).collect();
@@ -1241,8 +1245,8 @@ fn codex_questions_not_repeated_after_a_reconnect_are_closed() {
     let mut rig = start();
     rig.answer("8", choose("accept", Choice::AllowOnce));
     rig.sent();
-    lose(&mut rig);
-    back(&mut rig, 4, waiting(), running());
+    disconnect(&mut rig);
+    reconnect(&mut rig, 4, waiting(), running());
     assert!(rig.said().is_empty());
     ask(&mut rig, 7, COMMAND, command());
     assert!(rig.said().is_empty() && rig.sent().is_empty(), "it still waits");
@@ -1255,10 +1259,10 @@ fn codex_questions_not_repeated_after_a_reconnect_are_closed() {
     assert_eq!(rig.dialect.asks().iter().map(RequestKey::id).collect::<Vec<_>>(), ["7"]);
 
     let mut rig = start();
-    lose(&mut rig);
+    disconnect(&mut rig);
     rig.answer("8", choose("accept", Choice::AllowOnce));
     assert!(rig.sent().is_empty());
-    back(&mut rig, 4, waiting(), running());
+    reconnect(&mut rig, 4, waiting(), running());
     ask(&mut rig, 8, COMMAND, command());
     assert_eq!(rig.sent()[0]["result"]["decision"], "accept", "answered while nobody could hear it");
     for _ in 1..SETTLE {
@@ -1269,12 +1273,12 @@ fn codex_questions_not_repeated_after_a_reconnect_are_closed() {
     assert_eq!(kinds(&rig.said()), ["taken back false"]);
 
     let mut rig = start();
-    lose(&mut rig);
-    back(&mut rig, 4, active(j!([])), running());
+    disconnect(&mut rig);
+    reconnect(&mut rig, 4, active(j!([])), running());
     assert_eq!(kinds(&rig.said()), ["taken back true", "taken back true"], "somebody answered");
 
     let mut rig = start();
-    lose(&mut rig);
+    disconnect(&mut rig);
     let mut out = Outbox::default();
     rig.dialect.open(&mut out);
     reply(&mut rig, 4, j!({ "userAgent": "plexus/0.169.0 x" }));
@@ -1288,7 +1292,7 @@ fn codex_pending_calls_and_opens_survive_a_reconnect() {
     let mut rig = shared();
     rig.call("t", "thread/list", None);
     rig.open(2);
-    lose(&mut rig);
+    disconnect(&mut rig);
     assert!(rig.replied().is_err());
     let mut out = Outbox::default();
     rig.dialect.open(&mut out);
@@ -1338,7 +1342,7 @@ fn codex_models_have_the_ui_protocols_form() {
     assert_eq!(rig.sent()[0]["params"], j!({ "threadId": "t", "model": "n" }));
     reply(&mut rig, 3, j!({}));
     assert_eq!(rig.replied().unwrap(), j!({ "provider": "p", "name": "n" }));
-    tell(&mut rig, "thread/settings/updated", j!({ "threadSettings": { "model": "n" } }));
+    notify(&mut rig, "thread/settings/updated", j!({ "threadSettings": { "model": "n" } }));
     assert_eq!(rig.event().kind, Kind::Hook);
     rig.call("t", "model.list", None);
     reply(&mut rig, 4, j!({ "data": [] }));
@@ -1541,7 +1545,7 @@ fn codex_reused_question_id_is_another_question_after_a_restart() {
     ask(&mut rig, 7, "item/commandExecution/requestApproval", approval("c"));
     let first = rig.ask().key;
     rig.tell(RuntimeCommand::Answer { key: first.clone(), decision: choose("accept", Choice::AllowOnce) });
-    tell(&mut rig, "serverRequest/resolved", j!({ "requestId": 7 }));
+    notify(&mut rig, "serverRequest/resolved", j!({ "requestId": 7 }));
     rig.sent();
     rig.said();
     ask(&mut rig, 7, "item/commandExecution/requestApproval", approval("d"));

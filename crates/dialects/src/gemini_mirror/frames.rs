@@ -111,17 +111,17 @@ mod tests {
 
     #[test]
     fn mirror_frame_of_whole_json_needs_no_nul() {
-        let told = |pieces: &[&[u8]]| all(pieces);
-        assert_eq!(told(&[b"{\"a\":1}", b" {\"b\":2}\n"]), (vec!["{\"a\":1}".into(), " {\"b\":2}\n".into()], None));
+        let frames = |pieces: &[&[u8]]| all(pieces);
+        assert_eq!(frames(&[b"{\"a\":1}", b" {\"b\":2}\n"]), (vec!["{\"a\":1}".into(), " {\"b\":2}\n".into()], None));
         // With and without NUL, in any order; a lone NUL ends nothing.
-        assert_eq!(told(&[b"{}", b"\0", b"{\"c\":3}\0", b"{}"]).0, ["{}", "{\"c\":3}", "{}"]);
-        assert_eq!(told(&[b"\n", b"{}"]).0, ["{}"]);
+        assert_eq!(frames(&[b"{}", b"\0", b"{\"c\":3}\0", b"{}"]).0, ["{}", "{\"c\":3}", "{}"]);
+        assert_eq!(frames(&[b"\n", b"{}"]).0, ["{}"]);
         // Text inside a truncated message is not a message, even if it looks complete.
-        assert_eq!(told(&[b"{\"a\":", b"{\"b\":2}", b"}\0"]).0, ["{\"a\":{\"b\":2}}"]);
+        assert_eq!(frames(&[b"{\"a\":", b"{\"b\":2}", b"}\0"]).0, ["{\"a\":{\"b\":2}}"]);
         // Nor is anything but a complete object.
-        assert_eq!(told(&[b"1", b"2\0"]).0, ["12"]);
-        assert_eq!(told(&[b"{\"a\":\"}", b"\"}\0"]).0, ["{\"a\":\"}\"}"]);
-        assert_eq!(told(&[b"{}{}"]).0, Vec::<String>::new());
+        assert_eq!(frames(&[b"1", b"2\0"]).0, ["12"]);
+        assert_eq!(frames(&[b"{\"a\":\"}", b"\"}\0"]).0, ["{\"a\":\"}\"}"]);
+        assert_eq!(frames(&[b"{}{}"]).0, Vec::<String>::new());
     }
 
     #[test]

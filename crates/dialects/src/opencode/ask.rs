@@ -308,8 +308,8 @@ impl OpenCode {
                 continue;
             }
             self.asks.insert(ask.key.clone(), PendingRequest::new(read.native.clone(), what));
-            let said = RuntimeEvent::Asked { native: Some(read.native.clone()), ask: Box::new(ask) };
-            self.emit(&read.native, said, out);
+            let event = RuntimeEvent::Asked { native: Some(read.native.clone()), ask: Box::new(ask) };
+            self.emit(&read.native, event, out);
         }
     }
 
@@ -415,8 +415,8 @@ impl OpenCode {
                     self.mark_over(key.clone());
                     // One rejection answers the whole set.
                     if siblings && !given {
-                        let said = RuntimeEvent::TakenBack { native: Some(native.clone()), key, elsewhere: None };
-                        self.emit(&native, said, out);
+                        let event = RuntimeEvent::TakenBack { native: Some(native.clone()), key, elsewhere: None };
+                        self.emit(&native, event, out);
                     }
                 }
             }
@@ -446,7 +446,7 @@ impl OpenCode {
         self.mark_over(key.clone());
         let elsewhere = AnsweredElsewhere { by: by.into(), option_id: asked.replied.flatten() };
         let (native, key) = (Some(asked.native.clone()), key.clone());
-        let said = match asked.answer {
+        let event = match asked.answer {
             Some(_) => {
                 if let Some(session) = self.sessions.get_mut(&asked.native) {
                     session.withdrawn = false;
@@ -455,7 +455,7 @@ impl OpenCode {
             }
             None => RuntimeEvent::TakenBack { native, key, elsewhere: Some(elsewhere) },
         };
-        self.emit(&asked.native, said, out);
+        self.emit(&asked.native, event, out);
     }
 
     /// The waits are over, and the stream did not report who was first.
@@ -486,8 +486,8 @@ impl OpenCode {
             if let Some(asked) = self.asks.remove(&key) {
                 self.mark_over(key);
                 let draft = error_event("answer_not_taken", &format!("OpenCode did not take the answer: {why}"), None);
-                let said = RuntimeEvent::Event { native: Some(asked.native.clone()), draft };
-                self.emit(&asked.native, said, out);
+                let event = RuntimeEvent::Event { native: Some(asked.native.clone()), draft };
+                self.emit(&asked.native, event, out);
             }
         }
     }
@@ -525,8 +525,8 @@ impl OpenCode {
             let ours = self.sessions.get(&native).and_then(|session| session.spread.as_deref());
             let by = if ours.is_some() && ours == option.as_deref() { SPREAD } else { ANOTHER };
             let elsewhere = Some(AnsweredElsewhere { by: by.into(), option_id: option.clone() });
-            let said = RuntimeEvent::TakenBack { native: Some(native.clone()), key, elsewhere };
-            self.emit(&native, said, out);
+            let event = RuntimeEvent::TakenBack { native: Some(native.clone()), key, elsewhere };
+            self.emit(&native, event, out);
         }
     }
 
@@ -540,8 +540,8 @@ impl OpenCode {
             if let Some(asked) = self.asks.remove(&key) {
                 self.mark_over(key.clone());
                 if asked.answer.is_none() {
-                    let said = RuntimeEvent::TakenBack { native: Some(asked.native.clone()), key, elsewhere: None };
-                    self.emit(&asked.native, said, out);
+                    let event = RuntimeEvent::TakenBack { native: Some(asked.native.clone()), key, elsewhere: None };
+                    self.emit(&asked.native, event, out);
                 }
             }
         }

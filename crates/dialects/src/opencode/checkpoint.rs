@@ -42,8 +42,9 @@ impl OpenCode {
         }
         for native in touched {
             // Queued events are not reported yet: they bring a checkpoint of their own.
-            let told = |session: &&Session| session.live() && session.queue.is_empty() && session.words.is_empty();
-            if let Some(session) = self.sessions.get(&native).filter(told) {
+            let is_current =
+                |session: &&Session| session.live() && session.queue.is_empty() && session.words.is_empty();
+            if let Some(session) = self.sessions.get(&native).filter(is_current) {
                 let state = checkpoint(session);
                 out.events.push(RuntimeEvent::Checkpoint { native, state });
             }

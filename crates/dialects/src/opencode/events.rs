@@ -562,7 +562,7 @@ impl Telling {
             return;
         }
         known.thought = kind == Kind::AgentThoughtChunk;
-        let follows = text.get(..known.said).is_some_and(|told| checksum(0, told) == known.sum);
+        let follows = text.get(..known.said).is_some_and(|reported_text| checksum(0, reported_text) == known.sum);
         // At its end OpenCode may trim white space, and nothing else: then everything was reported.
         let cut = text.len() < known.said;
         if follows {

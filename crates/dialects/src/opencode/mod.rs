@@ -237,7 +237,7 @@ struct Session {
     telling: Telling,
     busy: bool,
     /// Whether the stream reported the status since it was requested: a pending reply is older.
-    told: bool,
+    status_is_newer: bool,
     /// Whether it was busy while it was not open, or was being read.
     worked: bool,
     /// Whether [`RuntimeEvent::Began`] was sent without its [`RuntimeEvent::Done`].
@@ -305,7 +305,7 @@ impl Session {
             queued: 0,
             telling: Telling::default(),
             busy: false,
-            told: false,
+            status_is_newer: false,
             worked: false,
             began: false,
             prompt: None,
@@ -700,8 +700,8 @@ fn refused(reply: &HttpReply) -> String {
 }
 
 /// The share of the queue's bound that an event takes.
-fn weight(said: &RuntimeEvent) -> usize {
-    match said {
+fn weight(event: &RuntimeEvent) -> usize {
+    match event {
         RuntimeEvent::Event { draft, .. } => draft.body.len() + draft.native.as_ref().map_or(0, Bytes::len),
         RuntimeEvent::Asked { ask, .. } => ask.native.len() + ask.params.get().len(),
         _ => 0,
@@ -749,21 +749,21 @@ impl OpenCode {
     }
 
     fn raw(&mut self, frame: &Bytes, native: Option<NativeId>, reason: &str, out: &mut Outbox) {
-        let said = RuntimeEvent::Event { native: native.clone(), draft: EventDraft::raw(frame.clone(), reason) };
+        let event = RuntimeEvent::Event { native: native.clone(), draft: EventDraft::raw(frame.clone(), reason) };
         match native {
-            Some(native) => self.emit(&native, said, out),
-            None => out.events.push(said),
+            Some(native) => self.emit(&native, event, out),
+            None => out.events.push(event),
         }
     }
 
     /// Reports an event of a session, now or once it is open and read.
-    fn emit(&mut self, native: &NativeId, said: RuntimeEvent, out: &mut Outbox) {
+    fn emit(&mut self, native: &NativeId, event: RuntimeEvent, out: &mut Outbox) {
         let Some(session) = self.sessions.get_mut(native) else { return };
         if session.live() {
-            return out.events.push(said);
+            return out.events.push(event);
         }
-        session.queued += weight(&said);
-        session.queue.push(said);
+        session.queued += weight(&event);
+        session.queue.push(event);
         if session.queue.len() > QUEUE_MAX || session.queued > QUEUE_BYTES {
             // It is read completely when it is opened.
             session.queue.clear();

@@ -300,7 +300,7 @@ impl OpenCode {
     /// Records that the stream is newer than a pending read.
     pub(super) fn note_status(&mut self, native: &NativeId) {
         if let Some(session) = self.sessions.get_mut(native) {
-            session.told = true;
+            session.status_is_newer = true;
         }
         if let Some(resync_state) = &mut self.resync_state {
             resync_state.status_told.insert(native.clone());

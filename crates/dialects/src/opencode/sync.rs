@@ -185,7 +185,7 @@ impl OpenCode {
             (Some(native), Some(mut busy)) => {
                 let busy = busy.any(|busy| busy == native);
                 if let Some(session) = self.sessions.get_mut(&native) {
-                    if !session.told {
+                    if !session.status_is_newer {
                         session.busy = busy;
                     }
                     session.worked |= busy;
@@ -345,8 +345,8 @@ impl OpenCode {
         }
         let busy = self.sessions.get(&asked.native).is_some_and(|session| session.busy);
         let elsewhere = busy.then(|| AnsweredElsewhere { by: ANOTHER.into(), option_id: None });
-        let said = RuntimeEvent::TakenBack { native: Some(asked.native.clone()), key, elsewhere };
-        self.emit(&asked.native, said, out);
+        let event = RuntimeEvent::TakenBack { native: Some(asked.native.clone()), key, elsewhere };
+        self.emit(&asked.native, event, out);
     }
 
     /// Reports a session to the gateway.
@@ -393,7 +393,7 @@ impl OpenCode {
         let goes_on = carried.is_some_and(|carried| self.restored(&native, &carried));
         if let Some(session) = self.sessions.get_mut(&native) {
             session.stage = Stage::Opening { ticket, known, goes_on };
-            session.told = false;
+            session.status_is_newer = false;
         }
         let path = format!("/session/{}", escape(native.as_str()));
         self.get(Pending::Resume { native }, path, out);

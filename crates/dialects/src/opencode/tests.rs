@@ -158,8 +158,8 @@ impl Stage {
         self.rig.tell(RuntimeCommand::Open { ticket: Ticket(1), cwd: "/w".into(), resume });
     }
 
-    fn told(&mut self) -> Vec<String> {
-        self.rig.said().iter().map(tell).collect()
+    fn reported(&mut self) -> Vec<String> {
+        self.rig.said().iter().map(describe).collect()
     }
 }
 
@@ -168,7 +168,7 @@ fn asks(id: &str) -> Value {
         "always": ["touch *"], "tool": { "messageID": "m2", "callID": "c1" } })
 }
 
-fn tell(said: &RuntimeEvent) -> String {
+fn describe(said: &RuntimeEvent) -> String {
     match said {
         RuntimeEvent::Event { draft, .. } => {
             let body = parsed(&draft.body);
@@ -223,7 +223,7 @@ fn text_part(id: &str, message: &str, text: &str, over: bool) -> Value {
 fn opencode_hello_reads_everything_and_names_the_client() {
     let mut stage = Stage::new();
     stage.serve();
-    assert_eq!(stage.told(), ["ready"]);
+    assert_eq!(stage.reported(), ["ready"]);
     let made: Vec<&str> = stage.made.iter().map(|(what, _)| what.as_str()).collect();
     assert!(made.contains(&"GET /session/status") && made.contains(&"GET /permission?directory=%2Fw"), "{made:?}");
 }
@@ -243,11 +243,11 @@ fn opencode_repeats_a_failed_read() {
     let fetch = stage.rig.fetches.pop_front().unwrap();
     stage.rig.reply(&fetch, None);
     stage.serve();
-    assert!(stage.told().is_empty(), "not ready yet");
+    assert!(stage.reported().is_empty(), "not ready yet");
     assert_eq!(stage.rig.wakes, 2, "one for each connection, and one for this");
     stage.rig.wake();
     stage.serve();
-    assert_eq!(stage.told(), ["ready"]);
+    assert_eq!(stage.reported(), ["ready"]);
 }
 
 #[test]
@@ -261,13 +261,13 @@ fn opencode_prompt_streams_and_ends() {
     stage.text("m2", "t", "Hello you", true);
     stage.assistant("m2", true);
     stage.status("idle");
-    let told = stage.told();
+    let reported = stage.reported();
     assert_eq!(
-        told,
+        reported,
         ["agent_message_chunk Hel", "agent_message_chunk lo", "agent_message_chunk you", "ended 7 Completed"]
     );
     stage.event("message.updated", json!({ "info": { "id": "m1", "role": "user", "sessionID": "s", "summary": {} } }));
-    assert!(stage.told().is_empty(), "what comes after the end is no news");
+    assert!(stage.reported().is_empty(), "what comes after the end is no news");
 }
 
 #[test]
@@ -278,7 +278,7 @@ fn opencode_message_completed_before_its_parts_is_whole() {
     stage.delta("m2", "t", "Hello ");
     stage.text("m2", "t", "Hello you", true);
     stage.status("idle");
-    assert_eq!(stage.told(), ["agent_message_chunk Hello", "agent_message_chunk you", "ended 7 Completed"]);
+    assert_eq!(stage.reported(), ["agent_message_chunk Hello", "agent_message_chunk you", "ended 7 Completed"]);
 }
 
 #[test]
@@ -287,12 +287,12 @@ fn opencode_idle_of_earlier_work_does_not_end_a_prompt() {
     stage.rig.prompt(7, "s", "do it");
     stage.serve();
     stage.status("idle");
-    assert!(stage.told().is_empty());
+    assert!(stage.reported().is_empty());
     stage.user("m1", "do it");
     stage.status("busy");
     stage.assistant("m2", true);
     stage.status("idle");
-    assert_eq!(stage.told(), ["ended 7 Completed"]);
+    assert_eq!(stage.reported(), ["ended 7 Completed"]);
 
     // Aborted work while the model was asked again: busy and idle are reported once more.
     stage.rig.prompt(8, "s", "and this");
@@ -301,11 +301,11 @@ fn opencode_idle_of_earlier_work_does_not_end_a_prompt() {
     stage.status("retry");
     stage.assistant("m2", true);
     stage.status("idle");
-    assert_eq!(stage.told(), ["error retry"]);
+    assert_eq!(stage.reported(), ["error retry"]);
     stage.status("busy");
     stage.assistant("m4", true);
     stage.status("idle");
-    assert_eq!(stage.told(), ["ended 8 Completed"]);
+    assert_eq!(stage.reported(), ["ended 8 Completed"]);
 }
 
 /// Idle is reported twice. A prompt sent after the first may be reported before the second.
@@ -313,24 +313,24 @@ fn opencode_idle_of_earlier_work_does_not_end_a_prompt() {
 fn opencode_second_idle_of_earlier_work_does_not_end_a_prompt() {
     let mut stage = Stage::at_work();
     stage.event("session.status", json!({ "status": { "type": "idle" } }));
-    assert_eq!(stage.told(), ["ended 7 Completed"]);
+    assert_eq!(stage.reported(), ["ended 7 Completed"]);
     stage.rig.prompt(8, "s", "and this");
     stage.serve();
     stage.user("m3", "and this");
     stage.event("session.status", json!({ "status": { "type": "idle" } }));
-    assert!(stage.told().is_empty());
+    assert!(stage.reported().is_empty());
     stage.rig.wake();
     stage.rig.wake();
-    assert!(stage.told().is_empty(), "on a machine under load it takes its time to begin");
+    assert!(stage.reported().is_empty(), "on a machine under load it takes its time to begin");
     stage.status("busy");
     stage.event("session.idle", json!({}));
     stage.rig.wake();
-    assert!(stage.told().is_empty(), "it works, and what it told by its status it may tell again later");
+    assert!(stage.reported().is_empty(), "it works, and what it told by its status it may tell again later");
     stage.assistant("m4", false);
     stage.text("m4", "t", "second", true);
     stage.assistant("m4", true);
     stage.status("idle");
-    assert_eq!(stage.told(), ["agent_message_chunk second", "ended 8 Completed"]);
+    assert_eq!(stage.reported(), ["agent_message_chunk second", "ended 8 Completed"]);
 
     // A prompt that never begins ends, later.
     stage.rig.prompt(9, "s", "nothing");
@@ -338,26 +338,29 @@ fn opencode_second_idle_of_earlier_work_does_not_end_a_prompt() {
     stage.user("m5", "nothing");
     stage.status("idle");
     for _ in 0..super::UNBEGUN_MAX {
-        assert!(stage.told().is_empty());
+        assert!(stage.reported().is_empty());
         stage.rig.wake();
     }
-    assert!(stage.told().is_empty());
+    assert!(stage.reported().is_empty());
     stage.rig.wake();
-    assert_eq!(stage.told(), ["ended 9 Completed"]);
+    assert_eq!(stage.reported(), ["ended 9 Completed"]);
 }
 
 #[test]
 fn opencode_reports_work_of_another_client_with_its_prompt() {
     let mut stage = Stage::open();
     stage.user("m1", "by another");
-    assert!(stage.told().is_empty(), "whether work follows is not known yet");
+    assert!(stage.reported().is_empty(), "whether work follows is not known yet");
     stage.status("busy");
     stage.assistant("m2", false);
     stage.text("m2", "t", "", false);
     stage.delta("m2", "t", "yes");
     stage.assistant("m2", true);
     stage.status("idle");
-    assert_eq!(stage.told(), ["began", "user_message_chunk by another", "agent_message_chunk yes", "done Completed"]);
+    assert_eq!(
+        stage.reported(),
+        ["began", "user_message_chunk by another", "agent_message_chunk yes", "done Completed"]
+    );
 }
 
 #[test]
@@ -365,7 +368,7 @@ fn opencode_reports_text_outside_of_work() {
     let mut stage = Stage::open();
     stage.user("m1", "only said");
     stage.rig.wake();
-    assert_eq!(stage.told(), ["user_message_chunk only said"]);
+    assert_eq!(stage.reported(), ["user_message_chunk only said"]);
 }
 
 #[test]
@@ -381,7 +384,7 @@ fn opencode_reports_a_tool_from_start_to_end() {
     stage.event("message.part.updated", tool(done));
     let said = stage.rig.said();
     assert_eq!(
-        said.iter().map(tell).collect::<Vec<_>>(),
+        said.iter().map(describe).collect::<Vec<_>>(),
         ["tool_call pending", "tool_call_update in_progress", "tool_call_update completed"]
     );
     let RuntimeEvent::Event { draft, .. } = &said[2] else { panic!() };
@@ -405,7 +408,7 @@ fn opencode_permission_is_answered_by_its_route() {
     // The stream reports our own answer before its reply.
     stage.event("permission.replied", json!({ "requestID": "per_1", "reply": "reject" }));
     stage.serve();
-    assert_eq!(stage.told(), Vec::<String>::new());
+    assert_eq!(stage.reported(), Vec::<String>::new());
     let (what, body) = stage.made.last().unwrap();
     assert_eq!(what, "POST /permission/per_1/reply?directory=%2Fw");
     assert_eq!(*body, json!({ "reply": "reject", "message": "not today" }));
@@ -421,7 +424,7 @@ fn opencode_routes_depend_on_the_generation() {
         stage.rig.said();
         stage.rig.answer("per_1", choose("once", Choice::AllowOnce));
         stage.serve();
-        assert!(stage.told().is_empty());
+        assert!(stage.reported().is_empty());
         assert_eq!(stage.made.last().unwrap().1, json!({ "response": "once" }));
     }
     let mut stage = Stage::at_work();
@@ -432,14 +435,14 @@ fn opencode_routes_depend_on_the_generation() {
     assert_eq!(stage.rig.ask().tool_call_id.as_deref(), Some("c1"));
     stage.rig.answer("per_1", choose("always", Choice::AllowAlways));
     stage.serve();
-    assert!(stage.told().is_empty());
+    assert!(stage.reported().is_empty());
     assert_eq!(stage.made.last().unwrap().1, json!({ "reply": "always" }));
     let mut stage = Stage::at_work();
     stage.permission("per_1");
     stage.rig.said();
     stage.rig.answer("per_1", choose("once", Choice::AllowOnce));
     stage.serve();
-    assert_eq!(stage.told(), ["error answer_not_taken"], "no route at all is said aloud");
+    assert_eq!(stage.reported(), ["error answer_not_taken"], "no route at all is said aloud");
 }
 
 #[test]
@@ -448,42 +451,42 @@ fn opencode_first_answer_wins() {
     stage.set("POST /permission/per_1/reply", 404, json!({ "_tag": "PermissionNotFoundError", "requestID": "per_1" }));
     stage.permission("per_1");
     stage.permission("per_2");
-    assert_eq!(stage.told(), ["asked per_1", "asked per_2"]);
+    assert_eq!(stage.reported(), ["asked per_1", "asked per_2"]);
     stage.rig.answer("per_1", choose("once", Choice::AllowOnce));
     stage.event("permission.replied", json!({ "requestID": "per_1", "reply": "reject" }));
     stage.serve();
     stage.event("permission.replied", json!({ "requestID": "per_2", "reply": "always" }));
     assert_eq!(
-        stage.told(),
+        stage.reported(),
         [
             "answer lost per_1 to another client of OpenCode Some(\"reject\")",
             "taken back per_2 by another client of OpenCode Some(\"always\")"
         ]
     );
     stage.permission("per_2");
-    assert!(stage.told().is_empty(), "what is over is not asked again");
+    assert!(stage.reported().is_empty(), "what is over is not asked again");
 }
 
 #[test]
 fn opencode_stream_names_the_client_that_answered_first() {
     let late = json!({ "_tag": "PermissionNotFoundError", "requestID": "per_1" });
-    for told in [true, false] {
+    for reported in [true, false] {
         let mut stage = Stage::at_work();
         stage.set("POST /permission/per_1/reply", 404, late.clone());
         stage.permission("per_1");
         stage.rig.said();
         stage.rig.answer("per_1", choose("once", Choice::AllowOnce));
         stage.serve();
-        assert!(stage.told().is_empty(), "the refusal is here before the news");
-        if told {
+        assert!(stage.reported().is_empty(), "the refusal is here before the news");
+        if reported {
             stage.event("permission.replied", json!({ "requestID": "per_1", "reply": "always" }));
-            assert_eq!(stage.told(), ["answer lost per_1 to another client of OpenCode Some(\"always\")"]);
+            assert_eq!(stage.reported(), ["answer lost per_1 to another client of OpenCode Some(\"always\")"]);
         } else {
             // That one was already under way; the next is its own.
             stage.rig.wake();
-            assert!(stage.told().is_empty());
+            assert!(stage.reported().is_empty());
             stage.rig.wake();
-            assert_eq!(stage.told(), ["answer lost per_1 to nobody: OpenCode no longer waits for it None"]);
+            assert_eq!(stage.reported(), ["answer lost per_1 to nobody: OpenCode no longer waits for it None"]);
         }
     }
 }
@@ -499,7 +502,7 @@ fn opencode_side_effects_of_our_answer_are_not_another_clients() {
     stage.event("permission.replied", json!({ "requestID": "per_1", "reply": "reject" }));
     stage.event("permission.replied", json!({ "requestID": "per_2", "reply": "reject" }));
     stage.serve();
-    assert_eq!(stage.told(), ["taken back per_2 by OpenCode, by the answer to another question Some(\"reject\")"]);
+    assert_eq!(stage.reported(), ["taken back per_2 by OpenCode, by the answer to another question Some(\"reject\")"]);
 }
 
 #[test]
@@ -516,16 +519,16 @@ fn opencode_cancel_ends_when_the_server_is_idle() {
     );
     stage.status("idle");
     // It is reported twice; only the second is true.
-    assert!(stage.told().is_empty());
+    assert!(stage.reported().is_empty());
     stage.assistant("m2", true);
     stage.status("idle");
-    assert_eq!(stage.told(), ["taken back per_1", "ended 7 Cancelled"]);
+    assert_eq!(stage.reported(), ["taken back per_1", "ended 7 Cancelled"]);
     // It is still listed.
     stage.set("GET /permission", 200, json!([asks("per_1")]));
     stage.rig.lose();
     stage.rig.connect();
     stage.serve();
-    assert_eq!(stage.told(), ["ready"]);
+    assert_eq!(stage.reported(), ["ready"]);
 }
 
 #[test]
@@ -535,7 +538,7 @@ fn opencode_late_cancel_keeps_the_stop_reason_of_the_run() {
     stage.serve();
     stage.assistant("m2", true);
     stage.status("idle");
-    assert_eq!(stage.told(), ["ended 7 Completed"]);
+    assert_eq!(stage.reported(), ["ended 7 Completed"]);
 }
 
 #[test]
@@ -549,7 +552,7 @@ fn opencode_turn_ended_by_a_withdrawn_question_is_cancelled() {
     stage.serve();
     stage.assistant("m2", true);
     stage.status("idle");
-    assert_eq!(stage.told(), ["ended 7 Cancelled"]);
+    assert_eq!(stage.reported(), ["ended 7 Cancelled"]);
 }
 
 #[test]
@@ -560,7 +563,7 @@ fn opencode_prompt_stopped_before_its_start_is_cancelled() {
     stage.rig.cancel(7, "s");
     stage.serve();
     stage.rig.wake();
-    assert_eq!(stage.told(), ["ended 7 Cancelled"]);
+    assert_eq!(stage.reported(), ["ended 7 Cancelled"]);
 }
 
 /// Lists `all` as a server with pages, or without.
@@ -593,7 +596,7 @@ fn opencode_lists_the_sessions_of_every_folder() {
         // A question in the last of them.
         stage.set("GET /session/status", 200, json!({ "s729": { "type": "busy" } }));
         list_pages(&mut stage, &all, pages);
-        assert_eq!(stage.told(), ["ready", "found s729 T729"]);
+        assert_eq!(stage.reported(), ["ready", "found s729 T729"]);
         for n in 0..40 {
             let path = format!("GET /question?directory=%2Fw{n}");
             assert_eq!(stage.made.iter().filter(|(made, _)| *made == path).count(), 1, "{path}");
@@ -608,7 +611,7 @@ fn opencode_reports_folders_beyond_the_limit() {
         .map(|n| json!({ "id": format!("s{n}"), "directory": format!("/w{n}"), "time": { "updated": 5000 - n } }))
         .collect();
     list_pages(&mut stage, &all, true);
-    assert_eq!(stage.told(), ["error not_all", "ready"]);
+    assert_eq!(stage.reported(), ["error not_all", "ready"]);
     assert!(!stage.made.iter().any(|(made, _)| made.ends_with(&format!("%2Fw{}", super::FOLDERS_MAX))));
 }
 
@@ -634,14 +637,14 @@ fn opencode_error_of_a_run_ends_it() {
             "responseBody": "{\"error\":{\"message\":\"no credit\"}}" } } }),
     );
     stage.status("idle");
-    assert_eq!(stage.told(), ["error retry", "ended 7 Error Bad Request: no credit"]);
+    assert_eq!(stage.reported(), ["error retry", "ended 7 Error Bad Request: no credit"]);
     stage.replies.insert(
         "POST /session/s/prompt_async".into(),
         (404, r#"{"name":"NotFoundError","data":{"message":"gone"}}"#.into()),
     );
     stage.rig.prompt(8, "s", "again");
     stage.serve();
-    assert_eq!(stage.told(), ["ended 8 Error OpenCode did not take the prompt: gone"]);
+    assert_eq!(stage.reported(), ["ended 8 Error OpenCode did not take the prompt: gone"]);
 }
 
 #[test]
@@ -657,22 +660,22 @@ fn opencode_questions_are_answered_together() {
         ] })
     };
     stage.event("question.asked", asked("q"));
-    assert_eq!(stage.told(), ["asked q#0", "asked q#1"]);
+    assert_eq!(stage.reported(), ["asked q#0", "asked q#1"]);
     stage.rig.answer("q#1", Decision::Ids(vec!["C".into(), "D".into()]));
     assert!(stage.rig.fetches.is_empty(), "the other one is missing");
     stage.rig.answer("q#0", Decision::Ids(vec!["B".into()]));
     stage.serve();
     assert_eq!(stage.made.last().unwrap().1, json!({ "answers": [["B"], ["C", "D"]] }));
-    assert!(stage.told().is_empty());
+    assert!(stage.reported().is_empty());
     stage.set("POST /question/r/reject", 200, json!(true));
     stage.event("question.asked", asked("r"));
     stage.rig.said();
     stage.rig.answer("r#0", Decision::Ids(Vec::new()));
     stage.serve();
-    assert_eq!(stage.told(), ["taken back r#1"], "one refusal is a refusal of all");
+    assert_eq!(stage.reported(), ["taken back r#1"], "one refusal is a refusal of all");
     stage.event("question.asked", asked("o"));
     stage.event("question.replied", json!({ "requestID": "o", "answers": [["A"], ["C"]] }));
-    assert_eq!(stage.told().len(), 4);
+    assert_eq!(stage.reported().len(), 4);
 }
 
 #[test]
@@ -696,17 +699,17 @@ fn opencode_discovers_a_busy_session_and_reports_its_history_once() {
     ]);
     stage.set("GET /session/s/message", 200, past);
     stage.serve();
-    assert_eq!(stage.told(), ["ready", "found s T"]);
+    assert_eq!(stage.reported(), ["ready", "found s T"]);
     // Events before it is open are queued, and not lost.
     stage.delta("m2", "t", "middle ");
     stage.text("m2", "t2", "", false);
     stage.delta("m2", "t2", "whole");
-    assert!(stage.told().is_empty());
+    assert!(stage.reported().is_empty());
     resume(&mut stage, false);
     stage.serve();
-    let told = stage.told();
+    let reported = stage.reported();
     assert_eq!(
-        told,
+        reported,
         [
             "opened Resumed",
             "user_message_chunk before",
@@ -721,7 +724,7 @@ fn opencode_discovers_a_busy_session_and_reports_its_history_once() {
     stage.text("m2", "t", "start middle end", true);
     stage.text("m2", "t2", "whole", true);
     stage.status("idle");
-    assert_eq!(stage.told(), ["agent_message_chunk start middle end", "taken back per_1", "done Completed"]);
+    assert_eq!(stage.reported(), ["agent_message_chunk start middle end", "taken back per_1", "done Completed"]);
 }
 
 #[test]
@@ -730,11 +733,11 @@ fn opencode_discovers_a_session_that_starts_work_later() {
     stage.serve();
     stage.rig.said();
     stage.event("session.created", json!({ "info": { "id": "s", "title": "T" } }));
-    assert!(stage.told().is_empty());
+    assert!(stage.reported().is_empty());
     stage.status("busy");
-    assert_eq!(stage.told(), ["found s -"]);
+    assert_eq!(stage.reported(), ["found s -"]);
     stage.status("busy");
-    assert!(stage.told().is_empty(), "once");
+    assert!(stage.reported().is_empty(), "once");
 }
 
 #[test]
@@ -750,10 +753,10 @@ fn opencode_known_history_is_not_repeated() {
     resume(&mut stage, true);
     stage.serve();
     // What came between its last commit and now cannot be known.
-    assert_eq!(stage.told(), ["opened Resumed", "error gap"]);
+    assert_eq!(stage.reported(), ["opened Resumed", "error gap"]);
     stage.user("m3", "another");
     stage.status("busy");
-    assert_eq!(stage.told(), ["began", "user_message_chunk another"]);
+    assert_eq!(stage.reported(), ["began", "user_message_chunk another"]);
 }
 
 #[test]
@@ -769,14 +772,14 @@ fn opencode_reopens_a_conversation_whose_session_was_deleted() {
     let RuntimeEvent::NotOpened { error, .. } = stage.rig.one() else { panic!("opened twice at once") };
     assert!(error.message.contains("being opened already"), "{error:?}");
     stage.serve();
-    assert_eq!(stage.told()[0], "opened Resumed");
+    assert_eq!(stage.reported()[0], "opened Resumed");
     stage.rig.prompt(7, "s", "do it");
     stage.serve();
     stage.user("m3", "do it");
     stage.status("busy");
     stage.assistant("m4", true);
     stage.status("idle");
-    assert_eq!(stage.told(), ["ended 7 Completed"]);
+    assert_eq!(stage.reported(), ["ended 7 Completed"]);
 }
 
 /// Another gateway at the same server, with what the first one stored.
@@ -802,7 +805,7 @@ fn opencode_restart_reports_missed_text_once() {
     let mut next = another(&stage, Some(7), &[]);
     next.serve();
     assert_eq!(
-        next.told(),
+        next.reported(),
         [
             "opened Resumed",
             "agent_message_chunk two",
@@ -817,24 +820,24 @@ fn opencode_restart_reports_missed_text_once() {
     next.set("GET /session/s/message", 200, json!([first, answer, more, last, newer, answer2]));
     let mut third = another(&next, None, &[]);
     third.serve();
-    let told = ["opened Resumed", "began", "user_message_chunk again", "agent_message_chunk yes", "done Completed"];
-    assert_eq!(third.told(), told);
+    let reported = ["opened Resumed", "began", "user_message_chunk again", "agent_message_chunk yes", "done Completed"];
+    assert_eq!(third.reported(), reported);
     let mut fourth = another(&third, None, &[]);
     fourth.serve();
-    assert_eq!(fourth.told(), ["opened Resumed"]);
+    assert_eq!(fourth.reported(), ["opened Resumed"]);
     // Reverted, and continued differently.
     let other = message("m7", "user", false, json!([text_part("m7p", "m7", "else", true)]));
     fourth.set("GET /session/s/message", 200, json!([first, answer, other]));
     let mut fifth = another(&fourth, None, &[]);
     fifth.serve();
-    let told = ["opened Resumed", "error taken_back", "began", "user_message_chunk else"];
-    assert_eq!(fifth.told(), told, "the reply may be about to come");
+    let reported = ["opened Resumed", "error taken_back", "began", "user_message_chunk else"];
+    assert_eq!(fifth.reported(), reported, "the reply may be about to come");
     fifth.rig.wake();
     fifth.serve();
-    assert_eq!(fifth.told(), ["done Completed"]);
+    assert_eq!(fifth.reported(), ["done Completed"]);
     let mut sixth = another(&fifth, None, &[]);
     sixth.serve();
-    assert_eq!(sixth.told(), ["opened Resumed"], "that is said once, too");
+    assert_eq!(sixth.reported(), ["opened Resumed"], "that is said once, too");
 }
 
 /// Two exchanges, and `more`.
@@ -857,20 +860,20 @@ fn exchanged() -> Stage {
     stage.rig.connect();
     stage.serve();
     stage.listens();
-    assert_eq!(stage.told().last().unwrap(), "done Completed");
+    assert_eq!(stage.reported().last().unwrap(), "done Completed");
     stage
 }
 
 impl Stage {
-    /// The conversation is reverted to this message, or not; `told` tells whether the stream reports it.
-    fn reverts(&mut self, to: Option<&str>, told: bool) {
+    /// The conversation is reverted to this message, or not; `reported` tells whether the stream reports it.
+    fn reverts(&mut self, to: Option<&str>, reported: bool) {
         let mut info = json!({ "id": "s", "directory": "/w", "title": "New", "time": { "updated": 1 } });
         if let Some(to) = to {
             info["revert"] = json!({ "messageID": to });
         }
         self.set("GET /session/s", 200, info.clone());
         self.set("GET /experimental/session", 200, json!([info]));
-        if told {
+        if reported {
             self.event("session.updated", json!({ "info": info }));
         }
     }
@@ -880,7 +883,7 @@ impl Stage {
         self.rig.connect();
         self.serve();
         self.listens();
-        self.told()
+        self.reported()
     }
 }
 
@@ -889,8 +892,8 @@ fn restarted(stage: &Stage) -> (Stage, Vec<String>) {
     let mut next = another(stage, None, &[]);
     next.serve();
     next.listens();
-    let told = next.told();
-    (next, told)
+    let reported = next.reported();
+    (next, reported)
 }
 
 #[test]
@@ -898,25 +901,25 @@ fn opencode_reports_a_revert_and_its_undo_once() {
     let mut stage = exchanged();
     stage.reverts(Some("m3"), true);
     let said = stage.rig.said();
-    assert_eq!(said.iter().map(tell).collect::<Vec<_>>(), ["error taken_back"]);
+    assert_eq!(said.iter().map(describe).collect::<Vec<_>>(), ["error taken_back"]);
     let RuntimeEvent::Event { draft, .. } = &said[0] else { panic!() };
     assert!(parsed(&draft.body)["message"].as_str().unwrap().contains("the last 2 of the messages"));
     stage.reverts(Some("m3"), true);
-    assert!(stage.told().is_empty());
+    assert!(stage.reported().is_empty());
     // Neither a reconnect nor a new gateway repeats it.
     assert_eq!(stage.reconnected(), ["ready"]);
-    let (mut next, told) = restarted(&stage);
-    assert_eq!(told, ["opened Resumed"]);
+    let (mut next, reported) = restarted(&stage);
+    assert_eq!(reported, ["opened Resumed"]);
     next.reverts(None, true);
-    assert_eq!(next.told(), ["error given_back"]);
+    assert_eq!(next.reported(), ["error given_back"]);
     assert_eq!(next.reconnected(), ["ready"]);
     assert_eq!(restarted(&next).1, ["opened Resumed"]);
     // Both without a connection: no change. Only one of them: a change.
     next.reverts(Some("m3"), false);
     assert_eq!(next.reconnected(), ["ready", "error taken_back"]);
     next.reverts(None, false);
-    let (mut last, told) = restarted(&next);
-    assert_eq!(told, ["opened Resumed", "error given_back"]);
+    let (mut last, reported) = restarted(&next);
+    assert_eq!(reported, ["opened Resumed", "error given_back"]);
     last.reverts(Some("m3"), false);
     assert_eq!(restarted(&last).1, ["opened Resumed", "error taken_back"]);
 }
@@ -932,18 +935,18 @@ fn opencode_revert_is_final_with_the_next_prompt() {
     // While the gateway is connected.
     let mut stage = exchanged();
     stage.reverts(Some("m3"), true);
-    assert_eq!(stage.told(), ["error taken_back"]);
+    assert_eq!(stage.reported(), ["error taken_back"]);
     stage.event("message.removed", json!({ "messageID": "m3" }));
     stage.event("message.removed", json!({ "messageID": "m4" }));
     stage.reverts(None, true);
-    assert!(stage.told().is_empty(), "it is not given back");
+    assert!(stage.reported().is_empty(), "it is not given back");
     stage.user("m5", "else");
     stage.status("busy");
     stage.assistant("m6", false);
     stage.text("m6", "t6", "third", true);
     stage.assistant("m6", true);
     stage.status("idle");
-    assert_eq!(stage.told(), news);
+    assert_eq!(stage.reported(), news);
     stage.set("GET /session/s/message", 200, json!(all));
     assert_eq!(stage.reconnected(), ["ready"]);
     assert_eq!(restarted(&stage).1, ["opened Resumed"]);
@@ -953,16 +956,16 @@ fn opencode_revert_is_final_with_the_next_prompt() {
             let mut stage = exchanged();
             if known {
                 stage.reverts(Some("m3"), true);
-                assert_eq!(stage.told(), ["error taken_back"]);
+                assert_eq!(stage.reported(), ["error taken_back"]);
             }
             stage.reverts(None, false);
             stage.set("GET /session/s/message", 200, json!(all));
-            let told = if restart { restarted(&stage).1 } else { stage.reconnected() };
+            let reported = if restart { restarted(&stage).1 } else { stage.reconnected() };
             let first = if restart { "opened Resumed" } else { "ready" };
             let taken = ["error taken_back"];
             let wanted: Vec<&str> =
                 [first].into_iter().chain(taken.into_iter().filter(|_| !known)).chain(news).collect();
-            assert_eq!(told, wanted, "known {known}, restart {restart}");
+            assert_eq!(reported, wanted, "known {known}, restart {restart}");
         }
     }
 }
@@ -972,7 +975,7 @@ fn opencode_reports_a_removed_message() {
     let mut stage = exchanged();
     stage.event("message.removed", json!({ "messageID": "m4" }));
     stage.event("message.removed", json!({ "messageID": "m4" }));
-    assert_eq!(stage.told(), ["error taken_back"]);
+    assert_eq!(stage.reported(), ["error taken_back"]);
     stage.set("GET /session/s/message", 200, json!(exchanges(&[])[..3]));
     assert_eq!(stage.reconnected(), ["ready"]);
     // A message that is removed while everything is read.
@@ -985,11 +988,11 @@ fn opencode_reports_a_removed_message() {
         }
         stage.serve_one(&fetch);
     }
-    assert_eq!(stage.told(), ["ready"]);
+    assert_eq!(stage.reported(), ["ready"]);
     stage.set("GET /session/s/message", 200, json!(exchanges(&[])[..3]));
     stage.rig.wake();
     stage.serve();
-    assert_eq!(stage.told(), ["error taken_back"]);
+    assert_eq!(stage.reported(), ["error taken_back"]);
 }
 
 #[test]
@@ -1004,7 +1007,7 @@ fn opencode_message_begun_during_a_reread_is_not_reverted() {
         }
         stage.serve_one(&fetch);
     }
-    assert_eq!(stage.told(), ["ready", "began", "user_message_chunk three"]);
+    assert_eq!(stage.reported(), ["ready", "began", "user_message_chunk three"]);
 }
 
 #[test]
@@ -1015,15 +1018,15 @@ fn opencode_reports_a_compaction_once_without_its_pruning() {
     ];
     let mut stage = exchanged();
     stage.set("GET /session/s/message", 200, json!(exchanges(&compacted)));
-    let (mut next, told) = restarted(&stage);
-    assert_eq!(told, ["opened Resumed", "began", "agent_message_chunk in short", "done Completed"]);
+    let (mut next, reported) = restarted(&stage);
+    assert_eq!(reported, ["opened Resumed", "began", "agent_message_chunk in short", "done Completed"]);
     assert_eq!(next.reconnected(), ["ready"]);
     // A tool's old output, before everything that is read, is pruned.
     let state =
         json!({ "status": "completed", "input": {}, "output": "", "time": { "start": 1, "end": 2, "compacted": 3 } });
     let tool = json!({ "id": "x", "messageID": "m0", "type": "tool", "tool": "bash", "callID": "c", "state": state });
     next.event("message.part.updated", json!({ "part": tool }));
-    assert!(next.told().is_empty());
+    assert!(next.reported().is_empty());
     assert_eq!(restarted(&next).1, ["opened Resumed"]);
 }
 
@@ -1039,11 +1042,11 @@ fn opencode_fork_is_a_conversation_of_its_own() {
         (part["messageID"], part["id"]) = (id.clone().into(), format!("{id}p").into());
         stage.event("message.part.updated", json!({ "sessionID": "f", "part": part }));
     }
-    assert!(stage.told().is_empty());
+    assert!(stage.reported().is_empty());
     assert_eq!(stage.reconnected(), ["ready"]);
     assert_eq!(restarted(&stage).1, ["opened Resumed"]);
     stage.event("session.status", json!({ "sessionID": "f", "status": { "type": "busy" } }));
-    assert_eq!(stage.told(), ["found f -"]);
+    assert_eq!(stage.reported(), ["found f -"]);
 }
 
 #[test]
@@ -1053,7 +1056,7 @@ fn opencode_restart_looks_for_a_prompt_under_way() {
     let mut next = another(&stage, Some(7), &[]);
     next.serve();
     let lost = "ended 7 Error the connection was lost before OpenCode took the prompt";
-    assert_eq!(next.told(), ["opened Resumed", lost]);
+    assert_eq!(next.reported(), ["opened Resumed", lost]);
     // Nor where another client's prompt arrived, whatever the gateway had stored by then.
     let mut early = Stage::open();
     let theirs = message("m1", "user", false, json!([text_part("m1p", "m1", "theirs", true)]));
@@ -1062,7 +1065,7 @@ fn opencode_restart_looks_for_a_prompt_under_way() {
     let mut next = another(&early, Some(7), &[]);
     next.serve();
     assert_eq!(
-        next.told(),
+        next.reported(),
         ["opened Resumed", lost, "began", "user_message_chunk theirs", "agent_message_chunk yes", "done Completed"],
         "it is not taken for ours"
     );
@@ -1073,11 +1076,11 @@ fn opencode_restart_looks_for_a_prompt_under_way() {
     stage.set("GET /session/status", 200, json!({ "s": { "type": "busy" } }));
     let mut next = another(&stage, Some(7), &[]);
     next.serve();
-    assert_eq!(next.told(), ["opened Resumed", "agent_message_chunk so"]);
+    assert_eq!(next.reported(), ["opened Resumed", "agent_message_chunk so"]);
     next.text("m2", "t", "so it is", true);
     next.assistant("m2", true);
     next.status("idle");
-    assert_eq!(next.told(), ["agent_message_chunk it is", "ended 7 Completed"]);
+    assert_eq!(next.reported(), ["agent_message_chunk it is", "ended 7 Completed"]);
     // It was aborted there meanwhile: OpenCode's stop reason decides.
     let mut stopped = message("m2", "assistant", true, json!([text_part("t", "m2", "so ", true)]));
     stopped["info"]["error"] = json!({ "name": "MessageAbortedError", "data": { "message": "Aborted" } });
@@ -1085,7 +1088,7 @@ fn opencode_restart_looks_for_a_prompt_under_way() {
     stage.set("GET /session/status", 200, json!({}));
     let mut next = another(&stage, Some(7), &[]);
     next.serve();
-    assert_eq!(next.told(), ["opened Resumed", "agent_message_chunk so", "ended 7 Cancelled"]);
+    assert_eq!(next.reported(), ["opened Resumed", "agent_message_chunk so", "ended 7 Cancelled"]);
 }
 
 #[test]
@@ -1102,7 +1105,7 @@ fn opencode_work_that_ends_during_a_status_read_has_ended() {
     next.serve_one(&resume);
     next.status("idle");
     next.serve();
-    assert_eq!(next.told(), ["opened Resumed", "agent_message_chunk done", "ended 7 Completed"]);
+    assert_eq!(next.reported(), ["opened Resumed", "agent_message_chunk done", "ended 7 Completed"]);
     // Or the reply of the first read is: the session is unknown by then, and not found any more.
     let mut next = Stage::new();
     next.replies = stage.replies.clone();
@@ -1112,16 +1115,16 @@ fn opencode_work_that_ends_during_a_status_read_has_ended() {
         }
         next.serve_one(&fetch);
     }
-    assert_eq!(next.told(), ["ready"]);
+    assert_eq!(next.reported(), ["ready"]);
     // It was found busy, and is idle when it is opened.
     let mut next = Stage::new();
     next.replies = stage.replies.clone();
     next.serve();
-    assert_eq!(next.told(), ["ready", "found s -"]);
+    assert_eq!(next.reported(), ["ready", "found s -"]);
     next.set("GET /session/status", 200, json!({}));
     next.go_on(&stage, Some(7), &[]);
     next.serve();
-    assert_eq!(next.told(), ["opened Resumed", "agent_message_chunk done", "ended 7 Completed"]);
+    assert_eq!(next.reported(), ["opened Resumed", "agent_message_chunk done", "ended 7 Completed"]);
 }
 
 #[test]
@@ -1138,8 +1141,8 @@ fn opencode_questions_and_answers_survive_a_restart() {
     stage.set("POST /permission/per_2/reply", 200, json!(true));
     let mut next = another(&stage, Some(7), &["per_1", "per_2"]);
     next.serve();
-    let told = ["opened Resumed", "asked per_3", "taken back per_1 by another client of OpenCode None"];
-    assert_eq!(next.told(), told, "what people have is not asked twice");
+    let reported = ["opened Resumed", "asked per_3", "taken back per_1 by another client of OpenCode None"];
+    assert_eq!(next.reported(), reported, "what people have is not asked twice");
     next.rig.answer("per_2", choose("once", Choice::AllowOnce));
     next.serve();
     assert!(next.made.iter().any(|(made, _)| made.starts_with("POST /permission/per_2/reply")));
@@ -1159,7 +1162,7 @@ fn opencode_oversized_checkpoint_becomes_a_gap() {
     stage.set("GET /session/s/message", 200, json!([mine, answer]));
     let mut next = another(&stage, Some(7), &[]);
     next.serve();
-    assert_eq!(next.told(), ["opened Resumed", "error gap", "ended 7 Completed"]);
+    assert_eq!(next.reported(), ["opened Resumed", "error gap", "ended 7 Completed"]);
 }
 
 #[test]
@@ -1178,10 +1181,10 @@ fn opencode_long_conversation_with_a_broken_reply_is_not_repeated() {
     stage.rig.lose();
     stage.rig.connect();
     stage.serve();
-    assert!(stage.told().len() > 200);
+    assert!(stage.reported().len() > 200);
     let mut next = another(&stage, None, &[]);
     next.serve();
-    assert_eq!(next.told(), ["opened Resumed"]);
+    assert_eq!(next.reported(), ["opened Resumed"]);
 }
 
 #[test]
@@ -1192,7 +1195,7 @@ fn opencode_missing_session_is_not_opened() {
     stage.rig.said();
     resume(&mut stage, false);
     stage.serve();
-    assert_eq!(stage.told(), ["not opened: OpenCode has no such session: Session not found: s"]);
+    assert_eq!(stage.reported(), ["not opened: OpenCode has no such session: Session not found: s"]);
 }
 
 #[test]
@@ -1222,11 +1225,11 @@ fn opencode_gap_is_followed_by_unreported_text_only() {
     stage.delta("m2", "t", "three");
     stage.serve();
     assert_eq!(
-        stage.told(),
+        stage.reported(),
         ["ready", "error gap", "taken back per_1 by another client of OpenCode None", "asked per_3"]
     );
     stage.text("m2", "t", "one two three", true);
-    assert_eq!(stage.told(), ["agent_message_chunk two three"]);
+    assert_eq!(stage.reported(), ["agent_message_chunk two three"]);
     // And once more, over by the time of the next connection.
     stage.rig.lose();
     stage.set("GET /session/status", 200, json!({}));
@@ -1234,7 +1237,7 @@ fn opencode_gap_is_followed_by_unreported_text_only() {
     stage.set("GET /session/s/message", 200, past(true));
     stage.rig.connect();
     stage.serve();
-    assert_eq!(stage.told(), ["ready", "taken back per_2", "taken back per_3", "ended 7 Completed"]);
+    assert_eq!(stage.reported(), ["ready", "taken back per_2", "taken back per_3", "ended 7 Completed"]);
 }
 
 #[test]
@@ -1246,7 +1249,7 @@ fn opencode_reports_a_lost_prompt() {
     stage.rig.connect();
     stage.rig.reply(&fetch, None);
     stage.serve();
-    assert_eq!(stage.told()[1..], ["ended 7 Error the connection was lost before OpenCode took the prompt"]);
+    assert_eq!(stage.reported()[1..], ["ended 7 Error the connection was lost before OpenCode took the prompt"]);
     // A prompt that arrived after all goes on.
     stage.rig.prompt(8, "s", "do it");
     let fetch = stage.rig.fetches.pop_front().unwrap();
@@ -1259,10 +1262,10 @@ fn opencode_reports_a_lost_prompt() {
     stage.serve();
     stage.rig.wake();
     stage.serve();
-    assert_eq!(stage.told(), ["ready"]);
+    assert_eq!(stage.reported(), ["ready"]);
     stage.assistant("ma", true);
     stage.status("idle");
-    assert_eq!(stage.told(), ["ended 8 Completed"]);
+    assert_eq!(stage.reported(), ["ended 8 Completed"]);
 }
 
 #[test]
@@ -1278,10 +1281,14 @@ fn opencode_restarted_server_has_ended_its_work() {
     stage.set("GET /session/s/message", 200, past);
     stage.rig.connect();
     stage.serve();
-    assert_eq!(stage.told(), ["ready", "taken back per_1"], "it may have begun since it was read that it is not busy");
+    assert_eq!(
+        stage.reported(),
+        ["ready", "taken back per_1"],
+        "it may have begun since it was read that it is not busy"
+    );
     stage.rig.wake();
     stage.serve();
-    assert_eq!(stage.told(), ["ended 7 Error OpenCode stopped in the middle of it"]);
+    assert_eq!(stage.reported(), ["ended 7 Error OpenCode stopped in the middle of it"]);
 }
 
 #[test]
@@ -1299,13 +1306,13 @@ fn opencode_rereads_what_happened_before_the_stream_opened() {
     stage.set("GET /session/s/message", 200, past("", false));
     stage.rig.connect();
     stage.serve();
-    assert_eq!(stage.told(), ["ready"]);
+    assert_eq!(stage.reported(), ["ready"]);
     // Its text and its end are not sent.
     stage.set("GET /session/status", 200, json!({}));
     stage.set("GET /session/s/message", 200, past("done", true));
     stage.rig.wake();
     stage.serve();
-    assert_eq!(stage.told(), ["agent_message_chunk done", "ended 7 Completed"]);
+    assert_eq!(stage.reported(), ["agent_message_chunk done", "ended 7 Completed"]);
     // Another client's prompt as well; the first event shows that nothing is missed from now on.
     let mut all = past("done", true);
     all.as_array_mut().unwrap().extend([
@@ -1318,12 +1325,12 @@ fn opencode_rereads_what_happened_before_the_stream_opened() {
     stage.rig.wake();
     assert_eq!(looks(&stage), before, "no third look without cause");
     stage.listens();
-    assert_eq!(stage.told(), ["began", "user_message_chunk and that", "agent_message_chunk yes", "done Completed"]);
+    assert_eq!(stage.reported(), ["began", "user_message_chunk and that", "agent_message_chunk yes", "done Completed"]);
     stage.event("server.heartbeat", json!({}));
     stage.rig.wake();
     stage.serve();
     assert_eq!(looks(&stage), before + 1);
-    assert!(stage.told().is_empty());
+    assert!(stage.reported().is_empty());
 }
 
 #[test]
@@ -1339,15 +1346,15 @@ fn opencode_work_begun_after_an_idle_status_goes_on() {
     stage.set("GET /permission", 200, json!([asks("per_1")]));
     stage.rig.connect();
     stage.serve();
-    assert_eq!(stage.told(), ["ready"]);
+    assert_eq!(stage.reported(), ["ready"]);
     stage.set("GET /session/status", 200, json!({ "s": { "type": "busy" } }));
     stage.rig.wake();
     stage.serve();
-    assert_eq!(stage.told(), ["asked per_1"]);
+    assert_eq!(stage.reported(), ["asked per_1"]);
     stage.text("m2", "t", "done", true);
     stage.assistant("m2", true);
     stage.status("idle");
-    assert_eq!(stage.told(), ["agent_message_chunk done", "taken back per_1", "ended 7 Completed"]);
+    assert_eq!(stage.reported(), ["agent_message_chunk done", "taken back per_1", "ended 7 Completed"]);
 }
 
 #[test]
@@ -1369,7 +1376,7 @@ fn opencode_repeats_an_answer_that_may_be_lost() {
     stage.serve();
     let answers = stage.made.iter().filter(|(what, _)| what.starts_with("POST /permission/per_1/reply")).count();
     assert_eq!(answers, 1);
-    assert_eq!(stage.told(), ["ready"]);
+    assert_eq!(stage.reported(), ["ready"]);
 }
 
 #[test]
@@ -1384,7 +1391,7 @@ fn opencode_lists_and_sets_models() {
     stage.rig.call("s", "model.set", Some(r#"{"name":"p/other"}"#));
     assert!(stage.rig.replied().is_err());
     stage.rig.call("s", "model.set", Some(r#"{"name":"p/m"}"#));
-    assert_eq!(stage.told(), ["config_option_update", "replied true"]);
+    assert_eq!(stage.reported(), ["config_option_update", "replied true"]);
     stage.rig.prompt(7, "s", "do it");
     stage.serve();
     assert_eq!(stage.made.last().unwrap().1["model"], json!({ "providerID": "p", "modelID": "m" }));
@@ -1431,16 +1438,16 @@ fn opencode_reused_tool_call_id_is_two_tool_calls() {
         for status in ["running", "completed", "completed"] {
             stage.event("message.part.updated", tool(part, status));
         }
-        assert_eq!(stage.told().len(), 2, "its beginning and its end");
+        assert_eq!(stage.reported().len(), 2, "its beginning and its end");
     }
     // Two questions about the two of them are two.
     stage.permission("per_1");
     stage.permission("per_1");
     stage.permission("per_2");
-    assert_eq!(stage.told(), ["asked per_1", "asked per_2"]);
+    assert_eq!(stage.reported(), ["asked per_1", "asked per_2"]);
     stage.assistant("m2", true);
     stage.status("idle");
-    assert_eq!(stage.told(), ["taken back per_1", "taken back per_2", "ended 7 Completed"]);
+    assert_eq!(stage.reported(), ["taken back per_1", "taken back per_2", "ended 7 Completed"]);
 }
 
 /// It is written with each chunk: its cost grows neither with the conversation nor with its texts.
@@ -1489,13 +1496,13 @@ fn opencode_reports_other_events() {
     stage.event("message.part.updated", json!({ "part": finish }));
     stage.event("session.compacted", json!({}));
     let said = stage.rig.said();
-    let told: Vec<_> = said.iter().map(tell).collect();
-    assert_eq!(told, ["plan", "session_info_update", "usage_update", "raw"]);
+    let reported: Vec<_> = said.iter().map(describe).collect();
+    assert_eq!(reported, ["plan", "session_info_update", "usage_update", "raw"]);
     let RuntimeEvent::Event { draft, .. } = &said[2] else { panic!() };
     assert_eq!(parsed(&draft.body), json!({ "sessionUpdate": "usage_update", "used": 15, "size": 1000 }));
     stage.rig.feed(&b"{\"payload\":{\"type\":\"plugin.added\",\"properties\":{\"id\":\"x\"}}}"[..]);
     stage.rig.feed(&b"{\"payload\":{\"type\":\"sync\",\"syncEvent\":{}}}"[..]);
-    assert!(stage.told().is_empty(), "the server's own affairs, and the same again");
+    assert!(stage.reported().is_empty(), "the server's own affairs, and the same again");
     stage.rig.feed(&b"{}"[..]);
     assert!(matches!(stage.rig.one(), RuntimeEvent::Event { native: None, draft } if draft.kind == Kind::Raw));
 }
@@ -1504,7 +1511,7 @@ fn opencode_reports_other_events() {
 fn opencode_deleted_session_ends_its_work() {
     let mut stage = Stage::at_work();
     stage.event("session.deleted", json!({ "info": { "id": "s" } }));
-    assert_eq!(stage.told(), ["ended 7 Error the session was deleted in OpenCode", "error session_deleted"]);
+    assert_eq!(stage.reported(), ["ended 7 Error the session was deleted in OpenCode", "error session_deleted"]);
 }
 
 #[test]
@@ -1515,7 +1522,7 @@ fn opencode_accepts_nothing_while_disconnected() {
     stage.rig.prompt(3, "s", "x");
     stage.rig.call("s", "model.list", None);
     assert_eq!(
-        stage.told(),
+        stage.reported(),
         ["not opened: OpenCode is not connected", "ended 3 Error OpenCode is not connected", "replied false"]
     );
 }

@@ -237,7 +237,7 @@ impl OpenCode2 {
         let source = object::<Permission<'_>>(raw)?.source.and_then(object::<Source>);
         let tool = source.and_then(|source| source.id);
         // The tool call that waits for it has the exact action.
-        let tools = native.and_then(|native| Some(&self.sessions.get(native)?.told.tools));
+        let tools = native.and_then(|native| Some(&self.sessions.get(native)?.progress.tools));
         let call = tool.as_ref().and_then(|id| tools?.get(id)?.input.as_deref());
         match call.and_then(subject::input) {
             Some(read) => ask.subject = read,
@@ -319,7 +319,7 @@ impl OpenCode2 {
             (&answer, asked.native.as_ref().and_then(|native| self.sessions.get_mut(native)))
         {
             session.spread = Some(*spread);
-            session.told.withdrawn |= withdrawn;
+            session.progress.withdrawn |= withdrawn;
         }
         asked.answer = Some(answer);
         self.send_answer(key, false, out);

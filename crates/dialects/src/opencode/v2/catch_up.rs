@@ -45,7 +45,7 @@ impl OpenCode2 {
 
     fn read_log(&mut self, native: &NativeId, older: bool, out: &mut Outbox) {
         let Some(session) = self.sessions.get(native) else { return };
-        let after = session.told.seq.map(|seq| format!("?after={seq}")).unwrap_or_default();
+        let after = session.progress.seq.map(|seq| format!("?after={seq}")).unwrap_or_default();
         let path = match older {
             false => format!("/api/experimental/session/{}/log{after}", escape(native.as_str())),
             true => path(native, &format!("/log{after}")),
@@ -71,11 +71,11 @@ impl OpenCode2 {
             _ => None,
         };
         if let Some((ticket, known, goes_on)) = opening {
-            let mut drafts: Vec<EventDraft> = self.models.draft(session.told.model.as_ref()).into_iter().collect();
+            let mut drafts: Vec<EventDraft> = self.models.draft(session.progress.model.as_ref()).into_iter().collect();
             drafts.extend(session.title.as_deref().map(titled));
             out.events.push(RuntimeEvent::Opened { ticket, native: native.clone(), drafts, how: OpenedAs::Resumed });
             session.silent = known && !goes_on;
-            if goes_on && session.told.began {
+            if goes_on && session.progress.began {
                 out.events.push(RuntimeEvent::Began { native: native.clone(), by: ANOTHER.into() });
             }
         }
@@ -86,7 +86,7 @@ impl OpenCode2 {
                 out.events
                     .push(RuntimeEvent::Event { native: Some(native.clone()), draft: error_event("gap", &what, None) });
                 if let Some(session) = self.sessions.get_mut(native) {
-                    session.told.seq = None;
+                    session.progress.seq = None;
                 }
             }
         }
@@ -94,12 +94,12 @@ impl OpenCode2 {
         if std::mem::take(&mut session.silent) {
             let what = "what was said in this conversation while no gateway was connected to OpenCode is not told: how far it \
                         was told before is not known";
-            if session.told.seq.is_some() {
+            if session.progress.seq.is_some() {
                 out.events
                     .push(RuntimeEvent::Event { native: Some(native.clone()), draft: error_event("gap", what, None) });
             }
             if session.busy {
-                session.told.began = true;
+                session.progress.began = true;
                 out.events.push(RuntimeEvent::Began { native: native.clone(), by: ANOTHER.into() });
             }
         }
@@ -132,7 +132,7 @@ impl OpenCode2 {
                 Some(event) if event.sort.starts_with("log.") => {
                     let seq = event.seq.filter(|_| until.is_none());
                     if let (Some(session), Some(seq)) = (self.sessions.get_mut(native), seq) {
-                        session.told.seq = session.told.seq.max(Some(seq));
+                        session.progress.seq = session.progress.seq.max(Some(seq));
                     }
                 }
                 // The stream has it, with the deltas around it.
@@ -151,9 +151,9 @@ impl OpenCode2 {
         let waits = self.pending.values().any(|p| matches!(p, Pending::Prompt { native: n, .. } if n == native));
         let active = self.active.contains(native);
         let Some(session) = self.sessions.get_mut(native) else { return };
-        let told = &session.told;
-        let lost = told.prompt.as_ref().is_some_and(|prompt| !prompt.taken && !prompt.seen) && !waits;
-        let outstanding = told.prompt.as_ref().is_some_and(|prompt| prompt.taken || prompt.seen) || told.began;
+        let progress = &session.progress;
+        let lost = progress.prompt.as_ref().is_some_and(|prompt| !prompt.taken && !prompt.seen) && !waits;
+        let outstanding = progress.prompt.as_ref().is_some_and(|prompt| prompt.taken || prompt.seen) || progress.began;
         if lost && !session.busy {
             let why = "the connection was lost before OpenCode took the prompt";
             return self.end(native, None, events::End::Failed(Some(why.into())), out);
@@ -161,7 +161,7 @@ impl OpenCode2 {
         if !outstanding {
             return;
         }
-        if told.cancelled && session.busy {
+        if progress.cancelled && session.busy {
             self.interrupt(native, out);
         } else if !active && session.unsure == 0 {
             session.unsure = UNSURE;
@@ -174,12 +174,12 @@ impl OpenCode2 {
     /// A run did not continue after a reconnect.
     pub(super) fn given_up(&mut self, native: &NativeId, out: &mut Outbox) {
         let Some(session) = self.sessions.get_mut(native) else { return };
-        let begun = session.told.prompt.as_ref().is_none_or(|prompt| prompt.seen);
+        let begun = session.progress.prompt.as_ref().is_none_or(|prompt| prompt.seen);
         let why = match begun {
             true => "OpenCode stopped in the middle of it",
             false => "OpenCode was stopped before it began with the prompt",
         };
-        let waiting = session.told.prompt.as_ref().filter(|prompt| !prompt.seen).map(|prompt| prompt.id.clone());
+        let waiting = session.progress.prompt.as_ref().filter(|prompt| !prompt.seen).map(|prompt| prompt.id.clone());
         session.busy = false;
         self.end(native, None, events::End::Failed(Some(why.into())), out);
         if let Some(id) = waiting {
@@ -197,9 +197,9 @@ impl OpenCode2 {
             }
         }
         for native in touched {
-            let told = |session: &&Session| session.stage == Stage::Open;
-            if let Some(session) = self.sessions.get(&native).filter(told) {
-                let state = session.told.checkpoint();
+            let progress = |session: &&Session| session.stage == Stage::Open;
+            if let Some(session) = self.sessions.get(&native).filter(progress) {
+                let state = session.progress.checkpoint();
                 out.events.push(RuntimeEvent::Checkpoint { native, state });
             }
         }

@@ -230,14 +230,14 @@ fn usage(frame: &Bytes, tokens: &Tokens, cost: Option<f64>, context: Option<u64>
 fn content(raw: Option<&RawValue>, error: Option<String>) -> Vec<serde_json::Value> {
     let text = |text: String| serde_json::json!({ "type": "content", "content": { "type": "text", "text": text } });
     let items: Vec<&RawValue> = raw.and_then(|raw| serde_json::from_str(raw.get()).ok()).unwrap_or_default();
-    let told = items.into_iter().filter_map(|raw| {
+    let progress = items.into_iter().filter_map(|raw| {
         let item: ToolContent = object(raw)?;
         match item.sort.as_str() {
             "text" => item.text.filter(|words| !words.is_empty()),
             _ => Some(format!("[{}]", item.name.or(item.uri).unwrap_or(item.sort))),
         }
     });
-    told.chain(error).map(text).collect()
+    progress.chain(error).map(text).collect()
 }
 
 impl Progress {
@@ -264,7 +264,7 @@ impl Progress {
     /// A text is complete: reports the unreported part.
     fn text(&mut self, kind: Kind, key: &str, message: &str, text: &str, frame: &Bytes) -> Vec<EventDraft> {
         let part = self.parts.remove(key).unwrap_or_default();
-        let follows = text.get(..part.said).is_some_and(|told| checksum(0, told) == part.sum);
+        let follows = text.get(..part.said).is_some_and(|progress| checksum(0, progress) == part.sum);
         // At its end OpenCode may trim white space, and nothing else: then everything was reported.
         match follows {
             true if text.len() == part.said => Vec::new(),
@@ -348,12 +348,12 @@ impl OpenCode2 {
             // It is read when it is opened.
             return;
         }
-        let missed = match (&event.durable, session.told.seq) {
-            (Some(durable), Some(told)) if !session.reading => {
-                if durable.seq <= told {
+        let missed = match (&event.durable, session.progress.seq) {
+            (Some(durable), Some(progress)) if !session.reading => {
+                if durable.seq <= progress {
                     return;
                 }
-                durable.seq - 1 > told
+                durable.seq - 1 > progress
             }
             _ => false,
         };
@@ -364,7 +364,7 @@ impl OpenCode2 {
         session.queue.push_back(frame.clone());
         if session.queue.len() > QUEUE_MAX || session.queued > QUEUE_BYTES {
             session.queue.clear();
-            session.told.broke_off();
+            session.progress.broke_off();
             (session.queued, session.overflowed) = (0, true);
         }
         if missed {
@@ -382,10 +382,10 @@ impl OpenCode2 {
     pub(super) fn logged(&mut self, native: &NativeId, frame: &Bytes, event: &Frame<'_>, live: bool, out: &mut Outbox) {
         let Some(session) = self.sessions.get_mut(native) else { return };
         if let Some(durable) = &event.durable {
-            if session.told.seq.is_some_and(|told| durable.seq <= told) {
+            if session.progress.seq.is_some_and(|progress| durable.seq <= progress) {
                 return;
             }
-            session.told.seq = Some(durable.seq);
+            session.progress.seq = Some(durable.seq);
         }
         if session.silent {
             // Its state is updated, but nothing reported.
@@ -401,45 +401,45 @@ impl OpenCode2 {
             return out.events.push(said(EventDraft::raw(frame.clone(), "an event that cannot be understood")));
         };
         let Some(session) = self.sessions.get_mut(native) else { return };
-        let told = &mut session.told;
+        let progress = &mut session.progress;
         let message = data.message.unwrap_or_default();
         let part = |sort: &str| format!("{message}/{sort}/{}", data.ordinal.unwrap_or_default());
         match event.sort.strip_prefix("session.").unwrap_or(&event.sort) {
             sort @ ("text.started" | "reasoning.started") => {
-                if told.parts.len() >= UNDER_WAY_MAX {
-                    told.parts.pop_first();
+                if progress.parts.len() >= UNDER_WAY_MAX {
+                    progress.parts.pop_first();
                 }
                 let fresh = Part { held: !live, ..Part::default() };
-                told.parts.insert(part(&sort[..4]), fresh);
+                progress.parts.insert(part(&sort[..4]), fresh);
             }
             sort @ ("text.delta" | "reasoning.delta") => {
                 let delta = data.delta.unwrap_or_default();
-                let draft = told.delta(kind_of(sort), &part(&sort[..4]), &message, &delta, frame);
+                let draft = progress.delta(kind_of(sort), &part(&sort[..4]), &message, &delta, frame);
                 out.events.extend(draft.map(said));
             }
             sort @ ("text.ended" | "reasoning.ended") => {
                 let text = data.text.unwrap_or_default();
-                let drafts = told.text(kind_of(sort), &part(&sort[..4]), &message, &text, frame);
+                let drafts = progress.text(kind_of(sort), &part(&sort[..4]), &message, &text, frame);
                 out.events.extend(drafts.into_iter().map(said));
             }
-            "step.started" => (told.finish, told.error) = (None, None),
+            "step.started" => (progress.finish, progress.error) = (None, None),
             "step.ended" => {
-                told.finish = data.finish;
+                progress.finish = data.finish;
                 if let Some(tokens) = &data.tokens {
-                    let model = told.model.as_ref().map(|(provider, model)| format!("{provider}/{model}"));
+                    let model = progress.model.as_ref().map(|(provider, model)| format!("{provider}/{model}"));
                     let draft = usage(frame, tokens, data.cost, self.models.context(model.as_deref()));
                     out.events.push(said(draft));
                 }
             }
-            "step.failed" => told.error = data.error.and_then(ErrorIn::words),
+            "step.failed" => progress.error = data.error.and_then(ErrorIn::words),
             sort if sort.starts_with("tool.") => {
                 let call = Call { id: data.id.unwrap_or_default(), name: data.name, input: data.input };
-                let draft = told.tool(sort, call, data.content, data.metadata, data.error, frame);
+                let draft = progress.tool(sort, call, data.content, data.metadata, data.error, frame);
                 out.events.extend(draft.map(said));
             }
             "inbox.enqueued" | "input.admitted" | "prompt.admitted" => {
                 if let Some(id) = data.inbox {
-                    told.enqueued(id, data.item.or(data.input).or(data.prompt));
+                    progress.enqueued(id, data.item.or(data.input).or(data.prompt));
                 }
             }
             "inbox.delivered" | "input.promoted" | "prompt.promoted" => {
@@ -495,11 +495,11 @@ impl OpenCode2 {
     fn begins(&mut self, native: &NativeId, live: bool, out: &mut Outbox) {
         let Some(session) = self.sessions.get_mut(native) else { return };
         (session.busy, session.unsure) = (true, 0);
-        if session.told.prompt.is_none() && !session.told.began {
-            session.told.begin();
+        if session.progress.prompt.is_none() && !session.progress.began {
+            session.progress.begin();
             out.events.push(RuntimeEvent::Began { native: native.clone(), by: ANOTHER.into() });
         }
-        if session.told.cancelled && live {
+        if session.progress.cancelled && live {
             // It was cancelled before it had begun.
             self.interrupt(native, out);
         }
@@ -509,17 +509,17 @@ impl OpenCode2 {
     fn delivered(&mut self, native: &NativeId, id: &str, frame: &Bytes, out: &mut Outbox) {
         let Some(session) = self.sessions.get_mut(native) else { return };
         session.unsure = 0;
-        if let Some(prompt) = session.told.prompt.as_mut().filter(|prompt| prompt.id == id) {
+        if let Some(prompt) = session.progress.prompt.as_mut().filter(|prompt| prompt.id == id) {
             (prompt.taken, prompt.seen) = (true, true);
             return;
         }
         let said = |draft| RuntimeEvent::Event { native: Some(native.clone()), draft };
-        let Some(waiting) = session.told.inbox.remove(id) else {
+        let Some(waiting) = session.progress.inbox.remove(id) else {
             let what = "what another client of OpenCode said went by unheard";
             return out.events.push(said(gap(what, frame)));
         };
-        if session.told.prompt.is_none() && !session.told.began {
-            session.told.begin();
+        if session.progress.prompt.is_none() && !session.progress.began {
+            session.progress.begin();
             out.events.push(RuntimeEvent::Began { native: native.clone(), by: ANOTHER.into() });
         }
         if let Some(text) = waiting.text {
@@ -541,10 +541,10 @@ impl OpenCode2 {
     fn stops(&mut self, native: &NativeId, frame: &Bytes, end: End, out: &mut Outbox) {
         let Some(session) = self.sessions.get_mut(native) else { return };
         session.busy = false;
-        let told = &session.told;
-        if let Some(prompt) = told.prompt.as_ref().filter(|prompt| !prompt.seen) {
+        let progress = &session.progress;
+        if let Some(prompt) = progress.prompt.as_ref().filter(|prompt| !prompt.seen) {
             // That was another client's work, and the prompt is still queued, or was withdrawn with it.
-            if told.cancelled && prompt.taken {
+            if progress.cancelled && prompt.taken {
                 let id = prompt.id.clone();
                 self.withdraw(native, &id, out);
             }
@@ -557,13 +557,13 @@ impl OpenCode2 {
     pub(super) fn end(&mut self, native: &NativeId, frame: Option<&Bytes>, end: End, out: &mut Outbox) {
         self.take_back_all(native, out);
         let Some(session) = self.sessions.get_mut(native) else { return };
-        let told = &mut session.told;
+        let progress = &mut session.progress;
         session.unsure = 0;
-        told.parts.clear();
-        told.tools.clear();
+        progress.parts.clear();
+        progress.tools.clear();
         // A question that was withdrawn for a cancel counts as the cancel.
-        let stopped = std::mem::take(&mut told.cancelled) & std::mem::take(&mut told.withdrawn);
-        let (error, finish) = (told.error.take(), told.finish.take());
+        let stopped = std::mem::take(&mut progress.cancelled) & std::mem::take(&mut progress.withdrawn);
+        let (error, finish) = (progress.error.take(), progress.finish.take());
         let (status, stop_reason, message) = match end {
             End::Completed if !stopped => (RunStatus::Completed, Some(stop_reason(finish.as_deref()).to_owned()), None),
             End::Completed | End::Cancelled => (RunStatus::Cancelled, Some("cancelled".to_owned()), None),
@@ -573,8 +573,8 @@ impl OpenCode2 {
             }
         };
         let end = RunEnd { status, stop_reason, message, native: frame.cloned() };
-        let began = std::mem::take(&mut told.began);
-        match told.prompt.take() {
+        let began = std::mem::take(&mut progress.began);
+        match progress.prompt.take() {
             Some(prompt) => out.events.push(RuntimeEvent::Ended { native: native.clone(), ticket: prompt.ticket, end }),
             None if began => out.events.push(RuntimeEvent::Done { native: native.clone(), end }),
             None => {}
@@ -584,7 +584,7 @@ impl OpenCode2 {
     fn deleted(&mut self, native: &NativeId, frame: &Bytes, out: &mut Outbox) {
         let what = "this session was deleted in OpenCode";
         let Some(session) = self.sessions.get(native) else { return };
-        if session.told.prompt.is_some() || session.told.began {
+        if session.progress.prompt.is_some() || session.progress.began {
             self.end(native, Some(frame), End::Failed(Some(what.into())), out);
         }
         self.take_back_all(native, out);

@@ -189,7 +189,7 @@ struct Session {
     spread: Option<&'static str>,
     /// Questions shown by an earlier gateway, until it is known whether OpenCode still waits for them.
     carried: BTreeSet<RequestKey>,
-    told: Progress,
+    progress: Progress,
 }
 
 #[derive(Clone, Serialize, Deserialize)]
@@ -220,7 +220,7 @@ impl Session {
             unsure: 0,
             spread: None,
             carried: BTreeSet::new(),
-            told: Progress::default(),
+            progress: Progress::default(),
         }
     }
 }
@@ -340,7 +340,7 @@ impl Dialect for OpenCode2 {
             RuntimeCommand::Prompt { ticket, native, content } => self.prompt(ticket, native, &content, out),
             RuntimeCommand::Cancel { native, .. } => {
                 if let Some(session) = self.sessions.get_mut(&native) {
-                    session.told.cancelled = true;
+                    session.progress.cancelled = true;
                     self.interrupt(&native, out);
                 }
             }
@@ -407,7 +407,7 @@ impl Dialect for OpenCode2 {
         });
         self.sessions.retain(|_, session| match session.stage {
             Stage::Open => {
-                session.told.broke_off();
+                session.progress.broke_off();
                 session.queue.clear();
                 (session.reading, session.queued, session.overflowed, session.unsure) = (true, 0, false, 0);
                 true
@@ -459,7 +459,7 @@ impl Dialect for OpenCode2 {
             Pending::Interrupt { native } => self.interrupted(&native, &reply, out),
             Pending::Withdraw { native, id } => {
                 // Another prompt may have been sent since.
-                let prompt = self.sessions.get(&native).and_then(|session| session.told.prompt.as_ref());
+                let prompt = self.sessions.get(&native).and_then(|session| session.progress.prompt.as_ref());
                 if prompt.is_some_and(|prompt| prompt.id == id && !prompt.seen) {
                     self.end(&native, None, events::End::Cancelled, out);
                 }
@@ -497,7 +497,7 @@ impl Dialect for OpenCode2 {
     }
 
     fn prompts(&self) -> Vec<Ticket> {
-        self.sessions.values().filter_map(|session| Some(session.told.prompt.as_ref()?.ticket)).collect()
+        self.sessions.values().filter_map(|session| Some(session.progress.prompt.as_ref()?.ticket)).collect()
     }
 }
 
@@ -636,7 +636,8 @@ impl OpenCode2 {
         };
         session.folder = info.location.and_then(|location| location.directory).or_else(|| session.folder.take());
         session.title = info.title.or_else(|| session.title.take());
-        session.told.model = info.model.map(|model| (model.provider, model.id)).or_else(|| session.told.model.take());
+        session.progress.model =
+            info.model.map(|model| (model.provider, model.id)).or_else(|| session.progress.model.take());
         match session.stage {
             Stage::Seen => {
                 session.stage = Stage::Found;
@@ -658,8 +659,8 @@ impl OpenCode2 {
         let folder = info.location.and_then(|location| location.directory).or(Some(cwd));
         let mut session = Session::new(Stage::Open, folder);
         session.title = info.title;
-        session.told.model = info.model.map(|model| (model.provider, model.id));
-        let drafts = self.models.draft(session.told.model.as_ref()).into_iter().collect();
+        session.progress.model = info.model.map(|model| (model.provider, model.id));
+        let drafts = self.models.draft(session.progress.model.as_ref()).into_iter().collect();
         self.sessions.insert(native.clone(), session);
         out.events.push(RuntimeEvent::Opened { ticket, native: native.clone(), drafts, how: OpenedAs::New });
         // Its first events may have been missed.
@@ -709,11 +710,11 @@ impl OpenCode2 {
     fn model_is(&mut self, native: &NativeId, model: Option<(&str, &str)>, out: &mut Outbox) {
         let Some(session) = self.sessions.get_mut(native) else { return };
         let model = model.map(|(provider, model)| (provider.to_owned(), model.to_owned()));
-        if session.told.model == model {
+        if session.progress.model == model {
             return;
         }
-        session.told.model = model;
-        if let Some(draft) = self.models.draft(session.told.model.as_ref()).filter(|_| !session.silent) {
+        session.progress.model = model;
+        if let Some(draft) = self.models.draft(session.progress.model.as_ref()).filter(|_| !session.silent) {
             out.events.push(RuntimeEvent::Event { native: Some(native.clone()), draft });
         }
     }
@@ -735,7 +736,7 @@ impl OpenCode2 {
         let session = native.and_then(|native| Some((native.clone(), self.sessions.get(native)?)));
         match method {
             "model.list" => {
-                let set = session.as_ref().and_then(|(_, session)| session.told.model.as_ref());
+                let set = session.as_ref().and_then(|(_, session)| session.progress.model.as_ref());
                 match self.models.list(set) {
                     Ok(list) if !notify => out.events.push(RuntimeEvent::Replied { ticket, reply: Ok(list) }),
                     Ok(_) => {}
@@ -768,12 +769,12 @@ impl OpenCode2 {
 impl Session {
     /// Continues from a checkpoint; false if it cannot be read.
     fn restored(&mut self, carried: &CarriedState) -> bool {
-        let Ok(told) = serde_json::from_str::<Progress>(&carried.checkpoint) else { return false };
-        self.told = told;
-        self.told.broke_off();
+        let Ok(progress) = serde_json::from_str::<Progress>(&carried.checkpoint) else { return false };
+        self.progress = progress;
+        self.progress.broke_off();
         self.carried = carried.asks.iter().cloned().collect();
-        self.told.prompt = carried.prompt.map(|ticket| {
-            let kept = self.told.prompt.take().filter(|prompt| prompt.ticket == ticket);
+        self.progress.prompt = carried.prompt.map(|ticket| {
+            let kept = self.progress.prompt.take().filter(|prompt| prompt.ticket == ticket);
             // Its log shows whether OpenCode has the prompt.
             kept.unwrap_or_else(|| {
                 let blocks = carried.content.iter().filter_map(|block| RawValue::from_string(block.clone()).ok());
@@ -781,8 +782,8 @@ impl Session {
                 Prompt { ticket, id: String::new(), text: hash(&text), taken: false, seen: false }
             })
         });
-        self.told.began &= self.told.prompt.is_none();
-        self.busy = self.told.began || self.told.prompt.as_ref().is_some_and(|prompt| prompt.seen);
+        self.progress.began &= self.progress.prompt.is_none();
+        self.busy = self.progress.began || self.progress.prompt.as_ref().is_some_and(|prompt| prompt.seen);
         true
     }
 }

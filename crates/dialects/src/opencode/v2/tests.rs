@@ -37,7 +37,7 @@ struct Stage {
     /// Whether the route of the log is that of the first releases.
     older: bool,
     /// All events that the gateway got, except checkpoints.
-    heard: Vec<RuntimeEvent>,
+    received: Vec<RuntimeEvent>,
 }
 
 impl Stage {
@@ -52,7 +52,7 @@ impl Stage {
             made: Vec::new(),
             odd: BTreeMap::new(),
             older: false,
-            heard: Vec::new(),
+            received: Vec::new(),
         }
     }
 
@@ -60,15 +60,15 @@ impl Stage {
     fn open() -> Self {
         let mut stage = Self::new();
         stage.serve();
-        let said = stage.said();
+        let events = stage.events();
         assert!(
-            matches!(&said[..], [RuntimeEvent::Ready { agent: Some(agent) }] if agent == "OpenCode 2.2.7"),
-            "{said:?}"
+            matches!(&events[..], [RuntimeEvent::Ready { agent: Some(agent) }] if agent == "OpenCode 2.2.7"),
+            "{events:?}"
         );
         stage.rig.open(1);
         stage.serve();
-        let said = stage.said();
-        assert!(matches!(&said[0], RuntimeEvent::Opened { how: OpenedAs::New, .. }), "{said:?}");
+        let events = stage.events();
+        assert!(matches!(&events[0], RuntimeEvent::Opened { how: OpenedAs::New, .. }), "{events:?}");
         stage.made.clear();
         stage
     }
@@ -103,7 +103,7 @@ impl Stage {
     }
 
     /// Feeds the stream's events.
-    fn flow(&mut self) {
+    fn feed_stream(&mut self) {
         for event in std::mem::take(&mut self.stream) {
             self.rig.feed(event);
         }
@@ -124,9 +124,9 @@ impl Stage {
 
     /// Replies to all requests, and to those that follow from them.
     fn serve(&mut self) {
-        self.flow();
+        self.feed_stream();
         while self.serve_one() {
-            self.flow();
+            self.feed_stream();
         }
     }
 
@@ -237,13 +237,13 @@ impl Stage {
     }
 
     /// The events since the last call, except checkpoints.
-    fn said(&mut self) -> Vec<RuntimeEvent> {
+    fn events(&mut self) -> Vec<RuntimeEvent> {
         self.rig.said()
     }
 
-    fn keep(&mut self) {
-        let said = self.said();
-        self.heard.extend(said);
+    fn store_checkpoints(&mut self) {
+        let events = self.events();
+        self.received.extend(events);
     }
 
     fn disconnect(&mut self) {
@@ -263,7 +263,7 @@ impl Stage {
 
     /// Another gateway takes over, with what the last one stored.
     fn another_gateway(&mut self, prompt: Option<(u64, &str)>, asks: &[&str]) {
-        self.keep();
+        self.store_checkpoints();
         let checkpoint = self.rig.checkpoint.clone().unwrap();
         self.stream.clear();
         let spec = RuntimeSpec { cwd: "/w".into(), ..spec("opencode2") };
@@ -284,10 +284,10 @@ impl Stage {
 }
 
 /// The agent's text among these.
-fn words(said: &[RuntimeEvent]) -> String {
+fn words(events: &[RuntimeEvent]) -> String {
     let mut all = String::new();
-    for said in said {
-        if let RuntimeEvent::Event { draft, .. } = said
+    for events in events {
+        if let RuntimeEvent::Event { draft, .. } = events
             && draft.kind == plexus_protocol::Kind::AgentMessageChunk
         {
             all.push_str(parsed(&draft.body)["content"]["text"].as_str().unwrap());
@@ -297,9 +297,10 @@ fn words(said: &[RuntimeEvent]) -> String {
 }
 
 /// These events in short form.
-fn short(said: &[RuntimeEvent]) -> Vec<String> {
-    said.iter()
-        .map(|said| match said {
+fn short(events: &[RuntimeEvent]) -> Vec<String> {
+    events
+        .iter()
+        .map(|events| match events {
             RuntimeEvent::Event { draft, .. } => {
                 let body = parsed(&draft.body);
                 let text = body["content"]["text"].as_str().or(body["code"].as_str()).or(body["status"].as_str());
@@ -345,7 +346,7 @@ fn opencode2_prompt_streams_runs_tools_and_ends() {
     stage.durable("session.step.ended", step);
     stage.end("succeeded", json!({}));
     stage.serve();
-    let said = stage.said();
+    let events = stage.events();
     let expected = [
         "agent_message_chunk On",
         "agent_message_chunk  it.",
@@ -355,8 +356,8 @@ fn opencode2_prompt_streams_runs_tools_and_ends() {
         "usage_update ",
         "ended 7 Completed",
     ];
-    assert_eq!(short(&said), expected);
-    let RuntimeEvent::Event { draft, .. } = &said[3] else { panic!() };
+    assert_eq!(short(&events), expected);
+    let RuntimeEvent::Event { draft, .. } = &events[3] else { panic!() };
     let body = parsed(&draft.body);
     assert_eq!((&body["title"], &body["rawInput"]), (&json!("ls -la"), &json!({ "command": "ls -la" })));
 }
@@ -375,8 +376,8 @@ fn opencode2_permission_is_about_the_call_that_waits_for_it() {
     stage.session().permissions.push(asked.clone());
     stage.live("permission.asked", asked);
     stage.serve();
-    let said = stage.said();
-    let Some(RuntimeEvent::Asked { ask, .. }) = said.last() else { panic!("{said:?}") };
+    let events = stage.events();
+    let Some(RuntimeEvent::Asked { ask, .. }) = events.last() else { panic!("{events:?}") };
     assert!(
         matches!(&ask.subject, RequestSubject::Command { argv, cwd: Some(cwd) } if argv == &["rm -rf x"] && cwd == "/w"),
         "{:?}",
@@ -392,25 +393,25 @@ fn opencode2_permission_is_about_the_call_that_waits_for_it() {
     // Another client answers first.
     let asked = json!({ "id": "per_2", "action": "edit", "resources": ["a.txt"] });
     stage.live("permission.asked", asked);
-    stage.flow();
+    stage.feed_stream();
     stage.live("permission.replied", json!({ "requestID": "per_2", "reply": "reject" }));
-    stage.flow();
-    assert_eq!(short(&stage.said()), ["asked per_2", "taken back per_2 another client of OpenCode"]);
+    stage.feed_stream();
+    assert_eq!(short(&stage.events()), ["asked per_2", "taken back per_2 another client of OpenCode"]);
 
     // And just before us.
     stage.live("permission.asked", json!({ "id": "per_3", "action": "edit", "resources": ["a.txt"] }));
-    stage.flow();
+    stage.feed_stream();
     stage.rig.answer("per_3", choose("once", Choice::AllowOnce));
     stage.live("permission.replied", json!({ "requestID": "per_3", "reply": "always" }));
     stage.serve();
-    assert_eq!(short(&stage.said()), ["asked per_3", "lost per_3"]);
+    assert_eq!(short(&stage.events()), ["asked per_3", "lost per_3"]);
 }
 
 #[test]
 fn opencode2_permission_without_its_call_shows_the_whole_request() {
     let mut stage = Stage::open();
     stage.live("permission.asked", json!({ "id": "per_1", "action": "bash", "resources": ["rm -rf *"] }));
-    stage.flow();
+    stage.feed_stream();
     let ask = stage.rig.ask();
     assert!(matches!(&ask.subject, RequestSubject::Unreadable { raw, .. } if raw.contains("rm -rf *")), "{ask:?}");
 }
@@ -425,7 +426,7 @@ fn opencode2_form_is_asked_in_its_order_and_answered_by_field() {
     ] });
     stage.session().forms.push(form.clone());
     stage.live("form.created", json!({ "form": form }));
-    stage.flow();
+    stage.feed_stream();
     let ask = stage.rig.ask();
     let RequestSubject::Questions { questions, .. } = &ask.subject else { panic!("{:?}", ask.subject) };
     let named: Vec<&str> = questions.iter().map(|question| question.id.as_str()).collect();
@@ -441,19 +442,19 @@ fn opencode2_form_is_asked_in_its_order_and_answered_by_field() {
     // A dismissed one, by the route of either generation.
     let form = json!({ "id": "frm_2", "sessionID": "ses_1", "fields": [{ "key": "name", "type": "string" }] });
     stage.live("form.created", json!({ "form": form }));
-    stage.flow();
+    stage.feed_stream();
     stage.rig.ask();
     stage.odd.insert("DELETE /api/session/ses_1/form/frm_2".into(), (404, String::new()));
     stage.odd.insert("POST /api/session/ses_1/form/frm_2/cancel".into(), (204, String::new()));
     stage.rig.answer("frm_2", Decision::Value(None));
     stage.serve();
     assert_eq!(stage.made.last().unwrap().0, "POST /api/session/ses_1/form/frm_2/cancel");
-    assert!(stage.rig.dialect.asks().is_empty() && stage.said().is_empty());
+    assert!(stage.rig.dialect.asks().is_empty() && stage.events().is_empty());
 
     // An answer that OpenCode refuses is asked for once more.
     let form = json!({ "id": "frm_3", "sessionID": "ses_1", "fields": [{ "key": "name", "type": "string" }] });
     stage.live("form.created", json!({ "form": form }));
-    stage.flow();
+    stage.feed_stream();
     stage.rig.ask();
     let why = json!({ "_tag": "FormInvalidAnswerError", "message": "no such name" }).to_string();
     stage.odd.insert("POST /api/session/ses_1/form/frm_3/reply".into(), (400, why));
@@ -469,17 +470,17 @@ fn opencode2_cancel_interrupts_or_takes_the_prompt_out_of_the_inbox() {
     stage.rig.prompt(7, "ses_1", "hello");
     stage.serve();
     stage.begin();
-    stage.flow();
+    stage.feed_stream();
     stage.rig.cancel(7, "ses_1");
     stage.serve();
-    assert_eq!(short(&stage.said()), ["ended 7 Cancelled"]);
+    assert_eq!(short(&stage.events()), ["ended 7 Cancelled"]);
 
     // Before it began.
     stage.rig.prompt(8, "ses_1", "again");
     stage.serve();
     stage.rig.cancel(8, "ses_1");
     stage.serve();
-    assert_eq!(short(&stage.said()), ["ended 8 Cancelled"]);
+    assert_eq!(short(&stage.events()), ["ended 8 Cancelled"]);
     assert!(stage.session().inbox.is_empty());
     assert!(stage.made.last().unwrap().0.starts_with("DELETE /api/session/ses_1/inbox/msg_"));
 
@@ -498,7 +499,7 @@ fn opencode2_cancel_interrupts_or_takes_the_prompt_out_of_the_inbox() {
     }
     stage.rig.prompt(10, "ses_1", "the next");
     stage.serve();
-    assert_eq!(short(&stage.said()), ["ready", "ended 9 Error"]);
+    assert_eq!(short(&stage.events()), ["ready", "ended 9 Error"]);
     assert_eq!(stage.rig.dialect.prompts(), [Ticket(10)]);
 }
 
@@ -533,7 +534,7 @@ fn opencode2_work_of_another_client_is_a_run() {
     stage.end("succeeded", json!({}));
     stage.serve();
     let expected = ["began", "user_message_chunk from the terminal", "agent_message_chunk Hi.", "done Completed"];
-    assert_eq!(short(&stage.said()), expected);
+    assert_eq!(short(&stage.events()), expected);
 }
 
 #[test]
@@ -543,16 +544,16 @@ fn opencode2_discovers_a_session_and_reports_it_from_its_log() {
     stage.begin();
     stage.stream.clear();
     stage.serve();
-    assert_eq!(short(&stage.said()), ["ready", "found ses_1"]);
+    assert_eq!(short(&stage.events()), ["ready", "found ses_1"]);
     let resume = ResumeTarget::new("ses_1".into(), false);
     stage.rig.tell(RuntimeCommand::Open { ticket: Ticket(1), cwd: "/w".into(), resume: Some(resume) });
     stage.serve();
-    let told = short(&stage.said());
-    assert_eq!(told, ["opened", "began", "user_message_chunk from the terminal"]);
+    let progress = short(&stage.events());
+    assert_eq!(progress, ["opened", "began", "user_message_chunk from the terminal"]);
     stage.text("msg_a", &["Hi."]);
     stage.end("succeeded", json!({}));
     stage.serve();
-    assert_eq!(short(&stage.said()), ["agent_message_chunk Hi.", "done Completed"]);
+    assert_eq!(short(&stage.events()), ["agent_message_chunk Hi.", "done Completed"]);
 }
 
 #[test]
@@ -563,18 +564,18 @@ fn opencode2_reads_events_missing_in_the_stream_from_the_log() {
         stage.rig.prompt(7, "ses_1", "hello");
         stage.serve();
         stage.begin();
-        stage.flow();
+        stage.feed_stream();
         stage.text("msg_a", &["This", " went by."]);
         // The stream loses some, and continues.
         stage.stream.clear();
         stage.text("msg_b", &["And", " this", " did not."]);
         stage.end("succeeded", json!({}));
         stage.serve();
-        let said = stage.said();
-        assert_eq!(words(&said), "This went by.And this did not.");
+        let events = stage.events();
+        assert_eq!(words(&events), "This went by.And this did not.");
         let last = ["agent_message_chunk And", "agent_message_chunk  this", "agent_message_chunk  did not."];
-        assert_eq!(short(&said)[1..4], last, "it is told as it came");
-        assert_eq!(short(&said).last().unwrap(), "ended 7 Completed");
+        assert_eq!(short(&events)[1..4], last, "it is told as it came");
+        assert_eq!(short(&events).last().unwrap(), "ended 7 Completed");
     }
 }
 
@@ -600,10 +601,10 @@ fn opencode2_partial_text_continues_after_a_takeover() {
     stage.durable("session.text.ended", at("text", "One, two, three."));
     stage.end("succeeded", json!({}));
     stage.serve();
-    let said = stage.said();
-    assert_eq!(words(&said), "One, two, three.");
-    assert_eq!(short(&said).iter().filter(|short| *short == "error gap").count(), 1, "{:?}", short(&said));
-    assert_eq!(short(&said).last().unwrap(), "ended 7 Completed");
+    let events = stage.events();
+    assert_eq!(words(&events), "One, two, three.");
+    assert_eq!(short(&events).iter().filter(|short| *short == "error gap").count(), 1, "{:?}", short(&events));
+    assert_eq!(short(&events).last().unwrap(), "ended 7 Completed");
 }
 
 #[test]
@@ -620,13 +621,13 @@ fn opencode2_restarted_server_resumes_or_loses_its_work() {
         stage.serve();
         stage.rig.wake();
         stage.serve();
-        assert_eq!(short(&stage.said()), ["ready"], "it is not over");
+        assert_eq!(short(&stage.events()), ["ready"], "it is not over");
         if goes_on {
             stage.begin();
             stage.text("msg_a", &["Here I am."]);
             stage.end("succeeded", json!({}));
             stage.serve();
-            assert_eq!(short(&stage.said()), ["agent_message_chunk Here I am.", "ended 7 Completed"]);
+            assert_eq!(short(&stage.events()), ["agent_message_chunk Here I am.", "ended 7 Completed"]);
             continue;
         }
         for _ in 0..super::UNSURE {
@@ -645,8 +646,8 @@ fn opencode2_reports_a_lost_prompt() {
     stage.disconnect();
     stage.connect();
     stage.serve();
-    let said = stage.said();
-    let Some(RuntimeEvent::Ended { end, .. }) = said.last() else { panic!("{said:?}") };
+    let events = stage.events();
+    let Some(RuntimeEvent::Ended { end, .. }) = events.last() else { panic!("{events:?}") };
     assert_eq!(end.message.as_deref(), Some("the connection was lost before OpenCode took the prompt"));
 }
 
@@ -663,14 +664,14 @@ fn opencode2_takeover_continues_where_the_last_gateway_stopped() {
     stage.serve();
     stage.text("msg_b", &["While", " nobody", " listened."]);
     stage.another_gateway(Some((7, "hello")), &["per_1", "per_0"]);
-    let said = stage.said();
-    assert_eq!(words(&said), "While nobody listened.");
-    assert_eq!(short(&said).last().unwrap(), "taken back per_0 another client of OpenCode");
-    assert!(!short(&said).iter().any(|short| short.starts_with("asked")), "people have it already");
+    let events = stage.events();
+    assert_eq!(words(&events), "While nobody listened.");
+    assert_eq!(short(&events).last().unwrap(), "taken back per_0 another client of OpenCode");
+    assert!(!short(&events).iter().any(|short| short.starts_with("asked")), "people have it already");
     stage.rig.answer("per_1", choose("once", Choice::AllowOnce));
     stage.end("succeeded", json!({}));
     stage.serve();
-    assert_eq!(short(&stage.said()), ["ended 7 Completed"]);
+    assert_eq!(short(&stage.events()), ["ended 7 Completed"]);
     assert!(stage.session().permissions.is_empty());
 }
 
@@ -679,16 +680,16 @@ fn opencode2_events_of_all_kinds_stand_in_order() {
     let mut stage = Stage::new();
     stage.odd.insert("GET /global/health".into(), (200, json!({ "healthy": true, "version": "1.18.33" }).to_string()));
     stage.serve();
-    let said = stage.said();
-    assert!(matches!(&said[0], RuntimeEvent::Failed { message } if message.contains("\"opencode\"")), "{said:?}");
+    let events = stage.events();
+    assert!(matches!(&events[0], RuntimeEvent::Failed { message } if message.contains("\"opencode\"")), "{events:?}");
 
     let mut stage = Stage::new();
     stage.odd.insert("GET /api/health".into(), (401, String::new()));
     stage.serve();
-    let said = stage.said();
+    let events = stage.events();
     assert!(
-        matches!(&said[0], RuntimeEvent::Failed { message } if message.contains("OPENCODE_SERVER_PASSWORD")),
-        "{said:?}"
+        matches!(&events[0], RuntimeEvent::Failed { message } if message.contains("OPENCODE_SERVER_PASSWORD")),
+        "{events:?}"
     );
 }
 
@@ -699,8 +700,8 @@ fn opencode2_lists_and_sets_models() {
     assert_eq!(stage.rig.replied().unwrap()["models"], json!(["p/m"]));
     stage.rig.call("ses_1", "model.set", Some(r#"{"name":"p/m"}"#));
     stage.serve();
-    let said = stage.said();
-    assert!(said.iter().any(|said| matches!(said, RuntimeEvent::Replied { reply: Ok(_), .. })), "{said:?}");
+    let events = stage.events();
+    assert!(events.iter().any(|events| matches!(events, RuntimeEvent::Replied { reply: Ok(_), .. })), "{events:?}");
     stage.rig.call("ses_1", "model.set", Some(r#"{"name":"p/other"}"#));
     assert!(stage.rig.replied().unwrap_err().message.contains("no such model"));
 }
@@ -715,8 +716,8 @@ fn opencode2_lists_sessions() {
         stage.rig.call("ses_1", "session.list", Some(params));
         assert_eq!(stage.rig.fetches.back().map(|fetch| fetch.path.as_str()), Some(path));
         stage.serve();
-        let said = stage.said();
-        assert!(said.iter().any(|said| matches!(said, RuntimeEvent::Replied { reply: Ok(_), .. })), "{said:?}");
+        let events = stage.events();
+        assert!(events.iter().any(|events| matches!(events, RuntimeEvent::Replied { reply: Ok(_), .. })), "{events:?}");
     }
 }
 
@@ -785,7 +786,7 @@ proptest! {
                     stage.stream.clear();
                     stage.disconnect();
                 }
-                Step::Flow => stage.flow(),
+                Step::Flow => stage.feed_stream(),
                 Step::Reply => { stage.serve_one(); }
                 Step::Disconnect if stage.connected => stage.disconnect(),
                 Step::Connect if !stage.connected => stage.connect(),
@@ -803,9 +804,9 @@ proptest! {
         }
         stage.end("succeeded", json!({}));
         stage.serve();
-        stage.keep();
-        prop_assert_eq!(words(&stage.heard), texts.concat());
-        let ends = stage.heard.iter().filter(|said| matches!(said, RuntimeEvent::Ended { .. })).count();
+        stage.store_checkpoints();
+        prop_assert_eq!(words(&stage.received), texts.concat());
+        let ends = stage.received.iter().filter(|events| matches!(events, RuntimeEvent::Ended { .. })).count();
         prop_assert_eq!(ends, 1);
     }
 
