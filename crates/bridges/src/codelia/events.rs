@@ -245,8 +245,8 @@ impl EventTranslator {
                 out.push(UiMessage::Resolved(Outcome::read(&body)));
             }
             EntryBody::Note(NoteKind::Error, body) => {
-                let has_text = body["message"].as_str().or(body["code"].as_str()).unwrap_or("something went wrong");
-                self.notice(&format!("error: {has_text}"), &mut out);
+                let text = body["message"].as_str().or(body["code"].as_str()).unwrap_or("something went wrong");
+                self.notice(&format!("error: {text}"), &mut out);
             }
             EntryBody::Note(NoteKind::Runtime, body) => {
                 let status = body["status"].as_str().unwrap_or_default();
@@ -429,8 +429,8 @@ impl EventTranslator {
                 "in_progress" => '>',
                 _ => ' ',
             };
-            let has_text = entry.content.replace('\n', " ");
-            text.push_str(&format!("\n{}. [{mark}] {has_text}", n + 1));
+            let entry_text = entry.content.replace('\n', " ");
+            text.push_str(&format!("\n{}. [{mark}] {entry_text}", n + 1));
         }
         event(run, &json!({ "type": "tool_call", "tool": "todo_read", "args": {}, "tool_call_id": id }), out);
         let read = json!({
@@ -571,10 +571,10 @@ impl Tool {
         let title = || self.call.title().lines().next().unwrap_or_default().to_owned();
         match self.call.kind() {
             "execute" => {
-                let has_text = input["command"]
+                let words = input["command"]
                     .as_array()
-                    .map(|has_text| has_text.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(" "));
-                let command = has_text.or_else(|| args(&["command", "cmd"]).map(str::to_owned)).unwrap_or_else(title);
+                    .map(|words| has_text.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(" "));
+                let command = words.or_else(|| args(&["command", "cmd"]).map(str::to_owned)).unwrap_or_else(title);
                 ("bash".into(), json!({ "command": command }))
             }
             "read" if path().is_some() => ("read".into(), json!({ "file_path": path() })),

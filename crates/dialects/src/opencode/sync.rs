@@ -275,7 +275,7 @@ impl OpenCode {
                 self.sessions.insert(native.clone(), Session::new(Stage::Seen, named.or_else(|| folder.clone())));
             }
         }
-        let close_unlisted: Vec<RequestKey> = self
+        let unlisted: Vec<RequestKey> = self
             .asks
             .iter()
             .filter(|(key, asked)| {
@@ -300,7 +300,7 @@ impl OpenCode {
                 }
             }
         }
-        for key in close_unlisted {
+        for key in unlisted {
             self.close_unlisted(key, out);
         }
         for (read, native) in resync_state.asks {
@@ -506,10 +506,10 @@ impl OpenCode {
             .collect();
         let event = |draft| RuntimeEvent::Event { native: Some(native.clone()), draft };
         // Everything before the first reported message was reported, too.
-        let mut note_status = 0;
+        let mut skip = 0;
         if !session.telling.is_new() && !read.is_empty() {
             let first = read.iter().position(|(info, _)| session.telling.knows(&info.id));
-            note_status = first.unwrap_or_default();
+            skip = first.unwrap_or_default();
         }
         if !opening && !read.is_empty() {
             past.extend(session.missed(&read).map(event));
@@ -522,7 +522,7 @@ impl OpenCode {
         let waits = self.pending.values().any(|p| matches!(p, Pending::Prompt { native: n, .. } if n == native));
         if let Some(prompt) = session.prompt.as_ref().filter(|prompt| !prompt.seen && !prompt.taken && !waits) {
             let may_be = |at: usize, info: &Info<'_>| {
-                at >= note_status && info.role == "user" && !session.telling.told_before(&info.id)
+                at >= skip && info.role == "user" && !session.telling.told_before(&info.id)
             };
             let ours = |raw: &&RawValue| {
                 let part = object::<PartIn<'_>>(raw);
@@ -536,8 +536,7 @@ impl OpenCode {
             }
         }
         // The start of the work to report: the current work, and after a gap everything unknown.
-        let fresh =
-            |at: usize, info: &Info<'_>| at >= note_status && info.role == "user" && !session.telling.knows(&info.id);
+        let fresh = |at: usize, info: &Info<'_>| at >= skip && info.role == "user" && !session.telling.knows(&info.id);
         let news = read.iter().enumerate().position(|(at, (info, _))| fresh(at, info));
         let last = read.iter().rposition(|(info, _)| info.role == "user");
         let begins = match opening {
@@ -545,8 +544,8 @@ impl OpenCode {
             false => news,
         };
         for (at, (info, parts)) in read.iter().enumerate() {
-            let heard = at < note_status || session.telling.knows(&info.id);
-            let old = known || at < note_status || session.telling.told_before(&info.id);
+            let seen = at < skip || session.telling.knows(&info.id);
+            let old = known || at < skip || session.telling.told_before(&info.id);
             let over = old || session.telling.is_complete(&info.id);
             session.telling.message(info);
             let began = RuntimeEvent::Began { native: native.clone(), by: ANOTHER.into() };
@@ -572,7 +571,7 @@ impl OpenCode {
                 session.telling.hold(&part.id);
             }
             let ours = info.role == "user" && session.prompt.as_ref().is_some_and(|prompt| prompt.seen);
-            let begin = begins == Some(at) || (!opening && !heard && info.role == "user" && !mine.is_empty());
+            let begin = begins == Some(at) || (!opening && !seen && info.role == "user" && !mine.is_empty());
             if begin && !session.began && session.prompt.is_none() && !ours {
                 session.began = true;
                 past.push(began);

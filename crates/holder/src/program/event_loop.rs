@@ -113,14 +113,13 @@ pub fn run(orders: HolderOrders) -> ! {
         fail_start("no random numbers", &why);
     }
     let instance = format!("i_{}", data_encoding::BASE32_NOPAD.encode(&random).to_ascii_lowercase());
-    let mut startup_errors = String::new();
+    let mut errors = String::new();
     match detach() {
         Ok(()) => {}
         Err(DetachError::NoSession(why)) => fail_start("no session of its own", &why),
         #[cfg(target_os = "linux")]
         Err(DetachError::NoReaper(why)) => {
-            startup_errors
-                .push_str(&format!("plexus hold: processes that detach from {name} will not be found: {why}\n"));
+            errors.push_str(&format!("plexus hold: processes that detach from {name} will not be found: {why}\n"));
         }
     }
     let (wake, term) = match signals() {
@@ -188,9 +187,9 @@ pub fn run(orders: HolderOrders) -> ! {
     let _ = rustix::process::chdir("/");
     let _ = io::stdout().write_all(b"ready\n").and_then(|()| io::stdout().flush());
     if let Err(why) = detach_stdio(&null) {
-        startup_errors.push_str(&format!("plexus hold: cannot let go of stdio: {why}\n"));
+        errors.push_str(&format!("plexus hold: cannot let go of stdio: {why}\n"));
     }
-    holder.tail.add(startup_errors.as_bytes());
+    holder.tail.add(errors.as_bytes());
     holder.serve();
     std::process::exit(0)
 }
