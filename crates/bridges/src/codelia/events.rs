@@ -573,7 +573,7 @@ impl Tool {
             "execute" => {
                 let words = input["command"]
                     .as_array()
-                    .map(|words| has_text.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(" "));
+                    .map(|words| words.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(" "));
                 let command = words.or_else(|| args(&["command", "cmd"]).map(str::to_owned)).unwrap_or_else(title);
                 ("bash".into(), json!({ "command": command }))
             }
