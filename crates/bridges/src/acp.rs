@@ -1,5 +1,5 @@
-//! `plexus bridge acp`: an editor's agent that is the running gateway. Here is the I/O: lines on stdin and stdout, the
-//! gateway's `/acp` WebSocket, and coming back to it; what passes between them is the proxy's.
+//! `plexus bridge acp`: makes the running gateway an agent for an editor. This file does the I/O: lines on stdin and stdout, the gateway's
+//! `/acp` WebSocket, and reconnects; [`AcpProxy`] decides what to forward.
 
 use std::io::Write as _;
 use std::time::Duration;
@@ -22,92 +22,92 @@ mod proxy;
 #[cfg(test)]
 mod tests;
 
-/// Where the gateway speaks ACP.
+/// The path of the gateway's ACP WebSocket.
 const PATH: &str = "/acp";
-/// Longest line of an editor's, in bytes: what the gateway takes in one message, less what the bridge adds to it. A longer
-/// one is answered with an error.
+/// Longest line of an editor, in bytes: the gateway's limit, less what the bridge adds. A longer line is answered with an error.
 const LINE_MAX: usize = (16 << 20) - (4 << 10);
-/// What is kept of a longer line, to find its id.
-const BEGINNING: usize = 4 << 10;
-/// Lines of the editor's that were read ahead; then it is not read, and waits.
-const AHEAD: usize = 64;
-/// Messages for the editor that wait to be written; then the gateway is not read, and waits.
-const BACKLOG: usize = 64;
-/// How long a goodbye to the gateway may take.
-const GOODBYE: Duration = Duration::from_secs(1);
+/// Bytes kept of a longer line, to find its id.
+const PREFIX_MAX: usize = 4 << 10;
+/// Lines read ahead; at this many the editor is not read.
+const LINES_QUEUED: usize = 64;
+/// Messages queued for the editor; at this many the gateway is not read.
+const MESSAGES_QUEUED: usize = 64;
+/// How long closing the connection may take.
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// What the editor sent.
+/// A line of the editor.
 #[derive(Debug, PartialEq, Eq)]
 enum Line {
     Whole(Vec<u8>),
-    /// Longer than [`LINE_MAX`]; what it begins with.
+    /// The beginning of a line longer than [`LINE_MAX`].
     TooLong(Vec<u8>),
 }
 
-/// Serves the editor on stdin and stdout until it leaves: its first new session is `session`, its others are opened in
-/// `runtime`, where they are given.
+/// Serves the editor on stdin and stdout until it closes stdin. Its first new session joins `session`, further ones are opened in
+/// `runtime`, if given.
 ///
-/// # Errors
+/// The gateway was not reached, or refuses this client ([`plexus_client::Error`]); no randomness.
 /// The gateway was not reached, or does not want this client any more ([`plexus_client::Error`]); no randomness.
 pub async fn serve(client: Client, session: Option<SessionId>, runtime: Option<RuntimeId>) -> anyhow::Result<()> {
-    let (mut lines, gone) = reader();
-    // Who connects must say hello soon: not before the editor does.
-    let Some(first) = lines.recv().await else { return Ok(()) };
+    let (mut lines, editor_gone) = reader();
+    // A connection must send `initialize` soon: connect only once the editor does.
+    let Some(first_line) = lines.recv().await else { return Ok(()) };
     let socket = client.socket(PATH).await?;
     let (editor, writing) = writer();
-    let passing = AcpProxy::new(name()?, session.map(|id| id.to_string()), runtime.map(|id| id.to_string()));
-    let mut pipe = Pipe { client, passing, out: ProxyOutput::default(), first: Some(first), lines, gone, editor };
-    let outcome = pipe.run(socket).await;
-    // What was said to the editor is on its way out; if it does not read, it is gone.
-    drop(pipe);
-    let _ = tokio::time::timeout(GOODBYE, writing).await;
+    let proxy = AcpProxy::new(name()?, session.map(|id| id.to_string()), runtime.map(|id| id.to_string()));
+    let mut bridge =
+        Bridge { client, proxy, out: ProxyOutput::default(), first_line: Some(first_line), lines, editor_gone, editor };
+    let outcome = bridge.run(socket).await;
+    // Queued messages are still written; an editor that does not read them is gone.
+    drop(bridge);
+    let _ = tokio::time::timeout(CLOSE_TIMEOUT, writing).await;
     outcome
 }
 
-/// A name that no other bridge has.
+/// A unique name of this bridge.
 fn name() -> anyhow::Result<String> {
     let mut random = [0u8; 16];
     getrandom::fill(&mut random).map_err(|why| anyhow::anyhow!("no randomness: {why}"))?;
     Ok(format!("bridge-{}", data_encoding::HEXLOWER.encode(&random)))
 }
 
-/// Reads the editor's lines; tells at once when it has left, even if lines wait.
+/// Reads the editor's lines; reports the end of stdin at once, even if lines are queued.
 fn reader() -> (mpsc::Receiver<Line>, watch::Receiver<bool>) {
-    let (tx, rx) = mpsc::channel(AHEAD);
-    let (gone_tx, gone) = watch::channel(false);
+    let (tx, rx) = mpsc::channel(LINES_QUEUED);
+    let (editor_gone_tx, editor_gone) = watch::channel(false);
     tokio::spawn(async move {
         let mut stdin = BufReader::new(tokio::io::stdin());
-        // An error of stdin is its end: there is nobody to hear of it.
+        // An error of stdin counts as its end.
         while let Ok(Some(line)) = next_line(&mut stdin, LINE_MAX).await {
             if tx.send(line).await.is_err() {
                 return;
             }
         }
-        gone_tx.send_replace(true);
+        editor_gone_tx.send_replace(true);
     });
-    (rx, gone)
+    (rx, editor_gone)
 }
 
-/// The next line that is not empty, without its end; `None` at the end of the stream.
-async fn next_line(input: &mut (impl tokio::io::AsyncBufRead + Unpin), most: usize) -> std::io::Result<Option<Line>> {
+/// The next line that is not empty, without its line feed; `None` at the end of the stream.
+async fn next_line(input: &mut (impl tokio::io::AsyncBufRead + Unpin), limit: usize) -> std::io::Result<Option<Line>> {
     let (mut line, mut too_long) = (Vec::new(), false);
     loop {
-        let some = input.fill_buf().await?;
-        let (taken, ended) = match memchr::memchr(b'\n', some) {
+        let buffer = input.fill_buf().await?;
+        let (consumed, ended) = match memchr::memchr(b'\n', buffer) {
             Some(at) => (at + 1, true),
-            None => (some.len(), some.is_empty()),
+            None => (buffer.len(), buffer.is_empty()),
         };
-        let text = some.get(..taken).unwrap_or_default();
+        let text = buffer.get(..consumed).unwrap_or_default();
         let text = text.strip_suffix(b"\n").unwrap_or(text);
         if !too_long {
             line.extend_from_slice(text);
         }
-        if line.len() > most {
+        if line.len() > limit {
             too_long = true;
-            line.truncate(BEGINNING);
+            line.truncate(PREFIX_MAX);
             line.shrink_to_fit();
         }
-        input.consume(taken);
+        input.consume(consumed);
         if !ended {
             continue;
         }
@@ -117,14 +117,14 @@ async fn next_line(input: &mut (impl tokio::io::AsyncBufRead + Unpin), most: usi
         if !line.trim_ascii().is_empty() {
             return Ok(Some(Line::Whole(line)));
         }
-        if taken == 0 {
+        if consumed == 0 {
             return Ok(None);
         }
         line.clear();
     }
 }
 
-/// Writes to the editor. Its channel closes when the editor is gone.
+/// Writes to the editor. The channel closes when the editor is gone.
 fn writer() -> (mpsc::Sender<String>, JoinHandle<()>) {
     let (tx, mut rx) = mpsc::channel::<String>(1);
     let writing = tokio::spawn(async move {
@@ -139,61 +139,61 @@ fn writer() -> (mpsc::Sender<String>, JoinHandle<()>) {
     (tx, writing)
 }
 
-/// How a connection ended.
+/// Why a connection ended.
 enum End {
     /// The editor is gone.
     Left,
-    /// The gateway is gone; why.
+    /// The connection to the gateway was lost, with the reason.
     Lost(String),
 }
 
-struct Pipe {
+struct Bridge {
     client: Client,
-    passing: AcpProxy,
+    proxy: AcpProxy,
     out: ProxyOutput,
-    /// What the editor said before there was a connection.
-    first: Option<Line>,
+    /// The editor's first line, read before there was a connection.
+    first_line: Option<Line>,
     lines: mpsc::Receiver<Line>,
-    gone: watch::Receiver<bool>,
+    editor_gone: watch::Receiver<bool>,
     editor: mpsc::Sender<String>,
 }
 
-impl Pipe {
-    /// Until the editor leaves.
+impl Bridge {
+    /// Runs until the editor is gone.
     ///
     /// # Errors
-    /// The gateway does not want us any more.
+    /// The gateway refuses this client.
     async fn run(&mut self, mut socket: LivenessSocket) -> anyhow::Result<()> {
         loop {
             let why = match self.connected(socket).await? {
                 End::Left => return Ok(()),
                 End::Lost(why) => why,
             };
-            self.passing.down(&mut self.out);
-            self.out.aside.push(format!("the gateway is gone ({why}); waiting for it"));
-            self.aside();
-            match self.apart().await? {
+            self.proxy.disconnected(&mut self.out);
+            self.out.log.push(format!("the gateway is gone ({why}); waiting for it"));
+            self.log();
+            match self.reconnect().await? {
                 Some(again) => socket = again,
                 None => return Ok(()),
             }
-            self.out.aside.push("the gateway is back".into());
+            self.out.log.push("the gateway is back".into());
         }
     }
 
-    /// One connection's life.
+    /// Runs one connection.
     async fn connected(&mut self, socket: LivenessSocket) -> anyhow::Result<End> {
-        let (sink, mut heard) = socket.split();
-        let (gateway, told) = mpsc::channel(1);
-        let telling = tokio::spawn(write_messages(sink, told));
-        self.passing.up(&mut self.out);
+        let (sink, mut from_gateway) = socket.split();
+        let (gateway, messages) = mpsc::channel(1);
+        let sender = tokio::spawn(write_messages(sink, messages));
+        self.proxy.connected(&mut self.out);
         let end = loop {
-            self.aside();
+            self.log();
             let out = &mut self.out;
-            let first = &mut self.first;
+            let first_line = &mut self.first_line;
             let lines = &mut self.lines;
             let line = async {
-                match first.take() {
-                    Some(first) => Some(first),
+                match first_line.take() {
+                    Some(first_line) => Some(first_line),
                     None => lines.recv().await,
                 }
             };
@@ -208,8 +208,8 @@ impl Pipe {
                     (Ok(_), None) => {}
                     (Err(_), _) => break End::Lost("it does not listen".into()),
                 },
-                message = heard.next(), if out.editor.len() < BACKLOG => match message {
-                    Some(Ok(Message::Text(text))) => self.passing.gateway(&text, out),
+                message = from_gateway.next(), if out.editor.len() < MESSAGES_QUEUED => match message {
+                    Some(Ok(Message::Text(text))) => self.proxy.gateway(&text, out),
                     Some(Ok(Message::Close(frame))) => match closed(frame.as_ref()) {
                         Error::Lost(why) => break End::Lost(why),
                         error => return Err(error.into()),
@@ -218,16 +218,16 @@ impl Pipe {
                     Some(Err(why)) => break End::Lost(why.to_string()),
                     None => break End::Lost("closed".into()),
                 },
-                line = line, if self.passing.through() && out.gateway.is_empty() => match line {
-                    Some(line) => take(&mut self.passing, line, out),
+                line = line, if self.proxy.is_ready() && out.gateway.is_empty() => match line {
+                    Some(line) => forward(&mut self.proxy, line, out),
                     None => break End::Left,
                 },
-                _ = self.gone.wait_for(|gone| *gone), if !self.passing.through() => break End::Left,
+                _ = self.editor_gone.wait_for(|editor_gone| *editor_gone), if !self.proxy.is_ready() => break End::Left,
                 () = self.editor.closed() => break End::Left,
             }
         };
         if let End::Left = end {
-            // The last words of an editor: a cancel, an answer.
+            // The editor's last messages: a cancel, an answer.
             let last = async {
                 while let Some(message) = self.out.gateway.pop_front() {
                     if gateway.send(message).await.is_err() {
@@ -235,19 +235,19 @@ impl Pipe {
                     }
                 }
                 drop(gateway);
-                let _ = telling.await;
-                // The other side's goodbye.
-                while let Some(Ok(_)) = heard.next().await {}
+                let _ = sender.await;
+                // The gateway's closing handshake.
+                while let Some(Ok(_)) = from_gateway.next().await {}
             };
-            let _ = tokio::time::timeout(GOODBYE, last).await;
+            let _ = tokio::time::timeout(CLOSE_TIMEOUT, last).await;
         } else {
-            telling.abort();
+            sender.abort();
         }
         Ok(end)
     }
 
-    /// Waits for the gateway; `None`: the editor is gone.
-    async fn apart(&mut self) -> anyhow::Result<Option<LivenessSocket>> {
+    /// Waits for the gateway; `None` if the editor is gone.
+    async fn reconnect(&mut self) -> anyhow::Result<Option<LivenessSocket>> {
         let mut backoff = Backoff::default();
         loop {
             let sleep = tokio::time::sleep(backoff.pause());
@@ -260,7 +260,7 @@ impl Pipe {
                         (Ok(_), None) => {}
                         (Err(_), _) => return Ok(None),
                     },
-                    _ = self.gone.wait_for(|gone| *gone) => return Ok(None),
+                    _ = self.editor_gone.wait_for(|editor_gone| *editor_gone) => return Ok(None),
                     () = self.editor.closed() => return Ok(None),
                     () = &mut sleep => break,
                 }
@@ -273,27 +273,27 @@ impl Pipe {
         }
     }
 
-    /// Tells whoever reads stderr; an editor shows it in its log.
-    fn aside(&mut self) {
-        for words in self.out.aside.drain(..) {
+    /// Writes to stderr; an editor shows it in its log.
+    fn log(&mut self) {
+        for words in self.out.log.drain(..) {
             let _ = writeln!(std::io::stderr(), "plexus: {}", clean(&words));
         }
     }
 }
 
-fn take(passing: &mut AcpProxy, line: Line, out: &mut ProxyOutput) {
+fn forward(proxy: &mut AcpProxy, line: Line, out: &mut ProxyOutput) {
     match line {
         Line::Whole(line) => match String::from_utf8(line) {
-            Ok(line) => passing.editor(&line, out),
-            Err(why) => AcpProxy::no_text(why.as_bytes(), out),
+            Ok(line) => proxy.editor(&line, out),
+            Err(why) => AcpProxy::invalid_utf8(why.as_bytes(), out),
         },
         Line::TooLong(beginning) => AcpProxy::too_long(&beginning, LINE_MAX, out),
     }
 }
 
-/// Writes to the gateway until there is nothing more to say; then says goodbye.
-async fn write_messages(mut sink: SplitSink<LivenessSocket, Message>, mut told: mpsc::Receiver<String>) {
-    while let Some(message) = told.recv().await {
+/// Writes to the gateway until the channel closes; then closes the connection.
+async fn write_messages(mut sink: SplitSink<LivenessSocket, Message>, mut messages: mpsc::Receiver<String>) {
+    while let Some(message) = messages.recv().await {
         if sink.send(Message::text(message)).await.is_err() {
             return;
         }

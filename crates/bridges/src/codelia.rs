@@ -1,9 +1,9 @@
-//! `plexus bridge codelia`: a session of the gateway for Codelia's terminal UI, which starts this as if it were its runtime
+//! `plexus bridge codelia`: a session of the gateway for Codelia's terminal UI, which starts the bridge in place of its runtime
 //! (`CODELIA_RUNTIME_CMD=plexus CODELIA_RUNTIME_ARGS='bridge codelia'`).
 //!
-//! The UI protocol on stdin and stdout, a JSON-RPC message a line; the native WebSocket towards the gateway. It keeps what
-//! the terminal UI must not see twice, and nothing else: the truth is the log, which it follows with its cursor for as long
-//! as the terminal UI is there, over restarts of the gateway too. The agent is the gateway's, and stays.
+//! The UI protocol on stdin and stdout, one JSON-RPC message a line; the native WebSocket to the gateway. The log is the source of truth:
+//! the bridge follows it with a cursor, across restarts of the gateway, and keeps only what avoids duplicates at the terminal UI. The agent
+//! belongs to the gateway, and outlives the bridge.
 
 mod events;
 mod panels;
@@ -25,26 +25,26 @@ use plexus_protocol::text::clean;
 use plexus_protocol::{RuntimeId, SessionId, SessionInfo};
 use state::{BridgeAction, BridgeState, BridgeTarget, CallPurpose, NoReply};
 
-/// The longest line taken, in bytes; a prompt with images is one. A longer one ends the bridge.
+/// The longest line taken, in bytes; a prompt with images is one. A longer line ends the bridge.
 const LINE_MAX: usize = 64 << 20;
-/// Lines that wait; then stdin is not read.
-const LINES: usize = 16;
-/// How long a gateway that does not answer is asked again: it may be starting anew.
+/// Lines queued; at this many stdin is not read.
+const LINES_QUEUED: usize = 16;
+/// How long calls are retried while the gateway does not answer: it may be restarting.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// How often.
-const AGAIN: Duration = Duration::from_millis(250);
-/// How long the terminal UI may take to show why there is nothing to serve.
-const LAST_WORDS: Duration = Duration::from_millis(500);
+/// The pause between two tries.
+const RETRY_PAUSE: Duration = Duration::from_millis(250);
+/// How long the terminal UI may take to show the error before the bridge ends.
+const ERROR_DISPLAY_TIME: Duration = Duration::from_millis(500);
 
 type Called = (CallPurpose, Result<Value, NoReply>);
 
-/// What a terminal UI is given.
+/// What the bridge serves.
 pub struct CodeliaTarget {
-    /// The session that it joins; none: it opens one …
+    /// The session to join; `None` opens one.
     pub session: Option<SessionInfo>,
-    /// … in this runtime, or the gateway's first.
+    /// The runtime of new sessions; `None` for the gateway's first.
     pub runtime: Option<RuntimeId>,
-    /// What the terminal UI's user is told at the beginning.
+    /// A notice shown at the start.
     pub notice: Option<String>,
 }
 
@@ -53,90 +53,90 @@ pub struct CodeliaTarget {
 /// # Errors
 /// The gateway was not reached ([`plexus_client::Error`]), or a line of stdin cannot be read.
 pub async fn serve(client: Client, target: CodeliaTarget) -> anyhow::Result<()> {
-    let aim = match aim(&client, target).await {
-        Ok(aim) => aim,
+    let resolved = match resolve_target(&client, target).await {
+        Ok(resolved) => resolved,
         Err(why) => {
             show_error(&why).await;
             return Err(why);
         }
     };
-    let mut bridge = Bridging { client, desk: BridgeState::new(aim), calls: JoinSet::new(), session: None };
+    let mut bridge = Bridge { client, state: BridgeState::new(resolved), calls: JoinSet::new(), session: None };
     let mut lines = lines();
-    let mut orders = Vec::new();
+    let mut actions = Vec::new();
     loop {
-        let listens = bridge.desk.listens();
+        let can_take_events = bridge.state.can_take_events();
         tokio::select! {
             line = lines.recv() => match line {
-                Some(Ok(line)) => bridge.desk.line(&line, &mut orders),
+                Some(Ok(line)) => bridge.state.line(&line, &mut actions),
                 Some(Err(why)) => return Err(why.into()),
                 None => return Ok(()),
             },
-            heard = next(&mut bridge.session), if listens => bridge.on_event(heard, &mut orders),
+            event = next(&mut bridge.session), if can_take_events => bridge.on_event(event, &mut actions),
             Some(done) = bridge.calls.join_next() => {
-                let (why, outcome) = done.context("a call to the gateway ended badly")?;
-                bridge.desk.called(why, outcome, &mut orders);
+                let (purpose, outcome) = done.context("a call to the gateway ended badly")?;
+                bridge.state.on_outcome(purpose, outcome, &mut actions);
             }
         }
-        bridge.obey(std::mem::take(&mut orders)).await?;
+        bridge.perform(std::mem::take(&mut actions)).await?;
     }
 }
 
-/// Shows why there is nothing to serve: the terminal UI shows what looks like a runtime's error, if it has the time to, and
-/// leaves with its runtime.
+/// Shows why there is nothing to serve: the terminal UI shows output that looks like a runtime's error, if it gets the time, and exits with
+/// its runtime.
 pub async fn show_error(why: &anyhow::Error) {
-    let words = clean(&format!("Error: {why:#}\n"));
-    let _ = std::io::stderr().write_all(words.as_bytes());
-    tokio::time::sleep(LAST_WORDS).await;
+    let message = clean(&format!("Error: {why:#}\n"));
+    let _ = std::io::stderr().write_all(message.as_bytes());
+    tokio::time::sleep(ERROR_DISPLAY_TIME).await;
 }
 
-/// What the session that is followed has to say; for ever nothing, if there is none.
+/// The next event of the followed session; pending without one.
 async fn next(session: &mut Option<Follow>) -> anyhow::Result<ClientEvent> {
-    let heard = match session {
-        Some(heard) => heard.next().await,
+    let event = match session {
+        Some(event) => event.next().await,
         None => std::future::pending().await,
     };
-    match heard {
-        Some(heard) => heard.map_err(|error| anyhow::anyhow!("following: {error}")),
+    match event {
+        Some(event) => event.map_err(|error| anyhow::anyhow!("following: {error}")),
         None => Err(anyhow::anyhow!("the session is not followed any more")),
     }
 }
 
-struct Bridging {
+struct Bridge {
     client: Client,
-    desk: BridgeState,
+    state: BridgeState,
     calls: JoinSet<Called>,
     session: Option<Follow>,
 }
 
-impl Bridging {
-    fn on_event(&mut self, heard: anyhow::Result<ClientEvent>, orders: &mut Vec<BridgeAction>) {
-        match heard {
-            Ok(heard) => {
-                self.desk.on_event(heard, orders);
-                // What is there already is told in one go.
-                while self.desk.listens()
-                    && let Some(Ok(heard)) = self.session.as_mut().and_then(Follow::ready)
+impl Bridge {
+    fn on_event(&mut self, event: anyhow::Result<ClientEvent>, actions: &mut Vec<BridgeAction>) {
+        match event {
+            Ok(event) => {
+                self.state.on_event(event, actions);
+                // Events that have already arrived are handled in one go.
+                while self.state.can_take_events()
+                    && let Some(Ok(event)) = self.session.as_mut().and_then(Follow::ready)
                 {
-                    self.desk.on_event(heard, orders);
+                    self.state.on_event(event, actions);
                 }
             }
             Err(why) => {
                 self.session = None;
-                self.desk.lost(&format!("{why:#}"), orders);
+                self.state.lost(&format!("{why:#}"), actions);
             }
         }
     }
 
-    async fn obey(&mut self, orders: Vec<BridgeAction>) -> anyhow::Result<()> {
-        let mut said = String::new();
-        for order in orders {
-            match order {
-                BridgeAction::Say(line) => {
-                    said.push_str(&line);
-                    said.push('\n');
+    async fn perform(&mut self, actions: Vec<BridgeAction>) -> anyhow::Result<()> {
+        let mut output = String::new();
+        for action in actions {
+            match action {
+                BridgeAction::Send(line) => {
+                    output.push_str(&line);
+                    output.push('\n');
                 }
                 BridgeAction::Log(line) => {
-                    // Standard output is the protocol's alone.
+                    // Standard output carries only the protocol.
                     let _ = std::io::stderr().write_all(clean(&format!("{line}\n")).as_bytes());
                 }
                 BridgeAction::Follow { session, runs, events } => {
@@ -144,23 +144,23 @@ impl Bridging {
                     let session: SessionId = session.parse().context("the session's identifier")?;
                     self.session = Some(self.client.attach_native(Some(&session), begin));
                 }
-                BridgeAction::Call { why, method, params, again } => {
+                BridgeAction::Call { purpose, method, params, retry } => {
                     let client = self.client.clone();
-                    self.calls.spawn(async move { (*why, reach(client, &method, &params, again).await) });
+                    self.calls.spawn(async move { (*purpose, call_gateway(client, &method, &params, retry).await) });
                 }
             }
         }
-        if !said.is_empty() {
+        if !output.is_empty() {
             let mut stdout = tokio::io::stdout();
-            stdout.write_all(said.as_bytes()).await?;
+            stdout.write_all(output.as_bytes()).await?;
             stdout.flush().await?;
         }
         Ok(())
     }
 }
 
-/// Calls the gateway, and again while it does not answer. `again`: what may have been heard may be said twice.
-async fn reach(client: Client, method: &str, params: &Value, again: bool) -> Result<Value, NoReply> {
+/// Calls the gateway; retries while it does not answer. With `retry` also a call that may have been received.
+async fn call_gateway(client: Client, method: &str, params: &Value, retry: bool) -> Result<Value, NoReply> {
     let began = Instant::now();
     loop {
         let why = match client.call_alone(method, params).await {
@@ -169,38 +169,38 @@ async fn reach(client: Client, method: &str, params: &Value, again: bool) -> Res
         };
         match why {
             NoReply::Refused(_) => return Err(why),
-            NoReply::Lost(_) if !again => return Err(why),
+            NoReply::Lost(_) if !retry => return Err(why),
             NoReply::Lost(_) | NoReply::NotSent(_) if began.elapsed() > PATIENCE => return Err(why),
-            NoReply::Lost(_) | NoReply::NotSent(_) => tokio::time::sleep(AGAIN).await,
+            NoReply::Lost(_) | NoReply::NotSent(_) => tokio::time::sleep(RETRY_PAUSE).await,
         }
     }
 }
 
-/// What was asked for, looked up.
-async fn aim(client: &Client, target: CodeliaTarget) -> anyhow::Result<BridgeTarget> {
+/// Resolves the session, the runtime and the capabilities.
+async fn resolve_target(client: &Client, target: CodeliaTarget) -> anyhow::Result<BridgeTarget> {
     let cwd = std::env::current_dir().context("the current folder")?;
     let CodeliaTarget { session, runtime, notice } = target;
     let mut random = [0; 10];
     getrandom::fill(&mut random).map_err(|why| anyhow::anyhow!("the system gives no random bytes: {why}"))?;
     let key = data_encoding::BASE32_NOPAD.encode(&random).to_lowercase();
-    let mut aim =
+    let mut resolved =
         BridgeTarget { session: None, runtime: None, capabilities: None, cwd: cwd.display().to_string(), notice, key };
     let runtimes = client.runtimes().await?;
     let of = |id: &RuntimeId| runtimes.iter().find(|one| one.runtime_id == *id)?.capabilities.clone();
-    aim.capabilities = runtimes.first().and_then(|runtime| runtime.capabilities.clone());
+    resolved.capabilities = runtimes.first().and_then(|runtime| runtime.capabilities.clone());
     if let Some(runtime) = runtime {
-        (aim.capabilities, aim.runtime) = (of(&runtime), Some(runtime.to_string()));
+        (resolved.capabilities, resolved.runtime) = (of(&runtime), Some(runtime.to_string()));
     }
     if let Some(info) = session {
-        aim.capabilities = of(&info.runtime_id);
-        aim.session = Some((info.session_id.to_string(), info.runtime_id.to_string(), info.dialect));
+        resolved.capabilities = of(&info.runtime_id);
+        resolved.session = Some((info.session_id.to_string(), info.runtime_id.to_string(), info.dialect));
     }
-    Ok(aim)
+    Ok(resolved)
 }
 
-/// The lines of stdin. A thread of its own reads them: it ends with the program.
+/// The lines of stdin. They are read by a thread of its own, which ends with the program.
 fn lines() -> mpsc::Receiver<std::io::Result<String>> {
-    let (tx, rx) = mpsc::channel(LINES);
+    let (tx, rx) = mpsc::channel(LINES_QUEUED);
     std::thread::spawn(move || {
         let mut input = std::io::stdin().lock();
         loop {
@@ -213,8 +213,8 @@ fn lines() -> mpsc::Receiver<std::io::Result<String>> {
                 Ok(_) => Ok(String::from_utf8_lossy(&line).into_owned()),
                 Err(why) => Err(why),
             };
-            let over = outcome.is_err();
-            if tx.blocking_send(outcome).is_err() || over {
+            let ended = outcome.is_err();
+            if tx.blocking_send(outcome).is_err() || ended {
                 return;
             }
         }

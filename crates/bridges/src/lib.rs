@@ -1,4 +1,4 @@
-//! `plexus bridge`: an agent's stdio that is the running gateway. Editors and terminal UIs start it as if it were the agent.
+//! `plexus bridge`: presents the running gateway as an agent on stdio. Editors and terminal UIs start it in place of the agent.
 
 pub mod acp;
 pub mod codelia;

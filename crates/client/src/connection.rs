@@ -1,5 +1,4 @@
-//! One connection to the gateway: the handshake, what a closed one means, calls one after the other, and the pauses between
-//! attempts.
+//! One connection to the gateway: the handshake, close codes, sequential calls, and the pauses between attempts.
 
 use std::time::Duration;
 
@@ -16,30 +15,30 @@ use tungstenite::protocol::WebSocketConfig;
 use crate::liveness::{CountedSocket, LivenessSocket, Patience};
 use crate::{Address, Error};
 
-/// How long a goodbye may take.
-const GOODBYE: Duration = Duration::from_millis(100);
-/// The native WebSocket.
+/// How long a closing handshake may take.
+const CLOSE_TIMEOUT: Duration = Duration::from_millis(100);
+/// The path of the native WebSocket.
 pub(crate) const NATIVE: &str = "/v1/ws";
-/// Longest message taken, in bytes: an event can be as long as a runtime's longest line, and is wrapped.
+/// Longest message taken, in bytes: an event wraps a line of a runtime, which may be that long.
 const MESSAGE_MAX: usize = 1 << 30;
 /// How long connecting and the first answers may take; then the connection counts as lost.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
-/// The first pause before coming back; it doubles.
+/// The first pause before a reconnect; it doubles.
 const BACKOFF: Duration = Duration::from_millis(200);
-/// The longest pause before coming back.
+/// The longest pause before a reconnect.
 const BACKOFF_MAX: Duration = Duration::from_secs(5);
 
-/// The connection that calls go over, one after the other. It follows nothing.
+/// The connection for calls, which are sent one after the other. It follows no session.
 pub(crate) struct CallConnection {
     socket: LivenessSocket,
     next: u64,
 }
 
 impl CallConnection {
-    /// Connects and says hello.
+    /// Connects and calls `initialize`.
     ///
     /// # Errors
-    /// As [`Client::call`](crate::Client::call); never [`Error::Lost`], for nothing was asked yet.
+    /// As [`Client::call`](crate::Client::call); never [`Error::Lost`], since no call was sent yet.
     pub(crate) async fn open(address: &Address, patience: Patience) -> Result<Self, Error> {
         let mut connection = Self { socket: connect(address, NATIVE, patience).await?, next: 0 };
         connection.ask("initialize", &hello()).await.map_err(|error| match error {
@@ -49,9 +48,9 @@ impl CallConnection {
         Ok(connection)
     }
 
-    /// Says goodbye; nobody waits for the other side's.
+    /// Closes the connection; waits at most [`CLOSE_TIMEOUT`] for the closing handshake.
     pub(crate) async fn close(mut self) {
-        let _ = tokio::time::timeout(GOODBYE, self.socket.close()).await;
+        let _ = tokio::time::timeout(CLOSE_TIMEOUT, self.socket.close()).await;
     }
 
     pub(crate) async fn ask(&mut self, method: &str, params: &Value) -> Result<Box<RawValue>, Error> {
@@ -98,7 +97,7 @@ pub(crate) struct Failure {
 }
 
 pub(crate) fn hello() -> Value {
-    // Requests are read from the events and answered by `ui.request.answer`.
+    // Requests come as events and are answered by `ui.request.answer`.
     let client = json!({ "name": "plexus", "version": env!("CARGO_PKG_VERSION") });
     json!({ "protocol_version": "0", "client": client, "ui_capabilities": {} })
 }
@@ -122,15 +121,15 @@ impl Backoff {
     }
 }
 
-/// A random half to whole of it, so that those who were cut together do not come back together.
+/// A random half to whole of the pause, so that clients that were disconnected together do not reconnect together.
 fn jittered(pause: Duration) -> Duration {
     let mut random = [0];
-    // Without randomness everybody comes back after the same time: worse, not wrong.
+    // Without randomness all clients pause equally long, which still works.
     let _ = getrandom::fill(&mut random);
     pause / 2 + pause.mul_f32(f32::from(random[0]) / 512.0)
 }
 
-/// What it means that the gateway closed a connection: [`Error::Refused`] where coming back is no use, else [`Error::Lost`].
+/// The meaning of a closed connection: [`Error::Refused`] where a reconnect is useless, else [`Error::Lost`].
 pub fn closed(frame: Option<&tungstenite::protocol::CloseFrame>) -> Error {
     let Some(frame) = frame else { return Error::Lost("closed".into()) };
     let code = u16::from(frame.code);

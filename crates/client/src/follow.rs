@@ -1,4 +1,4 @@
-//! Following a session, or all: attach, and come back with the cursor whenever the connection is lost.
+//! Follows a session, or all: attaches, and resumes with the cursor whenever the connection is lost.
 
 use std::time::Duration;
 
@@ -15,68 +15,68 @@ use crate::connection::{Backoff, CallConnection, Failure, NATIVE, closed, connec
 use crate::liveness::Patience;
 use crate::{Address, Error, LocateGateway};
 
-/// What was heard and not yet taken, in messages; then the socket is not read, and the gateway waits.
+/// Messages received and not yet taken; at this many the socket is no longer read.
 const AHEAD: usize = 256;
-/// Items of a page, where the latest of a session is looked for …
+/// Items of a page when the latest runs of a session are looked for.
 const LATEST_PAGE: usize = 500;
-/// … and bytes that are read for that; a run that is longer is told from somewhere in it.
+/// Most bytes read to find the latest runs; a longer run is followed from somewhere in its middle.
 const LATEST_BYTES: usize = 8 << 20;
 
-/// Where to begin.
+/// Where to start following.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FollowStart {
-    /// The oldest event kept.
+    /// At the oldest stored event.
     Start,
-    /// What happens from now on.
+    /// At the next event.
     Now,
     /// After this cursor.
     After(String),
-    /// With the latest runs of a session, at most.
+    /// At the latest runs of a session.
     Latest {
-        /// So many runs …
+        /// The maximum number of runs.
         runs: usize,
-        /// … or as many as have so many items; the chunks of a message are one.
+        /// The number of items after which no older run is added; the chunks of a message count as one item.
         items: usize,
     },
 }
 
-/// An event, and its text as it came.
+/// An event, and its JSON as received.
 #[derive(Debug)]
 pub struct Envelope {
-    /// The whole of it.
+    /// The whole envelope.
     pub raw: Box<RawValue>,
-    /// The conversation.
+    /// The session.
     pub session_id: String,
     /// The run.
     pub run_id: String,
-    /// Its place: begin [`After`](FollowStart::After) it another time.
+    /// The event's position: pass it to [`After`](FollowStart::After) to resume.
     pub cursor: String,
-    /// When the gateway heard of it.
+    /// When the gateway received it.
     pub at: Option<Timestamp>,
-    /// What sort of event.
+    /// The name of the event kind.
     pub kind: String,
     /// The canonical body.
     pub event: Value,
-    /// The runtime it comes from.
+    /// The runtime of the session.
     pub runtime_id: String,
-    /// The dialect that runtime speaks.
+    /// The dialect of that runtime.
     pub dialect: String,
-    /// What the runtime itself said, where that was asked for ([`Client::attach_native`](crate::Client::attach_native)).
+    /// The runtime's own message, where requested by [`Client::attach_native`](crate::Client::attach_native).
     pub native: Option<Box<RawValue>>,
 }
 
 impl Envelope {
-    /// The event as a transcript reads it; `None` for a kind that only a newer gateway has.
+    /// The event as an entry of a transcript; `None` for a kind that only a newer gateway has.
     pub fn entry(&self) -> Option<EntryBody> {
         Some(EntryBody::read(Kind::from_name(&self.kind)?, self.event.clone()))
     }
 
-    /// Its place in the log.
+    /// The event's position in the log.
     pub fn position(&self) -> Position {
         Position(self.cursor.rsplit_once(':').and_then(|(_, position)| position.parse().ok()).unwrap_or_default())
     }
 
-    /// Reads an envelope; `None` if it is none.
+    /// Reads an envelope; `None` if the JSON is not one.
     pub fn read(raw: Box<RawValue>) -> Option<Self> {
         #[derive(Deserialize)]
         struct Wire {
@@ -106,34 +106,34 @@ impl Envelope {
     }
 }
 
-/// What a follower hears.
+/// What a follower receives.
 #[derive(Debug)]
 pub enum ClientEvent {
-    /// The gateway's greeting after every attach.
+    /// The gateway's `hello` after every attach.
     Hello(Value),
-    /// What replaces the events that are no longer kept.
+    /// Replaces the events that are no longer stored.
     Snapshot(Value),
-    /// There is more before what is told, and it was not asked for ([`FollowStart::Latest`]).
+    /// Older events exist and were not requested ([`FollowStart::Latest`]).
     Older,
     /// An event.
     Event(Box<Envelope>),
-    /// Everything from before is told; what follows is new.
+    /// All stored events have been sent; later ones are new.
     Live,
-    /// A session stands differently.
+    /// A session changed.
     Session(Value),
-    /// A runtime stands differently.
+    /// A runtime changed.
     Runtime(Value),
-    /// A session was forgotten: its identifier.
+    /// A session was deleted: its id.
     SessionGone(String),
-    /// A runtime was stopped for good: its name.
+    /// A runtime was removed: its name.
     RuntimeGone(String),
-    /// Others look at a session, or no longer.
+    /// The viewers of a session changed.
     Presence(Value),
-    /// The connection is lost; it comes back by itself.
+    /// The connection was lost, with the reason; the follower reconnects by itself.
     Lost(String),
 }
 
-/// A session that is followed, or all. Dropping it ends it.
+/// A subscription to a session, or to all. Dropping it ends it.
 pub struct Follow {
     rx: mpsc::Receiver<Result<ClientEvent, Error>>,
 }
@@ -155,12 +155,12 @@ impl Follow {
 }
 
 impl Follow {
-    /// What comes next. An error is the last thing heard; then `None`. Cancellation safe.
+    /// The next event. After an error comes `None`. Cancellation safe.
     pub async fn next(&mut self) -> Option<Result<ClientEvent, Error>> {
         self.rx.recv().await
     }
 
-    /// What is there already, if anything is.
+    /// The next event, if one has already arrived.
     pub fn ready(&mut self) -> Option<Result<ClientEvent, Error>> {
         self.rx.try_recv().ok()
     }
@@ -176,10 +176,10 @@ struct Follower {
     patience: Patience,
 }
 
-/// Why there is no coming back.
+/// Why the follower stops.
 enum FollowEnd {
-    /// Nobody listens any more.
-    Nobody,
+    /// The [`Follow`] was dropped.
+    Dropped,
     Failed(Error),
 }
 
@@ -198,21 +198,21 @@ struct Rpc {
 
 impl Follower {
     async fn run(mut self) {
-        // The first time nobody knows where it is, somebody should hear of it; later it may be starting again. Where it was is not
-        // tried without its proof: something else may listen there.
-        let mut found = false;
+        // A gateway that cannot be located is an error the first time; later it may be restarting. The last known address is not tried
+        // without `locate`: another program may listen there.
+        let mut located = false;
         loop {
-            let once = match (self.locate)().await {
+            let run_connection = match (self.locate)().await {
                 Ok(address) => {
-                    found = true;
-                    self.once(&address).await
+                    located = true;
+                    self.run_connection(&address).await
                 }
-                Err(error) if !found => Err(FollowEnd::Failed(error)),
+                Err(error) if !located => Err(FollowEnd::Failed(error)),
                 Err(error) => Ok(error.to_string()),
             };
-            let lost = match once {
+            let lost = match run_connection {
                 Ok(lost) => lost,
-                Err(FollowEnd::Nobody) => return,
+                Err(FollowEnd::Dropped) => return,
                 Err(FollowEnd::Failed(error)) => {
                     let _ = self.tx.send(Err(error)).await;
                     return;
@@ -228,8 +228,8 @@ impl Follower {
         }
     }
 
-    /// One connection's life; says why it was lost.
-    async fn once(&mut self, address: &Address) -> Result<String, FollowEnd> {
+    /// Runs one connection; returns why it was lost.
+    async fn run_connection(&mut self, address: &Address) -> Result<String, FollowEnd> {
         let mut ws = match connect(address, NATIVE, self.patience).await {
             Ok(ws) => ws,
             Err(Error::Unreached(why)) => return Ok(why),
@@ -239,7 +239,7 @@ impl Follower {
             match latest(address, self.patience, &self.session, runs, items).await {
                 Ok(Some(after)) => {
                     self.begin = FollowStart::After(after);
-                    self.tx.send(Ok(ClientEvent::Older)).await.map_err(|_| FollowEnd::Nobody)?;
+                    self.tx.send(Ok(ClientEvent::Older)).await.map_err(|_| FollowEnd::Dropped)?;
                 }
                 Ok(None) => self.begin = FollowStart::Start,
                 Err(Error::Unreached(why) | Error::Lost(why)) => return Ok(why),
@@ -263,7 +263,7 @@ impl Follower {
                 next = ws.next() => next,
                 () = self.tx.closed() => {
                     let _ = tokio::time::timeout(Duration::from_secs(1), ws.close()).await;
-                    return Err(FollowEnd::Nobody);
+                    return Err(FollowEnd::Dropped);
                 }
             };
             let text = match next {
@@ -277,8 +277,8 @@ impl Follower {
                 None => return Ok("closed".into()),
             };
             let Ok(rpc) = serde_json::from_str::<Rpc>(&text) else { continue };
-            if let Some(heard) = self.understand(rpc)? {
-                self.tx.send(Ok(heard)).await.map_err(|_| FollowEnd::Nobody)?;
+            if let Some(event) = self.understand(rpc)? {
+                self.tx.send(Ok(event)).await.map_err(|_| FollowEnd::Dropped)?;
             }
         }
     }
@@ -312,8 +312,8 @@ impl Follower {
             }
             "session.updated" => Some(ClientEvent::Session(value()["session"].take())),
             "runtime.updated" => Some(ClientEvent::Runtime(value()["runtime"].take())),
-            "session.deleted" => Some(ClientEvent::SessionGone(said(&value()["session_id"]))),
-            "runtime.removed" => Some(ClientEvent::RuntimeGone(said(&value()["runtime_id"]))),
+            "session.deleted" => Some(ClientEvent::SessionGone(text_of(&value()["session_id"]))),
+            "runtime.removed" => Some(ClientEvent::RuntimeGone(text_of(&value()["runtime_id"]))),
             "presence.changed" => Some(ClientEvent::Presence(value())),
             _ => None,
         })
@@ -326,12 +326,12 @@ impl Follower {
     }
 }
 
-fn said(value: &Value) -> String {
+fn text_of(value: &Value) -> String {
     value.as_str().unwrap_or_default().to_owned()
 }
 
-/// After which cursor the latest of a session begins, read from its end a page at a time; `None`: with its first event. It
-/// begins with a run, unless that has more than [`LATEST_BYTES`].
+/// The cursor before the latest runs of a session, found by reading backwards page by page; `None` for the start of the log. The result is
+/// the start of a run, unless that run has more than [`LATEST_BYTES`].
 async fn latest(
     address: &Address,
     patience: Patience,
@@ -348,15 +348,15 @@ async fn latest(
         let page: Value = serde_json::from_str(reply.get()).unwrap_or_default();
         let events = page["events"].as_array().map(Vec::as_slice).unwrap_or_default();
         for event in events.iter().rev() {
-            // Kinds that are told as one event each, or as more.
-            let told = ["user_message_chunk", "agent_message_chunk", "agent_thought_chunk", "tool_call"];
-            seen += usize::from(told.iter().any(|kind| event["kind"] == *kind));
+            // Kinds that count as one item per message or tool call (merged by `merge`).
+            let item_kinds = ["user_message_chunk", "agent_message_chunk", "agent_thought_chunk", "tool_call"];
+            seen += usize::from(item_kinds.iter().any(|kind| event["kind"] == *kind));
             if event["kind"] != "run_started" {
                 continue;
             }
             begun += 1;
             if begun >= runs.max(1) || seen >= items {
-                // What stands before it, if anything does, belongs to older runs.
+                // Older runs stand before this event.
                 return Ok(event["cursor"].as_str().and_then(cursor_before));
             }
         }
@@ -368,7 +368,7 @@ async fn latest(
     }
 }
 
-/// The cursor after which the event at this one is the first, or the event that a part of this name is of.
+/// The cursor of the position before this one. A cursor `<epoch>:<position>+<part>` names a part of an event.
 fn cursor_before(cursor: &str) -> Option<String> {
     let cursor = cursor.split_once('+').map_or(cursor, |(cursor, _)| cursor);
     let mut cursor: Cursor = cursor.parse().ok()?;

@@ -1,9 +1,9 @@
-//! A client of the gateway, for programs in Rust, and the one that the command line, the terminal UI and the bridges use: follow
-//! sessions for ever, prompt, answer; and single calls over HTTP ([`Client::http`]).
+//! A client of the gateway in Rust, which the command line, the terminal UI and the bridges use: follows sessions, prompts, answers; also
+//! single HTTP calls ([`Client::http`]).
 //!
-//! [`Client::attach`] follows a session, or all, in a task of its own, and comes back with its cursor whenever the connection
-//! is lost: what it tells is in order, without a gap and without a repeat. Everything else is a call. It needs nothing of
-//! the gateway but its nouns ([`plexus_protocol`]); DESIGN.md 3.3 and docs/protocol.md describe what it speaks.
+//! [`Client::attach`] follows a session, or all, in a task of its own, and resumes with its cursor whenever the connection is lost: its
+//! events are in order, without gaps and repeats. Everything else is a call. Of the gateway it uses only the types in [`plexus_protocol`];
+//! docs/protocol.md describes the protocol.
 //!
 //! ```no_run
 //! use plexus_client::{Client, ClientEvent, FollowStart};
@@ -44,132 +44,132 @@ use crate::connection::{CallConnection, PATIENCE};
 use crate::liveness::{LivenessSocket, Patience};
 use plexus_protocol::{Answer, Receipt, RequestId, RunId, RuntimeId, RuntimeInfo, SessionId, SessionInfo};
 
-/// How long an HTTP call may take; starting an agent is the slowest thing asked for.
-const CALL: Duration = Duration::from_secs(180);
-/// How long an HTTP answer that is read piece by piece may take.
-const DOWNLOAD: Duration = Duration::from_secs(6 * 3600);
+/// Deadline of an HTTP call; starting an agent is the slowest one.
+const CALL_TIMEOUT: Duration = Duration::from_secs(180);
+/// Deadline of an HTTP download.
+const DOWNLOAD_TIMEOUT: Duration = Duration::from_secs(6 * 3600);
 
-/// Why something was not done.
+/// Why a call failed.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The address is none of a gateway's.
+    /// The address is not a gateway's URL.
     #[error("{0} is no http:// address")]
     Address(String),
-    /// The token is no use: unknown, revoked, or without the scope. Coming back as you are is no use either.
+    /// The token is unknown, revoked, or without the scope. A retry with the same token is useless.
     #[error("{0}")]
     Refused(String),
-    /// The gateway was not reached. Nothing was asked of it.
+    /// The gateway was not reached. Nothing was sent.
     #[error("the gateway was not reached: {0}")]
     Unreached(String),
-    /// The connection was lost. What was asked may or may not have been done.
+    /// The connection was lost. The call may or may not have been executed.
     #[error("the connection was lost: {0}")]
     Lost(String),
-    /// The gateway said no. `data.code` is stable (docs/protocol.md).
+    /// The gateway refused the call. `data.code` is stable (docs/protocol.md).
     #[error("{message}")]
     Rpc {
-        /// JSON-RPC's code.
+        /// The JSON-RPC error code.
         code: i64,
-        /// In words.
+        /// The message.
         message: String,
-        /// `code`, and what there is beside it.
+        /// `code` and further members.
         data: Value,
     },
-    /// An answer does not fit: the gateway is of another version.
+    /// The reply has an unknown form: the gateway is of another version.
     #[error("the gateway's answer makes no sense: {0}")]
     Answer(#[from] serde_json::Error),
 }
 
-/// Where the gateway is, and what proves who you are.
+/// The gateway's address and the client's token.
 #[derive(Clone)]
 pub struct Address {
-    /// `http://host:port`. Plain: a gateway elsewhere is reached through a tunnel.
+    /// `http://host:port`. Not encrypted: reach a remote gateway through a tunnel.
     pub url: String,
     /// The token of an enrolled device.
     pub token: String,
-    /// Which program this is, for people to read: the gateway names it beside what it does on this machine.
+    /// The name of this program, which the gateway shows beside its actions on this machine.
     pub program: Option<String>,
 }
 
-/// Finds the gateway; asked again before every connection, for one that was started again may listen elsewhere.
+/// Finds the gateway; called before every connection, since a restarted gateway may listen elsewhere.
 pub type LocateGateway = Arc<dyn Fn() -> Pin<Box<dyn Future<Output = Result<Address, Error>> + Send>> + Send + Sync>;
 
-/// A prompt that was taken.
+/// The reply to a prompt.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct PromptAccepted {
-    /// The run it is, or will be.
+    /// The run that the prompt starts.
     pub run_id: RunId,
-    /// Whether it waits for its turn.
+    /// Whether the prompt is queued.
     pub queued: bool,
-    /// How many runs are before it.
+    /// The number of runs before it.
     pub ahead: u64,
 }
 
-/// A page of a session's past.
+/// A page of a session's history.
 #[derive(Debug, Deserialize)]
 pub struct PastPage {
-    /// The events, in the order of the log; each is what [`Envelope::read`] takes.
+    /// The events in log order; [`Envelope::read`] reads each.
     pub events: Vec<Box<RawValue>>,
-    /// The cursor for the page before this one; none at the beginning.
+    /// The cursor of the previous page; none on the first.
     pub previous: Option<String>,
-    /// The cursor for what comes after it.
+    /// The cursor of the events after this page.
     pub next: String,
-    /// The log's end.
+    /// The end of the log.
     pub head: String,
 }
 
-/// A client. Cheap to clone; clones share one connection for calls. Every follower has one of its own.
+/// A client. Cheap to clone; clones share one connection for calls. Every [`Follow`] has a connection of its own.
 #[derive(Clone)]
 pub struct Client {
     locate: LocateGateway,
-    line: Arc<Mutex<Option<CallConnection>>>,
+    connection: Arc<Mutex<Option<CallConnection>>>,
     http: Arc<OnceLock<reqwest::Client>>,
     patience: Patience,
 }
 
-/// What the gateway answered over HTTP: a success, or a problem.
+/// A reply over HTTP: a success, or a problem.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GatewayReply {
-    /// The status.
+    /// The HTTP status.
     pub status: u16,
     /// The body.
     pub text: String,
 }
 
 impl GatewayReply {
-    /// Whether it is a success.
+    /// Whether the status is a success.
     pub fn is_ok(&self) -> bool {
         (200..300).contains(&self.status)
     }
 
-    /// The body as JSON; null if it is none.
+    /// The body as JSON; null if it is not JSON.
     pub fn json(&self) -> Value {
         serde_json::from_str(&self.text).unwrap_or_default()
     }
 }
 
-/// What a download came to.
+/// The outcome of a download.
 pub enum Download {
-    /// A success: its body.
+    /// The body of a success.
     Pieces(Pieces),
     /// A problem.
     Refused(GatewayReply),
 }
 
-/// The body of an answer, as it comes.
+/// The body of a reply, read piece by piece.
 pub struct Pieces(reqwest::Response);
 
 impl Pieces {
     /// The next piece; `None` at the end. Cancellation safe.
     ///
     /// # Errors
-    /// [`Error::Lost`]: it was broken off; what came is not the whole.
+    /// [`Error::Lost`]: the connection was lost before the end of the body.
     pub async fn next(&mut self) -> Result<Option<bytes::Bytes>, Error> {
-        self.0.chunk().await.map_err(broken)
+        self.0.chunk().await.map_err(lost)
     }
 }
 
-/// The connection was lost under an HTTP call.
-fn broken(why: reqwest::Error) -> Error {
+/// The connection was lost during an HTTP call.
+fn lost(why: reqwest::Error) -> Error {
     Error::Lost(if why.is_timeout() { "it took too long".to_owned() } else { why.without_url().to_string() })
 }
 
@@ -185,10 +185,10 @@ impl Client {
 
     /// A client of the gateway that `locate` finds.
     pub fn locating(locate: LocateGateway) -> Self {
-        Self { locate, line: Arc::default(), http: Arc::default(), patience: Patience::default() }
+        Self { locate, connection: Arc::default(), http: Arc::default(), patience: Patience::default() }
     }
 
-    /// The same, which gives up sooner or later on a gateway that says nothing.
+    /// Sets how long a silent gateway counts as alive.
     #[must_use]
     pub fn patient(self, patience: Patience) -> Self {
         Self { patience, ..self }
@@ -199,7 +199,7 @@ impl Client {
         self.follow(session, begin, "canonical")
     }
 
-    /// As [`attach`](Self::attach), each event with what the runtime itself said.
+    /// As [`attach`](Self::attach), with the runtime's own message in each event.
     pub fn attach_native(&self, session: Option<&SessionId>, begin: FollowStart) -> Follow {
         self.follow(session, begin, "native")
     }
@@ -209,10 +209,10 @@ impl Client {
         Follow::start(Arc::clone(&self.locate), session, begin, projection, self.patience)
     }
 
-    /// A connection to a WebSocket of the gateway (`/acp`), for whoever speaks another protocol over it.
+    /// A connection to another WebSocket of the gateway (`/acp`).
     ///
     /// # Errors
-    /// [`Error`]; [`Error::Unreached`] may be tried again.
+    /// [`Error`]; after [`Error::Unreached`] a retry is safe.
     pub async fn socket(&self, path: &str) -> Result<LivenessSocket, Error> {
         connection::connect(&(self.locate)().await?, path, self.patience).await
     }
@@ -226,7 +226,7 @@ impl Client {
         struct List {
             runtimes: Vec<RuntimeInfo>,
         }
-        Ok(self.again::<List>("runtime.list", json!({})).await?.runtimes)
+        Ok(self.call_idempotent::<List>("runtime.list", json!({})).await?.runtimes)
     }
 
     /// The sessions.
@@ -241,8 +241,8 @@ impl Client {
         }
         let (mut all, mut known, mut cursor) = (Vec::new(), std::collections::HashSet::new(), None);
         loop {
-            let List { sessions, next } = self.again("session.list", json!({ "cursor": cursor })).await?;
-            // What had news meanwhile comes twice.
+            let List { sessions, next } = self.call_idempotent("session.list", json!({ "cursor": cursor })).await?;
+            // Sessions that changed during the listing come twice.
             all.extend(sessions.into_iter().filter(|session| known.insert(session.session_id.clone())));
             match next {
                 Some(next) => cursor = Some(next),
@@ -251,17 +251,18 @@ impl Client {
         }
     }
 
-    /// The page of a session's past before a cursor, or with `None` its newest: with `merge`, the chunks of a message and the
-    /// updates of a tool call are one event each. Go on with [`PastPage::previous`].
+    /// A page of a session's history before a cursor; `None` for the newest page. With `merge`, the chunks of a message and the updates of
+    /// a tool call are one event each. Continue with [`PastPage::previous`].
     ///
     /// # Errors
     /// As [`call`](Self::call).
     pub async fn past(&self, session: &SessionId, before: Option<&str>, merge: bool) -> Result<PastPage, Error> {
         let before = before.unwrap_or("now");
-        self.again("session.history", json!({ "session_id": session, "before": before, "merge": merge })).await
+        self.call_idempotent("session.history", json!({ "session_id": session, "before": before, "merge": merge }))
+            .await
     }
 
-    /// Opens a session; in the runtime's own folder unless `cwd` names one.
+    /// Opens a session, in the runtime's folder unless `cwd` is given.
     ///
     /// # Errors
     /// As [`call`](Self::call).
@@ -269,7 +270,7 @@ impl Client {
         self.call("session.new", json!({ "runtime_id": runtime, "cwd": cwd })).await
     }
 
-    /// Prompts. Sent once: after [`Error::Lost`] the events tell whether it was taken.
+    /// Sends a prompt, once: after [`Error::Lost`] the events show whether it was accepted.
     ///
     /// # Errors
     /// As [`call`](Self::call).
@@ -277,7 +278,7 @@ impl Client {
         self.call("run.start", json!({ "session_id": session, "text": text })).await
     }
 
-    /// Stops the run under way, or the one named; returns which.
+    /// Cancels the current run, or the named one; returns its id.
     ///
     /// # Errors
     /// As [`call`](Self::call).
@@ -289,17 +290,17 @@ impl Client {
         Ok(self.call::<Cancelled>("run.cancel", json!({ "session_id": session, "run_id": run })).await?.run_id)
     }
 
-    /// Answers a request. That somebody else was first, or that it is closed, is no error: the receipt says so (`won`, `state`).
-    /// Under one `key` (1 to 128 visible ASCII characters) it is asked again after a lost connection and counts once.
+    /// Answers a request. If another client was first, or the request is closed, the receipt says so (`won`, `state`); that is not an
+    /// error. With the idempotency `key` (1 to 128 visible ASCII characters) the answer is resent after a lost connection and counts once.
     ///
     /// # Errors
-    /// As [`call`](Self::call); never [`Error::Lost`]: it comes back until it is answered.
+    /// As [`call`](Self::call); never [`Error::Lost`]: it is resent until it is answered.
     pub async fn answer(&self, request: &RequestId, answer: &Answer, key: &str) -> Result<Receipt, Error> {
         let mut params = serde_json::to_value(answer)?;
         params["request_id"] = json!(request);
         params["idempotency_key"] = key.into();
-        match self.again("ui.request.answer", params).await {
-            // The members of the receipt stand beside the problem's code.
+        match self.call_idempotent("ui.request.answer", params).await {
+            // The receipt's members stand beside the error code.
             Err(Error::Rpc { code: -32010 | -32012, data, .. }) if data.get("resolved_by").is_some() => {
                 Ok(serde_json::from_value(data)?)
             }
@@ -307,28 +308,27 @@ impl Client {
         }
     }
 
-    /// Any method; those that the gateway does not know go to the session's runtime. Not cancellation safe: dropped before its
-    /// end, it may or may not have been done.
+    /// Calls any method; a method that the gateway does not know goes to the session's runtime. Not cancellation safe: when dropped before
+    /// its end, the call may or may not have been executed.
     ///
     /// # Errors
     /// [`Error`].
     pub async fn call<T: DeserializeOwned>(&self, method: &str, params: Value) -> Result<T, Error> {
-        let mut slot = self.line.lock().await;
-        // Taken out, so that a call that is dropped half-way leaves no answer behind for the next one.
-        let mut line = match slot.take() {
-            Some(line) => line,
+        let mut slot = self.connection.lock().await;
+        // Taken out, so that a dropped call leaves no reply behind for the next one.
+        let mut connection = match slot.take() {
+            Some(connection) => connection,
             None => CallConnection::open(&(self.locate)().await?, self.patience).await?,
         };
-        let answer = line.ask(method, &params).await;
+        let answer = connection.ask(method, &params).await;
         if !matches!(answer, Err(Error::Lost(_) | Error::Refused(_))) {
-            *slot = Some(line);
+            *slot = Some(connection);
         }
         drop(slot);
         Ok(serde_json::from_str(answer?.get())?)
     }
 
-    /// As [`call`](Self::call), over a connection of its own for as long as the answer takes: calls of clones do not wait for it. The
-    /// result as it came.
+    /// As [`call`](Self::call), over a connection of its own, so that calls of clones do not wait for it. Returns the raw result.
     ///
     /// # Errors
     /// [`Error`].
@@ -339,11 +339,11 @@ impl Client {
         result
     }
 
-    /// One call over HTTP (docs/protocol.md has the routes), beside whatever else is under way. A refusal is a [`GatewayReply`], too.
-    /// With a `key` (1 to 128 visible ASCII characters) it may be sent again after a lost connection and counts once.
+    /// One call over HTTP (docs/protocol.md has the routes), independent of other calls. A refusal is a [`GatewayReply`], too. With the
+    /// idempotency `key` (1 to 128 visible ASCII characters) it may be resent and counts once.
     ///
     /// # Errors
-    /// [`Error`]: the gateway was not reached, or the connection lost before the answer was whole.
+    /// [`Error`]: the gateway was not reached, or the connection was lost before the whole reply.
     pub async fn http(
         &self,
         method: &str,
@@ -351,23 +351,23 @@ impl Client {
         body: Option<&Value>,
         key: Option<&str>,
     ) -> Result<GatewayReply, Error> {
-        let answer = self.send(method, path, body, key, CALL).await?;
+        let answer = self.send(method, path, body, key, CALL_TIMEOUT).await?;
         let status = answer.status().as_u16();
-        let text = answer.text().await.map_err(broken)?;
+        let text = answer.text().await.map_err(lost)?;
         Ok(GatewayReply { status, text })
     }
 
-    /// A GET over HTTP whose answer may have any length, and is read piece by piece.
+    /// A GET over HTTP whose body may have any length and is read piece by piece.
     ///
     /// # Errors
     /// As [`http`](Self::http).
     pub async fn download(&self, path: &str) -> Result<Download, Error> {
-        let answer = self.send("GET", path, None, None, DOWNLOAD).await?;
+        let answer = self.send("GET", path, None, None, DOWNLOAD_TIMEOUT).await?;
         if answer.status().is_success() {
             return Ok(Download::Pieces(Pieces(answer)));
         }
         let status = answer.status().as_u16();
-        Ok(Download::Refused(GatewayReply { status, text: answer.text().await.map_err(broken)? }))
+        Ok(Download::Refused(GatewayReply { status, text: answer.text().await.map_err(lost)? }))
     }
 
     async fn send(
@@ -402,12 +402,12 @@ impl Client {
             request = request.header("Idempotency-Key", key);
         }
         request.send().await.map_err(|why| {
-            if why.is_connect() { Error::Unreached("nobody answers at its address".into()) } else { broken(why) }
+            if why.is_connect() { Error::Unreached("nobody answers at its address".into()) } else { lost(why) }
         })
     }
 
-    /// As [`call`](Self::call), for what may be asked twice.
-    async fn again<T: DeserializeOwned>(&self, method: &str, params: Value) -> Result<T, Error> {
+    /// As [`call`](Self::call) for idempotent methods: resent after a lost connection.
+    async fn call_idempotent<T: DeserializeOwned>(&self, method: &str, params: Value) -> Result<T, Error> {
         let mut backoff = Backoff::default();
         loop {
             match self.call(method, params.clone()).await {

@@ -1,4 +1,4 @@
-//! Whether the other side of a connection lives: both doors of the gateway, and its own clients, ask it when it says nothing.
+//! Detects a dead peer of a connection: used by the gateway's WebSockets and by its clients.
 
 use std::future::Future as _;
 use std::pin::Pin;
@@ -13,88 +13,88 @@ use tokio::time::{Instant, Sleep, sleep_until};
 use tokio_tungstenite::WebSocketStream;
 use tungstenite::{Error, Message};
 
-/// How long a connection may be silent.
+/// The timeouts of a silent connection.
 #[derive(Clone, Copy, Debug)]
 pub struct Patience {
-    /// Without a byte of the other side until it is asked whether it lives.
+    /// Time without a received byte until the peer is pinged.
     pub quiet: Duration,
-    /// For its answer; then the connection counts as lost.
+    /// Time for the answer; then the connection counts as lost.
     pub answer: Duration,
 }
 
 impl Default for Patience {
-    /// Five seconds each: what is stopped or cut off is seen within ten.
+    /// Five seconds each: a dead peer is detected within ten seconds.
     fn default() -> Self {
         Self { quiet: Duration::from_secs(5), answer: Duration::from_secs(5) }
     }
 }
 
-/// What a silence calls for.
+/// What a silent connection needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Silence {
-    /// Ask the other side whether it lives.
+    /// Ping the peer.
     Ask,
-    /// It was asked, and nothing came.
+    /// The peer did not answer the ping.
     Dead,
 }
 
-/// Watches one connection. Time in which it is not read is no silence: what was said then waits in it.
+/// Watches one connection. Time in which it is not read does not count: received bytes may wait in it.
 #[derive(Debug)]
 pub struct LivenessWatch {
     patience: Patience,
     timer: Pin<Box<Sleep>>,
-    heard: Instant,
-    asked: bool,
+    last_input: Instant,
+    pinged: bool,
     reading: bool,
 }
 
 impl LivenessWatch {
-    /// Begins now. Must be called within a tokio runtime.
+    /// Starts to watch. Must be called within a tokio runtime.
     pub fn new(patience: Patience) -> Self {
-        let heard = Instant::now();
-        let timer = Box::pin(sleep_until(heard + patience.quiet));
-        Self { patience, timer, heard, asked: false, reading: true }
+        let last_input = Instant::now();
+        let timer = Box::pin(sleep_until(last_input + patience.quiet));
+        Self { patience, timer, last_input, pinged: false, reading: true }
     }
 
-    /// Something came: any byte is a sign of life.
+    /// Bytes were received: any byte is a sign of life.
     pub fn on_input(&mut self) {
-        (self.heard, self.asked) = (Instant::now(), false);
+        (self.last_input, self.pinged) = (Instant::now(), false);
     }
 
-    /// It is not read any more, until [`poll`](Self::poll) is called again.
+    /// The connection is not read until [`poll`](Self::poll) is called again.
     pub fn pause(&mut self) {
         self.reading = false;
     }
 
-    /// Ready when a silence calls for something. Called after all that is there was read.
+    /// Ready when the silence has lasted too long. Call it after all available bytes were read.
     pub fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Silence> {
         if !std::mem::replace(&mut self.reading, true) {
             self.on_input();
         }
         loop {
             ready!(self.timer.as_mut().poll(cx));
-            if self.asked {
+            if self.pinged {
                 return Poll::Ready(Silence::Dead);
             }
-            let (now, due) = (Instant::now(), self.heard + self.patience.quiet);
+            let (now, due) = (Instant::now(), self.last_input + self.patience.quiet);
             if due > now {
                 self.timer.as_mut().reset(due);
                 continue;
             }
-            self.asked = true;
+            self.pinged = true;
             self.timer.as_mut().reset(now + self.patience.answer);
             return Poll::Ready(Silence::Ask);
         }
     }
 
-    /// In words, why a connection was given up.
+    /// Why the connection was given up, for people.
     pub fn words(&self) -> String {
         let Patience { quiet, answer } = self.patience;
         format!("it says nothing any more: {quiet:?} of silence, and no sign of life within {answer:?} of a question")
     }
 }
 
-/// A connection that counts what is read of it.
+/// A connection that counts the bytes read from it.
 #[derive(Debug)]
 pub struct CountedSocket<S> {
     inner: S,
@@ -102,7 +102,7 @@ pub struct CountedSocket<S> {
 }
 
 impl<S> CountedSocket<S> {
-    /// Counts from here.
+    /// Wraps `inner`; the count starts at 0.
     pub fn new(inner: S) -> Self {
         Self { inner, read: 0 }
     }
@@ -136,19 +136,19 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for CountedSocket<S> {
     }
 }
 
-/// The client's end of a WebSocket, which pings a server that says nothing and ends with an error if that stays silent.
+/// The client's end of a WebSocket: pings a silent server and ends with an error if it stays silent.
 #[derive(Debug)]
 pub struct LivenessSocket {
     stream: WebSocketStream<CountedSocket<TcpStream>>,
     watch: LivenessWatch,
-    /// Bytes that had come when that was looked at last.
+    /// Bytes received at the last poll.
     came: u64,
-    /// A ping is to be sent.
+    /// Whether a ping is to be sent.
     ping: bool,
 }
 
 impl LivenessSocket {
-    /// Wraps a connection that was just made.
+    /// Wraps a new connection.
     pub fn new(stream: WebSocketStream<CountedSocket<TcpStream>>, patience: Patience) -> Self {
         Self { stream, watch: LivenessWatch::new(patience), came: 0, ping: false }
     }
@@ -167,7 +167,7 @@ impl Stream for LivenessSocket {
     type Item = Result<Message, Error>;
 
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
-        // What has come is read first, so that it does not matter how long nobody asked for it.
+        // Received bytes are read first, so that it does not matter how long the stream was not polled.
         let next = self.stream.poll_next_unpin(cx);
         let came = self.stream.get_ref().read();
         if std::mem::replace(&mut self.came, came) != came {
@@ -226,13 +226,13 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_silent_side_is_asked_and_then_given_up() {
+    async fn liveness_pings_a_silent_peer_then_gives_up() {
         let mut watch = LivenessWatch::new(SHORT);
         assert_eq!([next(&mut watch).await, next(&mut watch).await], [Silence::Ask, Silence::Dead]);
     }
 
     #[tokio::test]
-    async fn one_that_answers_is_asked_again_and_not_given_up() {
+    async fn liveness_keeps_a_peer_that_answers() {
         for (quiet, answer) in [(2, 2), (1, 4), (4, 1)] {
             let [quiet, answer] = [quiet, answer].map(Duration::from_millis);
             let mut watch = LivenessWatch::new(Patience { quiet, answer });
@@ -244,11 +244,11 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn time_without_reading_is_no_silence() {
+    async fn liveness_ignores_time_in_which_nothing_was_read() {
         let mut watch = LivenessWatch::new(SHORT);
         for _ in 0..5 {
             assert_eq!(next(&mut watch).await, Silence::Ask);
-            // What it answered has to be read first.
+            // The answer has to be read first.
             watch.pause();
             tokio::time::sleep(3 * SHORT.answer).await;
         }

@@ -1,4 +1,4 @@
-//! The open requests, from what a follower hears.
+//! The open requests, from the events of a follower.
 
 use std::collections::BTreeMap;
 
@@ -6,35 +6,35 @@ use plexus_protocol::{Request, RequestId};
 
 use crate::ClientEvent;
 
-/// The requests that are open in what a [`Follow`](crate::Follow) follows. Pure: give it everything that is heard.
+/// The open requests among the sessions of a [`Follow`](crate::Follow). Pure: pass it every event.
 #[derive(Debug, Default)]
 pub struct Requests {
     open: BTreeMap<RequestId, Request>,
     live: bool,
-    /// What was open by the last greeting: until live, only these are.
-    greeted: BTreeMap<RequestId, Request>,
+    /// The open requests in the last `hello`: until live, the set is limited to them.
+    in_hello: BTreeMap<RequestId, Request>,
 }
 
 impl Requests {
-    /// Those that are open, by their identifiers.
+    /// The open requests, by id.
     pub fn open(&self) -> &BTreeMap<RequestId, Request> {
         &self.open
     }
 
-    /// Takes in what was heard; true if the set is another now.
+    /// Applies an event; true if the set changed.
     pub fn apply(&mut self, heard: &ClientEvent) -> bool {
         let before = self.open.len();
         match heard {
             ClientEvent::Hello(hello) => {
                 let open: Vec<Request> = serde_json::from_value(hello["requests"].clone()).unwrap_or_default();
-                self.greeted = open.into_iter().map(|request| (request.request_id.clone(), request)).collect();
+                self.in_hello = open.into_iter().map(|request| (request.request_id.clone(), request)).collect();
                 self.live = false;
-                let changed = self.greeted.keys().ne(self.open.keys());
-                self.open.clone_from(&self.greeted);
+                let changed = self.in_hello.keys().ne(self.open.keys());
+                self.open.clone_from(&self.in_hello);
                 return changed;
             }
             ClientEvent::Live => self.live = true,
-            // What a replay shows as opened and is still open was in the greeting.
+            // A replayed request that is still open was in `hello`.
             ClientEvent::Event(event) if event.kind == "request_opened" && self.live => {
                 if let Ok(request) = serde_json::from_value::<Request>(event.event.clone()) {
                     return self.open.insert(request.request_id.clone(), request).is_none();

@@ -1,18 +1,18 @@
-//! Which question of a runtime's is meant.
+//! The key of a question that a runtime asks.
 
 use serde::{Deserialize, Serialize};
 
-/// What stands between a name and its occurrence where a key is written down. JSON text never ends like that.
+/// Separates name and occurrence in a written key. JSON text never ends like that.
 const MARK: &str = " #";
 
-/// How a question of a runtime's is known: the runtime's own name for it, and which of the questions under that name it is.
+/// The key of a runtime's question: the runtime's own name for it, and its occurrence among the questions of that name.
 ///
-/// Runtimes may use a name again once its question is answered, and many do: a JSON-RPC id is only unique among the
-/// requests that wait. So a dialect numbers the questions it reads ([`nth`](Self::nth)), saves the count with its state,
-/// and takes an answer only under the exact key: what was decided on one question never reaches another.
+/// Runtimes may reuse a name once its question is answered, and many do: a JSON-RPC id is only unique among pending requests. So a dialect
+/// numbers the questions it reads ([`nth`](Self::nth)), saves the count with its state, and accepts an answer only under the exact key: a
+/// decision on one question never reaches another.
 ///
-/// Written as one string, `NAME #OCCURRENCE`. A key without an occurrence is a name that its runtime gives out once
-/// ([`unique`](Self::unique)), or was written by a gateway that knew questions by their names alone.
+/// Written as one string, `NAME #OCCURRENCE`. A key without an occurrence is a name that its runtime never reuses
+/// ([`unique`](Self::unique)), or was written by a gateway that had no occurrences.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(into = "String", from = "String")]
 pub struct RequestKey {
@@ -21,28 +21,28 @@ pub struct RequestKey {
 }
 
 impl RequestKey {
-    /// The question that the runtime names `id`, where it gives out each name once.
+    /// The key of a name that the runtime never reuses.
     pub fn unique(id: impl Into<String>) -> Self {
         Self { id: id.into(), occurrence: 0 }
     }
 
-    /// The question that the runtime names `id`, as the `occurrence`th of the connection (from 1).
+    /// The key of a name in its `occurrence`th question on the connection (from 1).
     pub fn nth(id: impl Into<String>, occurrence: u64) -> Self {
         Self { id: id.into(), occurrence }
     }
 
-    /// The runtime's own name for it: its JSON-RPC id, opaque (integer, string, null, 1.5), as JSON text.
+    /// The runtime's own name: its JSON-RPC id, opaque (integer, string, null, 1.5), as JSON text.
     pub fn id(&self) -> &str {
         &self.id
     }
 
-    /// Whether this key, as a session has it, means the question that a dialect knows by `known`. A key that was written
-    /// without an occurrence means whichever question now has its name.
+    /// Whether this key, as a session has it, means the question with the key `known`. A key without an occurrence means the current
+    /// question of its name.
     pub fn means(&self, known: &Self) -> bool {
         self.id == known.id && (self.occurrence == known.occurrence || self.occurrence == 0)
     }
 
-    /// Whether it was written without an occurrence.
+    /// Whether it has no occurrence.
     pub fn is_bare(&self) -> bool {
         self.occurrence == 0
     }
@@ -73,7 +73,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_key_is_one_string_and_comes_back_as_it_was() {
+    fn ask_key_round_trips_as_one_string() {
         for id in ["5", r#""a #7""#, "null", "1.5", "sign-in 9", "per_1", r#""""#] {
             for key in [RequestKey::unique(id), RequestKey::nth(id, 1), RequestKey::nth(id, u64::MAX)] {
                 let text = serde_json::to_string(&key).unwrap();
@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn the_keys_of_older_gateways_are_bare_and_mean_what_has_their_name() {
+    fn ask_key_reads_the_keys_of_older_gateways() {
         let old: RequestKey = serde_json::from_str(r#""5""#).unwrap();
         assert!(old.is_bare());
         assert!(old.means(&RequestKey::nth("5", 3)) && !old.means(&RequestKey::nth("6", 3)));

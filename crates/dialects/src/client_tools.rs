@@ -1,55 +1,55 @@
-//! What is done for an agent outside of its dialect: files, commands.
+//! The client tools: files and commands that an agent asks its client for.
 
 use serde::{Deserialize, Serialize};
 
 use plexus_protocol::{NativeId, Resolver};
 
-/// Something to be done for an agent: ends in [`Dialect::done`](super::Dialect::done).
+/// A call of a client tool: ends in [`Dialect::done`](super::Dialect::done).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClientToolCall {
-    /// Comes back with what came of it.
+    /// Comes back with the result.
     pub id: u64,
     /// The session's folder, absolute: nothing outside of it is read or written, and commands start inside.
     pub folder: String,
-    /// What is to be done.
+    /// The operation.
     pub work: ClientToolWork,
 }
 
-/// What is to be done.
+/// The operation of a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ClientToolWork {
     /// Read a text file: [`ClientToolResult::Text`].
     Read {
-        /// Which, absolute.
+        /// The absolute path.
         path: String,
-        /// The first line wanted, counting from 1.
+        /// The first line to read, from 1.
         line: Option<u64>,
-        /// How many lines are wanted.
+        /// The number of lines to read.
         limit: Option<u64>,
     },
     /// Write a text file, if it still holds what people were shown: [`ClientToolResult::Fine`].
     Write {
-        /// Which, absolute.
+        /// The absolute path.
         path: String,
-        /// What it held; `None` if there was none.
+        /// The expected content; `None` if there must be no file.
         before: Option<String>,
-        /// What it is to hold.
+        /// The new content.
         text: String,
     },
     /// Run a command in a new terminal: [`ClientToolResult::Fine`] once it runs.
     Run {
-        /// The terminal's number, never used before.
+        /// The terminal's number, never reused.
         terminal: u64,
-        /// One line for a shell, or the program and its arguments.
+        /// A shell line as one element, or the program and its arguments.
         argv: Vec<String>,
         /// Variables set on top of the runtime's own.
         env: Vec<(String, String)>,
-        /// Where, absolute; `None` is the session's folder.
+        /// The working directory, absolute; `None` is the session's folder.
         cwd: Option<String>,
-        /// How many bytes of its output to keep, the last ones.
+        /// How many bytes of its output to keep, from the end.
         keep: Option<u64>,
     },
-    /// What a command wrote so far: [`ClientToolResult::Output`].
+    /// Read a command's output so far: [`ClientToolResult::Output`].
     Output {
         /// The terminal.
         terminal: u64,
@@ -59,55 +59,55 @@ pub enum ClientToolWork {
         /// The terminal.
         terminal: u64,
     },
-    /// End a command and its family: [`ClientToolResult::Fine`], before they ended.
+    /// End a command and its process tree: [`ClientToolResult::Fine`], before they have ended.
     Kill {
         /// The terminal.
         terminal: u64,
     },
-    /// Forget a terminal, and end its command if that still runs: [`ClientToolResult::Fine`].
+    /// Forget a terminal, and end its command if it still runs: [`ClientToolResult::Fine`].
     Release {
         /// The terminal.
         terminal: u64,
     },
-    /// Have the client do it whose session it is: [`ClientToolResult::Served`], or [`ClientToolError::Nobody`].
+    /// Forward the call to the client that opened the session: [`ClientToolResult::Served`], or [`ClientToolError::Nobody`].
     Errand {
         /// The session.
         native: NativeId,
-        /// What the agent asks its client for.
+        /// The client method that the agent calls.
         method: String,
-        /// As the agent wrote it: JSON.
+        /// The parameters as the agent wrote them: JSON.
         params: String,
     },
 }
 
-/// What came of a chore.
+/// The result of a client tool call.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ClientToolResult {
     /// The text of a file.
     Text(String),
-    /// It was done.
+    /// Success without a value.
     Fine,
-    /// What a command wrote.
+    /// A command's output.
     Output {
         /// Its last bytes, as text.
         text: String,
-        /// Whether older ones are gone.
+        /// Whether older bytes were dropped.
         cut: bool,
-        /// How it ended, if it did.
+        /// How it ended, if it has.
         end: Option<CommandEnd>,
     },
     /// A command ended.
     Ended(CommandEnd),
-    /// A client was asked.
+    /// A client answered.
     Served {
-        /// The client that did it.
+        /// The client.
         by: Resolver,
-        /// Its result, as JSON, or its JSON-RPC error: the code, and in words.
+        /// Its result, as JSON, or its JSON-RPC error: code and message.
         outcome: Result<String, (i64, String)>,
     },
 }
 
-/// How a command ended: by itself or by a signal; neither where the system cannot say.
+/// How a command ended: its code or its signal; neither if the system did not report it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CommandEnd {
     /// Its exit code.
@@ -116,13 +116,13 @@ pub struct CommandEnd {
     pub signal: Option<String>,
 }
 
-/// Why a chore was not done, in words.
+/// Why a client tool call failed, with a message.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ClientToolError {
-    /// There is no such file.
+    /// The file does not exist.
     Missing(String),
-    /// Anything else.
+    /// Any other reason.
     Refused(String),
-    /// The device that opened the session is not there, may not do it, or has not offered to.
+    /// The device that opened the session is not connected, may not do it, or has not offered to.
     Nobody,
 }

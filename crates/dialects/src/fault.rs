@@ -1,5 +1,5 @@
-//! What a failure says: the words of an error with what its data, or the body of an HTTP reply, tells besides. Bounded and harmless
-//! to show; what looks like a secret is taken out by whoever passes it on.
+//! Describes a failure: an error's message with the details in its data, or in the body of an HTTP reply. Bounded and sanitized; the caller
+//! masks secrets.
 
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -7,14 +7,14 @@ use serde_json::value::RawValue;
 use super::RuntimeError;
 use plexus_protocol::text::clean;
 
-/// Characters of what an error's data tells that are shown.
+/// Characters of details that are shown.
 const DETAILS_MAX: usize = 1500;
-/// Bytes of an error's data that are read at all.
+/// Bytes of an error's data that are read.
 const DATA_MAX: usize = 64 * 1024;
-/// How deep an error is looked for in others.
+/// How many nested errors are followed.
 const CAUSES_MAX: usize = 8;
-/// Members that say what is wrong, the best first.
-const TELLING: &[&str] = &[
+/// Members that describe the error, best first.
+const MESSAGE_MEMBERS: &[&str] = &[
     "details",
     "detail",
     "message",
@@ -31,34 +31,34 @@ const TELLING: &[&str] = &[
 ];
 
 impl RuntimeError {
-    /// The error in words, with what its data tells.
+    /// The error's message with the details in its data.
     pub fn words(&self) -> String {
-        told(&self.message, self.data.as_deref())
+        with_details(&self.message, self.data.as_deref())
     }
 
-    /// The same error, its message in [`words`](Self::words).
+    /// The same error, with [`words`](Self::words) as its message.
     pub(super) fn in_words(self) -> Self {
         Self { message: self.words(), ..self }
     }
 }
 
-/// Whether an error's words say no more than that there is one.
+/// Whether an error's message explains nothing.
 pub fn says_nothing(words: &str) -> bool {
     let words = words.trim().trim_end_matches(['.', '!']).to_ascii_lowercase();
     let plain = ["", "error", "internal error", "internal server error", "server error", "unknown error", "failed"];
     plain.contains(&words.as_str())
 }
 
-/// A message with what the data beside it tells.
-pub(super) fn told(message: &str, data: Option<&RawValue>) -> String {
+/// A message with the details in its data.
+pub(super) fn with_details(message: &str, data: Option<&RawValue>) -> String {
     let data = data.map(RawValue::get).filter(|json| *json != "null" && json.len() <= DATA_MAX);
     let details = data.and_then(|json| serde_json::from_str::<Value>(json).ok()).map(|value| details(&value, 0));
-    joined(message, details.as_deref().unwrap_or_default())
+    join_details(message, details.as_deref().unwrap_or_default())
 }
 
-/// A message with what else is known of it, each said once.
-pub(super) fn joined(message: &str, details: &str) -> String {
-    let (message, details) = (harmless(message), harmless(details));
+/// A message with details, without repetition.
+pub(super) fn join_details(message: &str, details: &str) -> String {
+    let (message, details) = (sanitized(message), sanitized(details));
     match (message.as_str(), details.as_str()) {
         (_, "") => message,
         ("", _) => details,
@@ -68,8 +68,8 @@ pub(super) fn joined(message: &str, details: &str) -> String {
     }
 }
 
-/// Text of an error's, cut, fit to be shown.
-pub(super) fn harmless(text: &str) -> String {
+/// An error's text, truncated and sanitized.
+pub(super) fn sanitized(text: &str) -> String {
     let text = clean(text.trim());
     match text.char_indices().nth(DETAILS_MAX) {
         Some((cut, _)) => format!("{}…", &text[..cut]),
@@ -77,23 +77,23 @@ pub(super) fn harmless(text: &str) -> String {
     }
 }
 
-/// What an error's data tells, in words where it holds any.
+/// The details in an error's data, as text if it has any.
 fn details(value: &Value, depth: usize) -> String {
     match value {
         Value::String(text) => match serde_json::from_str::<Value>(text) {
-            // The body of an HTTP reply, passed on as text.
+            // The body of an HTTP reply, embedded as text.
             Ok(inner @ Value::Object(_)) if depth < CAUSES_MAX => details(&inner, depth + 1),
             _ => text.clone(),
         },
         Value::Object(members) if depth < CAUSES_MAX => {
             let mut words: Vec<String> = Vec::new();
-            for found in TELLING.iter().filter_map(|name| members.get(*name)) {
-                let said = details(found, depth + 1);
-                if !said.is_empty() && !words.iter().any(|word| word.contains(&said)) {
-                    words.push(said);
+            for found in MESSAGE_MEMBERS.iter().filter_map(|name| members.get(*name)) {
+                let detail = details(found, depth + 1);
+                if !detail.is_empty() && !words.iter().any(|word| word.contains(&detail)) {
+                    words.push(detail);
                 }
             }
-            // The ways to sign in are told in words of our own.
+            // The ways to sign in are described elsewhere.
             let others = members.keys().any(|name| name != "authMethods");
             if words.is_empty() && others { value.to_string() } else { words.join(": ") }
         }
@@ -107,12 +107,12 @@ mod tests {
     use super::*;
 
     fn words(message: &str, data: &str) -> String {
-        told(message, Some(&RawValue::from_string(data.to_owned()).unwrap()))
+        with_details(message, Some(&RawValue::from_string(data.to_owned()).unwrap()))
     }
 
     #[test]
-    fn what_an_errors_data_tells_is_said_once_and_harmless() {
-        for (message, data, said) in [
+    fn fault_shows_the_errors_data_once_and_sanitized() {
+        for (message, data, detail) in [
             (
                 "Internal error",
                 r#""Missing environment variable: X""#,
@@ -126,7 +126,7 @@ mod tests {
             ("Authentication required", r#"{"authMethods":[]}"#, "Authentication required"),
             ("", "null", ""),
         ] {
-            assert_eq!(words(message, data), said);
+            assert_eq!(words(message, data), detail);
         }
         let hostile = words("x", r#"{"details":"\u001b[2Jgone"}"#);
         assert!(!hostile.contains('\u{1b}'), "{hostile}");
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn some_words_say_nothing() {
+    fn fault_skips_messages_that_explain_nothing() {
         assert!(says_nothing("Internal error") && says_nothing("Internal error.") && says_nothing(""));
         assert!(!says_nothing("Internal error: no credit"));
     }

@@ -9,35 +9,34 @@ use plexus_protocol::NativeId;
 pub struct HttpRequest {
     /// Comes back with the reply.
     pub id: u64,
-    /// Where: what is connected to, or its remote control.
+    /// The address: the endpoint, or its remote control.
     pub base: HttpBase,
     /// `GET`, `POST`, `DELETE`.
     pub method: &'static str,
     /// Path and query, already escaped.
     pub path: String,
-    /// JSON to send.
+    /// The JSON body.
     pub body: Option<Bytes>,
-    /// Whether it carries what somebody decided, an answer or a cancel: it overtakes reads, and is sent before the
-    /// connection is left.
+    /// Whether it carries a decision, an answer or a cancel: it overtakes reads, and is sent before the connection is closed.
     pub decides: bool,
-    /// The session that it is about: requests about one session are made one after the other, beside those about other
-    /// sessions. `None`: it is about the whole endpoint, and is made alone.
+    /// The session that it is about: requests of one session are sent one after the other, in parallel to those of other sessions. `None`:
+    /// it is about the whole endpoint, and is sent alone.
     pub session: Option<NativeId>,
 }
 
 impl HttpRequest {
-    /// Whether it changes nothing there, so that it may be made once more.
+    /// Whether it changes nothing, so that it may be retried.
     pub fn reads(&self) -> bool {
         self.method == "GET"
     }
 
-    /// Whether it changes something there and is no decision: whatever concerns the same session waits for it.
+    /// Whether it changes something and is no decision: later requests of the session wait for it.
     pub fn acts(&self) -> bool {
         !self.reads() && !self.decides
     }
 }
 
-/// Which of a runtime's two addresses.
+/// One of a runtime's two addresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HttpBase {
     /// [`Connect::Endpoint`](plexus_protocol::Connect::Endpoint).
@@ -51,6 +50,6 @@ pub enum HttpBase {
 pub struct HttpReply {
     /// The HTTP status.
     pub status: u16,
-    /// The body, whole: at most the longest line that is taken from a runtime.
+    /// The whole body, at most as long as the longest line of a runtime.
     pub body: Bytes,
 }

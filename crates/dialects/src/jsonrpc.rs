@@ -1,7 +1,6 @@
 //! JSON-RPC 2.0, a frame at a time: reading without copying, writing on one line.
 //!
-//! What a peer sends is kept as slices of its frame; what goes out is one line whatever line breaks the JSON that it
-//! carries holds.
+//! A peer's message is kept as slices of its frame; what is sent is one line, even if the JSON in it has line breaks.
 
 use std::borrow::Cow;
 
@@ -16,14 +15,14 @@ use super::{DEPTH_MAX, RuntimeError, depth};
 pub(super) const METHOD_NOT_FOUND: i64 = -32601;
 /// JSON-RPC: the parameters do not fit the method.
 pub(super) const INVALID_PARAMS: i64 = -32602;
-/// JSON-RPC: something else is wrong; also given to an error that names no code.
+/// JSON-RPC: another error; also used for an error without a code.
 pub(super) const INTERNAL: i64 = -32603;
 
-/// Text that borrows from the frame unless it is escaped there.
+/// Text that borrows from the frame unless it has escapes.
 #[derive(Deserialize)]
 pub(super) struct BorrowedText<'a>(#[serde(borrow)] pub(super) Cow<'a, str>);
 
-/// A member that is there, even as `null`.
+/// A member that is present, even as `null`.
 pub(super) fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<&'de RawValue>, D::Error> {
     <&RawValue>::deserialize(deserializer).map(Some)
 }
@@ -52,11 +51,11 @@ struct Envelope<'a> {
     error: Option<&'a RawValue>,
 }
 
-/// Reads one message. A message with a method is a request or a notification whatever else it holds, so that a request
-/// of the peer's is never taken for an answer to ours.
+/// Reads one message. A message with a method is a request or a notification whatever else it holds, so that a peer's request is never
+/// taken for a response.
 ///
 /// # Errors
-/// In words, why `text` is no message.
+/// The reason why `text` is not a message.
 pub(super) fn read(text: &str) -> Result<RpcMessage<'_>, &'static str> {
     match text.trim_start().as_bytes().first() {
         Some(b'{') => {}
@@ -107,13 +106,13 @@ fn fault(error: &RawValue) -> RuntimeError {
 }
 
 impl RuntimeError {
-    /// An error without more data.
+    /// An error without data.
     pub(super) fn new(code: i64, message: impl Into<String>) -> Self {
         Self { code, message: message.into(), data: None }
     }
 }
 
-/// Reads a JSON object; nothing else is one, nor further inside.
+/// Reads a JSON object; arrays are refused in place of objects at any depth.
 pub(super) fn object<'a, T: Deserialize<'a>>(raw: &'a RawValue) -> Option<T> {
     if raw.get().starts_with('{') { plexus_protocol::object::from_str(raw.get()).ok() } else { None }
 }
@@ -123,7 +122,7 @@ pub(super) fn string(raw: &RawValue) -> Option<Cow<'_, str>> {
     serde_json::from_str::<BorrowedText<'_>>(raw.get()).ok().map(|text| text.0)
 }
 
-/// The members of an object in their order, twins included.
+/// The members of an object in their order, duplicates included.
 pub(super) struct Fields<'a>(pub(super) Vec<(Cow<'a, str>, &'a RawValue)>);
 
 impl<'a> Fields<'a> {
@@ -132,7 +131,7 @@ impl<'a> Fields<'a> {
         self.0.iter().find(|(key, value)| key == name && value.get() != "null").map(|(_, value)| *value)
     }
 
-    /// Whether two members have the same name, so that readers may disagree on what the object says.
+    /// Whether two members have the same name, so that readers may disagree on the object.
     pub(super) fn ambiguous(&self) -> bool {
         let mut names: Vec<&str> = self.0.iter().map(|(key, _)| key.as_ref()).collect();
         names.sort_unstable();
@@ -162,18 +161,18 @@ impl<'de: 'a, 'a> Deserialize<'de> for Fields<'a> {
     }
 }
 
-/// Whether `frame` nests no deeper than [`DEPTH_MAX`]. Most frames hold fewer brackets than that: counting them is
-/// several times cheaper than walking the strings.
+/// Whether `frame` nests no deeper than [`DEPTH_MAX`]. Most frames have fewer brackets than that: counting them is several times cheaper
+/// than skipping strings.
 pub(super) fn shallow(frame: &[u8]) -> bool {
     frame.iter().filter(|byte| matches!(byte, b'{' | b'[')).count() <= DEPTH_MAX || depth(frame) <= DEPTH_MAX
 }
 
-/// Whether the text runs over several lines.
-fn broken(text: &str) -> bool {
+/// Whether the text has several lines.
+fn is_multiline(text: &str) -> bool {
     text.bytes().any(|byte| matches!(byte, b'\r' | b'\n'))
 }
 
-/// Valid JSON without the white space between its tokens; numbers, escapes and order stay as they are.
+/// Removes the white space between tokens; numbers, escapes and order stay unchanged.
 fn compact(json: &str) -> String {
     let mut out = String::with_capacity(json.len());
     let (mut in_string, mut escaped) = (false, false);
@@ -194,7 +193,7 @@ fn compact(json: &str) -> String {
     out
 }
 
-/// Valid JSON on several lines, indented; numbers, escapes, order and twins stay as they are.
+/// Indents JSON over several lines; numbers, escapes, order and duplicates stay unchanged.
 pub(super) fn pretty(json: &str) -> String {
     fn line(out: &mut String, depth: usize) {
         out.push('\n');
@@ -247,33 +246,33 @@ pub(super) fn pretty(json: &str) -> String {
 
 /// A copy of `raw` on one line.
 pub(super) fn owned(raw: &RawValue) -> Box<RawValue> {
-    if broken(raw.get()) {
-        // Taking white space from between the tokens of valid JSON leaves valid JSON; if ever not, the text stands.
+    if is_multiline(raw.get()) {
+        // Valid JSON without white space between tokens is valid; if not, the text is kept.
         RawValue::from_string(compact(raw.get())).unwrap_or_else(|_| raw.to_owned())
     } else {
         raw.to_owned()
     }
 }
 
-/// The part of `frame` that `raw` was read from, sharing its memory; a copy only where it runs over several lines.
+/// The part of `frame` that `raw` was read from, sharing its memory; a copy only where it has several lines.
 ///
 /// `raw` must have been read from `frame`.
 pub(super) fn slice(frame: &Bytes, raw: &RawValue) -> Bytes {
-    if broken(raw.get()) { compact(raw.get()).into() } else { frame.slice_ref(raw.get().as_bytes()) }
+    if is_multiline(raw.get()) { compact(raw.get()).into() } else { frame.slice_ref(raw.get().as_bytes()) }
 }
 
-/// `value` as one frame: a line with its end, whatever line breaks the JSON in it holds.
+/// `value` as one frame: a line with its line feed.
 pub(super) fn line(value: &impl Serialize) -> Bytes {
-    // Our own types hold nothing that cannot be written as JSON.
+    // Our own types can always be written as JSON.
     let mut json = serde_json::to_string(value).unwrap_or_default();
-    if broken(&json) {
+    if is_multiline(&json) {
         json = compact(&json);
     }
     json.push('\n');
     json.into()
 }
 
-/// A request (`id` given) or a notification.
+/// A request (with `id`) or a notification.
 pub(super) fn call(id: Option<&impl Serialize>, method: &str, params: &impl Serialize) -> Bytes {
     #[derive(Serialize)]
     struct Call<'a, I, P> {
@@ -291,7 +290,7 @@ pub(super) fn notify(method: &str, params: &impl Serialize) -> Bytes {
     call(None::<&u64>, method, params)
 }
 
-/// The answer to the peer's request `id` (its JSON text).
+/// The response to the peer's request `id` (its JSON text).
 pub(super) fn answer(id: &str, result: &impl Serialize) -> Bytes {
     #[derive(Serialize)]
     struct Answer<'a, I, R> {
@@ -302,7 +301,7 @@ pub(super) fn answer(id: &str, result: &impl Serialize) -> Bytes {
     line(&Answer { jsonrpc: "2.0", id: serde_json::from_str::<&RawValue>(id).ok(), result })
 }
 
-/// Tells the peer that its request `id` (its JSON text) cannot be served.
+/// An error response to the peer's request `id` (its JSON text).
 pub(super) fn refuse(id: &str, code: i64, message: &str) -> Bytes {
     #[derive(Serialize)]
     struct Refusal<'a> {
@@ -318,7 +317,7 @@ pub(super) fn refuse(id: &str, code: i64, message: &str) -> Bytes {
     line(&Refusal { jsonrpc: "2.0", id: serde_json::from_str(id).ok(), error: Error { code, message } })
 }
 
-/// A value of our own as raw JSON.
+/// One of our own values as raw JSON.
 pub(super) fn to_raw(value: &impl Serialize) -> Box<RawValue> {
     serde_json::value::to_raw_value(value).unwrap_or_else(|_| RawValue::NULL.to_owned())
 }
@@ -328,7 +327,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn whitespace_goes_and_everything_else_stays() {
+    fn jsonrpc_strips_surrounding_whitespace_only() {
         let json = "{ \"a\" :\r\n[ 1.50 , \"x \\\" { y\" ], \"a\": {} }";
         assert_eq!(compact(json), r#"{"a":[1.50,"x \" { y"],"a":{}}"#);
         assert_eq!(
@@ -339,13 +338,13 @@ mod tests {
     }
 
     #[test]
-    fn a_message_with_a_method_is_never_a_response() {
+    fn jsonrpc_message_with_a_method_is_never_a_response() {
         let text = r#"{"id":0,"method":"m","result":{}}"#;
         assert!(matches!(read(text), Ok(RpcMessage::Request { .. })));
     }
 
     #[test]
-    fn null_is_an_id_and_absent_is_none() {
+    fn jsonrpc_null_is_an_id_and_absent_is_none() {
         assert!(
             matches!(read(r#"{"id":null,"method":"m"}"#), Ok(RpcMessage::Request { id, .. }) if id.get() == "null")
         );
@@ -356,7 +355,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_message_says_why() {
+    fn jsonrpc_invalid_message_states_the_reason() {
         for (text, part) in [
             ("[]", "batch"),
             ("7", "object"),
@@ -370,7 +369,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_goes_out_on_two_lines() {
+    fn jsonrpc_writes_one_line() {
         let raw: Box<RawValue> = serde_json::from_str("{\"a\":\n1,\r\"b\":\"\\n\"}").unwrap();
         assert_eq!(
             &notify("m", &raw)[..],

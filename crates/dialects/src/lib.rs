@@ -1,9 +1,9 @@
-//! The protocols that runtimes speak, one file, since the values that they turn into refer to each other. Bytes in, values out: a dialect does no I/O, has no clock and starts no task, so
-//! that each is tested from recorded transcripts and fuzzed.
+//! The dialects: the protocols that runtimes speak. A dialect is pure (no I/O, no clock, no tasks), so that each is tested with recorded
+//! transcripts and fuzzed. One file, since the values refer to each other.
 //!
-//! A [`Dialect`] is one connection's state: it is fed the frames that a runtime sends ([`Dialect::feed`]) and the
-//! commands that the gateway has for it ([`Dialect::command`]), and puts what follows into an [`Outbox`]: values for the
-//! gateway, bytes for the runtime. Adding a runtime kind is one file here, one line in [`TABLE`], one transcript.
+//! A [`Dialect`] is the state of one connection: it takes the frames of a runtime ([`Dialect::feed`]) and the gateway's commands
+//! ([`Dialect::command`]), and writes the results into an [`Outbox`]: events for the gateway, bytes for the runtime. A new runtime type is
+//! one file here, one line in [`TABLE`], one transcript.
 
 use std::time::Duration;
 
@@ -39,61 +39,58 @@ pub use http::{HttpBase, HttpReply, HttpRequest};
 /// Deepest nesting of a message that is passed on; a deeper one is kept as `raw` text.
 pub const DEPTH_MAX: usize = 128;
 
-/// One connection's state in one dialect.
+/// The state of one connection in one dialect.
 pub trait Dialect: Send {
-    /// The connection is open: say hello.
+    /// The connection is open: starts the handshake.
     fn open(&mut self, out: &mut Outbox);
 
-    /// One frame from the runtime (NDJSON: one line, without its end). Any bytes are fine: what cannot be understood
-    /// becomes [`RuntimeEvent::Event`] of kind `raw`.
+    /// Handles a frame of the runtime (NDJSON: one line, without its line feed). Any bytes are accepted: what cannot be read becomes
+    /// [`RuntimeEvent::Event`] of kind `raw`.
     fn feed(&mut self, frame: Bytes, out: &mut Outbox);
 
-    /// Something the gateway wants of the runtime.
+    /// Handles a command of the gateway.
     fn command(&mut self, command: RuntimeCommand, out: &mut Outbox);
 
     /// The time asked for with [`Outbox::wake_after`] has passed.
     fn wake(&mut self, _out: &mut Outbox) {}
 
-    /// The connection to an endpoint is lost. It is tried again, and [`open`](Self::open) follows: the same state says
-    /// hello again and finds out what happened meanwhile. Never called for programs.
+    /// The connection to an endpoint was lost. It is retried, and [`open`](Self::open) follows: the same state repeats the handshake and
+    /// finds out what was missed. Never called for programs.
     fn lost(&mut self, _why: &str, _out: &mut Outbox) {}
 
-    /// Where an `http://` endpoint tells what happens: the path of its event stream (SSE). The data of each of its events
-    /// is a frame.
+    /// The path of an `http://` endpoint's event stream (SSE). The data of each event is a frame.
     fn events_path(&self) -> &'static str {
         "/"
     }
 
-    /// What is read from an `http://` endpoint that has no such event stream, to find out what it is instead: paths.
+    /// The paths to read from an `http://` endpoint without such a stream, to identify it.
     fn probes(&self) -> &'static [&'static str] {
         &[]
     }
 
-    /// What an endpoint without the event stream is, and what to do, by what came of each of [`probes`](Self::probes);
-    /// `None` where that is not known.
+    /// What an endpoint without the event stream is, and how to fix it, from the replies to [`probes`](Self::probes); `None` if unknown.
     fn mistaken(&self, _probed: &[Result<HttpReply, String>]) -> Option<&'static str> {
         None
     }
 
-    /// What came of a [`HttpRequest`]: once for each.
+    /// Handles the reply to a [`HttpRequest`]: called once for each.
     fn reply(&mut self, _id: u64, _reply: Result<HttpReply, String>, _out: &mut Outbox) {}
 
-    /// What came of a [`ClientToolCall`]: once for each, in any order.
+    /// Handles the result of a [`ClientToolCall`]: called once for each, in any order.
     fn done(&mut self, _id: u64, _done: Result<ClientToolResult, ClientToolError>, _out: &mut Outbox) {}
 
-    /// The whole state, for another gateway to go on with; `None` where it cannot be had. Programs outlive the gateway
-    /// only in dialects that can.
+    /// Saves the state for another gateway; `None` if that is impossible. Only programs whose dialect can save outlive the gateway.
     fn save(&self) -> Option<Vec<u8>> {
         None
     }
 
-    /// Takes over a state that [`save`](Self::save) wrote, in place of [`open`](Self::open); false if it is none. A
-    /// [`wake`](Self::wake) follows at once: what the dialect had asked to be woken for is not known any more.
+    /// Restores a state that [`save`](Self::save) wrote, in place of [`open`](Self::open); false if it is invalid. A [`wake`](Self::wake)
+    /// follows at once, since pending wakes are lost.
     fn restore(&mut self, _saved: &[u8]) -> bool {
         false
     }
 
-    /// The questions that wait for [`RuntimeCommand::Answer`].
+    /// The pending questions, which wait for [`RuntimeCommand::Answer`].
     fn asks(&self) -> Vec<RequestKey> {
         Vec::new()
     }
@@ -103,77 +100,77 @@ pub trait Dialect: Send {
         Vec::new()
     }
 
-    /// What the runtime can do through this dialect, as far as it said so. Asked for once it is ready, and again when it has
-    /// opened a session.
+    /// The capabilities of the runtime, as far as reported. Read once it is ready, and again when it has opened a session.
     fn capabilities(&self) -> Capabilities;
 
-    /// How its runtimes are reached: `command` for programs, and the schemes of endpoints (`ws`, `unix`, `http`).
+    /// How its runtimes are reached: `command` for programs, and URL schemes of endpoints (`ws`, `unix`, `http`).
     fn reached_by(&self) -> &'static [&'static str] {
         &["command"]
     }
 
-    /// How many sessions one connection carries.
+    /// The number of sessions on one connection.
     fn sessions(&self) -> SessionLimit {
         SessionLimit::Many
     }
 }
 
-/// How many sessions one connection of a dialect carries.
+/// The number of sessions on one connection of a dialect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SessionLimit {
-    /// One at most; a second needs another process.
+    /// At most one; a second needs another process.
     One,
     /// Any number.
     Many,
 }
 
-/// What came of a step: values for the gateway, frames for the runtime, a wish to be woken.
+/// The output of a step: events for the gateway, frames for the runtime, a requested wake.
 #[derive(Debug, Default)]
 pub struct Outbox {
-    /// For the gateway, in order.
+    /// Events for the gateway, in order.
     pub events: Vec<RuntimeEvent>,
-    /// For the runtime, in order, each a whole frame with its end (`\n` for NDJSON).
+    /// Frames for the runtime, in order, each complete (with `
+    /// ` for NDJSON).
     pub frames: Vec<Bytes>,
-    /// HTTP requests to an endpoint; those about one session are made one after another in this order.
+    /// HTTP requests to an endpoint; those of one session are sent one after the other in this order.
     pub fetches: Vec<HttpRequest>,
-    /// Things to be done for an agent outside of its dialect, at once and side by side.
+    /// Client tool calls, to be run at once and in parallel.
     pub client_tools: Vec<ClientToolCall>,
-    /// When to call [`Dialect::wake`], from now; the driver keeps the soonest.
+    /// When to call [`Dialect::wake`], from now; the driver keeps the earliest.
     pub wake_after: Option<Duration>,
 }
 
-/// What a runtime said, in the gateway's words.
+/// A runtime's message in the gateway's form.
 #[derive(Debug)]
 pub enum RuntimeEvent {
-    /// The handshake is over; sessions can be opened.
+    /// The handshake succeeded; sessions can be opened.
     Ready {
         /// The agent's own name and version.
         agent: Option<String>,
     },
-    /// The handshake failed; the connection is of no use.
+    /// The handshake failed; the connection is unusable.
     Failed {
-        /// Why, and what to do.
+        /// The reason and the fix.
         message: String,
     },
     /// A session was opened.
     Opened {
-        /// The command that asked for it.
+        /// The ticket of the command.
         ticket: Ticket,
         /// The runtime's identifier of the session.
         native: NativeId,
-        /// Events that come with it (modes, models, options).
+        /// Events that come with the session (modes, models, options).
         drafts: Vec<EventDraft>,
-        /// Whether it is the conversation that was asked for.
+        /// Whether it is the requested conversation.
         how: OpenedAs,
     },
     /// A session could not be opened.
     NotOpened {
-        /// The command that asked for it.
+        /// The ticket of the command.
         ticket: Ticket,
         /// The runtime's error.
         error: RuntimeError,
     },
-    /// Something happened.
+    /// An event happened.
     Event {
         /// The session, if the message named one.
         native: Option<NativeId>,
@@ -187,56 +184,56 @@ pub enum RuntimeEvent {
         /// The request.
         ask: Box<AgentRequest>,
     },
-    /// More is known of what an open question asks: an [`RuntimeEvent::Asked`] with the same key came before.
+    /// The content of an open question changed: an [`RuntimeEvent::Asked`] with the same key came before.
     AskChanged {
         /// The session, if the message named one.
         native: Option<NativeId>,
-        /// The whole question, as it stands now.
+        /// The whole question in its present form.
         ask: Box<AgentRequest>,
     },
-    /// The runtime took a question back.
+    /// The runtime withdrew a question.
     TakenBack {
         /// The session, if known.
         native: Option<NativeId>,
-        /// Which question.
+        /// The question's key.
         key: RequestKey,
-        /// Where somebody answered it past the gateway: who, and what.
+        /// Who answered it outside of the gateway, and with which option.
         elsewhere: Option<AnsweredElsewhere>,
     },
-    /// An answer that the gateway gave came too late: somebody had answered past the gateway.
+    /// The gateway's answer came too late: somebody had answered outside of the gateway.
     AnswerLost {
         /// The session, if known.
         native: Option<NativeId>,
-        /// Which question.
+        /// The question's key.
         key: RequestKey,
-        /// Who answered it, and what.
+        /// Who answered it, and with which option.
         elsewhere: AnsweredElsewhere,
     },
-    /// Work began that the gateway did not ask for: another client of the runtime prompted it. No [`RuntimeEvent::Ended`]
-    /// follows, but [`RuntimeEvent::Done`].
+    /// A run began that the gateway did not start: another client of the runtime prompted it. It ends with [`RuntimeEvent::Done`], not with
+    /// [`RuntimeEvent::Ended`].
     Began {
         /// The session.
         native: NativeId,
-        /// Who prompted it, as far as is known ("another client of Codex").
+        /// Who prompted it, if known ("another client of Codex").
         by: String,
     },
-    /// The work told of with [`RuntimeEvent::Began`] is over.
+    /// The run reported with [`RuntimeEvent::Began`] ended.
     Done {
         /// The session.
         native: NativeId,
         /// How it ended.
         end: RunEnd,
     },
-    /// The runtime has a session that the gateway did not open; the gateway opens it with [`RuntimeCommand::Open`].
+    /// The runtime has a session that the gateway did not open; the gateway may open it with [`RuntimeCommand::Open`].
     Found {
         /// The session.
         native: NativeId,
-        /// The folder it works in, where known.
+        /// Its working directory, if known.
         cwd: Option<String>,
-        /// Its title, where known.
+        /// Its title, if known.
         title: Option<String>,
     },
-    /// The work asked for with [`RuntimeCommand::Prompt`] is over.
+    /// The run started by [`RuntimeCommand::Prompt`] ended.
     Ended {
         /// The session.
         native: NativeId,
@@ -245,25 +242,25 @@ pub enum RuntimeEvent {
         /// How it ended.
         end: RunEnd,
     },
-    /// How far a session of an endpoint was told, after all that this step said of it: kept with that, in one commit. It
-    /// comes back with [`ResumeTarget::carried`] when the session is opened again, in this gateway or the next.
+    /// How much of an endpoint's session was reported, including this step: stored in one commit with those events. It comes back with
+    /// [`ResumeTarget::carried`] when the session is opened again, in this gateway or the next.
     Checkpoint {
         /// The session.
         native: NativeId,
-        /// What the dialect needs to tell the rest once: its own words, bounded by it.
+        /// The dialect's own data, of bounded length, to report the rest once.
         state: String,
     },
     /// The reply to a [`RuntimeCommand::Call`].
     Replied {
         /// The call.
         ticket: Ticket,
-        /// The result, untouched, or the runtime's error.
+        /// The result, unchanged, or the runtime's error.
         reply: Result<Box<RawValue>, RuntimeError>,
     },
 }
 
 impl RuntimeEvent {
-    /// The session that it is of, as far as it names one that is open.
+    /// The session of the event, if it names one that is open.
     fn native(&self) -> Option<&NativeId> {
         match self {
             Self::Opened { native, .. }
@@ -290,47 +287,47 @@ impl RuntimeEvent {
 pub enum OpenedAs {
     /// A new one.
     New,
-    /// The one that was asked for, with all it knows.
+    /// The requested one, with its history.
     Resumed,
 }
 
-/// Somebody who answered a question past the gateway.
+/// Somebody who answered a question outside of the gateway.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AnsweredElsewhere {
-    /// Who, as far as is known ("another client of Codex").
+    /// The name, if known ("another client of Codex").
     pub by: String,
-    /// Which of the offered options, where known.
+    /// The chosen option, if known.
     pub option_id: Option<String>,
 }
 
-/// An event on its way into the log.
+/// An event before it is logged.
 #[derive(Clone, Debug)]
 pub struct EventDraft {
-    /// What sort.
+    /// The kind.
     pub kind: Kind,
     /// The canonical body: see [`Event::body`](plexus_protocol::Event::body).
     pub body: Bytes,
     /// The runtime's own bytes.
     pub native: Option<Bytes>,
-    /// For tool calls and their updates: which tool call, and whether it is over. The gateway closes the ones left dangling.
+    /// For tool calls and their updates: the tool call, and whether it is over. The gateway closes those that never end.
     pub tool: Option<ToolCallRef>,
-    /// For a title that changed: the new one.
+    /// For a changed title: the new one.
     pub title: Option<String>,
 }
 
 impl EventDraft {
-    /// A draft with a body of the gateway's own making.
+    /// A draft with a body made by the gateway.
     pub fn new(kind: Kind, body: &impl serde::Serialize) -> Self {
-        // Our own body types hold nothing that cannot be written as JSON; were one to, the event still says so.
+        // Our own body types can always be written as JSON; if one cannot, the event says so.
         let body = serde_json::to_vec(body).unwrap_or_else(|_| br#"{"problem":"unwritable body"}"#.to_vec());
         Self { kind, body: body.into(), native: None, tool: None, title: None }
     }
 
-    /// A frame that no dialect understood: kept, shown, never dropped. The body is `{"reason", "message"}` where the
-    /// frame is JSON of reasonable depth, `{"reason", "text"}` (lossy UTF-8) where it is not.
+    /// A frame that no dialect understood: stored and shown, never dropped. The body is `{"reason", "message"}` if the frame is JSON of
+    /// reasonable depth, else `{"reason", "text"}` (lossy UTF-8).
     pub fn raw(frame: Bytes, reason: &str) -> Self {
         let one_line = !frame.iter().any(|b| matches!(b, b'\r' | b'\n'));
-        // The body wraps the frame, one level.
+        // The body wraps the frame in one level.
         let message = if one_line && depth(&frame) < DEPTH_MAX { serde_json::from_slice(&frame).ok() } else { None };
         let text = message.is_none().then(|| String::from_utf8_lossy(&frame));
         let draft = Self::new(Kind::Raw, &RawBody { reason, message, text });
@@ -338,123 +335,122 @@ impl EventDraft {
     }
 }
 
-/// Which tool call an event speaks of.
+/// The tool call of an event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ToolCallRef {
     /// The runtime's identifier of the tool call.
     pub id: String,
-    /// Whether the event says that the call is over (completed or failed).
+    /// Whether the call is over (completed or failed).
     pub over: bool,
 }
 
-/// A question from a runtime to people, before the gateway made a request of it.
+/// A question from a runtime, before the gateway makes a request of it.
 #[derive(Debug)]
 pub struct AgentRequest {
-    /// How the runtime names it.
+    /// Its key.
     pub key: RequestKey,
-    /// What sort of question.
+    /// The type of the question.
     pub kind: RequestType,
     /// The agent's headline.
     pub title: String,
     /// The agent's text.
     pub message: Option<String>,
-    /// Exactly what is to be done, for the `display` form.
+    /// The exact action, for `display`.
     pub subject: RequestSubject,
-    /// The answers that the dialect can carry back, in the runtime's order. For a confirm: `allow`, maybe
-    /// `allow_always`, `deny`.
+    /// The options that the dialect can send back, in the runtime's order. For a confirm: `allow`, maybe `allow_always`, `deny`.
     pub options: Vec<Offer>,
-    /// The things to pick from.
+    /// The items to pick from.
     pub items: Vec<Item>,
-    /// Whether several may be picked.
+    /// Whether several items may be picked.
     pub multi: bool,
-    /// What a prompt starts with.
+    /// The initial text of a prompt.
     pub default_value: Option<String>,
     /// Whether a prompt takes several lines.
     pub multiline: bool,
-    /// What is expected of a prompt or pick.
+    /// The expected answer to a prompt or pick.
     pub expects: ExpectedAnswer,
-    /// Whether what is typed must not be shown.
+    /// Whether the typed text is secret.
     pub secret: bool,
-    /// Whether the runtime calls it dangerous.
+    /// Whether the runtime calls the action dangerous.
     pub danger: bool,
-    /// Whether a reason can be carried back.
+    /// Whether a reason can be sent back.
     pub allow_reason: bool,
-    /// Whether "remember this" can be carried back.
+    /// Whether "remember this" can be sent back.
     pub allow_remember: bool,
-    /// Whether no answer can be carried back at all: people see it here and answer it elsewhere.
+    /// Whether no answer can be sent back: people see it here and answer it elsewhere.
     pub observe_only: bool,
-    /// What of it people may change before they allow it, where the dialect can carry the change.
+    /// What may be edited before it is allowed, if the dialect can send the edit.
     pub editable: Option<Editable>,
-    /// The tool call that waits for it.
+    /// The tool call that waits for the answer.
     pub tool_call_id: Option<String>,
-    /// A tool call event to log first, when the question is the first mention of the tool call.
+    /// A tool call event to log first, if the question is the first mention of the tool call.
     pub first_mention: Option<EventDraft>,
-    /// The request's `params`, untouched.
+    /// The request's `params`, unchanged.
     pub params: Box<RawValue>,
     /// The runtime's own bytes.
     pub native: Bytes,
 }
 
-/// What is expected of the answer to a prompt or a pick, so that it can be checked before it is forwarded.
+/// The expected answer to a prompt or a pick, checked before it is sent.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ExpectedAnswer {
-    /// What the agent calls what it asks for.
+    /// The agent's name of the field.
     pub field: Option<String>,
-    /// Whether nothing is an answer, too.
+    /// Whether an empty answer is allowed.
     pub optional: bool,
-    /// What words, or how many choices, fit.
+    /// The bounds of the text, or of the number of choices.
     pub fits: Fits,
 }
 
-/// Exactly what a question is about.
+/// The exact subject of a question.
 #[derive(Clone, Debug, PartialEq)]
 pub enum RequestSubject {
     /// A command line, as the runtime will run it.
     Command {
-        /// The line for a shell, or the program and its arguments one by one.
+        /// The shell line as one element, or the program and its arguments.
         argv: Vec<String>,
-        /// The folder, where the runtime names one.
+        /// The working directory, if the runtime names one.
         cwd: Option<String>,
     },
     /// Changes to files: path, text before, text after.
     Edits(Vec<(String, Option<String>, String)>),
-    /// A change to a file of which the runtime shows the difference alone.
+    /// A change to a file of which the runtime sends only a diff.
     Diff {
         /// The file.
         path: String,
-        /// The difference, as the runtime made it.
+        /// The diff, as the runtime made it.
         diff: String,
     },
-    /// Something is fetched.
+    /// A fetch from an address.
     Fetch {
         /// The address.
         url: String,
-        /// What is said besides, as JSON.
+        /// Further members of the input, as JSON.
         more: String,
     },
     /// A tool is called.
     Tool {
         /// Its name.
         name: String,
-        /// What it is told, as JSON.
+        /// Its arguments, as JSON.
         arguments: String,
     },
-    /// A plan, to be carried out.
+    /// A plan that waits for approval.
     Plan(String),
-    /// Questions to a person, and the words around them.
+    /// Questions to a person.
     Questions {
         /// The questions, in the order they are shown.
         questions: Vec<Question>,
-        /// As text.
+        /// The questions as text.
         words: String,
     },
-    /// Words to a person: a yes to them does nothing by itself.
+    /// Text for a person: an approval has no effect by itself.
     Text(String),
-    /// It cannot be told what would be done.
+    /// An action that cannot be read.
     Unreadable {
-        /// Why, in words.
+        /// The reason.
         why: &'static str,
-        /// All that the runtime sent.
+        /// Everything that the runtime sent.
         raw: String,
     },
 }
@@ -464,9 +460,9 @@ pub enum RequestSubject {
 pub struct RunEnd {
     /// `Completed`, `Error` or `Cancelled`.
     pub status: RunStatus,
-    /// The runtime's own word (`end_turn`, `max_tokens`, `refusal` …).
+    /// The runtime's own stop reason (`end_turn`, `max_tokens`, `refusal` …).
     pub stop_reason: Option<String>,
-    /// The error, in words.
+    /// The error message.
     pub message: Option<String>,
     /// The runtime's own bytes.
     pub native: Option<Bytes>,
@@ -477,25 +473,25 @@ pub struct RunEnd {
 pub struct RuntimeError {
     /// The JSON-RPC code.
     pub code: i64,
-    /// In words.
+    /// The message.
     pub message: String,
-    /// More, untouched.
+    /// Further data, unchanged.
     pub data: Option<Box<RawValue>>,
 }
 
-/// Something the gateway wants of a runtime. Written down for the next gateway: its names are kept.
+/// A command to a runtime. It is saved for the next gateway: its names are fixed.
 #[derive(Debug, serde::Serialize, serde::Deserialize)]
 pub enum RuntimeCommand {
     /// Open a session: ends in [`RuntimeEvent::Opened`] or [`RuntimeEvent::NotOpened`].
     Open {
         /// Comes back with the outcome.
         ticket: Ticket,
-        /// The folder it works in, absolute.
+        /// The working directory, absolute.
         cwd: String,
-        /// A conversation that the runtime has already.
+        /// An existing conversation of the runtime.
         resume: Option<ResumeTarget>,
     },
-    /// Start work: ends in [`RuntimeEvent::Ended`]. At most one at a time in a session.
+    /// Start a run: ends in [`RuntimeEvent::Ended`]. At most one at a time in a session.
     Prompt {
         /// Comes back with the end.
         ticket: Ticket,
@@ -504,24 +500,24 @@ pub enum RuntimeCommand {
         /// ACP content blocks, each a JSON object.
         content: Vec<Box<RawValue>>,
     },
-    /// Stop the work; the end still comes as [`RuntimeEvent::Ended`] or [`RuntimeEvent::Done`]. Open questions were answered before.
+    /// Cancel a run; its end still comes as [`RuntimeEvent::Ended`] or [`RuntimeEvent::Done`]. Open questions were answered before.
     Cancel {
-        /// The prompt to stop; `None` for work that the gateway did not ask for.
+        /// The prompt to cancel; `None` for a run that the gateway did not start.
         ticket: Option<Ticket>,
         /// The session.
         native: NativeId,
-        /// Why, in the words of whoever wants it.
+        /// The reason given with the cancel.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
     },
-    /// Answer a question. Given once at most for a key; a key that is not open is ignored.
+    /// Answer a question. Sent at most once for a key; a key that is not open is ignored.
     Answer {
-        /// How the runtime named the question.
+        /// The question's key.
         key: RequestKey,
-        /// What was decided.
+        /// The decision.
         decision: Decision,
     },
-    /// Call a method of the runtime's own: ends in [`RuntimeEvent::Replied`].
+    /// Call one of the runtime's own methods: ends in [`RuntimeEvent::Replied`].
     Call {
         /// Comes back with the reply.
         ticket: Ticket,
@@ -531,46 +527,46 @@ pub enum RuntimeCommand {
         method: String,
         /// Its parameters, untouched.
         params: Option<Box<RawValue>>,
-        /// Whether no reply is wanted (a notification): then nothing comes back.
+        /// Whether it is a notification, which has no reply.
         notify: bool,
     },
 }
 
-/// A conversation to open again.
+/// A conversation to resume.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct ResumeTarget {
-    /// The runtime's own name for it.
+    /// The runtime's own id of it.
     pub native: NativeId,
-    /// Whether the log has what was said in it: then the runtime's replay of it is left out, and if the runtime cannot
-    /// open it again a new one is opened in its place. Else the replay becomes events, and there is no new one.
+    /// Whether the log has its history: then the runtime's replay is dropped, and if the runtime cannot resume it a new one is opened in
+    /// its place. Else the replay becomes events, and no new one is opened.
     pub known: bool,
-    /// Where an earlier connection to the endpoint left off, if the log has that: then what came after it is told.
+    /// The state that an earlier connection to the endpoint left, if the log has it: then only later events are reported.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub carried: Option<Box<CarriedState>>,
 }
 
 impl ResumeTarget {
-    /// A conversation of which nothing was carried over.
+    /// A conversation without carried state.
     pub fn new(native: NativeId, known: bool) -> Self {
         Self { native, known, carried: None }
     }
 }
 
-/// What of a session of an endpoint lives on while no gateway is connected to it.
+/// The state of an endpoint's session that survives a disconnected gateway.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct CarriedState {
     /// The last [`RuntimeEvent::Checkpoint`].
     pub checkpoint: String,
-    /// The prompt that the session still waits for: the endpoint may have taken it or not.
+    /// The prompt that the session still waits for: the endpoint may or may not have it.
     pub prompt: Option<Ticket>,
-    /// What was asked in that prompt, to know it again in the endpoint: ACP content blocks, as JSON.
+    /// The content of that prompt, to recognize it in the endpoint: ACP content blocks, as JSON.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub content: Vec<String>,
-    /// The questions that the session has: open, or decided and maybe not heard.
+    /// The questions of the session: open, or decided with an answer that may be lost.
     pub asks: Vec<RequestKey>,
 }
 
-/// Makes a connection's state.
+/// Creates a connection's state.
 pub type MakeDialect = fn(&RuntimeSpec) -> Box<dyn Dialect>;
 
 /// Every dialect that a runtime can speak.
@@ -583,12 +579,12 @@ pub const TABLE: &[(&str, MakeDialect)] = &[
     ("opencode2", opencode::v2::make),
 ];
 
-/// The maker of the dialect with this name.
+/// The constructor of the dialect with this name.
 pub fn find(name: &str) -> Option<MakeDialect> {
     TABLE.iter().find(|(known, _)| *known == name).map(|(_, make)| *make)
 }
 
-/// How deep `json` nests, counting outside strings only. Cheap: one pass, no allocation; the text need not be valid.
+/// How deep `json` nests, outside of strings. One pass, no allocation; the text may be invalid.
 pub fn depth(json: &[u8]) -> usize {
     let (mut now, mut most, mut in_string, mut escaped) = (0usize, 0usize, false, false);
     for &byte in json {

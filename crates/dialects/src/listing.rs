@@ -1,5 +1,5 @@
-//! How each kind of runtime is asked for the conversations that it keeps, and what it answers. Pure: the question is a call
-//! of the runtime's own method, without a session ([`RuntimeCommand::Call`](super::RuntimeCommand::Call)).
+//! Lists the conversations that a runtime stores. Pure: the request is a call of the runtime's own method, without a session
+//! ([`RuntimeCommand::Call`](super::RuntimeCommand::Call)).
 
 use std::borrow::Cow;
 
@@ -10,47 +10,47 @@ use serde_json::{Value, json};
 use super::jsonrpc::{Fields, object, string};
 use plexus_protocol::Timestamp;
 
-/// Longest title, in characters; the rest is left out.
+/// Longest title, in characters.
 const TITLE_MAX: usize = 200;
-/// Longest folder, in bytes: no session works in one that is longer.
+/// Longest folder, in bytes: no session works in a longer one.
 const CWD_MAX: usize = 4096;
-/// Longest name of a conversation, in bytes: none is opened by a longer one.
+/// Longest id of a conversation, in bytes: none is opened by a longer one.
 const NATIVE_MAX: usize = 1024;
-/// Conversations of one answer that are looked at; a runtime that has more tells them page by page.
+/// Conversations read from one reply; a runtime with more has pages.
 pub const ANSWER_MAX: usize = 10_000;
-/// Conversations that Codex tells in one answer at most.
+/// Most conversations in one reply of Codex.
 const CODEX_MAX: usize = 100;
 
-/// A conversation that a runtime keeps.
+/// A conversation that a runtime stores.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ListedConversation {
-    /// The runtime's own name for it.
+    /// The runtime's own id of it.
     pub native: String,
-    /// Its title, or how it began, where the runtime says so: one line.
+    /// Its title, or its first message, if reported: one line.
     pub title: Option<String>,
-    /// The folder it works in, where the runtime says so.
+    /// Its working directory, if reported.
     pub cwd: Option<String>,
-    /// When it last changed, where the runtime says so.
+    /// When it last changed, if reported.
     pub updated_at: Option<Timestamp>,
 }
 
-/// What a runtime answered.
+/// A runtime's reply.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ConversationList {
     /// Its conversations, in its own order.
-    pub kept: Vec<ListedConversation>,
-    /// Where it goes on, in the runtime's own words.
+    pub stored: Vec<ListedConversation>,
+    /// The cursor of the next page, in the runtime's own form.
     pub next: Option<String>,
 }
 
-/// The question to a runtime that speaks `dialect`: method and parameters. `cursor` is where an earlier answer said that it
-/// goes on; `most` is how many are wanted, for runtimes that take a number. `None` where the dialect has no such question.
+/// The request to a runtime that speaks `dialect`: method and parameters. `cursor` is the `next` of an earlier reply; `most` the number of
+/// conversations, for runtimes that take one. `None` if the dialect has no such method.
 pub fn question(dialect: &str, cursor: Option<&str>, most: usize) -> Option<(&'static str, Value)> {
     Some(match dialect {
         "acp" => ("session/list", cursor.map_or_else(|| json!({}), |cursor| json!({ "cursor": cursor }))),
         "codelia" => ("session.list", json!({ "scope": "all", "limit": most })),
         "codex" => {
-            // Whoever opened it, with whatever model: all but the helpers of Codex's own.
+            // All conversations, whoever opened them and with whatever model, except Codex's own helper threads.
             let mut params = json!({
                 "limit": most.min(CODEX_MAX), "sortKey": "updated_at", "modelProviders": [],
                 "sourceKinds": ["cli", "vscode", "exec", "appServer"],
@@ -72,15 +72,15 @@ pub fn question(dialect: &str, cursor: Option<&str>, most: usize) -> Option<(&'s
     })
 }
 
-/// What a dialect calls the members of a conversation; empty where it has none such.
+/// A dialect's names for the members of a conversation; empty if it has none.
 struct ConversationFields {
     id: &'static str,
     title: &'static str,
-    /// How it began, or what was said last.
+    /// The first or the latest message.
     preview: &'static str,
     cwd: &'static str,
     updated: &'static str,
-    /// Helpers of the agent's own have one: they go on with the conversation that they work for.
+    /// Set for helper conversations, which belong to another one.
     parent: &'static str,
 }
 
@@ -105,23 +105,23 @@ const CODEX: ConversationFields = ConversationFields {
 const OPENCODE: ConversationFields =
     ConversationFields { id: "id", title: "title", preview: "", cwd: "directory", updated: "", parent: "parentID" };
 
-/// Reads the answer to [`question`]. What cannot be opened again is left out: a conversation without a name, or one whose
-/// name is too long. `None`: it is no answer to that.
+/// Reads the reply to [`question`]. Conversations that cannot be resumed are skipped: those without an id, or with one that is too long.
+/// `None` if it is not such a reply.
 pub fn read(dialect: &str, reply: &RawValue) -> Option<ConversationList> {
     #[derive(Deserialize)]
     struct Time {
         updated: Option<f64>,
     }
-    let whole = || object::<Fields<'_>>(reply);
+    let members = || object::<Fields<'_>>(reply);
     let (list, next, words) = match dialect {
-        "codelia" => (whole()?.get("sessions")?, None, &CODELIA),
-        "codex" => (whole()?.get("data")?, whole()?.get("nextCursor"), &CODEX),
+        "codelia" => (members()?.get("sessions")?, None, &CODELIA),
+        "codex" => (members()?.get("data")?, members()?.get("nextCursor"), &CODEX),
         "opencode" => (reply, None, &OPENCODE),
         "opencode2" => {
-            let cursor = whole()?.get("cursor").and_then(object::<Fields<'_>>);
-            (whole()?.get("data")?, cursor.and_then(|cursor| cursor.get("next")), &OPENCODE)
+            let cursor = members()?.get("cursor").and_then(object::<Fields<'_>>);
+            (members()?.get("data")?, cursor.and_then(|cursor| cursor.get("next")), &OPENCODE)
         }
-        _ => (whole()?.get("sessions")?, whole()?.get("nextCursor"), &ACP),
+        _ => (members()?.get("sessions")?, members()?.get("nextCursor"), &ACP),
     };
     let list: Vec<&RawValue> = serde_json::from_str(list.get()).ok()?;
     let one = |raw: &RawValue| -> Option<ListedConversation> {
@@ -140,9 +140,9 @@ pub fn read(dialect: &str, reply: &RawValue) -> Option<ConversationList> {
         let cwd = text(words.cwd).or_else(place).filter(|cwd| cwd.starts_with('/') && cwd.len() <= CWD_MAX);
         Some(ListedConversation { native, title, cwd, updated_at })
     };
-    let kept = list.into_iter().take(ANSWER_MAX).filter_map(one).collect();
+    let stored = list.into_iter().take(ANSWER_MAX).filter_map(one).collect();
     let next = next.and_then(string).map(Cow::into_owned).filter(|next| !next.is_empty());
-    Some(ConversationList { kept, next })
+    Some(ConversationList { stored, next })
 }
 
 /// The text of a member.
@@ -150,7 +150,7 @@ fn text_in(fields: &Fields<'_>, name: &str) -> Option<String> {
     fields.get(name).and_then(string).map(Cow::into_owned)
 }
 
-/// The first line in which something stands, without the space around and in it, cut to what a title may have.
+/// The first line with text, its white space collapsed, cut to the length of a title.
 fn line(text: &str) -> Option<String> {
     let line = text.lines().map(str::trim).find(|line| !line.is_empty())?;
     let mut short = String::with_capacity(line.len().min(4 * TITLE_MAX));
@@ -166,7 +166,7 @@ fn line(text: &str) -> Option<String> {
     Some(short.chars().take(TITLE_MAX).collect())
 }
 
-/// A time as text, or as seconds.
+/// A time as text, or in seconds.
 fn instant(raw: &RawValue) -> Option<Timestamp> {
     if raw.get().starts_with('"') {
         return serde_json::from_str(raw.get()).ok();
@@ -189,7 +189,7 @@ mod tests {
         read(dialect, serde_json::from_str(reply).unwrap())
     }
 
-    fn kept(native: &str, title: Option<&str>, cwd: Option<&str>, at: Option<i64>) -> ListedConversation {
+    fn stored(native: &str, title: Option<&str>, cwd: Option<&str>, at: Option<i64>) -> ListedConversation {
         let text = |text: Option<&str>| text.map(str::to_owned);
         ListedConversation {
             native: native.into(),
@@ -200,14 +200,14 @@ mod tests {
     }
 
     #[test]
-    fn each_dialect_is_asked_and_read_in_its_own_words() {
+    fn listing_asks_each_dialect_in_its_own_protocol() {
         for (dialect, cursor, asked, reply, wanted, next) in [
             (
                 "acp",
                 Some("c"),
                 Some(("session/list", json!({ "cursor": "c" }))),
                 r#"{"sessions":[{"sessionId":"a","cwd":"/w","title":"T","updatedAt":"2026-01-02T03:04:05Z","_meta":{}}],"nextCursor":"d"}"#,
-                kept("a", Some("T"), Some("/w"), Some(1_767_323_045_000)),
+                stored("a", Some("T"), Some("/w"), Some(1_767_323_045_000)),
                 Some("d"),
             ),
             (
@@ -215,7 +215,7 @@ mod tests {
                 None,
                 Some(("session.list", json!({ "scope": "all", "limit": 7 }))),
                 r#"{"sessions":[{"session_id":"a","updated_at":"2026-01-02T03:04:05Z","last_user_message":"hi\nyou","workspace_root":"/w"}]}"#,
-                kept("a", Some("hi"), Some("/w"), Some(1_767_323_045_000)),
+                stored("a", Some("hi"), Some("/w"), Some(1_767_323_045_000)),
                 None,
             ),
             (
@@ -229,7 +229,7 @@ mod tests {
                     }),
                 )),
                 r#"{"data":[{"id":"a","sessionId":"tree","name":null,"preview":"first words","cwd":"/w","updatedAt":1767323045,"parentThreadId":null}],"nextCursor":null}"#,
-                kept("a", Some("first words"), Some("/w"), Some(1_767_323_045_000)),
+                stored("a", Some("first words"), Some("/w"), Some(1_767_323_045_000)),
                 None,
             ),
             (
@@ -237,7 +237,7 @@ mod tests {
                 None,
                 Some(("session.list", json!({ "limit": 7 }))),
                 r#"[{"id":"a","title":"T","directory":"/w","time":{"created":1,"updated":1767323045000}},{"id":"b","parentID":"a"}]"#,
-                kept("a", Some("T"), Some("/w"), Some(1_767_323_045_000)),
+                stored("a", Some("T"), Some("/w"), Some(1_767_323_045_000)),
                 None,
             ),
             (
@@ -245,20 +245,20 @@ mod tests {
                 Some("c"),
                 Some(("session.list", json!({ "limit": 7, "cursor": "c" }))),
                 r#"{"data":[{"id":"a","title":"T","location":{"directory":"/w"},"time":{"updated":1767323045000}}],"cursor":{"next":"d"}}"#,
-                kept("a", Some("T"), Some("/w"), Some(1_767_323_045_000)),
+                stored("a", Some("T"), Some("/w"), Some(1_767_323_045_000)),
                 Some("d"),
             ),
         ] {
             assert_eq!(question(dialect, cursor, 7), asked, "{dialect}");
             let listing = listed(dialect, reply).unwrap();
-            assert_eq!((listing.kept, listing.next.as_deref()), (vec![wanted], next), "{dialect}");
+            assert_eq!((listing.stored, listing.next.as_deref()), (vec![wanted], next), "{dialect}");
         }
         assert_eq!(question("gemini-mirror", None, 7), None);
         assert_eq!(question("codex", None, 5000).unwrap().1["limit"], 100);
     }
 
     #[test]
-    fn what_makes_no_sense_is_left_out_and_what_is_long_is_cut() {
+    fn listing_skips_invalid_entries_and_truncates_long_ones() {
         let long = "x".repeat(5000);
         let reply = json!({ "sessions": [
             7, {}, { "sessionId": 7 }, { "sessionId": "" }, { "sessionId": long },
@@ -268,11 +268,11 @@ mod tests {
         ], "nextCursor": "" });
         let listing = listed("acp", &reply.to_string()).unwrap();
         assert_eq!(
-            listing.kept,
+            listing.stored,
             [
-                kept("a", Some(&long[..TITLE_MAX]), None, None),
-                kept("b", Some("two words"), None, None),
-                kept("c", None, None, None),
+                stored("a", Some(&long[..TITLE_MAX]), None, None),
+                stored("b", Some("two words"), None, None),
+                stored("c", None, None, None),
             ]
         );
         assert_eq!(listing.next, None);
@@ -280,6 +280,6 @@ mod tests {
             assert_eq!(listed("acp", none), None, "{none}");
         }
         let many: Vec<Value> = (0..ANSWER_MAX + 5).map(|n| json!({ "sessionId": n.to_string() })).collect();
-        assert_eq!(listed("acp", &json!({ "sessions": many }).to_string()).unwrap().kept.len(), ANSWER_MAX);
+        assert_eq!(listed("acp", &json!({ "sessions": many }).to_string()).unwrap().stored.len(), ANSWER_MAX);
     }
 }

@@ -1,4 +1,4 @@
-//! For tests: a connection, and what came out of it.
+//! A connection for tests, and its output.
 #![allow(clippy::unwrap_used)]
 
 use std::collections::VecDeque;
@@ -91,17 +91,17 @@ impl Rig {
         self.step(|dialect, out| dialect.wake(out));
     }
 
-    /// The connection is lost.
+    /// Loses the connection.
     pub(super) fn lose(&mut self) {
         self.step(|dialect, out| dialect.lost("gone", out));
     }
 
-    /// The connection is there again.
+    /// Connects again.
     pub(super) fn connect(&mut self) {
         self.step(|dialect, out| dialect.open(out));
     }
 
-    /// Answers a request: a status and a body, or none for a request that failed.
+    /// Answers a request: status and body, or none for a failed request.
     pub(super) fn reply(&mut self, fetch: &HttpRequest, reply: Option<(u16, &str)>) {
         let reply = match reply {
             Some((status, body)) => Ok(HttpReply { status, body: Bytes::copy_from_slice(body.as_bytes()) }),
@@ -124,7 +124,7 @@ impl Rig {
     }
 
     pub(super) fn answer(&mut self, key: &str, decision: Decision) {
-        // As tests write it: the runtime's name of a question that waits, or a whole key.
+        // Tests give the runtime's name of a pending question, or a whole key.
         let open = self.dialect.asks().into_iter().find(|open| open.id() == key);
         let key = open.unwrap_or_else(|| RequestKey::from(key.to_owned()));
         self.tell(RuntimeCommand::Answer { key, decision });
@@ -135,17 +135,17 @@ impl Rig {
         self.tell(RuntimeCommand::Call { ticket: Ticket(99), native, method: method.into(), params, notify: false });
     }
 
-    /// What was sent since the last look.
+    /// The frames sent since the last call.
     pub(super) fn sent(&mut self) -> Vec<Value> {
         std::mem::take(&mut self.sent)
     }
 
-    /// What was said since the last look.
+    /// The events since the last call.
     pub(super) fn said(&mut self) -> Vec<RuntimeEvent> {
         std::mem::take(&mut self.events)
     }
 
-    /// The one thing that was said since the last look.
+    /// The only event since the last call.
     pub(super) fn one(&mut self) -> RuntimeEvent {
         let mut said = self.said();
         assert_eq!(said.len(), 1, "{said:?}");

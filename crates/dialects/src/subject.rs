@@ -1,4 +1,4 @@
-//! What a question is exactly about, read from a tool's input, by the same rules for every runtime.
+//! Reads the exact subject of a question from a tool's input, by the same rules for every runtime.
 
 use serde_json::value::RawValue;
 
@@ -6,7 +6,7 @@ use super::RequestSubject;
 use super::jsonrpc::{Fields, object, pretty, string};
 use plexus_protocol::{Question, QuestionOption};
 
-/// Members that hold a command: a line for a shell, or a program and its arguments. As [`plain`] writes names.
+/// Members that hold a command: a shell line, or a program and its arguments. Named in the form of [`plain`].
 const COMMANDS: [&str; 14] = [
     "command",
     "cmd",
@@ -23,15 +23,15 @@ const COMMANDS: [&str; 14] = [
     "program",
     "executable",
 ];
-/// Members that hold several commands, one after the other: a list of lines for a shell.
+/// Members that hold several commands: a list of shell lines.
 const LISTS: [&str; 3] = ["commands", "cmds", "commandlines"];
-/// Members that hold the arguments of a command given beside them.
+/// Members that hold the arguments of a command beside them.
 const ARGUMENTS: [&str; 2] = ["args", "arguments"];
 /// Members that hold the folder.
 const FOLDERS: [&str; 5] = ["cwd", "workdir", "workingdirectory", "directory", "workingdir"];
-/// Members that change what a command does without standing in it: with one of them, it is not the command alone that runs.
+/// Members that change the effect of a command without being part of it: with one of them, more than the command runs.
 const HIDDEN: [&str; 4] = ["env", "environment", "stdin", "input"];
-/// Members that a whole input may stand in.
+/// Members that may hold the whole input.
 const WRAPPERS: [&str; 8] =
     ["input", "arguments", "args", "params", "parameters", "toolinput", "rawinput", "toolarguments"];
 /// Members that name a file.
@@ -44,12 +44,12 @@ const AFTER: [&str; 7] = ["newstring", "newtext", "newstr", "new", "replace", "n
 const WHOLE: [&str; 5] = ["content", "contents", "text", "filetext", "body"];
 /// Members that hold an address.
 const ADDRESSES: [&str; 4] = ["url", "uri", "address", "href"];
-/// How deep an input may be wrapped.
+/// How many levels an input may be wrapped.
 const DEEP: usize = 3;
-/// How deep a command is looked for in an input that does not say one; what is deeper could be one.
+/// How deep a command is searched for in an input; anything deeper could be one.
 const LOOKED: usize = 16;
 
-/// A member's name without what people disagree on: `commandLine`, `command_line`, `Command-Line`.
+/// A member's name without case and separators: `commandLine`, `command_line`, `Command-Line`.
 fn plain(name: &str) -> String {
     name.chars().filter(char::is_ascii_alphanumeric).map(|c| c.to_ascii_lowercase()).collect()
 }
@@ -58,7 +58,7 @@ fn plain(name: &str) -> String {
 struct Input<'a>(Vec<(String, &'a RawValue)>);
 
 impl<'a> Input<'a> {
-    /// None for what is no object, or one that two readers may read in two ways.
+    /// None if it is not an object, or one with duplicate members.
     fn of(raw: &'a RawValue) -> Option<Self> {
         let fields: Fields<'a> = object(raw)?;
         if fields.ambiguous() {
@@ -86,8 +86,8 @@ impl<'a> Input<'a> {
     }
 }
 
-/// What a tool's input says that it does; `None` if it says nothing that can be read for certain. An input that is
-/// ambiguous (two commands, twin members, odd types) says nothing.
+/// The action that a tool's input describes; `None` if it cannot be read for certain. An ambiguous input (two commands, duplicate members,
+/// odd types) describes nothing.
 pub(super) fn input(raw: &RawValue) -> Option<RequestSubject> {
     read(raw, DEEP)
 }
@@ -97,7 +97,7 @@ fn read(raw: &RawValue, deep: usize) -> Option<RequestSubject> {
         return Some(found);
     }
     let fields = Input::of(raw)?;
-    if says_command(&fields) {
+    if has_command(&fields) {
         return None;
     }
     if let Some(plan) = fields.text(&["plan"]) {
@@ -118,33 +118,34 @@ fn read(raw: &RawValue, deep: usize) -> Option<RequestSubject> {
     }
 }
 
-/// Whether a member of the input is called as a command is.
-fn says_command(fields: &Input<'_>) -> bool {
+/// Whether a member has the name of a command.
+fn has_command(fields: &Input<'_>) -> bool {
     !fields.all(&COMMANDS).is_empty() || !fields.all(&LISTS).is_empty()
 }
 
-/// Whether a tool's input has what is called a command, or could be one, whether or not it can be read.
+/// Whether a tool's input has a command, or could have one, readable or not.
 pub(super) fn may_run(raw: &RawValue) -> bool {
-    Input::of(raw).is_none_or(|fields| says_command(&fields) || fields.0.iter().any(|(_, value)| deeper(value, LOOKED)))
+    Input::of(raw)
+        .is_none_or(|fields| has_command(&fields) || fields.0.iter().any(|(_, value)| may_hold_command(value, LOOKED)))
 }
 
-/// Whether somewhere in a value words are called as a command is.
-fn deeper(raw: &RawValue, deep: usize) -> bool {
+/// Whether text somewhere in a value has the name of a command.
+fn may_hold_command(raw: &RawValue, deep: usize) -> bool {
     let nested = raw.get().starts_with(['{', '[']);
     if deep == 0 || !nested {
         return nested;
     }
     if let Ok(values) = serde_json::from_str::<Vec<&RawValue>>(raw.get()) {
-        return values.iter().any(|value| deeper(value, deep - 1));
+        return values.iter().any(|value| may_hold_command(value, deep - 1));
     }
     Input::of(raw).is_none_or(|fields| {
         let named = fields.all(&COMMANDS).into_iter().chain(fields.all(&LISTS));
         let says = named.into_iter().any(|value| value.get().starts_with(['"', '[', '{']));
-        says || fields.0.iter().any(|(_, value)| deeper(value, deep - 1))
+        says || fields.0.iter().any(|(_, value)| may_hold_command(value, deep - 1))
     })
 }
 
-/// A tool call of which the input says no more than its arguments.
+/// A tool call whose input is only its arguments.
 pub(super) fn tool(name: &str, raw: &RawValue) -> RequestSubject {
     let arguments = pretty(raw.get());
     match input(raw) {
@@ -157,13 +158,13 @@ pub(super) fn tool(name: &str, raw: &RawValue) -> RequestSubject {
     }
 }
 
-/// The command in a tool's input, if it says exactly one and nothing else that changes what will run.
+/// The command in a tool's input, if it has exactly one and nothing else that changes what runs.
 pub(super) fn command(raw: &RawValue) -> Option<RequestSubject> {
     let fields = Input::of(raw)?;
     if HIDDEN.iter().any(|name| fields.all(&[name]).iter().any(|raw| !empty(raw))) {
         return None;
     }
-    // A shell to run it with is no second command, where it is one that is known.
+    // A known shell to run it with is no second command.
     let shells =
         |raw: &RawValue| matches!(string(raw).as_deref(), Some("bash" | "sh" | "zsh" | "/bin/bash" | "/bin/sh"));
     let mut commands: Vec<&RawValue> = fields.all(&COMMANDS);
@@ -183,7 +184,7 @@ pub(super) fn command(raw: &RawValue) -> Option<RequestSubject> {
         let said = alone && !lines.is_empty();
         return said.then_some(RequestSubject::Command { argv: vec![lines.join("\n")], cwd });
     }
-    // A list beside the command may only say it again, as Copilot's does.
+    // A list beside the command may only repeat it, as Copilot's does.
     let again = |list: &RawValue| {
         let said = commands.first().and_then(|first| string(first));
         matches!((strings(list).as_deref(), said), (Some([one]), Some(said)) if *one == said)
@@ -205,15 +206,15 @@ pub(super) fn command(raw: &RawValue) -> Option<RequestSubject> {
 
 /// The folder that an input without a command names.
 pub(super) fn folder(raw: &RawValue) -> Option<String> {
-    let fields = Input::of(raw).filter(|fields| !says_command(fields))?;
+    let fields = Input::of(raw).filter(|fields| !has_command(fields))?;
     fields.text(&FOLDERS)
 }
 
-/// The changes to one file that an input says.
+/// The changes to one file that an input describes.
 fn edits(raw: &RawValue) -> Option<RequestSubject> {
     let fields = Input::of(raw)?;
     // An editor's tool has commands of its own.
-    if says_command(&fields) && !matches!(fields.text(&COMMANDS).as_deref(), Some("create" | "str_replace" | "write")) {
+    if has_command(&fields) && !matches!(fields.text(&COMMANDS).as_deref(), Some("create" | "str_replace" | "write")) {
         return None;
     }
     let path = fields.text(&PATHS)?;
@@ -237,7 +238,7 @@ fn edits(raw: &RawValue) -> Option<RequestSubject> {
     }
 }
 
-/// Questions to a person, as tools put them: `{"questions": [{"question", "options": [{"label", "description"}]}]}`.
+/// Questions in the form of tools: `{"questions": [{"question", "options": [{"label", "description"}]}]}`.
 fn question(raw: &RawValue) -> Option<RequestSubject> {
     let fields = Input::of(raw)?;
     let all: Vec<&RawValue> = serde_json::from_str(fields.one(&["questions"]).ok()??.get()).ok()?;
@@ -269,11 +270,11 @@ fn question(raw: &RawValue) -> Option<RequestSubject> {
         })
     };
     let questions: Vec<Question> = all.iter().enumerate().map(one).collect::<Option<_>>()?;
-    (!questions.is_empty()).then(|| RequestSubject::Questions { words: spoken(&questions), questions })
+    (!questions.is_empty()).then(|| RequestSubject::Questions { words: questions_text(&questions), questions })
 }
 
 /// Questions as text.
-fn spoken(questions: &[Question]) -> String {
+fn questions_text(questions: &[Question]) -> String {
     let mut out = Vec::new();
     for question in questions {
         out.push(match &question.header {
@@ -288,8 +289,8 @@ fn spoken(questions: &[Question]) -> String {
     out.join("\n")
 }
 
-/// The command in a text, where it stands in a form that can be told from prose: a JSON object, one fenced block of shell, a
-/// line that begins with `$`, or, where the words before say that it is run, what stands in backquotes at the end.
+/// The command in a text, where its form sets it apart from prose: a JSON object, one fenced block of shell, a line that begins with `$`,
+/// or, after words that announce it, a final part in backquotes.
 pub(super) fn in_text(text: &str, executes: bool) -> Option<RequestSubject> {
     let text = text.trim();
     if text.starts_with('{') {
@@ -316,7 +317,7 @@ pub(super) fn in_text(text: &str, executes: bool) -> Option<RequestSubject> {
     if says || (executes && before.trim().is_empty()) { line(code) } else { None }
 }
 
-/// A console's text without its prompts; none where some lines have one and others may be output.
+/// A console's text without its prompts; none if some lines have a prompt and others may be output.
 fn unprompted(code: &str) -> Option<&str> {
     match code.strip_prefix("$ ") {
         Some(code) if !code.contains('\n') => Some(code),
@@ -345,7 +346,7 @@ mod tests {
     }
 
     #[test]
-    fn a_plain_command_is_shown_as_one() {
+    fn subject_is_a_plain_command() {
         for (json, argv, cwd) in [
             (r#"{"command":"touch x"}"#, vec!["touch x"], None),
             (r#"{"cmd":["sh","-c","ls"],"cwd":"/w","timeout":3}"#, vec!["sh", "-c", "ls"], Some("/w")),
@@ -357,7 +358,7 @@ mod tests {
     }
 
     #[test]
-    fn an_input_that_says_more_than_one_command_is_shown_whole() {
+    fn subject_of_several_commands_shows_the_whole_input() {
         for json in [
             r#"{"command":"ls","cmd":"rm -rf /"}"#,
             r#"{"command":"ls","command":"rm -rf /"}"#,

@@ -1,9 +1,9 @@
-//! The gateway's side of holders: starts them, finds those that an earlier gateway left, and talks to them. One file:
-//! the connection, and the folder it is found in.
+//! The gateway's side of holders: starts them, finds those of an earlier gateway, and exchanges messages with them. One file for the
+//! connection; the folder of sockets is beside it.
 //!
-//! A holder (`plexus hold --socket PATH`) owns a runtime's stdio and lets it outlive the gateway. Everything lies in one
-//! folder, two files a holder at most: `<runtime>.<8 letters>.sock`, where it listens, and, once its runtime has ended
-//! with nobody there to hear it, `<runtime>.<8 letters>.end`, which is what it would have said.
+//! A holder (`plexus hold --socket PATH`) owns a runtime's stdio and lets the runtime outlive the gateway. All holders share one folder,
+//! with at most two files each: the socket `<runtime>.<8 letters>.sock`, and, once the runtime has ended without a connected gateway,
+//! `<runtime>.<8 letters>.end`, which holds the unsent messages.
 
 mod connection;
 mod folder;
@@ -34,136 +34,135 @@ use crate::{exit, wire};
 use plexus_protocol::text::printable;
 use plexus_protocol::{RuntimeId, RuntimeSpec};
 
-/// How long a holder has to start its program. It takes milliseconds, more on a busy machine.
+/// How long a holder may take to start its program. It takes milliseconds, more on a busy machine.
 const READY_WAIT: Duration = Duration::from_secs(30);
 
-/// How long a holder has to answer; one that does not is stuck in the kernel, or stopped.
+/// How long a holder may take to answer; one that does not is stopped, or stuck in the kernel.
 const WELCOME_WAIT: Duration = Duration::from_secs(10);
 
-/// What may wait to be sent to a holder, in bytes; with more the connection is given up, and made again.
+/// Most bytes queued for a holder; beyond that the connection is dropped and made again.
 const QUEUE_MAX: usize = 2 * wire::STATE_MAX;
 
-/// State that a holder keeps beside the newest whole one, in bytes, before the gateway waits until some of it is needed
-/// no more: see [`HolderClient::heavy`]. Far below [`wire::STATE_MAX`], so that what is written before the wait has room.
+/// Bytes of state beside the newest whole state that a holder keeps before the gateway waits for acknowledgements: see
+/// [`HolderClient::heavy`]. Far below [`wire::STATE_MAX`], so that writes before the wait fit.
 const DEPOSITS_MAX: usize = 16 * 1024 * 1024;
 
-/// Input that waits in the gateway for a runtime that takes none, in bytes; with more the runtime is stuck.
-const GATED_MAX: usize = 64 * 1024 * 1024;
+/// Most bytes of input queued in the gateway for a runtime that does not read; beyond that the runtime is stuck.
+const BLOCKED_MAX: usize = 64 * 1024 * 1024;
 
-/// How long what was said last still has to be sent when nobody uses the connection any more.
-const LAST_WORDS: Duration = Duration::from_secs(2);
+/// How long queued messages may take to be sent after the client was dropped.
+const FLUSH_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// How much longer than it should a holder may take to stop its runtime, before it is given up: killed processes may take
-/// a while to vanish.
+/// How much longer than the sum of its timeouts a holder may take to stop its runtime: killed processes may take a while to vanish.
 const STOP_SLACK: Duration = Duration::from_secs(20);
-/// How often [`stop`] looks whether the holder is gone.
-const GONE_LOOK: Duration = Duration::from_millis(5);
+/// Interval at which [`stop`] checks whether the holder is gone.
+const GONE_POLL_INTERVAL: Duration = Duration::from_millis(5);
 
-/// How much of a failed holder's stderr is read, in bytes.
-const REASON_MAX: u64 = 16 * 1024;
+/// Most bytes read of a failed holder's stderr.
+const STDERR_READ_MAX: u64 = 16 * 1024;
 
-/// Longest path of a socket, in bytes: what the strictest of the systems has room for (`sun_path`).
+/// Longest path of a socket, in bytes: the smallest `sun_path` of the supported systems.
 const PATH_MAX: usize = 103;
 
-/// How old a file must be that a holder writes or binds under a passing name, before it is litter.
-const LITTER_AGE: Duration = Duration::from_secs(60);
+/// Age at which a file under a temporary name is left over from a crash and removed.
+const TEMPORARY_AGE: Duration = Duration::from_secs(60);
 
-/// A program to be started.
+/// A program to start.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Program {
     /// The file.
     pub path: PathBuf,
-    /// Its arguments, without its own name.
+    /// The arguments, without the program's name.
     pub args: Vec<String>,
     /// Its whole environment.
     pub env: BTreeMap<OsString, OsString>,
 }
 
-/// Why a frame for a runtime's stdin was not taken.
+/// Why input for a runtime was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WriteError {
-    /// Too much waits already.
+    /// Too much input is queued.
     Full,
-    /// The runtime closed its stdin, or we did.
+    /// The runtime or the gateway closed the runtime's stdin.
     Closed,
 }
 
-/// A connection to a holder, or what a holder left.
+/// A connection to a holder, or the file that a holder left.
 pub struct HolderClient {
     path: PathBuf,
     pid: u32,
-    /// The version that the holder speaks.
+    /// The protocol version of the holder.
     version: u8,
     instance: String,
-    /// The runtime and the holder, as the system knows them; none for what a holder left.
+    /// The runtime and the holder as processes; none for a file.
     processes: Option<Processes>,
     decoder: Decoder,
     source: Source,
-    /// Where the next output stands.
+    /// The offset of the next output.
     next: u64,
-    /// What stands before this was told over an earlier connection.
-    told: u64,
-    /// The last news was told.
-    over: bool,
+    /// Output before this offset was delivered over an earlier connection.
+    delivered_to: u64,
+    /// Whether the last message was delivered.
+    ended: bool,
 }
 
-/// A runtime and its holder, as the system knows them.
+/// A runtime and its holder as processes.
 #[derive(Clone, Copy, Debug)]
 pub struct Processes {
-    /// The runtime's own.
+    /// The runtime.
     pub runtime: Process,
-    /// The holder's, if it lives.
+    /// The holder, if it lives.
     pub holder: Option<Process>,
 }
 
 enum Source {
-    Live { read: OwnedReadHalf, way: Arc<HolderConnection> },
+    Live { read: OwnedReadHalf, connection: Arc<HolderConnection> },
     File,
 }
 
-/// What a holder told.
+/// A message from a holder.
 #[derive(Debug, PartialEq, Eq)]
 pub enum HolderNews {
-    /// Output of the runtime. No byte comes twice over one connection, none is left out but what was acknowledged.
+    /// Output of the runtime. Every byte comes once a connection, except acknowledged ones.
     Out {
-        /// Where its first byte stands.
+        /// The offset of its first byte.
         offset: u64,
-        /// Never empty.
+        /// The output; never empty.
         bytes: Bytes,
     },
-    /// More of its stderr.
+    /// Stderr of the runtime.
     Err(Bytes),
-    /// The holder is full of output that was not acknowledged, since then; the runtime will wait.
+    /// The holder's spool of unacknowledged output is full since then; the runtime has to wait.
     Full(SystemTime),
-    /// It has room again.
+    /// The spool has room again.
     Room,
-    /// The runtime does not take its stdin any more.
+    /// The runtime's stdin is broken.
     StdinBroken,
-    /// The runtime closed its stdout, all of its output was told, and it lives on.
+    /// The runtime closed its stdout and still runs; all of its output was delivered.
     StdoutClosed,
-    /// The runtime ended, and all its output was told. Nothing follows. To be answered with [`HolderClient::bye`], once all of
-    /// it is safe.
+    /// The runtime ended, and all its output was delivered. The last message. Answer it with [`HolderClient::bye`] once everything is
+    /// stored.
     Exited {
-        /// Its exit code …
+        /// Its exit code, if it exited.
         code: Option<i32>,
-        /// … or the signal that killed it. Neither, if the system could not say.
+        /// The signal that killed it, if any. Both are `None` if the system did not report either.
         signal: Option<i32>,
     },
-    /// The connection is lost, and why. Nothing follows. The runtime may still live.
+    /// The connection is lost, with the reason. The last message. The runtime may still live.
     Gone(String),
 }
 
 impl HolderClient {
-    /// Starts `program` in the folder of `spec`, behind a holder in the folder `dir`, which is made if
-    /// need be; and connects to it.
+    /// Starts `program` in the folder of `spec` behind a new holder in the folder `dir`, which is created if necessary; and connects to the
+    /// holder.
     ///
-    /// The holder keeps up to `spool_max` bytes of output that is not acknowledged. If it is not to `outlive` this
-    /// process, it ends with it, and leaves nothing.
+    /// The holder keeps up to `spool_max` bytes of unacknowledged output. Unless `outlive` is set, the holder ends with this process and
+    /// leaves no file.
     ///
     /// Not cancellation safe: the runtime may be left behind.
     ///
     /// # Errors
-    /// In words: no more processes, a path too long for a socket, what the holder said.
+    /// A message: no more processes, a path too long for a socket, or the holder's own error.
     pub async fn start(
         spec: &RuntimeSpec,
         program: &Program,
@@ -178,7 +177,7 @@ impl HolderClient {
         if !outlive {
             command.args(["--parent", &std::process::id().to_string()]);
         }
-        // No group of its own: a leader of a group cannot get a session of its own, and the holder wants one.
+        // Not in a process group of its own: a group leader cannot start a session, which the holder does.
         let mut child = command
             .arg("--")
             .arg(&program.path)
@@ -191,8 +190,8 @@ impl HolderClient {
             .stderr(Stdio::piped())
             .spawn()
             .map_err(|error| format!("{}: {error}", hold_exe.display()))?;
-        match timeout(READY_WAIT, ready(&mut child)).await {
-            Ok(ready) => ready?,
+        match timeout(READY_WAIT, wait_until_ready(&mut child)).await {
+            Ok(wait_until_ready) => wait_until_ready?,
             Err(_) => {
                 if let Some(pid) =
                     child.id().and_then(|pid| i32::try_from(pid).ok()).and_then(rustix::process::Pid::from_raw)
@@ -205,8 +204,7 @@ impl HolderClient {
         Self::find(&socket).await.map_err(|why| why.to_string())
     }
 
-    /// Connects to the holder at `path`, or opens what it left there when its runtime ended. A gateway that was connected
-    /// to it loses it.
+    /// Connects to the holder at `path`, or opens the file that it left. A gateway that was connected to the holder loses its connection.
     ///
     /// # Errors
     /// [`HolderNotFound`].
@@ -214,30 +212,30 @@ impl HolderClient {
         Self::find_within(path, WELCOME_WAIT).await
     }
 
-    /// As [`find`](Self::find), with this long for the holder to answer.
+    /// As [`find`](Self::find), with a timeout for the holder's answer.
     pub async fn find_within(path: &Path, wait: Duration) -> Result<(Self, Welcome), HolderNotFound> {
-        let left = path.with_extension("end");
-        if path != left {
+        let end_file = path.with_extension("end");
+        if path != end_file {
             let tried = match timeout(wait, Self::connect(path)).await {
                 Ok(tried) => tried,
                 Err(_) => Err(HolderNotFound::Silent(format!("{} does not answer", path.display()))),
             };
             match tried {
                 Ok(found) => return Ok(found),
-                // Its runtime may have ended between two looks.
-                Err(why) if !tokio::fs::try_exists(&left).await.unwrap_or(false) => return Err(why),
+                // The runtime may have ended between the two attempts.
+                Err(why) if !tokio::fs::try_exists(&end_file).await.unwrap_or(false) => return Err(why),
                 Err(_) => {}
             }
         }
-        let what = |why: &dyn std::fmt::Display| HolderNotFound::Unusable(format!("{}: {why}", left.display()));
-        let all = tokio::fs::read(&left).await.map_err(|why| what(&why))?;
+        let unusable = |why: &dyn std::fmt::Display| HolderNotFound::Unusable(format!("{}: {why}", end_file.display()));
+        let all = tokio::fs::read(&end_file).await.map_err(|why| unusable(&why))?;
         let mut decoder = Decoder::of(all.into());
         let welcome = match decoder.frame().and_then(|frame| frame.map(FromHolder::parse).transpose()) {
-            Ok(Some(FromHolder::Welcome(welcome))) => known(welcome).map_err(|why| what(&why))?,
-            Ok(_) => return Err(what(&"it does not begin as it should")),
-            Err(why) => return Err(what(&why)),
+            Ok(Some(FromHolder::Welcome(welcome))) => check_version(welcome).map_err(|why| unusable(&why))?,
+            Ok(_) => return Err(unusable(&"it does not begin as it should")),
+            Err(why) => return Err(unusable(&why)),
         };
-        Ok((Self::new(left, &welcome, decoder, Source::File, None), welcome))
+        Ok((Self::new(end_file, &welcome, decoder, Source::File, None), welcome))
     }
 
     fn new(path: PathBuf, welcome: &Welcome, decoder: Decoder, source: Source, processes: Option<Processes>) -> Self {
@@ -250,13 +248,13 @@ impl HolderClient {
             decoder,
             source,
             next: welcome.acked,
-            told: 0,
-            over: false,
+            delivered_to: 0,
+            ended: false,
         }
     }
 
     async fn connect(path: &Path) -> Result<(Self, Welcome), HolderNotFound> {
-        let what = |why: &dyn std::fmt::Display| HolderNotFound::Unusable(format!("{}: {why}", path.display()));
+        let unusable = |why: &dyn std::fmt::Display| HolderNotFound::Unusable(format!("{}: {why}", path.display()));
         let lost = |why: &dyn std::fmt::Display| HolderNotFound::Silent(format!("{}: {why}", path.display()));
         let stream = UnixStream::connect(path).await.map_err(|why| match why.kind() {
             io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused => {
@@ -266,19 +264,21 @@ impl HolderClient {
         })?;
         let peer = stream.peer_cred().map_err(|why| lost(&why))?;
         if peer.uid() != rustix::process::geteuid().as_raw() {
-            return Err(what(&"it belongs to somebody else"));
+            return Err(unusable(&"it belongs to somebody else"));
         }
         let (mut read, write) = stream.into_split();
-        let way = Arc::new(HolderConnection::new(write));
-        way.send(&mut way.queue(), [ToHolder::Hello { version: OLDEST, newest: VERSION }.to_bytes()]);
+        let connection = Arc::new(HolderConnection::new(write));
+        connection.send(&mut connection.queue(), [ToHolder::Hello { version: OLDEST, newest: VERSION }.to_bytes()]);
         let mut decoder = Decoder::default();
         let welcome = loop {
             match decoder.frame().and_then(|frame| frame.map(FromHolder::parse).transpose()) {
-                Ok(Some(FromHolder::Welcome(welcome))) => break known(welcome).map_err(|why| what(&why))?,
-                Ok(Some(FromHolder::Bye { why })) => return Err(what(&why)),
-                Ok(Some(_)) => return Err(what(&"it does not begin as it should")),
+                Ok(Some(FromHolder::Welcome(welcome))) => {
+                    break check_version(welcome).map_err(|why| unusable(&why))?;
+                }
+                Ok(Some(FromHolder::Bye { why })) => return Err(unusable(&why)),
+                Ok(Some(_)) => return Err(unusable(&"it does not begin as it should")),
                 Ok(None) => {}
-                Err(why) => return Err(what(&why)),
+                Err(why) => return Err(unusable(&why)),
             }
             match read.read_buf(decoder.room()).await {
                 Ok(1..) => {}
@@ -287,7 +287,7 @@ impl HolderClient {
             }
         };
         {
-            let mut queue = way.queue();
+            let mut queue = connection.queue();
             (queue.put, queue.taken) = (welcome.put, welcome.taken);
             queue.acked = welcome.acked;
             queue.closed = welcome.stdin_closed;
@@ -295,52 +295,53 @@ impl HolderClient {
                 queue.deposits.push(*offset, blob.len(), false);
             }
         }
-        tokio::spawn(pump(Arc::clone(&way)));
+        tokio::spawn(pump(Arc::clone(&connection)));
         let holder = peer.pid().and_then(|pid| u32::try_from(pid).ok()).and_then(Process::find);
         let processes = Process::find(welcome.pid).map(|runtime| Processes { runtime, holder });
-        Ok((Self::new(path.to_owned(), &welcome, decoder, Source::Live { read, way }, processes), welcome))
+        Ok((Self::new(path.to_owned(), &welcome, decoder, Source::Live { read, connection }, processes), welcome))
     }
 
-    /// Who listens at `path`; `None` if nobody does, or the system does not say.
+    /// The process that listens at `path`; `None` if nobody does, or the system does not report it.
     pub async fn listener(path: &Path) -> Option<Process> {
         let peer = UnixStream::connect(path).await.ok()?.peer_cred().ok()?;
         let ours = peer.uid() == rustix::process::geteuid().as_raw();
         peer.pid().filter(|_| ours).and_then(|pid| u32::try_from(pid).ok()).and_then(Process::find)
     }
 
-    /// Goes on where `old`, a lost connection to the same holder, ended: what that told is not told again. Returns the
-    /// input that was lost with it, which is to be [put](Self::put) again with a whole state.
+    /// Continues after `old`, a lost connection to the same holder, without delivering output twice. Returns the input that was lost with
+    /// the connection, which the caller has to [put](Self::put) again with a whole state.
     pub fn continue_from(&mut self, old: &Self, welcome: &Welcome) -> Bytes {
-        self.told = old.next;
-        let (Some(way), Some(was)) = (self.way(), old.way()) else { return Bytes::new() };
-        let (mut queue, was) = (way.queue(), was.queue());
-        queue.write_max = was.write_max;
-        let lost = was.unconfirmed.iter().filter(|(end, _)| *end > welcome.put);
+        self.delivered_to = old.next;
+        let (Some(connection), Some(old_connection)) = (self.connection(), old.connection()) else {
+            return Bytes::new();
+        };
+        let (mut queue, old_connection) = (connection.queue(), old_connection.queue());
+        queue.write_max = old_connection.write_max;
+        let lost = old_connection.unconfirmed.iter().filter(|(end, _)| *end > welcome.put);
         lost.map(|(_, frame)| &frame[..]).collect::<Vec<_>>().concat().into()
     }
 
-    /// Every holder in the folder, and everything that one left: the name of its runtime and a path for [`Self::find`], in
-    /// order. A socket that nobody listens at is removed, as is litter. Connects to nobody in a way that counts. A folder
-    /// that is not there is empty.
+    /// Every holder in the folder, and every file that one left: the name of its runtime and a path for [`Self::find`], in order. Removes
+    /// sockets without a listener, and leftovers of crashes. Replaces no gateway's connection. A missing folder counts as empty.
     pub async fn all(dir: &Path) -> Vec<(String, PathBuf)> {
         let dir = dir.to_owned();
         let found = tokio::task::spawn_blocking(move || find_holders(&dir)).await;
         found.unwrap_or_default().into_iter().map(|found| (found.runtime, found.path)).collect()
     }
 
-    /// Waits for news. Cancellation safe. After [`HolderNews::Exited`] or [`HolderNews::Gone`] it waits for ever.
+    /// Waits for the next message. Cancellation safe. After [`HolderNews::Exited`] or [`HolderNews::Gone`] it waits for ever.
     pub async fn next(&mut self) -> HolderNews {
         loop {
-            if self.over {
+            if self.ended {
                 std::future::pending::<()>().await;
             }
             let message = self.decoder.frame().and_then(|frame| frame.map(FromHolder::parse).transpose());
-            let news = match message {
-                Ok(Some(message)) => self.news(message),
+            let translate = match message {
+                Ok(Some(message)) => self.translate(message),
                 Err(why) => Some(HolderNews::Gone(format!("its holder sent {why}"))),
                 Ok(None) => match &mut self.source {
                     Source::File => Some(HolderNews::Gone(format!("{} ends too early", self.path.display()))),
-                    Source::Live { read, way } => {
+                    Source::Live { read, connection } => {
                         let room = self.decoder.room();
                         tokio::select! {
                             biased;
@@ -349,45 +350,49 @@ impl HolderClient {
                                 Ok(0) => Some(HolderNews::Gone("its holder hung up".into())),
                                 Err(why) => Some(HolderNews::Gone(format!("its holder is gone: {why}"))),
                             },
-                            () = way.stuck.notified() => Some(HolderNews::Gone("its holder does not listen".into())),
+                            () = connection.stuck.notified() => Some(HolderNews::Gone("its holder does not listen".into())),
                         }
                     }
                 },
             };
-            if let Some(news) = news {
-                match news {
+            if let Some(translate) = translate {
+                match translate {
                     HolderNews::Exited { .. } => {
-                        self.over = true;
+                        self.ended = true;
                         self.close();
                     }
                     HolderNews::Gone(_) => {
-                        self.over = true;
-                        match self.way() {
-                            Some(way) => way.queue().fail(),
+                        self.ended = true;
+                        match self.connection() {
+                            Some(connection) => connection.queue().fail(),
                             None => self.close(),
                         }
                     }
                     _ => {}
                 }
-                return news;
+                return translate;
             }
         }
     }
 
-    fn news(&mut self, message: FromHolder) -> Option<HolderNews> {
+    fn translate(&mut self, message: FromHolder) -> Option<HolderNews> {
         match message {
             FromHolder::Out { offset, bytes } => {
-                let acked = self.way().map_or(0, |way| way.queue().acked);
-                // What was acknowledged before it was told is left out by the holder.
-                let right = offset == self.next || (offset > self.next && offset <= acked);
+                let acked = self.connection().map_or(0, |connection| connection.queue().acked);
+                // The holder leaves out output that was acknowledged before it was sent.
+                let in_order = offset == self.next || (offset > self.next && offset <= acked);
                 match offset.checked_add(bytes.len() as u64) {
-                    Some(end) if right && !bytes.is_empty() => {
+                    Some(end) if in_order && !bytes.is_empty() => {
                         self.next = end;
-                        let known = usize::try_from(self.told.saturating_sub(offset)).unwrap_or(usize::MAX);
-                        if known >= bytes.len() {
+                        let check_version =
+                            usize::try_from(self.delivered_to.saturating_sub(offset)).unwrap_or(usize::MAX);
+                        if check_version >= bytes.len() {
                             return None;
                         }
-                        Some(HolderNews::Out { offset: offset + known as u64, bytes: bytes.slice(known..) })
+                        Some(HolderNews::Out {
+                            offset: offset + check_version as u64,
+                            bytes: bytes.slice(check_version..),
+                        })
                     }
                     _ => Some(HolderNews::Gone(format!(
                         "its holder sent {} bytes from {offset} on, and {} comes next",
@@ -400,8 +405,8 @@ impl HolderClient {
             FromHolder::Full { since } => Some(HolderNews::Full(since)),
             FromHolder::Room => Some(HolderNews::Room),
             FromHolder::Taken { total } => {
-                if let Some(way) = self.way() {
-                    way.took(total);
+                if let Some(connection) = self.connection() {
+                    connection.record_taken(total);
                 }
                 None
             }
@@ -416,57 +421,64 @@ impl HolderClient {
         }
     }
 
-    fn way(&self) -> Option<&Arc<HolderConnection>> {
+    fn connection(&self) -> Option<&Arc<HolderConnection>> {
         match &self.source {
-            Source::Live { way, .. } => Some(way),
+            Source::Live { connection, .. } => Some(connection),
             Source::File => None,
         }
     }
 
-    /// From now on [`Self::put`] says that nothing can be written.
+    /// Makes [`Self::put`] refuse further input.
     fn close(&self) {
-        if let Some(way) = self.way() {
-            way.queue().closed = true;
+        if let Some(connection) = self.connection() {
+            connection.queue().closed = true;
         }
     }
 
-    /// Changes how much input may wait for the runtime, in bytes, before [`Self::put`] refuses more. At most, and unless
-    /// told, [`wire::STDIN_MAX`].
+    /// Sets how many bytes of input may wait for the runtime before [`Self::put`] queues them in the gateway. Maximum and default are
+    /// [`wire::STDIN_MAX`].
     pub fn set_write_max(&self, max: usize) {
-        if let Some(way) = self.way() {
-            way.queue().write_max = max.min(wire::STDIN_MAX) as u64;
+        if let Some(connection) = self.connection() {
+            connection.queue().write_max = max.min(wire::STDIN_MAX) as u64;
         }
     }
 
-    /// Gives a frame to the runtime, and with it the state that goes with having done so, which knows of the output
-    /// before `offset`. At once, unless more input waits than it should ([`Self::stalled`]): then once there is room, and
-    /// before what is given after it. On a connection that was lost it is kept for the next: see [`Self::continue_from`].
+    /// Sends input to the runtime, together with the state after that input, which covers the output before `offset`. It is sent at once,
+    /// unless the runtime is [stalled](Self::stalled): then it is queued until there is room. On a lost connection it is kept for the next
+    /// one: see [`Self::continue_from`].
     ///
     /// # Errors
-    /// [`WriteError::Full`] if 64 MiB wait (a frame of any size up to 256 MiB is fine while nothing waits), and
-    /// [`WriteError::Closed`] if the runtime's stdin is closed. Then neither is done.
+    /// [`WriteError::Full`] if 64 MiB are queued (while nothing is queued, a frame of up to 256 MiB is accepted), and
+    /// [`WriteError::Closed`] if the runtime's stdin is closed. Then neither input nor state is taken.
     pub fn put(&self, offset: u64, state: Bytes, frame: Bytes) -> Result<(), WriteError> {
         let head = wire::stdin_head(offset, &state, &frame);
-        self.give(offset, head, state, frame, false)
+        self.send_input(offset, head, state, frame, false)
     }
 
-    /// As [`put`](Self::put), with what is to be added to the last state that was given; for holders that
-    /// [can](Self::takes_steps). The frame may be empty.
+    /// As [`put`](Self::put), with a step that is added to the last state; only for holders that [take steps](Self::takes_steps). The frame
+    /// may be empty.
     ///
     /// # Errors
     /// As [`put`](Self::put).
     pub fn step(&self, offset: u64, entry: Bytes, frame: Bytes) -> Result<(), WriteError> {
         let head = wire::step_head(offset, &entry, &frame);
-        self.give(offset, head, entry, frame, true)
+        self.send_input(offset, head, entry, frame, true)
     }
 
-    fn give(&self, offset: u64, head: Option<Bytes>, state: Bytes, frame: Bytes, step: bool) -> Result<(), WriteError> {
-        let (Some(way), Some(head)) = (self.way(), head) else { return Err(WriteError::Closed) };
-        let mut queue = way.queue();
+    fn send_input(
+        &self,
+        offset: u64,
+        head: Option<Bytes>,
+        state: Bytes,
+        frame: Bytes,
+        step: bool,
+    ) -> Result<(), WriteError> {
+        let (Some(connection), Some(head)) = (self.connection(), head) else { return Err(WriteError::Closed) };
+        let mut queue = connection.queue();
         if queue.closed {
             return Err(WriteError::Closed);
         }
-        if queue.gated_bytes > 0 && queue.gated_bytes + frame.len() > GATED_MAX {
+        if queue.blocked_bytes > 0 && queue.blocked_bytes + frame.len() > BLOCKED_MAX {
             return Err(WriteError::Full);
         }
         queue.put += frame.len() as u64;
@@ -478,76 +490,77 @@ impl HolderClient {
         let acked = queue.acked;
         queue.deposits.prune(acked);
         let message = Message { input: frame.len(), pieces: [head, state, frame] };
-        way.pass(&mut queue, message);
+        connection.send_or_block(&mut queue, message);
         Ok(())
     }
 
-    /// Whether its holder takes [steps](Self::step).
+    /// Whether the holder takes [steps](Self::step).
     pub fn takes_steps(&self) -> bool {
         self.version >= 2
     }
 
-    /// Names the process: the holder's random name for it, or, with holders that give none, what it is known by.
+    /// The id of the process: the holder's random name for it, or, with holders of version 1, one made of pid and start time.
     pub fn instance(&self) -> &str {
         &self.instance
     }
 
-    /// Whether its holder is of a release that names no instance.
+    /// Whether the holder's version has no instance ids.
     pub fn is_nameless(&self) -> bool {
         self.version < 2
     }
 
-    /// Since when the runtime has taken none of its input while more waits than should; `None` while there is room.
+    /// Since when the runtime has read none of its input while more than the limit is queued; `None` while there is room.
     pub fn stalled(&self) -> Option<Instant> {
-        let queue = self.way()?.queue();
-        (!queue.gated.is_empty()).then_some(queue.moved)
+        let queue = self.connection()?.queue();
+        (!queue.blocked.is_empty()).then_some(queue.last_progress)
     }
 
-    /// Whether the holder keeps so much state that nothing should be added to it before some is needed no more.
+    /// Whether the holder keeps so much state that no more should be sent before some of it is acknowledged.
     pub fn heavy(&self) -> bool {
-        self.way().is_some_and(|way| way.queue().deposits.heavy())
+        self.connection().is_some_and(|connection| connection.queue().deposits.heavy())
     }
 
-    /// The runtime and its holder; `None` for what a holder left, or if the runtime has ended.
+    /// The processes of runtime and holder; `None` for a file, or if the runtime has ended.
     pub fn processes(&self) -> Option<Processes> {
         self.processes
     }
 
-    /// Whether somebody is at the other end; else it is what a holder left.
+    /// Whether a holder is connected, and not only its file open.
     pub fn is_live(&self) -> bool {
-        self.way().is_some()
+        self.connection().is_some()
     }
 
-    /// Deposits state that knows of the output before `offset`; lost with the connection.
+    /// Sends state that covers the output before `offset`; lost with the connection.
     pub fn state(&self, offset: u64, state: Bytes) {
-        let Some(way) = self.way() else { return };
+        let Some(connection) = self.connection() else { return };
         match wire::state_head(offset, &state) {
             Some(head) => {
-                let mut queue = way.queue();
+                let mut queue = connection.queue();
                 queue.deposits.push(offset, state.len(), false);
                 let acked = queue.acked;
                 queue.deposits.prune(acked);
-                way.pass(&mut queue, Message { input: 0, pieces: [head, state, Bytes::new()] });
+                connection.send_or_block(&mut queue, Message { input: 0, pieces: [head, state, Bytes::new()] });
             }
-            None => way.stuck.notify_one(),
+            None => connection.stuck.notify_one(),
         }
     }
 
-    /// All output before `offset` is safe: the holder may forget it. Sent after what was sent before.
+    /// Acknowledges all output before `offset`, so that the holder may forget it. Sent in order with other messages.
     pub fn ack(&self, offset: u64) {
-        let Some(way) = self.way() else { return };
-        let mut queue = way.queue();
+        let Some(connection) = self.connection() else { return };
+        let mut queue = connection.queue();
         if offset <= queue.acked {
             return;
         }
         queue.acked = offset;
         queue.deposits.prune(offset);
         let ack = ToHolder::Ack { offset }.to_bytes();
-        if !queue.gated.is_empty() {
-            // The state that it goes with waits, too.
-            return way.pass(&mut queue, Message { input: 0, pieces: [ack, Bytes::new(), Bytes::new()] });
+        if !queue.blocked.is_empty() {
+            // The state that belongs to it is queued, too.
+            return connection
+                .send_or_block(&mut queue, Message { input: 0, pieces: [ack, Bytes::new(), Bytes::new()] });
         }
-        // While the last thing that waits is an acknowledgement itself, this one stands for both.
+        // If the last queued message is an acknowledgement, this one replaces it.
         if queue.ack_last
             && queue.pieces.len() > 1
             && let Some(last) = queue.pieces.back_mut()
@@ -555,42 +568,42 @@ impl HolderClient {
             *last = ack;
             return;
         }
-        way.send(&mut queue, [ack]);
+        connection.send(&mut queue, [ack]);
         queue.ack_last = true;
     }
 
-    /// The runtime's stdin ends, after what was put before.
+    /// Closes the runtime's stdin after the queued input.
     #[cfg(test)]
     pub fn close_stdin(&self) {
-        self.say(&ToHolder::CloseStdin);
+        self.send_message(&ToHolder::CloseStdin);
         self.close();
     }
 
-    /// The runtime ends: its stdin is closed; after `stdin` its family gets SIGTERM, after another `term` SIGKILL. Its
-    /// end is told as [`HolderNews::Exited`].
+    /// Stops the runtime: closes its stdin; after `stdin` its process tree gets SIGTERM, after another `term` SIGKILL. The end comes as
+    /// [`HolderNews::Exited`].
     pub fn stop(&self, stdin: Duration, term: Duration) {
-        self.say(&ToHolder::Stop { stdin, term });
+        self.send_message(&ToHolder::Stop { stdin, term });
         self.close();
     }
 
-    /// The runtime's family is killed. Its end is told as [`HolderNews::Exited`].
+    /// Kills the runtime's process tree. The end comes as [`HolderNews::Exited`].
     pub fn kill(&self) {
-        self.say(&ToHolder::Kill);
+        self.send_message(&ToHolder::Kill);
         self.close();
     }
 
-    /// Everything is safe, the end of the runtime included: the holder ends, or what it left is removed.
+    /// Releases the holder once everything is stored, [`HolderNews::Exited`] included: it ends, or its file is removed.
     pub fn bye(&self) {
-        match self.way() {
-            Some(_) => self.say(&ToHolder::Bye),
-            // One entry of a folder: no slower than what `put` does.
+        match self.connection() {
+            Some(_) => self.send_message(&ToHolder::Bye),
+            // Removes one directory entry: no slower than `put`.
             None => drop(std::fs::remove_file(&self.path)),
         }
     }
 
-    fn say(&self, message: &ToHolder) {
-        if let Some(way) = self.way() {
-            way.send(&mut way.queue(), [message.to_bytes()]);
+    fn send_message(&self, message: &ToHolder) {
+        if let Some(connection) = self.connection() {
+            connection.send(&mut connection.queue(), [message.to_bytes()]);
         }
     }
 
@@ -599,7 +612,7 @@ impl HolderClient {
         self.pid
     }
 
-    /// Where the holder listens, or the file it left.
+    /// The holder's socket, or the file that it left.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -607,43 +620,43 @@ impl HolderClient {
 
 impl Drop for HolderClient {
     fn drop(&mut self) {
-        if let Some(way) = self.way() {
-            way.queue().dropped = true;
-            way.more.notify_one();
+        if let Some(connection) = self.connection() {
+            connection.queue().dropped = true;
+            connection.wake.notify_one();
         }
     }
 }
 
-/// Waits until the holder says that its program runs.
-async fn ready(child: &mut Child) -> Result<(), String> {
+/// Waits until the holder reports that its program runs.
+async fn wait_until_ready(child: &mut Child) -> Result<(), String> {
     let (Some(mut stdout), Some(stderr)) = (child.stdout.take(), child.stderr.take()) else {
         return Err("its holder's pipes are missing".into());
     };
-    let mut said = Vec::new();
-    while !said.contains(&b'\n') {
-        match stdout.read_buf(&mut said).await {
+    let mut line = Vec::new();
+    while !line.contains(&b'\n') {
+        match stdout.read_buf(&mut line).await {
             Ok(1..) => {}
             Ok(0) => break,
             Err(why) => return Err(format!("its holder cannot be heard: {why}")),
         }
     }
-    if said.starts_with(b"ready\n") {
+    if line.starts_with(b"ready\n") {
         return Ok(());
     }
-    let mut words = Vec::new();
-    let _ = stderr.take(REASON_MAX).read_to_end(&mut words).await;
+    let mut stderr_text = Vec::new();
+    let _ = stderr.take(STDERR_READ_MAX).read_to_end(&mut stderr_text).await;
     let status = child.wait().await.map_err(|why| format!("its holder ended, and nobody knows how: {why}"))?;
-    let words = printable(&words);
-    let words = words.trim().trim_start_matches("plexus hold: ");
-    match (words.is_empty(), exit::ended(status)) {
-        (false, _) => Err(words.to_owned()),
+    let stderr_text = printable(&stderr_text);
+    let stderr_text = stderr_text.trim().trim_start_matches("plexus hold: ");
+    match (stderr_text.is_empty(), exit::ended(status)) {
+        (false, _) => Err(stderr_text.to_owned()),
         (true, (Some(code), _)) => Err(format!("its holder exited with code {code}")),
         (true, (None, signal)) => Err(format!("its holder was killed by {}", signal.unwrap_or_default())),
     }
 }
 
-/// A greeting of a version that is understood.
-fn known(welcome: Welcome) -> Result<Welcome, String> {
+/// Checks that the holder's version is supported.
+fn check_version(welcome: Welcome) -> Result<Welcome, String> {
     match welcome.version {
         OLDEST..=VERSION => Ok(welcome),
         other => Err(format!(
@@ -652,7 +665,7 @@ fn known(welcome: Welcome) -> Result<Welcome, String> {
     }
 }
 
-/// The holder's own name for its process. Holders of the release 0.1.0 give none: it is known by its number and start.
+/// The holder's id of its process. Holders of the release 0.1.0 send none: the id is made of pid and start time.
 fn instance(welcome: &Welcome) -> String {
     welcome.instance.clone().unwrap_or_else(|| {
         let started = welcome.started_at.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
@@ -660,16 +673,16 @@ fn instance(welcome: &Welcome) -> String {
     })
 }
 
-/// Why a holder was not found.
+/// Why there is no connection to a holder.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum HolderNotFound {
-    /// Nobody listens there: the holder is gone.
+    /// Nobody listens at the path: the holder is gone.
     #[error("{0}")]
     Nobody(String),
-    /// It did not answer in time, or the connection was lost: it may be tried again.
+    /// The holder did not answer in time, or the connection was lost: a retry may succeed.
     #[error("{0}")]
     Silent(String),
-    /// It is not ours, or cannot be understood.
+    /// The holder belongs to another user, or its messages are not understood.
     #[error("{0}")]
     Unusable(String),
 }

@@ -1,4 +1,4 @@
-//! How a process ended, in words.
+//! Describes how a process ended.
 
 use std::process::ExitStatus;
 
@@ -10,7 +10,7 @@ pub fn ended(status: ExitStatus) -> (Option<i32>, Option<String>) {
     (status.code(), status.signal().map(signal_name))
 }
 
-/// What a signal is called.
+/// The name of a signal.
 pub fn signal_name(number: i32) -> String {
     let known = [
         (Signal::HUP, "SIGHUP"),

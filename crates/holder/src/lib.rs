@@ -1,8 +1,8 @@
 //! The holder: a small process that stands between the gateway and one agent, owns the agent's stdin, stdout and stderr, keeps
 //! what the agent writes until a gateway has stored it, and outlives the gateway.
 //!
-//! [`program`] is the process itself, [`client`] the gateway's side of it, [`wire`] what they say to each other. Nothing here knows
-//! what an agent's bytes mean.
+//! [`program`] is the process itself, [`client`] the gateway's side of it, [`wire`] the messages between the two. Nothing here interprets
+//! an agent's bytes.
 
 pub mod client;
 pub mod exit;

@@ -1,38 +1,38 @@
-//! A process by its number and its start: numbers are used again, the two together are not.
+//! Identifies a process by pid and start time: a pid is reused, the two together are not.
 
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal};
 
-/// How often a process that was told to end is looked at.
-const LOOK_EVERY: Duration = Duration::from_millis(20);
+/// Interval at which an ending process is checked.
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 /// A process that was seen alive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Process {
     pid: Pid,
-    /// When it started, in the system's own count.
+    /// When it started, in the system's own units.
     start: u64,
 }
 
 impl Process {
-    /// The living process with this number. Blocks for as long as reading one small file takes (Linux), or as `ps` does.
+    /// The living process with this pid. Blocks while it reads one small file (Linux) or runs `ps`.
     pub fn find(pid: u32) -> Option<Self> {
         let pid = Pid::from_raw(i32::try_from(pid).ok()?)?;
-        Some(Self { pid, start: started(pid)? })
+        Some(Self { pid, start: start_time(pid)? })
     }
 
-    /// Its number.
+    /// The pid.
     pub fn pid(self) -> u32 {
         self.pid.as_raw_pid().unsigned_abs()
     }
 
     /// Whether it still lives. A zombie does not.
     pub fn alive(self) -> bool {
-        started(self.pid) == Some(self.start)
+        start_time(self.pid) == Some(self.start)
     }
 
-    /// Signals it and the rest of its group, unless that is the gateway's own.
+    /// Signals the process and the rest of its group, unless that is the gateway's own group.
     fn signal(self, signal: Signal) {
         if !self.alive() {
             return;
@@ -46,7 +46,7 @@ impl Process {
         let _ = rustix::process::kill_process(self.pid, signal);
     }
 
-    /// Asks it and its group to end, and kills them after `term`. Returns whether it is gone, at most `kill` after that.
+    /// Sends SIGTERM to the process and its group, and SIGKILL after `term`. Returns whether it is gone, at most `kill` after that.
     pub async fn end(self, term: Duration, kill: Duration) -> bool {
         self.signal(Signal::TERM);
         if self.gone_within(term).await {
@@ -59,18 +59,18 @@ impl Process {
     async fn gone_within(self, wait: Duration) -> bool {
         let gone = async {
             while self.alive() {
-                tokio::time::sleep(LOOK_EVERY).await;
+                tokio::time::sleep(POLL_INTERVAL).await;
             }
         };
         tokio::time::timeout(wait, gone).await.is_ok()
     }
 }
 
-/// When the living process with this number started; `None` if there is none.
+/// The start time of the living process with this pid; `None` if there is none.
 #[cfg(target_os = "linux")]
-fn started(pid: Pid) -> Option<u64> {
+fn start_time(pid: Pid) -> Option<u64> {
     let stat = std::fs::read(format!("/proc/{}/stat", pid.as_raw_pid())).ok()?;
-    // The name may hold anything, blanks and brackets too: count from its last bracket (proc(5)).
+    // The name may contain blanks and brackets: fields are counted from its last bracket (proc(5)).
     let rest = stat.iter().rposition(|byte| *byte == b')')? + 1;
     let mut fields = std::str::from_utf8(stat.get(rest..)?).ok()?.split_ascii_whitespace();
     let state = fields.next()?;
@@ -80,9 +80,9 @@ fn started(pid: Pid) -> Option<u64> {
     (!matches!(state, "Z" | "X") || threads > 1).then_some(start)
 }
 
-/// As on Linux, by asking `ps`: its words for the start stand for it.
+/// As on Linux, by asking `ps`: the hash of the printed start time stands for it.
 #[cfg(not(target_os = "linux"))]
-fn started(pid: Pid) -> Option<u64> {
+fn start_time(pid: Pid) -> Option<u64> {
     use std::hash::{DefaultHasher, Hash, Hasher};
     let ps = std::process::Command::new("ps")
         .args(["-o", "stat=,lstart=", "-p", &pid.as_raw_pid().to_string()])
@@ -102,7 +102,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_process_is_known_until_it_ends_and_ends_with_its_group() {
+    async fn process_identity_lasts_until_the_process_group_ends() {
         let mut child = std::process::Command::new("sh")
             .args(["-c", "trap '' TERM; sleep 1000 & wait; sleep 1000"])
             .process_group(0)

@@ -1,5 +1,4 @@
-//! `plexus hold -- CMD`, one file because it is one small program: a parent that ties a runtime and
-//! all of its descendants to the gateway.
+//! `plexus hold -- CMD`: a parent that ties a runtime and all of its descendants to the gateway. One file because it is one small program.
 //!
 //! A gateway that is killed with `kill -9` cannot clean up after itself, and agents start shells in
 //! groups and sessions of their own, so killing the agent's process group is not enough. The holder
@@ -8,22 +7,19 @@
 //! - It leads a process group of its own, so a terminal's Ctrl-C or hang-up never reaches the agent.
 //! - On Linux it is a child subreaper: whatever the agent starts stays below it in the process
 //!   tree, `setsid` and double forks included, and it reaps the orphans it inherits.
-//! - CMD gets the holder's own stdin, stdout and stderr. The holder lets go of them, copies nothing,
-//!   and never keeps a pipe open: end of file travels both ways.
-//! - When the gateway dies, or the holder gets SIGTERM, the family gets SIGTERM and after [`GRACE`]
-//!   SIGKILL. When CMD ends by itself the rest of its family follows, after [`LEFTOVER_GRACE`].
-//! - It then ends as CMD did: same exit code, or death by the same signal.
+//! - CMD gets the holder's own stdin, stdout and stderr. The holder closes its copies, so that end of file travels both ways.
+//! - When the gateway dies, or the holder gets SIGTERM, the process tree gets SIGTERM and after [`GRACE`] SIGKILL. When CMD ends by itself,
+//! the rest of its tree is ended with [`LEFTOVER_GRACE`].
+//! - The holder then ends as CMD did: same exit code, or death by the same signal.
 //!
-//! To stop a runtime, send SIGTERM to the holder alone (not to its group: CMD would be told twice)
-//! and allow it [`GRACE`] plus [`KILL_WAIT`]. SIGKILL for the holder is the last resort, since
-//! descendants that left its group then have nobody who knows them.
+//! To stop a runtime, send SIGTERM to the holder alone (not to its group: CMD would get it twice) and allow it [`GRACE`] plus
+//! [`KILL_WAIT`]. SIGKILL for the holder is the last resort, since nobody can then find descendants that left its group.
 //!
-//! Elsewhere than on Linux there are no subreapers: descendants are found by `ps`, and one that both
-//! left the group and lost its parent before the end came is not found.
+//! Only Linux has subreapers. Elsewhere descendants are found by `ps`, and one that both left the group and lost its parent is not found.
 #![expect(clippy::disallowed_methods, reason = "the holder ends as its child ended, whatever else it was about to do")]
 
 pub mod event_loop;
-mod process_group;
+mod process_tree;
 mod spool;
 
 use std::ffi::OsString;
@@ -36,28 +32,27 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use self::process_group::{CommandFate, ProcessGroup};
+use self::process_tree::{CommandOutcome, ProcessTree};
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::process::{Pid, Signal};
 use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2};
 
-/// How long the family has to end by itself after SIGTERM when the gateway died or asked for the
-/// end. What is left then is killed, with whatever it had not saved.
+/// How long the process tree has to end after SIGTERM when the gateway died or asked for the end. Processes that remain are killed and lose
+/// unsaved data.
 pub const GRACE: Duration = Duration::from_secs(1);
 
-/// The same for what CMD left behind when it ended by itself. Shorter: nobody works any more, and
-/// the gateway learns of the end only after it.
+/// The same for processes that CMD left behind when it ended by itself. Shorter, since the gateway learns of the end only afterwards.
 pub const LEFTOVER_GRACE: Duration = Duration::from_millis(300);
 
-/// How long killed processes may take to vanish. One stuck in the kernel (a dead network disk) may
-/// take for ever; the holder then leaves, and the kill stays pending on it.
+/// How long killed processes may take to vanish. One that is stuck in the kernel (a dead network disk) may take for ever; the holder then
+/// ends, and the kill stays pending.
 pub const KILL_WAIT: Duration = Duration::from_secs(5);
 
-/// How often a killed family is looked at again for members born meanwhile.
-const STRIKE_EVERY: Duration = Duration::from_millis(if cfg!(target_os = "linux") { 20 } else { 100 });
+/// Interval at which a killed process tree is checked for new members.
+const KILL_INTERVAL: Duration = Duration::from_millis(if cfg!(target_os = "linux") { 20 } else { 100 });
 
-/// How often the parent is looked at where the kernel cannot tell us: its death is noticed this late.
-const PARENT_EVERY: Duration = Duration::from_millis(200);
+/// Interval at which the parent is polled where the kernel cannot report its death.
+const PARENT_POLL_INTERVAL: Duration = Duration::from_millis(200);
 
 /// Exit code when CMD does not exist, as shells have it.
 const NOT_FOUND: i32 = 127;
@@ -70,17 +65,17 @@ const ABANDONED: i32 = 1;
 
 /// Runs `cmd` (the program, then its arguments) and ends as it ended; never returns.
 ///
-/// `parent` is the pid of the gateway. Given it, a gateway that died before this line ran is noticed
-/// too, and nothing is started (exit code 1); without it that instant is a blind spot.
+/// `parent` is the pid of the gateway. With it, a gateway that died before this call is noticed, too, and nothing is started (exit code 1);
+/// without it that death goes unnoticed.
 ///
-/// Exits 127 if the program is not found and 126 if it cannot be started, after saying so on stderr.
+/// Exits 127 if the program is not found and 126 if it cannot be started, with a message on stderr.
 /// Call it from a process with no other threads and no children.
 pub fn run(cmd: Vec<OsString>, parent: Option<u32>) -> ! {
     let Some((program, args)) = cmd.split_first() else {
         fail(CANNOT_START, "no command given");
     };
     let name = program.display();
-    // Parent first: the shorter the way here, the smaller the blind spot of a caller without a pid.
+    // The parent first: without a pid, a parent that dies before this line goes unnoticed.
     let watch = Parent::new();
     if parent.is_some_and(|pid| Some(pid) != watch.pid.map(|p| p.as_raw_pid().unsigned_abs())) || watch.gone() {
         fail(ABANDONED, &format!("did not start {name}: the gateway is gone"));
@@ -92,8 +87,8 @@ pub fn run(cmd: Vec<OsString>, parent: Option<u32>) -> ! {
     }
     #[cfg(target_os = "linux")]
     if let Err(why) = rustix::process::set_child_subreaper(Some(rustix::process::getpid())) {
-        // The group can still be ended, so go on; but say what is weaker now.
-        say(&format!("processes that detach from {name} will not be found: {why}"));
+        // The process group can still be ended, so continue; but report that detached processes are not found.
+        print_error(&format!("processes that detach from {name} will not be found: {why}"));
     }
     let (wake, term) = match signals() {
         Ok(pair) => pair,
@@ -111,13 +106,13 @@ pub fn run(cmd: Vec<OsString>, parent: Option<u32>) -> ! {
         }
     };
     if let Err(why) = detach_stdio(&null) {
-        // Not fatal, and now it is CMD's stderr too: the gateway sees the line and a late end of file.
-        say(&format!("cannot let go of stdio: {why}"));
+        // Not fatal. Stderr is also CMD's now: the gateway sees the line and a late end of file.
+        print_error(&format!("cannot let go of stdio: {why}"));
     }
-    let mut holder = Holder { wake, term, family: ProcessGroup { main, fate: None } };
+    let mut holder = Holder { wake, term, tree: ProcessTree { main, outcome: None } };
     let grace = holder.watch(&watch);
-    holder.end_family(grace);
-    holder.end_likewise()
+    holder.end_tree(grace);
+    holder.exit_as_command()
 }
 
 struct Holder {
@@ -125,74 +120,74 @@ struct Holder {
     wake: UnixStream,
     /// SIGTERM came.
     term: Arc<AtomicBool>,
-    family: ProcessGroup,
+    tree: ProcessTree,
 }
 
 impl Holder {
-    /// Waits for CMD's end, the parent's end or SIGTERM; says how long the family may take to end.
+    /// Waits for CMD's end, the parent's end or SIGTERM; returns how long the process tree may take to end.
     fn watch(&mut self, parent: &Parent) -> Duration {
-        let every = if parent.fd.is_some() { None } else { Some(PARENT_EVERY) };
+        let poll_interval = if parent.fd.is_some() { None } else { Some(PARENT_POLL_INTERVAL) };
         loop {
-            self.family.reap();
-            if self.family.fate.is_some() {
+            self.tree.reap();
+            if self.tree.outcome.is_some() {
                 return LEFTOVER_GRACE;
             }
             if self.term.load(Ordering::SeqCst) || parent.gone() {
                 return GRACE;
             }
-            self.nap(parent.fd.as_ref(), every);
+            self.wait_for_event(parent.fd.as_ref(), poll_interval);
         }
     }
 
-    /// Asks every descendant to end, waits up to `grace`, then kills what is left and reaps it.
-    fn end_family(&mut self, grace: Duration) {
-        if self.family.alone() {
+    /// Sends SIGTERM to every descendant, waits up to `grace`, then kills and reaps the rest.
+    fn end_tree(&mut self, grace: Duration) {
+        if self.tree.is_empty() {
             return;
         }
-        if !self.family.ask() {
+        if !self.tree.terminate() {
             let _ = rustix::process::kill_current_process_group(Signal::TERM);
         }
         let until = Instant::now() + grace;
-        while !self.family.alone() {
+        while !self.tree.is_empty() {
             let left = until.saturating_duration_since(Instant::now());
             if left.is_zero() {
                 break;
             }
-            // On Linux every end that counts arrives as SIGCHLD, and the wait is not cut up.
-            self.nap(None, Some(if cfg!(target_os = "linux") { left } else { left.min(STRIKE_EVERY) }));
+            // On Linux every relevant end arrives as SIGCHLD, so that the wait need not be split.
+            self.wait_for_event(None, Some(if cfg!(target_os = "linux") { left } else { left.min(KILL_INTERVAL) }));
         }
         let until = Instant::now() + KILL_WAIT;
-        while !self.family.alone() && Instant::now() < until {
-            if !self.family.strike(Signal::KILL) {
-                // Nobody can be named, so the group goes as a whole and we with it.
+        while !self.tree.is_empty() && Instant::now() < until {
+            if !self.tree.signal_all(Signal::KILL) {
+                // The descendants are unknown, so the whole group is killed, this process included.
                 let _ = rustix::process::kill_current_process_group(Signal::KILL);
             }
-            self.nap(None, Some(STRIKE_EVERY));
+            self.wait_for_event(None, Some(KILL_INTERVAL));
         }
     }
 
     /// Ends this process the way CMD ended.
-    fn end_likewise(&self) -> ! {
-        let signal = match self.family.fate {
-            Some(CommandFate::Code(code)) => std::process::exit(code),
-            Some(CommandFate::Signal(signal)) => signal,
-            // Killed, and not gone yet: that is how it will end.
+    fn exit_as_command(&self) -> ! {
+        let signal = match self.tree.outcome {
+            Some(CommandOutcome::Code(code)) => std::process::exit(code),
+            Some(CommandOutcome::Signal(signal)) => signal,
+            // CMD was killed, but is not gone yet: it will end by this signal.
             None => Signal::KILL.as_raw(),
         };
-        // The core dump, if any, is CMD's; ours would only hide it.
+        // A core dump, if any, is CMD's; ours would only hide it.
         let none = rustix::process::Rlimit { current: Some(0), maximum: Some(0) };
         let _ = rustix::process::setrlimit(rustix::process::Resource::Core, none);
         #[cfg(target_os = "linux")]
         let _ = rustix::process::set_dumpable_behavior(rustix::process::DumpableBehavior::NotDumpable);
-        // The first knows how to undo our own handlers, the second knows real-time signals too.
+        // The first call undoes our own handlers, the second knows real-time signals, too.
         let _ = signal_hook::low_level::emulate_default_handler(signal);
         let _ = signal_hook::low_level::raise(signal);
-        // Only for a signal that does not kill: the shells' number for it.
+        // Only reached for a signal that does not kill: the shells' exit code for it.
         std::process::exit(128 + signal)
     }
 
-    /// Sleeps until a signal, something on `fd`, or the timeout.
-    fn nap(&mut self, fd: Option<&OwnedFd>, timeout: Option<Duration>) {
+    /// Sleeps until a signal arrives, `fd` is readable, or the timeout passes.
+    fn wait_for_event(&mut self, fd: Option<&OwnedFd>, timeout: Option<Duration>) {
         let timeout = timeout.and_then(|t| Timespec::try_from(t).ok());
         let wake = PollFd::new(&self.wake, PollFlags::IN);
         let woken = match fd {
@@ -205,18 +200,18 @@ impl Holder {
         if let Err(why) = woken
             && why != rustix::io::Errno::INTR
         {
-            // Out of kernel memory, say: look around now and then instead of spinning.
-            std::thread::sleep(STRIKE_EVERY);
+            // An error such as missing kernel memory: sleep instead of spinning.
+            std::thread::sleep(KILL_INTERVAL);
         }
         let mut drain = [0; 64];
         while matches!((&self.wake).read(&mut drain), Ok(n) if n > 0) {}
     }
 }
 
-/// The process that started us, watched for its end.
+/// The process that started this one, watched for its end.
 struct Parent {
     pid: Option<Pid>,
-    /// Readable once it has ended. `None` where the kernel has no such thing.
+    /// Readable once the parent has ended. `None` where the kernel has no pidfd.
     fd: Option<OwnedFd>,
 }
 
@@ -227,7 +222,7 @@ impl Parent {
         let fd = pid.and_then(|pid| rustix::process::pidfd_open(pid, rustix::process::PidfdFlags::empty()).ok());
         #[cfg(not(target_os = "linux"))]
         let fd = None;
-        // If it died before the pidfd was open, `gone` sees that our parent is another one now.
+        // If the parent died before the pidfd was open, `gone` sees another parent.
         Self { pid, fd }
     }
 
@@ -236,28 +231,28 @@ impl Parent {
             return true;
         }
         let Some(fd) = &self.fd else { return false };
-        // It may be dead, but not yet replaced as our parent.
+        // The parent may be dead, but not yet replaced.
         let mut fds = [PollFd::new(fd, PollFlags::IN)];
         matches!(rustix::event::poll(&mut fds, Some(&Timespec::default())), Ok(n) if n > 0)
     }
 }
 
-/// Catches what concerns us. Handlers, unlike ignored signals, are not inherited by CMD.
+/// Installs signal handlers. Handlers, unlike ignored signals, are not inherited by CMD.
 ///
-/// SIGINT, SIGHUP, SIGQUIT, SIGUSR1 and SIGUSR2 are caught to be survived: sent to the group they
-/// are meant for CMD, and the holder must not die while CMD decides.
+/// SIGINT, SIGHUP, SIGQUIT, SIGUSR1 and SIGUSR2 are caught and ignored: sent to the group, they are meant for CMD, and the holder must
+/// survive them.
 fn signals() -> io::Result<(UnixStream, Arc<AtomicBool>)> {
-    let (wake, ring) = UnixStream::pair()?;
+    let (wake, notify_end) = UnixStream::pair()?;
     wake.set_nonblocking(true)?;
     let term = Arc::new(AtomicBool::new(false));
     signal_hook::flag::register(SIGTERM, Arc::clone(&term))?;
     for signal in [SIGTERM, SIGCHLD, SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2] {
-        signal_hook::low_level::pipe::register(signal, ring.try_clone()?)?;
+        signal_hook::low_level::pipe::register(signal, notify_end.try_clone()?)?;
     }
     Ok((wake, term))
 }
 
-/// Replaces our stdin, stdout and stderr, so that only CMD has its ends of the gateway's pipes.
+/// Replaces stdin, stdout and stderr by `/dev/null`, so that only CMD holds its ends of the gateway's pipes.
 fn detach_stdio(null: &File) -> io::Result<()> {
     rustix::stdio::dup2_stdin(null)?;
     rustix::stdio::dup2_stdout(null)?;
@@ -265,12 +260,12 @@ fn detach_stdio(null: &File) -> io::Result<()> {
     Ok(())
 }
 
-fn say(what: &str) {
-    // Whoever would read it may be gone.
+fn print_error(what: &str) {
+    // The reader may be gone.
     let _ = writeln!(io::stderr(), "plexus hold: {what}");
 }
 
 fn fail(code: i32, what: &str) -> ! {
-    say(what);
+    print_error(what);
     std::process::exit(code)
 }

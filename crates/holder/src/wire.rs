@@ -1,10 +1,10 @@
-//! What a gateway and the holder of a runtime say to each other, over a Unix socket or in the file a holder leaves. One
-//! file: both directions, and the decoder that takes them apart.
+//! The messages between a gateway and the holder of a runtime, over a Unix socket or in the file that a holder leaves. One file for both
+//! directions and the decoder.
 //!
-//! A message is a frame: `u32` length of the payload, `u8` kind, `u32` CRC-32 of the payload, payload. Numbers are big
-//! endian. The gateway begins with [`ToHolder::Hello`], which says which versions it speaks; the holder answers with
-//! [`FromHolder::Welcome`] in the newest that both do, from [`OLDEST`] to [`VERSION`]. Version 2 has [`ToHolder::Step`],
-//! and the holder's instance in its greeting. A frame counts once all of it is there and its checksum is right: half a message of a peer that died is none.
+//! A message is a frame: `u32` length of the payload, `u8` kind, `u32` CRC-32 of the payload, payload. Numbers are big endian. The gateway
+//! begins with [`ToHolder::Hello`] and its range of versions; the holder answers with [`FromHolder::Welcome`] in the newest common version,
+//! from [`OLDEST`] to [`VERSION`]. Version 2 adds [`ToHolder::Step`] and the holder's instance in `Welcome`. A frame is handled once it is
+//! complete and its checksum is right: a partial message of a dead peer is ignored.
 //!
 //! Offsets count the bytes of the runtime's stdout from its start, and never go back.
 
@@ -12,34 +12,34 @@ use std::time::{Duration, SystemTime};
 
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 
-/// The newest version of all this. A peer that speaks none of ours is hung up on, and told so.
+/// The newest version of the protocol. A peer without a common version is refused with a reason.
 pub const VERSION: u8 = 2;
 
-/// The oldest version that is still spoken: that of the release 0.1.0.
+/// The oldest supported version: that of the release 0.1.0.
 pub const OLDEST: u8 = 1;
 
-/// Longest instance id in a greeting, in bytes.
+/// Longest instance id in `Welcome`, in bytes.
 pub const INSTANCE_MAX: usize = 64;
 
-/// Longest payload, in bytes; a peer that announces a longer one is hung up on. Room for a prompt full of pictures, and
-/// for all the state that a holder keeps.
+/// Longest payload, in bytes; a peer that announces a longer one is disconnected. Large enough for a prompt with images, and for all the
+/// state that a holder keeps.
 pub const FRAME_MAX: usize = 256 * 1024 * 1024;
 
 /// Most output in one [`FromHolder::Out`], in bytes.
 pub const RECORD_MAX: usize = 64 * 1024;
 
-/// State that a holder keeps, in bytes over all blobs. A gateway counts what it deposits and waits before it comes to
-/// this; one that does not is hung up on, which does the runtime no harm.
+/// Most state that a holder keeps, in bytes over all blobs. A gateway accounts for its state and waits before it reaches this limit; one
+/// that does not is disconnected, without harm to the runtime.
 pub const STATE_MAX: usize = 64 * 1024 * 1024;
 
-/// State that a holder keeps, in blobs; a gateway that deposits more is hung up on.
+/// Most blobs of state that a holder keeps; a gateway that sends more is disconnected.
 pub const BLOBS_MAX: usize = 65_536;
 
-/// Input that waits in a holder for its runtime, in bytes (and one message); a gateway that sends more without having
-/// heard [`FromHolder::Taken`] is hung up on.
+/// Most input queued in a holder for its runtime, in bytes (plus one message); a gateway that sends more without waiting for
+/// [`FromHolder::Taken`] is disconnected.
 pub const STDIN_MAX: usize = 8 * 1024 * 1024;
 
-/// How much of a runtime's stderr a holder keeps, in bytes; older text is forgotten.
+/// Bytes of a runtime's stderr that a holder keeps; older text is dropped.
 pub const STDERR_KEPT: usize = 64 * 1024;
 
 /// Length of a frame's head, in bytes.
@@ -48,165 +48,163 @@ pub const HEAD: usize = 4 + 1 + 4;
 /// Length of the head of an [`FromHolder::Out`] frame: the frame's own, and the offset.
 pub const OUT_HEAD: usize = HEAD + 8;
 
-/// Room for one read, in bytes. Messages of one read share its memory.
+/// Buffer size of one read, in bytes. Messages of one read share its memory.
 const READ: usize = 64 * 1024;
 
-/// A read with less room than this gets fresh memory.
+/// A read with less room than this gets a new buffer.
 const ROOM: usize = 4 * 1024;
 
-/// Why a stream cannot be understood any further.
+/// Why a stream cannot be decoded any further.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Broken {
     /// A payload of this many bytes was announced.
     #[error("a message of {0} bytes, and {FRAME_MAX} are the most")]
     TooLong(usize),
-    /// A payload is not what was sent.
+    /// The checksum of a payload is wrong.
     #[error("a message with a wrong checksum")]
     Checksum,
-    /// A message of a kind nobody knows.
+    /// A message of an unknown kind.
     #[error("a message of unknown kind {0}")]
     Unknown(u8),
-    /// A message that ends early or goes on after its end.
+    /// A message that is too short or too long for its kind.
     #[error("a malformed message of kind {0}")]
     Malformed(u8),
 }
 
-/// What a gateway says to a holder.
+/// A message from a gateway to a holder.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ToHolder {
-    /// The first message: from now on this connection is the one that counts, and an older one is hung up on.
+    /// The first message: this connection replaces an older one.
     Hello {
-        /// The oldest version that the gateway speaks …
+        /// The oldest version that the gateway speaks.
         version: u8,
-        /// … and the newest. One that does not say speaks one version.
+        /// The newest version that the gateway speaks. If absent, the same as `version`.
         newest: u8,
     },
-    /// Bytes for the runtime's stdin, and the state that goes with having written them: both or none.
+    /// Bytes for the runtime's stdin, and the state after them: both are taken or none.
     Stdin {
-        /// How much of the output the state knows of.
+        /// The output that the state covers ends before this offset.
         offset: u64,
-        /// What the next gateway needs to know; opaque.
+        /// The state for the next gateway; opaque.
         state: Bytes,
-        /// What the runtime gets to read.
+        /// The bytes for stdin.
         bytes: Bytes,
     },
-    /// Bytes for the runtime's stdin, and what to add to the state before for having written them: both or none. What is
-    /// added is kept as long as that state is, and in its order. Version 2.
+    /// Bytes for the runtime's stdin, and a step that adds to the previous state: both are taken or none. Steps are kept in order, as long
+    /// as their state. Version 2.
     Step {
-        /// How much of the output the gateway had heard.
+        /// The output that the gateway had processed ends before this offset.
         offset: u64,
-        /// What to add to the state; opaque.
+        /// The step; opaque.
         entry: Bytes,
-        /// What the runtime gets to read; may be empty.
+        /// The bytes for stdin; may be empty.
         bytes: Bytes,
     },
-    /// State alone.
+    /// State without input.
     State {
-        /// How much of the output it knows of.
+        /// The output that the state covers ends before this offset.
         offset: u64,
-        /// What the next gateway needs to know; opaque.
+        /// The state for the next gateway; opaque.
         state: Bytes,
     },
-    /// All output before `offset` is safe with the gateway. The holder forgets it, and all state older than the newest
-    /// that knows of no more than that.
+    /// The gateway has stored all output before `offset`. The holder forgets it, and all state older than the newest that covers no more
+    /// output.
     Ack {
         /// The first byte of output that is still needed.
         offset: u64,
     },
-    /// The runtime's stdin ends after what was sent before.
+    /// Closes the runtime's stdin after the earlier input.
     CloseStdin,
-    /// The runtime ends: its stdin is closed, then its family is asked to end, then killed.
+    /// Stops the runtime: its stdin is closed, then its process tree gets SIGTERM, then SIGKILL.
     Stop {
-        /// How long it has to end by itself once its stdin is closed. Whole milliseconds, at most 49 days.
+        /// Time between closing stdin and SIGTERM. Whole milliseconds, at most 49 days.
         stdin: Duration,
-        /// How long its family has after SIGTERM. Whole milliseconds, at most 49 days.
+        /// Time between SIGTERM and SIGKILL. Whole milliseconds, at most 49 days.
         term: Duration,
     },
-    /// The runtime's family is killed.
+    /// Kills the runtime's process tree.
     Kill,
-    /// The gateway has everything, [`FromHolder::Exited`] included: the holder may go.
+    /// The gateway has stored everything, [`FromHolder::Exited`] included: the holder may end.
     Bye,
 }
 
-/// What a holder says to a gateway.
+/// A message from a holder to a gateway.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FromHolder {
-    /// The answer to [`ToHolder::Hello`]: all that the holder knows but the output, which follows from
-    /// [`Welcome::acked`] on.
+    /// The answer to [`ToHolder::Hello`]: the holder's state, except the output, which follows from [`Welcome::acked`] on.
     Welcome(Welcome),
-    /// Output, at most [`RECORD_MAX`] bytes, each byte once a connection and in order.
+    /// Output, at most [`RECORD_MAX`] bytes; each byte comes once a connection, in order.
     Out {
-        /// Where its first byte stands.
+        /// The offset of its first byte.
         offset: u64,
         /// The output.
         bytes: Bytes,
     },
-    /// More of stderr. With a gateway that does not read, only the last [`STDERR_KEPT`] bytes are kept for it.
+    /// More stderr. For a gateway that does not read, only the last [`STDERR_KEPT`] bytes are kept.
     Err {
         /// The text.
         bytes: Bytes,
     },
-    /// The holder is full of output that nobody acknowledged, and does not read the runtime's stdout any more.
+    /// The spool of unacknowledged output is full; the runtime's stdout is not read any more.
     Full {
         /// Since when, to the millisecond.
         since: SystemTime,
     },
-    /// It reads again.
+    /// The runtime's stdout is read again.
     Room,
-    /// How much of the input went to the runtime, or nowhere as its stdin is gone.
+    /// How much input the runtime has read, or was discarded since its stdin is closed.
     Taken {
-        /// In bytes, since the runtime was started.
+        /// Bytes since the runtime was started.
         total: u64,
     },
-    /// The runtime does not take its stdin any more.
+    /// The runtime's stdin is broken.
     StdinBroken,
-    /// The runtime closed its stdout and lives on; all of its output was sent before this.
+    /// The runtime closed its stdout and still runs; all of its output was sent before this.
     StdoutClosed,
-    /// The runtime ended, its family too, and all of its output was sent before this.
+    /// The runtime and its process tree ended, and all of its output was sent before this.
     Exited {
-        /// Its exit code …
+        /// Its exit code, if it exited.
         code: Option<i32>,
-        /// … or the signal that killed it. Neither, if the system could not say.
+        /// The signal that killed it, if any. Both are `None` if the system did not report either.
         signal: Option<i32>,
     },
-    /// The holder hangs up.
+    /// The holder closes the connection.
     Bye {
-        /// Why, in words.
+        /// The reason.
         why: String,
     },
 }
 
-/// All that a holder knows but the output.
+/// The state of a holder, without the output.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Welcome {
-    /// The version that is spoken on this connection.
+    /// The protocol version of this connection.
     pub version: u8,
-    /// Names the process that the holder started, and no other: random, made when it was started. `None` in version 1.
+    /// A random id of the process, made when it was started. `None` in version 1.
     pub instance: Option<String>,
     /// The runtime's process id.
     pub pid: u32,
     /// When it was started, to the millisecond.
     pub started_at: SystemTime,
-    /// Output before this was acknowledged and is gone; what follows begins here.
+    /// Output before this offset was acknowledged and forgotten; output is sent from here on.
     pub acked: u64,
-    /// How much output there was until now.
+    /// The end offset of the output so far.
     pub end: u64,
-    /// Input that was received for the runtime since its start, in bytes …
+    /// Bytes of input received for the runtime since its start.
     pub put: u64,
-    /// … and how much of that is not waiting any more.
+    /// Bytes of input that no longer wait.
     pub taken: u64,
-    /// Since when the holder is full, to the millisecond.
+    /// Since when the spool is full, to the millisecond.
     pub full_since: Option<SystemTime>,
-    /// Whether the runtime's stdin is closed, by whomever.
+    /// Whether the runtime's stdin is closed, by either side.
     pub stdin_closed: bool,
-    /// The state that was deposited and is still needed, oldest first, and what was added to it: how much of the output
-    /// each knows of, and itself.
+    /// The saved states and steps that are still needed, oldest first, each with the end of the output that it covers.
     pub blobs: Vec<(u64, Bytes)>,
-    /// The end of what the runtime wrote to stderr.
+    /// The end of the runtime's stderr.
     pub stderr: Bytes,
 }
 
-// Kinds of messages on the wire. Those of the holder have the high bit.
+// Kinds of messages on the wire. Those from the holder have the high bit set.
 const HELLO: u8 = 1;
 const STDIN: u8 = 2;
 const STATE: u8 = 3;
@@ -229,7 +227,7 @@ const BYE_GATEWAY: u8 = 0x89;
 
 // === writing ===
 
-/// The head of a frame whose payload has this length and this checksum.
+/// The head of a frame with this payload length and checksum.
 fn head(kind: u8, len: usize, crc: u32) -> [u8; HEAD] {
     let mut head = [0; HEAD];
     let mut out = &mut head[..];
@@ -246,20 +244,20 @@ fn frame(out: &mut Vec<u8>, kind: u8, payload: &[u8]) {
     out.extend_from_slice(payload);
 }
 
-/// The checksum of an [`FromHolder::Out`] payload so far: of its offset alone, to be carried on with [`out_crc_more`].
+/// The checksum of an [`FromHolder::Out`] payload's offset, to be continued with [`out_crc_more`].
 pub fn out_crc(offset: u64) -> u32 {
     crc32fast::hash(&offset.to_be_bytes())
 }
 
-/// `crc` carried on over more bytes.
+/// Continues the checksum `crc` over more bytes.
 pub fn out_crc_more(crc: u32, bytes: &[u8]) -> u32 {
     let mut hasher = crc32fast::Hasher::new_with_initial(crc);
     hasher.update(bytes);
     hasher.finalize()
 }
 
-/// What stands before the bytes of an [`FromHolder::Out`]: `len` of them (at most [`RECORD_MAX`]), the first at `offset`,
-/// with `crc` from [`out_crc`] and [`out_crc_more`]. The bytes follow as they are, without being copied.
+/// The head of an [`FromHolder::Out`] frame: `len` bytes (at most [`RECORD_MAX`]) from `offset` on, with `crc` from [`out_crc`] and
+/// [`out_crc_more`]. The bytes follow without being copied.
 pub fn out_head(offset: u64, len: usize, crc: u32) -> [u8; OUT_HEAD] {
     let mut out = [0; OUT_HEAD];
     out[..HEAD].copy_from_slice(&head(OUT, 8 + len, crc));
@@ -267,8 +265,7 @@ pub fn out_head(offset: u64, len: usize, crc: u32) -> [u8; OUT_HEAD] {
     out
 }
 
-/// What stands before the state and the bytes of a [`ToHolder::Stdin`], both of which follow as they are. `None` if all
-/// together are longer than [`FRAME_MAX`].
+/// The head of a [`ToHolder::Stdin`] frame; state and bytes follow uncopied. `None` if the frame is longer than [`FRAME_MAX`].
 pub fn stdin_head(offset: u64, state: &[u8], bytes: &[u8]) -> Option<Bytes> {
     two_part_head(STDIN, offset, state, bytes)
 }
@@ -295,7 +292,7 @@ fn two_part_head(kind: u8, offset: u64, state: &[u8], bytes: &[u8]) -> Option<By
     Some(out.freeze())
 }
 
-/// What stands before a [`ToHolder::State`]'s state, which follows as it is. `None` if it is longer than [`FRAME_MAX`].
+/// The head of a [`ToHolder::State`] frame; the state follows uncopied. `None` if the frame is longer than [`FRAME_MAX`].
 pub fn state_head(offset: u64, state: &[u8]) -> Option<Bytes> {
     let len = 8 + state.len();
     if len > FRAME_MAX {
@@ -308,7 +305,7 @@ pub fn state_head(offset: u64, state: &[u8]) -> Option<Bytes> {
 }
 
 impl ToHolder {
-    /// Appends the message as a frame. Nothing is appended for one whose payload would be longer than [`FRAME_MAX`].
+    /// Appends the message as a frame. Appends nothing if its payload would be longer than [`FRAME_MAX`].
     pub fn encode(&self, out: &mut Vec<u8>) {
         match self {
             Self::Hello { version, newest } => frame(out, HELLO, &[*version, *newest]),
@@ -345,7 +342,7 @@ impl ToHolder {
         out.into()
     }
 
-    /// Understands a frame from [`Decoder::frame`].
+    /// Parses a frame from [`Decoder::frame`].
     ///
     /// # Errors
     /// [`Broken::Unknown`] and [`Broken::Malformed`].
@@ -355,7 +352,7 @@ impl ToHolder {
             HELLO => {
                 let version = from.u8()?;
                 let newest = from.u8().unwrap_or(version);
-                // What later versions add to their greeting is theirs.
+                // Later versions may add fields to `Hello`.
                 from.rest.clear();
                 Self::Hello { version, newest }
             }
@@ -383,7 +380,7 @@ impl ToHolder {
 }
 
 impl FromHolder {
-    /// Appends the message as a frame. Nothing is appended for one whose payload would be longer than [`FRAME_MAX`].
+    /// Appends the message as a frame. Appends nothing if its payload would be longer than [`FRAME_MAX`].
     pub fn encode(&self, out: &mut Vec<u8>) {
         match self {
             Self::Welcome(welcome) => welcome.encode(out),
@@ -412,7 +409,7 @@ impl FromHolder {
         }
     }
 
-    /// Understands a frame from [`Decoder::frame`].
+    /// Parses a frame from [`Decoder::frame`].
     ///
     /// # Errors
     /// [`Broken::Unknown`] and [`Broken::Malformed`].
@@ -469,7 +466,7 @@ impl Welcome {
     fn parse(mut from: Fields) -> Result<Self, Broken> {
         let version = from.u8()?;
         if !(OLDEST..=VERSION).contains(&version) {
-            // Only its version can be known of it, so that somebody can say so.
+            // Only the version of an unsupported `Welcome` is read, so that it can be reported.
             return Ok(Self::of(version));
         }
         let mut welcome = Self {
@@ -503,7 +500,7 @@ impl Welcome {
         Ok(welcome)
     }
 
-    /// One with nothing in it.
+    /// An empty `Welcome`.
     fn of(version: u8) -> Self {
         Self {
             version,
@@ -522,12 +519,12 @@ impl Welcome {
     }
 }
 
-/// Whole milliseconds, as many as fit.
+/// Whole milliseconds, saturating.
 fn millis(time: Duration) -> u32 {
     u32::try_from(time.as_millis()).unwrap_or(u32::MAX)
 }
 
-/// Whole milliseconds since 1970; what was before counts as 1970.
+/// Whole milliseconds since 1970; earlier times count as 1970.
 fn since_epoch(time: SystemTime) -> u64 {
     let passed = time.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     u64::try_from(passed.as_millis()).unwrap_or(u64::MAX)
@@ -535,7 +532,7 @@ fn since_epoch(time: SystemTime) -> u64 {
 
 // === reading ===
 
-/// The fields of a payload, from its front.
+/// Reads the fields of a payload in order.
 struct Fields {
     kind: u8,
     rest: Bytes,
@@ -582,26 +579,26 @@ impl Fields {
         std::mem::take(&mut self.rest)
     }
 
-    /// Nothing may be left.
+    /// Requires that nothing is left.
     fn end<T>(self, message: T) -> Result<T, Broken> {
         if self.rest.is_empty() { Ok(message) } else { Err(self.malformed()) }
     }
 }
 
-/// Takes a stream apart into frames. Holds at most one frame of [`FRAME_MAX`] and one read, and never reserves memory
-/// for more than twice what was received.
+/// Splits a stream into frames. Holds at most one frame of [`FRAME_MAX`] and one read, and never reserves memory for more than twice the
+/// received bytes.
 #[derive(Debug, Default)]
 pub struct Decoder {
     buf: BytesMut,
 }
 
 impl Decoder {
-    /// A decoder of what is known already, such as a whole file.
+    /// A decoder of given bytes, such as a whole file.
     pub fn of(bytes: Bytes) -> Self {
         Self { buf: bytes.into() }
     }
 
-    /// Where to read into; what was there stays.
+    /// The buffer to read into; earlier bytes stay.
     pub fn room(&mut self) -> &mut BytesMut {
         if self.buf.capacity() - self.buf.len() < ROOM {
             self.buf.reserve(READ);
@@ -609,10 +606,10 @@ impl Decoder {
         &mut self.buf
     }
 
-    /// The next whole frame: its kind, and its payload without a copy. `None` if more must be read first.
+    /// The next complete frame: its kind, and its payload without a copy. `None` if more must be read first.
     ///
     /// # Errors
-    /// [`Broken::TooLong`] and [`Broken::Checksum`]; after that the stream makes no sense any more.
+    /// [`Broken::TooLong`] and [`Broken::Checksum`]; after an error the stream is unusable.
     pub fn frame(&mut self) -> Result<Option<(u8, Bytes)>, Broken> {
         let Some(mut head) = self.buf.get(..HEAD) else { return Ok(None) };
         let (len, kind, crc) = (head.get_u32(), head.get_u8(), head.get_u32());
@@ -711,7 +708,7 @@ mod tests {
         ]
     }
 
-    /// What comes of a stream that arrives in these pieces, until it breaks.
+    /// Decodes a stream that arrives in these pieces, until an error.
     fn decoded<T>(pieces: &[&[u8]], parse: fn((u8, Bytes)) -> Result<T, Broken>) -> (Vec<T>, Option<Broken>) {
         let (mut decoder, mut all) = (Decoder::default(), Vec::new());
         for piece in pieces {
@@ -736,7 +733,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_said_is_heard_however_it_arrives(
+        fn wire_messages_round_trip_however_they_are_split(
             up in proptest::collection::vec(to_holder(), 0..6),
             down in proptest::collection::vec(from_holder(), 0..6),
             cuts in proptest::collection::vec(0usize..600, 0..8),
@@ -749,14 +746,14 @@ mod tests {
         }
 
         #[test]
-        fn half_a_message_is_none(message in to_holder(), place in any::<prop::sample::Index>()) {
-            let whole = message.to_bytes();
-            let half = &whole[..place.index(whole.len())];
+        fn wire_partial_message_is_incomplete(message in to_holder(), place in any::<prop::sample::Index>()) {
+            let stream_bytes = message.to_bytes();
+            let half = &stream_bytes[..place.index(stream_bytes.len())];
             prop_assert_eq!(decoded(&[half], ToHolder::parse), (vec![], None));
         }
 
         #[test]
-        fn a_payload_that_was_changed_is_noticed(
+        fn wire_checksum_detects_a_changed_payload(
             message in from_holder(), place in any::<prop::sample::Index>(), bit in 0u8..8,
         ) {
             let mut stream = Vec::new();
@@ -768,18 +765,18 @@ mod tests {
         }
 
         #[test]
-        fn nonsense_breaks_nothing(
+        fn wire_survives_any_bytes(
             stream in proptest::collection::vec(any::<u8>(), 0..300),
             kind in any::<u8>(),
             cuts in proptest::collection::vec(0usize..300, 0..4),
         ) {
             let _ = decoded(&cut(&stream, cuts), ToHolder::parse);
-            // With a checksum that is right, it gets further.
+            // With a right checksum, decoding gets further.
             let mut framed = Vec::new();
             frame(&mut framed, kind, &stream);
             let (up, _) = decoded(&[&framed], ToHolder::parse);
             let (down, _) = decoded(&[&framed], FromHolder::parse);
-            // Whatever was understood is said the same way, but for what later versions may add.
+            // Every parsed message encodes to the same bytes, except fields of later versions.
             for message in up.iter().filter(|message| !matches!(message, ToHolder::Hello { .. })) {
                 prop_assert_eq!(&message.to_bytes()[..], &framed[..]);
             }
@@ -788,11 +785,11 @@ mod tests {
     }
 
     #[test]
-    fn a_long_message_is_refused_before_it_is_waited_for() {
+    fn wire_refuses_a_long_message_by_its_header() {
         let mut decoder = Decoder::default();
         decoder.room().extend_from_slice(&head(STDIN, FRAME_MAX + 1, 0));
         assert_eq!(decoder.frame(), Err(Broken::TooLong(FRAME_MAX + 1)));
-        // One that is just short enough reserves no memory before it comes.
+        // A frame just below the limit reserves no memory before it arrives.
         let mut decoder = Decoder::default();
         decoder.room().extend_from_slice(&head(STDIN, FRAME_MAX, 0));
         assert_eq!(decoder.frame(), Ok(None));
@@ -803,7 +800,7 @@ mod tests {
     }
 
     #[test]
-    fn a_greeting_of_another_version_tells_its_version_and_no_more() {
+    fn wire_hello_of_another_version_has_only_its_version() {
         let mut stream = Vec::new();
         frame(&mut stream, WELCOME, &[9, 1, 2, 3]);
         let (got, broken) = decoded(&[&stream], FromHolder::parse);
@@ -817,12 +814,12 @@ mod tests {
     }
 
     #[test]
-    fn output_goes_out_without_being_copied_and_is_the_same() {
-        let (mut whole, mut parts) = (Vec::new(), Vec::new());
-        FromHolder::Out { offset: 7, bytes: Bytes::from_static(b"output") }.encode(&mut whole);
+    fn wire_output_is_sent_without_a_copy() {
+        let (mut stream_bytes, mut parts) = (Vec::new(), Vec::new());
+        FromHolder::Out { offset: 7, bytes: Bytes::from_static(b"output") }.encode(&mut stream_bytes);
         let crc = out_crc_more(out_crc_more(out_crc(7), b"out"), b"put");
         parts.extend_from_slice(&out_head(7, 6, crc));
         parts.extend_from_slice(b"output");
-        assert_eq!(whole, parts);
+        assert_eq!(stream_bytes, parts);
     }
 }

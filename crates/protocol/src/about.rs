@@ -1,20 +1,20 @@
-//! What a request is about: its parts, safe to show.
+//! What a request is about, in parts that are safe to show.
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-/// What a request is about, so that a screen can draw it and group what is alike. The words to read before an answer are
-/// in [`Request::display`](super::Request::display). All text here is safe to show, by the rules of `display`.
+/// The subject of a request, so that a screen can draw it and group similar requests. The text to read before an answer is
+/// [`Request::display`](super::Request::display). All text here is sanitized like `display`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(tag = "type", rename_all = "snake_case")]
 #[schema(as = Subject)]
 pub enum About {
     /// A command line.
     Command {
-        /// The line for a shell, or the program and its arguments one by one. Left out above [`ABOUT_MAX`] bytes.
+        /// The shell line as one element, or the program and its arguments. Left out above [`ABOUT_MAX`] bytes.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         argv: Vec<String>,
-        /// The folder, where the runtime names one.
+        /// The working directory, if the runtime names one.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         cwd: Option<String>,
     },
@@ -22,11 +22,11 @@ pub enum About {
     Edit {
         /// The files, [`ABOUT_FILES`] at most.
         files: Vec<Touched>,
-        /// How many more there are.
+        /// The number of files beyond `files`.
         #[serde(default, skip_serializing_if = "is_zero")]
         more: usize,
     },
-    /// Something is fetched from an address.
+    /// A fetch from an address.
     Fetch {
         /// The address, cut to [`ABOUT_MAX`] bytes.
         url: String,
@@ -36,14 +36,14 @@ pub enum About {
         /// Its name, cut to [`ABOUT_MAX`] bytes; the arguments are in `display`.
         name: String,
     },
-    /// A plan, to be carried out.
+    /// A plan that waits for approval.
     Plan,
     /// Questions to a person.
     Question {
-        /// Them, in order.
+        /// The questions, in order.
         questions: Vec<Question>,
     },
-    /// What would happen cannot be read from what was asked; also anything that this version does not know.
+    /// A request whose effect the gateway cannot read; also any subject that this version does not know.
     #[default]
     #[serde(other)]
     Unreadable,
@@ -59,13 +59,13 @@ pub const ABOUT_FILES: usize = 100;
 pub struct Touched {
     /// Its path, cut to [`ABOUT_MAX`] bytes.
     pub path: String,
-    /// Whether it is written whole, whatever it held.
+    /// Whether the whole file is overwritten.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub new: bool,
-    /// Lines that come, where they were counted.
+    /// The number of added lines, if counted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub added: Option<usize>,
-    /// Lines that go, where they were counted.
+    /// The number of removed lines, if counted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub removed: Option<usize>,
 }
@@ -73,107 +73,106 @@ pub struct Touched {
 /// A question to a person.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Question {
-    /// By which an answer names it.
+    /// The id that an answer refers to.
     pub id: String,
-    /// A word or two for it.
+    /// A heading of a word or two.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub header: Option<String>,
     /// The question.
     pub text: String,
     /// The answers to choose from.
     pub options: Vec<QuestionOption>,
-    /// Whether several may be chosen.
+    /// Whether several options may be chosen.
     pub multiple: bool,
-    /// Whether words of one's own are an answer.
+    /// Whether free text is an answer.
     pub free_text: bool,
-    /// Whether it may be left without an answer.
+    /// Whether the question may be left unanswered.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub optional: bool,
-    /// What the agent calls what is asked for, where `id` is the gateway's own name.
+    /// The agent's name of the field, where `id` is the gateway's own name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub field: Option<String>,
-    /// The member in which words of one's own stand, where one text answers all questions.
+    /// The field that carries the free text, where one text answers all questions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub own: Option<String>,
-    /// What words of one's own, or how many choices, fit.
+    /// The bounds of the free text or of the number of choices.
     #[serde(default, skip_serializing_if = "Fits::is_any")]
     pub fits: Fits,
 }
 
-/// One of the answers to a [`Question`].
+/// One option of a [`Question`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct QuestionOption {
-    /// By which an answer names it.
+    /// The id that an answer refers to.
     pub id: String,
-    /// Its name; an answer may give this in place of the id.
+    /// The name shown to people; an answer may give it in place of the id.
     pub label: String,
-    /// More about it.
+    /// A longer description.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
 }
 
-/// Bounds of an answer to a [`Question`]: of a number its value, of text its characters, of choices how many; and the form of
-/// a text.
+/// Bounds of an answer to a [`Question`]: the value of a number, the characters of a text, the number of choices; and the format of a text.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Fits {
     /// `number` or `integer`; text, if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub number: Option<Number>,
-    /// The least that fits.
+    /// The minimum.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub least: Option<f64>,
-    /// The most that fits.
+    /// The maximum.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub most: Option<f64>,
-    /// A regular expression that a text has to match somewhere (JSON Schema's `pattern`). One that is longer than
-    /// 1 KiB or that the gateway cannot read is left to the agent. As the agent wrote it: escape it where it is shown.
+    /// A regular expression that must match somewhere in the text (JSON Schema's `pattern`). A pattern that is longer than 1 KiB or that
+    /// the gateway cannot compile is left to the agent. It is the agent's raw text: escape it where it is shown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pattern: Option<String>,
-    /// `email`, `uri`, `date` or `date-time` (JSON Schema's `format`); others are left to the agent.
+    /// `email`, `uri`, `date` or `date-time` (JSON Schema's `format`); other formats are left to the agent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub format: Option<String>,
 }
 
-/// Longest `pattern` that is looked for, in bytes.
+/// Longest `pattern` that is checked, in bytes.
 const PATTERN_MAX: usize = 1 << 10;
-/// What a pattern may take once it is compiled, in bytes.
+/// Largest compiled pattern, in bytes.
 const PATTERN_COMPILED: usize = 256 << 10;
 
-/// What sort of number an answer has to be.
+/// The type of a numeric answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 #[schema(as = NumberSort)]
 pub enum Number {
-    /// Any.
+    /// Any number.
     Number,
-    /// A whole one.
+    /// An integer.
     Integer,
 }
 
-/// Why something is no answer to a [`Question`].
+/// Why an answer does not fit a [`Question`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Misfit {
-    /// Nothing was said, and something has to be.
+    /// The answer is empty, and the question is not optional.
     Missing,
-    /// One answer is taken, and several were given.
+    /// The question takes one answer and got several.
     Several,
-    /// Words that are no number, or a number that is not of this sort.
+    /// The text is not a number of this type.
     NotA(Number),
-    /// Outside of the question's bounds: of the number, of the characters, of how many choices.
+    /// The value, the length or the number of choices is out of bounds.
     Bounds {
-        /// The least that fits.
+        /// The minimum.
         least: Option<f64>,
-        /// The most that fits.
+        /// The maximum.
         most: Option<f64>,
     },
-    /// A text that does not match [`Fits::pattern`].
+    /// The text does not match [`Fits::pattern`].
     Pattern,
-    /// A text that is not of [`Fits::format`].
+    /// The text does not have the format [`Fits::format`].
     Form,
 }
 
 impl Question {
-    /// Why so many of the options with these words of one's own are no answer; `None` if they are.
+    /// Checks `chosen` options and free texts `own` as one answer; `None` if they fit.
     #[must_use]
     pub fn misfit(&self, chosen: usize, own: &[String]) -> Option<Misfit> {
         let count = chosen + own.len();
@@ -192,10 +191,10 @@ impl Question {
 }
 
 impl Fits {
-    /// Checks words of one's own; a number is written as in JSON.
+    /// Checks free text; a number is written as in JSON.
     ///
     /// # Errors
-    /// [`Misfit`], but neither of those that say how many there are.
+    /// [`Misfit`], but never `Missing` or `Several`.
     pub fn check(&self, words: &str) -> Result<(), Misfit> {
         if let Some(sort) = self.number {
             let number = serde_json::from_str::<serde_json::Number>(words.trim()).ok();
@@ -210,7 +209,7 @@ impl Fits {
         }
     }
 
-    /// Checks how much it is: a number, or how many characters or choices.
+    /// Checks a quantity: a number's value, the characters of a text, or the number of choices.
     ///
     /// # Errors
     /// [`Misfit::Bounds`].
@@ -225,8 +224,8 @@ impl Fits {
     }
 }
 
-/// Whether the text matches, as far as that can be told. The expression is an agent's: what it may cost is bounded, and a
-/// search takes time in proportion to the text.
+/// Whether `pattern` matches, or cannot be checked. The agent wrote the pattern: its size is bounded, and the search takes time linear in
+/// the text.
 fn matches(pattern: &str, text: &str) -> bool {
     if pattern.len() > PATTERN_MAX {
         return true;
@@ -235,7 +234,7 @@ fn matches(pattern: &str, text: &str) -> bool {
     built.map_or(true, |pattern| pattern.is_match(text))
 }
 
-/// Whether the text has a form by its name; one that is not known it has.
+/// Whether the text has the named format; every text has an unknown one.
 fn has_form(format: &str, text: &str) -> bool {
     let solid = !text.is_empty() && !text.contains(|c: char| c.is_whitespace() || c.is_control());
     match format {
@@ -269,7 +268,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_text_has_to_fit_its_length_its_pattern_and_its_form() {
+    fn about_text_must_fit_length_pattern_and_format() {
         let of = |pattern: Option<&str>, format: Option<&str>| Fits {
             pattern: pattern.map(Into::into),
             format: format.map(Into::into),
@@ -279,7 +278,7 @@ mod tests {
         for (fits, good, bad) in [
             (of(Some("^v[0-9]+$"), None), vec!["v1", "v22"], vec!["", "v", "w1", "v1 "]),
             (of(Some("b"), None), vec!["abc"], vec!["xyz"]),
-            // What cannot be read, or costs too much, is left to the agent.
+            // A pattern that is invalid or too large is left to the agent.
             (of(Some("(?<=a)b"), None), vec!["x"], vec![]),
             (of(Some("(a{1000}){1000}"), None), vec!["x"], vec![]),
             (of(Some(&long), None), vec!["x"], vec![]),
@@ -299,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn a_number_is_one_as_json_writes_it() {
+    fn about_number_is_parsed_as_json() {
         let of = |number, least, most| Fits { number: Some(number), least, most, ..Fits::default() };
         let whole = of(Number::Integer, Some(1.0), Some(9.0));
         for words in ["3", " 9 "] {

@@ -1,5 +1,4 @@
-//! The bodies of the event kinds that are the gateway's own. Those of ACP's kinds are the agent's JSON as it came, and have
-//! no type.
+//! The bodies of the gateway's own event kinds. The bodies of ACP's kinds are the agent's JSON, unchanged, and have no type.
 
 use serde::Serialize;
 use serde_json::value::RawValue;
@@ -9,46 +8,46 @@ use utoipa::ToSchema;
 use super::schema::Json;
 use super::{Answers, RequestId, RequestState, Resolver, RunId, RunStatus, Timestamp};
 
-/// How a run stands: the body of `run_started`, `run_status` and `run_ended`.
+/// The state of a run: the body of `run_started`, `run_status` and `run_ended`.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct RunBody<'a> {
     /// The run.
     pub run_id: &'a RunId,
-    /// Where it stands.
+    /// The run's status.
     pub status: RunStatus,
-    /// Who prompted, or who cancels.
+    /// The device that prompted or cancels.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub by: Option<&'a Resolver>,
     /// The idempotency key of the prompt.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub key: Option<&'a str>,
-    /// The agent's own word for how it ended.
+    /// The agent's own stop reason.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stop_reason: Option<&'a str>,
-    /// Why, where it failed or is being cancelled.
+    /// Why the run failed or is being cancelled.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub message: Option<&'a str>,
-    /// Whether it is being cancelled.
+    /// Whether the run is being cancelled.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub cancelling: bool,
 }
 
 impl<'a> RunBody<'a> {
-    /// A run that stands so, and nothing more.
+    /// A body with a status and no other detail.
     pub const fn new(run_id: &'a RunId, status: RunStatus) -> Self {
         Self { run_id, status, by: None, key: None, stop_reason: None, message: None, cancelling: false }
     }
 }
 
-/// How a request ended, the same for everybody: the body of `request_resolved`.
+/// The outcome of a request: the body of `request_resolved`.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct Resolution<'a> {
-    /// The session it came up in.
+    /// The session of the request.
     #[schema(value_type = super::SessionId)]
     pub session_id: &'a str,
     /// The request.
     pub request_id: &'a RequestId,
-    /// How it ended.
+    /// The final state.
     pub state: RequestState,
     /// The option chosen.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -59,23 +58,23 @@ pub struct Resolution<'a> {
     /// The text given (never for a secret prompt).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub value: Option<&'a str>,
-    /// What was picked.
+    /// The ids of the picked items.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ids: Option<&'a [String]>,
-    /// What was said to each question.
+    /// The answer to each question.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<std::collections::BTreeMap<String, Vec<String>>>)]
     pub answers: Option<&'a Answers>,
-    /// Why, in the words of whoever answered.
+    /// The reason given with the answer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<&'a str>,
-    /// What was allowed in place of what was asked, exactly.
+    /// The edited text that was allowed in place of the requested one, unchanged.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub edited: Option<&'a str>,
-    /// The same, safe to show.
+    /// `edited`, safe to show.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub edited_display: Option<&'a str>,
-    /// What a person should know of it.
+    /// Warnings about `edited`.
     #[serde(skip_serializing_if = "<[String]>::is_empty")]
     pub edited_warnings: &'a [String],
     /// Who decided.
@@ -84,7 +83,7 @@ pub struct Resolution<'a> {
     pub at: Timestamp,
 }
 
-/// What happened to the runtime: the body of `runtime_status`.
+/// A change of a runtime's state: the body of `runtime_status`.
 #[derive(Debug, Default, Serialize, ToSchema)]
 #[schema(as = RuntimeStatus)]
 pub struct RuntimeStatusBody<'a> {
@@ -93,16 +92,16 @@ pub struct RuntimeStatusBody<'a> {
     /// The runtime.
     #[schema(value_type = super::RuntimeId)]
     pub runtime_id: &'a str,
-    /// Which start of the runtime.
+    /// The number of the runtime's start.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub generation: Option<u64>,
-    /// Whether it goes on with an earlier conversation.
+    /// Whether the runtime resumes an earlier conversation.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub resumed: bool,
-    /// Why, in words.
+    /// The cause, as text.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub message: Option<&'a str>,
-    /// How its process ended.
+    /// How the runtime's process ended.
     #[serde(flatten, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = RuntimeExit)]
     pub exit: Option<&'a RuntimeExit>,
@@ -123,28 +122,28 @@ pub struct RuntimeExit {
     /// What the gateway knows of the cause: "stopped by NAME", "cannot start: …", "took no orders for 10 s".
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// Whether it was asked to stop; absent of statuses other than `exited`.
+    /// Whether the runtime was asked to stop; absent unless the status is `exited`.
     #[schema(required = false)]
     pub stopped: bool,
-    /// Whether only the gateway goes: the runtime is an endpoint, which goes on, and the next gateway connects to it again.
+    /// Whether only the gateway stops: the runtime is an endpoint that keeps running, and the next gateway reconnects to it.
     #[serde(skip)]
     pub left: bool,
 }
 
-/// Something went wrong: the body of `error`.
+/// The body of `error`.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct ErrorBody<'a> {
-    /// What, stable.
+    /// A stable error code.
     pub code: &'a str,
-    /// What happened this time, in words.
+    /// The error message.
     pub message: &'a str,
-    /// What else is known of it.
+    /// Further members.
     #[serde(flatten)]
     pub more: Map<String, Value>,
 }
 
 impl<'a> ErrorBody<'a> {
-    /// An error of which no more is known.
+    /// An error without further members.
     #[must_use]
     pub fn new(code: &'a str, message: &'a str) -> Self {
         Self { code, message, more: Map::new() }
@@ -172,31 +171,31 @@ pub struct RawBody<'a> {
     pub text: Option<std::borrow::Cow<'a, str>>,
 }
 
-/// A file or a terminal that an agent asked its client for, and what came of it: the body of `client_served`.
+/// A file or terminal call that an agent made to its client, and the outcome: the body of `client_served`.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct ClientServed<'a> {
-    /// ACP's method.
+    /// ACP's method name.
     pub method: &'a str,
     /// The client that served it.
     pub by: &'a Resolver,
     /// `done` or `failed`.
     pub status: &'static str,
-    /// The file.
+    /// The file's path.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub path: Option<String>,
     /// The command line.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub command: Option<String>,
-    /// The terminal, by the client's own name for it.
+    /// The terminal, by the client's own id.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub terminal_id: Option<String>,
-    /// How many bytes the client answered with.
+    /// The size of the client's answer, in bytes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bytes: Option<usize>,
     /// The client's error code.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub code: Option<i64>,
-    /// The client's error, in words.
+    /// The client's error message.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
 }

@@ -1,4 +1,4 @@
-//! What a runtime can do, as far as it says so.
+//! What a runtime can do, as far as it reports it.
 
 use std::collections::BTreeSet;
 
@@ -7,24 +7,24 @@ use utoipa::ToSchema;
 
 macro_rules! capabilities {
     ($($(#[$doc:meta])* $name:ident = $word:literal $(, ui $ui:literal)?;)*) => {
-        /// One thing that some runtimes can do.
+        /// One ability of a runtime.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub enum Capability {
             $($(#[$doc])* $name,)*
         }
 
         impl Capability {
-            /// All of them, in the order to show them.
+            /// All capabilities, in display order.
             pub const ALL: &[Self] = &[$(Self::$name),*];
 
-            /// Its name on the wire.
+            /// The name on the wire.
             pub fn as_str(self) -> &'static str {
                 match self {
                     $(Self::$name => $word,)*
                 }
             }
 
-            /// Its name among the `server_capabilities` of the UI protocol, where it has one.
+            /// The name among the `server_capabilities` of the UI protocol, if it has one.
             pub fn ui_name(self) -> Option<&'static str> {
                 match self {
                     $(Self::$name => None$(.or(Some($ui)))?,)*
@@ -35,13 +35,13 @@ macro_rules! capabilities {
 }
 
 capabilities! {
-    /// Opens an old conversation again and tells its past.
+    /// Loads an old conversation with its history.
     Load = "load";
-    /// Opens an old conversation again without its past.
+    /// Resumes an old conversation without its history.
     Resume = "resume";
     /// Lists its conversations.
     List = "list";
-    /// Makes a copy of a conversation, to go on differently.
+    /// Copies a conversation, so that the copy can continue differently.
     Fork = "fork";
     /// Closes a conversation.
     Close = "close";
@@ -51,41 +51,41 @@ capabilities! {
     Logout = "logout";
     /// Stops a run.
     Cancel = "cancel", ui "supports_run_cancel";
-    /// Asks people, and takes their answers.
+    /// Asks people questions, and accepts their answers.
     Requests = "requests", ui "supports_ui_requests";
     /// Takes a reason with an answer.
     Reasons = "reasons";
-    /// Takes a changed form of what it asks to do.
+    /// Accepts an edited form of the action it asks about.
     Edits = "edits";
-    /// Has modes to choose from. Agents that speak ACP say it with their first session.
+    /// Offers modes. ACP agents report this with their first session.
     Modes = "modes";
-    /// Has models to choose from. Agents that speak ACP say it with their first session.
+    /// Offers models. ACP agents report this with their first session.
     Models = "models";
     /// Takes images in a prompt.
     Images = "images";
     /// Takes audio in a prompt.
     Audio = "audio";
-    /// Takes files' text in a prompt.
+    /// Takes the text of files in a prompt.
     EmbeddedContext = "embedded_context";
-    /// Connects to MCP servers that a client names by HTTP.
+    /// Connects to MCP servers over HTTP that a client names.
     McpHttp = "mcp_http";
-    /// Connects to MCP servers that a client names by server-sent events.
+    /// Connects to MCP servers over server-sent events that a client names.
     McpSse = "mcp_sse";
-    /// Tells its MCP servers by `mcp.list`.
+    /// Lists its MCP servers by `mcp.list`.
     McpList = "mcp_list", ui "supports_mcp_list";
-    /// Tells its skills by `skills.list`.
+    /// Lists its skills by `skills.list`.
     SkillsList = "skills_list", ui "supports_skills_list";
-    /// Says which tool call a question is about, before it asks.
+    /// Names the tool call of a question before it asks.
     PermissionPreflight = "permission_preflight_events", ui "supports_permission_preflight_events";
-    /// Shows what the model is told: `context.inspect`.
+    /// Shows the model's context: `context.inspect`.
     ContextInspect = "context_inspect", ui "supports_context_inspect";
-    /// Tells how a run used its context.
+    /// Reports how a run used its context.
     RunDiagnostics = "run_diagnostics", ui "supports_run_diagnostics";
     /// Runs a shell command: `shell.exec`.
     ShellExec = "shell_exec", ui "supports_shell_exec";
-    /// Runs shell commands in the background: `shell.start` and its like.
+    /// Runs shell commands in the background: `shell.start` and related methods.
     ShellTasks = "shell_tasks", ui "supports_shell_tasks";
-    /// Sends a shell command that runs to the background: `shell.detach`.
+    /// Moves a running shell command to the background: `shell.detach`.
     ShellDetach = "shell_detach", ui "supports_shell_detach";
     /// Has background tasks: `task.*`.
     Tasks = "tasks", ui "supports_tasks";
@@ -95,27 +95,27 @@ capabilities! {
     ThemeSet = "theme_set", ui "supports_theme_set";
 }
 
-/// What a runtime can do: on the wire a list of names. Names that a later version added are left out when it is read.
+/// The abilities of a runtime: on the wire a list of names. Unknown names, from a later version, are skipped when read.
 #[derive(Clone, Debug, Default, PartialEq, Eq, ToSchema)]
 #[schema(value_type = Vec<Capability>)]
 pub struct Capabilities(BTreeSet<Capability>);
 
 impl Capabilities {
-    /// Whether this is among them.
+    /// Whether the capability is in the set.
     pub fn has(&self, one: Capability) -> bool {
         self.0.contains(&one)
     }
 
-    /// Adds one if it is there.
+    /// Adds the capability if `present` is true.
     #[must_use]
-    pub fn with(mut self, one: Capability, there: bool) -> Self {
-        if there {
+    pub fn with(mut self, one: Capability, present: bool) -> Self {
+        if present {
             self.0.insert(one);
         }
         self
     }
 
-    /// In the order to show them.
+    /// The capabilities in display order.
     pub fn iter(&self) -> impl Iterator<Item = Capability> {
         self.0.iter().copied()
     }
@@ -140,8 +140,8 @@ impl<'de> Deserialize<'de> for Capabilities {
     }
 }
 
-/// The `server_capabilities` of the UI protocol for a client that may come to talk to any of these runtimes: what at least
-/// one of them can. One that has not said yet is taken to do what every runtime is expected to: to be cancelled, and to ask.
+/// The `server_capabilities` of the UI protocol for a client of these runtimes: the union of what they can do. A runtime that has not
+/// reported its capabilities counts as able to cancel and to ask.
 pub fn server_capabilities<'a>(
     runtimes: impl IntoIterator<Item = Option<&'a Capabilities>>,
     of: &[Capability],
@@ -150,7 +150,7 @@ pub fn server_capabilities<'a>(
     let usual = |one| matches!(one, Capability::Cancel | Capability::Requests);
     let can = |one| {
         (runtimes.is_empty() && usual(one))
-            || runtimes.iter().any(|said| said.map_or_else(|| usual(one), |said| said.has(one)))
+            || runtimes.iter().any(|reported| reported.map_or_else(|| usual(one), |reported| reported.has(one)))
     };
     of.iter().filter_map(|one| Some((one.ui_name()?.to_owned(), can(*one).into()))).collect()
 }
@@ -160,7 +160,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_unique_and_unknown_ones_are_left_out() {
+    fn capability_names_are_unique_and_unknown_ones_skipped() {
         let names: BTreeSet<_> = Capability::ALL.iter().map(|one| one.as_str()).collect();
         assert_eq!(names.len(), Capability::ALL.len());
         let some: Capabilities = serde_json::from_str(r#"["models","levitation","load"]"#).unwrap();
@@ -168,15 +168,15 @@ mod tests {
     }
 
     #[test]
-    fn a_client_of_several_runtimes_is_told_what_one_of_them_can() {
+    fn capability_of_several_runtimes_is_the_union() {
         let of = [Capability::Cancel, Capability::McpList];
-        let told = |runtimes: &[Option<&Capabilities>]| {
-            let told = server_capabilities(runtimes.iter().copied(), &of);
-            (told["supports_run_cancel"] == true, told["supports_mcp_list"] == true)
+        let offered = |runtimes: &[Option<&Capabilities>]| {
+            let offered = server_capabilities(runtimes.iter().copied(), &of);
+            (offered["supports_run_cancel"] == true, offered["supports_mcp_list"] == true)
         };
         let (none, lists) = (Capabilities::default(), Capabilities::default().with(Capability::McpList, true));
-        assert_eq!((told(&[]), told(&[None])), ((true, false), (true, false)));
-        assert_eq!(told(&[Some(&none)]), (false, false));
-        assert_eq!(told(&[Some(&none), Some(&lists)]), (false, true));
+        assert_eq!((offered(&[]), offered(&[None])), ((true, false), (true, false)));
+        assert_eq!(offered(&[Some(&none)]), (false, false));
+        assert_eq!(offered(&[Some(&none), Some(&lists)]), (false, true));
     }
 }

@@ -1,24 +1,24 @@
-//! Numbers that both sides of a connection have to know: docs/protocol.md has them all.
+//! Numbers that both sides of a connection know; docs/protocol.md lists them all.
 
 /// Close codes of the native WebSocket and of the ACP WebSocket; those below 4000 are of RFC 6455, section 7.4.1.
 pub mod close {
-    /// Over, as asked.
+    /// Closed as asked.
     pub const NORMAL: u16 = 1000;
-    /// The gateway stops, or what was followed is gone.
+    /// The gateway stops, or the followed session is gone.
     pub const GOING_AWAY: u16 = 1001;
-    /// The peer breaks the WebSocket protocol.
+    /// The peer violates the WebSocket protocol.
     pub const PROTOCOL: u16 = 1002;
     /// A binary frame.
     pub const TEXT_ONLY: u16 = 1003;
-    /// Text that is no UTF-8.
+    /// Text that is not UTF-8.
     pub const NOT_UTF8: u16 = 1007;
     /// No `initialize` in time, or a message that took too long.
     pub const POLICY: u16 = 1008;
     /// A message beyond the limit.
     pub const TOO_BIG: u16 = 1009;
-    /// A limit of the gateway's is reached: come back later.
+    /// A limit of the gateway is reached: come back later.
     pub const TRY_LATER: u16 = 1013;
-    /// The device was revoked: its token opens nothing any more.
+    /// The device was revoked: its token is no longer valid.
     pub const REVOKED: u16 = 4001;
     /// The device may not do this.
     pub const SCOPE: u16 = 4003;

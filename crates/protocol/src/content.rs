@@ -1,10 +1,10 @@
-//! ACP content blocks of our own.
+//! ACP content blocks made by the gateway.
 
 use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
 
-/// A content block that is this text: the one way in which plain words become a prompt. Its bytes are the same in every
-/// build; those of `json!` are not, as the order of members there is a feature of serde_json, which any crate may turn on.
+/// The content block of a plain text. Its bytes are the same in every build; the bytes of `json!` are not, because the order of members is
+/// a serde_json feature that any crate may turn on.
 #[must_use]
 pub fn text_block(text: &str) -> Box<RawValue> {
     #[derive(Serialize)]
@@ -21,7 +21,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_text_is_a_block_byte_for_byte() {
+    fn content_text_block_keeps_every_byte() {
         assert_eq!(text_block("a\n\"b\"").get(), r#"{"type":"text","text":"a\n\"b\""}"#);
     }
 }

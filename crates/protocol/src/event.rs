@@ -1,4 +1,4 @@
-//! What happened.
+//! Events and their kinds.
 
 use std::sync::Arc;
 
@@ -9,15 +9,15 @@ use super::{Position, RunId, RuntimeId, SessionId, Timestamp};
 
 macro_rules! kinds {
     ($($(#[$doc:meta])* $name:ident = $code:literal $text:literal,)*) => {
-        /// What sort of event this is. The first eleven are ACP's `session/update` vocabulary (v1), whose bodies pass
-        /// verbatim; the rest are the gateway's own.
+        /// The kind of an event. The first eleven are ACP's `session/update` vocabulary (v1), whose bodies pass verbatim; the rest are the
+        /// gateway's own.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         pub enum Kind {
             $($(#[$doc])* $name,)*
         }
 
         impl Kind {
-            /// Whether it tells of a tool call: its beginning, or news of it.
+            /// Whether this is a tool call or an update of one.
             pub const fn is_tool(self) -> bool {
                 matches!(self, Self::ToolCall | Self::ToolCallUpdate)
             }
@@ -30,12 +30,12 @@ macro_rules! kinds {
                 match self { $(Kind::$name => $text,)* }
             }
 
-            /// The number under which the store keeps it; never given to another kind.
+            /// The store's number for this kind; never reused for another kind.
             pub const fn code(self) -> u8 {
                 match self { $(Kind::$name => $code,)* }
             }
 
-            /// The kind kept under `code`.
+            /// The kind with this number in the store.
             pub const fn from_code(code: u8) -> Option<Kind> {
                 match code { $($code => Some(Kind::$name),)* _ => None }
             }
@@ -49,15 +49,15 @@ macro_rules! kinds {
 }
 
 kinds! {
-    /// A piece of what a person said.
+    /// A piece of a person's message.
     UserMessageChunk = 1 "user_message_chunk",
-    /// A piece of what the agent said.
+    /// A piece of the agent's message.
     AgentMessageChunk = 2 "agent_message_chunk",
-    /// A piece of what the agent thought.
+    /// A piece of the agent's reasoning.
     AgentThoughtChunk = 3 "agent_thought_chunk",
     /// A tool was called.
     ToolCall = 4 "tool_call",
-    /// A called tool has news.
+    /// A tool call changed.
     ToolCallUpdate = 5 "tool_call_update",
     /// The agent's plan, whole.
     Plan = 6 "plan",
@@ -79,30 +79,30 @@ kinds! {
     RunEnded = 34 "run_ended",
     /// A runtime asks people something.
     RequestOpened = 35 "request_opened",
-    /// A request found its end.
+    /// A request was resolved.
     RequestResolved = 36 "request_resolved",
     /// A user-interface surface of an agent changed.
     SurfaceUpdated = 37 "surface_updated",
     /// A hook of the agent ran.
     Hook = 38 "hook",
-    /// The runtime started, exited, restarts, is stuck.
+    /// The runtime started, exited, restarts, or is stuck.
     RuntimeStatus = 39 "runtime_status",
     /// A client joined the session.
     ClientJoined = 40 "client_joined",
     /// A client left the session.
     ClientLeft = 41 "client_left",
-    /// Something went wrong; the body says what, why, and what was done.
+    /// An error; the body names the code, the cause and the consequence.
     Error = 42 "error",
-    /// What no dialect understood: kept and shown, never dropped.
+    /// A message that no dialect understood: stored and shown, never dropped.
     Raw = 43 "raw",
-    /// What an open request asks has changed: the body is the whole request, with its next revision.
+    /// The content of an open request changed: the body is the whole request, with its next revision.
     RequestUpdated = 44 "request_updated",
-    /// The agent asked its client for a file or a terminal: which client served it, and what came of it.
+    /// The agent asked its client for a file or a terminal: the body names the client and the outcome.
     ClientServed = 45 "client_served",
 }
 
 impl Kind {
-    /// Whose words a kind of chunk brings; `None` for what is no chunk of a message.
+    /// The author of a message chunk; `None` for kinds that are not chunks.
     pub const fn role(self) -> Option<Role> {
         match self {
             Self::UserMessageChunk => Some(Role::User),
@@ -112,46 +112,46 @@ impl Kind {
         }
     }
 
-    /// Whether this kind is ACP's, so that its body is an ACP `update` object.
+    /// Whether this is one of ACP's kinds, so that the body is an ACP `update` object.
     pub const fn is_acp(self) -> bool {
         self.code() < 32
     }
 }
 
-/// Where a session's events come from: the same for all of them, so shared.
+/// The source of an event: the same for all events of a session, so shared.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Origin {
     /// The conversation.
     pub session_id: SessionId,
-    /// The runtime it lives in.
+    /// The session's runtime.
     pub runtime_id: RuntimeId,
     /// The dialect that runtime speaks.
     pub dialect: Arc<str>,
 }
 
-/// One thing that happened, as the log keeps it.
+/// One entry of the log.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Event {
     /// Its place in the log.
     pub position: Position,
-    /// Session, runtime and dialect.
+    /// The session, its runtime and its dialect.
     pub origin: Arc<Origin>,
-    /// The run it belongs to; events between runs belong to the session's standing run zero.
+    /// The run of the event; events between runs belong to the session's run zero.
     pub run_id: RunId,
     /// Its number within the run: from 0, without a gap.
     pub seq: u64,
-    /// When the gateway heard of it.
+    /// When the gateway received it.
     pub at: Timestamp,
     /// What sort of event.
     pub kind: Kind,
     /// The canonical body: one valid JSON object on one line (no raw CR or LF), nested at most 128 deep.
     pub body: Bytes,
-    /// The runtime's own bytes, where it said this in one message. Often `body` is a part of it and shares its memory.
+    /// The runtime's own bytes, where the event came in one message. Often `body` is a slice of it and shares its memory.
     pub native: Option<Bytes>,
 }
 
 impl Event {
-    /// What the event weighs in memory, in bytes; used for the bounds of the ring and of pages.
+    /// The memory that the event holds, in bytes; used for the bounds of the ring and of pages.
     pub fn weight(&self) -> usize {
         let own = size_of::<Self>();
         match &self.native {
@@ -161,7 +161,7 @@ impl Event {
         }
     }
 
-    /// Where in `native` the body's bytes lie, if it is a part of it.
+    /// The range of the body in `native`, if it is a slice of it.
     pub fn body_in_native(&self) -> Option<std::ops::Range<usize>> {
         body_range(&self.body, self.native.as_ref()?)
     }
@@ -178,7 +178,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_and_codes_name_one_kind_each() {
+    fn event_names_and_codes_are_unique() {
         for &kind in Kind::ALL {
             assert_eq!(Kind::from_name(kind.as_str()), Some(kind));
             assert_eq!(Kind::from_code(kind.code()), Some(kind));

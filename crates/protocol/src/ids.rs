@@ -11,7 +11,7 @@ use utoipa::ToSchema;
 /// Longest identifier a client may send, in bytes; a longer one is refused as malformed.
 const ID_MAX: usize = 128;
 
-/// Text that is no identifier: empty, too long, or with a character outside `A-Z a-z 0-9 _ - . :`.
+/// Text that is not an identifier: empty, too long, or with a character outside `A-Z a-z 0-9 _ - . :`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("not an identifier: use 1 to 128 of A-Z a-z 0-9 _ - . :")]
 pub struct BadId;
@@ -29,7 +29,7 @@ macro_rules! text_id {
                 &self.0
             }
 
-            /// Takes text that the gateway made itself and so needs no check.
+            /// Takes text that the gateway made itself, unchecked.
             pub fn trusted(text: impl Into<Arc<str>>) -> Self {
                 Self(text.into())
             }
@@ -89,7 +89,7 @@ text_id!(
     SessionId
 );
 text_id!(
-    /// One stretch of work, from a prompt to its end: `r_` and 26 characters, minted by the gateway.
+    /// The work that follows one prompt: `r_` and 26 characters, minted by the gateway.
     RunId
 );
 text_id!(
@@ -125,11 +125,11 @@ impl fmt::Display for NativeId {
     }
 }
 
-/// Ties a command given to a runtime to what the runtime says of it later. Unique within one gateway process.
+/// Links a command to a runtime with the runtime's later events about it. Unique within one gateway process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Ticket(pub u64);
 
-/// An event's place in the gateway's one log: strictly rising from 1, never reused. 0 is "before everything".
+/// An event's place in the gateway's log: strictly rising from 1, never reused. 0 is before the first event.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, ToSchema)]
 pub struct Position(pub u64);
 
@@ -137,7 +137,7 @@ impl Position {
     /// Before the first event.
     pub const START: Self = Self(0);
 
-    /// The place after this one.
+    /// The position after this one.
     #[must_use]
     pub const fn next(self) -> Self {
         Self(self.0 + 1)
@@ -150,8 +150,8 @@ impl fmt::Display for Position {
     }
 }
 
-/// Names one unbroken life of the log. A random word kept with the log; it changes only when the log was lost or cut,
-/// so that a cursor of another life can never be mistaken for one of this.
+/// Names one unbroken life of the log. A random word stored with the log; it changes only when the log was lost or cut, so that a cursor
+/// into an earlier log is recognized.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct Epoch(Arc<str>);
 
@@ -198,7 +198,7 @@ pub struct Cursor {
     pub position: Position,
 }
 
-/// Text that is no cursor.
+/// Text that is not a cursor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("not a cursor: expected `<epoch>:<position>`, as the gateway gave it")]
 pub struct BadCursor;
@@ -239,7 +239,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn cursors_round_trip_and_junk_is_refused() {
+    fn cursor_round_trips_and_refuses_junk() {
         let cursor: Cursor = "k3f9:1042".parse().unwrap();
         assert_eq!((cursor.epoch.as_str(), cursor.position), ("k3f9", Position(1042)));
         assert_eq!(cursor.to_string(), "k3f9:1042");
@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn ids_hold_a_narrow_alphabet() {
+    fn id_alphabet_is_narrow() {
         assert!("s_01ABC".parse::<SessionId>().is_ok());
         for junk in ["", "a b", "a/b", "a\n", "é", &"x".repeat(129)] {
             assert_eq!(junk.parse::<SessionId>(), Err(BadId), "{junk:?}");

@@ -1,4 +1,4 @@
-//! The nouns. Plain values that every floor above shares: no I/O, no tasks, no clock but the one passed in.
+//! The shared values of all crates: identifiers, events, requests, sessions. No I/O, no tasks, no clock but the one passed in.
 
 mod about;
 mod bodies;

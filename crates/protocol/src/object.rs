@@ -1,9 +1,9 @@
-//! Objects are objects. serde takes a JSON array for a struct, member by member in the order of the code: `[null,true]`
-//! would be an answer that approves. What others send is read with [`from_str`], [`from_slice`], [`from_value`], or
-//! through [`Objects`]: there an array is no struct, at any depth.
+//! JSON objects are read as objects only. serde accepts a JSON array for a struct, member by member in field order: `[null,true]` would be
+//! an answer that approves. Input from outside is read with [`from_str`], [`from_slice`], [`from_value`], or through [`Objects`], which
+//! refuse an array in place of a struct at any depth.
 //!
-//! What serde reads into memory first (tagged and untagged enums, `flatten`) it reads out of our sight: for an enum that
-//! stands for an object, [`only`] is its `deserialize_with`.
+//! serde buffers tagged and untagged enums and `flatten` before [`Objects`] sees them: for an enum that stands for an object, use [`only`]
+//! as `deserialize_with`.
 
 use std::fmt;
 
@@ -17,7 +17,7 @@ use serde_json::value::RawValue;
 /// Reads JSON as `T`.
 ///
 /// # Errors
-/// It is no JSON, or does not fit; an array does not fit a struct.
+/// The text is not JSON, or does not fit `T`; an array does not fit a struct.
 pub fn from_str<'de, T: Deserialize<'de>>(text: &'de str) -> Result<T, serde_json::Error> {
     let mut parser = serde_json::Deserializer::from_str(text);
     let value = T::deserialize(Objects(&mut parser))?;
@@ -25,10 +25,10 @@ pub fn from_str<'de, T: Deserialize<'de>>(text: &'de str) -> Result<T, serde_jso
     Ok(value)
 }
 
-/// As [`from_str`].
+/// Reads JSON bytes as `T`.
 ///
 /// # Errors
-/// As [`from_str`]; text that is not UTF-8.
+/// As [`from_str`]; also bytes that are not UTF-8.
 pub fn from_slice<'de, T: Deserialize<'de>>(json: &'de [u8]) -> Result<T, serde_json::Error> {
     let mut parser = serde_json::Deserializer::from_slice(json);
     let value = T::deserialize(Objects(&mut parser))?;
@@ -36,18 +36,18 @@ pub fn from_slice<'de, T: Deserialize<'de>>(json: &'de [u8]) -> Result<T, serde_
     Ok(value)
 }
 
-/// As [`from_str`], of a value that was read before.
+/// Reads a parsed value as `T`.
 ///
 /// # Errors
-/// It does not fit; an array does not fit a struct.
+/// The value does not fit `T`; an array does not fit a struct.
 pub fn from_value<T: DeserializeOwned>(value: Value) -> Result<T, serde_json::Error> {
     T::deserialize(Objects(value))
 }
 
-/// For `deserialize_with`, on a field whose type is an enum that stands for an object: tagged, or untagged.
+/// For `deserialize_with`, on a field whose type is a tagged or untagged enum that stands for an object.
 ///
 /// # Errors
-/// It is no object, or does not fit.
+/// The value is not an object, or does not fit.
 pub fn only<'de, D: Deserializer<'de>, T: DeserializeOwned>(deserializer: D) -> Result<T, D::Error> {
     let raw = Box::<RawValue>::deserialize(deserializer)?;
     if !raw.get().starts_with('{') {
@@ -56,21 +56,21 @@ pub fn only<'de, D: Deserializer<'de>, T: DeserializeOwned>(deserializer: D) -> 
     from_str(raw.get()).map_err(serde::de::Error::custom)
 }
 
-/// As [`only`], for an optional field; it needs `default` beside it.
+/// As [`only`], for an optional field; the field also needs `default`.
 ///
 /// # Errors
-/// As [`only`]; `null` is none.
+/// As [`only`]; `null` is `None`.
 pub fn optional<'de, D: Deserializer<'de>, T: DeserializeOwned>(deserializer: D) -> Result<Option<T>, D::Error> {
     let raw = Option::<Box<RawValue>>::deserialize(deserializer)?;
     raw.map(|raw| only(&*raw).map_err(serde::de::Error::custom)).transpose()
 }
 
-/// A deserializer in which arrays are no structs.
+/// A deserializer that refuses an array in place of a struct.
 #[derive(Debug)]
 pub struct Objects<D>(pub D);
 
-/// The methods of a deserializer that only hand the visitor on.
-macro_rules! hand_on {
+/// The methods of a deserializer that only forward the visitor.
+macro_rules! forward {
     ($($method:ident($($name:ident: $type:ty),*);)*) => {
         $(fn $method<V: Visitor<'de>>(self, $($name: $type,)* visitor: V) -> Result<V::Value, D::Error> {
             self.0.$method($($name,)* Objects(visitor))
@@ -81,7 +81,7 @@ macro_rules! hand_on {
 impl<'de, D: Deserializer<'de>> Deserializer<'de> for Objects<D> {
     type Error = D::Error;
 
-    hand_on! {
+    forward! {
         deserialize_any();
         deserialize_bool();
         deserialize_i8();
@@ -114,7 +114,7 @@ impl<'de, D: Deserializer<'de>> Deserializer<'de> for Objects<D> {
         deserialize_ignored_any();
     }
 
-    /// The one that differs: what is asked for is an object.
+    /// Asks for a map, so that an array is refused.
     fn deserialize_struct<V: Visitor<'de>>(
         self,
         _name: &'static str,
@@ -267,7 +267,7 @@ impl<'de, A: VariantAccess<'de>> VariantAccess<'de> for Objects<A> {
     }
 }
 
-/// The members of a variant.
+/// The fields of a struct variant.
 struct Members<V>(V);
 
 impl<'de, V: Visitor<'de>> DeserializeSeed<'de> for Members<V> {
@@ -331,7 +331,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_an_object_is_read_as_ever() {
+    fn object_reads_what_serde_reads() {
         let text = r#"{"name":"a\n","raw":[1,{"b":2}],"points":[{"x":1,"y":true},{"x":2}],"by_name":{"p":{"x":3},"q":null},
             "shapes":["nothing",{"dot":{"x":1}},{"pair":[1,2]},{"box":{"from":{"x":1},"to":{"x":2}}}],
             "tagged":{"type":"text","text":"t"},"pair":[1,2],"any":[[1],{"c":[]}],"more":[1]}"#;
@@ -346,8 +346,8 @@ mod tests {
     }
 
     #[test]
-    fn an_array_is_no_struct_at_any_depth() {
-        // serde alone takes it.
+    fn object_refuses_an_array_at_any_depth() {
+        // serde alone accepts it.
         assert!(serde_json::from_str::<Point>("[1,true]").is_ok());
         for bad in ["[1,true]", "[]", "null", "1", "{\"x\":1} 2"] {
             assert!(from_str::<Point>(bad).is_err(), "{bad}");
@@ -372,9 +372,9 @@ mod tests {
     }
 
     proptest::proptest! {
-        /// What we write ourselves is read the same by both.
+        /// Both deserializers read our own output alike.
         #[test]
-        fn what_serde_writes_is_read_back(x in 0u8.., y: Option<bool>, pair: (u8, u8)) {
+        fn object_reads_what_serde_writes(x in 0u8.., y: Option<bool>, pair: (u8, u8)) {
             let shapes = vec![
                 Shape::Dot(Point { x, y }),
                 Shape::Pair(pair.0, pair.1),

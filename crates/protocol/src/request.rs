@@ -1,4 +1,4 @@
-//! Questions, answers, receipts.
+//! Requests, answers and receipts.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -10,15 +10,15 @@ use utoipa::ToSchema;
 use super::schema::Json;
 use super::{About, Cursor, DeviceId, RequestId, RunId, RuntimeId, SessionId, Timestamp};
 
-/// What sort of question a request is; it decides which answers fit.
+/// The type of a request; it decides which answers fit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum RequestType {
-    /// Yes or no, from the UI protocol.
+    /// Yes or no (UI protocol).
     Confirm,
     /// Free text.
     Prompt,
-    /// One or several of a list.
+    /// One or several items of a list.
     Pick,
     /// ACP's `session/request_permission`: one of the offered options.
     Permission,
@@ -26,39 +26,39 @@ pub enum RequestType {
     Elicitation,
 }
 
-/// Where a request stands. It leaves `Open` once, and never comes back.
+/// The state of a request. It leaves `Open` once, and never returns to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum RequestState {
-    /// Waiting for people.
+    /// Waits for an answer.
     Open,
-    /// Somebody answered.
+    /// A person answered.
     Answered,
-    /// Its deadline passed: not a user decision.
+    /// The deadline passed: not a user decision.
     Expired,
-    /// The run was cancelled, ended, or the runtime took the question back.
+    /// The run was cancelled or ended, or the runtime took the question back.
     Withdrawn,
     /// The runtime that asked is gone.
     Orphaned,
 }
 
-/// How much harm a yes could do, by the gateway's own judgement of what is asked.
+/// How much harm an approval could do, as judged by the gateway from the request alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Risk {
-    /// It reads and searches, inside the session's folder.
+    /// Reads and searches inside the session's folder.
     Low,
-    /// Anything that is neither of the others.
+    /// Anything between the other two.
     Elevated,
-    /// It destroys, escalates, runs what it fetches, hides something, or the runtime itself says so.
+    /// Destroys, escalates privileges, runs what it fetches, hides something, or is dangerous by the runtime's own word.
     Danger,
 }
 
 impl Risk {
-    /// Every risk there is, the least first.
+    /// Every risk, lowest first.
     pub const ALL: [Self; 3] = [Self::Low, Self::Elevated, Self::Danger];
 
-    /// Requests from before there was a judgement: the worst is assumed.
+    /// Requests stored before risks were judged: the worst is assumed.
     const fn unjudged() -> Self {
         Self::Danger
     }
@@ -77,183 +77,183 @@ impl Risk {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Choice {
-    /// This once.
+    /// Allow this once.
     AllowOnce,
-    /// From now on.
+    /// Allow from now on.
     AllowAlways,
-    /// Not this once.
+    /// Reject this once.
     RejectOnce,
-    /// Never.
+    /// Reject always.
     RejectAlways,
-    /// A kind that we do not know; drawn plainly.
+    /// An unknown kind; drawn without emphasis.
     #[serde(other)]
     Other,
 }
 
 impl Choice {
-    /// Whether choosing it lets the agent go ahead.
+    /// Whether this option lets the agent proceed.
     pub const fn allows(self) -> bool {
         matches!(self, Self::AllowOnce | Self::AllowAlways)
     }
 
-    /// Whether choosing it tells the agent no.
+    /// Whether this option rejects the action.
     pub const fn rejects(self) -> bool {
         matches!(self, Self::RejectOnce | Self::RejectAlways)
     }
 }
 
-/// One of the answers that the runtime offers.
+/// One of the options that the runtime offers.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Offer {
-    /// The runtime's own identifier for it.
+    /// The runtime's own id of the option.
     pub id: String,
-    /// What to write on the button.
+    /// The text of the button.
     pub label: String,
-    /// What it means.
+    /// The meaning of the option.
     pub kind: Choice,
 }
 
-/// One of the things that a pick offers.
+/// One item of a pick.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Item {
-    /// The runtime's own identifier for it.
+    /// The runtime's own id of the item.
     pub id: String,
     /// Its name.
     pub label: String,
-    /// More about it.
+    /// A longer description.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub detail: Option<String>,
 }
 
-/// What of a request may be changed before it is allowed.
+/// The part of a request that may be edited before it is allowed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Editable {
-    /// What it is ("Command").
+    /// The name of the part ("Command").
     pub label: String,
-    /// As the agent wants it, untouched: show it only in a place to edit, beside `display`.
+    /// The agent's text, unchanged: show it only in an edit field, beside `display`.
     pub value: String,
 }
 
-/// A question from a runtime to people, as every client sees it.
+/// A question from a runtime to people, as clients see it.
 ///
-/// `title` and `message` are the agent's words, untouched; `display` is the gateway's own rendering of exactly what is
-/// asked, with every deceptive character made visible.
+/// `title` and `message` are the agent's text, unchanged; `display` is the gateway's own rendering of the exact question, with every
+/// deceptive character made visible.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct Request {
     /// Its identifier.
     pub request_id: RequestId,
-    /// The conversation it came up in.
+    /// The session of the request.
     pub session_id: SessionId,
-    /// The run it came up in.
+    /// The run of the request.
     pub run_id: RunId,
     /// The runtime that asks.
     pub runtime_id: RuntimeId,
-    /// Which start of the runtime asks; an answer never reaches another.
+    /// The number of the runtime's start; an answer never reaches another one.
     pub generation: u64,
     /// What sort of question.
     #[serde(rename = "type")]
     pub kind: RequestType,
-    /// Where it stands.
+    /// The request's state.
     pub state: RequestState,
     /// The agent's headline.
     pub title: String,
     /// The agent's text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
-    /// What it is about, for a screen to draw.
+    /// The subject, for a screen to draw.
     #[serde(default)]
     #[schema(required)]
     pub subject: About,
-    /// What is asked, safe to show.
+    /// The exact question, safe to show.
     pub display: String,
-    /// Whether `display` or `message` is cut here; the whole request is had by its identifier.
+    /// Whether `display` or `message` is cut here; fetch the whole request by its id.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub display_truncated: bool,
-    /// How long the whole `display` is, in bytes, where it is cut.
+    /// The length of the whole `display` in bytes, if it is cut.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub display_bytes: Option<usize>,
-    /// What a person should know before answering.
+    /// Warnings to read before answering.
     pub warnings: Vec<String>,
-    /// How much harm a yes could do.
+    /// How much harm an approval could do.
     #[serde(default = "Risk::unjudged")]
     #[schema(required)]
     pub risk: Risk,
-    /// Why it is judged so, in plain words.
+    /// The reasons for the risk.
     #[serde(default)]
     #[schema(required)]
     pub risk_reasons: Vec<String>,
-    /// How often what is asked has changed since it was asked.
+    /// How often the question has changed since it was asked.
     #[serde(default)]
     #[schema(required)]
     pub revision: u64,
-    /// Whether it has: whoever read it before has to read it again.
+    /// Whether the question has changed, so that a person has to read it again.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub changed: bool,
-    /// SHA-256 (hex) of the canonical request: what is shown is what is decided. Empty where `display` is cut: who has
-    /// not read all of it has nothing to show for it.
+    /// SHA-256 (hex) of the canonical request: it ties an answer to the question that was shown. Empty where `display` is cut, since the
+    /// whole question was not shown.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     #[schema(pattern = "^[0-9a-f]{64}$")]
     pub digest: String,
-    /// The answers offered.
+    /// The options to choose from.
     pub options: Vec<Offer>,
-    /// The things to pick from.
+    /// The items to pick from.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub items: Vec<Item>,
-    /// Whether several may be picked.
+    /// Whether several items may be picked.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub multi: bool,
-    /// What a prompt starts with.
+    /// The initial text of a prompt.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub default_value: Option<String>,
     /// Whether a prompt takes several lines.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub multiline: bool,
-    /// Whether what is typed must not be shown.
+    /// Whether the typed text is secret.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub secret: bool,
-    /// Whether the runtime calls it dangerous.
+    /// Whether the runtime calls the action dangerous.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub danger: bool,
-    /// Whether the runtime's dialect can carry a reason.
+    /// Whether the dialect can carry a reason.
     pub allow_reason: bool,
-    /// Whether the runtime's dialect can carry "remember this".
+    /// Whether the dialect can carry "remember this".
     pub allow_remember: bool,
-    /// Whether it can only be watched here: its runtime takes the answer elsewhere alone.
+    /// Whether the request is read-only here: its runtime takes the answer only elsewhere.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub observe_only: bool,
-    /// What of it may be changed before it is allowed: an answer that allows it once may bring `edited`.
+    /// What may be edited before it is allowed: an answer that allows it once may carry `edited`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub editable: Option<Editable>,
-    /// The tool call that waits for it.
+    /// The tool call that waits for the answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool_call_id: Option<String>,
-    /// What the runtime sent, untouched.
+    /// The runtime's message, unchanged.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Json>)]
     pub native: Option<Box<RawValue>>,
-    /// When it closes by itself.
+    /// When the request expires.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires_at: Option<Timestamp>,
     /// When it was asked.
     pub opened_at: Timestamp,
-    /// What became of it.
+    /// The outcome.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub receipt: Option<Receipt>,
 }
 
 /// Longest `display` and `message` in events, lists, `hello` and snapshots, in bytes; longer ones are cut there.
 pub const SHOWN_MAX: usize = 16 << 10;
-/// Longest `native` there, in bytes; a longer one is left out.
+/// Longest `native` in these places, in bytes; a longer one is left out.
 pub const NATIVE_MAX: usize = 64 << 10;
 
 impl Request {
-    /// Whether its words are too long to be sent unasked.
+    /// Whether `display` or `message` is too long for events and lists.
     pub fn is_long(&self) -> bool {
         self.display.len() > SHOWN_MAX || self.message.as_ref().is_some_and(|message| message.len() > SHOWN_MAX)
     }
 
-    /// The request as it stands in events, lists, `hello` and snapshots: long words are cut and the digest is left out
-    /// then, so that an answer which allows it comes only from somebody who fetched the whole.
+    /// The request as it stands in events, lists, `hello` and snapshots: long text is cut, and then the digest is left out, so that only a
+    /// client that fetched the whole request can allow it.
     pub fn brief(&self) -> Cow<'_, Self> {
         let long_native = self.native.as_ref().is_some_and(|native| native.get().len() > NATIVE_MAX);
         if self.display_truncated || !(self.is_long() || long_native) {
@@ -280,7 +280,7 @@ impl Request {
         })
     }
 
-    /// Everything but what may be long.
+    /// A copy without the fields that may be long.
     fn without_words(&self) -> Self {
         Self {
             request_id: self.request_id.clone(),
@@ -322,154 +322,153 @@ impl Request {
     }
 }
 
-/// The answers to several questions, by each one's id: ids or labels of options, or words of one's own.
+/// The answers to several questions, by question id: ids or labels of options, or free text.
 pub type Answers = BTreeMap<String, Vec<String>>;
 
-/// What a client says to a request. Exactly one of `option_id`, `ok`, `value`, `ids`, `answers` is given (`value: null`,
-/// `ids: []` and `answers: {}` mean "cancelled").
+/// A client's answer to a request. Exactly one of `option_id`, `ok`, `value`, `ids`, `answers` is given (`value: null`, `ids: []` and
+/// `answers: {}` mean "cancelled").
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Answer {
-    /// One of the request's options.
+    /// The id of the chosen option.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub option_id: Option<String>,
     /// Yes or no.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ok: Option<bool>,
-    /// Text; given as `null` it means "cancelled".
+    /// The text; `null` means "cancelled".
     #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     pub value: Option<Option<String>>,
-    /// What was picked.
+    /// The ids of the picked items.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ids: Option<Vec<String>>,
-    /// What is said to each of the questions.
+    /// The answer to each question.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<BTreeMap<String, Vec<String>>>)]
     pub answers: Option<Answers>,
-    /// Why, for the agent to read.
+    /// A reason for the agent to read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
     /// Whether to remember the choice.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub remember: Option<bool>,
-    /// What is to be done instead of the request's `editable.value`; only with a yes for this once.
+    /// The text to use instead of the request's `editable.value`; only with an option that allows it once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub edited: Option<String>,
-    /// The digest of what the client showed; a stale one is refused.
+    /// The digest of the shown request; a stale one is refused.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub digest: Option<String>,
-    /// Whether `reason` and `remember` count only where they were offered, as in the UI protocol; else they make it no
-    /// answer. Never on the wire.
+    /// Whether a `reason` or `remember` that was not offered is ignored, as in the UI protocol, instead of refused. Never on the wire.
     #[serde(skip)]
     pub as_offered: bool,
-    /// The revision that a surface showed, where its protocol carries no digest; never on the wire.
+    /// The revision that a client showed, where its protocol carries no digest. Never on the wire.
     #[serde(skip)]
     pub revision: Option<u64>,
 }
 
-/// Tells `null` (given, and null) from absent.
+/// Tells `null` from an absent member.
 fn given<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<Option<String>>, D::Error> {
     Option::<String>::deserialize(deserializer).map(Some)
 }
 
-/// A decision in the form the runtime's dialect writes down; only made from a validated answer, or by the gateway itself.
+/// A decision in the form that the dialect sends; only made from a validated answer, or by the gateway itself.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Decision {
-    /// One of the offered options, and why.
+    /// One of the offered options.
     Option {
-        /// The runtime's own identifier of it.
+        /// The runtime's own id of the option.
         id: String,
-        /// What it means.
+        /// The meaning of the option.
         kind: Choice,
-        /// Why, if the dialect can carry it.
+        /// The reason, if the dialect can carry it.
         reason: Option<String>,
     },
-    /// One of the options that allow it once, with something else in place of what may be edited.
+    /// An option that allows the action once, with an edited text.
     Edited {
-        /// The runtime's own identifier of the option.
+        /// The runtime's own id of the option.
         id: String,
-        /// What is to be done instead.
+        /// The edited text.
         text: String,
-        /// Why, if the dialect can carry it.
+        /// The reason, if the dialect can carry it.
         reason: Option<String>,
     },
     /// Text, or `None` for "cancelled".
     Value(Option<String>),
-    /// What was picked; empty for "cancelled".
+    /// The picked items; empty for "cancelled".
     Ids(Vec<String>),
-    /// What was said to each question: ids of its options, or words of one's own. Checked against the questions.
+    /// The answer to each question: ids of its options, or free text. Checked against the questions.
     Answers(Answers),
-    /// The deadline passed: told to the agent as "expired, not a user decision".
+    /// The deadline passed: reported to the agent as "expired, not a user decision".
     Expired,
     /// The run is being cancelled.
     Withdrawn,
 }
 
-/// Who decided.
+/// The device that decided.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Resolver {
-    /// The device, or `gateway` for a decision of the gateway's own.
+    /// The device, or `gateway` for the gateway's own decision.
     pub device_id: DeviceId,
-    /// Its name.
+    /// The device's name.
     pub name: String,
 }
 
 impl Resolver {
-    /// The gateway itself: expiry, cancel, a runtime's death.
+    /// The gateway itself: an expiry, a cancel, a dead runtime.
     pub fn gateway() -> Self {
         Self { device_id: DeviceId::trusted("gateway"), name: "gateway".into() }
     }
 
-    /// Somebody past the gateway: another client of the same runtime, as far as it is known.
+    /// Another client of the same runtime, by its name if known.
     pub fn elsewhere(name: impl Into<String>) -> Self {
         Self { device_id: DeviceId::trusted("elsewhere"), name: name.into() }
     }
 }
 
-/// The durable record of what became of a request, and who won.
+/// The durable record of a request's outcome.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Receipt {
     /// The request.
     pub request_id: RequestId,
-    /// How it ended.
+    /// The final state.
     pub state: RequestState,
     /// The option chosen.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub option_id: Option<String>,
-    /// Whether the choice lets the agent go ahead.
+    /// Whether the choice lets the agent proceed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ok: Option<bool>,
     /// The text given (never for a secret prompt).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub value: Option<String>,
-    /// What was picked.
+    /// The ids of the picked items.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ids: Option<Vec<String>>,
-    /// What was said to each question.
+    /// The answer to each question.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<BTreeMap<String, Vec<String>>>)]
     pub answers: Option<Answers>,
-    /// Why, in the words of whoever answered.
+    /// The reason given with the answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// What was allowed in place of what was asked, exactly.
+    /// The edited text that was allowed, unchanged.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub edited: Option<String>,
-    /// The same, safe to show.
+    /// `edited`, safe to show.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub edited_display: Option<String>,
-    /// What a person should know of it.
+    /// Warnings about `edited`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub edited_warnings: Vec<String>,
     /// Who decided.
     pub resolved_by: Resolver,
     /// When it was answered.
     pub at: Timestamp,
-    /// The place of the `request_resolved` event in the log.
+    /// The position of the `request_resolved` event in the log.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cursor: Option<Cursor>,
-    /// Whether the reader of this receipt is the one who decided.
+    /// Whether the reader of this receipt made the decision.
     #[serde(default)]
     #[schema(required)]
     pub won: bool,

@@ -1,4 +1,4 @@
-//! Agent programs and endpoints.
+//! Runtimes: agent programs and endpoints.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -9,31 +9,31 @@ use utoipa::ToSchema;
 
 use super::{Capabilities, RuntimeId, Timestamp};
 
-/// How to reach a runtime.
+/// How the gateway reaches a runtime.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Connect {
-    /// Start this program and talk over its stdin and stdout: program, then arguments.
+    /// Start this program and speak over its stdin and stdout: the program, then its arguments.
     Command(Vec<String>),
     /// Connect to a running endpoint: `ws://…`, `unix:…`, `http://…`.
     Endpoint(String),
 }
 
-/// What to do when a runtime dies by itself.
+/// What to do when a runtime exits without being stopped.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum RestartPolicy {
-    /// Leave it dead.
+    /// Do not restart.
     #[default]
     Never,
-    /// Start it again, later and later, unless it exited with code 0.
+    /// Restart with growing delays, unless it exited with code 0.
     OnFailure,
-    /// Start it again whatever its exit.
+    /// Restart whatever the exit code.
     Always,
 }
 
-/// Everything needed to start a runtime. Written down for the next gateway, which may be of another version: what it does
-/// not know is ignored, what is missing has its default.
+/// The settings of a runtime. They are handed to the next gateway, which may be of another version: unknown fields are ignored, missing
+/// fields have defaults.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct RuntimeSpec {
     /// Its name.
@@ -42,7 +42,7 @@ pub struct RuntimeSpec {
     pub dialect: String,
     /// How to reach it.
     pub connect: Connect,
-    /// The folder it runs in, and its sessions start in.
+    /// The working directory, of the program and of new sessions.
     pub cwd: PathBuf,
     /// Variables set on top of the allow-list.
     #[serde(default)]
@@ -50,7 +50,7 @@ pub struct RuntimeSpec {
     /// Names of variables passed through from the gateway's own environment, on top of the allow-list.
     #[serde(default)]
     pub pass_env: Vec<String>,
-    /// What to do when it dies.
+    /// When to restart it.
     #[serde(default)]
     pub restart: RestartPolicy,
     /// The ACP authentication method to use without asking.
@@ -59,16 +59,16 @@ pub struct RuntimeSpec {
     /// `_meta` to send with every ACP `session/new`.
     #[serde(default)]
     pub session_meta: Option<Box<RawValue>>,
-    /// Whether a program outlives the gateway, in its holder, and is found again by the next one.
+    /// Whether the program outlives the gateway in its holder, so that the next gateway can take it over.
     #[serde(default = "yes")]
     pub outlive: bool,
-    /// What an endpoint wants to be told before it talks: a password or a token. Never shown.
+    /// The password or token of an endpoint. Never shown.
     #[serde(default)]
     pub secret: Option<String>,
-    /// Where a Gemini UI takes prompts (its remote control), beside the mirror that is connected to.
+    /// The remote control of a Gemini UI, which takes prompts beside the mirror.
     #[serde(default)]
     pub remote: Option<String>,
-    /// What the gateway does for an ACP agent that asks.
+    /// The client tools that the gateway serves to an ACP agent.
     #[serde(default, deserialize_with = "serve_of_any_version")]
     pub serve: Serve,
 }
@@ -77,7 +77,7 @@ fn yes() -> bool {
     true
 }
 
-/// Reads what another version wrote, which may serve more: what this one does not know it does not do.
+/// Reads what another version wrote: unknown client tools are not served.
 fn serve_of_any_version<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Serve, D::Error> {
     #[derive(Default, Deserialize)]
     #[serde(default)]
@@ -88,18 +88,18 @@ fn serve_of_any_version<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Ser
     Any::deserialize(from).map(|Any { fs, terminal }| Serve { fs, terminal })
 }
 
-/// What the gateway does for an ACP agent that asks its client, inside the session's folder. Nothing, unless set.
+/// The client tools that the gateway serves to an ACP agent, inside the session's folder. None by default.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Serve {
-    /// Reads files (`fs/read_text_file`), and writes them (`fs/write_text_file`) when people say so.
+    /// Reads files (`fs/read_text_file`), and writes them (`fs/write_text_file`) after an approval.
     pub fs: bool,
-    /// Runs commands (`terminal/*`) when people say so.
+    /// Runs commands (`terminal/*`) after an approval.
     pub terminal: bool,
 }
 
 impl RuntimeSpec {
-    /// A runtime with nothing set but what it cannot do without.
+    /// A runtime with default settings.
     pub fn new(id: RuntimeId, dialect: &str, connect: Connect, cwd: impl Into<PathBuf>) -> Self {
         Self {
             id,
@@ -119,7 +119,7 @@ impl RuntimeSpec {
     }
 }
 
-/// Where a runtime stands.
+/// The state of a runtime.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum RuntimeState {
@@ -127,9 +127,9 @@ pub enum RuntimeState {
     Starting,
     /// Ready for sessions.
     Ready,
-    /// Dead; will be started again.
+    /// Exited; will be started again.
     Restarting,
-    /// Dead.
+    /// Exited.
     Exited,
 }
 
@@ -156,39 +156,39 @@ pub struct RuntimeInfo {
     pub runtime_id: RuntimeId,
     /// The dialect it speaks.
     pub dialect: String,
-    /// Where it stands.
+    /// The runtime's state.
     pub state: RuntimeState,
     /// The program and its arguments, or the endpoint.
     pub connect: Connect,
     /// The folder it runs in.
     pub cwd: String,
-    /// The agent's own name and version, once it said them.
+    /// The agent's own name and version, once reported.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent: Option<String>,
-    /// What it can do, once it said so; more may come with its first session.
+    /// The runtime's capabilities, once reported; more may come with its first session.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub capabilities: Option<Capabilities>,
-    /// The process, while it lives.
+    /// The process id, while it runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pid: Option<u32>,
-    /// Counts its starts; 0 while a process that an earlier gateway left has not said which one it is.
+    /// The number of starts; 0 for a process of an earlier gateway until its number is known.
     pub generation: u64,
-    /// Names the process, and no other: random, made for each start. None for endpoints, and before it was started.
+    /// A random name of this process, made for each start. None for endpoints, and before the first start.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub instance: Option<String>,
-    /// Why it is not ready, in words.
+    /// Why it is not ready.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub problem: Option<String>,
     /// The end of what it wrote to stderr.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub stderr_tail: String,
-    /// Whether somebody stopped it: it is not started again by itself. For the gateway alone.
+    /// Whether it was stopped on request: it is not restarted. Not on the wire.
     #[serde(skip)]
     pub stopped: bool,
     /// Whether it outlives the gateway.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub outlives: bool,
-    /// When it last said anything: shown a few seconds late at most. A long silence is normal in agents that retry.
+    /// When it last sent anything; shown a few seconds late at most. A long silence is normal in agents that retry.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub heard_at: Option<Timestamp>,
     /// When it last changed.
@@ -218,7 +218,7 @@ impl RuntimeInfo {
         }
     }
 
-    /// A process that an earlier gateway left, of which no more is known than the name of its runtime.
+    /// A process of an earlier gateway of which only the runtime's name is known.
     pub fn unknown(id: RuntimeId, problem: String, now: Timestamp) -> Self {
         Self {
             runtime_id: id,
@@ -240,8 +240,7 @@ impl RuntimeInfo {
         }
     }
 
-    /// The same for who may see some of its sessions and nothing of the machine: no command, folder, process or words of
-    /// the program's own.
+    /// The same for a device that may see only some of its sessions: without command, folder, process and the program's own output.
     #[must_use]
     pub fn from_outside(&self) -> Self {
         Self {
@@ -258,7 +257,7 @@ impl RuntimeInfo {
         }
     }
 
-    /// Whether it runs and this gateway does not speak with it: only stopping it is possible.
+    /// Whether the process runs without a connection to this gateway: it can only be stopped.
     pub fn unattended(&self) -> bool {
         self.state == RuntimeState::Exited && self.generation == 0
     }

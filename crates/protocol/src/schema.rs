@@ -1,5 +1,4 @@
-//! Schemas of the types whose JSON is written by hand and so cannot be derived; all others derive [`ToSchema`] where they
-//! stand.
+//! Schemas of the types whose JSON is written by hand; all other types derive [`ToSchema`].
 
 use utoipa::openapi::RefOr;
 use utoipa::openapi::schema::{AdditionalProperties, Object, ObjectBuilder, Schema, SchemaType, Type};
@@ -7,11 +6,11 @@ use utoipa::{PartialSchema, ToSchema};
 
 use super::{Capability, Cursor, Kind};
 
-/// Any JSON: words of an agent, as they came.
+/// Any JSON value, unchanged from the agent.
 #[derive(Clone, Copy, Debug)]
 pub struct Json;
 
-/// Any JSON object: words of an agent, as they came.
+/// Any JSON object, unchanged from the agent.
 #[derive(Clone, Copy, Debug)]
 pub struct JsonObject;
 
@@ -36,7 +35,7 @@ fn any(of: SchemaType, about: &str) -> RefOr<Schema> {
     ObjectBuilder::new().schema_type(of).additional_properties(members).description(Some(about)).into()
 }
 
-/// Text that is one of these words.
+/// A string with an enumerated set of values.
 pub fn words(all: impl IntoIterator<Item = &'static str>, about: &str) -> RefOr<Schema> {
     text().enum_values(Some(all)).description(Some(about)).into()
 }
@@ -64,7 +63,7 @@ impl ToSchema for Capability {}
 impl PartialSchema for Cursor {
     fn schema() -> RefOr<Schema> {
         let about = "A place in the log: keep it, and give it back as it is.";
-        // Nineteen digits are more than there will ever be events.
+        // More events than nineteen digits can count will never exist.
         text().pattern(Some("^[A-Za-z0-9]{1,32}:[0-9]{1,19}$")).description(Some(about)).into()
     }
 }

@@ -1,4 +1,4 @@
-//! Conversations and runs.
+//! Sessions and runs.
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -9,13 +9,13 @@ use super::{NativeId, RequestId, Resolver, RunId, RuntimeId, SessionId, Timestam
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Scope {
-    /// See sessions, events and requests.
+    /// Read sessions, events and requests.
     Watch,
-    /// Start, prompt and cancel.
+    /// Start sessions, prompt and cancel.
     Prompt,
     /// Answer requests.
     Approve,
-    /// Runtimes, devices, settings.
+    /// Administer runtimes, devices and settings.
     Admin,
 }
 
@@ -34,18 +34,18 @@ impl Scope {
     }
 }
 
-/// Where a session stands.
+/// The state of a session.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum SessionState {
-    /// Nothing runs.
+    /// No run is under way.
     #[default]
     Idle,
     /// A run is under way.
     Running,
-    /// A run is under way and waits for people.
+    /// A run is under way and waits for an answer.
     Waiting,
-    /// The runtime is gone; the session can be read, not prompted.
+    /// The runtime is gone; the session can be read, but not prompted.
     Exited,
 }
 
@@ -64,26 +64,26 @@ impl SessionState {
     }
 }
 
-/// Where a run stands (the UI protocol's `run.status`, and `queued`).
+/// The status of a run (the UI protocol's `run.status`, and `queued`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum RunStatus {
-    /// Waits for the run before it.
+    /// Waits for the previous run.
     Queued,
     /// The agent works.
     Running,
-    /// The agent waits for people.
+    /// Waits for an answer.
     AwaitingUi,
-    /// Over, as the agent wished.
+    /// Ended by the agent.
     Completed,
-    /// Over, because something failed.
+    /// Ended by a failure.
     Error,
-    /// Over, because somebody cancelled it.
+    /// Cancelled.
     Cancelled,
 }
 
 impl RunStatus {
-    /// Those of a run that is not over.
+    /// The statuses of a run that has not ended.
     pub const UNFINISHED: [Self; 3] = [Self::Queued, Self::Running, Self::AwaitingUi];
 
     /// The name on the wire.
@@ -106,21 +106,21 @@ pub struct RunInfo {
     pub run_id: RunId,
     /// Its conversation.
     pub session_id: SessionId,
-    /// Where it stands.
+    /// The run's status.
     pub status: RunStatus,
     /// When it began.
     pub started_at: Timestamp,
 }
 
-/// A prompt that waits for its turn.
+/// A prompt in the queue.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 #[schema(as = Queued)]
 pub struct QueuedPrompt {
-    /// The run it will be.
+    /// The run that it will start.
     pub run_id: RunId,
     /// Its text, shortened.
     pub text: String,
-    /// Who asked.
+    /// The device that prompted.
     pub by: Resolver,
 }
 
@@ -134,50 +134,49 @@ pub struct SessionInfo {
     pub runtime_id: RuntimeId,
     /// The dialect of that runtime.
     pub dialect: String,
-    /// The runtime's own identifier for it.
+    /// The runtime's own id of the session.
     #[schema(required)]
     pub native_id: Option<NativeId>,
-    /// Its title.
+    /// The session's title.
     #[schema(required)]
     pub title: Option<String>,
-    /// The folder it works in.
+    /// The session's working directory.
     pub cwd: String,
-    /// Where it stands.
+    /// The session's state.
     pub state: SessionState,
     /// The run under way.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run_id: Option<RunId>,
-    /// What it does now: the title of the tool that runs, or `thinking`, `writing`, `working`; null between runs. The
-    /// agent's words.
+    /// The current activity: the title of the running tool (the agent's text), or `thinking`, `writing`, `working`; null between runs.
     #[serde(default)]
     #[schema(required)]
     pub doing: Option<String>,
-    /// Whether it was put away: kept and searchable, out of the way in lists.
+    /// Whether the session is archived: stored and searchable, but left out of default lists.
     #[serde(default)]
     #[schema(required)]
     pub archived: bool,
-    /// How many requests wait for people.
+    /// The number of open requests.
     pub open_requests: usize,
-    /// Which ones.
+    /// The open requests.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub requests: Vec<RequestId>,
-    /// Prompts that wait for their turn, first one next.
+    /// Queued prompts, next one first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub queue: Vec<QueuedPrompt>,
     /// When it was opened.
     pub created_at: Timestamp,
-    /// When a run last began in it, whoever began it; absent until one has.
+    /// When a run last began; absent until the first run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prompted_at: Option<Timestamp>,
-    /// When something last happened in the conversation: not, that its runtime went or came back.
+    /// When the conversation last changed; starts and exits of its runtime do not count.
     pub updated_at: Timestamp,
-    /// How many messages were exchanged, of people and of the agent; absent of sessions from before they were counted.
+    /// The number of messages of people and of the agent; absent in sessions stored before messages were counted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message_count: Option<u64>,
-    /// The beginning of what a person said last.
+    /// The beginning of a person's latest message.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_user_message: Option<String>,
-    /// Whether it ended with its runtime, which can be started again: then it goes on.
+    /// Whether the session ended with its runtime and resumes when the runtime is restarted.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub restartable: bool,
 }

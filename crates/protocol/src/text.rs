@@ -1,16 +1,16 @@
-//! Text of agents made harmless, wherever it is shown as text: a terminal, a file, a page.
+//! Sanitizes text of agents for display in a terminal, a file or a page.
 //!
-//! An agent's words may hold escape sequences that move the cursor, set the clipboard or the title, and characters that
-//! turn or hide what a person reads. Everything but printable text, line feed and tab is shown as what it is.
+//! An agent's text may hold escape sequences that move the cursor or set the clipboard or the title, and characters that reverse or hide
+//! text. Everything but printable text, line feed and tab is replaced by a visible escape.
 
 use std::fmt::Write as _;
 
 use unicode_general_category::{GeneralCategory as Category, get_general_category};
 
-/// The longest UTF-8 sequence that can be unfinished, in bytes.
+/// The longest incomplete UTF-8 sequence, in bytes.
 const CARRY_MAX: usize = 3;
 
-/// Makes a stream of text harmless, however it is cut into pieces.
+/// Sanitizes a stream of text, however it is split into pieces.
 #[derive(Debug, Default)]
 pub struct Cleaner {
     carry: Vec<u8>,
@@ -19,12 +19,12 @@ pub struct Cleaner {
 }
 
 impl Cleaner {
-    /// For finished JSON: what would hide is escaped as JSON does, so that the value stays the same.
+    /// For complete JSON: hidden characters are escaped as JSON escapes, so that the value stays the same.
     pub fn json() -> Self {
         Self { json: true, ..Self::default() }
     }
 
-    /// Takes the next bytes and appends what may be shown. A character cut in two waits for its rest.
+    /// Takes the next bytes and appends their printable form. An incomplete character waits for its remaining bytes.
     pub fn push(&mut self, bytes: &[u8], out: &mut String) {
         let joined;
         let mut rest = if self.carry.is_empty() {
@@ -56,7 +56,7 @@ impl Cleaner {
         }
     }
 
-    /// The stream is over: what is unfinished is shown as bytes.
+    /// Ends the stream: an incomplete character is shown as bytes.
     pub fn finish(&mut self, out: &mut String) {
         let rest = std::mem::take(&mut self.carry);
         self.bytes(&rest, out);
@@ -65,7 +65,7 @@ impl Cleaner {
 
     fn bytes(&mut self, bytes: &[u8], out: &mut String) {
         for byte in bytes {
-            // JSON has no bytes that are no text.
+            // Invalid bytes become U+FFFD, since JSON has no escape for bytes.
             let _ = if self.json { write!(out, "\\ufffd") } else { write!(out, "\\x{{{byte:02x}}}") };
         }
         self.before = None;
@@ -76,7 +76,7 @@ impl Cleaner {
             if c == '\n' || c == '\t' || !hides(c, self.before) {
                 out.push(c);
             } else if self.json && c == '\r' {
-                // Between values: a string has none.
+                // Between values; inside of strings a raw tab or line feed is not valid.
                 out.push(' ');
             } else if self.json {
                 for unit in c.encode_utf16(&mut [0; 2]) {
@@ -90,7 +90,7 @@ impl Cleaner {
     }
 }
 
-/// Whether a character draws nothing of its own, or changes how others are drawn.
+/// Whether a character has no glyph of its own, or changes how others are drawn.
 pub fn hides(c: char, before: Option<char>) -> bool {
     if (' '..='~').contains(&c) {
         return false;
@@ -104,7 +104,7 @@ pub fn hides(c: char, before: Option<char>) -> bool {
         | Category::Unassigned
         | Category::Surrogate => true,
         Category::SpaceSeparator => c != '\u{a0}' && c != '\u{3000}',
-        // "Draw the symbol before me in colour", which people write without knowing: fine after a symbol, and once.
+        // The emoji variation selector, common in plain text: allowed once after a symbol.
         _ if c == '\u{fe0f}' => !before.is_some_and(|c| !c.is_ascii_control() && is_symbol(c)),
         _ => matches!(
             c,
@@ -119,14 +119,14 @@ fn is_symbol(c: char) -> bool {
         || matches!(get_general_category(c), Category::OtherSymbol | Category::MathSymbol | Category::OtherPunctuation)
 }
 
-/// A text made harmless; line feeds and tabs stay.
+/// Sanitizes a whole text; line feeds and tabs stay.
 pub fn clean(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     Cleaner::default().push(text.as_bytes(), &mut out);
     out
 }
 
-/// A text made harmless for a place in one line, cut to `most` characters.
+/// Sanitizes a text for one line, cut to `most` characters.
 pub fn line(text: &str, most: usize) -> String {
     let text = clean(text).replace(['\n', '\t'], " ");
     match text.char_indices().nth(most) {
@@ -135,8 +135,8 @@ pub fn line(text: &str, most: usize) -> String {
     }
 }
 
-/// Text of a runtime's, fit to be shown in a terminal or a page: what is no UTF-8 is replaced, controls (but newline and
-/// tab) and characters that change how others are shown are escaped.
+/// Text of a runtime for a terminal or a page: invalid UTF-8 is replaced; controls (but newline and tab) and characters that change how
+/// others are shown are escaped.
 pub fn printable(text: &[u8]) -> String {
     use unicode_general_category::{GeneralCategory, get_general_category};
     let text = String::from_utf8_lossy(text);
@@ -158,7 +158,7 @@ pub fn printable(text: &[u8]) -> String {
 mod tests {
     use super::*;
 
-    /// Escape sequences that were used against terminals, and characters that hide.
+    /// Escape sequences known from attacks on terminals, and characters that hide.
     const CORPUS: &[&[u8]] = &[
         b"plain text, tab\tand\nline",
         b"\x1b[31mred\x1b[0m",
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_but_printable_text_comes_through_wherever_it_is_cut() {
+    fn text_sanitizer_lets_only_printable_text_through() {
         for text in CORPUS {
             let whole = cleaned(&[text]);
             for c in whole.chars().filter(|c| !matches!(c, '\n' | '\t' | '\u{fe0f}')) {
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_hidden_is_shown_and_what_is_fine_stays() {
+    fn text_display_shows_hidden_characters_only() {
         for (text, shown) in [
             ("a\tb\n", "a\tb\n"),
             ("\x1b[31mred", "\\u{1b}[31mred"),
@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn json_is_the_same_value_and_hides_nothing_wherever_it_is_cut() {
+    fn text_display_of_json_keeps_its_value() {
         for text in CORPUS {
             let value = serde_json::json!({ "said": String::from_utf8_lossy(text), "n": [1, 2] });
             let json = format!("{}\r\n", serde_json::to_string_pretty(&value).unwrap());
@@ -250,13 +250,13 @@ mod tests {
     }
 
     #[test]
-    fn lines_are_one_line_and_short() {
+    fn text_line_is_one_short_line() {
         assert_eq!(line("a\nb\tc", 80), "a b c");
         assert_eq!(line("abcdef", 3), "abc…");
     }
 
     #[test]
-    fn printable_text_cannot_paint_the_screen() {
+    fn text_printable_cannot_control_the_terminal() {
         assert_eq!(printable(b"a\tb\r\nc\x1b[2J\r\x00\xff"), "a\tb\nc\\u{1b}[2J\\r\\u{0}\u{fffd}");
         assert_eq!(printable("x\u{202e}y é".as_bytes()), "x\\u{202e}y é");
     }

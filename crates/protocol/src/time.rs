@@ -66,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn reads_and_writes_rfc_3339() {
+    fn time_reads_and_writes_rfc_3339() {
         let at = Timestamp::from_millis(1_763_717_400_125);
         assert_eq!(at.to_string(), "2025-11-21T09:30:00.125Z");
         let json = serde_json::to_string(&at).unwrap();

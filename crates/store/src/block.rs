@@ -1,5 +1,4 @@
-//! Blocks: how the events of one session out of one commit lie together in the store, and the grouping that both stores
-//! share.
+//! Blocks: the stored form of one session's events out of one commit, and the grouping that both stores share.
 //!
 //! ```text
 //! version u8 | crc32 of all that follows, u32 LE | length of the index, varint | index | payload
@@ -17,11 +16,12 @@ use bytes::Bytes;
 use super::{ReadLimit, StoreError};
 use plexus_protocol::{Event, Kind, Origin, Position, RunId, SessionId, Timestamp};
 
-/// The layout above. Another first byte is a damaged block: newer layouts come with a newer schema, which is refused.
+/// The version of the layout above. Another version is a damaged block: a newer layout comes with a newer schema, which is refused when the
+/// store is opened.
 const VERSION: u8 = 1;
 
-/// A block is closed once its events weigh this much, in bytes: what a reader copies at once, and what a damaged record
-/// can cost. An event that weighs more is a block of its own.
+/// A block is closed once its events weigh this many bytes: it bounds what a reader copies at once, and what a damaged record can cost. A
+/// heavier event is a block of its own.
 pub(super) const BLOCK_BYTES: usize = 256 * 1024;
 
 /// Highest position the store can keep: 40 bits of the key. At a million events a second it lasts twelve days, at a
@@ -31,11 +31,11 @@ pub(super) const POSITION_MAX: u64 = (1 << 40) - 1;
 /// Bytes before the index: version and checksum.
 const HEADER: usize = 5;
 
-/// Some bytes are not as they were written.
+/// The bytes of a block are damaged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Damaged;
 
-/// The events of one session out of one batch, light enough for one block; never empty.
+/// The events of one session out of one batch that fit one block; never empty.
 pub(super) struct Group<'a> {
     /// The session.
     pub(super) session_id: &'a SessionId,
@@ -60,7 +60,7 @@ impl Group<'_> {
     }
 }
 
-/// Sorts a batch's events into blocks.
+/// Groups a batch's events into blocks.
 ///
 /// # Errors
 /// [`StoreError::Io`] unless the positions rise from after `head` and fit the store.
@@ -89,7 +89,7 @@ pub(super) fn group(events: &[Arc<Event>], head: Position) -> Result<Vec<Group<'
     Ok(groups)
 }
 
-/// What is left of a [`ReadLimit`]. The first event always fits.
+/// The rest of a [`ReadLimit`]. The first event always fits.
 pub(super) struct Budget {
     limit: ReadLimit,
     events: usize,
@@ -98,17 +98,18 @@ pub(super) struct Budget {
 }
 
 impl Budget {
-    /// A budget of which nothing is spent.
+    /// A budget of which nothing is used.
     pub(super) fn new(limit: ReadLimit) -> Self {
         Self { limit, events: 0, bytes: 0, full: false }
     }
 
-    /// Whether it is used up: an event did not fit, or none ever will. A smaller one must not slip in after that.
+    /// Whether the budget is exhausted: an event did not fit, or none fits. A smaller event after that is refused, too, so that a page has
+    /// no gap.
     pub(super) fn spent(&self) -> bool {
         self.full || self.events > 0 && (self.events >= self.limit.events || self.bytes >= self.limit.bytes)
     }
 
-    /// Takes an event's share, if it fits.
+    /// Takes an event's share; false if it does not fit.
     pub(super) fn take(&mut self, event: &Event) -> bool {
         let bytes = self.bytes.saturating_add(event.weight());
         if self.events > 0 && (self.events >= self.limit.events || bytes > self.limit.bytes) {
@@ -121,62 +122,62 @@ impl Budget {
     }
 }
 
-/// Writes a block into `out`, whose old content goes.
+/// Writes a block into `out` and replaces its content.
 pub(super) fn encode(events: &[&Arc<Event>], out: &mut Vec<u8>) {
     let mut index = Vec::with_capacity(16 + events.len() * 16);
     let mut runs: Vec<(&RunId, u64)> = Vec::new();
-    let mut lines = Vec::with_capacity(events.len() * 16);
+    let mut entries = Vec::with_capacity(events.len() * 16);
     let first = events.first().map_or(0, |event| event.position.0);
     let (mut position, mut at, mut payload) = (first, 0i64, 0);
     for event in events {
-        // Neighbours mostly share their run, so the search starts at the newest.
+        // Neighbouring events mostly share their run, so the search starts at the newest.
         let run = runs.iter().rposition(|(id, _)| **id == event.run_id).unwrap_or_else(|| {
             runs.push((&event.run_id, 0));
             runs.len() - 1
         });
         let expected = &mut runs[run].1;
-        put(&mut lines, event.position.0.wrapping_sub(position));
-        put(&mut lines, run as u64);
-        put(&mut lines, zigzag(event.seq.wrapping_sub(*expected).cast_signed()));
-        put(&mut lines, zigzag(event.at.as_millis().wrapping_sub(at)));
+        put_varint(&mut entries, event.position.0.wrapping_sub(position));
+        put_varint(&mut entries, run as u64);
+        put_varint(&mut entries, zigzag(event.seq.wrapping_sub(*expected).cast_signed()));
+        put_varint(&mut entries, zigzag(event.at.as_millis().wrapping_sub(at)));
         *expected = event.seq.wrapping_add(1);
         position = event.position.0;
         at = event.at.as_millis();
-        lines.push(event.kind.code());
+        entries.push(event.kind.code());
         payload += match (&event.native, event.body_in_native()) {
             (Some(native), Some(range)) => {
-                lines.push(Shape::Within as u8);
-                put(&mut lines, native.len() as u64);
-                put(&mut lines, range.start as u64);
-                put(&mut lines, range.len() as u64);
+                entries.push(Shape::Within as u8);
+                put_varint(&mut entries, native.len() as u64);
+                put_varint(&mut entries, range.start as u64);
+                put_varint(&mut entries, range.len() as u64);
                 native.len()
             }
             (Some(native), None) => {
-                lines.push(Shape::Beside as u8);
-                put(&mut lines, native.len() as u64);
-                put(&mut lines, event.body.len() as u64);
+                entries.push(Shape::Beside as u8);
+                put_varint(&mut entries, native.len() as u64);
+                put_varint(&mut entries, event.body.len() as u64);
                 native.len() + event.body.len()
             }
             (None, _) => {
-                lines.push(Shape::Alone as u8);
-                put(&mut lines, event.body.len() as u64);
+                entries.push(Shape::Alone as u8);
+                put_varint(&mut entries, event.body.len() as u64);
                 event.body.len()
             }
         };
     }
-    put(&mut index, events.len() as u64);
-    put(&mut index, first);
-    put(&mut index, runs.len() as u64);
+    put_varint(&mut index, events.len() as u64);
+    put_varint(&mut index, first);
+    put_varint(&mut index, runs.len() as u64);
     for (run, _) in &runs {
-        put(&mut index, run.as_str().len() as u64);
+        put_varint(&mut index, run.as_str().len() as u64);
         index.extend_from_slice(run.as_str().as_bytes());
     }
-    index.extend_from_slice(&lines);
+    index.extend_from_slice(&entries);
 
     out.clear();
     out.reserve(HEADER + 10 + index.len() + payload);
     out.extend_from_slice(&[VERSION, 0, 0, 0, 0]);
-    put(out, index.len() as u64);
+    put_varint(out, index.len() as u64);
     out.extend_from_slice(&index);
     for event in events {
         let within = event.body_in_native().is_some();
@@ -190,16 +191,16 @@ pub(super) fn encode(events: &[&Arc<Event>], out: &mut Vec<u8>) {
     seal(out);
 }
 
-/// Writes the checksum of a block over whatever stands in its place.
+/// Writes a block's checksum into its header.
 fn seal(block: &mut [u8]) {
     let sum = crc32fast::hash(&block[HEADER..]);
     block[1..HEADER].copy_from_slice(&sum.to_le_bytes());
 }
 
-/// Appends the events of a block that lie after `after` and not after `through`, as far as `budget` goes.
+/// Appends a block's events after `after` up to `through`, as many as fit `budget`.
 ///
 /// # Errors
-/// [`Damaged`] if the block is not as it was written, or does not begin at `first`; then nothing was appended.
+/// [`Damaged`] if the checksum or the layout is wrong, or the block does not begin at `first`; then nothing was appended.
 pub(super) fn decode(
     block: &Bytes,
     origin: &Arc<Origin>,
@@ -212,8 +213,7 @@ pub(super) fn decode(
     read_block(block, origin, first, (after, through), budget, out).ok_or(Damaged).inspect_err(|_| out.truncate(before))
 }
 
-/// [`decode`], with `None` for damage. The checksum holds before anything else is believed; even so no number in the
-/// block is trusted to fit.
+/// [`decode`], with `None` for damage. The checksum is verified first; even then every number in the block is bounds-checked.
 fn read_block(
     block: &Bytes,
     origin: &Arc<Origin>,
@@ -298,7 +298,7 @@ fn read_block(
     (index.0.is_empty() && payload == block.len()).then_some(())
 }
 
-/// Where an event's bytes lie in the payload.
+/// Where an event's bytes are in the payload.
 #[derive(Clone, Copy)]
 enum Shape {
     /// The body alone.
@@ -309,7 +309,7 @@ enum Shape {
     Within = 2,
 }
 
-fn put(out: &mut Vec<u8>, mut number: u64) {
+fn put_varint(out: &mut Vec<u8>, mut number: u64) {
     while number >= 0x80 {
         out.push((number & 0x7f) as u8 | 0x80);
         number >>= 7;
@@ -317,7 +317,7 @@ fn put(out: &mut Vec<u8>, mut number: u64) {
     out.push(number as u8);
 }
 
-/// Small numbers of either sign as small numbers.
+/// Maps small numbers of either sign to small unsigned numbers.
 const fn zigzag(number: i64) -> u64 {
     ((number << 1) ^ (number >> 63)).cast_unsigned()
 }
@@ -326,7 +326,7 @@ const fn unzigzag(number: u64) -> i64 {
     (number >> 1).cast_signed() ^ -((number & 1).cast_signed())
 }
 
-/// Bytes still to be read.
+/// The unread rest of a block.
 struct Input<'a>(&'a [u8]);
 
 impl<'a> Input<'a> {
@@ -440,7 +440,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn blocks_round_trip(events in any_events()) {
+        fn block_round_trips(events in any_events()) {
             let block = Bytes::from(encoded(&events));
             let back = decoded(&block, events[0].position, Position::START, ALL).unwrap();
             prop_assert_eq!(back.len(), events.len());
@@ -460,7 +460,7 @@ mod tests {
         }
 
         #[test]
-        fn no_flipped_or_missing_bit_goes_unseen(events in any_events(), at in any::<prop::sample::Index>(), bit in 0..8u8) {
+        fn block_checksum_detects_any_flipped_or_missing_bit(events in any_events(), at in any::<prop::sample::Index>(), bit in 0..8u8) {
             let first = events[0].position;
             let block = encoded(&events);
             let mut flipped = block.clone();
@@ -471,9 +471,9 @@ mod tests {
             prop_assert_eq!(decoded(&cut, first, Position::START, ALL), Err(Damaged));
         }
 
-        // A checksum that fits says nothing about sense: whatever is sealed must be read without a panic.
+        // A valid checksum does not make the content valid: decoding sealed junk must not panic.
         #[test]
-        fn sealed_nonsense_does_not_panic(
+        fn block_decoder_survives_sealed_junk(
             events in any_events(),
             flips in vec((any::<prop::sample::Index>(), any::<u8>()), 1..6),
             junk in vec(any::<u8>(), HEADER..200),
@@ -496,9 +496,9 @@ mod tests {
         }
 
         #[test]
-        fn numbers_round_trip(number in any::<u64>(), signed in any::<i64>()) {
+        fn block_numbers_round_trip(number in any::<u64>(), signed in any::<i64>()) {
             let mut out = Vec::new();
-            put(&mut out, number);
+            put_varint(&mut out, number);
             let mut input = Input(&out);
             prop_assert_eq!(input.number(), Some(number));
             prop_assert!(input.0.is_empty());
@@ -507,7 +507,7 @@ mod tests {
     }
 
     #[test]
-    fn a_block_under_another_key_is_damaged() {
+    fn block_under_another_key_is_damaged() {
         let events = vec![Arc::new(Event {
             position: Position(7),
             origin: origin(),

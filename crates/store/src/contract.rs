@@ -1,4 +1,4 @@
-//! What every store promises: one suite, run by each; one file, because a promise split from the others is soon forgotten.
+//! The contract of every store: one test suite, run for each store. One file, so that no store misses a part of it.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use std::collections::BTreeMap;
@@ -19,24 +19,24 @@ macro_rules! contract {
             use super::*;
 
             contract!(@tests $make;
-                events_come_back_as_they_went;
-                limits_are_kept_and_one_event_always_comes;
-                the_newest_before_a_place_come_first;
+                store_returns_events_unchanged;
+                store_read_keeps_limits_and_returns_at_least_one_event;
+                store_reads_the_newest_events_before_a_position;
                 sessions_do_not_mix;
-                what_cannot_follow_is_refused_whole;
-                rows_of_sessions_keep_their_order;
-                requests_are_found_by_state_and_session;
+                store_refuses_a_whole_batch_that_does_not_follow;
+                store_lists_sessions_in_order;
+                store_finds_requests_by_state_and_session;
                 devices_come_and_go;
-                what_the_notifier_keeps_comes_and_goes;
-                marks_are_kept_with_what_they_mark;
+                store_keeps_push_targets_and_cursor;
+                store_keeps_marks_with_their_events;
                 any_search_is_words;
-                searches_find_words_phrases_and_beginnings;
-                retention_takes_whole_blocks_and_spares;
-                closed_requests_go_by_age_and_beyond_their_number;
-                many_sessions_are_read_in_the_order_of_the_log;
-                what_is_deleted_is_gone_before_its_bytes_are;
-                prompts_are_kept_until_they_are_told;
-                forgetting_leaves_nothing_and_the_head;
+                store_searches_words_phrases_and_prefixes;
+                store_retention_removes_whole_blocks_and_spares_some;
+                store_prunes_closed_requests_by_age_and_number;
+                store_reads_many_sessions_in_log_order;
+                store_hides_deleted_sessions_before_their_bytes_are_gone;
+                store_keeps_prompts_until_they_are_reported;
+                store_forget_leaves_only_the_head;
                 large_batches_make_several_blocks;
                 reads_run_beside_commits;
             );
@@ -44,7 +44,7 @@ macro_rules! contract {
             proptest! {
                 #![proptest_config(ProptestConfig::with_cases(24))]
                 #[test]
-                fn behaves_as_its_model(steps in proptest::collection::vec(step(), 1..24)) {
+                fn store_behaves_as_its_model(steps in proptest::collection::vec(step(), 1..24)) {
                     let (store, _dir) = $make;
                     follow_model(&*store, &steps);
                 }
@@ -71,12 +71,12 @@ fn sqlite_in_a_new_directory(durability: Durability) -> (Box<dyn Store>, Option<
     (Box::new(SqliteStore::open(dir.path(), durability).unwrap()), Some(dir))
 }
 
-/// A session of this number.
+/// The id of session `n`.
 pub(super) fn session(n: u64) -> SessionId {
     SessionId::trusted(format!("s_{n}"))
 }
 
-/// A plain row.
+/// A minimal row of session `n`.
 pub(super) fn row(n: u64) -> SessionRow {
     SessionRow {
         session_id: session(n),
@@ -88,12 +88,12 @@ pub(super) fn row(n: u64) -> SessionRow {
     }
 }
 
-/// An event of session `n` at `position`, whose body tells both.
+/// An event of session `n` at `position`; its body names both.
 pub(super) fn event(n: u64, position: u64) -> Arc<Event> {
     event_with(n, position, format!(r#"{{"session":{n},"position":{position}}}"#).into(), None)
 }
 
-/// An event of session `n` with these bytes.
+/// An event of session `n` with this body.
 pub(super) fn event_with(n: u64, position: u64, body: Bytes, native: Option<Bytes>) -> Arc<Event> {
     Arc::new(Event {
         position: Position(position),
@@ -111,19 +111,19 @@ pub(super) fn event_with(n: u64, position: u64, body: Bytes, native: Option<Byte
     })
 }
 
-/// Commits these events, with the rows of sessions 0 to 9.
+/// Commits events, with the rows of sessions 0 to 9.
 pub(super) fn commit(store: &dyn Store, events: Vec<Arc<Event>>) {
     let known: Vec<SessionId> = store.sessions().unwrap().into_iter().map(|entry| entry.row.session_id).collect();
     let sessions = (0..10).map(row).filter(|row| !known.contains(&row.session_id)).collect();
     store.commit(&Batch { events, sessions, ..Batch::default() }).unwrap();
 }
 
-/// The positions of all events of a session after one.
+/// The positions of a session's events after `after`.
 pub(super) fn positions(store: &dyn Store, n: u64, after: u64) -> Vec<u64> {
     store.read(&session(n), Position(after), ALL).unwrap().iter().map(|event| event.position.0).collect()
 }
 
-fn events_come_back_as_they_went(store: &dyn Store) {
+fn store_returns_events_unchanged(store: &dyn Store) {
     let native = Bytes::from_static(br#"{"jsonrpc":"2.0","params":{"update":{"a":1}}}"#);
     let sent = [
         event_with(1, 1, Bytes::from_static(b"{}"), None),
@@ -155,7 +155,7 @@ fn events_come_back_as_they_went(store: &dyn Store) {
     assert_eq!(positions(store, 1, u64::MAX), [0; 0]);
 }
 
-fn limits_are_kept_and_one_event_always_comes(store: &dyn Store) {
+fn store_read_keeps_limits_and_returns_at_least_one_event(store: &dyn Store) {
     commit(store, (1..=10).map(|p| event(0, p)).collect());
     commit(store, (11..=20).map(|p| event(0, p)).collect());
     let weight = store.read(&session(0), Position::START, ALL).unwrap()[0].weight();
@@ -178,14 +178,14 @@ fn limits_are_kept_and_one_event_always_comes(store: &dyn Store) {
         at = last;
     }
     assert_eq!(at, 20);
-    // What does not fit ends the page, even if something smaller follows in the next block.
+    // An event that does not fit ends the page, even if a smaller one follows in the next block.
     commit(store, vec![event(1, 21), event_with(1, 22, vec![b' '; 9000].into(), None)]);
     commit(store, vec![event(1, 23)]);
     let page = store.read(&session(1), Position::START, ReadLimit { events: 9, bytes: 4000 }).unwrap();
     assert_eq!(page.iter().map(|event| event.position.0).collect::<Vec<_>>(), [21]);
 }
 
-fn the_newest_before_a_place_come_first(store: &dyn Store) {
+fn store_reads_the_newest_events_before_a_position(store: &dyn Store) {
     commit(store, (1..=10).map(|p| event(p % 2, p)).collect());
     commit(store, (11..=20).map(|p| event(p % 2, p)).collect());
     let weight = store.read(&session(0), Position(9), ALL).unwrap()[0].weight();
@@ -220,7 +220,7 @@ fn sessions_do_not_mix(store: &dyn Store) {
     assert_eq!(positions(store, 77, 0), [0; 0]);
 }
 
-fn what_cannot_follow_is_refused_whole(store: &dyn Store) {
+fn store_refuses_a_whole_batch_that_does_not_follow(store: &dyn Store) {
     commit(store, vec![event(0, 5)]);
     let refused = |events: Vec<Arc<Event>>| {
         let device = DeviceChange::Put { device_id: "d".into(), body: b"d".to_vec() };
@@ -239,14 +239,14 @@ fn what_cannot_follow_is_refused_whole(store: &dyn Store) {
     assert_eq!(positions(store, 0, 0), [5, 6]);
 }
 
-fn rows_of_sessions_keep_their_order(store: &dyn Store) {
+fn store_lists_sessions_in_order(store: &dyn Store) {
     commit(store, vec![event(3, 1), event(1, 2)]);
     let mut changed = row(3);
     changed.state = vec![0, 159, 255];
     changed.as_of = Position(1);
     changed.spare_from = Some(Position(1));
     changed.runtime_id = RuntimeId::trusted("other");
-    // Twice in one batch: the later one stands.
+    // Twice in one batch: the later row is kept.
     store.commit(&Batch { sessions: vec![row(3), row(20), changed.clone()], ..Batch::default() }).unwrap();
     let entries = store.sessions().unwrap();
     let ids: Vec<_> = entries.iter().map(|entry| entry.row.session_id.clone()).collect();
@@ -287,12 +287,12 @@ fn blocks(store: &dyn Store, of: u64, limit: usize) -> Vec<BlockInfo> {
     all.into_iter().filter(|block| block.session_id == session(of)).take(limit).collect()
 }
 
-/// Removes what was marked to go.
+/// Sweeps until nothing is left to remove.
 pub(super) fn sweep(store: &dyn Store) {
     while store.sweep().unwrap() {}
 }
 
-fn requests_are_found_by_state_and_session(store: &dyn Store) {
+fn store_finds_requests_by_state_and_session(store: &dyn Store) {
     use RequestState::{Answered, Expired, Open, Orphaned, Withdrawn};
     commit(store, vec![]);
     let rows: Vec<RequestRow> = (0..6).map(|n| request(n, n % 2, Open)).collect();
@@ -319,7 +319,7 @@ fn requests_are_found_by_state_and_session(store: &dyn Store) {
         assert_eq!(listed(store, Some(state), None, 9), [row]);
     }
     assert_eq!(found(Some(Open), None, 9), [5, 4]);
-    // Page by page it is the same.
+    // Page by page gives the same rows.
     for limit in 1..8 {
         let (mut before, mut all) = (None, Vec::new());
         loop {
@@ -335,7 +335,7 @@ fn requests_are_found_by_state_and_session(store: &dyn Store) {
     }
 }
 
-fn closed_requests_go_by_age_and_beyond_their_number(store: &dyn Store) {
+fn store_prunes_closed_requests_by_age_and_number(store: &dyn Store) {
     commit(store, vec![]);
     let state = |n: u64| if n.is_multiple_of(100) { RequestState::Open } else { RequestState::Answered };
     let requests = (0..600).map(|n| request(n, n % 2, state(n))).collect();
@@ -358,8 +358,8 @@ fn closed_requests_go_by_age_and_beyond_their_number(store: &dyn Store) {
     assert_eq!(numbers(), kept(550));
 }
 
-fn many_sessions_are_read_in_the_order_of_the_log(store: &dyn Store) {
-    // Sessions that take turns within a commit, and commits of one session alone.
+fn store_reads_many_sessions_in_log_order(store: &dyn Store) {
+    // Sessions alternate within a commit, and some commits have one session.
     let mut at = 0;
     for round in 0..40u64 {
         let of = |k: u64| if round.is_multiple_of(3) { round % 10 } else { (round + k) % 10 };
@@ -399,7 +399,7 @@ fn many_sessions_are_read_in_the_order_of_the_log(store: &dyn Store) {
     assert_eq!(all(&|_| true, 0, small(9)), left);
 }
 
-fn what_is_deleted_is_gone_before_its_bytes_are(store: &dyn Store) {
+fn store_hides_deleted_sessions_before_their_bytes_are_gone(store: &dyn Store) {
     commit(store, vec![event(0, 1), event(1, 2)]);
     let batch = Batch {
         texts: vec![text(0, 1, "user", "zebra")],
@@ -419,7 +419,7 @@ fn what_is_deleted_is_gone_before_its_bytes_are(store: &dyn Store) {
         (vec![], None)
     );
     assert!(store.prompts(&session(0)).unwrap().is_empty() && blocks(store, 0, 9).is_empty());
-    // What is on its way for it is refused, and its row does not come back, as long as it is not gone.
+    // Late events, rows and texts of a deleted session are refused until its bytes are gone.
     if store.is_being_deleted(&session(0)) {
         let late = Batch { events: vec![event(0, 3)], sessions: vec![row(0)], ..Batch::default() };
         assert!(matches!(store.commit(&late), Err(StoreError::Gone(id)) if id == session(0)));
@@ -437,7 +437,7 @@ fn prompt(of: u64, run: &str, content: Option<&str>) -> PromptChange {
     PromptChange { session_id: session(of), run_id: RunId::trusted(run), content }
 }
 
-fn prompts_are_kept_until_they_are_told(store: &dyn Store) {
+fn store_keeps_prompts_until_they_are_reported(store: &dyn Store) {
     commit(store, vec![]);
     let put = |prompts| store.commit(&Batch { prompts, ..Batch::default() });
     put(vec![prompt(1, "r_1", Some("one")), prompt(1, "r_2", Some("two")), prompt(2, "r_1", Some("other"))]).unwrap();
@@ -459,7 +459,7 @@ fn devices_come_and_go(store: &dyn Store) {
     assert_eq!(store.devices().unwrap(), [b"2".to_vec()]);
 }
 
-fn what_the_notifier_keeps_comes_and_goes(store: &dyn Store) {
+fn store_keeps_push_targets_and_cursor(store: &dyn Store) {
     let put = |name: &str, body: &str| PushChange { name: name.into(), body: Some(body.into()) };
     let pushes = vec![put("b", "1"), put("a", "2"), put("b", "3")];
     store.commit(&Batch { pushes, ..Batch::default() }).unwrap();
@@ -469,7 +469,7 @@ fn what_the_notifier_keeps_comes_and_goes(store: &dyn Store) {
     assert_eq!(store.pushes().unwrap(), [("a".into(), b"2".to_vec())]);
 }
 
-fn marks_are_kept_with_what_they_mark(store: &dyn Store) {
+fn store_keeps_marks_with_their_events(store: &dyn Store) {
     let mark = |generation, offset| RuntimeMark { generation, offset };
     let marks = |store: &dyn Store| store.sessions().unwrap().iter().map(|entry| entry.mark).collect::<Vec<_>>();
     store.commit(&Batch { sessions: vec![row(1), row(2)], ..Batch::default() }).unwrap();
@@ -477,7 +477,7 @@ fn marks_are_kept_with_what_they_mark(store: &dyn Store) {
     let batch = |marks| Batch { events: vec![event(2, store.head().0 + 1)], marks, ..Batch::default() };
     store.commit(&batch(vec![(session(2), mark(1, 7)), (session(2), mark(1, 9))])).unwrap();
     assert_eq!(marks(store), [None, Some(mark(1, 9))]);
-    // What is refused leaves the mark with the events that are there.
+    // A refused batch leaves the marks unchanged.
     assert!(store.commit(&batch(vec![(session(2), mark(1, 20)), (session(3), mark(1, 1))])).is_err());
     assert_eq!(marks(store), [None, Some(mark(1, 9))]);
     store.commit(&batch(vec![(session(2), mark(2, 3)), (session(1), mark(1, u64::MAX))])).unwrap();
@@ -523,7 +523,7 @@ fn any_search_is_words(store: &dyn Store) {
     assert!(store.search(&"\"'\\;".repeat(10_000), 9).unwrap().is_empty());
 }
 
-fn searches_find_words_phrases_and_beginnings(store: &dyn Store) {
+fn store_searches_words_phrases_and_prefixes(store: &dyn Store) {
     commit(store, vec![event(0, 1), event(1, 2)]);
     let texts = vec![
         text(0, 1, "agent", "The quick brown fox \u{2}jumps\u{3} over"),
@@ -546,7 +546,7 @@ fn searches_find_words_phrases_and_beginnings(store: &dyn Store) {
     assert!(matches!(store.commit(&unknown), Err(StoreError::Gone(id)) if id == session(99)));
 }
 
-fn retention_takes_whole_blocks_and_spares(store: &dyn Store) {
+fn store_retention_removes_whole_blocks_and_spares_some(store: &dyn Store) {
     for block in 0..5 {
         commit(store, (1..=4).map(|k| event(block % 2, block * 10 + k)).collect());
     }
@@ -597,7 +597,7 @@ fn retention_takes_whole_blocks_and_spares(store: &dyn Store) {
     assert_eq!(positions(store, 0, 0), [45]);
 }
 
-fn forgetting_leaves_nothing_and_the_head(store: &dyn Store) {
+fn store_forget_leaves_only_the_head(store: &dyn Store) {
     commit(store, vec![event(0, 1), event(1, 2)]);
     let batch = Batch {
         events: vec![event(0, 3)],
@@ -666,16 +666,16 @@ fn reads_run_beside_commits(store: &dyn Store) {
     });
 }
 
-/// A step of the random walk.
+/// A step of the random test.
 #[derive(Clone, Debug)]
 pub(super) enum Step {
-    /// Events of these sessions, with these gaps before them.
+    /// Commit events of these sessions, each after a gap of so many positions.
     Commit(Vec<(u64, u64, usize)>, bool),
-    /// Read this session from this share of the head, so many at a time.
+    /// Read this session from a share of the head, with this limit.
     Read(u64, u8, usize),
-    /// Trim this session to this share of the head.
+    /// Trim this session up to a share of the head.
     Trim(u64, u8),
-    /// One step of removing what was trimmed.
+    /// One sweep step.
     Sweep,
     /// Forget this session.
     Forget(u64),
@@ -693,7 +693,7 @@ pub(super) fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// Walks a store and a map of maps side by side.
+/// Applies the steps to a store and to a model of maps, and compares them.
 pub(super) fn follow_model(store: &dyn Store, steps: &[Step]) {
     let mut model: BTreeMap<u64, BTreeMap<u64, Arc<Event>>> = BTreeMap::new();
     let mut head = 0;

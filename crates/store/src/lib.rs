@@ -1,7 +1,7 @@
-//! What is kept. One trait, two stores (SQLite, memory), one contract suite that both pass.
+//! Persistent state. One trait, two stores (SQLite and memory), one contract test suite for both.
 //!
-//! A [`Store`] is plain and synchronous: one thread commits (the log's writer, which groups what arrives), any thread
-//! reads. It assigns nothing: positions come with the events.
+//! A [`Store`] is synchronous: one thread commits (the log's writer, which groups batches), any thread reads. It assigns no positions: they
+//! come with the events.
 
 use std::sync::Arc;
 
@@ -19,32 +19,31 @@ mod sqlite;
 pub use memory::MemoryStore;
 pub use sqlite::{Durability, SqliteStore};
 
-/// One transaction: all of it is kept, or none.
+/// One transaction: stored as a whole, or not at all.
 #[derive(Debug, Default)]
 pub struct Batch {
-    /// Events in rising order of position, all after the store's head; any number of sessions mixed. A session's row
-    /// comes with or before its first event.
+    /// Events in rising order of position, all after the store's head; sessions may be mixed. A session's row comes with or before its
+    /// first event.
     pub events: Vec<Arc<Event>>,
-    /// Session rows to write whole.
+    /// Session rows to write.
     pub sessions: Vec<SessionRow>,
-    /// Request rows to write whole.
+    /// Request rows to write.
     pub requests: Vec<RequestRow>,
-    /// Text to be found by [`Store::search`].
+    /// Text for [`Store::search`].
     pub texts: Vec<TextRow>,
-    /// Device rows to write whole, or to delete.
+    /// Device rows to write or delete.
     pub devices: Vec<DeviceChange>,
-    /// Rows of the notifier's to write whole, or to delete.
+    /// Rows of the notifier to write or delete.
     pub pushes: Vec<PushChange>,
-    /// How far sessions have heard their runtimes. A session's row comes with or before its first mark.
+    /// How much of its runtime's output each session has stored. A session's row comes with or before its first mark.
     pub marks: Vec<(SessionId, RuntimeMark)>,
-    /// What was asked in prompts that wait, to write, or to delete once it is told or cancelled. A session's row comes
-    /// with or before its first prompt.
+    /// Queued prompts to write, or to delete once they are reported or cancelled. A session's row comes with or before its first prompt.
     pub prompts: Vec<PromptChange>,
     /// Whether the batch must be on disk (fsync) before [`Store::commit`] returns, whatever the store's durability.
     pub sync: bool,
 }
 
-/// How much of a batch that several made together one of them brought.
+/// The share of one batch in several that were appended.
 #[derive(Clone, Copy, Debug)]
 pub struct BatchShare {
     events: usize,
@@ -59,7 +58,7 @@ pub struct BatchShare {
 }
 
 impl Batch {
-    /// Appends another batch, whose events come after these.
+    /// Appends another batch, whose events follow.
     pub fn append(&mut self, mut other: Self) -> BatchShare {
         let share = BatchShare {
             events: other.events.len(),
@@ -84,7 +83,7 @@ impl Batch {
         share
     }
 
-    /// The batches again that were appended, in their order.
+    /// Splits appended batches apart again, in their order.
     pub fn apart(self, shares: &[BatchShare]) -> Vec<Self> {
         let (mut events, mut sessions) = (self.events.into_iter(), self.sessions.into_iter());
         let (mut requests, mut texts) = (self.requests.into_iter(), self.texts.into_iter());
@@ -108,52 +107,52 @@ impl Batch {
 /// A session as the store keeps it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SessionRow {
-    /// The conversation.
+    /// The session.
     pub session_id: SessionId,
     /// Its runtime.
     pub runtime_id: RuntimeId,
     /// The dialect of that runtime.
     pub dialect: String,
-    /// The session's own state, JSON; its events up to `as_of` are in it.
+    /// The session's own state as JSON; it includes the events up to `as_of`.
     pub state: Vec<u8>,
-    /// The last event that `state` knows.
+    /// The last event included in `state`.
     pub as_of: Position,
-    /// Whether a run is unfinished or a request open: retention spares the session's events from `spare_from` on.
+    /// Set while a run is unfinished or a request open: retention keeps the session's events from here on.
     pub spare_from: Option<Position>,
 }
 
-/// A change to the prompts of a session that are kept until its runtime has them.
+/// A change to the queued prompts of a session, which are stored until its runtime has them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PromptChange {
-    /// The conversation.
+    /// The session.
     pub session_id: SessionId,
-    /// The run that the prompt is, or will be.
+    /// The run that the prompt starts.
     pub run_id: RunId,
-    /// What was asked, JSON; `None` deletes it.
+    /// The prompt as JSON; `None` deletes it.
     pub content: Option<Vec<u8>>,
 }
 
-/// How far a session has heard its runtime: what a runtime said up to here is in the session's events, and nothing after.
+/// How much of its runtime's output a session has stored: the output up to here is in the session's events, and nothing after it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct RuntimeMark {
-    /// Which process of the runtime, as a number, which the sessions give it.
+    /// The number of the runtime's process, assigned by the sessions.
     pub generation: u64,
-    /// Bytes of its output.
+    /// The offset in its output, in bytes.
     pub offset: u64,
 }
 
-/// A session's row and the bounds of its events, as [`Store::sessions`] finds them.
+/// A session's row and the bounds of its events.
 #[derive(Clone, Debug)]
 pub struct SessionEntry {
     /// The row.
     pub row: SessionRow,
-    /// The last event kept (or trimmed) of it; [`Position::START`] if there is none.
+    /// The last event stored or trimmed; [`Position::START`] if there is none.
     pub last: Position,
-    /// The last event of it that retention removed; [`Position::START`] if none was.
+    /// The last event removed by retention; [`Position::START`] if there is none.
     pub trimmed: Position,
-    /// What [`Trim::base`] left when events were removed.
+    /// The [`Trim::base`] of the last trim.
     pub base: Option<Vec<u8>>,
-    /// How far it has heard its runtime.
+    /// How much of its runtime's output is stored.
     pub mark: Option<RuntimeMark>,
 }
 
@@ -162,233 +161,233 @@ pub struct SessionEntry {
 pub struct RequestRow {
     /// The request.
     pub request_id: RequestId,
-    /// Its conversation.
+    /// The session.
     pub session_id: SessionId,
-    /// Where it stands.
+    /// The request's state.
     pub state: RequestState,
     /// The whole [`Request`](plexus_protocol::Request), JSON.
     pub body: Vec<u8>,
     /// The `Idempotency-Key` of the answer that won.
     pub answer_key: Option<String>,
-    /// When it closed, by the gateway's clock; `None` while it is open.
+    /// When it was resolved, by the gateway's clock; `None` while it is open.
     pub closed_at: Option<Timestamp>,
 }
 
-/// Which requests to list, newest first.
+/// Filters and pages a listing of requests, newest first.
 #[derive(Clone, Copy, Debug)]
 pub struct RequestQuery<'a> {
-    /// Of this state alone.
+    /// Only requests in this state.
     pub state: Option<RequestState>,
-    /// Of this session alone.
+    /// Only requests of this session.
     pub session: Option<&'a SessionId>,
-    /// Only those that came before this one: [`RequestPage::next`] of the page before.
+    /// Only requests before this number: [`RequestPage::next`] of the previous page.
     pub before: Option<u64>,
-    /// Rows at most.
+    /// Maximum number of rows.
     pub limit: usize,
 }
 
-/// Some requests, newest first.
+/// A page of requests, newest first.
 #[derive(Debug, Default)]
 pub struct RequestPage {
-    /// Each with its number: a newer request has a higher one.
+    /// Each row with its number: newer requests have higher numbers.
     pub rows: Vec<(u64, RequestRow)>,
-    /// Where the next page begins; `None` if there is no more.
+    /// The start of the next page; `None` on the last.
     pub next: Option<u64>,
 }
 
-/// A passage that full-text search finds.
+/// A passage for full-text search.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TextRow {
-    /// The conversation.
+    /// The session.
     pub session_id: SessionId,
     /// The event where the passage ends.
     pub position: Position,
-    /// Whose words: `user`, `agent`, `tool`.
+    /// The author: `user`, `agent`, `tool`.
     pub role: &'static str,
     /// The passage.
     pub text: String,
 }
 
-/// A passage found.
+/// A search result.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SearchHit {
-    /// The conversation.
+    /// The session.
     pub session_id: SessionId,
     /// The event where the passage ends.
     pub position: Position,
-    /// Whose words.
+    /// The author.
     pub role: String,
-    /// The passage around the match, matches between U+0002 and U+0003.
+    /// The text around the match; matches stand between U+0002 and U+0003.
     pub snippet: String,
 }
 
 /// A change to the enrolled devices.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DeviceChange {
-    /// Write the device's row whole.
+    /// Writes the device's row.
     Put {
         /// Its identifier.
         device_id: String,
         /// The device, JSON.
         body: Vec<u8>,
     },
-    /// Delete it.
+    /// Deletes it.
     Delete {
         /// Its identifier.
         device_id: String,
     },
 }
 
-/// A change to what the notifier keeps of one place that it sends to: a device's subscription, a webhook.
+/// A change to the notifier's row of one target: a device's push subscription, a webhook.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PushChange {
-    /// The place: a device's identifier, or the name of another.
+    /// The target: a device's identifier, or the name of a channel.
     pub name: String,
     /// The row, JSON; `None` deletes it.
     pub body: Option<Vec<u8>>,
 }
 
-/// How much one read may bring. At least one event comes if there is any.
+/// The limits of one read. It returns at least one event if there is any.
 #[derive(Clone, Copy, Debug)]
 pub struct ReadLimit {
-    /// Events at most.
+    /// Maximum number of events.
     pub events: usize,
-    /// Bytes at most, by [`Event::weight`].
+    /// Maximum bytes, by [`Event::weight`].
     pub bytes: usize,
 }
 
 /// What retention removes from one session.
 #[derive(Clone, Debug)]
 pub struct Trim {
-    /// The conversation.
+    /// The session.
     pub session_id: SessionId,
-    /// Events up to and including this one may go; the store removes whole blocks only, so it may remove fewer.
+    /// The last event to remove; the store removes whole blocks only, so it may remove fewer.
     pub through: Position,
-    /// Kept in their place: whatever a late reader still needs of them, JSON.
+    /// JSON that replaces the removed events for late readers.
     pub base: Option<Vec<u8>>,
 }
 
-/// A block of events, as retention sees it.
+/// A block of events, for retention.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BlockInfo {
-    /// The conversation.
+    /// The session.
     pub session_id: SessionId,
     /// Its first event.
     pub first: Position,
     /// Its last event.
     pub last: Position,
-    /// When that was.
+    /// The time of the last event.
     pub at: Timestamp,
-    /// Bytes that it takes.
+    /// The size in bytes.
     pub bytes: usize,
 }
 
-/// Events of many sessions, in the order of the log.
+/// Events of many sessions, in log order.
 #[derive(Debug, Default)]
 pub struct EventsAcross {
     /// The events.
     pub events: Vec<Event>,
-    /// Blocks among them that are damaged.
+    /// Damaged blocks of the page.
     pub damaged: Vec<DamagedBlock>,
-    /// Read on after this: everything wanted up to it is in `events`, or damaged, or was before them.
+    /// Continue after this position: every matching event up to it is in `events`, or damaged, or was before the page.
     pub next: Position,
 }
 
-/// A block that fails its checksum.
+/// A block with a wrong checksum.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DamagedBlock {
-    /// Whose events it held.
+    /// The origin of its events.
     pub origin: Arc<Origin>,
-    /// The first of them that was wanted.
+    /// Its first requested event.
     pub position: Position,
-    /// The last.
+    /// Its last event.
     pub last: Position,
 }
 
-/// How much is kept.
+/// How much the store holds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Usage {
     /// Bytes of events.
     pub event_bytes: u64,
-    /// Bytes of the files, the write-ahead log among them.
+    /// Bytes of the files, including the write-ahead log.
     pub disk_bytes: u64,
-    /// Blocks of events that were read since the store was opened: what reading costs.
+    /// Blocks read since the store was opened, as a measure of read cost.
     pub blocks_read: u64,
 }
 
-/// Why the store could not do what was asked.
+/// Why an operation of the store failed.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
-    /// No space is left. Nothing of the batch was kept; the same batch may be tried again later.
+    /// No space is left. Nothing of the batch was stored; the same batch may be retried later.
     #[error("no space is left on the disk that holds the state")]
     Full,
-    /// Reading or writing failed. Nothing of the batch was kept.
+    /// Reading or writing failed. Nothing of the batch was stored.
     #[error("the store failed: {0}")]
     Io(String),
-    /// The store was written by a newer version. It was not touched.
+    /// The store was written by a newer version. It was not changed.
     #[error(
         "the state was written by a newer plexus (schema {found}, this one knows {known}): update plexus, or point PLEXUS_HOME elsewhere"
     )]
     Newer {
-        /// The schema found.
+        /// The schema of the store.
         found: u32,
-        /// The newest schema known.
+        /// The newest supported schema.
         known: u32,
     },
     /// Another process uses the store.
     #[error("another gateway uses this state")]
     Locked,
-    /// The session has no row, or is being deleted. Nothing for it is kept.
+    /// The session has no row, or is being deleted. Nothing of it is stored.
     #[error("the session {0} is not there, or was deleted")]
     Gone(SessionId),
-    /// A record is damaged. The others can still be read.
+    /// A block is damaged. The others can still be read.
     #[error("the record at {position} of {session_id} is damaged; its neighbours are fine")]
     Damaged {
-        /// The conversation.
+        /// The session.
         session_id: SessionId,
         /// The first event of the damaged block.
         position: Position,
-        /// The last event that can be read again is after this one: read on from here.
+        /// Continue reading after this position: the next readable event follows it.
         resume_at: Position,
     },
 }
 
-/// Where events, sessions, requests, devices and what the notifier keeps lie.
+/// The storage of events, sessions, requests, devices and the notifier's rows.
 ///
 /// Once [`commit`](Store::commit) returns, the batch survives `kill -9`; with `sync` (or power durability), a power cut.
 /// An event is visible to [`read`](Store::read) once its commit returned, not before.
 pub trait Store: Send + Sync + 'static {
-    /// The log's life: random, made with the store.
+    /// The epoch of the log: random, made with the store.
     fn epoch(&self) -> Epoch;
 
     /// The last position committed.
     fn head(&self) -> Position;
 
-    /// Keeps a batch. Called by one thread at a time.
+    /// Stores a batch. Called by one thread at a time.
     ///
     /// # Errors
-    /// [`StoreError`]; then nothing of the batch was kept and the store still works.
+    /// [`StoreError`]; then nothing of the batch was stored and the store remains usable.
     fn commit(&self, batch: &Batch) -> Result<(), StoreError>;
 
     /// Events of one session after `after`, in order.
     ///
     /// # Errors
-    /// [`StoreError::Damaged`] if the first block to read fails its checksum; events before it were returned by earlier
-    /// reads, and reading on from `resume_at` works.
+    /// [`StoreError::Damaged`] if the first block to read fails its checksum; earlier reads returned the events before it. Continue from
+    /// `resume_at`.
     fn read(&self, session: &SessionId, after: Position, limit: ReadLimit) -> Result<Vec<Event>, StoreError>;
 
-    /// The newest events of one session before `before`, in order: as many as the limit takes, counted from the newest.
-    /// A block is read whole, so that a call costs at most one block more than it brings.
+    /// The newest events of one session before `before`, in order: as many as the limit allows, counted from the newest. Blocks are read
+    /// whole, so a call reads at most one block more than it returns.
     ///
     /// # Errors
-    /// [`StoreError::Damaged`] if the newest block to read fails its checksum; reading on before its `position` works.
+    /// [`StoreError::Damaged`] if the newest block to read fails its checksum; continue before its `position`.
     fn read_before(&self, session: &SessionId, before: Position, limit: ReadLimit) -> Result<Vec<Event>, StoreError>;
 
-    /// Events of every session whose origin is `wanted`, after `after`, in order. Costs a block's read for each block that
-    /// is wanted, and a step in an index for each that is not; after many of these the page ends without events.
+    /// Events after `after` of every session whose origin is `wanted`, in order. Reads each block of a wanted session, and one index entry
+    /// for each other block; after many of the latter the page ends without events.
     ///
     /// # Errors
-    /// [`StoreError::Io`]. Damage is no error: [`EventsAcross::damaged`] tells of it.
+    /// [`StoreError::Io`]. Damage is no error: see [`EventsAcross::damaged`].
     fn read_across(
         &self,
         wanted: &dyn Fn(&Origin) -> bool,
@@ -396,7 +395,7 @@ pub trait Store: Send + Sync + 'static {
         limit: ReadLimit,
     ) -> Result<EventsAcross, StoreError>;
 
-    /// Every session, in the order of their first rows.
+    /// Every session, in the order of creation.
     ///
     /// # Errors
     /// [`StoreError::Io`].
@@ -408,33 +407,33 @@ pub trait Store: Send + Sync + 'static {
     /// [`StoreError::Io`].
     fn session(&self, session: &SessionId) -> Result<Option<SessionEntry>, StoreError>;
 
-    /// Whether a session has a row and is not being deleted. Reads nothing.
+    /// Whether a session has a row and is not being deleted. Does no I/O.
     fn holds(&self, session: &SessionId) -> bool;
 
-    /// The prompts kept of a session, with what they asked.
+    /// The queued prompts of a session, with their runs.
     ///
     /// # Errors
     /// [`StoreError::Io`].
     fn prompts(&self, session: &SessionId) -> Result<Vec<(RunId, Vec<u8>)>, StoreError>;
 
-    /// Deletes a session: from now on, and after a crash, it is in no list, and nothing of it is read or kept. Its bytes
-    /// go by [`sweep`](Store::sweep). Returns whether there was one.
+    /// Deletes a session: from now on, and after a crash, it is in no list, and none of its data is read or written. Its bytes are removed
+    /// by [`sweep`](Store::sweep). Returns whether the session existed.
     ///
     /// # Errors
     /// As [`commit`](Store::commit).
     fn mark_for_deletion(&self, session: &SessionId) -> Result<bool, StoreError>;
 
-    /// Whether a session was deleted and bytes of it are still there.
+    /// Whether a session was deleted and its bytes are not all removed yet.
     fn is_being_deleted(&self, session: &SessionId) -> bool;
 
-    /// One small step of removing what [`doom`](Store::mark_for_deletion) and [`trim`](Store::trim) left, and then of giving the disk
-    /// back what is free. Returns whether there is more to do.
+    /// One small step of removing the data behind [`mark_for_deletion`](Store::mark_for_deletion) and [`trim`](Store::trim), and then of
+    /// returning free pages to the disk. Returns whether there is more to do.
     ///
     /// # Errors
-    /// As [`commit`](Store::commit); the step may be tried again.
+    /// As [`commit`](Store::commit); the step may be retried.
     fn sweep(&self) -> Result<bool, StoreError>;
 
-    /// Forgets a session at once: its row, events, requests, prompts and texts.
+    /// Deletes a session at once: its row, events, requests, prompts and texts.
     ///
     /// # Errors
     /// As [`commit`](Store::commit).
@@ -458,17 +457,17 @@ pub trait Store: Send + Sync + 'static {
     /// [`StoreError::Io`].
     fn requests(&self, query: RequestQuery<'_>) -> Result<RequestPage, StoreError>;
 
-    /// One small step of removing closed requests: those that closed before `before`, and the oldest beyond `most`.
-    /// Returns whether there is more to do.
+    /// One small step of removing closed requests: those closed before `before`, and the oldest beyond `most`. Returns whether there is
+    /// more to do.
     ///
     /// # Errors
     /// As [`commit`](Store::commit).
     fn retire(&self, before: Option<Timestamp>, most: usize) -> Result<bool, StoreError>;
 
-    /// Passages that hold every word of `text` (the last one as a prefix), best first.
+    /// Passages that contain every word of `text` (the last one as a prefix), best first.
     ///
     /// # Errors
-    /// [`StoreError::Io`]. Any text is fine: it is words, not a query language.
+    /// [`StoreError::Io`]. Any text is valid: it has no query syntax.
     fn search(&self, text: &str, limit: usize) -> Result<Vec<SearchHit>, StoreError>;
 
     /// Every device's row.
@@ -477,15 +476,15 @@ pub trait Store: Send + Sync + 'static {
     /// [`StoreError::Io`].
     fn devices(&self) -> Result<Vec<Vec<u8>>, StoreError>;
 
-    /// What the notifier keeps, by name.
+    /// The notifier's rows, by name.
     ///
     /// # Errors
     /// [`StoreError::Io`].
     fn pushes(&self) -> Result<Vec<(String, Vec<u8>)>, StoreError>;
 
-    /// Removes old events, whole blocks at a time, never at or past a session's `spare_from`, and the texts found there:
-    /// none of it is read any more, also after a crash; the bytes go by [`sweep`](Store::sweep). A [`Trim::base`] of
-    /// `None` leaves the one of an earlier trim. Returns, for each session that lost any, the last position it lost.
+    /// Removes old events, whole blocks at a time, never at or past a session's `spare_from`, and the texts found there. None of it is read
+    /// any more, also after a crash; the bytes are removed by [`sweep`](Store::sweep). A [`Trim::base`] of `None` keeps the one of an
+    /// earlier trim. Returns the last removed position of each session that lost events.
     ///
     /// # Errors
     /// As [`commit`](Store::commit).
@@ -497,7 +496,7 @@ pub trait Store: Send + Sync + 'static {
     /// [`StoreError::Io`].
     fn oldest(&self, after: Position, limit: usize) -> Result<Vec<BlockInfo>, StoreError>;
 
-    /// How much is kept.
+    /// How much the store holds.
     ///
     /// # Errors
     /// [`StoreError::Io`].

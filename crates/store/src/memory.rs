@@ -1,4 +1,4 @@
-//! The store in memory: for tests, and for a gateway that shall leave nothing behind. It ends with its process.
+//! The store in memory: for tests, and for a gateway that must not write to disk. Its content ends with the process.
 
 use parking_lot::{Mutex, MutexGuard};
 use std::collections::{BTreeMap, HashMap};
@@ -12,24 +12,23 @@ use super::{
 };
 use plexus_protocol::{Epoch, Event, Origin, Position, RequestId, RunId, SessionId, Timestamp};
 
-/// A store in memory. It keeps the same promises as the one on disk but survival, and search folds case by letter only
-/// (no diacritics).
+/// A store in memory. It keeps the contract of the store on disk except durability; its search folds case by letter only (no diacritics).
 pub struct MemoryStore {
     epoch: Epoch,
-    kept: Mutex<Kept>,
+    contents: Mutex<Contents>,
 }
 
 #[derive(Default)]
-struct Kept {
+struct Contents {
     head: Position,
     sessions: Vec<Session>,
-    places: HashMap<SessionId, usize>,
-    /// All events of all sessions, in the order of the log.
+    session_indexes: HashMap<SessionId, usize>,
+    /// All events of all sessions, in log order.
     events: BTreeMap<Position, Arc<Event>>,
     prompts: BTreeMap<(SessionId, RunId), Vec<u8>>,
-    /// By number, which rises.
+    /// By number, in order of creation.
     requests: BTreeMap<u64, RequestRow>,
-    requested: HashMap<RequestId, u64>,
+    request_numbers: HashMap<RequestId, u64>,
     texts: Vec<TextRow>,
     devices: Vec<(String, Vec<u8>)>,
     pushes: BTreeMap<String, Vec<u8>>,
@@ -58,11 +57,11 @@ impl MemoryStore {
     /// [`StoreError::Io`] if the system has no random bytes.
     pub fn new() -> Result<Self, StoreError> {
         let epoch = Epoch::new(&search_words::random_epoch()?).map_err(|e| StoreError::Io(e.to_string()))?;
-        Ok(Self { epoch, kept: Mutex::default() })
+        Ok(Self { epoch, contents: Mutex::default() })
     }
 
-    fn kept(&self) -> MutexGuard<'_, Kept> {
-        self.kept.lock()
+    fn contents(&self) -> MutexGuard<'_, Contents> {
+        self.contents.lock()
     }
 }
 
@@ -78,13 +77,13 @@ impl Session {
     }
 }
 
-impl Kept {
+impl Contents {
     fn session(&self, session: &SessionId) -> Option<&Session> {
-        self.sessions.get(*self.places.get(session)?)
+        self.sessions.get(*self.session_indexes.get(session)?)
     }
 
     fn session_mut(&mut self, session: &SessionId) -> Option<&mut Session> {
-        self.sessions.get_mut(*self.places.get(session)?)
+        self.sessions.get_mut(*self.session_indexes.get(session)?)
     }
 }
 
@@ -94,15 +93,16 @@ impl Store for MemoryStore {
     }
 
     fn head(&self) -> Position {
-        self.kept().head
+        self.contents().head
     }
 
     fn commit(&self, batch: &Batch) -> Result<(), StoreError> {
-        let mut kept = self.kept();
-        let groups = group(&batch.events, kept.head)?;
-        // All that can be refused is refused before anything changes.
-        let has_row =
-            |id: &SessionId| kept.places.contains_key(id) || batch.sessions.iter().any(|row| row.session_id == *id);
+        let mut contents = self.contents();
+        let groups = group(&batch.events, contents.head)?;
+        // Everything that can be refused is refused before anything changes.
+        let has_row = |id: &SessionId| {
+            contents.session_indexes.contains_key(id) || batch.sessions.iter().any(|row| row.session_id == *id)
+        };
         let named = groups.iter().map(|g| g.session_id).chain(batch.texts.iter().map(|t| &t.session_id));
         let named = named.chain(batch.marks.iter().map(|(session, _)| session));
         let named = named.chain(batch.prompts.iter().map(|prompt| &prompt.session_id));
@@ -110,13 +110,13 @@ impl Store for MemoryStore {
             return Err(StoreError::Gone(id.clone()));
         }
         for row in &batch.sessions {
-            if let Some(session) = kept.session_mut(&row.session_id) {
+            if let Some(session) = contents.session_mut(&row.session_id) {
                 session.row = row.clone();
                 continue;
             }
-            let place = kept.sessions.len();
-            kept.places.insert(row.session_id.clone(), place);
-            kept.sessions.push(Session {
+            let index = contents.sessions.len();
+            contents.session_indexes.insert(row.session_id.clone(), index);
+            contents.sessions.push(Session {
                 row: row.clone(),
                 blocks: BTreeMap::new(),
                 trimmed: Position::START,
@@ -125,12 +125,12 @@ impl Store for MemoryStore {
             });
         }
         for (id, mark) in &batch.marks {
-            if let Some(session) = kept.session_mut(id) {
+            if let Some(session) = contents.session_mut(id) {
                 session.mark = Some(*mark);
             }
         }
         for group in &groups {
-            let Some(session) = kept.session_mut(group.session_id) else { continue };
+            let Some(session) = contents.session_mut(group.session_id) else { continue };
             session.blocks.insert(
                 group.first(),
                 Block {
@@ -141,46 +141,46 @@ impl Store for MemoryStore {
                 },
             );
         }
-        kept.head = batch.events.last().map_or(kept.head, |event| event.position);
-        kept.events.extend(batch.events.iter().map(|event| (event.position, Arc::clone(event))));
+        contents.head = batch.events.last().map_or(contents.head, |event| event.position);
+        contents.events.extend(batch.events.iter().map(|event| (event.position, Arc::clone(event))));
         for row in &batch.requests {
-            let next = kept.requests.last_key_value().map_or(1, |(no, _)| no + 1);
-            let no = *kept.requested.entry(row.request_id.clone()).or_insert(next);
-            kept.requests.insert(no, row.clone());
+            let next = contents.requests.last_key_value().map_or(1, |(number, _)| number + 1);
+            let number = *contents.request_numbers.entry(row.request_id.clone()).or_insert(next);
+            contents.requests.insert(number, row.clone());
         }
         for prompt in &batch.prompts {
             let key = (prompt.session_id.clone(), prompt.run_id.clone());
             match &prompt.content {
-                Some(content) => kept.prompts.insert(key, content.clone()),
-                None => kept.prompts.remove(&key),
+                Some(content) => contents.prompts.insert(key, content.clone()),
+                None => contents.prompts.remove(&key),
             };
         }
         let texts =
             batch.texts.iter().map(|row| TextRow { text: search_words::without_marks(&row.text), ..row.clone() });
-        kept.texts.extend(texts);
+        contents.texts.extend(texts);
         for change in &batch.devices {
             match change {
                 DeviceChange::Put { device_id, body } => {
-                    match kept.devices.iter_mut().find(|(id, _)| id == device_id) {
+                    match contents.devices.iter_mut().find(|(id, _)| id == device_id) {
                         Some((_, old)) => old.clone_from(body),
-                        None => kept.devices.push((device_id.clone(), body.clone())),
+                        None => contents.devices.push((device_id.clone(), body.clone())),
                     }
                 }
-                DeviceChange::Delete { device_id } => kept.devices.retain(|(id, _)| id != device_id),
+                DeviceChange::Delete { device_id } => contents.devices.retain(|(id, _)| id != device_id),
             }
         }
         for change in &batch.pushes {
             match &change.body {
-                Some(body) => kept.pushes.insert(change.name.clone(), body.clone()),
-                None => kept.pushes.remove(&change.name),
+                Some(body) => contents.pushes.insert(change.name.clone(), body.clone()),
+                None => contents.pushes.remove(&change.name),
             };
         }
         Ok(())
     }
 
     fn read(&self, session: &SessionId, after: Position, limit: ReadLimit) -> Result<Vec<Event>, StoreError> {
-        let kept = self.kept();
-        let Some(session) = kept.session(session) else { return Ok(Vec::new()) };
+        let contents = self.contents();
+        let Some(session) = contents.session(session) else { return Ok(Vec::new()) };
         let start = session.blocks.range(..=after).next_back().map_or(Position::START, |(&first, _)| first);
         let mut budget = Budget::new(limit);
         let events = session.blocks.range(start..).flat_map(|(_, block)| &block.events);
@@ -189,8 +189,8 @@ impl Store for MemoryStore {
     }
 
     fn read_before(&self, session: &SessionId, before: Position, limit: ReadLimit) -> Result<Vec<Event>, StoreError> {
-        let kept = self.kept();
-        let Some(session) = kept.session(session) else { return Ok(Vec::new()) };
+        let contents = self.contents();
+        let Some(session) = contents.session(session) else { return Ok(Vec::new()) };
         let mut budget = Budget::new(limit);
         let blocks = session.blocks.range(..before).rev();
         let events = blocks.flat_map(|(_, block)| block.events.iter().rev()).filter(|event| event.position < before);
@@ -206,10 +206,10 @@ impl Store for MemoryStore {
         after: Position,
         limit: ReadLimit,
     ) -> Result<EventsAcross, StoreError> {
-        let kept = self.kept();
-        let mut across = EventsAcross { next: kept.head.max(after), ..EventsAcross::default() };
+        let contents = self.contents();
+        let mut across = EventsAcross { next: contents.head.max(after), ..EventsAcross::default() };
         let mut budget = Budget::new(limit);
-        let later = kept.events.range(after.next()..).map(|(_, event)| event);
+        let later = contents.events.range(after.next()..).map(|(_, event)| event);
         for event in later.filter(|event| wanted(&event.origin)) {
             if !budget.take(event) {
                 across.next = across.events.last().map_or(after, |event: &Event| event.position);
@@ -221,36 +221,37 @@ impl Store for MemoryStore {
     }
 
     fn sessions(&self) -> Result<Vec<SessionEntry>, StoreError> {
-        Ok(self.kept().sessions.iter().map(Session::entry).collect())
+        Ok(self.contents().sessions.iter().map(Session::entry).collect())
     }
 
     fn session(&self, session: &SessionId) -> Result<Option<SessionEntry>, StoreError> {
-        Ok(self.kept().session(session).map(Session::entry))
+        Ok(self.contents().session(session).map(Session::entry))
     }
 
     fn holds(&self, session: &SessionId) -> bool {
-        self.kept().places.contains_key(session)
+        self.contents().session_indexes.contains_key(session)
     }
 
     fn prompts(&self, session: &SessionId) -> Result<Vec<(RunId, Vec<u8>)>, StoreError> {
-        let kept = self.kept();
-        let of = kept.prompts.iter().filter(|((of, _), _)| of == session);
+        let contents = self.contents();
+        let of = contents.prompts.iter().filter(|((of, _), _)| of == session);
         Ok(of.map(|((_, run), content)| (run.clone(), content.clone())).collect())
     }
 
     fn mark_for_deletion(&self, session: &SessionId) -> Result<bool, StoreError> {
-        let mut kept = self.kept();
-        if !kept.places.contains_key(session) {
+        let mut contents = self.contents();
+        if !contents.session_indexes.contains_key(session) {
             return Ok(false);
         }
-        kept.sessions.retain(|kept| kept.row.session_id != *session);
-        kept.places = kept.sessions.iter().enumerate().map(|(at, s)| (s.row.session_id.clone(), at)).collect();
-        kept.events.retain(|_, event| event.origin.session_id != *session);
-        kept.requests.retain(|_, row| row.session_id != *session);
-        let Kept { requests, requested, .. } = &mut *kept;
-        requested.retain(|_, no| requests.contains_key(no));
-        kept.texts.retain(|row| row.session_id != *session);
-        kept.prompts.retain(|(of, _), _| of != session);
+        contents.sessions.retain(|contents| contents.row.session_id != *session);
+        contents.session_indexes =
+            contents.sessions.iter().enumerate().map(|(at, s)| (s.row.session_id.clone(), at)).collect();
+        contents.events.retain(|_, event| event.origin.session_id != *session);
+        contents.requests.retain(|_, row| row.session_id != *session);
+        let Contents { requests, request_numbers, .. } = &mut *contents;
+        request_numbers.retain(|_, number| requests.contains_key(number));
+        contents.texts.retain(|row| row.session_id != *session);
+        contents.prompts.retain(|(of, _), _| of != session);
         Ok(true)
     }
 
@@ -259,37 +260,37 @@ impl Store for MemoryStore {
     }
 
     fn sweep(&self) -> Result<bool, StoreError> {
-        // Nothing here waits for anybody: what is removed is gone at once.
+        // Removed data is freed at once.
         Ok(false)
     }
 
     fn request(&self, request: &RequestId) -> Result<Option<RequestRow>, StoreError> {
-        let kept = self.kept();
-        Ok(kept.requested.get(request).and_then(|no| kept.requests.get(no)).cloned())
+        let contents = self.contents();
+        Ok(contents.request_numbers.get(request).and_then(|number| contents.requests.get(number)).cloned())
     }
 
     fn requests(&self, query: RequestQuery<'_>) -> Result<RequestPage, StoreError> {
-        let kept = self.kept();
-        let rows = kept.requests.range(..query.before.unwrap_or(u64::MAX)).rev();
+        let contents = self.contents();
+        let rows = contents.requests.range(..query.before.unwrap_or(u64::MAX)).rev();
         let rows = rows.filter(|(_, row)| query.state.is_none_or(|state| row.state == state));
         let mut rows = rows.filter(|(_, row)| query.session.is_none_or(|id| row.session_id == *id));
-        let some: Vec<_> = rows.by_ref().take(query.limit).map(|(no, row)| (*no, row.clone())).collect();
-        let next = rows.next().and_then(|_| some.last()).map(|(no, _)| *no);
+        let some: Vec<_> = rows.by_ref().take(query.limit).map(|(number, row)| (*number, row.clone())).collect();
+        let next = rows.next().and_then(|_| some.last()).map(|(number, _)| *number);
         Ok(RequestPage { rows: some, next })
     }
 
     fn retire(&self, before: Option<Timestamp>, most: usize) -> Result<bool, StoreError> {
-        let mut kept = self.kept();
-        let Kept { requests, requested, .. } = &mut *kept;
+        let mut contents = self.contents();
+        let Contents { requests, request_numbers, .. } = &mut *contents;
         let mut closed: Vec<(Timestamp, u64)> =
-            requests.iter().filter_map(|(no, row)| Some((row.closed_at?, *no))).collect();
+            requests.iter().filter_map(|(number, row)| Some((row.closed_at?, *number))).collect();
         closed.sort_unstable();
-        let beyond = closed.len().saturating_sub(most);
-        for (n, (at, no)) in closed.into_iter().enumerate() {
-            if (n < beyond || before.is_some_and(|before| at < before))
-                && let Some(row) = requests.remove(&no)
+        let excess = closed.len().saturating_sub(most);
+        for (n, (at, number)) in closed.into_iter().enumerate() {
+            if (n < excess || before.is_some_and(|before| at < before))
+                && let Some(row) = requests.remove(&number)
             {
-                requested.remove(&row.request_id);
+                request_numbers.remove(&row.request_id);
             }
         }
         Ok(false)
@@ -302,9 +303,9 @@ impl Store for MemoryStore {
         if phrases.is_empty() {
             return Ok(Vec::new());
         }
-        let kept = self.kept();
+        let contents = self.contents();
         let mut hits: Vec<(usize, SearchHit)> = Vec::new();
-        for row in &kept.texts {
+        for row in &contents.texts {
             let Some(found) = find(&row.text, &phrases) else { continue };
             let mut snippet = row.text.clone();
             for &(at, end) in found.iter().rev() {
@@ -324,41 +325,41 @@ impl Store for MemoryStore {
     }
 
     fn devices(&self) -> Result<Vec<Vec<u8>>, StoreError> {
-        Ok(self.kept().devices.iter().map(|(_, body)| body.clone()).collect())
+        Ok(self.contents().devices.iter().map(|(_, body)| body.clone()).collect())
     }
 
     fn pushes(&self) -> Result<Vec<(String, Vec<u8>)>, StoreError> {
-        Ok(self.kept().pushes.iter().map(|(name, body)| (name.clone(), body.clone())).collect())
+        Ok(self.contents().pushes.iter().map(|(name, body)| (name.clone(), body.clone())).collect())
     }
 
     fn trim(&self, trims: &[Trim]) -> Result<Vec<(SessionId, Position)>, StoreError> {
-        let mut kept = self.kept();
+        let mut contents = self.contents();
         let mut lost = Vec::new();
         for trim in trims {
-            let mut gone = Vec::new();
-            let Some(session) = kept.session_mut(&trim.session_id) else { continue };
-            let spared = session.row.spare_from.map_or(u64::MAX, |from| from.0.saturating_sub(1));
-            let through = trim.through.min(Position(spared));
+            let mut removed = Vec::new();
+            let Some(session) = contents.session_mut(&trim.session_id) else { continue };
+            let last_removable = session.row.spare_from.map_or(u64::MAX, |from| from.0.saturating_sub(1));
+            let through = trim.through.min(Position(last_removable));
             let mut last = None;
             while let Some(entry) = session.blocks.first_entry()
                 && entry.get().last <= through
             {
                 let block = entry.remove();
                 last = Some(block.last);
-                gone.extend(block.events.iter().map(|event| event.position));
+                removed.extend(block.events.iter().map(|event| event.position));
             }
             let Some(last) = last else { continue };
             session.trimmed = last;
             session.base = trim.base.clone().or(session.base.take());
-            gone.iter().for_each(|position| drop(kept.events.remove(position)));
-            kept.texts.retain(|row| row.session_id != trim.session_id || row.position > last);
+            removed.iter().for_each(|position| drop(contents.events.remove(position)));
+            contents.texts.retain(|row| row.session_id != trim.session_id || row.position > last);
             lost.push((trim.session_id.clone(), last));
         }
         Ok(lost)
     }
 
     fn oldest(&self, after: Position, limit: usize) -> Result<Vec<BlockInfo>, StoreError> {
-        let kept = self.kept();
+        let contents = self.contents();
         let of = |session: &Session| {
             let session_id = session.row.session_id.clone();
             let blocks = session.blocks.range(after.next()..).take(limit);
@@ -371,20 +372,20 @@ impl Store for MemoryStore {
             };
             blocks.map(info).collect::<Vec<_>>()
         };
-        let mut blocks: Vec<BlockInfo> = kept.sessions.iter().flat_map(of).collect();
+        let mut blocks: Vec<BlockInfo> = contents.sessions.iter().flat_map(of).collect();
         blocks.sort_by_key(|block| block.first);
         blocks.truncate(limit);
         Ok(blocks)
     }
 
     fn usage(&self) -> Result<Usage, StoreError> {
-        let kept = self.kept();
-        let blocks = kept.sessions.iter().flat_map(|session| session.blocks.values());
+        let contents = self.contents();
+        let blocks = contents.sessions.iter().flat_map(|session| session.blocks.values());
         Ok(Usage { event_bytes: blocks.map(|block| block.bytes as u64).sum(), ..Usage::default() })
     }
 }
 
-/// Where the words of a text begin and end.
+/// The byte ranges of the words of a text.
 fn spans(text: &str) -> impl Iterator<Item = (usize, usize)> {
     let mut rest = 0;
     std::iter::from_fn(move || {
@@ -395,8 +396,7 @@ fn spans(text: &str) -> impl Iterator<Item = (usize, usize)> {
     })
 }
 
-/// Where every phrase stands in the text, in order and without overlap; `None` if one is not there. The last word of
-/// the last phrase may be the beginning of a word.
+/// The words of a text that match the phrases; `None` if a phrase is missing. The last word of the last phrase is a prefix.
 fn find(text: &str, phrases: &[Vec<String>]) -> Option<Vec<(usize, usize)>> {
     let spans: Vec<(usize, usize)> = spans(text).collect();
     let folded: Vec<String> = spans.iter().map(|&(at, end)| text[at..end].to_lowercase()).collect();

@@ -1,5 +1,5 @@
-//! The store in one SQLite database: write-ahead log, one writing connection, a few that only read. One file because it
-//! is one `impl Store`, a statement or two a method; opening and the readers' pool lie beside it.
+//! The store in one SQLite database: write-ahead log, one writing connection, a few reading ones. One file because it is one `impl Store`
+//! with a statement or two a method; opening and the pool of readers are beside it.
 
 use parking_lot::{Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::collections::{HashMap, HashSet, VecDeque};
@@ -30,46 +30,45 @@ mod tests;
 use readers::Readers;
 use sweep::Sweep;
 
-/// Sessions ever made in one store: 23 bits of the key. A commit that would make one more fails.
+/// Most sessions ever made in one store: 23 bits of the key. A commit that would make one more fails.
 const SESSION_NO_MAX: i64 = (1 << 23) - 1;
 /// Bits of a key that hold the position.
 const POSITION_BITS: u32 = 40;
-/// Commits after which the head and the bytes of events are written down anew. Opening counts what came after, so this
-/// bounds that work.
+/// Commits between two writes of the head and the bytes of events. Opening the store counts the events since, so this bounds that work.
 const TALLY_EVERY: u32 = 256;
-/// Bytes committed (a guess from above) between two looks at the size of the write-ahead log.
-const WAL_LOOK_BYTES: u64 = 8 << 20;
-/// Bytes that the buffer for encoding blocks keeps between commits; a larger one is given back.
+/// Bytes committed (rounded up) between two checks of the size of the write-ahead log.
+const WAL_CHECK_BYTES: u64 = 8 << 20;
+/// Bytes of the encoding buffer kept between commits; a larger buffer is freed.
 const SCRATCH_KEPT: usize = 1 << 20;
 /// Words of context in a [`SearchHit::snippet`].
 const SNIPPET_WORDS: u32 = 24;
 
-/// A whole block.
-const EVERYTHING: ReadLimit = ReadLimit { events: usize::MAX, bytes: usize::MAX };
+/// No limit.
+const UNLIMITED: ReadLimit = ReadLimit { events: usize::MAX, bytes: usize::MAX };
 
 /// When a commit counts as done.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Durability {
-    /// When the kernel has it: it survives `kill -9` of the gateway, not a power cut. [`Batch::sync`] asks for more.
+    /// When the kernel has it: it survives `kill -9` of the gateway, but not a power cut. [`Batch::sync`] overrides it.
     #[default]
     Process,
-    /// When the disk says that it has it (one fsync a commit).
+    /// When the disk has confirmed it (one fsync a commit).
     Power,
 }
 
-/// A store in an SQLite database of one directory, which it locks.
+/// A store in an SQLite database in a directory, which it locks.
 ///
-/// A commit is one transaction. Events go in blocks, one row each, under a key that holds session and position, so that
-/// a session's events lie side by side and need no further index. Deleted bytes are overwritten: trimming writes about
-/// as much as it removes, so trim a little at a time where space is short.
+/// A commit is one transaction. Events are stored in blocks, one row each, whose key holds session and position, so that a session's events
+/// are adjacent and need no further index. Deleted bytes are overwritten: trimming writes about as much as it removes, so trim in small
+/// steps where space is short.
 pub struct SqliteStore {
-    // Fields are dropped in this order: readers close first, so that the writer's closing can empty the write-ahead log;
-    // the lock goes last.
+    // Fields are dropped in this order: readers close first, so that closing the writer can empty the write-ahead log; the lock is released
+    // last.
     readers: Readers,
     writer: Mutex<Writer>,
     index: RwLock<Index>,
     head: AtomicU64,
-    /// See the column of this name.
+    /// The widest block, in positions, among commits with overlapping blocks: see `update_lookback`.
     lookback: AtomicU64,
     blocks_read: AtomicU64,
     event_bytes: AtomicU64,
@@ -79,59 +78,60 @@ pub struct SqliteStore {
     _lock: open::Lock,
 }
 
-/// What reads and commits need of a session's row.
+/// The part of a session's row that reads and commits need.
 #[derive(Clone)]
-struct Known {
+struct KnownSession {
     no: i64,
     origin: Arc<Origin>,
-    /// The last event that retention removed. Blocks up to it may still be there; they are not read.
+    /// The last event removed by retention. Blocks up to it may still exist; they are not read.
     trimmed: Position,
 }
 
-/// The sessions there are.
+/// The sessions of the store.
 #[derive(Default)]
 struct Index {
-    by_id: HashMap<SessionId, Known>,
+    by_id: HashMap<SessionId, KnownSession>,
     by_no: HashMap<i64, SessionId>,
-    /// Those that were deleted while bytes of them are still there.
-    dying: HashSet<SessionId>,
+    /// Deleted sessions whose bytes are not all removed yet.
+    being_deleted: HashSet<SessionId>,
 }
 
 impl Index {
-    fn insert(&mut self, known: Known) {
+    fn insert(&mut self, known: KnownSession) {
         self.by_no.insert(known.no, known.origin.session_id.clone());
         self.by_id.insert(known.origin.session_id.clone(), known);
     }
 
-    fn of(&self, no: i64) -> Option<&Known> {
+    fn of(&self, no: i64) -> Option<&KnownSession> {
         self.by_id.get(self.by_no.get(&no)?)
     }
 }
 
 struct Writer {
     connection: Connection,
-    /// Blocks are encoded here.
+    /// The encoding buffer of blocks.
     scratch: Vec<u8>,
     /// Commits since the tally was written.
-    untallied: u32,
-    /// Bytes committed since the write-ahead log was last looked at.
-    unlooked: u64,
-    /// Whether forgotten bytes may still stand in the write-ahead log.
-    scrub: bool,
-    /// What is to be removed, the first one next.
+    commits_since_tally: u32,
+    /// Bytes committed since the last check of the write-ahead log's size.
+    bytes_since_wal_check: u64,
+    /// Whether removed bytes may still be in the write-ahead log.
+    truncate_wal: bool,
+    /// Pending removals, next one first.
     sweeps: VecDeque<Sweep>,
-    /// Whether there may be free pages to give back to the disk.
-    give_back: bool,
-    /// Whether an fsync failed: the system may since call written what is not on the disk, so nothing more is promised.
-    broken: bool,
+    /// Whether there may be free pages to return to the disk.
+    return_free_pages: bool,
+    /// Whether an fsync failed: the kernel may then report unwritten data as written, so further commits are refused.
+    sync_failed: bool,
 }
 
 impl Drop for Writer {
     fn drop(&mut self) {
-        if self.broken {
+        if self.sync_failed {
             return;
         }
-        // All that was committed is synced, then the mark goes. A failure here leaves the mark, which at worst costs the clients a reset after the machine's next start.
+        // Commits are synced, then the boot mark is removed. If this fails the mark stays, which at worst makes clients reload after the
+        // machine's next start.
         let _ = self.connection.execute_batch(
             "PRAGMA synchronous = FULL; PRAGMA wal_checkpoint(TRUNCATE); UPDATE meta SET unsynced_boot = NULL;",
         );
@@ -139,15 +139,15 @@ impl Drop for Writer {
 }
 
 impl SqliteStore {
-    /// Opens the store in `dir`, which is made with mode 0700 if it is not there; the files have mode 0600. The time it
-    /// takes grows with the number of sessions, not of events.
+    /// Opens the store in `dir`, which is created with mode 0700 if absent; the files have mode 0600. Takes time linear in the number of
+    /// sessions, not of events.
     ///
     /// The epoch is made with the store. It is replaced if the machine went down while commits were left to the kernel
-    /// ([`Durability::Process`]): what clients saw last may be gone, and positions may be given again.
+    /// ([`Durability::Process`]): events that clients have seen may be lost, and their positions reused.
     ///
     /// # Errors
-    /// [`StoreError::Locked`] if a store in `dir` is open already, in this process or another; [`StoreError::Newer`] if
-    /// the schema is newer (nothing is touched); [`StoreError::Full`], [`StoreError::Io`].
+    /// [`StoreError::Locked`] if a store in `dir` is already open, in this process or another; [`StoreError::Newer`] if the schema is newer
+    /// (nothing is changed); [`StoreError::Full`], [`StoreError::Io`].
     pub fn open(dir: &Path, durability: Durability) -> Result<Self, StoreError> {
         let lock = open::claim(dir)?;
         let fresh = search_words::random_epoch()?;
@@ -165,12 +165,12 @@ impl SqliteStore {
             writer: Mutex::new(Writer {
                 connection,
                 scratch: Vec::new(),
-                untallied: 0,
-                unlooked: 0,
-                scrub: false,
+                commits_since_tally: 0,
+                bytes_since_wal_check: 0,
+                truncate_wal: false,
                 sweeps,
-                give_back: true,
-                broken: false,
+                return_free_pages: true,
+                sync_failed: false,
             }),
             index: RwLock::new(index),
             head: AtomicU64::new(head),
@@ -184,7 +184,7 @@ impl SqliteStore {
         })
     }
 
-    fn known(&self, session: &SessionId) -> Option<Known> {
+    fn known(&self, session: &SessionId) -> Option<KnownSession> {
         self.index().by_id.get(session).cloned()
     }
 
@@ -200,19 +200,19 @@ impl SqliteStore {
         self.readers.with(read).map_err(|e| open::translate(&self.dir, &e))
     }
 
-    /// Runs `change` as one transaction; on any error nothing of it is kept.
+    /// Runs `change` as one transaction; on an error it is rolled back.
     fn writing<T>(
         &self,
         writer: &mut MutexGuard<'_, Writer>,
         change: impl FnOnce(&Connection, &mut Vec<u8>) -> Result<T, Failure>,
     ) -> Result<T, StoreError> {
-        if writer.broken {
+        if writer.sync_failed {
             return Err(StoreError::Io(
                 "an earlier fsync failed, so the disk cannot be trusted: nothing more is written until a restart"
                     .into(),
             ));
         }
-        let Writer { connection, scratch, broken, .. } = &mut **writer;
+        let Writer { connection, scratch, sync_failed, .. } = &mut **writer;
         let done = (|| {
             connection.prepare_cached("BEGIN IMMEDIATE")?.execute([])?;
             let value = change(connection, scratch)?;
@@ -221,12 +221,12 @@ impl SqliteStore {
         })();
         done.map_err(|failure| {
             if !connection.is_autocommit() && connection.execute_batch("ROLLBACK").is_err() {
-                *broken = true;
+                *sync_failed = true;
             }
             match failure {
                 Failure::Refused(error) => error,
                 Failure::Sqlite(error) => {
-                    *broken |= open::is_failed_sync(&error);
+                    *sync_failed |= open::is_failed_sync(&error);
                     open::translate(&self.dir, &error)
                 }
             }
@@ -237,19 +237,19 @@ impl SqliteStore {
         self.writer.lock()
     }
 
-    /// Keeps the write-ahead log short, and free of what was forgotten. Called between transactions. It waits for readers
-    /// ([`open::CHECKPOINT_WAIT`] at most) only `now` or when enough was committed since it last looked; a failure is no
-    /// loss, the next look tries again.
-    fn tend(&self, writer: &mut Writer, committed: u64, now: bool) {
-        writer.unlooked = writer.unlooked.saturating_add(committed);
-        let look = writer.unlooked >= WAL_LOOK_BYTES;
-        if look {
-            writer.unlooked = 0;
-            writer.scrub |= self.file_bytes("-wal") >= open::WAL_BYTES_MAX;
+    /// Truncates the write-ahead log when it is long or holds removed bytes. Called between transactions. It waits for readers
+    /// ([`open::CHECKPOINT_WAIT`] at most) only with `now` or once enough was committed since the last check. A failure is retried at the
+    /// next check.
+    fn check_wal(&self, writer: &mut Writer, committed: u64, now: bool) {
+        writer.bytes_since_wal_check = writer.bytes_since_wal_check.saturating_add(committed);
+        let check = writer.bytes_since_wal_check >= WAL_CHECK_BYTES;
+        if check {
+            writer.bytes_since_wal_check = 0;
+            writer.truncate_wal |= self.file_bytes("-wal") >= open::WAL_BYTES_MAX;
         }
-        if writer.scrub && (look || now) && !writer.broken {
+        if writer.truncate_wal && (check || now) && !writer.sync_failed {
             let busy = writer.connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get::<_, i64>(0));
-            writer.scrub = !matches!(busy, Ok(0));
+            writer.truncate_wal = !matches!(busy, Ok(0));
         }
     }
 
@@ -258,19 +258,18 @@ impl SqliteStore {
         path.metadata().map_or(0, |meta| meta.len())
     }
 
-    /// Writes a batch within a transaction. Returns the rows of sessions that the index must learn, and the bytes of
-    /// events written.
+    /// Writes a batch within a transaction. Returns the sessions that are new to the index, and the bytes of events written.
     fn apply(
         &self,
         connection: &Connection,
         scratch: &mut Vec<u8>,
         batch: &Batch,
         groups: &[Group<'_>],
-    ) -> Result<(Vec<Known>, u64), Failure> {
-        let mut learnt: Vec<Known> = Vec::new();
+    ) -> Result<(Vec<KnownSession>, u64), Failure> {
+        let mut new_sessions: Vec<KnownSession> = Vec::new();
         for row in &batch.sessions {
-            if let Some(known) = self.put_session(connection, row, &learnt)? {
-                learnt.push(known);
+            if let Some(known) = self.put_session(connection, row, &new_sessions)? {
+                new_sessions.push(known);
             }
         }
         let mut bytes = 0;
@@ -278,7 +277,7 @@ impl SqliteStore {
             let mut insert =
                 connection.prepare_cached("INSERT INTO events (key, last, at, block) VALUES (?1, ?2, ?3, ?4)")?;
             for group in groups {
-                let known = self.find(group.session_id, &learnt).ok_or_else(|| gone(group.session_id))?;
+                let known = self.find(group.session_id, &new_sessions).ok_or_else(|| session_gone(group.session_id))?;
                 block::encode(&group.events, scratch);
                 let (key, last) = (key(known.no, group.first())?, number(group.last())?);
                 insert.execute(params![key, last, group.at().as_millis(), scratch.as_slice()])?;
@@ -303,11 +302,11 @@ impl SqliteStore {
                 ])?;
         }
         for row in &batch.texts {
-            let known = self.find(&row.session_id, &learnt).ok_or_else(|| gone(&row.session_id))?;
+            let known = self.find(&row.session_id, &new_sessions).ok_or_else(|| session_gone(&row.session_id))?;
             put_text(connection, known.no, row)?;
         }
         for change in &batch.prompts {
-            let known = self.find(&change.session_id, &learnt).ok_or_else(|| gone(&change.session_id))?;
+            let known = self.find(&change.session_id, &new_sessions).ok_or_else(|| session_gone(&change.session_id))?;
             let run_id = change.run_id.as_str();
             match &change.content {
                 Some(content) => connection
@@ -319,7 +318,7 @@ impl SqliteStore {
             };
         }
         for (session, mark) in &batch.marks {
-            let known = self.find(session, &learnt).ok_or_else(|| gone(session))?;
+            let known = self.find(session, &new_sessions).ok_or_else(|| session_gone(session))?;
             connection
                 .prepare_cached("INSERT OR REPLACE INTO marks (session_no, generation, heard) VALUES (?1, ?2, ?3)")?
                 .execute(params![known.no, mark.generation.cast_signed(), mark.offset.cast_signed()])?;
@@ -345,22 +344,22 @@ impl SqliteStore {
                 None => connection.prepare_cached("DELETE FROM pushes WHERE name = ?1")?.execute([&change.name])?,
             };
         }
-        Ok((learnt, bytes))
+        Ok((new_sessions, bytes))
     }
 
     /// A session as this transaction sees it.
-    fn find(&self, session: &SessionId, learnt: &[Known]) -> Option<Known> {
-        let newest = learnt.iter().rev().find(|known| known.origin.session_id == *session).cloned();
+    fn find(&self, session: &SessionId, new_sessions: &[KnownSession]) -> Option<KnownSession> {
+        let newest = new_sessions.iter().rev().find(|known| known.origin.session_id == *session).cloned();
         newest.or_else(|| self.known(session))
     }
 
-    /// Writes a session's row; returns what the index must learn of it, if that is new.
+    /// Writes a session's row; returns the session if it is new to the index.
     fn put_session(
         &self,
         connection: &Connection,
         row: &SessionRow,
-        learnt: &[Known],
-    ) -> Result<Option<Known>, Failure> {
+        new_sessions: &[KnownSession],
+    ) -> Result<Option<KnownSession>, Failure> {
         let as_of = number(row.as_of)?;
         let spare_from = row.spare_from.map(number).transpose()?;
         let origin = || {
@@ -371,9 +370,9 @@ impl SqliteStore {
             })
         };
         if self.is_being_deleted(&row.session_id) {
-            return Err(gone(&row.session_id));
+            return Err(session_gone(&row.session_id));
         }
-        if let Some(Known { no, origin: old, trimmed }) = self.find(&row.session_id, learnt) {
+        if let Some(KnownSession { no, origin: old, trimmed }) = self.find(&row.session_id, new_sessions) {
             connection
                 .prepare_cached(
                     "UPDATE sessions SET runtime_id = ?2, dialect = ?3, as_of = ?4, spare_from = ?5, state = ?6
@@ -381,7 +380,7 @@ impl SqliteStore {
                 )?
                 .execute(params![no, row.runtime_id.as_str(), row.dialect, as_of, spare_from, row.state])?;
             let same = old.runtime_id == row.runtime_id && *old.dialect == *row.dialect;
-            return Ok((!same).then(|| Known { no, origin: origin(), trimmed }));
+            return Ok((!same).then(|| KnownSession { no, origin: origin(), trimmed }));
         }
         connection
             .prepare_cached(
@@ -400,12 +399,11 @@ impl SqliteStore {
         if no > SESSION_NO_MAX {
             return Err(Failure::Refused(StoreError::Io(format!("the store holds its {SESSION_NO_MAX} sessions"))));
         }
-        Ok(Some(Known { no, origin: origin(), trimmed: Position::START }))
+        Ok(Some(KnownSession { no, origin: origin(), trimmed: Position::START }))
     }
 
-    /// Notes how far the blocks of one commit reach over each other. Most never do: a session's events of one commit are
-    /// consecutive, for it waits for each.
-    fn look_back(&self, connection: &Connection, groups: &[Group<'_>]) -> rusqlite::Result<u64> {
+    /// Stores how far the blocks of one commit overlap. Most commits have no overlap: a session's events of one commit are consecutive.
+    fn update_lookback(&self, connection: &Connection, groups: &[Group<'_>]) -> rusqlite::Result<u64> {
         let (mut end, mut crossed, mut widest) = (Position::START, false, 0);
         for group in groups {
             crossed |= group.first() <= end;
@@ -435,19 +433,19 @@ impl Store for SqliteStore {
         let groups = block::group(&batch.events, self.head())?;
         let head = batch.events.last().map_or(self.head(), |event| event.position);
         let event_bytes = self.event_bytes.load(Ordering::Relaxed);
-        let tally = writer.untallied + 1 >= TALLY_EVERY;
-        // The setting is of the connection and cannot change within a transaction.
+        let tally = writer.commits_since_tally + 1 >= TALLY_EVERY;
+        // The setting belongs to the connection and cannot change within a transaction.
         let raise = batch.sync && self.durability == Durability::Process;
         if raise {
             let raised = writer.connection.execute_batch("PRAGMA synchronous = FULL");
             raised.map_err(|e| open::translate(&self.dir, &e))?;
         }
         let done = self.writing(&mut writer, |connection, scratch| {
-            let (learnt, bytes) = self.apply(connection, scratch, batch, &groups)?;
+            let (new_sessions, bytes) = self.apply(connection, scratch, batch, &groups)?;
             if tally {
                 write_tally(connection, head, event_bytes + bytes)?;
             }
-            Ok((learnt, bytes, self.look_back(connection, &groups)?))
+            Ok((new_sessions, bytes, self.update_lookback(connection, &groups)?))
         });
         if raise {
             // If this fails, later commits are only slower.
@@ -455,32 +453,32 @@ impl Store for SqliteStore {
         }
         writer.scratch.clear();
         writer.scratch.shrink_to(SCRATCH_KEPT);
-        let (learnt, bytes, lookback) = done?;
-        if !learnt.is_empty() {
+        let (new_sessions, bytes, lookback) = done?;
+        if !new_sessions.is_empty() {
             let mut index = self.index_mut();
-            learnt.into_iter().for_each(|known| index.insert(known));
+            new_sessions.into_iter().for_each(|known| index.insert(known));
         }
-        // Before the head: a reader that sees these events must know how far to look back for them.
+        // Stored before the head: a reader of these events must know how far to look back.
         self.lookback.store(lookback, Ordering::Release);
         self.event_bytes.store(event_bytes + bytes, Ordering::Relaxed);
         self.head.store(head.0, Ordering::Release);
-        writer.untallied = if tally { 0 } else { writer.untallied + 1 };
-        // Two pages at least are written by any commit.
-        self.tend(&mut writer, bytes + 16 * 1024, false);
+        writer.commits_since_tally = if tally { 0 } else { writer.commits_since_tally + 1 };
+        // Every commit writes at least two pages.
+        self.check_wal(&mut writer, bytes + 16 * 1024, false);
         Ok(())
     }
 
     fn read(&self, session: &SessionId, after: Position, limit: ReadLimit) -> Result<Vec<Event>, StoreError> {
-        // The head first: of what is committed meanwhile nothing is shown, for its commit may not have returned.
+        // Read first: events that are committed during the read are not returned, since their commit may not have finished.
         let head = self.head();
-        let Some(Known { no, origin, trimmed }) = self.known(session) else { return Ok(Vec::new()) };
+        let Some(KnownSession { no, origin, trimmed }) = self.known(session) else { return Ok(Vec::new()) };
         let after = after.max(trimmed);
         if after >= head {
             return Ok(Vec::new());
         }
         let mut events = Vec::new();
         let damaged = self.reading(|connection| {
-            // From the last block that begins at or before the event wanted, or else from the session's first.
+            // From the last block that begins at or before the first requested event, or else from the session's first block.
             let mut statement = connection.prepare_cached(
                 "SELECT key, last, block FROM events
                  WHERE key >= ifnull((SELECT max(key) FROM events WHERE key BETWEEN ?1 AND ?2), ?1) AND key <= ?3
@@ -502,8 +500,8 @@ impl Store for SqliteStore {
                 }
                 self.blocks_read.fetch_add(1, Ordering::Relaxed);
                 let block = Bytes::copy_from_slice(row.get_ref(2)?.as_blob().unwrap_or_default());
-                let wanted = (after, head);
-                if block::decode(&block, &origin, first, wanted, &mut budget, &mut events).is_err() {
+                let range = (after, head);
+                if block::decode(&block, &origin, first, range, &mut budget, &mut events).is_err() {
                     if !events.is_empty() {
                         break;
                     }
@@ -524,7 +522,7 @@ impl Store for SqliteStore {
 
     fn read_before(&self, session: &SessionId, before: Position, limit: ReadLimit) -> Result<Vec<Event>, StoreError> {
         let through = self.head().min(Position(before.0.saturating_sub(1)));
-        let Some(Known { no, origin, trimmed }) = self.known(session) else { return Ok(Vec::new()) };
+        let Some(KnownSession { no, origin, trimmed }) = self.known(session) else { return Ok(Vec::new()) };
         let mut newest: Vec<Event> = Vec::new();
         let damaged = self.reading(|connection| {
             let mut statement = connection
@@ -537,9 +535,9 @@ impl Store for SqliteStore {
             {
                 let first = position(row.get::<_, i64>(0)? - low);
                 let block = Bytes::copy_from_slice(row.get_ref(1)?.as_blob().unwrap_or_default());
-                let (mut whole, mut events) = (Budget::new(EVERYTHING), Vec::new());
-                let wanted = (trimmed, through);
-                if block::decode(&block, &origin, first, wanted, &mut whole, &mut events).is_err() {
+                let (mut unlimited, mut events) = (Budget::new(UNLIMITED), Vec::new());
+                let range = (trimmed, through);
+                if block::decode(&block, &origin, first, range, &mut unlimited, &mut events).is_err() {
                     if newest.is_empty() {
                         return Ok(Some((first, Position(first.0.saturating_sub(1)))));
                     }
@@ -574,7 +572,7 @@ impl Store for SqliteStore {
     }
 
     fn session(&self, session: &SessionId) -> Result<Option<SessionEntry>, StoreError> {
-        let Some(Known { no, .. }) = self.known(session) else { return Ok(None) };
+        let Some(KnownSession { no, .. }) = self.known(session) else { return Ok(None) };
         self.reading(|connection| {
             let mut statement = connection.prepare_cached(&format!("{SESSION_ENTRY} WHERE sessions.no = ?1"))?;
             statement.query_row([no], session_entry).optional()
@@ -586,7 +584,7 @@ impl Store for SqliteStore {
     }
 
     fn prompts(&self, session: &SessionId) -> Result<Vec<(RunId, Vec<u8>)>, StoreError> {
-        let Some(Known { no, .. }) = self.known(session) else { return Ok(Vec::new()) };
+        let Some(KnownSession { no, .. }) = self.known(session) else { return Ok(Vec::new()) };
         self.reading(|connection| {
             let mut statement =
                 connection.prepare_cached("SELECT run_id, content FROM prompts WHERE session_no = ?1")?;
@@ -599,7 +597,7 @@ impl Store for SqliteStore {
     }
 
     fn is_being_deleted(&self, session: &SessionId) -> bool {
-        self.index().dying.contains(session)
+        self.index().being_deleted.contains(session)
     }
 
     fn sweep(&self) -> Result<bool, StoreError> {
@@ -619,7 +617,7 @@ impl Store for SqliteStore {
     }
 
     fn requests(&self, query: RequestQuery<'_>) -> Result<RequestPage, StoreError> {
-        // The literal 1 is `Open`: a partial index is used only for what is written out.
+        // The literal 1 is `Open`: SQLite uses a partial index only for a literal.
         let of_state = match query.state {
             None => "?1 IS NULL",
             Some(RequestState::Open) => "?1 IS NOT NULL AND state = 1",
@@ -632,7 +630,7 @@ impl Store for SqliteStore {
                 "SELECT {REQUEST_COLUMNS} FROM requests WHERE {of_state} AND {of_session} AND no < ?3
                  ORDER BY no DESC LIMIT ?4"
             ))?;
-            // One more than is asked for tells whether there is more.
+            // One row more than requested shows whether there is a next page.
             let most = count(query.limit.saturating_add(1));
             let params = params![query.state.map(state_code), query.session.map(SessionId::as_str), before, most];
             statement.query_map(params, request_row)?.collect()
@@ -641,7 +639,7 @@ impl Store for SqliteStore {
         rows.truncate(query.limit);
         let next = rows.last().map(|(no, _)| *no).filter(|_| more);
         let index = self.index();
-        rows.retain(|(_, row)| !index.dying.contains(&row.session_id));
+        rows.retain(|(_, row)| !index.being_deleted.contains(&row.session_id));
         Ok(RequestPage { rows, next })
     }
 
@@ -703,7 +701,7 @@ const SESSION_ENTRY: &str = "
         (SELECT last FROM events WHERE key BETWEEN no << 40 AND no << 40 | 0xffffffffff
          ORDER BY key DESC LIMIT 1), generation, heard
     FROM sessions LEFT JOIN marks ON marks.session_no = sessions.no";
-/// Those of a [`RequestRow`], in the order of [`request_row`].
+/// The columns of a [`RequestRow`], in the order of [`request_row`].
 const REQUEST_COLUMNS: &str = "request_id, session_id, state, body, answer_key, closed_at, no";
 
 fn session_entry(row: &Row<'_>) -> rusqlite::Result<SessionEntry> {
@@ -729,11 +727,11 @@ fn session_entry(row: &Row<'_>) -> rusqlite::Result<SessionEntry> {
     })
 }
 
-fn gone(session: &SessionId) -> Failure {
+fn session_gone(session: &SessionId) -> Failure {
     Failure::Refused(StoreError::Gone(session.clone()))
 }
 
-/// Why a transaction was given up.
+/// Why a transaction was rolled back.
 enum Failure {
     Sqlite(rusqlite::Error),
     Refused(StoreError),
@@ -745,8 +743,8 @@ impl From<rusqlite::Error> for Failure {
     }
 }
 
-/// Reads epoch, head and bytes as last written down; gives the log a new life if its end may be lost; and marks whether
-/// that can happen from now on.
+/// Reads epoch, head and bytes as last tallied; makes a new epoch if the end of the log may be lost; and marks whether that can happen from
+/// now on.
 fn begin_epoch(connection: &Connection, durability: Durability, fresh: &str) -> rusqlite::Result<(String, u64, u64)> {
     let (epoch, head, bytes, marked) =
         connection.query_row("SELECT epoch, head, event_bytes, unsynced_boot FROM meta", [], |row| {
@@ -762,13 +760,12 @@ fn begin_epoch(connection: &Connection, durability: Durability, fresh: &str) -> 
     Ok((epoch, position(head).0, position(bytes).0))
 }
 
-/// Names the machine's boot, where the system tells (Linux). Elsewhere a power cut goes unnoticed.
+/// The id of the machine's boot, on Linux. Elsewhere a power cut is not detected.
 fn boot_id() -> Option<String> {
     Some(std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?.trim().into())
 }
 
-/// Reads which sessions there are and what of them is still to be removed, and brings head and bytes up to date: by seeks
-/// for each session, never a scan.
+/// Loads the sessions and their pending removals, and brings head and bytes up to date: by seeks for each session, never by a scan.
 fn load(connection: &Connection, head: &mut u64, bytes: &mut u64) -> rusqlite::Result<(Index, VecDeque<Sweep>)> {
     let tallied = as_sql(Position(*head));
     let mut statement = connection.prepare(
@@ -792,15 +789,15 @@ fn load(connection: &Connection, head: &mut u64, bytes: &mut u64) -> rusqlite::R
             runtime_id: RuntimeId::trusted(text(row, 2)?),
             dialect: text(row, 3)?,
         };
-        let (no, doomed, left) = (row.get(0)?, row.get::<_, bool>(7)?, row.get::<_, bool>(8)?);
-        if doomed || left {
-            let through = if doomed { Position(POSITION_MAX) } else { trimmed };
-            sweeps.push_back(Sweep { session_id: origin.session_id.clone(), no, through, doomed });
+        let (no, deleted, left) = (row.get(0)?, row.get::<_, bool>(7)?, row.get::<_, bool>(8)?);
+        if deleted || left {
+            let through = if deleted { Position(POSITION_MAX) } else { trimmed };
+            sweeps.push_back(Sweep { session_id: origin.session_id.clone(), no, through, deleted });
         }
-        if doomed {
-            index.dying.insert(origin.session_id);
+        if deleted {
+            index.being_deleted.insert(origin.session_id);
         } else {
-            index.insert(Known { no, origin: Arc::new(origin), trimmed });
+            index.insert(KnownSession { no, origin: Arc::new(origin), trimmed });
         }
     }
     Ok((index, sweeps))
@@ -836,7 +833,7 @@ fn request_row(row: &Row<'_>) -> rusqlite::Result<(u64, RequestRow)> {
     Ok((row.get::<_, i64>(6)?.cast_unsigned(), request))
 }
 
-/// The number under which a state is kept; never given to another.
+/// The stored number of a state; never reused for another state.
 const fn state_code(state: RequestState) -> i64 {
     match state {
         RequestState::Open => 1,
@@ -858,12 +855,12 @@ const fn state_from_code(code: i64) -> Option<RequestState> {
     })
 }
 
-/// A column of text that becomes shared.
+/// A text column as a shared string.
 fn text(row: &Row<'_>, column: usize) -> rusqlite::Result<Arc<str>> {
     Ok(row.get_ref(column)?.as_str()?.into())
 }
 
-/// A position that a caller gave, as SQL keeps it.
+/// A caller's position as an SQL integer.
 fn number(position: Position) -> Result<i64, Failure> {
     if position.0 > POSITION_MAX {
         return Err(Failure::Refused(StoreError::Io(format!("position {position} is past what the store can keep"))));
@@ -875,7 +872,7 @@ fn key(no: i64, position: Position) -> Result<i64, Failure> {
     Ok(no << POSITION_BITS | number(position)?)
 }
 
-/// A position as SQL keeps it; one past the end becomes the end.
+/// A position as an SQL integer, saturating.
 fn as_sql(position: Position) -> i64 {
     position.0.min(POSITION_MAX).cast_signed()
 }

@@ -1,17 +1,16 @@
-//! What an agent tells of itself: its MCP servers, its skills, the conversations that it keeps. Pure; every word is made
-//! harmless here.
+//! An agent's MCP servers, skills and stored conversations as text. Pure; all text is sanitized.
 
 use serde_json::{Value, json};
 
 use super::sanitize;
 use super::view_model::field;
 
-/// Longest description or error, in columns, broken into lines.
+/// Longest description or error, in columns, before it is wrapped.
 const LONG: usize = 600;
-/// Columns before what belongs to the line above.
+/// Indentation of continued lines.
 const INDENT: &str = "    ";
 
-/// `mcp.list`, a server a paragraph.
+/// `mcp.list` as text, one paragraph a server.
 pub(crate) fn servers(value: &Value) -> String {
     let one = |server: &Value| {
         let state = field(&server["state"]);
@@ -29,12 +28,12 @@ pub(crate) fn servers(value: &Value) -> String {
     all(&value["servers"], one, value, "this agent has no MCP server")
 }
 
-/// `skills.list`, a skill a paragraph, in lines of so many columns.
+/// `skills.list` as text, one paragraph a skill, wrapped at `width` columns.
 pub(crate) fn skills(value: &Value, width: usize) -> String {
     let one = |skill: &Value| {
         let scope = if skill["scope"] == "repo" { "this project" } else { "yours" };
         let words = sanitize::line(skill["description"].as_str().unwrap_or_default(), LONG);
-        format!("{} · {scope}\n{}", field(&skill["name"]), broken(&words, width))
+        format!("{} · {scope}\n{}", field(&skill["name"]), wrap_indented(&words, width))
     };
     let errors = value["errors"].as_array().into_iter().flatten();
     let errors: Vec<String> =
@@ -51,8 +50,8 @@ fn all(list: &Value, one: impl Fn(&Value) -> String, value: &Value, none: &str) 
     if all.is_empty() { none.to_owned() } else { all.join("\n\n") }
 }
 
-/// Words broken between spaces into indented lines.
-fn broken(words: &str, width: usize) -> String {
+/// Wraps text between words into indented lines.
+fn wrap_indented(words: &str, width: usize) -> String {
     let room = width.saturating_sub(INDENT.len()).max(20);
     let (mut lines, mut line) = (Vec::new(), String::new());
     for word in words.split_whitespace() {
@@ -70,21 +69,21 @@ fn broken(words: &str, width: usize) -> String {
     lines.join("\n")
 }
 
-/// A conversation that a runtime keeps.
+/// A conversation stored by a runtime.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct PastConversation {
-    /// How the palette names it.
+    /// Its name in the palette.
     pub(crate) name: String,
-    /// What the palette says of it.
+    /// Its description in the palette.
     pub(crate) what: String,
-    /// The session that it is open as, if it is.
+    /// The open session of the conversation, if any.
     pub(crate) session: Option<String>,
-    /// What to open otherwise.
+    /// The parameters to open it.
     pub(crate) open: Value,
 }
 
-/// What a runtime could resume, in its own order.
-pub(crate) fn pasts(runtime: &str, value: &Value) -> Vec<PastConversation> {
+/// The resumable conversations of a runtime, in its own order.
+pub(crate) fn past_conversations(runtime: &str, value: &Value) -> Vec<PastConversation> {
     let one = |kept: &Value| {
         let native = kept["native_id"].as_str()?;
         let title = Some(field(&kept["title"])).filter(|title| !title.is_empty());

@@ -1,9 +1,9 @@
-//! The state of the screen, and what changes it. One file: `update` is one function of state and message, and every page's keys
-//! are a part of it. Pure: the clock, the network and the terminal come in as messages and go out as effects.
+//! The state of the screen, and what changes it. One file: `update` is one function of state and message; the keys of each page are a part
+//! of it. Pure: the clock, the network and the terminal come in as messages and go out as effects.
 
 mod commands;
+mod events;
 mod keys;
-mod news;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -14,7 +14,7 @@ use ratatui_textarea::{CursorMove, TextArea};
 use serde_json::{Value, json};
 
 use super::agent_lists::{self, PastConversation};
-use super::card::{Card, CardMode, CardOutcome, LINGER};
+use super::card::{Card, CardMode, CardOutcome, LINGER_TIME};
 use super::conversation::{Conversation, DrawContext, PageOf};
 use super::help::COMMANDS;
 use super::input::{self, Key};
@@ -26,27 +26,26 @@ use super::view_model::{
     DeviceItem, RequestResult, RequestView, RiskView, RuntimeItem, SearchItem, SessionItem, field, position,
 };
 
-/// How long a word about what was done stays, in milliseconds.
-const TOAST: i64 = 5_000;
-/// How long a second Ctrl-C may take, in milliseconds.
-const AGAIN: i64 = 2_000;
-/// How often a list on the screen is read again, in milliseconds.
+/// How long a toast stays, in milliseconds.
+const TOAST_TIME: i64 = 5_000;
+/// The time for a second Ctrl-C, in milliseconds.
+const QUIT_WINDOW: i64 = 2_000;
+/// Interval at which a list on the screen is read again, in milliseconds.
 const REFRESH: i64 = 5_000;
-/// Closed requests remembered, so that they can stay in their place.
+/// Closed requests remembered, so that they stay in their place.
 const CLOSED_MAX: usize = 200;
-/// Longest text copied to the clipboard, in bytes; terminals take no more.
+/// Longest text copied to the clipboard, in bytes; the limit of terminals.
 const COPY_MAX: usize = 74_000;
 /// Longest link shown, in characters.
 const LINK_MAX: usize = 500;
-/// How long somebody looks after a key, a click or the window's coming to the front, in milliseconds: a terminal that stays in
-/// front of an empty chair is looked at by nobody.
-const LOOKING: i64 = 120_000;
-/// Sessions of one page of older ones.
+/// How long a key, a click or a focus event counts as presence, in milliseconds: a focused terminal without input is not watched.
+const PRESENCE_TIMEOUT: i64 = 120_000;
+/// Sessions in a page of older ones.
 const SESSIONS_PAGE: usize = 500;
-/// Lines before the end of the list at which older sessions are read.
+/// Older sessions are read when the cursor is this many lines before the end of the list.
 const SESSIONS_AHEAD: usize = 60;
-/// Lines of a wheel's step.
-const WHEEL: i64 = 3;
+/// Lines scrolled by a step of the mouse wheel.
+const WHEEL_LINES: i64 = 3;
 
 /// A page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,7 +58,7 @@ pub(crate) enum TuiPage {
     Session,
 }
 
-/// The pages in the order of their keys.
+/// The pages, in the order of their keys.
 pub(crate) const PAGES: [(TuiPage, &str); 5] = [
     (TuiPage::Inbox, "Inbox"),
     (TuiPage::Sessions, "Sessions"),
@@ -68,50 +67,50 @@ pub(crate) const PAGES: [(TuiPage, &str); 5] = [
     (TuiPage::Devices, "Devices"),
 ];
 
-/// What the connection is like.
+/// The state of the connection.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum ConnectionView {
     Connecting,
     Live,
-    /// Since when, and why.
+    /// Lost since this time, for this reason.
     Lost(i64, String),
 }
 
-/// What a call was for.
+/// The purpose of a call.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum CallTag {
     Me,
-    /// A runtime that ended starts again, and what is written goes to it.
-    Again(String),
-    /// A page of older sessions, of this greeting.
+    /// A restart of an ended runtime, after which the composed prompt is sent.
+    Restart(String),
+    /// A page of older sessions, of the `hello` with this number.
     Older(u64),
-    /// The session that is open, where it is none of the newest.
+    /// The open session, if it is not among the newest.
     Session,
     Runtimes,
     Devices,
     Search(String),
     Answer(String),
-    /// All of a request of which only the beginning was told.
-    Whole(String),
+    /// A whole request of which only the beginning was sent.
+    FullRequest(String),
     Prompt(String),
     New,
-    Words(&'static str),
+    TextPage(&'static str),
     /// The MCP servers of a session's agent.
     Servers,
-    /// Its skills.
+    /// The skills of a session's agent.
     Skills,
-    /// What a runtime could resume.
+    /// The resumable conversations of a runtime.
     Past(String),
-    /// A link, to be shown and copied.
+    /// A share link to show and copy.
     Link,
-    /// Said in words when it is done.
-    Say(String),
+    /// Shows this text when the call is done.
+    Notice(String),
 }
 
-/// What is to be done outside.
+/// An action for the shell.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Effect {
-    /// Open this session: its newest page, then what comes; or none.
+    /// Open this session, from its newest page; or close the open one.
     Follow(Option<String>),
     /// Call the gateway.
     Call {
@@ -121,40 +120,40 @@ pub(crate) enum Effect {
         body: Option<Value>,
         key: bool,
     },
-    /// Ask the gateway, or by it the agent, for something of a session.
+    /// Call a method of the gateway, or through it of the agent, for a session.
     Ask {
         tag: CallTag,
         method: &'static str,
         params: Value,
     },
-    /// Follow this session after this cursor: what came before is here.
+    /// Follow this session after this cursor; earlier events have been read.
     Attach {
         session: String,
         after: Option<String>,
     },
-    /// Read the page of the session before this cursor.
+    /// Read the page before this cursor.
     Page {
         session: String,
         before: String,
     },
-    /// Write a session into a file.
+    /// Export a session to a file.
     Export {
         session: String,
         format: &'static str,
         name: String,
     },
-    /// Put this on the clipboard.
+    /// Copy to the clipboard.
     Copy(String),
-    /// Say where one looks.
+    /// Report the viewed session and the focus.
     Presence(Option<String>, bool),
     Mouse(bool),
     Suspend,
     Redraw,
-    /// Keep when sessions were looked at.
+    /// Save when sessions were last viewed.
     Keep(BTreeMap<String, i64>),
 }
 
-/// What happens.
+/// An input of the state.
 #[derive(Debug)]
 pub(crate) enum Msg {
     Key(KeyEvent),
@@ -163,33 +162,32 @@ pub(crate) enum Msg {
     Resize(u16, u16),
     Focus(bool),
     Tick,
-    /// Of all sessions.
-    Heard(ClientEvent),
-    /// Of the session that is open: which following this is of.
-    Talk(u64, ClientEvent),
-    /// Following ended for good.
+    /// An event of any session.
+    Event(ClientEvent),
+    /// An event of the open session, with the number of the subscription.
+    SessionEvent(u64, ClientEvent),
+    /// A subscription ended for good.
     Ended(u64, String),
-    /// An answer to a call: its status and what it says; or why there is none.
+    /// The reply to a call: status and body; or an error.
     Done(CallTag, Result<(u16, Value), String>),
-    /// The session that is open begins with this page and this snapshot, and goes on after the cursor; `None` where they could
-    /// not be read, and everything comes as events.
+    /// The open session's newest page, its snapshot and the next cursor; `None` if they could not be read, and all events are replayed.
     Opened(u64, Option<(PageOf, Value, String)>),
-    /// A page of earlier events.
+    /// A page of older events.
     Page(u64, Result<PageOf, String>),
     Exported(Result<String, String>),
 }
 
-/// What lies over the page.
+/// What is drawn over the page.
 #[derive(Clone, Debug)]
 pub(crate) enum Overlay {
     Help(usize),
     Palette { area: TextArea<'static>, at: usize },
     Confirm { words: String, then: Box<AfterConfirm> },
     Input { label: &'static str, area: TextArea<'static>, then: Box<AfterConfirm> },
-    Words { title: String, words: String, scroll: usize },
+    TextPage { title: String, words: String, scroll: usize },
 }
 
-/// What is done after asking.
+/// What follows a confirmation.
 #[derive(Clone, Debug)]
 pub(crate) enum AfterConfirm {
     Call {
@@ -198,7 +196,7 @@ pub(crate) enum AfterConfirm {
         path: String,
         body: Option<Value>,
     },
-    /// With the words that were typed in this member.
+    /// A call whose body has the typed text in this member.
     With {
         tag: CallTag,
         method: &'static str,
@@ -207,7 +205,7 @@ pub(crate) enum AfterConfirm {
     },
 }
 
-/// Everything.
+/// The state of the screen.
 pub(crate) struct App {
     pub(crate) now: i64,
     pub(crate) size: (u16, u16),
@@ -215,26 +213,26 @@ pub(crate) struct App {
     pub(crate) page: TuiPage,
     pub(crate) from: TuiPage,
     pub(crate) link: ConnectionView,
-    /// When everything on the screen was last known to be true.
+    /// When the data on the screen was last current.
     pub(crate) true_at: i64,
     pub(crate) me: String,
     pub(crate) sessions: BTreeMap<String, SessionItem>,
-    /// The cursor that the sessions not listed yet come after; `None` where all are here.
+    /// The cursor of the sessions that are not listed yet; `None` if all are here.
     older: Option<String>,
-    /// How many the gateway had more than it listed.
+    /// The number of sessions that `hello` left out.
     pub(crate) omitted: usize,
-    /// Older ones were asked for, and did not come yet, or cannot be read now.
+    /// Whether older sessions are being read, or cannot be read now.
     reading: bool,
-    /// Counts the greetings: what was asked for before the last one is late.
+    /// Counts `hello` messages: a reply to a call before the last one is stale.
     greeting: u64,
-    /// The session that was asked for by its name.
-    sought: Option<String>,
-    /// Words that a session has to have to be listed, and whether they are being typed.
+    /// The session requested by its id.
+    seek_target: Option<String>,
+    /// The filter of the session list, and whether it is being typed.
     pub(crate) filter: TextArea<'static>,
     pub(crate) filtering: bool,
-    /// Sessions that were forgotten since the last greeting: what is still said of them is late.
-    forgotten: BTreeSet<String>,
-    /// The lowest and the highest place of the sessions that are known.
+    /// Sessions deleted since the last `hello`: late updates of them are ignored.
+    deleted: BTreeSet<String>,
+    /// The lowest and the highest place of the known sessions.
     places: Option<(i64, i64)>,
     pub(crate) requests: BTreeMap<String, (RequestView, Option<RequestResult>)>,
     live: bool,
@@ -244,36 +242,36 @@ pub(crate) struct App {
     pub(crate) viewers: HashMap<String, Vec<String>>,
     pub(crate) runtimes: Vec<RuntimeItem>,
     pub(crate) devices: Vec<DeviceItem>,
-    pub(crate) trouble: HashMap<&'static str, String>,
+    pub(crate) list_errors: HashMap<&'static str, String>,
     pub(crate) hits: Vec<SearchItem>,
-    /// What a runtime could resume, while one is chosen.
-    pasts: Vec<PastConversation>,
+    /// The resumable conversations of the runtime being chosen from.
+    past_conversations: Vec<PastConversation>,
     pub(crate) searched: Option<String>,
     pub(crate) query: TextArea<'static>,
     pub(crate) query_typing: bool,
-    /// Which line each list is on; of the inbox and the sessions, which one by name, for they move.
+    /// The selected line of each list; in the inbox and the session list, the selected id, since lines move.
     pub(crate) at: HashMap<TuiPage, usize>,
     pub(crate) chosen: HashMap<TuiPage, String>,
     pub(crate) archived: bool,
-    pub(crate) talk: Option<Conversation>,
+    pub(crate) conversation: Option<Conversation>,
     following: u64,
     pub(crate) writing: bool,
     pub(crate) composer: TextArea<'static>,
     history: Option<usize>,
     draft: String,
-    /// What is written is sent once the agent of this session lives again.
-    again: Option<String>,
+    /// The session whose composed prompt is sent once its runtime has restarted.
+    pending_restart: Option<String>,
     drafts: HashMap<String, String>,
     pub(crate) card: Option<Card>,
-    /// What was said so far in forms that are not on the screen, each with the revision that it is of.
-    half: HashMap<String, (u64, CardMode)>,
-    pub(crate) over: Option<Overlay>,
+    /// Unfinished forms that are not on the screen, each with the revision of its request.
+    form_drafts: HashMap<String, (u64, CardMode)>,
+    pub(crate) overlay: Option<Overlay>,
     pub(crate) toast: Option<(String, bool, i64)>,
     interrupted: i64,
     pub(crate) mouse: bool,
-    /// What the terminal says of its focus, if it does.
+    /// The terminal's focus, if it reports it.
     focused: Option<bool>,
-    /// When somebody last did something here.
+    /// When the user last did something here.
     touched: i64,
     present: Option<(Option<String>, bool)>,
     refreshed: i64,
@@ -287,7 +285,7 @@ impl std::hash::Hash for TuiPage {
 }
 
 impl App {
-    pub(crate) fn new(theme: Theme, size: (u16, u16), now: i64, looked: BTreeMap<String, i64>) -> Self {
+    pub(crate) fn new(theme: Theme, size: (u16, u16), now: i64, viewed: BTreeMap<String, i64>) -> Self {
         Self {
             now,
             size,
@@ -302,39 +300,39 @@ impl App {
             omitted: 0,
             reading: false,
             greeting: 0,
-            sought: None,
+            seek_target: None,
             filter: input::area(""),
             filtering: false,
-            forgotten: BTreeSet::new(),
+            deleted: BTreeSet::new(),
             places: None,
             requests: BTreeMap::new(),
             live: false,
             doing: HashMap::new(),
             unread: HashMap::new(),
-            viewed_at: looked,
+            viewed_at: viewed,
             viewers: HashMap::new(),
             runtimes: Vec::new(),
             devices: Vec::new(),
-            trouble: HashMap::new(),
+            list_errors: HashMap::new(),
             hits: Vec::new(),
-            pasts: Vec::new(),
+            past_conversations: Vec::new(),
             searched: None,
             query: input::area(""),
             query_typing: true,
             at: HashMap::new(),
             chosen: HashMap::new(),
             archived: false,
-            talk: None,
+            conversation: None,
             following: 0,
             writing: false,
             composer: input::area(""),
             history: None,
             draft: String::new(),
-            again: None,
+            pending_restart: None,
             drafts: HashMap::new(),
             card: None,
-            half: HashMap::new(),
-            over: None,
+            form_drafts: HashMap::new(),
+            overlay: None,
             toast: None,
             interrupted: i64::MIN / 2,
             mouse: false,
@@ -346,7 +344,7 @@ impl App {
         }
     }
 
-    /// What is done first; a session opens at once.
+    /// The first effects; opens `session` at once.
     pub(crate) fn start(&mut self, session: Option<String>) -> Vec<Effect> {
         let mut effects = vec![get(CallTag::Me, "/v1/me".into()), get(CallTag::Runtimes, "/v1/runtimes".into())];
         if let Some(session) = session {
@@ -355,12 +353,12 @@ impl App {
         effects
     }
 
-    /// Which following messages of the open session must be of.
+    /// The number of the subscription to the open session.
     pub(crate) fn following(&self) -> u64 {
         self.following
     }
 
-    /// Takes in what happens; says what is to be done.
+    /// Applies a message; returns the effects.
     pub(crate) fn update(&mut self, msg: Msg, now: i64) -> Vec<Effect> {
         self.now = now;
         if matches!(msg, Msg::Key(_) | Msg::Paste(_) | Msg::Mouse(_) | Msg::Focus(true)) {
@@ -378,16 +376,16 @@ impl App {
             Msg::Resize(width, height) => self.size = (width, height),
             Msg::Focus(on) => self.focused = Some(on),
             Msg::Tick => self.tick(&mut effects),
-            Msg::Heard(heard) => self.on_event(&heard),
-            Msg::Talk(of, heard) if of == self.following => self.told(&heard),
+            Msg::Event(session_event) => self.on_event(&session_event),
+            Msg::SessionEvent(of, session_event) if of == self.following => self.on_session_event(&session_event),
             Msg::Ended(of, why) if of == self.following || of == 0 => {
                 self.link = ConnectionView::Lost(now, sanitize::line(&why, 300));
                 self.say(&why, true);
             }
-            Msg::Talk(..) | Msg::Ended(..) => {}
-            Msg::Done(tag, outcome) => self.done(tag, outcome, &mut effects),
-            Msg::Opened(of, opening) if of == self.following => self.opened(opening, &mut effects),
-            Msg::Page(of, page) if of == self.following => self.earlier(page),
+            Msg::SessionEvent(..) | Msg::Ended(..) => {}
+            Msg::Done(tag, outcome) => self.on_reply(tag, outcome, &mut effects),
+            Msg::Opened(of, opening) if of == self.following => self.on_opened(opening, &mut effects),
+            Msg::Page(of, page) if of == self.following => self.on_page(page),
             Msg::Opened(..) | Msg::Page(..) => {}
             Msg::Exported(Ok(path)) => self.say(&format!("written to {path}"), false),
             Msg::Exported(Err(why)) => self.say(&why, true),
@@ -396,62 +394,66 @@ impl App {
         effects
     }
 
-    /// What follows from the state, whatever changed it.
+    /// Derives state that depends on several fields, after any message.
     fn update_derived(&mut self, effects: &mut Vec<Effect>) {
-        // The card that is on the screen.
-        let wanted = self.wanted();
-        if self.card.as_ref().map(|card| &card.id) != wanted.as_ref() {
-            self.show_card_of(wanted.as_deref());
+        // The card on the screen.
+        let wanted_request = self.wanted_request();
+        if self.card.as_ref().map(|card| &card.id) != wanted_request.as_ref() {
+            self.show_card_of(wanted_request.as_deref());
         }
-        if let Some(card) = self.card.as_mut().filter(|card| !card.fetching && card.over.is_none())
+        if let Some(card) = self.card.as_mut().filter(|card| !card.fetching && card.closed_at.is_none())
             && self.requests.get(&card.id).is_some_and(|(ask, outcome)| ask.partial && outcome.is_none())
         {
             card.fetching = true;
             card.read = false;
             effects.push(Effect::Call {
-                tag: CallTag::Whole(card.id.clone()),
+                tag: CallTag::FullRequest(card.id.clone()),
                 method: "GET",
                 path: format!("/v1/requests/{}", card.id),
                 body: None,
                 key: false,
             });
         }
-        if let Some(card) = self.card.as_mut().filter(|card| card.over.is_none())
+        if let Some(card) = self.card.as_mut().filter(|card| card.closed_at.is_none())
             && self.requests.get(&card.id).is_some_and(|(_, outcome)| outcome.is_some())
         {
-            card.over = Some(self.now);
+            card.closed_at = Some(self.now);
             card.sent = false;
             card.mode = super::card::CardMode::Choose;
         }
         if let (Some(area), Some(mut card)) = (view::card_area(self), self.card.take()) {
             if let Some((ask, _)) = self.requests.get(&card.id) {
                 let shape = card.shape(ask, area.width, usize::from(area.height), &self.theme);
-                card.seen(&shape);
+                card.mark_shown(&shape);
             }
             self.card = Some(card);
         }
-        self.read_on(effects);
-        if let Some(id) = &self.again
+        self.read_older_sessions(effects);
+        if let Some(id) = &self.pending_restart
             && self.sessions.get(id).is_some_and(|session| session.state != "exited")
         {
-            self.again = None;
+            self.pending_restart = None;
             self.send(effects);
         }
-        // Earlier events, where one scrolled to the first that is here.
-        let pen_size = view::talk_area(self);
-        if let Some(talk) = &mut self.talk
-            && pen_size.height > 0
-            && let Some(before) = talk.wants()
+        // Reads older events when the user scrolls to the first line.
+        let draw_size = view::conversation_area(self);
+        if let Some(conversation) = &mut self.conversation
+            && draw_size.height > 0
+            && let Some(before) = conversation.page_wanted()
         {
-            talk.fetching = true;
-            effects.push(Effect::Page { session: talk.session.clone(), before });
+            conversation.fetching = true;
+            effects.push(Effect::Page { session: conversation.session.clone(), before });
         }
-        let session = self.talk.as_ref().filter(|_| self.page == TuiPage::Session).map(|talk| talk.session.clone());
-        // A clock that was set back says nothing of how long it is.
-        let touched = (0..LOOKING).contains(&(self.now - self.touched));
+        let session = self
+            .conversation
+            .as_ref()
+            .filter(|_| self.page == TuiPage::Session)
+            .map(|conversation| conversation.session.clone());
+        // A negative difference means that the clock was set back: it counts as idle.
+        let touched = (0..PRESENCE_TIMEOUT).contains(&(self.now - self.touched));
         let focused = touched && self.focused.unwrap_or(true);
-        if let (Some(id), Some(talk)) = (&session, &self.talk)
-            && talk.live
+        if let (Some(id), Some(conversation)) = (&session, &self.conversation)
+            && conversation.live
             && focused
         {
             self.unread.remove(id);
@@ -471,23 +473,22 @@ impl App {
         }
     }
 
-    /// Reads sessions that are not here, where they are looked for: near the end of the list, by a filter, by the palette, or
-    /// because one of them is open.
-    fn read_on(&mut self, effects: &mut Vec<Effect>) {
+    /// Reads older sessions where they are needed: near the end of the list, for a filter, for the palette, or because one of them is open.
+    fn read_older_sessions(&mut self, effects: &mut Vec<Effect>) {
         if self.link != ConnectionView::Live {
             return;
         }
         if self.page == TuiPage::Session
-            && let Some(talk) = &self.talk
-            && !self.sessions.contains_key(&talk.session)
-            && !self.forgotten.contains(&talk.session)
-            && self.sought.as_ref() != Some(&talk.session)
+            && let Some(conversation) = &self.conversation
+            && !self.sessions.contains_key(&conversation.session)
+            && !self.deleted.contains(&conversation.session)
+            && self.seek_target.as_ref() != Some(&conversation.session)
         {
-            self.sought = Some(talk.session.clone());
-            effects.push(get(CallTag::Session, format!("/v1/sessions/{}", talk.session)));
+            self.seek_target = Some(conversation.session.clone());
+            effects.push(get(CallTag::Session, format!("/v1/sessions/{}", conversation.session)));
         }
         let Some(cursor) = self.older.clone().filter(|_| !self.reading) else { return };
-        let sought = match &self.over {
+        let seek_target = match &self.overlay {
             Some(Overlay::Palette { area, .. }) => !area.lines().concat().trim().is_empty(),
             Some(_) => false,
             None if self.page != TuiPage::Sessions => false,
@@ -500,19 +501,19 @@ impl App {
                 at + SESSIONS_AHEAD >= list.len()
             }
         };
-        if sought {
+        if seek_target {
             self.reading = true;
             let path = format!("/v1/sessions?archived=all&limit={SESSIONS_PAGE}&cursor={cursor}");
             effects.push(get(CallTag::Older(self.greeting), path));
         }
     }
 
-    /// The words of the filter, in small letters.
+    /// The words of the filter, in lower case.
     fn filter_words(&self) -> Vec<String> {
         self.filter.lines().iter().flat_map(|line| line.split_whitespace()).map(str::to_lowercase).collect()
     }
 
-    /// The sessions of the list: all, or those that the filter lets through.
+    /// The listed sessions: all, or those that match the filter.
     pub(crate) fn listed(&self) -> Vec<&SessionItem> {
         let words = self.filter_words();
         let mut list = self.ordered();
@@ -526,15 +527,17 @@ impl App {
         list
     }
 
-    /// Whether sessions are on their way.
+    /// Whether older sessions are being read.
     pub(crate) fn is_reading(&self) -> bool {
         self.reading && self.older.is_some()
     }
 
-    /// Which request is on the screen.
-    fn wanted(&self) -> Option<String> {
+    /// The request that should be on the screen.
+    fn wanted_request(&self) -> Option<String> {
         let lingers = |id: &String| {
-            self.card.as_ref().is_some_and(|card| &card.id == id && card.over.is_none_or(|at| self.now - at < LINGER))
+            self.card
+                .as_ref()
+                .is_some_and(|card| &card.id == id && card.closed_at.is_none_or(|at| self.now - at < LINGER_TIME))
         };
         let list = match self.page {
             TuiPage::Inbox => {
@@ -545,7 +548,7 @@ impl App {
             TuiPage::Session => self.session_asks(),
             _ => return None,
         };
-        // The one that is there stays there while it is of interest.
+        // The shown request stays as long as it is relevant.
         if let Some(card) = &self.card
             && list.contains(&card.id)
             && (self.is_open(&card.id) || lingers(&card.id))
@@ -559,25 +562,24 @@ impl App {
         self.requests.get(id).is_some_and(|(_, outcome)| outcome.is_none())
     }
 
-    /// The requests of the session that is open, oldest first.
+    /// The requests of the open session, oldest first.
     pub(crate) fn session_asks(&self) -> Vec<String> {
-        let Some(talk) = &self.talk else { return Vec::new() };
+        let Some(conversation) = &self.conversation else { return Vec::new() };
         let mut list: Vec<&RequestView> =
-            self.requests.values().map(|(ask, _)| ask).filter(|ask| ask.session == talk.session).collect();
+            self.requests.values().map(|(ask, _)| ask).filter(|ask| ask.session == conversation.session).collect();
         list.sort_by(|a, b| (a.opened, &a.id).cmp(&(b.opened, &b.id)));
         list.into_iter().map(|ask| ask.id.clone()).collect()
     }
 
-    /// The requests of the inbox: the most dangerous first, then the newest. One that was answered stays for a moment.
+    /// The requests of the inbox: highest risk first, then newest. An answered one stays for a moment.
     pub(crate) fn inbox(&self) -> Vec<String> {
         let stays = |id: &str, outcome: &Option<RequestResult>| match outcome {
             None => true,
             Some(_) => {
                 self.page == TuiPage::Inbox
-                    && self
-                        .card
-                        .as_ref()
-                        .is_some_and(|card| card.id == id && card.over.is_none_or(|at| self.now - at < LINGER))
+                    && self.card.as_ref().is_some_and(|card| {
+                        card.id == id && card.closed_at.is_none_or(|at| self.now - at < LINGER_TIME)
+                    })
             }
         };
         let mut list: Vec<&RequestView> =
@@ -586,7 +588,7 @@ impl App {
         list.into_iter().map(|ask| ask.id.clone()).collect()
     }
 
-    /// The sessions in their order: those that wait for people, those at work, the others by their news, the ended ones.
+    /// The sessions in list order: waiting for an answer, running, others by their latest news, ended.
     pub(crate) fn ordered(&self) -> Vec<&SessionItem> {
         let mut list: Vec<&SessionItem> =
             self.sessions.values().filter(|session| self.archived || !session.archived).collect();
@@ -601,14 +603,14 @@ impl App {
         list
     }
 
-    /// Which line a list is on whose lines move.
+    /// The selected line of a list whose lines move.
     pub(crate) fn index(&self, page: TuiPage, list: &[String]) -> usize {
         let named = self.chosen.get(&page).and_then(|id| list.iter().position(|one| one == id));
         named.unwrap_or_else(|| self.at.get(&page).copied().unwrap_or_default().min(list.len().saturating_sub(1)))
     }
 
-    /// The session by its name, for lines of ours.
-    pub(crate) fn session_words(&self, id: &str) -> String {
+    /// A session's name and folder.
+    pub(crate) fn session_label(&self, id: &str) -> String {
         match self.sessions.get(id) {
             Some(session) => format!("{} · {}", session.name(), session.cwd),
             None => sanitize::line(id, 40),
@@ -620,7 +622,7 @@ impl App {
     }
 
     fn tick(&mut self, effects: &mut Vec<Effect>) {
-        if self.toast.as_ref().is_some_and(|(_, _, at)| self.now - at > TOAST) {
+        if self.toast.as_ref().is_some_and(|(_, _, at)| self.now - at > TOAST_TIME) {
             self.toast = None;
         }
         if self.link == ConnectionView::Live {
@@ -648,19 +650,19 @@ impl App {
             self.from = self.page;
         }
         self.page = TuiPage::Session;
-        if self.talk.as_ref().is_some_and(|talk| talk.session == id) {
+        if self.conversation.as_ref().is_some_and(|conversation| conversation.session == id) {
             return;
         }
-        if let Some(talk) = &self.talk {
-            self.drafts.insert(talk.session.clone(), self.composer.lines().join("\n"));
+        if let Some(conversation) = &self.conversation {
+            self.drafts.insert(conversation.session.clone(), self.composer.lines().join("\n"));
         }
         self.composer = input::area(self.drafts.get(&id).map_or("", String::as_str));
         self.history = None;
         self.following += 1;
-        self.again = None;
+        self.pending_restart = None;
         self.show_card_of(None);
         self.writing = !self.requests.values().any(|(ask, outcome)| ask.session == id && outcome.is_none());
-        self.talk = Some(Conversation::new(&id));
+        self.conversation = Some(Conversation::new(&id));
         effects.push(Effect::Follow(Some(id)));
     }
 
@@ -688,19 +690,19 @@ impl App {
 
     // === keys
 
-    fn with_talk(&mut self, change: impl FnOnce(&mut Conversation, &DrawContext<'_>)) {
-        let area = view::talk_area(self);
-        if let Some(talk) = &mut self.talk {
+    fn with_conversation(&mut self, change: impl FnOnce(&mut Conversation, &DrawContext<'_>)) {
+        let area = view::conversation_area(self);
+        if let Some(conversation) = &mut self.conversation {
             change(
-                talk,
+                conversation,
                 &DrawContext { theme: &self.theme, width: area.width, height: usize::from(area.height), now: self.now },
             );
         }
     }
 
     fn recall(&mut self, back: bool) {
-        let Some(talk) = &self.talk else { return };
-        let many = talk.prompts.len();
+        let Some(conversation) = &self.conversation else { return };
+        let many = conversation.prompts.len();
         let at = match (self.history, back) {
             (None, true) if many > 0 => many - 1,
             (Some(at), true) => at.saturating_sub(1),
@@ -710,7 +712,7 @@ impl App {
         if self.history.is_none() {
             self.draft = self.composer.lines().join("\n");
         }
-        (self.history, self.composer) = match talk.prompts.get(at) {
+        (self.history, self.composer) = match conversation.prompts.get(at) {
             Some(words) => (Some(at), input::area(words)),
             None => (None, input::area(&self.draft)),
         };
@@ -720,9 +722,10 @@ impl App {
         }
     }
 
-    /// The runtime of the open session, where that has ended and can be started again from here.
-    pub(crate) fn ended(&self) -> Option<String> {
-        let session = self.sessions.get(&self.talk.as_ref()?.session).filter(|session| session.state == "exited")?;
+    /// The runtime of the open session, if it has ended and can be restarted from here.
+    pub(crate) fn ended_runtime(&self) -> Option<String> {
+        let session =
+            self.sessions.get(&self.conversation.as_ref()?.session).filter(|session| session.state == "exited")?;
         let lives = self.runtimes.iter().any(|runtime| runtime.id == session.runtime && runtime.state != "exited");
         (!lives).then(|| session.runtime.clone())
     }
@@ -730,18 +733,19 @@ impl App {
     fn send(&mut self, effects: &mut Vec<Effect>) {
         let words = self.composer.lines().join("\n");
         let blank = words.trim().is_empty();
-        if let Some(runtime) = self.ended() {
+        if let Some(runtime) = self.ended_runtime() {
             let path = format!("/v1/runtimes/{runtime}/restart");
             let tag = match blank {
-                true => CallTag::Say(format!("{runtime} starts again: write, and it goes on")),
-                false => CallTag::Again(runtime),
+                true => CallTag::Notice(format!("{runtime} starts again: write, and it goes on")),
+                false => CallTag::Restart(runtime),
             };
-            self.again = self.talk.as_ref().filter(|_| !blank).map(|talk| talk.session.clone());
+            self.pending_restart =
+                self.conversation.as_ref().filter(|_| !blank).map(|conversation| conversation.session.clone());
             return effects.push(Effect::Call { tag, method: "POST", path, body: None, key: false });
         }
-        let Some(talk) = self.talk.as_mut().filter(|_| !blank) else { return };
-        talk.now();
-        let path = format!("/v1/sessions/{}/prompt", talk.session);
+        let Some(conversation) = self.conversation.as_mut().filter(|_| !blank) else { return };
+        conversation.go_to_newest();
+        let path = format!("/v1/sessions/{}/prompt", conversation.session);
         effects.push(Effect::Call {
             tag: CallTag::Prompt(words.clone()),
             method: "POST",
@@ -753,13 +757,13 @@ impl App {
         self.history = None;
     }
 
-    /// How many requests are open, and whether one is dangerous.
+    /// The number of open requests, and whether one is dangerous.
     pub(crate) fn open_asks(&self) -> (usize, bool) {
         let open = self.requests.values().filter(|(_, outcome)| outcome.is_none());
         open.fold((0, false), |(many, danger), (ask, _)| (many + 1, danger || ask.risk == RiskView::Danger))
     }
 
-    /// Sessions with news that were not looked at.
+    /// The number of unseen events of a session.
     pub(crate) fn is_unread(&self, session: &SessionItem) -> usize {
         match self.unread.get(&session.id) {
             Some(many) => *many,
@@ -768,8 +772,8 @@ impl App {
     }
 }
 
-/// Asks for what a runtime could resume.
-fn pasts_of(runtime: &str) -> Effect {
+/// Lists the resumable conversations of a runtime.
+fn list_past_conversations(runtime: &str) -> Effect {
     get(CallTag::Past(runtime.to_owned()), format!("/v1/runtimes/{runtime}/resumable?limit=1000"))
 }
 
@@ -781,7 +785,7 @@ fn post(tag: CallTag, path: String, body: Value) -> Effect {
     Effect::Call { tag, method: "POST", path, body: Some(body), key: false }
 }
 
-/// The names of those who look, without repeats.
+/// The names of a session's viewers, without repeats.
 pub(crate) fn viewers(app: &App, session: &str) -> Vec<String> {
     let names: BTreeSet<&String> = app.viewers.get(session).into_iter().flatten().collect();
     names.into_iter().cloned().collect()

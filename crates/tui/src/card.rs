@@ -1,8 +1,8 @@
-//! The card of a request: what is asked, in the gateway's own rendering, and how it is answered with care. One file: what may be
-//! answered depends on what was on the screen. Pure.
+//! The card of a request: the question in the gateway's own rendering, and the keys that answer it. One file: what may be answered depends
+//! on what was on the screen. Pure.
 //!
-//! Nothing is armed before the card was there for [`ARM`], and no yes before its last line was on the screen. What is
-//! dangerous wants the word `yes`. An agent's words stand behind a bar and never in a line of ours.
+//! No key answers before the card was shown for [`ARM_DELAY`], and nothing is allowed before its last line was on the screen. A dangerous
+//! request needs the typed word `approval`. An agent's text stands behind a bar and never in a line of the UI's own.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -20,36 +20,36 @@ use super::sanitize;
 use super::theme::Theme;
 use super::view_model::{RequestResult, RequestView, RiskView, ago, span};
 
-/// How long a card is there before a key answers it, in milliseconds: a key that was meant for something else does nothing.
-pub(crate) const ARM: i64 = 400;
-/// How long a card stays in its place once somebody answered, in milliseconds.
-pub(crate) const LINGER: i64 = 6_000;
-/// Lines of a card that are not what is asked, the options left out: where it is from, hint, frame, an empty one.
+/// How long a card is shown before a key answers it, in milliseconds: a key meant for something else has no effect.
+pub(crate) const ARM_DELAY: i64 = 400;
+/// How long an answered card stays in its place, in milliseconds.
+pub(crate) const LINGER_TIME: i64 = 6_000;
+/// Lines of a card beside its content and options: origin, hint, frame, an empty line.
 const FRAME: usize = 5;
-/// The same of a form: it has no options but its own.
+/// The same for a form, whose options are in its content.
 const FORM_FRAME: usize = 4;
-/// Most lines of what is asked that are laid out; a longer one cannot be allowed here.
+/// Most lines of content that are laid out; a longer request cannot be allowed here.
 const LINES_MAX: usize = 40_000;
-/// What is said of a question that changed on the screen.
+/// Shown when a request changed on the screen.
 const CHANGED: &str = "this question changed while it was open: read it again, then press c";
 const CHANGED_TYPING: &str = "this question changed while it was open: read it again, then press Ctrl-R";
 
-/// What is being done with a card.
+/// The state of answering.
 #[derive(Clone, Debug)]
 pub(crate) enum CardMode {
-    /// Looking, and choosing an option by its key.
+    /// Reading, and choosing an option by its key.
     Choose,
-    /// Writing why not.
+    /// Typing the reason of a denial.
     Reason(TextArea<'static>),
-    /// Typing `yes`; then this is answered. What was done before is gone back to.
+    /// Typing `approval` to send this answer; Esc returns to the mode before.
     Yes { typed: String, body: Value, back: Box<CardMode> },
-    /// Changing what is allowed.
+    /// Editing the action before it is allowed.
     Edit(TextArea<'static>),
-    /// Writing what was asked for.
+    /// Typing the text that was asked for.
     Text(TextArea<'static>),
-    /// Picking.
+    /// Picking items.
     Pick { at: usize, picked: BTreeSet<usize> },
-    /// Answering several questions, or one with options and words.
+    /// Filling in a form.
     Form(Form),
 }
 
@@ -57,55 +57,55 @@ pub(crate) enum CardMode {
 #[derive(Clone, Debug)]
 pub(crate) struct Card {
     pub(crate) id: String,
-    /// When it was first on the screen.
+    /// When it was first shown.
     pub(crate) shown: i64,
     pub(crate) scroll: usize,
-    /// The place in a form that one went to is to be on the screen.
+    /// Whether the current place of the form has to be scrolled into view.
     follow: bool,
-    /// That place is not on the screen: below it, or above.
-    off: Option<OffScreen>,
+    /// Where the current place of the form is, if it is not on the screen.
+    off_screen: Option<OffScreen>,
     /// Whether its last line was on the screen.
     pub(crate) read: bool,
-    /// Whether what is asked changed on the screen, and was not said to be read again.
+    /// Whether the request changed on the screen and the user has not confirmed to have read it again.
     pub(crate) changed: bool,
-    /// Whether all of it was asked for, where only its beginning is here.
+    /// Whether the whole request is being fetched.
     pub(crate) fetching: bool,
     pub(crate) mode: CardMode,
     pub(crate) remember: bool,
-    /// The answer is on its way.
+    /// Whether the answer is being sent.
     pub(crate) sent: bool,
     pub(crate) problem: String,
-    /// When somebody's answer was first seen here.
-    pub(crate) over: Option<i64>,
+    /// When an answer was first seen here.
+    pub(crate) closed_at: Option<i64>,
 }
 
-/// Where a place is that is not on the screen.
+/// Where an off-screen place is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum OffScreen {
     Above,
     Below,
 }
 
-/// What a key did to a card.
+/// The effect of a key on a card.
 #[derive(Debug, PartialEq)]
 pub(crate) enum CardOutcome {
-    /// It was not for the card.
+    /// The card did not handle the key.
     Nothing,
-    /// It was taken.
+    /// The card handled the key.
     Taken,
-    /// This is the answer.
+    /// Send this answer.
     Answer(Value),
-    /// Take it away.
+    /// Remove the card.
     Close,
 }
 
 /// A card laid out.
 pub(crate) struct CardLayout {
     pub(crate) content: Vec<Line<'static>>,
-    /// Lines of the content on the screen.
+    /// Content lines on the screen.
     pub(crate) rows: usize,
     pub(crate) height: usize,
-    /// The lines of the question in a form that one is at, and of the place in it.
+    /// The lines of the current question of a form, and of the current place in it.
     focus: Option<(Range<usize>, Range<usize>)>,
 }
 
@@ -128,7 +128,7 @@ impl Card {
             shown: now,
             scroll: 0,
             follow: false,
-            off: None,
+            off_screen: None,
             read: false,
             changed: false,
             fetching: false,
@@ -136,11 +136,11 @@ impl Card {
             remember: false,
             sent: false,
             problem: String::new(),
-            over: None,
+            closed_at: None,
         }
     }
 
-    /// Whether words are being typed into it.
+    /// Whether text is being typed into it.
     pub(crate) fn is_typing(&self, ask: &RequestView) -> bool {
         match &self.mode {
             CardMode::Choose | CardMode::Pick { .. } => false,
@@ -149,18 +149,18 @@ impl Card {
         }
     }
 
-    /// Whether it is a form, which wants as much room as there is.
+    /// Whether it is a form, which takes all the room there is.
     pub(crate) fn is_form(&self) -> bool {
         self.draft().is_some()
     }
 
-    /// Gives back what was typed or chosen before.
+    /// Restores an unfinished answer.
     pub(crate) fn resume(&mut self, mode: CardMode) {
         self.mode = mode;
         self.follow = true;
     }
 
-    /// What was typed or chosen, where that is to be found again after one was elsewhere.
+    /// The unfinished answer, if it should survive leaving the card.
     pub(crate) fn draft(&self) -> Option<&CardMode> {
         match &self.mode {
             CardMode::Yes { back, .. } if matches!(**back, CardMode::Form(_)) => Some(back),
@@ -169,7 +169,7 @@ impl Card {
         }
     }
 
-    /// Lays the card out in at most so many lines.
+    /// Lays the card out in at most `most` lines.
     pub(crate) fn shape(&self, ask: &RequestView, width: u16, most: usize, theme: &Theme) -> CardLayout {
         let inner = usize::from(width).saturating_sub(4);
         let mut content = content(ask, inner, theme);
@@ -186,9 +186,9 @@ impl Card {
             if !content.is_empty() {
                 content.push(Line::default());
             }
-            let laid = form.lay(&ask.questions, inner, content.len(), theme);
-            content.extend(laid.lines);
-            focus = Some((laid.question, laid.place));
+            let form_layout = form.layout(&ask.questions, inner, content.len(), theme);
+            content.extend(form_layout.lines);
+            focus = Some((form_layout.question, form_layout.place));
         }
         let below = match &self.mode {
             CardMode::Reason(area) | CardMode::Edit(area) | CardMode::Text(area) => {
@@ -199,21 +199,21 @@ impl Card {
         };
         let frame = match form {
             Some(_) => FORM_FRAME,
-            None => FRAME + flow(&offers(self, ask), inner).len().max(1),
+            None => FRAME + flow(&choices_of(self, ask), inner).len().max(1),
         };
         let rows = content.len().min(most.saturating_sub(frame + below).max(1));
         CardLayout { rows, height: (rows + frame + below).min(most), content, focus }
     }
 
-    /// The card is on the screen like this.
-    pub(crate) fn seen(&mut self, shape: &CardLayout) {
+    /// Records that the card was drawn with this layout.
+    pub(crate) fn mark_shown(&mut self, shape: &CardLayout) {
         if let Some((question, place)) = &shape.focus {
             if std::mem::take(&mut self.follow) {
-                // The whole question if it fits, else the place.
+                // The whole question if it fits, else only the place.
                 let show = if question.len() <= shape.rows { question } else { place };
                 self.scroll = self.scroll.min(show.start).max(show.end.saturating_sub(shape.rows));
             }
-            self.off = if place.start >= self.scroll + shape.rows {
+            self.off_screen = if place.start >= self.scroll + shape.rows {
                 Some(OffScreen::Below)
             } else {
                 (place.end <= self.scroll).then_some(OffScreen::Above)
@@ -225,16 +225,16 @@ impl Card {
         }
     }
 
-    /// Why a yes would not count yet.
-    pub(crate) fn waits(&self, now: i64) -> Option<&'static str> {
+    /// Why it cannot be allowed yet.
+    pub(crate) fn block_reason(&self, now: i64) -> Option<&'static str> {
         if self.sent {
             Some("sending …")
-        } else if now - self.shown < ARM {
+        } else if now - self.shown < ARM_DELAY {
             Some("…")
         } else if self.fetching {
             Some("only its beginning is here: a no is possible")
         } else if self.changed {
-            // Letters are taken where words are typed.
+            // While text is typed, letters go into the text.
             Some(match self.mode {
                 CardMode::Choose | CardMode::Pick { .. } => CHANGED,
                 _ => CHANGED_TYPING,
@@ -256,9 +256,9 @@ impl Card {
         body
     }
 
-    /// A yes, if it counts; what is dangerous is asked again.
+    /// Allows it if possible; a dangerous request needs a second confirmation.
     fn allow(&mut self, ask: &RequestView, body: Value, now: i64) -> CardOutcome {
-        if self.waits(now).is_some() {
+        if self.block_reason(now).is_some() {
             return CardOutcome::Taken;
         }
         let body = self.answer(ask, body);
@@ -270,17 +270,17 @@ impl Card {
         CardOutcome::Answer(body)
     }
 
-    /// A no counts as soon as the card is armed.
+    /// Denies it, once the card is armed.
     fn deny(&self, ask: &RequestView, body: Value, now: i64) -> CardOutcome {
-        if self.sent || now - self.shown < ARM {
+        if self.sent || now - self.shown < ARM_DELAY {
             CardOutcome::Taken
         } else {
             CardOutcome::Answer(self.answer(ask, body))
         }
     }
 
-    /// What a no is for this question.
-    fn no(ask: &RequestView) -> Value {
+    /// The answer that denies this request.
+    fn denial(ask: &RequestView) -> Value {
         match ask.kind.as_str() {
             "prompt" if !ask.questions.is_empty() => json!({ "answers": {} }),
             "prompt" => json!({ "value": null }),
@@ -292,14 +292,14 @@ impl Card {
         }
     }
 
-    fn yes(ask: &RequestView) -> Value {
+    fn approval(ask: &RequestView) -> Value {
         match ask.option("allow_once") {
             Some(option) => json!({ "option_id": option.id }),
             None => json!({ "ok": true }),
         }
     }
 
-    /// Takes a key.
+    /// Handles a key.
     pub(crate) fn key(
         &mut self,
         key: &Key,
@@ -317,9 +317,9 @@ impl Card {
             };
         }
         match key.name() {
-            // Said by the reader, of what is on the screen now.
+            // The user has read the changed request.
             "c" | "C-r" if self.changed && (key.name() == "C-r" || !self.is_typing(ask)) => {
-                if self.read && !self.sent && now - self.shown >= ARM {
+                if self.read && !self.sent && now - self.shown >= ARM_DELAY {
                     self.changed = false;
                 }
             }
@@ -331,13 +331,13 @@ impl Card {
     }
 
     fn mode_key(&mut self, key: &Key, ask: &RequestView, now: i64) -> CardOutcome {
-        // What is not put back ends here.
+        // A mode that is not put back ends here.
         match std::mem::replace(&mut self.mode, CardMode::Choose) {
             CardMode::Choose => self.choose(key, ask, now),
             CardMode::Reason(mut area) => match key.name() {
                 "Esc" => CardOutcome::Taken,
                 "Enter" => {
-                    let mut body = Self::no(ask);
+                    let mut body = Self::denial(ask);
                     let why = area.lines().join("\n");
                     if !why.trim().is_empty() {
                         body["reason"] = why.trim().into();
@@ -371,7 +371,7 @@ impl Card {
             CardMode::Edit(mut area) => match key.name() {
                 "Esc" => CardOutcome::Taken,
                 "Enter" => {
-                    let mut body = Self::yes(ask);
+                    let mut body = Self::approval(ask);
                     body["edited"] = area.lines().join("\n").into();
                     self.mode = CardMode::Edit(area);
                     self.allow(ask, body, now)
@@ -385,9 +385,9 @@ impl Card {
             CardMode::Text(mut area) => {
                 let did = match key.name() {
                     "Esc" | "Tab" | "S-Tab" => CardOutcome::Nothing,
-                    // In a list of questions these go to another.
+                    // In a form these keys go to another question.
                     "Up" | "Down" if area.lines().len() == 1 => CardOutcome::Nothing,
-                    "C-n" => self.deny(ask, Self::no(ask), now),
+                    "C-n" => self.deny(ask, Self::denial(ask), now),
                     "Enter" => {
                         let body = json!({ "value": area.lines().join("\n") });
                         self.mode = CardMode::Text(area);
@@ -406,7 +406,7 @@ impl Card {
         }
     }
 
-    /// A key in a list to choose from.
+    /// Handles a key in a list of items.
     fn pick_key(
         &mut self,
         mut at: usize,
@@ -438,7 +438,7 @@ impl Card {
                 self.mode = CardMode::Pick { at, picked };
                 return if ids.is_empty() { CardOutcome::Taken } else { self.allow(ask, json!({ "ids": ids }), now) };
             }
-            "n" | "d" => self.deny(ask, Self::no(ask), now),
+            "n" | "d" => self.deny(ask, Self::denial(ask), now),
             digit => match digit.parse::<usize>().ok().and_then(|n| n.checked_sub(1)).filter(|n| *n <= last) {
                 Some(item) => {
                     at = item;
@@ -454,10 +454,10 @@ impl Card {
         did
     }
 
-    /// A key in a list of questions.
+    /// Handles a key in a form.
     fn form_key(&mut self, mut form: Form, key: &Key, ask: &RequestView, now: i64) -> CardOutcome {
-        // What is not on the screen is gone to before anything is chosen there.
-        match (key.name(), self.off) {
+        // An off-screen place is scrolled into view before anything is chosen there.
+        match (key.name(), self.off_screen) {
             ("Down", Some(OffScreen::Below)) => {
                 self.scroll += 1;
                 self.mode = CardMode::Form(form);
@@ -470,7 +470,7 @@ impl Card {
             }
             _ => {}
         }
-        let step = form.key(key, &ask.questions, self.off.is_some());
+        let step = form.key(key, &ask.questions, self.off_screen.is_some());
         self.mode = CardMode::Form(form);
         match step {
             FormStep::Nothing if key.name() == "Up" && self.scroll > 0 => {
@@ -483,7 +483,7 @@ impl Card {
                 self.problem.clear();
                 CardOutcome::Taken
             }
-            FormStep::Decline => self.deny(ask, Self::no(ask), now),
+            FormStep::Decline => self.deny(ask, Self::denial(ask), now),
             FormStep::Wrong(why) => {
                 self.follow = true;
                 self.problem = why;
@@ -497,7 +497,7 @@ impl Card {
         if ask.observe {
             return CardOutcome::Nothing;
         }
-        // The page's keys for the same.
+        // The same keys as on the page.
         let name = match key.name() {
             "a" => "y",
             "d" => "n",
@@ -531,21 +531,21 @@ impl Card {
                 self.remember = !self.remember;
                 CardOutcome::Taken
             }
-            // Keys of other questions do nothing here, rather than something else.
+            // Keys of other requests do nothing here.
             "y" | "n" | "A" | "N" => CardOutcome::Taken,
             _ => CardOutcome::Nothing,
         }
     }
 
-    /// Words are pasted into it.
-    pub(crate) fn paste(&mut self, ask: &RequestView, words: &str) -> bool {
+    /// Pastes text.
+    pub(crate) fn paste(&mut self, ask: &RequestView, text: &str) -> bool {
         match &mut self.mode {
             CardMode::Form(form) => {
                 self.follow = true;
-                form.paste(&ask.questions, words)
+                form.paste(&ask.questions, text)
             }
             CardMode::Reason(area) | CardMode::Edit(area) | CardMode::Text(area) => {
-                area.insert_str(words);
+                area.insert_str(text);
                 true
             }
             _ => false,
@@ -553,7 +553,7 @@ impl Card {
     }
 }
 
-/// Which key chooses which option.
+/// The key of each option.
 pub(crate) fn keys(ask: &RequestView) -> Vec<(usize, String)> {
     let mut taken: BTreeSet<&str> = BTreeSet::new();
     let mut number = 0;
@@ -578,8 +578,8 @@ pub(crate) fn keys(ask: &RequestView) -> Vec<(usize, String)> {
         .collect()
 }
 
-/// What can be chosen: the key, what it does, and whether that is a yes.
-fn offers(card: &Card, ask: &RequestView) -> Vec<(String, String, bool)> {
+/// The choices: key, label, and whether it allows.
+fn choices_of(card: &Card, ask: &RequestView) -> Vec<(String, String, bool)> {
     if ask.observe || matches!(ask.kind.as_str(), "prompt" | "pick") {
         return Vec::new();
     }
@@ -588,7 +588,7 @@ fn offers(card: &Card, ask: &RequestView) -> Vec<(String, String, bool)> {
         (key, sanitize::cut(&offered.label, 50), !offered.kind.starts_with("reject"))
     };
     let mut all: Vec<(String, String, bool)> = keys(ask).into_iter().map(option).collect();
-    let mut more = |key: &str, label: &str, yes: bool| all.push((key.to_owned(), label.to_owned(), yes));
+    let mut more = |key: &str, label: &str, approval: bool| all.push((key.to_owned(), label.to_owned(), approval));
     if ask.options.is_empty() {
         more("y", "Yes", true);
         more("n", "No", false);
@@ -605,7 +605,7 @@ fn offers(card: &Card, ask: &RequestView) -> Vec<(String, String, bool)> {
     all
 }
 
-/// Those laid out in lines: the numbers of those in each.
+/// Lays choices out in lines: the indexes in each line.
 fn flow(all: &[(String, String, bool)], width: usize) -> Vec<Vec<usize>> {
     let mut lines: Vec<Vec<usize>> = Vec::new();
     let mut left = 0;
@@ -623,8 +623,8 @@ fn flow(all: &[(String, String, bool)], width: usize) -> Vec<Vec<usize>> {
     lines
 }
 
-/// Whether a text of the questions may have been cut by the gateway: then all of it is in `display` alone.
-fn cut(questions: &[Question]) -> bool {
+/// Whether the gateway may have truncated a text of the questions: then only `display` has all of it.
+fn is_truncated(questions: &[Question]) -> bool {
     questions.iter().any(|question| {
         let options = question.options.iter().flat_map(|one| [Some(&one.label), one.description.as_ref()]);
         let texts = [Some(&question.text), question.header.as_ref()].into_iter().chain(options).flatten();
@@ -632,7 +632,7 @@ fn cut(questions: &[Question]) -> bool {
     })
 }
 
-/// What is asked, behind a bar.
+/// The content of the request, behind a bar.
 fn content(ask: &RequestView, width: usize, theme: &Theme) -> Vec<Line<'static>> {
     let mut lines = Vec::new();
     for warning in &ask.warnings {
@@ -645,14 +645,14 @@ fn content(ask: &RequestView, width: usize, theme: &Theme) -> Vec<Line<'static>>
         lines.extend(wrap(&spans, &Span::raw(""), &Span::raw("  "), width));
     }
     if ask.subject == "unreadable" {
-        let words = "what would happen cannot be told from this; it is shown as the agent sent it";
-        lines.extend(wrap(&[Span::styled(words, theme.bad)], &Span::styled("⚠ ", theme.bad), &Span::raw("  "), width));
+        let text = "what would happen cannot be told from this; it is shown as the agent sent it";
+        lines.extend(wrap(&[Span::styled(text, theme.bad)], &Span::styled("⚠ ", theme.bad), &Span::raw("  "), width));
     }
-    // A command that looks like an edit is none.
+    // A command that looks like a diff is not one.
     let edit = matches!(ask.subject.as_str(), "edit" | "");
     let bar = Span::styled("│ ", if ask.risk == RiskView::Danger { theme.bad } else { theme.accent });
-    if !ask.questions.is_empty() && !cut(&ask.questions) {
-        // The questions themselves are what there is to read.
+    if !ask.questions.is_empty() && !is_truncated(&ask.questions) {
+        // For a form, the questions are the content.
         let message = sanitize::text(&ask.message);
         let asked = |question: &Question| question.text.trim() == message.trim();
         if !message.trim().is_empty() && !ask.questions.iter().any(asked) {
@@ -687,7 +687,7 @@ fn content(ask: &RequestView, width: usize, theme: &Theme) -> Vec<Line<'static>>
     lines
 }
 
-/// What a card says in lines of ours: the head, where it is from, the options, the hint.
+/// The UI's own lines of a card: heading, origin, options, hint.
 pub(crate) struct CardText {
     pub(crate) head: Vec<Span<'static>>,
     pub(crate) from: String,
@@ -695,8 +695,8 @@ pub(crate) struct CardText {
     pub(crate) hint: Vec<Span<'static>>,
 }
 
-/// Those lines.
-pub(crate) fn words(
+/// Makes those lines.
+pub(crate) fn card_text(
     card: &Card,
     ask: &RequestView,
     outcome: Option<&RequestResult>,
@@ -726,15 +726,15 @@ pub(crate) fn words(
     if let (Some(at), None) = (ask.expires, outcome) {
         head.push(Span::styled(format!("· expires in {} ", span(at - now)), theme.warn));
     }
-    let armed = card.waits(now).is_none();
-    let all = offers(card, ask);
+    let armed = card.block_reason(now).is_none();
+    let all = choices_of(card, ask);
     let options = flow(&all, width).into_iter().map(|line| {
         let mut spans = Vec::new();
-        for (key, label, yes) in line.into_iter().map(|n| &all[n]) {
+        for (key, label, approval) in line.into_iter().map(|n| &all[n]) {
             let on = outcome.is_none()
                 && matches!(card.mode, CardMode::Choose)
-                && (armed || !yes && !card.sent && now - card.shown >= ARM);
-            let style = match (on, yes) {
+                && (armed || !approval && !card.sent && now - card.shown >= ARM_DELAY);
+            let style = match (on, approval) {
                 (false, _) => theme.dim,
                 (true, true) => theme.ok,
                 (true, false) => theme.warn,
@@ -748,13 +748,13 @@ pub(crate) fn words(
     });
     let options = options.collect();
     let mut hint = vec![];
-    let say = |hint: &mut Vec<Span<'static>>, words: &str| hint.push(Span::styled(words.to_owned(), theme.dim));
+    let say = |hint: &mut Vec<Span<'static>>, text: &str| hint.push(Span::styled(text.to_owned(), theme.dim));
     match (&card.mode, outcome) {
         (_, Some(_)) => say(&mut hint, "Esc takes this away"),
         (CardMode::Choose, None) if ask.observe => {
             say(&mut hint, "its agent takes the answer elsewhere alone: it can only be watched here")
         }
-        (CardMode::Choose, None) => match card.waits(now) {
+        (CardMode::Choose, None) => match card.block_reason(now) {
             Some(why) => hint.push(Span::styled(why.to_owned(), theme.warn)),
             None if ask.risk == RiskView::Danger => say(&mut hint, "a yes is asked for twice"),
             None => {
@@ -773,17 +773,17 @@ pub(crate) fn words(
             let what = ask.editable.as_ref().map_or("it", |(label, _)| label.as_str());
             say(&mut hint, &format!("{what} as you want it · Enter allows that · Esc back"));
         }
-        (CardMode::Text(_), None) => match card.waits(now) {
+        (CardMode::Text(_), None) => match card.block_reason(now) {
             Some(why) => hint.push(Span::styled(why.to_owned(), theme.warn)),
             None => say(&mut hint, "Enter sends · Ctrl-N declines"),
         },
-        (CardMode::Pick { .. }, None) => match card.waits(now) {
+        (CardMode::Pick { .. }, None) => match card.block_reason(now) {
             Some(why) => hint.push(Span::styled(why.to_owned(), theme.warn)),
             None if ask.multi => say(&mut hint, "Space picks · Enter sends · n declines"),
             None => say(&mut hint, "Enter picks · n declines"),
         },
-        (CardMode::Form(form), None) => match card.waits(now) {
-            // One that is not at its end yet reads as it answers.
+        (CardMode::Form(form), None) => match card.block_reason(now) {
+            // An unfinished answer has the hint of its mode.
             Some(why) if card.read || card.changed || card.sent => {
                 hint.push(Span::styled(why.to_owned(), theme.warn));
             }

@@ -1,10 +1,10 @@
-//! A conversation, folded from its events into blocks, and where in it one looks. One file: what a block is, how it is drawn
-//! and how one moves over it know each other. Pure.
+//! A conversation, folded from its events into blocks, and the scroll position in it. One file, since the kinds of blocks, their drawing
+//! and the movement over them depend on each other. Pure.
 //!
-//! It begins with the newest page of the past, and only the newest blocks are kept ([`BLOCKS_MAX`], [`BYTES_MAX`]). What is older is
-//! read by pages, backwards, when somebody scrolls there; one page of it is kept.
+//! It starts with the newest page of history and keeps only the newest blocks ([`BLOCKS_MAX`], [`BYTES_MAX`]). Older events are read page
+//! by page, backwards, when the user scrolls there; one such page is kept.
 
-// Who reads events decides for every kind: a new one has to be named here before it compiles.
+// Exhaustive over the kinds: a new kind does not compile until it is handled here.
 #![deny(clippy::wildcard_enum_match_arm)]
 
 mod blocks;
@@ -32,77 +32,77 @@ use super::settings::Settings;
 use super::theme::Theme;
 use super::view_model::{FIELD, RequestResult, RequestView, field, millis, position, span};
 
-/// Blocks kept; beyond it the oldest fall out.
+/// Blocks kept; beyond that the oldest are dropped.
 const BLOCKS_MAX: usize = 3000;
-/// Bytes of words kept; beyond it the oldest blocks fall out.
+/// Bytes of text kept; beyond that the oldest blocks are dropped.
 const BYTES_MAX: usize = 24 << 20;
-/// Blocks that fall out together: a page.
+/// Blocks dropped at a time: a page.
 const PAGE: usize = 500;
-/// A message that is longer is continued in another block, so that what is said now is laid out alone; in bytes.
+/// Bytes after which a message continues in another block at the next paragraph, so that only the new text is laid out.
 const MESSAGE_SPLIT: usize = 24 << 10;
-/// The same, for one without any paragraph.
+/// The same for a message without paragraphs.
 const MESSAGE_MAX: usize = 96 << 10;
-/// Lines of a tool's output shown while folded: the last ones.
+/// Last lines of a tool's output shown while folded.
 const OUTPUT_FOLDED: usize = 6;
-/// Lines of a diff shown while folded: the first ones.
+/// First lines of a diff shown while folded.
 const DIFF_FOLDED: usize = 14;
-/// Lines of a message of a person shown while folded.
+/// Lines of a person's message shown while folded.
 const USER_FOLDED: usize = 40;
-/// Bytes of a tool's output or input that are laid out, its end.
+/// Bytes of a tool's output or input that are laid out, from its end.
 const OUTPUT_MAX: usize = 1 << 20;
 /// Prompts remembered for the composer.
 const PROMPTS_MAX: usize = 200;
-/// Requests remembered with what became of them.
+/// Requests remembered with their outcomes.
 const ASKS_MAX: usize = 2000;
-/// Laid-out blocks that are kept while others are looked at.
+/// Laid-out blocks that are cached while others are on the screen.
 const CACHE_MAX: usize = 400;
 
-/// A block's lines, for a width, with or without an empty one before.
+/// A block's lines, with their width and whether an empty line is before them.
 type Drawn = (u16, bool, Rc<Vec<Line<'static>>>);
 
-/// Where one looks.
+/// The scroll position.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct ScrollPosition {
-    /// At the newest, wherever that is.
+    /// Whether the newest line is followed.
     pub(crate) follow: bool,
-    /// The block at the top, and how many of its lines are above.
+    /// The block at the top of the screen, and how many of its lines are above it.
     top: (u64, usize),
     /// The block that keys act on.
     pub(crate) chosen: Option<u64>,
 }
 
-/// How things are folded that nobody turned.
+/// The default folding of each kind of block.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct FoldDefaults {
     pub(crate) thoughts: bool,
     pub(crate) tools: bool,
 }
 
-/// A page of the past, as the gateway gives it.
+/// A page of history from the gateway.
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct PageOf {
     /// Its events, merged.
     pub(crate) events: Vec<ConversationEvent>,
-    /// What to give as `before` for the page before; none at the beginning.
+    /// The `before` of the previous page; none on the first.
     pub(crate) previous: Option<String>,
 }
 
-/// An event, or several that were merged.
+/// An event, or several merged ones.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct ConversationEvent {
     pub(crate) kind: String,
     pub(crate) body: Value,
     pub(crate) run: String,
-    /// Of the last event in it.
+    /// The cursor of the last event in it.
     pub(crate) cursor: String,
     /// The place of the first event in it.
     pub(crate) place: u64,
-    /// When the first was, and the last.
+    /// The times of the first and of the last event.
     pub(crate) at: (i64, i64),
 }
 
 impl PageOf {
-    /// Reads the gateway's answer.
+    /// Reads the gateway's reply.
     pub(crate) fn read(page: &Value) -> Self {
         let events = page["events"].as_array().into_iter().flatten().map(|event| {
             let cursor = event["cursor"].as_str().unwrap_or_default();
@@ -120,15 +120,15 @@ impl PageOf {
     }
 }
 
-/// An older page that is looked at.
+/// An older page that is being shown.
 #[derive(Debug)]
 struct OlderPage {
     blocks: VecDeque<Block>,
-    /// What to give as `before` for the page before it; none at the beginning.
+    /// The `before` of the page before it; none on the first.
     previous: Option<String>,
 }
 
-/// What drawing needs to know.
+/// What drawing depends on.
 pub(crate) struct DrawContext<'a> {
     pub(crate) theme: &'a Theme,
     pub(crate) width: u16,
@@ -136,50 +136,50 @@ pub(crate) struct DrawContext<'a> {
     pub(crate) now: i64,
 }
 
-/// The conversation.
+/// A conversation.
 #[derive(Debug)]
 pub(crate) struct Conversation {
     pub(crate) session: String,
     blocks: VecDeque<Block>,
-    /// What to give as `before` for what came before the first block; none at the beginning of the session.
+    /// The `before` of the events before the first block; none at the start of the session.
     previous: Option<String>,
-    /// An older page that is looked at.
+    /// The older page that is being shown.
     older: Option<OlderPage>,
     /// Whether an older page is being fetched.
     pub(crate) fetching: bool,
-    /// Older pages that were fetched.
+    /// The number of older pages fetched.
     fetched: u64,
-    /// A place that is not here, to be looked at: the page that ends with it is fetched.
+    /// A place to go to that is not loaded: the page that ends with it is fetched.
     jump: Option<u64>,
     asks: BTreeMap<String, (RequestView, Option<RequestResult>)>,
     tools: HashMap<String, u64>,
     next: u64,
     bytes: usize,
-    /// The last event taken.
+    /// The cursor of the last event.
     pub(crate) cursor: String,
-    /// Whether everything from before is told.
+    /// Whether all stored events have been received.
     pub(crate) live: bool,
     pub(crate) events: u64,
-    pub(crate) look: ScrollPosition,
+    pub(crate) scroll_position: ScrollPosition,
     pub(crate) folds: FoldDefaults,
-    /// When the run under way began.
+    /// When the current run began.
     pub(crate) running: Option<i64>,
-    /// Tokens used, and how many there are.
+    /// Tokens used, and the size of the context.
     pub(crate) usage: Option<(u64, u64)>,
-    /// What the agent lets people choose.
+    /// The agent's settings.
     pub(crate) settings: Settings,
-    /// Slash commands: name and what it does.
+    /// Slash commands: name and description.
     pub(crate) commands: Vec<(String, String)>,
-    /// What people asked for, oldest first.
+    /// The prompts, oldest first.
     pub(crate) prompts: VecDeque<String>,
     placer: MessagePlacer,
-    /// Where the message begins that the latest block of words belongs to.
+    /// The start of the message that the last text block belongs to.
     message: Option<Position>,
-    /// Where to look once it is there.
-    pub(crate) sought: Option<u64>,
-    /// Whether the beginning is kept no longer.
+    /// The place to scroll to once it is loaded.
+    pub(crate) seek_target: Option<u64>,
+    /// Whether the start was dropped.
     trimmed: bool,
-    /// Blocks that came while one looked elsewhere.
+    /// Blocks added while the newest line is not followed.
     pub(crate) unseen: usize,
     bounded: bool,
 }
@@ -201,7 +201,7 @@ impl Conversation {
             cursor: String::new(),
             live: false,
             events: 0,
-            look: ScrollPosition { follow: true, top: (0, 0), chosen: None },
+            scroll_position: ScrollPosition { follow: true, top: (0, 0), chosen: None },
             folds: FoldDefaults::default(),
             running: None,
             usage: None,
@@ -210,14 +210,14 @@ impl Conversation {
             prompts: VecDeque::new(),
             placer: MessagePlacer::default(),
             message: None,
-            sought: None,
+            seek_target: None,
             trimmed: false,
             unseen: 0,
             bounded: true,
         }
     }
 
-    /// Blocks and bytes kept.
+    /// The number of blocks and bytes kept.
     #[cfg(test)]
     pub(crate) fn kept(&self) -> (usize, usize) {
         (self.blocks.len(), self.bytes)
@@ -225,27 +225,27 @@ impl Conversation {
 
     // === events
 
-    /// Begins with the newest page of the past, and of a snapshot with what only the latest matters of. Events go on after it.
+    /// Starts with the newest page of history, and the latest values of a snapshot. Further events follow.
     pub(crate) fn open(&mut self, page: &PageOf, snapshot: &Value) {
         self.previous.clone_from(&page.previous);
         self.trimmed = snapshot["trimmed"] == true;
         let latest = snapshot["latest"].as_object().into_iter().flatten();
         for (kind, body) in latest {
-            // Plans and what runtimes do are lines: they stand where they were said.
+            // Plans and runtime states are blocks, at the place of their event.
             let line = matches!(kind.as_str(), "plan" | "runtime_status");
-            if !line && !page.events.iter().any(|told| told.kind == *kind) {
+            if !line && !page.events.iter().any(|event_of_page| event_of_page.kind == *kind) {
                 self.event(kind, body, "", "", 0);
             }
         }
-        page.events.iter().for_each(|told| self.told(told));
-        // What is asked stands there though it was asked before the page.
+        page.events.iter().for_each(|event_of_page| self.event_of_page(event_of_page));
+        // Open requests may have been opened before the page.
         for request in snapshot["requests"].as_array().into_iter().flatten() {
             let cursor = self.cursor.clone();
             self.event("request_opened", request, "", &cursor, 0);
         }
     }
 
-    /// Starts over from a snapshot: of what came before, the gateway has what it keeps.
+    /// Starts over from a snapshot, which replaces the dropped events.
     pub(crate) fn snapshot(&mut self, value: &Value) {
         let session = self.session.clone();
         let one = value["snapshots"]
@@ -277,10 +277,10 @@ impl Conversation {
                 self.tool(id.unwrap_or_default(), call, (at, at), place);
             } else {
                 let who = Role::named(value["role"].as_str().unwrap_or_default());
-                // What is said next may go on with it.
+                // A later chunk may continue this message.
                 self.placer.interrupt();
                 let run = value["run_id"].as_str().unwrap_or_default();
-                self.said(who, run, None, value["text"].as_str().unwrap_or_default(), place);
+                self.add_text(who, run, None, value["text"].as_str().unwrap_or_default(), place);
             }
         }
         for (kind, body) in one["latest"].as_object().into_iter().flatten() {
@@ -291,21 +291,28 @@ impl Conversation {
         }
     }
 
-    /// Takes the next event.
+    /// Applies the next event.
     pub(crate) fn event(&mut self, kind: &str, body: &Value, run: &str, cursor: &str, at: i64) {
         self.take(kind, body, run, cursor, position(cursor), (at, at));
     }
 
-    /// Takes the next of a page.
-    fn told(&mut self, told: &ConversationEvent) {
-        self.take(&told.kind, &told.body, &told.run, &told.cursor, told.place, told.at);
+    /// Applies an event of a page.
+    fn event_of_page(&mut self, event_of_page: &ConversationEvent) {
+        self.take(
+            &event_of_page.kind,
+            &event_of_page.body,
+            &event_of_page.run,
+            &event_of_page.cursor,
+            event_of_page.place,
+            event_of_page.at,
+        );
     }
 
     fn take(&mut self, kind: &str, body: &Value, run: &str, cursor: &str, place: u64, (at, last): (i64, i64)) {
         self.events += 1;
         match Kind::from_name(kind) {
             Some(kind) => self.entry(EntryBody::read(kind, body.clone()), run, place, (at, last)),
-            // A newer gateway's: shown as it is.
+            // A kind of a newer gateway: shown as JSON.
             None => self.note(false, sanitize::line(&format!("{kind} {body}"), 300), place),
         }
         cursor.clone_into(&mut self.cursor);
@@ -314,12 +321,12 @@ impl Conversation {
     fn entry(&mut self, entry: EntryBody, run: &str, place: u64, (at, last): (i64, i64)) {
         match entry {
             EntryBody::Message { role, id, content } => match content {
-                Content::Text(words) => self.said(role, run, id.as_deref(), &words, place),
+                Content::Text(words) => self.add_text(role, run, id.as_deref(), &words, place),
                 Content::Block(block) => {
                     let size = block["data"].as_str().map(|data| format!(", {} KiB", data.len() * 3 / 4096));
                     let label = block_label(&block);
                     let label = format!("{}{}]", label.trim_end_matches(']'), size.unwrap_or_default());
-                    self.said(role, run, id.as_deref(), &sanitize::line(&label, FIELD), place);
+                    self.add_text(role, run, id.as_deref(), &sanitize::line(&label, FIELD), place);
                 }
             },
             EntryBody::Tool { id, update } => self.tool(id, update, (at, last), place),
@@ -379,7 +386,7 @@ impl Conversation {
         }
     }
 
-    /// What of which only the latest counts.
+    /// Applies a kind of which only the latest value counts.
     fn latest(&mut self, kind: LatestKind, body: &Value) {
         match kind {
             LatestKind::Mode => self.settings.take_mode(body),
@@ -393,12 +400,12 @@ impl Conversation {
                 let list = body["availableCommands"].as_array().into_iter().flatten();
                 self.commands = list.take(200).map(|one| (field(&one["name"]), field(&one["description"]))).collect();
             }
-            // The title stands in the list of sessions.
+            // The session list shows the title.
             LatestKind::Info => {}
         }
     }
 
-    /// What stands in the log as a line of its own.
+    /// Adds a line of its own.
     fn log_line(&mut self, kind: NoteKind, body: &Value, place: u64) {
         match kind {
             NoteKind::Runtime => {
@@ -423,10 +430,10 @@ impl Conversation {
     fn push(&mut self, body: BlockBody, place: u64) -> u64 {
         let id = self.next;
         self.next += 1;
-        let block = Block { id, position: place, body, turned: false, drawn: RefCell::default() };
+        let block = Block { id, position: place, body, toggled: false, drawn: RefCell::default() };
         self.bytes += block.bytes();
         self.blocks.push_back(block);
-        if !self.look.follow {
+        if !self.scroll_position.follow {
             self.unseen += 1;
         }
         if self.bounded && (self.blocks.len() > BLOCKS_MAX || self.bytes > BYTES_MAX) {
@@ -435,26 +442,26 @@ impl Conversation {
         id
     }
 
-    /// Lets the oldest blocks fall out: whole events, so that what is left begins where the page before it ends.
+    /// Drops the oldest blocks: whole events, so that the rest begins where the previous page ends.
     fn evict(&mut self) {
-        let most = self.blocks.len().saturating_sub(1);
-        let (mut gone, mut at) = (0, None);
-        while gone < most {
-            let whole = self.blocks.front().map(|block| block.position) != at;
-            if gone >= PAGE && whole {
+        let last = self.blocks.len().saturating_sub(1);
+        let (mut dropped, mut at) = (0, None);
+        while dropped < last {
+            let is_event_start = self.blocks.front().map(|block| block.position) != at;
+            if dropped >= PAGE && is_event_start {
                 break;
             }
             let Some(block) = self.blocks.pop_front() else { break };
             self.bytes -= block.bytes().min(self.bytes);
             at = Some(block.position);
-            gone += 1;
+            dropped += 1;
         }
         let Some((first, place)) = self.blocks.front().map(|block| (block.id, block.position)) else { return };
         self.previous = self.cursor.split_once(':').map(|(epoch, _)| format!("{epoch}:{place}"));
         self.tools.retain(|_, id| *id >= first);
-        // Who looks at what falls out looks at what is left.
-        if !self.look.follow && self.older.is_none() && self.look.top.0 < first {
-            self.look.top = (first, 0);
+        // A scroll position in the dropped blocks moves to the first one left.
+        if !self.scroll_position.follow && self.older.is_none() && self.scroll_position.top.0 < first {
+            self.scroll_position.top = (first, 0);
         }
     }
 
@@ -462,14 +469,14 @@ impl Conversation {
         self.push(BlockBody::Note { bad, words }, place);
     }
 
-    fn said(&mut self, who: Role, run: &str, id: Option<&str>, words: &str, place: u64) {
+    fn add_text(&mut self, who: Role, run: &str, id: Option<&str>, words: &str, place: u64) {
         let placed = self.placer.chunk(who, run, id, Position(place));
         let first = placed.first(Position(place));
         let last =
-            matches!(&self.blocks.back(), Some(Block { body: BlockBody::Said { who: last, .. }, .. }) if *last == who);
+            matches!(&self.blocks.back(), Some(Block { body: BlockBody::Text { who: last, .. }, .. }) if *last == who);
         if placed == Placed::New || !last || self.message != Some(first) {
-            // What goes on after something else stands below that.
-            self.push(BlockBody::Said { who, words: String::new(), continued: false }, place);
+            // After another block, a message continues in a new block.
+            self.push(BlockBody::Text { who, words: String::new(), continued: false }, place);
         }
         self.message = Some(first);
         if who == Role::User {
@@ -478,20 +485,20 @@ impl Conversation {
         let mut rest = words;
         loop {
             let continued = match self.blocks.back_mut() {
-                Some(Block { body: BlockBody::Said { who: same, words: said, .. }, drawn, .. }) if *same == who => {
-                    let room = MESSAGE_MAX.saturating_sub(said.len());
+                Some(Block { body: BlockBody::Text { who: same, words: add_text, .. }, drawn, .. }) if *same == who => {
+                    let room = MESSAGE_MAX.saturating_sub(add_text.len());
                     let mut cut = rest.len().min(room);
                     while !rest.is_char_boundary(cut) {
                         cut -= 1;
                     }
-                    said.push_str(&rest[..cut]);
+                    add_text.push_str(&rest[..cut]);
                     self.bytes += cut;
                     *drawn.borrow_mut() = None;
                     rest = &rest[cut..];
-                    if said.len() >= MESSAGE_SPLIT && who == Role::Agent && rest.is_empty() {
-                        // Between two paragraphs, outside of code, a block may end without changing how it looks.
-                        if said.ends_with("\n\n") && said.matches("```").count() % 2 == 0 {
-                            self.push(BlockBody::Said { who, words: String::new(), continued: true }, place);
+                    if add_text.len() >= MESSAGE_SPLIT && who == Role::Agent && rest.is_empty() {
+                        // Between two paragraphs, outside of code, a block may end without changing the look.
+                        if add_text.ends_with("\n\n") && add_text.matches("```").count() % 2 == 0 {
+                            self.push(BlockBody::Text { who, words: String::new(), continued: true }, place);
                         }
                         return;
                     }
@@ -502,7 +509,7 @@ impl Conversation {
                 }
                 _ => false,
             };
-            self.push(BlockBody::Said { who, words: String::new(), continued }, place);
+            self.push(BlockBody::Text { who, words: String::new(), continued }, place);
         }
     }
 
@@ -545,7 +552,7 @@ impl Conversation {
     }
 
     fn plan(&mut self, entries: Vec<PlanEntry>, place: u64) {
-        // The plan of this run is brought up to date where it stands.
+        // The plan of this run is updated in its place.
         let run = self.blocks.iter_mut().rev().take_while(|block| !matches!(block.body, BlockBody::Ended { .. }));
         for block in run {
             if let BlockBody::Plan(old) = &mut block.body {
@@ -559,8 +566,8 @@ impl Conversation {
 
     // === older pages
 
-    /// What to give as `before` for the page to fetch: so that one can go on upward, or to a place that is not here.
-    pub(crate) fn wants(&mut self) -> Option<String> {
+    /// The `before` of the page to fetch, so that the user can scroll further up, or to a place that is not loaded.
+    pub(crate) fn page_wanted(&mut self) -> Option<String> {
         if self.fetching {
             return None;
         }
@@ -568,26 +575,26 @@ impl Conversation {
             let (epoch, _) = self.cursor.split_once(':')?;
             return Some(format!("{epoch}:{}", place.saturating_add(1)));
         }
-        if self.look.follow {
+        if self.scroll_position.follow {
             return None;
         }
         let first = self.list().front()?;
-        if self.look.top.0 != first.id || self.look.top.1 > 0 {
+        if self.scroll_position.top.0 != first.id || self.scroll_position.top.1 > 0 {
             return None;
         }
         self.older.as_ref().map_or(&self.previous, |older| &older.previous).clone()
     }
 
-    /// The older page has come. One looks at its end.
-    pub(crate) fn page(&mut self, page: &PageOf, height: usize, pen: &DrawContext<'_>) {
+    /// Shows an older page, from its end.
+    pub(crate) fn page(&mut self, page: &PageOf, height: usize, cx: &DrawContext<'_>) {
         self.fetching = false;
         let mut other = Self::new(&self.session);
         other.bounded = false;
-        // Numbers of their own, below all others.
+        // Their ids are below all others.
         other.next = 0;
-        page.events.iter().for_each(|told| other.told(told));
+        page.events.iter().for_each(|event_of_page| other.event_of_page(event_of_page));
         if other.blocks.is_empty() {
-            // Nothing of it is shown: what is before it may be.
+            // Nothing of it is visible: the page before it may be.
             let previous = self.older.as_mut().map_or(&mut self.previous, |older| &mut older.previous);
             previous.clone_from(&page.previous);
             return;
@@ -601,21 +608,21 @@ impl Conversation {
             block.id += base;
         }
         self.older = Some(OlderPage { blocks: other.blocks, previous: page.previous.clone() });
-        self.end(height, pen);
-        self.look.follow = false;
+        self.end(height, cx);
+        self.scroll_position.follow = false;
     }
 
-    /// Whether what is looked at is an older page.
+    /// Whether an older page is shown.
     pub(crate) fn is_older(&self) -> bool {
         self.older.is_some()
     }
 
-    /// Back to the newest.
-    pub(crate) fn now(&mut self) {
+    /// Scrolls to the newest line.
+    pub(crate) fn go_to_newest(&mut self) {
         self.older = None;
         self.fetching = false;
-        self.look.follow = true;
-        self.look.chosen = None;
+        self.scroll_position.follow = true;
+        self.scroll_position.chosen = None;
         self.unseen = 0;
     }
 
@@ -632,11 +639,11 @@ impl Conversation {
 
     // === moving
 
-    /// Where the top is when the last line is at the bottom.
-    fn end_top(&self, height: usize, pen: &DrawContext<'_>) -> (usize, usize) {
+    /// The top position when the last line is at the bottom.
+    fn end_top(&self, height: usize, cx: &DrawContext<'_>) -> (usize, usize) {
         let mut left = height;
         for at in (0..self.list().len()).rev() {
-            let lines = self.lines(at, pen).len();
+            let lines = self.lines(at, cx).len();
             if lines >= left {
                 return (at, lines - left);
             }
@@ -645,31 +652,31 @@ impl Conversation {
         (0, 0)
     }
 
-    fn top(&self, pen: &DrawContext<'_>) -> (usize, usize) {
-        let end = self.end_top(pen.height, pen);
-        if self.look.follow {
+    fn top(&self, cx: &DrawContext<'_>) -> (usize, usize) {
+        let end = self.end_top(cx.height, cx);
+        if self.scroll_position.follow {
             return end;
         }
-        let at = self.at(self.look.top.0);
-        let offset = self.look.top.1.min(self.lines_of(at, pen).saturating_sub(1));
+        let at = self.at(self.scroll_position.top.0);
+        let offset = self.scroll_position.top.1.min(self.lines_of(at, cx).saturating_sub(1));
         (at, offset).min(end)
     }
 
-    fn lines_of(&self, at: usize, pen: &DrawContext<'_>) -> usize {
-        if at < self.list().len() { self.lines(at, pen).len() } else { 0 }
+    fn lines_of(&self, at: usize, cx: &DrawContext<'_>) -> usize {
+        if at < self.list().len() { self.lines(at, cx).len() } else { 0 }
     }
 
-    fn end(&mut self, height: usize, pen: &DrawContext<'_>) {
-        let (at, offset) = self.end_top(height, pen);
-        self.look.top = (self.list().get(at).map_or(0, |block| block.id), offset);
+    fn end(&mut self, height: usize, cx: &DrawContext<'_>) {
+        let (at, offset) = self.end_top(height, cx);
+        self.scroll_position.top = (self.list().get(at).map_or(0, |block| block.id), offset);
     }
 
-    /// Moves by lines; up is negative.
-    pub(crate) fn scroll(&mut self, by: i64, pen: &DrawContext<'_>) {
+    /// Scrolls by lines; negative is up.
+    pub(crate) fn scroll(&mut self, by: i64, cx: &DrawContext<'_>) {
         if self.list().is_empty() {
             return;
         }
-        let (mut at, mut offset) = self.top(pen);
+        let (mut at, mut offset) = self.top(cx);
         let mut left = usize::try_from(by.unsigned_abs()).unwrap_or(usize::MAX);
         if by < 0 {
             while left > 0 {
@@ -680,18 +687,18 @@ impl Conversation {
                 } else {
                     left -= offset;
                     at -= 1;
-                    offset = self.lines_of(at, pen);
+                    offset = self.lines_of(at, cx);
                 }
             }
-            self.look.follow = false;
+            self.scroll_position.follow = false;
         } else {
-            let end = self.end_top(pen.height, pen);
-            if self.look.follow {
+            let end = self.end_top(cx.height, cx);
+            if self.scroll_position.follow {
                 return;
             }
             let was_end = (at, offset) >= end;
             while left > 0 && (at, offset) < end {
-                let lines = self.lines_of(at, pen);
+                let lines = self.lines_of(at, cx);
                 if offset + left < lines {
                     (offset, left) = (offset + left, 0);
                 } else {
@@ -702,46 +709,46 @@ impl Conversation {
             (at, offset) = (at, offset).min(end);
             if (at, offset) >= end {
                 match &self.older {
-                    None => return self.now(),
-                    // Past the end of an older page is the beginning of the next, or now.
+                    None => return self.go_to_newest(),
+                    // After an older page follows the newest part.
                     Some(_) if was_end => return self.after_older(),
                     Some(_) => {}
                 }
             }
         }
-        self.look.top = (self.list().get(at).map_or(0, |block| block.id), offset);
+        self.scroll_position.top = (self.list().get(at).map_or(0, |block| block.id), offset);
     }
 
-    /// From an older page to the newest ones, at their beginning. (Pages between are reached from below.)
+    /// Scrolls from an older page to the start of the newest part. (Pages between are reached from below.)
     fn after_older(&mut self) {
         self.older = None;
-        self.look.top = (self.blocks.front().map_or(0, |block| block.id), 0);
+        self.scroll_position.top = (self.blocks.front().map_or(0, |block| block.id), 0);
     }
 
-    /// To the first line that there is.
-    pub(crate) fn begin(&mut self) {
-        self.look.follow = false;
-        self.look.top = (self.list().front().map_or(0, |block| block.id), 0);
+    /// Scrolls to the first loaded line.
+    pub(crate) fn go_to_start(&mut self) {
+        self.scroll_position.follow = false;
+        self.scroll_position.top = (self.list().front().map_or(0, |block| block.id), 0);
     }
 
-    /// To the block in which this place of the log is; true if it is here.
+    /// Scrolls to the block at this place of the log; true if it is loaded.
     pub(crate) fn seek(&mut self, place: u64) -> bool {
         self.older = None;
         let Some(at) = self.blocks.iter().rposition(|block| block.position <= place) else {
-            // Older than what is here: it is fetched, where the gateway has it.
+            // Older than the first block: it is fetched, if the gateway has it.
             self.jump = self.previous.as_ref().map(|_| place);
             return self.jump.is_some();
         };
         let id = self.blocks[at].id;
-        self.look = ScrollPosition { follow: false, top: (id, 0), chosen: Some(id) };
+        self.scroll_position = ScrollPosition { follow: false, top: (id, 0), chosen: Some(id) };
         true
     }
 
-    /// Chooses the next block that folds; down or up.
-    pub(crate) fn choose(&mut self, down: bool, pen: &DrawContext<'_>) {
+    /// Selects the next foldable block, up or down.
+    pub(crate) fn choose(&mut self, down: bool, cx: &DrawContext<'_>) {
         let list = self.list();
-        let now = self.look.chosen.map(|id| self.at(id));
-        let (top, _) = self.top(pen);
+        let now = self.scroll_position.chosen.map(|id| self.at(id));
+        let (top, _) = self.top(cx);
         let found = if down {
             let from = now.map_or(top, |at| at + 1);
             (from..list.len()).find(|at| list[*at].folds())
@@ -751,24 +758,24 @@ impl Conversation {
         };
         let Some(at) = found else { return };
         let id = list[at].id;
-        self.look.chosen = Some(id);
-        if !self.visible(at, pen) {
-            self.look.follow = false;
-            self.look.top = (id, 0);
+        self.scroll_position.chosen = Some(id);
+        if !self.visible(at, cx) {
+            self.scroll_position.follow = false;
+            self.scroll_position.top = (id, 0);
         }
     }
 
-    /// What the chosen block says, or the agent's last message, as it was written.
+    /// The source text of the selected block, or of the agent's last message.
     pub(crate) fn copied(&self) -> Option<String> {
         let list = self.list();
-        let block = match self.look.chosen {
+        let block = match self.scroll_position.chosen {
             Some(id) => list.get(self.at(id))?,
             None => list.iter().rev().find(
-                |block| matches!(&block.body, BlockBody::Said { who: Role::Agent, words, .. } if !words.is_empty()),
+                |block| matches!(&block.body, BlockBody::Text { who: Role::Agent, words, .. } if !words.is_empty()),
             )?,
         };
         Some(match &block.body {
-            BlockBody::Said { words, .. } | BlockBody::Note { words, .. } => words.clone(),
+            BlockBody::Text { words, .. } | BlockBody::Note { words, .. } => words.clone(),
             BlockBody::Tool { call, .. } => {
                 let mut all = format!("**{}**\n", sanitize::line(call.title(), FIELD));
                 for part in parts(call) {

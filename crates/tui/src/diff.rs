@@ -1,4 +1,4 @@
-//! Diffs as lines: context folded, what changed within a line marked. Pure.
+//! Diffs as lines: context folded, changed words marked. Pure.
 
 use std::time::Duration;
 
@@ -10,16 +10,16 @@ use super::markdown::wrap;
 use super::sanitize;
 use super::theme::Theme;
 
-/// Unchanged lines shown around what changed.
+/// Unchanged lines shown around a change.
 const CONTEXT: usize = 3;
-/// How long comparing may take; then what is left is shown as removed and added.
-const PATIENCE: Duration = Duration::from_millis(200);
+/// How long a comparison may take; then the rest is shown as removed and added.
+const DIFF_TIMEOUT: Duration = Duration::from_millis(200);
 /// Longest line that is compared word by word, in bytes.
 const WORDS_MAX: usize = 2000;
 /// Most lines of a diff that are laid out; the rest is counted.
 pub(crate) const LINES_MAX: usize = 50_000;
 
-/// What changed, and how many lines were added and removed.
+/// The lines of a diff, and the numbers of added and removed lines.
 pub(crate) fn diff(
     old: &str,
     new: &str,
@@ -27,7 +27,7 @@ pub(crate) fn diff(
     margin: &Span<'static>,
     width: usize,
 ) -> (Vec<Line<'static>>, usize, usize) {
-    let compared = TextDiff::configure().timeout(PATIENCE).diff_lines(old, new);
+    let compared = TextDiff::configure().timeout(DIFF_TIMEOUT).diff_lines(old, new);
     let (mut lines, mut added, mut removed) = (Vec::new(), 0, 0);
     let digits = old.lines().count().max(new.lines().count()).max(1).to_string().len();
     for (n, group) in compared.grouped_ops(CONTEXT).iter().enumerate() {
@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn what_changed_is_shown_with_its_surroundings() {
+    fn diff_shows_changes_with_context() {
         let old: String = (1..=20).map(|n| format!("line {n}\n")).collect();
         let new = old.replace("line 3\n", "line three\n").replace("line 18\n", "");
         insta::assert_snapshot!(drawn(&old, &new, 60));
@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn the_changed_word_alone_is_marked() {
+    fn diff_marks_only_the_changed_word() {
         let theme = Theme::new(Depth::True, false);
         let (lines, ..) = diff("let a = 1;\n", "let a = 2;\n", &theme, &Span::raw(""), 60);
         let marked: Vec<String> = lines
@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn twenty_thousand_lines_are_compared_in_the_end() {
+    fn diff_compares_twenty_thousand_lines() {
         let old: String = (0..20_000).map(|n| format!("old {n} \x1b[31m\n")).collect();
         let new: String = (0..20_000).map(|n| format!("new {n} \u{202e}\n")).collect();
         let (lines, added, removed) = diff(&old, &new, &Theme::new(Depth::None, false), &Span::raw(""), 80);

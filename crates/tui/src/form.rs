@@ -1,7 +1,6 @@
-//! Several questions in one card: what is chosen and typed, where one is in it, and the answer that it makes. Pure.
+//! Several questions in one card: the chosen options and typed text, the current place, and the answer. Pure.
 //!
-//! Lines of an agent stand behind a bar or a mark, as in every card. What is sent is judged by [`Question::misfit`], as the
-//! gateway judges it.
+//! An agent's lines stand behind a bar or a mark, as in every card. Answers are checked by [`Question::misfit`], as in the gateway.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -17,12 +16,12 @@ use super::markdown::wrap;
 use super::sanitize;
 use super::theme::Theme;
 
-/// Cells of a pattern that a text has to match that are shown.
+/// Columns of a pattern that are shown.
 const PATTERN_SHOWN: usize = 60;
-/// Options that have a key of their own: 1 to this.
+/// The number of options that have a digit as key.
 const KEYS: usize = 9;
 
-/// The questions of a request that are answered all at once: those of a prompt that one line of text does not answer.
+/// The questions of a request that are answered together: those of a prompt that is more than one line of text.
 pub(crate) fn questions(request: &Value) -> Vec<Question> {
     if request["type"] != "prompt" || request["observe_only"] == true {
         return Vec::new();
@@ -33,19 +32,19 @@ pub(crate) fn questions(request: &Value) -> Vec<Question> {
     }
 }
 
-/// What was said to one question so far.
+/// The answer to one question so far.
 #[derive(Clone, Debug)]
 struct FieldAnswer {
     chosen: BTreeSet<usize>,
     words: TextArea<'static>,
-    /// Whether the words count: where there are options, they are one of them.
-    own: bool,
+    /// Whether the text counts as an answer; beside options it is one choice among them.
+    text_counts: bool,
 }
 
 impl FieldAnswer {
-    fn own(&self) -> Vec<String> {
+    fn text_counts(&self) -> Vec<String> {
         let words = self.words.lines().join("\n").trim().to_owned();
-        if self.own && !words.is_empty() { vec![words] } else { Vec::new() }
+        if self.text_counts && !words.is_empty() { vec![words] } else { Vec::new() }
     }
 }
 
@@ -54,9 +53,9 @@ impl FieldAnswer {
 enum FormPlace {
     /// An option of a question.
     Option(usize, usize),
-    /// The field for words of one's own.
+    /// The field for free text.
     Own(usize),
-    /// The end: everything is sent.
+    /// The button that sends the answers.
     Send,
 }
 
@@ -69,35 +68,35 @@ impl FormPlace {
     }
 }
 
-/// What a key did.
+/// The effect of a key.
 #[derive(Debug, PartialEq)]
 pub(crate) enum FormStep {
-    /// It was not for the form.
+    /// The key is not for the form.
     Nothing,
     Taken,
     /// Send these answers.
     Send(Value),
-    /// Say that there is no answer.
+    /// Decline to answer.
     Decline,
-    /// This is missing, or does not fit; the form is there now.
+    /// An answer is missing or does not fit; the form has moved there.
     Wrong(String),
 }
 
-/// What was said to the questions of a card, and where one is.
+/// The answers of a card's form, and the current place.
 #[derive(Clone, Debug)]
 pub(crate) struct Form {
-    said: Vec<FieldAnswer>,
+    given: Vec<FieldAnswer>,
     at: usize,
-    /// A no was pressed once, where something is said already.
+    /// Whether a denial was pressed once although there are answers.
     leaving: bool,
 }
 
-/// A form laid out: its lines, and where the place that one is at stands in them.
+/// A form laid out: its lines, and the current place in them.
 pub(crate) struct FormLayout {
     pub(crate) lines: Vec<Line<'static>>,
-    /// The lines of the question that one is at.
+    /// The lines of the current question.
     pub(crate) question: Range<usize>,
-    /// The lines of the place.
+    /// The lines of the current place.
     pub(crate) place: Range<usize>,
 }
 
@@ -115,67 +114,67 @@ fn places(questions: &[Question]) -> Vec<FormPlace> {
 
 impl Form {
     pub(crate) fn new(questions: &[Question]) -> Self {
-        let said = |question: &Question| FieldAnswer {
+        let given = |question: &Question| FieldAnswer {
             chosen: BTreeSet::new(),
             words: input::area(""),
-            own: question.options.is_empty(),
+            text_counts: question.options.is_empty(),
         };
-        Self { said: questions.iter().map(said).collect(), at: 0, leaving: false }
+        Self { given: questions.iter().map(given).collect(), at: 0, leaving: false }
     }
 
     fn place(&self, questions: &[Question]) -> FormPlace {
         places(questions).get(self.at).copied().unwrap_or(FormPlace::Send)
     }
 
-    /// Whether words are being typed.
+    /// Whether text is being typed.
     pub(crate) fn is_typing(&self, questions: &[Question]) -> bool {
         matches!(self.place(questions), FormPlace::Own(_))
     }
 
-    /// Words are pasted; true where there is a field for them.
+    /// Pastes text; true if the current place takes it.
     pub(crate) fn paste(&mut self, questions: &[Question], words: &str) -> bool {
         let FormPlace::Own(n) = self.place(questions) else { return false };
-        self.said[n].words.insert_str(words);
-        self.wrote(questions, n);
+        self.given[n].words.insert_str(words);
+        self.on_text_changed(questions, n);
         true
     }
 
-    /// The words of a question changed: they are the answer, where there are any.
-    fn wrote(&mut self, questions: &[Question], n: usize) {
-        let said = &mut self.said[n];
-        let empty = said.words.lines().iter().all(|line| line.trim().is_empty());
-        said.own = !empty || questions[n].options.is_empty();
+    /// The text of a question changed: it is the answer unless it is empty.
+    fn on_text_changed(&mut self, questions: &[Question], n: usize) {
+        let given = &mut self.given[n];
+        let empty = given.words.lines().iter().all(|line| line.trim().is_empty());
+        given.text_counts = !empty || questions[n].options.is_empty();
         if !empty && !questions[n].multiple {
-            said.chosen.clear();
+            given.chosen.clear();
         }
     }
 
     fn choose(&mut self, questions: &[Question], n: usize, option: usize) {
-        let (question, said) = (&questions[n], &mut self.said[n]);
+        let (question, given) = (&questions[n], &mut self.given[n]);
         if question.multiple {
-            if !said.chosen.remove(&option) {
-                said.chosen.insert(option);
+            if !given.chosen.remove(&option) {
+                given.chosen.insert(option);
             }
         } else {
-            said.chosen = BTreeSet::from([option]);
-            said.own = false;
+            given.chosen = BTreeSet::from([option]);
+            given.text_counts = false;
         }
     }
 
-    /// To the first place of the question after this, or before it; after the last is the end.
+    /// Moves to the first place of the next or the previous question; after the last one is the button.
     fn go(&mut self, questions: &[Question], on: bool) {
         let all = places(questions);
-        let here = self.place(questions).question();
+        let current = self.place(questions).question();
         self.at = if on {
-            let next = here.map(|n| n + 1).filter(|n| *n < questions.len());
+            let next = current.map(|n| n + 1).filter(|n| *n < questions.len());
             all.iter().position(|place| place.question() == next).unwrap_or(all.len() - 1)
         } else {
-            let before = here.map_or(questions.len().saturating_sub(1), |n| n.saturating_sub(1));
+            let before = current.map_or(questions.len().saturating_sub(1), |n| n.saturating_sub(1));
             all.iter().position(|place| place.question() == Some(before)).unwrap_or(0)
         };
     }
 
-    /// Takes a key. `hidden`: the place that one is at is not on the screen, so that a choice there would be blind.
+    /// Handles a key. `hidden`: the current place is not on the screen, so a choice there would be blind.
     pub(crate) fn key(&mut self, key: &Key, questions: &[Question], hidden: bool) -> FormStep {
         let all = places(questions);
         let last = all.len() - 1;
@@ -188,14 +187,14 @@ impl Form {
             "C-s" => return self.send(questions),
             name => match place {
                 FormPlace::Own(n) => {
-                    let (row, rows) = (self.said[n].words.cursor().0, self.said[n].words.lines().len());
+                    let (row, rows) = (self.given[n].words.cursor().0, self.given[n].words.lines().len());
                     match name {
                         "Up" if row == 0 => return self.up(),
                         "Down" if row + 1 == rows => self.at = (self.at + 1).min(last),
                         "Enter" => self.go(questions, true),
                         "Esc" => return FormStep::Nothing,
-                        _ if !input::edit(&mut self.said[n].words, key) => return FormStep::Nothing,
-                        _ => self.wrote(questions, n),
+                        _ if !input::edit(&mut self.given[n].words, key) => return FormStep::Nothing,
+                        _ => self.on_text_changed(questions, n),
                     }
                 }
                 _ => match (name, place) {
@@ -204,7 +203,7 @@ impl Form {
                     ("Down" | "j", _) => self.at += 1,
                     ("n" | "d", _) if leaving || self.is_blank() => return FormStep::Decline,
                     ("n" | "d", _) => {
-                        // Letters that were meant for a field.
+                        // Letters that were meant for a text field.
                         self.leaving = true;
                         return FormStep::Wrong("once more: there is no answer to any of it".into());
                     }
@@ -237,12 +236,12 @@ impl Form {
         FormStep::Taken
     }
 
-    /// Whether nothing was said yet.
+    /// Whether there is no answer yet.
     fn is_blank(&self) -> bool {
-        self.said.iter().all(|said| said.chosen.is_empty() && said.own().is_empty())
+        self.given.iter().all(|given| given.chosen.is_empty() && given.text_counts().is_empty())
     }
 
-    /// A place up; at the first one the key is somebody else's.
+    /// Moves up; at the first place the key is not taken.
     fn up(&mut self) -> FormStep {
         if self.at == 0 {
             return FormStep::Nothing;
@@ -253,7 +252,7 @@ impl Form {
 
     fn wrong(&self, questions: &[Question], n: usize) -> Option<String> {
         let question = &questions[n];
-        let misfit = question.misfit(self.said[n].chosen.len(), &self.said[n].own())?;
+        let misfit = question.misfit(self.given[n].chosen.len(), &self.given[n].text_counts())?;
         let of = if question.multiple { " answers" } else { "" };
         let sort = match (question.fits.number, question.multiple) {
             (None, false) => " characters",
@@ -279,7 +278,7 @@ impl Form {
         })
     }
 
-    /// The answers, or what is wrong; then one is where that is.
+    /// The answers, or an error; then the form moves to its question.
     fn send(&mut self, questions: &[Question]) -> FormStep {
         let mut answers = Map::new();
         for (n, question) in questions.iter().enumerate() {
@@ -288,21 +287,21 @@ impl Form {
                 self.at = all.iter().position(|place| place.question() == Some(n)).unwrap_or(0);
                 return FormStep::Wrong(if questions.len() > 1 { format!("question {}: {why}", n + 1) } else { why });
             }
-            let said = &self.said[n];
-            let chosen = said.chosen.iter().filter_map(|at| question.options.get(*at)).map(|option| option.id.clone());
-            let words: Vec<String> = chosen.chain(said.own()).collect();
+            let given = &self.given[n];
+            let chosen = given.chosen.iter().filter_map(|at| question.options.get(*at)).map(|option| option.id.clone());
+            let words: Vec<String> = chosen.chain(given.text_counts()).collect();
             if !words.is_empty() {
                 answers.insert(question.id.clone(), words.into());
             }
         }
         if answers.is_empty() {
-            // Everything may be left out, and was: to the gateway that is no answer at all.
+            // All questions are optional and unanswered: the gateway takes that for no answer.
             return FormStep::Wrong("nothing is chosen; n says that there is no answer".into());
         }
         FormStep::Send(answers.into())
     }
 
-    /// What the keys do here, in a few words.
+    /// A short description of the keys here.
     pub(crate) fn hint(&self, questions: &[Question]) -> &'static str {
         match self.place(questions) {
             FormPlace::Option(n, _) if questions[n].multiple => "Space picks · Enter on · n declines",
@@ -312,11 +311,11 @@ impl Form {
         }
     }
 
-    /// Lays it out behind `before` lines.
-    pub(crate) fn lay(&self, questions: &[Question], width: usize, before: usize, theme: &Theme) -> FormLayout {
+    /// Lays the form out behind `before` lines.
+    pub(crate) fn layout(&self, questions: &[Question], width: usize, before: usize, theme: &Theme) -> FormLayout {
         let mut lines: Vec<Line<'static>> = Vec::new();
         let (mut question_lines, mut place_lines) = (before..before, before..before);
-        let here = self.place(questions);
+        let current = self.place(questions);
         let bar = Span::styled("│ ", theme.accent);
         let margin = |columns: usize| Span::raw(" ".repeat(columns));
         for (n, question) in questions.iter().enumerate() {
@@ -348,7 +347,7 @@ impl Form {
                 spans.insert(0, Span::styled(format!("{}: ", flat(header)), theme.dim));
             }
             lines.extend(wrap(&spans, &bar, &bar, width));
-            let said = &self.said[n];
+            let given = &self.given[n];
             let mark = |on: bool| match (question.multiple, on) {
                 (true, true) => "[x] ",
                 (true, false) => "[ ] ",
@@ -356,7 +355,7 @@ impl Form {
                 (false, false) => "( ) ",
             };
             let mut place = |at: FormPlace, mut rows: Vec<Line<'static>>, lines: &mut Vec<Line<'static>>| {
-                if at == here {
+                if at == current {
                     place_lines = before + lines.len()..before + lines.len() + rows.len();
                     for row in &mut rows {
                         let pad = width.saturating_sub(row.width());
@@ -370,7 +369,7 @@ impl Form {
             };
             for (at, option) in question.options.iter().enumerate() {
                 let number = if at < KEYS { format!("{} ", at + 1) } else { "  ".into() };
-                let first = Span::styled(format!("{number}{}", mark(said.chosen.contains(&at))), theme.accent);
+                let first = Span::styled(format!("{number}{}", mark(given.chosen.contains(&at))), theme.accent);
                 let label = Span::styled(sanitize::text(&option.label).replace('\n', " "), theme.text);
                 let mut rows = wrap(&[label], &first, &margin(6), width);
                 if let Some(more) = option.description.as_deref().filter(|more| !more.is_empty()) {
@@ -382,20 +381,20 @@ impl Form {
             if question.free_text || question.options.is_empty() {
                 let first = match question.options.is_empty() {
                     true => Span::styled("› ", theme.accent),
-                    false => Span::styled(format!("  {}other: ", mark(said.own)), theme.accent),
+                    false => Span::styled(format!("  {}other: ", mark(given.text_counts)), theme.accent),
                 };
                 place(
                     FormPlace::Own(n),
-                    field(&said.words, here == FormPlace::Own(n), &first, width, theme),
+                    field(&given.words, current == FormPlace::Own(n), &first, width, theme),
                     &mut lines,
                 );
             }
-            if here.question() == Some(n) {
+            if current.question() == Some(n) {
                 question_lines = before + from..before + lines.len();
             }
         }
         lines.push(Line::default());
-        let on = here == FormPlace::Send;
+        let on = current == FormPlace::Send;
         let style = if on { theme.ok.add_modifier(Modifier::BOLD | Modifier::REVERSED) } else { theme.dim };
         if on {
             place_lines = before + lines.len()..before + lines.len() + 1;
@@ -407,7 +406,7 @@ impl Form {
     }
 }
 
-/// The lines of a field, the cursor in them where it is being typed into.
+/// The lines of a text field, with the cursor while it is typed into.
 fn field(
     words: &TextArea<'static>,
     on: bool,
@@ -433,7 +432,7 @@ fn field(
     rows
 }
 
-/// What fits, where not everything does.
+/// A description of the bounds, if there are any.
 fn bounds(question: &Question) -> Option<String> {
     let fits = &question.fits;
     let sort = match (question.multiple, fits.number) {

@@ -1,29 +1,29 @@
-//! The terminal, taken and given back: whatever ends us, it is as it was before.
+//! Takes the terminal and restores it, however the program ends.
 
 use parking_lot::Mutex;
 use std::io::{self, Write};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Other screen, no cursor, pasted words marked, focus told; the mouse as it is set.
+/// Alternate screen, no cursor, bracketed paste, focus events; the mouse as configured.
 const ENTER: &[u8] = b"\x1b[?1049h\x1b[?25l\x1b[?2004h\x1b[?1004h\x1b[2J";
-/// All of that back, whether it was set or not; styles too.
+/// Resets all of it, set or not; styles too.
 const LEAVE: &[u8] = b"\x1b[?2026l\x1b[0m\x1b[?1000l\x1b[?1002l\x1b[?1006l\x1b[?1004l\x1b[?2004l\x1b[?25h\x1b[?1049l";
-/// Presses and the wheel.
+/// Mouse presses and the wheel.
 const MOUSE_ON: &[u8] = b"\x1b[?1000h\x1b[?1006h";
 const MOUSE_OFF: &[u8] = b"\x1b[?1006l\x1b[?1000l";
-/// What a frame stands between, so that a terminal that knows how shows it at once.
+/// Synchronized update: a terminal that supports it shows the frame at once.
 const FRAME: (&[u8], &[u8]) = (b"\x1b[?2026h", b"\x1b[?2026l");
 
-/// A terminal that can be taken: stdout, or what a test looks at.
+/// A terminal: stdout, or a test's recorder.
 pub(crate) trait Terminal: Send + Sync + 'static {
-    /// Writes all of it.
+    /// Writes all bytes.
     fn write(&self, bytes: &[u8]) -> io::Result<()>;
-    /// Keys as they come, or lines as the shell has them.
+    /// Switches raw mode on or off.
     fn raw(&self, on: bool) -> io::Result<()>;
 }
 
-/// The one that we run in.
+/// The terminal of this process.
 pub(crate) struct Stdout;
 
 impl Terminal for Stdout {
@@ -38,13 +38,13 @@ impl Terminal for Stdout {
     }
 }
 
-/// The taken terminal. It is given back when this is dropped, and before a panic is told of.
+/// The taken terminal. It is restored on drop, and before a panic message is printed.
 pub(crate) struct TerminalGuard<T: Terminal> {
     terminal: Arc<T>,
     taken: Arc<AtomicBool>,
     mouse: bool,
     frame: FrameBuffer,
-    /// Whether the terminal has sixteen colours and knows no others.
+    /// Whether the terminal has exactly sixteen colours.
     pub(crate) plain: bool,
 }
 
@@ -53,10 +53,10 @@ impl<T: Terminal> TerminalGuard<T> {
     pub(crate) fn take(terminal: T, mouse: bool) -> io::Result<Self> {
         let terminal = Arc::new(terminal);
         let taken = Arc::new(AtomicBool::new(false));
-        let (of_hook, hooked) = (Arc::clone(&terminal), Arc::clone(&taken));
+        let (hook_terminal, hook_taken) = (Arc::clone(&terminal), Arc::clone(&taken));
         let before = std::panic::take_hook();
         std::panic::set_hook(Box::new(move |why| {
-            give_back(&*of_hook, &hooked);
+            restore(&*hook_terminal, &hook_taken);
             before(why);
         }));
         let mut guard = Self { terminal, taken, mouse, frame: FrameBuffer::default(), plain: false };
@@ -64,7 +64,7 @@ impl<T: Terminal> TerminalGuard<T> {
         Ok(guard)
     }
 
-    /// Takes it again.
+    /// Takes the terminal again.
     pub(crate) fn enter(&mut self) -> io::Result<()> {
         self.terminal.raw(true)?;
         self.taken.store(true, Ordering::SeqCst);
@@ -72,9 +72,9 @@ impl<T: Terminal> TerminalGuard<T> {
         if self.mouse { self.terminal.write(MOUSE_ON) } else { Ok(()) }
     }
 
-    /// Gives it back, for as long as others need it.
+    /// Restores the terminal, for as long as another program needs it.
     pub(crate) fn leave(&self) {
-        give_back(&*self.terminal, &self.taken);
+        restore(&*self.terminal, &self.taken);
     }
 
     pub(crate) fn mouse(&mut self, on: bool) -> io::Result<()> {
@@ -82,7 +82,7 @@ impl<T: Terminal> TerminalGuard<T> {
         self.terminal.write(if on { MOUSE_ON } else { MOUSE_OFF })
     }
 
-    /// Puts words on the clipboard of whoever sits at the terminal. Only base64 of ours goes out.
+    /// Copies text to the terminal's clipboard. Only base64 is written.
     pub(crate) fn copy(&self, words: &str) -> io::Result<()> {
         let sequence = format!("\x1b]52;c;{}\x07", data_encoding::BASE64.encode(words.as_bytes()));
         self.terminal.write(sequence.as_bytes())
@@ -93,7 +93,7 @@ impl<T: Terminal> TerminalGuard<T> {
         self.frame.clone()
     }
 
-    /// Shows what was written since the last time, as a whole: a terminal that knows how draws it at once.
+    /// Writes the last frame in one synchronized update.
     pub(crate) fn show(&self) -> io::Result<()> {
         let frame = std::mem::take(&mut *self.frame.lock());
         if frame.is_empty() {
@@ -110,15 +110,15 @@ impl<T: Terminal> Drop for TerminalGuard<T> {
     }
 }
 
-fn give_back(terminal: &impl Terminal, taken: &AtomicBool) {
+fn restore(terminal: &impl Terminal, taken: &AtomicBool) {
     if taken.swap(false, Ordering::SeqCst) {
-        // A terminal that is gone cannot be given back.
+        // A closed terminal cannot be restored.
         let _ = terminal.write(LEAVE);
         let _ = terminal.raw(false);
     }
 }
 
-/// The sixteen colours as terminals had them from the beginning: our backend writes them as if there were 256.
+/// Rewrites the sixteen colours as basic sequences: the backend writes them as if there were 256.
 fn plain(frame: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(frame.len());
     let mut rest = frame;
@@ -152,7 +152,7 @@ fn plain(frame: &[u8]) -> Vec<u8> {
     out
 }
 
-/// What the next frame is written into. Flushing it shows nothing: clearing and drawing belong together.
+/// The buffer of the next frame. Flushing it writes nothing, since clearing and drawing belong together.
 #[derive(Clone, Default)]
 pub(crate) struct FrameBuffer(Arc<Mutex<Vec<u8>>>);
 
@@ -177,14 +177,14 @@ impl Write for FrameBuffer {
 mod tests {
     use super::*;
 
-    /// A terminal that remembers.
+    /// A terminal that records.
     #[derive(Clone, Default)]
-    struct Paper {
+    struct RecordingTerminal {
         written: Arc<Mutex<Vec<u8>>>,
         raw: Arc<AtomicBool>,
     }
 
-    impl Terminal for Paper {
+    impl Terminal for RecordingTerminal {
         fn write(&self, bytes: &[u8]) -> io::Result<()> {
             self.written.lock().extend_from_slice(bytes);
             Ok(())
@@ -196,9 +196,9 @@ mod tests {
         }
     }
 
-    impl Paper {
-        /// Whether it is as it was before.
-        fn is_back(&self) -> bool {
+    impl RecordingTerminal {
+        /// Whether it was restored.
+        fn is_restored(&self) -> bool {
             let mut parser = vt100::Parser::new(24.try_into().unwrap(), 80.try_into().unwrap(), 0);
             parser.process(&self.written.lock());
             let screen = parser.screen();
@@ -211,21 +211,21 @@ mod tests {
     }
 
     #[test]
-    fn the_terminal_is_given_back_at_the_end_and_by_a_panic_before_it_is_told_of() {
-        let paper = Paper::default();
+    fn guard_restores_the_terminal_at_the_end_and_before_a_panic_message() {
+        let paper = RecordingTerminal::default();
         let guard = TerminalGuard::take(paper.clone(), true).unwrap();
-        assert!(!paper.is_back());
+        assert!(!paper.is_restored());
         guard.leave();
-        assert!(paper.is_back());
+        assert!(paper.is_restored());
         drop(guard);
         let once = paper.written.lock().windows(LEAVE.len()).filter(|bytes| *bytes == LEAVE).count();
         assert_eq!(once, 1, "given back once");
 
-        let paper = Paper::default();
-        let told = Arc::new(AtomicBool::new(false));
-        let (seen, of_hook) = (paper.clone(), Arc::clone(&told));
+        let paper = RecordingTerminal::default();
+        let reported = Arc::new(AtomicBool::new(false));
+        let (seen, hook_terminal) = (paper.clone(), Arc::clone(&reported));
         let before = std::panic::take_hook();
-        std::panic::set_hook(Box::new(move |_| of_hook.store(seen.is_back(), Ordering::SeqCst)));
+        std::panic::set_hook(Box::new(move |_| hook_terminal.store(seen.is_restored(), Ordering::SeqCst)));
         let hers = paper.clone();
         let thread = std::thread::spawn(move || {
             let mut guard = TerminalGuard::take(hers, true).unwrap();
@@ -236,12 +236,12 @@ mod tests {
         assert!(thread.join().is_err());
         let _ = std::panic::take_hook();
         std::panic::set_hook(before);
-        assert!(paper.is_back());
-        assert!(told.load(Ordering::SeqCst), "the terminal was ours no more when the panic was told of");
+        assert!(paper.is_restored());
+        assert!(reported.load(Ordering::SeqCst), "the terminal was ours no more when the panic was told of");
     }
 
     #[test]
-    fn sixteen_colours_are_written_as_every_terminal_knows_them() {
+    fn guard_writes_sixteen_colours_portably() {
         for (ours, theirs) in [
             ("\x1b[38;5;4mx 38;5;4m", "\x1b[34mx 38;5;4m"),
             ("\x1b[1;38;5;8;48;5;15m", "\x1b[1;90;107m"),
@@ -253,8 +253,8 @@ mod tests {
     }
 
     #[test]
-    fn a_frame_is_written_at_once_and_the_clipboard_gets_base64_alone() {
-        let paper = Paper::default();
+    fn guard_writes_a_frame_at_once_and_only_base64_to_the_clipboard() {
+        let paper = RecordingTerminal::default();
         let guard = TerminalGuard::take(paper.clone(), false).unwrap();
         paper.written.lock().clear();
         let mut frames = guard.frames();

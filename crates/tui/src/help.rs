@@ -1,6 +1,6 @@
-//! Every key and every command, once: the help, the palette and the tests read the same lists.
+//! Every key and every command: the help, the palette and the tests read the same lists.
 
-/// Keys by where they work: a heading, and the keys with what they do.
+/// The keys of each context: a heading, and the keys with their effects.
 pub(crate) const KEYS: &[(&str, &[(&str, &str)])] = &[
     (
         "Everywhere",
@@ -79,7 +79,7 @@ pub(crate) const KEYS: &[(&str, &[(&str, &str)])] = &[
     ),
 ];
 
-/// The commands of the palette: name, and what it does.
+/// The commands of the palette: name and description.
 pub(crate) const COMMANDS: &[(&str, &str)] = &[
     ("inbox", "open requests of all agents"),
     ("sessions", "all sessions"),

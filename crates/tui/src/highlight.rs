@@ -1,10 +1,10 @@
-//! A little colour in code. Pure.
+//! Simple syntax highlighting. Pure.
 
 use ratatui::text::Span;
 
 use super::theme::Theme;
 
-/// Words that most languages keep for themselves.
+/// Keywords of most languages.
 const KEYWORDS: &[&str] = &[
     "as",
     "async",
@@ -82,7 +82,7 @@ const KEYWORDS: &[&str] = &[
     "yield",
 ];
 
-/// A little colour in a harmless line of code: strings, numbers, comments, keywords. It knows no language, and is never far off.
+/// Highlights a sanitized line of code: strings, numbers, comments, keywords. It knows no language, only what most of them share.
 pub(crate) fn color(line: &str, name: &str, theme: &Theme) -> Vec<Span<'static>> {
     let plain = matches!(name, "" | "text" | "txt" | "console" | "output" | "log" | "md" | "markdown");
     if plain || line.len() > 1000 {
@@ -141,7 +141,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_of_a_language_are_told_apart_and_nothing_is_lost() {
+    fn highlight_colours_words_and_loses_nothing() {
         let theme = Theme::new(Depth::True, false);
         let styled = |line: &str, name: &str| {
             let spans = color(line, name, &theme);

@@ -1,4 +1,4 @@
-//! Keys by name, and typing. Pure.
+//! Key names and text input. Pure.
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use ratatui::style::{Modifier, Style};
@@ -59,7 +59,7 @@ impl Key {
     }
 }
 
-/// A field with these words, the cursor behind them.
+/// A text field with this content, the cursor at its end.
 pub(crate) fn area(words: &str) -> TextArea<'static> {
     let words = if words.len() > TEXT_MAX { "" } else { words };
     let mut area = TextArea::new(words.split('\n').map(str::to_owned).collect());
@@ -71,20 +71,20 @@ pub(crate) fn area(words: &str) -> TextArea<'static> {
     area
 }
 
-/// About how many lines a field takes at this width.
+/// The approximate number of lines of a field at this width.
 pub(crate) fn rows(area: &TextArea<'_>, width: usize) -> usize {
     let rows = |line: &String| (super::sanitize::width(line) + 1).div_ceil(width.max(1)).max(1);
     area.lines().iter().take(100).map(rows).sum()
 }
 
-/// Types a key into a field. True if it was for it.
+/// Applies a key to a text field. True if the field took it.
 pub(crate) fn edit(area: &mut TextArea<'static>, key: &Key) -> bool {
     match key.name() {
         "M-Enter" | "C-j" | "S-Enter" => {
             area.insert_newline();
             return true;
         }
-        // Nothing that an agent could have put somewhere comes in by these.
+        // Keys that could insert an agent's text are not passed on.
         "C-c" | "C-x" | "C-v" => return false,
         _ => {}
     }

@@ -1,5 +1,5 @@
-//! `plexus attach`: the full-screen terminal UI. A pure core (`app`, `view`) and this shell around it: the terminal, the
-//! signals, the network. It is a client like any other, by [`plexus_client`].
+//! `plexus attach`: the full-screen terminal UI. A pure core (`app`, `view`) and this shell around it: the terminal, the signals, the
+//! network. It is an ordinary client ([`plexus_client`]).
 
 use std::collections::BTreeMap;
 use std::io;
@@ -42,33 +42,33 @@ use conversation::PageOf;
 use guard::{FrameBuffer, Stdout, TerminalGuard};
 use theme::{Depth, Theme};
 
-/// Outcomes that wait to be taken in; then those who bring them wait.
-const OUTCOMES: usize = 64;
-/// Messages taken in before the next frame, at most.
+/// Outcomes queued for the core; at this many the tasks that bring them wait.
+const OUTCOMES_QUEUED: usize = 64;
+/// Most events applied before the next frame.
 const BATCH: usize = 4000;
-/// Shortest time between two frames: more are not seen, and a slow line has to carry them.
+/// Shortest time between two frames: more are not visible, and a slow line has to carry them.
 const FRAME: Duration = Duration::from_millis(33);
-/// How often the clock goes on.
+/// The interval of the clock.
 const TICK: Duration = Duration::from_millis(100);
-/// How often an answer or a prompt is tried again while the gateway is away, and how long between.
+/// How often an answer or a prompt is retried while the gateway is unreachable, and the pause between.
 const TRIES: u32 = 5;
 const PAUSE: Duration = Duration::from_millis(700);
-/// Items of one page of the past at most; what belongs together is one.
+/// Most items in a page of history; merged events count as one.
 const PAGE: usize = 500;
-/// Bytes of such a page, about.
+/// Approximate bytes of such a page.
 const PAGE_BYTES: usize = 128 << 10;
-/// The file in the state folder that says when sessions were looked at from here.
-const LOOKED: &str = "attach.json";
-/// Sessions remembered there.
-const LOOKED_MAX: usize = 2000;
+/// The file in the state folder that holds when sessions were last viewed.
+const VIEWED_FILE: &str = "attach.json";
+/// Sessions remembered in it.
+const VIEWED_MAX: usize = 2000;
 
-/// How it ended.
+/// How the UI ended.
 pub enum End {
-    /// Somebody left.
+    /// The user quit.
     Left,
     /// A signal.
     Signal(u8),
-    /// The gateway will not have us.
+    /// The gateway refuses this client.
     Refused(String),
 }
 
@@ -76,23 +76,25 @@ fn now() -> i64 {
     Timestamp::from(SystemTime::now()).as_millis()
 }
 
-/// Runs the screen until somebody leaves, or a signal ends it.
+/// Runs the UI until the user quits or a signal ends it.
 pub async fn run(client: Client, session: Option<String>, mouse: bool, dir: &Path) -> anyhow::Result<End> {
     let variable = |name: &str| std::env::var(name).ok();
-    let light =
-        variable("COLORFGBG").and_then(|all| all.rsplit(';').next().map(|ground| ground == "7" || ground == "15"));
+    let light = variable("COLORFGBG")
+        .and_then(|all_sessions| all_sessions.rsplit(';').next().map(|ground| ground == "7" || ground == "15"));
     let theme = Theme::new(Depth::of(variable), light.unwrap_or(false));
     let size = crossterm::terminal::size().context("the terminal's size")?;
-    let looked =
-        std::fs::read(dir.join(LOOKED)).ok().and_then(|text| serde_json::from_slice(&text).ok()).unwrap_or_default();
-    let mut app = App::new(theme, size, now(), looked);
+    let viewed_at = std::fs::read(dir.join(VIEWED_FILE))
+        .ok()
+        .and_then(|text| serde_json::from_slice(&text).ok())
+        .unwrap_or_default();
+    let mut app = App::new(theme, size, now(), viewed_at);
     app.mouse = mouse;
     let mut guard = TerminalGuard::take(Stdout, mouse).context("taking the terminal")?;
     guard.plain = app.theme.depth == Depth::Ansi;
     let mut shell = Shell::new(client, guard, dir.to_owned(), size)?;
     let first = app.start(session);
     shell.perform(&mut app, first);
-    let end = shell.work(&mut app).await;
+    let end = shell.run_loop(&mut app).await;
     shell.guard.leave();
     end
 }
@@ -102,16 +104,16 @@ struct Shell {
     guard: TerminalGuard<Stdout>,
     terminal: Terminal<CrosstermBackend<FrameBuffer>>,
     dir: PathBuf,
-    all: Follow,
-    one: Option<(u64, Follow)>,
+    all_sessions: Follow,
+    open_session: Option<(u64, Follow)>,
     tx: mpsc::Sender<Msg>,
     rx: mpsc::Receiver<Msg>,
     suspend: bool,
 }
 
-/// What the next of several sources brought.
-async fn next_of(one: &mut Option<(u64, Follow)>) -> (u64, Option<Result<ClientEvent, Error>>) {
-    match one {
+/// The next event of the open session; pending without one.
+async fn next_of(open_session: &mut Option<(u64, Follow)>) -> (u64, Option<Result<ClientEvent, Error>>) {
+    match open_session {
         Some((of, follow)) => (*of, follow.next().await),
         None => std::future::pending().await,
     }
@@ -119,15 +121,15 @@ async fn next_of(one: &mut Option<(u64, Follow)>) -> (u64, Option<Result<ClientE
 
 impl Shell {
     fn new(client: Client, guard: TerminalGuard<Stdout>, dir: PathBuf, size: (u16, u16)) -> io::Result<Self> {
-        let (tx, rx) = mpsc::channel(OUTCOMES);
-        // The size is the one that the state knows: what is drawn never disagrees with where it is drawn.
+        let (tx, rx) = mpsc::channel(OUTCOMES_QUEUED);
+        // The size that the state knows, so that drawing and layout agree.
         let viewport = Viewport::Fixed(Rect::new(0, 0, size.0.max(1), size.1.max(1)));
         let terminal = Terminal::with_options(CrosstermBackend::new(guard.frames()), TerminalOptions { viewport })?;
-        let all = client.attach(None, FollowStart::Now);
-        Ok(Self { client, guard, terminal, dir, all, one: None, tx, rx, suspend: false })
+        let all_sessions = client.attach(None, FollowStart::Now);
+        Ok(Self { client, guard, terminal, dir, all_sessions, open_session: None, tx, rx, suspend: false })
     }
 
-    async fn work(&mut self, app: &mut App) -> anyhow::Result<End> {
+    async fn run_loop(&mut self, app: &mut App) -> anyhow::Result<End> {
         let mut keys = EventStream::new();
         let (mut terminate, mut hangup) = (signal(SignalKind::terminate())?, signal(SignalKind::hangup())?);
         let (mut interrupt, mut resized) = (signal(SignalKind::interrupt())?, signal(SignalKind::window_change())?);
@@ -136,8 +138,8 @@ impl Shell {
         tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Skip);
         let mut drawn = Instant::now() - FRAME;
         let mut stale = true;
-        // After one that ended for good nothing comes any more.
-        let mut all_over = false;
+        // After its end the subscription yields nothing more.
+        let mut all_ended = false;
         loop {
             if app.quit {
                 return Ok(End::Left);
@@ -160,7 +162,7 @@ impl Shell {
                 _ = stop.recv() => self.suspend = true,
                 key = keys.next() => match key {
                     Some(Ok(event)) => first.extend(message(event)),
-                    // The terminal is gone.
+                    // The terminal is closed.
                     Some(Err(_)) | None => return Ok(End::Signal(1)),
                 },
                 _ = resized.recv() => {
@@ -169,31 +171,31 @@ impl Shell {
                 }
                 () = tokio::time::sleep(due), if stale => {}
                 Some(outcome) = self.rx.recv() => first.push(outcome),
-                heard = self.all.next(), if !all_over => match heard {
-                    Some(Ok(heard)) => first.push(Msg::Heard(heard)),
+                received = self.all_sessions.next(), if !all_ended => match received {
+                    Some(Ok(received)) => first.push(Msg::Event(received)),
                     Some(Err(Error::Refused(why))) => return Ok(End::Refused(why)),
                     Some(Err(why)) => first.push(Msg::Ended(0, why.to_string())),
-                    None => all_over = true,
+                    None => all_ended = true,
                 },
-                (of, heard) = next_of(&mut self.one) => match heard {
-                    Some(Ok(heard)) => first.push(Msg::Talk(of, heard)),
+                (of, received) = next_of(&mut self.open_session) => match received {
+                    Some(Ok(received)) => first.push(Msg::SessionEvent(of, received)),
                     Some(Err(why)) => first.push(Msg::Ended(of, why.to_string())),
-                    None => self.one = None,
+                    None => self.open_session = None,
                 },
                 _ = tick.tick() => first.push(Msg::Tick),
             }
             for msg in first {
-                // The clock alone changes ages, once a second; and it arms what is asked.
+                // The clock alone changes ages, once a second, and arms cards.
                 stale |= !matches!(msg, Msg::Tick) || app.card.is_some() || now() / 1000 != app.now / 1000;
                 let effects = app.update(msg, now());
                 self.perform(app, effects);
             }
-            // What is there already belongs into the same frame.
+            // Events that have already arrived belong in the same frame.
             for _ in 0..BATCH {
-                let Some((of, follow)) = &mut self.one else { break };
+                let Some((of, follow)) = &mut self.open_session else { break };
                 let of = *of;
-                let Some(Some(Ok(heard))) = futures_util::FutureExt::now_or_never(follow.next()) else { break };
-                let effects = app.update(Msg::Talk(of, heard), now());
+                let Some(Some(Ok(received))) = futures_util::FutureExt::now_or_never(follow.next()) else { break };
+                let effects = app.update(Msg::SessionEvent(of, received), now());
                 self.perform(app, effects);
                 stale = true;
             }
@@ -214,7 +216,7 @@ impl Shell {
         self.guard.show()
     }
 
-    /// Stops, as Ctrl-Z means it, and goes on when the shell says so.
+    /// Suspends as Ctrl-Z does, and resumes when the shell continues the process.
     fn stop(&mut self, app: &mut App) -> anyhow::Result<()> {
         self.guard.leave();
         rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::STOP)?;
@@ -222,13 +224,12 @@ impl Shell {
         let size = crossterm::terminal::size()?;
         let effects = app.update(Msg::Resize(size.0, size.1), now());
         self.perform(app, effects);
-        self.anew()?;
+        self.invalidate()?;
         Ok(())
     }
 
-    /// The next frame draws everything. Not `clear`: that asks the terminal where its cursor is, and one that is slow to say so
-    /// would be the end of us.
-    fn anew(&mut self) -> io::Result<()> {
+    /// Redraws everything in the next frame. Not `clear`: it asks the terminal for its cursor position, and fails on a slow terminal.
+    fn invalidate(&mut self) -> io::Result<()> {
         let area = self.terminal.get_frame().area();
         self.terminal.resize(area)
     }
@@ -237,7 +238,7 @@ impl Shell {
         for effect in effects {
             match effect {
                 Effect::Follow(session) => {
-                    self.one = None;
+                    self.open_session = None;
                     let Some(session) = session else { continue };
                     let (client, tx, of) = (self.client.clone(), self.tx.clone(), app.following());
                     tokio::spawn(async move {
@@ -247,7 +248,7 @@ impl Shell {
                 Effect::Attach { session, after } => {
                     let begin = after.map_or(FollowStart::Start, FollowStart::After);
                     let id: Option<SessionId> = session.parse().ok();
-                    self.one = id.map(|id| (app.following(), self.client.attach(Some(&id), begin)));
+                    self.open_session = id.map(|id| (app.following(), self.client.attach(Some(&id), begin)));
                 }
                 Effect::Call { tag, method, path, body, key } => {
                     let (client, tx) = (self.client.clone(), self.tx.clone());
@@ -280,17 +281,17 @@ impl Shell {
                 Effect::Presence(session, focused) => {
                     let client = self.client.clone();
                     tokio::spawn(async move {
-                        // A gateway that does not ask who looks need not be told.
+                        // A gateway without presence ignores this.
                         let params = json!({ "session_id": session, "focused": focused });
                         let _ = client.call::<Value>("presence.update", params).await;
                     });
                 }
-                // What cannot be written to the terminal now is found out by the next frame.
+                // A write error shows with the next frame.
                 Effect::Copy(words) => drop(self.guard.copy(&words)),
                 Effect::Mouse(on) => drop(self.guard.mouse(on)),
                 Effect::Suspend => self.suspend = true,
-                Effect::Redraw => drop(self.anew()),
-                Effect::Keep(looked) => keep(&self.dir, &looked),
+                Effect::Redraw => drop(self.invalidate()),
+                Effect::Keep(viewed_at) => save_viewed_at(&self.dir, &viewed_at),
             }
         }
     }
@@ -307,7 +308,7 @@ fn message(event: Event) -> Option<Msg> {
     })
 }
 
-/// Calls; what may be said twice is, while the gateway is away.
+/// Calls the gateway; an idempotent call is retried while the gateway is unreachable.
 async fn call(
     client: &Client,
     method: &'static str,
@@ -329,17 +330,17 @@ async fn call(
     }
 }
 
-/// A name for one call.
+/// An idempotency key.
 fn key() -> String {
     let mut random = [0; 16];
-    // Without randomness the clock is different each time.
+    // Without randomness the clock makes it unique enough.
     if getrandom::fill(&mut random).is_err() {
         random = now().to_le_bytes().repeat(2).try_into().unwrap_or_default();
     }
     format!("attach-{}", data_encoding::HEXLOWER.encode(&random))
 }
 
-/// What a session opens with: its newest page, the snapshot, and the cursor to go on from.
+/// Reads a session's newest page, its snapshot, and the next cursor.
 async fn opening(client: &Client, session: &str) -> Result<(PageOf, Value, String), String> {
     let page = past(client, session, "now").await?;
     let (status, snapshot) =
@@ -348,7 +349,7 @@ async fn opening(client: &Client, session: &str) -> Result<(PageOf, Value, Strin
     Ok((PageOf::read(&page), snapshot, next.to_owned()))
 }
 
-/// The page of a session before a cursor, merged.
+/// Reads the merged page of a session before a cursor.
 async fn past(client: &Client, session: &str, before: &str) -> Result<Value, String> {
     let before: String = form_urlencoded::byte_serialize(before.as_bytes()).collect();
     let path = format!("/v1/sessions/{session}/events?merge=true&limit={PAGE}&max_bytes={PAGE_BYTES}&before={before}");
@@ -359,7 +360,7 @@ async fn past(client: &Client, session: &str, before: &str) -> Result<Value, Str
     }
 }
 
-/// Writes a session into a new file in this folder; says its name.
+/// Exports a session into a new file in the working directory; returns its name.
 async fn export(client: &Client, session: &str, format: &str, name: &str) -> Result<String, String> {
     use std::io::Write as _;
     use std::os::unix::fs::OpenOptionsExt as _;
@@ -377,7 +378,7 @@ async fn export(client: &Client, session: &str, format: &str, name: &str) -> Res
     for n in 0..1000 {
         let number = if n == 0 { String::new() } else { format!("-{n}") };
         let file = format!("plexus-{stem}{number}.{format}");
-        // A session has secrets: it is its owner's alone, and no file that is there is written over.
+        // A session holds secrets: only its owner can read the file, and no existing file is overwritten.
         match std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&file) {
             Ok(mut out) => {
                 out.write_all(reply.text.as_bytes()).map_err(|why| format!("cannot write {file}: {why}"))?;
@@ -390,17 +391,18 @@ async fn export(client: &Client, session: &str, format: &str, name: &str) -> Res
     Err("there are a thousand exports of it here already".into())
 }
 
-/// Keeps when sessions were looked at. Not being able to costs a mark in a list.
-fn keep(dir: &Path, looked: &BTreeMap<String, i64>) {
-    let mut newest: Vec<_> = looked.iter().collect();
+/// Saves when sessions were viewed. A failure costs only a mark in a list.
+fn save_viewed_at(dir: &Path, viewed_at: &BTreeMap<String, i64>) {
+    let mut newest: Vec<_> = viewed_at.iter().collect();
     newest.sort_by_key(|(_, at)| std::cmp::Reverse(**at));
-    let some: BTreeMap<_, _> = newest.into_iter().take(LOOKED_MAX).collect();
+    let some: BTreeMap<_, _> = newest.into_iter().take(VIEWED_MAX).collect();
     use std::io::Write as _;
     use std::os::unix::fs::OpenOptionsExt as _;
     let Ok(text) = serde_json::to_vec(&some) else { return };
-    let part = dir.join(format!("{LOOKED}.{}", std::process::id()));
+    let part = dir.join(format!("{VIEWED_FILE}.{}", std::process::id()));
     let made = std::fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&part);
-    if made.and_then(|mut file| file.write_all(&text)).is_ok() && std::fs::rename(&part, dir.join(LOOKED)).is_err() {
+    if made.and_then(|mut file| file.write_all(&text)).is_ok() && std::fs::rename(&part, dir.join(VIEWED_FILE)).is_err()
+    {
         let _ = std::fs::remove_file(&part);
     }
 }

@@ -1,4 +1,4 @@
-//! Words as lines: wrapping and Markdown. Pure; every word passes [`clean`](super::clean).
+//! Text as lines: wrapping and Markdown. Pure; all text is [sanitized](super::sanitize).
 
 use pulldown_cmark::{CodeBlockKind, Event, HeadingLevel, Options, Parser, Tag, TagEnd};
 use ratatui::style::{Modifier, Style};
@@ -10,14 +10,14 @@ use super::highlight::color;
 use super::sanitize;
 use super::theme::Theme;
 
-/// Deepest nesting that is drawn as nesting.
+/// Deepest nesting that is indented.
 const DEEP: usize = 8;
-/// Narrowest column of a table, in columns of the terminal; where one would be narrower, rows are drawn as lists.
+/// Narrowest table column in terminal columns; narrower tables are drawn as lists.
 const CELL_MIN: usize = 6;
-/// Most cells of a table that are laid out as one; a larger one is drawn as lists.
+/// Most cells of a table; a larger one is drawn as lists.
 const CELLS_MAX: usize = 4000;
 
-/// Harmless spans broken into lines of at most `width` columns; `first` stands before the first, `next` before the others.
+/// Wraps sanitized spans into lines of at most `width` columns; `first` precedes the first line, `next` the others.
 pub(crate) fn wrap(
     spans: &[Span<'static>],
     first: &Span<'static>,
@@ -29,7 +29,7 @@ pub(crate) fn wrap(
     let room = |prefix: &Span<'static>| width.saturating_sub(prefix.content.width()).max(1);
     let mut left = room(first);
     let mut empty = true;
-    // A word is what stands between spaces, whatever styles it has.
+    // A word is the text between spaces, whatever its styles.
     let mut word: Vec<(String, Style)> = Vec::new();
     let mut word_width = 0;
     let put = |out: &mut Vec<Span<'static>>, text: &str, style: Style| match out.last_mut() {
@@ -88,12 +88,12 @@ pub(crate) fn wrap(
     lines
 }
 
-/// The prefix is never written into: it keeps its own style.
+/// The prefix keeps its own style.
 fn out_len_ok(last: &Span<'static>) -> bool {
     !last.content.is_empty()
 }
 
-/// Plain words as lines.
+/// Plain text as lines.
 pub(crate) fn plain(words: &str, style: Style, margin: &Span<'static>, width: usize) -> Vec<Line<'static>> {
     let words = sanitize::text(words);
     let mut lines = Vec::new();
@@ -103,7 +103,7 @@ pub(crate) fn plain(words: &str, style: Style, margin: &Span<'static>, width: us
     lines
 }
 
-/// Markdown as lines. What it links to is shown; nothing is fetched, and HTML is text.
+/// Markdown as lines. Link targets are shown; nothing is fetched, and HTML is text.
 pub(crate) fn markdown(words: &str, theme: &Theme, margin: &Span<'static>, width: usize) -> Vec<Line<'static>> {
     let options = Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH | Options::ENABLE_TASKLISTS;
     let mut writer = MarkdownWriter {
@@ -133,9 +133,9 @@ struct MarkdownWriter<'a> {
     lines: Vec<Line<'static>>,
     spans: Vec<Span<'static>>,
     style: Vec<Style>,
-    /// What stands before each line, outermost first.
+    /// The prefixes of each line, outermost first.
     nest: Vec<Span<'static>>,
-    /// What stands before the next line alone, in place of the innermost.
+    /// The prefix of the next line only, in place of the innermost.
     bullet: Option<Span<'static>>,
     lists: Vec<Option<u64>>,
     link: Vec<String>,
@@ -199,7 +199,7 @@ impl MarkdownWriter<'_> {
             Event::Html(words) | Event::InlineHtml(words) => self.words(words.trim_end_matches('\n'), self.theme.dim),
             Event::InlineMath(words) | Event::DisplayMath(words) => self.words(&words, self.theme.code),
             Event::FootnoteReference(name) => self.words(&format!("[{name}]"), self.theme.dim),
-            // A line end in what an agent says is meant.
+            // A line break in an agent's text is kept.
             Event::SoftBreak | Event::HardBreak => self.spans.push(Span::raw("\n")),
             Event::Rule => {
                 self.end_block();
@@ -340,7 +340,7 @@ impl MarkdownWriter<'_> {
                 if let Some(to) = self.link.pop()
                     && self.spans.last().is_none_or(|span| span.content.as_ref() != sanitize::text(&to))
                 {
-                    // Where it really leads, so that its words cannot say otherwise.
+                    // Shows the real target, whatever the link text says.
                     self.words(&format!(" ({})", sanitize::line(&to, 200)), self.theme.dim);
                 }
             }
@@ -398,7 +398,7 @@ impl MarkdownWriter<'_> {
         let mut widths: Vec<usize> = (0..columns)
             .map(|n| rows.iter().filter_map(|row| row.get(n)).map(|cell| wide(cell)).max().unwrap_or(1).max(1))
             .collect();
-        // The widest gives way until all fit.
+        // The widest column shrinks until all fit.
         while widths.iter().sum::<usize>() > room {
             let Some(most) = widths.iter_mut().max() else { break };
             *most = (*most - 1).max(1);
@@ -452,7 +452,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_wider_than_it_may_be_and_no_word_is_lost() {
+    fn markdown_stays_within_its_width_and_loses_no_word() {
         let words = "漢字 words 👩\u{200d}👧 and averyveryveryverylongwordwithoutanyspace | x |\n\n- a\n  - b\n    - c with more words in it\n\n```\nlong long long long code\n```";
         for width in [1, 2, 5, 12, 30, 200] {
             for line in markdown(words, &Theme::new(Depth::True, false), &Span::raw(""), width) {
@@ -464,10 +464,10 @@ mod tests {
     }
 
     #[test]
-    fn markdown_that_is_hostile_is_text() {
+    fn markdown_shows_hostile_input_as_text() {
         let said = drawn("see <script>x</script> ![i](javascript:1) \x1b[31m [a](http://b\u{202e})", 200);
         assert_eq!(said, "  see <script>x</script> [image: i] (javascript:1) \\u{1b}[31m a (http://b\\u{202e})");
-        // Deep nesting ends.
+        // Deep nesting is bounded.
         assert!(drawn(&">".repeat(2000), 40).len() < 1 << 16);
     }
 }

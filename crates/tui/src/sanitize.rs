@@ -1,7 +1,7 @@
-//! The one owner of what may stand in a cell of the terminal. Agents' words come in as anything; printable cells come out.
+//! Decides what may be in a cell of the terminal: an agent's text goes in, printable cells come out.
 //!
-//! [`text`] and [`line`] make words harmless, [`output`] reads colours (and nothing else) out of what a program printed, and
-//! [`seal`] looks at every cell once more before it is written, whoever drew it.
+//! [`text`] and [`line`] sanitize text, [`output`] reads colours (and nothing else) from a program's output, and [`seal`] checks every cell
+//! once more before it is written.
 
 use std::fmt::Write as _;
 
@@ -15,15 +15,15 @@ use unicode_width::UnicodeWidthStr as _;
 use super::theme::Depth;
 use plexus_protocol::text::hides;
 
-/// Marks drawn on top of one letter, in characters; the rest are shown as what they are, so that no line grows upward.
+/// Combining marks on one letter; further ones are escaped, so that no line grows in height.
 const MARKS_MAX: usize = 2;
 /// Columns of a tab stop.
 const TAB: usize = 4;
-/// Longest parameters of a colour sequence that are read, in bytes; longer ones are no colours.
+/// Longest parameters of a colour sequence, in bytes; longer ones are ignored.
 const SGR_MAX: usize = 64;
 
-/// Words made harmless; of the controls only the line feed stays. What draws nothing is shown as `\u{..}`, except what joins
-/// pictures: that is left out, so that each is drawn alone and every terminal agrees on the width.
+/// Sanitizes text; of the controls only the line feed stays. Invisible characters are shown as `\u{..}`, except emoji joiners: they are
+/// dropped, so that each emoji is drawn alone and all terminals agree on the width.
 pub(crate) fn text(words: &str) -> String {
     let mut out = String::with_capacity(words.len());
     let mut before: Option<char> = None;
@@ -42,7 +42,7 @@ pub(crate) fn text(words: &str) -> String {
                 marks = MARKS_MAX;
                 column = 0;
             }
-            // A line end of another system.
+            // The line end of another system.
             '\r' if rest.peek() == Some(&'\n') => {}
             '\t' => {
                 for _ in 0..TAB - column % TAB {
@@ -51,20 +51,20 @@ pub(crate) fn text(words: &str) -> String {
                 column += TAB - column % TAB;
                 marks = MARKS_MAX;
             }
-            '\u{200d}' if before.is_some_and(pictures) && rest.peek().copied().is_some_and(pictures) => continue,
-            '\u{fe0f}' | '\u{fe0e}' if before.is_some_and(pictures) => continue,
-            // Two of these make a flag, where there are flags: their letters are the same everywhere.
+            '\u{200d}' if before.is_some_and(is_emoji) && rest.peek().copied().is_some_and(is_emoji) => continue,
+            '\u{fe0f}' | '\u{fe0e}' if before.is_some_and(is_emoji) => continue,
+            // Two regional indicators make a flag on some terminals: letters are the same on all.
             '\u{1f1e6}'..='\u{1f1ff}' => {
                 out.push(char::from_u32(u32::from(c) - 0x1f1e6 + u32::from('A')).unwrap_or('?'));
                 marks = 0;
                 column += 1;
             }
-            // A mark that takes a column of its own is drawn by nobody as another counts it.
-            _ if marks_others(c) && marks < MARKS_MAX && !hides(c, None) && on_top(c) => {
+            // Terminals disagree on the width of a spacing mark.
+            _ if changes_others(c) && marks < MARKS_MAX && !hides(c, None) && is_zero_width(c) => {
                 out.push(c);
                 marks += 1;
             }
-            _ if marks_others(c) || hides(c, None) || has_unstable_width(c) => {
+            _ if changes_others(c) || hides(c, None) || has_unstable_width(c) => {
                 let _ = write!(out, "\\u{{{:x}}}", u32::from(c));
                 marks = MARKS_MAX;
                 column += 1;
@@ -80,41 +80,41 @@ pub(crate) fn text(words: &str) -> String {
     out
 }
 
-/// Pictures, which joiners join.
-fn pictures(c: char) -> bool {
+/// Emoji, which joiners join.
+fn is_emoji(c: char) -> bool {
     matches!(c, '\u{203c}'..='\u{3299}' | '\u{1f000}'..='\u{1faff}' | '0'..='9' | '#' | '*')
         && (!c.is_ascii() || c.is_ascii_digit() || c == '#' || c == '*')
 }
 
-/// Signs that became wide in Unicode 16: terminals and tables of different age draw what follows in different places.
+/// Characters that became wide in Unicode 16: terminals and width tables of different age disagree.
 fn has_unstable_width(c: char) -> bool {
     matches!(c, '\u{2630}'..='\u{2637}' | '\u{268a}'..='\u{268f}' | '\u{4dc0}'..='\u{4dff}' | '\u{1d300}'..='\u{1d376}')
 }
 
-/// Whether it is drawn on top of the letter before.
-fn marks_others(c: char) -> bool {
+/// Whether it is drawn on top of the previous letter.
+fn changes_others(c: char) -> bool {
     !c.is_ascii()
-        && (matches!(get_general_category(c), Category::NonspacingMark | Category::EnclosingMark) || on_top(c))
+        && (matches!(get_general_category(c), Category::NonspacingMark | Category::EnclosingMark) || is_zero_width(c))
 }
 
 /// Whether it takes no column.
-fn on_top(c: char) -> bool {
+fn is_zero_width(c: char) -> bool {
     unicode_width::UnicodeWidthChar::width(c) == Some(0)
 }
 
-/// Columns that harmless words take.
+/// The columns of sanitized text.
 pub(crate) fn width(words: &str) -> usize {
     words.width()
 }
 
-/// Words made harmless for a place in one line, cut to `most` columns.
+/// Sanitizes text for one line, cut to `most` columns.
 pub(crate) fn line(words: &str, most: usize) -> String {
-    // What is far outside is not looked at: a title may be as long as a runtime's longest line.
+    // Text far beyond the limit is skipped: a title may be as long as a runtime's longest line.
     let near: String = words.chars().take(most.saturating_mul(4).saturating_add(64)).collect();
     cut(&text(&near).replace('\n', " "), most)
 }
 
-/// Harmless words cut to `most` columns.
+/// Cuts sanitized text to `most` columns.
 pub(crate) fn cut(words: &str, most: usize) -> String {
     if words.width() <= most {
         return words.to_owned();
@@ -134,9 +134,8 @@ pub(crate) fn cut(words: &str, most: usize) -> String {
     out
 }
 
-/// What a program printed, as lines of text and colour. The only sequence that means anything is SGR (`ESC [ .. m`); erasing
-/// and moving (`ESC [ .. letter`) is left out, for it has no text; all the rest is shown as the text that it is. A lone
-/// carriage return ends a line: nothing that was printed can hide what was printed before.
+/// A program's output as lines of text and colour. Only SGR (`ESC [ .. m`) has an effect; erasing and moving (`ESC [ .. letter`) is
+/// dropped, since it has no text; everything else is shown as text. A lone carriage return ends a line: output cannot hide earlier output.
 pub(crate) fn output(words: &str, base: Style) -> Vec<Vec<Span<'static>>> {
     let mut lines = Vec::new();
     let mut spans: Vec<Span<'static>> = Vec::new();
@@ -218,14 +217,14 @@ fn sgr(parameters: &str, mut style: Style, base: Style) -> Style {
                 };
                 if n == 38 { style.fg(color) } else { style.bg(color) }
             }
-            // Hiding (8) and blinking are not for agents.
+            // Hidden (8) and blinking text is not allowed for agents.
             _ => style,
         };
     }
     style
 }
 
-/// Looks at every cell before it is written: what is not printable becomes `?`, colours become those the terminal has.
+/// Checks every cell before it is written: an unprintable one becomes `?`, colours become the terminal's.
 pub(crate) fn seal(buffer: &mut Buffer, depth: Depth) {
     for cell in &mut buffer.content {
         if !printable(cell.symbol()) {
@@ -236,18 +235,18 @@ pub(crate) fn seal(buffer: &mut Buffer, depth: Depth) {
     }
 }
 
-/// Whether a cell's symbol is one letter, with few marks, that draws what it is.
+/// Whether a cell's symbol is one visible letter with few marks.
 pub(crate) fn printable(symbol: &str) -> bool {
     let mut chars = symbol.chars();
     match chars.next() {
-        // The empty one is behind a wide letter.
+        // The cell behind a wide letter is empty.
         None => true,
-        Some(c @ ' '..='~') => chars.as_str().is_empty() || marked(c, chars.as_str()),
-        Some(c) => !hides(c, None) && !marks_others(c) && marked(c, chars.as_str()),
+        Some(c @ ' '..='~') => chars.as_str().is_empty() || has_few_marks(c, chars.as_str()),
+        Some(c) => !hides(c, None) && !changes_others(c) && has_few_marks(c, chars.as_str()),
     }
 }
 
-fn marked(_: char, marks: &str) -> bool {
+fn has_few_marks(_: char, marks: &str) -> bool {
     marks.chars().count() <= 2 * MARKS_MAX && marks.chars().all(|c| !c.is_ascii() && !hides(c, None))
 }
 
@@ -256,7 +255,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_hidden_is_shown_and_widths_are_right() {
+    fn sanitize_shows_hidden_characters_at_their_width() {
         for (words, shown) in [
             ("a\tb", "a   b"),
             ("\x1b[31mred\x07", "\\u{1b}[31mred\\u{7}"),
@@ -280,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn output_is_text_and_colour_and_nothing_else() {
+    fn sanitize_reduces_output_to_text_and_colour() {
         let said = |words: &str| {
             output(words, Style::new())
                 .iter()
@@ -298,7 +297,7 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn whatever_comes_every_piece_is_printable(words in "\\PC*|(.|\\x1b|[\\x00-\\x1f]|\u{200d}|\u{fe0f}|\u{301}|[\u{80}-\u{9f}]){0,40}") {
+        fn sanitize_makes_any_input_printable(words in "\\PC*|(.|\\x1b|[\\x00-\\x1f]|\u{200d}|\u{fe0f}|\u{301}|[\u{80}-\u{9f}]){0,40}") {
             for words in [text(&words), output(&words, Style::new()).concat().iter().map(|span| span.content.as_ref()).collect()] {
                 for piece in words.split('\n').flat_map(|line| line.graphemes(true)) {
                     for c in piece.chars() {

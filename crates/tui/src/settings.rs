@@ -1,14 +1,13 @@
-//! What an agent lets people choose in a session: its mode, its model, and other options (ACP's session modes and session config
-//! options).
+//! The settings that an agent offers in a session: mode, model, and other options (ACP's session modes and session config options).
 
 use serde_json::{Value, json};
 
 use super::view_model::field;
 
-/// Most modes, options, and choices of one option that are offered.
-const MOST: usize = 200;
+/// Most modes, options, and choices of one option.
+const CHOICES_MAX: usize = 200;
 
-/// Something that can be chosen: its identifier as the agent wrote it, and its name, safe to show.
+/// A choice: its id as the agent wrote it, and its sanitized name.
 #[derive(Clone, Debug, PartialEq)]
 struct NamedChoice {
     id: String,
@@ -23,7 +22,7 @@ impl NamedChoice {
     }
 }
 
-/// An option that is one of several.
+/// An option with several choices.
 #[derive(Clone, Debug, PartialEq)]
 struct Setting {
     option: NamedChoice,
@@ -32,7 +31,7 @@ struct Setting {
     choices: Vec<NamedChoice>,
 }
 
-/// What may be chosen, and what is.
+/// The settings of a session.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Settings {
     mode: String,
@@ -40,7 +39,7 @@ pub(crate) struct Settings {
     options: Vec<Setting>,
 }
 
-/// A choice that one may make: its command, what it is, and the call that makes it.
+/// A choice that can be made: its command, its description, and the call.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct SettingChoice {
     pub(crate) command: String,
@@ -50,49 +49,49 @@ pub(crate) struct SettingChoice {
 }
 
 impl Settings {
-    /// Takes `current_mode_update`; the first of a session says which modes there are.
+    /// Applies `current_mode_update`; the first of a session lists the modes.
     pub(crate) fn take_mode(&mut self, body: &Value) {
         body["currentModeId"].as_str().unwrap_or_default().clone_into(&mut self.mode);
         let offered = body["_meta"]["modes"]["availableModes"].as_array();
         if let Some(offered) = offered.filter(|offered| !offered.is_empty()) {
-            self.modes = offered.iter().filter_map(|mode| NamedChoice::read(mode, "id")).take(MOST).collect();
+            self.modes = offered.iter().filter_map(|mode| NamedChoice::read(mode, "id")).take(CHOICES_MAX).collect();
         }
     }
 
-    /// Takes `config_option_update`: each option that it names is what it says now.
+    /// Applies `config_option_update`, which replaces each option that it names.
     pub(crate) fn take_options(&mut self, body: &Value) {
-        for value in body["configOptions"].as_array().into_iter().flatten().take(MOST) {
+        for value in body["configOptions"].as_array().into_iter().flatten().take(CHOICES_MAX) {
             let Some(option) = NamedChoice::read(value, "id") else { continue };
-            // Choices may stand in groups.
+            // Choices may be grouped.
             let listed = value["options"].as_array().into_iter().flatten();
             let listed =
                 listed.flat_map(|one| one["options"].as_array().map_or(std::slice::from_ref(one), Vec::as_slice));
             let setting = Setting {
                 model: value["category"] == "model",
                 now: value["currentValue"].as_str().unwrap_or_default().to_owned(),
-                choices: listed.filter_map(|choice| NamedChoice::read(choice, "value")).take(MOST).collect(),
+                choices: listed.filter_map(|choice| NamedChoice::read(choice, "value")).take(CHOICES_MAX).collect(),
                 option,
             };
             match self.options.iter().position(|known| known.option.id == setting.option.id) {
                 Some(at) => self.options[at] = setting,
-                None if self.options.len() < MOST => self.options.push(setting),
+                None if self.options.len() < CHOICES_MAX => self.options.push(setting),
                 None => {}
             }
         }
     }
 
-    /// What holds now and is worth a place on the screen: the mode, the model.
-    pub(crate) fn words(&self) -> impl Iterator<Item = String> {
+    /// The current mode and model, for the header.
+    pub(crate) fn current_names(&self) -> impl Iterator<Item = String> {
         let named = |all: &[NamedChoice], id: &str| {
             let found = all.iter().find(|one| one.id == id);
             found.map_or_else(|| field(&json!(id)), |one| one.name.clone())
         };
         let models = self.options.iter().filter(|setting| setting.model);
         let models = models.map(|setting| named(&setting.choices, &setting.now)).collect::<Vec<_>>();
-        std::iter::once(named(&self.modes, &self.mode)).chain(models).filter(|words| !words.is_empty())
+        std::iter::once(named(&self.modes, &self.mode)).chain(models).filter(|current_names| !current_names.is_empty())
     }
 
-    /// What else one may choose.
+    /// The other choices.
     pub(crate) fn choices(&self, session: &str) -> Vec<SettingChoice> {
         let mut all = Vec::new();
         for mode in self.modes.iter().filter(|mode| mode.id != self.mode) {
@@ -104,7 +103,7 @@ impl Settings {
             });
         }
         for Setting { option, model, now, choices } in &self.options {
-            // Agents tell their modes both ways; once is enough.
+            // Agents may report their modes in both ways; one is enough.
             if option.id == "mode" && !self.modes.is_empty() {
                 continue;
             }
@@ -115,7 +114,7 @@ impl Settings {
                     let params = json!({ "session_id": session, "configId": option.id, "value": choice.id });
                     ("session.set_config_option", params)
                 };
-                // An option may be called as one of our commands is; `set` is none.
+                // An option may have the name of a UI command; a `set` command has no such name.
                 let (command, what) = if *model {
                     (format!("model {}", choice.name), "model".to_owned())
                 } else {
@@ -138,9 +137,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_an_agent_offers_can_be_chosen_and_nothing_twice() {
+    fn settings_offer_the_agents_options_once() {
         let mut settings = Settings::default();
-        assert_eq!(settings.words().count() + settings.choices("s").len(), 0);
+        assert_eq!(settings.current_names().count() + settings.choices("s").len(), 0);
         settings.take_mode(&json!({ "currentModeId": "ask", "_meta": { "modes": { "availableModes": [
             { "id": "ask", "name": "Ask" }, { "id": "auto", "name": "Au\u{202e}to" }, { "name": "none" },
         ] } } }));
@@ -150,7 +149,7 @@ mod tests {
             { "id": "mode", "name": "Mode", "currentValue": "ask", "options": [{ "value": "auto", "name": "Auto" }] },
             { "id": "depth", "name": "Depth", "currentValue": "low", "options": [{ "value": "high", "name": "High" }] },
         ] }));
-        assert_eq!(settings.words().collect::<Vec<_>>(), ["Ask", "Model A"]);
+        assert_eq!(settings.current_names().collect::<Vec<_>>(), ["Ask", "Model A"]);
         let choices = settings.choices("s_1");
         let commands: Vec<&str> = choices.iter().map(|choice| choice.command.as_str()).collect();
         assert_eq!(commands[1..], ["model b", "set Depth High"]);
@@ -158,14 +157,14 @@ mod tests {
         assert_eq!(choices[0].params, json!({ "session_id": "s_1", "modeId": "auto" }));
         assert_eq!((choices[1].method, &choices[1].params["name"]), ("model.set", &json!("b")));
         assert_eq!(choices[2].params, json!({ "session_id": "s_1", "configId": "depth", "value": "high" }));
-        // What comes later says only what is new.
+        // A later update holds only changes.
         settings.take_mode(&json!({ "currentModeId": "auto" }));
         let model = json!({ "configOptions": [{ "id": "model", "category": "model", "currentValue": "b", "options": [{ "value": "a" }, { "value": "b" }] }] });
         settings.take_options(&model);
         assert_eq!(settings.choices("s")[0].command, "mode Ask");
-        assert_eq!(settings.words().nth(1).as_deref(), Some("b"));
+        assert_eq!(settings.current_names().nth(1).as_deref(), Some("b"));
         settings.take_options(&json!({ "configOptions": 7 }));
         settings.take_mode(&json!(null));
-        assert_eq!(settings.words().count(), 1, "only the model");
+        assert_eq!(settings.current_names().count(), 1, "only the model");
     }
 }

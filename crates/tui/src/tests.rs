@@ -1,5 +1,4 @@
-//! Stories of the pure core, one file for one stage: messages in, what stands on the screen and what is to be done out; and what
-//! bytes a terminal gets.
+//! Tests of the pure core, with one bench: messages in, screen and effects out; and the bytes that a terminal gets.
 
 use std::collections::BTreeMap;
 
@@ -13,19 +12,19 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use super::app::{App, CallTag, ConnectionView, Effect, Msg, TuiPage};
-use super::card::{ARM, LINGER};
+use super::card::{ARM_DELAY, LINGER_TIME};
 use super::conversation::PageOf;
 use super::theme::{Depth, Theme};
 use super::{sanitize, view};
 
-/// Noon, some day.
+/// Noon of some day.
 const NOON: i64 = 1_767_268_800_000;
 
 fn at(millis: i64) -> String {
     plexus_protocol::Timestamp::from_millis(millis).to_string()
 }
 
-fn heard(session: &str, place: u64, kind: &str, body: &Value, when: i64) -> ClientEvent {
+fn event_at(session: &str, place: u64, kind: &str, body: &Value, when: i64) -> ClientEvent {
     let text = json!({ "session_id": session, "run_id": "r_1", "seq": 0, "cursor": format!("e:{place}"), "at": at(when),
         "kind": kind, "event": body, "meta": { "runtime_id": "demo", "dialect": "acp" } });
     ClientEvent::Event(Box::new(Envelope::read(RawValue::from_string(text.to_string()).unwrap()).unwrap()))
@@ -56,15 +55,15 @@ struct Stage {
 
 impl Stage {
     fn new(width: u16, height: u16, sessions: &[Value], requests: &[Value]) -> Self {
-        Self::coloured(width, height, Depth::True, sessions, requests)
+        Self::with_depth(width, height, Depth::True, sessions, requests)
     }
 
-    fn coloured(width: u16, height: u16, depth: Depth, sessions: &[Value], requests: &[Value]) -> Self {
+    fn with_depth(width: u16, height: u16, depth: Depth, sessions: &[Value], requests: &[Value]) -> Self {
         let app = App::new(Theme::new(depth, false), (width, height), NOON, BTreeMap::new());
         let mut stage = Self { app, now: NOON, place: 1, effects: Vec::new() };
         stage.app.start(None);
-        stage.msg(Msg::Heard(ClientEvent::Hello(json!({ "sessions": sessions, "requests": requests }))));
-        stage.msg(Msg::Heard(ClientEvent::Live));
+        stage.msg(Msg::Event(ClientEvent::Hello(json!({ "sessions": sessions, "requests": requests }))));
+        stage.msg(Msg::Event(ClientEvent::Live));
         stage
     }
 
@@ -73,7 +72,7 @@ impl Stage {
         self.effects.extend(effects);
     }
 
-    fn later(&mut self, millis: i64) {
+    fn advance(&mut self, millis: i64) {
         self.now += millis;
         self.msg(Msg::Tick);
     }
@@ -99,8 +98,8 @@ impl Stage {
         }
     }
 
-    fn words(&mut self, words: &str) {
-        for c in words.chars() {
+    fn type_text(&mut self, type_text: &str) {
+        for c in type_text.chars() {
             self.msg(Msg::Key(KeyEvent::new(KeyCode::Char(c), KeyModifiers::NONE)));
         }
     }
@@ -109,20 +108,21 @@ impl Stage {
         let mut effects = Vec::new();
         self.app.open(id.to_owned(), &mut effects);
         self.effects.extend(effects);
-        self.told(ClientEvent::Live);
+        self.session_event(ClientEvent::Live);
     }
 
-    fn told(&mut self, heard: ClientEvent) {
+    fn session_event(&mut self, event_at: ClientEvent) {
         let of = self.app.following();
-        self.msg(Msg::Talk(of, heard));
+        self.msg(Msg::SessionEvent(of, event_at));
     }
 
-    /// An event of the open session, which everybody hears.
+    /// An event of the open session, which also comes as an event of all sessions.
     fn event(&mut self, id: &str, kind: &str, body: &Value) {
         self.place += 1;
-        let (one, other) = (heard(id, self.place, kind, body, self.now), heard(id, self.place, kind, body, self.now));
-        self.msg(Msg::Heard(one));
-        self.told(other);
+        let (one, other) =
+            (event_at(id, self.place, kind, body, self.now), event_at(id, self.place, kind, body, self.now));
+        self.msg(Msg::Event(one));
+        self.session_event(other);
     }
 
     fn buffer(&self) -> Buffer {
@@ -179,7 +179,7 @@ impl Stage {
 }
 
 fn conversation(stage: &mut Stage) {
-    let chunk = |words: &str| json!({ "content": { "type": "text", "text": words } });
+    let chunk = |type_text: &str| json!({ "content": { "type": "text", "text": type_text } });
     stage.event("s_1", "run_started", &json!({ "run_id": "r_1" }));
     stage.event("s_1", "user_message_chunk", &chunk("Why does the parser fail on empty input?"));
     stage.event("s_1", "agent_thought_chunk", &chunk("The loop reads before it looks.\nSo the first byte is missing."));
@@ -207,7 +207,7 @@ fn sessions() -> Vec<Value> {
 }
 
 #[test]
-fn every_page_at_80x24() {
+fn tui_draws_every_page_at_80x24() {
     let danger = ask(
         "q_2",
         "s_3",
@@ -219,10 +219,10 @@ fn every_page_at_80x24() {
     stage.event("s_2", "tool_call", &json!({ "toolCallId": "t", "title": "psql --version", "status": "in_progress" }));
     insta::assert_snapshot!("sessions", stage.screen());
     stage.keys(&["1"]);
-    stage.later(ARM);
+    stage.advance(ARM_DELAY);
     insta::assert_snapshot!("inbox", stage.screen());
     stage.keys(&["3"]);
-    stage.words("parser");
+    stage.type_text("parser");
     stage.keys(&["Enter"]);
     assert!(
         stage
@@ -247,14 +247,14 @@ fn every_page_at_80x24() {
     stage.keys(&["?"]);
     insta::assert_snapshot!("help", stage.screen());
     stage.keys(&["Esc", "C-k"]);
-    stage.words("par");
+    stage.type_text("par");
     insta::assert_snapshot!("palette", stage.screen());
     stage.keys(&["Enter"]);
-    assert_eq!((stage.app.page, stage.app.talk.as_ref().unwrap().session.as_str()), (TuiPage::Session, "s_1"));
+    assert_eq!((stage.app.page, stage.app.conversation.as_ref().unwrap().session.as_str()), (TuiPage::Session, "s_1"));
 }
 
 #[test]
-fn a_conversation_at_two_sizes() {
+fn tui_draws_a_conversation_at_two_sizes() {
     for (name, width, height) in [("talk_80x24", 80, 24), ("talk_160x50", 160, 50)] {
         let mut stage = Stage::new(width, height, &sessions(), &[]);
         stage.open("s_1");
@@ -264,13 +264,13 @@ fn a_conversation_at_two_sizes() {
 }
 
 #[test]
-fn a_key_that_was_meant_for_something_else_answers_nothing() {
+fn tui_ignores_a_key_that_was_meant_for_another_card() {
     let mut stage = Stage::new(80, 24, &sessions(), &[]);
     stage.open("s_1");
     stage.keys(&["Esc"]);
     stage.event("s_1", "request_opened", &ask("q_1", "s_1", "make deploy", json!({})));
     assert!(stage.screen().contains("make deploy"));
-    stage.now += ARM - 1;
+    stage.now += ARM_DELAY - 1;
     stage.keys(&["y", "n"]);
     assert_eq!(stage.answers(), Vec::<Value>::new(), "not armed yet");
     stage.now += 1;
@@ -278,21 +278,21 @@ fn a_key_that_was_meant_for_something_else_answers_nothing() {
     assert_eq!(stage.answers(), [json!({ "option_id": "o1", "digest": "d1" })]);
     stage.keys(&["y", "n"]);
     assert_eq!(stage.answers(), Vec::<Value>::new(), "once");
-    // While one writes, letters are letters.
+    // In the composer, letters are text.
     let mut stage = Stage::new(80, 24, &sessions(), &[]);
     stage.open("s_1");
-    stage.words("say ");
+    stage.type_text("say ");
     stage.event("s_1", "request_opened", &ask("q_1", "s_1", "make deploy", json!({})));
-    stage.later(10 * ARM);
-    stage.words("yes");
+    stage.advance(10 * ARM_DELAY);
+    stage.type_text("yes");
     assert_eq!((stage.answers(), stage.app.composer.lines().join("")), (vec![], "say yes".to_owned()));
-    // What is pasted is words.
+    // Pasted text is text.
     stage.msg(Msg::Paste("y\r\nn\r".into()));
     assert_eq!((stage.answers(), stage.app.composer.lines().join("|")), (vec![], "say yesy|n|".to_owned()));
 }
 
 #[test]
-fn what_changes_on_the_screen_is_read_again_before_a_yes() {
+fn tui_rereads_a_changed_request_before_an_approval() {
     let first = ask(
         "q_1",
         "s_1",
@@ -303,29 +303,29 @@ fn what_changes_on_the_screen_is_read_again_before_a_yes() {
     let mut stage = Stage::new(80, 24, &sessions(), std::slice::from_ref(&first));
     stage.open("s_1");
     assert!(stage.screen().contains("elevated risk: runs a program"), "{}", stage.screen());
-    stage.later(ARM);
+    stage.advance(ARM_DELAY);
     stage.event("s_1", "request_updated", &second);
     assert!(stage.screen().contains("make deploy") && !stage.screen().contains("make test"), "{}", stage.screen());
-    stage.later(ARM);
+    stage.advance(ARM_DELAY);
     assert!(stage.screen().contains("changed while it was open"), "{}", stage.screen());
     stage.keys(&["y", "A"]);
     assert_eq!(stage.answers(), Vec::<Value>::new(), "not read again");
-    // An earlier revision that comes late changes nothing.
+    // A late earlier revision changes nothing.
     stage.event("s_1", "request_updated", &first);
     assert!(stage.screen().contains("make deploy"));
     stage.keys(&["c", "y"]);
     assert_eq!(stage.answers(), [json!({ "option_id": "o1", "digest": "d2" })]);
-    // A no needs no second reading.
+    // A denial needs no second reading.
     let mut stage = Stage::new(80, 24, &sessions(), &[first]);
     stage.open("s_1");
     stage.event("s_1", "request_updated", &second);
-    stage.later(ARM);
+    stage.advance(ARM_DELAY);
     stage.keys(&["n"]);
     assert_eq!(stage.answers(), [json!({ "option_id": "o3", "digest": "d2" })]);
 }
 
 #[test]
-fn what_came_in_part_is_fetched_whole_before_a_yes_and_takes_a_no() {
+fn tui_fetches_a_truncated_request_before_an_approval_not_a_denial() {
     let part = ask("q_1", "s_1", "begin", json!({ "display_truncated": true, "display_bytes": 90_000, "digest": "" }));
     let all = ask("q_1", "s_1", "begin and end", json!({ "digest": "whole" }));
     let fetched = |stage: &mut Stage| {
@@ -333,13 +333,13 @@ fn what_came_in_part_is_fetched_whole_before_a_yes_and_takes_a_no() {
         effects
             .iter()
             .filter(
-                |effect| matches!(effect, Effect::Call { tag: CallTag::Whole(_), path, .. } if path == "/v1/requests/q_1"),
+                |effect| matches!(effect, Effect::Call { tag: CallTag::FullRequest(_), path, .. } if path == "/v1/requests/q_1"),
             )
             .count()
     };
     let mut stage = Stage::new(80, 24, &sessions(), std::slice::from_ref(&part));
     stage.open("s_1");
-    stage.later(ARM);
+    stage.advance(ARM_DELAY);
     assert_eq!(fetched(&mut stage), 1, "asked for once");
     stage.keys(&["y"]);
     assert_eq!(stage.answers(), Vec::<Value>::new(), "only the beginning was there");
@@ -347,31 +347,31 @@ fn what_came_in_part_is_fetched_whole_before_a_yes_and_takes_a_no() {
     assert_eq!(stage.answers(), [json!({ "option_id": "o3" })], "a no needs no digest");
     let mut stage = Stage::new(80, 24, &sessions(), std::slice::from_ref(&part));
     stage.open("s_1");
-    stage.msg(Msg::Done(CallTag::Whole("q_1".into()), Ok((200, all))));
-    // Told in part again, it stays whole.
+    stage.msg(Msg::Done(CallTag::FullRequest("q_1".into()), Ok((200, all))));
+    // A repeated beginning does not replace the whole request.
     stage.event("s_1", "request_updated", &part);
     assert!(stage.screen().contains("begin and end"), "{}", stage.screen());
-    stage.later(ARM);
+    stage.advance(ARM_DELAY);
     stage.keys(&["y"]);
     assert_eq!(stage.answers(), [json!({ "option_id": "o1", "digest": "whole" })]);
 }
 
 #[test]
-fn sessions_are_in_the_order_of_their_news_however_the_clock_was_set() {
+fn tui_orders_sessions_by_news_whatever_the_clock_says() {
     const HOUR: i64 = 3_600_000;
-    // The gateway lists the newest first; the second one spoke before the clock was set back.
+    // The gateway lists the newest first; the second one was active before the clock was set back.
     let list = [session("s_1", "one", "idle", 2 * HOUR), session("s_2", "two", "idle", HOUR)];
     let mut stage = Stage::new(100, 30, &list, &[]);
     let order = |stage: &Stage| stage.app.ordered().iter().map(|one| one.id.clone()).collect::<Vec<_>>();
     assert_eq!(order(&stage), ["s_1", "s_2"]);
-    stage.msg(Msg::Heard(ClientEvent::Session(session("s_2", "two", "idle", 3 * HOUR))));
+    stage.msg(Msg::Event(ClientEvent::Session(session("s_2", "two", "idle", 3 * HOUR))));
     assert_eq!(order(&stage), ["s_2", "s_1"], "what is said now is news");
-    stage.msg(Msg::Heard(ClientEvent::Session(session("s_1", "renamed", "idle", 2 * HOUR))));
+    stage.msg(Msg::Event(ClientEvent::Session(session("s_1", "renamed", "idle", 2 * HOUR))));
     assert_eq!(order(&stage), ["s_2", "s_1"], "what changes without news stays where it is");
 }
 
 #[test]
-fn a_session_whose_agent_ended_starts_it_again_from_the_composer() {
+fn tui_composer_restarts_a_session_whose_agent_ended() {
     let mut stage = Stage::new(80, 24, &[session("s_1", "Fix the parser", "exited", 1_000)], &[]);
     stage.open("s_1");
     assert!(stage.screen().contains("start demo again and go on"), "{}", stage.screen());
@@ -382,37 +382,39 @@ fn a_session_whose_agent_ended_starts_it_again_from_the_composer() {
         _ => None,
     });
     assert_eq!(paths.collect::<Vec<_>>(), ["/v1/runtimes/demo/restart"]);
-    // With words it starts, too, and they are sent once it lives; not before, and once.
+    // With a prompt it restarts, too, and the prompt is sent once, after the restart.
     let prompts = |stage: &mut Stage| {
         let effects = std::mem::take(&mut stage.effects).into_iter();
         effects
-            .filter(|effect| matches!(effect, Effect::Call { tag: CallTag::Prompt(words), .. } if words == "go on"))
+            .filter(
+                |effect| matches!(effect, Effect::Call { tag: CallTag::Prompt(type_text), .. } if type_text == "go on"),
+            )
             .count()
     };
     stage.effects.clear();
-    stage.words("go on");
+    stage.type_text("go on");
     stage.keys(&["Enter"]);
-    assert!(stage.effects.iter().any(|effect| matches!(effect, Effect::Call { tag: CallTag::Again(_), .. })));
+    assert!(stage.effects.iter().any(|effect| matches!(effect, Effect::Call { tag: CallTag::Restart(_), .. })));
     assert_eq!((prompts(&mut stage), stage.app.composer.lines().join("")), (0, "go on".to_owned()));
-    stage.msg(Msg::Done(CallTag::Again("demo".into()), Ok((200, json!({})))));
+    stage.msg(Msg::Done(CallTag::Restart("demo".into()), Ok((200, json!({})))));
     assert_eq!(prompts(&mut stage), 0);
     for _ in 0..2 {
-        stage.msg(Msg::Heard(ClientEvent::Session(session("s_1", "Fix the parser", "idle", 0))));
+        stage.msg(Msg::Event(ClientEvent::Session(session("s_1", "Fix the parser", "idle", 0))));
     }
     assert_eq!((prompts(&mut stage), stage.app.composer.lines().join("")), (1, String::new()));
-    // Where it cannot be started, the words stay and are not sent behind one's back.
+    // If it cannot be restarted, the prompt stays in the composer and is not sent.
     let mut stage = Stage::new(80, 24, &[session("s_1", "Fix the parser", "exited", 1_000)], &[]);
     stage.open("s_1");
-    stage.words("go on");
+    stage.type_text("go on");
     stage.keys(&["Enter"]);
-    stage.msg(Msg::Done(CallTag::Again("demo".into()), Ok((409, json!({ "detail": "no such program" })))));
+    stage.msg(Msg::Done(CallTag::Restart("demo".into()), Ok((409, json!({ "detail": "no such program" })))));
     assert!(stage.screen().contains("no such program") && stage.screen().contains("go on"), "{}", stage.screen());
-    stage.msg(Msg::Heard(ClientEvent::Session(session("s_1", "Fix the parser", "idle", 0))));
+    stage.msg(Msg::Event(ClientEvent::Session(session("s_1", "Fix the parser", "idle", 0))));
     assert_eq!(prompts(&mut stage), 0);
 }
 
 #[test]
-fn what_cannot_be_read_says_so() {
+fn tui_shows_read_errors() {
     let opaque = json!({ "subject": { "type": "unreadable" }, "risk": "danger" });
     let mut stage = Stage::new(80, 24, &sessions(), &[ask("q_1", "s_1", "{\"blob\":1}", opaque)]);
     stage.open("s_1");
@@ -421,11 +423,11 @@ fn what_cannot_be_read_says_so() {
 }
 
 #[test]
-fn long_things_are_read_before_they_are_allowed() {
+fn tui_requires_reading_long_requests_before_an_approval() {
     let long: String = (1..=100).map(|n| format!("line {n}\n")).collect();
     let mut stage = Stage::new(80, 24, &sessions(), &[ask("q_1", "s_1", &long, json!({}))]);
     stage.open("s_1");
-    stage.later(ARM);
+    stage.advance(ARM_DELAY);
     assert!(!stage.app.writing, "a session with a question opens for answering it");
     stage.keys(&["y", "A"]);
     assert_eq!(stage.answers(), Vec::<Value>::new());
@@ -436,54 +438,54 @@ fn long_things_are_read_before_they_are_allowed() {
     assert!(stage.screen().contains("line 100"), "{}", stage.screen());
     stage.keys(&["PageUp", "y"]);
     assert_eq!(stage.answers().len(), 1);
-    // A no needs no reading.
+    // A denial needs no reading.
     let mut stage = Stage::new(80, 24, &sessions(), &[ask("q_1", "s_1", &long, json!({}))]);
     stage.open("s_1");
-    stage.later(ARM);
+    stage.advance(ARM_DELAY);
     stage.keys(&["n"]);
     assert_eq!(stage.answers(), [json!({ "option_id": "o3", "digest": "d1" })]);
 }
 
 #[test]
-fn danger_wants_the_word_and_a_reason_and_a_change_are_sent() {
+fn tui_dangerous_request_needs_the_word_and_sends_reason_and_changes() {
     let mut stage = Stage::new(80, 24, &sessions(), &[ask("q_1", "s_1", "rm -rf /", json!({ "risk": "danger" }))]);
     stage.open("s_1");
-    stage.later(ARM);
+    stage.advance(ARM_DELAY);
     stage.keys(&["y"]);
     assert_eq!(stage.answers(), Vec::<Value>::new());
-    stage.words("y");
+    stage.type_text("y");
     stage.keys(&["Enter"]);
     assert_eq!(stage.answers(), Vec::<Value>::new(), "y is not yes");
-    stage.words("yes");
+    stage.type_text("yes");
     assert!(stage.screen().contains("Type yes"), "{}", stage.screen());
     stage.keys(&["Enter"]);
     assert_eq!(stage.answers(), [json!({ "option_id": "o1", "digest": "d1" })]);
 
     let mut stage = Stage::new(80, 24, &sessions(), &[ask("q_1", "s_1", "make deploy", json!({}))]);
     stage.open("s_1");
-    stage.later(ARM);
+    stage.advance(ARM_DELAY);
     stage.keys(&["r"]);
-    stage.words("not on Friday");
+    stage.type_text("not on Friday");
     stage.keys(&["Enter"]);
     assert_eq!(stage.answers(), [json!({ "option_id": "o3", "reason": "not on Friday", "digest": "d1" })]);
 
     let editable = json!({ "editable": { "label": "the command", "value": "make deploy" } });
     let mut stage = Stage::new(80, 24, &sessions(), &[ask("q_1", "s_1", "make deploy", editable)]);
     stage.open("s_1");
-    stage.later(ARM);
+    stage.advance(ARM_DELAY);
     stage.keys(&["e"]);
-    stage.words(" --dry");
+    stage.type_text(" --dry");
     stage.keys(&["Enter"]);
     assert_eq!(stage.answers(), [json!({ "option_id": "o1", "edited": "make deploy --dry", "digest": "d1" })]);
 }
 
 #[test]
-fn texts_secrets_and_picks() {
+fn tui_answers_texts_secrets_and_choices() {
     let secret = json!({ "type": "prompt", "options": [], "secret": true, "allow_reason": false });
     let mut stage = Stage::new(80, 24, &sessions(), &[ask("q_1", "s_1", "Password?", secret)]);
     stage.open("s_1");
-    stage.later(ARM);
-    stage.words("hunter2");
+    stage.advance(ARM_DELAY);
+    stage.type_text("hunter2");
     assert!(!stage.screen().contains("hunter2") && stage.screen().contains("•••••••"), "{}", stage.screen());
     stage.keys(&["Enter"]);
     assert_eq!(stage.answers(), [json!({ "value": "hunter2", "digest": "d1" })]);
@@ -497,14 +499,14 @@ fn texts_secrets_and_picks() {
         let pick = json!({ "type": "pick", "options": [], "items": items, "multi": multi, "allow_reason": false });
         let mut stage = Stage::new(80, 24, &sessions(), &[ask("q_1", "s_1", "Which?", pick)]);
         stage.open("s_1");
-        stage.later(ARM);
+        stage.advance(ARM_DELAY);
         assert!(stage.screen().contains("Second"));
         stage.keys(&keys);
         assert_eq!(stage.answers(), [json!({ "ids": ids, "digest": "d1" })]);
     }
 }
 
-/// A form: one of two, any of three or words, a number that may be left out, words.
+/// A form: one of two, any of three or text, an optional number, text.
 fn form(more: Value) -> Value {
     let option = |id: &str, label: &str, more: &str| json!({ "id": id, "label": label, "description": more });
     let questions = json!([
@@ -528,31 +530,31 @@ fn form(more: Value) -> Value {
 }
 
 #[test]
-fn several_questions_are_answered_in_one_card_by_numbers_arrows_and_words() {
+fn tui_answers_several_questions_in_one_card() {
     for (width, height) in [(80, 24), (40, 20)] {
         let mut stage = Stage::new(width, height, &sessions(), &[form(json!({}))]);
         stage.open("s_1");
-        stage.later(ARM);
+        stage.advance(ARM_DELAY);
         let screen = stage.screen();
         assert!(screen.contains("Before I begin:") && screen.contains("Which database?"), "{screen}");
         assert!(screen.contains("1 ( ) Postgres") && !screen.contains("JSON"), "{screen}");
         insta::assert_snapshot!(format!("form_{width}x{height}"), screen);
-        // Sent too early, it says what lacks and goes there.
+        // Sent too early, it names what is missing and goes there.
         stage.keys(&["Tab", "C-s"]);
         assert_eq!(stage.answers(), Vec::<Value>::new());
         assert!(stage.screen().contains("question 1: choose an answer"), "{}", stage.screen());
-        // Two by number; then a choice that goes on; Space and words of one's own; a number; words with a letter n.
+        // Two by number; then a multiple choice; Space and free text; a number; text with the letter n.
         stage.keys(&["2", " ", "Down", "Down", " ", "Down"]);
-        stage.words("docs no");
+        stage.type_text("docs no");
         assert!(stage.screen().contains("other: docs no"), "{}", stage.screen());
         stage.keys(&["Enter"]);
-        stage.words("80");
+        stage.type_text("80");
         stage.keys(&["Enter"]);
-        stage.words("nina");
+        stage.type_text("nina");
         stage.keys(&["Enter", "Enter"]);
         assert_eq!(stage.answers(), Vec::<Value>::new());
         assert!(stage.screen().contains("question 3: 1024 to 65535"), "{}", stage.screen());
-        stage.words("80");
+        stage.type_text("80");
         stage.keys(&["Tab", "Tab"]);
         assert!(stage.screen().contains("Enter sends"), "{}", stage.screen());
         stage.keys(&["Enter"]);
@@ -562,32 +564,32 @@ fn several_questions_are_answered_in_one_card_by_numbers_arrows_and_words() {
 }
 
 #[test]
-fn a_form_is_declined_and_half_of_it_is_not_lost_by_looking_elsewhere() {
+fn tui_declines_a_form_and_keeps_a_partial_one() {
     let mut stage = Stage::new(80, 24, &sessions(), &[form(json!({}))]);
     stage.open("s_1");
-    stage.later(ARM);
+    stage.advance(ARM_DELAY);
     stage.keys(&["1", "3", "Tab"]);
-    stage.words("9999");
+    stage.type_text("9999");
     stage.keys(&["Esc", "1"]);
     assert_eq!(stage.app.page, TuiPage::Inbox);
-    stage.later(ARM);
+    stage.advance(ARM_DELAY);
     let screen = stage.screen();
     assert!(screen.contains("9999"), "{screen}");
-    // A letter that was meant for a field ends nothing.
+    // A letter that was meant for a text field ends nothing.
     stage.keys(&["S-Tab", "n", "Down", "n"]);
     assert_eq!(stage.answers(), Vec::<Value>::new());
     assert!(stage.screen().contains("once more: there is no answer"), "{}", stage.screen());
     stage.keys(&["n"]);
     assert_eq!(stage.answers(), [json!({ "answers": {}, "digest": "d1" })]);
-    // One that changed begins anew, and is read again before it is sent; also where letters are words.
+    // A changed form starts anew, and has to be read again before it is sent; also where letters are text.
     let mut stage = Stage::new(80, 24, &sessions(), &[form(json!({}))]);
     stage.open("s_1");
-    stage.later(ARM);
+    stage.advance(ARM_DELAY);
     stage.keys(&["1", "Tab", "Tab"]);
     stage.event("s_1", "request_updated", &form(json!({ "revision": 1, "changed": true, "digest": "d2" })));
-    stage.later(ARM);
+    stage.advance(ARM_DELAY);
     stage.keys(&["1", "1", "Tab", "Tab"]);
-    stage.words("x");
+    stage.type_text("x");
     stage.keys(&["Enter", "Enter"]);
     assert_eq!(stage.answers(), Vec::<Value>::new());
     assert!(stage.screen().contains("read it again, then press Ctrl-R"), "{}", stage.screen());
@@ -597,7 +599,7 @@ fn a_form_is_declined_and_half_of_it_is_not_lost_by_looking_elsewhere() {
 }
 
 #[test]
-fn a_list_longer_than_the_screen_is_reached_to_its_end() {
+fn tui_scrolls_a_long_list_to_its_end() {
     let options: Vec<Value> =
         (0..200).map(|n| json!({ "id": format!("o{n}"), "label": format!("option {n}") })).collect();
     let one = json!([{ "id": "which", "text": "Which of them?\u{1b}[2J", "multiple": false, "free_text": true, "options": options }]);
@@ -605,7 +607,7 @@ fn a_list_longer_than_the_screen_is_reached_to_its_end() {
     for (width, height) in [(80, 24), (40, 12)] {
         let mut stage = Stage::new(width, height, &sessions(), &[form(more.clone())]);
         stage.open("s_1");
-        stage.later(ARM);
+        stage.advance(ARM_DELAY);
         while !stage.screen().contains("option 0") {
             stage.keys(&["Down"]);
         }
@@ -626,7 +628,7 @@ fn a_list_longer_than_the_screen_is_reached_to_its_end() {
 }
 
 #[test]
-fn older_sessions_are_read_where_they_are_looked_for_and_every_one_is_found() {
+fn tui_loads_older_sessions_where_they_are_searched() {
     let all: Vec<Value> =
         (0..2_000).map(|n| session(&format!("s_{n:04}"), &format!("Task {n}"), "idle", n * 1_000)).collect();
     let hello = || json!({ "sessions": all[..500], "sessions_omitted": 1_500, "requests": [] });
@@ -645,8 +647,8 @@ fn older_sessions_are_read_where_they_are_looked_for_and_every_one_is_found() {
         json!({ "sessions": all[from..from + 500], "next": next })
     };
     let mut stage = Stage::new(80, 24, &[], &[]);
-    stage.msg(Msg::Heard(ClientEvent::Hello(hello())));
-    stage.msg(Msg::Heard(ClientEvent::Live));
+    stage.msg(Msg::Event(ClientEvent::Hello(hello())));
+    stage.msg(Msg::Event(ClientEvent::Live));
     for _ in 0..400 {
         stage.keys(&["Down"]);
     }
@@ -661,12 +663,12 @@ fn older_sessions_are_read_where_they_are_looked_for_and_every_one_is_found() {
         assert!(stage.screen().contains(&format!("Task {}", n + 1)), "{n}: {}", stage.screen());
     }
     assert_eq!((read, stage.app.sessions.len()), (4, 2_000), "the page that is known, and three more");
-    // By a filter, whatever page it is on; one that fails is asked for again with the next key.
+    // By a filter, on any page; a failed read is repeated with the next key.
     let mut stage = Stage::new(80, 24, &[], &[]);
-    stage.msg(Msg::Heard(ClientEvent::Hello(hello())));
-    stage.msg(Msg::Heard(ClientEvent::Live));
+    stage.msg(Msg::Event(ClientEvent::Hello(hello())));
+    stage.msg(Msg::Event(ClientEvent::Live));
     stage.keys(&["f"]);
-    stage.words("task 1987");
+    stage.type_text("task 1987");
     let (tag, _) = asked(&mut stage).pop().unwrap();
     stage.msg(Msg::Done(tag, Err("away".into())));
     assert_eq!(asked(&mut stage), [], "not again by itself");
@@ -682,14 +684,14 @@ fn older_sessions_are_read_where_they_are_looked_for_and_every_one_is_found() {
         screen.contains("filter task 1987") && screen.contains("Task 1987") && !screen.contains("Task 12"),
         "{screen}"
     );
-    // What came late of an earlier greeting is not taken; Esc shows all again, and leaves only then.
+    // A late page of an earlier `hello` is ignored; Esc clears the filter, and only then leaves.
     stage.msg(Msg::Done(CallTag::Older(1), Ok((200, json!({ "sessions": [session("s_x", "Late", "idle", 0)] })))));
     stage.keys(&["Esc"]);
     assert!(stage.screen().contains("Task 12") && !stage.screen().contains("Late") && !stage.app.quit);
 }
 
 #[test]
-fn fifty_questions_and_all_sessions_are_reached_at_40x20_and_nothing_is_drawn_over_another() {
+fn tui_reaches_fifty_requests_and_all_sessions_at_40x20_without_overlap() {
     let some: Vec<Value> =
         (0..50).map(|n| session(&format!("s_{n:02}"), &format!("Task {n:02}"), "waiting", n)).collect();
     let asks: Vec<Value> =
@@ -698,8 +700,8 @@ fn fifty_questions_and_all_sessions_are_reached_at_40x20_and_nothing_is_drawn_ov
     assert!(stage.screen().contains("Task 00") && stage.screen().contains("waiting"), "{}", stage.screen());
     stage.keys(&["1"]);
     for left in (1..=50).rev() {
-        stage.later(LINGER + ARM);
-        stage.later(ARM);
+        stage.advance(LINGER_TIME + ARM_DELAY);
+        stage.advance(ARM_DELAY);
         let screen = stage.screen();
         let which = screen.split("│ │ make t").nth(1).expect(&screen)[..2].to_owned();
         assert!(screen.contains(&format!("make t{which}  ")) && screen.contains(&format!("Task {which}")), "{screen}");
@@ -708,14 +710,14 @@ fn fifty_questions_and_all_sessions_are_reached_at_40x20_and_nothing_is_drawn_ov
         assert_eq!(stage.answers().len(), 1, "{screen}");
         let over = json!({ "request_id": format!("q_{which}"), "state": "answered", "ok": false, "at": at(stage.now),
             "resolved_by": { "device_id": "d_local", "name": "me" } });
-        stage.msg(Msg::Heard(heard(&format!("s_{which}"), 9, "request_resolved", &over, stage.now)));
+        stage.msg(Msg::Event(event_at(&format!("s_{which}"), 9, "request_resolved", &over, stage.now)));
     }
-    stage.later(LINGER + ARM);
+    stage.advance(LINGER_TIME + ARM_DELAY);
     assert!(stage.screen().contains("No pending requests"), "{}", stage.screen());
 }
 
 #[test]
-fn a_session_that_is_none_of_the_newest_is_known_when_it_is_opened() {
+fn tui_opens_a_session_outside_the_newest_page() {
     let mut stage = Stage::new(80, 24, &sessions(), &[]);
     stage.open("s_old");
     let paths: Vec<String> = std::mem::take(&mut stage.effects)
@@ -732,28 +734,29 @@ fn a_session_that_is_none_of_the_newest_is_known_when_it_is_opened() {
 }
 
 #[test]
-fn what_is_dangerous_is_asked_twice_and_nothing_typed_is_lost_by_a_no() {
+fn tui_confirms_danger_twice_and_keeps_typed_text_after_a_denial() {
     let mut stage = Stage::new(80, 24, &sessions(), &[form(json!({ "risk": "danger" }))]);
     stage.open("s_1");
-    stage.later(ARM);
+    stage.advance(ARM_DELAY);
     stage.keys(&["1", "1", "Tab", "Tab"]);
-    stage.words("x");
+    stage.type_text("x");
     stage.keys(&["Enter", "Enter"]);
     assert!(stage.screen().contains("Type yes"), "{}", stage.screen());
     stage.keys(&["Esc", "Enter"]);
-    stage.words("yes");
+    stage.type_text("yes");
     stage.keys(&["Enter"]);
     assert_eq!(stage.answers().len(), 1);
     // The same for a text and a pick.
     let text = json!({ "type": "prompt", "options": [], "risk": "danger" });
     let pick = json!({ "type": "pick", "options": [], "items": [{ "id": "a", "label": "First" }], "risk": "danger" });
-    for (more, words, answer) in [(text, "hello", json!({ "value": "hello" })), (pick, "", json!({ "ids": ["a"] }))] {
+    for (more, type_text, answer) in [(text, "hello", json!({ "value": "hello" })), (pick, "", json!({ "ids": ["a"] }))]
+    {
         let mut stage = Stage::new(80, 24, &sessions(), &[ask("q_1", "s_1", "Say", more)]);
         stage.open("s_1");
-        stage.later(ARM);
-        stage.words(words);
+        stage.advance(ARM_DELAY);
+        stage.type_text(type_text);
         stage.keys(&["Enter", "Esc", "Enter"]);
-        stage.words("yes");
+        stage.type_text("yes");
         stage.keys(&["Enter"]);
         let sent = stage.answers();
         assert_eq!(sent.len(), 1, "{}", stage.screen());
@@ -764,10 +767,10 @@ fn what_is_dangerous_is_asked_twice_and_nothing_typed_is_lost_by_a_no() {
 }
 
 #[test]
-fn who_answered_elsewhere_is_told_in_place_and_nothing_moves() {
+fn tui_shows_an_answer_of_another_client_in_place() {
     let mut stage = Stage::new(80, 24, &sessions(), &[ask("q_1", "s_1", "make deploy", json!({}))]);
     stage.open("s_1");
-    stage.later(ARM);
+    stage.advance(ARM_DELAY);
     let row =
         |stage: &Stage| stage.screen().lines().position(|line| line.contains("make deploy") && line.starts_with("│"));
     let before = row(&stage);
@@ -775,37 +778,37 @@ fn who_answered_elsewhere_is_told_in_place_and_nothing_moves() {
     let receipt = json!({ "request_id": "q_1", "state": "answered", "option_id": "allow_once", "ok": true, "at": at(stage.now),
         "resolved_by": { "device_id": "d_2", "name": "phone" } });
     stage.event("s_1", "request_resolved", &receipt);
-    stage.later(2_000);
+    stage.advance(2_000);
     assert!(stage.screen().contains("Allowed by phone, 2 s ago"), "{}", stage.screen());
     assert_eq!(row(&stage), before, "what the finger was about to touch did not move");
     stage.keys(&["n", "y"]);
     assert_eq!(stage.answers(), Vec::<Value>::new());
-    stage.later(LINGER);
+    stage.advance(LINGER_TIME);
     assert_eq!(row(&stage), None);
     // In the inbox, too.
     let mut stage = Stage::new(80, 24, &sessions(), &[ask("q_1", "s_1", "make deploy", json!({}))]);
     stage.keys(&["1"]);
-    stage.later(ARM);
+    stage.advance(ARM_DELAY);
     stage.event("s_1", "request_resolved", &receipt);
     assert!(stage.screen().contains("Allowed by phone"), "{}", stage.screen());
-    stage.later(LINGER);
+    stage.advance(LINGER_TIME);
     assert!(stage.screen().contains("No pending requests"), "{}", stage.screen());
 }
 
 #[test]
-fn one_who_is_too_late_is_told_who_won() {
+fn tui_late_answer_shows_the_winner() {
     let mut stage = Stage::new(80, 24, &sessions(), &[ask("q_1", "s_1", "make deploy", json!({}))]);
     stage.open("s_1");
-    stage.later(ARM);
+    stage.advance(ARM_DELAY);
     stage.keys(&["n"]);
     let receipt = json!({ "code": "already_resolved", "detail": "x", "state": "answered", "ok": true, "at": at(stage.now), "won": false,
         "resolved_by": { "device_id": "d_2", "name": "phone" } });
     stage.msg(Msg::Done(CallTag::Answer("q_1".into()), Ok((409, receipt))));
     assert!(stage.screen().contains("too late: Allowed by phone"), "{}", stage.screen());
-    // What was not done at all is said, and can be done again.
+    // A failed answer is shown, and can be sent again.
     let mut stage = Stage::new(80, 24, &sessions(), &[ask("q_1", "s_1", "make deploy", json!({}))]);
     stage.open("s_1");
-    stage.later(ARM);
+    stage.advance(ARM_DELAY);
     stage.keys(&["y"]);
     stage.answers();
     stage.msg(Msg::Done(
@@ -818,22 +821,22 @@ fn one_who_is_too_late_is_told_who_won() {
 }
 
 #[test]
-fn a_lost_gateway_is_said_with_the_time_of_what_is_shown() {
+fn tui_shows_a_lost_gateway_with_the_age_of_its_data() {
     let mut stage = Stage::new(80, 24, &sessions(), &[]);
-    stage.later(1_000);
-    stage.msg(Msg::Heard(ClientEvent::Lost("closed".into())));
-    stage.later(61_000);
+    stage.advance(1_000);
+    stage.msg(Msg::Event(ClientEvent::Lost("closed".into())));
+    stage.advance(61_000);
     assert!(matches!(stage.app.link, ConnectionView::Lost(..)));
     let screen = stage.screen();
     assert!(screen.contains("○ offline") && screen.contains("what you see was true at"), "{screen}");
     assert_eq!(stage.app.true_at, NOON + 1_000);
-    stage.msg(Msg::Heard(ClientEvent::Hello(json!({ "sessions": sessions(), "requests": [] }))));
-    stage.msg(Msg::Heard(ClientEvent::Live));
+    stage.msg(Msg::Event(ClientEvent::Hello(json!({ "sessions": sessions(), "requests": [] }))));
+    stage.msg(Msg::Event(ClientEvent::Live));
     assert!(stage.screen().contains("● live"));
 }
 
 #[test]
-fn history_queue_and_slash_commands() {
+fn tui_has_history_queue_and_slash_commands() {
     let mut one = session("s_1", "x", "running", 0);
     one["queue"] = json!([{ "run_id": "r_9", "text": "and then this", "by": { "device_id": "d", "name": "phone" } }]);
     let mut stage = Stage::new(80, 24, &[one], &[]);
@@ -845,22 +848,22 @@ fn history_queue_and_slash_commands() {
         &json!({ "availableCommands": [{ "name": "plan", "description": "makes a plan" }] }),
     );
     assert!(stage.screen().contains("waits 1 and then this · phone"), "{}", stage.screen());
-    stage.words("draft");
+    stage.type_text("draft");
     stage.keys(&["Up"]);
     assert_eq!(stage.app.composer.lines(), ["earlier", "words"]);
     stage.keys(&["Down", "Down"]);
     assert_eq!(stage.app.composer.lines(), ["draft"]);
     stage.keys(&["C-c"]);
-    stage.words("/pl");
+    stage.type_text("/pl");
     assert!(stage.screen().contains("/plan makes a plan"), "{}", stage.screen());
     stage.keys(&["Tab"]);
-    stage.words("now");
+    stage.type_text("now");
     stage.keys(&["C-j"]);
-    stage.words("please");
+    stage.type_text("please");
     stage.effects.clear();
     stage.keys(&["Enter"]);
-    assert!(stage.effects.iter().any(|effect| matches!(effect, Effect::Call { tag: CallTag::Prompt(words), key: true, .. } if words == "/plan now\nplease")));
-    // What was not taken is given back.
+    assert!(stage.effects.iter().any(|effect| matches!(effect, Effect::Call { tag: CallTag::Prompt(type_text), key: true, .. } if type_text == "/plan now\nplease")));
+    // A refused prompt is restored to the composer.
     stage.msg(Msg::Done(CallTag::Prompt("/plan now".into()), Ok((429, json!({ "detail": "too many wait" })))));
     assert_eq!(stage.app.composer.lines(), ["/plan now"]);
     stage.keys(&["Esc", "Q"]);
@@ -873,7 +876,7 @@ fn history_queue_and_slash_commands() {
 }
 
 #[test]
-fn two_hundred_thousand_events_cost_a_window_and_what_came_before_is_read_again() {
+fn tui_long_session_costs_a_window_and_rereads_older_events() {
     let mut stage = Stage::new(80, 24, &sessions(), &[]);
     stage.open("s_1");
     let of = stage.app.following();
@@ -885,12 +888,12 @@ fn two_hundred_thousand_events_cost_a_window_and_what_came_before_is_read_again(
     };
     for n in 0..200_000 {
         let (kind, body) = body(n);
-        stage.app.update(Msg::Talk(of, heard("s_1", n + 1, kind, &body, NOON)), NOON);
+        stage.app.update(Msg::SessionEvent(of, event_at("s_1", n + 1, kind, &body, NOON)), NOON);
     }
-    let (blocks, bytes) = stage.app.talk.as_ref().unwrap().kept();
+    let (blocks, bytes) = stage.app.conversation.as_ref().unwrap().kept();
     assert!(blocks <= 3000 && bytes < 32 << 20, "{blocks} blocks, {bytes} bytes");
     assert!(stage.screen().contains("word-199999"), "{}", stage.screen());
-    // To the beginning of what is here: what was before is fetched, backwards, and shown from its end.
+    // Scrolled to the first loaded line: the previous page is fetched, and shown from its end.
     stage.keys(&["Esc", "g"]);
     let wanted = |stage: &Stage| {
         let effect = stage.effects.iter().rev().find_map(|effect| match effect {
@@ -902,17 +905,17 @@ fn two_hundred_thousand_events_cost_a_window_and_what_came_before_is_read_again(
     let to = super::view_model::position(&wanted(&stage));
     assert!(to > 190_000, "{to}");
     let page = |from: u64, to: u64| {
-        let told = |n: u64| {
+        let session_event = |n: u64| {
             let (kind, body) = body(n);
             json!({ "kind": kind, "event": body, "cursor": format!("e:{}", n + 1), "at": "2025-11-21T09:30:00.125Z" })
         };
-        let events: Vec<_> = (from..to - 1).map(told).collect();
+        let events: Vec<_> = (from..to - 1).map(session_event).collect();
         PageOf::read(&json!({ "events": events, "previous": format!("e:{}", from + 1) }))
     };
     stage.msg(Msg::Page(of, Ok(page(to - 600, to))));
     let screen = stage.screen();
     assert!(screen.contains(&format!("word-{}", (to - 2) / 4 * 4 - 1)) && screen.contains("older"), "{to}: {screen}");
-    // And from its beginning the one before it.
+    // And from its start the one before it.
     stage.keys(&["g"]);
     assert_eq!(super::view_model::position(&wanted(&stage)), to - 599);
     stage.msg(Msg::Page(of, Ok(page(to - 1200, to - 599))));
@@ -922,7 +925,7 @@ fn two_hundred_thousand_events_cost_a_window_and_what_came_before_is_read_again(
 }
 
 #[test]
-fn what_is_read_stays_where_it_is_while_news_come() {
+fn tui_keeps_the_reading_position_while_events_come() {
     let mut stage = Stage::new(80, 24, &sessions(), &[]);
     stage.open("s_1");
     for n in 0..200 {
@@ -955,10 +958,10 @@ fn what_is_read_stays_where_it_is_while_news_come() {
     for _ in 0..40 {
         stage.keys(&["PageDown"]);
     }
-    assert!(stage.screen().contains("tool 399") && stage.app.talk.as_ref().unwrap().look.follow);
+    assert!(stage.screen().contains("tool 399") && stage.app.conversation.as_ref().unwrap().scroll_position.follow);
 }
 
-/// Sequences that terminals obey.
+/// Escape sequences that terminals obey.
 fn corpus() -> Vec<Vec<u8>> {
     let mut all: Vec<Vec<u8>> = Vec::new();
     for end in 0x40..=0x7e_u8 {
@@ -982,7 +985,7 @@ fn corpus() -> Vec<Vec<u8>> {
     for c in "\u{202a}\u{202b}\u{202c}\u{202d}\u{202e}\u{2066}\u{2067}\u{2068}\u{2069}\u{200b}\u{200c}\u{200d}\u{200e}\u{200f}\u{61c}\u{feff}\u{ad}\u{2028}\u{2029}\u{3164}\u{2800}\u{fe0f}\u{e0041}".chars() {
         all.push(format!("a{c}b").into_bytes());
     }
-    for words in [
+    for type_text in [
         "\x1b[200~y\x1b[201~",
         "\x1b[6n\x1b[c\x1b[>q",
         "\x1b[2J\x1b[H\x1b[999;999H",
@@ -992,13 +995,13 @@ fn corpus() -> Vec<Vec<u8>> {
         "\x1b[38;2;1;2;3;4;5;6m",
         "\x1b[99999999999999m",
     ] {
-        all.push(words.as_bytes().to_vec());
+        all.push(type_text.as_bytes().to_vec());
     }
     all
 }
 
 /// Fails unless the bytes are printable text and the few sequences that drawing needs.
-fn assert_ours(bytes: &[u8], of: &[u8]) {
+fn assert_allowed_bytes(bytes: &[u8], of: &[u8]) {
     let text = std::str::from_utf8(bytes).unwrap();
     let mut rest = text;
     while let Some(c) = rest.chars().next() {
@@ -1014,7 +1017,7 @@ fn assert_ours(bytes: &[u8], of: &[u8]) {
                 _ => false,
             };
             assert!(fine, "{:?} wrote CSI {parameters}{end}", String::from_utf8_lossy(of));
-            // Blinking and hiding are nobody's.
+            // Blinking and hidden text are not allowed for anyone.
             assert!(!(end == "m" && parameters.split(';').collect::<Vec<_>>() == ["8"]), "hidden text");
             rest = &body[parameters.len() + 1..];
         } else {
@@ -1033,11 +1036,11 @@ fn assert_ours(bytes: &[u8], of: &[u8]) {
 }
 
 #[test]
-fn words_of_another_message_are_another_block() {
+fn tui_text_of_another_message_is_another_block() {
     let mut stage = Stage::new(80, 24, &[session("s_1", "A", "running", 0)], &[]);
     stage.open("s_1");
-    let mut say = |id: Option<&str>, words: &str| {
-        let mut chunk = json!({ "content": { "type": "text", "text": words } });
+    let mut say = |id: Option<&str>, type_text: &str| {
+        let mut chunk = json!({ "content": { "type": "text", "text": type_text } });
         if let Some(id) = id {
             chunk["messageId"] = json!(id);
         }
@@ -1053,7 +1056,7 @@ fn words_of_another_message_are_another_block() {
 }
 
 #[test]
-fn nothing_that_an_agent_sends_reaches_the_terminal_as_a_sequence_wherever_it_is_cut() {
+fn tui_never_passes_an_agents_escape_sequence_to_the_terminal() {
     let corpus = corpus();
     assert!(corpus.len() >= 200, "{}", corpus.len());
     for bytes in &corpus {
@@ -1062,7 +1065,7 @@ fn nothing_that_an_agent_sends_reaches_the_terminal_as_a_sequence_wherever_it_is
             let whole = format!("{one}{two}");
             let mut stage = Stage::new(80, 24, &[session("s_1", &whole, "running", 0)], &[]);
             stage.open("s_1");
-            for (kind, words) in [
+            for (kind, type_text) in [
                 ("user_message_chunk", &one),
                 ("user_message_chunk", &two),
                 ("agent_thought_chunk", &one),
@@ -1070,7 +1073,7 @@ fn nothing_that_an_agent_sends_reaches_the_terminal_as_a_sequence_wherever_it_is
                 ("agent_message_chunk", &one),
                 ("agent_message_chunk", &two),
             ] {
-                stage.event("s_1", kind, &json!({ "content": { "type": "text", "text": words } }));
+                stage.event("s_1", kind, &json!({ "content": { "type": "text", "text": type_text } }));
             }
             let output = json!([{ "type": "content", "content": { "type": "text", "text": whole } }, { "type": "diff", "path": whole, "oldText": one, "newText": whole }]);
             stage.event("s_1", "tool_call", &json!({ "toolCallId": "t", "title": whole, "kind": whole, "status": "in_progress", "content": output, "rawInput": whole }));
@@ -1087,8 +1090,8 @@ fn nothing_that_an_agent_sends_reaches_the_terminal_as_a_sequence_wherever_it_is
                     "available_commands_update",
                     &json!({ "availableCommands": [{ "name": format!("a{whole}"), "description": whole }] }),
                 );
-                stage.words("/a");
-                assert_ours(&stage.bytes(), bytes);
+                stage.type_text("/a");
+                assert_allowed_bytes(&stage.bytes(), bytes);
                 stage.msg(Msg::Done(CallTag::Runtimes, Ok((200, json!({ "runtimes": [{ "runtime_id": whole, "agent": whole, "problem": whole, "stderr_tail": whole, "connect": { "command": [whole] } }] })))));
                 stage.msg(Msg::Done(
                     CallTag::Devices,
@@ -1106,31 +1109,31 @@ fn nothing_that_an_agent_sends_reaches_the_terminal_as_a_sequence_wherever_it_is
                     stage.app.query_typing = false;
                     stage.keys(&[page]);
                     stage.app.query_typing = false;
-                    assert_ours(&stage.bytes(), bytes);
+                    assert_allowed_bytes(&stage.bytes(), bytes);
                 }
                 stage.keys(&["Esc", ":"]);
-                assert_ours(&stage.bytes(), bytes);
-                stage.msg(Msg::Done(CallTag::Words("log"), Ok((200, json!({ "lines": [{ "text": whole }] })))));
-                assert_ours(&stage.bytes(), bytes);
+                assert_allowed_bytes(&stage.bytes(), bytes);
+                stage.msg(Msg::Done(CallTag::TextPage("log"), Ok((200, json!({ "lines": [{ "text": whole }] })))));
+                assert_allowed_bytes(&stage.bytes(), bytes);
                 stage.keys(&["Esc"]);
-                stage.msg(Msg::Done(CallTag::Say(whole.clone()), Ok((500, json!({ "detail": whole })))));
-                stage.msg(Msg::Heard(ClientEvent::Lost(whole.clone())));
-                assert_ours(&stage.bytes(), bytes);
+                stage.msg(Msg::Done(CallTag::Notice(whole.clone()), Ok((500, json!({ "detail": whole })))));
+                stage.msg(Msg::Event(ClientEvent::Lost(whole.clone())));
+                assert_allowed_bytes(&stage.bytes(), bytes);
             }
-            assert_ours(&stage.bytes(), bytes);
+            assert_allowed_bytes(&stage.bytes(), bytes);
         }
     }
 }
 
 #[test]
-fn colours_are_as_many_as_the_terminal_has() {
+fn tui_uses_the_colours_of_the_terminal() {
     for (depth, bad) in [
         (Depth::Ansi, &["38;2;", "48;2;", "38;5;16", "48;5;2"][..]),
         (Depth::Indexed, &["38;2;", "48;2;"][..]),
         (Depth::None, &["38;", "48;", ";3", "[3"][..]),
     ] {
         let mut stage =
-            Stage::coloured(80, 24, depth, &sessions(), &[ask("q_1", "s_1", "x", json!({ "risk": "danger" }))]);
+            Stage::with_depth(80, 24, depth, &sessions(), &[ask("q_1", "s_1", "x", json!({ "risk": "danger" }))]);
         stage.open("s_1");
         conversation(&mut stage);
         let text = String::from_utf8(stage.bytes()).unwrap();
@@ -1148,7 +1151,7 @@ fn colours_are_as_many_as_the_terminal_has() {
 }
 
 #[test]
-fn a_session_is_drawn_before_anything_is_known_of_it() {
+fn tui_draws_a_session_before_its_data() {
     let mut app = App::new(Theme::new(Depth::True, false), (80, 24), NOON, BTreeMap::new());
     let effects = app.start(Some("s_unknown".into()));
     assert!(effects.contains(&Effect::Follow(Some("s_unknown".into()))));
@@ -1157,7 +1160,7 @@ fn a_session_is_drawn_before_anything_is_known_of_it() {
 }
 
 #[test]
-fn every_size_is_drawn_and_too_small_ones_are_said() {
+fn tui_draws_every_size_and_reports_a_small_one() {
     let mut stage =
         Stage::new(80, 24, &sessions(), &[ask("q_1", "s_1", "x", json!({})), ask("q_2", "s_1", "y", json!({}))]);
     stage.open("s_1");
@@ -1181,26 +1184,26 @@ fn every_size_is_drawn_and_too_small_ones_are_said() {
 proptest::proptest! {
     #![proptest_config(proptest::prelude::ProptestConfig::with_cases(64))]
 
-    /// Whatever an agent says and whatever keys are hit: no panic, and nothing but ours is written.
+    /// Any text of an agent and any keys: no panic, and only allowed sequences are written.
     #[test]
-    fn whatever_comes_is_drawn(words in proptest::collection::vec("\\PC{0,30}|[\\x00-\\x20\u{7f}-\u{9f}\u{200d}\u{301}|*#`>\\-\\[\\]!]{0,30}", 1..12), keys in "[a-zA-Z0-9 /?:{}\\[\\]]{0,30}", width in 1..120_u16, height in 1..50_u16) {
-        let mut stage = Stage::new(width, height, &sessions(), &[ask("q_1", "s_1", &words[0], json!({}))]);
+    fn tui_draws_any_events(type_text in proptest::collection::vec("\\PC{0,30}|[\\x00-\\x20\u{7f}-\u{9f}\u{200d}\u{301}|*#`>\\-\\[\\]!]{0,30}", 1..12), keys in "[a-zA-Z0-9 /?:{}\\[\\]]{0,30}", width in 1..120_u16, height in 1..50_u16) {
+        let mut stage = Stage::new(width, height, &sessions(), &[ask("q_1", "s_1", &type_text[0], json!({}))]);
         stage.open("s_1");
         let kinds = ["agent_message_chunk", "user_message_chunk", "agent_thought_chunk", "tool_call", "plan", "raw", "error"];
-        for (n, words) in words.iter().enumerate() {
-            let body = json!({ "content": { "type": "text", "text": words }, "toolCallId": words, "title": words, "status": words, "message": words, "entries": [{ "content": words }] });
+        for (n, type_text) in type_text.iter().enumerate() {
+            let body = json!({ "content": { "type": "text", "text": type_text }, "toolCallId": type_text, "title": type_text, "status": type_text, "message": type_text, "entries": [{ "content": type_text }] });
             stage.event("s_1", kinds[n % kinds.len()], &body);
         }
-        assert_ours(&stage.bytes(), words.concat().as_bytes());
+        assert_allowed_bytes(&stage.bytes(), type_text.concat().as_bytes());
         for key in keys.chars() {
             stage.now += 100;
-            stage.words(&key.to_string());
+            stage.type_text(&key.to_string());
         }
-        assert_ours(&stage.bytes(), words.concat().as_bytes());
+        assert_allowed_bytes(&stage.bytes(), type_text.concat().as_bytes());
     }
 }
 
-/// What was asked of the gateway, and with what.
+/// The calls to the gateway, with their bodies.
 fn called(stage: &mut Stage) -> Vec<(String, Option<Value>)> {
     let effects = std::mem::take(&mut stage.effects).into_iter();
     let calls = effects.filter_map(|effect| match effect {
@@ -1211,12 +1214,12 @@ fn called(stage: &mut Stage) -> Vec<(String, Option<Value>)> {
 }
 
 #[test]
-fn the_servers_and_skills_of_an_agent_are_shown_or_said_to_be_unavailable() {
+fn tui_shows_servers_and_skills_or_their_absence() {
     let mut stage = Stage::new(80, 24, &sessions(), &[]);
     stage.open("s_1");
     stage.effects.clear();
     stage.keys(&["C-k"]);
-    stage.words("mcp");
+    stage.type_text("mcp");
     stage.keys(&["Enter"]);
     assert_eq!(called(&mut stage), [("GET /v1/sessions/s_1/mcp".into(), None)]);
     let servers = json!({ "servers": [
@@ -1225,12 +1228,12 @@ fn the_servers_and_skills_of_an_agent_are_shown_or_said_to_be_unavailable() {
     ], "truncated": true });
     stage.msg(Msg::Done(CallTag::Servers, Ok((200, servers))));
     let screen = stage.screen();
-    for words in ["✔ github: ready · http · 26 tools", "✘ files", "    spawn ENOENT", "… and more"] {
-        assert!(screen.contains(words), "{words}: {screen}");
+    for type_text in ["✔ github: ready · http · 26 tools", "✘ files", "    spawn ENOENT", "… and more"] {
+        assert!(screen.contains(type_text), "{type_text}: {screen}");
     }
-    assert_ours(&stage.bytes(), b"");
+    assert_allowed_bytes(&stage.bytes(), b"");
     stage.keys(&["Esc", "C-k"]);
-    stage.words("skills");
+    stage.type_text("skills");
     stage.keys(&["Enter"]);
     assert_eq!(called(&mut stage), [("GET /v1/sessions/s_1/skills".into(), None)]);
     let skills = json!({ "skills": [
@@ -1241,14 +1244,15 @@ fn the_servers_and_skills_of_an_agent_are_shown_or_said_to_be_unavailable() {
     assert!(screen.contains("review · this project") && screen.contains("✘ /x: no front matter"), "{screen}");
     assert_eq!(screen.matches("reviewer").count(), 6, "a long description is broken, not cut: {screen}");
     stage.keys(&["Esc"]);
-    for (tag, words) in [(CallTag::Servers, "MCP status unavailable"), (CallTag::Skills, "Skills list unavailable")] {
+    for (tag, type_text) in [(CallTag::Servers, "MCP status unavailable"), (CallTag::Skills, "Skills list unavailable")]
+    {
         stage.msg(Msg::Done(tag, Ok((409, json!({ "code": "listing_unsupported", "detail": "it does not tell" })))));
-        assert!(stage.screen().contains(words), "{}", stage.screen());
+        assert!(stage.screen().contains(type_text), "{}", stage.screen());
     }
 }
 
 #[test]
-fn a_past_conversation_is_chosen_by_its_title_and_taken_up() {
+fn tui_resumes_a_past_conversation_chosen_by_title() {
     let mut stage = Stage::new(80, 24, &sessions(), &[]);
     let kept = |n: usize| json!({ "native_id": format!("c{n}"), "title": format!("Talk {n}"), "cwd": "/w", "updated_at": "2026-01-02T03:04:05.000Z" });
     let mut all: Vec<Value> = (0..300).map(kept).collect();
@@ -1258,14 +1262,14 @@ fn a_past_conversation_is_chosen_by_its_title_and_taken_up() {
     stage.msg(Msg::Done(CallTag::Past("demo".into()), Ok((200, page.clone()))));
     let screen = stage.screen();
     assert!(screen.contains("past Talk 0 · c0") && screen.contains("2026-01-02 · /w"), "{screen}");
-    stage.words("talk 298");
+    stage.type_text("talk 298");
     stage.effects.clear();
     stage.keys(&["Enter"]);
     let open = json!({ "runtime_id": "demo", "native_id": "c298", "cwd": "/w" });
     assert_eq!(called(&mut stage), [("POST /v1/sessions".into(), Some(open))]);
-    // One that is open here is gone to.
+    // An open conversation is switched to.
     stage.msg(Msg::Done(CallTag::Past("demo".into()), Ok((200, page))));
-    stage.words("talk 7 c7");
+    stage.type_text("talk 7 c7");
     stage.effects.clear();
     stage.keys(&["Enter"]);
     assert!(stage.effects.contains(&Effect::Follow(Some("s_2".into()))), "{:?}", stage.effects);
@@ -1276,7 +1280,7 @@ fn a_past_conversation_is_chosen_by_its_title_and_taken_up() {
 }
 
 #[test]
-fn the_manual_has_every_key_and_command() {
+fn tui_manual_has_every_key_and_command() {
     let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/attach.md");
     let manual = std::fs::read_to_string(path).unwrap();
     let keys = super::help::KEYS.iter().flat_map(|(_, keys)| keys.iter());
@@ -1287,7 +1291,7 @@ fn the_manual_has_every_key_and_command() {
 }
 
 #[test]
-fn a_session_opens_with_its_newest_page_and_what_is_older_is_fetched() {
+fn tui_session_opens_with_its_newest_page_and_fetches_older_ones() {
     let mut stage = Stage::new(80, 24, &sessions(), &[]);
     stage.open("s_1");
     let of = stage.app.following();
@@ -1306,25 +1310,25 @@ fn a_session_opens_with_its_newest_page_and_what_is_older_is_fetched() {
         json!({ "trimmed": false, "latest": { "usage_update": { "used": 5, "size": 100 } }, "requests": [] });
     stage.msg(Msg::Opened(of, Some((page, snapshot, "e:95".into()))));
     assert!(stage.effects.contains(&Effect::Attach { session: "s_1".into(), after: Some("e:95".into()) }));
-    stage.msg(Msg::Talk(
+    stage.msg(Msg::SessionEvent(
         of,
-        heard("s_1", 96, "agent_message_chunk", &json!({ "content": { "type": "text", "text": "and more" } }), NOON),
+        event_at("s_1", 96, "agent_message_chunk", &json!({ "content": { "type": "text", "text": "and more" } }), NOON),
     ));
     let screen = stage.screen();
     assert!(
         screen.contains("words of many chunks") && screen.contains("cargo test") && screen.contains("and more"),
         "{screen}"
     );
-    assert_eq!(stage.app.talk.as_ref().unwrap().usage, Some((5, 100)), "the latest comes with the snapshot");
-    // Up: the page before.
+    assert_eq!(stage.app.conversation.as_ref().unwrap().usage, Some((5, 100)), "the latest comes with the snapshot");
+    // Up: the previous page.
     stage.keys(&["Esc", "g"]);
     assert!(stage.effects.contains(&Effect::Page { session: "s_1".into(), before: "e:80".into() }));
     stage.msg(Msg::Page(of, Ok(PageOf::read(&json!({ "events": [said(1, 79, "the beginning")] })))));
     assert!(stage.screen().contains("the beginning"), "{}", stage.screen());
-    // A place that is not here is fetched; where nothing could be read, everything comes as events.
+    // A place that is not loaded is fetched; where nothing can be read, all events are replayed.
     stage.keys(&["G"]);
     stage.effects.clear();
-    assert!(stage.app.talk.as_mut().unwrap().seek(40));
+    assert!(stage.app.conversation.as_mut().unwrap().seek(40));
     stage.msg(Msg::Tick);
     assert!(stage.effects.contains(&Effect::Page { session: "s_1".into(), before: "e:41".into() }));
     stage.msg(Msg::Opened(of, None));
@@ -1332,19 +1336,19 @@ fn a_session_opens_with_its_newest_page_and_what_is_older_is_fetched() {
 }
 
 #[test]
-fn what_was_looked_at_is_kept_for_its_owner_alone() {
+fn tui_keeps_read_positions_per_owner() {
     use std::os::unix::fs::PermissionsExt as _;
     let dir = tempfile::tempdir().unwrap();
-    let file = dir.path().join(super::LOOKED);
+    let file = dir.path().join(super::VIEWED_FILE);
     std::fs::write(&file, "{}").unwrap();
     std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o666)).unwrap();
-    super::keep(dir.path(), &BTreeMap::from([("s_1".to_owned(), 1)]));
+    super::save_viewed_at(dir.path(), &BTreeMap::from([("s_1".to_owned(), 1)]));
     assert_eq!(std::fs::read_to_string(&file).unwrap(), r#"{"s_1":1}"#);
     assert_eq!(std::fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
 }
 
 #[test]
-fn a_tool_call_without_an_end_is_not_reported() {
+fn tui_does_not_report_an_unfinished_tool_call() {
     let mut stage = Stage::new(80, 24, &[session("s_1", "Parser", "running", 0)], &[]);
     stage.open("s_1");
     stage.event("s_1", "run_started", &json!({ "run_id": "r_1" }));
@@ -1359,23 +1363,23 @@ fn a_tool_call_without_an_end_is_not_reported() {
 }
 
 #[test]
-fn a_terminal_that_nobody_touches_for_two_minutes_is_looked_at_by_nobody() {
+fn tui_idle_terminal_is_not_present_after_two_minutes() {
     let mut stage = Stage::new(80, 24, &[session("s_1", "one", "idle", 0)], &[]);
     let last = |stage: &Stage| {
-        let told = stage.effects.iter().rev().find_map(|effect| match effect {
+        let session_event = stage.effects.iter().rev().find_map(|effect| match effect {
             Effect::Presence(_, focused) => Some(*focused),
             _ => None,
         });
-        told.expect("presence is told")
+        session_event.expect("presence is told")
     };
     stage.msg(Msg::Focus(true));
-    stage.later(119_000);
+    stage.advance(119_000);
     assert!(last(&stage));
-    stage.later(1_000);
+    stage.advance(1_000);
     assert!(!last(&stage), "in front of an empty chair");
     stage.keys(&["j"]);
     assert!(last(&stage));
     stage.msg(Msg::Focus(false));
-    stage.later(0);
+    stage.advance(0);
     assert!(!last(&stage));
 }

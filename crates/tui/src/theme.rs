@@ -1,22 +1,22 @@
-//! Colours: what each means here, in as many as the terminal has. Pure.
+//! Colours by meaning, in as many as the terminal has. Pure.
 
 use ratatui::style::{Color, Modifier, Style};
 
-/// How many colours there are.
+/// The number of colours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Depth {
-    /// None: bold, dim and reversed must do.
+    /// None: only bold, dim and reversed.
     None,
-    /// The sixteen that every terminal has.
+    /// The sixteen basic ones.
     Ansi,
     /// 256.
     Indexed,
-    /// All of them.
+    /// 24-bit colour.
     True,
 }
 
 impl Depth {
-    /// What the environment says of the terminal.
+    /// The depth that the environment reports.
     pub(crate) fn of(variable: impl Fn(&str) -> Option<String>) -> Self {
         let set = |name: &str| variable(name).filter(|value| !value.is_empty());
         if set("NO_COLOR").is_some() {
@@ -32,7 +32,7 @@ impl Depth {
         }
     }
 
-    /// The nearest colour there is.
+    /// The nearest available colour.
     pub(crate) fn color(self, color: Color) -> Color {
         match (self, color) {
             (Self::None, _) => Color::Reset,
@@ -66,7 +66,7 @@ fn cube(r: u8, g: u8, b: u8) -> u8 {
     16 + 36 * cr + 6 * cg + cb
 }
 
-/// What one of the 256 looks like.
+/// The RGB value of one of the 256.
 fn rgb(n: u8) -> (u8, u8, u8) {
     if n >= 232 {
         let grey = 8 + (n - 232) * 10;
@@ -92,46 +92,46 @@ fn sixteen(r: u8, g: u8, b: u8) -> Color {
     Color::Indexed(on(r) + 2 * on(g) + 4 * on(b) + if most > 200 { 8 } else { 0 })
 }
 
-/// What each thing looks like.
+/// The styles.
 #[derive(Clone, Debug)]
 pub(crate) struct Theme {
     pub(crate) depth: Depth,
-    /// Words.
+    /// Normal text.
     pub(crate) text: Style,
-    /// Less important.
+    /// Less important text.
     pub(crate) dim: Style,
     /// Rules and frames.
     pub(crate) rule: Style,
-    /// Ours: titles, keys, where one is.
+    /// The UI's own text: titles, keys, the selection.
     pub(crate) accent: Style,
-    /// What people said.
+    /// A person's message.
     pub(crate) user: Style,
-    /// Good.
+    /// Success.
     pub(crate) ok: Style,
-    /// Wants attention.
+    /// A warning.
     pub(crate) warn: Style,
-    /// Bad.
+    /// A failure.
     pub(crate) bad: Style,
-    /// At work.
+    /// Work in progress.
     pub(crate) busy: Style,
-    /// Code among words.
+    /// Code within text.
     pub(crate) code: Style,
-    /// Words of a language.
+    /// Keywords.
     pub(crate) keyword: Style,
-    /// Strings and numbers of a language.
+    /// Strings and numbers.
     pub(crate) literal: Style,
-    /// The line one is on.
+    /// The selected line.
     pub(crate) selected: Style,
-    /// A line that was added, and what of it is new.
+    /// An added line, and the changed words in it.
     pub(crate) added: (Style, Style),
-    /// A line that was removed, and what of it is gone.
+    /// A removed line, and the changed words in it.
     pub(crate) removed: (Style, Style),
-    /// The bars above and below.
+    /// The bars at the top and the bottom.
     pub(crate) bar: Style,
 }
 
 impl Theme {
-    /// For this many colours, on light ground or dark.
+    /// A theme of this depth, for a light or dark background.
     pub(crate) fn new(depth: Depth, light: bool) -> Self {
         let bold = Modifier::BOLD;
         let fg = |dark: (u8, u8, u8), bright: (u8, u8, u8), ansi: Color| match depth {
@@ -201,7 +201,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_environment_says_how_many_colours_there_are() {
+    fn theme_reads_the_number_of_colours_from_the_environment() {
         let depth = |pairs: &[(&str, &str)]| {
             Depth::of(|name| pairs.iter().find(|(key, _)| *key == name).map(|(_, value)| (*value).to_owned()))
         };
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn no_colour_is_left_that_the_terminal_has_not() {
+    fn theme_uses_only_colours_of_the_terminal() {
         for (r, g, b) in [(0, 0, 0), (255, 255, 255), (240, 113, 120), (31, 35, 45), (1, 254, 3)] {
             let color = Color::Rgb(r, g, b);
             assert!(matches!(Depth::Indexed.color(color), Color::Indexed(16..)));

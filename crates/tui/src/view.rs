@@ -1,4 +1,4 @@
-//! What stands where. One file: the areas that keys and clicks are judged by are those that are drawn. Pure.
+//! The layout of the screen. One file: keys and clicks use the same areas as drawing. Pure.
 
 mod pages;
 
@@ -18,13 +18,13 @@ use super::markdown::wrap;
 use super::sanitize;
 use super::view_model::{RiskView, SessionItem, ago, clock, span};
 
-/// Narrowest terminal that is drawn on, in columns.
+/// Narrowest supported terminal, in columns.
 pub(crate) const WIDTH_MIN: u16 = 40;
-/// Lowest terminal that is drawn on, in lines.
+/// Lowest supported terminal, in lines.
 pub(crate) const HEIGHT_MIN: u16 = 12;
-/// Below this many columns lists leave out what is told elsewhere: agents, what a session does now.
+/// Below this many columns, lists leave out what is shown elsewhere: agents, and a session's current activity.
 const NARROW: u16 = 64;
-/// Lines of the composer at most.
+/// Most lines of the composer.
 const COMPOSER_MAX: usize = 8;
 
 // === where things are
@@ -34,10 +34,10 @@ fn body(app: &App) -> Rect {
     Rect::new(0, 1, width, height.saturating_sub(2))
 }
 
-/// The rows of the session page: header, conversation with card, what waits, composer.
+/// The rows of the session page: header, conversation with card, queued prompts, composer.
 struct Rows {
     header: Rect,
-    talk: Rect,
+    conversation: Rect,
     card: Rect,
     queue: Rect,
     composer: Rect,
@@ -49,13 +49,13 @@ fn rows(app: &App) -> Rows {
         u16::try_from(input::rows(&app.composer, usize::from(all.width.saturating_sub(5))).clamp(1, COMPOSER_MAX))
             .unwrap_or(1)
             + 1;
-    let session = app.talk.as_ref().and_then(|talk| app.sessions.get(&talk.session));
+    let session = app.conversation.as_ref().and_then(|conversation| app.sessions.get(&conversation.session));
     let queue = u16::try_from(session.map_or(0, |session| session.queue.len()).min(3)).unwrap_or(0)
         + u16::try_from(app.slash().len()).unwrap_or(0);
     let below = (composer + queue).min(all.height / 2);
     let queue = below.saturating_sub(composer);
     let middle = all.height.saturating_sub(1 + below);
-    let most = most_card(app, middle);
+    let most = card_max(app, middle);
     let card = match (&app.card, app.page) {
         (Some(card), TuiPage::Session) => app.requests.get(&card.id).map_or(0, |(ask, _)| {
             u16::try_from(card.shape(ask, all.width, usize::from(most), &app.theme).height).unwrap_or(most)
@@ -65,15 +65,15 @@ fn rows(app: &App) -> Rows {
     let at = |y: u16, height: u16| Rect::new(0, all.y + y, all.width, height);
     Rows {
         header: at(0, 1),
-        talk: at(1, middle - card),
+        conversation: at(1, middle - card),
         card: at(1 + middle - card, card),
         queue: at(1 + middle, queue),
         composer: at(1 + middle + queue, below - queue),
     }
 }
 
-/// The most lines that a card takes of so many: what was said before it stays on the screen, but for two lines of a form.
-fn most_card(app: &App, middle: u16) -> u16 {
+/// The most lines of a card: some of the conversation stays visible, but only two lines above a form.
+fn card_max(app: &App, middle: u16) -> u16 {
     if app.card.as_ref().is_some_and(Card::is_form) {
         return middle.saturating_sub(2).max(middle.min(9));
     }
@@ -85,9 +85,9 @@ fn inbox_rows(app: &App) -> u16 {
     u16::try_from(app.inbox().len()).unwrap_or(u16::MAX).min((all.height / 3).max(2))
 }
 
-/// The room that a card has: its width, and how high it may be.
+/// The room of a card: its width and greatest height.
 pub(crate) fn card_area(app: &App) -> Option<Rect> {
-    if app.size.0 < WIDTH_MIN || app.size.1 < HEIGHT_MIN || app.over.is_some() {
+    if app.size.0 < WIDTH_MIN || app.size.1 < HEIGHT_MIN || app.overlay.is_some() {
         return None;
     }
     app.card.as_ref()?;
@@ -95,8 +95,8 @@ pub(crate) fn card_area(app: &App) -> Option<Rect> {
     match app.page {
         TuiPage::Session => {
             let rows = rows(app);
-            let middle = rows.talk.height + rows.card.height;
-            Some(Rect { height: most_card(app, middle), ..rows.card })
+            let middle = rows.conversation.height + rows.card.height;
+            Some(Rect { height: card_max(app, middle), ..rows.card })
         }
         TuiPage::Inbox => {
             let list = inbox_rows(app) + 2;
@@ -106,12 +106,12 @@ pub(crate) fn card_area(app: &App) -> Option<Rect> {
     }
 }
 
-/// Where the conversation is.
-pub(crate) fn talk_area(app: &App) -> Rect {
+/// The area of the conversation.
+pub(crate) fn conversation_area(app: &App) -> Rect {
     if app.page != TuiPage::Session || app.size.0 < WIDTH_MIN || app.size.1 < HEIGHT_MIN {
         return Rect::default();
     }
-    let area = rows(app).talk;
+    let area = rows(app).conversation;
     Rect { width: area.width.saturating_sub(1), ..area }
 }
 
@@ -136,7 +136,7 @@ fn tabs(app: &App) -> Vec<(Option<TuiPage>, Span<'static>)> {
     spans
 }
 
-/// The page whose name is at this column of the first line.
+/// The page whose tab is at this column of the first line.
 pub(crate) fn tab_at(app: &App, column: u16) -> Option<TuiPage> {
     let mut at = 0;
     for (page, span) in tabs(app) {
@@ -148,7 +148,7 @@ pub(crate) fn tab_at(app: &App, column: u16) -> Option<TuiPage> {
     None
 }
 
-/// The line of the list that is at this row of the screen.
+/// The line of the list at this row of the screen.
 pub(crate) fn row_at(app: &App, row: u16) -> Option<usize> {
     let from = body(app).y + 1;
     let at = usize::from(row.checked_sub(from)?);
@@ -167,7 +167,7 @@ pub(crate) fn row_at(app: &App, row: u16) -> Option<usize> {
     (at < shown).then_some(first + at)
 }
 
-/// Which lines of a list are on the screen: how many, and from which.
+/// The visible lines of a list: how many, and from which.
 fn window(many: usize, at: usize, rows: usize) -> (usize, usize) {
     let shown = many.min(rows);
     let first = at.saturating_sub(rows / 2).min(many.saturating_sub(shown));
@@ -181,7 +181,7 @@ struct Draw<'a> {
     buf: &'a mut Buffer,
 }
 
-/// Draws everything.
+/// Draws the screen.
 pub(crate) fn draw(app: &App, buf: &mut Buffer) {
     let area = buf.area;
     if area.width < WIDTH_MIN || area.height < HEIGHT_MIN {
@@ -200,7 +200,7 @@ pub(crate) fn draw(app: &App, buf: &mut Buffer) {
         TuiPage::Session => draw.session(),
     }
     draw.bottom();
-    draw.over();
+    draw.overlay();
 }
 
 impl Draw<'_> {
@@ -327,7 +327,7 @@ impl Draw<'_> {
         self.lines(area, heads, (rows.len(), at), none, |n| rows[n].clone());
     }
 
-    /// A list of so many lines, the one that one is on; only those that fit are made.
+    /// A list with a number of lines and a selected one; only the lines that fit are made.
     fn lines(
         &mut self,
         area: Rect,
@@ -365,16 +365,16 @@ impl Draw<'_> {
     fn session(&mut self) {
         let app = self.app;
         let theme = &app.theme;
-        let Some(talk) = &app.talk else { return };
+        let Some(conversation) = &app.conversation else { return };
         let rows = rows(app);
         self.header(rows.header);
-        let area = talk_area(app);
-        let pen = DrawContext { theme, width: area.width, height: usize::from(area.height), now: app.now };
-        let lines = talk.screen(&pen);
+        let area = conversation_area(app);
+        let cx = DrawContext { theme, width: area.width, height: usize::from(area.height), now: app.now };
+        let lines = conversation.screen(&cx);
         if lines.is_empty() && area.height > 2 {
-            let words = match (talk.live, &app.link) {
+            let words = match (conversation.live, &app.link) {
                 (true, _) => "Nothing was said yet. What you write below goes to the agent.".to_owned(),
-                (false, ConnectionView::Live) => format!("reading … {} events", talk.events),
+                (false, ConnectionView::Live) => format!("reading … {} events", conversation.events),
                 _ => "connecting …".to_owned(),
             };
             self.put(2, area.y + 1, Span::styled(words, theme.dim), area.width);
@@ -385,24 +385,24 @@ impl Draw<'_> {
                 self.put(area.x, area.y + n, Span::styled("┃", theme.accent), 1);
             }
         }
-        self.scrollbar(area, talk.place(&pen), talk.look.follow && !talk.is_older());
-        if let Some(words) = talk.before().filter(|_| !talk.look.follow) {
+        self.scrollbar(area, conversation.place(&cx), conversation.scroll_position.follow && !conversation.is_older());
+        if let Some(words) = conversation.before().filter(|_| !conversation.scroll_position.follow) {
             self.right(
                 area.y,
                 vec![Span::styled(format!(" ↑ {words} "), theme.dim.add_modifier(Modifier::REVERSED)), Span::raw(" ")],
                 area.width,
             );
         }
-        if !talk.live && talk.events > 0 && app.link == ConnectionView::Live {
-            let words = format!(" reading … {} events ", talk.events);
+        if !conversation.live && conversation.events > 0 && app.link == ConnectionView::Live {
+            let words = format!(" reading … {} events ", conversation.events);
             self.right(
                 area.y,
                 vec![Span::styled(words, theme.warn.add_modifier(Modifier::REVERSED)), Span::raw(" ")],
                 area.width,
             );
         }
-        if !talk.look.follow && area.height > 3 {
-            let words = match talk.unseen {
+        if !conversation.scroll_position.follow && area.height > 3 {
+            let words = match conversation.unseen {
                 0 => " ↓ G: to now ".to_owned(),
                 many => format!(" ↓ {many} new · G: to now "),
             };
@@ -412,7 +412,7 @@ impl Draw<'_> {
         if rows.card.height > 0 {
             self.card(rows.card);
         }
-        let session = app.sessions.get(&talk.session);
+        let session = app.sessions.get(&conversation.session);
         let mut y = rows.queue.y;
         let slash = app.slash();
         for (n, (_, words, by)) in session.into_iter().flat_map(|session| session.queue.iter()).take(3).enumerate() {
@@ -444,7 +444,7 @@ impl Draw<'_> {
     fn header(&mut self, area: Rect) {
         let app = self.app;
         let theme = &app.theme;
-        let Some(talk) = &app.talk else { return };
+        let Some(conversation) = &app.conversation else { return };
         let mut right = Vec::new();
         let mut say = |words: String, style: Style| {
             if !words.is_empty() {
@@ -452,10 +452,10 @@ impl Draw<'_> {
                 right.push(Span::styled(words, style));
             }
         };
-        let names = viewers(app, &talk.session);
+        let names = viewers(app, &conversation.session);
         let width = usize::from(area.width);
         let mut left = vec![Span::raw(" ")];
-        if let Some(session) = app.sessions.get(&talk.session) {
+        if let Some(session) = app.sessions.get(&conversation.session) {
             let (mark, style) = state_mark(app, session);
             left.push(Span::styled(format!("{mark} "), style));
             left.push(Span::styled(sanitize::cut(&session.name(), width / 2), theme.text.add_modifier(Modifier::BOLD)));
@@ -463,7 +463,7 @@ impl Draw<'_> {
             if width > 100 {
                 left.push(Span::styled(sanitize::cut(&session.cwd, 40), theme.dim));
             }
-            let took = match talk.running {
+            let took = match conversation.running {
                 Some(at) if at > 0 && session.state != "idle" => format!(" {}", span(app.now - at)),
                 _ => String::new(),
             };
@@ -471,12 +471,12 @@ impl Draw<'_> {
             let doing = app.doing.get(&session.id).filter(|_| width > 90 && session.state == "running");
             say(doing.map(|doing| sanitize::cut(doing, 30)).unwrap_or_default(), theme.dim);
         } else {
-            left.push(Span::styled(sanitize::line(&talk.session, 40), theme.dim));
+            left.push(Span::styled(sanitize::line(&conversation.session, 40), theme.dim));
         }
-        for words in talk.settings.words() {
+        for words in conversation.settings.current_names() {
             say(sanitize::cut(&words, 24), theme.dim);
         }
-        if let Some((used, size)) = talk.usage.filter(|(_, size)| *size > 0) {
+        if let Some((used, size)) = conversation.usage.filter(|(_, size)| *size > 0) {
             let left = 100 - (used.saturating_mul(100) / size).min(100);
             say(format!("{left}% context left"), if left < 15 { theme.warn } else { theme.dim });
         }
@@ -521,20 +521,20 @@ impl Draw<'_> {
         let field = Rect::new(area.x + 3, area.y + 1, area.width.saturating_sub(4), area.height - 1);
         if app.composer.is_empty() {
             let words = match app
-                .talk
+                .conversation
                 .as_ref()
-                .and_then(|talk| app.sessions.get(&talk.session))
+                .and_then(|conversation| app.sessions.get(&conversation.session))
                 .map(|one| one.state.as_str())
             {
                 _ if !app.writing => "i: write to the agent",
                 Some("running" | "waiting") => "write: it waits for its turn",
                 _ => "write to the agent",
             };
-            let ended = app.ended().map(|name| match app.writing {
+            let ended_runtime = app.ended_runtime().map(|name| match app.writing {
                 true => format!("{name} has ended. Enter: start {name} again and go on"),
                 false => format!("{name} has ended. i, Enter: start {name} again and go on"),
             });
-            let words = ended.unwrap_or_else(|| words.to_owned());
+            let words = ended_runtime.unwrap_or_else(|| words.to_owned());
             self.put(field.x + u16::from(app.writing), field.y, Span::styled(words, theme.dim), field.width);
             if app.writing {
                 self.fill(Rect::new(field.x, field.y, 1, 1), Style::new().add_modifier(Modifier::REVERSED));
@@ -550,13 +550,13 @@ impl Draw<'_> {
         let Some(card) = &app.card else { return };
         let Some((ask, outcome)) = app.requests.get(&card.id) else { return };
         let shape = card.shape(ask, area.width, usize::from(area.height), theme);
-        let mut from = app.session_words(&ask.session);
+        let mut from = app.session_label(&ask.session);
         let names = viewers(app, &ask.session);
         if !names.is_empty() {
             from = format!("{from} · also here: {}", names.join(", "));
         }
         let inner_width = usize::from(area.width).saturating_sub(4);
-        let words = card::words(card, ask, outcome.as_ref(), &from, (theme, inner_width, app.now));
+        let words = card::card_text(card, ask, outcome.as_ref(), &from, (theme, inner_width, app.now));
         let style = match (outcome, ask.risk) {
             (Some(_), _) => theme.rule,
             (None, RiskView::Danger) => theme.bad.remove_modifier(Modifier::BOLD),
@@ -656,10 +656,10 @@ impl Draw<'_> {
         Rect::new(area.x + 2, area.y + 1, area.width - 4, area.height - 2)
     }
 
-    fn over(&mut self) {
+    fn overlay(&mut self) {
         let app = self.app;
         let theme = &app.theme;
-        match &app.over {
+        match &app.overlay {
             None => {}
             Some(Overlay::Help(scroll)) => {
                 let inside = self.window(78, app.size.1, "Keys · ↑↓ scroll · Esc");
@@ -667,9 +667,9 @@ impl Draw<'_> {
                     self.put(inside.x, inside.y + n, line, inside.width);
                 }
             }
-            Some(Overlay::Words { title, words, scroll }) => {
+            Some(Overlay::TextPage { title, words, scroll }) => {
                 let inside = self.window(app.size.0, app.size.1, &format!("{title} · ↑↓ scroll · Esc"));
-                let scroll = (*scroll).min(words_end(app, words));
+                let scroll = (*scroll).min(text_end(app, words));
                 let words = sanitize::text(words);
                 for (n, line) in (0..inside.height).zip(words.split('\n').skip(scroll)) {
                     self.put(
@@ -720,7 +720,7 @@ impl Draw<'_> {
     }
 }
 
-/// Harmless words in so many columns, and one more.
+/// Sanitized text padded or cut to a column of a table.
 fn cell(words: &str, width: usize, style: Style) -> Span<'static> {
     let words = sanitize::cut(words, width);
     let pad = (width + 1).saturating_sub(sanitize::width(&words));
@@ -760,7 +760,7 @@ pub(crate) fn help_end(app: &App) -> usize {
     help_lines(app).len().saturating_sub(usize::from(app.size.1.saturating_sub(4)))
 }
 
-/// How far these words can be scrolled.
-pub(crate) fn words_end(app: &App, words: &str) -> usize {
+/// How far this text can be scrolled.
+pub(crate) fn text_end(app: &App, words: &str) -> usize {
     words.split('\n').count().saturating_sub(usize::from(app.size.1.saturating_sub(4)))
 }

@@ -1,5 +1,5 @@
-//! What the gateway tells, as far as the screen shows it. Read leniently: members that a newer gateway adds are used where
-//! they are there. Every word for one line is made harmless here already.
+//! The gateway's data as the screen shows it. Read leniently: members of a newer gateway are used if present. All one-line text is
+//! sanitized here.
 
 use plexus_protocol::Question;
 use serde_json::Value;
@@ -8,10 +8,10 @@ use super::{form, sanitize};
 
 /// Longest title, name or label, in columns.
 pub(crate) const FIELD: usize = 200;
-/// Longest text of a request that is taken, in bytes; the gateway's own bound on a runtime's line is larger.
+/// Longest text of a request, in bytes; the gateway's bound on a runtime's line is larger.
 const DISPLAY_MAX: usize = 4 << 20;
 
-/// A field for one line.
+/// A sanitized one-line field.
 pub(crate) fn field(value: &Value) -> String {
     value.as_str().map(|words| sanitize::line(words, FIELD)).unwrap_or_default()
 }
@@ -20,13 +20,13 @@ fn raw(value: &Value) -> String {
     value.as_str().unwrap_or_default().to_owned()
 }
 
-/// Milliseconds since the epoch of a timestamp as the gateway writes it.
+/// Milliseconds since the epoch of the gateway's timestamp.
 pub(crate) fn millis(value: &Value) -> Option<i64> {
     let at: jiff::Timestamp = value.as_str()?.parse().ok()?;
     Some(at.as_millisecond())
 }
 
-/// How much harm a yes could do.
+/// How much harm an approval could do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum RiskView {
     Low,
@@ -44,10 +44,10 @@ impl RiskView {
     }
 }
 
-/// One of the answers offered.
+/// One of the offered options.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct OptionView {
-    /// The runtime's own identifier, as it came.
+    /// The runtime's own id, unchanged.
     pub(crate) id: String,
     pub(crate) label: String,
     pub(crate) kind: String,
@@ -62,14 +62,14 @@ pub(crate) struct RequestView {
     pub(crate) kind: String,
     pub(crate) title: String,
     pub(crate) message: String,
-    /// The gateway's own rendering, whole.
+    /// The gateway's own rendering, in full.
     pub(crate) display: String,
     pub(crate) warnings: Vec<String>,
-    /// Why the gateway judges the risk so.
+    /// The reasons for the risk.
     pub(crate) reasons: Vec<String>,
-    /// What sort of thing it is about: `command`, `edit`, `unreadable` ..; empty where the gateway says none.
+    /// The type of its subject: `command`, `edit`, `unreadable` ..; empty if the gateway reports none.
     pub(crate) subject: String,
-    /// How often it changed since it was asked.
+    /// How often it changed since it was opened.
     pub(crate) revision: u64,
     /// Whether only its beginning is here.
     pub(crate) partial: bool,
@@ -77,24 +77,24 @@ pub(crate) struct RequestView {
     pub(crate) options: Vec<OptionView>,
     pub(crate) items: Vec<OptionView>,
     pub(crate) multi: bool,
-    /// Questions that are answered all at once; empty where the request itself is the question.
+    /// Questions of a form; empty where the request itself is the question.
     pub(crate) questions: Vec<Question>,
     pub(crate) default: String,
     pub(crate) secret: bool,
     pub(crate) risk: RiskView,
-    /// Whether the gateway said so.
+    /// Whether the gateway reported the risk.
     pub(crate) rated: bool,
     pub(crate) reason: bool,
     pub(crate) remember: bool,
     pub(crate) observe: bool,
     pub(crate) opened: i64,
     pub(crate) expires: Option<i64>,
-    /// What may be changed before it is allowed: what it is called, and what it is now.
+    /// The part that may be edited: its name and its current text.
     pub(crate) editable: Option<(String, String)>,
 }
 
 impl RequestView {
-    /// Reads a request; `None` if it is none.
+    /// Reads a request; `None` if the value is not one.
     pub(crate) fn read(value: &Value) -> Option<Self> {
         let choices = |value: &Value, more: &str| {
             let one = |option: &Value| OptionView {
@@ -110,7 +110,7 @@ impl RequestView {
             Some("danger") => RiskView::Danger,
             Some("low") => RiskView::Low,
             Some(_) => RiskView::Elevated,
-            // A gateway that does not say: what it warns of is more than nothing.
+            // Without a reported risk, elevated is assumed.
             None if value["warnings"].as_array().is_none_or(Vec::is_empty) => RiskView::Low,
             None => RiskView::Elevated,
         };
@@ -160,13 +160,13 @@ impl RequestView {
     }
 }
 
-/// What became of a request.
+/// The outcome of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct RequestResult {
     pub(crate) state: String,
     pub(crate) ok: Option<bool>,
     pub(crate) option: String,
-    /// Words or choices were the answer, rather than a yes.
+    /// Whether the answer was text or choices, and not an approval.
     pub(crate) given: bool,
     pub(crate) by: String,
     pub(crate) device: String,
@@ -232,7 +232,7 @@ pub(crate) fn span(millis: i64) -> String {
     }
 }
 
-/// The hour and minute of an instant, in the reader's own time.
+/// The hour and minute of an instant, in local time.
 pub(crate) fn clock(at: i64) -> String {
     let at = jiff::Timestamp::from_millisecond(at).unwrap_or(jiff::Timestamp::UNIX_EPOCH);
     at.to_zoned(jiff::tz::TimeZone::system()).strftime("%H:%M:%S").to_string()
@@ -248,14 +248,14 @@ pub(crate) struct SessionItem {
     pub(crate) cwd: String,
     pub(crate) state: String,
     pub(crate) run: String,
-    /// What it does now, in the gateway's words, or in ours.
+    /// The current activity, from the gateway or derived here.
     pub(crate) doing: String,
     pub(crate) open: usize,
-    /// Prompts that wait: run, words, who.
+    /// Queued prompts: run, text, author.
     pub(crate) queue: Vec<(String, String, String)>,
     pub(crate) archived: bool,
     pub(crate) updated: i64,
-    /// Its place in lists: higher is newer. `updated` says when, by a clock that may have been set back since.
+    /// Its place in lists: higher is newer. `updated` is by a clock that may have been set back since.
     pub(crate) place: i64,
 }
 
@@ -279,7 +279,7 @@ impl SessionItem {
         })
     }
 
-    /// What to call it.
+    /// The name to show.
     pub(crate) fn name(&self) -> String {
         if !self.title.is_empty() {
             return self.title.clone();
@@ -357,7 +357,7 @@ impl DeviceItem {
     }
 }
 
-/// A passage that a search found.
+/// A search result.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct SearchItem {
     pub(crate) session: String,
@@ -377,10 +377,10 @@ impl SearchItem {
     }
 }
 
-/// A cursor's place in the log; 0 if it is none.
+/// A cursor's position in the log; 0 if it is invalid.
 pub(crate) fn position(cursor: &str) -> u64 {
     let at = cursor.rsplit_once(':').map_or("", |(_, at)| at);
-    // A place in a long text has the part behind it.
+    // A cursor within a long text has the part behind the position.
     at.split_once('+').map_or(at, |(at, _)| at).parse().unwrap_or_default()
 }
 
@@ -391,7 +391,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_won_is_told_in_words() {
+    fn view_model_names_the_winner_of_a_request() {
         let receipt = |state: &str, ok: Value, option: &str| {
             RequestResult::read(&json!({ "state": state, "ok": ok, "option_id": option, "at": "2026-01-01T00:00:00Z",
                 "resolved_by": { "device_id": "d_1", "name": "pho\u{202e}ne" } }))
@@ -407,7 +407,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_gateway_does_not_say_is_not_taken_for_harmless() {
+    fn view_model_does_not_treat_an_unknown_risk_as_harmless() {
         let ask = |more: Value| {
             let mut value = json!({ "request_id": "q_1", "display": "x", "options": [] });
             value.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());

@@ -1,9 +1,8 @@
-//! What passes between an editor and the gateway, and what is said again when the gateway comes back; one file, because
-//! each kind of message that may be lost on the way is a rule about the others. Pure: lines in, lines out; no I/O, no clock,
-//! no randomness of its own.
+//! The messages between an editor and the gateway, and what is sent again after a reconnect. One file, because the rule for each kind of
+//! message that may be lost depends on the others. Pure: lines in, lines out; no I/O, no clock, no randomness.
 //!
-//! The truth is the gateway's log. What stands here is only what one editor was told and has not been answered: enough to
-//! go on with another connection as if it were the same.
+//! The log is the source of truth. The state here is only what one editor was sent and has not been answered: enough to continue on another
+//! connection.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, VecDeque};
@@ -13,18 +12,17 @@ use serde::{Deserialize, Deserializer};
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
 
-/// Questions of one gateway that an editor has not answered; past it the oldest is forgotten, and the editor's answer to it
-/// is passed on as it comes.
-const ASKED: usize = 1024;
-/// Answers of the editor that are kept in case the gateway did not hear them; past it the oldest is forgotten, and asked
-/// anew if it was lost.
-const ANSWERED: usize = 256;
-/// Requests of an editor that wait for an answer; one more is refused.
-const PENDING: usize = 1024;
-/// The JSON-RPC error of a request that may or may not have been done.
-const LOST: i64 = -32603;
-/// Requests that do no harm if they are done twice.
-const HARMLESS: &[&str] = &[
+/// Unanswered questions of one gateway; beyond that the oldest is dropped, and the editor's answer to it is forwarded unchanged.
+const ASKED_MAX: usize = 1024;
+/// Answers of the editor kept in case the gateway did not get them; beyond that the oldest is dropped, and its question asked again if the
+/// answer was lost.
+const ANSWERED_MAX: usize = 256;
+/// Unanswered requests of an editor; one more is refused.
+const PENDING_MAX: usize = 1024;
+/// The JSON-RPC error of a request that may or may not have been executed.
+const INTERNAL_ERROR: i64 = -32603;
+/// Idempotent requests.
+const IDEMPOTENT: &[&str] = &[
     "authenticate",
     "session/attach",
     "session/list",
@@ -34,21 +32,21 @@ const HARMLESS: &[&str] = &[
     "session/set_mode",
     "session/set_model",
 ];
-/// Requests whose answer says that the editor is in a session.
-const JOINING: &[&str] = &["session/attach", "session/load", "session/new", "session/resume"];
+/// Requests whose result puts the editor into a session.
+const JOIN_METHODS: &[&str] = &["session/attach", "session/load", "session/new", "session/resume"];
 
-/// What is to be said.
+/// Output of the proxy.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct ProxyOutput {
-    /// To the editor, a line each.
+    /// Lines for the editor.
     pub(super) editor: VecDeque<String>,
-    /// To the gateway, a message each.
+    /// Messages for the gateway.
     pub(super) gateway: VecDeque<String>,
-    /// To whoever reads stderr, a sentence each.
-    pub(super) aside: Vec<String>,
+    /// Sentences for stderr.
+    pub(super) log: Vec<String>,
 }
 
-/// A JSON object whose members stay as they were written.
+/// The members of a JSON object, unparsed.
 type Members = BTreeMap<String, Box<RawValue>>;
 
 #[derive(Deserialize)]
@@ -70,7 +68,7 @@ fn given<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<&'de RawVa
     <&RawValue>::deserialize(deserializer).map(Some)
 }
 
-/// What is read of the parameters or the result of any message. What does not fit is as if it were not there.
+/// The common part of all parameters and results. A member of another type counts as absent.
 #[derive(Default, Deserialize)]
 struct MessageHead {
     #[serde(default, rename = "sessionId")]
@@ -79,7 +77,7 @@ struct MessageHead {
     meta: Option<Box<RawValue>>,
 }
 
-/// The gateway's own part of a `_meta`.
+/// The gateway's part of a `_meta`.
 #[derive(Default, Deserialize)]
 struct PlexusMeta {
     #[serde(default)]
@@ -90,7 +88,7 @@ struct PlexusMeta {
     request_id: Option<String>,
 }
 
-/// What the gateway says beside ACP, to editors that want it: where in the log it stands.
+/// The gateway's notification beside ACP, for editors that ask for it: a position in the log.
 #[derive(Default, Deserialize)]
 struct Envelope {
     #[serde(default)]
@@ -122,106 +120,105 @@ impl MessageHead {
     }
 }
 
-/// A request of the editor's that has no answer yet.
+/// An unanswered request of the editor.
 struct Pending {
-    /// As the editor wrote it.
+    /// The id as the editor wrote it.
     id: String,
     method: String,
     session: Option<String>,
     params: Option<Box<RawValue>>,
-    /// Of a prompt: the key that it is known by.
+    /// The idempotency key, of a prompt.
     key: Option<String>,
-    /// Of a prompt: the editor wants it to stop.
+    /// Whether the editor cancelled it, of a prompt.
     cancelled: bool,
-    /// Of what brings the past: the last place of it that came.
-    told: Option<String>,
-    /// The editor's `session/new`, which joins a session that is there.
+    /// The last cursor received, of a request that replays history.
+    replayed_to: Option<String>,
+    /// Whether it is the editor's `session/new` that joins an existing session.
     joins: bool,
-    /// Of what joins a session: how the editor was in it before.
+    /// The previous state of the session, of a request that joins one.
     before: Option<JoinedSession>,
 }
 
 /// A session that the editor is in.
 struct JoinedSession {
-    /// By which method it comes back, and with which parameters.
+    /// The method to rejoin the session, and its parameters.
     method: &'static str,
     params: Box<RawValue>,
     cursor: Option<String>,
 }
 
 impl JoinedSession {
-    /// Everything up to here has come. What a cursor of another life of the log means, only the gateway knows.
-    fn at(&mut self, cursor: String) {
-        let place = |cursor: &str| {
+    /// Records a cursor, unless it is older. Cursors of different epochs are not comparable here.
+    fn record_cursor(&mut self, cursor: String) {
+        let index = |cursor: &str| {
             let (epoch, position) = cursor.split_once(':')?;
             Some((epoch.to_owned(), position.parse::<u64>().ok()?))
         };
-        let before = self.cursor.as_deref().and_then(place);
+        let before = self.cursor.as_deref().and_then(index);
         let earlier = |(epoch, position)| before.is_some_and(|(old, last)| old == epoch && position < last);
-        if !place(&cursor).is_some_and(earlier) {
+        if !index(&cursor).is_some_and(earlier) {
             self.cursor = Some(cursor);
         }
     }
 }
 
-/// A question that the editor has before it.
+/// A question that the editor shows.
 struct ShownRequest {
-    /// As the editor knows it.
+    /// The id that the editor knows.
     id: String,
-    /// As the gateway knows it, where that lives no longer than the connection; `None`: it stands in the log, and has one
-    /// name for ever.
-    short: Option<String>,
+    /// The gateway's id, if it is valid for one connection only; `None` if the question is in the log and has a lasting id.
+    connection_id: Option<String>,
     session: Option<String>,
 }
 
-/// How far the bridge is in saying again what was said.
+/// The progress of a reconnect.
 #[derive(Debug, PartialEq, Eq)]
 enum ReplayStage {
-    /// There is no connection.
-    Apart,
-    /// The gateway was told who the editor is.
+    /// Disconnected.
+    Disconnected,
+    /// `initialize` was sent.
     Hello,
-    /// The editor is brought back into its sessions: these wait for their answers.
+    /// The editor's sessions are being rejoined: the pending requests, with their sessions.
     Sessions(BTreeMap<String, String>),
-    /// Everything passes.
-    Through,
+    /// All messages are forwarded.
+    Ready,
 }
 
-/// See the module.
+/// The state of the proxy: see the module.
 pub(super) struct AcpProxy {
-    /// No other program's requests and prompts are named so.
+    /// A unique prefix of this bridge's ids and keys.
     name: String,
     /// The session that the editor's first `session/new` joins.
     join: Option<String>,
     /// The runtime of new sessions.
     runtime: Option<String>,
     stage: ReplayStage,
-    /// Which connection this is.
+    /// The number of the connection.
     connection: u64,
     count: u64,
-    /// What the editor said of itself, once that was answered.
-    hello: Option<Box<RawValue>>,
+    /// The editor's `initialize` parameters, once answered.
+    initialize_params: Option<Box<RawValue>>,
     sessions: BTreeMap<String, JoinedSession>,
-    /// In the order of asking.
+    /// In the order they were sent.
     pending: Vec<Pending>,
     asked: VecDeque<ShownRequest>,
-    /// The editor's answers to questions of the log.
+    /// The editor's answers to questions in the log.
     answered: VecDeque<(String, String)>,
-    /// Questions that were taken back from the editor here.
+    /// Questions that were cancelled at the editor.
     retracted: VecDeque<String>,
 }
 
 impl AcpProxy {
-    /// Nothing was said yet. `name`: unlike that of any other bridge.
+    /// A proxy without a connection. `name` must be unique among bridges.
     pub(super) fn new(name: String, join: Option<String>, runtime: Option<String>) -> Self {
         Self {
             name,
             join,
             runtime,
-            stage: ReplayStage::Apart,
+            stage: ReplayStage::Disconnected,
             connection: 0,
             count: 0,
-            hello: None,
+            initialize_params: None,
             sessions: BTreeMap::new(),
             pending: Vec::new(),
             asked: VecDeque::new(),
@@ -230,18 +227,18 @@ impl AcpProxy {
         }
     }
 
-    /// Whether the editor's lines may be taken. While not, it waits.
-    pub(super) fn through(&self) -> bool {
-        self.stage == ReplayStage::Through
+    /// Whether the editor's lines may be forwarded. Otherwise they have to wait.
+    pub(super) fn is_ready(&self) -> bool {
+        self.stage == ReplayStage::Ready
     }
 
     // === the connection ===
 
-    /// There is a connection.
-    pub(super) fn up(&mut self, out: &mut ProxyOutput) {
+    /// A connection was made.
+    pub(super) fn connected(&mut self, out: &mut ProxyOutput) {
         self.connection += 1;
-        match self.hello.clone() {
-            None => self.go_on(out),
+        match self.initialize_params.clone() {
+            None => self.resend_pending(out),
             Some(params) => {
                 self.stage = ReplayStage::Hello;
                 let id = self.own_id();
@@ -250,20 +247,21 @@ impl AcpProxy {
         }
     }
 
-    /// The connection is lost. Whatever is in `out` for the gateway never reached it.
-    pub(super) fn down(&mut self, out: &mut ProxyOutput) {
+    /// The connection was lost. Queued messages for the gateway were not received.
+    pub(super) fn disconnected(&mut self, out: &mut ProxyOutput) {
         out.gateway.clear();
-        self.stage = ReplayStage::Apart;
-        // What the gateway asked of this connection alone, nobody waits for any more.
-        let (short, lasting) = self.asked.drain(..).partition(|asked: &ShownRequest| asked.short.is_some());
-        self.asked = lasting;
-        for asked in short {
+        self.stage = ReplayStage::Disconnected;
+        // Questions that were asked on this connection alone have no receiver any more.
+        let (connection_id, in_log) =
+            self.asked.drain(..).partition(|asked: &ShownRequest| asked.connection_id.is_some());
+        self.asked = in_log;
+        for asked in connection_id {
             let asked: ShownRequest = asked;
             self.retract(asked.id, out);
         }
         let (kept, lost) = self.pending.drain(..).partition(|pending: &Pending| {
             let method = pending.method.as_str();
-            pending.key.is_some() || pending.joins || method == "initialize" || HARMLESS.contains(&method)
+            pending.key.is_some() || pending.joins || method == "initialize" || IDEMPOTENT.contains(&method)
         });
         self.pending = kept;
         for pending in lost {
@@ -272,25 +270,25 @@ impl AcpProxy {
                 "the gateway went away during {}: it may or may not have been done; look, then try again",
                 pending.method
             );
-            out.editor.push_back(failure(&pending.id, LOST, &message, "gateway_gone"));
+            out.editor.push_back(failure(&pending.id, INTERNAL_ERROR, &message, "gateway_gone"));
         }
     }
 
-    /// Everything was said again: what waits for an answer is asked again, and from now on everything passes.
-    fn go_on(&mut self, out: &mut ProxyOutput) {
-        self.stage = ReplayStage::Through;
+    /// The sessions are rejoined: sends unanswered requests again, and forwards everything from now on.
+    fn resend_pending(&mut self, out: &mut ProxyOutput) {
+        self.stage = ReplayStage::Ready;
         for pending in &self.pending {
-            let line = match &pending.told {
-                // A part of the past came already.
+            let line = match &pending.replayed_to {
+                // A part of the history was received already.
                 Some(cursor) if pending.method != "session/new" => {
                     let params = with_plexus(pending.params.as_deref(), &[("after", json!(cursor))]);
-                    request(&pending.id, back_by(&pending.method), params.as_deref())
+                    request(&pending.id, rejoin_method(&pending.method), params.as_deref())
                 }
                 _ => request(&pending.id, &pending.method, pending.params.as_deref()),
             };
             out.gateway.push_back(line);
             if pending.cancelled {
-                // By the prompt's own name: another run, begun meanwhile by somebody else, is not meant.
+                // Cancels by the prompt's own id, so that another client's newer run is not cancelled.
                 let id: &RawValue = &raw(&pending.id);
                 let params = json!({ "requestId": id });
                 out.gateway.push_back(notification("$/cancel_request", &params));
@@ -298,8 +296,8 @@ impl AcpProxy {
         }
     }
 
-    /// Brings the editor back into its sessions.
-    fn come_back(&mut self, out: &mut ProxyOutput) {
+    /// Rejoins the editor's sessions.
+    fn rejoin_sessions(&mut self, out: &mut ProxyOutput) {
         let sessions: Vec<String> = self.sessions.keys().cloned().collect();
         let mut waiting = BTreeMap::new();
         for session in sessions {
@@ -307,7 +305,7 @@ impl AcpProxy {
             self.resume(&id, &session, true, out);
             waiting.insert(id, session);
         }
-        if waiting.is_empty() { self.go_on(out) } else { self.stage = ReplayStage::Sessions(waiting) }
+        if waiting.is_empty() { self.resend_pending(out) } else { self.stage = ReplayStage::Sessions(waiting) }
     }
 
     fn resume(&self, id: &str, session: &str, after: bool, out: &mut ProxyOutput) {
@@ -329,7 +327,7 @@ impl AcpProxy {
 
     // === the editor ===
 
-    /// A line of the editor's. To be given only while [`through`](Self::through).
+    /// Handles a line of the editor. Call it only while [`is_ready`](Self::is_ready).
     pub(super) fn editor(&mut self, line: &str, out: &mut ProxyOutput) {
         let message: Message<'_> = match serde_json::from_str(line) {
             Ok(_) if !line.trim_start().starts_with('{') => {
@@ -343,13 +341,15 @@ impl AcpProxy {
             }
         };
         match (message.method.as_deref(), message.id) {
-            (Some(method), Some(id)) => self.editor_asks(method, id.get(), message.params, out),
+            (Some(method), Some(id)) => self.editor_request(method, id.get(), message.params, out),
             (Some(method), None) => {
                 if method == "$/cancel_request" {
-                    let meant = members(message.params).remove("requestId");
-                    let meant = meant.as_ref().map(|id| id.get());
+                    let cancelled_id = members(message.params).remove("requestId");
+                    let cancelled_id = cancelled_id.as_ref().map(|id| id.get());
                     let prompts = self.pending.iter_mut().filter(|pending| pending.key.is_some());
-                    prompts.filter(|pending| Some(&*pending.id) == meant).for_each(|pending| pending.cancelled = true);
+                    prompts
+                        .filter(|pending| Some(&*pending.id) == cancelled_id)
+                        .for_each(|pending| pending.cancelled = true);
                 } else if method == "session/cancel" {
                     let session = MessageHead::of(message.params).session();
                     let prompts = self.pending.iter_mut().filter(|pending| pending.key.is_some());
@@ -357,7 +357,7 @@ impl AcpProxy {
                 }
                 out.gateway.push_back(one_line(line));
             }
-            (None, Some(id)) => self.editor_answers(id.get(), line, &message, out),
+            (None, Some(id)) => self.editor_response(id.get(), line, &message, out),
             (None, None) => {
                 let message = "that is no JSON-RPC message: it has neither a method nor an id";
                 out.editor.push_back(failure("null", -32600, message, "invalid_request"));
@@ -365,24 +365,24 @@ impl AcpProxy {
         }
     }
 
-    /// A line of the editor's that is no text.
-    pub(super) fn no_text(line: &[u8], out: &mut ProxyOutput) {
+    /// Handles a line of the editor that is not UTF-8.
+    pub(super) fn invalid_utf8(line: &[u8], out: &mut ProxyOutput) {
         out.editor.push_back(failure(
-            &id_in(line),
+            &id_of_prefix(line),
             -32700,
             "the message is not UTF-8: nothing of it was done",
             "parse_error",
         ));
     }
 
-    /// A line of the editor's that is longer than the gateway takes; what it begins with.
-    pub(super) fn too_long(beginning: &[u8], most: usize, out: &mut ProxyOutput) {
-        let message = format!("the message is longer than {most} bytes: nothing of it was done");
-        out.editor.push_back(failure(&id_in(beginning), -32600, &message, "too_long"));
+    /// Handles a line of the editor that is too long, by its beginning.
+    pub(super) fn too_long(prefix: &[u8], limit: usize, out: &mut ProxyOutput) {
+        let message = format!("the message is longer than {limit} bytes: nothing of it was done");
+        out.editor.push_back(failure(&id_of_prefix(prefix), -32600, &message, "too_long"));
     }
 
-    fn editor_asks(&mut self, method: &str, id: &str, params: Option<&RawValue>, out: &mut ProxyOutput) {
-        if self.pending.len() >= PENDING || self.pending.iter().any(|pending| pending.id == id) {
+    fn editor_request(&mut self, method: &str, id: &str, params: Option<&RawValue>, out: &mut ProxyOutput) {
+        if self.pending.len() >= PENDING_MAX || self.pending.iter().any(|pending| pending.id == id) {
             let message = "too many requests wait, or this id is in use: wait for an answer first";
             return out.editor.push_back(failure(id, -32600, message, "busy"));
         }
@@ -394,7 +394,7 @@ impl AcpProxy {
             params: params.map(RawValue::to_owned),
             key: None,
             cancelled: false,
-            told: None,
+            replayed_to: None,
             joins: false,
             before: None,
         };
@@ -415,18 +415,21 @@ impl AcpProxy {
                 let key = of.plexus().key.unwrap_or_else(|| format!("{}.{}", self.name, self.count));
                 pending.params = with_plexus(params, &[("key", json!(key))]);
                 pending.key = Some(key);
-                // Whoever prompts hears of the session from then on, also without having opened it.
+                // A client that prompts gets the session's events from then on, even if it did not open the session.
                 if let Some(session) = &pending.session
                     && !self.pending.iter().any(|other| other.before.is_some() && other.session == pending.session)
                 {
-                    let joined =
-                        || JoinedSession { method: back_by(method), params: object(&Members::new()), cursor: None };
+                    let joined = || JoinedSession {
+                        method: rejoin_method(method),
+                        params: object(&Members::new()),
+                        cursor: None,
+                    };
                     self.sessions.entry(session.clone()).or_insert_with(joined);
                 }
             }
             _ => {}
         }
-        if JOINING.contains(&method)
+        if JOIN_METHODS.contains(&method)
             && let Some(session) = &pending.session
         {
             pending.before = self.sessions.remove(session);
@@ -435,21 +438,21 @@ impl AcpProxy {
         self.pending.push(pending);
     }
 
-    fn editor_answers(&mut self, id: &str, line: &str, message: &Message<'_>, out: &mut ProxyOutput) {
-        if let Some(place) = self.retracted.iter().position(|retracted| retracted == id) {
-            // It was taken back: nobody waits.
-            self.retracted.remove(place);
+    fn editor_response(&mut self, id: &str, line: &str, message: &Message<'_>, out: &mut ProxyOutput) {
+        if let Some(index) = self.retracted.iter().position(|retracted| retracted == id) {
+            // The question was cancelled: the answer is dropped.
+            self.retracted.remove(index);
             return;
         }
-        let place = self.asked.iter().position(|asked| asked.id == id);
-        let asked = place.and_then(|place| self.asked.remove(place));
+        let index = self.asked.iter().position(|asked| asked.id == id);
+        let asked = index.and_then(|index| self.asked.remove(index));
         match asked {
-            Some(ShownRequest { short: Some(short), .. }) => {
-                out.gateway.push_back(answer(&short, message.result, message.error));
+            Some(ShownRequest { connection_id: Some(connection_id), .. }) => {
+                out.gateway.push_back(answer(&connection_id, message.result, message.error));
             }
             asked => {
                 if asked.is_some() {
-                    push(&mut self.answered, (id.to_owned(), one_line(line)), ANSWERED);
+                    push(&mut self.answered, (id.to_owned(), one_line(line)), ANSWERED_MAX);
                 }
                 out.gateway.push_back(one_line(line));
             }
@@ -458,68 +461,75 @@ impl AcpProxy {
 
     // === the gateway ===
 
-    /// A message of the gateway's.
+    /// Handles a message of the gateway.
     pub(super) fn gateway(&mut self, line: &str, out: &mut ProxyOutput) {
         let Ok(message) = serde_json::from_str::<Message<'_>>(line) else {
-            return out.aside.push("the gateway said something that is no JSON-RPC message; it was left out".into());
+            return out.log.push("the gateway said something that is no JSON-RPC message; it was left out".into());
         };
         match (message.method.as_deref(), message.id) {
-            (Some(method), Some(id)) => self.gateway_asks(method, id.get(), message.params, line, out),
-            (Some(method), None) => self.gateway_tells(method, message.params, line, out),
-            (None, Some(id)) => self.gateway_answers(id.get(), &message, line, out),
+            (Some(method), Some(id)) => self.gateway_request(method, id.get(), message.params, line, out),
+            (Some(method), None) => self.gateway_notification(method, message.params, line, out),
+            (None, Some(id)) => self.gateway_response(id.get(), &message, line, out),
             (None, None) => out.editor.push_back(one_line(line)),
         }
     }
 
-    fn gateway_asks(&mut self, method: &str, id: &str, params: Option<&RawValue>, line: &str, out: &mut ProxyOutput) {
+    fn gateway_request(
+        &mut self,
+        method: &str,
+        id: &str,
+        params: Option<&RawValue>,
+        line: &str,
+        out: &mut ProxyOutput,
+    ) {
         let of = MessageHead::of(params);
         let (session, plexus) = (of.session(), of.plexus());
-        self.at(session.as_deref(), plexus.cursor);
-        let lasting =
+        self.record_cursor(session.as_deref(), plexus.cursor);
+        let in_log =
             plexus.request_id.is_some_and(|named| serde_json::from_str::<String>(id).is_ok_and(|id| id == named));
-        if !lasting {
-            let own = json!(format!("{}.{}.{}", self.name, self.connection, id.trim_matches('"'))).to_string();
-            out.editor.push_back(request(&own, method, params));
-            let asked = ShownRequest { id: own, short: Some(id.to_owned()), session };
-            return push(&mut self.asked, asked, ASKED);
+        if !in_log {
+            let own_id = json!(format!("{}.{}.{}", self.name, self.connection, id.trim_matches('"'))).to_string();
+            out.editor.push_back(request(&own_id, method, params));
+            let asked = ShownRequest { id: own_id, connection_id: Some(id.to_owned()), session };
+            return push(&mut self.asked, asked, ASKED_MAX);
         }
         if let Some((_, answer)) = self.answered.iter().rev().find(|(answered, _)| answered == id) {
-            // The editor has said it; the gateway went away before it heard.
+            // The editor has answered already; the connection was lost before the gateway got it.
             out.gateway.push_back(answer.clone());
         } else if !self.asked.iter().any(|asked| asked.id == id) {
             self.retracted.retain(|retracted| retracted != id);
-            push(&mut self.asked, ShownRequest { id: id.to_owned(), short: None, session }, ASKED);
+            push(&mut self.asked, ShownRequest { id: id.to_owned(), connection_id: None, session }, ASKED_MAX);
             out.editor.push_back(one_line(line));
         }
     }
 
-    fn gateway_tells(&mut self, method: &str, params: Option<&RawValue>, line: &str, out: &mut ProxyOutput) {
+    fn gateway_notification(&mut self, method: &str, params: Option<&RawValue>, line: &str, out: &mut ProxyOutput) {
         match method {
             "session/update" => {
                 let of = MessageHead::of(params);
-                self.at(of.session().as_deref(), of.plexus().cursor);
-                // The editor has drawn its user's words when they were typed.
+                self.record_cursor(of.session().as_deref(), of.plexus().cursor);
+                // The editor drew its own prompt when it was typed.
                 if !self.is_own_prompt(params) {
                     out.editor.push_back(one_line(line));
                 }
             }
             "_plexus/event" => {
                 let Envelope { session_id, cursor } = read(params);
-                self.at(session_id.as_deref(), cursor);
+                self.record_cursor(session_id.as_deref(), cursor);
                 out.editor.push_back(one_line(line));
             }
             "$/cancel_request" => {
                 let request = members(params).remove("requestId");
-                // What the editor has not before it, it was never asked, or it has answered.
+                // The editor was never asked this question, or has answered it.
                 if let Some(id) = request {
-                    self.taken_back(id.get(), out);
+                    self.question_closed(id.get(), out);
                 }
             }
             _ => out.editor.push_back(one_line(line)),
         }
     }
 
-    /// Whether an update shows the words of a prompt that waits here.
+    /// Whether an update echoes a pending prompt.
     fn is_own_prompt(&self, params: Option<&RawValue>) -> bool {
         if !params.is_some_and(|params| params.get().contains("user_message_chunk")) {
             return false;
@@ -528,14 +538,14 @@ impl AcpProxy {
         let mut all = members(update.as_deref());
         let kind: String = read(all.remove("sessionUpdate").as_deref());
         let key = MessageHead { session: None, meta: all.remove("_meta") }.plexus().key;
-        let waits = |pending: &Pending| pending.key == key;
-        kind == "user_message_chunk" && key.is_some() && self.pending.iter().any(waits)
+        let matches = |pending: &Pending| pending.key == key;
+        kind == "user_message_chunk" && key.is_some() && self.pending.iter().any(matches)
     }
 
-    /// A question found its end elsewhere.
-    fn taken_back(&mut self, id: &str, out: &mut ProxyOutput) {
-        let of = |asked: &ShownRequest| asked.short.as_deref().unwrap_or(&asked.id) == id;
-        if let Some(asked) = self.asked.iter().position(of).and_then(|place| self.asked.remove(place)) {
+    /// A question was closed elsewhere.
+    fn question_closed(&mut self, id: &str, out: &mut ProxyOutput) {
+        let of = |asked: &ShownRequest| asked.connection_id.as_deref().unwrap_or(&asked.id) == id;
+        if let Some(asked) = self.asked.iter().position(of).and_then(|index| self.asked.remove(index)) {
             self.retract(asked.id, out);
         }
     }
@@ -543,36 +553,36 @@ impl AcpProxy {
     fn retract(&mut self, id: String, out: &mut ProxyOutput) {
         let params = json!({ "requestId": &*raw(&id) });
         out.editor.push_back(notification("$/cancel_request", &params));
-        push(&mut self.retracted, id, ASKED);
+        push(&mut self.retracted, id, ASKED_MAX);
     }
 
-    /// Everything up to here has come.
-    fn at(&mut self, session: Option<&str>, cursor: Option<String>) {
+    /// Records the cursor of a received event.
+    fn record_cursor(&mut self, session: Option<&str>, cursor: Option<String>) {
         let (Some(session), Some(cursor)) = (session, cursor) else { return };
         let brings = |pending: &&mut Pending| {
-            pending.session.as_deref() == Some(session) && JOINING.contains(&pending.method.as_str())
+            pending.session.as_deref() == Some(session) && JOIN_METHODS.contains(&pending.method.as_str())
         };
         match (self.pending.iter_mut().find(brings), self.sessions.get_mut(session)) {
-            (Some(pending), _) => pending.told = Some(cursor),
-            (None, Some(joined)) => joined.at(cursor),
+            (Some(pending), _) => pending.replayed_to = Some(cursor),
+            (None, Some(joined)) => joined.record_cursor(cursor),
             (None, None) => {}
         }
     }
 
-    fn gateway_answers(&mut self, id: &str, message: &Message<'_>, line: &str, out: &mut ProxyOutput) {
-        let Some(place) = self.pending.iter().position(|pending| pending.id == id) else {
-            if !self.own_answer(id, message, out) {
+    fn gateway_response(&mut self, id: &str, message: &Message<'_>, line: &str, out: &mut ProxyOutput) {
+        let Some(index) = self.pending.iter().position(|pending| pending.id == id) else {
+            if !self.own_response(id, message, out) {
                 out.editor.push_back(one_line(line));
             }
             return;
         };
-        let pending = self.pending.remove(place);
+        let pending = self.pending.remove(index);
         match (message.result, pending) {
-            (Some(result), pending) => self.done(pending, result),
-            // The next one may join, then.
+            (Some(result), pending) => self.request_done(pending, result),
+            // Then the next `session/new` may join.
             (None, Pending { joins: true, session, .. }) => self.join = session,
-            (None, Pending { before: Some(mut before), session: Some(session), told, .. }) => {
-                before.cursor = told.or(before.cursor);
+            (None, Pending { before: Some(mut before), session: Some(session), replayed_to, .. }) => {
+                before.cursor = replayed_to.or(before.cursor);
                 self.sessions.insert(session, before);
             }
             (None, _) => {}
@@ -580,26 +590,26 @@ impl AcpProxy {
         out.editor.push_back(one_line(line));
     }
 
-    /// A request of the editor's was done.
-    fn done(&mut self, pending: Pending, result: &RawValue) {
+    /// A request of the editor succeeded.
+    fn request_done(&mut self, pending: Pending, result: &RawValue) {
         let method = pending.method.as_str();
         if pending.key.is_some() {
-            // Everything of its run has come, the words of the prompt too.
+            // All events of the run have been received, including the echo of the prompt.
             let cursor = MessageHead::of(Some(result)).plexus().cursor;
             let joined = pending.session.and_then(|session| self.sessions.get_mut(&session));
             if let (Some(joined), Some(cursor)) = (joined, cursor) {
-                joined.at(cursor);
+                joined.record_cursor(cursor);
             }
         } else if method == "initialize" {
-            self.hello = pending.params;
-        } else if JOINING.contains(&method) {
+            self.initialize_params = pending.params;
+        } else if JOIN_METHODS.contains(&method) {
             let of = MessageHead::of(Some(result));
-            let cursor = pending.told.or_else(|| of.plexus().cursor);
+            let cursor = pending.replayed_to.or_else(|| of.plexus().cursor);
             if let Some(session) = of.session().or(pending.session) {
-                // Where it was opened in is not asked again.
+                // The session's folder and servers are not sent again.
                 let mut params = members(pending.params.as_deref());
                 params.remove("_meta");
-                let joined = JoinedSession { method: back_by(method), params: object(&params), cursor };
+                let joined = JoinedSession { method: rejoin_method(method), params: object(&params), cursor };
                 self.sessions.insert(session, joined);
             }
         } else if ["session/close", "session/delete", "session/detach"].contains(&method)
@@ -609,17 +619,17 @@ impl AcpProxy {
         }
     }
 
-    /// The answer to a request of the bridge's own, if it is one.
-    fn own_answer(&mut self, id: &str, message: &Message<'_>, out: &mut ProxyOutput) -> bool {
+    /// Handles the answer to a request of the bridge's own; false if it is none.
+    fn own_response(&mut self, id: &str, message: &Message<'_>, out: &mut ProxyOutput) -> bool {
         match &mut self.stage {
             ReplayStage::Hello => {
                 match message.error {
-                    None => self.come_back(out),
+                    None => self.rejoin_sessions(out),
                     Some(error) => {
-                        let words = words(error);
-                        out.aside.push(format!("the gateway does not take the editor back: {words}"));
-                        // It will say so to the editor's own requests.
-                        self.go_on(out);
+                        let error_message = error_message(error);
+                        out.log.push(format!("the gateway does not take the editor back: {error_message}"));
+                        // The gateway will refuse the editor's own requests likewise.
+                        self.resend_pending(out);
                     }
                 }
                 true
@@ -628,24 +638,24 @@ impl AcpProxy {
                 let Some(session) = waiting.remove(id) else { return false };
                 let last = waiting.is_empty();
                 match message.error {
-                    None => self.back_in(&session, message.result),
+                    None => self.rejoined(&session, message.result),
                     Some(error) => {
-                        if self.stays_out(&session, error, out) {
+                        if self.rejoin_failed(&session, error, out) {
                             return true;
                         }
                     }
                 }
                 if last {
-                    self.go_on(out);
+                    self.resend_pending(out);
                 }
                 true
             }
-            ReplayStage::Apart | ReplayStage::Through => false,
+            ReplayStage::Disconnected | ReplayStage::Ready => false,
         }
     }
 
-    /// The editor is in this session again.
-    fn back_in(&mut self, session: &str, result: Option<&RawValue>) {
+    /// The editor has rejoined a session.
+    fn rejoined(&mut self, session: &str, result: Option<&RawValue>) {
         if let Some(joined) = self.sessions.get_mut(session)
             && joined.cursor.is_none()
         {
@@ -653,10 +663,10 @@ impl AcpProxy {
         }
     }
 
-    /// A session could not be resumed. Whether it is tried another way.
-    fn stays_out(&mut self, session: &str, error: &RawValue, out: &mut ProxyOutput) -> bool {
-        let words = words(error);
-        // Whatever was asked there is asked anew, if it is open still.
+    /// A session could not be rejoined. Returns whether another method is tried.
+    fn rejoin_failed(&mut self, session: &str, error: &RawValue, out: &mut ProxyOutput) -> bool {
+        let error_message = error_message(error);
+        // Questions of the session are asked again if they are still open.
         let asked: Vec<String> = self
             .asked
             .iter()
@@ -664,13 +674,13 @@ impl AcpProxy {
             .map(|asked| asked.id.clone())
             .collect();
         for id in asked {
-            self.taken_back(&id, out);
+            self.question_closed(&id, out);
         }
         let joined = self.sessions.get_mut(session);
         if let Some(joined) = joined
             && joined.cursor.take().is_some()
         {
-            out.aside.push(format!("what happened in {session} meanwhile cannot be shown: {words}"));
+            out.log.push(format!("what happened in {session} meanwhile cannot be shown: {error_message}"));
             let id = self.own_id();
             self.resume(&id, session, false, out);
             if let ReplayStage::Sessions(waiting) = &mut self.stage {
@@ -678,33 +688,33 @@ impl AcpProxy {
             }
             return true;
         }
-        out.aside.push(format!("{session} is not there any more: {words}"));
+        out.log.push(format!("{session} is not there any more: {error_message}"));
         self.sessions.remove(session);
         false
     }
 }
 
-/// How an editor that joined a session so comes back into it.
-fn back_by(method: &str) -> &'static str {
-    // It says which part the client has: a watcher stays one.
+/// The method to rejoin a session that was joined by `method`.
+fn rejoin_method(method: &str) -> &'static str {
+    // `session/attach` carries the client's role: a watcher stays one.
     if method == "session/attach" { "session/attach" } else { "session/resume" }
 }
 
 // === JSON ===
 
-fn push<T>(queue: &mut VecDeque<T>, one: T, most: usize) {
+fn push<T>(queue: &mut VecDeque<T>, one: T, limit: usize) {
     queue.push_back(one);
-    if queue.len() > most {
+    if queue.len() > limit {
         queue.pop_front();
     }
 }
 
-/// Any value that can be written, as it is written; `null` if it cannot.
+/// A value as JSON; `null` if it cannot be written.
 fn value(of: &Value) -> Box<RawValue> {
     to_raw_value(of).unwrap_or_else(|_| RawValue::NULL.to_owned())
 }
 
-/// A piece of JSON that was read before.
+/// Validated JSON text.
 fn raw(text: &str) -> Box<RawValue> {
     RawValue::from_string(text.to_owned()).unwrap_or_else(|_| RawValue::NULL.to_owned())
 }
@@ -717,7 +727,7 @@ fn object(of: &Members) -> Box<RawValue> {
     to_raw_value(of).unwrap_or_else(|_| RawValue::NULL.to_owned())
 }
 
-/// The parameters with these in `_meta.plexus`; everything else as it was written.
+/// The parameters with these members in `_meta.plexus`; everything else unchanged.
 fn with_plexus(params: Option<&RawValue>, set: &[(&str, Value)]) -> Option<Box<RawValue>> {
     if set.is_empty() {
         return params.map(RawValue::to_owned);
@@ -731,7 +741,7 @@ fn with_plexus(params: Option<&RawValue>, set: &[(&str, Value)]) -> Option<Box<R
     Some(object(&all))
 }
 
-/// One line: JSON may have line breaks between its tokens, never inside them.
+/// Removes line breaks, which JSON has only between tokens.
 fn one_line(line: &str) -> String {
     if line.bytes().any(|b| matches!(b, b'\r' | b'\n')) { line.replace(['\r', '\n'], " ") } else { line.to_owned() }
 }
@@ -760,15 +770,15 @@ fn failure(id: &str, code: i64, message: &str, name: &str) -> String {
     format!(r#"{{"jsonrpc":"2.0","id":{id},"error":{error}}}"#)
 }
 
-/// What a JSON-RPC error says.
-fn words(error: &RawValue) -> String {
+/// The message of a JSON-RPC error.
+fn error_message(error: &RawValue) -> String {
     let error: Value = serde_json::from_str(error.get()).unwrap_or_default();
     error["message"].as_str().unwrap_or("it gave no reason").to_owned()
 }
 
-/// The request's id, where a message that is too long to be read begins with it, as those of the usual libraries do.
-fn id_in(beginning: &[u8]) -> String {
-    let text = String::from_utf8_lossy(beginning);
+/// The id of a request that is too long to be parsed, where it stands before `params`.
+fn id_of_prefix(prefix: &[u8]) -> String {
+    let text = String::from_utf8_lossy(prefix);
     let head = text.split("\"params\"").next().unwrap_or_default();
     let id = head.split_once("\"id\"").and_then(|(_, rest)| rest.trim_start().strip_prefix(':'));
     let id = id.and_then(|rest| serde_json::Deserializer::from_str(rest).into_iter::<Value>().next()?.ok());

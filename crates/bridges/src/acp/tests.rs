@@ -1,4 +1,4 @@
-//! What passes, by tables, and against a gateway in memory that dies at any moment; one file, for one bench.
+//! Tests of the proxy by tables, and against a simulated gateway that fails at any moment. One file for one test bench.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use std::collections::{BTreeMap, VecDeque};
@@ -13,21 +13,21 @@ fn sent(lines: &mut VecDeque<String>) -> Vec<Value> {
     lines.drain(..).map(|line| serde_json::from_str(&line).unwrap()).collect()
 }
 
-/// A bridge, and everything that it says.
+/// A proxy, and its output.
 struct Bench {
-    passing: AcpProxy,
+    proxy: AcpProxy,
     out: ProxyOutput,
 }
 
 impl Bench {
     fn new(join: Option<&str>, runtime: Option<&str>) -> Self {
-        let passing = AcpProxy::new("b".into(), join.map(Into::into), runtime.map(Into::into));
-        let mut bench = Self { passing, out: ProxyOutput::default() };
-        bench.passing.up(&mut bench.out);
+        let proxy = AcpProxy::new("b".into(), join.map(Into::into), runtime.map(Into::into));
+        let mut bench = Self { proxy, out: ProxyOutput::default() };
+        bench.proxy.connected(&mut bench.out);
         bench
     }
 
-    /// One in a session, with everything said so far forgotten.
+    /// A proxy in a session, with empty output.
     fn in_session() -> Self {
         let mut bench = Self::new(None, None);
         bench.editor(json!({"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":1}}));
@@ -40,12 +40,12 @@ impl Bench {
     }
 
     fn editor(&mut self, message: Value) -> Vec<Value> {
-        self.passing.editor(&message.to_string(), &mut self.out);
+        self.proxy.editor(&message.to_string(), &mut self.out);
         sent(&mut self.out.gateway)
     }
 
     fn gateway(&mut self, message: Value) -> Vec<Value> {
-        self.passing.gateway(&message.to_string(), &mut self.out);
+        self.proxy.gateway(&message.to_string(), &mut self.out);
         sent(&mut self.out.editor)
     }
 
@@ -65,46 +65,46 @@ impl Bench {
     }
 
     fn down(&mut self) -> Vec<Value> {
-        self.passing.down(&mut self.out);
+        self.proxy.disconnected(&mut self.out);
         sent(&mut self.out.editor)
     }
 
-    /// Another connection; the gateway takes the editor back into everything. What was asked of it then.
-    fn back(&mut self) -> Vec<Value> {
-        self.passing.up(&mut self.out);
+    /// Reconnects; the gateway accepts every rejoin. Returns the requests that it got.
+    fn reconnect(&mut self) -> Vec<Value> {
+        self.proxy.connected(&mut self.out);
         let hello = sent(&mut self.out.gateway).remove(0);
         assert_eq!((&hello["method"], &hello["params"]["protocolVersion"]), (&json!("initialize"), &json!(1)));
-        assert!(!self.passing.through(), "the editor waits");
+        assert!(!self.proxy.is_ready(), "the editor waits");
         self.gateway(json!({"jsonrpc":"2.0","id":hello["id"],"result":{}}));
         let resume = sent(&mut self.out.gateway).remove(0);
         assert_eq!(resume["method"], "session/resume");
-        assert!(!self.passing.through());
+        assert!(!self.proxy.is_ready());
         assert!(self.gateway(json!({"jsonrpc":"2.0","id":resume["id"],"result":{}})).is_empty(), "swallowed");
-        assert!(self.passing.through());
+        assert!(self.proxy.is_ready());
         std::iter::once(resume).chain(sent(&mut self.out.gateway)).collect()
     }
 }
 
 #[test]
-fn what_passes_is_left_as_it_is() {
+fn acp_bridge_passes_messages_through_unchanged() {
     let mut bench = Bench::in_session();
     let line = r#"{ "jsonrpc":"2.0", "method":"_agent/thing","params":{"n":1.50,"z":[1e3],"a":"\u00e9"} }"#;
-    bench.passing.editor(line, &mut bench.out);
+    bench.proxy.editor(line, &mut bench.out);
     assert_eq!(bench.out.gateway.pop_front().as_deref(), Some(line));
     let line = r#"{"jsonrpc":"2.0","method":"session/update","params":{"z":9007199254740993,"a":1.10}}"#;
-    bench.passing.gateway(line, &mut bench.out);
+    bench.proxy.gateway(line, &mut bench.out);
     assert_eq!(bench.out.editor.pop_front().as_deref(), Some(line));
-    // A message of several lines is one line for an editor.
-    bench.passing.gateway("{\"jsonrpc\":\"2.0\",\n\"method\":\"x\"}", &mut bench.out);
+    // A message of several lines becomes one line for an editor.
+    bench.proxy.gateway("{\"jsonrpc\":\"2.0\",\n\"method\":\"x\"}", &mut bench.out);
     assert_eq!(bench.out.editor.pop_front().as_deref(), Some("{\"jsonrpc\":\"2.0\", \"method\":\"x\"}"));
-    // Parameters of a request stay as they were written, too.
+    // Parameters of a request stay unchanged, too.
     let line = r#"{"jsonrpc":"2.0","id":"q","method":"session/set_mode","params":{"sessionId":"s_1","x":1.0}}"#;
-    bench.passing.editor(line, &mut bench.out);
+    bench.proxy.editor(line, &mut bench.out);
     assert_eq!(bench.out.gateway.pop_front().as_deref(), Some(line));
 }
 
 #[test]
-fn a_prompt_gets_a_key_and_keeps_the_rest() {
+fn acp_bridge_gives_a_prompt_a_key_and_keeps_its_other_fields() {
     let mut bench = Bench::in_session();
     let prompt = bench.prompt(2);
     assert_eq!((&prompt["id"], &prompt["params"]["_meta"]["plexus"]["key"]), (&json!(2), &json!("b.1")));
@@ -114,7 +114,7 @@ fn a_prompt_gets_a_key_and_keeps_the_rest() {
 }
 
 #[test]
-fn a_new_session_joins_the_one_that_was_named_once() {
+fn acp_bridge_joins_the_named_session_once() {
     let mut bench = Bench::new(Some("s_9"), Some("gemini"));
     let new = |id: u64| json!({"jsonrpc":"2.0","id":id,"method":"session/new","params":{"cwd":"/w","mcpServers":[]}});
     let asked = bench.editor(new(1)).remove(0);
@@ -127,24 +127,24 @@ fn a_new_session_joins_the_one_that_was_named_once() {
 }
 
 #[test]
-fn after_an_absence_everything_is_said_again_once() {
+fn acp_bridge_sends_unanswered_calls_once_after_a_reconnect() {
     let mut bench = Bench::in_session();
     let prompt = bench.prompt(2);
     bench.chunk("e:5");
     bench.chunk("e:6");
     assert!(bench.down().is_empty(), "the prompt still waits");
-    let said = bench.back();
-    assert_eq!(said[0]["params"]["_meta"]["plexus"]["after"], "e:6");
-    assert_eq!((&said[0]["params"]["cwd"], &said[0]["params"]["sessionId"]), (&json!("/w"), &json!("s_1")));
-    assert_eq!(said[1..], [prompt], "under the same key and id");
+    let sent_lines = bench.reconnect();
+    assert_eq!(sent_lines[0]["params"]["_meta"]["plexus"]["after"], "e:6");
+    assert_eq!((&sent_lines[0]["params"]["cwd"], &sent_lines[0]["params"]["sessionId"]), (&json!("/w"), &json!("s_1")));
+    assert_eq!(sent_lines[1..], [prompt], "under the same key and id");
     let end = json!({"jsonrpc":"2.0","id":2,"result":{"stopReason":"end_turn"}});
     assert_eq!(bench.gateway(end.clone()), [end]);
     bench.down();
-    assert_eq!(bench.back().len(), 1, "nothing waits any more");
+    assert_eq!(bench.reconnect().len(), 1, "nothing waits any more");
 }
 
 #[test]
-fn an_editor_sees_its_own_words_once() {
+fn acp_bridge_does_not_echo_the_editors_prompt() {
     let mut bench = Bench::in_session();
     bench.prompt(2);
     let echo = |key: &str| {
@@ -152,15 +152,15 @@ fn an_editor_sees_its_own_words_once() {
         "update":{"sessionUpdate":"user_message_chunk","_meta":{"plexus":{"key":key}}},"_meta":{"plexus":{"cursor":"e:4"}}}})
     };
     bench.down();
-    bench.back();
+    bench.reconnect();
     assert!(bench.gateway(echo("b.1")).is_empty());
     assert_eq!(bench.gateway(echo("b.2")).len(), 1, "another's words");
     bench.down();
-    assert_eq!(bench.back()[0]["params"]["_meta"]["plexus"]["after"], "e:4", "what is left out counts as seen");
+    assert_eq!(bench.reconnect()[0]["params"]["_meta"]["plexus"]["after"], "e:4", "what is left out counts as seen");
 }
 
 #[test]
-fn a_cancel_is_said_again_by_the_prompts_own_name() {
+fn acp_bridge_repeats_a_cancel_with_the_prompt_key() {
     for (method, params) in
         [("session/cancel", json!({"sessionId":"s_1"})), ("$/cancel_request", json!({"requestId":2}))]
     {
@@ -168,15 +168,15 @@ fn a_cancel_is_said_again_by_the_prompts_own_name() {
         bench.prompt(2);
         bench.editor(json!({"jsonrpc":"2.0","method":method,"params":params}));
         bench.down();
-        let said = bench.back();
-        assert_eq!(said[1]["method"], "session/prompt");
+        let sent_lines = bench.reconnect();
+        assert_eq!(sent_lines[1]["method"], "session/prompt");
         let cancel = json!({"jsonrpc":"2.0","method":"$/cancel_request","params":{"requestId":2}});
-        assert_eq!(said[2..], [cancel]);
+        assert_eq!(sent_lines[2..], [cancel]);
     }
 }
 
 #[test]
-fn what_may_have_been_done_and_must_not_be_done_twice_is_refused() {
+fn acp_bridge_refuses_to_repeat_calls_that_are_not_idempotent() {
     for (method, again) in [
         ("session/list", true),
         ("session/load", true),
@@ -190,41 +190,41 @@ fn what_may_have_been_done_and_must_not_be_done_twice_is_refused() {
         let params = json!({"cwd":"/w","x":"y"});
         let asked = bench.editor(json!({"jsonrpc":"2.0","id":"r","method":method,"params":params}));
         let refused = bench.down();
-        let said = bench.back();
+        let sent_lines = bench.reconnect();
         if again {
-            assert!(refused.is_empty() && said[1..] == asked, "{method}");
+            assert!(refused.is_empty() && sent_lines[1..] == asked, "{method}");
         } else {
             assert_eq!(
                 (&refused[0]["id"], &refused[0]["error"]["data"]["code"]),
                 (&json!("r"), &json!("gateway_gone"))
             );
-            assert_eq!(said.len(), 1, "{method}");
+            assert_eq!(sent_lines.len(), 1, "{method}");
         }
     }
 }
 
 #[test]
-fn a_load_that_was_cut_goes_on_where_it_was() {
+fn acp_bridge_resumes_an_interrupted_load() {
     let mut bench = Bench::in_session();
     let params = json!({"sessionId":"s_2","cwd":"/w","mcpServers":[]});
     bench.editor(json!({"jsonrpc":"2.0","id":7,"method":"session/load","params":params}));
     bench.gateway(json!({"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s_2","update":{},
         "_meta":{"plexus":{"cursor":"e:3"}}}}));
     bench.down();
-    let said = bench.back();
-    assert_eq!((&said[1]["id"], &said[1]["method"]), (&json!(7), &json!("session/resume")));
-    assert_eq!(said[1]["params"]["_meta"]["plexus"]["after"], "e:3");
+    let sent_lines = bench.reconnect();
+    assert_eq!((&sent_lines[1]["id"], &sent_lines[1]["method"]), (&json!(7), &json!("session/resume")));
+    assert_eq!(sent_lines[1]["params"]["_meta"]["plexus"]["after"], "e:3");
     let end = json!({"jsonrpc":"2.0","id":7,"result":{"modes":null}});
     assert_eq!(bench.gateway(end.clone()), [end]);
     bench.down();
-    bench.passing.up(&mut bench.out);
+    bench.proxy.connected(&mut bench.out);
     let hello = sent(&mut bench.out.gateway).remove(0);
     bench.gateway(json!({"jsonrpc":"2.0","id":hello["id"],"result":{}}));
     assert_eq!(sent(&mut bench.out.gateway).len(), 2, "it comes back into both");
 }
 
 #[test]
-fn a_question_is_shown_once_and_answered_once() {
+fn acp_bridge_shows_a_question_once_and_sends_one_answer() {
     let mut bench = Bench::in_session();
     assert_eq!(bench.ask("q_open").len(), 1);
     assert_eq!(bench.ask("q_said").len(), 1);
@@ -232,8 +232,8 @@ fn a_question_is_shown_once_and_answered_once() {
     let answer = json!({"jsonrpc":"2.0","id":"q_said","result":{"outcome":{"outcome":"selected","optionId":"y"}}});
     assert_eq!(bench.editor(answer.clone()), std::slice::from_ref(&answer));
     bench.down();
-    // Somebody else has answered one meanwhile.
-    bench.passing.up(&mut bench.out);
+    // Another client has answered one meanwhile.
+    bench.proxy.connected(&mut bench.out);
     let hello = sent(&mut bench.out.gateway).remove(0);
     bench.gateway(json!({"jsonrpc":"2.0","id":hello["id"],"result":{}}));
     let retract = json!({"jsonrpc":"2.0","method":"$/cancel_request","params":{"requestId":"q_gone"}});
@@ -245,34 +245,34 @@ fn a_question_is_shown_once_and_answered_once() {
     assert!(bench.ask("q_open").is_empty(), "it is before the editor already");
     assert!(bench.ask("q_said").is_empty(), "the editor has said it");
     assert_eq!(sent(&mut bench.out.gateway), [answer]);
-    // What an editor says to a question that was taken back, nobody waits for.
+    // An answer to a cancelled question is dropped.
     assert!(bench.editor(json!({"jsonrpc":"2.0","id":"q_gone","error":{"code":-32800,"message":"x"}})).is_empty());
     let answer = json!({"jsonrpc":"2.0","id":"q_open","result":{}});
     assert_eq!(bench.editor(answer.clone()), [answer]);
 }
 
 #[test]
-fn a_question_that_changes_takes_the_old_ones_place_before_the_editor() {
+fn acp_bridge_replaces_a_changed_question_at_the_editor() {
     let mut bench = Bench::in_session();
     assert_eq!(bench.ask("q_1").len(), 1);
     let retract = json!({"jsonrpc":"2.0","method":"$/cancel_request","params":{"requestId":"q_1"}});
     assert_eq!(bench.gateway(retract.clone()), [retract]);
     let again = bench.ask("q_1#1");
     assert_eq!(again[0]["id"], "q_1#1");
-    // What was said to the words before goes nowhere; what is said to these does.
+    // An answer to the earlier question is dropped; one to the new question counts.
     let yes = |id: &str| json!({"jsonrpc":"2.0","id":id,"result":{"outcome":{"outcome":"selected","optionId":"y"}}});
     assert!(bench.editor(yes("q_1")).is_empty());
     assert_eq!(bench.editor(yes("q_1#1")), [yes("q_1#1")]);
 }
 
 #[test]
-fn what_a_gateway_asks_of_one_connection_ends_with_it() {
+fn acp_bridge_drops_a_gateway_call_with_its_connection() {
     let mut bench = Bench::in_session();
     let ask = json!({"jsonrpc":"2.0","id":"c_1","method":"fs/read_text_file","params":{"sessionId":"s_1","path":"/x"}});
     let first = bench.gateway(ask.clone()).remove(0);
     assert_ne!(first["id"], "c_1");
     assert_eq!(bench.down(), [json!({"jsonrpc":"2.0","method":"$/cancel_request","params":{"requestId":first["id"]}})]);
-    bench.back();
+    bench.reconnect();
     let second = bench.gateway(ask).remove(0);
     assert_ne!(first["id"], second["id"], "the next gateway counts anew");
     assert!(bench.editor(json!({"jsonrpc":"2.0","id":first["id"],"result":{"content":"old"}})).is_empty());
@@ -281,36 +281,36 @@ fn what_a_gateway_asks_of_one_connection_ends_with_it() {
 }
 
 #[test]
-fn a_cursor_that_is_good_no_more_is_said_and_the_session_goes_on() {
+fn acp_bridge_reports_an_expired_cursor_and_continues_the_session() {
     let mut bench = Bench::in_session();
     bench.chunk("e:5");
     bench.ask("q_1");
     bench.down();
-    bench.passing.up(&mut bench.out);
+    bench.proxy.connected(&mut bench.out);
     let hello = sent(&mut bench.out.gateway).remove(0);
     bench.gateway(json!({"jsonrpc":"2.0","id":hello["id"],"result":{}}));
     let resume = sent(&mut bench.out.gateway).remove(0);
     let error = json!({"code":-32602,"message":"trimmed"});
-    let told = bench.gateway(json!({"jsonrpc":"2.0","id":resume["id"],"error":error}));
-    assert_eq!(told[0]["method"], "$/cancel_request", "whatever is open is asked anew");
-    assert!(bench.out.aside[0].contains("trimmed"));
+    let sent_to = bench.gateway(json!({"jsonrpc":"2.0","id":resume["id"],"error":error}));
+    assert_eq!(sent_to[0]["method"], "$/cancel_request", "whatever is open is asked anew");
+    assert!(bench.out.log[0].contains("trimmed"));
     let resume = sent(&mut bench.out.gateway).remove(0);
     assert_eq!(resume["params"].get("_meta"), None);
-    assert!(!bench.passing.through());
+    assert!(!bench.proxy.is_ready());
     bench.gateway(json!({"jsonrpc":"2.0","id":resume["id"],"result":{"_meta":{"plexus":{"cursor":"f:1"}}}}));
-    assert!(bench.passing.through());
+    assert!(bench.proxy.is_ready());
     assert_eq!(bench.ask("q_1").len(), 1);
 }
 
 #[test]
-fn lines_that_are_none_are_answered() {
+fn acp_bridge_answers_malformed_lines() {
     let mut bench = Bench::in_session();
     for (line, code) in
         [("{", -32700), ("[]", -32600), (r#"[1,"session/new"]"#, -32600), (r#"{"jsonrpc":"2.0"}"#, -32600)]
     {
-        bench.passing.editor(line, &mut bench.out);
-        let said = sent(&mut bench.out.editor);
-        assert_eq!((&said[0]["id"], &said[0]["error"]["code"]), (&Value::Null, &json!(code)), "{line}");
+        bench.proxy.editor(line, &mut bench.out);
+        let sent_lines = sent(&mut bench.out.editor);
+        assert_eq!((&sent_lines[0]["id"], &sent_lines[0]["error"]["code"]), (&Value::Null, &json!(code)), "{line}");
     }
     for (beginning, id) in [
         (&br#"{"jsonrpc":"2.0","id":7,"method":"session/prompt","params":{"a":"#[..], json!(7)),
@@ -328,7 +328,7 @@ fn lines_that_are_none_are_answered() {
 }
 
 #[tokio::test]
-async fn lines_are_cut_and_bounded() {
+async fn acp_bridge_bounds_lines() {
     let mut text = b"one\r\n\n  \ntwo\n".to_vec();
     text.extend(vec![b'x'; LINE_MAX + 1]);
     text.extend(b"\nthree");
@@ -340,51 +340,51 @@ async fn lines_are_cut_and_bounded() {
     let whole = |text: &[u8]| Line::Whole(text.to_vec());
     assert_eq!(lines.len(), 4);
     assert_eq!((&lines[0], &lines[1], &lines[3]), (&whole(b"one\r"), &whole(b"two"), &whole(b"three")));
-    assert!(matches!(&lines[2], Line::TooLong(beginning) if beginning.len() == super::BEGINNING));
+    assert!(matches!(&lines[2], Line::TooLong(beginning) if beginning.len() == super::PREFIX_MAX));
 }
 
 // === a gateway in memory ===
 
-/// What happens.
+/// A step of the simulation.
 #[derive(Clone, Debug)]
 enum Op {
-    /// The editor prompts: the run says so many things, and asks in between.
+    /// The editor prompts: the run sends so many chunks, and may ask a question in between.
     Prompt(u8, bool),
     Cancel,
-    /// The agent does its next thing.
-    Work,
-    /// A message of the bridge's arrives at the gateway.
-    Hear,
-    /// A message of the gateway's arrives at the bridge.
-    Tell,
-    /// The editor answers the oldest question that it has before it.
+    /// The agent does its next step.
+    AgentStep,
+    /// A message of the bridge arrives at the gateway.
+    GatewayReceives,
+    /// A message of the gateway arrives at the bridge.
+    BridgeReceives,
+    /// The editor answers the oldest question that it shows.
     Answer,
-    /// Somebody else answers the oldest question that is open.
-    Elsewhere,
-    Die,
-    Rise,
+    /// Another client answers the oldest open question.
+    AnswerElsewhere,
+    Disconnect,
+    Connect,
 }
 
 fn ops() -> impl Strategy<Value = Vec<Op>> {
     let op = prop_oneof![
-        2 => (0u8..4, any::<bool>()).prop_map(|(words, asks)| Op::Prompt(words, asks)),
+        2 => (0u8..4, any::<bool>()).prop_map(|(chunks, asks)| Op::Prompt(chunks, asks)),
         1 => Just(Op::Cancel),
-        6 => Just(Op::Work),
-        8 => Just(Op::Hear),
-        10 => Just(Op::Tell),
+        6 => Just(Op::AgentStep),
+        8 => Just(Op::GatewayReceives),
+        10 => Just(Op::BridgeReceives),
         2 => Just(Op::Answer),
-        1 => Just(Op::Elsewhere),
-        1 => Just(Op::Die),
-        3 => Just(Op::Rise),
+        1 => Just(Op::AnswerElsewhere),
+        1 => Just(Op::Disconnect),
+        3 => Just(Op::Connect),
     ];
     proptest::collection::vec(op, 0..160)
 }
 
 #[derive(Clone, Debug)]
 enum Event {
-    /// The words of the prompt with this key.
+    /// The echo of the prompt with this key.
     User(String),
-    Said(String),
+    Text(String),
     Asked(String),
     Resolved(String),
     Ended(usize, &'static str),
@@ -392,7 +392,7 @@ enum Event {
 
 struct Run {
     key: String,
-    words: u8,
+    chunks: u8,
     asks: bool,
     question: Option<String>,
     cancelled: bool,
@@ -400,14 +400,14 @@ struct Run {
     ended: Option<usize>,
 }
 
-/// What the gateway knows of one connection.
+/// The gateway's state of one connection.
 #[derive(Default)]
 struct Conn {
-    /// Up to where the session was told; `None`: it is not in it.
-    told: Option<usize>,
+    /// The events before this index were sent; `None` if the connection is not in the session.
+    sent_to: Option<usize>,
     live_at: usize,
     resumed: bool,
-    owed: Option<Value>,
+    reply_due: Option<Value>,
     prompts: Vec<(Value, usize)>,
     asked: Vec<(String, bool)>,
 }
@@ -452,7 +452,7 @@ impl World {
         self.runs[n].ended = Some(self.log.len());
     }
 
-    fn work(&mut self) {
+    fn agent_step(&mut self) {
         let Some(n) = self.runs.iter().position(|run| run.ended.is_none()) else { return };
         if !self.runs[n].begun {
             self.runs[n].begun = true;
@@ -471,22 +471,22 @@ impl World {
             run.question = Some(id.clone());
             self.open.push_back(id.clone());
             self.log.push(Event::Asked(id));
-        } else if run.words > 0 {
-            run.words -= 1;
-            self.log.push(Event::Said(format!("<{}>", self.count)));
+        } else if run.chunks > 0 {
+            run.chunks -= 1;
+            self.log.push(Event::Text(format!("<{}>", self.count)));
         } else {
             self.end(n, "end_turn");
         }
     }
 
-    /// The gateway takes one message of the bridge's.
-    fn hear(&mut self) {
+    /// The gateway handles one message of the bridge.
+    fn gateway_receives(&mut self) {
         let (Some(message), Some(conn)) = (self.to_gateway.pop_front(), &mut self.conn) else { return };
         let (id, params) = (message["id"].clone(), &message["params"]);
         match message["method"].as_str() {
             Some("initialize") => self.to_bridge.push_back(json!({"jsonrpc":"2.0","id":id,"result":{}})),
             Some("session/new") => {
-                conn.told = Some(0);
+                conn.sent_to = Some(0);
                 self.to_bridge.push_back(json!({"jsonrpc":"2.0","id":id,"result":{"sessionId":"s_1",
                     "_meta":{"plexus":{"cursor":"e:0"}}}}));
             }
@@ -494,18 +494,18 @@ impl World {
                 let after = params["_meta"]["plexus"]["after"].as_str();
                 conn.resumed = after.is_some();
                 conn.live_at = self.log.len();
-                conn.told = Some(after.map_or(self.log.len(), |after| after[2..].parse().unwrap()));
+                conn.sent_to = Some(after.map_or(self.log.len(), |after| after[2..].parse().unwrap()));
                 let cursor = format!("e:{}", self.log.len());
-                conn.owed = Some(json!({"jsonrpc":"2.0","id":id,"result":{"_meta":{"plexus":{"cursor":cursor}}}}));
+                conn.reply_due = Some(json!({"jsonrpc":"2.0","id":id,"result":{"_meta":{"plexus":{"cursor":cursor}}}}));
             }
             Some("session/prompt") => {
                 let key = params["_meta"]["plexus"]["key"].as_str().unwrap();
                 let known = self.runs.iter().position(|run| run.key == key);
                 let n = known.unwrap_or_else(|| {
-                    let (words, asks) = self.plans[params["prompt"][0]["text"].as_str().unwrap()];
+                    let (chunks, asks) = self.plans[params["prompt"][0]["text"].as_str().unwrap()];
                     let run = Run {
                         key: key.into(),
-                        words,
+                        chunks,
                         asks,
                         question: None,
                         cancelled: false,
@@ -516,7 +516,7 @@ impl World {
                     self.runs.len() - 1
                 });
                 match self.runs[n].ended {
-                    Some(at) if conn.told.is_some_and(|told| at <= told) => {
+                    Some(at) if conn.sent_to.is_some_and(|sent_to| at <= sent_to) => {
                         let Event::Ended(_, how) = self.log[at - 1] else { panic!() };
                         self.to_bridge.push_back(ended(&id, how, at));
                     }
@@ -536,25 +536,25 @@ impl World {
             Some(other) => panic!("{other}"),
             None => {
                 let id = id.as_str().unwrap().to_owned();
-                // An answer counts wherever it was asked: by another connection, too.
+                // An answer counts on any connection.
                 conn.asked.iter_mut().filter(|(asked, _)| *asked == id).for_each(|(_, answered)| *answered = true);
                 self.resolve(&id);
             }
         }
     }
 
-    /// The gateway says what comes next.
-    fn say(&mut self) {
+    /// The gateway sends its next message.
+    fn gateway_sends(&mut self) {
         let Some(conn) = &mut self.conn else { return };
-        let Some(told) = conn.told else { return };
+        let Some(sent_to) = conn.sent_to else { return };
         let ask = |id: &str, at: usize| {
             json!({"jsonrpc":"2.0","id":id,"method":"session/request_permission","params":{"sessionId":"s_1",
                 "_meta":{"plexus":{"request_id":id,"cursor":format!("e:{at}")}}}})
         };
-        if told >= conn.live_at
-            && let Some(owed) = conn.owed.take()
+        if sent_to >= conn.live_at
+            && let Some(reply_due) = conn.reply_due.take()
         {
-            self.to_bridge.push_back(owed);
+            self.to_bridge.push_back(reply_due);
             for id in &self.open {
                 let opened = self.log.iter().position(|event| matches!(event, Event::Asked(asked) if asked == id));
                 if opened.is_some_and(|at| at < conn.live_at) {
@@ -564,9 +564,9 @@ impl World {
             }
             return;
         }
-        let Some(event) = self.log.get(told).cloned() else { return };
-        let at = told + 1;
-        conn.told = Some(at);
+        let Some(event) = self.log.get(sent_to).cloned() else { return };
+        let at = sent_to + 1;
+        conn.sent_to = Some(at);
         let update = |update: Value| {
             json!({"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s_1","update":update,
                 "_meta":{"plexus":{"cursor":format!("e:{at}")}}}})
@@ -579,8 +579,8 @@ impl World {
                     self.to_bridge.push_back(update(json!({"sessionUpdate":"user_message_chunk","_meta":meta})));
                 }
             }
-            Event::Said(words) => self.to_bridge.push_back(update(
-                json!({"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":words}}),
+            Event::Text(chunks) => self.to_bridge.push_back(update(
+                json!({"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":chunks}}),
             )),
             Event::Asked(id) if at > conn.live_at && self.open.contains(&id) => {
                 conn.asked.push((id.clone(), false));
@@ -606,8 +606,8 @@ impl World {
         }
     }
 
-    /// The editor takes what the bridge says.
-    fn read(&mut self, out: &mut ProxyOutput) {
+    /// The editor handles the bridge's output.
+    fn editor_reads(&mut self, out: &mut ProxyOutput) {
         self.to_gateway.extend(sent(&mut out.gateway));
         for message in sent(&mut out.editor) {
             match message["method"].as_str() {
@@ -639,75 +639,75 @@ impl World {
 
 fn play(ops: Vec<Op>) {
     let (mut world, mut out) = (World::default(), ProxyOutput::default());
-    let mut passing = AcpProxy::new("b".into(), None, None);
+    let mut proxy = AcpProxy::new("b".into(), None, None);
     world.conn = Some(Conn::default());
-    passing.up(&mut out);
-    passing.editor(r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{}}"#, &mut out);
-    passing.editor(r#"{"jsonrpc":"2.0","id":1,"method":"session/new","params":{"cwd":"/"}}"#, &mut out);
+    proxy.connected(&mut out);
+    proxy.editor(r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{}}"#, &mut out);
+    proxy.editor(r#"{"jsonrpc":"2.0","id":1,"method":"session/new","params":{"cwd":"/"}}"#, &mut out);
     world.next = 2;
-    world.read(&mut out);
+    world.editor_reads(&mut out);
     for _ in 0..2 {
-        world.hear();
+        world.gateway_receives();
         let message = world.to_bridge.pop_front().unwrap();
-        passing.gateway(&message.to_string(), &mut out);
+        proxy.gateway(&message.to_string(), &mut out);
     }
-    world.read(&mut out);
+    world.editor_reads(&mut out);
     let mut prompts = 0;
-    let mut step = |op: Op, world: &mut World, passing: &mut AcpProxy, out: &mut ProxyOutput| {
+    let mut step = |op: Op, world: &mut World, proxy: &mut AcpProxy, out: &mut ProxyOutput| {
         match op {
-            Op::Prompt(words, asks) if passing.through() => {
+            Op::Prompt(chunks, asks) if proxy.is_ready() => {
                 let (id, text) = (world.next, format!("plan {}", world.next));
                 world.next += 1;
                 prompts += 1;
-                world.plans.insert(text.clone(), (words, asks));
+                world.plans.insert(text.clone(), (chunks, asks));
                 world.waiting.insert(id, text.clone());
                 let params = json!({"sessionId":"s_1","prompt":[{"type":"text","text":text}]});
                 let line = json!({"jsonrpc":"2.0","id":id,"method":"session/prompt","params":params});
-                passing.editor(&line.to_string(), out);
+                proxy.editor(&line.to_string(), out);
             }
-            Op::Cancel if passing.through() => {
-                passing.editor(r#"{"jsonrpc":"2.0","method":"session/cancel","params":{"sessionId":"s_1"}}"#, out);
+            Op::Cancel if proxy.is_ready() => {
+                proxy.editor(r#"{"jsonrpc":"2.0","method":"session/cancel","params":{"sessionId":"s_1"}}"#, out);
             }
-            Op::Work => world.work(),
-            Op::Hear => world.hear(),
-            Op::Tell => {
+            Op::AgentStep => world.agent_step(),
+            Op::GatewayReceives => world.gateway_receives(),
+            Op::BridgeReceives => {
                 if world.to_bridge.is_empty() {
-                    world.say();
+                    world.gateway_sends();
                 }
                 if let Some(message) = world.to_bridge.pop_front() {
-                    passing.gateway(&message.to_string(), out);
+                    proxy.gateway(&message.to_string(), out);
                 }
             }
-            Op::Answer if passing.through() => {
+            Op::Answer if proxy.is_ready() => {
                 if let Some(id) = world.before.pop_front() {
-                    passing.editor(&json!({"jsonrpc":"2.0","id":id,"result":{}}).to_string(), out);
+                    proxy.editor(&json!({"jsonrpc":"2.0","id":id,"result":{}}).to_string(), out);
                 }
             }
-            Op::Elsewhere => {
+            Op::AnswerElsewhere => {
                 if let Some(id) = world.open.front().cloned() {
                     world.resolve(&id);
                 }
             }
-            Op::Die if world.conn.is_some() => {
+            Op::Disconnect if world.conn.is_some() => {
                 world.conn = None;
                 world.to_gateway.clear();
                 world.to_bridge.clear();
-                passing.down(out);
+                proxy.disconnected(out);
             }
-            Op::Rise if world.conn.is_none() => {
+            Op::Connect if world.conn.is_none() => {
                 world.conn = Some(Conn::default());
-                passing.up(out);
+                proxy.connected(out);
             }
             _ => {}
         }
-        world.read(out);
+        world.editor_reads(out);
     };
     for op in ops {
-        step(op, &mut world, &mut passing, &mut out);
+        step(op, &mut world, &mut proxy, &mut out);
     }
     for _ in 0..2000 {
-        for op in [Op::Rise, Op::Hear, Op::Tell, Op::Answer, Op::Work] {
-            step(op, &mut world, &mut passing, &mut out);
+        for op in [Op::Connect, Op::GatewayReceives, Op::BridgeReceives, Op::Answer, Op::AgentStep] {
+            step(op, &mut world, &mut proxy, &mut out);
         }
     }
     assert!(world.waiting.is_empty(), "prompts without an answer: {:?}", world.waiting);
@@ -715,19 +715,19 @@ fn play(ops: Vec<Op>) {
     assert_eq!(world.runs.len(), prompts, "each prompt is one run");
     assert!(world.shown.values().all(|count| *count == 1), "shown twice: {:?}", world.shown);
     assert!(world.before.is_empty() && world.open.is_empty(), "{:?} {:?}", world.before, world.open);
-    let said: String = world
+    let sent_lines: String = world
         .log
         .iter()
-        .filter_map(|event| if let Event::Said(words) = event { Some(words.as_str()) } else { None })
+        .filter_map(|event| if let Event::Text(chunks) = event { Some(chunks.as_str()) } else { None })
         .collect();
-    assert_eq!(world.text, said, "all that was said, once, in order");
+    assert_eq!(world.text, sent_lines, "all that was said, once, in order");
 }
 
 proptest! {
     #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
 
     #[test]
-    fn whenever_the_gateway_dies_the_editor_sees_one_unbroken_talk(ops in ops()) {
+    fn acp_bridge_hides_gateway_restarts_from_the_editor(ops in ops()) {
         play(ops);
     }
 }

@@ -1,13 +1,13 @@
-//! Events of the log as Codelia's. Pure. One file: a table of kinds, and what is remembered between them.
+//! Translates events of the log into Codelia's. Pure. One file: a table of kinds, and the state between them.
 //!
-//! A Codelia runtime's own events pass byte for byte. Everything else is told in the words that its terminal UI draws:
-//! - It draws every `text` and every `reasoning` as a block of its own, so chunks are put together up to the end of a
-//!   paragraph; the pieces joined are the message, byte for byte.
-//! - It does not draw a `final` that repeats the last `text`: ours does, and marks the end.
-//! - What other people prompt comes as `hidden_user_message`, as in its history.
-//! - It has no words for what a gateway has to say. A `tool_call` of a tool `plexus` that nobody called is a plain line.
+//! A Codelia runtime's own events pass byte for byte. All others become events that its terminal UI can draw:
+//! - It draws every `text` and every `reasoning` as a block of its own, so chunks are joined up to the end of a paragraph; the pieces
+//! joined are the message, byte for byte.
+//! - It does not draw a `final` that repeats the last `text`: the translator sends one to mark the end.
+//! - Prompts of other people come as `hidden_user_message`, as in its history.
+//! - It has no event for the gateway's notices. A `tool_call` of a tool `plexus` without an id is drawn as a plain line.
 
-// Who reads events decides for every kind: a new one has to be named here before it compiles.
+// Exhaustive over the kinds: a new kind does not compile until it is handled here.
 #![deny(clippy::wildcard_enum_match_arm)]
 
 use std::collections::{BTreeMap, VecDeque};
@@ -22,68 +22,68 @@ use serde_json::{Map, Value, json};
 
 use plexus_client::Envelope;
 
-/// Runs remembered as this client's own; an older one's prompt would be shown as somebody else's.
+/// Runs remembered as this client's own; an older one's prompt would be shown as another client's.
 const OWN_MAX: usize = 256;
-/// Runs whose end is remembered, for those who cancel one too late; of an older one it is said that there is none.
+/// Runs whose end is remembered, for late cancels; an older one is reported as not found.
 const ENDS_MAX: usize = 256;
-/// A paragraph is told up to its last sentence once it has this many bytes.
-const SENTENCES: usize = 800;
-/// Text that has no end in sight (a block of code) is told in pieces of about this many bytes.
+/// A paragraph of at least this many bytes is sent up to its last sentence.
+const SENTENCE_SPLIT_MIN: usize = 800;
+/// Text without a paragraph end (a block of code) is sent in pieces of about this many bytes.
 const PIECE_MAX: usize = 32 << 10;
-/// Tool calls under way that are remembered; past it the first ones are forgotten, and end as plain ones.
+/// Running tool calls remembered; beyond that the oldest ones are dropped, and their ends shown without details.
 const TOOLS_MAX: usize = 256;
 /// Longest text that is compared for a diff, in bytes; a longer one is only named.
 const DIFF_MAX: usize = 256 << 10;
-/// Longest piece of a notice on one line: the terminal UI cuts at 160 characters.
+/// Longest line of a notice: the terminal UI cuts at 160 characters.
 const LINE_MAX: usize = 150;
 /// Lines of context in a diff.
 const CONTEXT: usize = 3;
 
-/// One thing to tell the terminal UI.
+/// A message for the terminal UI.
 #[derive(Debug)]
 pub(super) enum UiMessage {
     /// The `event` of an `agent.event`, as JSON, and the runtime's own `meta`.
     Event { run: String, event: String, meta: Option<String> },
     /// A `run.status`.
     Status { run: String, status: &'static str, message: Option<String> },
-    /// A line for those who read the logs.
+    /// A line for the log.
     Log(String),
     /// Another notification: method and params, as JSON.
     Notify { method: &'static str, params: String },
     /// A question opened.
     Asked(Box<Request>),
-    /// A question found its end.
+    /// A question was closed.
     Resolved(Outcome),
 }
 
-/// Text put together from chunks.
+/// Text joined from chunks.
 #[derive(Default)]
 struct Piece {
     thought: bool,
     message: Option<String>,
     text: String,
-    /// Where the line begins that is not over yet.
+    /// The start of the unfinished line.
     line: usize,
     fence: bool,
-    /// Something but white space stands before `line`.
-    words: bool,
-    /// The paragraph is a table, a list, code: it is not cut at sentences.
-    shaped: bool,
+    /// Whether there is text other than white space before `line`.
+    has_text: bool,
+    /// Whether the paragraph is a table, a list or code, which is not split at sentences.
+    structured: bool,
 }
 
-/// A tool call under way.
+/// A running tool call.
 #[derive(Default)]
 struct Tool {
-    /// The name under which it was told.
+    /// The name under which it was announced.
     name: String,
     call: ToolCall,
 }
 
-/// Events that the protocol's specification does not have, and a client says of itself that it can use.
+/// Events beyond the protocol's specification that the client says it can use.
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
 pub(super) struct Extras {
-    /// Codelia's later ones, as its terminal UI does: what a question is about to change (`permission.*`), what a run cost
-    /// (`run.diagnostics`), and lines of the gateway's own among the calls of tools.
+    /// Codelia's later events, which its terminal UI draws: the change that a question is about (`permission.*`), the cost of a run
+    /// (`run.diagnostics`), and the gateway's notices as tool calls.
     #[serde(default, rename = "supports_permission_preflight_events")]
     pub(super) terminal: bool,
     /// The gateway's own kinds, as `plexus.KIND`.
@@ -91,12 +91,12 @@ pub(super) struct Extras {
     pub(super) gateway: bool,
 }
 
-/// Tells a session's events.
+/// Translates the events of a session.
 #[derive(Default)]
 pub(super) struct EventTranslator {
     extras: Extras,
-    own: VecDeque<String>,
-    /// Runs that ended, and how.
+    mark_own: VecDeque<String>,
+    /// Ended runs, with their final status.
     ends: VecDeque<(String, &'static str)>,
     run: Option<String>,
     awaiting: bool,
@@ -108,25 +108,25 @@ pub(super) struct EventTranslator {
 }
 
 impl EventTranslator {
-    /// A run that this client's own prompt makes: the prompt need not be told.
-    pub(super) fn own(&mut self, run: &str) {
-        if self.own.len() >= OWN_MAX {
-            self.own.pop_front();
+    /// Marks a run as made by this client's own prompt, which is not echoed.
+    pub(super) fn mark_own(&mut self, run: &str) {
+        if self.mark_own.len() >= OWN_MAX {
+            self.mark_own.pop_front();
         }
-        self.own.push_back(run.to_owned());
+        self.mark_own.push_back(run.to_owned());
     }
 
-    /// What is told beyond the specification.
+    /// Sets the events beyond the specification.
     pub(super) fn extras(&mut self, extras: Extras) {
         self.extras = extras;
     }
 
-    /// How a run ended that was told of.
-    pub(super) fn end_of(&self, run: &str) -> Option<&'static str> {
+    /// The final status of a run that was shown.
+    pub(super) fn status_at_end(&self, run: &str) -> Option<&'static str> {
         self.ends.iter().find(|(known, _)| known == run).map(|(_, end)| *end)
     }
 
-    /// The run that was told of is over, in a way that is not known here.
+    /// Ends the shown run with an unknown outcome.
     pub(super) fn lose_run(&mut self, out: &mut Vec<UiMessage>) {
         if let Some(run) = self.run.clone() {
             self.flush(&run, out);
@@ -135,29 +135,29 @@ impl EventTranslator {
         }
     }
 
-    /// Another session is followed from now on.
+    /// Resets the state for another session.
     pub(super) fn forget(&mut self) {
-        let (own, ends) = (std::mem::take(&mut self.own), std::mem::take(&mut self.ends));
-        *self = Self { extras: self.extras, own, ends, ..Self::default() };
+        let (mark_own, ends) = (std::mem::take(&mut self.mark_own), std::mem::take(&mut self.ends));
+        *self = Self { extras: self.extras, mark_own, ends, ..Self::default() };
     }
 
     fn is_own(&self, run: &str) -> bool {
-        self.own.iter().any(|own| own == run)
+        self.mark_own.iter().any(|mark_own| mark_own == run)
     }
 
-    /// The run under way and its status, as last told.
-    pub(super) fn now(&self) -> Option<(&str, &'static str)> {
+    /// The current run and its status, as last sent.
+    pub(super) fn current_run(&self) -> Option<(&str, &'static str)> {
         let status = if self.awaiting { "awaiting_ui" } else { "running" };
         self.run.as_deref().map(|run| (run, status))
     }
 
-    /// A line of the gateway's own.
+    /// A notice of the gateway.
     pub(super) fn notice(&mut self, text: &str, out: &mut Vec<UiMessage>) {
         let run = self.run.clone().unwrap_or_default();
         self.flush(&run, out);
         if !self.extras.terminal {
-            // The specification has a message with a run's status, and the log for all else.
-            out.push(match self.now() {
+            // The specification has a message for a run's status; other notices go to the log.
+            out.push(match self.current_run() {
                 Some((run, status)) => {
                     UiMessage::Status { run: run.to_owned(), status, message: Some(text.to_owned()) }
                 }
@@ -168,17 +168,17 @@ impl EventTranslator {
         for line in text.lines().filter(|line| !line.trim().is_empty()) {
             let mut rest = line;
             while !rest.is_empty() {
-                let most = rest.char_indices().nth(LINE_MAX).map_or(rest.len(), |(at, _)| at);
-                // Between two words, if there are two.
-                let word = rest[..most].rfind(' ').map(|at| at + 1).filter(|_| most < rest.len());
-                let (head, tail) = rest.split_at(word.unwrap_or(most));
+                let limit = rest.char_indices().nth(LINE_MAX).map_or(rest.len(), |(at, _)| at);
+                // Splits between two words, if there are two.
+                let word = rest[..limit].rfind(' ').map(|at| at + 1).filter(|_| limit < rest.len());
+                let (head, tail) = rest.split_at(word.unwrap_or(limit));
                 event(&run, &json!({ "type": "tool_call", "tool": "plexus", "args": head }), out);
                 rest = tail;
             }
         }
     }
 
-    /// What an event of the log means. `past`: it is told as history, all of it, without how runs stood at the time.
+    /// Translates an event of the log. With `past` it is history, without the interim statuses of runs.
     pub(super) fn translate(&mut self, envelope: &Envelope, past: bool) -> Vec<UiMessage> {
         let mut out = Vec::new();
         let run = envelope.run_id.as_str();
@@ -190,11 +190,11 @@ impl EventTranslator {
             self.pass_on(envelope, past, &mut out);
             return out;
         };
-        // Of a long run that is told from somewhere in it the beginning was not told.
+        // The start of a long run may be before the replayed history.
         let said =
             matches!(entry, EntryBody::Message { role: Role::Agent | Role::Thought, .. } | EntryBody::Tool { .. });
         if past && self.run.is_none() && said {
-            self.begin(run);
+            self.begin_text(run);
         }
         if !matches!(entry, EntryBody::Message { role: Role::Agent | Role::Thought, .. }) {
             self.flush(run, &mut out);
@@ -212,7 +212,7 @@ impl EventTranslator {
             EntryBody::Tool { id, update } => self.tool(run, &id, update, &mut out),
             EntryBody::Plan(entries) => self.plan(run, &entries, &mut out),
             EntryBody::Latest(LatestKind::Usage, body) => {
-                if let Some(percent) = left(&body) {
+                if let Some(percent) = context_left_percent(&body) {
                     let params = json!({ "run_id": run, "context_left_percent": percent });
                     out.push(UiMessage::Notify { method: "run.context", params: params.to_string() });
                 }
@@ -223,7 +223,7 @@ impl EventTranslator {
                 }
             }
             EntryBody::RunStarted(body) => {
-                self.begin(run);
+                self.begin_text(run);
                 let by = body["by"]["name"].as_str();
                 if let Some(by) = by.filter(|_| !past && !self.is_own(run)) {
                     self.notice(&format!("{by} prompts:"), &mut out);
@@ -245,8 +245,8 @@ impl EventTranslator {
                 out.push(UiMessage::Resolved(Outcome::read(&body)));
             }
             EntryBody::Note(NoteKind::Error, body) => {
-                let words = body["message"].as_str().or(body["code"].as_str()).unwrap_or("something went wrong");
-                self.notice(&format!("error: {words}"), &mut out);
+                let text = body["message"].as_str().or(body["code"].as_str()).unwrap_or("something went wrong");
+                self.notice(&format!("error: {text}"), &mut out);
             }
             EntryBody::Note(NoteKind::Runtime, body) => {
                 let status = body["status"].as_str().unwrap_or_default();
@@ -274,31 +274,31 @@ impl EventTranslator {
         out
     }
 
-    /// Tells an event that the terminal UI has no word for, to a client that takes the gateway's own kinds.
+    /// Sends an event without a translation to a client that takes the gateway's own kinds.
     fn pass_on(&self, envelope: &Envelope, past: bool, out: &mut Vec<UiMessage>) {
         if !past && self.extras.gateway {
-            let sort = format!("plexus.{}", envelope.kind);
-            event(&envelope.run_id, &json!({ "type": sort, "event": envelope.event }), out);
+            let kind_name = format!("plexus.{}", envelope.kind);
+            event(&envelope.run_id, &json!({ "type": kind_name, "event": envelope.event }), out);
         }
     }
 
-    /// Tells what was put together so far.
+    /// Sends the text joined so far.
     pub(super) fn flush(&mut self, run: &str, out: &mut Vec<UiMessage>) {
         let piece = std::mem::take(&mut self.piece);
         if !piece.text.is_empty() {
-            self.say(run, piece.thought, &piece.text, out);
+            self.send_text(run, piece.thought, &piece.text, out);
         }
     }
 
-    fn say(&mut self, run: &str, thought: bool, text: &str, out: &mut Vec<UiMessage>) {
-        let sort = if thought { "reasoning" } else { "text" };
-        event(run, &json!({ "type": sort, "content": text }), out);
+    fn send_text(&mut self, run: &str, thought: bool, text: &str, out: &mut Vec<UiMessage>) {
+        let kind_name = if thought { "reasoning" } else { "text" };
+        event(run, &json!({ "type": kind_name, "content": text }), out);
         if !thought {
             text.clone_into(&mut self.last);
         }
     }
 
-    fn begin(&mut self, run: &str) {
+    fn begin_text(&mut self, run: &str) {
         self.run = Some(run.to_owned());
         self.awaiting = false;
         self.finished = false;
@@ -306,8 +306,8 @@ impl EventTranslator {
         self.tools.clear();
     }
 
-    /// Passes on what a runtime of this very protocol said.
-    fn verbatim(&mut self, heard: &Envelope, out: &mut Vec<UiMessage>) -> bool {
+    /// Passes on an event of a runtime of this protocol, unchanged.
+    fn verbatim(&mut self, envelope: &Envelope, out: &mut Vec<UiMessage>) -> bool {
         #[derive(Deserialize)]
         struct Native<'a> {
             method: Option<String>,
@@ -324,19 +324,19 @@ impl EventTranslator {
         #[derive(Deserialize)]
         struct Seen {
             #[serde(rename = "type")]
-            sort: Option<String>,
+            kind_name: Option<String>,
             content: Option<Value>,
         }
-        let Some(native) = heard.native.as_deref() else { return false };
+        let Some(native) = envelope.native.as_deref() else { return false };
         let Ok(Native { method: Some(method), params: Some(params) }) = serde_json::from_str(native.get()) else {
             return false;
         };
         match (method.as_str(), params.event) {
             ("agent.event", Some(raw)) => {
-                let run = heard.run_id.as_str();
+                let run = envelope.run_id.as_str();
                 self.flush(run, out);
                 if let Ok(seen) = serde_json::from_str::<Seen>(raw.get()) {
-                    match seen.sort.as_deref() {
+                    match seen.kind_name.as_deref() {
                         Some("final") => self.finished = true,
                         Some("text") => self.last = seen.content.as_ref().and_then(Value::as_str).unwrap_or("").into(),
                         _ => {}
@@ -347,10 +347,10 @@ impl EventTranslator {
                 true
             }
             ("run.diagnostics", _) => {
-                let whole: Result<Value, _> = serde_json::from_str(native.get());
-                if let Some(mut whole) = whole.ok().filter(|_| self.extras.terminal) {
-                    whole["params"]["run_id"] = heard.run_id.as_str().into();
-                    out.push(UiMessage::Notify { method: "run.diagnostics", params: whole["params"].to_string() });
+                let chunk: Result<Value, _> = serde_json::from_str(native.get());
+                if let Some(mut chunk) = chunk.ok().filter(|_| self.extras.terminal) {
+                    chunk["params"]["run_id"] = envelope.run_id.as_str().into();
+                    out.push(UiMessage::Notify { method: "run.diagnostics", params: chunk["params"].to_string() });
                 }
                 true
             }
@@ -366,8 +366,8 @@ impl EventTranslator {
         self.piece.message = message;
         let from = self.piece.text.len();
         self.piece.text.push_str(text);
-        for whole in self.piece.cut(from) {
-            self.say(run, thought, &whole, out);
+        for chunk in self.piece.cut(from) {
+            self.send_text(run, thought, &chunk, out);
         }
     }
 
@@ -380,27 +380,27 @@ impl EventTranslator {
         tool.call.update(update);
         let not_reported = tool.call.status() == "not_reported";
         if new && !not_reported {
-            let (name, args) = tool.drawn();
+            let (name, args) = tool.name_and_args();
             tool.name.clone_from(&name);
-            let called = json!({
+            let call_event = json!({
                 "type": "tool_call", "tool": name, "args": args, "tool_call_id": id, "display_name": tool.call.title(),
             });
-            event(run, &called, out);
+            event(run, &call_event, out);
         }
         if tool.call.is_finished() {
-            // The protocol has two ends: what its agent never told is neither, and says so.
+            // The protocol has two outcomes: a call without an end is neither, and its text says so.
             let failed = tool.call.members().get("status").is_some_and(|status| status == "failed");
             let result = tool.call.reason().map_or_else(|| tool.result(failed), str::to_owned);
             let name = if tool.name.is_empty() { "tool" } else { tool.name.as_str() };
-            let over = json!({
+            let result_event = json!({
                 "type": "tool_result", "tool": name, "result": result, "is_error": failed, "tool_call_id": id,
             });
-            event(run, &over, out);
+            event(run, &result_event, out);
             self.tools.remove(id);
         }
     }
 
-    /// What a tool call would change, before the question about it.
+    /// Shows the change of a tool call before the question about it.
     fn preview(&mut self, run: &str, id: Option<&str>, out: &mut Vec<UiMessage>) {
         let Some((id, tool)) = id.and_then(|id| Some((id, self.tools.get(id)?))) else { return };
         if !self.extras.terminal {
@@ -429,8 +429,8 @@ impl EventTranslator {
                 "in_progress" => '>',
                 _ => ' ',
             };
-            let words = entry.content.replace('\n', " ");
-            text.push_str(&format!("\n{}. [{mark}] {words}", n + 1));
+            let entry_text = entry.content.replace('\n', " ");
+            text.push_str(&format!("\n{}. [{mark}] {entry_text}", n + 1));
         }
         event(run, &json!({ "type": "tool_call", "tool": "todo_read", "args": {}, "tool_call_id": id }), out);
         let read = json!({
@@ -452,7 +452,7 @@ impl EventTranslator {
         }
         if self.run.as_deref() != Some(run) {
             let awaiting = self.awaiting;
-            self.begin(run);
+            self.begin_text(run);
             self.awaiting = awaiting;
         }
         let status = if self.awaiting { "awaiting_ui" } else { "running" };
@@ -466,7 +466,7 @@ impl EventTranslator {
             Some("error") => "error",
             _ => "completed",
         };
-        // A run that is cancelled or failed has none; one that never began has nothing to end.
+        // A cancelled or failed run has no `final`; nor has one that never started.
         if status == "completed" && current && !self.finished {
             event(run, &json!({ "type": "final", "content": self.last }), out);
         }
@@ -483,15 +483,15 @@ impl EventTranslator {
             self.tools.clear();
             self.last.clear();
             self.awaiting = false;
-        } else if let Some((run, status)) = self.now() {
-            // It takes any end for the end of what it shows.
+        } else if let Some((run, status)) = self.current_run() {
+            // The terminal UI takes any end for the end of the run that it shows.
             out.push(UiMessage::Status { run: run.to_owned(), status, message: None });
         }
     }
 }
 
 impl Piece {
-    /// The pieces that are over, given that the text from `new` on is.
+    /// Splits off the finished pieces; the text from `new` on is new.
     fn cut(&mut self, new: usize) -> Vec<String> {
         let mut pieces = Vec::new();
         while let Some(at) = self.text.as_bytes()[self.line..].iter().position(|byte| *byte == b'\n') {
@@ -499,20 +499,20 @@ impl Piece {
             let line = self.text[self.line..next].trim();
             if line.starts_with("```") || line.starts_with("~~~") {
                 self.fence = !self.fence;
-                self.shaped = true;
+                self.structured = true;
             }
-            let over = line.is_empty() && !self.fence && self.words;
-            self.shaped |=
+            let result_event = line.is_empty() && !self.fence && self.has_text;
+            self.structured |=
                 line.starts_with(['|', '-', '*', '#', '>']) || line.starts_with(|c: char| c.is_ascii_digit());
-            self.words |= !line.is_empty();
+            self.has_text |= !line.is_empty();
             self.line = next;
-            if over || self.line >= PIECE_MAX {
+            if result_event || self.line >= PIECE_MAX {
                 pieces.push(self.take(next));
             }
         }
         if self.text.len() >= PIECE_MAX {
             pieces.push(self.take(self.text.len()));
-        } else if self.text.len() >= SENTENCES
+        } else if self.text.len() >= SENTENCE_SPLIT_MIN
             && self.line == 0
             && self.text.trim_start().starts_with(char::is_alphabetic)
         {
@@ -528,13 +528,13 @@ impl Piece {
     fn take(&mut self, at: usize) -> String {
         let rest = self.text.split_off(at);
         self.line = self.line.saturating_sub(at);
-        (self.words, self.shaped) = (false, self.fence);
+        (self.has_text, self.structured) = (false, self.fence);
         std::mem::replace(&mut self.text, rest)
     }
 }
 
 impl Tool {
-    /// The changes that it shows: path, old text, new text.
+    /// The diffs of the call: path, old text, new text.
     fn diffs(&self) -> impl Iterator<Item = (&str, &str, &str)> {
         self.call.content().filter_map(|content| match content {
             ToolContent::Diff { path, old, new } => Some((path, old.unwrap_or_default(), new)),
@@ -542,12 +542,12 @@ impl Tool {
         })
     }
 
-    /// The file that it changes first.
+    /// The first file that it changes.
     fn path(&self) -> Option<&str> {
         self.diffs().next().map(|(path, ..)| path)
     }
 
-    /// What it shows as text, else what it gave back.
+    /// Its text content, else its raw output.
     fn output(&self) -> String {
         let mut output = String::new();
         for content in self.call.content() {
@@ -563,8 +563,8 @@ impl Tool {
         }
     }
 
-    /// The tool's name and arguments as the terminal UI draws them best.
-    fn drawn(&self) -> (String, Value) {
+    /// The tool's name and arguments in the form that the terminal UI draws best.
+    fn name_and_args(&self) -> (String, Value) {
         let input = self.call.input().unwrap_or(&Value::Null);
         let args = |names: &[&str]| names.iter().find_map(|name| input[*name].as_str());
         let path = || args(&["file_path", "path", "filePath", "abs_path"]).or(self.path());
@@ -599,7 +599,7 @@ impl Tool {
         if output.is_empty() && !failed { "(no output)".into() } else { output }
     }
 
-    /// All changes as one unified diff, and whether some are too long for one.
+    /// All changes as one unified diff, and whether some were too long to compare.
     fn diff(&self) -> (String, bool) {
         let (mut all, mut truncated) = (String::new(), false);
         for (path, old, new) in self.diffs() {
@@ -617,8 +617,8 @@ impl Tool {
 pub(super) fn unified(path: &str, old: &str, new: &str) -> String {
     let (old, new): (Vec<&str>, Vec<&str>) = (old.lines().collect(), new.lines().collect());
     let same = old.iter().zip(&new).take_while(|(a, b)| a == b).count();
-    let most = old.len().min(new.len()) - same;
-    let tail = old.iter().rev().zip(new.iter().rev()).take(most).take_while(|(a, b)| a == b).count();
+    let limit = old.len().min(new.len()) - same;
+    let tail = old.iter().rev().zip(new.iter().rev()).take(limit).take_while(|(a, b)| a == b).count();
     if same == old.len() && same == new.len() {
         return String::new();
     }
@@ -644,7 +644,7 @@ pub(super) fn unified(path: &str, old: &str, new: &str) -> String {
     diff
 }
 
-/// Whether only runs bring events of this kind.
+/// Sends an agent event.
 fn event(run: &str, event: &Value, out: &mut Vec<UiMessage>) {
     out.push(UiMessage::Event { run: run.to_owned(), event: event.to_string(), meta: None });
 }
@@ -659,8 +659,8 @@ fn text_of(content: &Content) -> String {
     uri.map_or_else(|| format!("[{}]", block["type"].as_str().unwrap_or("content")), str::to_owned)
 }
 
-/// How much of the context is left, in percent.
-fn left(body: &Value) -> Option<u64> {
+/// The rest of the context window, in percent.
+fn context_left_percent(body: &Value) -> Option<u64> {
     if let Some(percent) = body["contextLeftPercent"].as_f64() {
         return Some(percent.clamp(0.0, 100.0) as u64);
     }

@@ -1,9 +1,9 @@
-//! Questions as the terminal UI's panels: one at a time, in the order of the log. Pure.
+//! Shows questions as the terminal UI's panels: one at a time, in log order. Pure.
 //!
-//! The terminal UI has one panel of each sort. A second question of a sort takes the place of the first without a word, and
-//! nothing closes a panel but a key. So the next question waits until the one before it is answered, and a panel whose
-//! question somebody else answered is replaced by one of the same sort that says who: whatever key it gets means nothing.
-//! While that stands, no question takes its place: a key meant to close it must not allow anything.
+//! The terminal UI has one panel of each type. A second question of a type silently replaces the first, and only a key closes a panel. So
+//! the next question waits until the one before it is answered, and a panel whose question was answered elsewhere is replaced by a note in
+//! a panel of the same type that names who answered: any key closes it without effect. Until then no question takes its place, since a key
+//! meant to close the note must not allow anything.
 
 use std::collections::VecDeque;
 
@@ -12,12 +12,12 @@ use plexus_protocol::{Choice, Offer, Request, RequestType};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-/// Answers on their way that are remembered; an older one's end is told as if somebody else had decided.
+/// Answers under way that are remembered; the end of an older one is shown as another client's decision.
 const ANSWERED_MAX: usize = 64;
-/// The header under which its panel shows what is remembered, always whole.
+/// The heading in the panel above the remembered options, which are shown in full.
 const REMEMBER: &str = "Remember (don't ask again):";
 
-/// Which panels the terminal UI has.
+/// The panels that the terminal UI has.
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
 pub(super) struct Panels {
     #[serde(default)]
@@ -48,24 +48,24 @@ impl Panel {
     }
 }
 
-/// What stands on the screen.
+/// What the terminal UI shows.
 #[derive(Debug)]
 enum ShownPanel {
     Question(Box<Request>, Panel),
-    /// A word on a question that is over, under an identifier of ours.
-    Word(String),
+    /// A note on a closed question, under an id of the bridge.
+    Note(String),
 }
 
-/// What is to be done.
+/// An action that follows from a call.
 #[derive(Debug)]
 pub(super) enum PanelAction {
-    /// Ask the terminal UI: identifier, method, params.
+    /// Ask the terminal UI: id, method, params.
     Ask(String, &'static str, Value),
     /// Answer the gateway: the request, and the params of `ui.request.answer`.
     Answer(String, Value),
-    /// Tell in a line.
+    /// Show a notice.
     Notice(String),
-    /// Show this text whole, before the panel that cannot.
+    /// Show this text in full, before a panel that is too small for it.
     Show(String),
 }
 
@@ -76,25 +76,25 @@ pub(super) struct PanelQueue {
     waiting: VecDeque<Box<Request>>,
     shown: Option<ShownPanel>,
     answered: VecDeque<Box<Request>>,
-    words: u64,
+    notes: u64,
 }
 
 impl PanelQueue {
-    pub(super) fn has(&mut self, panels: Panels) {
+    pub(super) fn set_panels(&mut self, panels: Panels) {
         self.panels = panels;
     }
 
-    /// Questions of a session that is no longer followed are none of ours; one on the screen can still be answered.
+    /// Forgets the questions of a session that is no longer followed; the shown one can still be answered.
     pub(super) fn forget(&mut self) {
         self.waiting.clear();
     }
 
-    /// A question opened. `live`: the past is told, it may be shown.
-    pub(super) fn opened(&mut self, request: Box<Request>, live: bool, acts: &mut Vec<PanelAction>) {
+    /// A question was opened. `live`: the history is replayed, so it may be shown.
+    pub(super) fn opened(&mut self, request: Box<Request>, live: bool, actions: &mut Vec<PanelAction>) {
         let id = request.request_id.as_str();
-        if let Some(known) = self.waiting.iter_mut().find(|known| known.request_id.as_str() == id) {
-            if known.revision < request.revision {
-                *known = request;
+        if let Some(queued) = self.waiting.iter_mut().find(|queued| queued.request_id.as_str() == id) {
+            if queued.revision < request.revision {
+                *queued = request;
             }
             return;
         }
@@ -102,55 +102,55 @@ impl PanelQueue {
             && shown.request_id.as_str() == id
         {
             if shown.revision < request.revision {
-                // A key that was meant for what stood there must not allow what stands there now.
-                let (words, panel) = (format!("{}: read it again", shown.title), *panel);
+                // A key meant for the earlier question must not allow the changed one.
+                let (note_text, panel) = (format!("{}: read it again", shown.title), *panel);
                 self.waiting.push_front(request);
-                self.word("What is asked has changed", &words, panel, acts);
+                self.show_note("What is asked has changed", &note_text, panel, actions);
             }
             return;
         }
-        if self.answered.iter().any(|known| known.request_id.as_str() == id && known.revision >= request.revision) {
+        if self.answered.iter().any(|queued| queued.request_id.as_str() == id && queued.revision >= request.revision) {
             return;
         }
         self.waiting.push_back(request);
         if live {
-            self.next(acts);
+            self.next(actions);
         }
     }
 
     /// Shows the next question, if none is shown.
-    pub(super) fn next(&mut self, acts: &mut Vec<PanelAction>) {
+    pub(super) fn next(&mut self, actions: &mut Vec<PanelAction>) {
         while self.shown.is_none() {
             let Some(request) = self.waiting.pop_front() else { return };
             let panel = panel_of(&request);
-            let has = match panel {
+            let has_panel = match panel {
                 Panel::Confirm => self.panels.supports_confirm,
                 Panel::Prompt => self.panels.supports_prompt,
                 Panel::Pick | Panel::Options => self.panels.supports_pick,
             };
-            // What it has no panel for (a form, say) is still seen.
+            // A question without a panel (a form, say) is still mentioned.
             let none = panel == Panel::Options && request.options.is_empty();
-            if request.observe_only || none || !has {
-                acts.push(PanelAction::Notice(format!("asked, to be answered elsewhere: {}", request.title)));
+            if request.observe_only || none || !has_panel {
+                actions.push(PanelAction::Notice(format!("asked, to be answered elsewhere: {}", request.title)));
                 continue;
             }
             if request.display_truncated {
-                acts.push(PanelAction::Notice(
+                actions.push(PanelAction::Notice(
                     "too long to be shown here whole: it can be allowed only where all of it is read".into(),
                 ));
             }
             for reason in &request.risk_reasons {
-                acts.push(PanelAction::Notice(format!("{}: {reason}", request.risk.as_str())));
+                actions.push(PanelAction::Notice(format!("{}: {reason}", request.risk.as_str())));
             }
             if request.danger || !request.warnings.is_empty() {
                 for warning in &request.warnings {
-                    acts.push(PanelAction::Notice(format!("warning: {warning}")));
+                    actions.push(PanelAction::Notice(format!("warning: {warning}")));
                 }
             }
             if matches!(panel, Panel::Pick | Panel::Options) && !request.display.trim().is_empty() {
-                acts.push(PanelAction::Show(format!("{}\n{}", request.title, request.display)));
+                actions.push(PanelAction::Show(format!("{}\n{}", request.title, request.display)));
             }
-            acts.push(PanelAction::Ask(
+            actions.push(PanelAction::Ask(
                 request.request_id.as_str().to_owned(),
                 panel.method(),
                 params(&request, panel),
@@ -159,13 +159,13 @@ impl PanelQueue {
         }
     }
 
-    /// A question found its end, by whoever.
-    pub(super) fn resolved(&mut self, resolved: &Outcome, live: bool, acts: &mut Vec<PanelAction>) {
+    /// A question was closed.
+    pub(super) fn resolved(&mut self, resolved: &Outcome, live: bool, actions: &mut Vec<PanelAction>) {
         let id = resolved.request_id.as_str();
         if let Some(at) = self.waiting.iter().position(|request| request.request_id.as_str() == id) {
             let request = self.waiting.remove(at);
             if let Some(request) = request.filter(|_| live) {
-                acts.push(PanelAction::Notice(format!("{}: {}", resolved.words(), request.title)));
+                actions.push(PanelAction::Notice(format!("{}: {}", resolved.words(), request.title)));
             }
             return;
         }
@@ -173,111 +173,112 @@ impl PanelQueue {
         if request.request_id.as_str() != id {
             return;
         }
-        let (words, panel) = (format!("{}: {}", resolved.words(), request.title), *panel);
-        acts.push(PanelAction::Notice(words.clone()));
+        let (note_text, panel) = (format!("{}: {}", resolved.words(), request.title), *panel);
+        actions.push(PanelAction::Notice(note_text.clone()));
         let what = match resolved.decided {
             Decided::Allowed | Decided::Denied | Decided::Answered => "Answered elsewhere",
             Decided::Expired | Decided::Withdrawn | Decided::Orphaned | Decided::Closed => "No longer asked",
         };
-        self.word(what, &words, panel, acts);
+        self.show_note(what, &note_text, panel, actions);
     }
 
-    /// Puts a word in the place of the panel that is shown: whatever key it gets means nothing.
-    fn word(&mut self, what: &str, words: &str, panel: Panel, acts: &mut Vec<PanelAction>) {
-        self.words += 1;
-        let id = format!("plexus_word_{}", self.words);
+    /// Replaces the shown panel by a note: any key closes it without effect.
+    fn show_note(&mut self, what: &str, note_text: &str, panel: Panel, actions: &mut Vec<PanelAction>) {
+        self.notes += 1;
+        let id = format!("plexus_word_{}", self.notes);
         let params = match panel {
             Panel::Confirm => json!({
-                "title": format!("{what}: {words}"), "message": "", "confirm_label": "Go on", "cancel_label": "Go on",
+                "title": format!("{what}: {note_text}"), "message": "", "confirm_label": "Go on", "cancel_label": "Go on",
                 "danger_level": "normal", "allow_remember": false, "allow_reason": false,
             }),
-            Panel::Prompt => json!({ "title": what, "message": words, "multiline": false, "secret": false }),
+            Panel::Prompt => json!({ "title": what, "message": note_text, "multiline": false, "secret": false }),
             Panel::Pick | Panel::Options => json!({
-                "title": format!("{what}: {words}"), "items": [{ "id": "on", "label": "Go on" }], "multi": false,
+                "title": format!("{what}: {note_text}"), "items": [{ "id": "on", "label": "Go on" }], "multi": false,
             }),
         };
-        acts.push(PanelAction::Ask(id.clone(), panel.method(), params));
-        self.shown = Some(ShownPanel::Word(id));
+        actions.push(PanelAction::Ask(id.clone(), panel.method(), params));
+        self.shown = Some(ShownPanel::Note(id));
     }
 
-    /// These are open and no others: what became of the rest is not known here.
-    pub(super) fn only(&mut self, open: &[String], live: bool, acts: &mut Vec<PanelAction>) {
+    /// Closes all questions that are not in `open`, with an unknown outcome.
+    pub(super) fn close_others(&mut self, open: &[String], live: bool, actions: &mut Vec<PanelAction>) {
         let shown = match &self.shown {
             Some(ShownPanel::Question(request, _)) => Some(request),
             _ => None,
         };
-        let known = self.waiting.iter().chain(shown).map(|request| request.request_id.as_str().to_owned());
-        let over: Vec<String> = known.filter(|id| !open.contains(id)).collect();
-        for id in over {
-            self.resolved(&Outcome::unknown(id), live, acts);
+        let queued = self.waiting.iter().chain(shown).map(|request| request.request_id.as_str().to_owned());
+        let closed: Vec<String> = queued.filter(|id| !open.contains(id)).collect();
+        for id in closed {
+            self.resolved(&Outcome::unknown(id), live, actions);
         }
     }
 
-    /// What the terminal UI said to a question.
-    pub(super) fn on_answer(&mut self, id: &str, result: &Value, acts: &mut Vec<PanelAction>) {
+    /// The terminal UI answered a question.
+    pub(super) fn on_answer(&mut self, id: &str, result: &Value, actions: &mut Vec<PanelAction>) {
         match self.shown.take() {
             Some(ShownPanel::Question(request, panel)) if request.request_id.as_str() == id => {
                 match answer(&request, panel, result) {
                     Ok(params) => {
-                        acts.push(PanelAction::Answer(id.to_owned(), params));
+                        actions.push(PanelAction::Answer(id.to_owned(), params));
                         if self.answered.len() >= ANSWERED_MAX {
                             self.answered.pop_front();
                         }
                         self.answered.push_back(request);
                     }
                     Err(why) => {
-                        acts.push(PanelAction::Notice(why));
+                        actions.push(PanelAction::Notice(why));
                         self.waiting.push_front(request);
                     }
                 }
             }
-            Some(ShownPanel::Word(word)) if word == id => {}
-            // An answer to a panel that is gone decides nothing.
+            Some(ShownPanel::Note(show_note)) if show_note == id => {}
+            // An answer to a replaced panel decides nothing.
             other => {
                 self.shown = other;
                 return;
             }
         }
-        self.next(acts);
+        self.next(actions);
     }
 
-    /// The terminal UI did not show a question, or could not: it is none of its own any more, and holds up no other.
-    pub(super) fn not_shown(&mut self, id: &str, why: &str, acts: &mut Vec<PanelAction>) {
+    /// The terminal UI could not show a question: it is left to other clients, and the next one may be shown.
+    pub(super) fn not_shown(&mut self, id: &str, why: &str, actions: &mut Vec<PanelAction>) {
         match self.shown.take() {
             Some(ShownPanel::Question(request, _)) if request.request_id.as_str() == id => {
-                acts.push(PanelAction::Notice(format!("asked, to be answered elsewhere ({why}): {}", request.title)));
+                actions
+                    .push(PanelAction::Notice(format!("asked, to be answered elsewhere ({why}): {}", request.title)));
             }
-            Some(ShownPanel::Word(word)) if word == id => {}
+            Some(ShownPanel::Note(show_note)) if show_note == id => {}
             other => {
                 self.shown = other;
                 return;
             }
         }
-        self.next(acts);
+        self.next(actions);
     }
 
-    /// The gateway took the answer.
+    /// The gateway accepted the answer.
     pub(super) fn taken(&mut self, id: &str) {
         self.answered.retain(|request| request.request_id.as_str() != id);
     }
 
-    /// The gateway did not take the answer; `over`: because the question is.
-    pub(super) fn refused(&mut self, id: &str, why: &str, over: bool, acts: &mut Vec<PanelAction>) {
+    /// The gateway refused the answer; `closed` if the question is closed.
+    pub(super) fn refused(&mut self, id: &str, why: &str, closed: bool, actions: &mut Vec<PanelAction>) {
         let Some(at) = self.answered.iter().position(|request| request.request_id.as_str() == id) else { return };
         let Some(request) = self.answered.remove(at) else { return };
-        acts.push(PanelAction::Notice(format!("your answer did not count: {why}")));
-        if !over {
+        actions.push(PanelAction::Notice(format!("your answer did not count: {why}")));
+        if !closed {
             self.waiting.push_front(request);
-            self.next(acts);
+            self.next(actions);
         }
     }
 
-    /// Whether anything waits for a person here.
+    /// The id of the shown question or note.
     #[cfg(test)]
-    pub(super) fn shows(&self) -> Option<&str> {
+    pub(super) fn shown_id(&self) -> Option<&str> {
         match &self.shown {
             Some(ShownPanel::Question(request, _)) => Some(request.request_id.as_str()),
-            Some(ShownPanel::Word(id)) => Some(id),
+            Some(ShownPanel::Note(id)) => Some(id),
             None => None,
         }
     }
@@ -287,17 +288,17 @@ fn first(request: &Request, kind: Choice) -> Option<&Offer> {
     request.options.iter().find(|offer| offer.kind == kind)
 }
 
-/// The option that `no` means.
-fn no(request: &Request) -> Option<&Offer> {
+/// The option for "no".
+fn rejection(request: &Request) -> Option<&Offer> {
     first(request, Choice::RejectOnce).or_else(|| first(request, Choice::RejectAlways))
 }
 
-/// The one option that means "always"; several would be told apart by nothing.
-fn always(request: &Request) -> Option<&Offer> {
-    for_good(request, Choice::AllowAlways)
+/// The option for "always", if there is exactly one: the panel could not tell several apart.
+fn allow_always(request: &Request) -> Option<&Offer> {
+    single_option(request, Choice::AllowAlways)
 }
 
-fn for_good(request: &Request, kind: Choice) -> Option<&Offer> {
+fn single_option(request: &Request, kind: Choice) -> Option<&Offer> {
     let mut all = request.options.iter().filter(|offer| offer.kind == kind);
     all.next().filter(|_| all.next().is_none() && request.allow_remember)
 }
@@ -307,7 +308,7 @@ fn panel_of(request: &Request) -> Panel {
         RequestType::Prompt => Panel::Prompt,
         RequestType::Pick => Panel::Pick,
         RequestType::Confirm | RequestType::Permission | RequestType::Elicitation => {
-            if first(request, Choice::AllowOnce).is_some() && no(request).is_some() {
+            if first(request, Choice::AllowOnce).is_some() && rejection(request).is_some() {
                 Panel::Confirm
             } else {
                 Panel::Options
@@ -319,17 +320,17 @@ fn panel_of(request: &Request) -> Panel {
 fn params(request: &Request, panel: Panel) -> Value {
     let mut params = match panel {
         Panel::Confirm => {
-            // What is asked is what the gateway made of it, not what the agent calls it.
+            // The question is the gateway's rendering, not the agent's text.
             let mut message = if request.display.trim().is_empty() {
                 request.message.clone().unwrap_or_default()
             } else {
                 request.display.clone()
             };
-            let always = always(request);
-            if let Some(always) = always {
-                message.push_str(&format!("\n\n{REMEMBER}\n- {}", always.label));
+            let allow_always = allow_always(request);
+            if let Some(allow_always) = allow_always {
+                message.push_str(&format!("\n\n{REMEMBER}\n- {}", allow_always.label));
             }
-            let mut heading = always.is_some();
+            let mut heading = allow_always.is_some();
             for warning in &request.warnings {
                 if !std::mem::replace(&mut heading, true) {
                     message.push_str("\n\n");
@@ -344,14 +345,14 @@ fn params(request: &Request, panel: Panel) -> Value {
             json!({
                 "title": request.title, "message": message,
                 // It is used for "always", too.
-                "confirm_label": if always.is_some() { "Allow".to_owned() } else { label(first(request, Choice::AllowOnce), "Yes") }, "cancel_label": label(no(request), "No"),
+                "confirm_label": if allow_always.is_some() { "Allow".to_owned() } else { label(first(request, Choice::AllowOnce), "Yes") }, "cancel_label": label(rejection(request), "No"),
                 "danger_level": if request.danger || !request.warnings.is_empty() { "danger" } else { "normal" },
-                "allow_remember": always.is_some(), "allow_reason": request.allow_reason,
+                "allow_remember": allow_always.is_some(), "allow_reason": request.allow_reason,
             })
         }
         Panel::Prompt => {
-            let words = [request.message.as_deref(), Some(request.display.as_str())];
-            let message = words.into_iter().flatten().find(|text| !text.trim().is_empty()).unwrap_or_default();
+            let texts = [request.message.as_deref(), Some(request.display.as_str())];
+            let message = texts.into_iter().flatten().find(|text| !text.trim().is_empty()).unwrap_or_default();
             json!({
                 "title": request.title, "message": message, "default_value": request.default_value,
                 "multiline": request.multiline, "secret": request.secret,
@@ -371,13 +372,13 @@ fn params(request: &Request, panel: Panel) -> Value {
 /// The params of `ui.request.answer`.
 ///
 /// # Errors
-/// In words: it is no answer.
+/// A message why the result is not an answer.
 fn answer(request: &Request, panel: Panel, result: &Value) -> Result<Value, String> {
     let mut params = json!({ "request_id": request.request_id });
     if !request.digest.is_empty() {
         params["digest"] = request.digest.as_str().into();
     }
-    let decline = |params: &mut Value| match no(request) {
+    let decline = |params: &mut Value| match rejection(request) {
         Some(offer) => {
             params["option_id"] = offer.id.as_str().into();
             Ok(())
@@ -388,11 +389,11 @@ fn answer(request: &Request, panel: Panel, result: &Value) -> Result<Value, Stri
         Panel::Confirm => {
             let (yes, remember) = (result["ok"] == true, result["remember"] == true);
             if yes {
-                // What was not offered to be remembered is not.
-                let offer = always(request).filter(|_| remember).or_else(|| first(request, Choice::AllowOnce));
+                // "Remember" counts only where it was offered.
+                let offer = allow_always(request).filter(|_| remember).or_else(|| first(request, Choice::AllowOnce));
                 let offer = offer.ok_or_else(|| "this question has no \"yes\"".to_owned())?;
                 params["option_id"] = offer.id.as_str().into();
-            } else if let Some(never) = for_good(request, Choice::RejectAlways).filter(|_| remember) {
+            } else if let Some(never) = single_option(request, Choice::RejectAlways).filter(|_| remember) {
                 params["option_id"] = never.id.as_str().into();
             } else {
                 decline(&mut params)?;

@@ -1,4 +1,4 @@
-//! Between the terminal UI and the gateway: what each says, and what follows from it, in one state. Pure: orders come out.
+//! The state between the terminal UI and the gateway, and what follows from each message. Pure: it returns actions.
 
 mod calls;
 
@@ -15,93 +15,93 @@ use super::events::{EventTranslator, Extras, UiMessage};
 use super::panels::{PanelAction, PanelQueue, Panels};
 use plexus_client::{ClientEvent, Error};
 
-/// The version of the UI protocol that is spoken.
+/// The supported version of the UI protocol.
 const VERSION: &str = "0";
-/// Events of the past that are shown, unless the terminal UI wants fewer; its own default.
+/// Events of history shown, unless the terminal UI asks for fewer; its own default.
 const PAST_MAX: usize = 1500;
-/// Runs of the past that are shown when the terminal UI wants some; its own default.
+/// Runs of history shown when the terminal UI asks for some; its own default.
 const RUNS_MAX: usize = 20;
-/// Sessions in a list, unless the terminal UI wants fewer; its own default.
+/// Sessions in a list, unless the terminal UI asks for fewer; its own default.
 const LIST_MAX: usize = 50;
-/// Runs whose events are numbered here at a time; an older one would be numbered from 0 again.
+/// Runs whose events are numbered at a time; an older run would start at 0 again.
 const NUMBERS_MAX: usize = 64;
 
-/// There is no such run.
+/// The run does not exist.
 const RUN_NOT_FOUND: i64 = -32002;
 const INVALID_REQUEST: i64 = -32600;
 const METHOD_NOT_FOUND: i64 = -32601;
-/// The terminal UI's user wants no part in it.
+/// The terminal UI's user cancelled.
 const USER_CANCELLED: i64 = -32003;
-/// The one session of the runtime is there already.
+/// The only session of the runtime exists already.
 const ONE_SESSION: i64 = plexus_protocol::codes::ONE_SESSION;
 const INVALID_PARAMS: i64 = -32602;
 const INTERNAL: i64 = -32603;
 
-/// What is to be done.
+/// An action for the bridge.
 #[derive(Debug)]
 pub(super) enum BridgeAction {
-    /// A line for the terminal UI, without its end.
-    Say(String),
-    /// Follow this session, with as many of its latest runs and events as are wanted; nothing else any more.
+    /// Write a line to the terminal UI, without its line feed.
+    Send(String),
+    /// Follow this session instead of the previous one, from its latest runs and events on.
     Follow { session: String, runs: usize, events: usize },
-    /// A line for those who read the logs.
+    /// Write a line to the log.
     Log(String),
-    /// Call the gateway; the outcome comes back with `why`. `again`: it may be sent twice.
-    Call { why: Box<CallPurpose>, method: String, params: Value, again: bool },
+    /// Call the gateway and return the outcome with `purpose`. `retry`: it may be sent twice.
+    Call { purpose: Box<CallPurpose>, method: String, params: Value, retry: bool },
 }
 
-/// The session that is followed.
+/// The followed session.
 struct Session {
     id: String,
     dialect: String,
     runtime: String,
 }
 
-/// The past, while it is told.
+/// The history while it is replayed.
 struct HistoryReplay {
-    told: VecDeque<UiMessage>,
+    messages: VecDeque<UiMessage>,
     /// The terminal UI's `session.history` that waits for it.
     id: Option<Value>,
     events: usize,
-    most: usize,
+    event_limit: usize,
     runs: usize,
     truncated: bool,
 }
 
-/// What the bridge was started with.
+/// The command line of the bridge, resolved.
 pub(super) struct BridgeTarget {
     /// Session, runtime and dialect.
     pub(super) session: Option<(String, String, String)>,
-    /// Where new sessions are opened.
+    /// The runtime of new sessions.
     pub(super) runtime: Option<String>,
-    /// What the runtime that will be talked to can do, as far as is known: that is offered.
+    /// The capabilities of the runtime that will be used, as far as known; these are offered.
     pub(super) capabilities: Option<Capabilities>,
     pub(super) cwd: String,
-    /// Said once the terminal UI is there.
+    /// Shown once the terminal UI has sent `initialize`.
     pub(super) notice: Option<String>,
-    /// What nobody else's idempotency keys begin with.
+    /// A unique prefix of idempotency keys.
     pub(super) key: String,
 }
 
 pub(super) struct BridgeState {
-    aim: BridgeTarget,
+    target: BridgeTarget,
     session: Option<Session>,
-    teller: EventTranslator,
-    asks: PanelQueue,
+    translator: EventTranslator,
+    panel_queue: PanelQueue,
     past: Option<HistoryReplay>,
-    /// `run.start`s that wait until the past is told.
-    later: Vec<PendingRunStart>,
+    /// `run.start`s that wait until the history is replayed.
+    delayed_starts: Vec<PendingRunStart>,
     /// `run.start`s that the gateway has not answered.
     starting: usize,
-    /// How many were sent.
+    /// The number of `run.start`s sent.
     started: u64,
-    /// A session is being opened.
+    /// Whether a session is being opened.
     opening: bool,
     numbers: BTreeMap<String, u64>,
-    order: VecDeque<String>,
-    away: bool,
-    /// It said `initialize`.
-    greeted: bool,
+    numbered_runs: VecDeque<String>,
+    disconnected: bool,
+    /// Whether the terminal UI has sent `initialize`.
+    initialized: bool,
     extras: Extras,
 }
 
@@ -139,61 +139,65 @@ struct ListedSession {
 }
 
 impl BridgeState {
-    pub(super) fn new(aim: BridgeTarget) -> Self {
+    pub(super) fn new(target: BridgeTarget) -> Self {
         Self {
-            aim,
+            target,
             session: None,
-            teller: EventTranslator::default(),
-            asks: PanelQueue::default(),
+            translator: EventTranslator::default(),
+            panel_queue: PanelQueue::default(),
             past: None,
-            later: Vec::new(),
+            delayed_starts: Vec::new(),
             starting: 0,
             started: 0,
             opening: false,
             numbers: BTreeMap::new(),
-            order: VecDeque::new(),
-            away: false,
-            greeted: false,
+            numbered_runs: VecDeque::new(),
+            disconnected: false,
+            initialized: false,
             extras: Extras::default(),
         }
     }
 
-    /// Whether events may be heard: not before a `run.start` is answered, so that its run is known to be this client's.
-    pub(super) fn listens(&self) -> bool {
+    /// Whether events may be taken: not before a `run.start` is answered, so that its run is known to be this client's.
+    pub(super) fn can_take_events(&self) -> bool {
         self.starting == 0
     }
 
     #[cfg(test)]
-    pub(super) fn shows(&self) -> Option<&str> {
-        self.asks.shows()
+    pub(super) fn shown_id(&self) -> Option<&str> {
+        self.panel_queue.shown_id()
     }
 
     // === the terminal UI says something ===
 
-    /// A line of the terminal UI's. What is no message gets no reply, as with its own runtime.
+    /// Handles a line of the terminal UI. An invalid message gets no reply, as with its own runtime.
     pub(super) fn line(&mut self, line: &str, out: &mut Vec<BridgeAction>) {
         let Ok(FromUi { id, method, params, result, error }) = serde_json::from_str::<FromUi<'_>>(line) else { return };
         let Some(method) = method else {
             let Some(Value::String(id)) = id else { return };
-            let mut acts = Vec::new();
+            let mut actions = Vec::new();
             match (error, result) {
                 (None, Some(result)) => {
-                    self.asks.on_answer(&id, &serde_json::from_str(result.get()).unwrap_or_default(), &mut acts);
+                    self.panel_queue.on_answer(
+                        &id,
+                        &serde_json::from_str(result.get()).unwrap_or_default(),
+                        &mut actions,
+                    );
                 }
-                // A no in every sort of question.
+                // A denial for every type of question.
                 (Some(error), _) if error["code"] == USER_CANCELLED => {
-                    self.asks.on_answer(&id, &Value::Null, &mut acts)
+                    self.panel_queue.on_answer(&id, &Value::Null, &mut actions)
                 }
                 (Some(error), _) => {
                     let why = error["message"].as_str().unwrap_or("it answered with an error");
-                    self.asks.not_shown(&id, why, &mut acts);
+                    self.panel_queue.not_shown(&id, why, &mut actions);
                 }
                 (None, None) => {}
             }
-            return self.act(acts, out);
+            return self.perform_panel_actions(actions, out);
         };
-        if !self.greeted && method != "initialize" {
-            // Before it nobody knows what the terminal UI can show.
+        if !self.initialized && method != "initialize" {
+            // Before `initialize` the terminal UI's panels are unknown.
             if let Some(id) = id {
                 out.push(refuse(&id, INVALID_REQUEST, "say `initialize` first"));
             }
@@ -202,15 +206,15 @@ impl BridgeState {
         let params = params.filter(Value::is_object).unwrap_or_else(|| json!({}));
         match id {
             Some(id) => self.request(id, &method, params, out),
-            // The only notification there is; only a runtime of this protocol has a use for it.
+            // The only notification; only a runtime of this protocol uses it.
             None if method == "ui.context.update" => {
                 if let Some(session) = self.session.as_ref().filter(|session| session.dialect == "codelia") {
                     let params = of_session(params, &session.id);
                     out.push(BridgeAction::Call {
-                        why: Box::new(CallPurpose::Pass { id: Value::Null }),
+                        purpose: Box::new(CallPurpose::Pass { id: Value::Null }),
                         method,
                         params,
-                        again: false,
+                        retry: false,
                     });
                 }
             }
@@ -227,53 +231,58 @@ impl BridgeState {
                 (Some(session), Some(run)) => {
                     let reason = &params["reason"];
                     let params = json!({ "session_id": session.id, "run_id": run, "reason": reason });
-                    let why = CallPurpose::Cancel { id, run: run.to_owned() };
-                    out.push(BridgeAction::Call { why: Box::new(why), method: method.into(), params, again: true });
+                    let purpose = CallPurpose::Cancel { id, run: run.to_owned() };
+                    out.push(BridgeAction::Call {
+                        purpose: Box::new(purpose),
+                        method: method.into(),
+                        params,
+                        retry: true,
+                    });
                 }
                 (None, Some(_)) => out.push(refuse(&id, RUN_NOT_FOUND, "run not found: no session is open")),
             },
             "session.list" => {
                 let limit =
                     params["limit"].as_u64().map_or(LIST_MAX, |limit| usize::try_from(limit).unwrap_or(LIST_MAX));
-                let here = params["scope"] == "current_workspace";
-                let why = CallPurpose::List { id, limit, here };
+                let this_folder = params["scope"] == "current_workspace";
+                let purpose = CallPurpose::List { id, limit, this_folder };
                 out.push(BridgeAction::Call {
-                    why: Box::new(why),
+                    purpose: Box::new(purpose),
                     method: method.into(),
                     params: json!({}),
-                    again: true,
+                    retry: true,
                 });
             }
             "session.history" => {
                 let Some(session) = params["session_id"].as_str() else {
                     return out.push(refuse(&id, INVALID_PARAMS, "session.history wants {\"session_id\": ..}"));
                 };
-                let number = |name: &str, other| {
-                    params[name].as_u64().map_or(other, |number| usize::try_from(number).unwrap_or(other))
+                let number_or = |name: &str, other| {
+                    params[name].as_u64().map_or(other, |number_or| usize::try_from(number_or).unwrap_or(other))
                 };
-                let (most, runs) = (number("max_events", PAST_MAX), number("max_runs", RUNS_MAX));
-                self.follow(session.to_owned(), Some(id), most, runs, out);
+                let (event_limit, runs) = (number_or("max_events", PAST_MAX), number_or("max_runs", RUNS_MAX));
+                self.follow(session.to_owned(), Some(id), event_limit, runs, out);
             }
             "model.list" => match &self.session {
                 Some(session) => {
                     let params = of_session(params, &session.id);
                     out.push(BridgeAction::Call {
-                        why: Box::new(CallPurpose::Models { id }),
+                        purpose: Box::new(CallPurpose::Models { id }),
                         method: method.into(),
                         params,
-                        again: true,
+                        retry: true,
                     });
                 }
-                None => out.push(reply(&id, &no_models(self.aim.runtime.as_deref()))),
+                None => out.push(reply(&id, &no_models(self.target.runtime.as_deref()))),
             },
             "model.set" => match &self.session {
                 Some(session) if session.dialect == "codelia" => {
                     let params = of_session(params, &session.id);
                     out.push(BridgeAction::Call {
-                        why: Box::new(CallPurpose::Pass { id }),
+                        purpose: Box::new(CallPurpose::Pass { id }),
                         method: method.into(),
                         params,
-                        again: false,
+                        retry: false,
                     });
                 }
                 Some(session) => {
@@ -285,12 +294,12 @@ impl BridgeState {
                         ));
                     }
                     let listing = json!({ "session_id": session.id });
-                    let why = CallPurpose::Mean { id, params };
+                    let purpose = CallPurpose::FindModel { id, params };
                     out.push(BridgeAction::Call {
-                        why: Box::new(why),
+                        purpose: Box::new(purpose),
                         method: "model.list".into(),
                         params: listing,
-                        again: true,
+                        retry: true,
                     });
                 }
                 None => out.push(refuse(&id, INVALID_PARAMS, "no session is open: the first prompt opens one")),
@@ -299,10 +308,10 @@ impl BridgeState {
                 Some(session) => {
                     let params = of_session(params, &session.id);
                     out.push(BridgeAction::Call {
-                        why: Box::new(CallPurpose::Pass { id }),
+                        purpose: Box::new(CallPurpose::Pass { id }),
                         method: method.into(),
                         params,
-                        again: false,
+                        retry: false,
                     });
                 }
                 None => {
@@ -314,14 +323,14 @@ impl BridgeState {
     }
 
     fn hello(&mut self, id: &Value, params: &Value, out: &mut Vec<BridgeAction>) {
-        self.greeted = true;
+        self.initialized = true;
         let panels = Panels::deserialize(&params["ui_capabilities"]).unwrap_or_default();
-        self.asks.has(panels);
+        self.panel_queue.set_panels(panels);
         self.extras = Extras::deserialize(&params["ui_capabilities"]).unwrap_or_default();
-        self.teller.extras(self.extras);
-        // What the agent behind it has, as far as is known; what a session cannot do is then said, not hidden.
-        let mut can = server_capabilities([self.aim.capabilities.as_ref()], Capability::ALL);
-        // The bridge itself tells which tool call a question is about.
+        self.translator.extras(self.extras);
+        // The agent's capabilities, as far as known; a method that a session lacks is then refused with a message.
+        let mut can = server_capabilities([self.target.capabilities.as_ref()], Capability::ALL);
+        // The bridge itself announces the tool call of a question.
         can.extend(Capability::PermissionPreflight.ui_name().map(|name| (name.to_owned(), true.into())));
         let result = json!({
             "protocol_version": VERSION,
@@ -329,10 +338,10 @@ impl BridgeState {
             "server_capabilities": can,
         });
         out.push(reply(id, &result));
-        if let Some(notice) = self.aim.notice.take() {
+        if let Some(notice) = self.target.notice.take() {
             self.notice(&notice, out);
         }
-        if let Some((session, runtime, dialect)) = self.aim.session.clone().filter(|_| self.session.is_none()) {
+        if let Some((session, runtime, dialect)) = self.target.session.clone().filter(|_| self.session.is_none()) {
             self.follow(session.clone(), None, PAST_MAX, usize::MAX, out);
             self.session = Some(Session { id: session, runtime, dialect });
         }
@@ -343,43 +352,48 @@ impl BridgeState {
             let words = "compaction is the agent's own: the gateway cannot ask for it";
             return out.push(refuse(&id, METHOD_NOT_FOUND, words));
         }
-        let around = [params["ui_context"].clone(), params["meta"].clone()];
-        let start = PendingRunStart { id, input: params["input"].clone(), around };
+        let metadata = [params["ui_context"].clone(), params["meta"].clone()];
+        let start = PendingRunStart { id, input: params["input"].clone(), metadata };
         if let Some(wanted) = params["session_id"].as_str()
             && self.session.as_ref().is_none_or(|session| session.id != wanted)
         {
             self.follow(wanted.to_owned(), None, PAST_MAX, RUNS_MAX, out);
         }
         match &self.session {
-            Some(_) if self.past.is_some() => self.later.push(start),
+            Some(_) if self.past.is_some() => self.delayed_starts.push(start),
             Some(session) => {
                 self.starting += 1;
                 self.started += 1;
-                // Under its key a prompt is run once, however often it is sent.
-                let key = format!("codelia-{}-{}", self.aim.key, self.started);
+                // With its key a prompt is run once, however often it is sent.
+                let key = format!("codelia-{}-{}", self.target.key, self.started);
                 let mut params = json!({ "session_id": session.id, "input": start.input, "idempotency_key": key });
-                for (name, value) in ["ui_context", "meta"].into_iter().zip(start.around) {
+                for (name, value) in ["ui_context", "meta"].into_iter().zip(start.metadata) {
                     if !value.is_null() {
                         params[name] = value;
                     }
                 }
-                let why = CallPurpose::Start { id: start.id };
-                out.push(BridgeAction::Call { why: Box::new(why), method: "run.start".into(), params, again: true });
+                let purpose = CallPurpose::Start { id: start.id };
+                out.push(BridgeAction::Call {
+                    purpose: Box::new(purpose),
+                    method: "run.start".into(),
+                    params,
+                    retry: true,
+                });
             }
             None if self.opening => {
                 out.push(refuse(&start.id, -32001, "a session is being opened: try again in a moment"))
             }
             None => {
                 self.opening = true;
-                match self.aim.runtime.clone() {
+                match self.target.runtime.clone() {
                     Some(runtime) => self.open(start, &runtime, out),
                     None => {
-                        let why = CallPurpose::Runtimes { start };
+                        let purpose = CallPurpose::Runtimes { start };
                         out.push(BridgeAction::Call {
-                            why: Box::new(why),
+                            purpose: Box::new(purpose),
                             method: "runtime.list".into(),
                             params: json!({}),
-                            again: true,
+                            retry: true,
                         });
                     }
                 }
@@ -388,37 +402,51 @@ impl BridgeState {
     }
 
     fn open(&mut self, start: PendingRunStart, runtime: &str, out: &mut Vec<BridgeAction>) {
-        let params = json!({ "runtime_id": runtime, "cwd": self.aim.cwd });
+        let params = json!({ "runtime_id": runtime, "cwd": self.target.cwd });
         out.push(BridgeAction::Call {
-            why: Box::new(CallPurpose::Open { start, runtime: runtime.to_owned() }),
+            purpose: Box::new(CallPurpose::Open { start, runtime: runtime.to_owned() }),
             method: "session.new".into(),
             params,
-            again: false,
+            retry: false,
         });
     }
 
-    /// Goes on with a prompt in this session, once its past is told.
+    /// Continues with a prompt in this session, once its history is replayed.
     fn join(&mut self, start: PendingRunStart, session: String, out: &mut Vec<BridgeAction>) {
         self.follow(session, None, PAST_MAX, RUNS_MAX, out);
-        self.later.push(start);
+        self.delayed_starts.push(start);
     }
 
-    fn follow(&mut self, id: String, history: Option<Value>, most: usize, runs: usize, out: &mut Vec<BridgeAction>) {
+    fn follow(
+        &mut self,
+        id: String,
+        history: Option<Value>,
+        event_limit: usize,
+        runs: usize,
+        out: &mut Vec<BridgeAction>,
+    ) {
         if let Some(HistoryReplay { id: Some(id), .. }) = self.past.take() {
             out.push(refuse(&id, INTERNAL, "another session was asked for meanwhile"));
         }
-        self.asks.forget();
-        self.teller.forget();
-        self.past = Some(HistoryReplay { told: VecDeque::new(), id: history, events: 0, most, runs, truncated: false });
+        self.panel_queue.forget();
+        self.translator.forget();
+        self.past = Some(HistoryReplay {
+            messages: VecDeque::new(),
+            id: history,
+            events: 0,
+            event_limit,
+            runs,
+            truncated: false,
+        });
         self.session = Some(Session { id: id.clone(), dialect: String::new(), runtime: String::new() });
-        out.push(BridgeAction::Follow { session: id, runs, events: most });
+        out.push(BridgeAction::Follow { session: id, runs, events: event_limit });
     }
 
     // === the gateway says something ===
 
-    /// Something of the session that is followed.
-    pub(super) fn on_event(&mut self, heard: ClientEvent, out: &mut Vec<BridgeAction>) {
-        match heard {
+    /// Handles an event of the followed session.
+    pub(super) fn on_event(&mut self, event: ClientEvent, out: &mut Vec<BridgeAction>) {
+        match event {
             ClientEvent::Hello(hello) => {
                 if let Some(session) = &mut self.session {
                     let mut listed = hello["sessions"]
@@ -430,21 +458,21 @@ impl BridgeState {
                         (session.dialect, session.runtime) = (info.dialect, info.runtime_id);
                     }
                 }
-                if std::mem::take(&mut self.away) {
+                if std::mem::take(&mut self.disconnected) {
                     self.notice("the gateway is back", out);
                 }
                 let resume = hello["resume"].as_str().unwrap_or("ok");
                 if resume != "ok" {
-                    self.missed(resume, &hello, out);
+                    self.resync(resume, &hello, out);
                 }
             }
             ClientEvent::Event(envelope) => {
-                let told = self.teller.translate(&envelope, self.past.is_some());
-                self.send_messages(told, out);
+                let messages = self.translator.translate(&envelope, self.past.is_some());
+                self.send_messages(messages, out);
             }
-            ClientEvent::Live => self.live(out),
+            ClientEvent::Live => self.finish_history(out),
             ClientEvent::Lost(why) => {
-                if !std::mem::replace(&mut self.away, true) {
+                if !std::mem::replace(&mut self.disconnected, true) {
                     let why = if why.is_empty() { String::new() } else { format!(" ({why})") };
                     self.notice(&format!("the gateway does not answer{why}: this goes on when it is back"), out);
                 }
@@ -467,30 +495,30 @@ impl BridgeState {
         }
     }
 
-    /// Some of what happened cannot be told any more: how things stand now is in the greeting.
-    fn missed(&mut self, resume: &str, hello: &Value, out: &mut Vec<BridgeAction>) {
+    /// Some events are lost: `hello` has the current state.
+    fn resync(&mut self, resume: &str, hello: &Value, out: &mut Vec<BridgeAction>) {
         self.notice(
             &format!("some of what happened is missing here ({resume}): `plexus export` has what is kept"),
             out,
         );
         let runs = hello["runs"].as_array().into_iter().flatten();
         let mut on = runs.filter(|run| run["status"] != "queued").filter_map(|run| run["run_id"].as_str());
-        let mut told = Vec::new();
-        if let Some((run, _)) = self.teller.now()
+        let mut messages = Vec::new();
+        if let Some((run, _)) = self.translator.current_run()
             && !on.any(|other| other == run)
         {
-            self.teller.lose_run(&mut told);
+            self.translator.lose_run(&mut messages);
         }
-        self.send_messages(told, out);
+        self.send_messages(messages, out);
         let requests = hello["requests"].as_array().into_iter().flatten();
         let open: Vec<Request> = requests.filter_map(|one| serde_json::from_value(one.clone()).ok()).collect();
         let ids: Vec<String> = open.iter().map(|request| request.request_id.as_str().to_owned()).collect();
-        let (live, mut acts) = (self.past.is_none(), Vec::new());
-        self.asks.only(&ids, live, &mut acts);
+        let (is_live, mut actions) = (self.past.is_none(), Vec::new());
+        self.panel_queue.close_others(&ids, is_live, &mut actions);
         for request in open {
-            self.asks.opened(Box::new(request), live, &mut acts);
+            self.panel_queue.opened(Box::new(request), is_live, &mut actions);
         }
-        self.act(acts, out);
+        self.perform_panel_actions(actions, out);
     }
 
     /// The session cannot be followed any more.
@@ -500,131 +528,131 @@ impl BridgeState {
             out.push(refuse(&id, -32004, why));
         } else {
             self.notice(&format!("error: {why}"), out);
-            if let (Some(run), Some(_)) = (self.teller.now().map(|(run, _)| run.to_owned()), session) {
+            if let (Some(run), Some(_)) = (self.translator.current_run().map(|(run, _)| run.to_owned()), session) {
                 out.push(status(&run, "error", Some("the session is gone")));
             }
         }
-        for start in std::mem::take(&mut self.later) {
+        for start in std::mem::take(&mut self.delayed_starts) {
             out.push(refuse(&start.id, -32004, why));
         }
     }
 
-    /// The past is told.
-    fn live(&mut self, out: &mut Vec<BridgeAction>) {
-        let Some(mut past) = self.past.take() else { return self.here(out) };
-        let run = self.teller.now().map(|(run, status)| (run.to_owned(), status));
-        // Whoever joins in the middle of a message sees what there is of it.
+    /// The history is replayed.
+    fn finish_history(&mut self, out: &mut Vec<BridgeAction>) {
+        let Some(mut past) = self.past.take() else { return self.history_done(out) };
+        let run = self.translator.current_run().map(|(run, status)| (run.to_owned(), status));
+        // Shows the part of an unfinished message.
         let mut rest = Vec::new();
-        self.teller.flush(run.as_ref().map_or("", |(run, _)| run.as_str()), &mut rest);
-        past.take(rest);
-        let (runs, events, truncated) = past.cut();
+        self.translator.flush(run.as_ref().map_or("", |(run, _)| run.as_str()), &mut rest);
+        past.add(rest);
+        let (runs, events, truncated) = past.limit_runs();
         if truncated && past.id.is_none() {
             self.notice("the beginning is not shown here: `plexus export` has all of it", out);
         }
-        for told in past.told {
-            self.say(told, out);
+        for messages in past.messages {
+            self.send_message(messages, out);
         }
-        self.here(out);
+        self.history_done(out);
         if let Some(id) = &past.id {
             out.push(reply(id, &json!({ "runs": runs, "events_sent": events, "truncated": truncated })));
         }
         if let Some((run, word)) = run {
             out.push(status(&run, word, None));
         }
-        let mut acts = Vec::new();
-        self.asks.next(&mut acts);
-        self.act(acts, out);
-        for start in std::mem::take(&mut self.later) {
-            let [ui_context, meta] = start.around;
+        let mut actions = Vec::new();
+        self.panel_queue.next(&mut actions);
+        self.perform_panel_actions(actions, out);
+        for start in std::mem::take(&mut self.delayed_starts) {
+            let [ui_context, meta] = start.metadata;
             self.start(start.id, json!({ "input": start.input, "ui_context": ui_context, "meta": meta }), out);
         }
     }
 
-    /// All of the past is told.
-    fn here(&mut self, out: &mut Vec<BridgeAction>) {
+    /// Reports the end of the history.
+    fn history_done(&mut self, out: &mut Vec<BridgeAction>) {
         if self.extras.gateway {
-            self.say(
+            self.send_message(
                 UiMessage::Event { run: String::new(), event: r#"{"type":"plexus.live"}"#.into(), meta: None },
                 out,
             );
         }
     }
 
-    fn send_messages(&mut self, told: Vec<UiMessage>, out: &mut Vec<BridgeAction>) {
-        let live = self.past.is_none();
-        let mut acts = Vec::new();
-        for told in told {
-            match told {
-                UiMessage::Asked(request) => self.asks.opened(request, live, &mut acts),
-                UiMessage::Resolved(resolved) => self.asks.resolved(&resolved, live, &mut acts),
-                told => match &mut self.past {
-                    Some(past) => past.take(vec![told]),
-                    None => self.say(told, out),
+    fn send_messages(&mut self, messages: Vec<UiMessage>, out: &mut Vec<BridgeAction>) {
+        let is_live = self.past.is_none();
+        let mut actions = Vec::new();
+        for messages in messages {
+            match messages {
+                UiMessage::Asked(request) => self.panel_queue.opened(request, is_live, &mut actions),
+                UiMessage::Resolved(resolved) => self.panel_queue.resolved(&resolved, is_live, &mut actions),
+                messages => match &mut self.past {
+                    Some(past) => past.add(vec![messages]),
+                    None => self.send_message(messages, out),
                 },
             }
-            self.act(std::mem::take(&mut acts), out);
+            self.perform_panel_actions(std::mem::take(&mut actions), out);
         }
     }
 
-    fn act(&mut self, acts: Vec<PanelAction>, out: &mut Vec<BridgeAction>) {
-        for act in acts {
-            match act {
+    fn perform_panel_actions(&mut self, actions: Vec<PanelAction>, out: &mut Vec<BridgeAction>) {
+        for perform_panel_actions in actions {
+            match perform_panel_actions {
                 PanelAction::Ask(id, method, params) => {
                     let message = json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params });
-                    out.push(BridgeAction::Say(message.to_string()));
+                    out.push(BridgeAction::Send(message.to_string()));
                 }
                 PanelAction::Answer(request, mut params) => {
-                    // Sent again after a lost connection it is the same answer.
-                    params["idempotency_key"] = format!("codelia-{}-{request}", self.aim.key).into();
-                    let why = CallPurpose::Answer { request };
+                    // After a lost connection it is sent again with the same key.
+                    params["idempotency_key"] = format!("codelia-{}-{request}", self.target.key).into();
+                    let purpose = CallPurpose::Answer { request };
                     out.push(BridgeAction::Call {
-                        why: Box::new(why),
+                        purpose: Box::new(purpose),
                         method: "ui.request.answer".into(),
                         params,
-                        again: true,
+                        retry: true,
                     });
                 }
                 PanelAction::Notice(text) => self.notice(&text, out),
                 PanelAction::Show(text) => {
-                    let run = self.teller.now().map_or(String::new(), |(run, _)| run.to_owned());
+                    let run = self.translator.current_run().map_or(String::new(), |(run, _)| run.to_owned());
                     let event = json!({ "type": "reasoning", "content": text }).to_string();
-                    self.say(UiMessage::Event { run, event, meta: None }, out);
+                    self.send_message(UiMessage::Event { run, event, meta: None }, out);
                 }
             }
         }
     }
 
-    /// A line of the gateway's own, now.
+    /// Shows a notice of the gateway.
     fn notice(&mut self, text: &str, out: &mut Vec<BridgeAction>) {
-        let mut told = Vec::new();
-        self.teller.notice(text, &mut told);
-        for told in told {
-            self.say(told, out);
+        let mut messages = Vec::new();
+        self.translator.notice(text, &mut messages);
+        for messages in messages {
+            self.send_message(messages, out);
         }
     }
 
-    fn say(&mut self, told: UiMessage, out: &mut Vec<BridgeAction>) {
-        match told {
+    fn send_message(&mut self, messages: UiMessage, out: &mut Vec<BridgeAction>) {
+        match messages {
             UiMessage::Event { run, event, meta } => {
                 if !self.numbers.contains_key(&run) {
-                    if self.order.len() >= NUMBERS_MAX
-                        && let Some(oldest) = self.order.pop_front()
+                    if self.numbered_runs.len() >= NUMBERS_MAX
+                        && let Some(oldest) = self.numbered_runs.pop_front()
                     {
                         self.numbers.remove(&oldest);
                     }
-                    self.order.push_back(run.clone());
+                    self.numbered_runs.push_back(run.clone());
                 }
                 let next = self.numbers.entry(run.clone()).or_default();
                 let (run, seq) = (json!(run), *next);
                 *next += 1;
                 let meta = meta.map_or_else(String::new, |meta| format!(r#","meta":{meta}"#));
-                out.push(BridgeAction::Say(format!(
+                out.push(BridgeAction::Send(format!(
                     r#"{{"jsonrpc":"2.0","method":"agent.event","params":{{"run_id":{run},"seq":{seq},"event":{event}{meta}}}}}"#
                 )));
             }
             UiMessage::Status { run, status: word, message } => out.push(status(&run, word, message.as_deref())),
             UiMessage::Notify { method, params } => {
-                out.push(BridgeAction::Say(format!(r#"{{"jsonrpc":"2.0","method":"{method}","params":{params}}}"#)));
+                out.push(BridgeAction::Send(format!(r#"{{"jsonrpc":"2.0","method":"{method}","params":{params}}}"#)));
             }
             UiMessage::Log(text) => out.push(BridgeAction::Log(text)),
             UiMessage::Asked(_) | UiMessage::Resolved(_) => {}
@@ -633,34 +661,34 @@ impl BridgeState {
 }
 
 impl HistoryReplay {
-    fn take(&mut self, told: Vec<UiMessage>) {
-        for told in told {
-            match &told {
+    fn add(&mut self, messages: Vec<UiMessage>) {
+        for messages in messages {
+            match &messages {
                 UiMessage::Event { .. } => self.events += 1,
-                // How a run stood then is nothing to show now.
+                // The status of a past run is not shown.
                 UiMessage::Status { .. } | UiMessage::Log(_) => continue,
                 _ => {}
             }
-            self.told.push_back(told);
-            while self.events > self.most.max(1) {
+            self.messages.push_back(messages);
+            while self.events > self.event_limit.max(1) {
                 self.truncated = true;
-                self.drop_first();
+                self.drop_oldest();
             }
         }
     }
 
-    fn drop_first(&mut self) {
-        if let Some(UiMessage::Event { .. }) = self.told.pop_front() {
+    fn drop_oldest(&mut self) {
+        if let Some(UiMessage::Event { .. }) = self.messages.pop_front() {
             self.events -= 1;
         }
     }
 
-    /// Cuts it to the runs wanted: how many runs and events are left, and whether there were more.
-    fn cut(&mut self) -> (usize, usize, bool) {
+    /// Drops all but the requested runs; returns the numbers of runs and events left, and whether some were dropped.
+    fn limit_runs(&mut self) -> (usize, usize, bool) {
         loop {
             let mut runs: Vec<&str> = Vec::new();
-            for told in &self.told {
-                if let UiMessage::Event { run, .. } = told
+            for messages in &self.messages {
+                if let UiMessage::Event { run, .. } = messages
                     && !runs.contains(&run.as_str())
                 {
                     runs.push(run);
@@ -671,8 +699,12 @@ impl HistoryReplay {
             }
             let first = runs[0].to_owned();
             self.truncated = true;
-            while self.told.front().is_some_and(|told| !matches!(told, UiMessage::Event { run, .. } if *run != first)) {
-                self.drop_first();
+            while self
+                .messages
+                .front()
+                .is_some_and(|messages| !matches!(messages, UiMessage::Event { run, .. } if *run != first))
+            {
+                self.drop_oldest();
             }
         }
     }
@@ -692,11 +724,11 @@ fn status(run: &str, word: &str, message: Option<&str>) -> BridgeAction {
     if let Some(message) = message {
         params["message"] = message.into();
     }
-    BridgeAction::Say(json!({ "jsonrpc": "2.0", "method": "run.status", "params": params }).to_string())
+    BridgeAction::Send(json!({ "jsonrpc": "2.0", "method": "run.status", "params": params }).to_string())
 }
 
 fn reply(id: &Value, result: &Value) -> BridgeAction {
-    BridgeAction::Say(json!({ "jsonrpc": "2.0", "id": id, "result": result }).to_string())
+    BridgeAction::Send(json!({ "jsonrpc": "2.0", "id": id, "result": result }).to_string())
 }
 
 fn refuse(id: &Value, code: i64, message: &str) -> BridgeAction {
@@ -704,5 +736,5 @@ fn refuse(id: &Value, code: i64, message: &str) -> BridgeAction {
 }
 
 fn fail(id: &Value, error: &Value) -> BridgeAction {
-    BridgeAction::Say(json!({ "jsonrpc": "2.0", "id": id, "error": error }).to_string())
+    BridgeAction::Send(json!({ "jsonrpc": "2.0", "id": id, "error": error }).to_string())
 }

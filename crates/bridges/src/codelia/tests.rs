@@ -1,4 +1,4 @@
-//! The translation, both ways, as tables and as a property: one file, for both need the same desk and the same events.
+//! Tests of the translation in both directions, as tables and as a property. One file, for both use the same rig and events.
 
 use plexus_protocol::{Capabilities, Capability};
 use proptest::prelude::*;
@@ -50,15 +50,15 @@ fn resolved(id: &str, state: &str, ok: bool) -> Value {
     json!({ "request_id": id, "state": state, "ok": ok, "resolved_by": { "device_id": "d", "name": "phone" } })
 }
 
-/// A desk, and what it has to say.
+/// A bridge state, and its actions.
 struct Rig {
-    desk: BridgeState,
-    orders: Vec<BridgeAction>,
+    state: BridgeState,
+    actions: Vec<BridgeAction>,
 }
 
 impl Rig {
     fn bare() -> Self {
-        let aim = BridgeTarget {
+        let target = BridgeTarget {
             session: None,
             runtime: None,
             capabilities: None,
@@ -66,64 +66,64 @@ impl Rig {
             notice: None,
             key: "k".into(),
         };
-        let mut rig = Self { desk: BridgeState::new(aim), orders: Vec::new() };
+        let mut rig = Self { state: BridgeState::new(target), actions: Vec::new() };
         let panels = json!({
             "supports_confirm": true, "supports_prompt": true, "supports_pick": true,
             "supports_permission_preflight_events": true, "supports_gateway_events": true,
         });
         rig.line(&json!({ "id": "0", "method": "initialize", "params": { "ui_capabilities": panels } }));
-        rig.said();
+        rig.sent();
         rig
     }
 
-    /// Follows `s_1`, whose past is told.
+    /// Follows `s_1`; its history is replayed.
     fn live() -> Self {
         let mut rig = Self::bare();
         rig.line(&json!({ "id": "h", "method": "session.history", "params": { "session_id": "s_1" } }));
-        rig.hear(ClientEvent::Live);
-        rig.said();
+        rig.feed(ClientEvent::Live);
+        rig.sent();
         rig
     }
 
     fn line(&mut self, line: &Value) {
-        self.desk.line(&line.to_string(), &mut self.orders);
+        self.state.line(&line.to_string(), &mut self.actions);
     }
 
-    fn hear(&mut self, heard: ClientEvent) {
-        self.desk.on_event(heard, &mut self.orders);
+    fn feed(&mut self, event: ClientEvent) {
+        self.state.on_event(event, &mut self.actions);
     }
 
-    fn called(&mut self, why: CallPurpose, outcome: Result<Value, NoReply>) {
-        self.desk.called(why, outcome, &mut self.orders);
+    fn on_outcome(&mut self, purpose: CallPurpose, outcome: Result<Value, NoReply>) {
+        self.state.on_outcome(purpose, outcome, &mut self.actions);
     }
 
-    /// What was said to the terminal UI since.
-    fn said(&mut self) -> Vec<Value> {
-        let mut said = Vec::new();
-        self.orders.retain(|order| match order {
-            BridgeAction::Say(line) => {
+    /// The messages sent to the terminal UI since.
+    fn sent(&mut self) -> Vec<Value> {
+        let mut sent = Vec::new();
+        self.actions.retain(|order| match order {
+            BridgeAction::Send(line) => {
                 assert!(!line.contains('\n'), "a message a line: {line}");
-                said.push(serde_json::from_str(line).unwrap());
+                sent.push(serde_json::from_str(line).unwrap());
                 false
             }
             _ => true,
         });
-        said
+        sent
     }
 
-    /// The agent events said since, without those that are for the debug view.
+    /// The agent events sent since, without those for the debug view.
     fn events(&mut self) -> Vec<Value> {
-        let events = self.said().into_iter().map(|said| said["params"]["event"].clone());
+        let events = self.sent().into_iter().map(|sent| sent["params"]["event"].clone());
         events.filter(|event| event["type"].as_str().is_some_and(|sort| !sort.starts_with("plexus."))).collect()
     }
 
     /// The calls made since.
     fn calls(&mut self) -> Vec<(CallPurpose, String, Value)> {
         let mut calls = Vec::new();
-        for order in std::mem::take(&mut self.orders) {
+        for order in std::mem::take(&mut self.actions) {
             match order {
-                BridgeAction::Call { why, method, params, .. } => calls.push((*why, method, params)),
-                other => self.orders.push(other),
+                BridgeAction::Call { purpose, method, params, .. } => calls.push((*purpose, method, params)),
+                other => self.actions.push(other),
             }
         }
         calls
@@ -135,13 +135,14 @@ impl Rig {
 }
 
 #[test]
-fn every_kind_is_told_in_the_words_of_the_terminal_ui() {
-    let mut teller = EventTranslator::default();
-    teller.extras(Extras { terminal: true, gateway: true });
-    let mut told = |kind: &str, event: Value| -> Vec<Value> {
-        let told = teller.translate(&envelope("acp", "r_1", kind, &event, None), false);
-        told.into_iter()
-            .filter_map(|told| match told {
+fn codelia_bridge_translates_every_event_kind() {
+    let mut translator = EventTranslator::default();
+    translator.extras(Extras { terminal: true, gateway: true });
+    let mut translate_one = |kind: &str, event: Value| -> Vec<Value> {
+        let translate_one = translator.translate(&envelope("acp", "r_1", kind, &event, None), false);
+        translate_one
+            .into_iter()
+            .filter_map(|translate_one| match translate_one {
                 UiMessage::Event { event, .. } => Some(serde_json::from_str(&event).unwrap()),
                 UiMessage::Status { status, message, .. } => Some(json!({ "status": status, "message": message })),
                 UiMessage::Notify { method, params } => {
@@ -151,100 +152,114 @@ fn every_kind_is_told_in_the_words_of_the_terminal_ui() {
             })
             .collect()
     };
-    let begun = told("run_started", json!({ "by": { "device_id": "d", "name": "phone" } }));
+    let begun = translate_one("run_started", json!({ "by": { "device_id": "d", "name": "phone" } }));
     assert_eq!(begun[0]["args"], "phone prompts:");
     assert_eq!(begun[1]["status"], "running");
-    assert_eq!(told("user_message_chunk", chunk("hi")), [json!({ "type": "hidden_user_message", "content": "hi" })]);
-    assert!(told("agent_thought_chunk", chunk("hm ")).is_empty(), "put together");
-    assert!(told("agent_thought_chunk", chunk("so")).is_empty());
-    assert_eq!(told("agent_message_chunk", chunk("a ")), [json!({ "type": "reasoning", "content": "hm so" })]);
-    assert_eq!(told("agent_message_chunk", chunk("b\n\nc")), [json!({ "type": "text", "content": "a b\n\n" })]);
+    assert_eq!(
+        translate_one("user_message_chunk", chunk("hi")),
+        [json!({ "type": "hidden_user_message", "content": "hi" })]
+    );
+    assert!(translate_one("agent_thought_chunk", chunk("hm ")).is_empty(), "put together");
+    assert!(translate_one("agent_thought_chunk", chunk("so")).is_empty());
+    assert_eq!(translate_one("agent_message_chunk", chunk("a ")), [json!({ "type": "reasoning", "content": "hm so" })]);
+    assert_eq!(
+        translate_one("agent_message_chunk", chunk("b\n\nc")),
+        [json!({ "type": "text", "content": "a b\n\n" })]
+    );
     let call =
         json!({ "toolCallId": "t", "title": "List", "kind": "execute", "rawInput": { "command": ["ls", "-l"] } });
-    let called = told("tool_call", call);
+    let called = translate_one("tool_call", call);
     assert_eq!(called[0], json!({ "type": "text", "content": "c" }));
     assert_eq!((&called[1]["tool"], &called[1]["args"]), (&json!("bash"), &json!({ "command": "ls -l" })));
     let done = json!({ "toolCallId": "t", "status": "failed", "content": [{ "type": "content", "content": { "type": "text", "text": "no" } }] });
-    let over = told("tool_call_update", done);
+    let over = translate_one("tool_call_update", done);
     assert_eq!(
         (&over[0]["type"], &over[0]["result"], &over[0]["is_error"]),
         (&json!("tool_result"), &json!("no"), &json!(true))
     );
     let edit = json!({ "type": "diff", "path": "/w/a.txt", "oldText": "1\n2\n", "newText": "1\n3\n" });
-    let edited =
-        told("tool_call", json!({ "toolCallId": "e", "kind": "edit", "status": "completed", "content": [edit] }));
+    let edited = translate_one(
+        "tool_call",
+        json!({ "toolCallId": "e", "kind": "edit", "status": "completed", "content": [edit] }),
+    );
     assert_eq!((&edited[0]["tool"], &edited[0]["args"]["file_path"]), (&json!("edit"), &json!("/w/a.txt")));
     let result: Value = serde_json::from_str(edited[1]["result"].as_str().unwrap()).unwrap();
     assert_eq!(result["diff"], "--- a/w/a.txt\n+++ b/w/a.txt\n@@ -1,2 +1,2 @@\n 1\n-2\n+3\n");
-    let plan = told("plan", json!({ "entries": [{ "content": "x", "status": "completed" }, { "content": "y" }] }));
+    let plan =
+        translate_one("plan", json!({ "entries": [{ "content": "x", "status": "completed" }, { "content": "y" }] }));
     assert_eq!(plan[1]["result"], "Todo plan:\n1. [x] x\n2. [ ] y");
-    assert_eq!(told("usage_update", json!({ "used": 25, "size": 100 }))[0]["params"]["context_left_percent"], 75);
-    assert_eq!(told("run_status", json!({ "status": "awaiting_ui" }))[0]["status"], "awaiting_ui");
-    assert_eq!(told("error", json!({ "message": "m" }))[0]["args"], "error: m");
-    let long = told("error", json!({ "message": "é words ".repeat(40) }));
+    assert_eq!(
+        translate_one("usage_update", json!({ "used": 25, "size": 100 }))[0]["params"]["context_left_percent"],
+        75
+    );
+    assert_eq!(translate_one("run_status", json!({ "status": "awaiting_ui" }))[0]["status"], "awaiting_ui");
+    assert_eq!(translate_one("error", json!({ "message": "m" }))[0]["args"], "error: m");
+    let long = translate_one("error", json!({ "message": "é words ".repeat(40) }));
     assert!(long.len() > 2 && long.iter().all(|line| line["args"].as_str().unwrap().chars().count() <= 150));
     assert_eq!(
-        told("runtime_status", json!({ "status": "exited", "message": "bye" }))[0]["args"],
+        translate_one("runtime_status", json!({ "status": "exited", "message": "bye" }))[0]["args"],
         "the agent: exited: bye"
     );
-    assert_eq!(told("raw", json!({}))[0]["type"], "plexus.raw", "drawn in its debug view");
-    let ended = told("run_ended", json!({ "status": "completed" }));
+    assert_eq!(translate_one("raw", json!({}))[0]["type"], "plexus.raw", "drawn in its debug view");
+    let ended = translate_one("run_ended", json!({ "status": "completed" }));
     assert_eq!(ended[0], json!({ "type": "final", "content": "c" }), "which it does not draw again");
     assert_eq!(ended[1]["status"], "completed");
-    told("run_started", json!({}));
+    translate_one("run_started", json!({}));
     assert_eq!(
-        told("run_ended", json!({ "status": "cancelled" })),
+        translate_one("run_ended", json!({ "status": "cancelled" })),
         [json!({ "status": "cancelled", "message": null })]
     );
 }
 
 #[test]
-fn a_runtimes_own_events_are_passed_as_they_are_and_its_final_is_the_only_one() {
-    let mut teller = EventTranslator::default();
+fn codelia_bridge_passes_native_events_and_sends_one_final() {
+    let mut translator = EventTranslator::default();
     let mut finals = 0;
-    teller.translate(&envelope("codelia", "r_1", "run_started", &json!({}), None), false);
+    translator.translate(&envelope("codelia", "r_1", "run_started", &json!({}), None), false);
     for own in [
         r#"{"type":"text",  "content":"\u00e9\/","new":[1.50,1e3]}"#,
         r#"{"type":"unheard of","x":null}"#,
         r#"{"content":"over","type":"final"}"#,
     ] {
         let native = format!(r#"{{"method":"agent.event","params":{{"run_id":"7","seq":3,"event":{own}}}}}"#);
-        let told = teller.translate(&envelope("codelia", "r_1", "hook", &json!({}), Some(&native)), false);
-        let [UiMessage::Event { run, event, .. }] = &told[..] else { panic!("{told:?}") };
+        let translate_one = translator.translate(&envelope("codelia", "r_1", "hook", &json!({}), Some(&native)), false);
+        let [UiMessage::Event { run, event, .. }] = &translate_one[..] else { panic!("{translate_one:?}") };
         assert_eq!((run.as_str(), event.as_str()), ("r_1", own));
         finals += usize::from(own.contains("final"));
     }
-    teller.translate(&envelope("codelia", "r_1", "run_status", &json!({ "status": "running" }), None), false);
-    let told =
-        teller.translate(&envelope("codelia", "r_1", "run_ended", &json!({ "status": "completed" }), None), false);
-    finals += told.iter().filter(|told| matches!(told, UiMessage::Event { .. })).count();
+    translator.translate(&envelope("codelia", "r_1", "run_status", &json!({ "status": "running" }), None), false);
+    let translate_one =
+        translator.translate(&envelope("codelia", "r_1", "run_ended", &json!({ "status": "completed" }), None), false);
+    finals += translate_one.iter().filter(|translate_one| matches!(translate_one, UiMessage::Event { .. })).count();
     assert_eq!(finals, 1);
-    // The same bytes from a runtime of another kind are that kind's own, and mean nothing here.
+    // From a runtime of another dialect the same bytes mean nothing.
     let native = r#"{"method":"agent.event","params":{"event":{"type":"final"}}}"#;
     assert!(
-        teller.translate(&envelope("acp", "r_2", "agent_message_chunk", &chunk("x"), Some(native)), false).is_empty()
+        translator
+            .translate(&envelope("acp", "r_2", "agent_message_chunk", &chunk("x"), Some(native)), false)
+            .is_empty()
     );
 }
 
 #[test]
-fn a_message_is_cut_at_its_paragraphs_and_not_within_code() {
+fn codelia_bridge_splits_a_message_at_paragraphs_outside_code() {
     let text = "One.\n\n```\na\n\nb\n```\n\n- x\n- y\n\nlast";
     let mut rig = Rig::live();
     for piece in text.as_bytes().chunks(3) {
-        rig.hear(acp("r_1", "agent_message_chunk", &chunk(std::str::from_utf8(piece).unwrap())));
+        rig.feed(acp("r_1", "agent_message_chunk", &chunk(std::str::from_utf8(piece).unwrap())));
     }
-    rig.hear(acp("r_1", "run_ended", &json!({})));
+    rig.feed(acp("r_1", "run_ended", &json!({})));
     let pieces: Vec<Value> = rig.events().iter().map(|event| event["content"].clone()).collect();
     assert_eq!(pieces, ["One.\n\n", "```\na\n\nb\n```\n\n", "- x\n- y\n\n", "last"]);
     let long = "It goes on. ".repeat(200);
-    rig.hear(acp("r_1", "agent_message_chunk", &chunk(&long)));
+    rig.feed(acp("r_1", "agent_message_chunk", &chunk(&long)));
     assert_eq!(rig.events().len(), 1, "a long paragraph is told up to its last sentence");
-    rig.hear(acp("r_1", "agent_message_chunk", &chunk(&"x".repeat(100_000))));
+    rig.feed(acp("r_1", "agent_message_chunk", &chunk(&"x".repeat(100_000))));
     assert!(rig.events().iter().map(|event| event["content"].as_str().unwrap().len()).sum::<usize>() > 60_000);
 }
 
 #[test]
-fn diffs_are_what_diff_would_read() {
+fn codelia_bridge_diffs_match_diff() {
     for (old, new, hunk) in [
         ("", "a\n", "@@ -0,0 +1,1 @@\n+a\n"),
         ("a\n", "", "@@ -1,1 +0,0 @@\n-a\n"),
@@ -257,13 +272,13 @@ fn diffs_are_what_diff_would_read() {
 }
 
 #[test]
-fn a_panel_offers_what_the_request_does_and_says_what_it_is_about() {
+fn codelia_bridge_panel_has_the_options_and_subject_of_its_request() {
     let shown = |request: Value| {
         let mut rig = Rig::live();
-        rig.hear(acp("r_1", "request_opened", &request));
-        rig.said()
+        rig.feed(acp("r_1", "request_opened", &request));
+        rig.sent()
             .into_iter()
-            .rfind(|said| said["method"].as_str().is_some_and(|method| method.starts_with("ui.")))
+            .rfind(|sent| sent["method"].as_str().is_some_and(|method| method.starts_with("ui.")))
             .unwrap()
     };
     let plain = shown(request(
@@ -284,7 +299,7 @@ fn a_panel_offers_what_the_request_does_and_says_what_it_is_about() {
         "never the agent's own words for it"
     );
     assert_eq!((&params["danger_level"], &params["allow_reason"]), (&json!("danger"), &json!(true)));
-    // Two kinds of "always" are not one, and what has no yes and no is a choice.
+    // Two kinds of "always" are not one, and a question without yes and no is a pick.
     let twice = [&[("b", "allow_always")], YES_NO].concat();
     assert_eq!(
         shown(request("q", "permission", &twice, json!({ "allow_remember": true })))["params"]["allow_remember"],
@@ -297,9 +312,9 @@ fn a_panel_offers_what_the_request_does_and_says_what_it_is_about() {
 }
 
 #[test]
-fn answers_are_said_as_the_gateway_wants_them() {
+fn codelia_bridge_translates_answers() {
     let all = json!({ "allow_remember": true, "allow_reason": true });
-    for (kind, options, said, answer) in [
+    for (kind, options, sent, answer) in [
         ("confirm", YES_NO, json!({ "ok": true, "remember": false, "reason": null }), json!({ "option_id": "y" })),
         ("confirm", YES_NO, json!({ "ok": true, "remember": true, "reason": null }), json!({ "option_id": "a" })),
         ("confirm", YES_NO, json!({ "ok": false, "reason": "why" }), json!({ "option_id": "n", "reason": "why" })),
@@ -310,26 +325,26 @@ fn answers_are_said_as_the_gateway_wants_them() {
         ("pick", &[], json!({ "ids": ["1", "2"] }), json!({ "ids": ["1", "2"] })),
     ] {
         let mut rig = Rig::live();
-        rig.hear(acp("r_1", "request_opened", &request("q", kind, options, all.clone())));
-        rig.answer("q", said.clone());
-        let [(CallPurpose::Answer { .. }, method, params)] = &rig.calls()[..] else { panic!("{said}") };
+        rig.feed(acp("r_1", "request_opened", &request("q", kind, options, all.clone())));
+        rig.answer("q", sent.clone());
+        let [(CallPurpose::Answer { .. }, method, params)] = &rig.calls()[..] else { panic!("{sent}") };
         let mut wanted = answer;
         for (name, value) in [("request_id", "q"), ("digest", "d"), ("idempotency_key", "codelia-k-q")] {
             wanted[name] = value.into();
         }
-        assert_eq!((method.as_str(), params), ("ui.request.answer", &wanted), "{said}");
+        assert_eq!((method.as_str(), params), ("ui.request.answer", &wanted), "{sent}");
     }
-    // Without a no, leaving decides nothing: it is asked again.
+    // Without a denial to send, closing the panel decides nothing: it is shown again.
     let mut rig = Rig::live();
-    rig.hear(acp("r_1", "request_opened", &request("q", "permission", &[("z", "other")], json!({}))));
-    rig.said();
+    rig.feed(acp("r_1", "request_opened", &request("q", "permission", &[("z", "other")], json!({}))));
+    rig.sent();
     rig.answer("q", json!({ "ids": [] }));
     assert!(rig.calls().is_empty());
-    assert_eq!(rig.said().last().unwrap()["id"], "q");
+    assert_eq!(rig.sent().last().unwrap()["id"], "q");
 }
 
 #[test]
-fn a_question_that_changes_is_read_again_and_answered_with_its_new_digest() {
+fn codelia_bridge_rereads_a_changed_question_and_answers_its_new_digest() {
     let changed = |id: &str| {
         let mut all = request(id, "confirm", YES_NO, json!({ "revision": 1, "changed": true }));
         (all["display"], all["digest"]) = (json!("make install"), json!("d1"));
@@ -337,75 +352,75 @@ fn a_question_that_changes_is_read_again_and_answered_with_its_new_digest() {
     };
     let mut rig = Rig::live();
     for id in ["q1", "q2"] {
-        rig.hear(acp("r_1", "request_opened", &request(id, "confirm", YES_NO, json!({}))));
+        rig.feed(acp("r_1", "request_opened", &request(id, "confirm", YES_NO, json!({}))));
     }
-    rig.said();
-    // One that waits behind another is shown as it reads then.
-    rig.hear(acp("r_1", "request_updated", &changed("q2")));
-    rig.hear(acp("r_1", "request_updated", &changed("q1")));
-    // The key that was on its way was for the panel before.
+    rig.sent();
+    // A waiting question is shown in its latest form.
+    rig.feed(acp("r_1", "request_updated", &changed("q2")));
+    rig.feed(acp("r_1", "request_updated", &changed("q1")));
+    // The key under way was for the earlier panel.
     rig.answer("q1", json!({ "ok": true }));
     assert!(rig.calls().is_empty());
-    let last = |rig: &mut Rig| rig.said().into_iter().rfind(|said| said["method"] == "ui.confirm.request").unwrap();
+    let last = |rig: &mut Rig| rig.sent().into_iter().rfind(|sent| sent["method"] == "ui.confirm.request").unwrap();
     let word = last(&mut rig);
     assert_eq!(word["params"]["title"], "What is asked has changed: title of q1: read it again");
     rig.answer(word["id"].as_str().unwrap(), json!({ "ok": true }));
     assert!(rig.calls().is_empty());
-    let again = last(&mut rig);
-    assert!(again["params"]["message"].as_str().unwrap().contains("make install"), "{again}");
-    rig.answer(again["id"].as_str().unwrap(), json!({ "ok": true }));
+    let retry = last(&mut rig);
+    assert!(retry["params"]["message"].as_str().unwrap().contains("make install"), "{retry}");
+    rig.answer(retry["id"].as_str().unwrap(), json!({ "ok": true }));
     let [(CallPurpose::Answer { .. }, _, params)] = &rig.calls()[..] else { panic!() };
     assert_eq!((&params["request_id"], &params["digest"]), (&json!("q1"), &json!("d1")));
-    rig.hear(acp("r_1", "request_resolved", &resolved("q1", "answered", true)));
+    rig.feed(acp("r_1", "request_resolved", &resolved("q1", "answered", true)));
     let next = last(&mut rig);
     assert!(next["params"]["message"].as_str().unwrap().contains("make install"), "{next}");
 }
 
 #[test]
-fn what_is_said_around_a_prompt_an_event_and_a_cancel_is_carried() {
+fn codelia_bridge_carries_metadata_of_prompt_event_and_cancel() {
     let mut rig = Rig::live();
-    let (around, meta) = (json!({ "active_file": { "path": "a.rs" } }), json!({ "trace": 7 }));
-    let start = json!({ "input": { "type": "text", "text": "hi" }, "ui_context": around, "meta": meta });
+    let (metadata, meta) = (json!({ "active_file": { "path": "a.rs" } }), json!({ "trace": 7 }));
+    let start = json!({ "input": { "type": "text", "text": "hi" }, "ui_context": metadata, "meta": meta });
     rig.line(&json!({ "id": "1", "method": "run.start", "params": start }));
     let (_, _, params) = rig.calls().remove(0);
-    assert_eq!((&params["ui_context"], &params["meta"]), (&around, &meta));
+    assert_eq!((&params["ui_context"], &params["meta"]), (&metadata, &meta));
     rig.line(&json!({ "id": "2", "method": "run.cancel", "params": { "run_id": "r_1", "reason": "enough" } }));
     let (_, _, params) = rig.calls().remove(0);
     assert_eq!((&params["run_id"], &params["reason"]), (&json!("r_1"), &json!("enough")));
     let native = r#"{"method":"agent.event","params":{"run_id":"7","seq":3,"event":{"type":"text","content":"x"},"meta":{"m":1}}}"#;
-    rig.hear(ClientEvent::Event(Box::new(envelope("codelia", "r_1", "agent_message_chunk", &json!({}), Some(native)))));
-    assert_eq!(rig.said()[0]["params"]["meta"], json!({ "m": 1 }));
+    rig.feed(ClientEvent::Event(Box::new(envelope("codelia", "r_1", "agent_message_chunk", &json!({}), Some(native)))));
+    assert_eq!(rig.sent()[0]["params"]["meta"], json!({ "m": 1 }));
 }
 
 #[test]
-fn a_client_of_the_specification_hears_its_words_and_no_others() {
+fn codelia_bridge_sends_a_standard_client_only_standard_messages() {
     let mut rig = Rig::bare();
     let ui = json!({ "supports_confirm": true, "supports_markdown": true });
     rig.line(
         &json!({ "id": "0", "method": "initialize", "params": { "protocol_version": "0", "ui_capabilities": ui } }),
     );
     rig.line(&json!({ "id": "h", "method": "session.history", "params": { "session_id": "s_1" } }));
-    rig.hear(ClientEvent::Live);
-    rig.said();
-    rig.hear(acp("r_1", "run_started", &json!({ "by": { "name": "phone" } })));
+    rig.feed(ClientEvent::Live);
+    rig.sent();
+    rig.feed(acp("r_1", "run_started", &json!({ "by": { "name": "phone" } })));
     for kind in plexus_protocol::Kind::ALL {
         let body = json!({
             "message": "words", "status": "attached", "toolCallId": "t", "kind": "edit", "rawInput": { "path": "a" },
             "content": [{ "type": "diff", "path": "a", "oldText": "1", "newText": "2" }], "currentModeId": "ask",
         });
         if !kind.as_str().starts_with("run_") {
-            rig.hear(acp("r_1", kind.as_str(), &body));
+            rig.feed(acp("r_1", kind.as_str(), &body));
         }
     }
     let more = json!({ "tool_call_id": "t" });
-    rig.hear(acp("r_1", "request_opened", &request("q", "permission", YES_NO, more)));
-    rig.hear(acp("r_1", "request_resolved", &resolved("q", "answered", true)));
+    rig.feed(acp("r_1", "request_opened", &request("q", "permission", YES_NO, more)));
+    rig.feed(acp("r_1", "request_resolved", &resolved("q", "answered", true)));
     let diagnostics = r#"{"method":"run.diagnostics","params":{"run_id":"7","usage":{}}}"#;
-    rig.hear(ClientEvent::Event(Box::new(envelope("codelia", "r_1", "raw", &json!({}), Some(diagnostics)))));
-    rig.hear(acp("r_1", "run_ended", &json!({ "status": "completed" })));
-    let said = rig.said();
+    rig.feed(ClientEvent::Event(Box::new(envelope("codelia", "r_1", "raw", &json!({}), Some(diagnostics)))));
+    rig.feed(acp("r_1", "run_ended", &json!({ "status": "completed" })));
+    let sent = rig.sent();
     let mut notes = 0;
-    for message in &said {
+    for message in &sent {
         let event = &message["params"]["event"];
         match message["method"].as_str() {
             Some("agent.event") => {
@@ -419,49 +434,49 @@ fn a_client_of_the_specification_hears_its_words_and_no_others() {
             other => panic!("{other:?} is none of its methods: {message}"),
         }
     }
-    assert!(notes >= 2, "what the gateway has to say stands with the run's status: {said:?}");
-    // Between runs there is no word for it.
-    rig.orders.clear();
-    rig.hear(acp("", "runtime_status", &json!({ "status": "exited", "message": "bye" })));
-    assert!(matches!(&rig.orders[..], [BridgeAction::Log(line)] if line.contains("bye")), "{:?}", rig.orders);
+    assert!(notes >= 2, "what the gateway has to say stands with the run's status: {sent:?}");
+    // Between runs no message fits a notice.
+    rig.actions.clear();
+    rig.feed(acp("", "runtime_status", &json!({ "status": "exited", "message": "bye" })));
+    assert!(matches!(&rig.actions[..], [BridgeAction::Log(line)] if line.contains("bye")), "{:?}", rig.actions);
 }
 
 #[test]
-fn a_cancel_says_how_the_run_stands() {
+fn codelia_bridge_cancel_replies_with_the_state_of_the_run() {
     let mut rig = Rig::live();
     let cancel = |rig: &mut Rig, run: &str| {
         rig.line(&json!({ "id": "c", "method": "run.cancel", "params": { "run_id": run } }));
-        let (why, method, _) = rig.calls().remove(0);
+        let (purpose, method, _) = rig.calls().remove(0);
         assert_eq!(method, "run.cancel");
-        why
+        purpose
     };
     let none = || Err(NoReply::Refused(json!({ "code": -32002, "message": "run not found" })));
     for (run, ending) in [("r_1", "completed"), ("r_2", "cancelled"), ("r_3", "error")] {
-        rig.hear(acp(run, "run_started", &json!({})));
-        let why = cancel(&mut rig, run);
-        rig.said();
-        rig.called(why, Ok(json!({ "ok": true, "run_id": run, "status": "running" })));
-        assert_eq!(rig.said()[0]["result"], json!({ "ok": true, "status": "running" }));
-        let why = cancel(&mut rig, run);
-        rig.called(why, none());
-        assert_eq!(rig.said()[0]["result"], json!({ "ok": false }), "it ends in this very moment");
-        rig.hear(acp(run, "run_ended", &json!({ "status": ending })));
-        rig.said();
-        let why = cancel(&mut rig, run);
-        rig.called(why, none());
-        assert_eq!(rig.said()[0]["result"], json!({ "ok": false, "status": ending }));
+        rig.feed(acp(run, "run_started", &json!({})));
+        let purpose = cancel(&mut rig, run);
+        rig.sent();
+        rig.on_outcome(purpose, Ok(json!({ "ok": true, "run_id": run, "status": "running" })));
+        assert_eq!(rig.sent()[0]["result"], json!({ "ok": true, "status": "running" }));
+        let purpose = cancel(&mut rig, run);
+        rig.on_outcome(purpose, none());
+        assert_eq!(rig.sent()[0]["result"], json!({ "ok": false }), "it ends in this very moment");
+        rig.feed(acp(run, "run_ended", &json!({ "status": ending })));
+        rig.sent();
+        let purpose = cancel(&mut rig, run);
+        rig.on_outcome(purpose, none());
+        assert_eq!(rig.sent()[0]["result"], json!({ "ok": false, "status": ending }));
     }
-    let why = cancel(&mut rig, "r_unheard_of");
-    rig.called(why, none());
-    assert_eq!(rig.said()[0]["error"]["code"], -32002);
+    let purpose = cancel(&mut rig, "r_unheard_of");
+    rig.on_outcome(purpose, none());
+    assert_eq!(rig.sent()[0]["error"]["code"], -32002);
     rig.line(&json!({ "id": "c", "method": "run.cancel", "params": {} }));
-    assert_eq!(rig.said()[0]["error"]["code"], -32602);
+    assert_eq!(rig.sent()[0]["error"]["code"], -32602);
 }
 
 #[test]
-fn what_the_server_can_is_what_the_runtime_can() {
+fn codelia_bridge_offers_the_capabilities_of_the_runtime() {
     let hello = |capabilities: Option<Capabilities>| {
-        let aim = BridgeTarget {
+        let target = BridgeTarget {
             session: None,
             runtime: None,
             capabilities,
@@ -469,11 +484,11 @@ fn what_the_server_can_is_what_the_runtime_can() {
             notice: None,
             key: "k".into(),
         };
-        let mut rig = Rig { desk: BridgeState::new(aim), orders: Vec::new() };
+        let mut rig = Rig { state: BridgeState::new(target), actions: Vec::new() };
         rig.line(&json!({ "id": "1", "method": "initialize", "params": {} }));
-        let said = rig.said()[0]["result"]["server_capabilities"].clone();
-        let can = said.as_object().unwrap().iter().filter(|(_, can)| **can == true).map(|(name, _)| name.clone());
-        (said.as_object().unwrap().len(), can.collect::<std::collections::BTreeSet<_>>())
+        let sent = rig.sent()[0]["result"]["server_capabilities"].clone();
+        let can = sent.as_object().unwrap().iter().filter(|(_, can)| **can == true).map(|(name, _)| name.clone());
+        (sent.as_object().unwrap().len(), can.collect::<std::collections::BTreeSet<_>>())
     };
     let own = "supports_permission_preflight_events";
     let set = |names: &[&str]| names.iter().map(ToString::to_string).collect();
@@ -484,8 +499,8 @@ fn what_the_server_can_is_what_the_runtime_can() {
 }
 
 #[test]
-fn nothing_is_answered_or_shown_before_initialize() {
-    let aim = BridgeTarget {
+fn codelia_bridge_is_silent_before_initialize() {
+    let target = BridgeTarget {
         session: Some(("s_1".into(), "a".into(), "acp".into())),
         runtime: None,
         capabilities: None,
@@ -493,45 +508,45 @@ fn nothing_is_answered_or_shown_before_initialize() {
         notice: None,
         key: "k".into(),
     };
-    let mut rig = Rig { desk: BridgeState::new(aim), orders: Vec::new() };
+    let mut rig = Rig { state: BridgeState::new(target), actions: Vec::new() };
     for method in ["run.start", "session.list", "session.history", "model.list"] {
         rig.line(&json!({ "id": "1", "method": method, "params": { "session_id": "s_1" } }));
-        let said = rig.said();
-        assert_eq!((said.len(), &said[0]["error"]["code"]), (1, &json!(-32600)), "{method}");
+        let sent = rig.sent();
+        assert_eq!((sent.len(), &sent[0]["error"]["code"]), (1, &json!(-32600)), "{method}");
     }
     rig.line(&json!({ "method": "ui.context.update", "params": {} }));
-    assert!(rig.orders.is_empty());
+    assert!(rig.actions.is_empty());
     rig.line(&json!({ "id": "2", "method": "initialize", "params": { "protocol_version": "0" } }));
-    assert_eq!(rig.said()[0]["result"]["protocol_version"], "0");
+    assert_eq!(rig.sent()[0]["result"]["protocol_version"], "0");
 }
 
 #[test]
-fn an_error_in_place_of_an_answer_is_a_no_or_none_and_the_next_question_is_shown() {
+fn codelia_bridge_treats_an_error_as_a_denial_and_shows_the_next_question() {
     let cancelled = json!({ "code": -32003, "message": "user cancelled" });
     let mut rig = Rig::live();
     let items = json!({ "items": [{ "id": "i", "label": "I" }] });
     for (id, kind, options, more) in
         [("q1", "confirm", YES_NO, json!({})), ("q2", "prompt", &[][..], json!({})), ("q3", "pick", &[][..], items)]
     {
-        rig.hear(acp("r_1", "request_opened", &request(id, kind, options, more)));
+        rig.feed(acp("r_1", "request_opened", &request(id, kind, options, more)));
     }
     for (id, member, value) in [("q1", "option_id", json!("n")), ("q2", "value", json!(null)), ("q3", "ids", json!([]))]
     {
-        assert_eq!(rig.desk.shows(), Some(id));
+        assert_eq!(rig.state.shown_id(), Some(id));
         rig.line(&json!({ "id": id, "error": cancelled }));
         let [(CallPurpose::Answer { .. }, _, params)] = &rig.calls()[..] else { panic!("{id}") };
         assert_eq!((&params["request_id"], &params[member]), (&json!(id), &value));
     }
-    // What it cannot show waits for others, and no further question waits for it.
+    // A question that cannot be shown is left to others, and does not block the next one.
     for id in ["q4", "q5"] {
-        rig.hear(acp("r_1", "request_opened", &request(id, "confirm", YES_NO, json!({}))));
+        rig.feed(acp("r_1", "request_opened", &request(id, "confirm", YES_NO, json!({}))));
     }
     rig.line(&json!({ "id": "q4", "error": { "code": -32601, "message": "method not found" } }));
-    assert!(rig.calls().is_empty() && rig.desk.shows() == Some("q5"));
+    assert!(rig.calls().is_empty() && rig.state.shown_id() == Some("q5"));
 }
 
 #[test]
-fn remember_counts_where_it_was_offered_for_a_no_as_well() {
+fn codelia_bridge_remembers_a_denial_where_remember_is_offered() {
     let never = &[("y", "allow_once"), ("a", "allow_always"), ("n", "reject_once"), ("x", "reject_always")][..];
     let remembers = json!({ "allow_remember": true });
     for (options, more, ok, chosen) in [
@@ -541,7 +556,7 @@ fn remember_counts_where_it_was_offered_for_a_no_as_well() {
         (YES_NO, json!({}), true, "y"),
     ] {
         let mut rig = Rig::live();
-        rig.hear(acp("r_1", "request_opened", &request("q1", "confirm", options, more)));
+        rig.feed(acp("r_1", "request_opened", &request("q1", "confirm", options, more)));
         rig.answer("q1", json!({ "ok": ok, "remember": true, "reason": "so" }));
         let [(CallPurpose::Answer { .. }, _, params)] = &rig.calls()[..] else { panic!() };
         assert_eq!((&params["option_id"], &params["reason"]), (&json!(chosen), &json!(null)), "{ok}");
@@ -549,167 +564,167 @@ fn remember_counts_where_it_was_offered_for_a_no_as_well() {
 }
 
 #[test]
-fn the_first_prompt_joins_the_one_session_of_a_runtime_that_has_no_other() {
+fn codelia_bridge_first_prompt_joins_the_only_session_of_the_runtime() {
     let mut rig = Rig::bare();
     rig.line(&json!({ "id": "1", "method": "run.start", "params": { "input": { "type": "text", "text": "hi" } } }));
-    let (why, _, _) = rig.calls().remove(0);
-    rig.called(why, Ok(json!({ "runtimes": [{ "runtime_id": "ui", "state": "ready" }] })));
-    let (why, method, _) = rig.calls().remove(0);
+    let (purpose, _, _) = rig.calls().remove(0);
+    rig.on_outcome(purpose, Ok(json!({ "runtimes": [{ "runtime_id": "ui", "state": "ready" }] })));
+    let (purpose, method, _) = rig.calls().remove(0);
     assert_eq!(method, "session.new");
     let full = json!({ "code": -32021, "message": "one session" });
-    rig.called(why.clone(), Err(NoReply::Refused(full.clone())));
+    rig.on_outcome(purpose.clone(), Err(NoReply::Refused(full.clone())));
     let (join, method, _) = rig.calls().remove(0);
     assert_eq!(method, "session.list");
     let session =
         |id: &str, runtime: &str, state: &str| json!({ "session_id": id, "runtime_id": runtime, "state": state });
     let list = json!({ "sessions": [session("s_1", "other", "idle"), session("s_2", "ui", "exited"), session("s_3", "ui", "idle")] });
-    rig.called(join, Ok(list));
-    assert!(rig.orders.iter().any(|order| matches!(order, BridgeAction::Follow { session, .. } if session == "s_3")));
-    rig.orders.clear();
-    rig.hear(ClientEvent::Live);
+    rig.on_outcome(join, Ok(list));
+    assert!(rig.actions.iter().any(|order| matches!(order, BridgeAction::Follow { session, .. } if session == "s_3")));
+    rig.actions.clear();
+    rig.feed(ClientEvent::Live);
     let (_, method, params) = rig.calls().remove(0);
     assert_eq!((method.as_str(), &params["session_id"]), ("run.start", &json!("s_3")));
 }
 
 #[test]
-fn a_panel_whose_question_is_over_is_replaced_and_the_next_one_waits_until_it_is_read() {
+fn codelia_bridge_replaces_a_closed_panel_and_delays_the_next() {
     let mut rig = Rig::live();
     for id in ["q1", "q2", "q3"] {
-        rig.hear(acp("r_1", "request_opened", &request(id, "confirm", YES_NO, json!({}))));
+        rig.feed(acp("r_1", "request_opened", &request(id, "confirm", YES_NO, json!({}))));
     }
-    assert_eq!(rig.desk.shows(), Some("q1"));
-    rig.hear(acp("r_1", "request_resolved", &resolved("q1", "answered", true)));
-    assert_eq!(rig.desk.shows(), Some("plexus_word_1"));
-    let title = rig.said().last().unwrap()["params"]["title"].clone();
+    assert_eq!(rig.state.shown_id(), Some("q1"));
+    rig.feed(acp("r_1", "request_resolved", &resolved("q1", "answered", true)));
+    assert_eq!(rig.state.shown_id(), Some("plexus_word_1"));
+    let title = rig.sent().last().unwrap()["params"]["title"].clone();
     assert_eq!(title, "Answered elsewhere: allowed by phone: title of q1");
-    // One that waits is over before it was shown.
-    rig.hear(acp("r_1", "request_resolved", &resolved("q2", "withdrawn", false)));
-    assert_eq!(rig.desk.shows(), Some("plexus_word_1"));
-    // The key for the panel that is gone was on its way.
+    // A waiting question is closed before it was shown.
+    rig.feed(acp("r_1", "request_resolved", &resolved("q2", "withdrawn", false)));
+    assert_eq!(rig.state.shown_id(), Some("plexus_word_1"));
+    // The key under way was for the replaced panel.
     rig.answer("q1", json!({ "ok": true }));
-    assert!(rig.calls().is_empty() && rig.desk.shows() == Some("plexus_word_1"));
+    assert!(rig.calls().is_empty() && rig.state.shown_id() == Some("plexus_word_1"));
     rig.answer("plexus_word_1", json!({ "ok": true }));
     assert!(rig.calls().is_empty());
-    assert_eq!(rig.desk.shows(), Some("q3"));
-    // Too late by a moment: nothing is asked again, and it is said who won.
+    assert_eq!(rig.state.shown_id(), Some("q3"));
+    // The answer came too late: nothing is asked again, and the winner is named.
     rig.answer("q3", json!({ "ok": false }));
-    rig.hear(acp("r_1", "request_resolved", &resolved("q3", "answered", true)));
-    rig.said();
+    rig.feed(acp("r_1", "request_resolved", &resolved("q3", "answered", true)));
+    rig.sent();
     let lost = json!({ "code": -32010, "message": "m", "data": { "ok": true, "resolved_by": { "name": "phone" } } });
-    rig.called(CallPurpose::Answer { request: "q3".into() }, Err(NoReply::Refused(lost)));
+    rig.on_outcome(CallPurpose::Answer { request: "q3".into() }, Err(NoReply::Refused(lost)));
     assert_eq!(rig.events()[0]["args"], "your answer did not count: already allowed by phone");
-    assert_eq!(rig.desk.shows(), None);
-    // Not taken, but not over: it is asked again.
-    rig.hear(acp("r_1", "request_opened", &request("q4", "confirm", YES_NO, json!({}))));
+    assert_eq!(rig.state.shown_id(), None);
+    // The answer was refused, but the question is open: it is asked again.
+    rig.feed(acp("r_1", "request_opened", &request("q4", "confirm", YES_NO, json!({}))));
     rig.answer("q4", json!({ "ok": true }));
-    rig.called(
+    rig.on_outcome(
         CallPurpose::Answer { request: "q4".into() },
         Err(NoReply::Refused(json!({ "code": -32011, "message": "m" }))),
     );
-    assert_eq!(rig.desk.shows(), Some("q4"));
-    // Told again after a lost connection, it is not asked again.
-    rig.said();
-    rig.hear(acp("r_1", "request_opened", &request("q4", "confirm", YES_NO, json!({}))));
-    assert!(rig.said().iter().all(|said| said["id"] != "q4"));
+    assert_eq!(rig.state.shown_id(), Some("q4"));
+    // After a reconnect it is not asked again.
+    rig.sent();
+    rig.feed(acp("r_1", "request_opened", &request("q4", "confirm", YES_NO, json!({}))));
+    assert!(rig.sent().iter().all(|sent| sent["id"] != "q4"));
 }
 
 #[test]
-fn the_past_comes_before_its_answer_without_its_questions_and_not_all_of_it() {
+fn codelia_bridge_replays_a_bounded_history_before_the_reply() {
     let mut rig = Rig::bare();
     let history = json!({ "session_id": "s_1", "max_events": 4, "max_runs": 2 });
     rig.line(&json!({ "id": "h", "method": "session.history", "params": history }));
     for run in ["r_1", "r_2", "r_3"] {
-        rig.hear(acp(run, "run_started", &json!({})));
-        rig.hear(acp(run, "user_message_chunk", &chunk("p")));
-        rig.hear(acp(run, "agent_message_chunk", &chunk(run)));
-        rig.hear(acp(run, "request_opened", &request(&format!("q_{run}"), "confirm", YES_NO, json!({}))));
+        rig.feed(acp(run, "run_started", &json!({})));
+        rig.feed(acp(run, "user_message_chunk", &chunk("p")));
+        rig.feed(acp(run, "agent_message_chunk", &chunk(run)));
+        rig.feed(acp(run, "request_opened", &request(&format!("q_{run}"), "confirm", YES_NO, json!({}))));
         if run != "r_3" {
-            rig.hear(acp(run, "request_resolved", &resolved(&format!("q_{run}"), "answered", true)));
-            rig.hear(acp(run, "run_ended", &json!({ "status": "completed" })));
+            rig.feed(acp(run, "request_resolved", &resolved(&format!("q_{run}"), "answered", true)));
+            rig.feed(acp(run, "run_ended", &json!({ "status": "completed" })));
         }
     }
-    assert!(rig.said().is_empty());
-    rig.hear(ClientEvent::Live);
-    let said = rig.said();
-    let told: Vec<&Value> = said.iter().map(|said| &said["params"]["event"]["content"]).take(4).collect();
-    assert_eq!(told, ["r_2", "r_2", "p", "r_3"], "the last four");
-    let at = said.iter().position(|said| said["id"] == "h").unwrap();
-    assert_eq!(said[at]["result"], json!({ "runs": 2, "events_sent": 4, "truncated": true }));
-    assert_eq!(said[at + 1]["params"]["status"], "running", "how the run stands now");
-    assert_eq!(said[at + 2]["id"], "q_r_3", "what is open is asked, once all is told");
-    assert_eq!(said.iter().filter(|said| said["method"] == "run.status").count(), 1);
+    assert!(rig.sent().is_empty());
+    rig.feed(ClientEvent::Live);
+    let sent = rig.sent();
+    let translate_one: Vec<&Value> = sent.iter().map(|sent| &sent["params"]["event"]["content"]).take(4).collect();
+    assert_eq!(translate_one, ["r_2", "r_2", "p", "r_3"], "the last four");
+    let at = sent.iter().position(|sent| sent["id"] == "h").unwrap();
+    assert_eq!(sent[at]["result"], json!({ "runs": 2, "events_sent": 4, "truncated": true }));
+    assert_eq!(sent[at + 1]["params"]["status"], "running", "how the run stands now");
+    assert_eq!(sent[at + 2]["id"], "q_r_3", "what is open is asked, once all is told");
+    assert_eq!(sent.iter().filter(|sent| sent["method"] == "run.status").count(), 1);
 }
 
 #[test]
-fn the_first_prompt_opens_a_session_and_its_own_words_are_not_told_back() {
+fn codelia_bridge_first_prompt_opens_a_session_and_is_not_echoed() {
     let mut rig = Rig::bare();
     rig.line(&json!({ "id": "1", "method": "run.start", "params": { "input": { "type": "text", "text": "hi" } } }));
-    let (why, method, _) = rig.calls().remove(0);
+    let (purpose, method, _) = rig.calls().remove(0);
     assert_eq!(method, "runtime.list");
-    rig.called(
-        why,
+    rig.on_outcome(
+        purpose,
         Ok(json!({ "runtimes": [{ "runtime_id": "x", "state": "exited" }, { "runtime_id": "y", "state": "ready" }] })),
     );
-    let (why, _, params) = rig.calls().remove(0);
+    let (purpose, _, params) = rig.calls().remove(0);
     assert_eq!(params, json!({ "runtime_id": "y", "cwd": "/here" }));
-    rig.called(why, Ok(json!({ "session_id": "s_1" })));
-    assert!(matches!(&rig.orders[..], [BridgeAction::Follow { session, .. }] if session == "s_1"));
-    rig.orders.clear();
-    rig.hear(ClientEvent::Live);
-    let (why, method, params) = rig.calls().remove(0);
+    rig.on_outcome(purpose, Ok(json!({ "session_id": "s_1" })));
+    assert!(matches!(&rig.actions[..], [BridgeAction::Follow { session, .. }] if session == "s_1"));
+    rig.actions.clear();
+    rig.feed(ClientEvent::Live);
+    let (purpose, method, params) = rig.calls().remove(0);
     assert_eq!(
         (method.as_str(), &params["session_id"], &params["input"]["text"]),
         ("run.start", &json!("s_1"), &json!("hi"))
     );
-    assert!(!rig.desk.listens(), "nothing is heard before its run has a name");
-    rig.said();
-    rig.called(why, Ok(json!({ "run_id": "r_1", "queued": 0 })));
-    assert!(rig.desk.listens());
-    assert_eq!(rig.said()[0]["result"], json!({ "run_id": "r_1" }));
-    rig.hear(acp("r_1", "user_message_chunk", &chunk("hi")));
-    assert!(rig.said().is_empty());
-    rig.hear(acp("r_2", "user_message_chunk", &chunk("other")));
+    assert!(!rig.state.can_take_events(), "nothing is heard before its run has a name");
+    rig.sent();
+    rig.on_outcome(purpose, Ok(json!({ "run_id": "r_1", "queued": 0 })));
+    assert!(rig.state.can_take_events());
+    assert_eq!(rig.sent()[0]["result"], json!({ "run_id": "r_1" }));
+    rig.feed(acp("r_1", "user_message_chunk", &chunk("hi")));
+    assert!(rig.sent().is_empty());
+    rig.feed(acp("r_2", "user_message_chunk", &chunk("other")));
     assert_eq!(rig.events()[0]["content"], "other");
-    // The end of a run that waited is not the end of the one that is on.
-    rig.hear(acp("r_2", "run_started", &json!({})));
-    rig.said();
-    rig.hear(acp("r_9", "run_ended", &json!({ "status": "cancelled" })));
-    let said = rig.said();
-    assert_eq!((&said[0]["params"]["run_id"], &said[1]["params"]["status"]), (&json!("r_9"), &json!("running")));
-    assert_eq!(said[1]["params"]["run_id"], "r_2");
+    // The end of a queued run is not the end of the current one.
+    rig.feed(acp("r_2", "run_started", &json!({})));
+    rig.sent();
+    rig.feed(acp("r_9", "run_ended", &json!({ "status": "cancelled" })));
+    let sent = rig.sent();
+    assert_eq!((&sent[0]["params"]["run_id"], &sent[1]["params"]["status"]), (&json!("r_9"), &json!("running")));
+    assert_eq!(sent[1]["params"]["run_id"], "r_2");
 }
 
 #[test]
-fn models_and_sessions_are_listed_as_it_reads_them() {
+fn codelia_bridge_lists_models_and_sessions() {
     let mut rig = Rig::live();
     rig.line(&json!({ "id": "1", "method": "model.list", "params": { "provider": "openai" } }));
-    let (why, _, params) = rig.calls().remove(0);
+    let (purpose, _, params) = rig.calls().remove(0);
     assert_eq!(params["session_id"], "s_1");
-    rig.called(why, Err(NoReply::Refused(json!({ "code": -32601, "message": "no choice" }))));
-    assert_eq!(rig.said()[0]["result"]["models"], json!([]), "none, which is no error");
-    // It takes what stands before a slash for a provider.
+    rig.on_outcome(purpose, Err(NoReply::Refused(json!({ "code": -32601, "message": "no choice" }))));
+    assert_eq!(rig.sent()[0]["result"]["models"], json!([]), "none, which is no error");
+    // The terminal UI takes the text before a slash for a provider.
     for (models, name) in [(json!(["p/m", "n"]), "p/m"), (json!(["m", "p/m"]), "m"), (json!(["m"]), "m")] {
         rig.line(
             &json!({ "id": "2", "method": "model.set", "params": { "provider": "p", "name": "m", "scope": "config" } }),
         );
-        let (why, method, _) = rig.calls().remove(0);
+        let (purpose, method, _) = rig.calls().remove(0);
         assert_eq!(method, "model.list");
-        rig.called(why, Ok(json!({ "models": models })));
-        let (why, method, params) = rig.calls().remove(0);
+        rig.on_outcome(purpose, Ok(json!({ "models": models })));
+        let (purpose, method, params) = rig.calls().remove(0);
         assert_eq!(
             (method.as_str(), &params["name"], &params["scope"]),
             ("model.set", &json!(name), &json!("session"))
         );
-        rig.called(why, Ok(json!({ "provider": "p", "name": name })));
-        assert_eq!(rig.said()[0]["result"]["source"], "session");
+        rig.on_outcome(purpose, Ok(json!({ "provider": "p", "name": name })));
+        assert_eq!(rig.sent()[0]["result"]["source"], "session");
     }
     let session = |id: &str, cwd: &str, at: &str| json!({ "session_id": id, "runtime_id": "a", "title": "t", "cwd": cwd, "updated_at": at, "open_requests": 1 });
     let all = json!({ "sessions": [session("s_3", "/here", "3"), session("s_2", "/there", "2"), session("s_1", "/here", "1")] });
     for (scope, ids) in [("all", vec!["s_3", "s_2"]), ("current_workspace", vec!["s_3", "s_1"])] {
         rig.line(&json!({ "id": "3", "method": "session.list", "params": { "scope": scope, "limit": 2 } }));
-        let (why, ..) = rig.calls().remove(0);
-        rig.called(why, Ok(all.clone()));
-        let listed = rig.said()[0]["result"]["sessions"].clone();
+        let (purpose, ..) = rig.calls().remove(0);
+        rig.on_outcome(purpose, Ok(all.clone()));
+        let listed = rig.sent()[0]["result"]["sessions"].clone();
         let rows: Vec<&str> =
             listed.as_array().unwrap().iter().map(|row| row["session_id"].as_str().unwrap()).collect();
         assert_eq!(rows, ids);
@@ -718,28 +733,28 @@ fn models_and_sessions_are_listed_as_it_reads_them() {
 }
 
 #[test]
-fn after_a_gap_it_stands_as_the_greeting_says() {
+fn codelia_bridge_takes_its_state_from_the_snapshot_after_a_gap() {
     let mut rig = Rig::live();
-    rig.hear(acp("r_1", "run_started", &json!({})));
-    rig.hear(acp("r_1", "agent_message_chunk", &chunk("half")));
+    rig.feed(acp("r_1", "run_started", &json!({})));
+    rig.feed(acp("r_1", "agent_message_chunk", &chunk("half")));
     for id in ["q1", "q2"] {
-        rig.hear(acp("r_1", "request_opened", &request(id, "confirm", YES_NO, json!({}))));
+        rig.feed(acp("r_1", "request_opened", &request(id, "confirm", YES_NO, json!({}))));
     }
-    rig.hear(ClientEvent::Lost("gone".into()));
-    rig.said();
+    rig.feed(ClientEvent::Lost("gone".into()));
+    rig.sent();
     let open = json!([request("q3", "confirm", YES_NO, json!({}))]);
     let hello = json!({ "resume": "reset", "runs": [{ "run_id": "r_2", "status": "running" }], "requests": open });
-    rig.hear(ClientEvent::Hello(hello));
-    let said = rig.said();
-    let status = said.iter().find(|said| said["method"] == "run.status").unwrap();
+    rig.feed(ClientEvent::Hello(hello));
+    let sent = rig.sent();
+    let status = sent.iter().find(|sent| sent["method"] == "run.status").unwrap();
     assert_eq!((&status["params"]["run_id"], &status["params"]["status"]), (&json!("r_1"), &json!("error")));
-    assert_eq!(rig.desk.shows(), Some("plexus_word_1"), "what is not open any more is not asked any more");
+    assert_eq!(rig.state.shown_id(), Some("plexus_word_1"), "what is not open any more is not asked any more");
     rig.answer("plexus_word_1", json!({ "ok": false }));
-    assert_eq!(rig.desk.shows(), Some("q3"));
+    assert_eq!(rig.state.shown_id(), Some("q3"));
     assert!(rig.calls().is_empty());
 }
 
-/// One thing that may happen.
+/// A step of the test.
 #[derive(Clone, Debug)]
 enum Step {
     Event(&'static str, &'static str, String),
@@ -786,9 +801,9 @@ proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(256) })]
 
     #[test]
-    fn whatever_happens_every_word_is_told_once_and_one_question_is_asked_at_a_time(steps in proptest::collection::vec(step(), 1..60)) {
+    fn codelia_bridge_shows_each_event_once_and_one_question_at_a_time(steps in proptest::collection::vec(step(), 1..60)) {
         let mut rig = Rig::live();
-        let (mut text, mut told) = (String::new(), String::new());
+        let (mut text, mut translate_one) = (String::new(), String::new());
         let (mut standing, mut over) = (None::<String>, Vec::<String>::new());
         let mut finals = std::collections::BTreeMap::<String, usize>::new();
         let mut ends = finals.clone();
@@ -797,15 +812,15 @@ proptest! {
             match step {
                 Step::Event(run, kind, words) => {
                     text.push_str(&words);
-                    rig.hear(acp(run, kind, &chunk(&words)));
+                    rig.feed(acp(run, kind, &chunk(&words)));
                 }
                 // Text comes as above.
                 Step::Json(_, "agent_message_chunk", _) => {}
-                Step::Json(run, kind, body) => rig.hear(acp(run, kind, &body)),
-                Step::Opened(n) => rig.hear(acp("r_1", "request_opened", &request(&format!("q{n}"), "confirm", YES_NO, json!({})))),
+                Step::Json(run, kind, body) => rig.feed(acp(run, kind, &body)),
+                Step::Opened(n) => rig.feed(acp("r_1", "request_opened", &request(&format!("q{n}"), "confirm", YES_NO, json!({})))),
                 Step::Resolved(n) => {
                     let id = format!("q{n}");
-                    rig.hear(acp("r_1", "request_resolved", &resolved(&id, "answered", true)));
+                    rig.feed(acp("r_1", "request_resolved", &resolved(&id, "answered", true)));
                     over.push(id);
                 }
                 Step::Answer => {
@@ -813,27 +828,27 @@ proptest! {
                         rig.answer(&id, json!({ "ok": true }));
                         let calls = rig.calls();
                         prop_assert_eq!(calls.len(), usize::from(!id.starts_with("plexus_word_")));
-                        for (why, ..) in calls {
-                            rig.called(why, Ok(json!({})));
+                        for (purpose, ..) in calls {
+                            rig.on_outcome(purpose, Ok(json!({})));
                         }
                     }
                 }
-                Step::Live => rig.hear(ClientEvent::Live),
-                Step::Lost => rig.hear(ClientEvent::Lost("x".into())),
-                Step::Junk(line) => rig.desk.line(&line, &mut rig.orders),
+                Step::Live => rig.feed(ClientEvent::Live),
+                Step::Lost => rig.feed(ClientEvent::Lost("x".into())),
+                Step::Junk(line) => rig.state.line(&line, &mut rig.actions),
             }
-            for said in rig.said() {
-                let event = &said["params"]["event"];
-                match said["method"].as_str() {
-                    Some("agent.event") if event["type"] == "text" => told.push_str(event["content"].as_str().unwrap()),
+            for sent in rig.sent() {
+                let event = &sent["params"]["event"];
+                match sent["method"].as_str() {
+                    Some("agent.event") if event["type"] == "text" => translate_one.push_str(event["content"].as_str().unwrap()),
                     Some("agent.event") if event["type"] == "final" => {
-                        *finals.entry(said["params"]["run_id"].to_string()).or_default() += 1;
+                        *finals.entry(sent["params"]["run_id"].to_string()).or_default() += 1;
                     }
-                    Some("run.status") if said["params"]["status"] == "completed" => {
-                        *ends.entry(said["params"]["run_id"].to_string()).or_default() += 1;
+                    Some("run.status") if sent["params"]["status"] == "completed" => {
+                        *ends.entry(sent["params"]["run_id"].to_string()).or_default() += 1;
                     }
                     Some("ui.confirm.request") => {
-                        let id = said["id"].as_str().unwrap().to_owned();
+                        let id = sent["id"].as_str().unwrap().to_owned();
                         match &standing {
                             None => prop_assert!(id.starts_with('q')),
                             Some(before) => prop_assert!(id.starts_with("plexus_word_") && before.starts_with('q'), "{before} {id}"),
@@ -844,7 +859,7 @@ proptest! {
                 }
             }
         }
-        prop_assert_eq!(told, text);
+        prop_assert_eq!(translate_one, text);
         for (run, count) in finals {
             prop_assert!(ends.get(&run).is_some_and(|ends| count <= *ends), "a final is the end's, once");
         }

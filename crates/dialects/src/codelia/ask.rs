@@ -6,16 +6,16 @@ use serde_json::value::RawValue;
 
 use super::super::jsonrpc::{self, METHOD_NOT_FOUND, object, pretty};
 use super::super::{AgentRequest, ExpectedAnswer, Outbox, RequestKey, RequestSubject, RuntimeEvent, subject};
-use super::{ASKS_MAX, Codelia, trouble};
+use super::{ASKS_MAX, Codelia, error_event};
 use plexus_protocol::{Choice, Decision, Item, Offer, RequestType};
 
-/// What an expired confirm says to the agent.
+/// The reason sent with an expired confirm.
 const EXPIRED: &str = "expired, not a user decision";
 
-/// Longest name of a tool that is repeated to the runtime, in bytes.
+/// Longest tool name that is sent back to the runtime, in bytes.
 const NAME_MAX: usize = 200;
 
-/// A question that waits for its answer.
+/// A pending question.
 #[derive(Clone, Copy, Serialize, Deserialize)]
 pub(super) enum PendingRequest {
     Confirm,
@@ -33,13 +33,13 @@ struct ConfirmResult<'a> {
 }
 
 impl PendingRequest {
-    /// The answer's frame. A decision of another sort than the question is a no.
+    /// The answer's frame. A decision that does not fit the question is a denial.
     pub(super) fn answer(self, id: &str, decision: &Decision) -> Bytes {
         match (self, decision) {
             (Self::Confirm, Decision::Option { id: chosen, kind, reason }) => {
                 let ok = kind.allows() && matches!(chosen.as_str(), "allow" | "allow_always");
                 let remember = ok && chosen == "allow_always" || kind.rejects() && chosen == "deny_always";
-                // No reason stops the turn, a reason lets it go on: an empty one is none.
+                // A denial without a reason stops the turn, one with a reason continues it: an empty reason counts as none.
                 let reason = reason.as_deref().filter(|reason| !reason.is_empty());
                 jsonrpc::answer(id, &ConfirmResult { ok, remember, reason })
             }
@@ -59,7 +59,7 @@ impl PendingRequest {
     }
 }
 
-/// The answer to a request that is not put to people.
+/// The denial of a question that is not shown to people.
 pub(super) fn no(id: &str, method: &str) -> Bytes {
     match method {
         "ui.confirm.request" => {
@@ -73,7 +73,7 @@ pub(super) fn no(id: &str, method: &str) -> Bytes {
     }
 }
 
-/// The answer to a call of a client's tool: nobody has declared one. A JSON-RPC error would leave the run hanging.
+/// The answer to a call of a client's tool, since no client declares any. A JSON-RPC error would leave the run hanging.
 pub(super) fn no_tool(id: &str, params: Option<&RawValue>) -> Bytes {
     #[derive(Deserialize)]
     struct Called {
@@ -136,12 +136,12 @@ impl Codelia {
         }
         if self.asks.len() >= ASKS_MAX {
             let message = format!("{ASKS_MAX} questions wait already: this one was answered no");
-            self.event(trouble("too_many_requests", &message, Some(frame)), out);
+            self.event(error_event("too_many_requests", &message, Some(frame)), out);
             return out.frames.push(no(id.get(), method));
         }
         let confirm = matches!(asked, PendingRequest::Confirm);
         let ready = if confirm { self.transcript.ready.take() } else { None };
-        // Another run's question is not about this one's tool call.
+        // Another run's question is not about this run's tool call.
         let ready = ready.filter(|ready| match (&ready.run_id, &question.run_id) {
             (Some(ready), Some(asked)) => ready == asked,
             _ => true,

@@ -1,4 +1,4 @@
-//! Agent events, and what a prompt is made of.
+//! Translates agent events, and makes the input of a prompt.
 
 use std::collections::HashMap;
 
@@ -10,33 +10,33 @@ use super::super::jsonrpc::{self, object, owned, string, to_raw};
 use super::super::{EventDraft, ToolCallRef};
 use plexus_protocol::Kind;
 
-/// Tool calls of a run remembered with their arguments; past it all are forgotten, and a confirm shows its message only.
+/// Tool calls of a run remembered with their arguments; beyond that all are dropped, and a confirm shows only its message.
 const TOOLS_MAX: usize = 256;
-/// What the arguments of remembered tool calls may weigh together, in bytes; past it all are forgotten, likewise.
+/// Bytes of arguments of remembered tool calls; beyond that all are dropped likewise.
 const ARGUMENTS_MAX: usize = 4 << 20;
-/// Text of one message remembered, in bytes, to tell a `final` that repeats it; past it a `final` is told whole.
+/// Bytes of one message remembered, to detect a `final` that repeats it; beyond that a `final` is sent in full.
 const TEXT_MAX: usize = 1 << 20;
 
-/// What was said in a run so far, as far as later events refer to it.
+/// The state of a run that later events refer to.
 #[derive(Default, Serialize, Deserialize)]
 pub(super) struct Transcript {
     /// The text of the last message.
     text: String,
-    /// Where the last piece of it begins.
+    /// The start of its last piece.
     piece: usize,
-    /// Whether something came after it, so that more text is another message.
+    /// Whether another event followed, so that more text is a new message.
     closed: bool,
     /// Tool calls: tool and arguments.
     tools: HashMap<String, (String, Box<RawValue>)>,
-    /// What the arguments weigh, in bytes.
+    /// Bytes of the arguments.
     weight: usize,
-    /// The last tool call that came without its end: tool and identifier.
+    /// The last unfinished tool call: tool and identifier.
     last: Option<(String, String)>,
-    /// The tool call that the next confirm is about, if that comes before anything else does.
+    /// The tool call that an immediately following confirm is about.
     pub(super) ready: Option<ReadyTool>,
 }
 
-/// A tool call that waits for people.
+/// A tool call that waits for approval.
 #[derive(Serialize, Deserialize)]
 pub(super) struct ReadyTool {
     pub(super) run_id: Option<String>,
@@ -131,9 +131,9 @@ impl<'a> Tool<'a> {
 }
 
 impl Transcript {
-    /// The canonical event of an agent event.
+    /// Translates an agent event.
     pub(super) fn read(&mut self, frame: &Bytes, raw: &RawValue, run_id: Option<&str>) -> EventDraft {
-        // Anything between it and the confirm, and it is not what the confirm is about.
+        // A tool call with another event between it and the confirm is not what the confirm is about.
         self.ready = None;
         let Some(event) = object::<Event<'_>>(raw) else {
             return EventDraft::raw(frame.clone(), "an agent event that cannot be understood");
@@ -148,7 +148,7 @@ impl Transcript {
                 self.text.push_str(content);
                 return chunk(Kind::AgentMessageChunk, frame, content);
             }
-            ("final", Some(content)) => return self.last_words(frame, raw, content),
+            ("final", Some(content)) => return self.final_text(frame, raw, content),
             _ => {}
         }
         match (event.sort.as_str(), content, event.tool_call_id) {
@@ -189,8 +189,7 @@ impl Transcript {
                 self.closed = true;
                 let Some(id) = id.or_else(|| self.called(event.tool.as_deref())) else { return hook(frame, raw) };
                 let text = event.diff.as_deref().or(event.summary.as_deref());
-                // The diff is a unified one: ACP's own diff block wants both texts whole, which the runtime does not
-                // send.
+                // The diff is a unified one: ACP's diff block needs both texts in full, which the runtime does not send.
                 let meta = serde_json::json!({ "codelia": {
                     "preview": if event.diff.is_some() { "unified_diff" } else { "summary" }, "filePath": event.file_path,
                 }});
@@ -216,7 +215,7 @@ impl Transcript {
         }
     }
 
-    /// The tool call under way of this tool: older runtimes do not name it in what comes before a confirm.
+    /// The running tool call of this tool: older runtimes do not name it in the events before a confirm.
     fn called(&self, tool: Option<&str>) -> Option<String> {
         self.last.as_ref().filter(|(name, _)| Some(name.as_str()) == tool).map(|(_, id)| id.clone())
     }
@@ -236,7 +235,7 @@ impl Transcript {
         (arguments.get() != "null").then_some((tool.as_str(), arguments))
     }
 
-    /// A tool call event for a question that is the first to mention it.
+    /// A tool call event, if a question is the first to mention the tool call.
     pub(super) fn first_mention(&mut self, frame: &Bytes, tool: Option<&str>, id: &str) -> Option<EventDraft> {
         if self.tools.contains_key(id) {
             return None;
@@ -252,8 +251,8 @@ impl Transcript {
         Some(call.draft(frame, false))
     }
 
-    /// `final` holds the answer's text, which `text` events may have told already: it is told once.
-    fn last_words(&mut self, frame: &Bytes, raw: &RawValue, content: &str) -> EventDraft {
+    /// `final` repeats the answer's text, which `text` events may have sent already: it is sent once.
+    fn final_text(&mut self, frame: &Bytes, raw: &RawValue, content: &str) -> EventDraft {
         let piece = self.text.get(self.piece..).unwrap_or_default();
         let last = content.trim();
         if last.is_empty() || self.text.trim() == last || piece.trim() == last {
@@ -279,7 +278,7 @@ fn chunk(kind: Kind, frame: &Bytes, text: &str) -> EventDraft {
     EventDraft { native: Some(frame.clone()), ..EventDraft::new(kind, &body) }
 }
 
-/// An event that tells of the runtime's own doings, as it came.
+/// An event about the runtime itself, unchanged.
 fn hook(frame: &Bytes, raw: &RawValue) -> EventDraft {
     EventDraft {
         kind: Kind::Hook,
@@ -302,12 +301,12 @@ fn sort_of(tool: &str) -> &'static str {
     }
 }
 
-/// Whether what the tool is given is a command to run.
+/// Whether the tool's input is a command to run.
 pub(super) fn runs_commands(tool: &str) -> bool {
     sort_of(tool) == "execute"
 }
 
-/// Whether an agent event says that the turn is complete.
+/// Whether an agent event completes the turn.
 pub(super) fn is_final(raw: &RawValue) -> bool {
     #[derive(Deserialize)]
     struct Sort<'a> {
@@ -317,7 +316,7 @@ pub(super) fn is_final(raw: &RawValue) -> bool {
     object::<Sort<'_>>(raw).is_some_and(|event| event.sort == "final")
 }
 
-/// What the user said, in a replay of the past: text, or parts of which some are text.
+/// A user's message in a replayed history: text, or parts of which some are text.
 pub(super) fn user_message(frame: &Bytes, raw: &RawValue) -> Option<EventDraft> {
     #[derive(Deserialize)]
     struct Part {
@@ -335,7 +334,7 @@ pub(super) fn user_message(frame: &Bytes, raw: &RawValue) -> Option<EventDraft> 
     Some(chunk(Kind::UserMessageChunk, frame, &text))
 }
 
-/// How full the context is.
+/// The use of the context window.
 pub(super) fn usage(frame: &Bytes, params: &RawValue) -> Option<EventDraft> {
     #[derive(Deserialize)]
     struct Context {
@@ -349,7 +348,7 @@ pub(super) fn usage(frame: &Bytes, params: &RawValue) -> Option<EventDraft> {
     Some(EventDraft { native: Some(frame.clone()), ..EventDraft::new(Kind::UsageUpdate, &body) })
 }
 
-/// An event with what the runtime said beside it, in `_meta.codelia`.
+/// Adds the runtime's `meta` to an event, as `_meta.codelia`.
 pub(super) fn with_meta(draft: EventDraft, meta: Option<&RawValue>) -> EventDraft {
     let Some(meta) = meta.filter(|meta| meta.get().starts_with('{')) else { return draft };
     let read =
@@ -365,7 +364,7 @@ pub(super) fn with_meta(draft: EventDraft, meta: Option<&RawValue>) -> EventDraf
     EventDraft { body: body.to_string().into(), ..draft }
 }
 
-/// What a client of this protocol said around a prompt.
+/// The metadata that a client of this protocol sent with a prompt.
 #[derive(Default, Serialize, Deserialize)]
 pub(super) struct PromptContext {
     #[serde(default)]
@@ -375,25 +374,25 @@ pub(super) struct PromptContext {
 }
 
 impl PromptContext {
-    /// The `ui_context` of `run.start`: what the client said, in the session's folder unless it said where.
+    /// The `ui_context` of `run.start`: the client's, with the session's folder unless it names one.
     pub(super) fn context(&self, cwd: &str) -> Box<RawValue> {
         #[derive(Deserialize)]
         struct Where {
             cwd: Option<String>,
         }
         let own = to_raw(&serde_json::json!({ "cwd": cwd }));
-        let Some(said) = &self.ui_context else { return own };
-        if !matches!(object(said), Some(Where { cwd: None })) {
-            return said.clone();
+        let Some(blocks) = &self.ui_context else { return own };
+        if !matches!(object(blocks), Some(Where { cwd: None })) {
+            return blocks.clone();
         }
-        let rest = said.get().trim_start_matches('{').trim_start();
+        let rest = blocks.get().trim_start_matches('{').trim_start();
         let comma = if rest.starts_with('}') { "" } else { "," };
         let own = own.get().trim_end_matches('}');
-        RawValue::from_string(format!("{own}{comma}{rest}")).unwrap_or_else(|_| said.clone())
+        RawValue::from_string(format!("{own}{comma}{rest}")).unwrap_or_else(|_| blocks.clone())
     }
 }
 
-/// What the gateway put into the `_meta` of a content block.
+/// The gateway's part of a content block's `_meta`.
 #[derive(Deserialize)]
 struct Marked {
     #[serde(default, rename = "_meta")]
@@ -416,26 +415,26 @@ struct Mark {
     of: Option<String>,
 }
 
-/// The `input` of `run.start` for some ACP content blocks, and what was said around them.
+/// The `input` of `run.start` for ACP content blocks, and the client's metadata.
 ///
 /// # Errors
-/// In words, what cannot be carried.
+/// A message why a block cannot be carried.
 pub(super) fn input(content: &[Box<RawValue>]) -> Result<(Box<RawValue>, PromptContext), String> {
     let mut around = PromptContext::default();
-    let mut said: Vec<&RawValue> = Vec::with_capacity(content.len());
+    let mut blocks: Vec<&RawValue> = Vec::with_capacity(content.len());
     for block in content {
         let mark = object::<Marked>(block).and_then(|marked| marked.meta).and_then(|meta| meta.plexus);
         match mark {
-            // Other agents get it so; here it is in the context.
+            // Other agents get the files of the context as links; here they are in the context.
             Some(Mark { of: Some(of), .. }) if of == "ui_context" => continue,
             Some(Mark { ui_context, meta, .. }) if around.ui_context.is_none() && around.meta.is_none() => {
                 around = PromptContext { ui_context, meta };
             }
             _ => {}
         }
-        said.push(block);
+        blocks.push(block);
     }
-    Ok((words(&said)?, around))
+    Ok((words(&blocks)?, around))
 }
 
 fn words(content: &[&RawValue]) -> Result<Box<RawValue>, String> {

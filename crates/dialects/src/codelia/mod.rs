@@ -1,28 +1,27 @@
 //! The UI protocol, version 0, UI side. One file: a connection's state and every message that changes it.
 //!
-//! Codelia's runtime speaks it: JSON-RPC 2.0 whose ids are strings, a line each. Agent events are read in `events`,
-//! questions in `ask`.
+//! Codelia's runtime speaks it: JSON-RPC 2.0 with string ids, one message a line. `events` reads agent events, `ask` questions.
 //!
-//! A process has one session, which the first `run.start` makes: opening it needs no message. The runtime does not say
-//! the session's own identifier (it stands in a file beside it), so it is called [`SESSION`] here; the process is known
-//! by its runtime. A conversation of before is opened again in `resume`.
+//! A process has one session, which the first `run.start` creates: opening it needs no message. The runtime does not report the session's
+//! own id (it is in a file beside it), so it is called [`SESSION`] here; the process is known by its runtime. `resume` opens earlier
+//! conversations.
 //!
-//! What it holds to, because the runtime is as it is:
-//! - `initialize` goes out once: the last one wins, and one without `supports_confirm` turns every confirm into a no.
+//! Rules that follow from the runtime's behaviour:
+//! - `initialize` is sent once: the last one wins, and one without `supports_confirm` denies every confirm.
 //! - `initialize` and `run.cancel` without params would crash the process: params are always an object.
-//! - For some 20 to 60 ms after a run, `run.start` is still refused as busy: it is sent again for half a second.
-//! - `session.history` would replay old events into the live stream: it is refused; the gateway's log has them.
+//! - For 20 to 60 ms after a run, `run.start` is refused as busy: it is retried for half a second.
+//! - `session.history` replays old events into the live stream: clients may not call it; the gateway's log has the events.
 //! - A confirm does not name its tool call; the `permission.ready` right before it does.
-//! - A cancel with a question open hangs until it is answered, and a yes would still run the command: every question is
-//!   answered no before the cancel goes out.
-//! - Picks (approval mode, onboarding) may come before `run.start` is answered and hold the answer back for as long as
-//!   people take: nothing here has a time limit but the second try of a busy start.
-//! - `run.status` is optional: `final` completes a turn, and a cancel that was taken may be the last that is heard of a run.
-//!   A run of which nothing more is heard then is over (`quiet`): none stays under way for ever.
-//! - A tool of a client's (`client.tool.call`) that nobody answers holds up the run and its cancel. Tools come with
-//!   `run.start`, and the gateway declares none, so a call is answered "no such tool" at once. To carry them, a prompt
-//!   would have to bring its client's tools along, the call go to that client alone, and the answer be made here when
-//!   that client leaves, its time is up (`client.tool.cancel`), or the run is cancelled.
+//! - A cancel with an open question hangs until it is answered, and an approval would still run the command: every open question is denied
+//! before the cancel is sent.
+//! - Picks (approval mode, onboarding) may come before `run.start` is answered and delay the answer for as long as people take: only the
+//! retry of a busy start has a time limit.
+//! - `run.status` is optional: `final` completes a turn, and an accepted cancel may be the last message of a run. After enough silence such
+//! a run ends (`quiet`), so that none runs for ever.
+//! - An unanswered call of a client's tool (`client.tool.call`) blocks the run and its cancel. Tools come with `run.start`, and the gateway
+//! declares none, so a call is answered "no such tool" at once. To support them, a prompt would carry its client's tools, the call would go
+//! to that client alone, and the gateway would answer when that client leaves, the time is up (`client.tool.cancel`), or the run is
+//! cancelled.
 
 mod ask;
 mod events;
@@ -48,39 +47,39 @@ use ask::PendingRequest;
 use events::Transcript;
 use plexus_protocol::{Capabilities, Capability, Decision, ErrorBody, Kind, NativeId, RunStatus, RuntimeSpec, Ticket};
 
-/// The version of the protocol that is spoken here.
+/// The supported version of the protocol.
 const VERSION: &str = "0";
-/// What the one session of a process is called.
+/// The name of a process's only session.
 pub(super) const SESSION: &str = "codelia";
-/// The runtime is busy with a run, or not yet done with the last one.
+/// The runtime is busy with a run, or has not finished the last one.
 const BUSY: i64 = -32001;
-/// The runtime knows no such run.
+/// The run does not exist.
 const RUN_NOT_FOUND: i64 = -32002;
-/// Somebody cancelled it. Defined, and not seen so far.
+/// The user cancelled. Defined by the protocol, and not seen so far.
 const USER_CANCELLED: i64 = -32003;
-/// The runtime knows no such session …
+/// The session does not exist.
 const SESSION_NOT_FOUND: i64 = -32004;
-/// … or cannot read it.
+/// The session cannot be read.
 const SESSION_LOAD_FAILED: i64 = -32005;
-/// How long to wait before a prompt that was refused as busy is sent again.
+/// The pause before a prompt that was refused as busy is sent again.
 const BUSY_WAIT: Duration = Duration::from_millis(50);
-/// How often: half a second in all; then the prompt ends in an error.
+/// The number of retries: half a second in all; then the run ends with an error.
 const BUSY_TRIES: u32 = 10;
-/// A while of silence, counted where the end of a run has to be told from it.
+/// The unit of silence, where the end of a run has to be inferred.
 const QUIET: Duration = Duration::from_millis(250);
-/// How many of them after `final` are its end, with a runtime that never told a status …
+/// Units of silence after `final` that end a run, with a runtime that never sent a status.
 const QUIET_AFTER_FINAL: u32 = 8;
-/// … and with one that does, which is late.
+/// The same with a runtime that sends statuses, which is late.
 const QUIET_BEFORE_STATUS: u32 = 120;
-/// How many of them after a cancel are its end.
+/// Units of silence after a cancel that end a run.
 const QUIET_AFTER_CANCEL: u32 = 40;
-/// Runs whose event numbers are checked; an older one is forgotten, and a repeat of its events is taken for news.
+/// Runs whose event numbers are checked; an older one is dropped, and repeats of its events are taken for new.
 const RUNS_MAX: usize = 16;
-/// Questions that may wait at a time; one more is answered no at once, and logged.
+/// Most pending questions; one more is denied at once, and logged.
 const ASKS_MAX: usize = 256;
-/// Calls of clients that may wait for the runtime's reply; one more is refused.
+/// Most calls of clients that wait for the runtime's reply; one more is refused.
 const CALLS_MAX: usize = 1024;
-/// Methods that a client's call must not reach, and why.
+/// Methods that clients may not call, with the reason.
 const OWNED: [(&str, &str); 4] = [
     ("initialize", "a second one would change what the gateway told the runtime"),
     ("run.start", "the gateway starts runs: prompt the session"),
@@ -88,7 +87,7 @@ const OWNED: [(&str, &str); 4] = [
     ("session.history", "the gateway's log has the history"),
 ];
 
-/// Makes a connection's state.
+/// Creates a connection's state.
 pub(super) fn make(_: &RuntimeSpec) -> Box<dyn Dialect> {
     Box::new(Codelia {
         phase: Phase::Hello,
@@ -115,13 +114,12 @@ enum Phase {
     Failed,
 }
 
-/// What a request of ours was for. Tickets of sessions and calls are those of one gateway alone: the next one has no use
-/// for them.
+/// The purpose of a pending request. Tickets of sessions and calls are valid for one gateway only: the next one ignores them.
 #[derive(Serialize, Deserialize)]
 enum Pending {
     Initialize,
     Start,
-    /// The start of a run that was cancelled, and of which nothing was heard for long: should it begin, it is stopped.
+    /// The start of a cancelled run without any message for long: if it still begins, it is stopped.
     Late,
     Cancel {
         run_id: String,
@@ -130,7 +128,7 @@ enum Pending {
         #[serde(skip)]
         ticket: Option<Ticket>,
     },
-    /// Whether there is a session to open again.
+    /// Checks whether there is a session to resume.
     Find {
         #[serde(skip)]
         ticket: Option<Ticket>,
@@ -138,7 +136,7 @@ enum Pending {
         known: bool,
         cwd: String,
     },
-    /// What was said in it.
+    /// Reads its history.
     History {
         #[serde(skip)]
         ticket: Option<Ticket>,
@@ -152,45 +150,45 @@ enum Pending {
 struct Session {
     native: NativeId,
     cwd: String,
-    /// The conversation that the next `run.start` is to load.
+    /// The conversation that the next `run.start` resumes.
     load: Option<String>,
-    /// Whether the log has what was said in it, so that a new one may stand in for it.
+    /// Whether the log has its history, so that a new conversation may replace it.
     known: bool,
 }
 
-/// The prompt under way.
+/// The current prompt.
 #[derive(Serialize, Deserialize)]
 struct Run {
     #[serde(with = "saved::ticket")]
     ticket: Ticket,
     input: Box<RawValue>,
-    /// The runtime's own name for it, once it said it.
+    /// The runtime's id of the run, once known.
     id: Option<String>,
-    /// Somebody wants it stopped.
+    /// Whether it is being cancelled.
     cancel: bool,
-    /// And wanted it before the runtime had named it: for people it never began.
+    /// Whether the cancel came before the runtime had named the run: then it counts as never begun.
     #[serde(default)]
     unnamed: bool,
-    /// The reason that the client gave.
+    /// The client's reason for the cancel.
     #[serde(default)]
     reason: Option<String>,
-    /// What its client said around the prompt.
+    /// The client's metadata of the prompt.
     #[serde(default)]
     around: events::PromptContext,
     /// How often `run.start` was refused as busy.
     tries: u32,
-    /// Whether `run.start` is still to be sent: at the next wake, or when the replay of the past is over.
+    /// Whether `run.start` is still to be sent: at the next wake, or once the history is replayed.
     waits: bool,
-    /// The run that said its `final`.
+    /// The text of the run's `final`.
     #[serde(default)]
     last_words: Option<String>,
-    /// Whether the runtime is to stop it, and has not refused to.
+    /// Whether the runtime was told to cancel it, and has not refused.
     #[serde(default)]
     stopping: bool,
-    /// How many whiles ago something was heard of it.
+    /// Units of silence since the last message of the run.
     #[serde(default)]
     quiet: u32,
-    /// Whether a numbered event was heard of it.
+    /// Whether a numbered event of the run was received.
     #[serde(default)]
     counted: bool,
 }
@@ -214,7 +212,7 @@ impl Run {
         }
     }
 
-    /// Whether it said that it is complete.
+    /// Whether it sent its `final`.
     fn complete(&self) -> bool {
         self.id.is_some() && self.id == self.last_words
     }
@@ -229,15 +227,15 @@ struct Early {
     frame: String,
 }
 
-/// The past, while it is being told.
+/// The history, while it is replayed.
 #[derive(Default, Serialize, Deserialize)]
 struct Replay {
-    /// The run that is told now.
+    /// The run being replayed.
     run_id: Option<String>,
-    /// What was told: it comes with the session, which is opened when all of it is.
+    /// The replayed events: they come with the session, which is opened once the replay is complete.
     #[serde(skip)]
     drafts: Vec<EventDraft>,
-    /// What that weighs, in bytes.
+    /// Their size, in bytes.
     #[serde(skip)]
     weight: usize,
 }
@@ -245,7 +243,7 @@ struct Replay {
 #[derive(Serialize, Deserialize)]
 struct Codelia {
     phase: Phase,
-    /// What the runtime says that it can do; none where it said nothing of it.
+    /// The capabilities that the runtime reported; none if it reported nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     can: Option<Capabilities>,
     next: u64,
@@ -253,22 +251,22 @@ struct Codelia {
     pending: HashMap<String, Pending>,
     #[serde(default)]
     asks: BTreeMap<RequestKey, PendingRequest>,
-    /// How many questions were given a key: the next one's occurrence.
+    /// How many questions have a key: the next occurrence.
     #[serde(default)]
     asked: u64,
     session: Option<Session>,
     run: Option<Run>,
     early: Option<Early>,
-    /// Whether the runtime tells `run.status`.
+    /// Whether the runtime sends `run.status`.
     #[serde(default)]
     tells: bool,
-    /// For the latest runs: name, and the number that the next event should have.
+    /// For the latest runs: id, and the expected number of the next event.
     #[serde(default)]
     numbers: VecDeque<(String, i64)>,
     transcript: Transcript,
-    /// The past is being told.
+    /// Set while the history is replayed.
     replay: Option<Replay>,
-    /// Whether a wake was asked for that has not come yet. A gateway that takes over has asked for none.
+    /// Whether a wake was requested and has not come. A gateway that takes over has requested none.
     #[serde(skip)]
     armed: bool,
 }
@@ -303,7 +301,7 @@ impl Dialect for Codelia {
             "ui_capabilities": {
                 "supports_confirm": true, "supports_prompt": true, "supports_pick": true,
                 "supports_permission_preflight_events": true,
-                // The page and the terminal UI show Markdown, and no pictures of an agent's.
+                // The page and the terminal UI show Markdown, but no images of an agent.
                 "supports_markdown": true, "supports_images": false,
             },
         });
@@ -320,7 +318,7 @@ impl Dialect for Codelia {
             Ok(message) if jsonrpc::shallow(&frame) => self.message(&frame, message, out),
             Ok(message) => self.too_deep(&frame, message, out),
         }
-        self.arm(out);
+        self.request_wake(out);
     }
 
     fn command(&mut self, command: RuntimeCommand, out: &mut Outbox) {
@@ -328,11 +326,11 @@ impl Dialect for Codelia {
             RuntimeCommand::Open { ticket, cwd, resume } => self.open_session(ticket, cwd, resume, out),
             RuntimeCommand::Prompt { ticket, native, content } => self.prompt(ticket, native, &content, out),
             RuntimeCommand::Cancel { ticket: Some(ticket), reason, .. } => self.cancel(ticket, reason, out),
-            // Only the gateway starts work here.
+            // Only the gateway starts work in this session.
             RuntimeCommand::Cancel { ticket: None, .. } => {}
             RuntimeCommand::Answer { key, decision } => {
                 if let Some(asked) = self.asks.remove(&key) {
-                    self.heard();
+                    self.note_activity();
                     out.frames.push(asked.answer(key.id(), &decision));
                 }
             }
@@ -340,7 +338,7 @@ impl Dialect for Codelia {
                 self.call(ticket, &method, params.as_deref(), notify, out);
             }
         }
-        self.arm(out);
+        self.request_wake(out);
     }
 
     fn wake(&mut self, out: &mut Outbox) {
@@ -348,9 +346,9 @@ impl Dialect for Codelia {
         if self.run.as_ref().is_some_and(|run| run.waits) {
             self.start(out);
         } else {
-            self.listen(out);
+            self.on_silence(out);
         }
-        self.arm(out);
+        self.request_wake(out);
     }
 
     fn save(&self) -> Option<Vec<u8>> {
@@ -362,10 +360,10 @@ impl Dialect for Codelia {
     }
 
     fn capabilities(&self) -> Capabilities {
-        // What the protocol itself has, and what the runtime says of the rest.
+        // The protocol's own capabilities, and what the runtime reports of the rest.
         let usual = [Capability::Load, Capability::List, Capability::Reasons, Capability::Models, Capability::Images];
-        let said = Capability::ALL.iter().copied().filter(|one| self.says(*one));
-        usual.into_iter().chain(said).collect()
+        let reported = Capability::ALL.iter().copied().filter(|one| self.reports(*one));
+        usual.into_iter().chain(reported).collect()
     }
 
     fn asks(&self) -> Vec<RequestKey> {
@@ -390,15 +388,15 @@ fn end(status: RunStatus, message: Option<String>, native: Option<Bytes>) -> Run
     RunEnd { status, stop_reason: None, message, native }
 }
 
-/// An event that says that something went wrong.
-fn trouble(code: &str, message: &str, frame: Option<&Bytes>) -> EventDraft {
+/// An error event.
+fn error_event(code: &str, message: &str, frame: Option<&Bytes>) -> EventDraft {
     let draft = EventDraft::new(Kind::Error, &ErrorBody::new(code, message));
     EventDraft { native: frame.cloned(), ..draft }
 }
 
 impl Codelia {
-    /// Whether the runtime says that it can. One of before `server_capabilities` can be cancelled, and asks.
-    fn says(&self, one: Capability) -> bool {
+    /// Whether the runtime reports the capability. One without `server_capabilities` can cancel and ask.
+    fn reports(&self, one: Capability) -> bool {
         match &self.can {
             Some(can) => can.has(one),
             None => matches!(one, Capability::Cancel | Capability::Requests),
@@ -424,7 +422,7 @@ impl Codelia {
         self.event(EventDraft::raw(frame.clone(), reason), out);
     }
 
-    /// A message that tells of the runtime's own doings: kept under its name.
+    /// A message about the runtime itself: stored under its name.
     fn hook(&self, frame: &Bytes, method: &str, params: Option<&RawValue>, out: &mut Outbox) {
         let params = params.map(jsonrpc::owned);
         let draft = EventDraft::new(Kind::Hook, &serde_json::json!({ "type": method }));
@@ -435,11 +433,11 @@ impl Codelia {
         self.event(EventDraft { body, native: Some(frame.clone()), ..draft }, out);
     }
 
-    /// Asks to be woken for a start that waits or for an end that may not be told, unless that was asked for already.
-    fn arm(&mut self, out: &mut Outbox) {
+    /// Requests a wake for a delayed start, or for an end that may not be reported, unless one is pending.
+    fn request_wake(&mut self, out: &mut Outbox) {
         let after = match &self.run {
             Some(run) if run.waits && self.replay.is_none() => BUSY_WAIT,
-            Some(run) if self.ends(run) => QUIET,
+            Some(run) if self.ends_by_silence(run) => QUIET,
             _ => return,
         };
         if !self.armed {
@@ -448,21 +446,21 @@ impl Codelia {
         }
     }
 
-    /// Whether silence is the run's end: it said its `final` or was cancelled, and asks nothing.
-    fn ends(&self, run: &Run) -> bool {
+    /// Whether silence ends the run: it sent its `final` or was cancelled, and has no open question.
+    fn ends_by_silence(&self, run: &Run) -> bool {
         !run.waits && (run.complete() || run.stopping) && self.asks.is_empty()
     }
 
-    /// Something was heard of the run.
-    fn heard(&mut self) {
+    /// Records a message of the run.
+    fn note_activity(&mut self) {
         if let Some(run) = &mut self.run {
             run.quiet = 0;
         }
     }
 
-    /// A while passed. A run that ended as far as anybody can know ends here.
-    fn listen(&mut self, out: &mut Outbox) {
-        if !self.run.as_ref().is_some_and(|run| self.ends(run)) {
+    /// Counts a unit of silence, and ends a run that has been silent for long enough.
+    fn on_silence(&mut self, out: &mut Outbox) {
+        if !self.run.as_ref().is_some_and(|run| self.ends_by_silence(run)) {
             return;
         }
         let tells = self.tells;
@@ -508,10 +506,10 @@ impl Codelia {
         }
     }
 
-    /// Sends the waiting prompt.
+    /// Sends the delayed prompt.
     fn start(&mut self, out: &mut Outbox) {
         let (Some(run), Some(session)) = (&mut self.run, &self.session) else { return };
-        // What is said in it must not be taken for the past.
+        // A run must not start while the history is replayed: its events would be taken for history.
         run.waits = self.replay.is_some();
         if run.waits {
             return;
@@ -536,19 +534,19 @@ impl Codelia {
         let Some(run) = self.run.as_mut().filter(|run| run.ticket == ticket) else { return };
         run.cancel = true;
         if run.waits {
-            // The runtime never took it.
+            // The runtime never accepted it.
             return self.finish(end(RunStatus::Cancelled, None, None), out);
         }
         (run.stopping, run.quiet) = (true, 0);
         run.unnamed |= run.id.is_none();
         run.reason = reason;
         let name = run.id.clone();
-        // The session has answered every question that it knows of; one may be on its way there.
+        // The session has answered every question that it knows of; another one may be under way.
         for (key, asked) in std::mem::take(&mut self.asks) {
             out.frames.push(asked.answer(key.id(), &Decision::Withdrawn));
             out.events.push(RuntimeEvent::TakenBack { native: self.native(), key, elsewhere: None });
         }
-        // While `run.start` is not answered the run has no name yet; the cancel goes out with the answer.
+        // While `run.start` is unanswered the run has no id; the cancel is sent after the answer.
         if let Some(run_id) = name {
             self.send_cancel(run_id, out);
         }
@@ -566,7 +564,7 @@ impl Codelia {
         let params = params.filter(|params| params.get() != "null").unwrap_or(empty());
         let calls = self.pending.values().filter(|pending| matches!(pending, Pending::Call { .. })).count();
         let owner = OWNED.iter().find(|(owned, _)| *owned == method);
-        // The only notification that the runtime takes, and only as one; it drops every other in silence.
+        // The only notification that the runtime accepts; it silently drops every other.
         let context = method == "ui.context.update";
         let problem = if self.phase != Phase::Ready {
             Some(RuntimeError::new(INTERNAL, "the runtime is not ready"))
@@ -584,7 +582,7 @@ impl Codelia {
         match problem {
             Some(fault) if notify => {
                 let message = format!("{method} was not sent: {}", fault.words());
-                self.event(trouble("call_refused", &message, None), out);
+                self.event(error_event("call_refused", &message, None), out);
             }
             Some(fault) => out.events.push(RuntimeEvent::Replied { ticket, reply: Err(fault) }),
             None if context => {
@@ -594,7 +592,7 @@ impl Codelia {
                 }
             }
             None if method == "model.set" => {
-                let params = for_the_session(params);
+                let params = session_scoped(params);
                 self.request(Pending::Call { ticket: Some(ticket) }, method, &params, out);
             }
             None => self.request(Pending::Call { ticket: Some(ticket) }, method, &params, out),
@@ -612,12 +610,12 @@ impl Codelia {
         }
     }
 
-    /// The request of ours that has this id: ours are strings.
+    /// The pending request with this id: ours are strings.
     fn take_pending(&mut self, id: &RawValue) -> Option<Pending> {
         self.pending.remove(string(id)?.as_ref())
     }
 
-    /// Nothing waits for ever because a message was nested too deep to be passed on.
+    /// Answers a message that is too deep to be passed on, so that nothing waits for ever.
     fn too_deep(&mut self, frame: &Bytes, message: RpcMessage<'_>, out: &mut Outbox) {
         self.raw(frame, "nested too deep", out);
         match message {
@@ -655,7 +653,7 @@ impl Codelia {
         if self.replay.is_some() {
             return self.replayed(frame, event, out);
         }
-        // A number below zero marks what was never numbered: a hidden message.
+        // A negative number marks a message that is never numbered: a hidden one.
         if let (Some(run_id), Some(seq @ 0..)) = (&event.run_id, event.seq) {
             let at = self.numbers.iter().position(|(run, _)| run == run_id).unwrap_or_else(|| {
                 if self.numbers.len() >= RUNS_MAX {
@@ -667,12 +665,12 @@ impl Codelia {
             let own = self.run.as_mut().filter(|run| run.id.as_ref().is_none_or(|id| id == run_id));
             let first = own.is_some_and(|run| !std::mem::replace(&mut run.counted, true));
             if first && seq == 0 {
-                // The runtime gave an earlier run's name to this one: it counts anew, or its end would pass for a repeat.
+                // The runtime reused an earlier run's id: the numbers start anew, or the run's events would pass for repeats.
                 self.numbers[at].1 = 0;
             }
             let expected = self.numbers[at].1;
             if seq < expected {
-                // Said before, and in the log: a repeat must not be told twice.
+                // A repeated event: it is in the log already.
                 return;
             }
             self.numbers[at].1 = seq.saturating_add(1);
@@ -680,11 +678,11 @@ impl Codelia {
                 let message = format!(
                     "gap in the runtime's own numbering: event {expected} of run {run_id} should follow, {seq} came"
                 );
-                self.event(trouble("runtime_gap", &message, Some(frame)), out);
+                self.event(error_event("runtime_gap", &message, Some(frame)), out);
             }
         }
         if let Some(run) = &mut self.run {
-            // Before `run.start` is answered the run has no name: it is seen then whether this was said of it.
+            // Before `run.start` is answered the run has no id: the answer shows whether the event belongs to it.
             let of = event.run_id.as_ref().or(run.id.as_ref());
             if run.id.is_none() || of == run.id.as_ref() {
                 run.quiet = 0;
@@ -700,9 +698,9 @@ impl Codelia {
     fn status(&mut self, frame: &Bytes, params: Option<&RawValue>, status: Status, out: &mut Outbox) {
         self.tells = true;
         if self.run.as_ref().is_some_and(|run| run.id.as_ref() == Some(&status.run_id)) {
-            self.heard();
+            self.note_activity();
         }
-        // Running, awaiting_ui: the gateway knows by itself; kept as the runtime said it.
+        // `running` and `awaiting_ui`: the gateway derives them itself; stored as the runtime sent them.
         let Some(ended) = over(&status.status) else { return self.hook(frame, "run.status", params, out) };
         match &self.run {
             Some(Run { id: Some(id), .. }) if *id == status.run_id => {
@@ -719,7 +717,7 @@ impl Codelia {
     }
 }
 
-/// How a run that has this status ended; nothing for one that goes on.
+/// The final status that a run's status means; none for a run that goes on.
 fn over(status: &str) -> Option<RunStatus> {
     match status {
         "completed" => Some(RunStatus::Completed),
@@ -729,8 +727,8 @@ fn over(status: &str) -> Option<RunStatus> {
     }
 }
 
-/// The params of `model.set` with a scope: without one the runtime would choose, and it may choose its configuration.
-fn for_the_session(params: &RawValue) -> Box<RawValue> {
+/// The params of `model.set` with a scope: without one the runtime may change its configuration.
+fn session_scoped(params: &RawValue) -> Box<RawValue> {
     #[derive(Deserialize)]
     struct Scope<'a> {
         #[serde(borrow, default, deserialize_with = "jsonrpc::present")]

@@ -1,4 +1,4 @@
-//! What the runtime replies to requests of the gateway.
+//! Handles the runtime's replies to the gateway's requests.
 
 use super::*;
 
@@ -17,20 +17,20 @@ impl Codelia {
             }
             (Pending::Start, Ok(result)) => self.started(frame, result, out),
             (Pending::Start, Err(fault)) => self.not_started(frame, fault, out),
-            (Pending::Late, Ok(result)) => self.too_late(frame, result, out),
+            (Pending::Late, Ok(result)) => self.late_start(frame, result, out),
             (Pending::Late, Err(_)) => {}
             (Pending::Cancel { run_id }, Ok(result)) => self.cancelled(frame, &run_id, result, out),
             (Pending::Cancel { run_id }, Err(fault)) => {
                 let ours = self.run.as_ref().is_some_and(|run| run.id.as_ref() == Some(&run_id));
                 if fault.code == RUN_NOT_FOUND {
-                    // It is over there. If that was not said yet, it will not be.
+                    // It is over at the runtime. If its end was not reported yet, it will not be.
                     if ours {
                         self.finish(end(RunStatus::Cancelled, Some(fault.words()), Some(frame.clone())), out);
                     }
                 } else {
-                    self.goes_on(ours);
+                    self.cancel_refused(ours);
                     let message = format!("the runtime refused to cancel run {run_id}: {}", fault.words());
-                    self.event(trouble("cancel_refused", &message, Some(frame)), out);
+                    self.event(error_event("cancel_refused", &message, Some(frame)), out);
                 }
             }
             (Pending::Call { ticket: Some(ticket) }, reply) => {
@@ -40,14 +40,14 @@ impl Codelia {
                 self.raw(frame, "the reply to a call that was made through an earlier gateway", out);
             }
             (Pending::Find { ticket, native, known, cwd }, reply) => {
-                let there = resume::listed(reply, native.as_str());
-                self.found(ticket, native, known, cwd, there, out);
+                let is_offered = resume::listed(reply, native.as_str());
+                self.found(ticket, native, known, cwd, is_offered, out);
             }
             (Pending::History { ticket, native, cwd }, reply) => self.told(frame, ticket, native, cwd, reply, out),
         }
     }
 
-    /// The runtime took the cancel. The end itself comes as `run.status`, unless it says here that there is none to come.
+    /// The runtime accepted the cancel. The end comes as `run.status`, unless this reply says that none will come.
     pub(super) fn cancelled(&mut self, frame: &Bytes, run_id: &str, result: &RawValue, out: &mut Outbox) {
         #[derive(Deserialize)]
         struct Cancelled {
@@ -58,26 +58,26 @@ impl Codelia {
         let Some(Cancelled { ok, status }) = object(result).filter(|_| ours) else { return };
         match (status.as_deref().map(over), ok) {
             (Some(Some(ended)), _) => self.finish(end(ended, None, Some(frame.clone())), out),
-            // It had completed before: no other reason is known to the protocol.
+            // The run had completed before: the protocol knows no other reason.
             (None, Some(false)) => self.finish(end(RunStatus::Completed, None, Some(frame.clone())), out),
             (Some(None), Some(false)) => {
-                self.goes_on(ours);
+                self.cancel_refused(ours);
                 let message = format!("the runtime did not cancel run {run_id}");
-                self.event(trouble("cancel_refused", &message, Some(frame)), out);
+                self.event(error_event("cancel_refused", &message, Some(frame)), out);
             }
-            _ => self.heard(),
+            _ => self.note_activity(),
         }
     }
 
-    /// The runtime does not stop its run: silence of it is no end.
-    pub(super) fn goes_on(&mut self, ours: bool) {
+    /// The runtime does not cancel the run: silence does not end it.
+    pub(super) fn cancel_refused(&mut self, ours: bool) {
         if let Some(run) = self.run.as_mut().filter(|_| ours) {
             run.stopping = false;
         }
     }
 
     /// A run begins that was taken for cancelled.
-    pub(super) fn too_late(&mut self, frame: &Bytes, result: &RawValue, out: &mut Outbox) {
+    pub(super) fn late_start(&mut self, frame: &Bytes, result: &RawValue, out: &mut Outbox) {
         match object::<Started>(result) {
             Some(Started { run_id }) => self.send_cancel(run_id, out),
             None => self.raw(frame, "the start of a run without a name", out),
@@ -104,10 +104,10 @@ impl Codelia {
         match object::<Hello>(result) {
             Some(hello) if hello.protocol_version == VERSION => {
                 self.phase = Phase::Ready;
-                self.can = hello.server_capabilities.map(|said| {
+                self.can = hello.server_capabilities.map(|reported| {
                     let known = Capability::ALL.iter().copied();
-                    let there = |one: &Capability| said.get(one.ui_name()?).map(|can| *can == true);
-                    known.filter(|one| there(one) == Some(true)).collect()
+                    let is_offered = |one: &Capability| reported.get(one.ui_name()?).map(|can| *can == true);
+                    known.filter(|one| is_offered(one) == Some(true)).collect()
                 });
                 let agent = hello.server.map(|server| format!("{} {}", server.name, server.version));
                 out.events.push(RuntimeEvent::Ready { agent });
@@ -128,7 +128,7 @@ impl Codelia {
         run.id = Some(run_id.clone());
         let cancel = run.cancel;
         if let Some(session) = &mut self.session {
-            // It is the process's current one from now on.
+            // It is the process's current conversation from now on.
             session.load = None;
         }
         match self.early.take() {

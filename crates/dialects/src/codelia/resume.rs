@@ -1,9 +1,9 @@
-//! Opening the session, and conversations that the runtime has already.
+//! Opens the session, and resumes earlier conversations.
 //!
-//! A conversation goes on when a `run.start` names it; until then the process has none. Whether there is one is asked of
-//! `session.list`. Its past comes from `session.history`, as events on the live channel before the reply: nothing else
-//! may be under way meanwhile, so the session is opened when all of it is told, and comes with it. What is told there is
-//! not checked for holes (the runtime tells a part) and never holds a question.
+//! A conversation resumes when a `run.start` names it; until then the process has none. `session.list` shows whether it exists. Its history
+//! comes from `session.history`, as events on the live channel before the reply: nothing else may run meanwhile, so the session is opened
+//! once the history is complete, and comes with it. The history is not checked for gaps (the runtime sends a part) and never holds a
+//! question.
 
 use bytes::Bytes;
 use serde::Deserialize;
@@ -12,21 +12,20 @@ use serde_json::value::RawValue;
 use super::super::jsonrpc::{INTERNAL, object};
 use super::super::{EventDraft, OpenedAs, Outbox, ResumeTarget, RuntimeError, RuntimeEvent};
 use super::events::{self, Transcript};
-use super::{AgentEvent, Codelia, Pending, Phase, Replay, SESSION, SESSION_NOT_FOUND, Session, trouble};
+use super::{AgentEvent, Codelia, Pending, Phase, Replay, SESSION, SESSION_NOT_FOUND, Session, error_event};
 use plexus_protocol::codes::ONE_SESSION;
 use plexus_protocol::{NativeId, Ticket};
 
-/// Sessions that are looked through for the one to open again; where there are more, its name is taken on trust.
+/// Sessions searched for the one to resume; with a longer list its existence is assumed.
 const LISTED: usize = 1000;
-/// Runs of a conversation that are told; of a longer one the runtime tells the latest, and an event says so.
+/// Runs of history; of a longer conversation the runtime sends the latest, and an event says so.
 const RUNS: usize = 200;
-/// Events of them, likewise.
+/// Events of history, likewise.
 const EVENTS: usize = 10_000;
-/// What of the past waits for its end, in bytes; with more the session is opened at once, the rest comes as it is told,
-/// and prompts wait.
+/// Bytes of history collected before the session is opened; beyond that it is opened at once, the rest follows as events, and prompts wait.
 const PAST_MAX: usize = 16 << 20;
 
-/// Whether the session is in the reply to `session.list`; a reply that says nothing of it is taken for a yes.
+/// Whether the session is in the reply to `session.list`; assumed if the reply is an error.
 pub(super) fn listed(reply: Result<&RawValue, RuntimeError>, native: &str) -> bool {
     #[derive(Deserialize)]
     struct List {
@@ -60,7 +59,7 @@ impl Codelia {
         match (problem, resume) {
             (Some((code, problem)), _) => out.events.push(not_opened(ticket, code, problem)),
             (None, None) => self.opened(ticket, NativeId::from(SESSION), cwd, None, Vec::new(), out),
-            // It ended with its process: the runtime never said its name.
+            // It ended with its process: the runtime never reported its id.
             (None, Some(ResumeTarget { native, known: true, .. })) if native.as_str() == SESSION => {
                 self.opened(ticket, native, cwd, None, Vec::new(), out);
             }
@@ -72,7 +71,7 @@ impl Codelia {
         }
     }
 
-    /// Whether there is a session to go on with is known.
+    /// Continues once it is known whether the session exists.
     pub(super) fn found(
         &mut self,
         ticket: Option<Ticket>,
@@ -82,7 +81,7 @@ impl Codelia {
         there: bool,
         out: &mut Outbox,
     ) {
-        // Whoever asked for it may be gone, with the gateway that it asked.
+        // The gateway that asked for it may be gone.
         let Some(ticket) = ticket else { return };
         match (there, known) {
             (true, true) => self.opened(ticket, native, cwd, Some(true), Vec::new(), out),
@@ -99,7 +98,7 @@ impl Codelia {
         }
     }
 
-    /// Opens the session. `resumed`: it is to go on, and whether the log has its past.
+    /// Opens the session. `resumed`: whether the log has its history, for a session to resume.
     fn opened(
         &mut self,
         ticket: Ticket,
@@ -115,7 +114,7 @@ impl Codelia {
         out.events.push(RuntimeEvent::Opened { ticket, native, drafts, how });
     }
 
-    /// One event of the past.
+    /// Handles an event of the history.
     pub(super) fn replayed(&mut self, frame: &Bytes, event: &AgentEvent<'_>, out: &mut Outbox) {
         if let Some(replay) = &mut self.replay
             && replay.run_id != event.run_id
@@ -128,7 +127,7 @@ impl Codelia {
         self.past(draft, out);
     }
 
-    /// Puts something to the past that is being told.
+    /// Adds an event to the history.
     fn past(&mut self, draft: EventDraft, out: &mut Outbox) {
         let Some(replay) = self.replay.as_mut().filter(|_| self.session.is_none()) else {
             return self.event(draft, out);
@@ -148,7 +147,7 @@ impl Codelia {
         }
     }
 
-    /// The past is told: the session is opened with it, and a prompt that waited begins.
+    /// The history is complete: opens the session with it, and sends a delayed prompt.
     pub(super) fn told(
         &mut self,
         frame: &Bytes,
@@ -159,23 +158,23 @@ impl Codelia {
         out: &mut Outbox,
     ) {
         #[derive(Deserialize)]
-        struct Told {
+        struct HistoryReply {
             truncated: Option<bool>,
         }
-        match reply.map(object::<Told>) {
-            Ok(Some(Told { truncated: Some(true) })) => {
+        match reply.map(object::<HistoryReply>) {
+            Ok(Some(HistoryReply { truncated: Some(true) })) => {
                 let message = "the runtime told the latest part of this conversation only";
-                self.past(trouble("history_cut", message, Some(frame)), out);
+                self.past(error_event("history_cut", message, Some(frame)), out);
             }
             Ok(_) => {}
             Err(fault) => {
                 let message = format!("the runtime does not tell what was said before: {}", fault.words());
-                self.past(trouble("history_failed", &message, Some(frame)), out);
+                self.past(error_event("history_failed", &message, Some(frame)), out);
             }
         }
         self.transcript = Transcript::default();
         let drafts = self.replay.take().map(|replay| replay.drafts).unwrap_or_default();
-        // Without a ticket it was opened before, or whoever asked for it is gone.
+        // Without a ticket the session was opened before, or the gateway that asked for it is gone.
         if let (Some(ticket), None) = (ticket, &self.session) {
             self.opened(ticket, native, cwd, Some(false), drafts, out);
         }
@@ -184,8 +183,7 @@ impl Codelia {
         }
     }
 
-    /// The conversation cannot be gone on with. Where the log has its past, a new one takes its place, and an event says
-    /// so; else false.
+    /// The conversation cannot be resumed. If the log has its history, a new one replaces it, and an event says so; else returns false.
     pub(super) fn start_anew(&mut self, frame: &Bytes, fault: &RuntimeError, out: &mut Outbox) -> bool {
         let Some(session) = self.session.as_mut().filter(|session| session.known) else { return false };
         let Some(lost) = session.load.take() else { return false };
@@ -193,7 +191,7 @@ impl Codelia {
             "the runtime cannot go on with conversation {lost} ({}): it knows nothing of what was said before",
             fault.words()
         );
-        self.event(trouble("conversation_lost", &message, Some(frame)), out);
+        self.event(error_event("conversation_lost", &message, Some(frame)), out);
         self.start(out);
         true
     }

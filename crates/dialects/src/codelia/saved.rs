@@ -1,10 +1,10 @@
-//! The state as bytes, for another gateway to go on with.
+//! Saves the state for the next gateway.
 
 use serde::{Deserialize, Serialize};
 
 use super::Codelia;
 
-/// The form of what is written; another one is not read.
+/// The version of the format; another one is not read.
 const FORM: u32 = 1;
 
 #[derive(Serialize)]

@@ -1,4 +1,4 @@
-//! One file: a table or a test for each message of the runtime and each trap, in the order of a session's life.
+//! One file: a table or a test for each message of the runtime and each special case, in the order of a session's life.
 #![allow(clippy::unwrap_used)]
 
 use bytes::Bytes;
@@ -14,20 +14,20 @@ use plexus_protocol::{Capability, Choice, Decision, Kind, RequestType, RunStatus
 
 const HELLO: &str = r#"{"jsonrpc":"2.0","id":"1","result":{"protocol_version":"0","server":{"name":"codelia-runtime","version":"0.1.0"}}}"#;
 
-/// Ready, the session opened; the next id of ours is "2".
+/// A ready connection with an open session; the next request id is "2".
 fn session() -> Rig {
     let mut rig = Rig::new(&spec("codelia"));
     rig.feed(HELLO);
     assert!(matches!(rig.one(), RuntimeEvent::Ready { agent: Some(agent) } if agent == "codelia-runtime 0.1.0"));
     rig.sent();
     rig.open(1);
-    let said = rig.one();
-    assert!(matches!(&said, RuntimeEvent::Opened { native, .. } if native.as_str() == SESSION), "{said:?}");
+    let events = rig.one();
+    assert!(matches!(&events, RuntimeEvent::Opened { native, .. } if native.as_str() == SESSION), "{events:?}");
     assert!(rig.sent().is_empty(), "opening needs no message");
     rig
 }
 
-/// A run `r` under way under ticket 7; the next id of ours is "3".
+/// A run `r` under ticket 7; the next request id is "3".
 fn running() -> Rig {
     let mut rig = session();
     rig.prompt(7, SESSION, "hi");
@@ -56,7 +56,7 @@ fn text(body: &[u8]) -> Value {
 }
 
 #[test]
-fn initializes_once_with_every_capability_it_has() {
+fn codelia_initializes_once_with_every_capability() {
     let mut rig = Rig::new(&spec("codelia"));
     let hello = rig.sent();
     assert_eq!(hello.len(), 1);
@@ -74,7 +74,7 @@ fn initializes_once_with_every_capability_it_has() {
 }
 
 #[test]
-fn what_the_runtime_can_is_what_it_says() {
+fn codelia_capabilities_are_those_of_the_server() {
     let can = |more: Value| {
         let mut rig = Rig::new(&spec("codelia"));
         let mut result = j!({ "protocol_version": "0" });
@@ -91,13 +91,13 @@ fn what_the_runtime_can_is_what_it_says() {
         rig.dialect.capabilities().iter().filter(own).map(Capability::as_str).collect::<Vec<_>>()
     };
     assert_eq!(can(Value::Null), ["cancel", "requests"]);
-    let said = j!({ "supports_run_cancel": false, "supports_mcp_list": true, "supports_theme_set": "yes", "supports_more": true });
-    assert_eq!(can(said), ["mcp_list"]);
+    let events = j!({ "supports_run_cancel": false, "supports_mcp_list": true, "supports_theme_set": "yes", "supports_more": true });
+    assert_eq!(can(events), ["mcp_list"]);
     assert_eq!(can(j!({ "supports_run_cancel": true, "supports_shell_exec": true })), ["cancel", "shell_exec"]);
 }
 
 #[test]
-fn handshakes_that_fail_say_why() {
+fn codelia_failed_handshake_states_the_reason() {
     for (reply, part) in [
         (r#"{"id":"1","result":{"protocol_version":"1"}}"#, "protocol 1"),
         (r#"{"id":"1","result":{}}"#, "not of the UI protocol"),
@@ -112,14 +112,14 @@ fn handshakes_that_fail_say_why() {
 }
 
 #[test]
-fn one_session_a_process() {
+fn codelia_process_has_one_session() {
     let mut rig = session();
     rig.open(2);
     assert!(matches!(rig.one(), RuntimeEvent::NotOpened { ticket: Ticket(2), .. }));
 }
 
 #[test]
-fn ids_are_strings() {
+fn codelia_accepts_string_ids() {
     let mut rig = session();
     rig.prompt(7, SESSION, "hi");
     assert_eq!(rig.sent()[0]["id"], "2");
@@ -128,7 +128,7 @@ fn ids_are_strings() {
 }
 
 #[test]
-fn a_prompt_is_text_or_parts() {
+fn codelia_prompt_is_text_or_parts() {
     let block = |json: Value| raw(&json.to_string());
     let text = |t: &str| block(j!({ "type": "text", "text": t }));
     let image = block(j!({ "type": "image", "data": "QQ==", "mimeType": "image/png" }));
@@ -158,7 +158,7 @@ fn a_prompt_is_text_or_parts() {
 }
 
 #[test]
-fn what_is_said_around_a_prompt_and_beside_an_event_is_carried() {
+fn codelia_carries_the_metadata_of_prompts_and_events() {
     let mut rig = session();
     let ui = r#"{"active_file":{"path":"a.rs"},"extensions":{"n":1.50}}"#;
     let text = raw(&format!(
@@ -184,7 +184,7 @@ fn what_is_said_around_a_prompt_and_beside_an_event_is_carried() {
 }
 
 #[test]
-fn run_status_ends_the_run_and_no_final_is_waited_for() {
+fn codelia_run_status_ends_the_run_without_a_final() {
     for (word, ended) in
         [("completed", RunStatus::Completed), ("error", RunStatus::Error), ("cancelled", RunStatus::Cancelled)]
     {
@@ -203,7 +203,7 @@ fn run_status_ends_the_run_and_no_final_is_waited_for() {
 }
 
 #[test]
-fn a_run_that_ends_before_its_start_is_answered_ends() {
+fn codelia_run_may_end_before_its_start_is_answered() {
     let mut rig = session();
     rig.prompt(7, SESSION, "hi");
     rig.feed(status("r", "completed"));
@@ -213,7 +213,7 @@ fn a_run_that_ends_before_its_start_is_answered_ends() {
 }
 
 #[test]
-fn busy_right_after_a_run_is_tried_again_for_half_a_second() {
+fn codelia_retries_a_busy_start_for_half_a_second() {
     let busy = |id: u32| format!(r#"{{"id":"{id}","error":{{"code":-32001,"message":"runtime busy"}}}}"#);
     let mut rig = session();
     rig.prompt(7, SESSION, "hi");
@@ -243,7 +243,7 @@ fn busy_right_after_a_run_is_tried_again_for_half_a_second() {
 }
 
 #[test]
-fn cancel_names_its_run_even_if_it_came_first() {
+fn codelia_early_cancel_names_its_run() {
     let mut rig = session();
     rig.prompt(7, SESSION, "hi");
     rig.sent();
@@ -261,7 +261,7 @@ fn cancel_names_its_run_even_if_it_came_first() {
 }
 
 #[test]
-fn a_cancel_that_is_refused_is_told() {
+fn codelia_reports_a_refused_cancel() {
     let mut rig = running();
     rig.cancel(7, SESSION);
     rig.feed(r#"{"id":"3","error":{"code":-32000,"message":"boom"}}"#);
@@ -278,7 +278,7 @@ fn a_cancel_that_is_refused_is_told() {
 }
 
 #[test]
-fn agent_events_become_canonical() {
+fn codelia_translates_agent_events() {
     let mut rig = running();
     rig.feed(event(0, r#"{"type":"reasoning","content":"hm"}"#));
     let draft = rig.event();
@@ -326,8 +326,8 @@ fn agent_events_become_canonical() {
 }
 
 #[test]
-fn a_final_that_repeats_the_text_is_told_once() {
-    for (texts, last, told) in [
+fn codelia_reports_a_repeated_final_once() {
+    for (texts, last, trace) in [
         (&[][..], "all", Some("all")),
         (&["all"], "all", None),
         (&["all"], "all\n", None),
@@ -346,9 +346,9 @@ fn a_final_that_repeats_the_text_is_told_once() {
         rig.feed(event(texts.len() as i64, &j!({ "type": "final", "content": last }).to_string()));
         let draft = rig.event();
         assert!(draft.native.is_some());
-        match told {
-            Some(told) => {
-                assert_eq!((draft.kind, text(&draft.body)), (Kind::AgentMessageChunk, j!(told)), "{texts:?} {last}")
+        match trace {
+            Some(trace) => {
+                assert_eq!((draft.kind, text(&draft.body)), (Kind::AgentMessageChunk, j!(trace)), "{texts:?} {last}")
             }
             None => assert_eq!(draft.kind, Kind::Hook, "{texts:?} {last}"),
         }
@@ -356,7 +356,7 @@ fn a_final_that_repeats_the_text_is_told_once() {
 }
 
 #[test]
-fn a_final_after_a_tool_is_not_the_rest_of_what_was_said_before() {
+fn codelia_final_after_a_tool_is_a_text_of_its_own() {
     let mut rig = running();
     rig.feed(event(0, r#"{"type":"text","content":"I"}"#));
     rig.feed(event(1, r#"{"type":"tool_call","tool":"x","tool_call_id":"t"}"#));
@@ -366,18 +366,18 @@ fn a_final_after_a_tool_is_not_the_rest_of_what_was_said_before() {
 }
 
 #[test]
-fn a_duplicate_number_is_dropped_and_a_hole_is_an_event() {
+fn codelia_drops_a_duplicate_number_and_reports_a_gap() {
     let mut rig = running();
     rig.feed(event(0, r#"{"type":"text","content":"a"}"#));
     rig.event();
     rig.feed(event(0, r#"{"type":"text","content":"a"}"#));
     assert!(rig.said().is_empty());
     rig.feed(event(3, r#"{"type":"text","content":"d"}"#));
-    let said = rig.said();
+    let events = rig.said();
     assert!(
-        matches!(&said[..], [RuntimeEvent::Event { draft: gap, .. }, RuntimeEvent::Event { draft, .. }]
+        matches!(&events[..], [RuntimeEvent::Event { draft: gap, .. }, RuntimeEvent::Event { draft, .. }]
             if gap.kind == Kind::Error && json(&gap.body)["code"] == "runtime_gap" && draft.kind == Kind::AgentMessageChunk),
-        "{said:?}"
+        "{events:?}"
     );
     rig.feed(event(4, r#"{"type":"text","content":"e"}"#));
     rig.event();
@@ -389,7 +389,7 @@ fn a_duplicate_number_is_dropped_and_a_hole_is_an_event() {
 }
 
 #[test]
-fn context_and_diagnostics_are_kept() {
+fn codelia_keeps_context_and_diagnostics() {
     let mut rig = running();
     rig.feed(r#"{"method":"run.context","params":{"run_id":"r","context_left_percent":61.5}}"#);
     let draft = rig.event();
@@ -404,7 +404,7 @@ fn context_and_diagnostics_are_kept() {
 }
 
 #[test]
-fn confirms_carry_every_decision() {
+fn codelia_confirm_offers_every_decision() {
     let reason = |id: &str, kind, reason: &str| Decision::Option { id: id.into(), kind, reason: Some(reason.into()) };
     for (decision, result) in [
         (choose("allow", Choice::AllowOnce), j!({ "ok": true })),
@@ -450,7 +450,7 @@ fn confirms_carry_every_decision() {
 }
 
 #[test]
-fn a_confirm_without_remember_does_not_offer_it() {
+fn codelia_confirm_without_remember_does_not_offer_it() {
     let mut rig = running();
     rig.feed(ask("\"ui_1\"", "confirm", r#"{"title":"T","message":"M"}"#));
     let asked = rig.ask();
@@ -458,7 +458,7 @@ fn a_confirm_without_remember_does_not_offer_it() {
 }
 
 #[test]
-fn a_confirm_is_about_the_tool_call_that_was_made_ready_before_it() {
+fn codelia_confirm_names_the_tool_call_prepared_before_it() {
     let mut rig = running();
     rig.feed(event(0, r#"{"type":"tool_call","tool":"bash","args":{"command":"rm x"},"tool_call_id":"t"}"#));
     rig.feed(event(1, r#"{"type":"permission.ready","tool":"bash","tool_call_id":"t"}"#));
@@ -482,7 +482,7 @@ fn a_confirm_is_about_the_tool_call_that_was_made_ready_before_it() {
 }
 
 #[test]
-fn prompts_and_picks_are_asked_and_answered_with_or_without_a_run() {
+fn codelia_asks_prompts_and_picks_with_or_without_a_run() {
     let mut rig = session();
     for (decision, value) in [
         (Decision::Value(Some("x".into())), j!("x")),
@@ -512,7 +512,7 @@ fn prompts_and_picks_are_asked_and_answered_with_or_without_a_run() {
 }
 
 #[test]
-fn questions_that_cannot_be_put_to_people_are_answered_no() {
+fn codelia_denies_questions_that_cannot_be_asked() {
     let mut rig = running();
     for (method, result) in [("confirm", j!(false)), ("prompt", j!(null)), ("pick", j!(null))] {
         rig.feed(ask("\"u\"", method, "7"));
@@ -534,7 +534,7 @@ fn questions_that_cannot_be_put_to_people_are_answered_no() {
 }
 
 #[test]
-fn a_client_tool_call_is_answered_at_once_or_the_run_would_hang() {
+fn codelia_answers_a_client_tool_call_at_once() {
     let mut rig = running();
     for (params, name) in [(r#"{"run_id":"r","name":"tui_x"}"#, "tui_x"), ("7", "a tool"), ("null", "a tool")] {
         rig.feed(format!(r#"{{"id":"ui_9","method":"client.tool.call","params":{params}}}"#));
@@ -554,7 +554,7 @@ fn a_client_tool_call_is_answered_at_once_or_the_run_would_hang() {
 }
 
 #[test]
-fn calls_pass_with_params_that_are_always_an_object() {
+fn codelia_calls_always_pass_an_object_as_params() {
     let mut rig = session();
     for (id, (method, params, sent)) in (2..).zip([
         ("model.list", None, j!({})),
@@ -569,8 +569,8 @@ fn calls_pass_with_params_that_are_always_an_object() {
         let frame = rig.sent().remove(0);
         assert_eq!((&frame["method"], &frame["params"], &frame["id"]), (&j!(method), &sent, &j!(id.to_string())));
         rig.feed(format!(r#"{{"id":"{id}","result":{{"b":1.50}}}}"#));
-        let said = rig.one();
-        assert!(matches!(said, RuntimeEvent::Replied { reply: Ok(raw), .. } if raw.get() == r#"{"b":1.50}"#));
+        let events = rig.one();
+        assert!(matches!(events, RuntimeEvent::Replied { reply: Ok(raw), .. } if raw.get() == r#"{"b":1.50}"#));
     }
     for (method, params, code) in [
         ("initialize", Some("{}"), -32601),
@@ -594,7 +594,7 @@ fn calls_pass_with_params_that_are_always_an_object() {
 }
 
 #[test]
-fn junk_on_stdout_is_raw_and_blank_lines_are_nothing() {
+fn codelia_keeps_junk_on_stdout_and_skips_blank_lines() {
     let mut rig = session();
     let deep = format!(r#"{{"method":"agent.event","params":{}{}}}"#, "[".repeat(DEPTH_MAX), "]".repeat(DEPTH_MAX));
     for junk in [&b"Listening on 3000"[..], b"[]", b"\xff", b"{}", deep.as_bytes(), br#"{"method":"agent.event"}"#] {
@@ -606,13 +606,13 @@ fn junk_on_stdout_is_raw_and_blank_lines_are_nothing() {
     assert!(rig.said().is_empty() && rig.sent().is_empty());
 }
 
-/// Everything said and sent, to be compared.
-fn told(rig: &mut Rig) -> String {
+/// All events and frames, for a comparison.
+fn trace(rig: &mut Rig) -> String {
     format!("{:?} {:?}", rig.said(), rig.sent())
 }
 
 #[test]
-fn calls_that_would_crash_the_runtime_never_reach_it() {
+fn codelia_refuses_calls_that_would_crash_the_runtime() {
     let mut rig = session();
     for method in ["initialize", "run.cancel", "run.start", "session.history"] {
         for params in [None, Some("null"), Some("[]"), Some("7"), Some("{}"), Some(r#"{"run_id":null}"#)] {
@@ -628,7 +628,7 @@ fn calls_that_would_crash_the_runtime_never_reach_it() {
 }
 
 #[test]
-fn calls_that_nobody_answers_are_bounded() {
+fn codelia_bounds_unanswered_calls() {
     let mut rig = session();
     for _ in 0..CALLS_MAX {
         rig.call(SESSION, "shell.wait", None);
@@ -644,7 +644,7 @@ fn calls_that_nobody_answers_are_bounded() {
 }
 
 #[test]
-fn a_confirm_still_open_at_a_cancel_is_denied_before_the_cancel_goes_out() {
+fn codelia_denies_an_open_confirm_before_it_sends_a_cancel() {
     let mut rig = running();
     rig.feed(ask("\"ui_1\"", "confirm", r#"{"run_id":"r","title":"T","message":"M"}"#));
     rig.ask();
@@ -664,7 +664,7 @@ fn a_confirm_still_open_at_a_cancel_is_denied_before_the_cancel_goes_out() {
 }
 
 #[test]
-fn a_pick_without_a_run_may_hold_back_the_start_for_as_long_as_people_take() {
+fn codelia_pick_without_a_run_may_delay_the_start() {
     for cancelled in [false, true] {
         let mut rig = session();
         rig.prompt(7, SESSION, "hi");
@@ -693,7 +693,7 @@ fn a_pick_without_a_run_may_hold_back_the_start_for_as_long_as_people_take() {
 }
 
 #[test]
-fn a_cancel_of_a_run_that_is_over_ends_it() {
+fn codelia_cancel_of_a_finished_run_ends_it() {
     for (result, ended) in [
         (r#"{"ok":true}"#, None),
         (r#"{"ok":true,"status":"running"}"#, None),
@@ -715,8 +715,8 @@ fn a_cancel_of_a_run_that_is_over_ends_it() {
     assert_eq!(rig.event().kind, Kind::Error);
 }
 
-/// As many whiles pass as there are wakes for; how many.
-fn silence(rig: &mut Rig) -> u32 {
+/// Passes units of silence while wakes are requested; returns how many.
+fn pass_silence(rig: &mut Rig) -> u32 {
     let mut whiles = 0;
     while std::mem::take(&mut rig.wakes) > 0 {
         assert_eq!(rig.wakes, 0);
@@ -728,7 +728,7 @@ fn silence(rig: &mut Rig) -> u32 {
 }
 
 #[test]
-fn a_run_whose_status_is_never_told_is_complete_with_its_final() {
+fn codelia_final_completes_a_run_without_a_status() {
     for early in [false, true] {
         let mut rig = session();
         rig.prompt(7, SESSION, "hi");
@@ -738,21 +738,21 @@ fn a_run_whose_status_is_never_told_is_complete_with_its_final() {
             rig.feed(frame.to_owned());
         }
         assert!(matches!(rig.one(), RuntimeEvent::Event { .. }), "a status may still come");
-        assert_eq!(silence(&mut rig), QUIET_AFTER_FINAL);
+        assert_eq!(pass_silence(&mut rig), QUIET_AFTER_FINAL);
         let (ticket, end) = rig.end();
         assert_eq!((ticket, end.status, end.message), (7, RunStatus::Completed, None));
         assert_eq!(rig.wakes, 0);
-        // The next one is not ended by what was said of the last.
+        // Messages of the last run do not end the next one.
         rig.prompt(8, SESSION, "and");
         rig.feed(event(1, r#"{"type":"final","content":"hello"}"#));
         rig.feed(r#"{"id":"3","result":{"run_id":"next"}}"#);
         rig.said();
-        assert_eq!((silence(&mut rig), rig.said().len()), (0, 0));
+        assert_eq!((pass_silence(&mut rig), rig.said().len()), (0, 0));
     }
 }
 
 #[test]
-fn a_name_that_is_given_to_two_runs_ends_both() {
+fn codelia_reused_run_name_ends_both_runs() {
     for early in [false, true] {
         let mut rig = session();
         for (ticket, call) in [(7, 2), (8, 3), (9, 4)] {
@@ -767,21 +767,21 @@ fn a_name_that_is_given_to_two_runs_ends_both() {
             assert_eq!(rig.said().len(), 2, "each run's words are told");
             rig.feed(text);
             assert!(rig.said().is_empty(), "a repeat is not");
-            assert_eq!(silence(&mut rig), QUIET_AFTER_FINAL);
+            assert_eq!(pass_silence(&mut rig), QUIET_AFTER_FINAL);
             assert_eq!(rig.end().0, ticket);
         }
     }
 }
 
 #[test]
-fn a_run_is_not_over_while_it_asks_or_while_its_status_may_come() {
+fn codelia_run_with_an_open_request_or_a_due_status_goes_on() {
     let mut rig = running();
     rig.feed(ask("\"ui_1\"", "confirm", r#"{"run_id":"r","title":"T","message":"M"}"#));
     rig.feed(event(0, r#"{"type":"final","content":"hello"}"#));
     rig.said();
-    assert_eq!(silence(&mut rig), 0, "it waits for people");
+    assert_eq!(pass_silence(&mut rig), 0, "it waits for people");
     rig.answer("\"ui_1\"", choose("allow", Choice::AllowOnce));
-    assert_eq!(silence(&mut rig), QUIET_AFTER_FINAL);
+    assert_eq!(pass_silence(&mut rig), QUIET_AFTER_FINAL);
     assert_eq!(rig.end().1.status, RunStatus::Completed);
     let mut rig = running();
     rig.feed(status("r", "running"));
@@ -796,7 +796,7 @@ fn a_run_is_not_over_while_it_asks_or_while_its_status_may_come() {
 }
 
 #[test]
-fn a_cancel_that_nothing_follows_ends_the_run() {
+fn codelia_unanswered_cancel_ends_the_run() {
     for reply in [None, Some(r#"{"ok":true}"#), Some(r#"{"ok":true,"status":"running"}"#)] {
         let mut rig = running();
         rig.cancel(7, SESSION);
@@ -804,27 +804,27 @@ fn a_cancel_that_nothing_follows_ends_the_run() {
             rig.feed(format!(r#"{{"id":"3","result":{reply}}}"#));
         }
         assert!(rig.said().is_empty(), "the end may be told");
-        assert_eq!(silence(&mut rig), QUIET_AFTER_CANCEL);
+        assert_eq!(pass_silence(&mut rig), QUIET_AFTER_CANCEL);
         let (ticket, end) = rig.end();
         assert_eq!((ticket, end.status), (7, RunStatus::Cancelled), "{reply:?}");
     }
-    // One that refused goes on, however quiet it is.
+    // A run whose cancel was refused goes on, however silent.
     for refused in [r#""result":{"ok":false,"status":"running"}"#, r#""error":{"code":-32000,"message":"boom"}"#] {
         let mut rig = running();
         rig.cancel(7, SESSION);
         rig.feed(format!(r#"{{"id":"3",{refused}}}"#));
         rig.said();
-        silence(&mut rig);
+        pass_silence(&mut rig);
         assert!(rig.said().is_empty(), "{refused}");
     }
 }
 
 #[test]
-fn a_start_that_is_answered_long_after_its_cancel_is_stopped_and_is_not_the_next_run() {
+fn codelia_late_start_of_a_cancelled_run_is_stopped() {
     let mut rig = session();
     rig.prompt(7, SESSION, "hi");
     rig.cancel(7, SESSION);
-    silence(&mut rig);
+    pass_silence(&mut rig);
     assert_eq!(rig.end().1.status, RunStatus::Cancelled);
     rig.prompt(8, SESSION, "and");
     rig.sent();
@@ -850,7 +850,7 @@ fn a_start_that_is_answered_long_after_its_cancel_is_stopped_and_is_not_the_next
 }
 
 #[test]
-fn a_confirm_is_not_about_a_tool_call_that_something_came_after() {
+fn codelia_confirm_after_another_event_names_no_tool_call() {
     for between in [
         event(2, r#"{"type":"step_start"}"#),
         event(2, r#"{"type":"tool_result","tool":"x","tool_call_id":"y"}"#),
@@ -866,7 +866,7 @@ fn a_confirm_is_not_about_a_tool_call_that_something_came_after() {
     }
     let mut rig = running();
     rig.feed(event(0, r#"{"type":"permission.ready","tool":"bash","tool_call_id":"t"}"#));
-    // A repeat is nothing that came between.
+    // A repeated event does not count as one between.
     rig.feed(event(0, r#"{"type":"permission.ready","tool":"bash","tool_call_id":"t"}"#));
     rig.said();
     rig.feed(ask("\"ui_1\"", "confirm", r#"{"run_id":"other","title":"T","message":"M"}"#));
@@ -874,7 +874,7 @@ fn a_confirm_is_not_about_a_tool_call_that_something_came_after() {
 }
 
 #[test]
-fn arguments_that_weigh_too_much_are_forgotten_and_the_message_is_shown() {
+fn codelia_forgets_large_arguments_and_shows_the_message() {
     let mut rig = running();
     let big = "x".repeat(3 << 20);
     for (seq, id) in [(0, "a"), (1, "b")] {
@@ -889,7 +889,7 @@ fn arguments_that_weigh_too_much_are_forgotten_and_the_message_is_shown() {
 }
 
 #[test]
-fn identifiers_of_questions_come_back_as_they_are() {
+fn codelia_returns_question_ids_unchanged() {
     for id in ["\"ui_1\"", "7", "-0", "1.50", "1e400", "null", "true", "[1]", "{\"a\":1}", r#""\ud800 \u0000""#] {
         let mut rig = running();
         let mut frames = Vec::new();
@@ -909,7 +909,7 @@ fn resume(rig: &mut Rig, native: &str, known: bool) {
     rig.tell(RuntimeCommand::Open { ticket: Ticket(1), cwd: "/w".into(), resume });
 }
 
-/// Ready, and asked to open a conversation again; the next id of ours is "3".
+/// A ready connection that resumes a conversation; the next request id is "3".
 fn resuming(known: bool) -> Rig {
     let mut rig = Rig::new(&spec("codelia"));
     rig.feed(HELLO);
@@ -925,14 +925,14 @@ fn resuming(known: bool) -> Rig {
 const LISTED: &str = r#"{"id":"2","result":{"sessions":[{"session_id":"s0"},{"session_id":"s1","updated_at":"x"}]}}"#;
 
 #[test]
-fn a_known_conversation_goes_on_with_the_first_prompt_and_is_not_told_again() {
+fn codelia_known_conversation_resumes_without_its_history() {
     for reply in [LISTED, r#"{"id":"2","error":{"code":-32006,"message":"list failed"}}"#] {
         let mut rig = resuming(true);
         rig.feed(reply);
-        let said = rig.one();
+        let events = rig.one();
         assert!(
-            matches!(&said, RuntimeEvent::Opened { native, how: OpenedAs::Resumed, .. } if native.as_str() == "s1"),
-            "{said:?}"
+            matches!(&events, RuntimeEvent::Opened { native, how: OpenedAs::Resumed, .. } if native.as_str() == "s1"),
+            "{events:?}"
         );
         assert!(rig.sent().is_empty(), "the log has its past");
         rig.prompt(7, "s1", "hi");
@@ -946,7 +946,7 @@ fn a_known_conversation_goes_on_with_the_first_prompt_and_is_not_told_again() {
 }
 
 #[test]
-fn a_conversation_that_is_not_there_is_another_or_none() {
+fn codelia_missing_conversation_is_replaced_or_refused() {
     let none = r#"{"id":"2","result":{"sessions":[]}}"#;
     let mut rig = resuming(true);
     rig.feed(none);
@@ -956,7 +956,7 @@ fn a_conversation_that_is_not_there_is_another_or_none() {
     assert!(matches!(rig.one(), RuntimeEvent::NotOpened { ticket: Ticket(1), error } if error.code == -32004));
     rig.open(2);
     assert!(matches!(rig.one(), RuntimeEvent::Opened { how: OpenedAs::New, .. }), "the process is free");
-    // Its own name for what it never named: gone with its process.
+    // A session that was never named is gone with its process.
     let mut rig = Rig::new(&spec("codelia"));
     rig.feed(HELLO);
     rig.said();
@@ -968,7 +968,7 @@ fn a_conversation_that_is_not_there_is_another_or_none() {
 }
 
 #[test]
-fn a_conversation_that_is_lost_at_its_first_prompt_is_said_to_be() {
+fn codelia_reports_a_conversation_lost_at_its_first_prompt() {
     for (known, code) in [(true, -32004), (true, -32005), (false, -32004)] {
         let mut rig = resuming(known);
         rig.feed(LISTED);
@@ -991,7 +991,7 @@ fn a_conversation_that_is_lost_at_its_first_prompt_is_said_to_be() {
     }
 }
 
-/// The session that was opened with its past, and the past.
+/// The opened session's history.
 fn opened(rig: &mut Rig) -> Vec<EventDraft> {
     match rig.one() {
         RuntimeEvent::Opened { drafts, native, how: OpenedAs::Resumed, .. } if native.as_str() == "s1" => drafts,
@@ -1000,7 +1000,7 @@ fn opened(rig: &mut Rig) -> Vec<EventDraft> {
 }
 
 #[test]
-fn a_past_that_the_log_does_not_have_comes_with_the_session() {
+fn codelia_history_absent_from_the_log_comes_with_the_session() {
     let mut rig = resuming(false);
     rig.feed(LISTED);
     let sent = rig.sent();
@@ -1043,7 +1043,7 @@ fn a_past_that_the_log_does_not_have_comes_with_the_session() {
 }
 
 #[test]
-fn a_past_that_weighs_too_much_comes_as_it_is_told_and_prompts_wait() {
+fn codelia_large_history_streams_and_delays_prompts() {
     let mut rig = resuming(false);
     rig.feed(LISTED);
     rig.sent();
@@ -1061,7 +1061,7 @@ fn a_past_that_weighs_too_much_comes_as_it_is_told_and_prompts_wait() {
 }
 
 #[test]
-fn a_past_that_cannot_be_told_is_said_to_be_and_holds_nobody_up() {
+fn codelia_unreadable_history_is_reported_and_delays_nothing() {
     let mut rig = resuming(false);
     rig.feed(LISTED);
     rig.sent();
@@ -1073,7 +1073,7 @@ fn a_past_that_cannot_be_told_is_said_to_be_and_holds_nobody_up() {
 }
 
 #[test]
-fn a_busy_start_taken_over_by_another_gateway_is_tried_again() {
+fn codelia_busy_start_is_retried_after_a_takeover() {
     let mut rig = session();
     rig.prompt(7, SESSION, "hi");
     rig.feed(r#"{"id":"2","error":{"code":-32001,"message":"busy"}}"#);
@@ -1084,7 +1084,7 @@ fn a_busy_start_taken_over_by_another_gateway_is_tried_again() {
     assert!(!next.dialect.restore(b"junk") && !next.dialect.restore(br#"{"form":2}"#));
     assert!(next.dialect.restore(&saved));
     assert_eq!(next.dialect.prompts(), [Ticket(7)]);
-    // Nobody has told the new gateway that a wake is due: the next thing that happens does.
+    // The new gateway has no pending wake: the next event requests one.
     next.feed(status("old", "completed"));
     assert_eq!(next.wakes, 1);
     next.wake();
@@ -1092,7 +1092,7 @@ fn a_busy_start_taken_over_by_another_gateway_is_tried_again() {
 }
 
 #[test]
-fn replies_to_calls_of_an_earlier_gateway_are_kept_and_given_to_nobody() {
+fn codelia_keeps_replies_to_calls_of_an_earlier_gateway() {
     let mut rig = session();
     rig.call(SESSION, "model.list", None);
     let saved = rig.dialect.save().unwrap();
@@ -1102,7 +1102,7 @@ fn replies_to_calls_of_an_earlier_gateway_are_kept_and_given_to_nobody() {
     assert_eq!(next.event().kind, Kind::Raw);
 }
 
-/// One thing that may happen to a connection.
+/// A step of the test.
 #[derive(Clone, Debug)]
 enum Step {
     Feed(String),
@@ -1163,7 +1163,7 @@ proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(256) })]
 
     #[test]
-    fn taken_over_at_any_point_it_goes_on_as_if_nothing_had_happened(
+    fn codelia_takeover_at_any_point_changes_nothing(
         steps in proptest::collection::vec(step(), 1..40),
         at in 0usize..40,
         kind in 0usize..3,
@@ -1177,7 +1177,7 @@ proptest! {
             rig.feed(LISTED);
         }
         if kind > 1 {
-            // Until the past is told there is no session that could be taken over.
+            // Until the history is complete there is no session to take over.
             rig.feed(r#"{"id":"3","result":{}}"#);
         }
         rig.said();
@@ -1186,17 +1186,17 @@ proptest! {
         for step in &steps[..at] {
             take(&mut rig, step, native);
         }
-        told(&mut rig);
+        trace(&mut rig);
         let saved = rig.dialect.save().unwrap();
         let mut next = Rig::new(&spec("codelia"));
-        told(&mut next);
+        trace(&mut next);
         prop_assert!(next.dialect.restore(&saved));
         prop_assert_eq!(next.dialect.asks(), rig.dialect.asks());
         prop_assert_eq!(next.dialect.prompts(), rig.dialect.prompts());
         for step in &steps[at..] {
             take(&mut rig, step, native);
             take(&mut next, step, native);
-            prop_assert_eq!(told(&mut next), told(&mut rig));
+            prop_assert_eq!(trace(&mut next), trace(&mut rig));
         }
         let (a, b): (Value, Value) = (json(&next.dialect.save().unwrap()), json(&rig.dialect.save().unwrap()));
         prop_assert_eq!(a, b);
@@ -1204,7 +1204,7 @@ proptest! {
 }
 
 #[test]
-fn an_id_that_is_used_again_names_another_question_over_a_restart_too() {
+fn codelia_reused_question_id_is_another_question_after_a_restart() {
     let mut rig = running();
     rig.feed(ask("5", "confirm", r#"{"title":"T"}"#));
     let first = rig.ask().key;

@@ -1,7 +1,7 @@
-//! Questions, and their answers. One file: each sort of question stands beside the answers that it takes.
+//! Questions, and their answers. One file: each type of question is beside its answers.
 //!
-//! An approval offers exactly what the server offers, and each answer is the server's own value. A form is asked a field at
-//! a time, under one request of the server's.
+//! An approval offers exactly the server's decisions, and each answer is the server's own value. A form is asked field by field, under one
+//! request of the server.
 
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
@@ -13,37 +13,37 @@ use super::super::{
     AgentRequest, AnsweredElsewhere, Dialect as _, ExpectedAnswer, Outbox, RequestKey, RequestSubject, RuntimeEvent,
 };
 use super::items::FileEdit;
-use super::{Codex, OTHER, Phase, answer, text, trouble};
+use super::{Codex, OTHER, Phase, answer, error_event, text};
 use plexus_protocol::{Choice, Decision, Fits, Item, NativeId, Number, Offer, RequestType};
 
-/// Questions that may wait at a time on one connection; one more is answered no at once, or left to other clients. Also the
-/// answers that are kept until the server confirms them; of more than that one may be lost with its connection.
+/// Most pending questions on a connection; one more is denied at once, or left to other clients. Also the most unconfirmed answers kept; a
+/// further one may be lost with its connection.
 const ASKS_MAX: usize = 256;
-/// The helper of a helper: how far up the thread is looked for that people see.
+/// How many levels of helper threads are followed up to the thread that people see.
 const HELPERS_DEEP: usize = 8;
-/// The choice of none of the choices.
+/// The id of the choice for free text.
 const SOMETHING_ELSE: &str = "plexus:something-else";
 
-/// A question that waits for its answer, or whose answer was not confirmed yet.
+/// A question that waits for its answer, or for the confirmation of it.
 #[derive(Clone, Serialize, Deserialize)]
 pub(super) struct PendingRequest {
     pub(super) native: NativeId,
     pub(super) turn: Option<String>,
     /// The server's request id, as JSON text.
     id: String,
-    /// Tells one question from another under the same id: a server that started anew counts from 0 again.
+    /// Tells questions with the same id apart: a restarted server counts from 0 again.
     about: String,
     way: AnswerRoute,
-    /// 0: it waits. Else it may be over: see [`SETTLE`](super::SETTLE).
+    /// 0 while it waits. Else it may be closed: see [`SETTLE`](super::SETTLE).
     pub(super) stale: u8,
-    /// Our answer, until the server confirms that the question is over.
+    /// The answer, until the server confirms that the question is closed.
     pub(super) reply: Option<String>,
 }
 
-/// How it is answered.
+/// How a question is answered.
 #[derive(Clone, Serialize, Deserialize)]
 enum AnswerRoute {
-    /// By one of these options: identifier and answer. With a form, `accept` goes on to its fields.
+    /// By one of these options: id and answer. With a form, `accept` continues with its fields.
     Choice { options: Vec<(String, Value)>, no: Value, form: Option<Form> },
     /// Field by field.
     Fields(Form),
@@ -55,7 +55,7 @@ struct Form {
     title: String,
     fields: Vec<Field>,
     at: usize,
-    /// The field at hand is answered in words of one's own.
+    /// The current field takes free text.
     free: bool,
     values: Vec<(String, Value)>,
 }
@@ -71,7 +71,7 @@ struct Field {
     name: String,
     text: String,
     kind: FieldKind,
-    /// What there is to choose from; none for words of one's own.
+    /// The choices; none for free text.
     choices: Vec<Item>,
     multi: bool,
     secret: bool,
@@ -87,7 +87,7 @@ enum FieldKind {
     Boolean,
 }
 
-/// What an answer comes to.
+/// What follows from an answer.
 enum AnswerStep {
     Reply(Value),
     Ask,
@@ -97,7 +97,7 @@ impl Form {
     fn cancelled(&self) -> Value {
         match self.sort {
             QuestionSort::Questions => json!({ "answers": {} }),
-            QuestionSort::Elicitation => elicited("cancel"),
+            QuestionSort::Elicitation => elicitation_result("cancel"),
         }
     }
 
@@ -110,7 +110,7 @@ impl Form {
                 (FieldKind::Text, _) => Some(json!(words)),
                 (_, number) => match serde_json::from_str::<Value>(number).ok().filter(Value::is_number) {
                     Some(number) => Some(number),
-                    // Not a number: asked again.
+                    // Not a number: ask again.
                     None => return AnswerStep::Ask,
                 },
             },
@@ -152,7 +152,7 @@ impl Form {
 }
 
 impl PendingRequest {
-    /// Whether what people say to it is never written down.
+    /// Whether its answers are secret and must not be stored.
     pub(super) fn secret(&self) -> bool {
         let (AnswerRoute::Fields(form) | AnswerRoute::Choice { form: Some(form), .. }) = &self.way else {
             return false;
@@ -178,25 +178,25 @@ impl PendingRequest {
     }
 }
 
-fn elicited(action: &str) -> Value {
+fn elicitation_result(action: &str) -> Value {
     json!({ "action": action, "content": null, "_meta": null })
 }
 
-/// A question before it is put to people.
+/// A question before it is shown to people.
 struct Question {
     kind: RequestType,
     title: String,
     message: Option<String>,
     subject: RequestSubject,
     options: Vec<(Offer, Value)>,
-    /// The answer when nobody decided.
+    /// The answer if nobody decided.
     no: Value,
     form: Option<Form>,
-    /// How its tool call is called where it is the first mention of it.
+    /// The kind and title of its tool call, if the question is the first mention of it.
     tool: Option<(&'static str, String)>,
 }
 
-/// The members that questions have.
+/// The members of questions.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Params<'a> {
@@ -256,7 +256,7 @@ fn offer(id: &str, label: &str, kind: Choice) -> Offer {
     Offer { id: id.into(), label: label.into(), kind }
 }
 
-/// A decision as an option: what it means, and how it is written on a button.
+/// A decision as an option, with its meaning and label.
 fn option(decision: &Value) -> Offer {
     if let Some(word) = decision.as_str() {
         return match word {
@@ -290,7 +290,7 @@ fn option(decision: &Value) -> Offer {
     }
 }
 
-/// Decisions as options, in their order, each under a name of its own.
+/// Decisions as options, in their order, each with a unique id.
 fn decisions(decisions: &[Value]) -> Vec<(Offer, Value)> {
     let mut options: Vec<(Offer, Value)> = Vec::new();
     for decision in decisions {
@@ -330,7 +330,7 @@ impl Params<'_> {
     fn command_approval(&self, raw: &RawValue) -> Option<Question> {
         let offered: Vec<Value> = match self.available_decisions.filter(|list| list.get() != "null") {
             Some(list) => plexus_protocol::object::from_str(list.get()).ok()?,
-            // What the protocol knows for every command.
+            // The decisions that the protocol has for every command.
             None => ["accept", "acceptForSession", "decline", "cancel"].map(Value::from).to_vec(),
         };
         let command = text(self.command);
@@ -369,7 +369,7 @@ impl Params<'_> {
 
     fn permissions_approval(&self, raw: &RawValue) -> Option<Question> {
         let mut asked: serde_json::Map<String, Value> = object(self.permissions?)?;
-        // What is not asked for is not granted either.
+        // A permission that was not requested is not granted.
         asked.retain(|_, value| !value.is_null());
         let granted = |scope: &str| json!({ "permissions": asked, "scope": scope });
         Some(Question {
@@ -505,14 +505,14 @@ impl Params<'_> {
                 options.push((offer(scope, label, Choice::AllowAlways), accept(json!({ "persist": scope }))));
             }
         }
-        options.push((offer("decline", "Decline", Choice::RejectOnce), elicited("decline")));
-        options.push((offer("cancel", "Cancel", Choice::Other), elicited("cancel")));
+        options.push((offer("decline", "Decline", Choice::RejectOnce), elicitation_result("decline")));
+        options.push((offer("cancel", "Cancel", Choice::Other), elicitation_result("cancel")));
         Some(Question {
             kind: RequestType::Elicitation,
             message: Some(message.clone()).filter(|message| !message.is_empty()),
             subject: RequestSubject::Text(format!("{message}\n{}", pretty(raw.get()))),
             options,
-            no: elicited("cancel"),
+            no: elicitation_result("cancel"),
             form: (!fields.is_empty()).then(|| Form::new(QuestionSort::Elicitation, &title, fields)),
             tool: None,
             title,
@@ -526,7 +526,7 @@ impl Form {
     }
 }
 
-/// The fields of a form, those that must be filled in or can be; none if one that must be cannot be asked for.
+/// The fields of a form that are required or can be asked; none if a required one cannot be asked.
 fn fields(schema: &RawValue) -> Option<Vec<Field>> {
     let schema: Value = serde_json::from_str(schema.get()).ok()?;
     let empty = serde_json::Map::new();
@@ -592,7 +592,7 @@ fn fields(schema: &RawValue) -> Option<Vec<Field>> {
 }
 
 impl Codex {
-    /// A request of the server's.
+    /// Handles a request of the server.
     pub(super) fn asked(
         &mut self,
         frame: &Bytes,
@@ -604,12 +604,12 @@ impl Codex {
         let read = raw.and_then(|raw| Some((raw, object::<Params<'_>>(raw)?)));
         let thread =
             read.as_ref().and_then(|(_, params)| text(params.thread_id).or_else(|| text(params.conversation_id)));
-        let native = thread.map(|thread| self.seen_as(thread.as_str().into()));
+        let native = thread.map(|thread| self.visible_thread(thread.as_str().into()));
         if let Some(native) = &native
             && !self.alone
             && !self.state.threads.contains_key(native)
         {
-            // It is sent again when the thread is joined.
+            // The server sends it again when the thread is joined.
             return self.resync(native.clone(), out);
         }
         let (Some((raw, params)), Some(native)) = (read, native) else {
@@ -639,15 +639,15 @@ impl Codex {
         }
         if self.asks().len() >= ASKS_MAX {
             let message = format!("{ASKS_MAX} questions wait already: this one was not put to people");
-            let draft = trouble("too_many_requests", &message, Some(frame));
+            let draft = error_event("too_many_requests", &message, Some(frame));
             self.event(&native, draft, out);
             return self.refuse(id.get(), method, out);
         }
-        self.put(frame, id.get(), native, turn, item, about, question, raw, out);
+        self.show(frame, id.get(), native, turn, item, about, question, raw, out);
     }
 
-    /// The thread that people see for this one: a helper agent asks in the name of whom it works for.
-    fn seen_as(&self, thread: NativeId) -> NativeId {
+    /// The thread that people see for this one: a helper's questions belong to the thread that it works for.
+    fn visible_thread(&self, thread: NativeId) -> NativeId {
         let mut seen = thread;
         for _ in 0..HELPERS_DEEP {
             match self.state.helpers.get(&seen) {
@@ -658,8 +658,7 @@ impl Codex {
         seen
     }
 
-    /// Whether the question is one that was asked already; then an answer that we have is given again. Another one under
-    /// its id means that it is over.
+    /// Whether the question was asked already; then a given answer is sent again. Another question with its id means that it is closed.
     fn asked_before(&mut self, id: &str, about: &str, out: &mut Outbox) -> bool {
         let keys: Vec<_> = self.state.asks.iter().filter(|(_, ask)| ask.id == id).map(|(key, _)| key.clone()).collect();
         let mut same = false;
@@ -681,7 +680,7 @@ impl Codex {
     }
 
     #[expect(clippy::too_many_arguments, reason = "the parts of one question")]
-    fn put(
+    fn show(
         &mut self,
         frame: &Bytes,
         id: &str,
@@ -718,7 +717,7 @@ impl Codex {
                 options: offers,
                 tool_call_id: item,
                 first_mention,
-                ..blank(key.clone(), raw, frame)
+                ..empty_request(key.clone(), raw, frame)
             })
         };
         let Some(ask) = ask else { return };
@@ -726,13 +725,13 @@ impl Codex {
         out.events.push(RuntimeEvent::Asked { native: Some(native), ask: Box::new(ask) });
     }
 
-    /// A key for a question under this id, unlike that of any earlier one.
+    /// A unique key for a question with this id.
     fn key(&mut self, id: &str) -> RequestKey {
         self.state.asked += 1;
         RequestKey::nth(id, self.state.asked)
     }
 
-    /// A request that is not put to people: logged, and answered if nobody else can.
+    /// Logs a request that is not shown to people, and denies it if no other client can answer.
     fn not_asked(&mut self, frame: &Bytes, id: &RawValue, method: &str, native: Option<NativeId>, out: &mut Outbox) {
         let reason = match self.alone {
             true => "a request that the gateway does not serve: refused",
@@ -742,7 +741,7 @@ impl Codex {
         self.refuse(id.get(), method, out);
     }
 
-    /// The answer no, where nobody else gives one.
+    /// Denies a request, if no other client answers it.
     pub(super) fn refuse(&self, id: &str, method: &str, out: &mut Outbox) {
         if !self.alone {
             return;
@@ -753,7 +752,7 @@ impl Codex {
             }
             "item/permissions/requestApproval" => json!({ "permissions": {}, "scope": "turn" }),
             "item/tool/requestUserInput" => json!({ "answers": {} }),
-            "mcpServer/elicitation/request" => elicited("cancel"),
+            "mcpServer/elicitation/request" => elicitation_result("cancel"),
             "execCommandApproval" | "applyPatchApproval" => json!({ "decision": "abort" }),
             "item/tool/call" => json!({ "contentItems": [], "success": false }),
             _ => return out.frames.push(jsonrpc::refuse(id, METHOD_NOT_FOUND, &format!("{method}: not served here"))),
@@ -761,14 +760,14 @@ impl Codex {
         out.frames.push(answer(id, &jsonrpc::to_raw(&result)));
     }
 
-    /// People decided.
+    /// Sends a decision.
     pub(super) fn answered(&mut self, key: &RequestKey, decision: &Decision, out: &mut Outbox) {
         let Some(asked) = self.state.asks.get_mut(key).filter(|asked| asked.reply.is_none()) else { return };
         match asked.take(decision) {
             AnswerStep::Reply(reply) => {
                 let reply = jsonrpc::to_raw(&reply);
                 asked.reply = Some(reply.get().to_owned());
-                // One that the server may have forgotten meanwhile is answered when it is sent again.
+                // If the server may have forgotten the request, it is answered when it is sent again.
                 if self.state.phase == Phase::Ready && asked.stale == 0 {
                     out.frames.push(answer(&asked.id, &reply));
                 }
@@ -785,7 +784,7 @@ impl Codex {
         }
     }
 
-    /// Answers that were never confirmed are not kept without end.
+    /// Bounds the unconfirmed answers.
     fn forget_answers(&mut self, but: &RequestKey) {
         let answered = self.state.asks.iter().filter(|(_, asked)| asked.reply.is_some());
         let keys: Vec<_> = answered.map(|(key, _)| key.clone()).collect();
@@ -796,7 +795,7 @@ impl Codex {
         }
     }
 
-    /// The server says that a question is over: after our answer, or another client's.
+    /// The server reports that a question is closed: by our answer, or another client's.
     pub(super) fn resolved(&mut self, id: &str, out: &mut Outbox) {
         let keys: Vec<_> = self.state.asks.iter().filter(|(_, ask)| ask.id == id).map(|(key, _)| key.clone()).collect();
         for key in keys {
@@ -807,7 +806,7 @@ impl Codex {
         }
     }
 
-    /// A question is over; people are told if they have not answered it.
+    /// Closes a question; people are told if they have not answered it.
     pub(super) fn over(&mut self, key: &RequestKey, elsewhere: Option<&str>, out: &mut Outbox) {
         let Some(asked) = self.state.asks.remove(key) else { return };
         if asked.reply.is_none() {
@@ -817,8 +816,8 @@ impl Codex {
     }
 }
 
-/// A question with nothing in it.
-fn blank(key: RequestKey, params: &RawValue, frame: &Bytes) -> AgentRequest {
+/// An empty question.
+fn empty_request(key: RequestKey, params: &RawValue, frame: &Bytes) -> AgentRequest {
     AgentRequest {
         key,
         kind: RequestType::Permission,
@@ -844,7 +843,7 @@ fn blank(key: RequestKey, params: &RawValue, frame: &Bytes) -> AgentRequest {
     }
 }
 
-/// The field at hand as a question.
+/// The current field as a question.
 fn field_ask(asked: &PendingRequest, key: RequestKey, params: &RawValue, frame: &Bytes) -> Option<AgentRequest> {
     let AnswerRoute::Fields(form) = &asked.way else { return None };
     let field = form.fields.get(form.at)?;
@@ -868,6 +867,6 @@ fn field_ask(asked: &PendingRequest, key: RequestKey, params: &RawValue, frame: 
             optional: !field.required,
             fits: Fits { number: (field.kind == FieldKind::Number).then_some(Number::Number), ..Fits::default() },
         },
-        ..blank(key, params, frame)
+        ..empty_request(key, params, frame)
     })
 }

@@ -1,15 +1,15 @@
-//! Calls that clients make to Codex themselves. Only methods that are known and harmless pass: a method that the server
-//! does not know is never answered, and others run commands, write files and change what is allowed, with no question.
+//! Calls of clients to Codex. Only known and harmless methods pass: a method that the server does not know is never answered, and others
+//! run commands, write files and change permissions without a question.
 
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use super::super::jsonrpc::{self, Fields, INVALID_PARAMS, METHOD_NOT_FOUND, object, string};
 use super::super::{Outbox, RuntimeError, RuntimeEvent};
-use super::{Codex, Pending, abilities, trouble};
+use super::{Codex, Pending, abilities, error_event};
 use plexus_protocol::{NativeId, Ticket};
 
-/// Methods of one thread: it is the session's, whoever calls.
+/// Methods of one thread: it is set to the session's.
 const OF_THREAD: [&str; 10] = [
     "thread/read",
     "thread/turns/list",
@@ -22,7 +22,7 @@ const OF_THREAD: [&str; 10] = [
     "turn/steer",
     "thread/queue/list",
 ];
-/// Methods that name no thread.
+/// Methods without a thread.
 const OF_SERVER: [&str; 8] = [
     "thread/list",
     "thread/loaded/list",
@@ -34,12 +34,12 @@ const OF_SERVER: [&str; 8] = [
     "collaborationMode/list",
 ];
 
-/// How a reply is passed on.
+/// How a reply is translated.
 #[derive(Clone, Serialize, Deserialize)]
 pub(super) enum ReplyHandling {
-    /// As it is.
+    /// Unchanged.
     Plain,
-    /// The UI protocol's `model.list`: who provides the models, and which is at work.
+    /// The UI protocol's `model.list`: the provider, and the current model.
     Models { provider: String, current: Option<String> },
     /// The UI protocol's `model.set`.
     Model { provider: String, name: String },
@@ -88,7 +88,7 @@ impl ReplyHandling {
 }
 
 impl Codex {
-    /// Carries a client's call.
+    /// Sends a client's call.
     pub(super) fn call(
         &mut self,
         ticket: Ticket,
@@ -101,13 +101,13 @@ impl Codex {
         match self.made(native.as_ref(), method, params) {
             Ok(_) if notify => {
                 let message = format!("{method} was not sent: Codex takes no notifications");
-                out.events.push(RuntimeEvent::Event { native, draft: trouble("call_refused", &message, None) });
+                out.events.push(RuntimeEvent::Event { native, draft: error_event("call_refused", &message, None) });
             }
             Ok((method, params, sort)) => {
                 self.request(Pending::Call { ticket: ticket.0, sort }, &method, &params, out);
             }
             Err(fault) if notify => {
-                let draft = trouble("call_refused", &format!("{method} was not sent: {}", fault.words()), None);
+                let draft = error_event("call_refused", &format!("{method} was not sent: {}", fault.words()), None);
                 out.events.push(RuntimeEvent::Event { native, draft });
             }
             Err(fault) => out.events.push(RuntimeEvent::Replied { ticket, reply: Err(fault) }),
@@ -145,7 +145,7 @@ impl Codex {
             }
             _ => {}
         }
-        // The UI protocol writes a point where Codex writes a slash.
+        // The UI protocol has a dot where Codex has a slash.
         let method = if method.contains('/') { method.to_owned() } else { method.replace('.', "/") };
         let of_thread = OF_THREAD.contains(&method.as_str());
         if !of_thread && !OF_SERVER.contains(&method.as_str()) {
@@ -172,8 +172,7 @@ impl Codex {
     }
 }
 
-/// The params with these members in them. One that says something else of them is refused: the client's permission is for
-/// this session.
+/// Adds these members to the params. A different value for one of them is refused: the client's permission is for this session.
 fn with(
     params: Option<&RawValue>,
     extra: serde_json::Map<String, serde_json::Value>,

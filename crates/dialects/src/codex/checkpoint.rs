@@ -1,7 +1,7 @@
-//! What of a conversation outlives the gateway: how far it was told, and what it waits for.
+//! The part of a conversation that outlives the gateway: how much of it was reported, and what it waits for.
 //!
-//! A session keeps it in the commit that holds what it speaks of, so the two never differ. Where the server's turns are
-//! read again, whatever a checkpoint has is left out and the rest is told, once.
+//! A session stores it in the same commit as the events that it covers, so the two never differ. When the server's turns are read again,
+//! everything that a checkpoint covers is skipped, and the rest is reported once.
 
 use serde::{Deserialize, Serialize};
 
@@ -11,25 +11,25 @@ use super::items::Items;
 use super::{Codex, OTHER, Thread, Turn, UNSURE};
 use plexus_protocol::{NativeId, Ticket};
 
-/// The longest checkpoint, in bytes: a row of that length is written with every commit. Of a conversation that needs more
-/// only its turns are kept: what was missed of the turn under way is told as a gap, and its questions are asked anew.
+/// The longest checkpoint, in bytes: a row of that length is written with every commit. For a larger one only the turns are kept: missed
+/// events of the current turn become a gap, and its questions are asked anew.
 const CHECKPOINT_MAX: usize = 64 * 1024;
 
-/// A thread, as its session keeps it.
+/// A thread as its session stores it.
 #[derive(Default, Serialize, Deserialize)]
 #[serde(default)]
 struct Checkpoint {
     thread: Thread,
     asks: Vec<(RequestKey, PendingRequest)>,
-    /// How many questions were given a key: no key is given out twice, whichever gateway gives it.
+    /// How many questions have a key: no key is reused, even by another gateway.
     asked: u64,
 }
 
 impl Codex {
-    /// Says how far each thread was told of which something was said since `from`, and `more`.
+    /// Reports a checkpoint of each thread with events since `from`, and of `more`.
     pub(super) fn checkpoints(&self, from: usize, more: Option<NativeId>, out: &mut Outbox) {
         if self.alone {
-            // Its program and this state outlive the gateway together.
+            // A program and this state outlive the gateway together.
             return;
         }
         let mut touched: Vec<NativeId> = more.into_iter().collect();
@@ -59,7 +59,7 @@ impl Codex {
             ..Thread::default()
         };
         let whole = Checkpoint { thread: brief, asks, asked: self.state.asked };
-        // Plain values of our own: they always can be written.
+        // Plain values of our own can always be written.
         let text = serde_json::to_string(&whole).unwrap_or_default();
         if text.len() <= CHECKPOINT_MAX {
             return text;
@@ -68,15 +68,14 @@ impl Codex {
         serde_json::to_string(&Checkpoint { thread, asks: Vec::new(), asked: whole.asked }).unwrap_or_default()
     }
 
-    /// The thread as an earlier connection left it, and what the session is to be told of it at once; none if that cannot
-    /// be read.
+    /// The thread of a checkpoint, and the events to report at once; none if it cannot be read.
     pub(super) fn restored(
         &mut self,
         native: &NativeId,
         carried: &CarriedState,
     ) -> Option<(Thread, Vec<RuntimeEvent>)> {
         let Checkpoint { mut thread, asks, asked } = serde_json::from_str(&carried.checkpoint).ok()?;
-        let mut said = Vec::new();
+        let mut events = Vec::new();
         self.state.asked = self.state.asked.max(asked);
         self.state.asks.retain(|_, asked| asked.native != *native);
         for key in &carried.asks {
@@ -86,7 +85,7 @@ impl Codex {
                     asked.stale = UNSURE;
                     self.state.asks.insert(key.clone(), asked);
                 }
-                None => said.push(RuntimeEvent::TakenBack {
+                None => events.push(RuntimeEvent::TakenBack {
                     native: Some(native.clone()),
                     key: key.clone(),
                     elsewhere: None,
@@ -102,7 +101,7 @@ impl Codex {
         }
         thread.turn = thread.turn.filter(|turn| turn.id.is_some() || turn.ticket.is_some());
         if let Some(ticket) = ours {
-            // Whether the server has it shows in its turns.
+            // The server's turns show whether it has the prompt.
             let turn = thread.turn.get_or_insert_with(Turn::default);
             if turn.ticket.is_none() {
                 (turn.ticket, turn.starting, turn.echoed) = (Some(ticket), true, false);
@@ -110,8 +109,8 @@ impl Codex {
         }
         if let Some(turn) = thread.turn.as_mut().filter(|turn| turn.ticket.is_none()) {
             turn.began = true;
-            said.push(RuntimeEvent::Began { native: native.clone(), by: OTHER.into() });
+            events.push(RuntimeEvent::Began { native: native.clone(), by: OTHER.into() });
         }
-        Some((thread, said))
+        Some((thread, events))
     }
 }

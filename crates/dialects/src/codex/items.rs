@@ -1,8 +1,8 @@
-//! What happens in a turn, as events: notifications, items, and how much of an item was shown already. One file: an item's
-//! state, and every message that changes it.
+//! Translates turns into events: notifications, items, and how much of an item was reported. One file: an item's state, and every message
+//! that changes it.
 //!
-//! An item's text comes in pieces, and whole once more at its end: the end adds what the pieces left out. Where pieces were
-//! missed, a gap is told; what follows is then held back until the whole has come, so that the text stays in order.
+//! An item's text comes in pieces, and in full at its end: the end adds what the pieces lacked. Where pieces were missed, a gap is
+//! reported; later pieces are held back until the full text comes, so that the text stays in order.
 
 mod notifications;
 
@@ -17,16 +17,16 @@ use serde_json::value::RawValue;
 
 use super::super::jsonrpc::{self, object, string};
 use super::super::{EventDraft, Outbox, RuntimeEvent, ToolCallRef};
-use super::{Codex, Params, ThreadHead, TurnHead, error_message, text, trouble};
+use super::{Codex, Params, ThreadHead, TurnHead, error_event, error_message, text};
 use plexus_protocol::{Kind, NativeId};
 
-/// Items remembered at a time in one thread; past it all are forgotten, and one still under way is told anew at its end.
+/// Items remembered in one thread; beyond that all are dropped, and a running one is reported anew at its end.
 const ITEMS_MAX: usize = 4096;
-/// Parts of one thought that are told apart; those beyond are told as one.
+/// Parts of one thought that are distinguished; further ones count as one.
 const PARTS_MAX: u64 = 1024;
-/// Text held back behind a gap, in bytes; more is shown at once, and what was missed before it stays missing.
+/// Bytes of text held back behind a gap; beyond that it is reported at once, and the gap stays.
 const HELD_MAX: usize = 4 * 1024 * 1024;
-/// Notifications of the server's own doings: kept under their names.
+/// Notifications about the server itself: stored under their names.
 const DOINGS: [&str; 42] = [
     "app/list/updated",
     "account/login/completed",
@@ -76,11 +76,11 @@ const DOINGS: [&str; 42] = [
 #[derive(Default, Serialize, Deserialize)]
 pub(super) struct Items(BTreeMap<String, Item>);
 
-/// How much of an item was shown.
+/// How much of an item was reported.
 #[derive(Default, Serialize, Deserialize)]
 #[serde(default)]
 struct Item {
-    /// Whether all of it was.
+    /// Whether it was reported completely.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     done: bool,
     /// Whether it is a tool call, which may end after its turn.
@@ -92,7 +92,7 @@ struct Item {
     /// Its texts.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     texts: BTreeMap<String, ShownText>,
-    /// The changes that it makes to files.
+    /// Its file changes.
     #[serde(skip_serializing_if = "Option::is_none")]
     edits: Option<Vec<FileEdit>>,
 }
@@ -100,16 +100,16 @@ struct Item {
 /// A change to a file: path, text before, text after.
 pub(super) type FileEdit = (String, Option<String>, String);
 
-/// How much of a text was shown.
+/// How much of a text was reported.
 #[derive(Serialize, Deserialize)]
 struct ShownText {
     kind: TextRole,
     bytes: usize,
-    /// FNV-1a of what was.
+    /// FNV-1a of the reported bytes.
     hash: u64,
-    /// What is held back.
+    /// The text held back.
     held: Option<String>,
-    /// What was missed stays missing: the end adds nothing.
+    /// Whether a gap stays: the end adds nothing.
     loose: bool,
 }
 
@@ -120,7 +120,7 @@ enum TextRole {
 }
 
 impl Item {
-    /// Whether another text of the item was shown, and nothing of this one.
+    /// Whether another text of the item was reported, and nothing of this one.
     fn another(&self, name: &str) -> bool {
         let shown = |name: &str| self.texts.get(name).is_some_and(|shown| shown.bytes > 0);
         !shown(name) && self.texts.keys().any(|other| other != name && shown(other))
@@ -133,7 +133,7 @@ fn fnv(hash: u64, text: &str) -> u64 {
     text.bytes().fold(hash, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3))
 }
 
-/// A short form of a name.
+/// The hash of a name.
 pub(super) fn hash(name: &str) -> u64 {
     fnv(FNV, name)
 }
@@ -149,9 +149,9 @@ impl ShownText {
         (!text.is_empty()).then(|| chunk(self.kind, item, text))
     }
 
-    /// The part of the whole that was not shown; nothing where the pieces said something else than the whole.
-    fn rest<'a>(&self, whole: &'a str) -> Option<&'a str> {
-        let (start, rest) = whole.split_at_checked(self.bytes)?;
+    /// The unreported rest of the full text; none if the pieces differ from it.
+    fn rest<'a>(&self, full_text: &'a str) -> Option<&'a str> {
+        let (start, rest) = full_text.split_at_checked(self.bytes)?;
         (fnv(FNV, start) == self.hash).then_some(rest)
     }
 }
@@ -170,20 +170,20 @@ struct Content<'a> {
     text: &'a str,
 }
 
-fn chunk(voice: TextRole, item: &str, text: &str) -> EventDraft {
-    let kind = match voice {
+fn chunk(role: TextRole, item: &str, text: &str) -> EventDraft {
+    let kind = match role {
         TextRole::Message => Kind::AgentMessageChunk,
         TextRole::Thought => Kind::AgentThoughtChunk,
     };
-    said(kind, item, text)
+    message_chunk(kind, item, text)
 }
 
-fn said(kind: Kind, item: &str, text: &str) -> EventDraft {
+fn message_chunk(kind: Kind, item: &str, text: &str) -> EventDraft {
     let content = Content { r#type: "text", text };
     EventDraft::new(kind, &Chunk { session_update: kind.as_str(), message_id: item, content })
 }
 
-/// A tool call, or news of it, in ACP's words.
+/// A tool call, or an update of one, in ACP's form.
 #[derive(Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Tool {
@@ -216,7 +216,7 @@ impl Tool {
     }
 }
 
-/// An item as the server tells it: what any sort of item has.
+/// The common members of the server's items.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct ServerItem<'a> {
@@ -268,7 +268,7 @@ fn block(text: &str) -> Value {
     serde_json::json!({ "type": "content", "content": { "type": "text", "text": text } })
 }
 
-/// The changes in an item, file by file; none if they cannot be told exactly.
+/// The file changes of an item; none if they cannot be read exactly.
 fn edits(changes: &RawValue) -> Option<Vec<FileEdit>> {
     #[derive(Deserialize)]
     struct Change {
@@ -302,7 +302,7 @@ fn hunks(path: &str, diff: &str) -> Option<Vec<FileEdit>> {
             hunks.push(Default::default());
             continue;
         }
-        // Before the first hunk: the names of the files.
+        // Before the first hunk: the file names.
         let Some((before, after)) = hunks.last_mut() else { continue };
         let (mark, rest) = line.split_at_checked(1)?;
         match mark {
@@ -324,7 +324,7 @@ fn hunks(path: &str, diff: &str) -> Option<Vec<FileEdit>> {
     (!hunks.is_empty()).then(|| hunks.into_iter().map(|(old, new)| (path.to_owned(), Some(old), new)).collect())
 }
 
-/// The changes as the content of a tool call, and the files that they touch.
+/// The changes as the content of a tool call, and the changed files.
 fn changes(raw: &RawValue) -> (Vec<Value>, Vec<Value>) {
     #[derive(Deserialize)]
     struct Change {
@@ -347,8 +347,8 @@ fn changes(raw: &RawValue) -> (Vec<Value>, Vec<Value>) {
 }
 
 impl ServerItem<'_> {
-    /// The item as a tool call; none if it is none.
-    fn tool(&self, whole: &RawValue) -> Option<Tool> {
+    /// The item as a tool call; none if it is not one.
+    fn tool(&self, full_text: &RawValue) -> Option<Tool> {
         let name = |raw| text(raw).unwrap_or_default();
         let mut tool = Tool { tool_call_id: self.id.clone(), ..Tool::default() };
         let title = match self.r#type.as_str() {
@@ -381,7 +381,7 @@ impl ServerItem<'_> {
             }
             "webSearch" => {
                 tool.kind = Some("fetch");
-                tool.raw_input = Some(jsonrpc::owned(whole));
+                tool.raw_input = Some(jsonrpc::owned(full_text));
                 format!("Search the web: {}", name(self.query))
             }
             "imageView" => {
@@ -390,7 +390,7 @@ impl ServerItem<'_> {
                 format!("Look at {}", name(self.path))
             }
             "imageGeneration" | "collabAgentToolCall" | "sleep" => {
-                tool.raw_input = Some(jsonrpc::owned(whole));
+                tool.raw_input = Some(jsonrpc::owned(full_text));
                 match self.r#type.as_str() {
                     "imageGeneration" => "Make an image".to_owned(),
                     "sleep" => "Wait".to_owned(),
@@ -403,7 +403,7 @@ impl ServerItem<'_> {
         Some(tool)
     }
 
-    /// Where a tool call stands.
+    /// The status of a tool call.
     fn status(&self, over: bool) -> &'static str {
         match text(self.status).as_deref() {
             Some("failed" | "declined") => "failed",
@@ -438,12 +438,12 @@ impl Items {
         self.0.entry(id.to_owned()).or_default()
     }
 
-    /// Whether anything was heard of the item.
+    /// Whether the item is known.
     pub(super) fn knows(&self, id: &str) -> bool {
         self.0.contains_key(id)
     }
 
-    /// What is needed to tell the rest of them, and no more: of what was held back is known that it was not shown.
+    /// The state needed to report the rest; held-back text is dropped, and counts as not reported.
     pub(super) fn brief(&self) -> Self {
         let shown = |shown: &ShownText| ShownText { held: None, ..*shown };
         let brief = |item: &Item| match item.done {
@@ -457,29 +457,29 @@ impl Items {
         Self(self.0.iter().map(|(id, item)| (id.clone(), brief(item))).collect())
     }
 
-    /// Whether the item was told of, and not to its end.
+    /// Whether the item was reported, but not to its end.
     pub(super) fn goes_on(&self, id: &str) -> bool {
         self.0.get(id).is_some_and(|item| !item.done)
     }
 
-    /// The changes that an item makes to files, where known.
+    /// The file changes of an item, if known.
     pub(super) fn edits(&self, id: &str) -> Option<&Vec<FileEdit>> {
         self.0.get(id)?.edits.as_ref()
     }
 
-    /// The connection was lost: what is under way goes on unheard.
+    /// After a lost connection: running items may miss pieces.
     pub(super) fn connection_lost(&mut self) {
         for item in self.0.values_mut().filter(|item| !item.done) {
             item.torn = true;
         }
     }
 
-    /// Another turn began: only tools that outlived theirs are remembered.
+    /// Starts another turn: only tool calls that outlived theirs are kept.
     pub(super) fn next_turn(&mut self) {
         self.0.retain(|_, item| item.tool && !item.done);
     }
 
-    /// The turn is over: what was held back and will not come whole is shown.
+    /// Ends the turn: held-back text whose full text will not come is reported.
     pub(super) fn turn_over(&mut self) -> Vec<EventDraft> {
         let mut drafts = Vec::new();
         for (id, item) in &mut self.0 {
@@ -493,8 +493,8 @@ impl Items {
         drafts
     }
 
-    /// A piece of an item's text.
-    fn delta(&mut self, id: &str, name: &str, voice: TextRole, delta: &str) -> Vec<EventDraft> {
+    /// Handles a piece of an item's text.
+    fn delta(&mut self, id: &str, name: &str, role: TextRole, delta: &str) -> Vec<EventDraft> {
         let mut drafts = Vec::new();
         let missed = !self.knows(id);
         let item = self.item(id);
@@ -505,22 +505,22 @@ impl Items {
             item.torn = false;
             let message =
                 "the gateway was not connected while Codex said the beginning of this; the whole follows at its end";
-            drafts.push(trouble("gap", message, None));
+            drafts.push(error_event("gap", message, None));
             // Every text of the item, not only this one.
             for shown in item.texts.values_mut() {
                 shown.held.get_or_insert_default();
             }
-            item.texts.entry(name.to_owned()).or_insert_with(|| ShownText::new(voice)).held.get_or_insert_default();
+            item.texts.entry(name.to_owned()).or_insert_with(|| ShownText::new(role)).held.get_or_insert_default();
         }
         let another = item.another(name);
         let behind = !item.texts.contains_key(name) && item.texts.values().any(|shown| shown.held.is_some());
-        let shown = item.texts.entry(name.to_owned()).or_insert_with(|| ShownText::new(voice));
+        let shown = item.texts.entry(name.to_owned()).or_insert_with(|| ShownText::new(role));
         if behind {
             shown.held = Some(String::new());
         }
         let Some(held) = &mut shown.held else {
             if another {
-                drafts.push(chunk(voice, id, PARAGRAPH));
+                drafts.push(chunk(role, id, PARAGRAPH));
             }
             drafts.extend(shown.show(id, delta));
             return drafts;
@@ -534,29 +534,29 @@ impl Items {
         drafts
     }
 
-    /// The whole of an item's text: what was not shown of it.
-    fn whole(&mut self, id: &str, name: &str, voice: TextRole, whole: &str) -> Vec<EventDraft> {
+    /// Handles the full text: reports the rest of it.
+    fn full_text(&mut self, id: &str, name: &str, role: TextRole, full_text: &str) -> Vec<EventDraft> {
         let item = self.item(id);
         let mut drafts = Vec::new();
         let another = item.another(name);
-        let shown = item.texts.entry(name.to_owned()).or_insert_with(|| ShownText::new(voice));
+        let shown = item.texts.entry(name.to_owned()).or_insert_with(|| ShownText::new(role));
         let held = shown.held.take();
         if shown.loose {
             return drafts;
         }
-        let rest = shown.rest(whole).map(str::to_owned).or(held).unwrap_or_default();
+        let rest = shown.rest(full_text).map(str::to_owned).or(held).unwrap_or_default();
         if another && !rest.is_empty() {
-            drafts.push(chunk(voice, id, PARAGRAPH));
+            drafts.push(chunk(role, id, PARAGRAPH));
         }
         drafts.extend(shown.show(id, &rest));
         drafts
     }
 
-    /// An item, begun or (`over`) ended: the events that it comes to. `mine` is the mark of our own prompt in the turn, and
-    /// `echoed` whether it came back already: it is not repeated.
+    /// Handles an item that began or (`over`) ended. `mine` is the mark of our own prompt in the turn, and `echoed` whether it came back
+    /// already, so that it is not repeated.
     ///
     /// # Errors
-    /// In words, why it cannot be understood.
+    /// A message why it cannot be read.
     pub(super) fn read(
         &mut self,
         raw: &RawValue,
@@ -565,31 +565,31 @@ impl Items {
         echoed: &mut bool,
         frame: &Bytes,
     ) -> Result<Vec<EventDraft>, &'static str> {
-        let Some(told) = object::<ServerItem<'_>>(raw) else { return Err("an item without a name") };
-        let first = !self.knows(&told.id);
-        let item = self.item(&told.id);
+        let Some(server_item) = object::<ServerItem<'_>>(raw) else { return Err("an item without a name") };
+        let first = !self.knows(&server_item.id);
+        let item = self.item(&server_item.id);
         if item.done {
             return Ok(Vec::new());
         }
         item.done = over;
-        let id = told.id.as_str();
-        let mut drafts = match told.r#type.as_str() {
+        let id = server_item.id.as_str();
+        let mut drafts = match server_item.r#type.as_str() {
             "userMessage" if !over => Vec::new(),
             "userMessage" => {
-                let client = text(told.client_id);
+                let client = text(server_item.client_id);
                 let own = mine.is_some_and(|mine| client.as_deref().map_or(!*echoed, |client| client == mine));
                 *echoed |= own;
-                if own { Vec::new() } else { user_message(id, &list(told.content)) }
+                if own { Vec::new() } else { user_message(id, &list(server_item.content)) }
             }
             "agentMessage" | "plan" if over => {
-                self.whole(id, "", TextRole::Message, &text(told.text).unwrap_or_default())
+                self.full_text(id, "", TextRole::Message, &text(server_item.text).unwrap_or_default())
             }
             "reasoning" if over => {
                 let mut drafts = Vec::new();
-                for (sort, parts) in [("s", list(told.summary)), ("t", list(told.content))] {
+                for (sort, parts) in [("s", list(server_item.summary)), ("t", list(server_item.content))] {
                     for (n, part) in parts.into_iter().enumerate() {
                         let part = string(part).unwrap_or_default();
-                        drafts.extend(self.whole(id, &part_name(sort, n as u64), TextRole::Thought, &part));
+                        drafts.extend(self.full_text(id, &part_name(sort, n as u64), TextRole::Thought, &part));
                     }
                 }
                 drafts
@@ -598,21 +598,21 @@ impl Items {
             "hookPrompt" | "functionCallOutput" | "subAgentActivity" | "enteredReviewMode" | "exitedReviewMode"
             | "contextCompaction" => {
                 if over {
-                    vec![hook(&format!("item/{}", told.r#type), Some(raw))]
+                    vec![hook(&format!("item/{}", server_item.r#type), Some(raw))]
                 } else {
                     Vec::new()
                 }
             }
             _ => {
-                let Some(mut tool) = told.tool(raw) else {
+                let Some(mut tool) = server_item.tool(raw) else {
                     return Err("an item of an unknown sort");
                 };
                 item.tool = true;
-                if let Some(edits) = told.changes.and_then(edits) {
+                if let Some(edits) = server_item.changes.and_then(edits) {
                     item.edits = Some(edits);
                 }
                 if first || over {
-                    tool.status = Some(told.status(over));
+                    tool.status = Some(server_item.status(over));
                     vec![tool.draft(first, over)]
                 } else {
                     Vec::new()
@@ -625,8 +625,8 @@ impl Items {
         Ok(drafts)
     }
 
-    /// News of a tool call; the call itself first, if it was never told of.
-    fn news(&mut self, id: &str, tool: Tool) -> Vec<EventDraft> {
+    /// An update of a tool call; preceded by the call itself, if it is new.
+    fn tool_update(&mut self, id: &str, tool: Tool) -> Vec<EventDraft> {
         let first = !self.knows(id);
         let item = self.item(id);
         if item.done {
@@ -643,7 +643,7 @@ impl Items {
         mention.into_iter().chain([tool.draft(false, false)]).collect()
     }
 
-    /// A tool call that only a question tells of.
+    /// A tool call that is first mentioned by a question.
     pub(super) fn mention(&mut self, id: &str, title: &str, kind: &'static str, frame: &Bytes) -> Option<EventDraft> {
         if self.knows(id) {
             return None;
@@ -660,7 +660,7 @@ impl Items {
     }
 }
 
-/// What stands between two parts of one thought.
+/// Separates two parts of one thought.
 const PARAGRAPH: &str = "\n\n";
 
 /// The name of a part of a thought, in their order.
@@ -668,7 +668,7 @@ fn part_name(sort: &str, index: u64) -> String {
     format!("{sort}{:06}", index.min(PARTS_MAX))
 }
 
-/// What a person said, a chunk for each part of it.
+/// A person's message, one chunk for each part.
 fn user_message(id: &str, content: &[&RawValue]) -> Vec<EventDraft> {
     #[derive(Deserialize)]
     struct Input<'a> {
@@ -687,12 +687,12 @@ fn user_message(id: &str, content: &[&RawValue]) -> Vec<EventDraft> {
         let Some(input) = object::<Input<'_>>(input) else { continue };
         let words = text(input.text).unwrap_or_else(|| {
             let place = text(input.path).or_else(|| text(input.name));
-            // Data in a URL is no text to read.
+            // A data URL is not readable text.
             let url = text(input.url).filter(|url| !url.starts_with("data:"));
             let place = place.or(url).map(|place| format!(": {place}")).unwrap_or_default();
             format!("[{}{place}]", input.r#type)
         });
-        drafts.push(said(Kind::UserMessageChunk, id, &words));
+        drafts.push(message_chunk(Kind::UserMessageChunk, id, &words));
     }
     drafts
 }
@@ -700,7 +700,7 @@ fn user_message(id: &str, content: &[&RawValue]) -> Vec<EventDraft> {
 /// ACP content blocks as Codex's `input`.
 ///
 /// # Errors
-/// In words, what cannot be carried.
+/// A message why a block cannot be carried.
 pub(super) fn input(content: &[Box<RawValue>]) -> Result<Vec<Value>, String> {
     #[derive(Deserialize)]
     #[serde(tag = "type", rename_all = "snake_case")]

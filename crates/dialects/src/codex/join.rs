@@ -1,7 +1,7 @@
-//! Conversations joined: opened new, opened again, or joined again after the connection was lost.
+//! Joins conversations: opens new ones, resumes old ones, and joins again after a lost connection.
 //!
-//! `thread/resume` tells the newest turns with all their items, but for the text of a message under way, and the events
-//! that follow it follow without a hole. So what it tells is the past, or what was missed.
+//! `thread/resume` returns the newest turns with all their items, except the text of a message under way; the events after it follow
+//! without a gap. So its result is the history, or what was missed.
 
 use bytes::Bytes;
 use serde::Deserialize;
@@ -10,16 +10,16 @@ use serde_json::value::RawValue;
 use super::super::jsonrpc::{INTERNAL, object};
 use super::super::{EventDraft, OpenedAs, Outbox, RuntimeError, RuntimeEvent};
 use super::{
-    Codex, DOUBTS_MAX, End, OTHER, Pending, SETTLE, Thread, ThreadHead, Turn, TurnHead, UNSURE, Want, items, mark,
-    trouble,
+    Codex, DOUBTS_MAX, End, OTHER, OpenRequest, Pending, SETTLE, Thread, ThreadHead, Turn, TurnHead, UNSURE,
+    error_event, items, mark,
 };
 use plexus_protocol::{NativeId, RunStatus, Ticket};
 
-/// Turns that are asked for when a thread is joined. Of a longer conversation that the log does not know the older ones are
-/// not told, which is said; of one that it knows only those since the connection was lost are looked for.
+/// Turns requested when a thread is joined. Of a longer conversation that the log does not have, the older ones are not reported, which an
+/// event says; of one that it has, only turns since the lost connection are needed.
 const TURNS_MAX: u32 = 100;
 
-/// What `thread/start` and `thread/resume` come to.
+/// The result of `thread/start` and `thread/resume`.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct ThreadJoined<'a> {
@@ -49,7 +49,7 @@ fn turns<'a>(joined: &ThreadJoined<'a>, head: &ThreadHead<'a>) -> (Vec<TurnHead<
             data.reverse();
             (data, next_cursor.is_some_and(|cursor| cursor.get() != "null"))
         }
-        // An older server tells all of them.
+        // An older server returns all of them.
         None => (
             head.turns.and_then(|turns| plexus_protocol::object::from_str(turns.get()).ok()).unwrap_or_default(),
             false,
@@ -58,8 +58,8 @@ fn turns<'a>(joined: &ThreadJoined<'a>, head: &ThreadHead<'a>) -> (Vec<TurnHead<
     (raw.into_iter().filter_map(object).collect(), more)
 }
 
-/// Whether the turn holds the prompt that was marked so.
-fn holds(turn: &TurnHead<'_>, mark: &str) -> bool {
+/// Whether the turn contains the prompt with this mark.
+fn contains_prompt(turn: &TurnHead<'_>, mark: &str) -> bool {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
     struct Marked {
@@ -69,8 +69,8 @@ fn holds(turn: &TurnHead<'_>, mark: &str) -> bool {
     turn.items().iter().any(marked)
 }
 
-/// Whether an item in a list is told whole; one of a turn that is over is.
-fn whole(item: &RawValue, over: bool) -> bool {
+/// Whether a listed item is complete; items of a finished turn are.
+fn is_complete(item: &RawValue, over: bool) -> bool {
     #[derive(Deserialize)]
     struct Standing {
         status: Option<String>,
@@ -78,13 +78,13 @@ fn whole(item: &RawValue, over: bool) -> bool {
     over || object::<Standing>(item).is_none_or(|item| item.status.as_deref() != Some("inProgress"))
 }
 
-/// What a turn's items come to, each with its own bytes.
+/// The events of a turn's items, each with its own bytes.
 fn told(thread: &mut Thread, turn: &TurnHead<'_>, over: bool, mine: Option<&str>) -> Vec<EventDraft> {
     let mut drafts = Vec::new();
     let mut echoed = false;
     for item in turn.items() {
         let bytes = Bytes::copy_from_slice(item.get().as_bytes());
-        match thread.items.read(item, whole(item, over), mine, &mut echoed, &bytes) {
+        match thread.items.read(item, is_complete(item, over), mine, &mut echoed, &bytes) {
             Ok(more) => drafts.extend(more),
             Err(reason) => drafts.push(EventDraft::raw(bytes, reason)),
         }
@@ -92,15 +92,15 @@ fn told(thread: &mut Thread, turn: &TurnHead<'_>, over: bool, mine: Option<&str>
     drafts
 }
 
-/// What became known since of the items of a turn that is over.
-fn told_on(thread: &mut Thread, turn: &TurnHead<'_>) -> Vec<EventDraft> {
+/// Late events of tool calls in a finished turn.
+fn late_tool_events(thread: &mut Thread, turn: &TurnHead<'_>) -> Vec<EventDraft> {
     #[derive(Deserialize)]
     struct Named {
         id: String,
     }
     let mut drafts = Vec::new();
     for item in turn.items() {
-        if object::<Named>(item).is_some_and(|named| thread.items.goes_on(&named.id)) && whole(item, false) {
+        if object::<Named>(item).is_some_and(|named| thread.items.goes_on(&named.id)) && is_complete(item, false) {
             let bytes = Bytes::copy_from_slice(item.get().as_bytes());
             drafts.extend(thread.items.read(item, true, None, &mut true, &bytes).unwrap_or_default());
         }
@@ -108,8 +108,8 @@ fn told_on(thread: &mut Thread, turn: &TurnHead<'_>) -> Vec<EventDraft> {
     drafts
 }
 
-/// The turns that were told of last and that the server does not know any more, but for the one under way.
-fn gone(thread: &Thread, turns: &[TurnHead<'_>]) -> Vec<u64> {
+/// The last reported turns that the server does not have any more, except the current one.
+fn removed_turns(thread: &Thread, turns: &[TurnHead<'_>]) -> Vec<u64> {
     let there: Vec<u64> = turns.iter().map(|turn| items::hash(&turn.id)).collect();
     let now = thread.turn.as_ref().and_then(|turn| turn.id.as_deref()).map(items::hash);
     let last = thread.told.iter().rev().skip_while(|told| Some(**told) == now);
@@ -117,7 +117,7 @@ fn gone(thread: &Thread, turns: &[TurnHead<'_>]) -> Vec<u64> {
 }
 
 impl Codex {
-    /// Asks for a thread and its newest turns.
+    /// Requests a thread and its newest turns.
     pub(super) fn resume(&mut self, pending: Pending, native: &NativeId, out: &mut Outbox) {
         let page = serde_json::json!({ "limit": TURNS_MAX, "sortDirection": "desc", "itemsView": "full" });
         let params = serde_json::json!({ "threadId": native, "excludeTurns": true, "initialTurnsPage": page });
@@ -125,7 +125,14 @@ impl Codex {
     }
 
     /// A session was opened.
-    pub(super) fn opened(&mut self, frame: &Bytes, ticket: u64, want: Want, result: &RawValue, out: &mut Outbox) {
+    pub(super) fn opened(
+        &mut self,
+        frame: &Bytes,
+        ticket: u64,
+        want: OpenRequest,
+        result: &RawValue,
+        out: &mut Outbox,
+    ) {
         let ticket = Ticket(ticket);
         let read = object::<ThreadJoined<'_>>(result)
             .and_then(|joined| Some((object::<ThreadHead<'_>>(joined.thread)?, joined)));
@@ -137,7 +144,7 @@ impl Codex {
         let (turns, more) = turns(&joined, &head);
         let known = want.resume.as_ref().is_some_and(|(_, known)| *known);
         let carried = want.carried.as_ref().and_then(|carried| self.restored(&native, carried));
-        let goes_on = carried.is_some();
+        let continues = carried.is_some();
         let (thread, said) = carried.unwrap_or_default();
         let mut thread = Thread {
             model: super::text(joined.model).or(thread.model),
@@ -148,17 +155,17 @@ impl Codex {
         if let Some(name) = head.name() {
             drafts.push(EventDraft { native: Some(frame.clone()), ..items::titled(Some(name)) });
         }
-        if !goes_on && known && !turns.is_empty() {
+        if !continues && known && !turns.is_empty() {
             let message = "what was said in this conversation while no gateway was connected to Codex is not told: how \
                            far it was told before is not known";
-            drafts.push(trouble("gap", message, None));
-        } else if !goes_on && more {
+            drafts.push(error_event("gap", message, None));
+        } else if !continues && more {
             let message = format!("older turns of this conversation are not told: only the last {TURNS_MAX} are");
-            drafts.push(trouble("gap", &message, None));
+            drafts.push(error_event("gap", &message, None));
         }
         let mut running = None;
-        for turn in turns.iter().filter(|_| !goes_on) {
-            thread.tells(&turn.id);
+        for turn in turns.iter().filter(|_| !continues) {
+            thread.mark_reported(&turn.id);
             let Some(end) = turn.end(None) else {
                 running = Some(turn);
                 continue;
@@ -169,17 +176,17 @@ impl Codex {
             drafts.extend(told(&mut thread, turn, true, None));
             thread.items.next_turn();
             if let (RunStatus::Error, Some(message)) = (end.status, end.message) {
-                drafts.push(trouble("turn_failed", &message, None));
+                drafts.push(error_event("turn_failed", &message, None));
             }
         }
         let how = if want.resume.is_some() { OpenedAs::Resumed } else { OpenedAs::New };
         self.state.found.remove(&native);
         self.state.helpers.remove(&native);
-        // Should it be open already, what was under way in it ends here.
+        // If it is already open, its current turn ends here.
         self.give_up(&native, "the conversation was opened anew", out);
         let mut present = Vec::new();
         if let Some(turn) = running {
-            // Of a turn that the log knows, what was over is in it.
+            // If the log knows the turn, it has its finished items.
             let all = told(&mut thread, turn, false, None);
             present =
                 all.into_iter().filter(|draft| !known || draft.tool.as_ref().is_some_and(|tool| !tool.over)).collect();
@@ -193,13 +200,13 @@ impl Codex {
         for draft in present {
             self.event(&native, draft, out);
         }
-        if goes_on {
+        if continues {
             out.events.extend(said);
             self.catch_up(&native, &head, &turns, more, out);
         }
     }
 
-    /// A thread is listened to again: what was missed is told.
+    /// A thread was joined again: reports what was missed.
     pub(super) fn rejoined(&mut self, frame: &Bytes, native: &NativeId, result: &RawValue, out: &mut Outbox) {
         let read = object::<ThreadJoined<'_>>(result)
             .and_then(|joined| Some((object::<ThreadHead<'_>>(joined.thread)?, joined)));
@@ -211,7 +218,7 @@ impl Codex {
         self.catch_up(native, &head, &turns, more, out);
     }
 
-    /// Tells what happened while nobody listened: of the turns what was not told of them, once.
+    /// Reports the unreported part of the turns, once.
     fn catch_up(
         &mut self,
         native: &NativeId,
@@ -225,20 +232,20 @@ impl Codex {
         if more && !known && !thread.told.is_empty() {
             let message =
                 "more happened while the gateway was not connected than Codex tells of: some of it is missing";
-            self.event(native, trouble("gap", message, None), out);
-        } else if let gone @ [_, ..] = gone(thread, turns).as_slice() {
-            thread.told.retain(|told| !gone.contains(told));
-            let gone = gone.len();
+            self.event(native, error_event("gap", message, None), out);
+        } else if let removed_turns @ [_, ..] = removed_turns(thread, turns).as_slice() {
+            thread.told.retain(|told| !removed_turns.contains(told));
+            let removed_turns = removed_turns.len();
             let message = format!(
                 "the conversation was taken back while the gateway was not connected: Codex does not know the last \
-                 {gone} of the turns that are shown before this any more"
+                 {removed_turns} of the turns that are shown before this any more"
             );
-            self.event(native, trouble("taken_back", &message, None), out);
+            self.event(native, error_event("taken_back", &message, None), out);
         }
         for turn in turns {
-            self.missed(native, turn, out);
+            self.apply_missed_turn(native, turn, out);
         }
-        // A prompt that Codex never took, or a turn that it does not remember.
+        // A prompt that Codex never took, or a turn that it does not have any more.
         let now = self.state.threads.get(native).and_then(|thread| thread.turn.as_ref());
         match now.map(|now| now.id.as_deref()) {
             Some(None) => self.give_up(native, "the connection to Codex was lost before it took the prompt", out),
@@ -254,13 +261,14 @@ impl Codex {
         }
     }
 
-    /// One turn of those that may have been missed.
-    fn missed(&mut self, native: &NativeId, turn: &TurnHead<'_>, out: &mut Outbox) {
+    /// Reports a turn that may have been missed.
+    fn apply_missed_turn(&mut self, native: &NativeId, turn: &TurnHead<'_>, out: &mut Outbox) {
         let Some(thread) = self.state.threads.get_mut(native) else { return };
         let mut end = turn.end(None);
         let now = thread.turn.as_mut();
         let same = now.as_ref().is_some_and(|now| now.id.as_deref() == Some(&turn.id));
-        let ours = now.filter(|now| now.starting && now.ticket.is_some_and(|ticket| holds(turn, &mark(ticket))));
+        let ours =
+            now.filter(|now| now.starting && now.ticket.is_some_and(|ticket| contains_prompt(turn, &mark(ticket))));
         if let Some(ours) = ours {
             ours.early = None;
             if !same {
@@ -269,8 +277,8 @@ impl Codex {
             }
         } else if !same {
             if thread.knows(&turn.id) {
-                // It was over, and told, before; of its tools some may have ended since.
-                for draft in told_on(thread, turn) {
+                // It was over and reported before; some of its tool calls may have ended since.
+                for draft in late_tool_events(thread, turn) {
                     self.event(native, draft, out);
                 }
                 return;
@@ -278,11 +286,11 @@ impl Codex {
             if thread.turn.as_ref().is_some_and(|now| now.id.is_some()) {
                 self.give_up(native, "Codex does not say how this ended", out);
             }
-            self.pass_by(native, turn, out);
+            self.missed_foreign_turn(native, turn, out);
             return;
         }
         if let Some(now) = &mut thread.turn {
-            // No answer to `turn/start` will come any more.
+            // The answer to `turn/start` will not come any more.
             now.starting = false;
         }
         let cut = end.as_ref().is_some_and(|end| end.status == RunStatus::Cancelled);
@@ -292,14 +300,14 @@ impl Codex {
             thread.doubted = true;
             end = None;
         }
-        thread.tells(&turn.id);
+        thread.mark_reported(&turn.id);
         let mine = thread.turn.as_ref().and_then(|turn| turn.ticket).map(mark);
         let drafts = match std::mem::take(&mut thread.partial) {
             true => {
                 let _ = told(thread, turn, end.is_some(), mine.as_deref());
                 let message = "more happened in this turn than is remembered of it: what Codex did while the gateway was \
                                not connected is missing";
-                vec![trouble("gap", message, None)]
+                vec![error_event("gap", message, None)]
             }
             false => told(thread, turn, end.is_some(), mine.as_deref()),
         };
@@ -311,13 +319,13 @@ impl Codex {
         }
     }
 
-    /// A turn of another client's that began while nobody listened.
-    fn pass_by(&mut self, native: &NativeId, turn: &TurnHead<'_>, out: &mut Outbox) {
+    /// Reports a missed turn of another client.
+    fn missed_foreign_turn(&mut self, native: &NativeId, turn: &TurnHead<'_>, out: &mut Outbox) {
         let Some(thread) = self.state.threads.get_mut(native) else { return };
-        // A prompt of ours that was on its way waits for its own turn.
+        // A prompt under way waits for its own turn.
         let waiting = thread.turn.take();
         thread.items.next_turn();
-        self.foreign(native, turn.id.clone(), out);
+        self.foreign_turn_began(native, turn.id.clone(), out);
         let Some(thread) = self.state.threads.get_mut(native) else { return };
         let end = turn.end(None);
         for draft in told(thread, turn, end.is_some(), None) {
@@ -351,7 +359,7 @@ impl Codex {
     /// A thread could not be joined again.
     pub(super) fn not_rejoined(&mut self, frame: &Bytes, native: &NativeId, fault: &RuntimeError, out: &mut Outbox) {
         let message = format!("Codex does not open this conversation again: {}", fault.words());
-        self.event(native, trouble("not_resumed", &message, Some(frame)), out);
+        self.event(native, error_event("not_resumed", &message, Some(frame)), out);
         self.give_up(native, &message, out);
         let keys: Vec<_> =
             self.state.asks.iter().filter(|(_, ask)| ask.native == *native).map(|(key, _)| key.clone()).collect();
@@ -360,7 +368,7 @@ impl Codex {
         }
     }
 
-    /// The questions of a thread that was joined again: those that still wait are sent again.
+    /// Checks the questions of a thread that was joined again: the server sends open ones again.
     fn reconcile_requests(&mut self, native: &NativeId, head: &ThreadHead<'_>, out: &mut Outbox) {
         let waits = head.status.is_some_and(|status| status.get().contains("waitingOn"));
         let unsure = self.state.asks.iter_mut().filter(|(_, ask)| ask.native == *native && ask.stale == UNSURE);

@@ -1,8 +1,8 @@
-//! Messages of the app server, as far as they are read.
+//! The messages of the app server, as far as they are read.
 
 use super::*;
 
-/// Members that notifications have.
+/// The members of notifications.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Params<'a> {
@@ -48,7 +48,7 @@ pub(super) struct Params<'a> {
     pub(super) request_id: Option<&'a RawValue>,
 }
 
-/// A turn as the server tells it.
+/// A turn as the server sends it.
 #[derive(Deserialize)]
 pub(super) struct TurnHead<'a> {
     pub(super) id: String,
@@ -79,7 +79,7 @@ impl<'a> TurnHead<'a> {
     }
 }
 
-/// A thread as the server tells it.
+/// A thread as the server sends it.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct ThreadHead<'a> {
@@ -118,25 +118,25 @@ impl ThreadHead<'_> {
         self.name().or_else(preview).filter(|title| !title.is_empty())
     }
 
-    /// The thread that it works for, where it is a helper agent's.
+    /// The thread that a helper thread works for.
     pub(super) fn parent(&self) -> Option<String> {
         text(self.parent_thread_id).or_else(|| text(self.attached_to_thread_id))
     }
 
-    /// Whether no client can ever join it: it is never written down (Codex's terminal UI has each conversation named in
-    /// such a thread), or it is one of Codex's own helpers that names no thread it works for.
+    /// Whether no client can join the thread: it is ephemeral (Codex's terminal UI names each conversation in such a thread), or a helper
+    /// thread without a parent.
     pub(super) fn hidden(&self) -> bool {
         let helper = self.source.is_some_and(|source| source.get().contains("\"subAgent\""));
         helper || self.ephemeral.is_some_and(|ephemeral| ephemeral.get() == "true")
     }
 }
 
-/// The text of a member, unless it is absent, null or something else.
+/// The text of a member, unless it is absent, null or not a string.
 pub(super) fn text(raw: Option<&RawValue>) -> Option<String> {
     raw.and_then(string).map(std::borrow::Cow::into_owned)
 }
 
-/// What an error of a turn says.
+/// The message of a turn's error.
 pub(super) fn error_message(error: &RawValue) -> Option<String> {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
@@ -149,12 +149,12 @@ pub(super) fn error_message(error: &RawValue) -> Option<String> {
         codex_error_info: Option<&'a RawValue>,
     }
     let TurnError { message, additional_details, codex_error_info } = object(error)?;
-    let words = fault::told(&text(message)?, additional_details);
-    // Which sort of error it is, where the words do not say.
-    Some(if says_nothing(&words) { fault::told(&words, codex_error_info) } else { words })
+    let words = fault::with_details(&text(message)?, additional_details);
+    // The error's type, if its message explains nothing.
+    Some(if says_nothing(&words) { fault::with_details(&words, codex_error_info) } else { words })
 }
 
-/// A request (`id` given) or a notification: Codex's have no `jsonrpc` member.
+/// A request (with `id`) or a notification: Codex's messages have no `jsonrpc` member.
 pub(super) fn frame(id: Option<u64>, method: &str, params: Option<&RawValue>) -> Bytes {
     #[derive(Serialize)]
     pub(super) struct Call<'a> {

@@ -1,18 +1,18 @@
 //! Codex's app-server, client side. One file: a connection's state, and every message that changes it.
 //!
-//! `codex app-server` speaks it over stdio, and over `ws://` and `unix:` to many clients at once: JSON-RPC 2.0 without the
-//! `jsonrpc` member. The shapes are those that `codex app-server generate-ts --experimental` (0.169) prints. Turns and
-//! items are read in `items`, conversations joined late in `rejoin`, questions in `ask`, clients' own calls in `calls`.
+//! `codex app-server` speaks it over stdio, and over `ws://` and `unix:` to many clients at once: JSON-RPC 2.0 without the `jsonrpc`
+//! member. The shapes are those that `codex app-server generate-ts --experimental` (0.169) prints. `items` reads turns and items, `join`
+//! joins conversations, `ask` handles questions, `calls` clients' own calls.
 //!
-//! What it holds to, because the server is as it is:
-//! - Connecting is not listening: only `thread/resume` (or `thread/start`) brings a thread's events, and with them the
-//!   questions that wait, under their old ids.
-//! - Its result is a state that the events after it follow without a hole, but for the text of a message under way: that
-//!   is missing, and told as a gap; the whole comes with the end of the message.
-//! - A turn that was not asked for here is another client's: told with [`RuntimeEvent::Began`] and [`RuntimeEvent::Done`].
-//! - A method that the server does not know gets no answer at all, so only known ones are called.
-//! - Every question gets one answer, and never a JSON-RPC error. One that another client may know better is left to it:
-//!   only a server that was started for the gateway alone is answered no in its place.
+//! Rules that follow from the server's behaviour:
+//! - Connecting does not subscribe: only `thread/resume` (or `thread/start`) brings a thread's events, and with them its open questions,
+//! under their old ids.
+//! - The events after its result follow without a gap, except the text of a message under way: that is missing and reported as a gap; the
+//! full text comes with the end of the message.
+//! - A turn that was not started here is another client's: reported with [`RuntimeEvent::Began`] and [`RuntimeEvent::Done`].
+//! - The server never answers an unknown method, so only known ones are called.
+//! - Every question gets one answer, and never a JSON-RPC error. A question that cannot be shown is left to other clients: only a server
+//! that the gateway started for itself gets a denial.
 
 mod abilities;
 mod ask;
@@ -44,29 +44,29 @@ use ask::PendingRequest;
 use items::Items;
 use plexus_protocol::{Capabilities, Capability, Connect, ErrorBody, Kind, NativeId, RunStatus, RuntimeSpec, Ticket};
 
-/// The server has too much to do: the request may be sent again.
+/// The server is overloaded: the request may be retried.
 const OVERLOADED: i64 = -32001;
-/// How long to wait before a refused request is sent again, and between two looks at questions that may be over.
+/// The pause before a refused request is retried, and between two checks of questions that may be closed.
 const TICK: Duration = Duration::from_millis(500);
-/// How often a request that the server had no time for is sent again: five seconds in all, then the refusal stands.
+/// Retries of a request that the server had no time for: five seconds in all, then the refusal stands.
 const TRIES: u32 = 10;
-/// Ticks after a thread was joined again within which the server sends its open questions again; one that it did not
-/// send by then is over.
+/// Ticks after a thread was joined again in which the server sends its open questions again; a question that was not sent by then is
+/// closed.
 const SETTLE: u8 = 4;
-/// How often a turn is read, a tick apart, that Codex calls interrupted where nobody here wanted that: a server that is about
-/// to write down its end calls it so meanwhile.
+/// Reads of a turn, a tick apart, that Codex calls interrupted although nobody cancelled it: a server that is about to write its end calls
+/// it so for a moment.
 const DOUBTS_MAX: u8 = 4;
 /// A question whose thread was not joined again yet.
 const UNSURE: u8 = u8::MAX;
-/// Threads of other clients that are remembered as told of; past it all are forgotten, and one may be told of again.
+/// Threads of other clients remembered as reported; beyond that all are dropped, and one may be reported again.
 const FOUND_MAX: usize = 4096;
-/// Threads of helper agents that are remembered; past it all are forgotten, and their questions go to whoever is at work.
+/// Helper threads remembered; beyond that all are dropped, and their questions are asked in the thread that is active.
 const HELPERS_MAX: usize = 1024;
-/// Turns of a thread that are remembered as told of: more than are asked for at a time, so that a known one is among them.
+/// Turns of a thread remembered as reported: more than are requested at a time, so that a known one is among them.
 const TOLD_MAX: usize = 128;
-/// Longest title made of a prompt, in characters; the rest is left out.
+/// Longest title made from a prompt, in characters.
 const TITLE_MAX: usize = 80;
-/// Notifications that are not wanted: they repeat what items say, or change with every turn and say nothing of it.
+/// Notifications that are ignored: they repeat items, or change with every turn without news.
 const UNWANTED: [&str; 6] = [
     "turn/diff/updated",
     "thread/readState/changed",
@@ -75,13 +75,13 @@ const UNWANTED: [&str; 6] = [
     "rawResponseItem/completed",
     "rawResponse/completed",
 ];
-/// Who else may be at work.
+/// The name of any other client.
 const OTHER: &str = "another client of Codex";
 
-/// What is saved is of this form; that of a later one is not read.
+/// The version of the saved format; a later one is not read.
 const FORM: u32 = 1;
 
-/// Makes a connection's state.
+/// Creates a connection's state.
 pub(super) fn make(spec: &RuntimeSpec) -> Box<dyn Dialect> {
     Box::new(Codex {
         alone: matches!(spec.connect, Connect::Command(_)),
@@ -91,18 +91,17 @@ pub(super) fn make(spec: &RuntimeSpec) -> Box<dyn Dialect> {
 }
 
 struct Codex {
-    /// Whether the server is the gateway's own, so that nobody else answers it.
+    /// Whether the server is the gateway's own, so that no other client answers it.
     alone: bool,
     state: State,
-    /// The thread whose turn got its name in this step: nothing is said of that, and it is kept all the same.
+    /// The thread whose turn got its id in this step: that changes the checkpoint, although it is no event.
     named: Option<NativeId>,
 }
 
-/// What outlives the gateway, maybe to one of another version: what is not known to it is ignored, what is missing has its
-/// default.
+/// The state that outlives the gateway; another version may read it: unknown fields are ignored, missing ones have defaults.
 #[derive(Default, Serialize, Deserialize)]
 struct State {
-    /// The form of what is written; 0 is that of the release 0.1.0.
+    /// The version of the format; 0 is that of the release 0.1.0.
     #[serde(default)]
     form: u32,
     phase: Phase,
@@ -111,23 +110,23 @@ struct State {
     sent: BTreeMap<u64, Sent>,
     #[serde(default)]
     asks: BTreeMap<RequestKey, PendingRequest>,
-    /// How many questions were given a key: the next one's occurrence.
+    /// How many questions have a key: the next occurrence.
     #[serde(default)]
     asked: u64,
     #[serde(default)]
     threads: BTreeMap<NativeId, Thread>,
-    /// Threads of helper agents, and the thread that each works for.
+    /// Helper threads, and the thread that each works for.
     #[serde(default)]
     helpers: BTreeMap<NativeId, NativeId>,
-    /// Threads of other clients that were told of, or are being looked at.
+    /// Threads of other clients that were reported, or are being read.
     #[serde(default)]
     found: BTreeSet<NativeId>,
-    /// Threads that started while one was being asked for: whose they are shows with its name.
+    /// Threads that started while one was being opened: the reply shows which one it is.
     #[serde(default)]
     unclear: Vec<(NativeId, Option<String>, Option<String>)>,
-    /// Sessions that were being opened when the connection went.
+    /// Sessions that were being opened when the connection was lost.
     #[serde(default)]
-    reopen: Vec<(u64, Want)>,
+    reopen: Vec<(u64, OpenRequest)>,
 }
 
 #[derive(Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -139,24 +138,24 @@ enum Phase {
     Failed,
 }
 
-/// A request of ours that has no answer yet.
+/// A request without a reply.
 #[derive(Serialize, Deserialize)]
 struct Sent {
     pending: Pending,
-    /// The frame, to send it again.
+    /// The frame, for a retry.
     frame: String,
     tries: u32,
     /// Whether it is to be sent at the next wake.
     waits: bool,
 }
 
-/// What a request of ours was for.
+/// The purpose of a request.
 #[derive(Clone, Serialize, Deserialize)]
 enum Pending {
     Initialize,
     Loaded,
     Look { native: NativeId },
-    Open { ticket: u64, want: Want },
+    Open { ticket: u64, want: OpenRequest },
     Rejoin { native: NativeId },
     Turn { native: NativeId, ticket: u64 },
     Interrupt { native: NativeId, turn: String },
@@ -165,29 +164,29 @@ enum Pending {
 
 /// A session to open.
 #[derive(Clone, Serialize, Deserialize)]
-struct Want {
+struct OpenRequest {
     cwd: String,
-    /// The thread to resume, and whether the log knows it.
+    /// The thread to resume, and whether the log has its history.
     resume: Option<(NativeId, bool)>,
-    /// Where an earlier connection left off.
+    /// The state that an earlier connection left.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     carried: Option<Box<CarriedState>>,
 }
 
-/// A thread that is listened to.
+/// A joined thread.
 #[derive(Default, Serialize, Deserialize)]
 #[serde(default)]
 struct Thread {
     turn: Option<Turn>,
-    /// The turns that were told of, oldest first, the last maybe not to its end: a hash of each one's name.
+    /// The reported turns, oldest first, the last one maybe not to its end: a hash of each id.
     told: VecDeque<u64>,
     model: Option<String>,
     provider: Option<String>,
     items: Items,
-    /// Which of the items of the turn under way were told is not known: see [`checkpoint`].
+    /// Whether it is unknown which items of the current turn were reported: see [`checkpoint`].
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     partial: bool,
-    /// How often the turn under way was read as interrupted, which nobody here wanted; and whether it is to be read again.
+    /// How often the current turn was read as interrupted without a cancel; and whether it is to be read again.
     #[serde(skip)]
     doubts: u8,
     #[serde(skip)]
@@ -195,13 +194,13 @@ struct Thread {
 }
 
 impl Thread {
-    /// Whether anything was told of the turn.
+    /// Whether any event of the turn was reported.
     fn knows(&self, turn: &str) -> bool {
         self.told.contains(&items::hash(turn))
     }
 
-    /// The turn is being told of.
-    fn tells(&mut self, turn: &str) {
+    /// Marks the turn as reported.
+    fn mark_reported(&mut self, turn: &str) {
         if self.knows(turn) {
             return;
         }
@@ -213,29 +212,29 @@ impl Thread {
     }
 }
 
-/// The turn under way.
+/// The current turn.
 #[derive(Clone, Default, Serialize, Deserialize)]
 #[serde(default)]
 struct Turn {
-    /// Its name, once known.
+    /// Its id, once known.
     id: Option<String>,
     /// The prompt, if it is ours.
     ticket: Option<u64>,
-    /// Whether it was told of as another client's.
+    /// Whether it was reported as another client's.
     began: bool,
-    /// Whether `turn/start` waits for its answer, so that a turn that starts now may be ours or not.
+    /// Whether `turn/start` is unanswered, so that a turn that starts now may or may not be ours.
     starting: bool,
-    /// A turn that ended while it did: its name and its end.
+    /// A turn that ended meanwhile: its id and its end.
     early: Option<(String, End)>,
-    /// Somebody wants it stopped.
+    /// Whether it is being cancelled.
     cancel: bool,
-    /// Whether our own words came back in it.
+    /// Whether our own prompt was echoed in it.
     echoed: bool,
-    /// The last error that was not to be tried again.
+    /// The last error that is not retried.
     fault: Option<String>,
 }
 
-/// [`RunEnd`], to be kept.
+/// A storable [`RunEnd`].
 #[derive(Clone, Serialize, Deserialize)]
 struct End {
     status: RunStatus,
@@ -252,8 +251,8 @@ impl From<End> for RunEnd {
     }
 }
 
-/// An event that says that something went wrong.
-fn trouble(code: &str, message: &str, frame: Option<&Bytes>) -> EventDraft {
+/// An error event.
+fn error_event(code: &str, message: &str, frame: Option<&Bytes>) -> EventDraft {
     let draft = EventDraft::new(Kind::Error, &ErrorBody::new(code, message));
     EventDraft { native: frame.cloned(), ..draft }
 }
@@ -262,7 +261,7 @@ fn failed(message: String, frame: Option<&Bytes>) -> RunEnd {
     RunEnd { status: RunStatus::Error, stop_reason: None, message: Some(message), native: frame.cloned() }
 }
 
-/// What the server is told of a prompt, to know it again in what it says.
+/// The mark of a prompt, by which it is recognized in the server's items.
 fn mark(ticket: u64) -> String {
     format!("plexus-{ticket}")
 }
@@ -272,11 +271,11 @@ impl Dialect for Codex {
         self.state.phase = Phase::Hello;
         let params = serde_json::json!({
             "clientInfo": { "name": "plexus", "title": "Plexus", "version": env!("CARGO_PKG_VERSION") },
-            // Which decisions a question offers is told to such clients alone.
+            // Only such clients get the decisions of a question.
             "capabilities": { "experimentalApi": true, "requestAttestation": false, "optOutNotificationMethods": UNWANTED },
         });
         self.request(Pending::Initialize, "initialize", &params, out);
-        self.nudge(out);
+        self.request_wake(out);
     }
 
     fn feed(&mut self, frame: Bytes, out: &mut Outbox) {
@@ -292,7 +291,7 @@ impl Dialect for Codex {
         }
         let named = self.named.take();
         self.checkpoints(from, named, out);
-        self.nudge(out);
+        self.request_wake(out);
     }
 
     fn command(&mut self, command: RuntimeCommand, out: &mut Outbox) {
@@ -307,10 +306,10 @@ impl Dialect for Codex {
             RuntimeCommand::Cancel { ticket, native, .. } => self.cancel(ticket, &native, out),
             command if self.state.phase != Phase::Ready => not_ready(command, out),
             RuntimeCommand::Open { ticket, cwd, resume: Some(ResumeTarget { native, known, carried }) } => {
-                self.open_session(ticket.0, Want { cwd, resume: Some((native, known)), carried }, out);
+                self.open_session(ticket.0, OpenRequest { cwd, resume: Some((native, known)), carried }, out);
             }
             RuntimeCommand::Open { ticket, cwd, resume: None } => {
-                self.open_session(ticket.0, Want { cwd, resume: None, carried: None }, out);
+                self.open_session(ticket.0, OpenRequest { cwd, resume: None, carried: None }, out);
             }
             RuntimeCommand::Prompt { ticket, native, content } => self.prompt(ticket, native, &content, out),
             RuntimeCommand::Call { ticket, native, method, params, notify } => {
@@ -318,7 +317,7 @@ impl Dialect for Codex {
             }
         }
         self.checkpoints(from, changed, out);
-        self.nudge(out);
+        self.request_wake(out);
     }
 
     fn wake(&mut self, out: &mut Outbox) {
@@ -351,7 +350,7 @@ impl Dialect for Codex {
             }
         }
         self.checkpoints(from, None, out);
-        self.nudge(out);
+        self.request_wake(out);
     }
 
     fn lost(&mut self, _why: &str, out: &mut Outbox) {
@@ -366,7 +365,7 @@ impl Dialect for Codex {
                 Pending::Look { native } => {
                     self.state.found.remove(&native);
                 }
-                // Whether it was heard shows when the thread is joined again.
+                // Whether it arrived shows when the thread is joined again.
                 Pending::Turn { .. } | Pending::Interrupt { .. } => {}
                 Pending::Initialize | Pending::Loaded | Pending::Rejoin { .. } => {}
             }
@@ -398,7 +397,7 @@ impl Dialect for Codex {
         &["command", "ws", "unix"]
     }
 
-    /// The server does not say: this is what its protocol has.
+    /// The server does not report any: these are its protocol's.
     fn capabilities(&self) -> Capabilities {
         let all = [Capability::Load, Capability::List, Capability::Cancel, Capability::Requests, Capability::Models];
         let more = [Capability::Images, Capability::Audio, Capability::McpList, Capability::SkillsList];
@@ -415,7 +414,7 @@ impl Dialect for Codex {
     }
 }
 
-/// What a command comes to while the connection is of no use.
+/// The outcome of a command while the connection is not ready.
 fn not_ready(command: RuntimeCommand, out: &mut Outbox) {
     let fault = RuntimeError::new(INTERNAL, "Codex is not ready");
     match command {
@@ -429,7 +428,7 @@ fn not_ready(command: RuntimeCommand, out: &mut Outbox) {
         RuntimeCommand::Call { method, native, .. } => {
             out.events.push(RuntimeEvent::Event {
                 native,
-                draft: trouble("not_ready", &format!("{method} was not sent"), None),
+                draft: error_event("not_ready", &format!("{method} was not sent"), None),
             });
         }
         RuntimeCommand::Cancel { .. } | RuntimeCommand::Answer { .. } => {}
@@ -446,8 +445,8 @@ impl Codex {
         out.frames.push(frame);
     }
 
-    /// Asks to be woken while something waits for it.
-    fn nudge(&self, out: &mut Outbox) {
+    /// Requests a wake while something waits for time.
+    fn request_wake(&self, out: &mut Outbox) {
         let ready = self.state.phase == Phase::Ready;
         let stale = ready && self.state.asks.values().any(|asked| (1..=SETTLE).contains(&asked.stale));
         let doubted = ready && self.state.threads.values().any(|thread| thread.doubted);
@@ -472,7 +471,7 @@ impl Codex {
         }
     }
 
-    /// Nothing waits for ever because a message was nested too deep to be passed on.
+    /// Answers a message that is too deep to be passed on, so that nothing waits for ever.
     fn too_deep(&mut self, frame: &Bytes, message: RpcMessage<'_>, out: &mut Outbox) {
         self.raw(frame, None, "nested too deep", out);
         match message {
@@ -513,7 +512,7 @@ impl Codex {
             // An older server: threads are found when they start.
             (Pending::Loaded, Err(_)) => {}
             (Pending::Look { native }, Ok(result)) => self.resynced(&native, result, out),
-            // It is gone again.
+            // The thread is gone again.
             (Pending::Look { native }, Err(_)) => {
                 self.state.found.remove(&native);
             }
@@ -521,13 +520,13 @@ impl Codex {
                 self.opened(frame, ticket, want, result, out);
                 self.clarify(out);
             }
-            (Pending::Open { ticket, want: Want { cwd, resume: Some((_, true)), .. } }, Err(_)) => {
-                // What was said in it is in the log; Codex goes on with a new one.
-                self.open_session(ticket, Want { cwd, resume: None, carried: None }, out);
+            (Pending::Open { ticket, want: OpenRequest { cwd, resume: Some((_, true)), .. } }, Err(_)) => {
+                // Its history is in the log; Codex continues with a new one.
+                self.open_session(ticket, OpenRequest { cwd, resume: None, carried: None }, out);
             }
             (Pending::Open { ticket, want }, Err(error)) => {
                 if let Some((native, _)) = want.resume {
-                    // It may be too young to be joined: it is told of again when it is at work.
+                    // It may be too new to be joined: it is reported again when it is active.
                     self.state.found.remove(&native);
                 }
                 out.events.push(RuntimeEvent::NotOpened { ticket: Ticket(ticket), error });
@@ -539,11 +538,11 @@ impl Codex {
             (Pending::Turn { native, ticket }, Err(fault)) => self.turn_refused(frame, native, ticket, fault, out),
             (Pending::Interrupt { .. }, Ok(_)) => {}
             (Pending::Interrupt { native, turn }, Err(fault)) => {
-                // It ended by itself meanwhile, unless it is still there.
+                // It ended meanwhile, unless it is still the current one.
                 let thread = self.state.threads.get(&native);
                 if thread.and_then(|thread| thread.turn.as_ref()).is_some_and(|now| now.id.as_deref() == Some(&turn)) {
                     let message = format!("Codex did not stop the turn: {}", fault.words());
-                    self.event(&native, trouble("cancel_refused", &message, Some(frame)), out);
+                    self.event(&native, error_event("cancel_refused", &message, Some(frame)), out);
                 }
             }
             (Pending::Call { ticket, sort }, reply) => {
@@ -566,7 +565,7 @@ impl Codex {
         };
         self.state.phase = Phase::Ready;
         out.frames.push(frame(None, "initialized", None));
-        // `plexus/0.169.0 (Debian 12.0.0; x86_64) unknown (plexus; 0.1.0)`: its version under our name.
+        // `plexus/0.169.0 (Debian 12.0.0; x86_64) unknown (plexus; 0.1.0)`: the server's version under our name.
         let agent = string(agent);
         let version = agent.as_deref().and_then(|agent| agent.split(['/', ' ']).nth(1)).unwrap_or_default();
         out.events.push(RuntimeEvent::Ready { agent: Some(format!("codex {version}").trim().to_owned()) });
@@ -582,7 +581,7 @@ impl Codex {
         }
     }
 
-    fn open_session(&mut self, ticket: u64, want: Want, out: &mut Outbox) {
+    fn open_session(&mut self, ticket: u64, want: OpenRequest, out: &mut Outbox) {
         match want.resume.clone() {
             Some((native, _)) => self.resume(Pending::Open { ticket, want }, &native, out),
             None => {
@@ -602,16 +601,16 @@ impl Codex {
         }
     }
 
-    /// Asks about a thread that is not ours, once.
+    /// Reads a foreign thread, once.
     fn resync(&mut self, native: NativeId, out: &mut Outbox) {
-        if self.new_to_us(&native) {
+        if self.remember_found(&native) {
             let params = serde_json::json!({ "threadId": native, "includeTurns": false });
             self.request(Pending::Look { native }, "thread/read", &params, out);
         }
     }
 
-    /// Whether a thread is to be told of; it is counted as told of from now on.
-    fn new_to_us(&mut self, native: &NativeId) -> bool {
+    /// Whether a thread is to be reported; it counts as reported from now on.
+    fn remember_found(&mut self, native: &NativeId) -> bool {
         if self.state.threads.contains_key(native) || self.state.helpers.contains_key(native) {
             return false;
         }
@@ -634,10 +633,10 @@ impl Codex {
             return;
         }
         if head.hidden() {
-            // It stays among those that were told of, so that nobody asks about it again.
+            // It stays among the reported ones, so that it is not read again.
             return;
         }
-        // A thread in which nothing was said yet cannot be joined: it is looked at again when it is at work.
+        // A thread without a message cannot be joined: it is read again when it is active.
         let active = head.status.is_some_and(|status| status.get().contains("\"active\""));
         if head.title().is_none() && !active {
             self.state.found.remove(native);
@@ -646,8 +645,7 @@ impl Codex {
         out.events.push(RuntimeEvent::Found { native: native.clone(), cwd: head.cwd(), title: head.title() });
     }
 
-    /// Whether the thread is a helper agent's: what it does is told in the thread that it works for, and its questions
-    /// are asked there.
+    /// Whether it is a helper thread: its work is reported in the thread that it works for, and its questions are asked there.
     fn helper(&mut self, head: &ThreadHead<'_>) -> bool {
         let Some(parent) = head.parent() else { return false };
         if self.state.helpers.len() >= HELPERS_MAX {
@@ -663,24 +661,25 @@ impl Codex {
             return;
         }
         if head.hidden() {
-            self.new_to_us(&native);
+            self.remember_found(&native);
             return;
         }
         if head.title().is_none() {
             return;
         }
-        let opening = |sent: &Sent| matches!(&sent.pending, Pending::Open { want: Want { resume: None, .. }, .. });
+        let opening =
+            |sent: &Sent| matches!(&sent.pending, Pending::Open { want: OpenRequest { resume: None, .. }, .. });
         if self.state.unclear.len() < FOUND_MAX && self.state.sent.values().any(opening) {
             self.state.unclear.push((native, head.cwd(), head.title()));
-        } else if self.new_to_us(&native) {
+        } else if self.remember_found(&native) {
             out.events.push(RuntimeEvent::Found { native, cwd: head.cwd(), title: head.title() });
         }
     }
 
-    /// Tells of the threads that turned out to be others'.
+    /// Reports the threads that turned out to be foreign.
     fn clarify(&mut self, out: &mut Outbox) {
         for (native, cwd, title) in std::mem::take(&mut self.state.unclear) {
-            if self.new_to_us(&native) {
+            if self.remember_found(&native) {
                 out.events.push(RuntimeEvent::Found { native, cwd, title });
             }
         }

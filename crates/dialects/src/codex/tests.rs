@@ -1,4 +1,4 @@
-//! One file: a table or a test for each message of Codex and each trap, in the order of a session's life.
+//! One file: a table or a test for each message of Codex and each special case, in the order of a session's life.
 #![allow(clippy::unwrap_used)]
 
 use bytes::Bytes;
@@ -28,7 +28,7 @@ fn reply(rig: &mut Rig, id: u64, result: Value) {
     rig.feed(j!({ "id": id, "result": result }).to_string());
 }
 
-fn tell(rig: &mut Rig, method: &str, mut params: Value) {
+fn notify(rig: &mut Rig, method: &str, mut params: Value) {
     params["threadId"] = "t".into();
     rig.feed(j!({ "method": method, "params": params }).to_string());
 }
@@ -37,13 +37,13 @@ fn thread(id: &str) -> Value {
     j!({ "id": id, "cwd": "/w", "preview": "", "name": null, "parentThreadId": null, "status": { "type": "idle" }, "turns": [] })
 }
 
-/// Ready, with thread `t` started; the next id of ours is 2.
+/// Ready, with thread `t` started; the next request id is 2.
 fn session() -> Rig {
     let mut rig = hello(&spec("codex"));
     rig.open(1);
     reply(&mut rig, 1, j!({ "thread": thread("t"), "model": "m", "modelProvider": "p" }));
     assert!(matches!(rig.one(), RuntimeEvent::Opened { ticket: Ticket(1), how: OpenedAs::New, .. }));
-    tell(&mut rig, "thread/started", j!({ "thread": thread("t") }));
+    notify(&mut rig, "thread/started", j!({ "thread": thread("t") }));
     assert!(rig.said().is_empty(), "our own thread is no news");
     rig.sent();
     rig
@@ -53,7 +53,7 @@ fn turn(id: &str, status: &str, items: Value) -> Value {
     j!({ "id": id, "status": status, "items": items, "error": null })
 }
 
-/// The prompt of ticket 5, taken as turn `u` under our id `id`.
+/// The prompt of ticket 5, started as turn `u` under the request id `id`.
 fn prompted(rig: &mut Rig, id: u64) {
     rig.prompt(5, "t", "hi");
     let sent = rig.sent();
@@ -62,16 +62,16 @@ fn prompted(rig: &mut Rig, id: u64) {
     assert_eq!(sent[0]["params"]["clientUserMessageId"], "plexus-5");
     assert_eq!(sent[0]["params"]["input"], j!([{ "type": "text", "text": "hi", "text_elements": [] }]));
     reply(rig, id, j!({ "turn": turn("u", "inProgress", j!([])) }));
-    tell(rig, "turn/started", j!({ "turn": turn("u", "inProgress", j!([])) }));
+    notify(rig, "turn/started", j!({ "turn": turn("u", "inProgress", j!([])) }));
     assert!(rig.said().is_empty());
 }
 
 fn item(rig: &mut Rig, method: &str, item: Value) {
-    tell(rig, &format!("item/{method}"), j!({ "turnId": "u", "item": item }));
+    notify(rig, &format!("item/{method}"), j!({ "turnId": "u", "item": item }));
 }
 
 fn delta(rig: &mut Rig, id: &str, text: &str) {
-    tell(rig, "item/agentMessage/delta", j!({ "turnId": "u", "itemId": id, "delta": text }));
+    notify(rig, "item/agentMessage/delta", j!({ "turnId": "u", "itemId": id, "delta": text }));
 }
 
 fn message(id: &str, text: &str) -> Value {
@@ -82,8 +82,8 @@ fn shell(status: &str) -> Value {
     j!({ "type": "commandExecution", "id": "c", "command": "ls", "cwd": "/w", "status": status, "aggregatedOutput": null, "exitCode": null })
 }
 
-/// The text of all events of this kind, and how many other things were said.
-fn words(said: &[RuntimeEvent], kind: Kind) -> String {
+/// The text of all events of this kind, and the number of other events.
+fn text_of(said: &[RuntimeEvent], kind: Kind) -> String {
     let mut text = String::new();
     for said in said {
         if let RuntimeEvent::Event { draft, .. } = said
@@ -116,11 +116,11 @@ fn kinds(said: &[RuntimeEvent]) -> Vec<String> {
 }
 
 fn end_turn(rig: &mut Rig, status: &str) {
-    tell(rig, "turn/completed", j!({ "turn": turn("u", status, j!([])) }));
+    notify(rig, "turn/completed", j!({ "turn": turn("u", status, j!([])) }));
 }
 
 #[test]
-fn says_hello_and_wants_to_be_told_what_a_question_offers() {
+fn codex_initialize_asks_for_the_decisions_of_a_question() {
     let mut rig = Rig::new(&spec("codex"));
     let first = rig.sent().remove(0);
     assert_eq!((&first["id"], &first["method"]), (&j!(0), &j!("initialize")));
@@ -141,7 +141,7 @@ fn says_hello_and_wants_to_be_told_what_a_question_offers() {
 }
 
 #[test]
-fn text_is_told_once() {
+fn codex_reports_text_once() {
     let mut rig = session();
     prompted(&mut rig, 2);
     item(
@@ -168,20 +168,20 @@ fn text_is_told_once() {
     delta(&mut rig, "d", "other words");
     item(&mut rig, "completed", message("d", "than these"));
     let said = rig.said();
-    assert_eq!(words(&said, Kind::AgentMessageChunk), "one twono piecesbeginningother words");
+    assert_eq!(text_of(&said, Kind::AgentMessageChunk), "one twono piecesbeginningother words");
     assert!(said.iter().all(|said| matches!(said, RuntimeEvent::Event { draft, .. } if draft.native.is_some())));
-    tell(
+    notify(
         &mut rig,
         "turn/completed",
         j!({ "turn": turn("u", "completed", j!([message("a", "one two"), message("z", "last")])) }),
     );
     let said = rig.said();
-    assert_eq!(words(&said, Kind::AgentMessageChunk), "last");
+    assert_eq!(text_of(&said, Kind::AgentMessageChunk), "last");
     assert_eq!(kinds(&said), ["agent_message_chunk", "ended 5 Completed"]);
 }
 
 #[test]
-fn names_that_are_given_twice_are_two_things_in_two_turns() {
+fn codex_reused_item_names_in_two_turns_are_two_items() {
     for name in ["u", "v"] {
         let mut rig = session();
         for (ticket, id, turn_id) in [(5, 2, "u"), (6, 3, name)] {
@@ -189,42 +189,46 @@ fn names_that_are_given_twice_are_two_things_in_two_turns() {
             rig.sent();
             let at_work = || j!({ "turn": turn(turn_id, "inProgress", j!([])) });
             reply(&mut rig, id, at_work());
-            tell(&mut rig, "turn/started", at_work());
+            notify(&mut rig, "turn/started", at_work());
             for (what, said) in [
                 ("started", shell("inProgress")),
                 ("completed", shell("completed")),
                 ("completed", message("a", "one")),
                 ("completed", message("a", "one")),
             ] {
-                tell(&mut rig, &format!("item/{what}"), j!({ "turnId": turn_id, "item": said }));
+                notify(&mut rig, &format!("item/{what}"), j!({ "turnId": turn_id, "item": said }));
             }
-            tell(&mut rig, "turn/completed", j!({ "turn": turn(turn_id, "completed", j!([])) }));
+            notify(&mut rig, "turn/completed", j!({ "turn": turn(turn_id, "completed", j!([])) }));
             let ended = format!("ended {ticket} Completed");
-            let told = ["tool_call", "tool_call_update", "agent_message_chunk", ended.as_str()];
-            assert_eq!(kinds(&rig.said()), told, "prompt {ticket} as turn {turn_id}");
+            let reported = ["tool_call", "tool_call_update", "agent_message_chunk", ended.as_str()];
+            assert_eq!(kinds(&rig.said()), reported, "prompt {ticket} as turn {turn_id}");
         }
     }
 }
 
 #[test]
-fn thoughts_come_in_parts() {
+fn codex_thoughts_come_in_parts() {
     let mut rig = session();
     prompted(&mut rig, 2);
     item(&mut rig, "started", j!({ "type": "reasoning", "id": "r", "summary": [], "content": [] }));
     for (index, text) in [(0, "one"), (1, "two"), (1, "!")] {
-        tell(&mut rig, "item/reasoning/summaryPartAdded", j!({ "itemId": "r", "summaryIndex": index }));
-        tell(&mut rig, "item/reasoning/summaryTextDelta", j!({ "itemId": "r", "delta": text, "summaryIndex": index }));
+        notify(&mut rig, "item/reasoning/summaryPartAdded", j!({ "itemId": "r", "summaryIndex": index }));
+        notify(
+            &mut rig,
+            "item/reasoning/summaryTextDelta",
+            j!({ "itemId": "r", "delta": text, "summaryIndex": index }),
+        );
     }
     item(
         &mut rig,
         "completed",
         j!({ "type": "reasoning", "id": "r", "summary": ["one", "two!", "three"], "content": [] }),
     );
-    assert_eq!(words(&rig.said(), Kind::AgentThoughtChunk), "one\n\ntwo!\n\nthree");
+    assert_eq!(text_of(&rig.said(), Kind::AgentThoughtChunk), "one\n\ntwo!\n\nthree");
 }
 
 #[test]
-fn ends_say_how() {
+fn codex_turn_end_has_its_stop_reason() {
     for (status, expected) in
         [("completed", RunStatus::Completed), ("interrupted", RunStatus::Cancelled), ("failed", RunStatus::Error)]
     {
@@ -232,10 +236,10 @@ fn ends_say_how() {
         prompted(&mut rig, 2);
         let error =
             j!({ "error": { "message": "busy", "additionalDetails": "very" }, "turnId": "u", "willRetry": true });
-        tell(&mut rig, "error", error);
+        notify(&mut rig, "error", error);
         let event = json(&rig.event().body);
         assert_eq!((&event["message"], &event["will_retry"]), (&j!("busy: very"), &j!(true)));
-        tell(&mut rig, "error", j!({ "error": { "message": "gone" }, "turnId": "u", "willRetry": false }));
+        notify(&mut rig, "error", j!({ "error": { "message": "gone" }, "turnId": "u", "willRetry": false }));
         end_turn(&mut rig, status);
         let (ticket, end) = rig.end();
         assert_eq!((ticket, end.status, end.stop_reason.as_deref()), (5, expected, Some(status)));
@@ -244,7 +248,7 @@ fn ends_say_how() {
 }
 
 #[test]
-fn tools_open_and_close() {
+fn codex_tools_open_and_close() {
     let diff = "@@ -1,2 +1,2 @@\n a\n-b\n+c\n@@ -9 +9 @@\n-x\n+y\n";
     let patch = |path: &str, kind: Value, diff: &str| j!({ "path": path, "kind": kind, "diff": diff });
     for (item_, kind, title, content) in [
@@ -285,7 +289,7 @@ fn tools_open_and_close() {
         assert_eq!((update.kind, update.tool.unwrap().over), (Kind::ToolCallUpdate, true));
         assert_eq!(json(&update.body)["content"], content);
         assert_eq!(json(&update.body)["status"], "completed");
-        // Never heard of before: one event says it all.
+        // An unknown item: one event has all of it.
         let mut rig = session();
         prompted(&mut rig, 2);
         let mut declined = item_;
@@ -298,7 +302,7 @@ fn tools_open_and_close() {
 }
 
 #[test]
-fn what_else_happens_has_its_event() {
+fn codex_other_notifications_become_events() {
     for (method, params, kind, part) in [
         ("turn/plan/updated", j!({ "plan": [{ "step": "s", "status": "inProgress" }] }), Kind::Plan, "in_progress"),
         (
@@ -336,19 +340,19 @@ fn what_else_happens_has_its_event() {
             item(&mut rig, "started", shell("inProgress"));
             rig.said();
         }
-        tell(&mut rig, method, params);
+        notify(&mut rig, method, params);
         let event = rig.event();
         assert_eq!(event.kind, kind, "{method}");
         assert!(std::str::from_utf8(&event.body).unwrap().contains(part), "{method}: {:?}", event.body);
         assert!(event.native.is_some());
     }
     let mut rig = session();
-    tell(&mut rig, "thread/status/changed", j!({ "status": { "type": "idle" } }));
+    notify(&mut rig, "thread/status/changed", j!({ "status": { "type": "idle" } }));
     assert!(rig.said().is_empty());
-    tell(&mut rig, "thread/status/changed", j!({ "status": { "type": "systemError" } }));
+    notify(&mut rig, "thread/status/changed", j!({ "status": { "type": "systemError" } }));
     assert_eq!(kinds(&rig.said()), ["system_error"]);
     prompted(&mut rig, 2);
-    tell(&mut rig, "thread/status/changed", j!({ "status": { "type": "systemError" } }));
+    notify(&mut rig, "thread/status/changed", j!({ "status": { "type": "systemError" } }));
     assert!(rig.said().is_empty(), "the end of the turn says it");
 }
 
@@ -366,7 +370,7 @@ fn command() -> Value {
 }
 
 #[test]
-fn a_command_offers_exactly_what_codex_offers() {
+fn codex_command_approval_offers_the_decisions_of_codex() {
     let amended = j!({ "acceptWithExecpolicyAmendment": { "execpolicy_amendment": ["ls"] } });
     for (decision, sent) in [
         (choose("accept", Choice::AllowOnce), j!("accept")),
@@ -398,14 +402,14 @@ fn a_command_offers_exactly_what_codex_offers() {
         assert!(rig.dialect.asks().is_empty());
         rig.answer("7", choose("accept", Choice::AllowOnce));
         assert!(rig.sent().is_empty(), "once");
-        tell(&mut rig, "serverRequest/resolved", j!({ "requestId": 7 }));
+        notify(&mut rig, "serverRequest/resolved", j!({ "requestId": 7 }));
         end_turn(&mut rig, "completed");
         assert_eq!(kinds(&rig.said()), ["ended 5 Completed"], "our own answer is nobody else's");
     }
 }
 
 #[test]
-fn other_questions_offer_what_they_take() {
+fn codex_other_questions_offer_their_options() {
     let rule = |action: &str| j!({ "applyNetworkPolicyAmendment": { "network_policy_amendment": { "host": "h", "action": action } } });
     let network = j!({ "command": "curl h", "networkApprovalContext": { "host": "h", "protocol": "https" },
         "availableDecisions": ["accept", rule("allow"), rule("deny"), "newWord", { "newObject": {} }] });
@@ -490,7 +494,7 @@ fn other_questions_offer_what_they_take() {
 }
 
 #[test]
-fn a_change_to_files_shows_what_changes() {
+fn codex_file_change_shows_its_diff() {
     let mut rig = session();
     prompted(&mut rig, 2);
     let change = j!({ "type": "fileChange", "id": "f", "status": "inProgress",
@@ -513,7 +517,7 @@ fn a_change_to_files_shows_what_changes() {
 }
 
 #[test]
-fn questions_are_asked_one_by_one() {
+fn codex_asks_questions_one_by_one() {
     let questions = j!({ "itemId": "q", "questions": [
         { "id": "a", "header": "H", "question": "which?", "isOther": true, "isSecret": false,
           "options": [{ "label": "x", "description": "dx" }, { "label": "y", "description": "dy" }] },
@@ -538,14 +542,14 @@ fn questions_are_asked_one_by_one() {
     rig.ask();
     rig.answer("4", Decision::Ids(vec!["x".into()]));
     rig.ask();
-    tell(&mut rig, "serverRequest/resolved", j!({ "requestId": 4 }));
+    notify(&mut rig, "serverRequest/resolved", j!({ "requestId": 4 }));
     assert!(matches!(rig.one(), RuntimeEvent::TakenBack { key, elsewhere: Some(_), .. } if key.id() == "4"));
     rig.answer("4", Decision::Withdrawn);
     assert!(rig.sent().is_empty());
 }
 
 #[test]
-fn a_form_is_filled_in_field_by_field() {
+fn codex_form_is_filled_in_field_by_field() {
     let schema = j!({ "type": "object", "required": ["n", "on"], "properties": {
         "n": { "type": "integer", "title": "How many" }, "on": { "type": "boolean" },
         "tags": { "type": "array", "items": { "type": "string", "enum": ["p", "q"] } }, "w": { "type": "string" } } });
@@ -570,7 +574,7 @@ fn a_form_is_filled_in_field_by_field() {
 }
 
 #[test]
-fn what_cannot_be_asked_is_answered_no_by_whoever_is_alone() {
+fn codex_denies_unaskable_questions_where_it_is_the_only_client() {
     for (method, params, result) in [
         (COMMAND, j!({ "availableDecisions": [] }), j!({ "decision": "cancel" })),
         ("item/permissions/requestApproval", j!({}), j!({ "permissions": {}, "scope": "turn" })),
@@ -598,12 +602,12 @@ fn what_cannot_be_asked_is_answered_no_by_whoever_is_alone() {
 }
 
 #[test]
-fn an_answer_given_elsewhere_closes_the_question() {
+fn codex_answer_of_another_client_closes_the_question() {
     let mut rig = session();
     prompted(&mut rig, 2);
     ask(&mut rig, 7, COMMAND, command());
     rig.ask();
-    tell(&mut rig, "serverRequest/resolved", j!({ "requestId": 7 }));
+    notify(&mut rig, "serverRequest/resolved", j!({ "requestId": 7 }));
     assert!(matches!(rig.one(), RuntimeEvent::TakenBack { elsewhere: Some(by), .. } if by.by == OTHER));
     rig.answer("7", choose("accept", Choice::AllowOnce));
     assert!(rig.sent().is_empty());
@@ -611,12 +615,12 @@ fn an_answer_given_elsewhere_closes_the_question() {
     rig.ask();
     end_turn(&mut rig, "interrupted");
     assert_eq!(kinds(&rig.said()), ["taken back false", "ended 5 Cancelled"]);
-    tell(&mut rig, "serverRequest/resolved", j!({ "requestId": 8 }));
+    notify(&mut rig, "serverRequest/resolved", j!({ "requestId": 8 }));
     assert!(rig.said().is_empty());
 }
 
 #[test]
-fn a_cancel_waits_for_the_name_of_the_turn() {
+fn codex_cancel_waits_for_the_turn_id() {
     let mut rig = session();
     rig.prompt(5, "t", "hi");
     rig.sent();
@@ -635,11 +639,11 @@ fn a_cancel_waits_for_the_name_of_the_turn() {
 }
 
 #[test]
-fn a_turn_may_begin_and_end_before_the_answer_says_whose_it_is() {
+fn codex_turn_may_begin_and_end_before_the_start_is_answered() {
     for (name, expected) in [("u", "ended 5 Completed"), ("v", "")] {
         let mut rig = session();
         rig.prompt(5, "t", "hi");
-        tell(&mut rig, "turn/started", j!({ "turn": turn("u", "inProgress", j!([])) }));
+        notify(&mut rig, "turn/started", j!({ "turn": turn("u", "inProgress", j!([])) }));
         end_turn(&mut rig, "completed");
         assert!(rig.said().is_empty());
         reply(&mut rig, 2, j!({ "turn": turn(name, "inProgress", j!([])) }));
@@ -649,7 +653,7 @@ fn a_turn_may_begin_and_end_before_the_answer_says_whose_it_is() {
 }
 
 #[test]
-fn a_prompt_that_is_refused_ends() {
+fn codex_refused_prompt_ends_the_run() {
     let mut rig = session();
     rig.prompt(5, "t", "hi");
     rig.feed(r#"{"id":2,"error":{"code":-32600,"message":"thread not found"}}"#);
@@ -663,7 +667,7 @@ fn a_prompt_that_is_refused_ends() {
 }
 
 #[test]
-fn an_overloaded_server_is_asked_again() {
+fn codex_retries_an_overloaded_server() {
     let mut rig = session();
     rig.prompt(5, "t", "hi");
     let first = rig.sent();
@@ -680,12 +684,12 @@ fn an_overloaded_server_is_asked_again() {
 
 // ---- other clients --------------------------------------------------------------------------------------------------
 
-/// An endpoint with thread `t` opened again; the next id of ours is 3.
+/// An endpoint with thread `t` resumed; the next request id is 3.
 fn shared() -> Rig {
     joined(j!([]), true)
 }
 
-/// An endpoint whose thread `t` has these turns, newest first, opened.
+/// An endpoint that opened thread `t` with these turns, newest first.
 fn joined(turns: Value, known: bool) -> Rig {
     let mut rig = hello(&remote());
     assert_eq!(rig.sent()[2]["method"], "thread/loaded/list");
@@ -706,14 +710,14 @@ fn resume(rig: &mut Rig, known: bool) {
     assert_eq!((&sent[0]["method"], &sent[0]["params"]["threadId"]), (&j!("thread/resume"), &j!("t")));
 }
 
-fn lose(rig: &mut Rig) {
+fn disconnect(rig: &mut Rig) {
     let mut out = Outbox::default();
     rig.dialect.lost("gone", &mut out);
     rig.events.extend(out.events);
 }
 
-/// The connection is back, and thread `t` is said to have these turns, newest first.
-fn back(rig: &mut Rig, hello: u64, status: Value, turns: Value) {
+/// Reconnects; thread `t` now has these turns, newest first.
+fn reconnect(rig: &mut Rig, hello: u64, status: Value, turns: Value) {
     let mut out = Outbox::default();
     rig.dialect.open(&mut out);
     reply(rig, hello, j!({ "userAgent": "plexus/0.169.0 x" }));
@@ -730,27 +734,27 @@ fn active(flags: Value) -> Value {
 }
 
 #[test]
-fn other_clients_turns_are_told() {
+fn codex_reports_turns_of_other_clients() {
     let mut rig = shared();
-    tell(&mut rig, "turn/started", j!({ "turn": turn("u", "inProgress", j!([])) }));
+    notify(&mut rig, "turn/started", j!({ "turn": turn("u", "inProgress", j!([])) }));
     assert!(matches!(rig.one(), RuntimeEvent::Began { by, .. } if by == OTHER));
     item(
         &mut rig,
         "completed",
         j!({ "type": "userMessage", "id": "m", "clientId": null, "content": [{ "type": "text", "text": "yo" }] }),
     );
-    assert_eq!(words(&rig.said(), Kind::UserMessageChunk), "yo");
+    assert_eq!(text_of(&rig.said(), Kind::UserMessageChunk), "yo");
     rig.tell(RuntimeCommand::Cancel { ticket: None, native: "t".into(), reason: None });
     assert_eq!(rig.sent()[0]["params"]["turnId"], "u");
     end_turn(&mut rig, "interrupted");
     assert_eq!(kinds(&rig.said()), ["done Cancelled"]);
-    // A prompt into another client's turn goes with it.
-    tell(&mut rig, "turn/started", j!({ "turn": turn("u", "inProgress", j!([])) }));
+    // A prompt into another client's turn joins it.
+    notify(&mut rig, "turn/started", j!({ "turn": turn("u", "inProgress", j!([])) }));
     rig.prompt(5, "t", "hi");
     reply(&mut rig, 4, j!({ "turn": turn("u", "inProgress", j!([])) }));
     end_turn(&mut rig, "completed");
     assert_eq!(kinds(&rig.said()), ["began", "done Completed", "ended 5 Completed"]);
-    // Words of others in a turn of ours.
+    // Another client's message in our turn.
     rig.prompt(6, "t", "hi");
     reply(&mut rig, 5, j!({ "turn": turn("u", "inProgress", j!([])) }));
     for (id, client) in [("m1", j!("plexus-6")), ("m2", Value::Null)] {
@@ -760,17 +764,17 @@ fn other_clients_turns_are_told() {
             j!({ "type": "userMessage", "id": id, "clientId": client, "content": [{ "type": "text", "text": id }] }),
         );
     }
-    assert_eq!(words(&rig.said(), Kind::UserMessageChunk), "m2");
+    assert_eq!(text_of(&rig.said(), Kind::UserMessageChunk), "m2");
 }
 
 #[test]
-fn threads_that_nobody_can_join_are_not_told_of() {
+fn codex_does_not_report_threads_that_cannot_be_joined() {
     let hidden = |id: &str| {
         let mut thread = thread(id);
         thread["preview"] = "name this conversation".into();
         thread["status"] = active(j!([]));
         match id {
-            // What the terminal UI of Codex 0.169 starts to have a conversation named.
+            // The thread that Codex 0.169's terminal UI starts to name a conversation.
             "ephemeral" => thread["ephemeral"] = true.into(),
             _ => thread["source"] = j!({ "subAgent": "review" }),
         }
@@ -792,7 +796,7 @@ fn threads_that_nobody_can_join_are_not_told_of() {
         rig.feed(j!({ "method": "thread/status/changed", "params": status }).to_string());
         assert!(rig.said().is_empty() && rig.sent().is_empty(), "{id}: found in the list");
     }
-    // A helper of a helper, or one that is attached to a thread, works for that.
+    // A helper of a helper, or of an attached thread, works for that.
     let mut rig = session();
     let mut helper = hidden("review");
     helper["attachedToThreadId"] = "t".into();
@@ -802,7 +806,7 @@ fn threads_that_nobody_can_join_are_not_told_of() {
 }
 
 #[test]
-fn threads_of_others_are_found_once() {
+fn codex_discovers_threads_of_others_once() {
     let mut rig = hello(&remote());
     rig.sent();
     reply(&mut rig, 1, j!({ "data": ["x", "y"], "nextCursor": null }));
@@ -824,7 +828,7 @@ fn threads_of_others_are_found_once() {
     };
     rig.feed(started("z"));
     assert_eq!(kinds(&rig.said()), ["found z said"]);
-    // One in which nothing was said cannot be joined yet; it is told of when it is at work, again if that was too early.
+    // A thread without a message cannot be joined yet; it is reported when it is active, and again if that was too early.
     rig.feed(j!({ "method": "thread/started", "params": { "thread": thread("n") } }).to_string());
     assert!(rig.said().is_empty());
     rig.sent();
@@ -843,7 +847,7 @@ fn threads_of_others_are_found_once() {
         assert!(matches!(rig.one(), RuntimeEvent::NotOpened { .. }));
         rig.sent();
     }
-    // Whose a thread is that starts while one is asked for shows with its name.
+    // The reply shows whose a thread is that started meanwhile.
     rig.open(1);
     for id in ["t", "w"] {
         rig.feed(started(id));
@@ -851,12 +855,12 @@ fn threads_of_others_are_found_once() {
     assert!(rig.said().is_empty());
     reply(&mut rig, 8, j!({ "thread": thread("t") }));
     assert_eq!(kinds(&rig.said()), ["opened New ", "found w said"]);
-    // A helper's question is asked where it works.
+    // A helper's question is asked in the thread that it works for.
     rig.feed(
         j!({ "id": 1, "method": COMMAND, "params": { "threadId": "y", "turnId": "k", "command": "ls" } }).to_string(),
     );
     assert!(matches!(rig.one(), RuntimeEvent::Asked { native: Some(native), .. } if native.as_str() == "t"));
-    // A question of a thread that is not open here is sent again when it is.
+    // A question of a thread that is not open is sent again when it is opened.
     rig.sent();
     rig.feed(
         j!({ "id": 2, "method": COMMAND, "params": { "threadId": "q", "turnId": "k", "command": "ls" } }).to_string(),
@@ -866,7 +870,7 @@ fn threads_of_others_are_found_once() {
 }
 
 #[test]
-fn the_past_is_told_only_to_a_log_that_lacks_it() {
+fn codex_history_is_reported_only_if_the_log_lacks_it() {
     let user =
         j!({ "type": "userMessage", "id": "m", "clientId": null, "content": [{ "type": "text", "text": "yo" }] });
     let mut done = shell("completed");
@@ -888,7 +892,7 @@ fn the_past_is_told_only_to_a_log_that_lacks_it() {
             "tool_call"
         ]
     );
-    // Kept by a gateway that wrote no checkpoints: what it did not hear is missing, and said to be.
+    // Saved by a gateway without checkpoints: missed events are reported as missing.
     let mut rig2 = joined(turns(), true);
     assert_eq!(kinds(&rig2.said()), ["opened Resumed error", "began", "tool_call"]);
     for rig in [&mut rig, &mut rig2] {
@@ -900,7 +904,7 @@ fn the_past_is_told_only_to_a_log_that_lacks_it() {
 }
 
 #[test]
-fn a_thread_that_is_gone_is_begun_anew_only_where_the_log_has_it() {
+fn codex_lost_thread_is_replaced_only_if_the_log_has_it() {
     let error = r#"{"id":2,"error":{"code":-32600,"message":"no rollout found"}}"#;
     let mut rig = hello(&remote());
     rig.sent();
@@ -918,59 +922,59 @@ fn a_thread_that_is_gone_is_begun_anew_only_where_the_log_has_it() {
 }
 
 #[test]
-fn the_missing_beginning_of_a_message_is_a_gap_and_then_the_whole() {
+fn codex_message_with_a_missing_start_is_a_gap_then_the_whole_text() {
     let mut rig = joined(j!([turn("u", "inProgress", j!([]))]), false);
     rig.said();
     delta(&mut rig, "a", "two ");
     delta(&mut rig, "a", "three");
     assert_eq!(kinds(&rig.said()), ["gap"]);
     item(&mut rig, "completed", message("a", "one two three"));
-    assert_eq!(words(&rig.said(), Kind::AgentMessageChunk), "one two three");
-    // Nothing is kept back for ever.
+    assert_eq!(text_of(&rig.said(), Kind::AgentMessageChunk), "one two three");
+    // No text is held back for ever.
     delta(&mut rig, "b", "half");
     rig.said();
     end_turn(&mut rig, "interrupted");
     let said = rig.said();
-    assert_eq!(words(&said, Kind::AgentMessageChunk), "half");
+    assert_eq!(text_of(&said, Kind::AgentMessageChunk), "half");
     assert_eq!(kinds(&said), ["agent_message_chunk", "done Cancelled"]);
 }
 
 #[test]
-fn after_a_loss_what_was_missed_is_told_and_nothing_twice() {
+fn codex_reconnect_reports_missed_events_once() {
     let mut rig = shared();
     prompted(&mut rig, 3);
     item(&mut rig, "started", message("a", ""));
     delta(&mut rig, "a", "one ");
     rig.said();
-    lose(&mut rig);
+    disconnect(&mut rig);
     assert!(rig.said().is_empty() && rig.dialect.prompts() == [Ticket(5)]);
-    back(&mut rig, 4, active(j!([])), j!([turn("u", "inProgress", j!([]))]));
+    reconnect(&mut rig, 4, active(j!([])), j!([turn("u", "inProgress", j!([]))]));
     delta(&mut rig, "a", "three");
     assert_eq!(kinds(&rig.said()), ["gap"]);
     item(&mut rig, "completed", message("a", "one two three"));
-    assert_eq!(words(&rig.said(), Kind::AgentMessageChunk), "two three");
+    assert_eq!(text_of(&rig.said(), Kind::AgentMessageChunk), "two three");
     item(&mut rig, "started", message("b", ""));
     delta(&mut rig, "b", "be");
     rig.said();
-    lose(&mut rig);
-    // Both ended meanwhile, and another client was at work after it.
+    disconnect(&mut rig);
+    // Both ended meanwhile, and another client was active afterwards.
     let ours = turn("u", "completed", j!([message("a", "one two three"), message("b", "begun")]));
     let other = turn("v", "failed", j!([message("c", "theirs")]));
-    back(&mut rig, 7, j!({ "type": "idle" }), j!([other, ours]));
+    reconnect(&mut rig, 7, j!({ "type": "idle" }), j!([other, ours]));
     let said = rig.said();
-    assert_eq!(words(&said, Kind::AgentMessageChunk), "guntheirs");
+    assert_eq!(text_of(&said, Kind::AgentMessageChunk), "guntheirs");
     assert_eq!(
         kinds(&said),
         ["agent_message_chunk", "ended 5 Completed", "began", "agent_message_chunk", "done Error"]
     );
-    lose(&mut rig);
+    disconnect(&mut rig);
     let other = turn("v", "failed", j!([message("c", "theirs")]));
-    back(&mut rig, 10, j!({ "type": "idle" }), j!([other]));
+    reconnect(&mut rig, 10, j!({ "type": "idle" }), j!([other]));
     assert!(rig.said().is_empty(), "nothing new");
 }
 
 #[test]
-fn a_prompt_on_its_way_when_the_connection_went_is_looked_for() {
+fn codex_looks_for_a_prompt_sent_when_the_connection_broke() {
     let user = |client: &str| j!({ "type": "userMessage", "id": "m", "clientId": client, "content": [] });
     for (turns, expected) in [
         (j!([turn("u", "inProgress", j!([user("plexus-5")]))]), ""),
@@ -984,15 +988,14 @@ fn a_prompt_on_its_way_when_the_connection_went_is_looked_for() {
     ] {
         let mut rig = shared();
         rig.prompt(5, "t", "hi");
-        lose(&mut rig);
-        back(&mut rig, 4, j!({ "type": "idle" }), turns.clone());
+        disconnect(&mut rig);
+        reconnect(&mut rig, 4, j!({ "type": "idle" }), turns.clone());
         assert_eq!(kinds(&rig.said()).join(" "), expected, "{turns}");
         assert_eq!(rig.dialect.prompts().len(), usize::from(expected.is_empty()));
     }
 }
 
-/// Another gateway opens thread `t` again, which now has these turns, newest first; `prompt` and the questions are what the
-/// session waits for.
+/// Another gateway resumes thread `t` with these turns, newest first; `prompt` and `asks` are what the session waits for.
 fn carried(rig: &Rig, prompt: Option<u64>, asks: &[RequestKey], status: Value, turns: Value, more: bool) -> Rig {
     let state = rig.checkpoint.clone().unwrap();
     let carried =
@@ -1015,7 +1018,7 @@ fn idle() -> Value {
 }
 
 #[test]
-fn what_happened_while_the_gateway_was_away_is_told_once() {
+fn codex_restart_reports_missed_events_once() {
     let mut rig = shared();
     prompted(&mut rig, 3);
     item(&mut rig, "started", message("a", ""));
@@ -1027,11 +1030,11 @@ fn what_happened_while_the_gateway_was_away_is_told_once() {
         tool["exitCode"] = 0.into();
         turn("u", status, j!([message("a", "one two"), tool, message("b", "three")]))
     };
-    // Cut anywhere: what the first gateway told and what the second tells is the whole, once.
+    // Wherever it is cut: the reports of both gateways together are the whole text, once.
     let other = || turn("v", "completed", j!([message("c", "theirs")]));
     let mut next = carried(&rig, Some(5), &[], idle(), j!([other(), ours("completed", "completed")]), false);
     let said = next.said();
-    assert_eq!(words(&said, Kind::AgentMessageChunk), "twothreetheirs");
+    assert_eq!(text_of(&said, Kind::AgentMessageChunk), "twothreetheirs");
     assert_eq!(
         kinds(&said),
         [
@@ -1046,23 +1049,23 @@ fn what_happened_while_the_gateway_was_away_is_told_once() {
     );
     let again = carried(&next, None, &[], idle(), j!([other(), ours("completed", "completed")]), false);
     assert!(again.events.is_empty(), "all is told: {:?}", kinds(&again.events));
-    // It still runs: it goes on as the same run, under the same prompt.
+    // It still runs: it continues as the same run of the same prompt.
     let mut next = carried(&rig, Some(5), &[], active(j!([])), j!([turn("u", "inProgress", j!([]))]), false);
     assert!(next.said().is_empty() && next.dialect.prompts() == [Ticket(5)]);
     item(&mut next, "completed", message("a", "one two"));
     item(&mut next, "completed", shell("completed"));
     end_turn(&mut next, "interrupted");
     let said = next.said();
-    assert_eq!(words(&said, Kind::AgentMessageChunk), "two");
+    assert_eq!(text_of(&said, Kind::AgentMessageChunk), "two");
     assert_eq!(kinds(&said), ["agent_message_chunk", "tool_call_update", "ended 5 Cancelled"]);
-    // Its session was closed over it meanwhile: it is a run of its own, and the prompt is nobody's.
+    // Its session was closed meanwhile: it is a foreign run, and the prompt has no ticket.
     let next = carried(&rig, None, &[], idle(), j!([ours("completed", "completed")]), false);
     let said = kinds(&next.events);
     assert_eq!((said.first().unwrap().as_str(), said.last().unwrap().as_str()), ("began", "done Completed"));
 }
 
 #[test]
-fn a_turn_that_is_called_interrupted_for_a_moment_is_read_again() {
+fn codex_rereads_a_turn_that_is_briefly_interrupted() {
     let ours = |status: &str| turn("u", status, j!([message("a", "done")]));
     let read = |rig: &mut Rig, status: &str| {
         rig.wake();
@@ -1085,11 +1088,11 @@ fn a_turn_that_is_called_interrupted_for_a_moment_is_read_again() {
     assert_eq!(kinds(&next.said()), ["ended 5 Completed"]);
     next.wake();
     assert!(next.sent().is_empty());
-    // Its end may be heard meanwhile.
+    // Its end may be received meanwhile.
     let mut next = start();
     end_turn(&mut next, "completed");
     assert_eq!(kinds(&next.said()), ["ended 5 Completed"]);
-    // It stays so.
+    // It stays interrupted.
     let mut next = start();
     for _ in 1..DOUBTS_MAX {
         read(&mut next, "interrupted");
@@ -1100,7 +1103,7 @@ fn a_turn_that_is_called_interrupted_for_a_moment_is_read_again() {
 }
 
 #[test]
-fn a_prompt_that_the_gateway_died_over_is_looked_for() {
+fn codex_restart_looks_for_a_prompt_under_way() {
     let user = |client: &str| j!({ "type": "userMessage", "id": "m", "clientId": client, "content": [] });
     for (turns, expected) in [
         (
@@ -1111,7 +1114,7 @@ fn a_prompt_that_the_gateway_died_over_is_looked_for() {
         (j!([]), "ended 5 Error"),
         (j!([turn("w", "completed", j!([]))]), "began done Completed ended 5 Error"),
     ] {
-        // Whether the checkpoint knows of the prompt or not.
+        // Whether or not the checkpoint has the prompt.
         let before = shared();
         let mut after = shared();
         after.prompt(5, "t", "hi");
@@ -1124,43 +1127,43 @@ fn a_prompt_that_the_gateway_died_over_is_looked_for() {
 }
 
 #[test]
-fn turns_that_were_taken_back_are_said_to_be_and_the_others_are_not_told_again() {
+fn codex_reports_reverted_turns_and_repeats_no_others() {
     let all = |ids: &[&str]| {
         let turns = ids.iter().rev().map(|id| turn(id, "completed", j!([message(&format!("m-{id}"), id)])));
         Value::Array(turns.collect())
     };
     let mut rig = joined(all(&["a", "b", "c", "d"]), false);
     rig.said();
-    // The connection was lost: there, and in another gateway.
-    lose(&mut rig);
-    back(&mut rig, 3, idle(), all(&["a", "b", "e"]));
+    // The connection was lost: in the same gateway, and in another one.
+    disconnect(&mut rig);
+    reconnect(&mut rig, 3, idle(), all(&["a", "b", "e"]));
     let said = rig.said();
     assert_eq!(kinds(&said), ["taken_back", "began", "agent_message_chunk", "done Completed"]);
-    assert_eq!(words(&said, Kind::AgentMessageChunk), "e");
+    assert_eq!(text_of(&said, Kind::AgentMessageChunk), "e");
     let RuntimeEvent::Event { draft, .. } = &said[0] else { panic!("{said:?}") };
     assert!(json(&draft.body)["message"].as_str().unwrap().contains("last 2 of the turns"));
     let next = carried(&rig, None, &[], idle(), all(&["a"]), false);
     assert_eq!(kinds(&next.events), ["taken_back"]);
     let next = carried(&next, None, &[], idle(), all(&["a", "f"]), false);
-    assert_eq!(words(&next.events, Kind::AgentMessageChunk), "f");
-    // Compacted, it has a turn more; the others are there.
+    assert_eq!(text_of(&next.events, Kind::AgentMessageChunk), "f");
+    // Compacted, it has one more turn; the others are there.
     let next = carried(&next, None, &[], idle(), all(&["a", "f", "g"]), false);
-    assert_eq!(words(&next.events, Kind::AgentMessageChunk), "g");
-    // More than the server tells at a time: what is between is missing, and said to be.
+    assert_eq!(text_of(&next.events, Kind::AgentMessageChunk), "g");
+    // More turns than the server returns: those between are reported as missing.
     let next = carried(&next, None, &[], idle(), all(&["x", "y"]), true);
     assert_eq!(kinds(&next.events)[0], "gap");
-    assert_eq!(words(&next.events, Kind::AgentMessageChunk), "xy");
+    assert_eq!(text_of(&next.events, Kind::AgentMessageChunk), "xy");
 }
 
 #[test]
-fn a_conversation_longer_than_is_remembered_is_not_told_again() {
+fn codex_does_not_repeat_a_conversation_longer_than_its_memory() {
     let mut rig = shared();
     let ids: Vec<String> = (0..TOLD_MAX + 50).map(|n| format!("turn-{n}")).collect();
     let done = |id: &String| turn(id, "completed", j!([message(&format!("m-{id}"), id)]));
     for id in &ids {
-        tell(&mut rig, "turn/started", j!({ "turn": turn(id, "inProgress", j!([])) }));
+        notify(&mut rig, "turn/started", j!({ "turn": turn(id, "inProgress", j!([])) }));
         item(&mut rig, "completed", message(&format!("m-{id}"), id));
-        tell(&mut rig, "turn/completed", j!({ "turn": done(id) }));
+        notify(&mut rig, "turn/completed", j!({ "turn": done(id) }));
     }
     rig.said();
     let newest: Vec<Value> = ids.iter().rev().take(100).map(done).collect();
@@ -1169,7 +1172,7 @@ fn a_conversation_longer_than_is_remembered_is_not_told_again() {
 }
 
 #[test]
-fn what_does_not_fit_into_a_checkpoint_is_a_gap() {
+fn codex_oversized_checkpoint_becomes_a_gap() {
     let mut rig = shared();
     prompted(&mut rig, 3);
     for n in 0..2000 {
@@ -1183,7 +1186,7 @@ fn what_does_not_fit_into_a_checkpoint_is_a_gap() {
 }
 
 #[test]
-fn questions_and_answers_outlive_the_gateway() {
+fn codex_questions_and_answers_survive_a_restart() {
     let start = || {
         let mut rig = shared();
         prompted(&mut rig, 3);
@@ -1199,24 +1202,24 @@ fn questions_and_answers_outlive_the_gateway() {
     let keys = rig.dialect.asks();
     rig.answer("8", choose("accept", Choice::AllowOnce));
     rig.sent();
-    // One is open, one was answered and the answer may not have arrived.
+    // One is open, one was answered and the answer may be lost.
     let mut next = carried(&rig, Some(5), &keys, waiting(), running(), false);
     assert!(next.said().is_empty());
     ask(&mut next, 7, COMMAND, command());
     assert!(next.said().is_empty() && next.sent().is_empty(), "it is the same question");
     ask(&mut next, 8, COMMAND, command());
     assert_eq!(next.sent()[0]["result"]["decision"], "accept", "it is answered as it was");
-    // A new one is another question, whatever came before.
+    // A new one is another question.
     ask(&mut next, 9, COMMAND, j!({ "turnId": "u", "itemId": "z", "command": "ls", "cwd": "/w" }));
     let key = next.ask().key;
     assert!(keys.iter().all(|known| *known != key && !known.means(&key)));
-    // Answered before its new gateway heard it again.
+    // Answered before the new gateway got it again.
     let mut next = carried(&start(), Some(5), &keys, waiting(), running(), false);
     next.tell(RuntimeCommand::Answer { key: keys[0].clone(), decision: choose("accept", Choice::AllowOnce) });
     assert!(next.sent().is_empty());
     ask(&mut next, 7, COMMAND, command());
     assert_eq!(next.sent()[0]["result"]["decision"], "accept");
-    // Over meanwhile; and one that the session has and the checkpoint has not.
+    // Closed meanwhile; and one that the session has but the checkpoint has not.
     let next = carried(&start(), Some(5), &keys, active(j!([])), running(), false);
     assert_eq!(kinds(&next.events), ["taken back true", "taken back true"]);
     let strange = [RequestKey::nth("99", 99)];
@@ -1227,7 +1230,7 @@ fn questions_and_answers_outlive_the_gateway() {
 }
 
 #[test]
-fn questions_that_are_not_asked_again_after_a_loss_are_over() {
+fn codex_questions_not_repeated_after_a_reconnect_are_closed() {
     let waiting = || active(j!(["waitingOnApproval"]));
     let running = || j!([turn("u", "inProgress", j!([]))]);
     let start = || {
@@ -1242,8 +1245,8 @@ fn questions_that_are_not_asked_again_after_a_loss_are_over() {
     let mut rig = start();
     rig.answer("8", choose("accept", Choice::AllowOnce));
     rig.sent();
-    lose(&mut rig);
-    back(&mut rig, 4, waiting(), running());
+    disconnect(&mut rig);
+    reconnect(&mut rig, 4, waiting(), running());
     assert!(rig.said().is_empty());
     ask(&mut rig, 7, COMMAND, command());
     assert!(rig.said().is_empty() && rig.sent().is_empty(), "it still waits");
@@ -1256,10 +1259,10 @@ fn questions_that_are_not_asked_again_after_a_loss_are_over() {
     assert_eq!(rig.dialect.asks().iter().map(RequestKey::id).collect::<Vec<_>>(), ["7"]);
 
     let mut rig = start();
-    lose(&mut rig);
+    disconnect(&mut rig);
     rig.answer("8", choose("accept", Choice::AllowOnce));
     assert!(rig.sent().is_empty());
-    back(&mut rig, 4, waiting(), running());
+    reconnect(&mut rig, 4, waiting(), running());
     ask(&mut rig, 8, COMMAND, command());
     assert_eq!(rig.sent()[0]["result"]["decision"], "accept", "answered while nobody could hear it");
     for _ in 1..SETTLE {
@@ -1270,12 +1273,12 @@ fn questions_that_are_not_asked_again_after_a_loss_are_over() {
     assert_eq!(kinds(&rig.said()), ["taken back false"]);
 
     let mut rig = start();
-    lose(&mut rig);
-    back(&mut rig, 4, active(j!([])), running());
+    disconnect(&mut rig);
+    reconnect(&mut rig, 4, active(j!([])), running());
     assert_eq!(kinds(&rig.said()), ["taken back true", "taken back true"], "somebody answered");
 
     let mut rig = start();
-    lose(&mut rig);
+    disconnect(&mut rig);
     let mut out = Outbox::default();
     rig.dialect.open(&mut out);
     reply(&mut rig, 4, j!({ "userAgent": "plexus/0.169.0 x" }));
@@ -1285,11 +1288,11 @@ fn questions_that_are_not_asked_again_after_a_loss_are_over() {
 }
 
 #[test]
-fn a_call_or_an_opening_that_was_on_its_way_is_not_forgotten() {
+fn codex_pending_calls_and_opens_survive_a_reconnect() {
     let mut rig = shared();
     rig.call("t", "thread/list", None);
     rig.open(2);
-    lose(&mut rig);
+    disconnect(&mut rig);
     assert!(rig.replied().is_err());
     let mut out = Outbox::default();
     rig.dialect.open(&mut out);
@@ -1300,7 +1303,7 @@ fn a_call_or_an_opening_that_was_on_its_way_is_not_forgotten() {
 }
 
 #[test]
-fn calls_pass_only_where_they_are_known_and_harmless() {
+fn codex_passes_only_known_harmless_calls() {
     let mut rig = session();
     rig.call("t", "thread/read", Some(r#"{"includeTurns":true}"#));
     let sent = rig.sent();
@@ -1328,7 +1331,7 @@ fn calls_pass_only_where_they_are_known_and_harmless() {
 }
 
 #[test]
-fn models_are_listed_and_set_in_the_ui_protocols_words() {
+fn codex_models_have_the_ui_protocols_form() {
     let mut rig = session();
     rig.call("t", "model.list", None);
     assert_eq!(rig.sent()[0]["method"], "model/list");
@@ -1339,7 +1342,7 @@ fn models_are_listed_and_set_in_the_ui_protocols_words() {
     assert_eq!(rig.sent()[0]["params"], j!({ "threadId": "t", "model": "n" }));
     reply(&mut rig, 3, j!({}));
     assert_eq!(rig.replied().unwrap(), j!({ "provider": "p", "name": "n" }));
-    tell(&mut rig, "thread/settings/updated", j!({ "threadSettings": { "model": "n" } }));
+    notify(&mut rig, "thread/settings/updated", j!({ "threadSettings": { "model": "n" } }));
     assert_eq!(rig.event().kind, Kind::Hook);
     rig.call("t", "model.list", None);
     reply(&mut rig, 4, j!({ "data": [] }));
@@ -1347,7 +1350,7 @@ fn models_are_listed_and_set_in_the_ui_protocols_words() {
 }
 
 #[test]
-fn prompts_carry_text_links_and_pictures() {
+fn codex_prompts_carry_text_links_and_images() {
     let block = |json: Value| raw(&json.to_string());
     let input = items::input(&[
         block(j!({ "type": "resource_link", "uri": "file:///a", "name": "a" })),
@@ -1368,7 +1371,7 @@ fn prompts_carry_text_links_and_pictures() {
 }
 
 #[test]
-fn damaged_frames_are_kept() {
+fn codex_keeps_damaged_frames() {
     let nest = format!("{}{}", "[".repeat(DEPTH_MAX + 1), "]".repeat(DEPTH_MAX + 1));
     for frame in ["garbage", "[]", "{}", r#"{"id":99,"result":{}}"#, r#"{"method":"turn/started"}"#, &nest] {
         let mut rig = session();
@@ -1502,7 +1505,7 @@ fn moves() -> impl Strategy<Value = Move> {
 
 proptest! {
     #[test]
-    fn a_gateway_that_takes_over_goes_on_as_the_one_before(
+    fn codex_takeover_continues_the_run(
         alone in any::<bool>(), moves in prop::collection::vec(moves(), 0..40), cut in any::<prop::sample::Index>(),
     ) {
         let spec = if alone { spec("codex") } else { remote() };
@@ -1526,7 +1529,7 @@ proptest! {
     }
 
     #[test]
-    fn what_is_no_state_is_not_taken_over(bytes in prop::collection::vec(any::<u8>(), 0..100)) {
+    fn codex_does_not_take_over_an_invalid_state(bytes in prop::collection::vec(any::<u8>(), 0..100)) {
         let mut dialect = make(&spec("codex"));
         let before = dialect.save();
         prop_assert!(!dialect.restore(&bytes));
@@ -1535,14 +1538,14 @@ proptest! {
 }
 
 #[test]
-fn an_id_that_is_used_again_names_another_question_over_a_restart_too() {
+fn codex_reused_question_id_is_another_question_after_a_restart() {
     let approval = |item: &str| j!({ "turnId": "u", "itemId": item, "command": "ls", "cwd": "/w" });
     let mut rig = session();
     prompted(&mut rig, 2);
     ask(&mut rig, 7, "item/commandExecution/requestApproval", approval("c"));
     let first = rig.ask().key;
     rig.tell(RuntimeCommand::Answer { key: first.clone(), decision: choose("accept", Choice::AllowOnce) });
-    tell(&mut rig, "serverRequest/resolved", j!({ "requestId": 7 }));
+    notify(&mut rig, "serverRequest/resolved", j!({ "requestId": 7 }));
     rig.sent();
     rig.said();
     ask(&mut rig, 7, "item/commandExecution/requestApproval", approval("d"));

@@ -1,4 +1,4 @@
-//! Turns: begun by a prompt or by another client, and ended.
+//! Turns: their start, by a prompt or by another client, and their end.
 
 use super::*;
 
@@ -15,7 +15,7 @@ impl Codex {
             Err(problem) => return out.events.push(RuntimeEvent::Ended { native, ticket, end: failed(problem, None) }),
         };
         if let Some(thread) = self.state.threads.get_mut(&native) {
-            // Into another client's turn it goes as steering, and ends with it.
+            // A prompt into another client's turn steers it, and ends with it.
             let turn = thread.turn.get_or_insert_with(Turn::default);
             turn.ticket = Some(number);
             turn.starting = true;
@@ -31,7 +31,7 @@ impl Codex {
             return;
         };
         turn.cancel = true;
-        // While `turn/start` is not answered the turn has no name; the interrupt goes out with the answer.
+        // While `turn/start` is unanswered the turn has no id; the interrupt is sent after the answer.
         if !turn.starting && self.state.phase == Phase::Ready {
             self.interrupt(native, out);
         }
@@ -44,7 +44,7 @@ impl Codex {
         self.request(Pending::Interrupt { native: native.clone(), turn }, "turn/interrupt", &params, out);
     }
 
-    /// `turn/start` was answered: the turn has a name.
+    /// `turn/start` was answered: the turn has an id.
     pub(super) fn turn_taken(
         &mut self,
         frame: &Bytes,
@@ -69,7 +69,7 @@ impl Codex {
         let early = turn.early.take().filter(|(early, _)| *early == id);
         let cancel = turn.cancel;
         turn.id = Some(id.clone());
-        thread.tells(&id);
+        thread.mark_reported(&id);
         self.named = Some(native.clone());
         match early {
             Some((_, end)) => self.finish(native, end, out),
@@ -88,7 +88,7 @@ impl Codex {
     ) {
         let Some(thread) = self.state.threads.get_mut(&native) else { return };
         let Some(turn) = thread.turn.as_mut().filter(|turn| turn.ticket == Some(ticket)) else { return };
-        // What runs beside it is another client's.
+        // The turn that runs beside it is another client's.
         turn.ticket = None;
         turn.starting = false;
         let left = turn.id.is_some() && turn.early.is_none();
@@ -111,26 +111,26 @@ impl Codex {
     pub(super) fn turn_started(&mut self, native: &NativeId, id: String, out: &mut Outbox) {
         let Some(thread) = self.state.threads.get_mut(native) else { return };
         thread.items.next_turn();
-        thread.tells(&id);
+        thread.mark_reported(&id);
         self.named = Some(native.clone());
         match &mut thread.turn {
             Some(turn) if turn.id.as_deref() == Some(&id) => {}
-            // Ours, most likely; the answer to `turn/start` says it.
+            // Probably ours; the answer to `turn/start` decides.
             Some(turn) if turn.starting && turn.id.is_none() => turn.id = Some(id),
             Some(_) => {
                 let message = "Codex began other work without ending this".to_owned();
                 let end = End { status: RunStatus::Error, word: "lost".into(), message: Some(message), native: None };
                 self.finish(native, end, out);
-                self.foreign(native, id, out);
+                self.foreign_turn_began(native, id, out);
             }
-            None => self.foreign(native, id, out),
+            None => self.foreign_turn_began(native, id, out),
         }
     }
 
-    /// A turn of another client's is under way.
-    pub(super) fn foreign(&mut self, native: &NativeId, id: String, out: &mut Outbox) {
+    /// A turn of another client runs.
+    pub(super) fn foreign_turn_began(&mut self, native: &NativeId, id: String, out: &mut Outbox) {
         let Some(thread) = self.state.threads.get_mut(native) else { return };
-        thread.tells(&id);
+        thread.mark_reported(&id);
         thread.turn = Some(Turn { id: Some(id), began: true, ..Turn::default() });
         out.events.push(RuntimeEvent::Began { native: native.clone(), by: OTHER.into() });
     }
@@ -139,7 +139,7 @@ impl Codex {
     pub(super) fn turn_completed(&mut self, frame: &Bytes, native: &NativeId, head: &TurnHead<'_>, out: &mut Outbox) {
         let Some(thread) = self.state.threads.get_mut(native) else { return };
         let Some(turn) = thread.turn.as_ref().filter(|turn| turn.id.as_deref() == Some(&head.id)) else {
-            // It was over before the thread was joined, or has been told already.
+            // It was over before the thread was joined, or was reported already.
             return;
         };
         let mine = turn.ticket.map(mark);
@@ -147,7 +147,7 @@ impl Codex {
         if end.status == RunStatus::Error && end.message.is_none() {
             end.message.clone_from(&turn.fault);
         }
-        // The summary holds its last words, which may be news to whoever came late.
+        // The summary has its last message, which may be new after a late join.
         let mut drafts = Vec::new();
         for item in head.items() {
             drafts.extend(thread.items.read(item, true, mine.as_deref(), &mut true, frame).unwrap_or_default());
@@ -158,7 +158,7 @@ impl Codex {
         self.finish(native, end, out);
     }
 
-    /// Ends the turn under way.
+    /// Ends the current turn.
     pub(super) fn finish(&mut self, native: &NativeId, end: End, out: &mut Outbox) {
         let Some(thread) = self.state.threads.get_mut(native) else { return };
         let Some(turn) = thread.turn.take() else { return };
@@ -167,7 +167,7 @@ impl Codex {
         for draft in drafts {
             self.event(native, draft, out);
         }
-        // Whatever it asked is over with it.
+        // Its open questions are closed with it.
         let id = turn.id.clone();
         let asks = self.state.asks.iter().filter(|(_, asked)| asked.native == *native && asked.turn == id);
         let asks: Vec<_> = asks.map(|(key, _)| key.clone()).collect();
@@ -180,7 +180,7 @@ impl Codex {
         }
         let Some(ticket) = turn.ticket else { return };
         if turn.starting {
-            // The answer to `turn/start` says whether this was ours.
+            // The answer to `turn/start` shows whether this was ours.
             let early = turn.id.map(|id| (id, end));
             let rest = Turn { ticket: Some(ticket), starting: true, cancel: turn.cancel, early, ..Turn::default() };
             if let Some(thread) = self.state.threads.get_mut(native) {

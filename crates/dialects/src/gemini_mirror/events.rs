@@ -1,4 +1,4 @@
-//! The eight events of the Gemini UI mirror, and the canonical events that they become. Pure translation.
+//! Translates the eight events of the Gemini UI mirror. Pure.
 
 use std::borrow::Cow;
 
@@ -82,7 +82,7 @@ struct TextBlock<'a> {
     text: &'a str,
 }
 
-/// Something that was said, live.
+/// A message chunk, live.
 pub(super) fn chunk(role: Role, text: &str, frame: Option<&Bytes>) -> EventDraft {
     let kind = match role {
         Role::User => Kind::UserMessageChunk,
@@ -92,7 +92,7 @@ pub(super) fn chunk(role: Role, text: &str, frame: Option<&Bytes>) -> EventDraft
     EventDraft { native: frame.cloned(), ..EventDraft::new(kind, &body) }
 }
 
-/// Something that was said while nobody here listened.
+/// A message of the history.
 pub(super) fn past(turn: &Turn) -> EventDraft {
     chunk(turn.role, &turn.text, None)
 }
@@ -138,7 +138,7 @@ pub(super) fn tool_call(call: &ToolCall<'_>, frame: &Bytes) -> EventDraft {
     EventDraft { native: Some(frame.clone()), tool, ..EventDraft::new(Kind::ToolCall, &body) }
 }
 
-/// `tool_output`: the mirror does not say whether it failed.
+/// `tool_output`: the mirror does not report failures.
 pub(super) fn tool_output(output: &ToolOutput<'_>, frame: &Bytes) -> EventDraft {
     let text = output.output.map(|raw| string(raw).map_or_else(|| pretty(raw.get()), Cow::into_owned));
     let body = Tool {
@@ -155,14 +155,13 @@ pub(super) fn tool_output(output: &ToolOutput<'_>, frame: &Bytes) -> EventDraft 
     EventDraft { native: Some(frame.clone()), tool, ..EventDraft::new(Kind::ToolCallUpdate, &body) }
 }
 
-/// `hook`, as it came.
+/// `hook`, unchanged.
 pub(super) fn hook(data: &RawValue, frame: &Bytes) -> EventDraft {
     let body = jsonrpc::slice(frame, data);
     EventDraft { kind: Kind::Hook, body, native: Some(frame.clone()), tool: None, title: None }
 }
 
-/// `permission_dialog`: shown, but only the person at the UI can answer it. `call` is the tool call that it must be
-/// about, as no other is under way.
+/// `permission_dialog`: shown, but only the person at the UI can answer it. `call` is the only running tool call, which it must be about.
 pub(super) fn dialog(
     dialog: &Dialog<'_>,
     key: RequestKey,
@@ -222,13 +221,13 @@ pub(super) fn dialog(
     }
 }
 
-/// A tool call under way.
+/// A running tool call.
 pub(super) struct ToolUnderWay {
     pub(super) name: String,
     pub(super) args: Option<Box<RawValue>>,
 }
 
-/// What an option means, by its words: the mirror says no more.
+/// The meaning of an option by its label: the mirror reports no more.
 fn meaning(label: &str) -> Choice {
     let label = label.to_lowercase();
     let word = |word: &str| label.split(|c: char| !c.is_alphanumeric()).any(|part| part == word);
@@ -254,10 +253,10 @@ fn sort_of(tool: &str) -> &'static str {
     }
 }
 
-/// The text of a prompt, from ACP content blocks.
+/// The text of a prompt from ACP content blocks.
 ///
 /// # Errors
-/// In words, what a Gemini UI cannot be sent.
+/// A message why a block cannot be sent.
 pub(super) fn prompt(content: &[Box<RawValue>]) -> Result<String, String> {
     #[derive(Deserialize)]
     #[serde(tag = "type", rename_all = "snake_case")]
@@ -275,7 +274,7 @@ pub(super) fn prompt(content: &[Box<RawValue>]) -> Result<String, String> {
     for block in content {
         match object::<Content>(block) {
             Some(Content::Text { text }) => texts.push(text),
-            // So people name a file to it.
+            // The notation for files in a Gemini prompt.
             Some(Content::ResourceLink { uri }) => {
                 texts.push(format!("@{}", uri.strip_prefix("file://").unwrap_or(&uri)));
             }
@@ -291,7 +290,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn options_are_understood_by_their_words() {
+    fn mirror_understands_options_by_their_words() {
         let cases = [
             ("Allow", Choice::AllowOnce),
             ("Always Allow", Choice::AllowAlways),
@@ -309,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn prompts_are_text() {
+    fn mirror_prompts_are_text() {
         let blocks = |json: &[&str]| -> Vec<Box<RawValue>> {
             json.iter().map(|json| RawValue::from_string((*json).into()).unwrap()).collect()
         };

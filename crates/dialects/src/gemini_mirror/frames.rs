@@ -1,25 +1,25 @@
-//! Cuts what a Gemini UI sends into its messages: JSON, each followed by a NUL byte, however they lie in WebSocket messages.
-//! A WebSocket message that is whole JSON by itself needs no NUL.
+//! Splits a Gemini UI's stream into messages: JSON, each followed by a NUL byte, independent of WebSocket message borders. A WebSocket
+//! message that is complete JSON needs no NUL.
 
 use bytes::{Bytes, BytesMut};
 use serde_json::value::RawValue;
 
-/// Longest message that is passed on whole, in bytes.
+/// Longest message passed on in full, in bytes.
 pub(super) const FRAME_MAX: usize = 16 * 1024 * 1024;
 
-/// How much of a longer one is kept, in bytes; the rest is dropped and counted.
+/// Bytes kept of a longer message; the rest is dropped and counted.
 const FRAME_KEPT: usize = 64 * 1024;
 
 /// A message.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Frame {
-    /// Without its NUL.
+    /// A message without its NUL.
     Whole(Bytes),
-    /// One over the limit: its beginning, and how many bytes of it were dropped.
+    /// A message over the limit: its beginning, and the number of dropped bytes.
     Cut(Bytes, u64),
 }
 
-/// What stands between two WebSocket messages. Holds a message of the limit at most.
+/// The unfinished message between two WebSocket messages, at most one message of the limit.
 #[derive(Default)]
 pub(super) struct FrameReader {
     rest: BytesMut,
@@ -27,11 +27,11 @@ pub(super) struct FrameReader {
 }
 
 impl FrameReader {
-    /// Takes one WebSocket message and gives the messages that it ends.
+    /// Takes one WebSocket message; returns the messages that are now complete.
     pub(super) fn feed(&mut self, mut bytes: Bytes) -> Vec<Frame> {
         let mut frames = Vec::new();
-        // Nothing of an unfinished message stands before it, so it cannot be the end of one; nor can it be the beginning of
-        // one, because nothing may follow a whole object but white space and the NUL.
+        // With no unfinished message before it, it cannot be the end of one; nor the beginning of one, since only white space and the NUL
+        // may follow a complete object.
         let alone = self.rest.trim_ascii().is_empty() && self.dropped == 0 && bytes.len() <= FRAME_MAX;
         if alone && object(&bytes) {
             self.rest.clear();
@@ -49,12 +49,12 @@ impl FrameReader {
             frames.push(if dropped > 0 { Frame::Cut(rest, dropped) } else { Frame::Whole(rest) });
         }
         self.keep(&bytes);
-        // Between two messages there may be white space; a message of nothing else says nothing.
+        // A message of white space only is ignored.
         frames.retain(|frame| !matches!(frame, Frame::Whole(bytes) if bytes.trim_ascii().is_empty()));
         frames
     }
 
-    /// What stands there without a NUL, when nothing can follow.
+    /// The rest without a NUL, when the stream has ended.
     pub(super) fn finish(&mut self) -> Option<Bytes> {
         self.dropped = 0;
         let rest = std::mem::take(&mut self.rest).freeze();
@@ -68,13 +68,13 @@ impl FrameReader {
         let all = self.rest.len() as u64 + piece.len() as u64 + self.dropped;
         let room = FRAME_KEPT.saturating_sub(self.rest.len()).min(piece.len());
         self.rest.extend_from_slice(&piece[..room]);
-        // A copy: a part of it would keep all of it.
+        // Copied, since a slice would hold the whole buffer.
         self.rest = BytesMut::from(&self.rest[..self.rest.len().min(FRAME_KEPT)]);
         self.dropped = all - self.rest.len() as u64;
     }
 }
 
-/// Whether the bytes are one whole JSON object.
+/// Whether the bytes are one complete JSON object.
 fn object(bytes: &[u8]) -> bool {
     let text = bytes.trim_ascii();
     text.first() == Some(&b'{') && text.last() == Some(&b'}') && serde_json::from_slice::<&RawValue>(text).is_ok()
@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn messages_come_whole_however_they_are_cut() {
+    fn mirror_frames_are_whole_however_they_are_split() {
         let stream = b"{\"a\":1}\0{\"b\":\"\xc3\xa9\"}\0\n\0{}\0{\"half\"";
         let expected = ["{\"a\":1}", "{\"b\":\"\u{e9}\"}", "{}"];
         for at in 0..=stream.len() {
@@ -110,22 +110,22 @@ mod tests {
     }
 
     #[test]
-    fn a_message_that_is_whole_json_needs_no_nul() {
-        let told = |pieces: &[&[u8]]| all(pieces);
-        assert_eq!(told(&[b"{\"a\":1}", b" {\"b\":2}\n"]), (vec!["{\"a\":1}".into(), " {\"b\":2}\n".into()], None));
-        // With and without, in any order; a NUL that comes by itself ends nothing.
-        assert_eq!(told(&[b"{}", b"\0", b"{\"c\":3}\0", b"{}"]).0, ["{}", "{\"c\":3}", "{}"]);
-        assert_eq!(told(&[b"\n", b"{}"]).0, ["{}"]);
-        // What lies inside of a message that is cut is no message, whole as it may look.
-        assert_eq!(told(&[b"{\"a\":", b"{\"b\":2}", b"}\0"]).0, ["{\"a\":{\"b\":2}}"]);
-        // Neither is what is no object, or not all of one.
-        assert_eq!(told(&[b"1", b"2\0"]).0, ["12"]);
-        assert_eq!(told(&[b"{\"a\":\"}", b"\"}\0"]).0, ["{\"a\":\"}\"}"]);
-        assert_eq!(told(&[b"{}{}"]).0, Vec::<String>::new());
+    fn mirror_frame_of_whole_json_needs_no_nul() {
+        let frames = |pieces: &[&[u8]]| all(pieces);
+        assert_eq!(frames(&[b"{\"a\":1}", b" {\"b\":2}\n"]), (vec!["{\"a\":1}".into(), " {\"b\":2}\n".into()], None));
+        // With and without NUL, in any order; a lone NUL ends nothing.
+        assert_eq!(frames(&[b"{}", b"\0", b"{\"c\":3}\0", b"{}"]).0, ["{}", "{\"c\":3}", "{}"]);
+        assert_eq!(frames(&[b"\n", b"{}"]).0, ["{}"]);
+        // Text inside a truncated message is not a message, even if it looks complete.
+        assert_eq!(frames(&[b"{\"a\":", b"{\"b\":2}", b"}\0"]).0, ["{\"a\":{\"b\":2}}"]);
+        // Nor is anything but a complete object.
+        assert_eq!(frames(&[b"1", b"2\0"]).0, ["12"]);
+        assert_eq!(frames(&[b"{\"a\":\"}", b"\"}\0"]).0, ["{\"a\":\"}\"}"]);
+        assert_eq!(frames(&[b"{}{}"]).0, Vec::<String>::new());
     }
 
     #[test]
-    fn a_message_over_the_limit_is_cut_and_the_next_is_whole() {
+    fn mirror_frame_over_the_limit_is_cut_and_the_next_is_whole() {
         let mega = vec![b'x'; 1024 * 1024];
         let mut pieces: Vec<&[u8]> = vec![&mega; 20];
         pieces.push(b"yy\0ok\0");

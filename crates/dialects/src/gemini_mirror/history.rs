@@ -1,16 +1,16 @@
-//! What was said in a Gemini UI, and what of its history is new. The history has no identifiers: the texts are compared.
+//! The messages of a Gemini UI, and which part of its history is new. The history has no identifiers: texts are compared.
 
 use std::collections::VecDeque;
 
 use serde::Deserialize;
 
-/// Messages that are asked for, remembered and compared; of a longer history the end counts.
+/// Messages requested, remembered and compared; of a longer history the end counts.
 pub(super) const TURNS_MAX: usize = 256;
 
-/// Text that is remembered, in bytes; the oldest is forgotten first.
+/// Bytes of text remembered; the oldest is dropped first.
 const TEXT_MAX: usize = 4 * 1024 * 1024;
 
-/// Who said it.
+/// The author.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Role {
@@ -18,25 +18,25 @@ pub(super) enum Role {
     Model,
 }
 
-/// Something that was said at one time.
+/// A turn of the conversation.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub(super) struct Turn {
     pub(super) role: Role,
     pub(super) text: String,
 }
 
-/// What was said, in order. Pieces of the model's that follow each other are one turn: the UI may show one in several.
+/// Turns in order. Consecutive pieces of the model are one turn: the UI may show a message in several pieces.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Turns {
     turns: VecDeque<Turn>,
     bytes: usize,
-    /// Where the pieces of the first turn end.
+    /// The ends of the pieces of the first turn.
     pieces: Vec<usize>,
-    /// Messages that it was read from.
+    /// The number of messages that it was read from.
     read: usize,
 }
 
-/// Pieces of the first turn that are remembered; of more, the history may tell some again.
+/// Pieces of the first turn remembered; with more, the history may repeat some.
 const PIECES_MAX: usize = 1024;
 
 impl Turns {
@@ -66,23 +66,23 @@ impl Turns {
         }
     }
 
-    /// Whether it holds as many messages as were asked for, so that there may be more.
+    /// Whether it holds as many messages as were requested, so that there may be older ones.
     pub(super) fn full(&self) -> bool {
         self.read >= TURNS_MAX
     }
 
-    /// What of `history` comes after all that is known, and before the `live` messages that were heard meanwhile. The
-    /// first may be the rest of the message that was last heard of, and then goes on where that stopped.
+    /// The part of `history` after everything known, and before the `live` messages received meanwhile. Its first turn may be the rest of
+    /// the last known message.
     pub(super) fn missed(&self, history: &Self, live: &Self) -> Vec<Turn> {
         let mut new = self.after(history);
         live.cut(&mut new);
         new
     }
 
-    /// What of `history` comes after all that is known.
+    /// The part of `history` after everything known.
     fn after(&self, history: &Self) -> Vec<Turn> {
-        // The longest common subsequence, as the UI may leave out some of what it mirrored; of several places where it
-        // can end the first, as what is known is all there was from the start.
+        // The longest common subsequence, since the UI may omit some of what it mirrored. Of several possible ends the first is taken,
+        // since everything known is complete from the start.
         let mut row = vec![0usize; history.turns.len() + 1];
         for known in &self.turns {
             let mut before = 0;
@@ -106,9 +106,9 @@ impl Turns {
         new
     }
 
-    /// Takes off the end of `new` what these messages tell.
+    /// Removes these messages from the end of `new`.
     fn cut(&self, new: &mut Vec<Turn>) {
-        // White space at the end of a message that was heard before says nothing of where the rest begins.
+        // White space at the end of a known message does not show where the rest begins.
         if self.turns.len() > 1 && self.turns[0].role == Role::Model && self.turns[0].text.trim().is_empty() {
             let rest = Self { turns: self.turns.iter().skip(1).cloned().collect(), ..Self::default() };
             return rest.cut(new);
@@ -121,7 +121,7 @@ impl Turns {
                 old.role == live.role
                     && (same(&old.text, &live.text)
                         || live.role == Role::Model
-                            // Heard from the middle on; told before it was whole; both.
+                            // Received from its middle on; reported before it was complete; both.
                             && ((first && old.text.ends_with(live.text.as_str()))
                                 || (last && live.text.starts_with(old.text.as_str()))
                                 || (first && last && self.overlap(&old.text) > 0)))
@@ -142,7 +142,7 @@ impl Turns {
         }
     }
 
-    /// How many bytes at the end of `old` the first turn here begins with: all of its pieces, or the first few.
+    /// How many bytes at the end of `old` are the beginning of the first turn here: all of its pieces, or the first few.
     fn overlap(&self, old: &str) -> usize {
         let Some(first) = self.turns.front() else { return 0 };
         let ends = |end: &usize| first.text.get(..*end).is_some_and(|begin| old.ends_with(begin));
@@ -150,14 +150,14 @@ impl Turns {
     }
 }
 
-/// Whether a turn of the history is a known one, or begins as it does.
+/// Whether a turn of the history equals a known one, or begins like it.
 fn begins(turn: &Turn, known: &Turn) -> bool {
     turn.role == known.role
         && (same(&turn.text, &known.text)
             || (turn.role == Role::Model && !known.text.is_empty() && turn.text.starts_with(known.text.as_str())))
 }
 
-/// Whether two texts are the same but for white space, which a UI may trim or fold.
+/// Whether two texts are equal except for white space, which a UI may trim or fold.
 pub(super) fn same(a: &str, b: &str) -> bool {
     let black = |text: &'_ str| -> Vec<char> { text.chars().filter(|c| !c.is_whitespace()).collect() };
     a == b || (a.len().abs_diff(b.len()) <= a.len().max(b.len()) / 2 + 16 && black(a) == black(b))
@@ -167,7 +167,7 @@ pub(super) fn same(a: &str, b: &str) -> bool {
 mod tests {
     use super::*;
 
-    /// `u:` and `m:` lines.
+    /// Parses lines `u:` and `m:`.
     fn turns(text: &str) -> Turns {
         let mut turns = Turns::default();
         for turn in text.split('|').filter(|turn| !turn.is_empty()) {
@@ -186,16 +186,16 @@ mod tests {
     }
 
     #[test]
-    fn only_what_is_new_is_new() {
+    fn mirror_history_reports_only_new_turns() {
         let cases = [
-            // Nothing is known yet: all of it.
+            // Nothing is known yet: all of it is new.
             ("", "u:hi|m:hello", "", "u:hi|m:hello"),
-            // What came live meanwhile comes live.
+            // Live messages are not repeated.
             ("", "u:hi|m:hello", "u:hi|m:hello", ""),
             ("", "u:hi|m:hello|u:go|m:on", "u:go|m:on and on", "u:hi|m:hello"),
             ("", "u:hi|m:hello", "u:hi", "u:hi|m:hello"),
             ("", "u:hi", "u:hi|m:hello", ""),
-            // We came in the middle of a message.
+            // Connected in the middle of a message.
             ("", "u:hi|m:hello world", "m:world", "u:hi|m:hello "),
             ("", "u:hi|m:hello wor", "m:o |m:wor|m:ld", "u:hi|m:hell"),
             ("", "u:hi|m:hel", "m:lo", "u:hi|m:hel"),
@@ -208,10 +208,10 @@ mod tests {
             ("u:hi|m:hel", "u:hi|m:hello|u:more|m:yes", "", "m:lo|u:more|m:yes"),
             ("u:hi|m:hello", "u:hi|m:hello|u:hi|m:hello", "", "u:hi|m:hello"),
             ("u:hi|m:hello", "u:hi|m:hello|u:hi|m:hello", "u:hi", "u:hi|m:hello"),
-            // A command that the history does not show, white space that it does not keep.
+            // A command that the history omits, white space that it drops.
             ("u:hi|m:hello|u:/help|u: more ", "u:hi|m:hello|u:more|m:yes", "", "m:yes"),
             ("u:a|m:b", "u:a|m:b |u:c", "", "u:c"),
-            // Only the end of the history is shown.
+            // Only the end of the history is returned.
             ("u:a|m:b|u:c|m:d", "u:c|m:d|u:e", "", "u:e"),
             // It was cleared.
             ("u:a|m:b", "", "", ""),
@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn pieces_of_the_model_are_one_turn_and_memory_is_bounded() {
+    fn mirror_history_joins_model_pieces_in_bounded_memory() {
         assert_eq!(turns("m:a|m:b").turns, turns("m:ab").turns);
         assert_ne!(turns("u:a|u:b").turns, turns("u:ab").turns);
         let mut many = Turns::default();
@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn a_history_is_read_or_refused() {
+    fn mirror_history_is_read_or_refused() {
         let body = br#"[{"role":"user","text":"Hello"},{"role":"model","text":"Hi there!","more":1}]"#;
         assert_eq!(Turns::read(body).unwrap().turns, turns("u:Hello|m:Hi there!").turns);
         assert_eq!(Turns::read(b"[]"), Some(Turns::default()));
@@ -249,20 +249,19 @@ mod tests {
     }
 
     proptest::proptest! {
-        /// However the stream is cut between what was known, what is only in the history and what came live, every
-        /// byte is told once.
+        /// However the stream is divided into known, history-only and live parts, every byte is reported once.
         #[test]
-        fn nothing_is_told_twice_or_missed(
+        fn mirror_history_reports_each_turn_once(
             texts in proptest::collection::vec("[a-z]{1,8}", 1..8), known in 0usize..60, live in 0usize..60,
         ) {
-            // A conversation without repeats: each letter's place makes it unlike every other.
+            // A conversation without repeats: each letter depends on its place.
             let whole: Vec<Turn> = texts.iter().enumerate().map(|(n, text)| Turn {
                 role: if n.is_multiple_of(2) { Role::User } else { Role::Model },
                 text: text.bytes().enumerate().map(|(at, c)| format!("{n}{}{at} ", c as char)).collect(),
             }).collect();
             let flat: Vec<(usize, char)> =
                 whole.iter().enumerate().flat_map(|(n, turn)| turn.text.chars().map(move |c| (n, c))).collect();
-            // People's messages are whole; the model's can be cut anywhere.
+            // People's messages are complete; the model's can be split anywhere.
             let place = |at: usize| {
                 let at = at.min(flat.len());
                 let mut at = at;

@@ -1,9 +1,8 @@
-//! The terminal UI of a Gemini CLI, seen from outside. One file: the run, the questions and the history decide about each
-//! other.
+//! The terminal UI of a Gemini CLI, through its UI mirror. One file: run, questions and history depend on each other.
 //!
-//! Its UI mirror (`--ui-port`) tells what happens in it, its remote control (`GEMINI_CLI_REMOTE_PORT`) takes prompts and
-//! tells what was said before. The mirror has no handshake, no identifiers of runs and no way back: a run goes from a
-//! message to `idle`, and questions can be answered at the UI only. The UI has one conversation, here named `ui`.
+//! The UI mirror (`--ui-port`) reports events, its remote control (`GEMINI_CLI_REMOTE_PORT`) takes prompts and returns the history. The
+//! mirror has no handshake, no run ids and no input: a run lasts from a message to `idle`, and questions can be answered only at the UI.
+//! The UI has one conversation, here named `ui`.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
@@ -27,38 +26,38 @@ mod history;
 #[cfg(test)]
 mod tests;
 
-/// The name of the one conversation.
+/// The id of the only conversation.
 const NATIVE: &str = "ui";
 
-/// Who does what is done at the UI.
-const SOMEBODY: &str = "somebody at the Gemini UI";
+/// The author of what is done at the UI.
+const UI_USER: &str = "somebody at the Gemini UI";
 
-/// How often is looked whether what was not ready is ready, or what was silent still is.
+/// Interval of retries and of checks for silence.
 const TICK: Duration = Duration::from_secs(1);
 
-/// How many ticks a UI may take to be ready (it answers 503) before its history, or a prompt, is given up.
+/// Ticks that a UI may take to be ready (it answers 503) before its history, or a prompt, is given up.
 const READY_TICKS: u32 = 60;
 
-/// How many ticks a remote control may not be there at all before its history is given up.
+/// Ticks that a remote control may be unreachable before its history is given up.
 const THERE_TICKS: u32 = 5;
 
-/// How many ticks of silence end a run whose end may have been missed while the connection was lost, or a prompt that was
-/// taken and never shown.
+/// Ticks of silence that end a run whose end may have been missed while the connection was lost, or a prompt that was accepted and never
+/// shown.
 const SILENT_TICKS: u32 = 60;
 
-/// How many ticks of silence end a run that may never have begun: a slash command has no `idle`.
+/// Ticks of silence that end a run that may never have begun: a slash command has no `idle`.
 const COMMAND_TICKS: u32 = 5;
 
-/// Messages that wait until what was said before them is known …
+/// Messages held until the history is known.
 const HELD_MAX: usize = 1024;
 
-/// … and bytes. With more, what was said before is given up.
+/// Bytes of messages held. Beyond either limit the history is given up.
 const HELD_BYTES: usize = 4 * 1024 * 1024;
 
-/// Questions that are open at once; a further one is shown as it came.
+/// Most open questions; a further one is reported as raw.
 const ASKS_MAX: usize = 64;
 
-/// Tool calls of one run that are remembered for the questions about them.
+/// Tool calls of a run remembered for questions about them.
 const CALLS_MAX: usize = 256;
 
 pub(super) fn make(spec: &RuntimeSpec) -> Box<dyn Dialect> {
@@ -67,69 +66,69 @@ pub(super) fn make(spec: &RuntimeSpec) -> Box<dyn Dialect> {
 
 #[derive(Default)]
 struct Mirror {
-    /// There is a remote control.
+    /// Whether there is a remote control.
     remote: bool,
     connected: bool,
-    /// The gateway has opened the session.
+    /// Whether the session is open.
     opened: bool,
     frames: FrameReader,
-    /// Messages that wait until the session is open and what was said before them is known.
+    /// Messages held until the session is open and the history is known.
     held: VecDeque<Bytes>,
     held_bytes: usize,
     held_dropped: u64,
     catching: Option<Catching>,
-    /// What was said, as far as the gateway was told.
+    /// The turns that were reported.
     turns: Turns,
     run: Option<Run>,
     doubt: Option<Doubt>,
     asks: BTreeMap<RequestKey, Shown>,
-    /// How many questions were given a key: the next one's occurrence.
+    /// How many questions have a key: the next occurrence.
     asked: u64,
     calls: BTreeMap<String, ToolUnderWay>,
-    /// The identifier of the last fetch.
+    /// The id of the last request.
     fetches: u64,
 }
 
-/// What was said while nobody here listened is asked for.
+/// The state of reading the history.
 struct Catching {
     what: Missing,
-    /// The request under way; without one it is made at the next tick.
+    /// The pending request; without one it is made at the next tick.
     fetch: Option<u64>,
     tries: u32,
 }
 
-/// What may be missing.
+/// Which part may be missing.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Missing {
-    /// All that was said so far.
+    /// The whole history.
     Past,
-    /// What was said so far and an earlier gateway did not hear: which part that is cannot be found out.
+    /// The part after an earlier gateway: which part that is cannot be determined.
     Unknown,
-    /// What was said while the connection was lost.
+    /// The part while the connection was lost.
     Meanwhile,
 }
 
-/// The work under way.
+/// The current run.
 enum Run {
     /// Begun at the UI.
-    Theirs,
-    /// Ours.
+    AtUi,
+    /// Begun by a prompt of the gateway.
     Ours { ticket: Ticket, text: String, post: Post, shown: bool },
 }
 
-/// How far a prompt of ours got.
+/// The state of a prompt.
 enum Post {
-    /// The request under way.
+    /// The pending request.
     Sent { id: u64, tries: u32 },
-    /// The UI was not ready, so many times; it is sent at once, or again at the next tick.
+    /// The UI was not ready, so many times; it is sent now, or at the next tick.
     Again { tries: u32 },
-    /// The UI has it.
+    /// The UI accepted it.
     Taken,
 }
 
-/// The run may be over without our knowing.
+/// The run may be over without a report.
 struct Doubt {
-    /// Ticks of silence until it is taken as over.
+    /// Ticks of silence after which it counts as over.
     left: u32,
     limit: u32,
 }
@@ -153,7 +152,7 @@ impl Dialect for Mirror {
         }
     }
 
-    /// Questions are answered at the UI alone.
+    /// Questions are answered only at the UI.
     fn capabilities(&self) -> Capabilities {
         [Capability::Cancel].into_iter().collect()
     }
@@ -166,7 +165,7 @@ impl Dialect for Mirror {
         self.doubt = None;
         self.asks.values_mut().for_each(|shown| shown.stale = true);
         if self.catching.is_some() || (self.remote && !self.opened) {
-            // The history will have what they say.
+            // The history has what they say.
             (self.held, self.held_bytes) = (VecDeque::new(), 0);
         }
     }
@@ -189,7 +188,7 @@ impl Dialect for Mirror {
             RuntimeCommand::Open { ticket, resume, .. } => self.open_session(ticket, resume, out),
             RuntimeCommand::Prompt { ticket, content, .. } => self.prompt(ticket, &content, out),
             RuntimeCommand::Cancel { ticket, .. } => self.cancel(ticket, out),
-            // They are answered at the UI only; it takes them back itself.
+            // Questions are answered only at the UI, which closes them itself.
             RuntimeCommand::Answer { .. } => {}
             RuntimeCommand::Call { ticket, method, notify, .. } => {
                 if !notify {
@@ -224,7 +223,7 @@ impl Dialect for Mirror {
         } else if matches!(&self.run, Some(Run::Ours { post: Post::Sent { id: sent, .. }, .. }) if *sent == id) {
             self.posted(reply, out);
         }
-        // Else nobody waits for it any more.
+        // A reply that is no longer needed.
         self.tick(out);
     }
 
@@ -256,7 +255,7 @@ fn event(draft: EventDraft, out: &mut Outbox) {
     out.events.push(RuntimeEvent::Event { native: Some(native()), draft });
 }
 
-fn trouble(code: &str, message: &str, out: &mut Outbox) {
+fn emit_error(code: &str, message: &str, out: &mut Outbox) {
     event(EventDraft::new(Kind::Error, &ErrorBody::new(code, message)), out);
 }
 
@@ -292,7 +291,7 @@ impl Mirror {
         self.catch_up(if known { Missing::Unknown } else { Missing::Past }, out);
     }
 
-    /// Asks for what was said meanwhile; what is said from now on waits for that.
+    /// Requests the history; later messages are held until it comes.
     fn catch_up(&mut self, what: Missing, out: &mut Outbox) {
         self.catching = Some(Catching { what, fetch: None, tries: 0 });
         if self.remote {
@@ -303,7 +302,7 @@ impl Mirror {
             Missing::Unknown => "what was said in the UI while the gateway was away is not here",
             Missing::Meanwhile => "what was said in the UI while the connection was lost is not here",
         };
-        trouble("gap", &format!("{message}: the runtime has no remote set, which would tell it"), out);
+        emit_error("gap", &format!("{message}: the runtime has no remote set, which would tell it"), out);
         if self.run.is_some() {
             self.doubt(SILENT_TICKS);
         }
@@ -342,9 +341,9 @@ impl Mirror {
         }
     }
 
-    /// The history cannot be had.
+    /// The history is unavailable.
     fn give_up(&mut self, why: &str, out: &mut Outbox) {
-        trouble("gap", &format!("what was said in the UI until now is not all here: {why}"), out);
+        emit_error("gap", &format!("what was said in the UI until now is not all here: {why}"), out);
         if self.run.is_some() {
             self.doubt(SILENT_TICKS);
         }
@@ -366,16 +365,16 @@ impl Mirror {
         let new = self.turns.missed(history, &live);
         match what {
             Missing::Past if history.full() => {
-                trouble("gap", &format!("only the last {TURNS_MAX} messages of what was said before are here"), out);
+                emit_error("gap", &format!("only the last {TURNS_MAX} messages of what was said before are here"), out);
             }
             Missing::Past => {}
             Missing::Unknown => {
-                trouble("gap", "what was said in the UI while the gateway was away is not here", out);
+                emit_error("gap", "what was said in the UI while the gateway was away is not here", out);
             }
             Missing::Meanwhile if self.run.is_some() || !new.is_empty() => {
                 let message = "the connection to the UI was lost for a while: what was said meanwhile is filled in \
                                from its history, which has no tool calls, questions and hooks";
-                trouble("gap", message, out);
+                emit_error("gap", message, out);
             }
             Missing::Meanwhile => {}
         }
@@ -385,7 +384,7 @@ impl Mirror {
                 continue;
             }
             if turn.role == Role::User {
-                if self.is_ours(&turn.text) {
+                if self.is_own_prompt(&turn.text) {
                     continue;
                 }
                 if !matches!(&self.run, Some(Run::Ours { shown: false, .. })) {
@@ -415,14 +414,14 @@ impl Mirror {
         }
     }
 
-    /// Lets go of what waited.
+    /// Handles the held messages.
     fn release(&mut self, out: &mut Outbox) {
         self.catching = None;
         let dropped = std::mem::take(&mut self.held_dropped);
         if dropped > 0 {
             let message =
                 format!("{dropped} messages came before the session was opened and were dropped, oldest first");
-            trouble("gap", &message, out);
+            emit_error("gap", &message, out);
         }
         self.held_bytes = 0;
         for frame in std::mem::take(&mut self.held) {
@@ -482,7 +481,7 @@ impl Mirror {
             Ok(HttpReply { status, .. }) => format!("the UI did not take the message: it answered {status}"),
             Err(why) => format!("it is not known whether the UI took the message: {why}"),
         };
-        // Shown all the same: then it goes on, to its end.
+        // If it is shown after all, the run goes on to its end.
         if !*shown {
             self.over(&failed(why), out);
         }
@@ -497,14 +496,14 @@ impl Mirror {
             Some(_) => {
                 let message = "the Gemini UI cannot be told to stop from outside: press Esc in it; the run goes on until \
                                it is idle";
-                trouble("cannot_cancel", message, out);
+                emit_error("cannot_cancel", message, out);
             }
             None => {}
         }
     }
 
-    /// Whether this is the prompt of ours that the UI has not shown yet; then it has now.
-    fn is_ours(&mut self, said: &str) -> bool {
+    /// Whether this is our prompt, shown for the first time.
+    fn is_own_prompt(&mut self, said: &str) -> bool {
         match &mut self.run {
             Some(Run::Ours { text, shown, .. }) if !*shown && same(text, said) => {
                 *shown = true;
@@ -516,15 +515,15 @@ impl Mirror {
 
     // === runs ===
 
-    /// Something is done: if nothing was, somebody began it at the UI.
-    fn begun(&mut self, out: &mut Outbox) {
+    /// Activity: without a run, one begins at the UI.
+    fn begin_run(&mut self, out: &mut Outbox) {
         if self.run.is_none() {
-            self.run = Some(Run::Theirs);
-            out.events.push(RuntimeEvent::Began { native: native(), by: SOMEBODY.into() });
+            self.run = Some(Run::AtUi);
+            out.events.push(RuntimeEvent::Began { native: native(), by: UI_USER.into() });
         }
     }
 
-    /// The run is over.
+    /// Ends the run.
     fn over(&mut self, end: &RunEnd, out: &mut Outbox) {
         self.doubt = None;
         self.take_back(out);
@@ -532,12 +531,12 @@ impl Mirror {
         let end = end.clone();
         match self.run.take() {
             Some(Run::Ours { ticket, .. }) => out.events.push(RuntimeEvent::Ended { native: native(), ticket, end }),
-            Some(Run::Theirs) => out.events.push(RuntimeEvent::Done { native: native(), end }),
+            Some(Run::AtUi) => out.events.push(RuntimeEvent::Done { native: native(), end }),
             None => {}
         }
     }
 
-    /// No question outlives its run.
+    /// Closes the questions of the run.
     fn take_back(&mut self, out: &mut Outbox) {
         for key in std::mem::take(&mut self.asks).into_keys() {
             out.events.push(RuntimeEvent::TakenBack { native: Some(native()), key, elsewhere: None });
@@ -548,7 +547,7 @@ impl Mirror {
         self.doubt = Some(Doubt { left: limit, limit });
     }
 
-    /// Nothing was heard for as long as it takes to call the run over.
+    /// The run was silent for long enough to count as over.
     fn silent(&mut self, out: &mut Outbox) {
         let end = match &self.run {
             Some(Run::Ours { shown: false, .. }) => failed("the UI took the message and did not show it".into()),
@@ -557,7 +556,7 @@ impl Mirror {
         self.over(&end, out);
     }
 
-    /// Wants to be woken while something waits for time to pass.
+    /// Requests a wake while something waits for time.
     fn tick(&self, out: &mut Outbox) {
         let catching = self.connected && self.catching.as_ref().is_some_and(|catching| catching.fetch.is_none());
         let posting = matches!(&self.run, Some(Run::Ours { post: Post::Again { .. }, .. }));
@@ -572,7 +571,7 @@ impl Mirror {
         event(EventDraft::raw(frame, reason), out);
     }
 
-    /// One message of the mirror.
+    /// Handles a message of the mirror.
     fn message(&mut self, frame: &Bytes, out: &mut Outbox) {
         if !shallow(frame) {
             return self.raw(frame.clone(), "a message that nests too deep", out);
@@ -583,25 +582,25 @@ impl Mirror {
         if let Some(doubt) = &mut self.doubt {
             doubt.left = doubt.limit;
         }
-        if self.told(&sort, data, frame, out).is_none() {
+        if self.apply(&sort, data, frame, out).is_none() {
             self.raw(frame.clone(), "an event of the mirror that is not known, or has not the shape of its kind", out);
         }
         self.tick(out);
     }
 
-    /// What a message tells; `None` if it cannot be understood.
-    fn told(&mut self, sort: &str, data: Option<&RawValue>, frame: &Bytes, out: &mut Outbox) -> Option<()> {
+    /// Applies a message; `None` if it cannot be read.
+    fn apply(&mut self, sort: &str, data: Option<&RawValue>, frame: &Bytes, out: &mut Outbox) -> Option<()> {
         if sort != "hook" && sort != "permission_selection" {
-            self.moved_on(out);
+            self.close_stale_questions(out);
         }
         match sort {
             "user_message" => {
                 let text = events::text(data?)?;
                 self.turns.add(Role::User, &text);
-                if self.is_ours(&text) {
+                if self.is_own_prompt(&text) {
                     self.doubt = None;
                 } else {
-                    self.begun(out);
+                    self.begin_run(out);
                     event(events::chunk(Role::User, &text, Some(frame)), out);
                 }
                 if text.trim_start().starts_with('/') && self.doubt.is_none() {
@@ -610,13 +609,13 @@ impl Mirror {
             }
             "model_output" => {
                 let text = events::text(data?)?;
-                self.works(out);
+                self.model_active(out);
                 self.turns.add(Role::Model, &text);
                 event(events::chunk(Role::Model, &text, Some(frame)), out);
             }
             "tool_call" => {
                 let call = object::<ToolCall<'_>>(data?)?;
-                self.works(out);
+                self.model_active(out);
                 event(events::tool_call(&call, frame), out);
                 if self.calls.len() < CALLS_MAX {
                     self.calls.insert(call.id, ToolUnderWay { name: call.name, args: call.args.map(owned) });
@@ -624,12 +623,12 @@ impl Mirror {
             }
             "tool_output" => {
                 let output = object::<ToolOutput<'_>>(data?)?;
-                self.works(out);
+                self.model_active(out);
                 self.calls.remove(&output.id);
                 event(events::tool_output(&output, frame), out);
             }
             "idle" => match &self.run {
-                // That was the end of something else: what we sent comes yet, or it was shown in other words.
+                // The end of something else: our prompt is still to come, or was shown in another form.
                 Some(Run::Ours { shown: false, post, .. }) => {
                     if matches!(post, Post::Taken) {
                         self.doubt(COMMAND_TICKS);
@@ -643,7 +642,7 @@ impl Mirror {
                 let key = self.asks.keys().find(|key| key.id() == id.get())?.clone();
                 let shown = self.asks.remove(&key)?;
                 let option_id = selection.filter(|selection| shown.options.contains(selection));
-                let elsewhere = Some(AnsweredElsewhere { by: SOMEBODY.into(), option_id });
+                let elsewhere = Some(AnsweredElsewhere { by: UI_USER.into(), option_id });
                 out.events.push(RuntimeEvent::TakenBack { native: Some(native()), key, elsewhere });
             }
             "hook" => {
@@ -655,21 +654,21 @@ impl Mirror {
         Some(())
     }
 
-    /// The model is at work: no slash command then.
-    fn works(&mut self, out: &mut Outbox) {
-        self.begun(out);
+    /// The model is active: it was no slash command.
+    fn model_active(&mut self, out: &mut Outbox) {
+        self.begin_run(out);
         if self.doubt.as_ref().is_some_and(|doubt| doubt.limit == COMMAND_TICKS) {
             self.doubt = None;
         }
     }
 
-    /// Questions that were open when the connection was lost have been answered meanwhile, as something else happens.
-    fn moved_on(&mut self, out: &mut Outbox) {
+    /// Questions that were open when the connection was lost have been answered, since something else happens.
+    fn close_stale_questions(&mut self, out: &mut Outbox) {
         let stale: Vec<RequestKey> =
             self.asks.iter().filter(|(_, shown)| shown.stale).map(|(key, _)| key.clone()).collect();
         for key in stale {
             self.asks.remove(&key);
-            let elsewhere = Some(AnsweredElsewhere { by: SOMEBODY.into(), option_id: None });
+            let elsewhere = Some(AnsweredElsewhere { by: UI_USER.into(), option_id: None });
             out.events.push(RuntimeEvent::TakenBack { native: Some(native()), key, elsewhere });
         }
     }
@@ -680,10 +679,10 @@ impl Mirror {
         if self.asks.keys().any(|key| key.id() == id) || self.asks.len() >= ASKS_MAX {
             return None;
         }
-        self.works(out);
+        self.model_active(out);
         self.asked += 1;
         let key = RequestKey::nth(id, self.asked);
-        // Two under way: nobody can tell which it is about.
+        // With two running tool calls it is unknown which one it is about.
         let mut calls = self.calls.iter();
         let call = match (calls.next(), calls.next()) {
             (Some((id, called)), None) => Some((id.as_str(), called)),

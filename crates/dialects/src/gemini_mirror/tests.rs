@@ -1,4 +1,4 @@
-//! The dialect against one made-up UI: what the mirror sends, what the remote control is asked.
+//! The dialect against a simulated UI: what the mirror sends, what the remote control is asked.
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -10,7 +10,7 @@ use plexus_protocol::{Choice, RuntimeSpec};
 
 struct Ui {
     dialect: Box<dyn Dialect>,
-    said: Vec<RuntimeEvent>,
+    event: Vec<RuntimeEvent>,
     fetches: Vec<HttpRequest>,
     wakes: bool,
 }
@@ -19,10 +19,10 @@ impl Ui {
     fn new(remote: bool) -> Self {
         let remote = remote.then(|| "http://127.0.0.1:1".to_owned());
         let spec = RuntimeSpec { remote, ..spec("gemini-mirror") };
-        Self { dialect: make(&spec), said: Vec::new(), fetches: Vec::new(), wakes: false }
+        Self { dialect: make(&spec), event: Vec::new(), fetches: Vec::new(), wakes: false }
     }
 
-    /// Connected, open, the past told.
+    /// Connected and open; the history was read.
     fn open(remote: bool) -> Self {
         let mut ui = Self::new(remote);
         ui.step(|dialect, out| dialect.open(out));
@@ -40,14 +40,14 @@ impl Ui {
         let mut out = Outbox::default();
         step(&mut *self.dialect, &mut out);
         assert!(out.frames.is_empty(), "the mirror takes nothing");
-        for said in &out.events {
-            if let RuntimeEvent::Event { draft, native } = said {
+        for event in &out.events {
+            if let RuntimeEvent::Event { draft, native } = event {
                 assert_eq!(native.as_ref().map(|native| native.as_str()), Some("ui"));
                 let body: Value = serde_json::from_slice(&draft.body).unwrap();
                 assert!(body.is_object() && !draft.body.contains(&b'\n'), "{draft:?}");
             }
         }
-        self.said.extend(out.events);
+        self.event.extend(out.events);
         self.fetches.extend(out.fetches);
         self.wakes = out.wake_after.is_some();
     }
@@ -64,7 +64,7 @@ impl Ui {
         self.step(|dialect, out| dialect.feed(bytes, out));
     }
 
-    fn tell(&mut self, sort: &str, data: Value) {
+    fn mirror_sends(&mut self, sort: &str, data: Value) {
         self.feed(format!("{}\0", json!({ "type": sort, "data": data })));
     }
 
@@ -82,10 +82,10 @@ impl Ui {
     fn reconnect(&mut self) {
         self.step(|dialect, out| dialect.lost("it went away", out));
         self.step(|dialect, out| dialect.open(out));
-        self.said.retain(|said| !matches!(said, RuntimeEvent::Ready { .. } | RuntimeEvent::Found { .. }));
+        self.event.retain(|event| !matches!(event, RuntimeEvent::Ready { .. } | RuntimeEvent::Found { .. }));
     }
 
-    /// The request under way, as a line.
+    /// The pending request, as a line.
     fn asked(&mut self) -> (u64, String) {
         assert_eq!(self.fetches.len(), 1, "{:?}", self.fetches);
         let fetch = self.fetches.remove(0);
@@ -112,18 +112,18 @@ impl Ui {
         }
     }
 
-    /// What was said since the last look, in words.
+    /// The events since the last call, in short form.
     fn words(&mut self) -> Vec<String> {
-        std::mem::take(&mut self.said).iter().map(word).collect()
+        std::mem::take(&mut self.event).iter().map(word).collect()
     }
 }
 
-fn word(said: &RuntimeEvent) -> String {
+fn word(event: &RuntimeEvent) -> String {
     let end = |end: &RunEnd| {
         let message = end.message.as_ref().map(|message| format!(": {message}")).unwrap_or_default();
         format!("{:?}{message}", end.status)
     };
-    match said {
+    match event {
         RuntimeEvent::Ready { .. } => "ready".into(),
         RuntimeEvent::Found { native, .. } => format!("found {native}"),
         RuntimeEvent::Opened { native, .. } => format!("opened {native}"),
@@ -153,17 +153,17 @@ fn word(said: &RuntimeEvent) -> String {
 const BEGAN: &str = "began by somebody at the Gemini UI";
 
 #[test]
-fn all_eight_events_become_canonical_ones_and_keep_their_bytes() {
+fn mirror_translates_all_events_and_keeps_their_bytes() {
     let mut ui = Ui::open(true);
-    ui.tell("user_message", json!({ "text": "Write a python script" }));
-    ui.tell("model_output", json!({ "text": "Here is the " }));
+    ui.mirror_sends("user_message", json!({ "text": "Write a python script" }));
+    ui.mirror_sends("model_output", json!({ "text": "Here is the " }));
     let shell = json!({ "callId": "call_1", "name": "run_shell_command", "args": { "command": "echo hello" } });
-    ui.tell("tool_call", shell);
-    ui.tell(
+    ui.mirror_sends("tool_call", shell);
+    ui.mirror_sends(
         "permission_dialog",
         json!({ "id": "req_1", "type": "command_run", "options": ["Allow", "Deny", "Always Allow"] }),
     );
-    let Some(RuntimeEvent::Asked { ask, .. }) = ui.said.last() else { panic!() };
+    let Some(RuntimeEvent::Asked { ask, .. }) = ui.event.last() else { panic!() };
     assert!(ask.observe_only);
     assert_eq!(ask.tool_call_id.as_deref(), Some("call_1"));
     assert_eq!(ask.subject, RequestSubject::Command { argv: vec!["echo hello".into()], cwd: None });
@@ -172,20 +172,20 @@ fn all_eight_events_become_canonical_ones_and_keep_their_bytes() {
         kinds,
         [("Allow", Choice::AllowOnce), ("Deny", Choice::RejectOnce), ("Always Allow", Choice::AllowAlways)]
     );
-    ui.tell("permission_selection", json!({ "id": "req_1", "selection": "Allow" }));
-    ui.tell("tool_output", json!({ "callId": "call_1", "output": "hello " }));
+    ui.mirror_sends("permission_selection", json!({ "id": "req_1", "selection": "Allow" }));
+    ui.mirror_sends("tool_output", json!({ "callId": "call_1", "output": "hello " }));
     ui.feed("{\"type\":\"hook\",\n\"data\":{\"hookName\":\"on_session_start\",\n\"eventName\":\"hook_end\",\"success\":true}}\0");
-    let Some(RuntimeEvent::Event { draft, .. }) = ui.said.last() else { panic!() };
+    let Some(RuntimeEvent::Event { draft, .. }) = ui.event.last() else { panic!() };
     assert!(draft.native.as_ref().unwrap().starts_with(b"{\"type\":\"hook\",\n"), "verbatim");
     ui.feed("{\"type\":\"idle\",\"data\":{}}\0");
-    let Some(RuntimeEvent::Done { end, .. }) = ui.said.last() else { panic!() };
+    let Some(RuntimeEvent::Done { end, .. }) = ui.event.last() else { panic!() };
     assert_eq!(
         (end.stop_reason.as_deref(), end.native.as_deref()),
         (Some("idle"), Some(&b"{\"type\":\"idle\",\"data\":{}}"[..]))
     );
-    ui.tell("surprise", json!({ "a": 1 }));
+    ui.mirror_sends("surprise", json!({ "a": 1 }));
     ui.feed("no json\0");
-    ui.tell("model_output", json!({ "txt": 1 }));
+    ui.mirror_sends("model_output", json!({ "txt": 1 }));
     let call = r#"tool_call {"sessionUpdate":"tool_call","toolCallId":"call_1","title":"run_shell_command","kind":"execute","status":"in_progress","rawInput":{"command":"echo hello"}}"#;
     let output = r#"tool_call_update {"sessionUpdate":"tool_call_update","toolCallId":"call_1","status":"completed","content":[{"type":"content","content":{"type":"text","text":"hello "}}],"rawOutput":"hello "}"#;
     let unknown = "raw: an event of the mirror that is not known, or has not the shape of its kind";
@@ -209,7 +209,7 @@ fn all_eight_events_become_canonical_ones_and_keep_their_bytes() {
 }
 
 #[test]
-fn several_messages_in_one_and_one_in_several() {
+fn mirror_splits_and_joins_messages() {
     let mut ui = Ui::open(true);
     let stream: String = [json!({ "text": "a" }), json!({ "text": "b" })]
         .iter()
@@ -226,14 +226,14 @@ fn several_messages_in_one_and_one_in_several() {
 }
 
 #[test]
-fn what_was_said_before_is_told_once_and_before_what_follows() {
+fn mirror_reports_history_once_and_before_later_events() {
     let mut ui = Ui::new(true);
     ui.step(|dialect, out| dialect.open(out));
     ui.words();
-    // Before the gateway has opened it, and before it knows the past.
-    ui.tell("user_message", json!({ "text": "two" }));
+    // Before the gateway has opened it, and before the history is known.
+    ui.mirror_sends("user_message", json!({ "text": "two" }));
     ui.resume(false);
-    ui.tell("model_output", json!({ "text": "2" }));
+    ui.mirror_sends("model_output", json!({ "text": "2" }));
     assert_eq!(ui.words(), ["opened ui"]);
     // Not ready, three times.
     for _ in 0..3 {
@@ -244,13 +244,13 @@ fn what_was_said_before_is_told_once_and_before_what_follows() {
         { "role": "user", "text": "one" }, { "role": "model", "text": "1" }, { "role": "user", "text": "two" }
     ]));
     assert_eq!(ui.words(), ["user one", "model 1", BEGAN, "user two", "model 2"]);
-    ui.tell("idle", json!({}));
+    ui.mirror_sends("idle", json!({}));
     assert_eq!(ui.words(), ["done Completed"]);
     assert!(!ui.wakes);
 }
 
 #[test]
-fn a_history_that_cannot_be_had_is_said_to_be_missing() {
+fn mirror_reports_an_unavailable_history() {
     let replies = [
         (Ok((503, "")), READY_TICKS, "it is not ready (503)"),
         (Err("refused"), THERE_TICKS, "refused"),
@@ -261,7 +261,7 @@ fn a_history_that_cannot_be_had_is_said_to_be_missing() {
         let mut ui = Ui::new(true);
         ui.step(|dialect, out| dialect.open(out));
         ui.resume(false);
-        ui.tell("model_output", json!({ "text": "live" }));
+        ui.mirror_sends("model_output", json!({ "text": "live" }));
         ui.words();
         for n in 0..times {
             if n > 0 {
@@ -279,12 +279,12 @@ fn a_history_that_cannot_be_had_is_said_to_be_missing() {
             ]
         );
     }
-    // Too much is said meanwhile.
+    // Too much is held meanwhile.
     let mut ui = Ui::new(true);
     ui.step(|dialect, out| dialect.open(out));
     ui.resume(false);
     for n in 0..=HELD_MAX {
-        ui.tell("model_output", json!({ "text": n.to_string() }));
+        ui.mirror_sends("model_output", json!({ "text": n.to_string() }));
     }
     let words = ui.words();
     assert_eq!(words.len(), 3 + 1 + 1 + HELD_MAX + 1, "{:?}", &words[..5]);
@@ -292,31 +292,31 @@ fn a_history_that_cannot_be_had_is_said_to_be_missing() {
 }
 
 #[test]
-fn a_prompt_goes_through_the_remote_control_and_is_shown_once() {
+fn mirror_prompt_goes_through_the_remote_control_once() {
     let mut ui = Ui::open(true);
     ui.prompt(7, "list files");
     assert_eq!(ui.reply(Ok((503, ""))), r#"POST /message {"message":"list files"}"#);
     ui.tick(1);
     assert_eq!(ui.reply(Ok((200, "ok"))), r#"POST /message {"message":"list files"}"#);
-    // An end of what was before is not the end of it.
-    ui.tell("idle", json!({}));
-    ui.tell("user_message", json!({ "text": "list files " }));
-    ui.tell("model_output", json!({ "text": "a b" }));
+    // An end of an earlier run does not end it.
+    ui.mirror_sends("idle", json!({}));
+    ui.mirror_sends("user_message", json!({ "text": "list files " }));
+    ui.mirror_sends("model_output", json!({ "text": "a b" }));
     assert_eq!(ui.words(), ["model a b"]);
-    ui.tell("idle", json!({}));
+    ui.mirror_sends("idle", json!({}));
     assert_eq!(ui.words(), ["ended 7 Completed"]);
     assert!(!ui.wakes);
     // The mirror may be faster than the reply.
     ui.prompt(8, "more");
-    ui.tell("user_message", json!({ "text": "more" }));
-    ui.tell("idle", json!({}));
+    ui.mirror_sends("user_message", json!({ "text": "more" }));
+    ui.mirror_sends("idle", json!({}));
     assert_eq!(ui.words(), ["ended 8 Completed"]);
     ui.reply(Ok((200, "")));
     assert_eq!(ui.words(), [""; 0]);
 }
 
 #[test]
-fn a_prompt_that_is_not_taken_ends_in_an_error_that_says_why() {
+fn mirror_refused_prompt_ends_with_an_error() {
     let mut ui = Ui::open(false);
     ui.prompt(1, "hi");
     let words = ui.words();
@@ -338,7 +338,7 @@ fn a_prompt_that_is_not_taken_ends_in_an_error_that_says_why() {
         ui.reply(reply);
         assert_eq!(ui.words(), [format!("ended 2 Error: {why}")]);
     }
-    // It was taken and never shown.
+    // It was accepted and never shown.
     ui.prompt(3, "hi");
     ui.reply(Ok((200, "")));
     ui.tick(SILENT_TICKS);
@@ -346,39 +346,39 @@ fn a_prompt_that_is_not_taken_ends_in_an_error_that_says_why() {
 }
 
 impl Ui {
-    /// Prompts, or waits for the prompt to be sent again.
+    /// Prompts, or waits for the retry of the prompt.
     fn prompt_or_tick(&mut self) {
         if self.dialect.prompts().is_empty() { self.prompt(9, "hi") } else { self.tick(1) }
     }
 }
 
 #[test]
-fn a_slash_command_ends_by_silence_and_a_turn_does_not() {
+fn mirror_silence_ends_a_slash_command_but_no_turn() {
     let mut ui = Ui::open(true);
     ui.prompt(1, "/help");
     ui.reply(Ok((200, "")));
-    ui.tell("user_message", json!({ "text": "/help" }));
+    ui.mirror_sends("user_message", json!({ "text": "/help" }));
     ui.tick(COMMAND_TICKS);
     assert_eq!(ui.words(), ["ended 1 Completed: taken as over: the UI said nothing more, and not that it is idle"]);
-    ui.tell("user_message", json!({ "text": "/init" }));
+    ui.mirror_sends("user_message", json!({ "text": "/init" }));
     ui.tick(COMMAND_TICKS - 1);
-    ui.tell("model_output", json!({ "text": "working" }));
+    ui.mirror_sends("model_output", json!({ "text": "working" }));
     assert!(!ui.wakes, "the model is at work: no silence ends it");
-    ui.tell("idle", json!({}));
+    ui.mirror_sends("idle", json!({}));
     assert_eq!(ui.words(), [BEGAN, "user /init", "model working", "done Completed"]);
 }
 
 #[test]
-fn a_cancel_cannot_be_told_unless_the_ui_has_not_taken_it() {
+fn mirror_refuses_a_cancel_unless_the_prompt_is_unsent() {
     let mut ui = Ui::open(true);
     ui.cancel(None);
     assert_eq!(ui.words(), [""; 0]);
     ui.prompt(1, "hi");
     ui.reply(Ok((200, "")));
-    ui.tell("user_message", json!({ "text": "hi" }));
+    ui.mirror_sends("user_message", json!({ "text": "hi" }));
     ui.cancel(Some(1));
     assert!(ui.words()[0].starts_with("cannot_cancel: "));
-    ui.tell("idle", json!({}));
+    ui.mirror_sends("idle", json!({}));
     assert_eq!(ui.words(), ["ended 1 Completed"]);
     ui.prompt(2, "hi");
     ui.reply(Ok((503, "")));
@@ -388,14 +388,14 @@ fn a_cancel_cannot_be_told_unless_the_ui_has_not_taken_it() {
 }
 
 #[test]
-fn a_lost_connection_is_filled_in_from_the_history_without_repeats() {
+fn mirror_fills_a_lost_connection_from_the_history() {
     let mut ui = Ui::open(true);
-    ui.tell("user_message", json!({ "text": "go" }));
-    ui.tell("model_output", json!({ "text": "one " }));
-    ui.tell("permission_dialog", json!({ "id": 5, "type": "file_access", "options": ["Allow"] }));
+    ui.mirror_sends("user_message", json!({ "text": "go" }));
+    ui.mirror_sends("model_output", json!({ "text": "one " }));
+    ui.mirror_sends("permission_dialog", json!({ "id": 5, "type": "file_access", "options": ["Allow"] }));
     ui.words();
     ui.reconnect();
-    ui.tell("model_output", json!({ "text": "four" }));
+    ui.mirror_sends("model_output", json!({ "text": "four" }));
     ui.history(json!([{ "role": "user", "text": "go" }, { "role": "model", "text": "one two three four" }]));
     let gap = "gap: the connection to the UI was lost for a while: what was said meanwhile is filled in from its \
                history, which has no tool calls, questions and hooks";
@@ -403,7 +403,7 @@ fn a_lost_connection_is_filled_in_from_the_history_without_repeats() {
         ui.words(),
         [gap, "model two three ", "taken back 5: somebody at the Gemini UI chose None", "model four"]
     );
-    // The end was not missed: it comes. Lost again, it is; the next turn says so.
+    // The end was not missed: it comes. Lost again, it is missed; the next turn shows it.
     ui.reconnect();
     ui.history(json!([
         { "role": "user", "text": "go" }, { "role": "model", "text": "one two three four" },
@@ -413,7 +413,7 @@ fn a_lost_connection_is_filled_in_from_the_history_without_repeats() {
         ui.words(),
         [gap, "done Completed: its end was not heard: the connection was lost", "user next", "model done"]
     );
-    // Nothing happened: nothing is told.
+    // Nothing happened: nothing is reported.
     ui.reconnect();
     ui.history(json!([
         { "role": "user", "text": "go" }, { "role": "model", "text": "one two three four" },
@@ -424,10 +424,10 @@ fn a_lost_connection_is_filled_in_from_the_history_without_repeats() {
 }
 
 #[test]
-fn a_run_whose_end_was_missed_ends_by_silence() {
+fn mirror_silence_ends_a_run_whose_end_was_missed() {
     for remote in [true, false] {
         let mut ui = Ui::open(remote);
-        ui.tell("user_message", json!({ "text": "go" }));
+        ui.mirror_sends("user_message", json!({ "text": "go" }));
         ui.words();
         ui.reconnect();
         if remote {
@@ -435,7 +435,7 @@ fn a_run_whose_end_was_missed_ends_by_silence() {
         }
         assert!(ui.words()[0].starts_with("gap: "));
         ui.tick(SILENT_TICKS - 1);
-        ui.tell("hook", json!({ "hookName": "x", "eventName": "hook_start" }));
+        ui.mirror_sends("hook", json!({ "hookName": "x", "eventName": "hook_start" }));
         ui.tick(SILENT_TICKS - 1);
         ui.words();
         ui.tick(1);
@@ -444,19 +444,19 @@ fn a_run_whose_end_was_missed_ends_by_silence() {
 }
 
 #[test]
-fn our_prompt_is_found_in_the_history() {
+fn mirror_finds_its_own_prompt_in_the_history() {
     let mut ui = Ui::open(true);
     ui.prompt(4, "hello");
     ui.reply(Ok((200, "")));
     ui.reconnect();
     ui.history(json!([{ "role": "user", "text": "hello" }, { "role": "model", "text": "hi" }]));
     assert_eq!(ui.words()[1..], ["model hi"]);
-    ui.tell("idle", json!({}));
+    ui.mirror_sends("idle", json!({}));
     assert_eq!(ui.words(), ["ended 4 Completed"]);
 }
 
 #[test]
-fn a_session_that_is_known_is_not_told_its_past_again() {
+fn mirror_known_session_does_not_repeat_its_history() {
     let mut ui = Ui::new(true);
     ui.step(|dialect, out| dialect.open(out));
     ui.resume(true);
@@ -476,7 +476,7 @@ fn a_session_that_is_known_is_not_told_its_past_again() {
 
 proptest! {
     #[test]
-    fn no_bytes_break_it(
+    fn mirror_survives_any_bytes(
         pieces in prop::collection::vec(prop_oneof![
             prop::collection::vec(any::<u8>(), 0..40),
             "\\{\"type\":\"(user_message|model_output|tool_call|tool_output|idle|permission_dialog|permission_selection|hook)\",\"data\":\\{(\"text\":\"[a-z/]{0,3}\"|\"id\":[0-9],\"options\":\\[\"A\"\\]|\"callId\":\"c\",\"name\":\"n\")?\\}\\}\0".prop_map(String::into_bytes),
@@ -491,10 +491,10 @@ proptest! {
                 ui.history(json!([{ "role": "user", "text": "a" }, { "role": "model", "text": "b" }]));
             }
         }
-        // Every run that began is told to be over once, before the next begins.
+        // Every run that began ends once, before the next begins.
         let mut open = false;
-        for said in &ui.said {
-            match said {
+        for event in &ui.event {
+            match event {
                 RuntimeEvent::Began { .. } => prop_assert!(!std::mem::replace(&mut open, true)),
                 RuntimeEvent::Done { .. } => prop_assert!(std::mem::replace(&mut open, false)),
                 _ => {}
@@ -504,33 +504,33 @@ proptest! {
 }
 
 #[test]
-fn a_question_that_is_open_at_the_end_is_taken_back_first() {
+fn mirror_withdraws_an_open_question_at_the_end() {
     let mut ui = Ui::open(true);
-    ui.tell("permission_dialog", json!({ "id": "a", "type": "new_sort", "options": ["Go", "Go"] }));
-    ui.tell("permission_dialog", json!({ "id": "a", "type": "file_access", "options": [] }));
-    ui.tell("idle", json!({}));
-    let said = std::mem::take(&mut ui.said);
-    let RuntimeEvent::Asked { ask, .. } = &said[1] else { panic!("{said:?}") };
+    ui.mirror_sends("permission_dialog", json!({ "id": "a", "type": "new_sort", "options": ["Go", "Go"] }));
+    ui.mirror_sends("permission_dialog", json!({ "id": "a", "type": "file_access", "options": [] }));
+    ui.mirror_sends("idle", json!({}));
+    let event = std::mem::take(&mut ui.event);
+    let RuntimeEvent::Asked { ask, .. } = &event[1] else { panic!("{event:?}") };
     assert_eq!((ask.title.as_str(), ask.options.len()), ("The Gemini UI asks for permission: new_sort", 1));
-    assert!(word(&said[2]).starts_with("raw: "), "a name that is taken");
+    assert!(word(&event[2]).starts_with("raw: "), "a name that is taken");
     assert!(
-        matches!(&said[3], RuntimeEvent::TakenBack { elsewhere: None, .. })
-            && matches!(&said[4], RuntimeEvent::Done { .. })
+        matches!(&event[3], RuntimeEvent::TakenBack { elsewhere: None, .. })
+            && matches!(&event[4], RuntimeEvent::Done { .. })
     );
-    ui.tell("permission_selection", json!({ "id": "a", "selection": "Go" }));
+    ui.mirror_sends("permission_selection", json!({ "id": "a", "selection": "Go" }));
     assert!(ui.words()[0].starts_with("raw: "), "it is open no more");
 }
 
 #[test]
-fn an_id_that_is_used_again_names_another_question() {
+fn mirror_reused_question_id_is_another_question() {
     let mut ui = Ui::open(false);
     let mut keys = Vec::new();
     for selection in ["Allow", "Deny"] {
-        ui.tell("permission_dialog", json!({ "id": 5, "type": "command_run", "options": ["Allow", "Deny"] }));
-        let Some(RuntimeEvent::Asked { ask, .. }) = ui.said.last() else { panic!("{:?}", ui.said) };
+        ui.mirror_sends("permission_dialog", json!({ "id": 5, "type": "command_run", "options": ["Allow", "Deny"] }));
+        let Some(RuntimeEvent::Asked { ask, .. }) = ui.event.last() else { panic!("{:?}", ui.event) };
         keys.push(ask.key.clone());
-        ui.tell("permission_selection", json!({ "id": 5, "selection": selection }));
-        let Some(RuntimeEvent::TakenBack { key, .. }) = ui.said.last() else { panic!("{:?}", ui.said) };
+        ui.mirror_sends("permission_selection", json!({ "id": 5, "selection": selection }));
+        let Some(RuntimeEvent::TakenBack { key, .. }) = ui.event.last() else { panic!("{:?}", ui.event) };
         assert_eq!(Some(key), keys.last(), "what was selected goes to the one that was open");
     }
     assert_ne!(keys[0], keys[1]);

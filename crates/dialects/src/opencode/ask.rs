@@ -1,5 +1,5 @@
-//! Questions: permissions and OpenCode's own `question` tool, in each generation of its API, and their answers. One file:
-//! what is asked decides what an answer means.
+//! Questions: permissions and OpenCode's own `question` tool, in each generation of its API, and their answers. One file: the question
+//! decides the meaning of an answer.
 
 use std::collections::HashSet;
 
@@ -12,19 +12,19 @@ use super::super::{
     AgentRequest, AnsweredElsewhere, ExpectedAnswer, HttpBase, HttpReply, HttpRequest, Outbox, RequestKey,
     RequestSubject, RuntimeEvent, subject,
 };
-use super::{ANOTHER, OpenCode, Pending, SOON, escape, in_folder, refused, trouble};
+use super::{ANOTHER, OpenCode, Pending, SOON, error_event, escape, in_folder, refused};
 use plexus_protocol::{Choice, Decision, Item, NativeId, Offer, RequestType};
 
-/// Questions that may wait at a time on one connection; one more is rejected at once, and logged.
+/// Most pending questions on one connection; one more is rejected at once, and logged.
 pub(super) const ASKS_MAX: usize = 256;
-/// Who answered where it is not known that anybody did.
+/// The author of an answer if it is unknown whether there was one.
 pub(super) const NOBODY: &str = "nobody: OpenCode no longer waits for it";
-/// How often the stream is waited for to tell who was first. Twice: the first wait may have been under way already.
+/// How many waits the stream has to report who answered first. Two, since the first one may already be running.
 const WAITS: u8 = 2;
-/// What the agent is told where nobody decided.
+/// The reason sent if nobody decided.
 pub(super) const EXPIRED: &str = "expired, not a user decision";
 
-/// Which route takes an answer to a permission: OpenCode had three.
+/// The route of an answer to a permission: OpenCode had three.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum AnswerRoute {
     /// `POST /permission/{id}/reply`.
@@ -35,37 +35,37 @@ pub(super) enum AnswerRoute {
     Api,
 }
 
-/// A question that waits for its answer, or for what becomes of it.
+/// A question that waits for its answer, or for the outcome of it.
 pub(super) struct PendingRequest {
     pub(super) native: NativeId,
     pub(super) what: RequestKind,
-    /// An answer that was given and is not known to have arrived.
+    /// An answer that may not have arrived.
     pub(super) answer: Option<PendingAnswer>,
-    /// It was asked since the last re-read began.
+    /// Whether it was asked since the last re-read began.
     pub(super) fresh: bool,
-    /// What somebody answered, as the stream told it.
+    /// Another client's answer, as the stream reported it.
     pub(super) replied: Option<Option<String>>,
-    /// The answer came too late; who was first, the stream is about to tell. For so many more waits.
+    /// Our answer came too late; the number of waits left for the stream to report who was first.
     pub(super) lost: Option<u8>,
 }
 
-/// What is asked.
+/// The type of a question.
 #[derive(Clone)]
 pub(super) enum RequestKind {
-    /// A permission; the routes to try.
+    /// A permission, with the routes to try.
     Permission(Vec<AnswerRoute>),
-    /// One of several questions that are answered together: the group's name, and how many there are.
+    /// One of several questions that are answered together: the group's id, and their number.
     Question { group: String, count: usize },
 }
 
-/// An answer on its way.
+/// An answer to send.
 #[derive(Clone)]
 pub(super) enum PendingAnswer {
     /// To a permission.
     Permission { reply: &'static str, message: Option<String> },
     /// To one question.
     Picked(Vec<String>),
-    /// No answer to a question.
+    /// A rejection of a question.
     Rejected,
 }
 
@@ -131,14 +131,14 @@ struct QuestionOption {
     description: Option<String>,
 }
 
-/// One or several questions as they came: their session, the message that they came up in, and what is to be asked.
+/// Parsed questions: their session, their message, and the requests.
 pub(super) struct ParsedRequests {
     pub(super) native: NativeId,
     pub(super) message: Option<String>,
     pub(super) asks: Vec<(AgentRequest, RequestKind)>,
 }
 
-/// Reads a permission. `routes` in the order in which to try them.
+/// Parses a permission. `routes` in the order to try them.
 pub(super) fn permission(native: &Bytes, raw: &RawValue, routes: &[AnswerRoute]) -> Option<ParsedRequests> {
     let asked: Permission<'_> = object(raw)?;
     let tool = asked.tool.and_then(object::<ToolRef>);
@@ -172,7 +172,7 @@ pub(super) fn permission(native: &Bytes, raw: &RawValue, routes: &[AnswerRoute])
     let ask = AgentRequest {
         kind: RequestType::Permission,
         options,
-        // The oldest route has no place for one.
+        // The oldest route carries no reason.
         allow_reason: routes.first() != Some(&AnswerRoute::Session),
         tool_call_id: call,
         subject,
@@ -182,7 +182,7 @@ pub(super) fn permission(native: &Bytes, raw: &RawValue, routes: &[AnswerRoute])
     Some(ParsedRequests { native: asked.session.as_str().into(), message, asks })
 }
 
-/// Reads a set of questions: one pick for each, or a prompt where there is nothing to pick from.
+/// Parses a set of questions: a pick for each, or a prompt if there are no options.
 pub(super) fn questions(native: &Bytes, raw: &RawValue) -> Option<ParsedRequests> {
     let set: Questions<'_> = object(raw)?;
     let count = set.questions.len();
@@ -217,7 +217,7 @@ fn question_key(group: &str, index: usize) -> RequestKey {
     RequestKey::unique(format!("{group}#{index}"))
 }
 
-/// The labels are the identifiers: they are what OpenCode wants back, and it offers none twice.
+/// The labels serve as ids: OpenCode expects labels back, and its options are unique.
 fn items(options: &[QuestionOption]) -> Vec<Item> {
     let mut seen = HashSet::new();
     let item = |option: &QuestionOption| Item {
@@ -261,24 +261,24 @@ fn strings(raw: &RawValue) -> Vec<String> {
         .unwrap_or_default()
 }
 
-/// What OpenCode said to an answer.
+/// OpenCode's reply to an answer.
 enum AnswerOutcome {
-    /// It took it.
+    /// Accepted.
     Taken,
-    /// Somebody was there before.
+    /// Another client was first.
     Late,
-    /// There is no such route.
+    /// The route does not exist.
     NoRoute,
-    /// Something else, in words.
+    /// Another error, with a message.
     Refused(String),
 }
 
-fn verdict(reply: &HttpReply) -> AnswerOutcome {
+fn outcome_of(reply: &HttpReply) -> AnswerOutcome {
     let text = String::from_utf8_lossy(&reply.body);
     match reply.status {
         204 => AnswerOutcome::Taken,
         200 if matches!(text.trim(), "true" | "false") => AnswerOutcome::Taken,
-        // Its web page answers every route that it does not know.
+        // Its web page answers every unknown route.
         200 | 405 => AnswerOutcome::NoRoute,
         404 if text.contains("NotFoundError") => AnswerOutcome::Late,
         404 => AnswerOutcome::NoRoute,
@@ -287,7 +287,7 @@ fn verdict(reply: &HttpReply) -> AnswerOutcome {
 }
 
 impl OpenCode {
-    /// Puts questions to people, unless they were put already.
+    /// Shows questions to people, unless they were shown already.
     pub(super) fn ask(&mut self, read: ParsedRequests, native: &Bytes, out: &mut Outbox) {
         for (ask, what) in read.asks {
             if self.asks.contains_key(&ask.key) || self.over.contains(&ask.key) {
@@ -300,20 +300,20 @@ impl OpenCode {
             }
             if self.asks.len() >= ASKS_MAX {
                 let message = format!("{ASKS_MAX} questions wait already: this one was rejected");
-                let draft = trouble("too_many_requests", &message, Some(native.clone()));
-                self.say(&read.native, RuntimeEvent::Event { native: Some(read.native.clone()), draft }, out);
+                let draft = error_event("too_many_requests", &message, Some(native.clone()));
+                self.emit(&read.native, RuntimeEvent::Event { native: Some(read.native.clone()), draft }, out);
                 let asked = PendingRequest::new(read.native.clone(), what);
                 self.asks.insert(ask.key.clone(), asked);
                 self.answer(&ask.key, &Decision::Withdrawn, out);
                 continue;
             }
             self.asks.insert(ask.key.clone(), PendingRequest::new(read.native.clone(), what));
-            let said = RuntimeEvent::Asked { native: Some(read.native.clone()), ask: Box::new(ask) };
-            self.say(&read.native, said, out);
+            let event = RuntimeEvent::Asked { native: Some(read.native.clone()), ask: Box::new(ask) };
+            self.emit(&read.native, event, out);
         }
     }
 
-    /// Takes a decision to OpenCode.
+    /// Sends a decision to OpenCode.
     pub(super) fn answer(&mut self, key: &RequestKey, decision: &Decision, out: &mut Outbox) {
         let Some(asked) = self.asks.get_mut(key).filter(|asked| asked.answer.is_none()) else { return };
         let answer = match (&asked.what, decision) {
@@ -325,7 +325,7 @@ impl OpenCode {
                 };
                 PendingAnswer::Permission { reply, message: reason.clone().filter(|_| reply == "reject") }
             }
-            // With a reason the agent goes on; without one its turn ends.
+            // A rejection with a reason lets the agent go on; without one it ends the turn.
             (RequestKind::Permission(_), Decision::Expired) => {
                 PendingAnswer::Permission { reply: "reject", message: Some(EXPIRED.to_owned()) }
             }
@@ -344,10 +344,10 @@ impl OpenCode {
         self.send_answer(key, 0, out);
     }
 
-    /// Sends an answer that was given, by the `route`th route.
+    /// Sends a given answer by the `route`th route.
     pub(super) fn send_answer(&mut self, key: &RequestKey, route: usize, out: &mut Outbox) {
         if !self.connected {
-            // The re-read after the next connection sends it, if it is still waited for.
+            // The re-read after the next connection sends it, if it is still needed.
             return;
         }
         let Some(PendingRequest { native, what, answer: Some(answer), .. }) = self.asks.get(key) else { return };
@@ -378,7 +378,7 @@ impl OpenCode {
                         PendingAnswer::Picked(labels) => Some(labels.clone()),
                         _ => None,
                     };
-                    // They go together, once all are there.
+                    // They are sent together, once all are answered.
                     let Some(answers) = (0..count).map(picked).collect::<Option<Vec<_>>>() else { return };
                     (format!("/question/{id}/reply"), serde_json::json!({ "answers": answers }))
                 }
@@ -389,7 +389,7 @@ impl OpenCode {
         self.post(Pending::Answer { key: key.clone(), route }, path, &body, out);
     }
 
-    /// What came of an answer.
+    /// Handles the reply to an answer.
     pub(super) fn answered(
         &mut self,
         key: &RequestKey,
@@ -399,24 +399,24 @@ impl OpenCode {
     ) {
         let Some(asked) = self.asks.get(key) else { return };
         let native = asked.native.clone();
-        let verdict = match &reply {
-            Ok(reply) => verdict(reply),
+        let outcome_of = match &reply {
+            Ok(reply) => outcome_of(reply),
             Err(_) => {
-                // It may have arrived or not: the next look tells.
+                // It may or may not have arrived: the next re-read shows it.
                 self.sync_again(out);
                 return;
             }
         };
-        match verdict {
+        match outcome_of {
             AnswerOutcome::Taken => {
-                let siblings = matches!(&asked.what, RequestKind::Question { .. }) && !self.settled(key);
+                let siblings = matches!(&asked.what, RequestKind::Question { .. }) && !self.is_answered(key);
                 for key in self.group(key) {
                     let given = self.asks.remove(&key).is_some_and(|asked| asked.answer.is_some());
                     self.mark_over(key.clone());
-                    // One "no" answers the whole set.
+                    // One rejection answers the whole set.
                     if siblings && !given {
-                        let said = RuntimeEvent::TakenBack { native: Some(native.clone()), key, elsewhere: None };
-                        self.say(&native, said, out);
+                        let event = RuntimeEvent::TakenBack { native: Some(native.clone()), key, elsewhere: None };
+                        self.emit(&native, event, out);
                     }
                 }
             }
@@ -440,13 +440,13 @@ impl OpenCode {
         }
     }
 
-    /// Somebody was first with an answer.
+    /// Another client answered first.
     fn answer_lost(&mut self, key: &RequestKey, by: &str, out: &mut Outbox) {
         let Some(asked) = self.asks.remove(key) else { return };
         self.mark_over(key.clone());
         let elsewhere = AnsweredElsewhere { by: by.into(), option_id: asked.replied.flatten() };
         let (native, key) = (Some(asked.native.clone()), key.clone());
-        let said = match asked.answer {
+        let event = match asked.answer {
             Some(_) => {
                 if let Some(session) = self.sessions.get_mut(&asked.native) {
                     session.withdrawn = false;
@@ -455,10 +455,10 @@ impl OpenCode {
             }
             None => RuntimeEvent::TakenBack { native, key, elsewhere: Some(elsewhere) },
         };
-        self.say(&asked.native, said, out);
+        self.emit(&asked.native, event, out);
     }
 
-    /// Time has passed, and the stream does not tell who was first.
+    /// The waits are over, and the stream did not report who was first.
     pub(super) fn report_late_losses(&mut self, out: &mut Outbox) {
         let mut over = Vec::new();
         for (key, asked) in &mut self.asks {
@@ -476,8 +476,8 @@ impl OpenCode {
         }
     }
 
-    /// Whether all questions of the key's set have answers.
-    fn settled(&self, key: &RequestKey) -> bool {
+    /// Whether all questions of the key's set are answered.
+    fn is_answered(&self, key: &RequestKey) -> bool {
         self.group(key).iter().all(|key| self.asks.get(key).is_some_and(|asked| asked.answer.is_some()))
     }
 
@@ -485,14 +485,14 @@ impl OpenCode {
         for key in self.group(key) {
             if let Some(asked) = self.asks.remove(&key) {
                 self.mark_over(key);
-                let draft = trouble("answer_not_taken", &format!("OpenCode did not take the answer: {why}"), None);
-                let said = RuntimeEvent::Event { native: Some(asked.native.clone()), draft };
-                self.say(&asked.native, said, out);
+                let draft = error_event("answer_not_taken", &format!("OpenCode did not take the answer: {why}"), None);
+                let event = RuntimeEvent::Event { native: Some(asked.native.clone()), draft };
+                self.emit(&asked.native, event, out);
             }
         }
     }
 
-    /// The questions that are answered together with this one, itself included, as far as they wait.
+    /// The pending questions of the same set, including this one.
     fn group(&self, key: &RequestKey) -> Vec<RequestKey> {
         match self.asks.get(key).map(|asked| &asked.what) {
             Some(RequestKind::Question { group, count, .. }) => (0..*count).map(|i| question_key(group, i)).collect(),
@@ -500,7 +500,7 @@ impl OpenCode {
         }
     }
 
-    /// Somebody answered, says the stream.
+    /// The stream reports an answer.
     pub(super) fn replied(&mut self, id: &str, option: Option<String>, out: &mut Outbox) {
         let mut keys: Vec<RequestKey> = vec![RequestKey::unique(id)];
         keys.extend(
@@ -512,7 +512,7 @@ impl OpenCode {
                 continue;
             };
             if asked.answer.is_some() {
-                // Ours or another's: the reply to our answer tells.
+                // Ours or another client's: the reply to our answer shows it.
                 asked.replied = Some(option.clone());
                 if asked.lost.is_some() {
                     self.answer_lost(&key, ANOTHER, out);
@@ -525,30 +525,30 @@ impl OpenCode {
             let ours = self.sessions.get(&native).and_then(|session| session.spread.as_deref());
             let by = if ours.is_some() && ours == option.as_deref() { SPREAD } else { ANOTHER };
             let elsewhere = Some(AnsweredElsewhere { by: by.into(), option_id: option.clone() });
-            let said = RuntimeEvent::TakenBack { native: Some(native.clone()), key, elsewhere };
-            self.say(&native, said, out);
+            let event = RuntimeEvent::TakenBack { native: Some(native.clone()), key, elsewhere };
+            self.emit(&native, event, out);
         }
     }
 
-    /// Questions that nobody waits for any more.
+    /// Closes questions that OpenCode no longer waits for.
     pub(super) fn take_back(&mut self, keys: Vec<RequestKey>, out: &mut Outbox) {
         for key in keys {
-            // Of one that was lost the stream may yet say to whom.
+            // The stream may still report who answered a lost one.
             if self.asks.get(&key).is_some_and(|asked| asked.lost.is_some()) {
                 continue;
             }
             if let Some(asked) = self.asks.remove(&key) {
                 self.mark_over(key.clone());
                 if asked.answer.is_none() {
-                    let said = RuntimeEvent::TakenBack { native: Some(asked.native.clone()), key, elsewhere: None };
-                    self.say(&asked.native, said, out);
+                    let event = RuntimeEvent::TakenBack { native: Some(asked.native.clone()), key, elsewhere: None };
+                    self.emit(&asked.native, event, out);
                 }
             }
         }
     }
 }
 
-/// OpenCode answers other questions of a session by itself when one is rejected, or allowed for always.
+/// OpenCode answers other questions of a session itself when one is rejected, or always allowed.
 pub(super) const SPREAD: &str = "OpenCode, by the answer to another question";
 
 impl PendingRequest {

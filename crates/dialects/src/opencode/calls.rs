@@ -1,4 +1,4 @@
-//! Calls that clients make to OpenCode themselves, the models it offers, and prompts in its own form.
+//! Calls of clients to OpenCode, its models, and the content of prompts.
 
 use std::collections::BTreeMap;
 
@@ -8,11 +8,11 @@ use serde_json::value::RawValue;
 
 use super::super::jsonrpc::{self, INTERNAL, INVALID_PARAMS, METHOD_NOT_FOUND, object};
 use super::super::{EventDraft, HttpReply, Outbox, RuntimeError, RuntimeEvent};
-use super::{OpenCode, Pending, escape, in_folder, refused, trouble};
+use super::{OpenCode, Pending, error_event, escape, in_folder, refused};
 use plexus_protocol::{Kind, NativeId, Ticket};
 
-/// What a client's method is on OpenCode's side: method, and what follows `/session/{id}/`. Only what returns at once:
-/// requests are made one after another, and an answer must not wait behind a command.
+/// OpenCode's route of a client's method: HTTP method, and the path after `/session/{id}/`. Only routes that return at once: requests are
+/// sent one after the other, and an answer must not wait behind a command.
 const ROUTES: [(&str, &str, &str); 9] = [
     ("session.get", "GET", ""),
     ("session.todo", "GET", "/todo"),
@@ -28,9 +28,9 @@ const ROUTES: [(&str, &str, &str); 9] = [
 /// The models that OpenCode offers.
 #[derive(Default)]
 pub(super) struct Models {
-    /// `provider/model`, name, tokens it takes.
+    /// `provider/model`, name, context size.
     offered: Vec<(String, String, Option<u64>)>,
-    /// The one that is used where none was set, if it is known.
+    /// The default model, if known.
     default: Option<String>,
 }
 
@@ -61,17 +61,17 @@ struct Limit {
 }
 
 impl Models {
-    /// These: `provider/model`, name, tokens each takes.
+    /// Models from a list: `provider/model`, name, context size.
     pub(super) fn of(offered: Vec<(String, String, Option<u64>)>) -> Self {
         Self { offered, default: None }
     }
 
-    /// Whether this one is offered.
+    /// Whether the model is offered.
     pub(super) fn has(&self, id: &str) -> bool {
         self.offered.iter().any(|(known, ..)| known == id)
     }
 
-    /// The reply to `model.list`, where `set` is used.
+    /// The reply to `model.list` if the session's model is `set`.
     pub(super) fn list(&self, set: Option<&(String, String)>) -> Result<Box<RawValue>, RuntimeError> {
         if self.offered.is_empty() {
             return Err(RuntimeError::new(METHOD_NOT_FOUND, "OpenCode offers no choice of models"));
@@ -98,7 +98,7 @@ impl Models {
                 self.offered.push((id.clone(), model.name.unwrap_or(id), context));
             }
         }
-        // With several providers, which one is used depends on what was used before.
+        // With several providers, the default depends on earlier use.
         let mut defaults = default.into_iter();
         self.default = match (defaults.next(), defaults.next()) {
             (Some((provider, model)), None) => Some(format!("{provider}/{model}")),
@@ -106,7 +106,7 @@ impl Models {
         };
     }
 
-    /// How many tokens a model takes.
+    /// The context size of a model, in tokens.
     pub(super) fn context(&self, model: Option<&str>) -> Option<u64> {
         self.offered.iter().find(|(id, ..)| Some(id.as_str()) == model)?.2
     }
@@ -115,7 +115,7 @@ impl Models {
         set.map(|(provider, model)| format!("{provider}/{model}")).or_else(|| self.default.clone())
     }
 
-    /// The models as the configuration option that ACP would have.
+    /// The models as an ACP configuration option.
     pub(super) fn draft(&self, set: Option<&(String, String)>) -> Option<EventDraft> {
         if self.offered.is_empty() {
             return None;
@@ -133,7 +133,7 @@ impl Models {
     }
 }
 
-/// A prompt's content as OpenCode's parts, and the first text in it.
+/// A prompt's content as OpenCode's parts, and its first text.
 pub(super) fn parts(content: &[Box<RawValue>]) -> (Vec<serde_json::Value>, Option<String>) {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
@@ -186,7 +186,7 @@ pub(super) fn parts(content: &[Box<RawValue>]) -> (Vec<serde_json::Value>, Optio
                 let url = data(&mime_type, &bytes);
                 file(mime_type, uri, url)
             }
-            // What is of no sort that we know is still what the person gave.
+            // A block of an unknown type is sent as its JSON.
             _ => text(raw.get()),
         };
         if first.is_none() {
@@ -197,7 +197,7 @@ pub(super) fn parts(content: &[Box<RawValue>]) -> (Vec<serde_json::Value>, Optio
     (parts, first)
 }
 
-/// A reply to a client's call.
+/// The reply to a client's call.
 pub(super) fn result(reply: &Result<HttpReply, String>) -> Result<Box<RawValue>, RuntimeError> {
     match reply {
         Ok(HttpReply { status: 204, .. }) => Ok(jsonrpc::to_raw(&serde_json::json!({}))),
@@ -210,7 +210,7 @@ pub(super) fn result(reply: &Result<HttpReply, String>) -> Result<Box<RawValue>,
     }
 }
 
-/// The path of OpenCode's own list of conversations in all folders, the newest first, without those of its helpers.
+/// The path of OpenCode's list of conversations in all folders, newest first, without helper sessions.
 fn listing(params: Option<&RawValue>) -> String {
     #[derive(Deserialize)]
     struct Listing {
@@ -222,7 +222,7 @@ fn listing(params: Option<&RawValue>) -> String {
 }
 
 impl OpenCode {
-    /// Carries a client's call.
+    /// Sends a client's call.
     pub(super) fn call(
         &mut self,
         ticket: Ticket,
@@ -245,9 +245,11 @@ impl OpenCode {
         };
         match reply {
             Err(fault) if notify => {
-                let draft = trouble("call_refused", &format!("{method} was not sent: {}", fault.words()), None);
+                let draft = error_event("call_refused", &format!("{method} was not sent: {}", fault.words()), None);
                 match native {
-                    Some(native) => self.say(&native.clone(), RuntimeEvent::Event { native: Some(native), draft }, out),
+                    Some(native) => {
+                        self.emit(&native.clone(), RuntimeEvent::Event { native: Some(native), draft }, out)
+                    }
                     None => out.events.push(RuntimeEvent::Event { native: None, draft }),
                 }
             }
@@ -261,7 +263,7 @@ impl OpenCode {
         self.models.list(session.and_then(|session| session.model.as_ref()))
     }
 
-    /// The model goes with each prompt: OpenCode has no other way to set one.
+    /// The model is sent with each prompt: OpenCode cannot set it otherwise.
     fn model_set(
         &mut self,
         native: Option<&NativeId>,
@@ -285,7 +287,7 @@ impl OpenCode {
         };
         session.model = Some((provider.to_owned(), model.to_owned()));
         if let Some(draft) = self.models.draft(session.model.as_ref()) {
-            self.say(native, RuntimeEvent::Event { native: Some(native.clone()), draft }, out);
+            self.emit(native, RuntimeEvent::Event { native: Some(native.clone()), draft }, out);
         }
         Ok(jsonrpc::to_raw(&serde_json::json!({ "provider": "opencode", "name": name })))
     }

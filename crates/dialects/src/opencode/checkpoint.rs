@@ -1,7 +1,7 @@
-//! What of a conversation outlives the gateway: how far it was told, and what it waits for.
+//! The part of a conversation that outlives the gateway: how much of it was reported, and what it waits for.
 //!
-//! A session keeps it in the commit that holds what it speaks of, so the two never differ. Where the messages are read
-//! again, whatever a checkpoint has is left out and the rest is told, once.
+//! A session stores it in the same commit as the events that it covers, so the two never differ. When the messages are read again,
+//! everything that a checkpoint covers is skipped, and the rest is reported once.
 
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -11,11 +11,11 @@ use super::events::{Telling, hash};
 use super::{OpenCode, Prompt, Revert, Session, calls};
 use plexus_protocol::NativeId;
 
-/// The longest checkpoint, in bytes: a row of that length is written with every commit. Of a conversation that needs more
-/// only the messages' names are kept: what was missed of those under way is told as a gap.
+/// The longest checkpoint, in bytes: a row of that length is written with every commit. For a larger one only the messages' ids are kept:
+/// missed text of unfinished messages becomes a gap.
 const CHECKPOINT_MAX: usize = 64 * 1024;
 
-/// A session, as the gateway's session keeps it.
+/// A session as the gateway's session stores it.
 #[derive(Default, Serialize, Deserialize)]
 #[serde(default)]
 struct Checkpoint {
@@ -26,13 +26,13 @@ struct Checkpoint {
     aborted: bool,
     error: Option<String>,
     model: Option<(String, String)>,
-    /// How far the messages under way were told is left out.
+    /// Whether the progress of unfinished messages was left out.
     partial: bool,
     reverted: Option<Revert>,
 }
 
 impl OpenCode {
-    /// Says how far each session was told of which something was said since `from`, and `more`.
+    /// Reports a checkpoint of each session with events since `from`, and of `more`.
     pub(super) fn checkpoints(&self, from: usize, more: Option<NativeId>, out: &mut Outbox) {
         let mut touched: Vec<NativeId> = more.into_iter().collect();
         for native in out.events.get(from..).unwrap_or_default().iter().filter_map(RuntimeEvent::native) {
@@ -41,17 +41,17 @@ impl OpenCode {
             }
         }
         for native in touched {
-            // What waits to be said is not told yet: what is said after it has a checkpoint again.
-            let told = |session: &&Session| session.live() && session.queue.is_empty() && session.words.is_empty();
-            if let Some(session) = self.sessions.get(&native).filter(told) {
+            // Queued events are not reported yet: they bring a checkpoint of their own.
+            let is_current =
+                |session: &&Session| session.live() && session.queue.is_empty() && session.words.is_empty();
+            if let Some(session) = self.sessions.get(&native).filter(is_current) {
                 let state = checkpoint(session);
                 out.events.push(RuntimeEvent::Checkpoint { native, state });
             }
         }
     }
 
-    /// A session that is opened goes on from where an earlier connection left it; false if that cannot be read. What was
-    /// heard of it since it was found is read again.
+    /// Continues a session from its checkpoint; false if it cannot be read. Messages received since it was found are read again.
     pub(super) fn restored(&mut self, native: &NativeId, carried: &CarriedState) -> bool {
         let Ok(kept) = serde_json::from_str::<Checkpoint>(&carried.checkpoint) else { return false };
         let Some(session) = self.sessions.get_mut(native) else { return false };
@@ -64,7 +64,7 @@ impl OpenCode {
         session.carried = carried.asks.iter().cloned().collect();
         session.prompt = carried.prompt.map(|ticket| {
             let kept = kept.prompt.filter(|prompt| prompt.ticket == ticket);
-            // Whether OpenCode has it shows in its messages.
+            // OpenCode's messages show whether it has the prompt.
             let prompt = kept.unwrap_or_else(|| {
                 let blocks = carried.content.iter().filter_map(|block| RawValue::from_string(block.clone()).ok());
                 let (_, text) = calls::parts(&blocks.collect::<Vec<_>>());
@@ -91,7 +91,7 @@ fn checkpoint(session: &Session) -> String {
         partial: session.partial,
         reverted: session.reverted.clone(),
     };
-    // Plain values of our own: they always can be written.
+    // Plain values of our own can always be written.
     let text = serde_json::to_string(&whole).unwrap_or_default();
     if text.len() <= CHECKPOINT_MAX {
         return text;

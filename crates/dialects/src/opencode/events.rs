@@ -1,9 +1,9 @@
-//! Messages and their parts as events. One file: what was told of each decides what is told next, so that nothing is told
-//! twice and nothing is left out.
+//! Translates messages and their parts. One file: how much of each was reported decides what is reported next, so that nothing is repeated
+//! or lost.
 //!
-//! OpenCode tells text as deltas and, when a part is complete, whole; a re-read tells it whole again. Of each text the
-//! length and a checksum of what was told are kept, and only what follows is told. A part whose beginning is not known
-//! (the gateway came in its middle) is told when it is complete; until then an event says that something is missing.
+//! OpenCode sends text as deltas and, when a part is complete, in full; a re-read returns it in full again. The length and a checksum of
+//! the reported text are kept, and only what follows is reported. A part whose beginning is unknown (the gateway connected in its middle)
+//! is reported when it is complete; until then an event reports the gap.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
@@ -15,28 +15,28 @@ use serde_json::value::RawValue;
 use super::super::fault;
 use super::super::jsonrpc::{object, owned, string};
 use super::super::{EventDraft, ToolCallRef};
-use super::trouble;
+use super::error_event;
 use plexus_protocol::Kind;
 
-/// Parts remembered of one session; past it those of complete messages are forgotten, and news of them is left out.
+/// Parts remembered of one session; beyond that those of complete messages are dropped, and their updates ignored.
 const PARTS_MAX: usize = 4096;
-/// Messages remembered of one session; past it the oldest are forgotten, and a re-read may tell them a second time.
+/// Messages remembered of one session; beyond that the oldest are dropped, and a re-read may repeat them.
 const MESSAGES_MAX: usize = 4096;
 
-/// Messages whose names a checkpoint has; what is before the first of them was told.
+/// Messages whose ids are in a checkpoint; everything before the first of them was reported.
 const NAMED: usize = 256;
-/// Of those the last of which it has the parts, besides messages that are not complete.
+/// The last of those whose parts are in a checkpoint, beside unfinished messages.
 const DETAILED: usize = 8;
 
-/// What was told of one session's messages.
+/// How much of one session's messages was reported.
 #[derive(Default, Serialize, Deserialize)]
 #[serde(default)]
 pub(super) struct Telling {
-    /// Hashes of the names of messages that were told before this connection, oldest first.
+    /// Hashes of the ids of messages reported before this connection, oldest first.
     before: VecDeque<u64>,
     messages: BTreeMap<String, Message>,
     parts: HashMap<String, Part>,
-    /// The identifier of the assistant's last message.
+    /// The id of the assistant's last message.
     last: Option<String>,
 }
 
@@ -45,13 +45,13 @@ pub(super) struct Telling {
 struct Message {
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     user: bool,
-    /// A user's: whether it is the gateway's own prompt; unknown until its text is.
+    /// For a user's message: whether it is the gateway's own prompt; unknown until its text comes.
     #[serde(skip_serializing_if = "Option::is_none")]
     ours: Option<bool>,
-    /// Nothing more will be said in it.
+    /// Whether the message is complete.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     complete: bool,
-    /// Its parts were forgotten: what is said of them is left out.
+    /// Whether its parts were dropped: their updates are ignored.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     forgotten: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -65,22 +65,22 @@ struct Message {
 #[serde(default)]
 struct Part {
     message: String,
-    /// Bytes of its text that were told, and their checksum.
+    /// Bytes of its text that were reported, and their checksum.
     said: usize,
     sum: u64,
-    /// Deltas cannot be told: what stands before them is not known.
+    /// Whether deltas cannot be reported, since the text before them is unknown.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     held: bool,
-    /// That is told already.
+    /// Whether that gap was reported.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     gap: bool,
-    /// Nothing more will be said in it.
+    /// Whether the part is complete.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     over: bool,
-    /// It is a thought.
+    /// Whether it is reasoning.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     thought: bool,
-    /// A tool's last state as told: its name, and a checksum of what was written.
+    /// A tool's last reported state: its name, and a checksum of the output.
     #[serde(skip_serializing_if = "Option::is_none")]
     state: Option<(String, Option<u64>)>,
 }
@@ -132,7 +132,7 @@ pub(super) struct PartIn<'a> {
 }
 
 impl PartIn<'_> {
-    /// What a person wrote in it.
+    /// The text of a person's part.
     pub(super) fn words(&self) -> Option<&str> {
         let theirs = self.sort == "text" && self.synthetic != Some(true) && self.ignored != Some(true);
         self.text.as_deref().filter(|_| theirs)
@@ -226,22 +226,22 @@ pub(super) fn chunk(kind: Kind, message: Option<&str>, text: &str, native: &Byte
     EventDraft { native: Some(native.clone()), ..EventDraft::new(kind, &body) }
 }
 
-/// FNV-1a, going on from `sum`.
+/// FNV-1a, continued from `sum`.
 pub(super) fn checksum(sum: u64, text: &str) -> u64 {
     text.bytes().fold(sum, |sum, byte| (sum ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
 }
 
-/// A text, to be known again.
+/// The hash of a text.
 pub(super) fn hash(text: &str) -> u64 {
     checksum(0, text)
 }
 
 impl Telling {
-    /// What of it is kept with the session.
+    /// The part of the state that is stored with the session.
     pub(super) fn brief(&self) -> Self {
         let last = self.messages.keys().rev().take(DETAILED).next_back();
-        // One that OpenCode was killed over stays incomplete for ever. Older than the names, it would be taken for the first
-        // message that was told, and what follows it for news.
+        // A message that OpenCode was killed over stays unfinished for ever. Older than the ids kept, it would count as the first reported
+        // message, and those after it as new.
         let named = self.messages.keys().rev().take(NAMED).next_back();
         let wanted = |(id, message): &(&String, &Message)| last.is_some_and(|last| *id >= last) || !message.complete;
         let recent = |(id, _): &(&String, &Message)| named.is_some_and(|named| *id >= named);
@@ -260,12 +260,12 @@ impl Telling {
         Self { messages, parts, ..self.names() }
     }
 
-    /// The names of what was told, alone.
+    /// Only the ids of reported messages.
     pub(super) fn names(&self) -> Self {
         Self { before: self.named(None), last: self.last.clone(), ..Self::default() }
     }
 
-    /// The names of what was told last, oldest first; of what was heard on this connection those up to `newest`.
+    /// The ids of the last reported messages, oldest first; of those received on this connection up to `newest`.
     fn named(&self, newest: Option<&str>) -> VecDeque<u64> {
         let mut names = self.before.clone();
         let wanted = self.messages.keys().rev().filter(|id| newest.is_none_or(|newest| id.as_str() <= newest));
@@ -276,40 +276,40 @@ impl Telling {
         names
     }
 
-    /// The last message that was heard of.
+    /// The last message received.
     pub(super) fn newest(&self) -> Option<&str> {
         self.messages.last_key_value().map(|(id, _)| id.as_str())
     }
 
-    /// Whether nothing was told before this connection.
+    /// Whether nothing was reported before this connection.
     pub(super) fn is_new(&self) -> bool {
         self.before.is_empty()
     }
 
-    /// Whether a message was told before this connection, and nothing more is to be told of it.
+    /// Whether a message was fully reported before this connection.
     pub(super) fn told_before(&self, message: &str) -> bool {
         !self.messages.contains_key(message) && self.before.contains(&hash(message))
     }
 
-    /// How many of the messages that were told last, up to `newest`, are none of these any more.
+    /// How many of the last reported messages, up to `newest`, are missing in `there`.
     pub(super) fn gone<'a>(&self, there: impl Iterator<Item = &'a str>, newest: Option<&str>) -> usize {
         let there: HashSet<u64> = there.map(hash).collect();
         self.named(newest).iter().rev().take_while(|name| !there.contains(name)).count()
     }
 
-    /// How many messages were told from this one on.
+    /// How many messages were reported from this one on.
     pub(super) fn since(&self, message: &str) -> usize {
         let (names, first) = (self.named(None), hash(message));
         names.iter().position(|name| *name == first).map_or(0, |at| names.len() - at)
     }
 
-    /// So many of those that were told last, up to `newest`, are forgotten: the conversation was taken back over them.
+    /// Forgets the last `count` reported messages, up to `newest`: the conversation was reverted over them.
     pub(super) fn forget(&mut self, count: usize, newest: Option<&str>) {
         let names = self.named(newest).into_iter().rev().take(count).collect();
         self.forget_these(&names);
     }
 
-    /// This message is forgotten; false if it was not known.
+    /// Forgets a message; false if it was unknown.
     pub(super) fn remove(&mut self, message: &str) -> bool {
         let known = self.knows(message);
         self.forget_these(&HashSet::from([hash(message)]));
@@ -325,19 +325,19 @@ impl Telling {
         }
     }
 
-    /// Whether a message stands before those that are known: OpenCode still changes what it keeps of it.
+    /// Whether a message is before the known ones: OpenCode still changes stored tool output there.
     fn is_past(&self, message: &str) -> bool {
         !self.messages.contains_key(message) && self.newest().is_some_and(|newest| newest > message)
     }
 
-    /// The stream broke off: of what is half told, what comes next cannot be known to follow.
+    /// After a lost connection: the next deltas of unfinished parts may not follow.
     pub(super) fn connection_lost(&mut self) {
         for part in self.parts.values_mut().filter(|part| !part.over) {
             (part.held, part.gap) = (true, false);
         }
     }
 
-    /// Takes note of a message.
+    /// Records a message.
     pub(super) fn message(&mut self, info: &Info<'_>) {
         let complete = info.time.as_ref().is_some_and(|time| time.completed.is_some());
         let user = info.role == "user";
@@ -350,7 +350,7 @@ impl Telling {
         if let (Some(provider), Some(model)) = (&info.provider, &info.model) {
             message.model = Some(format!("{provider}/{model}"));
         }
-        // They are named in the order in which they are made.
+        // Ids rise in order of creation.
         if !user && self.last.as_ref().is_none_or(|last| *last < info.id) {
             self.last = Some(info.id.clone());
         }
@@ -361,7 +361,7 @@ impl Telling {
         }
     }
 
-    /// Whether a message was heard of.
+    /// Whether a message is known.
     pub(super) fn knows(&self, message: &str) -> bool {
         self.messages.contains_key(message) || self.before.contains(&hash(message))
     }
@@ -401,18 +401,18 @@ impl Telling {
         self.messages.get(self.last.as_ref()?)?.model.as_deref()
     }
 
-    /// Whether all of a part was heard so far, so that the stream is enough to go on.
+    /// Whether all of a part was received so far, so that the stream suffices.
     pub(super) fn follows(&self, part: &str) -> bool {
         self.parts.get(part).is_some_and(|part| !part.held)
     }
 
-    /// A part that was told before, by another connection.
+    /// Skips a part that an earlier connection reported.
     pub(super) fn skip(&mut self, part: &PartIn<'_>) {
         let over = Self::complete(part);
         let text = part.text.as_deref().unwrap_or_default();
         let mut known = Part { message: part.message.clone(), over, ..Part::default() };
         (known.said, known.sum) = (text.len(), checksum(0, text));
-        // More of it comes as deltas, after an unknown stretch.
+        // More of it comes as deltas, after an unknown part.
         known.held = !over;
         if let (Some(state), true) = (part.state.and_then(object::<State<'_>>), over) {
             known.state = Some((state.status.unwrap_or_default(), None));
@@ -420,8 +420,8 @@ impl Telling {
         self.remember(part.id.clone(), known);
     }
 
-    /// Whether nothing more will be said in a part. Its own end says so: OpenCode may tell a message as complete before the
-    /// parts of it, because it tells its messages as they are when an event is written, not as they were.
+    /// Whether a part is complete. Its own end decides: OpenCode may report a message as complete before its parts, because it sends
+    /// messages in their latest state.
     fn complete(part: &PartIn<'_>) -> bool {
         match part.sort.as_str() {
             "text" | "reasoning" => part.time.as_ref().is_some_and(|time| time.end.is_some()),
@@ -451,7 +451,7 @@ impl Telling {
         self.parts.entry(id).or_insert(part)
     }
 
-    /// A person's part of a message, if it is to be told. `ours` says whether a text is the prompt that waits.
+    /// A person's part of a message, if it is to be reported. `ours` tells whether a text is the pending prompt.
     pub(super) fn said_by_user(
         &mut self,
         native: &Bytes,
@@ -474,21 +474,21 @@ impl Telling {
             return Some(chunk(Kind::UserMessageChunk, Some(&part.message), text, native));
         }
         let name = part.filename.as_deref().or(part.url.as_deref()).unwrap_or("file");
-        // A file that is its own address would be shown as a wall of letters.
+        // A data URL would be shown as unreadable text.
         let uri = part.url.as_deref().filter(|url| !url.starts_with("data:")).unwrap_or(name);
         let content = serde_json::json!({ "type": "resource_link", "uri": uri, "name": name, "mimeType": part.mime });
         let body = Chunk { session_update: "user_message_chunk", message_id: Some(part.message.as_str()), content };
         Some(EventDraft { native: Some(native.clone()), ..EventDraft::new(Kind::UserMessageChunk, &body) })
     }
 
-    /// A piece of text.
+    /// Handles a delta of text.
     pub(super) fn delta(&mut self, native: &Bytes, message: &str, id: &str, delta: &str, said: &mut Vec<EventDraft>) {
         if self.messages.get(message).is_some_and(|message| message.user || message.forgotten) {
             return;
         }
         let part = match self.parts.contains_key(id) {
             true => self.parts.entry(id.to_owned()).or_default(),
-            // Its beginning was told before anybody here listened.
+            // Its beginning was sent before the gateway was connected.
             false => self.remember(id.to_owned(), Part { message: message.to_owned(), held: true, ..Part::default() }),
         };
         if part.over {
@@ -509,7 +509,7 @@ impl Telling {
         said.push(chunk(kind, Some(message), delta, native));
     }
 
-    /// A part, as it stands now. `context` is how many tokens the model takes.
+    /// Handles a part in its present state. `context` is the model's context size.
     pub(super) fn part(&mut self, native: &Bytes, part: &PartIn<'_>, context: Option<u64>, said: &mut Vec<EventDraft>) {
         if self.is_past(&part.message) || self.messages.get(&part.message).is_some_and(|message| message.forgotten) {
             return;
@@ -524,7 +524,7 @@ impl Telling {
                     said.extend(usage(native, part, context));
                 }
             }
-            // Marks of OpenCode's own bookkeeping, with nothing in them for people.
+            // OpenCode's own bookkeeping, without content for people.
             "step-start" | "snapshot" => {}
             "patch" | "compaction" | "subtask" | "agent" | "file" | "retry" => {
                 if self.first(part) {
@@ -542,7 +542,7 @@ impl Telling {
         }
     }
 
-    /// Whether a part is heard of for the first time.
+    /// Whether a part is new.
     fn first(&mut self, part: &PartIn<'_>) -> bool {
         let first = !self.parts.contains_key(&part.id);
         if first {
@@ -562,8 +562,8 @@ impl Telling {
             return;
         }
         known.thought = kind == Kind::AgentThoughtChunk;
-        let follows = text.get(..known.said).is_some_and(|told| checksum(0, told) == known.sum);
-        // At its end OpenCode may cut white space off, and nothing else: then all was told.
+        let follows = text.get(..known.said).is_some_and(|reported_text| checksum(0, reported_text) == known.sum);
+        // At its end OpenCode may trim white space, and nothing else: then everything was reported.
         let cut = text.len() < known.said;
         if follows {
             known.held = false;
@@ -580,7 +580,7 @@ impl Telling {
         known.over = over;
     }
 
-    /// A part that was read, of which the beginning may have gone by: deltas of it are not told.
+    /// Marks a part whose beginning may have been missed: its deltas are not reported.
     pub(super) fn hold(&mut self, id: &str) {
         if let Some(part) = self.parts.get_mut(id).filter(|part| !part.over) {
             part.held = true;
@@ -602,7 +602,7 @@ impl Telling {
         };
         let over = matches!(status, "completed" | "failed");
         let metadata = state.metadata.and_then(object::<Metadata<'_>>);
-        // What it wrote so far.
+        // The output so far.
         let output = match &metadata {
             Some(Metadata { output: Some(output), .. }) if !over && !output.is_empty() => Some(output.to_string()),
             _ => None,
@@ -652,12 +652,12 @@ impl Telling {
     }
 }
 
-/// That something is missing.
+/// An event that reports a gap.
 pub(super) fn gap(what: &str, native: &Bytes) -> EventDraft {
-    trouble("gap", what, Some(native.clone()))
+    error_event("gap", what, Some(native.clone()))
 }
 
-/// What ACP calls a tool of OpenCode's.
+/// ACP's kind of an OpenCode tool.
 pub(super) fn sort_of(tool: &str) -> &'static str {
     match tool {
         "bash" | "shell" => "execute",
@@ -680,7 +680,7 @@ fn path_in(input: &RawValue) -> Option<String> {
     object::<File>(input).map(|file| file.path)
 }
 
-/// A whole file that was written: its path and text.
+/// A newly written file: its path and text.
 fn written(tool: &str, input: &RawValue) -> Option<(String, String)> {
     let file = object::<File>(input).filter(|_| tool == "write")?;
     Some((file.path, file.content?))
@@ -712,7 +712,7 @@ pub(super) fn plan(native: &Bytes, todos: &RawValue) -> Option<EventDraft> {
     let entries: Vec<_> = todos
         .iter()
         .map(|todo| {
-            // ACP has no word for what was dropped; it is done with, too.
+            // ACP has no status for a dropped entry; it counts as completed.
             let status = match todo.status.as_deref() {
                 Some("completed" | "cancelled") => "completed",
                 Some("in_progress") => "in_progress",
@@ -730,10 +730,10 @@ pub(super) fn plan(native: &Bytes, todos: &RawValue) -> Option<EventDraft> {
     Some(EventDraft { native: Some(native.clone()), ..EventDraft::new(Kind::Plan, &body) })
 }
 
-/// ACP's word for why a message ended.
+/// ACP's stop reason for the end of a message.
 pub(super) fn stop_reason(finish: Option<&str>) -> &str {
     match finish {
-        // A rejected call ends a turn under the calls' own name.
+        // A rejected call ends a turn with the calls' own reason.
         None | Some("stop" | "tool-calls") => "end_turn",
         Some("length") => "max_tokens",
         Some("content-filter") => "refusal",
@@ -741,7 +741,7 @@ pub(super) fn stop_reason(finish: Option<&str>) -> &str {
     }
 }
 
-/// An error of OpenCode's in words.
+/// The name and message of an OpenCode error.
 pub(super) fn words(error: &RawValue) -> (String, String) {
     #[derive(Deserialize)]
     struct Error<'a> {
@@ -761,6 +761,6 @@ pub(super) fn words(error: &RawValue) -> (String, String) {
     let name = error.name.or(error.tag).unwrap_or_default();
     let inner = error.data.and_then(object::<Data<'_>>).and_then(|data| string(data.message?).map(Cow::into_owned));
     let words = inner.or(error.message).filter(|words| !words.is_empty()).unwrap_or_else(|| name.clone());
-    let words = fault::told(&words, error.data);
+    let words = fault::with_details(&words, error.data);
     (name, words)
 }

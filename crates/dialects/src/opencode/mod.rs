@@ -1,24 +1,23 @@
-//! OpenCode's own server (`opencode serve`), attached while it runs. One file: a connection's state, and what the gateway
-//! wants of it.
+//! OpenCode's own server (`opencode serve`), an endpoint. One file: a connection's state, and the gateway's commands.
 //!
-//! Its API is at `/doc` of each server; seen on 1.18. What happens is told on `/global/event`, for all folders; what is
-//! so is read by requests, each for one folder, in `look`. Events are heard in `stream`, messages told in `events`, questions
-//! put in `ask`, clients' own calls carried in `calls`; what outlives the gateway is kept by `checkpoint`.
+//! Its API is described at `/doc` of each server; tested with 1.18. `/global/event` reports events of all folders; `sync` reads the state
+//! by requests, each for one folder. `stream` handles events, `events` translates messages, `ask` handles questions, `calls` clients' own
+//! calls; `checkpoint` keeps what outlives the gateway.
 //!
-//! What it holds to, because OpenCode is as it is:
-//! - The stream has no past: after each connection everything is read again, and only what was not told is told. What the
-//!   stream says while that goes on waits, and comes after it.
-//! - A connection says `server.connected` before OpenCode listens to its own events: under load they are lost for half a
-//!   second more. So all is looked at twice, and once more after the first event, which shows that it listens; that is its
-//!   heartbeat, after ten seconds, at the latest.
-//! - What is busy is read before the messages are, and work may begin in between: that a run is over is believed when the
-//!   messages hold the whole reply, or when a second look finds it as the first did.
-//! - OpenCode has other clients (its own TUI): what they prompt is work that began elsewhere, what they answer was
-//!   answered elsewhere, and the first answer wins there.
-//! - After an abort OpenCode lists the abort's questions for ever: a question whose message is complete is over.
-//! - A conversation that is taken back keeps its messages, and says so in its session, until the next prompt: then they are
-//!   removed. Before that it can be undone.
-//! - Every route takes the session's folder: without it, OpenCode looks for the question in another one.
+//! Rules that follow from OpenCode's behaviour:
+//! - The stream has no replay: after each connection everything is read again, and only unreported parts are reported. Events received
+//! meanwhile are queued, and handled afterwards.
+//! - A connection sends `server.connected` before OpenCode listens to its own events: under load, events of the next half second are lost.
+//! So everything is read twice, and once more after the first event, which shows that it listens; the heartbeat comes after ten seconds at
+//! the latest.
+//! - The status is read before the messages, and work may begin in between: a run is taken for ended if the messages hold the complete
+//! reply, or if a second read finds the same state.
+//! - OpenCode has other clients (its own TUI): their prompts are foreign runs, their answers are answers from elsewhere, and the first
+//! answer wins.
+//! - After an abort OpenCode lists the aborted questions for ever: a question whose message is complete is closed.
+//! - A reverted conversation keeps its messages, and names the revert in its session, until the next prompt: then they are removed. Before
+//! that it can be undone.
+//! - Every route takes the session's folder: without it, OpenCode searches another one.
 
 mod ask;
 mod calls;
@@ -47,41 +46,40 @@ use calls::Models;
 use events::Telling;
 use plexus_protocol::{Capabilities, Capability, ErrorBody, Kind, NativeId, RunStatus, RuntimeSpec, Ticket};
 
-/// What is said of a server of the next generation, which has none of the routes that are used here.
+/// The problem of a server of the next generation, which has none of the routes used here.
 const SUCCESSOR: &str =
     "this is OpenCode 2, whose interface is another one: set the runtime's `dialect` to \"opencode2\"";
-/// Who did what the gateway did not.
+/// The author of whatever the gateway did not do.
 const ANOTHER: &str = "another client of OpenCode";
-/// Sessions that one page of the list is asked for.
+/// Sessions requested in a page of the list.
 const LIST_PAGE: usize = 100;
-/// Sessions that are listed at most. There being more is said; one of those is found when it next says something.
+/// Most sessions listed. A longer list is reported; its other sessions are found at their next event.
 const LIST_MAX: usize = 16 * 1024;
-/// Folders that are looked into for busy sessions and questions, besides those of the sessions that are open here, the ones
-/// used last first: OpenCode starts something up for each. There being more is said; in those a session is found when it
-/// next says something.
+/// Most folders searched for busy sessions and questions, beside those of open sessions, most recently used first: OpenCode starts an
+/// instance for each. More folders are reported; their sessions are found at their next event.
 const FOLDERS_MAX: usize = 256;
-/// Messages of a session that are read; of a longer one the end is told, and that there is more.
+/// Messages read of a session; of a longer one the end is reported, and that there is more.
 const MESSAGES_READ: usize = 500;
-/// Sessions known at a time; past it those that are not open here are forgotten, until they say something again.
+/// Sessions known; beyond that those that are not open are dropped until their next event.
 const SESSIONS_MAX: usize = 1024;
-/// What a session may say before it is open here: messages …
+/// Events queued for a session before it is open.
 const QUEUE_MAX: usize = 8192;
-/// … and bytes. Beyond either all of it is forgotten, and read again when it is opened.
+/// Bytes of events queued. Beyond either limit the queue is dropped, and the session read again when it is opened.
 const QUEUE_BYTES: usize = 16 * 1024 * 1024;
-/// Questions remembered as over; past it the first is forgotten, and could be asked again by a re-read.
+/// Closed questions remembered; beyond that the first is dropped, and could be asked again by a re-read.
 const OVER_MAX: usize = 4096;
-/// How long until it is looked again.
+/// The pause before a re-read.
 const AGAIN: Duration = Duration::from_secs(2);
-/// How long OpenCode may take for what it does by itself: to go on after a person's message, to tidy up after an abort.
+/// How long OpenCode may take for its own steps: to start after a person's message, to tidy up after an abort.
 const SOON: Duration = Duration::from_secs(3);
 
-/// How many looks must find a session not busy with a reply missing, until nothing more is expected of it.
+/// How many reads must find a session idle with an incomplete reply before no more is expected.
 const DOUBTS_MAX: u8 = 2;
 
-/// How often that long until a prompt that OpenCode told of and does not begin to work at is over: half a minute on a machine under load.
+/// How many pauses until a prompt that OpenCode reported but never began counts as over: half a minute on a machine under load.
 const UNBEGUN_MAX: u8 = 10;
 
-/// Makes a connection's state.
+/// Creates a connection's state.
 pub(super) fn make(spec: &RuntimeSpec) -> Box<dyn Dialect> {
     Box::new(OpenCode {
         folder: spec.cwd.to_string_lossy().into_owned(),
@@ -97,7 +95,7 @@ pub(super) fn make(spec: &RuntimeSpec) -> Box<dyn Dialect> {
         asks: BTreeMap::new(),
         over: BTreeSet::new(),
         over_order: VecDeque::new(),
-        look: None,
+        resync_state: None,
         again: false,
         listens: false,
         tells_status: false,
@@ -111,7 +109,7 @@ enum Phase {
     Failed,
 }
 
-/// What a request of ours was for.
+/// The purpose of a request.
 enum Pending {
     Health,
     Providers,
@@ -119,7 +117,7 @@ enum Pending {
     List {
         page: Page,
     },
-    /// What is busy in a folder; `only` for a session that is being opened.
+    /// The status of a folder; `only` for a session that is being opened.
     Status {
         folder: Option<String>,
         only: Option<NativeId>,
@@ -159,32 +157,32 @@ enum Pending {
     },
 }
 
-/// Which part of the list of sessions.
+/// A part of the list of sessions.
 #[derive(Clone, Copy)]
 enum Page {
-    /// Of so many sessions, the ones that were used last before this time, in milliseconds.
+    /// This many sessions, most recently used before this time in milliseconds.
     Recent { before: Option<u64>, limit: usize },
-    /// All that the older route has.
+    /// The whole list of the older route.
     Old,
 }
 
-/// A look at all there is, after a connection.
+/// The state of a read of everything, after a connection.
 #[derive(Default)]
-struct Look {
-    /// Replies that are waited for.
+struct Resync {
+    /// The number of pending replies.
     waiting: usize,
-    /// Folders whose busy sessions, permissions and questions were read.
+    /// Folders whose status, permissions and questions were read.
     folders: HashSet<Option<String>>,
     busy: HashMap<NativeId, Option<String>>,
     listed: HashSet<RequestKey>,
-    /// Sessions whose status the stream told meanwhile: it knows better.
+    /// Sessions whose status the stream reported meanwhile: it is newer.
     status_told: HashSet<NativeId>,
     titles: HashMap<NativeId, (Option<String>, Option<String>)>,
-    /// Sessions that are taken back, and how far.
+    /// Reverted sessions, and their reverts.
     reverted: HashMap<NativeId, Revert>,
-    /// Sessions of which the stream told that meanwhile.
+    /// Sessions whose revert the stream reported meanwhile.
     revised: HashSet<NativeId>,
-    /// The folders of the sessions that are listed, the ones used last first.
+    /// The folders of the listed sessions, most recently used first.
     recent: Vec<String>,
     /// Questions, in their order.
     asks: Vec<(ask::ParsedRequests, Bytes)>,
@@ -196,7 +194,7 @@ struct OpenCode {
     secret: bool,
     phase: Phase,
     connected: bool,
-    /// This connection was told to be ready.
+    /// Whether this connection was reported as ready.
     greeted: bool,
     agent: Option<String>,
     models: Models,
@@ -204,21 +202,21 @@ struct OpenCode {
     pending: HashMap<u64, Pending>,
     sessions: BTreeMap<NativeId, Session>,
     asks: BTreeMap<RequestKey, PendingRequest>,
-    /// Questions that are over, not to be asked again; and the order in which they were.
+    /// Closed questions, which are not asked again; and their order.
     over: BTreeSet<RequestKey>,
     over_order: VecDeque<RequestKey>,
-    look: Option<Look>,
-    /// A look is to be taken again.
+    resync_state: Option<Resync>,
+    /// Whether another read is due.
     again: bool,
-    /// An event came on this connection: OpenCode listens to its own events.
+    /// Whether an event came on this connection: OpenCode listens to its own events.
     listens: bool,
-    /// The server tells of `session.status`; older ones tell of `session.idle` alone.
+    /// Whether the server sends `session.status`; older ones send only `session.idle`.
     tells_status: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Stage {
-    /// It did something before the gateway was ready.
+    /// It was active before the gateway was ready.
     Seen,
     /// The gateway was told of it.
     Found,
@@ -232,66 +230,66 @@ struct Session {
     stage: Stage,
     folder: Option<String>,
     title: Option<String>,
-    /// Its messages are being read: what it says waits.
+    /// Whether its messages are being read, so that events are queued.
     reading: bool,
     queue: Vec<RuntimeEvent>,
     queued: usize,
     telling: Telling,
     busy: bool,
-    /// The stream told whether it is, since it was asked for: it knows better than a reply that is still to come.
-    told: bool,
-    /// It was busy while it was not open, or was being read.
+    /// Whether the stream reported the status since it was requested: a pending reply is older.
+    status_is_newer: bool,
+    /// Whether it was busy while it was not open, or was being read.
     worked: bool,
-    /// [`RuntimeEvent::Began`] without its [`RuntimeEvent::Done`].
+    /// Whether [`RuntimeEvent::Began`] was sent without its [`RuntimeEvent::Done`].
     began: bool,
     prompt: Option<Prompt>,
-    /// What a person said through another client, until it is known whether work follows.
+    /// Another client's prompt, until it is known whether work follows.
     words: Vec<EventDraft>,
-    /// People stopped the work here.
+    /// Whether the run was cancelled here.
     cancelled: bool,
-    /// A question of the work was withdrawn, which OpenCode takes for a no, and ends its turn.
+    /// Whether a question of the run was withdrawn, which OpenCode takes for a rejection that ends its turn.
     withdrawn: bool,
-    /// OpenCode says that it was aborted.
+    /// Whether OpenCode reported it as aborted.
     aborted: bool,
     error: Option<String>,
-    /// It is idle, but has not tidied up.
+    /// Whether it is idle, but has not tidied up.
     ending: bool,
-    /// How often it is still waited, for [`SOON`] each time, until OpenCode begins to work at the prompt; none once it did.
+    /// How many pauses of [`SOON`] are left until OpenCode has to begin with the prompt; none once it did.
     unbegun: u8,
-    /// The model for the next prompts: provider and model.
+    /// The model of the next prompts: provider and model.
     model: Option<(String, String)>,
-    /// What answer of ours OpenCode may take for others, too.
+    /// The answer of ours that OpenCode may apply to other questions, too.
     spread: Option<String>,
-    /// Questions to be put once its messages are read.
+    /// Questions to show once its messages are read.
     asks: Vec<(ask::ParsedRequests, Bytes)>,
-    /// Questions that people were asked by an earlier gateway, until it is known whether OpenCode still waits for them.
+    /// Questions shown by an earlier gateway, until it is known whether OpenCode still waits for them.
     carried: BTreeSet<RequestKey>,
-    /// How far the messages under way were told before is not known.
+    /// Whether the progress of unfinished messages is unknown.
     partial: bool,
-    /// The conversation is taken back to here, which people were told.
+    /// The reverted state that people were told of.
     reverted: Option<Revert>,
-    /// Messages of that are gone, so that it cannot be undone any more.
+    /// Whether messages of it are gone, so that it cannot be undone.
     committed: bool,
-    /// How far it is taken back was read, and is told when its messages are.
+    /// The revert that was read, reported together with its messages.
     reread: bool,
     /// What was read.
     reverts: Option<Revert>,
-    /// The last message that was heard of when its messages were asked for.
+    /// The last message known when its messages were requested.
     newest: Option<String>,
-    /// How many looks found it not busy, with a reply missing.
+    /// How many reads found it idle with an incomplete reply.
     doubts: u8,
 }
 
 #[derive(Clone, Serialize, Deserialize)]
 struct Prompt {
     ticket: Ticket,
-    /// The checksum of its first text, to know it again.
+    /// The checksum of its first text, to recognize it.
     text: Option<u64>,
-    /// OpenCode told of it as a message.
+    /// Whether OpenCode reported it as a message.
     seen: bool,
-    /// The request was answered.
+    /// Whether the request was answered.
     taken: bool,
-    /// The assistant's last message before it: one after it says that OpenCode works at it.
+    /// The assistant's last message before it: a later one shows that OpenCode works on it.
     #[serde(default)]
     after: Option<String>,
 }
@@ -307,7 +305,7 @@ impl Session {
             queued: 0,
             telling: Telling::default(),
             busy: false,
-            told: false,
+            status_is_newer: false,
             worked: false,
             began: false,
             prompt: None,
@@ -332,13 +330,13 @@ impl Session {
         }
     }
 
-    /// Whether what it says goes out at once.
+    /// Whether its events are reported at once.
     fn live(&self) -> bool {
         self.stage == Stage::Open && !self.reading
     }
 }
 
-/// One event of the stream: of `/global/event` (`payload` in a folder), or of `/event`, which has no such wrapper.
+/// An event of the stream: of `/global/event` (with `payload`), or of `/event`, without that wrapper.
 #[derive(Deserialize)]
 struct Frame<'a> {
     directory: Option<String>,
@@ -350,7 +348,7 @@ struct Frame<'a> {
     properties: Option<&'a RawValue>,
 }
 
-/// What most events name.
+/// The common members of events.
 #[derive(Deserialize)]
 struct Properties<'a> {
     #[serde(rename = "sessionID")]
@@ -404,8 +402,8 @@ struct SessionInfo {
     revert: Option<Revert>,
 }
 
-/// What is taken back of a conversation: all from this message on, or from a part of it. It can be undone until the next
-/// prompt, with which OpenCode forgets it.
+/// The revert of a conversation: everything from this message on, or from a part of it. It can be undone until the next prompt, with which
+/// OpenCode removes it.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct Revert {
     #[serde(rename = "messageID")]
@@ -465,7 +463,7 @@ impl Dialect for OpenCode {
         let from = out.events.len();
         match (payload.map(object::<Frame<'_>>), sort, properties) {
             (Some(Some(Frame { sort: Some(sort), properties, .. })), ..) | (None, Some(sort), properties) => {
-                self.happened(&frame, directory, &sort, properties, out);
+                self.on_event(&frame, directory, &sort, properties, out);
             }
             _ => self.raw(&frame, None, "not an event of OpenCode's", out),
         }
@@ -513,9 +511,9 @@ impl Dialect for OpenCode {
     }
 
     fn wake(&mut self, out: &mut Outbox) {
-        if self.connected && self.look.is_none() && std::mem::take(&mut self.again) {
+        if self.connected && self.resync_state.is_none() && std::mem::take(&mut self.again) {
             self.sync(out);
-            // For those who wait for time to pass too little may have passed.
+            // Too little time may have passed for other timers.
             out.wake_after = Some(SOON);
             return;
         }
@@ -523,16 +521,16 @@ impl Dialect for OpenCode {
         self.report_late_losses(out);
         let natives: Vec<NativeId> = self.sessions.keys().cloned().collect();
         for native in natives {
-            self.late(&native, out);
+            self.on_timeout(&native, out);
         }
         self.checkpoints(from, None, out);
     }
 
     fn lost(&mut self, _why: &str, out: &mut Outbox) {
         (self.connected, self.greeted) = (false, false);
-        self.look = None;
+        self.resync_state = None;
         self.again = false;
-        // What was read is read again; what was asked for still gets its reply.
+        // Reads are repeated; other requests still get their replies.
         self.pending.retain(|_, pending| match pending {
             Pending::Create { .. } | Pending::Prompt { .. } | Pending::Answer { .. } | Pending::Call { .. } => true,
             Pending::Health
@@ -580,8 +578,8 @@ impl Dialect for OpenCode {
 
     fn mistaken(&self, probed: &[Result<HttpReply, String>]) -> Option<&'static str> {
         let [health, next] = probed else { return None };
-        // OpenCode 1 has both routes, or neither; one that is not there is answered by the web page.
-        (health.is_ok() && good(health).is_none() && good(next).is_some()).then_some(SUCCESSOR)
+        // OpenCode 1 has both routes, or neither; its web page answers a missing one.
+        (health.is_ok() && reply_body(health).is_none() && reply_body(next).is_some()).then_some(SUCCESSOR)
     }
 
     fn reply(&mut self, id: u64, reply: Result<HttpReply, String>, out: &mut Outbox) {
@@ -590,7 +588,7 @@ impl Dialect for OpenCode {
         match pending {
             Pending::Health => self.health(reply, out),
             Pending::Providers => {
-                if let Some(body) = good(&reply) {
+                if let Some(body) = reply_body(&reply) {
                     self.models.read(body);
                 }
                 self.on_sync_reply(out);
@@ -605,8 +603,8 @@ impl Dialect for OpenCode {
             Pending::Prompt { native, ticket } => self.prompted(&native, ticket, &reply, out),
             Pending::Abort { native } => {
                 if let Err(why) = done(&reply) {
-                    let draft = trouble("not_stopped", &format!("OpenCode did not stop: {why}"), None);
-                    self.say(&native.clone(), RuntimeEvent::Event { native: Some(native), draft }, out);
+                    let draft = error_event("not_stopped", &format!("OpenCode did not stop: {why}"), None);
+                    self.emit(&native.clone(), RuntimeEvent::Event { native: Some(native), draft }, out);
                 }
                 out.wake_after = Some(SOON);
             }
@@ -624,7 +622,7 @@ impl Dialect for OpenCode {
         &["http"]
     }
 
-    /// The server does not say: this is what its routes have.
+    /// The server does not report any: these are its routes'.
     fn capabilities(&self) -> Capabilities {
         let all = [Capability::Load, Capability::List, Capability::Cancel, Capability::Requests, Capability::Reasons];
         all.into_iter().chain([Capability::Models, Capability::Images, Capability::Audio]).collect()
@@ -639,8 +637,8 @@ impl Dialect for OpenCode {
     }
 }
 
-/// An event that says that something went wrong.
-fn trouble(code: &str, message: &str, frame: Option<Bytes>) -> EventDraft {
+/// An error event.
+fn error_event(code: &str, message: &str, frame: Option<Bytes>) -> EventDraft {
     let draft = EventDraft::new(Kind::Error, &ErrorBody::new(code, message));
     EventDraft { native: frame, ..draft }
 }
@@ -650,7 +648,7 @@ fn failed(message: impl Into<String>) -> RunEnd {
     RunEnd { status: RunStatus::Error, stop_reason: None, message: Some(message.into()), native: None }
 }
 
-/// Text for one part of a path or of a query.
+/// Escapes text for a segment of a path or a query.
 fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for byte in text.bytes() {
@@ -662,7 +660,7 @@ fn escape(text: &str) -> String {
     out
 }
 
-/// A path for what is in a folder.
+/// A path with its folder.
 fn in_folder(path: &str, folder: Option<&str>) -> String {
     match folder {
         Some(folder) => format!("{path}?directory={}", escape(folder)),
@@ -670,8 +668,8 @@ fn in_folder(path: &str, folder: Option<&str>) -> String {
     }
 }
 
-/// The body of a reply that holds what was asked for. A route that OpenCode does not know is answered by its web page.
-fn good(reply: &Result<HttpReply, String>) -> Option<&Bytes> {
+/// The body of a successful reply. OpenCode's web page answers unknown routes.
+fn reply_body(reply: &Result<HttpReply, String>) -> Option<&Bytes> {
     match reply {
         Ok(HttpReply { status: 200, body }) if matches!(body.trim_ascii_start().first(), Some(b'{' | b'[')) => {
             Some(body)
@@ -680,7 +678,7 @@ fn good(reply: &Result<HttpReply, String>) -> Option<&Bytes> {
     }
 }
 
-/// Whether something was done; if not, why, in words.
+/// Whether a request succeeded; else a message.
 fn done(reply: &Result<HttpReply, String>) -> Result<(), String> {
     match reply {
         Ok(HttpReply { status: 204, .. }) => Ok(()),
@@ -690,20 +688,20 @@ fn done(reply: &Result<HttpReply, String>) -> Result<(), String> {
     }
 }
 
-/// A refusal in words.
+/// A refusal as a message.
 fn refused(reply: &HttpReply) -> String {
     if reply.status == 200 {
         return "this version of OpenCode has no such route".into();
     }
     let json = std::str::from_utf8(&reply.body).ok().and_then(|text| serde_json::from_str::<&RawValue>(text).ok());
     let words = json.map(|json| events::words(json).1).filter(|words| !words.is_empty());
-    let body = || fault::joined(&format!("HTTP {}", reply.status), &String::from_utf8_lossy(&reply.body));
+    let body = || fault::join_details(&format!("HTTP {}", reply.status), &String::from_utf8_lossy(&reply.body));
     words.unwrap_or_else(body)
 }
 
-/// How much of the queue's bound something takes.
-fn weight(said: &RuntimeEvent) -> usize {
-    match said {
+/// The share of the queue's bound that an event takes.
+fn weight(event: &RuntimeEvent) -> usize {
+    match event {
         RuntimeEvent::Event { draft, .. } => draft.body.len() + draft.native.as_ref().map_or(0, Bytes::len),
         RuntimeEvent::Asked { ask, .. } => ask.native.len() + ask.params.get().len(),
         _ => 0,
@@ -725,7 +723,7 @@ impl OpenCode {
         out.fetches.push(HttpRequest { decides, session, ..fetch });
     }
 
-    /// The session that a request is about; none if it is about all that OpenCode has, or may be.
+    /// The session of a request; none if it is about everything.
     fn session_of(&self, pending: &Pending) -> Option<NativeId> {
         match pending {
             Pending::Messages { native }
@@ -751,23 +749,23 @@ impl OpenCode {
     }
 
     fn raw(&mut self, frame: &Bytes, native: Option<NativeId>, reason: &str, out: &mut Outbox) {
-        let said = RuntimeEvent::Event { native: native.clone(), draft: EventDraft::raw(frame.clone(), reason) };
+        let event = RuntimeEvent::Event { native: native.clone(), draft: EventDraft::raw(frame.clone(), reason) };
         match native {
-            Some(native) => self.say(&native, said, out),
-            None => out.events.push(said),
+            Some(native) => self.emit(&native, event, out),
+            None => out.events.push(event),
         }
     }
 
-    /// Says something of a session, now or when it is open and read.
-    fn say(&mut self, native: &NativeId, said: RuntimeEvent, out: &mut Outbox) {
+    /// Reports an event of a session, now or once it is open and read.
+    fn emit(&mut self, native: &NativeId, event: RuntimeEvent, out: &mut Outbox) {
         let Some(session) = self.sessions.get_mut(native) else { return };
         if session.live() {
-            return out.events.push(said);
+            return out.events.push(event);
         }
-        session.queued += weight(&said);
-        session.queue.push(said);
+        session.queued += weight(&event);
+        session.queue.push(event);
         if session.queue.len() > QUEUE_MAX || session.queued > QUEUE_BYTES {
-            // It is read whole when it is opened.
+            // It is read completely when it is opened.
             session.queue.clear();
             session.queued = 0;
             session.telling.connection_lost();

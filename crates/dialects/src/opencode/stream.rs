@@ -1,4 +1,4 @@
-//! What happens: the stream's events, and the work that they tell of. One file: an event, and what follows from it.
+//! Handles the stream's events, and the runs that they belong to. One file: an event, and what follows from it.
 
 use bytes::Bytes;
 use serde::Deserialize;
@@ -12,7 +12,7 @@ use super::calls;
 use super::events::{self, Info, PartIn};
 use super::{
     ANOTHER, Named, OpenCode, Pending, Prompt, Properties, Revert, SESSIONS_MAX, SOON, Session, SessionInfo, Stage,
-    Status, UNBEGUN_MAX, done, escape, failed, in_folder, trouble,
+    Status, UNBEGUN_MAX, done, error_event, escape, failed, in_folder,
 };
 use plexus_protocol::{ErrorBody, Kind, NativeId, RunStatus, Ticket};
 
@@ -48,7 +48,7 @@ impl OpenCode {
         let Some(prompt) = session.prompt.as_mut().filter(|prompt| prompt.ticket == ticket) else { return };
         match done(reply) {
             Ok(()) => prompt.taken = true,
-            // It may have arrived: the messages tell.
+            // It may have arrived: the messages show it.
             Err(_) if reply.is_err() => self.sync_again(out),
             Err(why) => {
                 session.error = Some(format!("OpenCode did not take the prompt: {why}"));
@@ -66,7 +66,7 @@ impl OpenCode {
         self.post(Pending::Abort { native: native.clone() }, path, &serde_json::json!({}), out);
     }
 
-    /// It works.
+    /// The session became busy.
     pub(super) fn busy(&mut self, native: &NativeId, out: &mut Outbox) {
         let Some(session) = self.sessions.get_mut(native) else { return };
         let fresh = !std::mem::replace(&mut session.busy, true);
@@ -85,7 +85,7 @@ impl OpenCode {
         }
         self.flush_words(native, out);
         if fresh && self.sessions.get(native).is_some_and(|session| session.cancelled) {
-            // It was stopped before it had begun, which OpenCode takes for nothing to stop.
+            // It was cancelled before it had begun, which OpenCode ignored.
             self.abort(native, out);
         }
     }
@@ -93,26 +93,26 @@ impl OpenCode {
     pub(super) fn flush_words(&mut self, native: &NativeId, out: &mut Outbox) {
         let Some(session) = self.sessions.get_mut(native) else { return };
         for draft in std::mem::take(&mut session.words) {
-            self.say(native, RuntimeEvent::Event { native: Some(native.clone()), draft }, out);
+            self.emit(native, RuntimeEvent::Event { native: Some(native.clone()), draft }, out);
         }
     }
 
-    /// It works no more.
+    /// The session became idle.
     pub(super) fn idle(&mut self, native: &NativeId, frame: &Bytes, out: &mut Outbox) {
         let Some(session) = self.sessions.get_mut(native) else { return };
         let worked = std::mem::take(&mut session.busy);
         if !session.live() {
             return;
         }
-        // Our prompt is not among what it did: that is still to come.
+        // Our prompt is not among the finished work: it is still to come.
         if session.prompt.as_ref().is_some_and(|prompt| !prompt.seen) || (session.prompt.is_none() && !session.began) {
             return;
         }
-        // After an abort it says so at once, tidies up, and says it once more; by then another prompt could run.
+        // After an abort OpenCode reports idle at once, tidies up, and reports it once more; by then another prompt could run.
         let tidies = session.aborted && session.telling.in_the_middle();
-        // It says so twice, and between the two the next prompt may be told: it has not begun to work at that.
+        // OpenCode reports idle twice, and the next prompt may be reported between the two: it has not begun with it.
         let twice = !worked && !session.ending && session.prompt.is_some();
-        // Work that was stopped may be told to go on once more while it ends: nothing of that answers the prompt.
+        // Aborted work may be reported as busy once more while it ends: that does not answer the prompt.
         let stopped = session.cancelled || session.aborted || session.error.is_some();
         let last = session.telling.last();
         let unanswered = !stopped && session.prompt.as_ref().is_some_and(|prompt| prompt.after.as_deref() == last);
@@ -127,15 +127,15 @@ impl OpenCode {
         self.end(native, Some(frame), out);
     }
 
-    /// Time has passed: what was waited for does not come.
-    pub(super) fn late(&mut self, native: &NativeId, out: &mut Outbox) {
+    /// A timer has passed: the awaited event does not come.
+    pub(super) fn on_timeout(&mut self, native: &NativeId, out: &mut Outbox) {
         let Some(session) = self.sessions.get_mut(native).filter(|session| session.live()) else { return };
         let unheard = session.prompt.as_ref().is_some_and(|prompt| prompt.taken && !prompt.seen);
-        // It took the prompt, was told to stop, and never began: that is its whole answer to the cancel.
+        // OpenCode accepted the prompt, was told to cancel, and never began: nothing more follows.
         let never_began = session.cancelled && unheard && !session.busy;
         session.aborted |= never_began;
         if session.ending && session.unbegun > 0 && session.error.is_none() && !session.cancelled && !session.aborted {
-            // What it said twice was the end of what came before: it has told of the prompt and not begun.
+            // The second idle was the end of earlier work: it reported the prompt and never began with it.
             session.unbegun -= 1;
             out.wake_after = Some(SOON);
             return;
@@ -148,16 +148,16 @@ impl OpenCode {
         }
     }
 
-    /// The work is over.
+    /// Ends the run.
     pub(super) fn end(&mut self, native: &NativeId, frame: Option<&Bytes>, out: &mut Outbox) {
         let open: Vec<RequestKey> =
             self.asks.iter().filter(|(_, asked)| asked.native == *native).map(|(key, _)| key.clone()).collect();
-        // OpenCode goes on listing them.
+        // OpenCode keeps listing them.
         self.take_back(open, out);
         let Some(session) = self.sessions.get_mut(native) else { return };
         (session.ending, session.doubts) = (false, 0);
-        // Its last word is OpenCode's own: that people asked to stop it stands beside that, and may have come too late. A
-        // question that was withdrawn for the cancel is how the cancel came to it.
+        // OpenCode's own stop reason decides: a cancel may have come too late. A question that was withdrawn for the cancel counts as the
+        // cancel.
         let stopped = std::mem::take(&mut session.cancelled) & std::mem::take(&mut session.withdrawn);
         let aborted = std::mem::take(&mut session.aborted) || stopped;
         let error = session.error.take();
@@ -170,13 +170,13 @@ impl OpenCode {
         let began = std::mem::take(&mut session.began);
         let prompt = session.prompt.take();
         if let Some(prompt) = prompt {
-            self.say(native, RuntimeEvent::Ended { native: native.clone(), ticket: prompt.ticket, end }, out);
+            self.emit(native, RuntimeEvent::Ended { native: native.clone(), ticket: prompt.ticket, end }, out);
         } else if began {
-            self.say(native, RuntimeEvent::Done { native: native.clone(), end }, out);
+            self.emit(native, RuntimeEvent::Done { native: native.clone(), end }, out);
         }
     }
 
-    pub(super) fn happened(
+    pub(super) fn on_event(
         &mut self,
         frame: &Bytes,
         folder: Option<String>,
@@ -187,7 +187,7 @@ impl OpenCode {
         if sort != "server.connected" && !std::mem::replace(&mut self.listens, true) {
             self.sync_again(out);
         }
-        // The same again, in the form in which OpenCode keeps it.
+        // A repeat in OpenCode's stored form.
         if sort == "sync" || sort == "server.heartbeat" || sort == "server.connected" {
             return;
         }
@@ -199,7 +199,7 @@ impl OpenCode {
             if plexus_protocol::object::from_str::<Named>(properties.get()).is_ok() {
                 return self.raw(frame, None, "an event that cannot be understood", out);
             }
-            // Of the server itself: its plugins, its files, its terminals. No conversation is about them.
+            // About the server itself: plugins, files, terminals. No conversation is concerned.
             return;
         };
         let native = NativeId::from(session.as_str());
@@ -208,17 +208,17 @@ impl OpenCode {
         }
         match sort {
             "session.status" => self.status(&native, frame, &read, out),
-            // The same again where a server tells its status, and late: by then it may work at the next prompt.
+            // A late repeat on servers that send a status: by then it may work on the next prompt.
             "session.idle" if self.tells_status => {}
             "session.idle" => {
-                self.told(&native);
+                self.note_status(&native);
                 self.idle(&native, frame, out);
             }
             "session.error" => self.error(&native, frame, &read, out),
             "session.created" | "session.updated" => self.session(&native, frame, &read, out),
             "session.deleted" => self.deleted(&native, frame, out),
             "message.removed" => self.removed(&native, frame, &read, out),
-            "message.part.removed" if self.commits(&native, read.message.as_deref()) => {}
+            "message.part.removed" if self.makes_revert_final(&native, read.message.as_deref()) => {}
             "message.updated" => self.message(&native, frame, &read, out),
             "message.part.updated" => self.part(&native, frame, &read, out),
             "message.part.delta" => self.delta(&native, frame, &read, out),
@@ -247,16 +247,16 @@ impl OpenCode {
                 None => self.raw(frame, Some(native), "an answer to nothing", out),
             },
             "todo.updated" => match read.todos.and_then(|todos| events::plan(frame, todos)) {
-                Some(draft) => self.say(&native, RuntimeEvent::Event { native: Some(native.clone()), draft }, out),
+                Some(draft) => self.emit(&native, RuntimeEvent::Event { native: Some(native.clone()), draft }, out),
                 None => self.raw(frame, Some(native), "a plan that cannot be understood", out),
             },
-            // Nothing changed; and each change is in the tool call that made it.
+            // No change; each change is in the tool call that made it.
             "session.diff" if read.diff.is_none_or(|diff| diff.get() == "[]") => {}
             _ => self.raw(frame, Some(native), "an event that only OpenCode shows", out),
         }
     }
 
-    /// Whether an event is of a session that is followed; one that begins to work is.
+    /// Whether an event is of a followed session; a session that begins to work becomes one.
     pub(super) fn follows(
         &mut self,
         native: &NativeId,
@@ -278,7 +278,7 @@ impl OpenCode {
         };
         if !works || self.phase == Phase::Failed {
             if matches!(sort, "session.status" | "session.idle") {
-                self.told(native);
+                self.note_status(native);
             }
             return false;
         }
@@ -290,20 +290,20 @@ impl OpenCode {
         let mut session = Session::new(Stage::Seen, folder);
         (session.busy, session.worked) = (true, true);
         self.sessions.insert(native.clone(), session);
-        self.told(native);
-        if self.phase == Phase::Ready && self.look.is_none() {
+        self.note_status(native);
+        if self.phase == Phase::Ready && self.resync_state.is_none() {
             self.found(native, out);
         }
         true
     }
 
-    /// The stream knows better than a look that is under way.
-    pub(super) fn told(&mut self, native: &NativeId) {
+    /// Records that the stream is newer than a pending read.
+    pub(super) fn note_status(&mut self, native: &NativeId) {
         if let Some(session) = self.sessions.get_mut(native) {
-            session.told = true;
+            session.status_is_newer = true;
         }
-        if let Some(look) = &mut self.look {
-            look.status_told.insert(native.clone());
+        if let Some(resync_state) = &mut self.resync_state {
+            resync_state.status_told.insert(native.clone());
         }
     }
 
@@ -311,7 +311,7 @@ impl OpenCode {
         let Some(status) = read.status.and_then(object::<Status>) else {
             return self.raw(frame, Some(native.clone()), "a status that cannot be understood", out);
         };
-        self.told(native);
+        self.note_status(native);
         self.tells_status = true;
         match status.sort.as_str() {
             "idle" => self.idle(native, frame, out),
@@ -321,7 +321,7 @@ impl OpenCode {
                 let words = format!("OpenCode tries again: {words}");
                 let body = ErrorBody::new("retry", &words).with("attempt", status.attempt).with("next", status.next);
                 let draft = EventDraft { native: Some(frame.clone()), ..EventDraft::new(Kind::Error, &body) };
-                self.say(native, RuntimeEvent::Event { native: Some(native.clone()), draft }, out);
+                self.emit(native, RuntimeEvent::Event { native: Some(native.clone()), draft }, out);
             }
             _ => self.busy(native, out),
         }
@@ -338,8 +338,8 @@ impl OpenCode {
         if session.prompt.is_some() || session.began || session.busy {
             session.error = Some(words);
         } else {
-            let draft = trouble("session_error", &words, Some(frame.clone()));
-            self.say(native, RuntimeEvent::Event { native: Some(native.clone()), draft }, out);
+            let draft = error_event("session_error", &words, Some(frame.clone()));
+            self.emit(native, RuntimeEvent::Event { native: Some(native.clone()), draft }, out);
         }
     }
 
@@ -351,8 +351,8 @@ impl OpenCode {
         let mut reverted = None;
         if info.directory.is_some() {
             session.folder = info.directory;
-            if let Some(look) = &mut self.look {
-                look.revised.insert(native.clone());
+            if let Some(resync_state) = &mut self.resync_state {
+                resync_state.revised.insert(native.clone());
             }
             if session.live() {
                 let undone = !std::mem::take(&mut session.committed);
@@ -366,34 +366,35 @@ impl OpenCode {
             let draft =
                 info.title.as_deref().map(titled).map(|draft| EventDraft { native: Some(frame.clone()), ..draft });
             if let Some(draft) = draft {
-                self.say(native, RuntimeEvent::Event { native: Some(native.clone()), draft }, out);
+                self.emit(native, RuntimeEvent::Event { native: Some(native.clone()), draft }, out);
             }
         }
-        self.say_all(native, reverted.into_iter().collect(), out);
+        self.emit_all(native, reverted.into_iter().collect(), out);
     }
 
-    /// Whether what is removed of this message is of what was taken back; with that it cannot be undone any more.
-    fn commits(&mut self, native: &NativeId, message: Option<&str>) -> bool {
+    /// Whether a removed message belongs to the revert, which then cannot be undone any more.
+    fn makes_revert_final(&mut self, native: &NativeId, message: Option<&str>) -> bool {
         let Some(session) = self.sessions.get_mut(native) else { return false };
-        let commits = session.reverted.as_ref().is_some_and(|revert| message >= Some(revert.message.as_str()));
-        session.committed |= commits;
-        commits
+        let makes_revert_final =
+            session.reverted.as_ref().is_some_and(|revert| message >= Some(revert.message.as_str()));
+        session.committed |= makes_revert_final;
+        makes_revert_final
     }
 
-    /// A message is no part of the conversation any more.
+    /// Removes a message from the conversation.
     fn removed(&mut self, native: &NativeId, frame: &Bytes, read: &Properties<'_>, out: &mut Outbox) {
         let Some(message) = &read.message else {
             return self.raw(frame, Some(native.clone()), "nothing was removed", out);
         };
-        let commits = self.commits(native, Some(message));
+        let makes_revert_final = self.makes_revert_final(native, Some(message));
         let Some(session) = self.sessions.get_mut(native) else { return };
         if session.stage == Stage::Open && session.reading {
-            // It may be among what is being read.
+            // It may be among the messages being read.
             return self.sync_again(out);
         }
-        if session.telling.remove(message) && !commits {
+        if session.telling.remove(message) && !makes_revert_final {
             let what = "one of the messages that are shown before this was removed in OpenCode";
-            self.say_all(native, vec![trouble("taken_back", what, Some(frame.clone()))], out);
+            self.emit_all(native, vec![error_event("taken_back", what, Some(frame.clone()))], out);
         }
     }
 
@@ -403,8 +404,8 @@ impl OpenCode {
         if session.prompt.is_some() || session.began {
             self.end(native, Some(frame), out);
         }
-        let draft = trouble("session_deleted", "this session was deleted in OpenCode", Some(frame.clone()));
-        self.say(native, RuntimeEvent::Event { native: Some(native.clone()), draft }, out);
+        let draft = error_event("session_deleted", "this session was deleted in OpenCode", Some(frame.clone()));
+        self.emit(native, RuntimeEvent::Event { native: Some(native.clone()), draft }, out);
         if self.sessions.get(native).is_some_and(|session| !matches!(session.stage, Stage::Opening { .. })) {
             self.sessions.remove(native);
         }
@@ -430,7 +431,7 @@ impl OpenCode {
             let prompt = &mut session.prompt;
             let draft = session.telling.said_by_user(frame, &part, |text| is_ours(prompt, text));
             if session.live() && !session.began && session.prompt.is_none() {
-                // Work follows, or not; it is told when that is known.
+                // Work follows, or not; it is reported once that is known.
                 if draft.is_some() {
                     session.words.extend(draft);
                     out.wake_after = Some(SOON);
@@ -442,7 +443,7 @@ impl OpenCode {
             let context = self.models.context(session.telling.model());
             session.telling.part(frame, &part, context, &mut said);
         }
-        self.say_all(native, said, out);
+        self.emit_all(native, said, out);
     }
 
     pub(super) fn delta(&mut self, native: &NativeId, frame: &Bytes, read: &Properties<'_>, out: &mut Outbox) {
@@ -450,16 +451,16 @@ impl OpenCode {
             return self.raw(frame, Some(native.clone()), "a piece of nothing", out);
         };
         if read.field.as_deref().is_some_and(|field| field != "text") {
-            // A tool's input as it is being written: it is told whole.
+            // A tool's input while it is written: it is reported in full.
             return;
         }
         let Some(session) = self.sessions.get_mut(native) else { return };
         let mut said = Vec::new();
         session.telling.delta(frame, message, part, delta, &mut said);
-        self.say_all(native, said, out);
+        self.emit_all(native, said, out);
     }
 
-    pub(super) fn say_all(&mut self, native: &NativeId, said: Vec<EventDraft>, out: &mut Outbox) {
+    pub(super) fn emit_all(&mut self, native: &NativeId, said: Vec<EventDraft>, out: &mut Outbox) {
         if said.is_empty() {
             return;
         }
@@ -467,13 +468,13 @@ impl OpenCode {
             self.flush_words(native, out);
         }
         for draft in said {
-            self.say(native, RuntimeEvent::Event { native: Some(native.clone()), draft }, out);
+            self.emit(native, RuntimeEvent::Event { native: Some(native.clone()), draft }, out);
         }
     }
 }
 
 impl Session {
-    /// The conversation is taken back to here, or no more: what people are told of that.
+    /// Reports a revert, or its undoing.
     pub(super) fn reverts_to(
         &mut self,
         now: Option<Revert>,
@@ -486,17 +487,17 @@ impl Session {
         self.reverted = now;
         let Some(revert) = &self.reverted else {
             let what = "what was taken back in OpenCode is part of the conversation again";
-            return undone.then(|| trouble("given_back", what, frame.cloned()));
+            return undone.then(|| error_event("given_back", what, frame.cloned()));
         };
         let count = self.telling.since(&revert.message);
         let what = format!(
             "the conversation was taken back in OpenCode: the last {count} of the messages that are shown before this are no \
              part of it any more, unless that is undone before the next prompt"
         );
-        (count > 0).then(|| trouble("taken_back", &what, frame.cloned()))
+        (count > 0).then(|| error_event("taken_back", &what, frame.cloned()))
     }
 
-    /// Takes note of why a message failed, if it did; `works` says whether it is of work under way.
+    /// Records why a message failed; `works` tells whether it is of the current run.
     pub(super) fn failed(&mut self, info: &Info<'_>, works: bool) {
         let Some((name, words)) = info.error.map(events::words) else { return };
         match name.as_str() {
@@ -507,14 +508,14 @@ impl Session {
     }
 }
 
-/// Whether a person's message is the prompt that was sent and not heard of yet.
+/// Whether a person's message is the prompt that was sent and not reported yet.
 pub(super) fn is_ours(prompt: &mut Option<Prompt>, text: Option<&str>) -> bool {
     let Some(prompt) = prompt.as_mut().filter(|prompt| !prompt.seen) else { return false };
     prompt.seen = prompt.text.is_none() || prompt.text == text.map(events::hash);
     prompt.seen
 }
 
-/// The session that an event names: itself, or in what it tells of.
+/// The session that an event names, directly or in its content.
 pub(super) fn session_of(read: &Properties<'_>) -> Option<String> {
     if read.session.is_some() {
         return read.session.clone();

@@ -1,5 +1,4 @@
-//! What is read: all there is after each connection, and a session that is opened. One file: each step is the next one's
-//! premise.
+//! Reads the state: everything after each connection, and each session that is opened. One file: each step depends on the one before.
 
 use std::collections::{HashMap, HashSet};
 
@@ -15,13 +14,13 @@ use super::ask::{self, AnswerRoute};
 use super::events::{self, Info, PartIn};
 use super::stream::{is_ours, titled};
 use super::{
-    AGAIN, ANOTHER, DOUBTS_MAX, FOLDERS_MAX, LIST_MAX, LIST_PAGE, Look, MESSAGES_READ, MessageIn, OpenCode, Page,
-    Pending, Phase, Session, SessionInfo, Stage, Status, done, escape, failed, good, in_folder, trouble,
+    AGAIN, ANOTHER, DOUBTS_MAX, FOLDERS_MAX, LIST_MAX, LIST_PAGE, MESSAGES_READ, MessageIn, OpenCode, Page, Pending,
+    Phase, Resync, Session, SessionInfo, Stage, Status, done, error_event, escape, failed, in_folder, reply_body,
 };
 use plexus_protocol::{NativeId, Ticket};
 
-impl Look {
-    /// Takes in a page of the list, the sessions that were used last first; the page to be asked for next, if there is one.
+impl Resync {
+    /// Adds a page of the list, most recently used sessions first; returns the next page to request, if any.
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // milliseconds: whole, not negative, below 2^53
     fn list(&mut self, page: Page, list: Vec<SessionInfo>) -> Option<Page> {
         let (count, before) = (list.len(), self.titles.len());
@@ -42,9 +41,9 @@ impl Look {
         }
         match page {
             Page::Recent { before: at, limit } if count >= limit => match self.titles.len() > before {
-                // Those of the same millisecond may stand on either side of the page's end.
+                // Sessions of the same millisecond may be on either side of the page's end.
                 true => Some(Page::Recent { before: Some(oldest? + 1), limit }),
-                // All of one millisecond, or a server that knows no pages: a longer one has more.
+                // A page of one millisecond, or a server without pages: request a longer one.
                 false => Some(Page::Recent { before: at, limit: limit * 2 }),
             },
             _ => None,
@@ -53,22 +52,22 @@ impl Look {
 }
 
 impl OpenCode {
-    /// Reads everything: who it is, what is busy, what is asked; then the messages of the sessions that are open.
+    /// Reads everything: health, status, questions; then the messages of the open sessions.
     pub(super) fn sync(&mut self, out: &mut Outbox) {
-        if self.look.is_some() {
+        if self.resync_state.is_some() {
             return;
         }
         for asked in self.asks.values_mut() {
             asked.fresh = false;
         }
-        self.look = Some(Look { waiting: 3, ..Look::default() });
+        self.resync_state = Some(Resync { waiting: 3, ..Resync::default() });
         self.get(Pending::Health, "/global/health".into(), out);
         let providers = in_folder("/config/providers", Some(&self.folder.clone()));
         self.get(Pending::Providers, providers, out);
         self.list_page(Page::Recent { before: None, limit: LIST_PAGE }, out);
     }
 
-    /// Something may have gone by: look again, soon.
+    /// Events may have been missed: schedules another read.
     pub(super) fn sync_again(&mut self, out: &mut Outbox) {
         self.again = true;
         out.wake_after = Some(AGAIN);
@@ -82,7 +81,7 @@ impl OpenCode {
         match &reply {
             Ok(HttpReply { status: 401 | 403, .. }) => {
                 self.phase = Phase::Failed;
-                self.look = None;
+                self.resync_state = None;
                 let message = if self.secret {
                     "OpenCode refuses the password: set the runtime's `secret` to the server's OPENCODE_SERVER_PASSWORD"
                 } else {
@@ -90,10 +89,10 @@ impl OpenCode {
                 };
                 return out.events.push(RuntimeEvent::Failed { message: message.into() });
             }
-            Err(_) => self.look.iter_mut().for_each(|look| look.failed = true),
+            Err(_) => self.resync_state.iter_mut().for_each(|resync_state| resync_state.failed = true),
             Ok(_) => {}
         }
-        let health = good(&reply).and_then(|body| plexus_protocol::object::from_slice::<Health>(body).ok());
+        let health = reply_body(&reply).and_then(|body| plexus_protocol::object::from_slice::<Health>(body).ok());
         let version = health.and_then(|health| health.version);
         self.agent = Some(version.map_or_else(|| "OpenCode".into(), |version| format!("OpenCode {version}")));
         self.on_sync_reply(out);
@@ -112,53 +111,53 @@ impl OpenCode {
     }
 
     pub(super) fn list(&mut self, page: Page, reply: &Result<HttpReply, String>, out: &mut Outbox) {
-        let list = good(reply).and_then(|body| plexus_protocol::object::from_slice::<Vec<SessionInfo>>(body).ok());
+        let list =
+            reply_body(reply).and_then(|body| plexus_protocol::object::from_slice::<Vec<SessionInfo>>(body).ok());
         let Some(mut list) = list else {
             if matches!(page, Page::Recent { before: None, .. }) {
                 return self.list_page(Page::Old, out);
             }
-            self.look.iter_mut().for_each(|look| look.failed = true);
+            self.resync_state.iter_mut().for_each(|resync_state| resync_state.failed = true);
             return self.on_sync_reply(out);
         };
         list.sort_by(|a, b| b.updated().total_cmp(&a.updated()));
-        let next = self.look.as_mut().and_then(|look| look.list(page, list));
+        let next = self.resync_state.as_mut().and_then(|resync_state| resync_state.list(page, list));
         match next {
             Some(page) => self.list_page(page, out),
             None => self.listed(out),
         }
     }
 
-    /// All sessions are listed: each folder is looked into.
+    /// All sessions are listed: each folder is searched.
     fn listed(&mut self, out: &mut Outbox) {
-        let Some(look) = &mut self.look else { return };
+        let Some(resync_state) = &mut self.resync_state else { return };
         // None: the folder that OpenCode was started in.
         let mut folders: Vec<Option<String>> = vec![None, Some(self.folder.clone())];
         let mut seen: HashSet<String> = HashSet::from([self.folder.clone()]);
         let open = self.sessions.values().filter_map(|session| session.folder.clone());
         folders.extend(open.filter(|folder| seen.insert(folder.clone())).map(Some));
         let recent: Vec<String> =
-            std::mem::take(&mut look.recent).into_iter().filter(|folder| seen.insert(folder.clone())).collect();
+            std::mem::take(&mut resync_state.recent).into_iter().filter(|folder| seen.insert(folder.clone())).collect();
         let mut more = Vec::new();
-        if look.titles.len() >= LIST_MAX {
+        if resync_state.titles.len() >= LIST_MAX {
             more.push(format!("more than {LIST_MAX} sessions"));
         }
         if recent.len() > FOLDERS_MAX {
             more.push(format!("sessions in more than {FOLDERS_MAX} folders"));
         }
         folders.extend(recent.into_iter().take(FOLDERS_MAX).map(Some));
-        look.waiting += 3 * folders.len();
+        resync_state.waiting += 3 * folders.len();
         for folder in folders {
             self.read_folder(&folder, None, out);
         }
         if !more.is_empty() && !self.greeted {
             let what = format!("OpenCode has {}: the oldest are seen when they next do something", more.join(" and "));
-            out.events.push(RuntimeEvent::Event { native: None, draft: trouble("not_all", &what, None) });
+            out.events.push(RuntimeEvent::Event { native: None, draft: error_event("not_all", &what, None) });
         }
         self.on_sync_reply(out);
     }
 
-    /// What is busy and what is asked in a folder. In this order: what is asked of a busy session is asked after it was
-    /// busy.
+    /// Reads status and questions of a folder. In this order: a busy session's questions come after its status.
     pub(super) fn read_folder(&mut self, folder: &Option<String>, only: Option<&NativeId>, out: &mut Outbox) {
         let (at, only) = (|path: &str| in_folder(path, folder.as_deref()), only.cloned());
         let pending = |folder: &Option<String>| (folder.clone(), only.clone());
@@ -177,8 +176,8 @@ impl OpenCode {
         reply: &Result<HttpReply, String>,
         out: &mut Outbox,
     ) {
-        let list =
-            good(reply).and_then(|body| plexus_protocol::object::from_slice::<HashMap<String, Status>>(body).ok());
+        let list = reply_body(reply)
+            .and_then(|body| plexus_protocol::object::from_slice::<HashMap<String, Status>>(body).ok());
         let busy = list.map(|list| {
             list.into_iter().filter(|(_, status)| status.sort != "idle").map(|(id, _)| NativeId::from(id.as_str()))
         });
@@ -186,7 +185,7 @@ impl OpenCode {
             (Some(native), Some(mut busy)) => {
                 let busy = busy.any(|busy| busy == native);
                 if let Some(session) = self.sessions.get_mut(&native) {
-                    if !session.told {
+                    if !session.status_is_newer {
                         session.busy = busy;
                     }
                     session.worked |= busy;
@@ -194,13 +193,13 @@ impl OpenCode {
             }
             (Some(_), None) => {}
             (None, busy) => {
-                if let Some(look) = &mut self.look {
+                if let Some(resync_state) = &mut self.resync_state {
                     match busy {
                         Some(busy) => {
-                            look.busy.extend(busy.map(|native| (native, folder.clone())));
-                            look.folders.insert(folder);
+                            resync_state.busy.extend(busy.map(|native| (native, folder.clone())));
+                            resync_state.folders.insert(folder);
                         }
-                        None => look.failed |= reply.is_err(),
+                        None => resync_state.failed |= reply.is_err(),
                     }
                 }
                 self.on_sync_reply(out);
@@ -216,7 +215,8 @@ impl OpenCode {
         questions: bool,
         out: &mut Outbox,
     ) {
-        let list = good(reply).and_then(|body| Some((body, serde_json::from_slice::<Vec<&RawValue>>(body).ok()?)));
+        let list =
+            reply_body(reply).and_then(|body| Some((body, serde_json::from_slice::<Vec<&RawValue>>(body).ok()?)));
         let mut asks = Vec::new();
         for (body, raw) in list.iter().flat_map(|(body, list)| list.iter().map(move |raw| (*body, *raw))) {
             let native = slice(body, raw);
@@ -235,29 +235,30 @@ impl OpenCode {
                 }
             }
             None => {
-                if let Some(look) = &mut self.look {
+                if let Some(resync_state) = &mut self.resync_state {
                     if list.is_none() {
-                        // Nothing is taken back because it could not be read.
-                        look.folders.remove(&folder);
+                        // Nothing is closed because of a failed read.
+                        resync_state.folders.remove(&folder);
                     }
-                    look.listed
+                    resync_state
+                        .listed
                         .extend(asks.iter().flat_map(|(read, _)| read.asks.iter().map(|(ask, _)| ask.key.clone())));
-                    look.asks.extend(asks);
+                    resync_state.asks.extend(asks);
                 }
                 self.on_sync_reply(out);
             }
         }
     }
 
-    /// One more reply of the look has come.
+    /// Counts a reply of the read.
     pub(super) fn on_sync_reply(&mut self, out: &mut Outbox) {
-        let Some(look) = &mut self.look else { return };
-        look.waiting = look.waiting.saturating_sub(1);
-        if look.waiting > 0 {
+        let Some(resync_state) = &mut self.resync_state else { return };
+        resync_state.waiting = resync_state.waiting.saturating_sub(1);
+        if resync_state.waiting > 0 {
             return;
         }
-        let Some(look) = self.look.take() else { return };
-        if look.failed {
+        let Some(resync_state) = self.resync_state.take() else { return };
+        if resync_state.failed {
             return self.sync_again(out);
         }
         if self.phase == Phase::Hello {
@@ -266,44 +267,44 @@ impl OpenCode {
         if !std::mem::replace(&mut self.greeted, true) {
             out.events.push(RuntimeEvent::Ready { agent: self.agent.clone() });
         }
-        // Of the same folder under two names the one with its name is kept.
-        for (native, folder) in &look.busy {
-            // One that is over by now is not found any more.
-            if !self.sessions.contains_key(native) && !look.status_told.contains(native) {
-                let named = look.titles.get(native).and_then(|(folder, _)| folder.clone());
+        // Of one folder with two names the named one is kept.
+        for (native, folder) in &resync_state.busy {
+            // A session that has ended by now is not found any more.
+            if !self.sessions.contains_key(native) && !resync_state.status_told.contains(native) {
+                let named = resync_state.titles.get(native).and_then(|(folder, _)| folder.clone());
                 self.sessions.insert(native.clone(), Session::new(Stage::Seen, named.or_else(|| folder.clone())));
             }
         }
-        let gone: Vec<RequestKey> = self
+        let unlisted: Vec<RequestKey> = self
             .asks
             .iter()
             .filter(|(key, asked)| {
                 let folder = self.sessions.get(&asked.native).and_then(|session| session.folder.clone());
-                let read = look.folders.contains(&folder) || folder.is_none();
-                read && !asked.fresh && !look.listed.contains(*key)
+                let read = resync_state.folders.contains(&folder) || folder.is_none();
+                read && !asked.fresh && !resync_state.listed.contains(*key)
             })
             .map(|(key, _)| key.clone())
             .collect();
         for (native, session) in &mut self.sessions {
-            let read = look.folders.contains(&session.folder) || session.folder.is_none();
-            if read && !look.status_told.contains(native) {
-                session.busy = look.busy.contains_key(native);
+            let read = resync_state.folders.contains(&session.folder) || session.folder.is_none();
+            if read && !resync_state.status_told.contains(native) {
+                session.busy = resync_state.busy.contains_key(native);
             }
             session.worked |= session.busy;
-            if let Some((folder, title)) = look.titles.get(native) {
+            if let Some((folder, title)) = resync_state.titles.get(native) {
                 session.folder = session.folder.take().or_else(|| folder.clone());
                 session.title = session.title.take().or_else(|| title.clone());
-                if session.stage == Stage::Open && !session.reread && !look.revised.contains(native) {
+                if session.stage == Stage::Open && !session.reread && !resync_state.revised.contains(native) {
                     session.reread = true;
-                    session.reverts = look.reverted.get(native).cloned();
+                    session.reverts = resync_state.reverted.get(native).cloned();
                 }
             }
         }
-        for key in gone {
-            self.gone(key, out);
+        for key in unlisted {
+            self.close_unlisted(key, out);
         }
-        for (read, native) in look.asks {
-            // One that is not open yet is read when it is opened.
+        for (read, native) in resync_state.asks {
+            // A session that is not open is read when it is opened.
             if let Some(session) = self.sessions.get_mut(&read.native).filter(|session| session.stage == Stage::Open) {
                 session.asks.push((read, native));
             }
@@ -325,30 +326,30 @@ impl OpenCode {
             }
         }
         if self.again {
-            // It was due while this look was under way.
+            // It became due while this read was under way.
             self.sync_again(out);
         }
     }
 
-    /// A question that OpenCode no longer lists: somebody answered it while nobody here listened, or its work is over.
-    pub(super) fn gone(&mut self, key: RequestKey, out: &mut Outbox) {
+    /// A question that OpenCode no longer lists: it was answered while the gateway was not connected, or its work is over.
+    pub(super) fn close_unlisted(&mut self, key: RequestKey, out: &mut Outbox) {
         if self.asks.get(&key).is_some_and(|asked| asked.lost.is_some()) {
-            // Whoever was first, the stream may yet say it.
+            // The stream may still report who was first.
             return;
         }
         let Some(asked) = self.asks.remove(&key) else { return };
         self.mark_over(key.clone());
         if asked.answer.is_some() {
-            // It arrived before the connection was lost, as far as can be known.
+            // As far as can be known, it arrived before the connection was lost.
             return;
         }
         let busy = self.sessions.get(&asked.native).is_some_and(|session| session.busy);
         let elsewhere = busy.then(|| AnsweredElsewhere { by: ANOTHER.into(), option_id: None });
-        let said = RuntimeEvent::TakenBack { native: Some(asked.native.clone()), key, elsewhere };
-        self.say(&asked.native, said, out);
+        let event = RuntimeEvent::TakenBack { native: Some(asked.native.clone()), key, elsewhere };
+        self.emit(&asked.native, event, out);
     }
 
-    /// The gateway is told of a session.
+    /// Reports a session to the gateway.
     pub(super) fn found(&mut self, native: &NativeId, out: &mut Outbox) {
         let Some(session) = self.sessions.get_mut(native) else { return };
         session.stage = Stage::Found;
@@ -358,7 +359,7 @@ impl OpenCode {
     }
 
     pub(super) fn created(&mut self, ticket: Ticket, cwd: String, reply: &Result<HttpReply, String>, out: &mut Outbox) {
-        let info = good(reply).and_then(|body| plexus_protocol::object::from_slice::<SessionInfo>(body).ok());
+        let info = reply_body(reply).and_then(|body| plexus_protocol::object::from_slice::<SessionInfo>(body).ok());
         let Some(info) = info else {
             let why = done(reply).err().unwrap_or_else(|| "its reply makes no sense".into());
             let error = RuntimeError::new(INTERNAL, format!("OpenCode opened no session: {why}"));
@@ -379,7 +380,7 @@ impl OpenCode {
                 let error = RuntimeError::new(INTERNAL, "this session is being opened already");
                 return out.events.push(RuntimeEvent::NotOpened { ticket, error });
             }
-            // The session that it was open in is forgotten: it is read anew, for another one.
+            // The session that had it open was deleted: it is read anew, for another one.
             Some(Stage::Open) => {
                 self.sessions.remove(&native);
                 self.asks.retain(|_, asked| asked.native != native);
@@ -392,7 +393,7 @@ impl OpenCode {
         let goes_on = carried.is_some_and(|carried| self.restored(&native, &carried));
         if let Some(session) = self.sessions.get_mut(&native) {
             session.stage = Stage::Opening { ticket, known, goes_on };
-            session.told = false;
+            session.status_is_newer = false;
         }
         let path = format!("/session/{}", escape(native.as_str()));
         self.get(Pending::Resume { native }, path, out);
@@ -401,7 +402,8 @@ impl OpenCode {
     pub(super) fn resumed(&mut self, native: &NativeId, reply: &Result<HttpReply, String>, out: &mut Outbox) {
         let Some(session) = self.sessions.get_mut(native) else { return };
         let Stage::Opening { ticket, .. } = session.stage else { return };
-        let Some(info) = good(reply).and_then(|body| plexus_protocol::object::from_slice::<SessionInfo>(body).ok())
+        let Some(info) =
+            reply_body(reply).and_then(|body| plexus_protocol::object::from_slice::<SessionInfo>(body).ok())
         else {
             self.sessions.remove(native);
             self.asks.retain(|_, asked| asked.native != *native);
@@ -428,10 +430,11 @@ impl OpenCode {
         self.get(Pending::Messages { native: native.clone() }, format!("{path}{and}limit={MESSAGES_READ}"), out);
     }
 
-    /// A session's messages were read: what was not told of them is told, then what the stream said meanwhile.
+    /// A session's messages were read: reports the unreported part, then the queued events.
     pub(super) fn messages(&mut self, native: &NativeId, reply: &Result<HttpReply, String>, out: &mut Outbox) {
         let Some(session) = self.sessions.get_mut(native) else { return };
-        let list = good(reply).and_then(|body| Some((body, serde_json::from_slice::<Vec<&RawValue>>(body).ok()?)));
+        let list =
+            reply_body(reply).and_then(|body| Some((body, serde_json::from_slice::<Vec<&RawValue>>(body).ok()?)));
         let mut past = Vec::new();
         let before = session.began.then(|| RuntimeEvent::Began { native: native.clone(), by: ANOTHER.into() });
         let opening = match session.stage {
@@ -445,18 +448,24 @@ impl OpenCode {
                 if known && !list.is_empty() {
                     let what = "what was said in this conversation while no gateway was connected to OpenCode is not told: \
                                 how far it was told before is not known";
-                    past.push(RuntimeEvent::Event { native: Some(native.clone()), draft: trouble("gap", what, None) });
+                    past.push(RuntimeEvent::Event {
+                        native: Some(native.clone()),
+                        draft: error_event("gap", what, None),
+                    });
                 }
                 if opening.is_some_and(|(_, known, _)| !known) && list.len() >= MESSAGES_READ {
                     let what = format!("only the last {MESSAGES_READ} messages of this session are shown");
-                    past.push(RuntimeEvent::Event { native: Some(native.clone()), draft: trouble("gap", &what, None) });
+                    past.push(RuntimeEvent::Event {
+                        native: Some(native.clone()),
+                        draft: error_event("gap", &what, None),
+                    });
                 }
                 self.past(native, body, &list, known, opening.is_some() && !goes_on, &mut past);
             }
             None => {
                 let why = done(reply).err().unwrap_or_else(|| "its reply makes no sense".into());
                 let what = format!("the messages of this session could not be read: {why}");
-                past.push(RuntimeEvent::Event { native: Some(native.clone()), draft: trouble("gap", &what, None) });
+                past.push(RuntimeEvent::Event { native: Some(native.clone()), draft: error_event("gap", &what, None) });
                 if opening.is_none() && reply.is_err() {
                     self.sync_again(out);
                 }
@@ -479,7 +488,7 @@ impl OpenCode {
         self.check_progress(native, out);
     }
 
-    /// What a session's messages say that was not told.
+    /// Reports the unreported part of a session's messages.
     pub(super) fn past(
         &mut self,
         native: &NativeId,
@@ -496,24 +505,24 @@ impl OpenCode {
             .filter_map(|message| Some((object::<Info<'_>>(message.info)?, message.parts)))
             .collect();
         let event = |draft| RuntimeEvent::Event { native: Some(native.clone()), draft };
-        // What stands before the first message that was told was told, too.
-        let mut told = 0;
+        // Everything before the first reported message was reported, too.
+        let mut skip = 0;
         if !session.telling.is_new() && !read.is_empty() {
             let first = read.iter().position(|(info, _)| session.telling.knows(&info.id));
-            told = first.unwrap_or_default();
+            skip = first.unwrap_or_default();
         }
         if !opening && !read.is_empty() {
             past.extend(session.missed(&read).map(event));
         }
         if std::mem::take(&mut session.partial) {
             let what = "how far the messages under way were told is not known: the rest of them is left out";
-            past.push(event(trouble("gap", what, None)));
+            past.push(event(error_event("gap", what, None)));
         }
-        // A prompt that is not among them never arrived: what follows is none of its work.
+        // A prompt that is not among them never arrived: later work is not its own.
         let waits = self.pending.values().any(|p| matches!(p, Pending::Prompt { native: n, .. } if n == native));
         if let Some(prompt) = session.prompt.as_ref().filter(|prompt| !prompt.seen && !prompt.taken && !waits) {
             let may_be = |at: usize, info: &Info<'_>| {
-                at >= told && info.role == "user" && !session.telling.told_before(&info.id)
+                at >= skip && info.role == "user" && !session.telling.told_before(&info.id)
             };
             let ours = |raw: &&RawValue| {
                 let part = object::<PartIn<'_>>(raw);
@@ -526,8 +535,8 @@ impl OpenCode {
                 (session.prompt, session.cancelled) = (None, false);
             }
         }
-        // Where work began that is told as such: what is going on, and after a gap all that was not heard of.
-        let fresh = |at: usize, info: &Info<'_>| at >= told && info.role == "user" && !session.telling.knows(&info.id);
+        // The start of the work to report: the current work, and after a gap everything unknown.
+        let fresh = |at: usize, info: &Info<'_>| at >= skip && info.role == "user" && !session.telling.knows(&info.id);
         let news = read.iter().enumerate().position(|(at, (info, _))| fresh(at, info));
         let last = read.iter().rposition(|(info, _)| info.role == "user");
         let begins = match opening {
@@ -535,8 +544,8 @@ impl OpenCode {
             false => news,
         };
         for (at, (info, parts)) in read.iter().enumerate() {
-            let heard = at < told || session.telling.knows(&info.id);
-            let old = known || at < told || session.telling.told_before(&info.id);
+            let seen = at < skip || session.telling.knows(&info.id);
+            let old = known || at < skip || session.telling.told_before(&info.id);
             let over = old || session.telling.is_complete(&info.id);
             session.telling.message(info);
             let began = RuntimeEvent::Began { native: native.clone(), by: ANOTHER.into() };
@@ -553,7 +562,7 @@ impl OpenCode {
                     mine.extend(session.telling.said_by_user(&bytes, &part, |text| is_ours(prompt, text)));
                     continue;
                 }
-                // What the stream tells from its beginning waits in the queue, and is whole there.
+                // A part that the stream has from its beginning is in the queue, completely.
                 if session.telling.follows(&part.id) {
                     continue;
                 }
@@ -562,7 +571,7 @@ impl OpenCode {
                 session.telling.hold(&part.id);
             }
             let ours = info.role == "user" && session.prompt.as_ref().is_some_and(|prompt| prompt.seen);
-            let begin = begins == Some(at) || (!opening && !heard && info.role == "user" && !mine.is_empty());
+            let begin = begins == Some(at) || (!opening && !seen && info.role == "user" && !mine.is_empty());
             if begin && !session.began && session.prompt.is_none() && !ours {
                 session.began = true;
                 past.push(began);
@@ -581,7 +590,7 @@ impl OpenCode {
         past.extend(session.after_reread(&read).map(event));
     }
 
-    /// A session is open and was read: what it waits for, and whether its work is over.
+    /// A session is open and was read: checks what it waits for, and whether its work is over.
     pub(super) fn check_progress(&mut self, native: &NativeId, out: &mut Outbox) {
         let Some(session) = self.sessions.get_mut(native) else { return };
         let mut unasked = false;
@@ -597,7 +606,7 @@ impl OpenCode {
                 unasked = true;
                 continue;
             }
-            // An answer that may not have arrived goes out again.
+            // An answer that may be lost is sent again.
             let again: Vec<RequestKey> = read.asks.iter().map(|(ask, _)| ask.key.clone()).collect();
             self.ask(read, &bytes, out);
             for key in again {
@@ -613,15 +622,15 @@ impl OpenCode {
         let doubtful = !session.busy && (unasked || (works && (middle || unbegun)));
         session.doubts = if doubtful { session.doubts.saturating_add(1) } else { 0 };
         if doubtful && session.doubts < DOUBTS_MAX {
-            // Its work may have begun after it was read whether it is busy.
+            // Its work may have begun after its status was read.
             return self.sync_again(out);
         }
-        // What people were asked before, and OpenCode waits for no longer.
+        // Questions of an earlier gateway that OpenCode no longer waits for.
         let busy = session.busy;
         for key in std::mem::take(&mut session.carried) {
             let elsewhere = busy.then(|| AnsweredElsewhere { by: ANOTHER.into(), option_id: None });
             self.mark_over(key.clone());
-            self.say(native, RuntimeEvent::TakenBack { native: Some(native.clone()), key, elsewhere }, out);
+            self.emit(native, RuntimeEvent::TakenBack { native: Some(native.clone()), key, elsewhere }, out);
         }
         let Some(session) = self.sessions.get_mut(native) else { return };
         if session.busy {
@@ -659,12 +668,11 @@ impl OpenCode {
 type MessageRead<'a> = (Info<'a>, Vec<&'a RawValue>);
 
 impl Session {
-    /// What the messages that were read show to have happened while the gateway was not connected: more than is read, or less
-    /// than was told.
+    /// What the read messages show about the time without a connection: more messages than are read, or fewer than were reported.
     fn missed(&mut self, read: &[MessageRead<'_>]) -> Option<EventDraft> {
         let newest = self.newest.as_deref();
         let gone = self.telling.gone(read.iter().map(|(info, _)| info.id.as_str()), newest);
-        // Of these people know.
+        // People know of these.
         let known = self.reverted.as_ref().map_or(0, |revert| self.telling.since(&revert.message));
         if gone > 0 {
             self.telling.forget(gone, newest);
@@ -672,23 +680,23 @@ impl Session {
         let overlaps = read.iter().any(|(info, _)| self.telling.knows(&info.id));
         if !overlaps && read.len() >= MESSAGES_READ {
             let what = "more was said while the gateway was not connected than is read: some of it is missing";
-            return Some(trouble("gap", what, None));
+            return Some(error_event("gap", what, None));
         }
         (gone > known).then(|| {
             let what = format!(
                 "the conversation was taken back while the gateway was not connected: OpenCode does not have the last {gone} \
                  of the messages that are shown before this any more"
             );
-            trouble("taken_back", &what, None)
+            error_event("taken_back", &what, None)
         })
     }
 
-    /// What became of a revert, once the session was read again after it.
+    /// The outcome of a revert, once the session was read again.
     fn after_reread(&mut self, read: &[MessageRead<'_>]) -> Option<EventDraft> {
         if !std::mem::take(&mut self.reread) {
             return None;
         }
-        // Undone, or made final by a prompt: with that the message, or the part of it, is gone.
+        // Undone, or made final by a prompt: then the message, or its part, is gone.
         let undone = self.reverted.as_ref().is_some_and(|revert| {
             let part = |raw: &&RawValue| object::<PartIn<'_>>(raw).is_some_and(|part| Some(part.id) == revert.part);
             let mut there = read.iter().filter(|(info, _)| info.id == revert.message);

@@ -1,4 +1,4 @@
-//! The dialect against a server of a few lines, and properties of what it makes of any words. One file: one stage.
+//! The dialect against a small simulated server, and properties over arbitrary input. One file for one bench.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::collections::BTreeMap;
@@ -12,7 +12,7 @@ use plexus_protocol::{Choice, Decision, Kind, RuntimeSpec, Ticket};
 
 const PAGE: &str = "<!doctype html><html></html>";
 
-/// A connection, and what the server on its other end would reply: by method and path without the query.
+/// A connection, and its server's replies: by method and path without the query.
 struct Stage {
     rig: Rig,
     replies: BTreeMap<String, (u16, String)>,
@@ -57,7 +57,7 @@ impl Stage {
         stage
     }
 
-    /// The first event has come, and all was looked at again.
+    /// The first event has come, and everything was read again.
     fn listens(&mut self) {
         self.event("server.heartbeat", json!({}));
         self.rig.wake();
@@ -77,7 +77,7 @@ impl Stage {
         self.rig.reply(fetch, Some((status, &body)));
     }
 
-    /// Replies to all that is asked, and to what is asked because of that.
+    /// Replies to all requests, and to those that follow from them.
     fn serve(&mut self) {
         while let Some(fetch) = self.rig.fetches.pop_front() {
             self.serve_one(&fetch);
@@ -134,7 +134,7 @@ impl Stage {
         self.event("permission.asked", asks(id));
     }
 
-    /// Our prompt is at work.
+    /// Our prompt is running.
     fn at_work() -> Self {
         let mut stage = Self::open();
         stage.rig.prompt(7, "s", "do it");
@@ -146,7 +146,7 @@ impl Stage {
         stage
     }
 
-    /// Opens `s` with what another gateway kept of it.
+    /// Opens `s` with what another gateway stored of it.
     fn go_on(&mut self, before: &Self, prompt: Option<u64>, asks: &[&str]) {
         let carried = CarriedState {
             checkpoint: before.rig.checkpoint.clone().unwrap(),
@@ -158,8 +158,8 @@ impl Stage {
         self.rig.tell(RuntimeCommand::Open { ticket: Ticket(1), cwd: "/w".into(), resume });
     }
 
-    fn told(&mut self) -> Vec<String> {
-        self.rig.said().iter().map(tell).collect()
+    fn reported(&mut self) -> Vec<String> {
+        self.rig.said().iter().map(describe).collect()
     }
 }
 
@@ -168,7 +168,7 @@ fn asks(id: &str) -> Value {
         "always": ["touch *"], "tool": { "messageID": "m2", "callID": "c1" } })
 }
 
-fn tell(said: &RuntimeEvent) -> String {
+fn describe(said: &RuntimeEvent) -> String {
     match said {
         RuntimeEvent::Event { draft, .. } => {
             let body = parsed(&draft.body);
@@ -220,16 +220,16 @@ fn text_part(id: &str, message: &str, text: &str, over: bool) -> Value {
 }
 
 #[test]
-fn the_hello_reads_everything_and_says_who_it_is() {
+fn opencode_hello_reads_everything_and_names_the_client() {
     let mut stage = Stage::new();
     stage.serve();
-    assert_eq!(stage.told(), ["ready"]);
+    assert_eq!(stage.reported(), ["ready"]);
     let made: Vec<&str> = stage.made.iter().map(|(what, _)| what.as_str()).collect();
     assert!(made.contains(&"GET /session/status") && made.contains(&"GET /permission?directory=%2Fw"), "{made:?}");
 }
 
 #[test]
-fn a_server_that_wants_a_password_says_so_with_the_fix() {
+fn opencode_missing_password_is_explained() {
     let mut stage = Stage::new();
     stage.set("GET /global/health", 401, json!({ "_tag": "UnauthorizedError" }));
     stage.serve();
@@ -238,20 +238,20 @@ fn a_server_that_wants_a_password_says_so_with_the_fix() {
 }
 
 #[test]
-fn a_look_that_failed_is_taken_again() {
+fn opencode_repeats_a_failed_read() {
     let mut stage = Stage::new();
     let fetch = stage.rig.fetches.pop_front().unwrap();
     stage.rig.reply(&fetch, None);
     stage.serve();
-    assert!(stage.told().is_empty(), "not ready yet");
+    assert!(stage.reported().is_empty(), "not ready yet");
     assert_eq!(stage.rig.wakes, 2, "one for each connection, and one for this");
     stage.rig.wake();
     stage.serve();
-    assert_eq!(stage.told(), ["ready"]);
+    assert_eq!(stage.reported(), ["ready"]);
 }
 
 #[test]
-fn a_prompt_streams_and_ends() {
+fn opencode_prompt_streams_and_ends() {
     let mut stage = Stage::at_work();
     assert_eq!(stage.made[0].0, "POST /session/s/prompt_async?directory=%2Fw");
     assert_eq!(stage.made[0].1, json!({ "parts": [{ "type": "text", "text": "do it" }] }));
@@ -261,115 +261,118 @@ fn a_prompt_streams_and_ends() {
     stage.text("m2", "t", "Hello you", true);
     stage.assistant("m2", true);
     stage.status("idle");
-    let told = stage.told();
+    let reported = stage.reported();
     assert_eq!(
-        told,
+        reported,
         ["agent_message_chunk Hel", "agent_message_chunk lo", "agent_message_chunk you", "ended 7 Completed"]
     );
     stage.event("message.updated", json!({ "info": { "id": "m1", "role": "user", "sessionID": "s", "summary": {} } }));
-    assert!(stage.told().is_empty(), "what comes after the end is no news");
+    assert!(stage.reported().is_empty(), "what comes after the end is no news");
 }
 
 #[test]
-fn a_message_that_is_told_as_complete_before_its_parts_is_told_whole() {
+fn opencode_message_completed_before_its_parts_is_whole() {
     let mut stage = Stage::at_work();
     stage.assistant("m2", true);
     stage.text("m2", "t", "", false);
     stage.delta("m2", "t", "Hello ");
     stage.text("m2", "t", "Hello you", true);
     stage.status("idle");
-    assert_eq!(stage.told(), ["agent_message_chunk Hello", "agent_message_chunk you", "ended 7 Completed"]);
+    assert_eq!(stage.reported(), ["agent_message_chunk Hello", "agent_message_chunk you", "ended 7 Completed"]);
 }
 
 #[test]
-fn an_idle_of_earlier_work_does_not_end_a_prompt() {
+fn opencode_idle_of_earlier_work_does_not_end_a_prompt() {
     let mut stage = Stage::open();
     stage.rig.prompt(7, "s", "do it");
     stage.serve();
     stage.status("idle");
-    assert!(stage.told().is_empty());
+    assert!(stage.reported().is_empty());
     stage.user("m1", "do it");
     stage.status("busy");
     stage.assistant("m2", true);
     stage.status("idle");
-    assert_eq!(stage.told(), ["ended 7 Completed"]);
+    assert_eq!(stage.reported(), ["ended 7 Completed"]);
 
-    // Work that was stopped while the model was asked again: it is told to go on, and to end, once more.
+    // Aborted work while the model was asked again: busy and idle are reported once more.
     stage.rig.prompt(8, "s", "and this");
     stage.serve();
     stage.user("m3", "and this");
     stage.status("retry");
     stage.assistant("m2", true);
     stage.status("idle");
-    assert_eq!(stage.told(), ["error retry"]);
+    assert_eq!(stage.reported(), ["error retry"]);
     stage.status("busy");
     stage.assistant("m4", true);
     stage.status("idle");
-    assert_eq!(stage.told(), ["ended 8 Completed"]);
+    assert_eq!(stage.reported(), ["ended 8 Completed"]);
 }
 
-/// Idle is said twice. A prompt that is sent at the first may be told before the second.
+/// Idle is reported twice. A prompt sent after the first may be reported before the second.
 #[test]
-fn the_second_idle_of_earlier_work_does_not_end_a_prompt_that_was_told_before_it() {
+fn opencode_second_idle_of_earlier_work_does_not_end_a_prompt() {
     let mut stage = Stage::at_work();
     stage.event("session.status", json!({ "status": { "type": "idle" } }));
-    assert_eq!(stage.told(), ["ended 7 Completed"]);
+    assert_eq!(stage.reported(), ["ended 7 Completed"]);
     stage.rig.prompt(8, "s", "and this");
     stage.serve();
     stage.user("m3", "and this");
     stage.event("session.status", json!({ "status": { "type": "idle" } }));
-    assert!(stage.told().is_empty());
+    assert!(stage.reported().is_empty());
     stage.rig.wake();
     stage.rig.wake();
-    assert!(stage.told().is_empty(), "on a machine under load it takes its time to begin");
+    assert!(stage.reported().is_empty(), "on a machine under load it takes its time to begin");
     stage.status("busy");
     stage.event("session.idle", json!({}));
     stage.rig.wake();
-    assert!(stage.told().is_empty(), "it works, and what it told by its status it may tell again later");
+    assert!(stage.reported().is_empty(), "it works, and what it told by its status it may tell again later");
     stage.assistant("m4", false);
     stage.text("m4", "t", "second", true);
     stage.assistant("m4", true);
     stage.status("idle");
-    assert_eq!(stage.told(), ["agent_message_chunk second", "ended 8 Completed"]);
+    assert_eq!(stage.reported(), ["agent_message_chunk second", "ended 8 Completed"]);
 
-    // One that never begins to work is over all the same, later.
+    // A prompt that never begins ends, later.
     stage.rig.prompt(9, "s", "nothing");
     stage.serve();
     stage.user("m5", "nothing");
     stage.status("idle");
     for _ in 0..super::UNBEGUN_MAX {
-        assert!(stage.told().is_empty());
+        assert!(stage.reported().is_empty());
         stage.rig.wake();
     }
-    assert!(stage.told().is_empty());
+    assert!(stage.reported().is_empty());
     stage.rig.wake();
-    assert_eq!(stage.told(), ["ended 9 Completed"]);
+    assert_eq!(stage.reported(), ["ended 9 Completed"]);
 }
 
 #[test]
-fn work_of_another_client_is_told_with_its_words() {
+fn opencode_reports_work_of_another_client_with_its_prompt() {
     let mut stage = Stage::open();
     stage.user("m1", "by another");
-    assert!(stage.told().is_empty(), "whether work follows is not known yet");
+    assert!(stage.reported().is_empty(), "whether work follows is not known yet");
     stage.status("busy");
     stage.assistant("m2", false);
     stage.text("m2", "t", "", false);
     stage.delta("m2", "t", "yes");
     stage.assistant("m2", true);
     stage.status("idle");
-    assert_eq!(stage.told(), ["began", "user_message_chunk by another", "agent_message_chunk yes", "done Completed"]);
+    assert_eq!(
+        stage.reported(),
+        ["began", "user_message_chunk by another", "agent_message_chunk yes", "done Completed"]
+    );
 }
 
 #[test]
-fn words_without_work_are_told_all_the_same() {
+fn opencode_reports_text_outside_of_work() {
     let mut stage = Stage::open();
     stage.user("m1", "only said");
     stage.rig.wake();
-    assert_eq!(stage.told(), ["user_message_chunk only said"]);
+    assert_eq!(stage.reported(), ["user_message_chunk only said"]);
 }
 
 #[test]
-fn a_tool_is_told_from_its_beginning_to_its_end() {
+fn opencode_reports_a_tool_from_start_to_end() {
     let mut stage = Stage::at_work();
     let tool = |state: Value| json!({ "part": { "id": "x", "messageID": "m2", "type": "tool", "tool": "bash", "callID": "c1", "state": state } });
     let input = json!({ "command": "touch x" });
@@ -381,7 +384,7 @@ fn a_tool_is_told_from_its_beginning_to_its_end() {
     stage.event("message.part.updated", tool(done));
     let said = stage.rig.said();
     assert_eq!(
-        said.iter().map(tell).collect::<Vec<_>>(),
+        said.iter().map(describe).collect::<Vec<_>>(),
         ["tool_call pending", "tool_call_update in_progress", "tool_call_update completed"]
     );
     let RuntimeEvent::Event { draft, .. } = &said[2] else { panic!() };
@@ -392,7 +395,7 @@ fn a_tool_is_told_from_its_beginning_to_its_end() {
 }
 
 #[test]
-fn a_permission_is_answered_by_its_route() {
+fn opencode_permission_is_answered_by_its_route() {
     let mut stage = Stage::at_work();
     stage.set("POST /permission/per_1/reply", 200, json!(true));
     stage.permission("per_1");
@@ -402,17 +405,17 @@ fn a_permission_is_answered_by_its_route() {
     assert_eq!(options, [("once", Choice::AllowOnce), ("always", Choice::AllowAlways), ("reject", Choice::RejectOnce)]);
     let reason = Some("not today".to_owned());
     stage.rig.answer("per_1", Decision::Option { id: "reject".into(), kind: Choice::RejectOnce, reason });
-    // The stream tells of our own answer before its reply.
+    // The stream reports our own answer before its reply.
     stage.event("permission.replied", json!({ "requestID": "per_1", "reply": "reject" }));
     stage.serve();
-    assert_eq!(stage.told(), Vec::<String>::new());
+    assert_eq!(stage.reported(), Vec::<String>::new());
     let (what, body) = stage.made.last().unwrap();
     assert_eq!(what, "POST /permission/per_1/reply?directory=%2Fw");
     assert_eq!(*body, json!({ "reply": "reject", "message": "not today" }));
 }
 
 #[test]
-fn other_generations_have_other_routes() {
+fn opencode_routes_depend_on_the_generation() {
     for (missing, status) in [(PAGE.to_owned(), 200), ("Not Found".to_owned(), 404)] {
         let mut stage = Stage::at_work();
         stage.replies.insert("POST /permission/per_1/reply".into(), (status, missing));
@@ -421,7 +424,7 @@ fn other_generations_have_other_routes() {
         stage.rig.said();
         stage.rig.answer("per_1", choose("once", Choice::AllowOnce));
         stage.serve();
-        assert!(stage.told().is_empty());
+        assert!(stage.reported().is_empty());
         assert_eq!(stage.made.last().unwrap().1, json!({ "response": "once" }));
     }
     let mut stage = Stage::at_work();
@@ -432,64 +435,64 @@ fn other_generations_have_other_routes() {
     assert_eq!(stage.rig.ask().tool_call_id.as_deref(), Some("c1"));
     stage.rig.answer("per_1", choose("always", Choice::AllowAlways));
     stage.serve();
-    assert!(stage.told().is_empty());
+    assert!(stage.reported().is_empty());
     assert_eq!(stage.made.last().unwrap().1, json!({ "reply": "always" }));
     let mut stage = Stage::at_work();
     stage.permission("per_1");
     stage.rig.said();
     stage.rig.answer("per_1", choose("once", Choice::AllowOnce));
     stage.serve();
-    assert_eq!(stage.told(), ["error answer_not_taken"], "no route at all is said aloud");
+    assert_eq!(stage.reported(), ["error answer_not_taken"], "no route at all is said aloud");
 }
 
 #[test]
-fn whoever_is_first_there_wins() {
+fn opencode_first_answer_wins() {
     let mut stage = Stage::at_work();
     stage.set("POST /permission/per_1/reply", 404, json!({ "_tag": "PermissionNotFoundError", "requestID": "per_1" }));
     stage.permission("per_1");
     stage.permission("per_2");
-    assert_eq!(stage.told(), ["asked per_1", "asked per_2"]);
+    assert_eq!(stage.reported(), ["asked per_1", "asked per_2"]);
     stage.rig.answer("per_1", choose("once", Choice::AllowOnce));
     stage.event("permission.replied", json!({ "requestID": "per_1", "reply": "reject" }));
     stage.serve();
     stage.event("permission.replied", json!({ "requestID": "per_2", "reply": "always" }));
     assert_eq!(
-        stage.told(),
+        stage.reported(),
         [
             "answer lost per_1 to another client of OpenCode Some(\"reject\")",
             "taken back per_2 by another client of OpenCode Some(\"always\")"
         ]
     );
     stage.permission("per_2");
-    assert!(stage.told().is_empty(), "what is over is not asked again");
+    assert!(stage.reported().is_empty(), "what is over is not asked again");
 }
 
 #[test]
-fn who_was_first_is_told_when_the_stream_tells() {
+fn opencode_stream_names_the_client_that_answered_first() {
     let late = json!({ "_tag": "PermissionNotFoundError", "requestID": "per_1" });
-    for told in [true, false] {
+    for reported in [true, false] {
         let mut stage = Stage::at_work();
         stage.set("POST /permission/per_1/reply", 404, late.clone());
         stage.permission("per_1");
         stage.rig.said();
         stage.rig.answer("per_1", choose("once", Choice::AllowOnce));
         stage.serve();
-        assert!(stage.told().is_empty(), "the refusal is here before the news");
-        if told {
+        assert!(stage.reported().is_empty(), "the refusal is here before the news");
+        if reported {
             stage.event("permission.replied", json!({ "requestID": "per_1", "reply": "always" }));
-            assert_eq!(stage.told(), ["answer lost per_1 to another client of OpenCode Some(\"always\")"]);
+            assert_eq!(stage.reported(), ["answer lost per_1 to another client of OpenCode Some(\"always\")"]);
         } else {
-            // That one was under way already; the next is its own.
+            // That one was already under way; the next is its own.
             stage.rig.wake();
-            assert!(stage.told().is_empty());
+            assert!(stage.reported().is_empty());
             stage.rig.wake();
-            assert_eq!(stage.told(), ["answer lost per_1 to nobody: OpenCode no longer waits for it None"]);
+            assert_eq!(stage.reported(), ["answer lost per_1 to nobody: OpenCode no longer waits for it None"]);
         }
     }
 }
 
 #[test]
-fn what_our_answer_takes_along_is_not_another_clients() {
+fn opencode_side_effects_of_our_answer_are_not_another_clients() {
     let mut stage = Stage::at_work();
     stage.set("POST /permission/per_1/reply", 200, json!(true));
     stage.permission("per_1");
@@ -499,11 +502,11 @@ fn what_our_answer_takes_along_is_not_another_clients() {
     stage.event("permission.replied", json!({ "requestID": "per_1", "reply": "reject" }));
     stage.event("permission.replied", json!({ "requestID": "per_2", "reply": "reject" }));
     stage.serve();
-    assert_eq!(stage.told(), ["taken back per_2 by OpenCode, by the answer to another question Some(\"reject\")"]);
+    assert_eq!(stage.reported(), ["taken back per_2 by OpenCode, by the answer to another question Some(\"reject\")"]);
 }
 
 #[test]
-fn a_cancel_ends_when_the_server_has_tidied_up() {
+fn opencode_cancel_ends_when_the_server_is_idle() {
     let mut stage = Stage::at_work();
     stage.permission("per_1");
     stage.rig.said();
@@ -515,31 +518,31 @@ fn a_cancel_ends_when_the_server_has_tidied_up() {
         json!({ "error": { "name": "MessageAbortedError", "data": { "message": "Aborted" } } }),
     );
     stage.status("idle");
-    // It says so twice; only by the second is it true.
-    assert!(stage.told().is_empty());
+    // It is reported twice; only the second is true.
+    assert!(stage.reported().is_empty());
     stage.assistant("m2", true);
     stage.status("idle");
-    assert_eq!(stage.told(), ["taken back per_1", "ended 7 Cancelled"]);
-    // It goes on being listed.
+    assert_eq!(stage.reported(), ["taken back per_1", "ended 7 Cancelled"]);
+    // It is still listed.
     stage.set("GET /permission", 200, json!([asks("per_1")]));
     stage.rig.lose();
     stage.rig.connect();
     stage.serve();
-    assert_eq!(stage.told(), ["ready"]);
+    assert_eq!(stage.reported(), ["ready"]);
 }
 
 #[test]
-fn a_cancel_that_came_too_late_leaves_the_run_its_own_end() {
+fn opencode_late_cancel_keeps_the_stop_reason_of_the_run() {
     let mut stage = Stage::at_work();
     stage.rig.cancel(7, "s");
     stage.serve();
     stage.assistant("m2", true);
     stage.status("idle");
-    assert_eq!(stage.told(), ["ended 7 Completed"]);
+    assert_eq!(stage.reported(), ["ended 7 Completed"]);
 }
 
 #[test]
-fn a_turn_that_ends_over_the_question_that_its_cancel_withdrew_is_cancelled() {
+fn opencode_turn_ended_by_a_withdrawn_question_is_cancelled() {
     let mut stage = Stage::at_work();
     stage.permission("per_1");
     stage.set("POST /permission/per_1/reply", 200, json!(true));
@@ -549,21 +552,21 @@ fn a_turn_that_ends_over_the_question_that_its_cancel_withdrew_is_cancelled() {
     stage.serve();
     stage.assistant("m2", true);
     stage.status("idle");
-    assert_eq!(stage.told(), ["ended 7 Cancelled"]);
+    assert_eq!(stage.reported(), ["ended 7 Cancelled"]);
 }
 
 #[test]
-fn a_prompt_that_was_stopped_before_it_began_is_cancelled() {
+fn opencode_prompt_stopped_before_its_start_is_cancelled() {
     let mut stage = Stage::open();
     stage.rig.prompt(7, "s", "do it");
     stage.serve();
     stage.rig.cancel(7, "s");
     stage.serve();
     stage.rig.wake();
-    assert_eq!(stage.told(), ["ended 7 Cancelled"]);
+    assert_eq!(stage.reported(), ["ended 7 Cancelled"]);
 }
 
-/// Lists `all` as a server does that holds to pages, or one that has none.
+/// Lists `all` as a server with pages, or without.
 fn list_pages(stage: &mut Stage, all: &[Value], pages: bool) {
     while let Some(fetch) = stage.rig.fetches.pop_front() {
         let Some(query) = fetch.path.strip_prefix("/experimental/session?limit=") else {
@@ -580,10 +583,10 @@ fn list_pages(stage: &mut Stage, all: &[Value], pages: bool) {
 }
 
 #[test]
-fn every_session_is_listed_and_every_folder_looked_into() {
+fn opencode_lists_the_sessions_of_every_folder() {
     for pages in [true, false] {
         let mut stage = Stage::new();
-        // Most are of one millisecond, so that pages end in the middle of it.
+        // Most are of one millisecond, so that a page ends in the middle of it.
         let all: Vec<Value> = (0..730)
             .map(|n| {
                 json!({ "id": format!("s{n}"), "directory": format!("/w{}", n % 40), "title": format!("T{n}"),
@@ -593,7 +596,7 @@ fn every_session_is_listed_and_every_folder_looked_into() {
         // A question in the last of them.
         stage.set("GET /session/status", 200, json!({ "s729": { "type": "busy" } }));
         list_pages(&mut stage, &all, pages);
-        assert_eq!(stage.told(), ["ready", "found s729 T729"]);
+        assert_eq!(stage.reported(), ["ready", "found s729 T729"]);
         for n in 0..40 {
             let path = format!("GET /question?directory=%2Fw{n}");
             assert_eq!(stage.made.iter().filter(|(made, _)| *made == path).count(), 1, "{path}");
@@ -602,18 +605,18 @@ fn every_session_is_listed_and_every_folder_looked_into() {
 }
 
 #[test]
-fn more_folders_than_are_looked_into_are_said_to_be_there() {
+fn opencode_reports_folders_beyond_the_limit() {
     let mut stage = Stage::new();
     let all: Vec<Value> = (0..super::FOLDERS_MAX + 1)
         .map(|n| json!({ "id": format!("s{n}"), "directory": format!("/w{n}"), "time": { "updated": 5000 - n } }))
         .collect();
     list_pages(&mut stage, &all, true);
-    assert_eq!(stage.told(), ["error not_all", "ready"]);
+    assert_eq!(stage.reported(), ["error not_all", "ready"]);
     assert!(!stage.made.iter().any(|(made, _)| made.ends_with(&format!("%2Fw{}", super::FOLDERS_MAX))));
 }
 
 #[test]
-fn the_next_generation_is_called_by_its_name() {
+fn opencode_unsupported_generation_is_named() {
     let stage = Stage::new();
     let page = || Ok(super::HttpReply { status: 200, body: PAGE.into() });
     let json = || Ok(super::HttpReply { status: 200, body: "{\"healthy\":true}".into() });
@@ -625,7 +628,7 @@ fn the_next_generation_is_called_by_its_name() {
 }
 
 #[test]
-fn an_error_of_the_run_is_its_end() {
+fn opencode_error_of_a_run_ends_it() {
     let mut stage = Stage::at_work();
     stage.event("session.status", json!({ "status": { "type": "retry", "attempt": 1, "message": "busy", "next": 5 } }));
     stage.event(
@@ -634,18 +637,18 @@ fn an_error_of_the_run_is_its_end() {
             "responseBody": "{\"error\":{\"message\":\"no credit\"}}" } } }),
     );
     stage.status("idle");
-    assert_eq!(stage.told(), ["error retry", "ended 7 Error Bad Request: no credit"]);
+    assert_eq!(stage.reported(), ["error retry", "ended 7 Error Bad Request: no credit"]);
     stage.replies.insert(
         "POST /session/s/prompt_async".into(),
         (404, r#"{"name":"NotFoundError","data":{"message":"gone"}}"#.into()),
     );
     stage.rig.prompt(8, "s", "again");
     stage.serve();
-    assert_eq!(stage.told(), ["ended 8 Error OpenCode did not take the prompt: gone"]);
+    assert_eq!(stage.reported(), ["ended 8 Error OpenCode did not take the prompt: gone"]);
 }
 
 #[test]
-fn questions_go_back_together() {
+fn opencode_questions_are_answered_together() {
     let mut stage = Stage::at_work();
     stage.set("POST /question/q/reply", 200, json!(true));
     stage.set("POST /question/q/reject", 200, json!(true));
@@ -657,26 +660,26 @@ fn questions_go_back_together() {
         ] })
     };
     stage.event("question.asked", asked("q"));
-    assert_eq!(stage.told(), ["asked q#0", "asked q#1"]);
+    assert_eq!(stage.reported(), ["asked q#0", "asked q#1"]);
     stage.rig.answer("q#1", Decision::Ids(vec!["C".into(), "D".into()]));
     assert!(stage.rig.fetches.is_empty(), "the other one is missing");
     stage.rig.answer("q#0", Decision::Ids(vec!["B".into()]));
     stage.serve();
     assert_eq!(stage.made.last().unwrap().1, json!({ "answers": [["B"], ["C", "D"]] }));
-    assert!(stage.told().is_empty());
+    assert!(stage.reported().is_empty());
     stage.set("POST /question/r/reject", 200, json!(true));
     stage.event("question.asked", asked("r"));
     stage.rig.said();
     stage.rig.answer("r#0", Decision::Ids(Vec::new()));
     stage.serve();
-    assert_eq!(stage.told(), ["taken back r#1"], "one refusal is a refusal of all");
+    assert_eq!(stage.reported(), ["taken back r#1"], "one refusal is a refusal of all");
     stage.event("question.asked", asked("o"));
     stage.event("question.replied", json!({ "requestID": "o", "answers": [["A"], ["C"]] }));
-    assert_eq!(stage.told().len(), 4);
+    assert_eq!(stage.reported().len(), 4);
 }
 
 #[test]
-fn a_busy_session_is_found_and_its_past_told_once() {
+fn opencode_discovers_a_busy_session_and_reports_its_history_once() {
     let mut stage = Stage::new();
     stage.set(
         "GET /experimental/session",
@@ -696,17 +699,17 @@ fn a_busy_session_is_found_and_its_past_told_once() {
     ]);
     stage.set("GET /session/s/message", 200, past);
     stage.serve();
-    assert_eq!(stage.told(), ["ready", "found s T"]);
-    // What is said before it is open waits, and is not lost.
+    assert_eq!(stage.reported(), ["ready", "found s T"]);
+    // Events before it is open are queued, and not lost.
     stage.delta("m2", "t", "middle ");
     stage.text("m2", "t2", "", false);
     stage.delta("m2", "t2", "whole");
-    assert!(stage.told().is_empty());
+    assert!(stage.reported().is_empty());
     resume(&mut stage, false);
     stage.serve();
-    let told = stage.told();
+    let reported = stage.reported();
     assert_eq!(
-        told,
+        reported,
         [
             "opened Resumed",
             "user_message_chunk before",
@@ -721,24 +724,24 @@ fn a_busy_session_is_found_and_its_past_told_once() {
     stage.text("m2", "t", "start middle end", true);
     stage.text("m2", "t2", "whole", true);
     stage.status("idle");
-    assert_eq!(stage.told(), ["agent_message_chunk start middle end", "taken back per_1", "done Completed"]);
+    assert_eq!(stage.reported(), ["agent_message_chunk start middle end", "taken back per_1", "done Completed"]);
 }
 
 #[test]
-fn a_session_that_starts_work_later_is_found() {
+fn opencode_discovers_a_session_that_starts_work_later() {
     let mut stage = Stage::new();
     stage.serve();
     stage.rig.said();
     stage.event("session.created", json!({ "info": { "id": "s", "title": "T" } }));
-    assert!(stage.told().is_empty());
+    assert!(stage.reported().is_empty());
     stage.status("busy");
-    assert_eq!(stage.told(), ["found s -"]);
+    assert_eq!(stage.reported(), ["found s -"]);
     stage.status("busy");
-    assert!(stage.told().is_empty(), "once");
+    assert!(stage.reported().is_empty(), "once");
 }
 
 #[test]
-fn a_known_past_is_not_told_again() {
+fn opencode_known_history_is_not_repeated() {
     let mut stage = Stage::new();
     let past = json!([
         message("m1", "user", false, json!([text_part("m1p", "m1", "before", true)])),
@@ -750,14 +753,14 @@ fn a_known_past_is_not_told_again() {
     resume(&mut stage, true);
     stage.serve();
     // What came between its last commit and now cannot be known.
-    assert_eq!(stage.told(), ["opened Resumed", "error gap"]);
+    assert_eq!(stage.reported(), ["opened Resumed", "error gap"]);
     stage.user("m3", "another");
     stage.status("busy");
-    assert_eq!(stage.told(), ["began", "user_message_chunk another"]);
+    assert_eq!(stage.reported(), ["began", "user_message_chunk another"]);
 }
 
 #[test]
-fn a_conversation_whose_session_was_forgotten_is_opened_again_for_another() {
+fn opencode_reopens_a_conversation_whose_session_was_deleted() {
     let mut stage = Stage::open();
     let past = json!([
         message("m1", "user", false, json!([text_part("m1p", "m1", "before", true)])),
@@ -769,17 +772,17 @@ fn a_conversation_whose_session_was_forgotten_is_opened_again_for_another() {
     let RuntimeEvent::NotOpened { error, .. } = stage.rig.one() else { panic!("opened twice at once") };
     assert!(error.message.contains("being opened already"), "{error:?}");
     stage.serve();
-    assert_eq!(stage.told()[0], "opened Resumed");
+    assert_eq!(stage.reported()[0], "opened Resumed");
     stage.rig.prompt(7, "s", "do it");
     stage.serve();
     stage.user("m3", "do it");
     stage.status("busy");
     stage.assistant("m4", true);
     stage.status("idle");
-    assert_eq!(stage.told(), ["ended 7 Completed"]);
+    assert_eq!(stage.reported(), ["ended 7 Completed"]);
 }
 
-/// Another gateway at the same server, with what the first one kept with its last commit.
+/// Another gateway at the same server, with what the first one stored.
 fn another(stage: &Stage, prompt: Option<u64>, asks: &[&str]) -> Stage {
     let mut next = Stage::new();
     next.replies = stage.replies.clone();
@@ -790,7 +793,7 @@ fn another(stage: &Stage, prompt: Option<u64>, asks: &[&str]) -> Stage {
 }
 
 #[test]
-fn what_was_said_while_no_gateway_was_there_is_told_once() {
+fn opencode_restart_reports_missed_text_once() {
     let mut stage = Stage::at_work();
     stage.text("m2", "t", "", false);
     stage.delta("m2", "t", "one ");
@@ -802,7 +805,7 @@ fn what_was_said_while_no_gateway_was_there_is_told_once() {
     let mut next = another(&stage, Some(7), &[]);
     next.serve();
     assert_eq!(
-        next.told(),
+        next.reported(),
         [
             "opened Resumed",
             "agent_message_chunk two",
@@ -811,30 +814,30 @@ fn what_was_said_while_no_gateway_was_there_is_told_once() {
             "ended 7 Completed"
         ]
     );
-    // And nothing of it by the one after that; what began there meanwhile has its beginning and its end.
+    // Nor by the gateway after that; runs that began meanwhile have their start and end.
     let newer = message("m5", "user", false, json!([text_part("m5p", "m5", "again", true)]));
     let answer2 = message("m6", "assistant", true, json!([text_part("t6", "m6", "yes", true)]));
     next.set("GET /session/s/message", 200, json!([first, answer, more, last, newer, answer2]));
     let mut third = another(&next, None, &[]);
     third.serve();
-    let told = ["opened Resumed", "began", "user_message_chunk again", "agent_message_chunk yes", "done Completed"];
-    assert_eq!(third.told(), told);
+    let reported = ["opened Resumed", "began", "user_message_chunk again", "agent_message_chunk yes", "done Completed"];
+    assert_eq!(third.reported(), reported);
     let mut fourth = another(&third, None, &[]);
     fourth.serve();
-    assert_eq!(fourth.told(), ["opened Resumed"]);
-    // Taken back, and gone on with in another way.
+    assert_eq!(fourth.reported(), ["opened Resumed"]);
+    // Reverted, and continued differently.
     let other = message("m7", "user", false, json!([text_part("m7p", "m7", "else", true)]));
     fourth.set("GET /session/s/message", 200, json!([first, answer, other]));
     let mut fifth = another(&fourth, None, &[]);
     fifth.serve();
-    let told = ["opened Resumed", "error taken_back", "began", "user_message_chunk else"];
-    assert_eq!(fifth.told(), told, "the reply may be about to come");
+    let reported = ["opened Resumed", "error taken_back", "began", "user_message_chunk else"];
+    assert_eq!(fifth.reported(), reported, "the reply may be about to come");
     fifth.rig.wake();
     fifth.serve();
-    assert_eq!(fifth.told(), ["done Completed"]);
+    assert_eq!(fifth.reported(), ["done Completed"]);
     let mut sixth = another(&fifth, None, &[]);
     sixth.serve();
-    assert_eq!(sixth.told(), ["opened Resumed"], "that is said once, too");
+    assert_eq!(sixth.reported(), ["opened Resumed"], "that is said once, too");
 }
 
 /// Two exchanges, and `more`.
@@ -849,7 +852,7 @@ fn exchanges(more: &[Value]) -> Vec<Value> {
     all
 }
 
-/// Two exchanges were told.
+/// Two exchanges were reported.
 fn exchanged() -> Stage {
     let mut stage = Stage::open();
     stage.set("GET /session/s/message", 200, json!(exchanges(&[])));
@@ -857,20 +860,20 @@ fn exchanged() -> Stage {
     stage.rig.connect();
     stage.serve();
     stage.listens();
-    assert_eq!(stage.told().last().unwrap(), "done Completed");
+    assert_eq!(stage.reported().last().unwrap(), "done Completed");
     stage
 }
 
 impl Stage {
-    /// The conversation is taken back to this message, or not; `told` says whether the stream tells it.
-    fn reverts(&mut self, to: Option<&str>, told: bool) {
+    /// The conversation is reverted to this message, or not; `reported` tells whether the stream reports it.
+    fn reverts(&mut self, to: Option<&str>, reported: bool) {
         let mut info = json!({ "id": "s", "directory": "/w", "title": "New", "time": { "updated": 1 } });
         if let Some(to) = to {
             info["revert"] = json!({ "messageID": to });
         }
         self.set("GET /session/s", 200, info.clone());
         self.set("GET /experimental/session", 200, json!([info]));
-        if told {
+        if reported {
             self.event("session.updated", json!({ "info": info }));
         }
     }
@@ -880,102 +883,102 @@ impl Stage {
         self.rig.connect();
         self.serve();
         self.listens();
-        self.told()
+        self.reported()
     }
 }
 
-/// A gateway that starts, with all that it reads again.
+/// A gateway that starts, with everything that it reads.
 fn restarted(stage: &Stage) -> (Stage, Vec<String>) {
     let mut next = another(stage, None, &[]);
     next.serve();
     next.listens();
-    let told = next.told();
-    (next, told)
+    let reported = next.reported();
+    (next, reported)
 }
 
 #[test]
-fn what_is_taken_back_and_given_back_is_told_once() {
+fn opencode_reports_a_revert_and_its_undo_once() {
     let mut stage = exchanged();
     stage.reverts(Some("m3"), true);
     let said = stage.rig.said();
-    assert_eq!(said.iter().map(tell).collect::<Vec<_>>(), ["error taken_back"]);
+    assert_eq!(said.iter().map(describe).collect::<Vec<_>>(), ["error taken_back"]);
     let RuntimeEvent::Event { draft, .. } = &said[0] else { panic!() };
     assert!(parsed(&draft.body)["message"].as_str().unwrap().contains("the last 2 of the messages"));
     stage.reverts(Some("m3"), true);
-    assert!(stage.told().is_empty());
-    // Neither a connection nor a gateway that is made anew tells it again.
+    assert!(stage.reported().is_empty());
+    // Neither a reconnect nor a new gateway repeats it.
     assert_eq!(stage.reconnected(), ["ready"]);
-    let (mut next, told) = restarted(&stage);
-    assert_eq!(told, ["opened Resumed"]);
+    let (mut next, reported) = restarted(&stage);
+    assert_eq!(reported, ["opened Resumed"]);
     next.reverts(None, true);
-    assert_eq!(next.told(), ["error given_back"]);
+    assert_eq!(next.reported(), ["error given_back"]);
     assert_eq!(next.reconnected(), ["ready"]);
     assert_eq!(restarted(&next).1, ["opened Resumed"]);
-    // Both while nobody listens: nothing is different. One of them: it is.
+    // Both without a connection: no change. Only one of them: a change.
     next.reverts(Some("m3"), false);
     assert_eq!(next.reconnected(), ["ready", "error taken_back"]);
     next.reverts(None, false);
-    let (mut last, told) = restarted(&next);
-    assert_eq!(told, ["opened Resumed", "error given_back"]);
+    let (mut last, reported) = restarted(&next);
+    assert_eq!(reported, ["opened Resumed", "error given_back"]);
     last.reverts(Some("m3"), false);
     assert_eq!(restarted(&last).1, ["opened Resumed", "error taken_back"]);
 }
 
 #[test]
-fn what_was_taken_back_is_final_with_the_next_prompt_and_said_once() {
+fn opencode_revert_is_final_with_the_next_prompt() {
     let other = [
         message("m5", "user", false, json!([text_part("m5p", "m5", "else", true)])),
         message("m6", "assistant", true, json!([text_part("t6", "m6", "third", true)])),
     ];
     let all: Vec<Value> = exchanges(&[])[..2].iter().chain(&other).cloned().collect();
     let news = ["began", "user_message_chunk else", "agent_message_chunk third", "done Completed"];
-    // While the gateway listens.
+    // While the gateway is connected.
     let mut stage = exchanged();
     stage.reverts(Some("m3"), true);
-    assert_eq!(stage.told(), ["error taken_back"]);
+    assert_eq!(stage.reported(), ["error taken_back"]);
     stage.event("message.removed", json!({ "messageID": "m3" }));
     stage.event("message.removed", json!({ "messageID": "m4" }));
     stage.reverts(None, true);
-    assert!(stage.told().is_empty(), "it is not given back");
+    assert!(stage.reported().is_empty(), "it is not given back");
     stage.user("m5", "else");
     stage.status("busy");
     stage.assistant("m6", false);
     stage.text("m6", "t6", "third", true);
     stage.assistant("m6", true);
     stage.status("idle");
-    assert_eq!(stage.told(), news);
+    assert_eq!(stage.reported(), news);
     stage.set("GET /session/s/message", 200, json!(all));
     assert_eq!(stage.reconnected(), ["ready"]);
     assert_eq!(restarted(&stage).1, ["opened Resumed"]);
-    // While it does not: on the next connection, and in the next gateway, whether people knew of the first half or not.
+    // While it is not: on the next connection, and in the next gateway, whether or not the first half was reported.
     for known in [true, false] {
         for restart in [true, false] {
             let mut stage = exchanged();
             if known {
                 stage.reverts(Some("m3"), true);
-                assert_eq!(stage.told(), ["error taken_back"]);
+                assert_eq!(stage.reported(), ["error taken_back"]);
             }
             stage.reverts(None, false);
             stage.set("GET /session/s/message", 200, json!(all));
-            let told = if restart { restarted(&stage).1 } else { stage.reconnected() };
+            let reported = if restart { restarted(&stage).1 } else { stage.reconnected() };
             let first = if restart { "opened Resumed" } else { "ready" };
             let taken = ["error taken_back"];
             let wanted: Vec<&str> =
                 [first].into_iter().chain(taken.into_iter().filter(|_| !known)).chain(news).collect();
-            assert_eq!(told, wanted, "known {known}, restart {restart}");
+            assert_eq!(reported, wanted, "known {known}, restart {restart}");
         }
     }
 }
 
 #[test]
-fn a_message_that_is_removed_is_said_to_be() {
+fn opencode_reports_a_removed_message() {
     let mut stage = exchanged();
     stage.event("message.removed", json!({ "messageID": "m4" }));
     stage.event("message.removed", json!({ "messageID": "m4" }));
-    assert_eq!(stage.told(), ["error taken_back"]);
+    assert_eq!(stage.reported(), ["error taken_back"]);
     stage.set("GET /session/s/message", 200, json!(exchanges(&[])[..3]));
     assert_eq!(stage.reconnected(), ["ready"]);
-    // One that is removed while all is read.
+    // A message that is removed while everything is read.
     let mut stage = exchanged();
     stage.rig.lose();
     stage.rig.connect();
@@ -985,15 +988,15 @@ fn a_message_that_is_removed_is_said_to_be() {
         }
         stage.serve_one(&fetch);
     }
-    assert_eq!(stage.told(), ["ready"]);
+    assert_eq!(stage.reported(), ["ready"]);
     stage.set("GET /session/s/message", 200, json!(exchanges(&[])[..3]));
     stage.rig.wake();
     stage.serve();
-    assert_eq!(stage.told(), ["error taken_back"]);
+    assert_eq!(stage.reported(), ["error taken_back"]);
 }
 
 #[test]
-fn a_message_that_begins_while_all_is_read_is_not_taken_back() {
+fn opencode_message_begun_during_a_reread_is_not_reverted() {
     let mut stage = exchanged();
     stage.rig.lose();
     stage.rig.connect();
@@ -1004,33 +1007,33 @@ fn a_message_that_begins_while_all_is_read_is_not_taken_back() {
         }
         stage.serve_one(&fetch);
     }
-    assert_eq!(stage.told(), ["ready", "began", "user_message_chunk three"]);
+    assert_eq!(stage.reported(), ["ready", "began", "user_message_chunk three"]);
 }
 
 #[test]
-fn a_compaction_is_told_once_and_what_it_tidies_away_is_no_news() {
+fn opencode_reports_a_compaction_once_without_its_pruning() {
     let compacted = [
         message("m5", "user", false, json!([{ "id": "c5", "messageID": "m5", "type": "compaction", "auto": false }])),
         message("m6", "assistant", true, json!([text_part("t6", "m6", "in short", true)])),
     ];
     let mut stage = exchanged();
     stage.set("GET /session/s/message", 200, json!(exchanges(&compacted)));
-    let (mut next, told) = restarted(&stage);
-    assert_eq!(told, ["opened Resumed", "began", "agent_message_chunk in short", "done Completed"]);
+    let (mut next, reported) = restarted(&stage);
+    assert_eq!(reported, ["opened Resumed", "began", "agent_message_chunk in short", "done Completed"]);
     assert_eq!(next.reconnected(), ["ready"]);
-    // What a tool put out long ago, before all that is read, is cut away.
+    // A tool's old output, before everything that is read, is pruned.
     let state =
         json!({ "status": "completed", "input": {}, "output": "", "time": { "start": 1, "end": 2, "compacted": 3 } });
     let tool = json!({ "id": "x", "messageID": "m0", "type": "tool", "tool": "bash", "callID": "c", "state": state });
     next.event("message.part.updated", json!({ "part": tool }));
-    assert!(next.told().is_empty());
+    assert!(next.reported().is_empty());
     assert_eq!(restarted(&next).1, ["opened Resumed"]);
 }
 
 #[test]
-fn a_fork_is_a_conversation_of_its_own() {
+fn opencode_fork_is_a_conversation_of_its_own() {
     let mut stage = exchanged();
-    // Its messages are told as they are copied, before it works at anything.
+    // Its messages are reported while they are copied, before it works on anything.
     for said in exchanges(&[]) {
         let id = said["info"]["id"].as_str().unwrap().replace('m', "f");
         let info = json!({ "id": id, "sessionID": "f", "role": said["info"]["role"] });
@@ -1039,22 +1042,22 @@ fn a_fork_is_a_conversation_of_its_own() {
         (part["messageID"], part["id"]) = (id.clone().into(), format!("{id}p").into());
         stage.event("message.part.updated", json!({ "sessionID": "f", "part": part }));
     }
-    assert!(stage.told().is_empty());
+    assert!(stage.reported().is_empty());
     assert_eq!(stage.reconnected(), ["ready"]);
     assert_eq!(restarted(&stage).1, ["opened Resumed"]);
     stage.event("session.status", json!({ "sessionID": "f", "status": { "type": "busy" } }));
-    assert_eq!(stage.told(), ["found f -"]);
+    assert_eq!(stage.reported(), ["found f -"]);
 }
 
 #[test]
-fn a_prompt_that_the_gateway_died_over_is_looked_for() {
+fn opencode_restart_looks_for_a_prompt_under_way() {
     let mut stage = Stage::open();
     stage.rig.prompt(7, "s", "do it");
     let mut next = another(&stage, Some(7), &[]);
     next.serve();
     let lost = "ended 7 Error the connection was lost before OpenCode took the prompt";
-    assert_eq!(next.told(), ["opened Resumed", lost]);
-    // Nor did it where another client's arrived, whatever the gateway had kept by then.
+    assert_eq!(next.reported(), ["opened Resumed", lost]);
+    // Nor where another client's prompt arrived, whatever the gateway had stored by then.
     let mut early = Stage::open();
     let theirs = message("m1", "user", false, json!([text_part("m1p", "m1", "theirs", true)]));
     let reply = message("m2", "assistant", true, json!([text_part("t", "m2", "yes", true)]));
@@ -1062,34 +1065,34 @@ fn a_prompt_that_the_gateway_died_over_is_looked_for() {
     let mut next = another(&early, Some(7), &[]);
     next.serve();
     assert_eq!(
-        next.told(),
+        next.reported(),
         ["opened Resumed", lost, "began", "user_message_chunk theirs", "agent_message_chunk yes", "done Completed"],
         "it is not taken for ours"
     );
-    // It arrived, and is at work; it is told by the gateway.
+    // It arrived, and runs; the next gateway reports it.
     let mine = message("m1", "user", false, json!([text_part("m1p", "m1", "do it", true)]));
     let answer = message("m2", "assistant", false, json!([text_part("t", "m2", "so ", false)]));
     stage.set("GET /session/s/message", 200, json!([mine, answer]));
     stage.set("GET /session/status", 200, json!({ "s": { "type": "busy" } }));
     let mut next = another(&stage, Some(7), &[]);
     next.serve();
-    assert_eq!(next.told(), ["opened Resumed", "agent_message_chunk so"]);
+    assert_eq!(next.reported(), ["opened Resumed", "agent_message_chunk so"]);
     next.text("m2", "t", "so it is", true);
     next.assistant("m2", true);
     next.status("idle");
-    assert_eq!(next.told(), ["agent_message_chunk it is", "ended 7 Completed"]);
-    // It was stopped there meanwhile: the last word is OpenCode's.
+    assert_eq!(next.reported(), ["agent_message_chunk it is", "ended 7 Completed"]);
+    // It was aborted there meanwhile: OpenCode's stop reason decides.
     let mut stopped = message("m2", "assistant", true, json!([text_part("t", "m2", "so ", true)]));
     stopped["info"]["error"] = json!({ "name": "MessageAbortedError", "data": { "message": "Aborted" } });
     stage.set("GET /session/s/message", 200, json!([mine, stopped]));
     stage.set("GET /session/status", 200, json!({}));
     let mut next = another(&stage, Some(7), &[]);
     next.serve();
-    assert_eq!(next.told(), ["opened Resumed", "agent_message_chunk so", "ended 7 Cancelled"]);
+    assert_eq!(next.reported(), ["opened Resumed", "agent_message_chunk so", "ended 7 Cancelled"]);
 }
 
 #[test]
-fn work_that_ends_while_its_status_is_read_has_ended() {
+fn opencode_work_that_ends_during_a_status_read_has_ended() {
     let mut stage = Stage::at_work();
     stage.rig.said();
     let mine = message("m1", "user", false, json!([text_part("m1p", "m1", "do it", true)]));
@@ -1097,13 +1100,13 @@ fn work_that_ends_while_its_status_is_read_has_ended() {
     stage.set("GET /session/s/message", 200, json!([mine, answer]));
     stage.set("GET /session/status", 200, json!({ "s": { "type": "busy" } }));
     let mut next = another(&stage, Some(7), &[]);
-    // The reply is of before the event that overtakes it.
+    // The reply is older than the event that overtakes it.
     let resume = next.rig.fetches.pop_front().unwrap();
     next.serve_one(&resume);
     next.status("idle");
     next.serve();
-    assert_eq!(next.told(), ["opened Resumed", "agent_message_chunk done", "ended 7 Completed"]);
-    // Or that of the first look is: it is not known by then, and not found any more.
+    assert_eq!(next.reported(), ["opened Resumed", "agent_message_chunk done", "ended 7 Completed"]);
+    // Or the reply of the first read is: the session is unknown by then, and not found any more.
     let mut next = Stage::new();
     next.replies = stage.replies.clone();
     while let Some(fetch) = next.rig.fetches.pop_front() {
@@ -1112,20 +1115,20 @@ fn work_that_ends_while_its_status_is_read_has_ended() {
         }
         next.serve_one(&fetch);
     }
-    assert_eq!(next.told(), ["ready"]);
-    // It was found at work, and is not any more when it is opened.
+    assert_eq!(next.reported(), ["ready"]);
+    // It was found busy, and is idle when it is opened.
     let mut next = Stage::new();
     next.replies = stage.replies.clone();
     next.serve();
-    assert_eq!(next.told(), ["ready", "found s -"]);
+    assert_eq!(next.reported(), ["ready", "found s -"]);
     next.set("GET /session/status", 200, json!({}));
     next.go_on(&stage, Some(7), &[]);
     next.serve();
-    assert_eq!(next.told(), ["opened Resumed", "agent_message_chunk done", "ended 7 Completed"]);
+    assert_eq!(next.reported(), ["opened Resumed", "agent_message_chunk done", "ended 7 Completed"]);
 }
 
 #[test]
-fn questions_and_answers_outlive_the_gateway() {
+fn opencode_questions_and_answers_survive_a_restart() {
     let mut stage = Stage::at_work();
     stage.permission("per_1");
     stage.permission("per_2");
@@ -1138,15 +1141,15 @@ fn questions_and_answers_outlive_the_gateway() {
     stage.set("POST /permission/per_2/reply", 200, json!(true));
     let mut next = another(&stage, Some(7), &["per_1", "per_2"]);
     next.serve();
-    let told = ["opened Resumed", "asked per_3", "taken back per_1 by another client of OpenCode None"];
-    assert_eq!(next.told(), told, "what people have is not asked twice");
+    let reported = ["opened Resumed", "asked per_3", "taken back per_1 by another client of OpenCode None"];
+    assert_eq!(next.reported(), reported, "what people have is not asked twice");
     next.rig.answer("per_2", choose("once", Choice::AllowOnce));
     next.serve();
     assert!(next.made.iter().any(|(made, _)| made.starts_with("POST /permission/per_2/reply")));
 }
 
 #[test]
-fn what_does_not_fit_into_a_checkpoint_is_a_gap() {
+fn opencode_oversized_checkpoint_becomes_a_gap() {
     let mut stage = Stage::at_work();
     for n in 0..1600 {
         stage.text("m2", &format!("t{n}"), "x", false);
@@ -1159,11 +1162,11 @@ fn what_does_not_fit_into_a_checkpoint_is_a_gap() {
     stage.set("GET /session/s/message", 200, json!([mine, answer]));
     let mut next = another(&stage, Some(7), &[]);
     next.serve();
-    assert_eq!(next.told(), ["opened Resumed", "error gap", "ended 7 Completed"]);
+    assert_eq!(next.reported(), ["opened Resumed", "error gap", "ended 7 Completed"]);
 }
 
 #[test]
-fn of_a_long_conversation_with_a_broken_off_reply_nothing_is_told_again() {
+fn opencode_long_conversation_with_a_broken_reply_is_not_repeated() {
     let mut stage = Stage::open();
     let mut all = vec![
         message("m0001", "user", false, json!([text_part("p0001", "m0001", "do it", true)])),
@@ -1178,25 +1181,25 @@ fn of_a_long_conversation_with_a_broken_off_reply_nothing_is_told_again() {
     stage.rig.lose();
     stage.rig.connect();
     stage.serve();
-    assert!(stage.told().len() > 200);
+    assert!(stage.reported().len() > 200);
     let mut next = another(&stage, None, &[]);
     next.serve();
-    assert_eq!(next.told(), ["opened Resumed"]);
+    assert_eq!(next.reported(), ["opened Resumed"]);
 }
 
 #[test]
-fn a_session_that_is_not_there_is_not_opened() {
+fn opencode_missing_session_is_not_opened() {
     let mut stage = Stage::new();
     stage.set("GET /session/s", 404, json!({ "name": "NotFoundError", "data": { "message": "Session not found: s" } }));
     stage.serve();
     stage.rig.said();
     resume(&mut stage, false);
     stage.serve();
-    assert_eq!(stage.told(), ["not opened: OpenCode has no such session: Session not found: s"]);
+    assert_eq!(stage.reported(), ["not opened: OpenCode has no such session: Session not found: s"]);
 }
 
 #[test]
-fn after_a_gap_only_what_was_not_told_is_told() {
+fn opencode_gap_is_followed_by_unreported_text_only() {
     let mut stage = Stage::at_work();
     stage.text("m2", "t", "", false);
     stage.delta("m2", "t", "one ");
@@ -1222,23 +1225,23 @@ fn after_a_gap_only_what_was_not_told_is_told() {
     stage.delta("m2", "t", "three");
     stage.serve();
     assert_eq!(
-        stage.told(),
+        stage.reported(),
         ["ready", "error gap", "taken back per_1 by another client of OpenCode None", "asked per_3"]
     );
     stage.text("m2", "t", "one two three", true);
-    assert_eq!(stage.told(), ["agent_message_chunk two three"]);
-    // And once more, over by the time that somebody listens again.
+    assert_eq!(stage.reported(), ["agent_message_chunk two three"]);
+    // And once more, over by the time of the next connection.
     stage.rig.lose();
     stage.set("GET /session/status", 200, json!({}));
     stage.set("GET /permission", 200, json!([]));
     stage.set("GET /session/s/message", 200, past(true));
     stage.rig.connect();
     stage.serve();
-    assert_eq!(stage.told(), ["ready", "taken back per_2", "taken back per_3", "ended 7 Completed"]);
+    assert_eq!(stage.reported(), ["ready", "taken back per_2", "taken back per_3", "ended 7 Completed"]);
 }
 
 #[test]
-fn a_prompt_that_got_lost_is_said_to_be() {
+fn opencode_reports_a_lost_prompt() {
     let mut stage = Stage::open();
     stage.rig.prompt(7, "s", "do it");
     let fetch = stage.rig.fetches.pop_front().unwrap();
@@ -1246,8 +1249,8 @@ fn a_prompt_that_got_lost_is_said_to_be() {
     stage.rig.connect();
     stage.rig.reply(&fetch, None);
     stage.serve();
-    assert_eq!(stage.told()[1..], ["ended 7 Error the connection was lost before OpenCode took the prompt"]);
-    // One that arrived all the same goes on.
+    assert_eq!(stage.reported()[1..], ["ended 7 Error the connection was lost before OpenCode took the prompt"]);
+    // A prompt that arrived after all goes on.
     stage.rig.prompt(8, "s", "do it");
     let fetch = stage.rig.fetches.pop_front().unwrap();
     stage.rig.lose();
@@ -1259,14 +1262,14 @@ fn a_prompt_that_got_lost_is_said_to_be() {
     stage.serve();
     stage.rig.wake();
     stage.serve();
-    assert_eq!(stage.told(), ["ready"]);
+    assert_eq!(stage.reported(), ["ready"]);
     stage.assistant("ma", true);
     stage.status("idle");
-    assert_eq!(stage.told(), ["ended 8 Completed"]);
+    assert_eq!(stage.reported(), ["ended 8 Completed"]);
 }
 
 #[test]
-fn a_server_that_was_started_again_has_ended_its_work() {
+fn opencode_restarted_server_has_ended_its_work() {
     let mut stage = Stage::at_work();
     stage.permission("per_1");
     stage.rig.said();
@@ -1278,14 +1281,18 @@ fn a_server_that_was_started_again_has_ended_its_work() {
     stage.set("GET /session/s/message", 200, past);
     stage.rig.connect();
     stage.serve();
-    assert_eq!(stage.told(), ["ready", "taken back per_1"], "it may have begun since it was read that it is not busy");
+    assert_eq!(
+        stage.reported(),
+        ["ready", "taken back per_1"],
+        "it may have begun since it was read that it is not busy"
+    );
     stage.rig.wake();
     stage.serve();
-    assert_eq!(stage.told(), ["ended 7 Error OpenCode stopped in the middle of it"]);
+    assert_eq!(stage.reported(), ["ended 7 Error OpenCode stopped in the middle of it"]);
 }
 
 #[test]
-fn what_happens_before_opencode_listens_to_itself_is_read_again() {
+fn opencode_rereads_what_happened_before_the_stream_opened() {
     let mut stage = Stage::at_work();
     stage.rig.lose();
     let past = |reply: &str, over: bool| {
@@ -1299,14 +1306,14 @@ fn what_happens_before_opencode_listens_to_itself_is_read_again() {
     stage.set("GET /session/s/message", 200, past("", false));
     stage.rig.connect();
     stage.serve();
-    assert_eq!(stage.told(), ["ready"]);
-    // Its text and its end are told to nobody.
+    assert_eq!(stage.reported(), ["ready"]);
+    // Its text and its end are not sent.
     stage.set("GET /session/status", 200, json!({}));
     stage.set("GET /session/s/message", 200, past("done", true));
     stage.rig.wake();
     stage.serve();
-    assert_eq!(stage.told(), ["agent_message_chunk done", "ended 7 Completed"]);
-    // Another client's words as well; the first event shows that from now on nothing is missed.
+    assert_eq!(stage.reported(), ["agent_message_chunk done", "ended 7 Completed"]);
+    // Another client's prompt as well; the first event shows that nothing is missed from now on.
     let mut all = past("done", true);
     all.as_array_mut().unwrap().extend([
         message("m3", "user", false, json!([text_part("m3p", "m3", "and that", true)])),
@@ -1318,16 +1325,16 @@ fn what_happens_before_opencode_listens_to_itself_is_read_again() {
     stage.rig.wake();
     assert_eq!(looks(&stage), before, "no third look without cause");
     stage.listens();
-    assert_eq!(stage.told(), ["began", "user_message_chunk and that", "agent_message_chunk yes", "done Completed"]);
+    assert_eq!(stage.reported(), ["began", "user_message_chunk and that", "agent_message_chunk yes", "done Completed"]);
     stage.event("server.heartbeat", json!({}));
     stage.rig.wake();
     stage.serve();
     assert_eq!(looks(&stage), before + 1);
-    assert!(stage.told().is_empty());
+    assert!(stage.reported().is_empty());
 }
 
 #[test]
-fn work_that_begins_after_it_was_read_as_not_busy_goes_on() {
+fn opencode_work_begun_after_an_idle_status_goes_on() {
     let mut stage = Stage::open();
     stage.rig.prompt(7, "s", "do it");
     stage.serve();
@@ -1339,19 +1346,19 @@ fn work_that_begins_after_it_was_read_as_not_busy_goes_on() {
     stage.set("GET /permission", 200, json!([asks("per_1")]));
     stage.rig.connect();
     stage.serve();
-    assert_eq!(stage.told(), ["ready"]);
+    assert_eq!(stage.reported(), ["ready"]);
     stage.set("GET /session/status", 200, json!({ "s": { "type": "busy" } }));
     stage.rig.wake();
     stage.serve();
-    assert_eq!(stage.told(), ["asked per_1"]);
+    assert_eq!(stage.reported(), ["asked per_1"]);
     stage.text("m2", "t", "done", true);
     stage.assistant("m2", true);
     stage.status("idle");
-    assert_eq!(stage.told(), ["agent_message_chunk done", "taken back per_1", "ended 7 Completed"]);
+    assert_eq!(stage.reported(), ["agent_message_chunk done", "taken back per_1", "ended 7 Completed"]);
 }
 
 #[test]
-fn an_answer_that_may_not_have_arrived_goes_out_again() {
+fn opencode_repeats_an_answer_that_may_be_lost() {
     let mut stage = Stage::at_work();
     stage.permission("per_1");
     stage.rig.said();
@@ -1369,11 +1376,11 @@ fn an_answer_that_may_not_have_arrived_goes_out_again() {
     stage.serve();
     let answers = stage.made.iter().filter(|(what, _)| what.starts_with("POST /permission/per_1/reply")).count();
     assert_eq!(answers, 1);
-    assert_eq!(stage.told(), ["ready"]);
+    assert_eq!(stage.reported(), ["ready"]);
 }
 
 #[test]
-fn models_are_listed_and_set() {
+fn opencode_lists_and_sets_models() {
     let mut stage = Stage::open();
     stage.rig.call("s", "model.list", None);
     let list = stage.rig.replied().unwrap();
@@ -1384,7 +1391,7 @@ fn models_are_listed_and_set() {
     stage.rig.call("s", "model.set", Some(r#"{"name":"p/other"}"#));
     assert!(stage.rig.replied().is_err());
     stage.rig.call("s", "model.set", Some(r#"{"name":"p/m"}"#));
-    assert_eq!(stage.told(), ["config_option_update", "replied true"]);
+    assert_eq!(stage.reported(), ["config_option_update", "replied true"]);
     stage.rig.prompt(7, "s", "do it");
     stage.serve();
     assert_eq!(stage.made.last().unwrap().1["model"], json!({ "providerID": "p", "modelID": "m" }));
@@ -1397,7 +1404,7 @@ fn models_are_listed_and_set() {
 }
 
 #[test]
-fn a_prompt_is_carried_whole() {
+fn opencode_carries_a_whole_prompt() {
     let mut stage = Stage::open();
     let content = [
         r#"{"type":"text","text":"see"}"#,
@@ -1419,9 +1426,9 @@ fn a_prompt_is_carried_whole() {
     );
 }
 
-/// Names of calls are the model's: some count them anew with each message.
+/// Ids of calls are the model's: some restart with each message.
 #[test]
-fn a_name_that_is_given_to_two_tool_calls_is_two_calls() {
+fn opencode_reused_tool_call_id_is_two_tool_calls() {
     let mut stage = Stage::at_work();
     let tool = |part: &str, status: &str| {
         json!({ "part": { "id": part, "messageID": "m2", "type": "tool", "tool": "bash", "callID": "call_1",
@@ -1431,21 +1438,21 @@ fn a_name_that_is_given_to_two_tool_calls_is_two_calls() {
         for status in ["running", "completed", "completed"] {
             stage.event("message.part.updated", tool(part, status));
         }
-        assert_eq!(stage.told().len(), 2, "its beginning and its end");
+        assert_eq!(stage.reported().len(), 2, "its beginning and its end");
     }
     // Two questions about the two of them are two.
     stage.permission("per_1");
     stage.permission("per_1");
     stage.permission("per_2");
-    assert_eq!(stage.told(), ["asked per_1", "asked per_2"]);
+    assert_eq!(stage.reported(), ["asked per_1", "asked per_2"]);
     stage.assistant("m2", true);
     stage.status("idle");
-    assert_eq!(stage.told(), ["taken back per_1", "taken back per_2", "ended 7 Completed"]);
+    assert_eq!(stage.reported(), ["taken back per_1", "taken back per_2", "ended 7 Completed"]);
 }
 
-/// It is written with each chunk: what that costs grows neither with the conversation nor with its texts.
+/// It is written with each chunk: its cost grows neither with the conversation nor with its texts.
 #[test]
-fn a_checkpoint_does_not_grow_with_the_conversation() {
+fn opencode_checkpoint_does_not_grow_with_the_conversation() {
     let mut sizes = Vec::new();
     for exchanges in [4, 130, 200] {
         let mut stage = Stage::open();
@@ -1475,12 +1482,12 @@ fn a_checkpoint_does_not_grow_with_the_conversation() {
         sizes.push((exchanges, kept.len(), of("before"), of("messages"), of("parts")));
         stage.rig.said();
     }
-    // The names of the last 256 messages are most of it; there are as many in any longer conversation.
+    // The ids of the last 256 messages are most of it; every longer conversation has as many.
     assert!(sizes[2].1 < 8 * 1024 && sizes[1].1.abs_diff(sizes[2].1) < 256, "{sizes:?}");
 }
 
 #[test]
-fn other_things_that_happen_are_told_too() {
+fn opencode_reports_other_events() {
     let mut stage = Stage::at_work();
     stage.event("todo.updated", json!({ "todos": [{ "content": "a", "status": "in_progress", "priority": "high" }] }));
     stage.event("session.updated", json!({ "info": { "id": "s", "title": "Better" } }));
@@ -1489,38 +1496,38 @@ fn other_things_that_happen_are_told_too() {
     stage.event("message.part.updated", json!({ "part": finish }));
     stage.event("session.compacted", json!({}));
     let said = stage.rig.said();
-    let told: Vec<_> = said.iter().map(tell).collect();
-    assert_eq!(told, ["plan", "session_info_update", "usage_update", "raw"]);
+    let reported: Vec<_> = said.iter().map(describe).collect();
+    assert_eq!(reported, ["plan", "session_info_update", "usage_update", "raw"]);
     let RuntimeEvent::Event { draft, .. } = &said[2] else { panic!() };
     assert_eq!(parsed(&draft.body), json!({ "sessionUpdate": "usage_update", "used": 15, "size": 1000 }));
     stage.rig.feed(&b"{\"payload\":{\"type\":\"plugin.added\",\"properties\":{\"id\":\"x\"}}}"[..]);
     stage.rig.feed(&b"{\"payload\":{\"type\":\"sync\",\"syncEvent\":{}}}"[..]);
-    assert!(stage.told().is_empty(), "the server's own affairs, and the same again");
+    assert!(stage.reported().is_empty(), "the server's own affairs, and the same again");
     stage.rig.feed(&b"{}"[..]);
     assert!(matches!(stage.rig.one(), RuntimeEvent::Event { native: None, draft } if draft.kind == Kind::Raw));
 }
 
 #[test]
-fn a_deleted_session_ends_its_work() {
+fn opencode_deleted_session_ends_its_work() {
     let mut stage = Stage::at_work();
     stage.event("session.deleted", json!({ "info": { "id": "s" } }));
-    assert_eq!(stage.told(), ["ended 7 Error the session was deleted in OpenCode", "error session_deleted"]);
+    assert_eq!(stage.reported(), ["ended 7 Error the session was deleted in OpenCode", "error session_deleted"]);
 }
 
 #[test]
-fn nothing_is_promised_while_there_is_no_connection() {
+fn opencode_accepts_nothing_while_disconnected() {
     let mut stage = Stage::open();
     stage.rig.lose();
     stage.rig.open(2);
     stage.rig.prompt(3, "s", "x");
     stage.rig.call("s", "model.list", None);
     assert_eq!(
-        stage.told(),
+        stage.reported(),
         ["not opened: OpenCode is not connected", "ended 3 Error OpenCode is not connected", "replied false"]
     );
 }
 
-/// The text that was told, of one kind.
+/// The reported text of one kind.
 fn told_text(said: &[RuntimeEvent], kind: Kind) -> String {
     let text = |said: &RuntimeEvent| match said {
         RuntimeEvent::Event { draft, .. } if draft.kind == kind => {
@@ -1533,13 +1540,13 @@ fn told_text(said: &[RuntimeEvent], kind: Kind) -> String {
 
 proptest! {
     #[test]
-    fn any_bytes_are_nothing_or_something_said(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
-        // The rig holds every body to one line of JSON.
+    fn opencode_survives_any_bytes(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+        // The rig checks that every body is one line of JSON.
         Stage::at_work().rig.feed(bytes);
     }
 
     #[test]
-    fn any_event_of_any_shape_is_survived(
+    fn opencode_survives_any_event(
         sort in prop::sample::select(vec![
             "session.status", "session.idle", "session.error", "session.updated", "session.deleted", "message.updated",
             "message.part.updated", "message.part.delta", "permission.asked", "permission.updated", "permission.replied",
@@ -1566,7 +1573,7 @@ proptest! {
     }
 
     #[test]
-    fn any_reply_is_survived(body in prop_oneof![".{0,60}", Just("[{}]".to_owned()), Just("[[]]".to_owned()),
+    fn opencode_survives_any_reply(body in prop_oneof![".{0,60}", Just("[{}]".to_owned()), Just("[[]]".to_owned()),
         Just("{\"s\":7}".to_owned()), Just("[{\"info\":{},\"parts\":{}}]".to_owned())], status in 100u16..600)
     {
         let mut stage = Stage::new();
@@ -1580,7 +1587,7 @@ proptest! {
     }
 
     #[test]
-    fn deltas_in_any_split_are_the_same_text(
+    fn opencode_deltas_in_any_split_give_the_same_text(
         text in "\\PC{0,60}", cuts in prop::collection::vec(any::<prop::sample::Index>(), 0..8),
         whole_at in prop::option::of(any::<prop::sample::Index>()), lost in any::<bool>(),
     ) {
@@ -1608,7 +1615,7 @@ proptest! {
                     ]));
                     stage.serve();
                 } else {
-                    // Older servers tell the whole text so far.
+                    // Older servers send the full text so far.
                     stage.text("m2", "t", &so_far, false);
                 }
             }

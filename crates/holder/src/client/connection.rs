@@ -1,53 +1,53 @@
-//! What is on its way to a holder: written at once when there is room, else queued.
+//! The queue to a holder: messages are written at once when there is room, else queued.
 
 use super::*;
 
-/// What is on its way to a holder. It is written at once when there is room, and else by [`pump`].
+/// The writing half of a connection. Messages are written at once when there is room, else by [`pump`].
 pub(super) struct HolderConnection {
     pub(super) write: OwnedWriteHalf,
     pub(super) queue: Mutex<Queue>,
-    /// There is something to pump, or nothing will come any more.
-    pub(super) more: Notify,
-    /// Too much waits.
+    /// Wakes [`pump`]: there is something to write, or the client was dropped.
+    pub(super) wake: Notify,
+    /// Wakes the reader: the queue is too long.
     pub(super) stuck: Notify,
 }
 
 pub(super) struct Queue {
-    /// Messages that wait until the runtime has taken more of its input, and the bytes of input in them.
-    pub(super) gated: VecDeque<Message>,
-    pub(super) gated_bytes: usize,
-    /// When the runtime last took input, or some had to wait for the first time.
-    pub(super) moved: Instant,
-    /// Input that the runtime has not taken, as far as is known: where it ends, and itself.
+    /// Messages that wait until the runtime has read more of its input, and the bytes of input in them.
+    pub(super) blocked: VecDeque<Message>,
+    pub(super) blocked_bytes: usize,
+    /// When the runtime last read input, or when input was first queued.
+    pub(super) last_progress: Instant,
+    /// Input that the runtime has not read, as far as is known: its end offset, and its bytes.
     pub(super) unconfirmed: VecDeque<(u64, Bytes)>,
-    /// What the holder keeps of what was given.
+    /// The state that the holder keeps.
     pub(super) deposits: QueueWeights,
     pub(super) pieces: VecDeque<Bytes>,
-    /// Their bytes.
-    pub(super) waiting: usize,
-    /// The last piece is an acknowledgement, and no part of it was written if others stand before it.
+    /// Bytes of `pieces`.
+    pub(super) queued_bytes: usize,
+    /// Whether the last piece is an acknowledgement that may still be replaced.
     pub(super) ack_last: bool,
     pub(super) acked: u64,
-    /// Input sent since the runtime was started, in bytes …
+    /// Bytes of input sent since the runtime was started.
     pub(super) put: u64,
-    /// … and how much of it waits no more.
+    /// Bytes of input that no longer wait.
     pub(super) taken: u64,
     pub(super) write_max: u64,
-    /// No input any more.
+    /// Whether the runtime takes no more input.
     pub(super) closed: bool,
-    /// Nobody uses the connection any more.
+    /// Whether the client was dropped.
     pub(super) dropped: bool,
-    /// It failed: what is sent goes nowhere. The reading side says so.
+    /// Whether the connection failed: messages are discarded. The reader reports it.
     pub(super) failed: bool,
 }
 
-/// A message, and how much input is in it, in bytes.
+/// A message, and the bytes of input in it.
 pub(super) struct Message {
     pub(super) pieces: [Bytes; 3],
     pub(super) input: usize,
 }
 
-/// What a holder keeps of the state that was given to it: the holder's own rules, over lengths alone.
+/// Accounts for the state that a holder keeps: the holder's own rules, applied to lengths.
 #[derive(Default)]
 pub(super) struct QueueWeights {
     pub(super) each: VecDeque<(u64, usize, bool)>,
@@ -67,7 +67,7 @@ impl QueueWeights {
         }
     }
 
-    /// The newest whole state does not count: there is always one.
+    /// Excludes the newest whole state: there is always one.
     pub(super) fn heavy(&self) -> bool {
         let newest = self.each.iter().rev().find(|(_, _, step)| !step).map_or(0, |(_, len, _)| *len);
         self.bytes - newest > DEPOSITS_MAX || self.each.len() > wire::BLOBS_MAX / 2
@@ -77,13 +77,13 @@ impl QueueWeights {
 impl HolderConnection {
     pub(super) fn new(write: OwnedWriteHalf) -> Self {
         let queue = Queue {
-            gated: VecDeque::new(),
-            gated_bytes: 0,
-            moved: Instant::now(),
+            blocked: VecDeque::new(),
+            blocked_bytes: 0,
+            last_progress: Instant::now(),
             unconfirmed: VecDeque::new(),
             deposits: QueueWeights::default(),
             pieces: VecDeque::new(),
-            waiting: 0,
+            queued_bytes: 0,
             ack_last: false,
             acked: 0,
             put: 0,
@@ -93,43 +93,43 @@ impl HolderConnection {
             dropped: false,
             failed: false,
         };
-        Self { write, queue: Mutex::new(queue), more: Notify::new(), stuck: Notify::new() }
+        Self { write, queue: Mutex::new(queue), wake: Notify::new(), stuck: Notify::new() }
     }
 
     pub(super) fn queue(&self) -> MutexGuard<'_, Queue> {
         self.queue.lock()
     }
 
-    /// Sends a message, or lets it wait: for room for its input, and for its turn.
-    pub(super) fn pass(&self, queue: &mut Queue, message: Message) {
+    /// Sends a message, or queues it until there is room for its input.
+    pub(super) fn send_or_block(&self, queue: &mut Queue, message: Message) {
         if queue.failed {
             return;
         }
-        if queue.gated.is_empty() && (message.input == 0 || queue.has_room(message.input)) {
+        if queue.blocked.is_empty() && (message.input == 0 || queue.has_room(message.input)) {
             return self.send(queue, message.pieces);
         }
-        if queue.gated.is_empty() {
-            queue.moved = Instant::now();
+        if queue.blocked.is_empty() {
+            queue.last_progress = Instant::now();
         }
-        queue.gated_bytes += message.input;
-        queue.gated.push_back(message);
+        queue.blocked_bytes += message.input;
+        queue.blocked.push_back(message);
     }
 
-    /// The runtime has taken so much of its input.
-    pub(super) fn took(&self, total: u64) {
+    /// Records that the runtime has read `total` bytes of its input.
+    pub(super) fn record_taken(&self, total: u64) {
         let mut queue = self.queue();
         if total > queue.taken {
-            queue.moved = Instant::now();
+            queue.last_progress = Instant::now();
         }
         queue.taken = total;
         while queue.unconfirmed.front().is_some_and(|(end, _)| *end <= total) {
             queue.unconfirmed.pop_front();
         }
-        while let Some(first) = queue.gated.front()
+        while let Some(first) = queue.blocked.front()
             && (first.input == 0 || queue.has_room(0))
-            && let Some(message) = queue.gated.pop_front()
+            && let Some(message) = queue.blocked.pop_front()
         {
-            queue.gated_bytes -= message.input;
+            queue.blocked_bytes -= message.input;
             self.send(&mut queue, message.pieces);
         }
     }
@@ -141,24 +141,24 @@ impl HolderConnection {
         let idle = queue.pieces.is_empty();
         queue.ack_last = false;
         for piece in pieces {
-            // An empty piece would look like a write of nothing.
+            // An empty piece would look like a write of zero bytes.
             if !piece.is_empty() {
-                queue.waiting += piece.len();
+                queue.queued_bytes += piece.len();
                 queue.pieces.push_back(piece);
             }
         }
         if idle {
             self.write(queue);
         }
-        if queue.waiting > QUEUE_MAX {
+        if queue.queued_bytes > QUEUE_MAX {
             queue.fail();
             self.stuck.notify_one();
         } else if idle && !queue.pieces.is_empty() {
-            self.more.notify_one();
+            self.wake.notify_one();
         }
     }
 
-    /// Writes what fits.
+    /// Writes as much as the socket takes.
     pub(super) fn write(&self, queue: &mut Queue) {
         while !queue.pieces.is_empty() {
             let slices: Vec<IoSlice<'_>> = queue.pieces.iter().take(64).map(|piece| IoSlice::new(piece)).collect();
@@ -173,14 +173,14 @@ impl HolderConnection {
 }
 
 impl Queue {
-    /// Whether the holder may be given more input, beside what waits and the `new` bytes that are counted as put already.
+    /// Whether the holder may get more input, beside the queue and `new` bytes that are already counted in `put`.
     fn has_room(&self, new: usize) -> bool {
-        let sent = self.put.saturating_sub(self.gated_bytes as u64 + new as u64);
+        let sent = self.put.saturating_sub(self.blocked_bytes as u64 + new as u64);
         sent.saturating_sub(self.taken) < self.write_max
     }
 
     pub(super) fn written(&mut self, mut bytes: usize) {
-        self.waiting -= bytes;
+        self.queued_bytes -= bytes;
         while bytes > 0
             && let Some(piece) = self.pieces.front_mut()
         {
@@ -195,34 +195,34 @@ impl Queue {
 
     pub(super) fn fail(&mut self) {
         self.failed = true;
-        self.waiting = 0;
+        self.queued_bytes = 0;
         self.pieces.clear();
-        self.gated.clear();
-        self.gated_bytes = 0;
+        self.blocked.clear();
+        self.blocked_bytes = 0;
     }
 }
 
-/// Writes what could not be written at once, until the connection is used no more.
-pub(super) async fn pump(way: Arc<HolderConnection>) {
+/// Writes queued messages until the client is dropped.
+pub(super) async fn pump(connection: Arc<HolderConnection>) {
     loop {
-        way.more.notified().await;
-        let dropped = way.queue().dropped;
-        let all = async {
-            while !way.queue().pieces.is_empty() {
-                if way.write.writable().await.is_err() {
-                    way.queue().fail();
+        connection.wake.notified().await;
+        let dropped = connection.queue().dropped;
+        let write_all = async {
+            while !connection.queue().pieces.is_empty() {
+                if connection.write.writable().await.is_err() {
+                    connection.queue().fail();
                 }
-                way.write(&mut way.queue());
+                connection.write(&mut connection.queue());
             }
         };
         if dropped {
-            let _ = timeout(LAST_WORDS, all).await;
+            let _ = timeout(FLUSH_TIMEOUT, write_all).await;
             return;
         }
         tokio::select! {
-            () = all => {}
-            // Woken again: it was dropped meanwhile, or there is more, which it would find anyway.
-            () = way.more.notified() => way.more.notify_one(),
+            () = write_all => {}
+            // Woken again: the client was dropped, or there is more to write.
+            () = connection.wake.notified() => connection.wake.notify_one(),
         }
     }
 }

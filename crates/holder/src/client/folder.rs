@@ -1,4 +1,4 @@
-//! The folder of holders: who is found there, and how one is stopped.
+//! The folder of holders: finding them, and stopping one.
 
 use super::*;
 
@@ -20,20 +20,19 @@ pub(super) fn socket(dir: &Path, runtime: &RuntimeId) -> Result<PathBuf, String>
     Ok(path)
 }
 
-/// A holder, or what one left.
+/// A holder, or the file that one left.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FoundHolder {
-    /// Its runtime's id, as the file's name has it.
+    /// The id of its runtime, from the file's name.
     pub runtime: String,
-    /// Its socket, or the file it left.
+    /// Its socket, or the file that it left.
     pub path: PathBuf,
-    /// It left: its runtime has ended, and nobody has heard of it yet.
+    /// Whether it is a file: the runtime has ended, and no gateway has read the end.
     pub left: bool,
 }
 
-/// Every holder in the folder, and everything that one left, in the order of their names. A socket that nobody listens
-/// at is removed, as is litter. A gateway that is connected to one stays so. A folder that is not there is empty.
-/// Blocks for as long as looking into a folder takes.
+/// Every holder in the folder, and every file that one left, sorted by name. Removes sockets without a listener, and leftovers of crashes.
+/// Replaces no gateway's connection. A missing folder counts as empty. Blocks while it reads the directory.
 pub fn find_holders(dir: &Path) -> Vec<FoundHolder> {
     let Ok(entries) = std::fs::read_dir(dir) else { return Vec::new() };
     let mut found: Vec<FoundHolder> = entries.filter_map(|entry| read_holder(entry.ok()?.path())).collect();
@@ -41,59 +40,59 @@ pub fn find_holders(dir: &Path) -> Vec<FoundHolder> {
     found
 }
 
-/// Stops the runtime of the holder that listens at `socket`: its stdin is closed; after `stdin` its family gets SIGTERM,
-/// after another `term` SIGKILL. For when no gateway runs: one that is connected to the holder loses it. What the runtime
-/// has said and no gateway has taken is left for the next one. Blocks until the runtime has ended and its holder is gone.
+/// Stops the runtime of the holder that listens at `socket`: closes its stdin; after `stdin` its process tree gets SIGTERM, after another
+/// `term` SIGKILL. For use without a gateway: a connected one loses its connection. Output that no gateway has acknowledged is left for the
+/// next one. Blocks until the runtime has ended and its holder is gone.
 ///
 /// # Errors
-/// In words: nobody there, not ours, another version, not ended 20 s after it should have.
+/// A message: nobody listens, another user's process, another version, or not ended 20 s after its timeouts.
 pub fn stop(socket: &Path, stdin: Duration, term: Duration) -> Result<(), String> {
-    let what = |why: &dyn std::fmt::Display| format!("{}: {why}", socket.display());
-    let mut stream = std::os::unix::net::UnixStream::connect(socket).map_err(|why| what(&why))?;
-    stream.set_read_timeout(Some(WELCOME_WAIT)).map_err(|why| what(&why))?;
-    let mut said = Vec::new();
-    ToHolder::Hello { version: OLDEST, newest: VERSION }.encode(&mut said);
-    stream.write_all(&said).map_err(|why| what(&why))?;
+    let describe = |why: &dyn std::fmt::Display| format!("{}: {why}", socket.display());
+    let mut stream = std::os::unix::net::UnixStream::connect(socket).map_err(|why| describe(&why))?;
+    stream.set_read_timeout(Some(WELCOME_WAIT)).map_err(|why| describe(&why))?;
+    let mut message = Vec::new();
+    ToHolder::Hello { version: OLDEST, newest: VERSION }.encode(&mut message);
+    stream.write_all(&message).map_err(|why| describe(&why))?;
     let (mut decoder, mut buf) = (Decoder::default(), vec![0; 64 * 1024]);
     loop {
-        while let Some(frame) = decoder.frame().map_err(|why| what(&why))? {
-            match FromHolder::parse(frame).map_err(|why| what(&why))? {
+        while let Some(frame) = decoder.frame().map_err(|why| describe(&why))? {
+            match FromHolder::parse(frame).map_err(|why| describe(&why))? {
                 FromHolder::Welcome(welcome) => {
-                    known(welcome).map_err(|why| what(&why))?;
-                    stream.set_read_timeout(Some(stdin + term + STOP_SLACK)).map_err(|why| what(&why))?;
-                    said.clear();
-                    ToHolder::Stop { stdin, term }.encode(&mut said);
-                    stream.write_all(&said).map_err(|why| what(&why))?;
+                    check_version(welcome).map_err(|why| describe(&why))?;
+                    stream.set_read_timeout(Some(stdin + term + STOP_SLACK)).map_err(|why| describe(&why))?;
+                    message.clear();
+                    ToHolder::Stop { stdin, term }.encode(&mut message);
+                    stream.write_all(&message).map_err(|why| describe(&why))?;
                 }
-                // Not acknowledged, so that nothing of what came is lost: the holder writes it down and goes. A gateway that
-                // started before it is gone would take the runtime for one that runs.
+                // Not acknowledged, so that no output is lost: the holder writes it to a file and ends. A gateway that started before the
+                // holder is gone would take the runtime for a running one.
                 FromHolder::Exited { .. } => {
                     drop(stream);
-                    return gone(socket).map_err(|why| what(&why));
+                    return wait_until_gone(socket).map_err(|why| describe(&why));
                 }
-                FromHolder::Bye { why } => return Err(what(&why)),
+                FromHolder::Bye { why } => return Err(describe(&why)),
                 _ => {}
             }
         }
         match stream.read(&mut buf) {
-            Ok(0) => return Err(what(&"it hung up")),
+            Ok(0) => return Err(describe(&"it hung up")),
             Ok(read) => decoder.room().extend_from_slice(&buf[..read]),
             Err(why) if why.kind() == io::ErrorKind::Interrupted => {}
-            Err(why) if why.kind() == io::ErrorKind::WouldBlock => return Err(what(&"its runtime does not end")),
-            Err(why) => return Err(what(&why)),
+            Err(why) if why.kind() == io::ErrorKind::WouldBlock => return Err(describe(&"its runtime does not end")),
+            Err(why) => return Err(describe(&why)),
         }
     }
 }
 
-/// Waits until the holder that listens here has gone: its socket is the last that it removes.
-pub(super) fn gone(socket: &Path) -> Result<(), &'static str> {
+/// Waits until the holder that listens here is gone: it removes its socket last.
+pub(super) fn wait_until_gone(socket: &Path) -> Result<(), &'static str> {
     let deadline = Instant::now() + STOP_SLACK;
     while socket.symlink_metadata().is_ok() {
         if Instant::now() >= deadline {
             return Err("its runtime has ended, but its holder does not go");
         }
-        // Whoever stops a runtime without a gateway waits in a thread of its own.
-        std::thread::park_timeout(GONE_LOOK);
+        // Callers without a gateway run this in a thread of its own.
+        std::thread::park_timeout(GONE_POLL_INTERVAL);
     }
     Ok(())
 }
@@ -103,18 +102,18 @@ fn read_holder(path: PathBuf) -> Option<FoundHolder> {
     let left = match path.extension()?.to_str()? {
         "sock" => false,
         "end" => true,
-        // What a holder binds or writes before it gets its name.
+        // A temporary name, which the holder uses before it renames the file.
         "new" | "part" => {
             let age = std::fs::symlink_metadata(&path).ok()?.modified().ok()?.elapsed().unwrap_or_default();
-            if age > LITTER_AGE {
+            if age > TEMPORARY_AGE {
                 let _ = std::fs::remove_file(&path);
             }
             return None;
         }
         _ => return None,
     };
-    if !left && let Err(why) = nobody(&path) {
-        // Only a socket that nobody listens at says this.
+    if !left && let Err(why) = probe(&path) {
+        // Only a socket without a listener gives this error.
         if why.kind() == io::ErrorKind::ConnectionRefused {
             let _ = std::fs::remove_file(&path);
         }
@@ -123,12 +122,12 @@ fn read_holder(path: PathBuf) -> Option<FoundHolder> {
     Some(FoundHolder { runtime, path, left })
 }
 
-/// Knocks, and says nothing: a holder takes nobody for a gateway who did not greet it.
-pub(super) fn nobody(path: &Path) -> io::Result<()> {
+/// Connects without a message: a holder ignores a peer that does not send `Hello`.
+pub(super) fn probe(path: &Path) -> io::Result<()> {
     let socket = socket2::Socket::new(socket2::Domain::UNIX, socket2::Type::STREAM, None)?;
     socket.set_nonblocking(true)?;
     match socket.connect(&socket2::SockAddr::unix(path)?) {
-        // Many others knock.
+        // The backlog is full: somebody listens.
         Err(why) if why.kind() == io::ErrorKind::WouldBlock => Ok(()),
         done => done,
     }

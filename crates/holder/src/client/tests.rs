@@ -19,7 +19,7 @@ fn welcome() -> Welcome {
     }
 }
 
-/// The holder's part.
+/// A fake holder.
 struct Holder {
     _dir: tempfile::TempDir,
     stream: UnixStream,
@@ -65,7 +65,7 @@ fn text(text: &'static str) -> Bytes {
 }
 
 #[tokio::test]
-async fn news_comes_in_order_and_the_end_is_the_last() {
+async fn holder_client_reads_output_in_order_and_the_end_last() {
     let (mut holder, mut held) = Holder::new(welcome()).await;
     let since = SystemTime::UNIX_EPOCH + Duration::from_millis(5);
     for message in [
@@ -97,7 +97,7 @@ async fn news_comes_in_order_and_the_end_is_the_last() {
 }
 
 #[tokio::test]
-async fn a_hole_or_a_repeat_ends_the_connection_unless_it_was_asked_for() {
+async fn holder_client_ends_on_a_gap_or_an_unrequested_repeat() {
     for (offset, bytes) in [(9, "x"), (11, "x"), (10, "")] {
         let (mut holder, mut held) = Holder::new(welcome()).await;
         holder.say(&FromHolder::Out { offset, bytes: text(bytes) }).await;
@@ -112,7 +112,7 @@ async fn a_hole_or_a_repeat_ends_the_connection_unless_it_was_asked_for() {
 }
 
 #[tokio::test]
-async fn input_that_piles_up_waits_in_order_until_some_is_taken() {
+async fn holder_client_queues_input_until_some_is_written() {
     let (mut holder, mut held) = Holder::new(welcome()).await;
     held.set_write_max(4);
     assert_eq!(held.put(10, text("a"), text("123")), Ok(()));
@@ -120,7 +120,7 @@ async fn input_that_piles_up_waits_in_order_until_some_is_taken() {
     assert!(held.stalled().is_none());
     assert_eq!(held.put(10, text("c"), text("1")), Ok(()));
     assert!(held.stalled().is_some());
-    // What comes after it waits for it.
+    // Later messages wait for it.
     held.state(11, text("later"));
     held.ack(11);
     assert_eq!(held.step(11, text("d"), text("2")), Ok(()));
@@ -146,7 +146,7 @@ async fn input_that_piles_up_waits_in_order_until_some_is_taken() {
 }
 
 #[tokio::test]
-async fn what_is_lost_with_a_connection_is_given_again_and_nothing_is_told_twice() {
+async fn holder_client_resends_after_a_reconnect_without_duplicates() {
     let (mut holder, mut old) = Holder::new(welcome()).await;
     assert_eq!(old.put(10, text("a"), text("heard ")), Ok(()));
     assert_eq!(old.put(10, text("b"), text("lost ")), Ok(()));
@@ -154,7 +154,7 @@ async fn what_is_lost_with_a_connection_is_given_again_and_nothing_is_told_twice
     assert_eq!(old.next().await, HolderNews::Out { offset: 10, bytes: text("abcd") });
     drop(holder);
     assert!(matches!(old.next().await, HolderNews::Gone(_)));
-    // What is given meanwhile is lost as well.
+    // Input put meanwhile is lost as well.
     assert_eq!(old.put(10, text("c"), text("late")), Ok(()));
     let again = Welcome { put: 5 + 6, ..welcome() };
     let (mut holder, mut held) = Holder::new(again.clone()).await;
@@ -165,7 +165,7 @@ async fn what_is_lost_with_a_connection_is_given_again_and_nothing_is_told_twice
 }
 
 #[tokio::test]
-async fn state_that_is_needed_no_more_weighs_nothing() {
+async fn holder_client_releases_superseded_state() {
     let (_holder, held) = Holder::new(welcome()).await;
     let half = Bytes::from(vec![0; DEPOSITS_MAX / 2 + 1]);
     held.state(11, half.clone());
@@ -181,9 +181,9 @@ async fn state_that_is_needed_no_more_weighs_nothing() {
 }
 
 #[tokio::test]
-async fn a_slow_holder_hears_everything_in_order_and_the_last_acknowledgement() {
+async fn holder_client_sends_everything_in_order_to_a_slow_holder() {
     let (mut holder, held) = Holder::new(welcome()).await;
-    // More than a socket takes at once.
+    // More than a socket buffer holds.
     let big = Bytes::from(vec![7; 3 * 1024 * 1024]);
     held.state(10, big.clone());
     held.ack(11);
@@ -194,7 +194,7 @@ async fn a_slow_holder_hears_everything_in_order_and_the_last_acknowledgement() 
     held.ack(13);
     held.close_stdin();
     assert_eq!(held.put(14, text(""), text("late")), Err(WriteError::Closed));
-    // What was said is heard although nobody uses the connection any more.
+    // Queued messages are sent although the client was dropped.
     drop(held);
     for message in [
         ToHolder::State { offset: 10, state: big },
@@ -209,7 +209,7 @@ async fn a_slow_holder_hears_everything_in_order_and_the_last_acknowledgement() 
 }
 
 #[tokio::test]
-async fn a_holder_that_does_not_listen_is_given_up() {
+async fn holder_client_gives_up_on_a_holder_that_does_not_read() {
     let (_holder, mut held) = Holder::new(welcome()).await;
     let big = Bytes::from(vec![7; QUEUE_MAX / 4]);
     for _ in 0..5 {
@@ -220,21 +220,21 @@ async fn a_holder_that_does_not_listen_is_given_up() {
 }
 
 #[tokio::test]
-async fn a_holder_that_dies_is_told_of() {
+async fn holder_client_reports_a_dead_holder() {
     let (holder, mut held) = Holder::new(welcome()).await;
     drop(holder);
     assert!(matches!(held.next().await, HolderNews::Gone(_)));
 }
 
 #[tokio::test]
-async fn what_a_holder_left_is_heard_and_removed_when_it_is_safe() {
+async fn holder_client_reads_and_removes_leftovers_of_a_dead_holder() {
     let dir = tempfile::tempdir().unwrap();
     let (socket, left) = (dir.path().join("demo.abcdefgh.sock"), dir.path().join("demo.abcdefgh.end"));
     let mut bytes = Vec::new();
     FromHolder::Welcome(welcome()).encode(&mut bytes);
     FromHolder::Out { offset: 10, bytes: text("abc") }.encode(&mut bytes);
     std::fs::write(&left, &bytes).unwrap();
-    // Whoever knew the socket finds it too.
+    // The path of the socket leads to the file, too.
     let (mut held, said) = HolderClient::find(&socket).await.unwrap();
     assert_eq!((said, held.path()), (welcome(), &*left));
     assert_eq!(held.next().await, HolderNews::Out { offset: 10, bytes: text("abc") });
@@ -253,7 +253,7 @@ async fn what_a_holder_left_is_heard_and_removed_when_it_is_safe() {
 }
 
 #[test]
-fn a_path_too_long_comes_with_the_fix() {
+fn holder_client_explains_an_overlong_path() {
     let runtime = RuntimeId::trusted("demo");
     let path = socket(Path::new("/x"), &runtime).unwrap();
     let name = path.file_name().unwrap().to_str().unwrap();

@@ -1,13 +1,14 @@
-//! `plexus hold --socket PATH`, one file because it is one loop: owns a runtime's stdio and serves it to gateways, one at
-//! a time, over a Unix socket; gateways come and go.
+//! `plexus hold --socket PATH`: owns a runtime's stdio and serves it to gateways, one at a time, over a Unix socket. One file because it is
+//! one loop.
 //!
-//! - One thread, one `poll`, nothing that blocks: neither a gateway nor the runtime can keep it from the other.
-//! - Output is kept until a gateway acknowledges it; when the spool is full the runtime's stdout is not read any more, and
-//!   the runtime waits. Its stderr is always read, and its end kept.
-//! - A gateway counts from its `Hello` on; the one before is then hung up on, after what it had said in full is done.
-//! - When the runtime ends its family is ended; the gateway gets all output, then `Exited`, and says `Bye`; the holder
-//!   ends. With no gateway there, what it would have got goes into `PATH` with the extension `end`.
-//! - A holder whose socket was removed can be found by nobody: it ends its family and itself.
+//! - One thread, one `poll`, no blocking call: neither a gateway nor the runtime can hold up the other.
+//! - Output is kept until a gateway acknowledges it; when the spool is full the runtime's stdout is not read any more, and the runtime
+//! waits. Its stderr is always read, and its end kept.
+//! - A gateway is connected once it has sent `Hello`; the connection of the previous gateway is then closed, after its complete messages
+//! were handled.
+//! - When the runtime ends, its process tree is ended; the gateway gets all output, then `Exited`, and says `Bye`; the holder ends. Without
+//! a gateway, the remaining messages are written to `PATH` with the extension `end`.
+//! - A holder whose socket was removed cannot be found by a gateway: it ends its process tree and itself.
 
 mod peers;
 
@@ -31,73 +32,73 @@ use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::fs::Mode;
 use rustix::process::Signal;
 
-use super::process_group::{CommandFate, ProcessGroup};
+use super::process_tree::{CommandOutcome, ProcessTree};
 use super::spool::{SavedStates, Spool, StderrTail};
 use super::{
-    ABANDONED, CANNOT_START, GRACE, KILL_WAIT, LEFTOVER_GRACE, NOT_FOUND, PARENT_EVERY, Parent, STRIKE_EVERY,
+    ABANDONED, CANNOT_START, GRACE, KILL_INTERVAL, KILL_WAIT, LEFTOVER_GRACE, NOT_FOUND, PARENT_POLL_INTERVAL, Parent,
     detach_stdio, fail, signals,
 };
 
-/// How long is waited for the rest of the output when the family is gone. Then somebody else holds the pipe.
+/// How long the holder waits for the rest of the output once the process tree is gone and another process holds the pipe.
 const LINGER: Duration = Duration::from_secs(1);
 
-/// How much of a dead runtime's pipe is read, in bytes: what the kernel can hold. More can only come from somebody else.
-/// It is read even if the spool is full.
-const LEFT_MAX: usize = 1024 * 1024;
+/// Most bytes read from a dead runtime's pipe: what the kernel can buffer. More can only come from another process. They are read even if
+/// the spool is full.
+const DEAD_PIPE_MAX: usize = 1024 * 1024;
 
-/// How long a gateway may take no byte of the end, and not say goodbye to it, until it counts as lost.
+/// How long a gateway may read no byte of the remaining messages, and not say goodbye, until it counts as lost.
 const BYE_WAIT: Duration = Duration::from_secs(10);
 
-/// How long the end is kept in memory for the gateway that started us and has not come yet.
+/// How long the end is kept in memory for the first gateway to connect.
 const FIRST_WAIT: Duration = Duration::from_secs(10);
 
-/// How long somebody who connected may say nothing.
+/// How long a peer may take to send `Hello`.
 const HELLO_WAIT: Duration = Duration::from_secs(5);
 
-/// Connections that have not said anything yet; more wait at the door.
-const GUESTS_MAX: usize = 8;
+/// Most peers that have not sent `Hello`; more wait in the backlog.
+const UNKNOWN_PEERS_MAX: usize = 8;
 
-/// How often a holder without a gateway looks whether it can still be found.
-const SEEN_EVERY: Duration = Duration::from_secs(5);
+/// Interval at which a holder without a gateway checks that its socket still exists.
+const SOCKET_CHECK_INTERVAL: Duration = Duration::from_secs(5);
 
-/// When an end that could not be written (a full disk) is tried again, and nobody could be let in (no descriptors).
-const AGAIN: Duration = Duration::from_secs(5);
+/// Pause after a failed write of the end (a full disk) or a failed accept (no descriptors).
+const RETRY_PAUSE: Duration = Duration::from_secs(5);
 
-/// Pieces of output in one write.
+/// Records of output in one write.
 const BATCH: usize = 32;
 
-/// With more than this on its way to a gateway, in bytes, no more news is put there.
-const NEWS_MAX: usize = 64 * 1024;
+/// Most bytes queued for a gateway before further messages wait.
+const MESSAGES_MAX: usize = 64 * 1024;
 
-/// A gateway is told how much input was taken at least this often, in bytes.
-const TAKEN_EVERY: u64 = 256 * 1024;
+/// A gateway is told how much input was read at least after this many bytes.
+const TAKEN_INTERVAL: u64 = 256 * 1024;
 
-/// Reads of what a replaced gateway said: what its socket can hold, and more.
-const LAST_READS: usize = 64;
+/// Reads from a replaced gateway: more than its socket can hold.
+const REPLACED_READS_MAX: usize = 64;
 
-/// What the holder was told to do.
+/// The command line of the holder.
 pub struct HolderOrders {
-    /// Where to listen.
+    /// The path of the socket.
     pub socket: PathBuf,
-    /// How much output is kept, in bytes.
+    /// Most bytes of output kept.
     pub spool_max: usize,
-    /// Whom not to outlive.
+    /// The process that the holder must not outlive.
     pub parent: Option<u32>,
     /// The program, then its arguments.
     pub cmd: Vec<OsString>,
 }
 
-/// Starts the program, says `ready` on stdout, and serves until it has ended and somebody knows; never returns.
+/// Starts the program, prints `ready` to stdout, and serves until the program has ended and its end is delivered or stored; never returns.
 ///
-/// Exits 127 if the program is not found and 126 if it or the socket cannot be had, after saying so on stderr, and 1 if
-/// the parent named is not ours any more; else 0, however the program ended.
+/// Exits 127 if the program is not found and 126 if it or the socket cannot be had, with a message on stderr, and 1 if `parent` is no
+/// longer the parent; else 0, however the program ended.
 /// Call it from a process with no other threads and no children.
 pub fn run(orders: HolderOrders) -> ! {
     let Some((program, args)) = orders.cmd.split_first() else {
         fail(CANNOT_START, "no command given");
     };
     let name = program.display();
-    let cannot = |what: &str, why: &dyn std::fmt::Display| -> ! {
+    let fail_start = |what: &str, why: &dyn std::fmt::Display| -> ! {
         fail(CANNOT_START, &format!("cannot start {name}: {what}: {why}"))
     };
     let parent = orders.parent.map(|pid| {
@@ -109,33 +110,33 @@ pub fn run(orders: HolderOrders) -> ! {
     });
     let mut random = [0; 10];
     if let Err(why) = getrandom::fill(&mut random) {
-        cannot("no random numbers", &why);
+        fail_start("no random numbers", &why);
     }
     let instance = format!("i_{}", data_encoding::BASE32_NOPAD.encode(&random).to_ascii_lowercase());
-    let mut complaints = String::new();
-    match apart() {
+    let mut errors = String::new();
+    match detach() {
         Ok(()) => {}
-        Err(Apart::NoSession(why)) => cannot("no session of its own", &why),
+        Err(DetachError::NoSession(why)) => fail_start("no session of its own", &why),
         #[cfg(target_os = "linux")]
-        Err(Apart::NoReaper(why)) => {
-            complaints.push_str(&format!("plexus hold: processes that detach from {name} will not be found: {why}\n"));
+        Err(DetachError::NoReaper(why)) => {
+            errors.push_str(&format!("plexus hold: processes that detach from {name} will not be found: {why}\n"));
         }
     }
     let (wake, term) = match signals() {
         Ok(pair) => pair,
-        Err(why) => cannot("no signal handlers", &why),
+        Err(why) => fail_start("no signal handlers", &why),
     };
     let null = match OpenOptions::new().read(true).write(true).open("/dev/null") {
         Ok(null) => null,
-        Err(why) => cannot("/dev/null", &why),
+        Err(why) => fail_start("/dev/null", &why),
     };
     let socket = match std::path::absolute(&orders.socket) {
         Ok(socket) => socket,
-        Err(why) => cannot(&orders.socket.display().to_string(), &why),
+        Err(why) => fail_start(&orders.socket.display().to_string(), &why),
     };
     let listener = match listen(&socket) {
         Ok(listener) => listener,
-        Err(why) => cannot(&socket.display().to_string(), &why),
+        Err(why) => fail_start(&socket.display().to_string(), &why),
     };
     let spawned =
         Command::new(program).args(args).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
@@ -147,7 +148,7 @@ pub fn run(orders: HolderOrders) -> ! {
             fail(code, &format!("cannot start {name}: {why}"));
         }
     };
-    let mut keeper = HolderLoop {
+    let mut holder = HolderLoop {
         socket,
         instance,
         listener,
@@ -156,7 +157,7 @@ pub fn run(orders: HolderOrders) -> ! {
         outlives: parent.is_none(),
         parent,
         orphaned: false,
-        family: ProcessGroup { main: child.id(), fate: None },
+        tree: ProcessTree { main: child.id(), outcome: None },
         phase: Phase::Running,
         stdin: child.stdin.take(),
         stdin_broken: false,
@@ -166,52 +167,52 @@ pub fn run(orders: HolderOrders) -> ! {
         taken: 0,
         stdout: child.stdout.take(),
         stderr: child.stderr.take(),
-        left: LEFT_MAX,
+        dead_pipe_rest: DEAD_PIPE_MAX,
         spool: Spool::new(orders.spool_max),
         full_since: None,
         tail: StderrTail::default(),
         deposits: SavedStates::default(),
         started_at: SystemTime::now(),
         gateway: None,
-        guests: Vec::new(),
+        unknown_peers: Vec::new(),
         had_gateway: false,
-        shut: None,
-        not_before: None,
-        look: Instant::now(),
+        accept_after: None,
+        write_end_after: None,
+        next_socket_check: Instant::now(),
         ended_at: None,
         buf: vec![0; 64 * 1024],
     };
-    keeper.pipes();
-    // The folder that the program was started in can now go away.
+    holder.set_nonblocking();
+    // The working directory may be removed now.
     let _ = rustix::process::chdir("/");
     let _ = io::stdout().write_all(b"ready\n").and_then(|()| io::stdout().flush());
     if let Err(why) = detach_stdio(&null) {
-        complaints.push_str(&format!("plexus hold: cannot let go of stdio: {why}\n"));
+        errors.push_str(&format!("plexus hold: cannot let go of stdio: {why}\n"));
     }
-    keeper.tail.add(complaints.as_bytes());
-    keeper.serve();
+    holder.tail.add(errors.as_bytes());
+    holder.serve();
     std::process::exit(0)
 }
 
-/// What keeps the holder from standing apart from who started it.
-enum Apart {
+/// Why the holder could not detach from the process that started it.
+enum DetachError {
     NoSession(rustix::io::Errno),
     #[cfg(target_os = "linux")]
     NoReaper(rustix::io::Errno),
 }
 
-/// Gives the holder a session of its own, and makes it the parent of whatever its program leaves behind.
-fn apart() -> Result<(), Apart> {
-    // A leader of a group (started from a shell, say) gets no session, and has a group of its own already.
+/// Starts a session, and makes the holder the subreaper of its descendants.
+fn detach() -> Result<(), DetachError> {
+    // A group leader (started from a shell, say) cannot start a session, but has a group of its own already.
     if rustix::process::getpgrp() != rustix::process::getpid() {
-        rustix::process::setsid().map_err(Apart::NoSession)?;
+        rustix::process::setsid().map_err(DetachError::NoSession)?;
     }
     #[cfg(target_os = "linux")]
-    rustix::process::set_child_subreaper(Some(rustix::process::getpid())).map_err(Apart::NoReaper)?;
+    rustix::process::set_child_subreaper(Some(rustix::process::getpid())).map_err(DetachError::NoReaper)?;
     Ok(())
 }
 
-/// Listens at `path`, which nobody but our own user can reach.
+/// Listens at `path`, in a folder that only our own user can enter.
 fn listen(path: &Path) -> io::Result<UnixListener> {
     let Some(dir) = path.parent() else { return Err(io::Error::other("it has no folder")) };
     DirBuilder::new().recursive(true).mode(0o700).create(dir)?;
@@ -219,7 +220,7 @@ fn listen(path: &Path) -> io::Result<UnixListener> {
     if meta.uid() != rustix::process::geteuid().as_raw() || meta.mode() & 0o077 != 0 {
         return Err(io::Error::other("its folder must be ours alone: chown and chmod 700 it"));
     }
-    // Under another name first: whoever finds a socket that does not listen yet would take it for a dead one.
+    // Bound under a temporary name first: a socket that does not listen yet would look dead.
     let new = path.with_extension("new");
     let _ = std::fs::remove_file(&new);
     let mask = rustix::process::umask(Mode::from_bits_retain(0o177));
@@ -231,35 +232,35 @@ fn listen(path: &Path) -> io::Result<UnixListener> {
     Ok(listener)
 }
 
-/// How far the runtime is.
+/// The state of the runtime's end.
 #[derive(Clone, Copy, Debug)]
 enum Phase {
     Running,
-    /// Its stdin is closed; at `until` its family is asked to end, and has `term` for it.
+    /// Its stdin is closed; at `until` its process tree gets SIGTERM, and `term` to end.
     Stdin {
         until: Instant,
         term: Duration,
     },
-    /// Its family was asked to end; at `until` it is killed.
+    /// Its process tree got SIGTERM; at `until` it is killed.
     Term {
         until: Instant,
     },
-    /// Its family is killed, again at `strike`; what is left at `until` is stuck in the kernel.
+    /// Its process tree was killed, next at `next_kill`; what is left at `until` is stuck in the kernel.
     Kill {
         until: Instant,
-        strike: Instant,
+        next_kill: Instant,
     },
-    /// Its family is gone; at `until` nothing is read any more.
+    /// Its process tree is gone; reading stops at `until`.
     Over {
         until: Instant,
     },
-    /// All was read, and the holder ends once somebody has it.
+    /// All output was read; the holder ends once it is delivered or stored.
     Ended,
 }
 
 struct HolderLoop {
     socket: PathBuf,
-    /// Names the process that was started.
+    /// The random id of the process that was started.
     instance: String,
     listener: UnixListener,
     /// Readable when a signal came.
@@ -267,66 +268,66 @@ struct HolderLoop {
     /// SIGTERM came.
     term: Arc<AtomicBool>,
     parent: Option<Parent>,
-    /// The parent is gone.
+    /// Whether the parent is gone.
     orphaned: bool,
-    /// What it has when it ends is left for the next gateway.
+    /// Whether undelivered messages are stored in a file at the end.
     outlives: bool,
-    family: ProcessGroup,
+    tree: ProcessTree,
     phase: Phase,
     stdin: Option<ChildStdin>,
-    /// The runtime closed it.
+    /// Whether the runtime closed its stdin.
     stdin_broken: bool,
-    /// It is to be closed after what waits.
+    /// Whether stdin is to be closed after the queued input.
     stdin_ends: bool,
     input: VecDeque<Bytes>,
-    /// Input that came, in bytes …
+    /// Bytes of input received.
     put: u64,
-    /// … and what of that waits no more.
+    /// Bytes of input that no longer wait.
     taken: u64,
     stdout: Option<ChildStdout>,
     stderr: Option<ChildStderr>,
-    /// Bytes of stdout still to be read when the family is gone.
-    left: usize,
+    /// Bytes still to be read from stdout once the process tree is gone.
+    dead_pipe_rest: usize,
     spool: Spool,
     full_since: Option<SystemTime>,
     tail: StderrTail,
     deposits: SavedStates,
     started_at: SystemTime,
     gateway: Option<Gateway>,
-    guests: Vec<UnknownPeer>,
+    unknown_peers: Vec<UnknownPeer>,
     had_gateway: bool,
-    /// Nobody is let in before this: it could not be done.
-    shut: Option<Instant>,
-    /// The end is not written before this: it could not be done.
-    not_before: Option<Instant>,
-    /// When to look whether we can still be found.
-    look: Instant,
+    /// No accept before this time: the last one failed.
+    accept_after: Option<Instant>,
+    /// No write of the end before this time: the last one failed.
+    write_end_after: Option<Instant>,
+    /// The next check that the socket still exists.
+    next_socket_check: Instant,
     ended_at: Option<Instant>,
-    /// For reads.
+    /// The read buffer.
     buf: Vec<u8>,
 }
 
-/// What `poll` found.
+/// The result of `poll`.
 #[derive(Default)]
 struct Ready {
     signals: bool,
     parent: bool,
-    door: bool,
+    listener_ready: bool,
     stdin: bool,
     stdout: bool,
     stderr: bool,
-    /// The gateway has something to say …
+    /// The gateway's stream is readable.
     gateway: bool,
-    /// … or takes more.
+    /// The gateway's stream is writable.
     room: bool,
-    /// A bit for each.
-    guests: u32,
+    /// One bit for each unknown peer.
+    unknown_peers: u32,
 }
 
 impl HolderLoop {
-    /// The loop, until nothing is left to do.
+    /// Runs the loop until nothing is left to do.
     fn serve(&mut self) {
-        self.look = Instant::now() + SEEN_EVERY;
+        self.next_socket_check = Instant::now() + SOCKET_CHECK_INTERVAL;
         loop {
             let now = Instant::now();
             self.advance(now);
@@ -339,13 +340,13 @@ impl HolderLoop {
             if ready.signals {
                 let mut drain = [0; 64];
                 while matches!((&self.wake).read(&mut drain), Ok(n) if n > 0) {}
-                self.family.reap();
+                self.tree.reap();
             }
             self.orphaned |= match &self.parent {
                 Some(parent) if ready.parent || parent.fd.is_none() => parent.gone(),
                 _ => false,
             };
-            // What it wrote of an error stands before the error.
+            // Stderr first: an error message stands before the end that it explains.
             if ready.stderr {
                 self.read_stderr();
             }
@@ -353,7 +354,7 @@ impl HolderLoop {
                 self.read_stdout();
             }
             if ready.stdin {
-                self.feed();
+                self.write_stdin();
             }
             if ready.room
                 && let Some(gateway) = &mut self.gateway
@@ -363,15 +364,15 @@ impl HolderLoop {
             if ready.gateway {
                 self.read_gateway(now);
             }
-            self.read_unknown_peers(ready.guests, now);
-            if ready.door {
+            self.read_unknown_peers(ready.unknown_peers, now);
+            if ready.listener_ready {
                 self.accept_peers(now);
             }
         }
     }
 
-    /// Makes the pipes' ends that are ours ones that never block.
-    fn pipes(&mut self) {
+    /// Makes our ends of the pipes non-blocking.
+    fn set_nonblocking(&mut self) {
         let fds = [
             self.stdin.as_ref().map(AsFd::as_fd),
             self.stdout.as_ref().map(AsFd::as_fd),
@@ -379,42 +380,42 @@ impl HolderLoop {
         ];
         let set = fds.into_iter().flatten().map(|fd| rustix::io::ioctl_fionbio(fd, true));
         if let Some(Err(why)) = set.into_iter().find(Result::is_err) {
-            // It cannot be, and a holder that waits for its runtime is still better than none.
+            // A holder whose pipes block is still better than none.
             self.tail.add(format!("plexus hold: its pipes block: {why}\n").as_bytes());
         }
     }
 
     // === the runtime's end ===
 
-    /// Does what is due.
+    /// Acts on timeouts, signals and ended processes.
     fn advance(&mut self, now: Instant) {
-        let told = self.term.swap(false, Ordering::SeqCst);
+        let terminated = self.term.swap(false, Ordering::SeqCst);
         let orphaned = self.orphaned;
         match self.phase {
-            Phase::Running | Phase::Stdin { .. } if self.family.fate.is_some() => {
-                if self.family.alone() {
-                    self.over(now)
+            Phase::Running | Phase::Stdin { .. } if self.tree.outcome.is_some() => {
+                if self.tree.is_empty() {
+                    self.finish_tree(now)
                 } else {
-                    self.ask(now + LEFTOVER_GRACE)
+                    self.terminate(now + LEFTOVER_GRACE)
                 }
             }
-            Phase::Running | Phase::Stdin { .. } if told || orphaned => self.ask(now + GRACE),
-            Phase::Stdin { until, term } if until <= now => self.ask(now + term),
+            Phase::Running | Phase::Stdin { .. } if terminated || orphaned => self.terminate(now + GRACE),
+            Phase::Stdin { until, term } if until <= now => self.terminate(now + term),
             Phase::Term { until } => {
-                if self.family.alone() {
-                    self.over(now);
+                if self.tree.is_empty() {
+                    self.finish_tree(now);
                 } else if until <= now {
                     self.kill(now);
-                } else if told || orphaned {
+                } else if terminated || orphaned {
                     self.phase = Phase::Term { until: until.min(now + GRACE) };
                 }
             }
-            Phase::Kill { until, strike } => {
-                if self.family.alone() || until <= now {
-                    self.over(now);
-                } else if strike <= now {
-                    self.strike();
-                    self.phase = Phase::Kill { until, strike: now + STRIKE_EVERY };
+            Phase::Kill { until, next_kill } => {
+                if self.tree.is_empty() || until <= now {
+                    self.finish_tree(now);
+                } else if next_kill <= now {
+                    self.kill_tree();
+                    self.phase = Phase::Kill { until, next_kill: now + KILL_INTERVAL };
                 }
             }
             Phase::Over { until } if until <= now || (self.stdout.is_none() && self.stderr.is_none()) => {
@@ -422,64 +423,64 @@ impl HolderLoop {
                 self.phase = Phase::Ended;
                 self.ended_at = Some(now);
                 if let Some(gateway) = &mut self.gateway {
-                    gateway.moved = now;
+                    gateway.last_progress = now;
                 }
             }
             _ => {}
         }
-        if self.gateway.is_none() && self.outlives && self.look <= now {
-            self.look = now + SEEN_EVERY;
-            if matches!(self.phase, Phase::Running) && !self.findable() {
-                self.ask(now + GRACE);
+        if self.gateway.is_none() && self.outlives && self.next_socket_check <= now {
+            self.next_socket_check = now + SOCKET_CHECK_INTERVAL;
+            if matches!(self.phase, Phase::Running) && !self.socket_exists() {
+                self.terminate(now + GRACE);
             }
         }
     }
 
-    /// Whether our socket is still there.
-    fn findable(&self) -> bool {
+    /// Whether the socket still exists.
+    fn socket_exists(&self) -> bool {
         !matches!(std::fs::symlink_metadata(&self.socket), Err(why) if why.kind() == io::ErrorKind::NotFound)
     }
 
-    fn ask(&mut self, until: Instant) {
-        if !self.family.ask() {
-            // Nobody can be named: at least the program itself, which is not reaped yet.
-            self.strike_main(Signal::TERM);
+    fn terminate(&mut self, until: Instant) {
+        if !self.tree.terminate() {
+            // The descendants are unknown: signal at least the program itself, which is not reaped yet.
+            self.signal_main(Signal::TERM);
         }
         self.phase = Phase::Term { until };
     }
 
     fn kill(&mut self, now: Instant) {
-        self.strike();
-        self.phase = Phase::Kill { until: now + KILL_WAIT, strike: now + STRIKE_EVERY };
+        self.kill_tree();
+        self.phase = Phase::Kill { until: now + KILL_WAIT, next_kill: now + KILL_INTERVAL };
     }
 
-    fn strike(&self) {
-        if !self.family.strike(Signal::KILL) {
-            self.strike_main(Signal::KILL);
+    fn kill_tree(&self) {
+        if !self.tree.signal_all(Signal::KILL) {
+            self.signal_main(Signal::KILL);
         }
     }
 
-    fn strike_main(&self, signal: Signal) {
-        if self.family.fate.is_none()
-            && let Some(pid) = i32::try_from(self.family.main).ok().and_then(rustix::process::Pid::from_raw)
+    fn signal_main(&self, signal: Signal) {
+        if self.tree.outcome.is_none()
+            && let Some(pid) = i32::try_from(self.tree.main).ok().and_then(rustix::process::Pid::from_raw)
         {
             let _ = rustix::process::kill_process(pid, signal);
         }
     }
 
-    fn over(&mut self, now: Instant) {
+    fn finish_tree(&mut self, now: Instant) {
         self.stdin = None;
         self.discard_input();
-        // Its pipes may have ended before it, and then nothing more wakes us.
+        // If the pipes have ended already, no event follows.
         let all = self.stdout.is_none() && self.stderr.is_none();
         self.phase = Phase::Over { until: if all { now } else { now + LINGER } };
     }
 
-    /// Whether the holder may go.
+    /// Whether the holder may end.
     fn done(&mut self, now: Instant) -> bool {
         let Some(ended_at) = self.ended_at else { return false };
         if let Some(gateway) = &self.gateway {
-            if now < gateway.moved + BYE_WAIT {
+            if now < gateway.last_progress + BYE_WAIT {
                 return false;
             }
             self.gateway = None;
@@ -491,28 +492,28 @@ impl HolderLoop {
         if !self.had_gateway && now < ended_at + FIRST_WAIT {
             return false;
         }
-        if self.not_before.is_some_and(|at| now < at) {
+        if self.write_end_after.is_some_and(|at| now < at) {
             return false;
         }
-        // Somebody may be at the door.
+        // A peer may be in the backlog.
         self.accept_peers(now);
-        if !self.guests.is_empty() {
+        if !self.unknown_peers.is_empty() {
             return false;
         }
         if self.outlives
-            && let Err(why) = self.leave()
+            && let Err(why) = self.write_end_file()
             && why.kind() != io::ErrorKind::NotFound
         {
             self.tail.add(format!("plexus hold: cannot leave the end behind: {why}\n").as_bytes());
-            self.not_before = Some(now + AGAIN);
+            self.write_end_after = Some(now + RETRY_PAUSE);
             return false;
         }
         let _ = std::fs::remove_file(&self.socket);
         true
     }
 
-    /// Writes down what nobody is there to hear.
-    fn leave(&self) -> io::Result<()> {
+    /// Writes the undelivered messages to a file.
+    fn write_end_file(&self) -> io::Result<()> {
         let part = self.socket.with_extension("part");
         let written = self.write_end(&part).and_then(|()| std::fs::rename(&part, self.socket.with_extension("end")));
         if written.is_err() {
@@ -524,24 +525,24 @@ impl HolderLoop {
     fn write_end(&self, at: &Path) -> io::Result<()> {
         let file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(at)?;
         let mut file = BufWriter::new(file);
-        let mut said = Vec::new();
-        FromHolder::Welcome(self.welcome(VERSION)).encode(&mut said);
-        file.write_all(&said)?;
+        let mut message = Vec::new();
+        FromHolder::Welcome(self.welcome(VERSION)).encode(&mut message);
+        file.write_all(&message)?;
         for piece in self.spool.from(self.spool.acked()) {
             file.write_all(&wire::out_head(piece.offset, piece.bytes.len(), piece.crc))?;
             file.write_all(piece.bytes)?;
         }
-        said.clear();
-        self.exited().encode(&mut said);
-        file.write_all(&said)?;
+        message.clear();
+        self.exited().encode(&mut message);
+        file.write_all(&message)?;
         file.flush()?;
         File::sync_all(file.get_ref())
     }
 
     fn exited(&self) -> FromHolder {
-        match self.family.fate {
-            Some(CommandFate::Code(code)) => FromHolder::Exited { code: Some(code), signal: None },
-            Some(CommandFate::Signal(signal)) => FromHolder::Exited { code: None, signal: Some(signal) },
+        match self.tree.outcome {
+            Some(CommandOutcome::Code(code)) => FromHolder::Exited { code: Some(code), signal: None },
+            Some(CommandOutcome::Signal(signal)) => FromHolder::Exited { code: None, signal: Some(signal) },
             None => FromHolder::Exited { code: None, signal: None },
         }
     }
@@ -550,7 +551,7 @@ impl HolderLoop {
         Welcome {
             version,
             instance: (version >= 2).then(|| self.instance.clone()),
-            pid: self.family.main,
+            pid: self.tree.main,
             started_at: self.started_at,
             acked: self.spool.acked(),
             end: self.spool.end(),
@@ -566,7 +567,7 @@ impl HolderLoop {
     // === the runtime's pipes ===
 
     /// Whether stdout is to be read.
-    fn reading(&mut self) -> bool {
+    fn wants_stdout(&mut self) -> bool {
         if matches!(self.phase, Phase::Over { .. }) {
             return self.stdout.is_some();
         }
@@ -580,20 +581,20 @@ impl HolderLoop {
 
     fn read_stdout(&mut self) {
         let Some(stdout) = &self.stdout else { return };
-        let over = matches!(self.phase, Phase::Over { .. });
-        let most = if over { self.left } else { self.spool.room() };
-        // What was not sent to anybody may still grow.
+        let finish_tree = matches!(self.phase, Phase::Over { .. });
+        let limit = if finish_tree { self.dead_pipe_rest } else { self.spool.room() };
+        // A record that was not sent yet may still grow.
         let sent = self.gateway.as_ref().map_or(self.spool.acked(), |gateway| gateway.sent);
-        match self.spool.read(stdout, most, sent) {
+        match self.spool.read(stdout, limit, sent) {
             Ok(0) => self.stdout = None,
-            Ok(read) if over => {
-                self.left -= read.min(self.left);
-                if self.left == 0 {
+            Ok(read) if finish_tree => {
+                self.dead_pipe_rest -= read.min(self.dead_pipe_rest);
+                if self.dead_pipe_rest == 0 {
                     self.stdout = None;
                 }
             }
             Ok(_) => {}
-            Err(why) if passing(&why) => {}
+            Err(why) if is_temporary(&why) => {}
             Err(why) => {
                 self.stdout = None;
                 self.tail.add(format!("plexus hold: its stdout cannot be read: {why}\n").as_bytes());
@@ -606,13 +607,13 @@ impl HolderLoop {
         match stderr.read(&mut self.buf) {
             Ok(0) => self.stderr = None,
             Ok(read) => self.tail.add(&self.buf[..read]),
-            Err(why) if passing(&why) => {}
+            Err(why) if is_temporary(&why) => {}
             Err(_) => self.stderr = None,
         }
     }
 
-    /// Gives the runtime what it takes of its input.
-    fn feed(&mut self) {
+    /// Writes queued input to the runtime.
+    fn write_stdin(&mut self) {
         while let Some(stdin) = &mut self.stdin
             && !self.input.is_empty()
         {
@@ -647,7 +648,7 @@ impl HolderLoop {
         }
     }
 
-    /// Input that nobody takes any more.
+    /// Discards input that nobody will read.
     fn discard_input(&mut self) {
         self.input.clear();
         self.taken = self.put;
@@ -655,62 +656,62 @@ impl HolderLoop {
 
     // === gateways ===
 
-    /// Puts news on its way that the gateway has not heard yet.
-    fn queue_news(&mut self) {
+    /// Queues the messages that the gateway has not got yet.
+    fn queue_messages(&mut self) {
         let idle = self.input.is_empty();
         let ended = matches!(self.phase, Phase::Ended);
         let exited = self.exited();
         let Some(gateway) = &mut self.gateway else { return };
-        if gateway.news.len() - gateway.written > NEWS_MAX {
+        if gateway.messages.len() - gateway.written > MESSAGES_MAX {
             return;
         }
-        if gateway.full_told != self.full_since.is_some() {
-            gateway.full_told = self.full_since.is_some();
+        if gateway.full_sent != self.full_since.is_some() {
+            gateway.full_sent = self.full_since.is_some();
             match self.full_since {
-                Some(since) => FromHolder::Full { since }.encode(&mut gateway.news),
-                None => FromHolder::Room.encode(&mut gateway.news),
+                Some(since) => FromHolder::Full { since }.encode(&mut gateway.messages),
+                None => FromHolder::Room.encode(&mut gateway.messages),
             }
         }
-        let untold = self.taken - gateway.taken_told;
-        if untold >= TAKEN_EVERY || (untold > 0 && idle) {
-            gateway.taken_told = self.taken;
-            FromHolder::Taken { total: self.taken }.encode(&mut gateway.news);
+        let unsent = self.taken - gateway.taken_sent;
+        if unsent >= TAKEN_INTERVAL || (unsent > 0 && idle) {
+            gateway.taken_sent = self.taken;
+            FromHolder::Taken { total: self.taken }.encode(&mut gateway.messages);
         }
-        if self.stdin_broken && !gateway.broken_told {
-            gateway.broken_told = true;
-            FromHolder::StdinBroken.encode(&mut gateway.news);
+        if self.stdin_broken && !gateway.broken_sent {
+            gateway.broken_sent = true;
+            FromHolder::StdinBroken.encode(&mut gateway.messages);
         }
         if gateway.err_sent < self.tail.end() {
             let bytes = self.tail.from(gateway.err_sent);
             gateway.err_sent = self.tail.end();
-            FromHolder::Err { bytes }.encode(&mut gateway.news);
+            FromHolder::Err { bytes }.encode(&mut gateway.messages);
         }
         let closed = self.stdout.is_none() && matches!(self.phase, Phase::Running);
-        if closed && !gateway.closed_told && gateway.sent == self.spool.end() {
-            gateway.closed_told = true;
-            FromHolder::StdoutClosed.encode(&mut gateway.news);
+        if closed && !gateway.closed_sent && gateway.sent == self.spool.end() {
+            gateway.closed_sent = true;
+            FromHolder::StdoutClosed.encode(&mut gateway.messages);
         }
-        if ended && !gateway.exited_told && gateway.sent == self.spool.end() {
-            gateway.exited_told = true;
-            exited.encode(&mut gateway.news);
+        if ended && !gateway.exited_sent && gateway.sent == self.spool.end() {
+            gateway.exited_sent = true;
+            exited.encode(&mut gateway.messages);
         }
     }
 
-    /// Writes to the gateway what it takes.
+    /// Writes to the gateway as much as it takes.
     fn flush(&mut self, now: Instant) {
-        // What is full by now is told at once.
-        self.reading();
+        // Updates `full_since`, so that a full spool is reported at once.
+        self.wants_stdout();
         loop {
-            self.queue_news();
+            self.queue_messages();
             let Some(gateway) = &mut self.gateway else { return };
-            if gateway.deaf || gateway.blocked {
+            if gateway.write_failed || gateway.blocked {
                 return;
             }
             let mut heads = [[0; OUT_HEAD]; BATCH];
             let mut slices = [IoSlice::new(&[]); 2 * BATCH + 1];
-            let news = &gateway.news[gateway.written..];
-            slices[0] = IoSlice::new(news);
-            let (mut count, mut total) = (1, news.len());
+            let messages = &gateway.messages[gateway.written..];
+            slices[0] = IoSlice::new(messages);
+            let (mut count, mut total) = (1, messages.len());
             for (piece, head) in self.spool.from(gateway.sent).zip(&mut heads) {
                 *head = wire::out_head(piece.offset, piece.bytes.len(), piece.crc);
                 slices[count] = IoSlice::new(head);
@@ -723,11 +724,11 @@ impl HolderLoop {
             }
             match (&gateway.stream).write_vectored(&slices[..count]) {
                 Ok(written) => {
-                    gateway.moved = now;
-                    let rest = gateway.wrote(&self.spool, written);
+                    gateway.last_progress = now;
+                    let rest = gateway.record_written(&self.spool, written);
                     if written < total {
                         gateway.blocked = true;
-                        gateway.news.extend_from_slice(&rest);
+                        gateway.messages.extend_from_slice(&rest);
                         return;
                     }
                 }
@@ -737,7 +738,7 @@ impl HolderLoop {
                 }
                 Err(why) if why.kind() == io::ErrorKind::Interrupted => {}
                 Err(_) => {
-                    gateway.deaf = true;
+                    gateway.write_failed = true;
                     return;
                 }
             }
@@ -746,50 +747,51 @@ impl HolderLoop {
 
     // === waiting ===
 
-    /// When something is due next.
+    /// The next timeout.
     fn due(&self, now: Instant) -> Option<Instant> {
         let phase = match self.phase {
             Phase::Running | Phase::Ended => None,
             Phase::Stdin { until, .. } | Phase::Over { until } => Some(until),
-            // Elsewhere than on Linux nobody tells when the last one of the family ends.
+            // Only Linux reports the end of the last descendant.
             Phase::Term { until } if cfg!(target_os = "linux") => Some(until),
-            Phase::Term { until } => Some(until.min(now + STRIKE_EVERY)),
-            Phase::Kill { until, strike } => Some(until.min(strike)),
+            Phase::Term { until } => Some(until.min(now + KILL_INTERVAL)),
+            Phase::Kill { until, next_kill } => Some(until.min(next_kill)),
         };
-        let parent = self.parent.as_ref().filter(|parent| parent.fd.is_none()).map(|_| now + PARENT_EVERY);
-        let look = (self.gateway.is_none() && self.outlives).then_some(self.look);
+        let parent = self.parent.as_ref().filter(|parent| parent.fd.is_none()).map(|_| now + PARENT_POLL_INTERVAL);
+        let next_socket_check = (self.gateway.is_none() && self.outlives).then_some(self.next_socket_check);
         let end = self.ended_at.map(|at| match &self.gateway {
-            Some(gateway) => gateway.moved + BYE_WAIT,
+            Some(gateway) => gateway.last_progress + BYE_WAIT,
             None if self.had_gateway => now,
             None => at + FIRST_WAIT,
         });
-        // With somebody at the door, the door comes first.
-        let end = end.filter(|_| self.gateway.is_some() || self.guests.is_empty());
-        let end = end.map(|at| at.max(self.not_before.unwrap_or(at)));
-        let again = self.shut.filter(|at| *at > now);
-        let guests = self.guests.iter().map(|guest| guest.until);
-        [phase, parent, look, end, again].into_iter().flatten().chain(guests).min()
+        // A peer in the backlog is served first.
+        let end = end.filter(|_| self.gateway.is_some() || self.unknown_peers.is_empty());
+        let end = end.map(|at| at.max(self.write_end_after.unwrap_or(at)));
+        let accept_retry = self.accept_after.filter(|at| *at > now);
+        let unknown_peers = self.unknown_peers.iter().map(|peer| peer.until);
+        [phase, parent, next_socket_check, end, accept_retry].into_iter().flatten().chain(unknown_peers).min()
     }
 
-    /// Sleeps until something is ready or due.
+    /// Sleeps until a descriptor is ready or a timeout passes.
     fn wait(&mut self, now: Instant) -> Ready {
-        let reading = self.reading();
+        let wants_stdout = self.wants_stdout();
         let due = self.due(now).map(|at| at.saturating_duration_since(now));
         let timeout = due.and_then(|due| Timespec::try_from(due).ok());
-        let door = self.guests.len() < GUESTS_MAX && self.shut.is_none_or(|at| at <= now);
+        let listener_ready =
+            self.unknown_peers.len() < UNKNOWN_PEERS_MAX && self.accept_after.is_none_or(|at| at <= now);
         let parent = self.parent.as_ref().and_then(|parent| parent.fd.as_ref()).filter(|_| !self.orphaned);
-        let (mut fds, mut whose) = (Vec::with_capacity(FDS_MAX), Vec::with_capacity(FDS_MAX));
-        let mut add = |who, fd| {
-            whose.push(who);
+        let (mut fds, mut owners) = (Vec::with_capacity(FDS_MAX), Vec::with_capacity(FDS_MAX));
+        let mut add = |owner, fd| {
+            owners.push(owner);
             fds.push(fd);
         };
-        // What is not wanted is left out: poll tells of a hang-up even if it was not asked.
+        // Descriptors without interest are left out: poll reports a hang-up even without being asked.
         add(PolledDescriptor::Signals, PollFd::new(&self.wake, PollFlags::IN));
-        if let Some(stdout) = self.stdout.as_ref().filter(|_| reading) {
+        if let Some(stdout) = self.stdout.as_ref().filter(|_| wants_stdout) {
             add(PolledDescriptor::Stdout, PollFd::new(stdout, PollFlags::IN));
         }
         if let Some(gateway) = &self.gateway {
-            let room = if gateway.blocked && !gateway.deaf { PollFlags::OUT } else { PollFlags::empty() };
+            let room = if gateway.blocked && !gateway.write_failed { PollFlags::OUT } else { PollFlags::empty() };
             add(PolledDescriptor::Gateway, PollFd::new(&gateway.stream, PollFlags::IN | room));
         }
         if let Some(stderr) = &self.stderr {
@@ -798,27 +800,27 @@ impl HolderLoop {
         if let Some(stdin) = self.stdin.as_ref().filter(|_| !self.input.is_empty()) {
             add(PolledDescriptor::Stdin, PollFd::new(stdin, PollFlags::OUT));
         }
-        if door {
-            add(PolledDescriptor::Door, PollFd::new(&self.listener, PollFlags::IN));
+        if listener_ready {
+            add(PolledDescriptor::Listener, PollFd::new(&self.listener, PollFlags::IN));
         }
         if let Some(parent) = parent {
             add(PolledDescriptor::Parent, PollFd::new(parent, PollFlags::IN));
         }
-        for (place, guest) in self.guests.iter().enumerate() {
-            add(PolledDescriptor::Guest(place), PollFd::new(&guest.stream, PollFlags::IN));
+        for (index, peer) in self.unknown_peers.iter().enumerate() {
+            add(PolledDescriptor::UnknownPeer(index), PollFd::new(&peer.stream, PollFlags::IN));
         }
         let mut ready = Ready::default();
         match rustix::event::poll(&mut fds, timeout.as_ref()) {
             Ok(_) => {}
             Err(rustix::io::Errno::INTR) => ready.signals = true,
-            // Out of kernel memory, say: look around now and then instead of spinning.
-            Err(_) => std::thread::sleep(STRIKE_EVERY),
+            // An error such as missing kernel memory: sleep instead of spinning.
+            Err(_) => std::thread::sleep(KILL_INTERVAL),
         }
-        for (fd, who) in fds.iter().zip(whose).filter(|(fd, _)| !fd.revents().is_empty()) {
-            match who {
+        for (fd, owner) in fds.iter().zip(owners).filter(|(fd, _)| !fd.revents().is_empty()) {
+            match owner {
                 PolledDescriptor::Signals => ready.signals = true,
                 PolledDescriptor::Parent => ready.parent = true,
-                PolledDescriptor::Door => ready.door = true,
+                PolledDescriptor::Listener => ready.listener_ready = true,
                 PolledDescriptor::Stdin => ready.stdin = true,
                 PolledDescriptor::Stdout => ready.stdout = true,
                 PolledDescriptor::Stderr => ready.stderr = true,
@@ -826,29 +828,29 @@ impl HolderLoop {
                     ready.room = fd.revents().contains(PollFlags::OUT);
                     ready.gateway = fd.revents() != PollFlags::OUT;
                 }
-                PolledDescriptor::Guest(place) => ready.guests |= 1 << place,
+                PolledDescriptor::UnknownPeer(index) => ready.unknown_peers |= 1 << index,
             }
         }
         ready
     }
 }
 
-/// Most descriptors that are waited for: signals, three pipes, the gateway, the door, the parent, and the guests.
-const FDS_MAX: usize = 7 + GUESTS_MAX;
+/// Most polled descriptors: signals, three pipes, the gateway, the listener, the parent, and the unknown peers.
+const FDS_MAX: usize = 7 + UNKNOWN_PEERS_MAX;
 
-/// Whose descriptor it is.
+/// The owner of a polled descriptor.
 enum PolledDescriptor {
     Signals,
     Parent,
-    Door,
+    Listener,
     Stdin,
     Stdout,
     Stderr,
     Gateway,
-    Guest(usize),
+    UnknownPeer(usize),
 }
 
-/// What came of a read.
+/// The result of a read.
 enum ReadOutcome {
     Something,
     Nothing,
@@ -863,13 +865,13 @@ fn read_into(mut stream: &UnixStream, decoder: &mut Decoder, buf: &mut [u8]) -> 
             decoder.room().extend_from_slice(&buf[..read]);
             ReadOutcome::Something
         }
-        Err(why) if passing(&why) => ReadOutcome::Nothing,
+        Err(why) if is_temporary(&why) => ReadOutcome::Nothing,
         Err(_) => ReadOutcome::End,
     }
 }
 
-/// Nothing is wrong: try again later.
-fn passing(why: &io::Error) -> bool {
+/// Whether the error is temporary.
+fn is_temporary(why: &io::Error) -> bool {
     matches!(why.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted)
 }
 

@@ -1,4 +1,4 @@
-//! What a holder keeps for gateways: output that nobody acknowledged, state that goes with it, the end of stderr.
+//! What a holder keeps for gateways: unacknowledged output, saved state, the end of stderr.
 
 use std::collections::VecDeque;
 use std::io;
@@ -7,35 +7,35 @@ use std::os::fd::AsFd;
 use crate::wire::{self, BLOBS_MAX, RECORD_MAX, STATE_MAX, STDERR_KEPT};
 use bytes::Bytes;
 
-/// What a record counts for beside its bytes: a runtime that writes byte by byte must not cost more than it may.
+/// Accounted cost of a record beside its bytes: bounds the memory of a runtime that writes byte by byte.
 const RECORD_COST: usize = 64;
 
-/// A read of at least this much becomes a record as it is; less is copied, so that it does not hold the room for more.
-const WORTH_KEEPING: usize = RECORD_MAX / 2;
+/// A read of at least this many bytes keeps its buffer; a smaller one is copied, so that it does not hold a large buffer.
+const KEEP_BUFFER_MIN: usize = RECORD_MAX / 2;
 
-/// Output, from the first byte that was not acknowledged to the last that was read.
+/// The output from the first unacknowledged byte to the last one read.
 pub(super) struct Spool {
     records: VecDeque<Record>,
-    /// The first byte that is still needed.
+    /// The offset of the first byte that is still needed.
     acked: u64,
-    /// Where the next byte will stand.
+    /// The offset of the next byte.
     end: u64,
-    /// When it is full, in bytes.
+    /// The limit in bytes.
     max: usize,
-    /// It was full, and is not three quarters empty enough to go on: see [`Self::full`].
+    /// Whether it was full, and a quarter of it is not free yet: see [`Self::full`].
     full: bool,
-    /// For the next read.
+    /// The buffer of the next read.
     spare: Vec<u8>,
 }
 
 struct Record {
     start: u64,
     bytes: Vec<u8>,
-    /// Of its offset and its bytes, taken when they came.
+    /// The checksum of offset and bytes, computed when they were read.
     crc: u32,
 }
 
-/// A piece of output as it goes out.
+/// A record of output to send.
 pub(super) struct SpoolPiece<'a> {
     pub(super) offset: u64,
     pub(super) bytes: &'a [u8],
@@ -56,38 +56,38 @@ impl Spool {
     }
 
     fn held(&self) -> usize {
-        // What is held was in memory once.
+        // The bytes held fit memory.
         (self.end - self.acked) as usize + self.records.len() * RECORD_COST
     }
 
-    /// Whether nothing more is to be read. Once full it stays so until a quarter of it is free: whoever waits for room
-    /// is not woken for every line.
+    /// Whether reading has to stop. Once full, the spool stays full until a quarter of it is free, so that a waiting runtime is not woken
+    /// for every line.
     pub(super) fn full(&mut self) -> bool {
         let limit = if self.full { self.max - self.max / 4 } else { self.max };
         self.full = self.held() >= limit;
         self.full
     }
 
-    /// How many bytes may come.
+    /// How many bytes fit.
     pub(super) fn room(&self) -> usize {
         self.max.saturating_sub(self.held())
     }
 
-    /// Reads once, at most `most` bytes and what one record holds. What comes is added to the newest record if that
-    /// starts at `sent` or behind it: nobody has seen it yet.
-    pub(super) fn read(&mut self, from: impl AsFd, most: usize, sent: u64) -> io::Result<usize> {
+    /// Reads once, at most `limit` bytes and at most one record. The bytes are appended to the newest record if that starts at `sent` or
+    /// later, since it was not sent yet.
+    pub(super) fn read(&mut self, from: impl AsFd, limit: usize, sent: u64) -> io::Result<usize> {
         if self.spare.is_empty() {
             self.spare = vec![0; RECORD_MAX];
         }
-        let most = most.clamp(1, RECORD_MAX);
-        let read = rustix::io::read(&from, &mut self.spare[..most])?;
+        let limit = limit.clamp(1, RECORD_MAX);
+        let read = rustix::io::read(&from, &mut self.spare[..limit])?;
         if read > 0 {
-            self.keep(read, sent);
+            self.append(read, sent);
         }
         Ok(read)
     }
 
-    fn keep(&mut self, len: usize, sent: u64) {
+    fn append(&mut self, len: usize, sent: u64) {
         let start = self.end;
         self.end += len as u64;
         if let Some(last) = self.records.back_mut()
@@ -99,7 +99,7 @@ impl Spool {
             last.bytes.extend_from_slice(new);
             return;
         }
-        let bytes = if len >= WORTH_KEEPING {
+        let bytes = if len >= KEEP_BUFFER_MIN {
             let mut bytes = std::mem::take(&mut self.spare);
             bytes.truncate(len);
             bytes
@@ -110,7 +110,7 @@ impl Spool {
         self.records.push_back(Record { start, bytes, crc });
     }
 
-    /// Forgets what is before `offset`. False if that has not come yet: nobody can know it.
+    /// Forgets the output before `offset`. False if that output was never read.
     pub(super) fn ack(&mut self, offset: u64) -> bool {
         if offset > self.end {
             return false;
@@ -122,21 +122,21 @@ impl Spool {
         true
     }
 
-    /// What is held from `offset` on, in pieces.
+    /// The output from `offset` on, in records.
     pub(super) fn from(&self, offset: u64) -> impl Iterator<Item = SpoolPiece<'_>> {
         let first = self.records.partition_point(|record| record.start + record.bytes.len() as u64 <= offset);
         self.records.range(first..).map(move |record| {
             if record.start >= offset {
                 return SpoolPiece { offset: record.start, bytes: &record.bytes, crc: record.crc };
             }
-            // Its beginning is known already: only after a gateway was lost in the middle of it.
+            // Only a gateway that was lost in the middle of a record asks for a part of one.
             let bytes = &record.bytes[(offset - record.start) as usize..];
             SpoolPiece { offset, bytes, crc: wire::out_crc_more(wire::out_crc(offset), bytes) }
         })
     }
 }
 
-/// What gateways deposit for the next one: whole states, and steps, each of which adds to what was deposited before it.
+/// State that gateways save for the next one: whole states, and steps, each of which adds to the state before it.
 #[derive(Default)]
 pub(super) struct SavedStates {
     blobs: VecDeque<SavedState>,
@@ -150,7 +150,7 @@ struct SavedState {
 }
 
 impl SavedStates {
-    /// Keeps a whole state. False if there is too much already: it is then not kept.
+    /// Stores a whole state. False if there is too much already: then it is not stored.
     pub(super) fn put(&mut self, offset: u64, state: &[u8], acked: u64) -> bool {
         if self.blobs.len() >= BLOBS_MAX || self.bytes + state.len() > STATE_MAX {
             return false;
@@ -160,7 +160,7 @@ impl SavedStates {
         true
     }
 
-    /// Keeps a step. False if there is too much already, or nothing that it could add to: it is then not kept.
+    /// Stores a step. False if there is too much already, or no state to add to: then it is not stored.
     pub(super) fn add(&mut self, offset: u64, entry: &[u8]) -> bool {
         let fits = self.blobs.len() < BLOBS_MAX && self.bytes + entry.len() <= STATE_MAX;
         if fits && !self.blobs.is_empty() {
@@ -171,11 +171,11 @@ impl SavedStates {
 
     fn push(&mut self, offset: u64, step: bool, bytes: &[u8]) {
         self.bytes += bytes.len();
-        // A copy, so that it does not keep the memory of all that was read with it.
+        // Copied, so that it does not hold the whole read buffer.
         self.blobs.push_back(SavedState { offset, step, bytes: Bytes::copy_from_slice(bytes) });
     }
 
-    /// Forgets what is older than the newest whole state that knows of no more output than `acked`.
+    /// Forgets everything older than the newest whole state that covers no more output than `acked`.
     pub(super) fn prune(&mut self, acked: u64) {
         let newest = self.blobs.iter().rposition(|blob| !blob.step && blob.offset <= acked);
         for blob in self.blobs.drain(..newest.unwrap_or(0)) {
@@ -188,7 +188,7 @@ impl SavedStates {
         self.blobs.iter().any(|blob| blob.step)
     }
 
-    /// All of it, oldest first.
+    /// All blobs, oldest first.
     pub(super) fn all(&self) -> Vec<(u64, Bytes)> {
         self.blobs.iter().map(|blob| (blob.offset, blob.bytes.clone())).collect()
     }
@@ -198,7 +198,7 @@ impl SavedStates {
 #[derive(Default)]
 pub(super) struct StderrTail {
     text: VecDeque<u8>,
-    /// How much there was.
+    /// The offset of its end.
     end: u64,
 }
 
@@ -214,7 +214,7 @@ impl StderrTail {
         self.end
     }
 
-    /// What is kept of it from `offset` on.
+    /// The kept text from `offset` on.
     pub(super) fn from(&self, offset: u64) -> Bytes {
         let new = usize::try_from(self.end.saturating_sub(offset)).unwrap_or(usize::MAX).min(self.text.len());
         self.text.range(self.text.len() - new..).copied().collect()
@@ -247,33 +247,33 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_has_seen_is_put_together_and_the_rest_is_left_alone() {
+    fn spool_joins_unread_records_only() {
         let mut spool = Spool::new(1000);
         fed(&mut spool, b"ab", 0);
         fed(&mut spool, b"cd", 0);
         assert_eq!(pieces(&spool, 0), [at(0, "abcd")]);
         fed(&mut spool, b"ef", 4);
         assert_eq!(pieces(&spool, 0), [at(0, "abcd"), at(4, "ef")]);
-        // From within a piece, from between two, from the end.
+        // From within a record, from between two, from the end.
         assert_eq!(pieces(&spool, 1), [at(1, "bcd"), at(4, "ef")]);
         assert_eq!(pieces(&spool, 4), [at(4, "ef")]);
         assert_eq!(pieces(&spool, 6), []);
     }
 
     #[test]
-    fn big_reads_are_kept_as_they_are_and_no_record_grows_too_long() {
+    fn spool_keeps_large_reads_and_bounds_records() {
         let mut spool = Spool::new(1 << 20);
-        let big = vec![b'x'; WORTH_KEEPING];
+        let big = vec![b'x'; KEEP_BUFFER_MIN];
         for _ in 0..3 {
             fed(&mut spool, &big, 0);
         }
         fed(&mut spool, b"y", 0);
         let lens: Vec<usize> = pieces(&spool, 0).iter().map(|(_, text)| text.len()).collect();
-        assert_eq!(lens, [RECORD_MAX, WORTH_KEEPING + 1]);
+        assert_eq!(lens, [RECORD_MAX, KEEP_BUFFER_MIN + 1]);
     }
 
     #[test]
-    fn what_is_acknowledged_is_forgotten_and_what_never_came_cannot_be() {
+    fn spool_drops_acknowledged_output_and_refuses_other_acks() {
         let mut spool = Spool::new(1000);
         fed(&mut spool, b"abcd", 0);
         fed(&mut spool, b"ef", 4);
@@ -287,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_spool_stays_full_until_a_quarter_of_it_is_free() {
+    fn spool_is_full_until_a_quarter_is_free() {
         let mut spool = Spool::new(1000);
         fed(&mut spool, &[b'x'; 1000 - RECORD_COST], 0);
         assert_eq!((spool.full(), spool.room()), (true, 0));
@@ -298,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn state_is_kept_until_newer_state_is_old_enough() {
+    fn spool_keeps_state_until_newer_state_is_acknowledged() {
         let mut deposits = SavedStates::default();
         let offsets = |deposits: &SavedStates| deposits.all().iter().map(|(offset, _)| *offset).collect::<Vec<_>>();
         for offset in [0, 10, 10, 20, 30] {
@@ -315,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn steps_are_kept_as_long_as_the_state_that_they_add_to() {
+    fn spool_keeps_steps_as_long_as_their_state() {
         let mut deposits = SavedStates::default();
         let all = |deposits: &SavedStates| {
             deposits.all().iter().map(|(offset, bytes)| (*offset, bytes.len())).collect::<Vec<_>>()
@@ -324,7 +324,7 @@ mod tests {
         assert!(deposits.put(10, b"state", 10));
         assert!(deposits.add(10, b"1") && deposits.add(12, b"12"));
         assert!(deposits.has_steps());
-        // However far is acknowledged: without the state the steps are worth nothing.
+        // Whatever is acknowledged: steps without their state are useless.
         deposits.prune(12);
         assert_eq!(all(&deposits), [(10, 5), (10, 1), (12, 2)]);
         assert!(deposits.put(12, b"state2", 12));
@@ -333,7 +333,7 @@ mod tests {
     }
 
     #[test]
-    fn too_much_state_is_refused_and_nothing_is_dropped_for_it() {
+    fn spool_refuses_too_much_state_and_drops_nothing() {
         let mut deposits = SavedStates::default();
         let half = vec![0; STATE_MAX / 2];
         assert!(deposits.put(1, &half, 0) && deposits.put(2, &half, 0));
@@ -345,7 +345,7 @@ mod tests {
     }
 
     #[test]
-    fn of_stderr_the_end_is_kept() {
+    fn spool_keeps_the_end_of_stderr() {
         let mut tail = StderrTail::default();
         tail.add(b"first ");
         assert_eq!(tail.from(2), "rst ");

@@ -1,4 +1,4 @@
-//! The store's files: the lock, the modes, the schema and its version, the settings of each connection.
+//! The store's files: lock, modes, schema version, and the settings of each connection.
 
 use std::fs::{DirBuilder, File, OpenOptions, Permissions};
 use std::io::{ErrorKind, Read, Write};
@@ -15,21 +15,21 @@ use super::StoreError;
 
 /// The database, in the state directory. SQLite keeps `-wal` and `-shm` beside it, with its mode.
 pub(super) const DATABASE: &str = "plexus.db";
-/// Held with an exclusive `flock` while a store is open; the kernel frees it with its process, however that dies.
+/// Held with an exclusive `flock` while a store is open; the kernel releases it when the process ends.
 pub(super) const LOCK: &str = "plexus.lock";
-/// The database while it is rewritten, until it takes its name.
+/// A rewritten copy of the database before it is renamed.
 const REWRITTEN: &str = "plexus.db.rewritten";
-/// Bytes of space beyond the database's own size without which it is not rewritten.
+/// Free space beyond the database's own size that a rewrite needs, in bytes.
 const REWRITE_SPARE_BYTES: u64 = 64 << 20;
-/// Written and removed at once after a failed write, to learn whether it was space that lacked.
+/// Written and removed at once after a failed write, to find out whether the disk is full.
 const PROBE: &str = "plexus.probe";
 
-/// `PRAGMA application_id` of a store ("Plxs"); a database with another one is not ours and is not touched.
+/// `PRAGMA application_id` of a store ("Plxs"); a database with another id is foreign and is not changed.
 pub(super) const APPLICATION_ID: u32 = 0x506c_7873;
 /// `PRAGMA user_version`; a higher one is [`StoreError::Newer`].
 pub(super) const SCHEMA: u32 = 1 + ADDED.len() as u32;
 
-/// Bytes a page: large enough that several small blocks share one, small enough that a commit of one event writes little.
+/// Page size in bytes: large enough for several small blocks, small enough that a commit of one event writes little.
 const PAGE_SIZE: u32 = 8192;
 /// How much of the file is read through memory mapping, in bytes. Pages past it are read with system calls.
 const MMAP_BYTES: u64 = 1 << 30;
@@ -37,16 +37,16 @@ const MMAP_BYTES: u64 = 1 << 30;
 const WRITER_CACHE_KIB: u32 = 8192;
 /// Pages in the write-ahead log after which a commit also copies it into the database (8 MiB).
 const CHECKPOINT_PAGES: u32 = 1024;
-/// Bytes of write-ahead log after which a commit waits for the readers (reads are short) to start it anew, so that
-/// overlapping reads cannot keep it growing; also what is left of the file when it starts anew.
+/// Bytes of write-ahead log after which a commit waits for the readers (reads are short) to restart the log, so that overlapping reads
+/// cannot make it grow without bound; also the size to which the file is truncated.
 pub(super) const WAL_BYTES_MAX: u64 = 64 << 20;
-/// How long an opening waits for the lock. A child that a killed gateway was just starting still holds it until it
-/// becomes another program, a matter of milliseconds; a store in use is refused that much later.
+/// How long opening waits for the lock. A child process that a killed gateway was starting holds it until its exec, a matter of
+/// milliseconds; a store in use is refused that much later.
 const LOCK_WAIT: Duration = Duration::from_millis(250);
-/// Between two tries for the lock.
+/// Pause between two attempts to lock.
 const LOCK_RETRY: Duration = Duration::from_millis(5);
-/// How long a commit waits for readers to let the write-ahead log start anew. Ours are done long before; another
-/// program's that holds a transaction open makes the log grow instead.
+/// How long a commit waits for readers before the write-ahead log can restart. Our own readers finish sooner; if another program holds a
+/// transaction open, the log grows instead.
 pub(super) const CHECKPOINT_WAIT: Duration = Duration::from_millis(200);
 
 const TABLES: &str = "
@@ -86,7 +86,7 @@ CREATE TABLE requests (
     answer_key TEXT,
     body BLOB NOT NULL
 );
--- The open ones are few and asked for often; the others are found newest first, without an index to keep.
+-- Open requests are few and read often; the others are found newest first, without an index of their own.
 CREATE INDEX requests_open ON requests (session_id) WHERE state = 1;
 CREATE TABLE passages (
     id INTEGER PRIMARY KEY,
@@ -104,8 +104,8 @@ CREATE TABLE devices (
 );
 ";
 
-/// What schema 2 added: how far each session has heard its runtime. Rows of their own, for they are written with nearly
-/// every commit.
+/// Added by schema 2: how much of its runtime's output each session has stored. Separate rows, since they are written with nearly every
+/// commit.
 const MARKS: &str = "
 CREATE TABLE marks (
     session_no INTEGER PRIMARY KEY,
@@ -114,7 +114,7 @@ CREATE TABLE marks (
 );
 ";
 
-/// What a later schema added: what the notifier keeps, a row for each place that it sends to.
+/// Added by schema 3: the notifier's rows, one for each target.
 const PUSHES: &str = "
 CREATE TABLE pushes (
     name TEXT PRIMARY KEY,
@@ -122,9 +122,8 @@ CREATE TABLE pushes (
 );
 ";
 
-/// What schema 4 added. Blocks are found in the order of the log whatever their session; a session that is being deleted is
-/// marked; prompts that wait have rows of their own; closed requests are found by their age. Requests that were closed
-/// before count as closed now.
+/// Added by schema 4: an index of blocks in log order whatever their session; a mark on sessions that are being deleted; rows for queued
+/// prompts; an index of closed requests by age. Requests closed earlier count as closed now.
 const SWEEPING: &str = "
 -- 1099511627775 is the part of a key that is the position.
 CREATE INDEX events_by_position ON events (key & 1099511627775);
@@ -148,20 +147,20 @@ CREATE INDEX requests_by_session ON requests (session_id);
 CREATE INDEX requests_by_closing ON requests (closed_at) WHERE closed_at IS NOT NULL;
 ";
 
-/// What each schema after the first added, in their order: an older store gets what it lacks when it is opened.
+/// The additions of each schema after the first, in order: opening an older store applies the missing ones.
 const ADDED: [&str; 3] = [MARKS, PUSHES, SWEEPING];
 
-/// The lock, held. Dropping it frees it at once, whatever a child just being started has inherited.
+/// The held lock. Dropping it releases it at once, even if a starting child has inherited the descriptor.
 pub(super) struct Lock(File);
 
 impl Drop for Lock {
     fn drop(&mut self) {
-        // Closing frees it too; a failure only makes that later.
+        // Closing the file releases the lock, too, only later.
         let _ = flock(&self.0, FlockOperation::Unlock);
     }
 }
 
-/// Makes the directory if need be, takes the lock, and looks at the version before anything is touched.
+/// Creates the directory if necessary, takes the lock, and checks the version before anything is changed.
 ///
 /// # Errors
 /// [`StoreError::Locked`], [`StoreError::Newer`], [`StoreError::Io`].
@@ -186,10 +185,10 @@ pub(super) fn claim(dir: &Path) -> Result<Lock, StoreError> {
     Ok(lock)
 }
 
-/// Opens the database for writing; makes it, with `epoch`, if there is none.
+/// Opens the database for writing; creates it, with `epoch`, if absent.
 pub(super) fn open_writer(dir: &Path, epoch: &str) -> Result<Connection, StoreError> {
     let path = dir.join(DATABASE);
-    // Made by us and not by SQLite, so that no umask can open it to others; `-wal` and `-shm` take its mode.
+    // Created here and not by SQLite, so that no umask makes it readable to others; `-wal` and `-shm` take its mode.
     let file = private().create(true).open(&path).map_err(|e| io(&path, &e))?;
     file.set_permissions(Permissions::from_mode(0o600)).map_err(|e| io(&path, &e))?;
     drop(file);
@@ -198,9 +197,9 @@ pub(super) fn open_writer(dir: &Path, epoch: &str) -> Result<Connection, StoreEr
         let mut connection = Connection::open_with_flags(&path, flags)?;
         connection.busy_timeout(CHECKPOINT_WAIT)?;
         if version_of(&connection)? == 0 {
-            // Before anything is in the file. Said again later it would write, and an opening must do with a full disk.
+            // Set before anything is in the file. Set again later it would write, and opening must work on a full disk.
             connection.execute_batch(&format!("PRAGMA page_size = {PAGE_SIZE}; PRAGMA auto_vacuum = INCREMENTAL;"))?;
-        } else if !gives_back(&connection)? {
+        } else if !can_return_free_pages(&connection)? {
             connection = rewrite(dir, connection, flags)?;
             connection.busy_timeout(CHECKPOINT_WAIT)?;
         }
@@ -223,28 +222,28 @@ pub(super) fn open_writer(dir: &Path, epoch: &str) -> Result<Connection, StoreEr
             transaction
                 .execute_batch(&format!("PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = {SCHEMA};"))?;
             transaction.commit()?;
-        } else if let Some(lacks @ [_, ..]) = ADDED.get(version_of(&connection)? as usize - 1..) {
+        } else if let Some(missing @ [_, ..]) = ADDED.get(version_of(&connection)? as usize - 1..) {
             let transaction = connection.transaction()?;
-            transaction.execute_batch(&format!("{} PRAGMA user_version = {SCHEMA};", lacks.concat()))?;
+            transaction.execute_batch(&format!("{} PRAGMA user_version = {SCHEMA};", missing.concat()))?;
             transaction.commit()?;
         }
         Ok(connection)
     })();
     let connection = made.map_err(|e| translate(dir, &e))?;
-    // The names of the new files must survive a power cut too.
+    // The names of new files must survive a power cut, too.
     File::open(dir).and_then(|dir| dir.sync_all()).map_err(|e| io(dir, &e))?;
     Ok(connection)
 }
 
-/// Whether free pages of the database can be given back to the disk in small steps.
-pub(super) fn gives_back(connection: &Connection) -> rusqlite::Result<bool> {
+/// Whether free pages of the database can be returned to the disk in small steps.
+pub(super) fn can_return_free_pages(connection: &Connection) -> rusqlite::Result<bool> {
     // 2 is INCREMENTAL.
     connection.query_row("PRAGMA auto_vacuum", [], |row| row.get::<_, i64>(0)).map(|mode| mode == 2)
 }
 
-/// Rewrites a database of an older plexus so that free pages can be given back: once, in time linear in its size, while
-/// nobody else has it. A copy is made beside it and takes its place whole; where that fails or space lacks, the old one
-/// stays as it is, its free pages are only used again, and the next opening tries anew.
+/// Rewrites a database of an older version so that free pages can be returned to the disk: once, in time linear in its size, while it is
+/// locked. A copy is made beside it and renamed over it. If that fails or space is short, the old database stays in use, its free pages are
+/// only reused, and the next opening retries.
 fn rewrite(dir: &Path, connection: Connection, flags: OpenFlags) -> rusqlite::Result<Connection> {
     let (path, copy) = (dir.join(DATABASE), dir.join(REWRITTEN));
     let bytes = path.metadata().map_or(0, |meta| meta.len());
@@ -256,7 +255,7 @@ fn rewrite(dir: &Path, connection: Connection, flags: OpenFlags) -> rusqlite::Re
     tracing::info!(bytes, "rewriting the database once, so that deleted bytes are given back to the disk");
     let made = (|| {
         let _ = std::fs::remove_file(&copy);
-        // Made by us, for its mode.
+        // Created here for its mode.
         private().create_new(true).open(&copy).map_err(|e| e.to_string())?;
         // Nothing may be left in the write-ahead log, which belongs to the old file.
         let made = connection
@@ -287,8 +286,8 @@ pub(super) fn open_reader(path: &Path) -> rusqlite::Result<Connection> {
     Ok(connection)
 }
 
-/// Refuses what is newer or not ours. The file's own header is looked at first, without SQLite; then, read-only, what
-/// the write-ahead log says.
+/// Refuses a newer or foreign database. Checks the file's own header first, without SQLite; then, read-only, the state in the write-ahead
+/// log.
 fn check_version(path: &Path) -> Result<(), StoreError> {
     let mut header = Vec::with_capacity(100);
     match File::open(path) {
@@ -304,7 +303,7 @@ fn check_version(path: &Path) -> Result<(), StoreError> {
     }
     // SQLite file format 1.3: big-endian, user version at 60, application id at 68.
     let word = |at: usize| header[at..at + 4].iter().fold(0u32, |word, &byte| word << 8 | u32::from(byte));
-    judge(path, word(68), word(60), false)?;
+    check_owner(path, word(68), word(60), false)?;
     let seen = (|| {
         let connection = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
         connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
@@ -313,15 +312,15 @@ fn check_version(path: &Path) -> Result<(), StoreError> {
         Ok((application.cast_unsigned(), version_of(&connection)?, tables > 0))
     })();
     let (application, version, tables) = seen.map_err(|e: rusqlite::Error| match &e {
-        // Not a database although it begins like one.
+        // Not a database although the header looks like one.
         rusqlite::Error::SqliteFailure(error, _) if error.code == ErrorCode::NotADatabase => not_ours(path),
         _ => translate(path.parent().unwrap_or(path), &e),
     })?;
-    judge(path, application, version, tables)
+    check_owner(path, application, version, tables)
 }
 
-/// A database without a mark is ours only while it is empty: left so by a crash before its tables were made.
-fn judge(path: &Path, application: u32, version: u32, tables: bool) -> Result<(), StoreError> {
+/// A database without our id is accepted only while it is empty: a crash before its tables were made leaves it so.
+fn check_owner(path: &Path, application: u32, version: u32, tables: bool) -> Result<(), StoreError> {
     match (application, version) {
         (APPLICATION_ID, 0) => Err(not_ours(path)),
         (APPLICATION_ID, found) if found > SCHEMA => Err(StoreError::Newer { found, known: SCHEMA }),
@@ -352,24 +351,24 @@ fn not_ours(path: &Path) -> StoreError {
     StoreError::Io(format!("{} is not a plexus store; it was not touched", path.display()))
 }
 
-/// Our error for one of SQLite's. `dir` is where to find out whether space lacks: of the system's errors SQLite passes
-/// on only "full" as such, not a quota nor a failed growth of its shared memory.
+/// Translates an SQLite error. `dir` is where to check for free space: SQLite reports "full" only as such, not for a quota or a failed
+/// growth of its shared memory.
 pub(super) fn translate(dir: &Path, error: &rusqlite::Error) -> StoreError {
     let rusqlite::Error::SqliteFailure(failure, _) = error else { return StoreError::Io(error.to_string()) };
     match failure.code {
         ErrorCode::DiskFull => StoreError::Full,
-        ErrorCode::SystemIoFailure | ErrorCode::CannotOpen if lacks_space(dir) => StoreError::Full,
+        ErrorCode::SystemIoFailure | ErrorCode::CannotOpen if is_disk_full(dir) => StoreError::Full,
         _ => StoreError::Io(error.to_string()),
     }
 }
 
-/// Whether the error says that the system failed to bring bytes to the disk, after which it may call them written.
+/// Whether the error means that an fsync or write to disk failed, after which the kernel may report the data as written.
 pub(super) fn is_failed_sync(error: &rusqlite::Error) -> bool {
     matches!(error, rusqlite::Error::SqliteFailure(failure, _)
         if matches!(failure.extended_code, ffi::SQLITE_IOERR_FSYNC | ffi::SQLITE_IOERR_DIR_FSYNC))
 }
 
-fn lacks_space(dir: &Path) -> bool {
+fn is_disk_full(dir: &Path) -> bool {
     let path = dir.join(PROBE);
     let tried = private().create(true).open(&path).and_then(|mut file| {
         file.write_all(&[1; 4 * PAGE_SIZE as usize])?;

@@ -1,4 +1,4 @@
-//! The connections that read: few, made when first needed, lent for one read each.
+//! The reading connections: few, opened on demand, borrowed for one read each.
 
 use parking_lot::{Condvar, Mutex, MutexGuard};
 use std::path::PathBuf;
@@ -7,7 +7,7 @@ use rusqlite::Connection;
 
 use super::open::open_reader;
 
-/// Reads at once; a further one waits until one is done. Each connection holds its own page cache (2 MiB at most).
+/// Concurrent reads; a further read waits until one is done. Each connection has its own page cache (2 MiB at most).
 const READERS_MAX: usize = 4;
 
 /// A bounded pool of read-only connections.
@@ -20,7 +20,7 @@ pub(super) struct Readers {
 #[derive(Default)]
 struct State {
     idle: Vec<Connection>,
-    lent: usize,
+    in_use: usize,
 }
 
 impl Readers {
@@ -29,22 +29,22 @@ impl Readers {
         Self { path, state: Mutex::default(), freed: Condvar::new() }
     }
 
-    /// Runs `read` on a connection of the pool; blocks while all are lent.
+    /// Runs `read` on a connection of the pool; blocks while all are in use.
     pub(super) fn with<T>(&self, read: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> rusqlite::Result<T> {
         let mut state = self.state();
-        while state.lent >= READERS_MAX {
+        while state.in_use >= READERS_MAX {
             self.freed.wait(&mut state);
         }
-        state.lent += 1;
+        state.in_use += 1;
         let idle = state.idle.pop();
         drop(state);
-        // From here on the place is given back even if `read` panics.
-        let mut lent = Lent { pool: self, connection: idle };
-        let connection = match lent.connection.take() {
+        // From here on the slot is returned even if `read` panics.
+        let mut in_use = BorrowedReader { pool: self, connection: idle };
+        let connection = match in_use.connection.take() {
             Some(connection) => connection,
             None => open_reader(&self.path)?,
         };
-        read(lent.connection.insert(connection))
+        read(in_use.connection.insert(connection))
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -52,15 +52,15 @@ impl Readers {
     }
 }
 
-struct Lent<'a> {
+struct BorrowedReader<'a> {
     pool: &'a Readers,
     connection: Option<Connection>,
 }
 
-impl Drop for Lent<'_> {
+impl Drop for BorrowedReader<'_> {
     fn drop(&mut self) {
         let mut state = self.pool.state();
-        state.lent -= 1;
+        state.in_use -= 1;
         state.idle.extend(self.connection.take());
         drop(state);
         self.pool.freed.notify_one();

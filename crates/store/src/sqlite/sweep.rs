@@ -1,6 +1,6 @@
-//! How sessions, old events and closed requests go: first what is to go is marked, in one small transaction, and nobody
-//! reads it any more; then its bytes go in small steps, so that whoever writes waits for one step at most; then the disk
-//! gets back what is free. What a crash leaves half done is found when the store is opened.
+//! Removal of sessions, old events and closed requests. First they are marked in one small transaction, after which they are not read any
+//! more; then their bytes are removed in small steps, so that a commit waits for at most one step; then free pages are returned to the
+//! disk. Removals that a crash interrupted are found when the store is opened.
 
 use std::sync::atomic::Ordering;
 
@@ -8,37 +8,37 @@ use rusqlite::{Connection, OptionalExtension, params};
 
 use super::open;
 use super::{
-    BlockInfo, Known, POSITION_BITS, POSITION_MAX, Position, SessionId, SqliteStore, StoreError, Timestamp, Trim,
-    Writer, as_sql, count, number, position, write_tally,
+    BlockInfo, KnownSession, POSITION_BITS, POSITION_MAX, Position, SessionId, SqliteStore, StoreError, Timestamp,
+    Trim, Writer, as_sql, count, number, position, write_tally,
 };
 
-/// Blocks that one step removes at most.
+/// Maximum number of blocks removed by one step.
 const STEP_BLOCKS: usize = 64;
-/// Bytes of blocks that one step removes, about; one block is never split.
+/// Approximate bytes of blocks removed by one step; a block is never split.
 const STEP_BYTES: u64 = 1 << 20;
-/// Passages that one step removes: each costs a change of the index for each of its words.
+/// Passages removed by one step: each costs an index change for each of its words.
 const STEP_PASSAGES: usize = 4;
-/// Requests that one step removes.
+/// Requests removed by one step.
 const STEP_REQUESTS: usize = 128;
-/// Prompts that one step removes.
+/// Prompts removed by one step.
 const STEP_PROMPTS: usize = 4;
-/// Pages that one step gives back to the disk (2 MiB).
+/// Pages returned to the disk by one step (2 MiB).
 const STEP_PAGES: u32 = 256;
-/// Free pages that are kept for what comes next (4 MiB).
+/// Free pages kept for later commits (4 MiB).
 const PAGES_KEPT: u32 = 512;
 
-/// What is to be removed of a session.
+/// A pending removal in one session.
 #[derive(Clone)]
 pub(super) struct Sweep {
     pub(super) session_id: SessionId,
     pub(super) no: i64,
     /// Blocks and texts up to here.
     pub(super) through: Position,
-    /// Everything else too.
-    pub(super) doomed: bool,
+    /// Whether everything else is removed, too.
+    pub(super) deleted: bool,
 }
 
-/// What one step did.
+/// The result of one step.
 struct Step {
     freed: u64,
     done: bool,
@@ -47,7 +47,7 @@ struct Step {
 impl SqliteStore {
     pub(super) fn mark_for_deletion(&self, session: &SessionId) -> Result<bool, StoreError> {
         let mut writer = self.lock();
-        let Some(Known { no, .. }) = self.known(session) else { return Ok(false) };
+        let Some(KnownSession { no, .. }) = self.known(session) else { return Ok(false) };
         self.writing(&mut writer, |connection, _| {
             connection.prepare_cached("UPDATE sessions SET doomed = 1 WHERE no = ?1")?.execute([no])?;
             Ok(())
@@ -55,11 +55,11 @@ impl SqliteStore {
         let mut index = self.index_mut();
         index.by_id.remove(session);
         index.by_no.remove(&no);
-        index.dying.insert(session.clone());
+        index.being_deleted.insert(session.clone());
         drop(index);
         writer.sweeps.retain(|sweep| sweep.no != no);
         let through = Position(POSITION_MAX);
-        writer.sweeps.push_back(Sweep { session_id: session.clone(), no, through, doomed: true });
+        writer.sweeps.push_back(Sweep { session_id: session.clone(), no, through, deleted: true });
         Ok(true)
     }
 
@@ -68,12 +68,12 @@ impl SqliteStore {
         let marked = self.writing(&mut writer, |connection, _| {
             let mut marked = Vec::new();
             for trim in trims {
-                let Some(Known { no, trimmed, .. }) = self.known(&trim.session_id) else { continue };
+                let Some(KnownSession { no, trimmed, .. }) = self.known(&trim.session_id) else { continue };
                 let spare: Option<i64> = connection
                     .prepare_cached("SELECT spare_from FROM sessions WHERE no = ?1")?
                     .query_row([no], |row| row.get(0))?;
-                let spared = spare.map_or(POSITION_MAX, |from| position(from).0.saturating_sub(1));
-                let through = as_sql(trim.through.min(Position(spared)));
+                let last_removable = spare.map_or(POSITION_MAX, |from| position(from).0.saturating_sub(1));
+                let through = as_sql(trim.through.min(Position(last_removable)));
                 let low = no << POSITION_BITS;
                 let last: Option<i64> = connection
                     .prepare_cached(
@@ -86,7 +86,7 @@ impl SqliteStore {
                     .prepare_cached("UPDATE sessions SET trimmed = ?2, base = ifnull(?3, base) WHERE no = ?1")?
                     .execute(params![no, number(position(last))?, trim.base])?;
                 let session_id = trim.session_id.clone();
-                marked.push(Sweep { session_id, no, through: position(last), doomed: false });
+                marked.push(Sweep { session_id, no, through: position(last), deleted: false });
             }
             Ok(marked)
         })?;
@@ -104,70 +104,70 @@ impl SqliteStore {
 
     pub(super) fn sweep_step(&self) -> Result<bool, StoreError> {
         let mut writer = self.lock();
-        let Some(sweep) = writer.sweeps.front().cloned() else { return self.give_back(&mut writer) };
+        let Some(sweep) = writer.sweeps.front().cloned() else { return self.return_free_pages(&mut writer) };
         let (head, event_bytes) = (self.head.load(Ordering::Relaxed), self.event_bytes.load(Ordering::Relaxed));
         let step = self.writing(&mut writer, |connection, _| {
             let step = step(connection, &sweep)?;
-            // The session may have held the head, which must not fall.
+            // The removed session may have held the head, which must not fall.
             write_tally(connection, Position(head), event_bytes.saturating_sub(step.freed))?;
             Ok(step)
         })?;
         self.event_bytes.store(event_bytes.saturating_sub(step.freed), Ordering::Relaxed);
-        writer.untallied = 0;
+        writer.commits_since_tally = 0;
         if step.done {
             writer.sweeps.pop_front();
-            writer.give_back = true;
-            // The write-ahead log still holds pages with what was removed.
-            writer.scrub = true;
-            self.tend(&mut writer, step.freed, sweep.doomed);
-            if sweep.doomed {
-                self.index_mut().dying.remove(&sweep.session_id);
+            writer.return_free_pages = true;
+            // The write-ahead log still holds pages with removed bytes.
+            writer.truncate_wal = true;
+            self.check_wal(&mut writer, step.freed, sweep.deleted);
+            if sweep.deleted {
+                self.index_mut().being_deleted.remove(&sweep.session_id);
             }
         } else {
-            self.tend(&mut writer, step.freed, false);
+            self.check_wal(&mut writer, step.freed, false);
         }
         Ok(true)
     }
 
-    /// Gives free pages back to the disk, some at a time.
-    fn give_back(&self, writer: &mut Writer) -> Result<bool, StoreError> {
-        if !writer.give_back || writer.broken {
+    /// Returns free pages to the disk, one step of them.
+    fn return_free_pages(&self, writer: &mut Writer) -> Result<bool, StoreError> {
+        if !writer.return_free_pages || writer.sync_failed {
             return Ok(false);
         }
         let connection = &writer.connection;
-        let given = (|| {
+        let result = (|| {
             let free: u32 = connection.query_row("PRAGMA freelist_count", [], |row| row.get(0))?;
-            if free <= PAGES_KEPT || !open::gives_back(connection)? {
+            if free <= PAGES_KEPT || !open::can_return_free_pages(connection)? {
                 return Ok(false);
             }
             let pages = STEP_PAGES.min(free - PAGES_KEPT);
-            // Each row of the answer is a page given back: it has to be read to its end.
+            // Each result row stands for one returned page: all rows have to be read.
             let mut statement = connection.prepare(&format!("PRAGMA incremental_vacuum({pages})"))?;
             let mut rows = statement.query([])?;
             while rows.next()?.is_some() {}
             Ok(true)
         })();
-        let more = given.map_err(|error: rusqlite::Error| open::translate(&self.dir, &error))?;
+        let more = result.map_err(|error: rusqlite::Error| open::translate(&self.dir, &error))?;
         if !more {
-            writer.give_back = false;
+            writer.return_free_pages = false;
             // The file shrinks when the write-ahead log is copied into it.
-            writer.scrub = true;
+            writer.truncate_wal = true;
         }
-        self.tend(writer, u64::from(STEP_PAGES) << 13, !more);
+        self.check_wal(writer, u64::from(STEP_PAGES) << 13, !more);
         Ok(more)
     }
 
     pub(super) fn retire_step(&self, before: Option<Timestamp>, most: usize) -> Result<bool, StoreError> {
         let mut writer = self.lock();
         let removed = self.writing(&mut writer, |connection, _| {
-            // The newest of those beyond `most`; they and all before them go.
-            let beyond: Option<i64> = connection
+            // The newest of those beyond `most`; it and all older ones are removed.
+            let excess: Option<i64> = connection
                 .prepare_cached(
                     "SELECT closed_at FROM requests WHERE closed_at IS NOT NULL ORDER BY closed_at DESC LIMIT 1 OFFSET ?1",
                 )?
                 .query_row([count(most)], |row| row.get(0))
                 .optional()?;
-            let through = before.map(|before| before.as_millis().saturating_sub(1)).max(beyond);
+            let through = before.map(|before| before.as_millis().saturating_sub(1)).max(excess);
             let Some(through) = through else { return Ok(0) };
             let removed = connection
                 .prepare_cached(
@@ -178,8 +178,8 @@ impl SqliteStore {
             Ok(removed)
         })?;
         if removed > 0 {
-            writer.give_back = true;
-            self.tend(&mut writer, 0, false);
+            writer.return_free_pages = true;
+            self.check_wal(&mut writer, 0, false);
         }
         Ok(removed >= STEP_REQUESTS)
     }
@@ -211,10 +211,10 @@ impl SqliteStore {
     }
 }
 
-/// Removes a little of what is to go.
+/// Removes one step's worth of blocks, or else of the other rows.
 fn step(connection: &Connection, sweep: &Sweep) -> rusqlite::Result<Step> {
     let (low, through) = (sweep.no << POSITION_BITS, as_sql(sweep.through));
-    let (mut freed, mut upto) = (0u64, None);
+    let (mut freed, mut last_key) = (0u64, None);
     {
         let mut blocks = connection.prepare_cached(
             "SELECT key, length(block) FROM events WHERE key BETWEEN ?1 AND ?2 AND last <= ?3 ORDER BY key LIMIT ?4",
@@ -223,20 +223,20 @@ fn step(connection: &Connection, sweep: &Sweep) -> rusqlite::Result<Step> {
         while freed < STEP_BYTES
             && let Some(row) = rows.next()?
         {
-            upto = Some(row.get::<_, i64>(0)?);
+            last_key = Some(row.get::<_, i64>(0)?);
             freed += u64::try_from(row.get::<_, i64>(1)?).unwrap_or(0);
         }
     }
-    if let Some(upto) = upto {
+    if let Some(last_key) = last_key {
         connection
             .prepare_cached("DELETE FROM events WHERE key BETWEEN ?1 AND ?2 AND last <= ?3")?
-            .execute(params![low, upto, through])?;
+            .execute(params![low, last_key, through])?;
         return Ok(Step { freed, done: false });
     }
     let passages: Vec<i64> = connection
         .prepare_cached("SELECT id FROM passages WHERE session_no = ?1 AND position <= ?2 LIMIT ?3")?
-        // A text may be told of later than its event: of a session that goes all go.
-        .query_map(params![sweep.no, if sweep.doomed { i64::MAX } else { through }, count(STEP_PASSAGES)], |row| {
+        // A text may be stored later than its event: of a deleted session all texts are removed.
+        .query_map(params![sweep.no, if sweep.deleted { i64::MAX } else { through }, count(STEP_PASSAGES)], |row| {
             row.get(0)
         })?
         .collect::<rusqlite::Result<_>>()?;
@@ -244,7 +244,7 @@ fn step(connection: &Connection, sweep: &Sweep) -> rusqlite::Result<Step> {
         connection.prepare_cached("DELETE FROM texts WHERE rowid = ?1")?.execute([id])?;
         connection.prepare_cached("DELETE FROM passages WHERE id = ?1")?.execute([id])?;
     }
-    if !passages.is_empty() || !sweep.doomed {
+    if !passages.is_empty() || !sweep.deleted {
         return Ok(Step { freed: 0, done: passages.is_empty() });
     }
     let requests = connection

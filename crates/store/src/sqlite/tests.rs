@@ -1,5 +1,5 @@
-//! What only a store on a disk can show: survival, damage, locks, modes, full disks. One file: a child process of a test
-//! is started with the same few lines in each.
+//! What only a store on disk can show: survival, damage, locks, modes, full disks. One file, since several tests start themselves again as
+//! a child process with the same few lines.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use std::collections::BTreeMap;
@@ -15,26 +15,26 @@ use super::*;
 use crate::PromptChange;
 use crate::contract::{ALL, commit, event, event_with, follow_model, positions, row, session, step, sweep};
 
-/// Set for a child that a test starts of itself: the directory to work in.
+/// Set for a child process of a test: the directory to work in.
 const CHILD: &str = "PLEXUS_STORE_TEST_CHILD";
 
 fn open(dir: &Path) -> SqliteStore {
     SqliteStore::open(dir, Durability::Process).unwrap()
 }
 
-/// The database behind the store's back.
+/// A connection that bypasses the store.
 fn raw(dir: &Path) -> Connection {
     Connection::open(dir.join(open::DATABASE)).unwrap()
 }
 
-/// Every file of a directory with its content, but for the lock and SQLite's shared memory, which hold no state.
+/// Every file of a directory with its content, except the lock and SQLite's shared memory, which hold no state.
 fn files(dir: &Path) -> BTreeMap<String, Vec<u8>> {
     let entries = std::fs::read_dir(dir).unwrap().map(|entry| entry.unwrap());
     let named = entries.map(|entry| (entry.file_name().into_string().unwrap(), std::fs::read(entry.path()).unwrap()));
     named.filter(|(name, _)| name != open::LOCK && !name.ends_with("-shm")).collect()
 }
 
-/// Runs the test of this name once more, in a process of its own that works in `dir`.
+/// Runs the named test again in a child process that works in `dir`.
 fn child(test: &str, dir: &Path) -> Child {
     Command::new(std::env::current_exe().unwrap())
         .args([&format!("sqlite::tests::{test}"), "--exact", "--nocapture", "--test-threads=1"])
@@ -46,20 +46,20 @@ fn child(test: &str, dir: &Path) -> Child {
         .unwrap()
 }
 
-/// In a child that [`child`] started: where to work.
-fn as_child() -> Option<std::path::PathBuf> {
+/// In a child started by [`child`]: its directory.
+fn child_dir() -> Option<std::path::PathBuf> {
     std::env::var_os(CHILD).map(Into::into)
 }
 
-/// Writes a line of its own past the test runner, which may be in the midst of one.
-fn say(line: &str) {
+/// Writes a line to stdout past the test runner, which may be in the middle of a line.
+fn print_line(line: &str) {
     let mut out = std::io::stdout().lock();
     out.write_all(format!("\n{line}\n").as_bytes()).unwrap();
     out.flush().unwrap();
 }
 
 #[test]
-fn all_is_there_after_reopening() {
+fn sqlite_keeps_everything_when_reopened() {
     let dir = tempdir().unwrap();
     let first = open(dir.path());
     let epoch = first.epoch();
@@ -96,7 +96,7 @@ fn all_is_there_after_reopening() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(12))]
     #[test]
-    fn reopening_changes_nothing(before in proptest::collection::vec(step(), 1..12)) {
+    fn sqlite_reopen_changes_nothing(before in proptest::collection::vec(step(), 1..12)) {
         let dir = tempdir().unwrap();
         let store = open(dir.path());
         follow_model(&store, &before);
@@ -111,7 +111,7 @@ proptest! {
 }
 
 #[test]
-fn a_second_opening_is_refused_until_the_first_is_gone() {
+fn sqlite_refuses_a_second_opening_until_the_first_is_closed() {
     let dir = tempdir().unwrap();
     let first = open(dir.path());
     assert!(matches!(SqliteStore::open(dir.path(), Durability::Power), Err(StoreError::Locked)));
@@ -120,10 +120,10 @@ fn a_second_opening_is_refused_until_the_first_is_gone() {
 }
 
 #[test]
-fn what_was_acknowledged_survives_a_kill() {
-    if let Some(dir) = as_child() {
+fn sqlite_acknowledged_events_survive_a_kill() {
+    if let Some(dir) = child_dir() {
         let store = open(&dir);
-        say(&format!("epoch {}", store.epoch()));
+        print_line(&format!("epoch {}", store.epoch()));
         let mut at = store.head().0;
         loop {
             let size = at % 7 + 1;
@@ -131,16 +131,16 @@ fn what_was_acknowledged_survives_a_kill() {
             let sessions = (0..3).map(row).collect();
             store.commit(&Batch { events, sessions, sync: at.is_multiple_of(5), ..Batch::default() }).unwrap();
             at += size;
-            say(&format!("kept {at}"));
+            print_line(&format!("kept {at}"));
         }
     }
     let dir = tempdir().unwrap();
     let mut epoch = None;
     let mut acknowledged = 0;
     for round in 0..20u64 {
-        let mut child = child("what_was_acknowledged_survives_a_kill", dir.path());
+        let mut child = child("sqlite_acknowledged_events_survive_a_kill", dir.path());
         let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map(Result::unwrap);
-        // Killed after another number of commits each round, wherever it then is.
+        // Killed after another number of commits each round.
         let mut left = 1 + round * 13 % 50;
         while left > 0 {
             let line = lines.next().expect("the child went on");
@@ -171,7 +171,7 @@ fn what_was_acknowledged_survives_a_kill() {
 }
 
 #[test]
-fn a_damaged_block_costs_itself_alone() {
+fn sqlite_damaged_block_loses_only_itself() {
     let dir = tempdir().unwrap();
     let store = open(dir.path());
     for block in 0..3 {
@@ -199,7 +199,7 @@ fn a_damaged_block_costs_itself_alone() {
             other => panic!("after {after}: {other:?}"),
         }
     }
-    // The last block: nothing follows but what is yet to come.
+    // The last block: only later commits follow.
     byte(40, 21);
     match store.read(&session(1), Position(20), ALL) {
         Err(StoreError::Damaged { position, resume_at, .. }) => {
@@ -217,8 +217,8 @@ fn a_damaged_block_costs_itself_alone() {
     assert_eq!(positions(&store, 1, 0), [24]);
 }
 
-/// Takes a store back to an older schema, and to what an older plexus made of the file.
-fn age(dir: &Path, schema: u32) {
+/// Takes a store back to the schema and file format of an older version.
+fn downgrade(dir: &Path, schema: u32) {
     let raw = raw(dir);
     let older = match schema {
         1 => "DROP TABLE marks; DROP TABLE pushes;",
@@ -234,11 +234,11 @@ fn age(dir: &Path, schema: u32) {
 }
 
 #[test]
-fn a_store_of_an_older_schema_is_brought_up_to_date() {
+fn sqlite_migrates_an_older_schema() {
     for schema in [1, 3] {
         let dir = tempdir().unwrap();
         let store = open(dir.path());
-        // Blocks that reach over each other.
+        // Overlapping blocks.
         commit(&store, vec![event(1, 1), event(2, 2), event(1, 3), event(2, 4), event(3, 5), event(1, 6)]);
         let closed = RequestRow {
             request_id: RequestId::trusted("q_1"),
@@ -250,7 +250,7 @@ fn a_store_of_an_older_schema_is_brought_up_to_date() {
         };
         store.commit(&Batch { requests: vec![closed], ..Batch::default() }).unwrap();
         drop(store);
-        age(dir.path(), schema);
+        downgrade(dir.path(), schema);
         let store = open(dir.path());
         assert_eq!(positions(&store, 1, 0), [1, 3, 6]);
         for after in 0..6 {
@@ -261,10 +261,10 @@ fn a_store_of_an_older_schema_is_brought_up_to_date() {
         let mark = RuntimeMark { generation: 1, offset: 5 };
         store.commit(&Batch { marks: vec![(session(1), mark)], ..Batch::default() }).unwrap();
         assert!(store.pushes().unwrap().is_empty());
-        // What was closed before counts from now on.
+        // Requests that were closed before count as closed now.
         assert!(!store.retire(Some(Timestamp::from_millis(1_700_000_000_000)), 9).unwrap());
         assert!(store.request(&RequestId::trusted("q_1")).unwrap().unwrap().closed_at.is_some());
-        assert!(open::gives_back(&store.lock().connection).unwrap());
+        assert!(open::can_return_free_pages(&store.lock().connection).unwrap());
         assert!(!dir.path().join("plexus.db.rewritten").exists());
         let mode = dir.path().join(open::DATABASE).metadata().unwrap().permissions().mode() & 0o777;
         assert_eq!(mode, 0o600);
@@ -274,7 +274,7 @@ fn a_store_of_an_older_schema_is_brought_up_to_date() {
     }
 }
 
-/// Commits about `megabytes` of events to a session, with words to find.
+/// Commits about `megabytes` of events to a session, with searchable text.
 fn fill(store: &SqliteStore, n: u64, megabytes: usize) {
     for _ in 0..megabytes {
         let head = store.head().0;
@@ -290,7 +290,7 @@ fn fill(store: &SqliteStore, n: u64, megabytes: usize) {
 }
 
 #[test]
-fn what_is_deleted_goes_in_small_steps_and_the_disk_is_given_back() {
+fn sqlite_deletes_in_small_steps_and_frees_the_disk() {
     let dir = tempdir().unwrap();
     let store = open(dir.path());
     commit(&store, vec![event(1, 1)]);
@@ -307,7 +307,7 @@ fn what_is_deleted_goes_in_small_steps_and_the_disk_is_given_back() {
         let now = store.usage().unwrap().event_bytes;
         assert!(before <= now + (2 << 20), "one step removed {} bytes", before - now);
         before = now;
-        // Whoever writes comes in between.
+        // A commit between two sweep steps.
         let head = store.head().0;
         store.commit(&Batch { events: vec![event(1, head + 1)], ..Batch::default() }).unwrap();
     }
@@ -322,7 +322,7 @@ fn what_is_deleted_goes_in_small_steps_and_the_disk_is_given_back() {
 }
 
 #[test]
-fn a_deletion_that_a_crash_cut_short_is_finished_after_the_next_start() {
+fn sqlite_finishes_an_interrupted_deletion_after_a_restart() {
     let dir = tempdir().unwrap();
     let store = open(dir.path());
     commit(&store, vec![event(1, 1)]);
@@ -334,7 +334,7 @@ fn a_deletion_that_a_crash_cut_short_is_finished_after_the_next_start() {
         for _ in 0..done {
             assert!(store.sweep().unwrap());
         }
-        // What a crash leaves is what the files are now.
+        // The files as a crash would leave them now.
         let copy = tempdir().unwrap();
         for (name, content) in files(dir.path()) {
             std::fs::write(copy.path().join(name), content).unwrap();
@@ -356,7 +356,7 @@ fn a_deletion_that_a_crash_cut_short_is_finished_after_the_next_start() {
 }
 
 #[test]
-fn a_newer_store_is_refused_and_untouched() {
+fn sqlite_refuses_a_newer_store_and_leaves_it_untouched() {
     let dir = tempdir().unwrap();
     commit(&open(dir.path()), vec![event(1, 1)]);
     let newer = open::SCHEMA + 1;
@@ -366,7 +366,7 @@ fn a_newer_store_is_refused_and_untouched() {
     assert!(matches!(refused(), Some(StoreError::Newer { found, known: open::SCHEMA }) if found == newer));
     assert_eq!(files(dir.path()), before);
 
-    // The newer version's mark may stand in its write-ahead log alone.
+    // The newer version number may be in the write-ahead log alone.
     let known = format!("PRAGMA user_version = {}; PRAGMA wal_checkpoint(TRUNCATE);", open::SCHEMA);
     raw(dir.path()).execute_batch(&known).unwrap();
     let writer = raw(dir.path());
@@ -383,7 +383,7 @@ fn a_newer_store_is_refused_and_untouched() {
 }
 
 #[test]
-fn what_is_not_ours_is_refused_and_untouched() {
+fn sqlite_refuses_a_foreign_file_and_leaves_it_untouched() {
     let other = tempdir().unwrap();
     raw(other.path()).execute_batch("CREATE TABLE mine (a)").unwrap();
     let marked = tempdir().unwrap();
@@ -398,7 +398,7 @@ fn what_is_not_ours_is_refused_and_untouched() {
         assert!(matches!(&refused, Some(StoreError::Io(why)) if why.contains("not a plexus store")), "{refused:?}");
         assert_eq!(files(dir.path()), before);
     }
-    // A crash before the tables were made leaves these.
+    // A crash before the tables were made leaves these files.
     let empty = tempdir().unwrap();
     std::fs::write(empty.path().join(open::DATABASE), b"").unwrap();
     open(empty.path());
@@ -408,19 +408,19 @@ fn what_is_not_ours_is_refused_and_untouched() {
 }
 
 #[test]
-fn nobody_else_can_read_the_files() {
-    if let Some(dir) = as_child() {
+fn sqlite_files_are_private() {
+    if let Some(dir) = child_dir() {
         rustix::process::umask(rustix::fs::Mode::empty());
         let store = open(&dir.join("new"));
         commit(&store, vec![event(1, 1)]);
         for name in [open::DATABASE, open::LOCK, "plexus.db-wal", "plexus.db-shm", ""] {
             let mode = dir.join("new").join(name).metadata().unwrap().permissions().mode() & 0o777;
-            say(&format!("mode {name} {mode:o}"));
+            print_line(&format!("mode {name} {mode:o}"));
         }
         return;
     }
     let dir = tempdir().unwrap();
-    let output = child("nobody_else_can_read_the_files", dir.path()).wait_with_output().unwrap();
+    let output = child("sqlite_files_are_private", dir.path()).wait_with_output().unwrap();
     let text = String::from_utf8(output.stdout).unwrap();
     let modes: Vec<&str> = text.lines().filter_map(|line| line.strip_prefix("mode ")).collect();
     let wanted = ["plexus.db 600", "plexus.lock 600", "plexus.db-wal 600", "plexus.db-shm 600", " 700"];
@@ -428,7 +428,7 @@ fn nobody_else_can_read_the_files() {
 }
 
 #[test]
-fn a_power_cut_may_start_a_new_life_of_the_log() {
+fn sqlite_power_cut_may_start_a_new_epoch() {
     let dir = tempdir().unwrap();
     let store = open(dir.path());
     let epoch = store.epoch();
@@ -454,7 +454,7 @@ fn a_power_cut_may_start_a_new_life_of_the_log() {
 }
 
 #[test]
-fn a_full_database_refuses_and_recovers() {
+fn sqlite_full_database_refuses_and_recovers() {
     let dir = tempdir().unwrap();
     let store = open(dir.path());
     commit(&store, vec![event(1, 1)]);
@@ -471,7 +471,7 @@ fn a_full_database_refuses_and_recovers() {
     });
 }
 
-/// Commits until the store is full, looks around, makes room, goes on.
+/// Commits until the store is full, checks it, calls `make_room`, and continues.
 fn fill_refuse_recover(store: &SqliteStore, make_room: impl FnOnce()) {
     let big = |position| event_with(1, position, vec![b'x'; 100_000].into(), None);
     let mut head = store.head().0;
@@ -496,8 +496,8 @@ fn fill_refuse_recover(store: &SqliteStore, make_room: impl FnOnce()) {
 }
 
 #[test]
-fn a_full_disk_refuses_and_recovers() {
-    if let Some(dir) = as_child() {
+fn sqlite_full_disk_refuses_and_recovers() {
+    if let Some(dir) = child_dir() {
         let store = open(&dir);
         commit(&store, vec![event(1, 1)]);
         fill_refuse_recover(&store, || std::fs::remove_file(dir.join("ballast")).unwrap());
@@ -505,15 +505,15 @@ fn a_full_disk_refuses_and_recovers() {
         let again = open(&dir);
         let head = again.head().0;
         assert_eq!(positions(&again, 1, 0), (1..=head).collect::<Vec<_>>());
-        return say("recovered");
+        return print_line("recovered");
     }
     let dir = tempdir().unwrap();
     let mounted = Command::new("mount").args(["-t", "tmpfs", "-o", "size=6m", "tmpfs"]).arg(dir.path()).status();
     if !mounted.is_ok_and(|status| status.success()) {
-        return say("skipped: mounting a small tmpfs is not permitted here");
+        return print_line("skipped: mounting a small tmpfs is not permitted here");
     }
     std::fs::write(dir.path().join("ballast"), vec![1; 2 << 20]).unwrap();
-    let output = child("a_full_disk_refuses_and_recovers", dir.path()).wait_with_output();
+    let output = child("sqlite_full_disk_refuses_and_recovers", dir.path()).wait_with_output();
     let unmounted = Command::new("umount").arg(dir.path()).status();
     let text = String::from_utf8(output.unwrap().stdout).unwrap();
     assert!(text.contains("recovered"), "{text}");
@@ -521,21 +521,21 @@ fn a_full_disk_refuses_and_recovers() {
 }
 
 #[test]
-fn after_a_failed_sync_nothing_more_is_promised() {
-    if let Some(dir) = as_child() {
+fn sqlite_refuses_commits_after_a_failed_sync() {
+    if let Some(dir) = child_dir() {
         let store = open(&dir);
         commit(&store, vec![event(1, 1)]);
-        say("ready");
+        print_line("ready");
         let mut go = String::new();
         std::io::stdin().read_line(&mut go).unwrap();
         let batch = |position| Batch { events: vec![event(1, position)], sync: true, ..Batch::default() };
         let (failed, later) = (store.commit(&batch(2)), store.commit(&batch(2)));
         let plain = store.commit(&Batch { sync: false, ..batch(2) });
-        say(&format!("failed {} {} {}", failed.is_err(), later.is_err(), plain.is_err()));
-        return say(&format!("seen {:?} {}", positions(&store, 1, 0), store.head()));
+        print_line(&format!("failed {} {} {}", failed.is_err(), later.is_err(), plain.is_err()));
+        return print_line(&format!("seen {:?} {}", positions(&store, 1, 0), store.head()));
     }
     let dir = tempdir().unwrap();
-    let mut child = child("after_a_failed_sync_nothing_more_is_promised", dir.path());
+    let mut child = child("sqlite_refuses_commits_after_a_failed_sync", dir.path());
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map(Result::unwrap);
     assert!(lines.any(|line| line == "ready"));
     let tracer = Command::new("strace")
@@ -550,9 +550,9 @@ fn after_a_failed_sync_nothing_more_is_promised() {
     let Ok(mut tracer) = tracer else {
         child.kill().unwrap();
         child.wait().unwrap();
-        return say("skipped: no strace to make an fsync fail");
+        return print_line("skipped: no strace to make an fsync fail");
     };
-    // Every thread must be attached; the main one is attached first, so a moment more is given by asking for all.
+    // All threads must be attached by the tracer; the main one is first, so wait until every one is.
     let all_traced = || {
         let tasks = std::fs::read_dir(format!("/proc/{}/task", child.id())).map(|tasks| tasks.count()).unwrap_or(0);
         let traced_tasks =
@@ -568,7 +568,7 @@ fn after_a_failed_sync_nothing_more_is_promised() {
     if tracer.try_wait().unwrap().is_some() {
         child.kill().unwrap();
         child.wait().unwrap();
-        return say("skipped: strace may not attach here");
+        return print_line("skipped: strace may not attach here");
     }
     child.stdin.take().unwrap().write_all(b"go\n").unwrap();
     let rest: Vec<String> = lines.collect();
@@ -579,7 +579,7 @@ fn after_a_failed_sync_nothing_more_is_promised() {
 }
 
 #[test]
-fn forgotten_bytes_are_gone_from_every_file() {
+fn sqlite_forgotten_bytes_are_gone_from_every_file() {
     let dir = tempdir().unwrap();
     let store = open(dir.path());
     let body = || Bytes::from(format!("{}secretmarker{}", "a".repeat(9000), "b".repeat(9000)));
@@ -626,12 +626,12 @@ fn forgotten_bytes_are_gone_from_every_file() {
 }
 
 #[test]
-fn the_write_ahead_log_stays_bounded() {
+fn sqlite_write_ahead_log_is_bounded() {
     let dir = tempdir().unwrap();
     let store = open(dir.path());
     commit(&store, vec![event(1, 1)]);
     let body = Bytes::from(vec![b'x'; 1 << 20]);
-    // A reader that never ends its transaction keeps the log from starting anew, until it goes.
+    // A reader that never ends its transaction keeps the log from restarting until it closes.
     let reader = raw(dir.path());
     reader.execute_batch("BEGIN; SELECT count(*) FROM events;").unwrap();
     let bound = 2 * open::WAL_BYTES_MAX;
@@ -652,7 +652,7 @@ fn the_write_ahead_log_stays_bounded() {
 }
 
 #[test]
-fn an_empty_epoch_or_unknown_state_is_an_error_not_a_panic() {
+fn sqlite_empty_epoch_or_unknown_state_is_an_error() {
     let dir = tempdir().unwrap();
     let store = open(dir.path());
     commit(&store, vec![event(1, 1)]);

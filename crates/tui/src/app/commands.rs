@@ -4,10 +4,10 @@ use super::*;
 
 impl App {
     pub(super) fn confirm(&mut self, words: String, then: AfterConfirm) {
-        self.over = Some(Overlay::Confirm { words, then: Box::new(then) });
+        self.overlay = Some(Overlay::Confirm { words, then: Box::new(then) });
     }
 
-    /// The agent's commands that the prompt so far may mean.
+    /// The agent's slash commands that match the prompt so far.
     pub(crate) fn slash(&self) -> Vec<(String, String)> {
         let lines = self.composer.lines();
         let Some(begun) = lines.first().and_then(|line| line.strip_prefix('/')).filter(|_| lines.len() == 1) else {
@@ -16,7 +16,7 @@ impl App {
         if begun.contains(' ') || !self.writing {
             return Vec::new();
         }
-        let all = self.talk.as_ref().map(|talk| talk.commands.clone()).unwrap_or_default();
+        let all = self.conversation.as_ref().map(|conversation| conversation.commands.clone()).unwrap_or_default();
         all.into_iter().filter(|(name, _)| name.starts_with(begun)).take(6).collect()
     }
 
@@ -31,7 +31,7 @@ impl App {
         });
     }
 
-    /// What the palette offers for these words: commands, then sessions.
+    /// The palette's matches for this text: commands, then sessions.
     pub(crate) fn palette(&self, words: &str) -> Vec<(String, String)> {
         let words = words.trim().to_lowercase();
         let fits = |name: &str| {
@@ -69,7 +69,7 @@ impl App {
             }
         }
         if words.starts_with("past") {
-            for past in self.pasts.iter().filter(|past| fits(&past.name)) {
+            for past in self.past_conversations.iter().filter(|past| fits(&past.name)) {
                 list.push((rank(&past.name.to_lowercase()), past.name.clone(), past.what.clone()));
             }
         }
@@ -87,31 +87,35 @@ impl App {
         list.into_iter().map(|(_, name, what)| (name, what)).collect()
     }
 
-    /// What the agent of the session on the screen lets one choose.
+    /// The settings that the open session's agent offers.
     fn choices(&self) -> Vec<SettingChoice> {
-        let talk = self.talk.as_ref().filter(|_| self.page == TuiPage::Session);
-        talk.map(|talk| talk.settings.choices(&talk.session)).unwrap_or_default()
+        let conversation = self.conversation.as_ref().filter(|_| self.page == TuiPage::Session);
+        conversation.map(|conversation| conversation.settings.choices(&conversation.session)).unwrap_or_default()
     }
 
     pub(super) fn command(&mut self, name: &str, effects: &mut Vec<Effect>) {
         if let Some(choice) = self.choices().into_iter().find(|choice| choice.command == name) {
             let SettingChoice { command, method, params, .. } = choice;
-            return effects.push(Effect::Ask { tag: CallTag::Say(command), method, params });
+            return effects.push(Effect::Ask { tag: CallTag::Notice(command), method, params });
         }
-        let here = self.talk.as_ref().filter(|_| self.page == TuiPage::Session).map(|talk| talk.session.clone());
-        let session = here.and_then(|id| self.sessions.get(&id).cloned());
+        let open_id = self
+            .conversation
+            .as_ref()
+            .filter(|_| self.page == TuiPage::Session)
+            .map(|conversation| conversation.session.clone());
+        let session = open_id.and_then(|id| self.sessions.get(&id).cloned());
         if let Some(id) = name.strip_prefix("go ") {
             return self.open(id.to_owned(), effects);
         }
-        if let Some(past) = self.pasts.iter().find(|past| past.name == name).cloned() {
-            self.pasts.clear();
+        if let Some(past) = self.past_conversations.iter().find(|past| past.name == name).cloned() {
+            self.past_conversations.clear();
             return match past.session {
                 Some(session) => self.open(session, effects),
                 None => effects.push(post(CallTag::New, "/v1/sessions".into(), past.open)),
             };
         }
         if let Some(runtime) = name.strip_prefix("resume ") {
-            return effects.push(pasts_of(runtime));
+            return effects.push(list_past_conversations(runtime));
         }
         if let Some(runtime) = name.strip_prefix("new ") {
             return effects.push(post(CallTag::New, "/v1/sessions".into(), json!({ "runtime_id": runtime })));
@@ -122,20 +126,20 @@ impl App {
             "search" => self.go(TuiPage::Search, effects),
             "runtimes" => self.go(TuiPage::Runtimes, effects),
             "devices" => self.go(TuiPage::Devices, effects),
-            "help" => self.over = Some(Overlay::Help(0)),
+            "help" => self.overlay = Some(Overlay::Help(0)),
             "quit" => self.quit = true,
             "mouse" => {
                 self.mouse = !self.mouse;
                 effects.push(Effect::Mouse(self.mouse));
                 self.say(if self.mouse { "mouse on" } else { "mouse off" }, false);
             }
-            "doctor" => effects.push(get(CallTag::Words("doctor"), "/v1/doctor".into())),
+            "doctor" => effects.push(get(CallTag::TextPage("doctor"), "/v1/doctor".into())),
             "start" => {
-                self.over = Some(Overlay::Input {
+                self.overlay = Some(Overlay::Input {
                     label: "its preset: gemini, codex, claude, opencode …",
                     area: input::area(""),
                     then: Box::new(AfterConfirm::With {
-                        tag: CallTag::Say("attached".into()),
+                        tag: CallTag::Notice("attached".into()),
                         method: "POST",
                         path: "/v1/runtimes".into(),
                         member: "preset",
@@ -144,13 +148,13 @@ impl App {
             }
             "resume" => match self.runtimes.as_slice() {
                 [] => self.say("no runtime is attached: `plexus run` attaches one", true),
-                [only] => effects.push(pasts_of(&only.id)),
-                _ => self.over = Some(Overlay::Palette { area: input::area("resume "), at: 0 }),
+                [only] => effects.push(list_past_conversations(&only.id)),
+                _ => self.overlay = Some(Overlay::Palette { area: input::area("resume "), at: 0 }),
             },
             "new" => match self.runtimes.as_slice() {
                 [] => self.say("no runtime is attached: `plexus run` attaches one", true),
                 [only] => effects.push(post(CallTag::New, "/v1/sessions".into(), json!({ "runtime_id": only.id }))),
-                _ => self.over = Some(Overlay::Palette { area: input::area("new "), at: 0 }),
+                _ => self.overlay = Some(Overlay::Palette { area: input::area("new "), at: 0 }),
             },
             _ => {
                 let Some(session) = session else { return self.say("open a session first", true) };
@@ -166,7 +170,7 @@ impl App {
             "cancel" => self.confirm(
                 "Cancel the run? What it asked is withdrawn.".into(),
                 AfterConfirm::Call {
-                    tag: CallTag::Say("the run is cancelled".into()),
+                    tag: CallTag::Notice("the run is cancelled".into()),
                     method: "POST",
                     path: format!("{path}/cancel"),
                     body: Some(json!({ "run_id": session.run })),
@@ -175,7 +179,7 @@ impl App {
             "restart" => self.confirm(
                 "Run the last prompt again? A run under way is cancelled.".into(),
                 AfterConfirm::Call {
-                    tag: CallTag::Say("run again".into()),
+                    tag: CallTag::Notice("run again".into()),
                     method: "POST",
                     path: format!("{path}/restart"),
                     body: Some(json!({})),
@@ -184,7 +188,7 @@ impl App {
             "unqueue" => match session.queue.last() {
                 Some((run, ..)) => {
                     effects.push(post(
-                        CallTag::Say("taken back".into()),
+                        CallTag::Notice("taken back".into()),
                         format!("{path}/cancel"),
                         json!({ "run_id": run }),
                     ));
@@ -192,11 +196,11 @@ impl App {
                 None => self.say("no prompt waits", false),
             },
             "rename" => {
-                self.over = Some(Overlay::Input {
+                self.overlay = Some(Overlay::Input {
                     label: "its title",
                     area: input::area(&session.title),
                     then: Box::new(AfterConfirm::With {
-                        tag: CallTag::Say("renamed".into()),
+                        tag: CallTag::Notice("renamed".into()),
                         method: "PATCH",
                         path,
                         member: "title",
@@ -207,7 +211,7 @@ impl App {
                 let to = !session.archived;
                 let words = if to { "archived" } else { "no longer archived" };
                 effects.push(Effect::Call {
-                    tag: CallTag::Say(words.into()),
+                    tag: CallTag::Notice(words.into()),
                     method: "PATCH",
                     path,
                     body: Some(json!({ "archived": to })),
@@ -227,7 +231,7 @@ impl App {
                 };
                 effects.push(Effect::Export { session: session.id.clone(), format, name: session.name() });
             }
-            "copy" => match self.talk.as_ref().and_then(Conversation::copied) {
+            "copy" => match self.conversation.as_ref().and_then(Conversation::copied) {
                 Some(words) if words.len() > COPY_MAX => {
                     self.say("that is too long for a clipboard: export it (E)", true)
                 }
@@ -237,9 +241,13 @@ impl App {
                 }
                 None => self.say("nothing to copy here", false),
             },
-            "thoughts" => self.with_talk(|talk, _| talk.refold(|folds| folds.thoughts = !folds.thoughts)),
-            "output" => self.with_talk(|talk, _| talk.refold(|folds| folds.tools = !folds.tools)),
-            "now" => self.with_talk(|talk, _| talk.now()),
+            "thoughts" => {
+                self.with_conversation(|conversation, _| conversation.refold(|folds| folds.thoughts = !folds.thoughts))
+            }
+            "output" => {
+                self.with_conversation(|conversation, _| conversation.refold(|folds| folds.tools = !folds.tools))
+            }
+            "now" => self.with_conversation(|conversation, _| conversation.go_to_newest()),
             _ => {}
         }
     }

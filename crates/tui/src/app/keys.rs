@@ -1,4 +1,4 @@
-//! Keys and the mouse, by the page and the field that have them.
+//! Keys and the mouse, for each page and field.
 
 use super::*;
 
@@ -6,14 +6,14 @@ impl App {
     pub(super) fn key(&mut self, key: &Key, effects: &mut Vec<Effect>) {
         match key.name() {
             "C-c" => {
-                if self.over.take().is_some() {
+                if self.overlay.take().is_some() {
                     return;
                 }
                 if self.page == TuiPage::Session && self.writing && !self.composer.is_empty() {
                     self.composer = input::area("");
                     return;
                 }
-                if self.now - self.interrupted < AGAIN {
+                if self.now - self.interrupted < QUIT_WINDOW {
                     self.quit = true;
                 }
                 self.interrupted = self.now;
@@ -23,11 +23,11 @@ impl App {
             "C-l" => return effects.push(Effect::Redraw),
             _ => {}
         }
-        if self.over.is_some() {
-            return self.over_key(key, effects);
+        if self.overlay.is_some() {
+            return self.overlay_key(key, effects);
         }
         if key.name() == "C-k" {
-            return self.over = Some(Overlay::Palette { area: input::area(""), at: 0 });
+            return self.overlay = Some(Overlay::Palette { area: input::area(""), at: 0 });
         }
         let typing = self
             .card
@@ -50,8 +50,8 @@ impl App {
             return;
         }
         match key.name() {
-            "?" => return self.over = Some(Overlay::Help(0)),
-            ":" => return self.over = Some(Overlay::Palette { area: input::area(""), at: 0 }),
+            "?" => return self.overlay = Some(Overlay::Help(0)),
+            ":" => return self.overlay = Some(Overlay::Palette { area: input::area(""), at: 0 }),
             "Esc" | "q" => return self.back(effects),
             "Tab" | "S-Tab" => {
                 let now = PAGES
@@ -77,27 +77,27 @@ impl App {
         }
     }
 
-    /// Gives a key to the card on the screen; true if that took it.
+    /// Passes a key to the card on the screen; true if the card took it.
     fn card_key(&mut self, key: &Key, effects: &mut Vec<Effect>) -> bool {
         let Some(area) = view::card_area(self) else { return false };
         let Some(mut card) = self.card.take() else { return false };
         let Some((ask, outcome)) = self.requests.get(&card.id) else { return false };
         let shape = card.shape(ask, area.width, usize::from(area.height), &self.theme);
-        card.seen(&shape);
+        card.mark_shown(&shape);
         let did = card.key(key, ask, outcome.as_ref(), self.now, shape.rows);
         let id = card.id.clone();
         match did {
             CardOutcome::Nothing => {
                 self.card = Some(card);
                 if matches!(key.name(), "[" | "]") {
-                    self.other_ask(&id, key.name() == "]");
+                    self.next_request(&id, key.name() == "]");
                     return true;
                 }
                 return false;
             }
             CardOutcome::Taken => self.card = Some(card),
             CardOutcome::Close => {
-                card.over = Some(i64::MIN / 2);
+                card.closed_at = Some(i64::MIN / 2);
                 self.card = Some(card);
             }
             CardOutcome::Answer(body) => {
@@ -116,7 +116,7 @@ impl App {
         true
     }
 
-    fn other_ask(&mut self, id: &str, next: bool) {
+    fn next_request(&mut self, id: &str, next: bool) {
         let list: Vec<String> = match self.page {
             TuiPage::Inbox => self.inbox(),
             _ => self.session_asks().into_iter().filter(|one| one == id || self.is_open(one)).collect(),
@@ -129,17 +129,17 @@ impl App {
         }
     }
 
-    /// Puts another card on the screen, or none. What was said in a form is there again when one comes back.
+    /// Shows another card, or none. An unfinished form is restored when its card comes back.
     pub(super) fn show_card_of(&mut self, id: Option<&str>) {
         if let Some(card) = self.card.take()
             && let Some((ask, None)) = self.requests.get(&card.id)
             && let Some(mode) = card.draft()
         {
-            self.half.insert(card.id.clone(), (ask.revision, mode.clone()));
+            self.form_drafts.insert(card.id.clone(), (ask.revision, mode.clone()));
         }
         let Some((ask, _)) = id.and_then(|id| self.requests.get(id)) else { return };
         let mut card = Card::new(ask, self.now);
-        if let Some((revision, mode)) = self.half.remove(&ask.id)
+        if let Some((revision, mode)) = self.form_drafts.remove(&ask.id)
             && revision == ask.revision
         {
             card.resume(mode);
@@ -194,7 +194,7 @@ impl App {
             "M-Enter" | "C-j" | "S-Enter" => {}
             _ => {
                 input::edit(&mut self.filter, key);
-                // The first that fits, as the words grow.
+                // The first match, while the filter is typed.
                 self.at.insert(TuiPage::Sessions, 0);
                 self.chosen.remove(&TuiPage::Sessions);
             }
@@ -203,7 +203,7 @@ impl App {
 
     fn sessions_key(&mut self, key: &Key, effects: &mut Vec<Effect>) {
         let list: Vec<String> = self.listed().into_iter().map(|session| session.id.clone()).collect();
-        if self.older.is_some() && self.trouble.remove("sessions").is_some() {
+        if self.older.is_some() && self.list_errors.remove("sessions").is_some() {
             self.reading = false;
         }
         match key.name() {
@@ -251,10 +251,10 @@ impl App {
                 };
                 self.open(hit.session, effects);
                 self.writing = false;
-                if let Some(talk) = &mut self.talk {
+                if let Some(conversation) = &mut self.conversation {
                     let place = position(&hit.cursor);
-                    if !talk.live || !talk.seek(place) {
-                        talk.sought = Some(place);
+                    if !conversation.live || !conversation.seek(place) {
+                        conversation.seek_target = Some(place);
                     }
                 }
             }
@@ -272,7 +272,7 @@ impl App {
             "R" => self.confirm(
                 format!("Restart {id}? What it is doing ends."),
                 AfterConfirm::Call {
-                    tag: CallTag::Say(format!("{id} restarts")),
+                    tag: CallTag::Notice(format!("{id} restarts")),
                     method: "POST",
                     path: format!("/v1/runtimes/{id}/restart"),
                     body: None,
@@ -281,13 +281,13 @@ impl App {
             "x" => self.confirm(
                 format!("Stop {id}? It ends with everything it started."),
                 AfterConfirm::Call {
-                    tag: CallTag::Say(format!("{id} is stopped")),
+                    tag: CallTag::Notice(format!("{id} is stopped")),
                     method: "DELETE",
                     path: format!("/v1/runtimes/{id}"),
                     body: None,
                 },
             ),
-            "l" => effects.push(get(CallTag::Words("log"), format!("/v1/runtimes/{id}/logs"))),
+            "l" => effects.push(get(CallTag::TextPage("log"), format!("/v1/runtimes/{id}/logs"))),
             "r" => self.refresh(effects),
             _ => self.step(TuiPage::Runtimes, &list, key),
         }
@@ -302,18 +302,18 @@ impl App {
             "x" => self.confirm(
                 format!("Revoke {}? Its connections are closed at once.", device.name),
                 AfterConfirm::Call {
-                    tag: CallTag::Say(format!("{} is revoked", device.name)),
+                    tag: CallTag::Notice(format!("{} is revoked", device.name)),
                     method: "DELETE",
                     path,
                     body: None,
                 },
             ),
             "R" => {
-                self.over = Some(Overlay::Input {
+                self.overlay = Some(Overlay::Input {
                     label: "its name",
                     area: input::area(&device.name),
                     then: Box::new(AfterConfirm::With {
-                        tag: CallTag::Say("renamed".into()),
+                        tag: CallTag::Notice("renamed".into()),
                         method: "PATCH",
                         path,
                         member: "name",
@@ -326,7 +326,7 @@ impl App {
     }
 
     fn scroll_key(&mut self, name: &str) -> bool {
-        let rows = i64::from(view::talk_area(self).height).max(2);
+        let rows = i64::from(view::conversation_area(self).height).max(2);
         let by = match name {
             "PageUp" | "C-b" => 1 - rows,
             "PageDown" | "C-f" => rows - 1,
@@ -336,7 +336,7 @@ impl App {
             "C-Down" | "C-S-Down" => 1,
             _ => return false,
         };
-        self.with_talk(|talk, pen| talk.scroll(by, pen));
+        self.with_conversation(|conversation, pen| conversation.scroll(by, pen));
         true
     }
 
@@ -346,24 +346,27 @@ impl App {
         }
         match key.name() {
             "i" | "Enter" => self.writing = true,
-            "Up" | "k" => self.with_talk(|talk, pen| talk.scroll(-1, pen)),
-            "Down" | "j" => self.with_talk(|talk, pen| talk.scroll(1, pen)),
-            "g" | "Home" => self.with_talk(|talk, _| talk.begin()),
-            "G" | "End" | "f" => self.with_talk(|talk, _| talk.now()),
-            "J" | "S-Down" => self.with_talk(|talk, pen| talk.choose(true, pen)),
-            "K" | "S-Up" => self.with_talk(|talk, pen| talk.choose(false, pen)),
-            " " => self.with_talk(Conversation::turn),
+            "Up" | "k" => self.with_conversation(|conversation, pen| conversation.scroll(-1, pen)),
+            "Down" | "j" => self.with_conversation(|conversation, pen| conversation.scroll(1, pen)),
+            "g" | "Home" => self.with_conversation(|conversation, _| conversation.go_to_start()),
+            "G" | "End" | "f" => self.with_conversation(|conversation, _| conversation.go_to_newest()),
+            "J" | "S-Down" => self.with_conversation(|conversation, pen| conversation.choose(true, pen)),
+            "K" | "S-Up" => self.with_conversation(|conversation, pen| conversation.choose(false, pen)),
+            " " => self.with_conversation(Conversation::toggle_fold),
             "t" => self.command("thoughts", effects),
             "o" => self.command("output", effects),
             "c" => self.command("copy", effects),
             "x" => self.command("cancel", effects),
             "R" => self.command("restart", effects),
             "Q" => self.command("unqueue", effects),
-            "E" => self.over = Some(Overlay::Palette { area: input::area("export "), at: 0 }),
+            "E" => self.overlay = Some(Overlay::Palette { area: input::area("export "), at: 0 }),
             "{" | "}" => {
                 let list: Vec<String> = self.listed().into_iter().map(|session| session.id.clone()).collect();
-                let now =
-                    self.talk.as_ref().and_then(|talk| list.iter().position(|id| *id == talk.session)).unwrap_or(0);
+                let now = self
+                    .conversation
+                    .as_ref()
+                    .and_then(|conversation| list.iter().position(|id| *id == conversation.session))
+                    .unwrap_or(0);
                 let step = if key.name() == "}" { 1 } else { list.len().saturating_sub(1) };
                 if let Some(id) = list.get((now + step) % list.len().max(1)) {
                     self.open(id.clone(), effects);
@@ -397,13 +400,13 @@ impl App {
     }
 
     pub(super) fn paste(&mut self, words: &str) {
-        // What is pasted is words: no line of it is sent, no key of it is taken.
+        // Pasted text is text only: no line is sent, and no key acts.
         let words = words.replace("\r\n", "\n").replace('\r', "\n");
         if words.len() > input::TEXT_MAX {
             return self.say("that is too long to paste", true);
         }
         let single = words.replace('\n', " ");
-        match &mut self.over {
+        match &mut self.overlay {
             Some(Overlay::Palette { area, .. } | Overlay::Input { area, .. }) => {
                 area.insert_str(single);
                 return;
@@ -436,12 +439,12 @@ impl App {
 
     pub(super) fn mouse(&mut self, event: MouseEvent, effects: &mut Vec<Effect>) {
         let by = match event.kind {
-            MouseEventKind::ScrollUp => -WHEEL,
-            MouseEventKind::ScrollDown => WHEEL,
+            MouseEventKind::ScrollUp => -WHEEL_LINES,
+            MouseEventKind::ScrollDown => WHEEL_LINES,
             MouseEventKind::Down(MouseButton::Left) => return self.click(event.column, event.row, effects),
             _ => return,
         };
-        if self.over.is_some() {
+        if self.overlay.is_some() {
             return;
         }
         let inside = |area: Rect| area.contains((event.column, event.row).into());
@@ -455,13 +458,13 @@ impl App {
                 };
             }
         } else if self.page == TuiPage::Session {
-            self.with_talk(|talk, pen| talk.scroll(by, pen));
+            self.with_conversation(|conversation, pen| conversation.scroll(by, pen));
         }
     }
 
-    /// A click goes somewhere; it never answers anything.
+    /// A click selects or opens; it never answers a request.
     pub(super) fn click(&mut self, column: u16, row: u16, effects: &mut Vec<Effect>) {
-        if self.over.is_some() {
+        if self.overlay.is_some() {
             return;
         }
         if row == 0
@@ -477,18 +480,18 @@ impl App {
                 TuiPage::Devices => self.devices.iter().map(|one| one.id.clone()).collect(),
                 _ => return,
             };
-            let again = self.index(self.page, &list) == at;
+            let is_selected = self.index(self.page, &list) == at;
             let Some(id) = list.get(at) else { return };
             self.at.insert(self.page, at);
             self.chosen.insert(self.page, id.clone());
-            if again && self.page == TuiPage::Sessions {
+            if is_selected && self.page == TuiPage::Sessions {
                 self.open(id.clone(), effects);
             }
         }
     }
 
-    fn over_key(&mut self, key: &Key, effects: &mut Vec<Effect>) {
-        let Some(over) = self.over.take() else { return };
+    fn overlay_key(&mut self, key: &Key, effects: &mut Vec<Effect>) {
+        let Some(overlay) = self.overlay.take() else { return };
         let scrolled = |scroll: usize| match key.name() {
             "Down" | "j" => Some(scroll.saturating_add(1)),
             "Up" | "k" => Some(scroll.saturating_sub(1)),
@@ -498,22 +501,22 @@ impl App {
             "G" | "End" => Some(usize::MAX),
             _ => None,
         };
-        match over {
+        match overlay {
             Overlay::Help(scroll) => {
                 if let Some(scroll) = scrolled(scroll) {
-                    self.over = Some(Overlay::Help(scroll.min(view::help_end(self))));
+                    self.overlay = Some(Overlay::Help(scroll.min(view::help_end(self))));
                 }
             }
-            Overlay::Words { title, words, scroll } => {
-                let end = view::words_end(self, &words);
+            Overlay::TextPage { title, words, scroll } => {
+                let end = view::text_end(self, &words);
                 if let Some(scroll) = scrolled(scroll.min(end)) {
-                    self.over = Some(Overlay::Words { title, words, scroll: scroll.min(end) });
+                    self.overlay = Some(Overlay::TextPage { title, words, scroll: scroll.min(end) });
                 }
             }
             Overlay::Confirm { words, then } => match key.name() {
                 "y" => self.then(*then, "", effects),
                 "n" | "Esc" | "q" => {}
-                _ => self.over = Some(Overlay::Confirm { words, then }),
+                _ => self.overlay = Some(Overlay::Confirm { words, then }),
             },
             Overlay::Input { label, mut area, then } => match key.name() {
                 "Esc" => {}
@@ -521,10 +524,10 @@ impl App {
                     let words = area.lines().join(" ").trim().to_owned();
                     self.then(*then, &words, effects);
                 }
-                "M-Enter" | "C-j" | "S-Enter" => self.over = Some(Overlay::Input { label, area, then }),
+                "M-Enter" | "C-j" | "S-Enter" => self.overlay = Some(Overlay::Input { label, area, then }),
                 _ => {
                     input::edit(&mut area, key);
-                    self.over = Some(Overlay::Input { label, area, then });
+                    self.overlay = Some(Overlay::Input { label, area, then });
                 }
             },
             Overlay::Palette { mut area, mut at } => {
@@ -546,7 +549,7 @@ impl App {
                         at = 0;
                     }
                 }
-                self.over = Some(Overlay::Palette { area, at });
+                self.overlay = Some(Overlay::Palette { area, at });
             }
         }
     }

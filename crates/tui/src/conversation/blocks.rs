@@ -1,8 +1,8 @@
-//! The blocks of a conversation: what was said, tools, plans, requests.
+//! The blocks of a conversation: messages, tool calls, plans, requests.
 
 use super::*;
 
-/// A part of what a tool shows.
+/// A part of a tool call's display.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum ToolPart<'a> {
     Output(&'a str),
@@ -10,10 +10,10 @@ pub(super) enum ToolPart<'a> {
     Other(String),
 }
 
-/// What a block is.
+/// The content of a block.
 #[derive(Clone, Debug)]
 pub(super) enum BlockBody {
-    Said { who: Role, words: String, continued: bool },
+    Text { who: Role, words: String, continued: bool },
     Tool { call: ToolCall, from: i64, until: i64 },
     Plan(Vec<PlanEntry>),
     Asked(String),
@@ -21,22 +21,22 @@ pub(super) enum BlockBody {
     Note { bad: bool, words: String },
 }
 
-/// One thing in the conversation.
+/// A block.
 #[derive(Debug)]
 pub(crate) struct Block {
     pub(super) id: u64,
     /// The place of its first event.
     pub(super) position: u64,
     pub(super) body: BlockBody,
-    /// Whether somebody turned its folding round.
-    pub(super) turned: bool,
+    /// Whether the user toggled its folding.
+    pub(super) toggled: bool,
     pub(super) drawn: RefCell<Option<Drawn>>,
 }
 
 impl Block {
     pub(super) fn bytes(&self) -> usize {
         128 + match &self.body {
-            BlockBody::Said { words, .. } | BlockBody::Note { words, .. } => words.len(),
+            BlockBody::Text { words, .. } | BlockBody::Note { words, .. } => words.len(),
             BlockBody::Tool { call, .. } => call.bytes(),
             BlockBody::Plan(entries) => entries.iter().map(|entry| entry.content.len()).sum(),
             BlockBody::Asked(_) | BlockBody::Ended { .. } => 0,
@@ -45,7 +45,7 @@ impl Block {
 
     pub(super) fn folds(&self) -> bool {
         match &self.body {
-            BlockBody::Said { who, words, .. } => *who == Role::Thought || *who == Role::User && words.len() > 500,
+            BlockBody::Text { who, words, .. } => *who == Role::Thought || *who == Role::User && words.len() > 500,
             BlockBody::Tool { call, .. } => call.input().is_some() || !parts(call).is_empty(),
             BlockBody::Plan(_) | BlockBody::Asked(_) | BlockBody::Ended { .. } | BlockBody::Note { .. } => false,
         }

@@ -1,54 +1,54 @@
-//! A conversation as lines of the screen.
+//! Draws a conversation as lines.
 
 use super::*;
 
 impl Conversation {
-    pub(super) fn visible(&self, at: usize, pen: &DrawContext<'_>) -> bool {
-        let (top, offset) = self.top(pen);
+    pub(super) fn visible(&self, at: usize, cx: &DrawContext<'_>) -> bool {
+        let (top, offset) = self.top(cx);
         if at < top || (at == top && offset > 0) {
             return false;
         }
-        let above: usize = (top..at).map(|n| self.lines_of(n, pen)).sum::<usize>().saturating_sub(offset);
-        above + 1 < pen.height
+        let above: usize = (top..at).map(|n| self.lines_of(n, cx)).sum::<usize>().saturating_sub(offset);
+        above + 1 < cx.height
     }
 
-    /// Folds or unfolds the chosen block, or the last one on the screen that folds.
-    pub(crate) fn turn(&mut self, pen: &DrawContext<'_>) {
+    /// Toggles the folding of the selected block, or of the last foldable one on the screen.
+    pub(crate) fn toggle_fold(&mut self, cx: &DrawContext<'_>) {
         let list = self.list();
         let chosen = self
-            .look
+            .scroll_position
             .chosen
             .map(|id| self.at(id))
-            .or_else(|| (0..list.len()).rev().take(200).find(|at| list[*at].folds() && self.visible(*at, pen)));
+            .or_else(|| (0..list.len()).rev().take(200).find(|at| list[*at].folds() && self.visible(*at, cx)));
         let Some(at) = chosen else { return };
         let list = self.older.as_mut().map_or(&mut self.blocks, |older| &mut older.blocks);
         let block = &mut list[at];
-        block.turned = !block.turned;
+        block.toggled = !block.toggled;
         *block.drawn.borrow_mut() = None;
-        self.look.chosen = Some(block.id);
+        self.scroll_position.chosen = Some(block.id);
     }
 
-    /// Folds or unfolds all of a sort.
+    /// Changes the default folding.
     pub(crate) fn refold(&mut self, change: impl FnOnce(&mut FoldDefaults)) {
         change(&mut self.folds);
         for block in self.blocks.iter_mut().chain(self.older.iter_mut().flat_map(|older| &mut older.blocks)) {
-            block.turned = false;
+            block.toggled = false;
             *block.drawn.borrow_mut() = None;
         }
     }
 
-    /// The lines on the screen, and whether the block that each is of is the chosen one.
-    pub(crate) fn screen(&self, pen: &DrawContext<'_>) -> Vec<(Line<'static>, bool)> {
+    /// The lines on the screen, each with whether its block is selected.
+    pub(crate) fn screen(&self, cx: &DrawContext<'_>) -> Vec<(Line<'static>, bool)> {
         let mut out = Vec::new();
-        let (top, mut offset) = self.top(pen);
+        let (top, mut offset) = self.top(cx);
         let drawn = self.list().iter().filter(|block| block.drawn.borrow().is_some()).count();
         for (at, block) in self.list().iter().enumerate().skip(top) {
-            let lines = self.lines(at, pen);
+            let lines = self.lines(at, cx);
             for (n, line) in lines.iter().enumerate().skip(offset) {
                 let gap = n == 0 && line.spans.is_empty();
-                out.push((line.clone(), self.look.chosen == Some(block.id) && !gap));
-                if out.len() >= pen.height {
-                    // What is far from here is laid out again when somebody goes there.
+                out.push((line.clone(), self.scroll_position.chosen == Some(block.id) && !gap));
+                if out.len() >= cx.height {
+                    // Blocks far from the screen are laid out again when the user scrolls there.
                     if drawn > CACHE_MAX {
                         for (n, block) in self.list().iter().enumerate() {
                             if n + 50 < top || n > at + 50 {
@@ -64,7 +64,7 @@ impl Conversation {
         out
     }
 
-    /// What stands above the first line there is.
+    /// What to show above the first line.
     pub(crate) fn before(&self) -> Option<&'static str> {
         if self.fetching {
             Some("reading what was before …")
@@ -77,10 +77,10 @@ impl Conversation {
         }
     }
 
-    /// How far down one is, of 1.
-    pub(crate) fn place(&self, pen: &DrawContext<'_>) -> f32 {
-        let (top, _) = self.top(pen);
-        // How much is before what is loaded is not known: as much again as one page.
+    /// The scroll position as a fraction of 1.
+    pub(crate) fn place(&self, cx: &DrawContext<'_>) -> f32 {
+        let (top, _) = self.top(cx);
+        // The size of the unloaded history is unknown: one page is assumed.
         let (before, above) = match &self.older {
             Some(older) => (PAGE, top * PAGE / older.blocks.len().max(1)),
             None if self.previous.is_some() => (PAGE, PAGE + top),
@@ -91,47 +91,47 @@ impl Conversation {
         place
     }
 
-    pub(super) fn lines(&self, at: usize, pen: &DrawContext<'_>) -> Rc<Vec<Line<'static>>> {
+    pub(super) fn lines(&self, at: usize, cx: &DrawContext<'_>) -> Rc<Vec<Line<'static>>> {
         let list = self.list();
         let block = &list[at];
         let tight =
             |body: &BlockBody| matches!(body, BlockBody::Tool { .. } | BlockBody::Asked(_) | BlockBody::Note { .. });
-        let continued = matches!(block.body, BlockBody::Said { continued: true, .. });
+        let continued = matches!(block.body, BlockBody::Text { continued: true, .. });
         let gap = at > 0 && !continued && !(tight(&block.body) && tight(&list[at - 1].body));
-        // What says how long ago changes by itself.
-        let lasting =
+        // A relative time changes by itself, so such blocks are not cached.
+        let cacheable =
             !matches!(block.body, BlockBody::Asked(_)) && !matches!(block.body, BlockBody::Tool { until: 0, .. });
         if let Some((width, same, lines)) = &*block.drawn.borrow()
-            && lasting
-            && (*width, *same) == (pen.width, gap)
+            && cacheable
+            && (*width, *same) == (cx.width, gap)
         {
             return Rc::clone(lines);
         }
         let mut lines = if gap { vec![Line::default()] } else { Vec::new() };
-        self.draw(block, pen, &mut lines);
+        self.draw(block, cx, &mut lines);
         let lines = Rc::new(lines);
-        *block.drawn.borrow_mut() = Some((pen.width, gap, Rc::clone(&lines)));
+        *block.drawn.borrow_mut() = Some((cx.width, gap, Rc::clone(&lines)));
         lines
     }
 
-    fn draw(&self, block: &Block, pen: &DrawContext<'_>, out: &mut Vec<Line<'static>>) {
-        let theme = pen.theme;
-        let width = usize::from(pen.width);
+    fn draw(&self, block: &Block, cx: &DrawContext<'_>, out: &mut Vec<Line<'static>>) {
+        let theme = cx.theme;
+        let width = usize::from(cx.width);
         let margin = Span::raw("  ");
         match &block.body {
-            BlockBody::Said { who: Role::User, words, .. } => {
+            BlockBody::Text { who: Role::User, words, .. } => {
                 let lines =
                     plain(words, theme.text.add_modifier(Modifier::BOLD), &Span::styled("▌ ", theme.user), width);
                 let all = lines.len();
-                let most = if block.turned { usize::MAX } else { USER_FOLDED };
+                let most = if block.toggled { usize::MAX } else { USER_FOLDED };
                 out.extend(lines.into_iter().take(most));
                 if all > most {
                     out.push(more(all - most, "more", theme));
                 }
             }
-            BlockBody::Said { who: Role::Agent, words, .. } => out.extend(markdown(words, theme, &margin, width)),
-            BlockBody::Said { who: Role::Thought, words, .. } => {
-                let open = self.folds.thoughts != block.turned;
+            BlockBody::Text { who: Role::Agent, words, .. } => out.extend(markdown(words, theme, &margin, width)),
+            BlockBody::Text { who: Role::Thought, words, .. } => {
+                let open = self.folds.thoughts != block.toggled;
                 let style = theme.dim.add_modifier(Modifier::ITALIC);
                 let lines = words.lines().count().max(1);
                 let first = sanitize::line(words.trim_start(), width.saturating_sub(26));
@@ -146,8 +146,8 @@ impl Conversation {
                     out.extend(plain(words, style, &Span::styled("  │ ", theme.rule), width));
                 }
             }
-            BlockBody::Tool { .. } => self.draw_tool(block, pen, out),
-            BlockBody::Plan(entries) => draw_plan(entries, pen, out),
+            BlockBody::Tool { .. } => self.draw_tool(block, cx, out),
+            BlockBody::Plan(entries) => draw_plan(entries, cx, out),
             BlockBody::Asked(id) => {
                 let Some((ask, outcome)) = self.asks.get(id) else { return };
                 let title = sanitize::line(ask.display.split('\n').next().unwrap_or(&ask.title), width);
@@ -160,7 +160,7 @@ impl Conversation {
                             Some(false) => ("✘", theme.warn),
                             None => ("–", theme.dim),
                         };
-                        (mark, outcome.words(pen.now), style)
+                        (mark, outcome.words(cx.now), style)
                     }
                 };
                 let room = width.saturating_sub(4 + sanitize::width(&head) + 3);
@@ -194,13 +194,13 @@ impl Conversation {
         }
     }
 
-    /// A tool call: its state, its title, and what it took and gave.
-    fn draw_tool(&self, block: &Block, pen: &DrawContext<'_>, out: &mut Vec<Line<'static>>) {
+    /// Draws a tool call: its state, title, input and output.
+    fn draw_tool(&self, block: &Block, cx: &DrawContext<'_>, out: &mut Vec<Line<'static>>) {
         let BlockBody::Tool { call, from, until } = &block.body else { return };
         let line = |words: &str| sanitize::line(words, FIELD);
         let (title, kind, status) = (line(call.title()), line(call.kind()), call.status());
-        let (theme, width) = (pen.theme, usize::from(pen.width));
-        let open = self.folds.tools != block.turned;
+        let (theme, width) = (cx.theme, usize::from(cx.width));
+        let open = self.folds.tools != block.toggled;
         let (mark, style) = match status {
             "completed" => ("✔", theme.ok),
             "failed" => ("✘", theme.bad),
@@ -208,7 +208,7 @@ impl Conversation {
             _ => ("○", theme.dim),
         };
         let took = match (*until, *from) {
-            (0, from) if from > 0 && status == "in_progress" && self.running.is_some() => span(pen.now - from),
+            (0, from) if from > 0 && status == "in_progress" && self.running.is_some() => span(cx.now - from),
             _ if status == "not_reported" => "not reported".to_owned(),
             (until, from) if from > 0 && until - from >= 1000 => span(until - from),
             _ => String::new(),
@@ -227,18 +227,18 @@ impl Conversation {
             out.extend(plain(tail(&input.to_string()), theme.dim, &Span::styled("    in │ ", theme.rule), width));
         }
         for part in parts(call) {
-            self.part(&part, open, pen, out);
+            self.part(&part, open, cx, out);
         }
     }
 
-    pub(super) fn part(&self, part: &ToolPart<'_>, open: bool, pen: &DrawContext<'_>, out: &mut Vec<Line<'static>>) {
-        let theme = pen.theme;
-        let width = usize::from(pen.width);
+    pub(super) fn part(&self, part: &ToolPart<'_>, open: bool, cx: &DrawContext<'_>, out: &mut Vec<Line<'static>>) {
+        let theme = cx.theme;
+        let width = usize::from(cx.width);
         match part {
             ToolPart::Output(words) => {
                 let margin = Span::styled("    │ ", theme.rule);
                 let raw = sanitize::output(tail(words), theme.dim);
-                // Only what is shown is laid out: an output may have a hundred thousand lines.
+                // Only the shown lines are laid out: an output may have a hundred thousand lines.
                 let from = if open { 0 } else { raw.len().saturating_sub(OUTPUT_FOLDED) };
                 let mut lines: Vec<Line<'static>> = raw[from..]
                     .iter()
@@ -282,7 +282,7 @@ fn more(count: usize, what: &str, theme: &Theme) -> Line<'static> {
     Line::from(Span::styled(format!("    … {count} {what} (Space)"), theme.dim.add_modifier(Modifier::ITALIC)))
 }
 
-/// The end of long words.
+/// The end of a long text.
 pub(super) fn tail(words: &str) -> &str {
     let mut from = words.len().saturating_sub(OUTPUT_MAX);
     while !words.is_char_boundary(from) {
@@ -291,7 +291,7 @@ pub(super) fn tail(words: &str) -> &str {
     &words[from..]
 }
 
-/// What a tool call shows, in order; what it gave back, where it shows nothing.
+/// The parts of a tool call's display, in order; its raw output, if it displays nothing.
 pub(super) fn parts(call: &ToolCall) -> Vec<ToolPart<'_>> {
     let part = |content| match content {
         ToolContent::Text("") | ToolContent::Other(_) => None,
@@ -316,16 +316,16 @@ pub(super) fn parts(call: &ToolCall) -> Vec<ToolPart<'_>> {
     parts
 }
 
-/// What a tool gave back, where it is words.
+/// A tool's raw output, if it is text.
 fn output_of(raw: &Value) -> Option<&str> {
     let named = || ["output", "stdout", "content", "result"].iter().find_map(|name| raw[*name].as_str());
     let words = raw.as_str().or_else(named)?;
     (!words.trim().is_empty()).then(|| tail(words))
 }
 
-/// The plan of the agent, a line an entry.
-fn draw_plan(entries: &[PlanEntry], pen: &DrawContext<'_>, out: &mut Vec<Line<'static>>) {
-    let (theme, width) = (pen.theme, usize::from(pen.width));
+/// Draws the agent's plan, a line an entry.
+fn draw_plan(entries: &[PlanEntry], cx: &DrawContext<'_>, out: &mut Vec<Line<'static>>) {
+    let (theme, width) = (cx.theme, usize::from(cx.width));
     let done = entries.iter().filter(|entry| entry.status == "completed").count();
     out.push(Line::from(vec![
         Span::styled("  ≡ Plan ", theme.accent),

@@ -172,7 +172,7 @@ impl Draw<'_> {
                 ]
             })
             .collect();
-        let none = match (&app.searched, app.trouble.get("search")) {
+        let none = match (&app.searched, app.list_errors.get("search")) {
             (_, Some(why)) => why.clone(),
             (Some(words), _) => format!("Nothing that was said holds all of “{}”.", sanitize::line(words, 100)),
             (None, _) => "Words to find in all that was said, in every session.".into(),
@@ -218,12 +218,12 @@ impl Draw<'_> {
             .collect();
         let at = app.index(TuiPage::Runtimes, &ids);
         let heads = format!("   {:<14}{:<12}{:<14}{}", "RUNTIME", "STATE", "DIALECT", "WHAT IT IS");
-        let none = app.trouble.get("runtimes").cloned().unwrap_or_else(|| {
+        let none = app.list_errors.get("runtimes").cloned().unwrap_or_else(|| {
             "No agent is attached. `plexus run gemini` attaches one; `plexus doctor` says which are here.".into()
         });
         let high = all.height.saturating_sub(6);
         self.list(Rect { height: high, ..all }, &heads, rows, at, &none);
-        // The one chosen, in full.
+        // The selected runtime, in full.
         if let Some(one) = app.runtimes.get(at) {
             let y = all.y + high;
             self.put(0, y, Span::styled("─".repeat(width), theme.rule), all.width);
@@ -275,7 +275,7 @@ impl Draw<'_> {
             })
             .collect();
         let heads = format!("   {:<22}{:<9}{}", "DEVICE", "KIND", "MAY");
-        let none = app.trouble.get("devices").cloned().unwrap_or_else(|| "Looking …".into());
+        let none = app.list_errors.get("devices").cloned().unwrap_or_else(|| "Looking …".into());
         self.list(all, &heads, rows, app.index(TuiPage::Devices, &ids), &none);
     }
 }

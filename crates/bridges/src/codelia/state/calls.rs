@@ -1,13 +1,13 @@
-//! What calls to the gateway were for, and what comes of their outcomes.
+//! The purposes of calls to the gateway, and what follows from their outcomes.
 
 use super::*;
 
-/// Why a call came to nothing.
+/// Why a call failed.
 #[derive(Debug)]
 pub(in crate::codelia) enum NoReply {
-    /// The gateway refused, or the runtime did: its JSON-RPC error.
+    /// The gateway or the runtime refused: the JSON-RPC error.
     Refused(Value),
-    /// Nothing was sent: it may be tried again.
+    /// Nothing was sent: a retry is safe.
     NotSent(String),
     /// It was sent, and the connection was lost before the reply.
     Lost(String),
@@ -31,10 +31,10 @@ impl From<Error> for NoReply {
     }
 }
 
-/// What a call was for.
+/// The purpose of a call.
 #[derive(Clone, Debug)]
 pub(in crate::codelia) enum CallPurpose {
-    /// The runtimes, to open a session for the terminal UI's `run.start`.
+    /// Lists the runtimes, to open a session for the terminal UI's `run.start`.
     Runtimes {
         start: PendingRunStart,
     },
@@ -42,7 +42,7 @@ pub(in crate::codelia) enum CallPurpose {
         start: PendingRunStart,
         runtime: String,
     },
-    /// The sessions, to find the one that a runtime of one has; `error`: why it has no other.
+    /// Lists the sessions, to find the only one of a runtime; `error`: why it cannot open another.
     Join {
         start: PendingRunStart,
         runtime: String,
@@ -58,7 +58,7 @@ pub(in crate::codelia) enum CallPurpose {
     List {
         id: Value,
         limit: usize,
-        here: bool,
+        this_folder: bool,
     },
     Answer {
         request: String,
@@ -66,8 +66,8 @@ pub(in crate::codelia) enum CallPurpose {
     Models {
         id: Value,
     },
-    /// The models, to find the one that is meant.
-    Mean {
+    /// Lists the models, to find the one that is meant.
+    FindModel {
         id: Value,
         params: Value,
     },
@@ -79,31 +79,31 @@ pub(in crate::codelia) enum CallPurpose {
     },
 }
 
-/// A `run.start` that waits.
+/// A waiting `run.start`.
 #[derive(Clone, Debug)]
 pub(in crate::codelia) struct PendingRunStart {
     pub(super) id: Value,
     pub(super) input: Value,
-    /// What is said around it: `ui_context` and `meta`.
-    pub(super) around: [Value; 2],
+    /// Its `ui_context` and `meta`.
+    pub(super) metadata: [Value; 2],
 }
 
 impl BridgeState {
-    /// A call's outcome.
-    pub(in crate::codelia) fn called(
+    /// Handles a call's outcome.
+    pub(in crate::codelia) fn on_outcome(
         &mut self,
-        why: CallPurpose,
+        purpose: CallPurpose,
         outcome: Result<Value, NoReply>,
         out: &mut Vec<BridgeAction>,
     ) {
         let outcome = outcome.map_err(rpc_error);
-        match (why, outcome) {
+        match (purpose, outcome) {
             (CallPurpose::Start { id }, outcome) => {
                 self.starting = self.starting.saturating_sub(1);
                 match outcome {
                     Ok(result) => {
                         if let Some(run) = result["run_id"].as_str() {
-                            self.teller.own(run);
+                            self.translator.mark_own(run);
                         }
                         out.push(reply(&id, &json!({ "run_id": result["run_id"] })));
                     }
@@ -119,14 +119,20 @@ impl BridgeState {
                 }
             }
             (CallPurpose::Open { start, runtime }, Err(error)) if error["code"] == ONE_SESSION => {
-                let (why, params) = (CallPurpose::Join { start, runtime, error }, json!({}));
-                out.push(BridgeAction::Call { why: Box::new(why), method: "session.list".into(), params, again: true });
+                let (purpose, params) = (CallPurpose::Join { start, runtime, error }, json!({}));
+                out.push(BridgeAction::Call {
+                    purpose: Box::new(purpose),
+                    method: "session.list".into(),
+                    params,
+                    retry: true,
+                });
             }
             (CallPurpose::Join { start, runtime, error }, Ok(result)) => {
                 self.opening = false;
                 let all = result["sessions"].as_array().into_iter().flatten();
-                let mut alive = all.filter(|one| one["runtime_id"] == runtime.as_str() && one["state"] != "exited");
-                match alive.next().and_then(|one| one["session_id"].as_str()) {
+                let mut open_sessions =
+                    all.filter(|one| one["runtime_id"] == runtime.as_str() && one["state"] != "exited");
+                match open_sessions.next().and_then(|one| one["session_id"].as_str()) {
                     Some(session) => self.join(start, session.to_owned(), out),
                     None => out.push(fail(&start.id, &error)),
                 }
@@ -139,26 +145,26 @@ impl BridgeState {
                 out.push(fail(&start.id, &error));
             }
             (CallPurpose::Cancel { id, .. }, Ok(result)) => {
-                let mut said = json!({ "ok": true });
+                let mut reply_body = json!({ "ok": true });
                 if let Some(status) = result["status"].as_str() {
-                    said["status"] = status.into();
+                    reply_body["status"] = status.into();
                 }
-                out.push(reply(&id, &said));
+                out.push(reply(&id, &reply_body));
             }
-            // It ended before the cancel came: how, if that was told already.
+            // The run ended before the cancel arrived: reply with its final status, if known.
             (CallPurpose::Cancel { id, run }, Err(error)) if error["code"] == RUN_NOT_FOUND => {
-                match (self.teller.end_of(&run), self.teller.now()) {
+                match (self.translator.status_at_end(&run), self.translator.current_run()) {
                     (Some(status), _) => out.push(reply(&id, &json!({ "ok": false, "status": status }))),
                     (None, Some((now, _))) if now == run => out.push(reply(&id, &json!({ "ok": false }))),
                     (None, _) => out.push(fail(&id, &error)),
                 }
             }
-            (CallPurpose::List { id, limit, here }, Ok(result)) => {
-                out.push(reply(&id, &self.list(&result, limit, here)))
+            (CallPurpose::List { id, limit, this_folder }, Ok(result)) => {
+                out.push(reply(&id, &self.list(&result, limit, this_folder)))
             }
-            (CallPurpose::Answer { request }, Ok(_)) => self.asks.taken(&request),
+            (CallPurpose::Answer { request }, Ok(_)) => self.panel_queue.taken(&request),
             (CallPurpose::Answer { request }, Err(error)) => self.answer_refused(&request, &error, out),
-            // An agent without a choice has none to show.
+            // An agent without models has none to list.
             (CallPurpose::Models { id }, Err(error)) if error["code"] == METHOD_NOT_FOUND => {
                 out.push(reply(&id, &no_models(self.session.as_ref().map(|session| session.runtime.as_str()))));
             }
@@ -170,9 +176,9 @@ impl BridgeState {
                 }
                 out.push(reply(&id, &result));
             }
-            (CallPurpose::Mean { id, params }, outcome) => self.mean(id, &params, &outcome, out),
+            (CallPurpose::FindModel { id, params }, outcome) => self.find_model(id, &params, &outcome, out),
             (CallPurpose::Set { id }, Ok(mut result)) => {
-                // It is this session's, whatever the terminal UI calls it.
+                // The model is this session's, whatever scope the terminal UI names.
                 result["source"] = "session".into();
                 out.push(reply(&id, &result));
             }
@@ -189,7 +195,7 @@ impl BridgeState {
         }
     }
 
-    /// Opens the session for a first prompt in a runtime that is ready, or the first there is.
+    /// Opens the session for a first prompt in a ready runtime, else in the first one.
     fn choose_runtime(&mut self, start: PendingRunStart, result: &Value, out: &mut Vec<BridgeAction>) {
         let all = result["runtimes"].as_array().cloned().unwrap_or_default();
         let ready = all.iter().find(|runtime| runtime["state"] == "ready").or_else(|| all.first());
@@ -197,53 +203,54 @@ impl BridgeState {
             Some(runtime) => self.open(start, runtime, out),
             None => {
                 self.opening = false;
-                let words = "the gateway has no agent: attach one with `plexus run`, or in its configuration";
-                out.push(refuse(&start.id, INTERNAL, words));
+                let message = "the gateway has no agent: attach one with `plexus run`, or in its configuration";
+                out.push(refuse(&start.id, INTERNAL, message));
             }
         }
     }
 
-    /// An answer came too late, or was not one.
+    /// An answer came too late, or was invalid.
     fn answer_refused(&mut self, request: &str, error: &Value, out: &mut Vec<BridgeAction>) {
-        let words = error["message"].as_str().unwrap_or("the gateway refused it").to_owned();
+        let message = error["message"].as_str().unwrap_or("the gateway refused it").to_owned();
         let data = &error["data"];
         let by = data["resolved_by"]["name"].as_str();
-        let words = match (data["ok"].as_bool(), by) {
+        let message = match (data["ok"].as_bool(), by) {
             (Some(true), Some(by)) => format!("already allowed by {by}"),
             (Some(false), Some(by)) => format!("already denied by {by}"),
-            _ => words,
+            _ => message,
         };
-        let over = matches!(error["code"].as_i64(), Some(-32010 | -32012 | -32016));
-        let mut acts = Vec::new();
-        self.asks.refused(request, &words, over, &mut acts);
-        self.act(acts, out);
+        let closed = matches!(error["code"].as_i64(), Some(-32010 | -32012 | -32016));
+        let mut actions = Vec::new();
+        self.panel_queue.refused(request, &message, closed, &mut actions);
+        self.perform_panel_actions(actions, out);
     }
 
-    /// The terminal UI takes what stands before a slash for a provider: the agent's own name for the model has it, or not.
-    fn mean(&mut self, id: Value, params: &Value, listed: &Result<Value, Value>, out: &mut Vec<BridgeAction>) {
+    /// The terminal UI takes the text before a slash for a provider, although it may be part of the agent's own model name.
+    fn find_model(&mut self, id: Value, params: &Value, listed: &Result<Value, Value>, out: &mut Vec<BridgeAction>) {
         let Some(session) = &self.session else {
             return out.push(refuse(&id, INVALID_PARAMS, "no session is open"));
         };
         let name = params["name"].as_str().unwrap_or_default();
-        let whole = params["provider"].as_str().map(|provider| format!("{provider}/{name}"));
-        let offers = |wanted: &str| {
+        let full_name = params["provider"].as_str().map(|provider| format!("{provider}/{name}"));
+        let is_listed = |wanted: &str| {
             let models = listed.as_ref().ok().and_then(|list| list["models"].as_array());
             models.is_some_and(|models| models.iter().any(|model| model == wanted))
         };
-        let name = whole.filter(|whole| offers(whole) && !offers(name)).unwrap_or_else(|| name.to_owned());
+        let name =
+            full_name.filter(|full_name| is_listed(full_name) && !is_listed(name)).unwrap_or_else(|| name.to_owned());
         let params = json!({ "session_id": session.id, "name": name, "scope": "session" });
         out.push(BridgeAction::Call {
-            why: Box::new(CallPurpose::Set { id }),
+            purpose: Box::new(CallPurpose::Set { id }),
             method: "model.set".into(),
             params,
-            again: false,
+            retry: false,
         });
     }
 
-    pub(super) fn list(&self, result: &Value, limit: usize, here: bool) -> Value {
+    pub(super) fn list(&self, result: &Value, limit: usize, this_folder: bool) -> Value {
         let all = result["sessions"].as_array().into_iter().flatten();
         let mut listed: Vec<ListedSession> = all.filter_map(|one| ListedSession::deserialize(one).ok()).collect();
-        listed.retain(|session| !here || session.cwd == self.aim.cwd);
+        listed.retain(|session| !this_folder || session.cwd == self.target.cwd);
         listed.truncate(limit);
         let row = |session: ListedSession| {
             let mut row = json!({ "session_id": session.session_id, "updated_at": session.updated_at });
@@ -251,13 +258,13 @@ impl BridgeState {
                 row["message_count"] = count.into();
             }
             if self.extras.terminal {
-                // It has one line for a session, and this member fills it.
+                // The terminal UI has one line for a session, and this member fills it.
                 let asks = if session.open_requests > 0 { " (asks)" } else { "" };
                 let title = session.title.as_deref().unwrap_or("untitled");
                 row["last_user_message"] = format!("{}{asks}: {title}", session.runtime_id).into();
                 row["workspace_root"] = session.cwd.into();
-            } else if let Some(words) = session.last_user_message {
-                row["last_user_message"] = words.into();
+            } else if let Some(message) = session.last_user_message {
+                row["last_user_message"] = message.into();
             }
             if let Some(run) = session.run_id {
                 row["run_id"] = run.into();
@@ -267,13 +274,13 @@ impl BridgeState {
         let rows: Vec<Value> = listed.into_iter().map(row).collect();
         let mut list = json!({ "sessions": rows });
         if self.extras.terminal {
-            list["current_workspace_root"] = self.aim.cwd.as_str().into();
+            list["current_workspace_root"] = self.target.cwd.as_str().into();
         }
         list
     }
 }
 
-/// Why a call came to nothing, as the JSON-RPC error that the terminal UI gets.
+/// A failed call as the JSON-RPC error for the terminal UI.
 fn rpc_error(why: NoReply) -> Value {
     match why {
         NoReply::Refused(error) => error,

@@ -1,8 +1,8 @@
-//! What the app server notifies of: turns, items, and the server itself.
+//! Notifications of the app server: turns, items, and the server itself.
 
 use super::*;
 
-/// A message that tells of the server's own doings: kept under its name.
+/// A message about the server itself: stored under its name.
 pub(super) fn hook(name: &str, params: Option<&RawValue>) -> EventDraft {
     #[derive(Serialize)]
     struct Hook<'a> {
@@ -13,7 +13,7 @@ pub(super) fn hook(name: &str, params: Option<&RawValue>) -> EventDraft {
     EventDraft::new(Kind::Hook, &Hook { r#type: name, params: params.map(jsonrpc::owned) })
 }
 
-/// A title that changed.
+/// A changed title.
 pub(in crate::codex) fn titled(title: Option<String>) -> EventDraft {
     let body = serde_json::json!({ "sessionUpdate": "session_info_update", "title": title });
     EventDraft { title, ..EventDraft::new(Kind::SessionInfoUpdate, &body) }
@@ -62,7 +62,7 @@ pub(super) fn usage(raw: &RawValue) -> Option<EventDraft> {
 }
 
 impl Codex {
-    /// Something the server tells.
+    /// Handles a notification.
     pub(in crate::codex) fn notified(&mut self, frame: &Bytes, method: &str, raw: Option<&RawValue>, out: &mut Outbox) {
         let Some(params) = raw.and_then(object::<Params<'_>>) else {
             let draft = match DOINGS.contains(&method) {
@@ -82,7 +82,7 @@ impl Codex {
             && method != "serverRequest/resolved"
             && !self.state.threads.contains_key(id)
         {
-            // What a helper agent does is told in the thread that it works for.
+            // A helper's work is reported in the thread that it works for.
             return;
         }
         let drafts = match self.of_turn(frame, method, &params, native.as_ref(), out) {
@@ -98,7 +98,7 @@ impl Codex {
         }
     }
 
-    /// What belongs to a turn; `None` if it is none of that.
+    /// Handles notifications of a turn; `None` for others.
     pub(super) fn of_turn(
         &mut self,
         frame: &Bytes,
@@ -117,7 +117,7 @@ impl Codex {
             return None;
         }
         if method == "item/reasoning/summaryPartAdded" {
-            // Shows with its first words.
+            // The turn is reported with its first item.
             return Some(Vec::new());
         }
         let Some(native) = native else { return unreadable() };
@@ -125,7 +125,7 @@ impl Codex {
             if self.alone {
                 return unreadable();
             }
-            // Heard without having joined: a thread of another client's.
+            // A thread of another client that was not joined.
             self.resync(native.clone(), out);
             return Some(Vec::new());
         }
@@ -161,20 +161,20 @@ impl Codex {
                 locations: Some(locations),
                 ..Tool::default()
             };
-            let drafts = items.news(&id, tool);
+            let drafts = items.tool_update(&id, tool);
             items.item(&id).edits = edits(changed);
             return Some(drafts);
         }
         if method == "item/mcpToolCall/progress" {
             let content = text(params.message).map(|message| vec![block(&message)]);
-            return Some(items.news(&id, Tool { tool_call_id: id.clone(), content, ..Tool::default() }));
+            return Some(items.tool_update(&id, Tool { tool_call_id: id.clone(), content, ..Tool::default() }));
         }
         let Some(delta) = params.delta.and_then(string) else { return unreadable() };
         let index = |raw: Option<&RawValue>| raw.and_then(|raw| raw.get().parse::<u64>().ok()).unwrap_or_default();
         Some(match method {
             "item/agentMessage/delta" => items.delta(&id, "", TextRole::Message, &delta),
             "item/plan/delta" => {
-                // Not always what the plan says in the end: shown only if there is no end.
+                // Not always the final plan: reported only if no end comes.
                 let item = items.item(&id);
                 if !item.done {
                     let shown = item.texts.entry(String::new()).or_insert_with(|| ShownText::new(TextRole::Message));
@@ -191,15 +191,15 @@ impl Codex {
                 items.delta(&id, &part_name("t", index(params.content_index)), TextRole::Thought, &delta)
             }
             "item/commandExecution/outputDelta" | "item/fileChange/outputDelta" => {
-                // The form that other ACP agents stream output in; the whole of it comes with the end.
+                // The form in which other ACP agents stream output; the end has all of it.
                 let meta = serde_json::json!({ "terminal_output": { "terminal_id": id, "data": delta } });
-                items.news(&id, Tool { tool_call_id: id.clone(), meta: Some(meta), ..Tool::default() })
+                items.tool_update(&id, Tool { tool_call_id: id.clone(), meta: Some(meta), ..Tool::default() })
             }
             _ => return None,
         })
     }
 
-    /// What belongs to a thread or to the server; `None` if it is unknown.
+    /// Handles notifications of a thread or the server; `None` if unknown.
     pub(super) fn of_server(
         &mut self,
         method: &str,
@@ -213,7 +213,7 @@ impl Codex {
             && method != "serverRequest/resolved"
             && !self.state.threads.contains_key(native)
         {
-            // Told to every client; this thread is none of ours. One that is at work can be joined.
+            // Sent to every client; this thread is not joined. An active one can be.
             if method == "thread/status/changed" {
                 self.resync(native.clone(), out);
             }
@@ -222,7 +222,7 @@ impl Codex {
         let warning = |code: &str| {
             let message = text(params.message).or_else(|| text(params.summary)).unwrap_or_else(|| code.to_owned());
             let details = text(params.details).map(|details| format!("\n{details}")).unwrap_or_default();
-            vec![trouble(code, &format!("{message}{details}"), None)]
+            vec![error_event(code, &format!("{message}{details}"), None)]
         };
         Some(match method {
             "serverRequest/resolved" => {
@@ -234,12 +234,12 @@ impl Codex {
             "thread/tokenUsage/updated" => vec![usage(params.token_usage?)?],
             "thread/name/updated" => vec![titled(text(params.thread_name))],
             "thread/status/changed" => {
-                // Runs and requests tell the rest.
+                // Runs and requests report the rest.
                 let broken = params.status.is_some_and(|status| status.get().contains("\"systemError\""));
                 let thread = native.and_then(|native| self.state.threads.get(native));
                 let broken = broken && thread.is_none_or(|thread| thread.turn.is_none());
                 let message = "Codex met an error of its own in this conversation";
-                broken.then(|| trouble("system_error", message, None)).into_iter().collect()
+                broken.then(|| error_event("system_error", message, None)).into_iter().collect()
             }
             "warning" => warning("warning"),
             "guardianWarning" => warning("guardian_warning"),
@@ -262,7 +262,7 @@ impl Codex {
         })
     }
 
-    /// The model failed. If it is not tried again, the turn ends with these words.
+    /// The model failed. If it is not retried, the turn ends with this message.
     pub(super) fn turn_error(&mut self, params: &Params<'_>, native: Option<&NativeId>) -> Option<Vec<EventDraft>> {
         let message = error_message(params.error?)?;
         let retry = params.will_retry.is_some_and(|retry| retry.get() == "true");

@@ -1,4 +1,4 @@
-//! Questions: permissions and forms, and their answers. One file: what is asked decides what an answer means.
+//! Questions: permissions and forms, and their answers. One file: the question decides the meaning of an answer.
 
 use std::fmt::Write as _;
 
@@ -13,34 +13,34 @@ use super::super::super::{
     AgentRequest, AnsweredElsewhere, EventDraft, HttpReply, Outbox, RequestKey, RequestSubject, RuntimeEvent, subject,
 };
 use super::super::ask::{self, ASKS_MAX, AnswerRoute, EXPIRED, NOBODY, SPREAD};
-use super::super::{ANOTHER, SOON, escape, good, refused, trouble};
+use super::super::{ANOTHER, SOON, error_event, escape, refused, reply_body};
 use super::{Frame, OVER_MAX, OpenCode2, Pending, path};
 use plexus_protocol::{Decision, NativeId};
 
-/// How often the stream is waited for to tell who was first. Twice: the first wait may have been under way already.
+/// How many waits the stream has to report who answered first. Two, since the first one may already be running.
 const WAITS: u8 = 2;
-/// How the companion of a field is called in which words of one's own stand.
+/// The suffix of the companion field that takes free text.
 const OWN_WORDS: &str = "_custom";
 
-/// A question that waits for its answer, or for what becomes of it.
+/// A question that waits for its answer, or for the outcome of it.
 pub(super) struct Asked {
-    /// None for a form of no one session.
+    /// The session; none for a form without one.
     pub(super) native: Option<NativeId>,
     what: What,
-    /// An answer that was given and is not known to have arrived.
+    /// An answer that may not have arrived.
     pub(super) answer: Option<Answer>,
-    /// It was asked since the last re-read began.
+    /// Whether it was asked since the last re-read began.
     pub(super) fresh: bool,
-    /// What somebody answered, as the stream told it.
+    /// Another client's answer, as the stream reported it.
     replied: Option<Option<String>>,
-    /// The answer came too late; who was first, the stream is about to tell. For so many more waits.
+    /// Our answer came too late; the number of waits left for the stream to report who was first.
     lost: Option<u8>,
 }
 
 enum What {
     Permission,
     Form {
-        /// As OpenCode names it: `global`, or a session.
+        /// OpenCode's owner of the form: `global`, or a session.
         owner: String,
         wanted: ElicitationForm,
         /// The form as an elicitation.
@@ -48,14 +48,14 @@ enum What {
     },
 }
 
-/// An answer on its way.
+/// An answer to send.
 #[derive(Clone)]
 pub(super) enum Answer {
     /// To a permission.
     Permission { reply: &'static str, message: Option<String> },
     /// To a form.
     Filled(Value),
-    /// A form that is not filled in.
+    /// A form that was dismissed.
     Dismissed,
 }
 
@@ -112,7 +112,7 @@ struct Permission<'a> {
     source: Option<&'a RawValue>,
 }
 
-/// A field as a property of a schema, and the one beside it for words of one's own.
+/// A field as a property of a schema, and its companion for free text.
 fn property(field: &Field) -> Vec<(String, Value)> {
     let mut property = serde_json::Map::new();
     let options: Vec<Value> = field
@@ -161,7 +161,7 @@ fn property(field: &Field) -> Vec<(String, Value)> {
     all
 }
 
-/// A form as an elicitation, which every screen can show; none if it cannot be read.
+/// A form as an elicitation, which every client can show; none if it cannot be read.
 fn elicitation(form: &Form<'_>) -> Option<Box<RawValue>> {
     let title = form.title.clone().unwrap_or_default();
     if let (Some(url), true) = (&form.url, form.fields.is_empty()) {
@@ -170,13 +170,13 @@ fn elicitation(form: &Form<'_>) -> Option<Box<RawValue>> {
         ));
     }
     let fields: Vec<Field> = form.fields.iter().map(|raw| object(raw)).collect::<Option<_>>()?;
-    // A field that is asked for in some cases only can be left out; OpenCode says if it was not one of these.
+    // A conditional field is optional; OpenCode refuses the answer if it was required.
     let required: Vec<&str> = fields
         .iter()
         .filter(|field| field.required == Some(true) && field.when.is_none() && field.custom != Some(true))
         .map(|field| field.key.as_str())
         .collect();
-    // In the order of the form, which an object of ours would not keep.
+    // In the order of the form, which a JSON map would not keep.
     let mut properties = String::new();
     for (name, property) in fields.iter().flat_map(property) {
         let comma = if properties.is_empty() { "" } else { "," };
@@ -190,7 +190,7 @@ fn elicitation(form: &Form<'_>) -> Option<Box<RawValue>> {
     RawValue::from_string(text).ok()
 }
 
-/// What was filled in, as OpenCode wants it: words of one's own stand in the field itself.
+/// The answer in OpenCode's form: free text stands in the field itself.
 fn answer_of(content: serde_json::Map<String, Value>) -> Value {
     let (own, mut answer): (serde_json::Map<_, _>, serde_json::Map<_, _>) =
         content.into_iter().partition(|(name, _)| name.ends_with(OWN_WORDS));
@@ -207,7 +207,7 @@ fn answer_of(content: serde_json::Map<String, Value>) -> Value {
 }
 
 impl OpenCode2 {
-    /// Somebody is asked something, says the stream.
+    /// The stream reports a question.
     pub(super) fn asked(&mut self, native: Option<&NativeId>, frame: &Bytes, event: &Frame<'_>, out: &mut Outbox) {
         #[derive(Deserialize)]
         struct Created<'a> {
@@ -219,7 +219,7 @@ impl OpenCode2 {
             _ => self.read_permission(native, frame, data),
         });
         match read {
-            Some((ask, what)) => self.put(native, ask, what, out),
+            Some((ask, what)) => self.show(native, ask, what, out),
             None => {
                 let draft = EventDraft::raw(frame.clone(), "a question that cannot be understood");
                 out.events.push(RuntimeEvent::Event { native: native.cloned(), draft });
@@ -236,8 +236,8 @@ impl OpenCode2 {
         let (mut ask, _) = ask::permission(bytes, raw, &[AnswerRoute::Api])?.asks.pop()?;
         let source = object::<Permission<'_>>(raw)?.source.and_then(object::<Source>);
         let tool = source.and_then(|source| source.id);
-        // What will be done stands in the call that waits for it, whole.
-        let tools = native.and_then(|native| Some(&self.sessions.get(native)?.told.tools));
+        // The tool call that waits for it has the exact action.
+        let tools = native.and_then(|native| Some(&self.sessions.get(native)?.progress.tools));
         let call = tool.as_ref().and_then(|id| tools?.get(id)?.input.as_deref());
         match call.and_then(subject::input) {
             Some(read) => ask.subject = read,
@@ -262,8 +262,8 @@ impl OpenCode2 {
         Some((ask, What::Form { owner, wanted, params }))
     }
 
-    /// Puts a question to people, unless it was put already.
-    fn put(&mut self, native: Option<&NativeId>, ask: AgentRequest, what: What, out: &mut Outbox) {
+    /// Shows a question to people, unless it was shown already.
+    fn show(&mut self, native: Option<&NativeId>, ask: AgentRequest, what: What, out: &mut Outbox) {
         let key = ask.key.clone();
         if self.over.contains(&key) {
             return;
@@ -281,14 +281,14 @@ impl OpenCode2 {
         }
         if self.asks.len() > ASKS_MAX {
             let message = format!("{ASKS_MAX} questions wait already: this one was rejected");
-            let draft = trouble("too_many_requests", &message, Some(ask.native));
+            let draft = error_event("too_many_requests", &message, Some(ask.native));
             out.events.push(RuntimeEvent::Event { native: native.cloned(), draft });
             return self.answer(&key, Decision::Withdrawn, out);
         }
         out.events.push(RuntimeEvent::Asked { native: native.cloned(), ask: Box::new(ask) });
     }
 
-    /// Takes a decision to OpenCode.
+    /// Sends a decision to OpenCode.
     pub(super) fn answer(&mut self, key: &RequestKey, decision: Decision, out: &mut Outbox) {
         let Some(asked) = self.asks.get_mut(key).filter(|asked| asked.answer.is_none()) else { return };
         let withdrawn = matches!(decision, Decision::Withdrawn);
@@ -319,13 +319,13 @@ impl OpenCode2 {
             (&answer, asked.native.as_ref().and_then(|native| self.sessions.get_mut(native)))
         {
             session.spread = Some(*spread);
-            session.told.withdrawn |= withdrawn;
+            session.progress.withdrawn |= withdrawn;
         }
         asked.answer = Some(answer);
         self.send_answer(key, false, out);
     }
 
-    /// An answer does not fit the form: people are asked once more, and told why.
+    /// An answer does not fit the form: it is asked again, with the reason.
     fn ask_again(&mut self, key: &RequestKey, why: &str, decision: &Decision, out: &mut Outbox) {
         let Some(asked) = self.asks.get_mut(key) else { return };
         let What::Form { wanted, params, .. } = &asked.what else { return };
@@ -334,10 +334,10 @@ impl OpenCode2 {
         out.events.push(RuntimeEvent::Asked { native: asked.native.clone(), ask: Box::new(ask) });
     }
 
-    /// Sends an answer that was given; `older` by the route that the first releases have.
+    /// Sends a given answer; `older` by the route of the first releases.
     fn send_answer(&mut self, key: &RequestKey, older: bool, out: &mut Outbox) {
         if !self.connected {
-            // The re-read after the next connection sends it, if it is still waited for.
+            // The re-read after the next connection sends it, if it is still needed.
             return;
         }
         let Some(Asked { native, what, answer: Some(answer), .. }) = self.asks.get(key) else { return };
@@ -364,7 +364,7 @@ impl OpenCode2 {
         self.send(Pending::Answer { key: key.clone(), older }, method, path, body.as_ref(), out);
     }
 
-    /// What came of an answer.
+    /// Handles the reply to an answer.
     pub(super) fn answered(
         &mut self,
         key: &RequestKey,
@@ -373,7 +373,7 @@ impl OpenCode2 {
         out: &mut Outbox,
     ) {
         let Some(asked) = self.asks.get_mut(key) else { return };
-        // It may have arrived or not: the next reading tells.
+        // It may or may not have arrived: the next re-read shows it.
         let Ok(reply) = reply else { return };
         let page = reply.body.trim_ascii_start().first() == Some(&b'<');
         let text = String::from_utf8_lossy(&reply.body);
@@ -384,7 +384,7 @@ impl OpenCode2 {
                 self.is_over(key.clone());
             }
             404 | 409 | 410 if text.contains("Error") => {
-                // Somebody was first.
+                // Another client was first.
                 if asked.replied.is_some() {
                     return self.answer_lost(key, ANOTHER, out);
                 }
@@ -401,19 +401,19 @@ impl OpenCode2 {
                 self.asks.remove(key);
                 self.is_over(key.clone());
                 let what = format!("OpenCode did not take the answer: {}", refused(reply));
-                out.events.push(RuntimeEvent::Event { native, draft: trouble("answer_not_taken", &what, None) });
+                out.events.push(RuntimeEvent::Event { native, draft: error_event("answer_not_taken", &what, None) });
             }
         }
     }
 
-    /// As [`replied`](Self::replied), where the stream names the question.
+    /// As [`replied`](Self::replied), if the stream names the question.
     pub(super) fn replied_to(&mut self, question: Option<String>, option: Option<String>, out: &mut Outbox) {
         if let Some(id) = question {
             self.replied(&RequestKey::unique(id), option, out);
         }
     }
 
-    /// Somebody answered, says the stream.
+    /// The stream reports an answer.
     pub(super) fn replied(&mut self, key: &RequestKey, option: Option<String>, out: &mut Outbox) {
         let Some(asked) = self.asks.get_mut(key) else { return self.is_over(key.clone()) };
         asked.replied = Some(option);
@@ -430,7 +430,7 @@ impl OpenCode2 {
         }
     }
 
-    /// Somebody was first with an answer.
+    /// Another client answered first.
     fn answer_lost(&mut self, key: &RequestKey, by: &str, out: &mut Outbox) {
         let Some(asked) = self.asks.remove(key) else { return };
         self.is_over(key.clone());
@@ -442,7 +442,7 @@ impl OpenCode2 {
         });
     }
 
-    /// Time has passed, and the stream does not tell who was first.
+    /// The waits are over, and the stream did not report who was first.
     pub(super) fn report_late_losses(&mut self, out: &mut Outbox) {
         let mut over = Vec::new();
         for (key, asked) in &mut self.asks {
@@ -460,7 +460,7 @@ impl OpenCode2 {
         }
     }
 
-    /// The questions of work that is over.
+    /// Closes the questions of a run that is over.
     pub(super) fn take_back_all(&mut self, native: &NativeId, out: &mut Outbox) {
         let of = |asked: &Asked| asked.native.as_ref() == Some(native) && asked.lost.is_none();
         let keys: Vec<RequestKey> =
@@ -493,7 +493,7 @@ impl OpenCode2 {
         if !self.listed(native, reply, true, out) {
             return;
         }
-        // What people were asked before, and OpenCode waits for no longer.
+        // Questions of an earlier gateway that OpenCode no longer waits for.
         let Some(session) = self.sessions.get_mut(native) else { return };
         let busy = session.busy;
         for key in std::mem::take(&mut session.carried) {
@@ -503,15 +503,15 @@ impl OpenCode2 {
         }
     }
 
-    /// What a session waits for was read: it is asked, and what it no longer waits for is taken back. False where it could
-    /// not be read: nothing is taken back for that.
+    /// A session's questions were read: shows new ones, and closes those that are not listed. False if the read failed: then nothing is
+    /// closed.
     fn listed(&mut self, native: &NativeId, reply: &Result<HttpReply, String>, forms: bool, out: &mut Outbox) -> bool {
         #[derive(Deserialize)]
         struct List<'a> {
             #[serde(borrow)]
             data: Vec<&'a RawValue>,
         }
-        let list = good(reply).and_then(|body| Some((body, serde_json::from_slice::<List<'_>>(body).ok()?.data)));
+        let list = reply_body(reply).and_then(|body| Some((body, serde_json::from_slice::<List<'_>>(body).ok()?.data)));
         let Some((body, list)) = list else { return false };
         for raw in list {
             let bytes = slice(body, raw);
@@ -520,7 +520,7 @@ impl OpenCode2 {
                 false => self.read_permission(Some(native), &bytes, raw),
             };
             match read {
-                Some((ask, what)) => self.put(Some(native), ask, what, out),
+                Some((ask, what)) => self.show(Some(native), ask, what, out),
                 None => {
                     let draft = EventDraft::raw(bytes, "a question that cannot be understood");
                     out.events.push(RuntimeEvent::Event { native: Some(native.clone()), draft });
@@ -540,13 +540,13 @@ impl OpenCode2 {
         let keys = |asks: Vec<(&RequestKey, &Asked)>| asks.into_iter().map(|(key, _)| key.clone()).collect::<Vec<_>>();
         let again: Vec<_> = still.into_iter().filter(|(key, asked)| asked.answer.is_some() && !sent(key)).collect();
         let (again, gone) = (keys(again), keys(gone));
-        // An answer that may not have arrived goes out again.
+        // An answer that may be lost is sent again.
         for key in again {
             self.send_answer(&key, false, out);
         }
         for key in gone {
             if self.asks.get(&key).is_some_and(|asked| asked.answer.is_some()) {
-                // It arrived before the connection was lost, as far as can be known.
+                // As far as can be known, it arrived before the connection was lost.
                 self.asks.remove(&key);
                 self.is_over(key);
             } else {

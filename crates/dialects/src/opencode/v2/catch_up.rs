@@ -1,25 +1,25 @@
-//! Reading a session's log after the last number that was told.
+//! Reads a session's log after the last reported sequence number.
 
 use super::*;
 
-/// How far a session was told: its checkpoint.
+/// How much of a session was reported: its checkpoint.
 #[derive(Clone, Default, Serialize, Deserialize)]
 #[serde(default)]
-pub(super) struct Told {
-    /// The last event of its log; none where that is not known.
+pub(super) struct Progress {
+    /// The last event of its log; none if unknown.
     pub(super) seq: Option<u64>,
-    /// Texts under way.
+    /// Unfinished texts.
     pub(super) parts: BTreeMap<String, Part>,
-    /// Tool calls under way.
+    /// Running tool calls.
     pub(super) tools: BTreeMap<String, Tool>,
-    /// What was put in its inbox and is not begun with.
+    /// Items of its inbox that were not begun.
     pub(super) inbox: BTreeMap<String, Waiting>,
     pub(super) prompt: Option<Prompt>,
-    /// [`RuntimeEvent::Began`] without its [`RuntimeEvent::Done`].
+    /// Whether [`RuntimeEvent::Began`] was sent without its [`RuntimeEvent::Done`].
     pub(super) began: bool,
-    /// People stopped the work here.
+    /// Whether the run was cancelled here.
     pub(super) cancelled: bool,
-    /// A question of the work was withdrawn, which OpenCode takes for a no, and may end its turn over.
+    /// Whether a question of the run was withdrawn, which OpenCode takes for a rejection that may end its turn.
     pub(super) withdrawn: bool,
     /// Why the last step failed.
     pub(super) error: Option<String>,
@@ -30,7 +30,7 @@ pub(super) struct Told {
 }
 
 impl OpenCode2 {
-    /// Reads what a session's log has after what was told, then what it asks.
+    /// Reads the unreported part of a session's log, then its questions.
     pub(super) fn read(&mut self, native: &NativeId, out: &mut Outbox) {
         let Some(session) = self.sessions.get_mut(native) else { return };
         if !matches!(session.stage, Stage::Open | Stage::Opening { .. }) {
@@ -45,7 +45,7 @@ impl OpenCode2 {
 
     fn read_log(&mut self, native: &NativeId, older: bool, out: &mut Outbox) {
         let Some(session) = self.sessions.get(native) else { return };
-        let after = session.told.seq.map(|seq| format!("?after={seq}")).unwrap_or_default();
+        let after = session.progress.seq.map(|seq| format!("?after={seq}")).unwrap_or_default();
         let path = match older {
             false => format!("/api/experimental/session/{}/log{after}", escape(native.as_str())),
             true => path(native, &format!("/log{after}")),
@@ -53,9 +53,9 @@ impl OpenCode2 {
         self.get(Pending::Log { native: native.clone(), older }, path, out);
     }
 
-    /// A session's log came: what was not told is told, then what the stream said meanwhile.
+    /// A session's log was read: reports the unreported part, then the queued events.
     pub(super) fn log(&mut self, native: &NativeId, older: bool, reply: &Result<HttpReply, String>, out: &mut Outbox) {
-        // A route that is not there is answered by the web page, or by a 404 that names no session.
+        // The web page answers a missing route, or a 404 that names no session.
         let body = match reply {
             Ok(HttpReply { status: 200, body }) if body.trim_ascii_start().first() != Some(&b'<') => Ok(body.clone()),
             Ok(HttpReply { status: 200 | 404 | 405, .. }) if !older => return self.read_log(native, true, out),
@@ -71,11 +71,11 @@ impl OpenCode2 {
             _ => None,
         };
         if let Some((ticket, known, goes_on)) = opening {
-            let mut drafts: Vec<EventDraft> = self.models.draft(session.told.model.as_ref()).into_iter().collect();
+            let mut drafts: Vec<EventDraft> = self.models.draft(session.progress.model.as_ref()).into_iter().collect();
             drafts.extend(session.title.as_deref().map(titled));
             out.events.push(RuntimeEvent::Opened { ticket, native: native.clone(), drafts, how: OpenedAs::Resumed });
             session.silent = known && !goes_on;
-            if goes_on && session.told.began {
+            if goes_on && session.progress.began {
                 out.events.push(RuntimeEvent::Began { native: native.clone(), by: ANOTHER.into() });
             }
         }
@@ -84,9 +84,9 @@ impl OpenCode2 {
             Err(why) => {
                 let what = format!("what this session did meanwhile could not be read: {why}");
                 out.events
-                    .push(RuntimeEvent::Event { native: Some(native.clone()), draft: trouble("gap", &what, None) });
+                    .push(RuntimeEvent::Event { native: Some(native.clone()), draft: error_event("gap", &what, None) });
                 if let Some(session) = self.sessions.get_mut(native) {
-                    session.told.seq = None;
+                    session.progress.seq = None;
                 }
             }
         }
@@ -94,12 +94,12 @@ impl OpenCode2 {
         if std::mem::take(&mut session.silent) {
             let what = "what was said in this conversation while no gateway was connected to OpenCode is not told: how far it \
                         was told before is not known";
-            if session.told.seq.is_some() {
+            if session.progress.seq.is_some() {
                 out.events
-                    .push(RuntimeEvent::Event { native: Some(native.clone()), draft: trouble("gap", what, None) });
+                    .push(RuntimeEvent::Event { native: Some(native.clone()), draft: error_event("gap", what, None) });
             }
             if session.busy {
-                session.told.began = true;
+                session.progress.began = true;
                 out.events.push(RuntimeEvent::Began { native: native.clone(), by: ANOTHER.into() });
             }
         }
@@ -122,7 +122,7 @@ impl OpenCode2 {
         self.get(Pending::Forms { native: native.clone() }, path(native, "/form"), out);
     }
 
-    /// Takes in the events of a log, as the body of an event stream.
+    /// Applies the events of a log, given as the body of an event stream.
     fn replay(&mut self, native: &NativeId, body: &Bytes, out: &mut Outbox) {
         let until = self.queued_from(native);
         for line in body.split(|byte| *byte == b'\n') {
@@ -132,7 +132,7 @@ impl OpenCode2 {
                 Some(event) if event.sort.starts_with("log.") => {
                     let seq = event.seq.filter(|_| until.is_none());
                     if let (Some(session), Some(seq)) = (self.sessions.get_mut(native), seq) {
-                        session.told.seq = session.told.seq.max(Some(seq));
+                        session.progress.seq = session.progress.seq.max(Some(seq));
                     }
                 }
                 // The stream has it, with the deltas around it.
@@ -146,14 +146,14 @@ impl OpenCode2 {
         }
     }
 
-    /// A session was read: whether what it waits for is still to come.
+    /// A session was read: checks whether what it waits for is still to come.
     fn check_progress(&mut self, native: &NativeId, out: &mut Outbox) {
         let waits = self.pending.values().any(|p| matches!(p, Pending::Prompt { native: n, .. } if n == native));
         let active = self.active.contains(native);
         let Some(session) = self.sessions.get_mut(native) else { return };
-        let told = &session.told;
-        let lost = told.prompt.as_ref().is_some_and(|prompt| !prompt.taken && !prompt.seen) && !waits;
-        let outstanding = told.prompt.as_ref().is_some_and(|prompt| prompt.taken || prompt.seen) || told.began;
+        let progress = &session.progress;
+        let lost = progress.prompt.as_ref().is_some_and(|prompt| !prompt.taken && !prompt.seen) && !waits;
+        let outstanding = progress.prompt.as_ref().is_some_and(|prompt| prompt.taken || prompt.seen) || progress.began;
         if lost && !session.busy {
             let why = "the connection was lost before OpenCode took the prompt";
             return self.end(native, None, events::End::Failed(Some(why.into())), out);
@@ -161,7 +161,7 @@ impl OpenCode2 {
         if !outstanding {
             return;
         }
-        if told.cancelled && session.busy {
+        if progress.cancelled && session.busy {
             self.interrupt(native, out);
         } else if !active && session.unsure == 0 {
             session.unsure = UNSURE;
@@ -171,24 +171,24 @@ impl OpenCode2 {
         }
     }
 
-    /// Work did not go on after a new connection.
+    /// A run did not continue after a reconnect.
     pub(super) fn given_up(&mut self, native: &NativeId, out: &mut Outbox) {
         let Some(session) = self.sessions.get_mut(native) else { return };
-        let begun = session.told.prompt.as_ref().is_none_or(|prompt| prompt.seen);
+        let begun = session.progress.prompt.as_ref().is_none_or(|prompt| prompt.seen);
         let why = match begun {
             true => "OpenCode stopped in the middle of it",
             false => "OpenCode was stopped before it began with the prompt",
         };
-        let waiting = session.told.prompt.as_ref().filter(|prompt| !prompt.seen).map(|prompt| prompt.id.clone());
+        let waiting = session.progress.prompt.as_ref().filter(|prompt| !prompt.seen).map(|prompt| prompt.id.clone());
         session.busy = false;
         self.end(native, None, events::End::Failed(Some(why.into())), out);
         if let Some(id) = waiting {
-            // It must not run when nobody expects it any more.
+            // It must not run later, when nobody expects it.
             self.withdraw(native, &id, out);
         }
     }
 
-    /// Says how far each session was told of which something was said since `from`, and `more`.
+    /// Reports a checkpoint of each session with events since `from`, and of `more`.
     pub(super) fn checkpoints(&self, from: usize, more: Option<NativeId>, out: &mut Outbox) {
         let mut touched: Vec<NativeId> = more.into_iter().collect();
         for native in out.events.get(from..).unwrap_or_default().iter().filter_map(RuntimeEvent::native) {
@@ -197,16 +197,16 @@ impl OpenCode2 {
             }
         }
         for native in touched {
-            let told = |session: &&Session| session.stage == Stage::Open;
-            if let Some(session) = self.sessions.get(&native).filter(told) {
-                let state = session.told.checkpoint();
+            let progress = |session: &&Session| session.stage == Stage::Open;
+            if let Some(session) = self.sessions.get(&native).filter(progress) {
+                let state = session.progress.checkpoint();
                 out.events.push(RuntimeEvent::Checkpoint { native, state });
             }
         }
     }
 }
 
-impl Told {
+impl Progress {
     pub(super) fn checkpoint(&self) -> String {
         let text = serde_json::to_string(self).unwrap_or_default();
         if text.len() <= CHECKPOINT_MAX {

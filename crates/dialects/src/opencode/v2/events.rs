@@ -1,5 +1,4 @@
-//! What happens: the events of the stream and of a session's log, and what each tells people. One file: an event, and what
-//! follows from it.
+//! Handles the events of the stream and of a session's log. One file: an event, and what follows from it.
 
 use std::borrow::Cow;
 
@@ -11,33 +10,33 @@ use super::super::super::jsonrpc::{object, owned};
 use super::super::super::{EventDraft, Outbox, RunEnd, RuntimeEvent, ToolCallRef};
 use super::super::events::{checksum, chunk, gap, plan, sort_of, stop_reason};
 use super::super::stream::titled;
-use super::super::{ANOTHER, SOON, trouble};
-use super::{Frame, ModelRef, OpenCode2, Phase, QUEUE_BYTES, QUEUE_MAX, Stage, Told, UNSURE, parse};
+use super::super::{ANOTHER, SOON, error_event};
+use super::{Frame, ModelRef, OpenCode2, Phase, Progress, QUEUE_BYTES, QUEUE_MAX, Stage, UNSURE, parse};
 use plexus_protocol::{ErrorBody, Kind, NativeId, RunStatus};
 
-/// What waits in a session's inbox at most; past it the oldest is forgotten, and an event says so when it is begun with.
+/// Most items of a session's inbox; beyond that the oldest is dropped, and an event says so when it is begun.
 const INBOX_MAX: usize = 64;
-/// The longest words in an inbox that a checkpoint has, in bytes. Of longer ones another gateway says that they went by.
+/// Longest text of an inbox item in a checkpoint, in bytes. For a longer one the next gateway reports a gap.
 const WORDS_KEPT: usize = 4096;
-/// Texts and tool calls under way in a session at most; past it the first is forgotten.
+/// Most unfinished texts and tool calls in a session; beyond that the first is dropped.
 const UNDER_WAY_MAX: usize = 256;
-/// The longest input of a tool call that is kept until the call is over, in bytes: a question may be about it.
+/// Longest input of a tool call kept until the call is over, in bytes: a question may be about it.
 const INPUT_KEPT: usize = 64 * 1024;
 
-/// A text under way.
+/// An unfinished text.
 #[derive(Clone, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub(super) struct Part {
-    /// Bytes of it that were told, and their checksum.
+    /// Bytes of it that were reported, and their checksum.
     said: usize,
     sum: u64,
-    /// Its deltas cannot be told: what stands before them is not known.
+    /// Whether its deltas cannot be reported, since the text before them is unknown.
     held: bool,
-    /// That is told already.
+    /// Whether that gap was reported.
     gap: bool,
 }
 
-/// A tool call under way.
+/// A running tool call.
 #[derive(Clone, Serialize, Deserialize)]
 pub(super) struct Tool {
     name: String,
@@ -45,10 +44,10 @@ pub(super) struct Tool {
     pub(super) input: Option<Box<RawValue>>,
 }
 
-/// What another client put in a session's inbox.
+/// Another client's item in a session's inbox.
 #[derive(Clone, Serialize, Deserialize)]
 pub(super) struct Waiting {
-    /// Its words; none where they are not known. A checkpoint, which is written with every chunk, has the short ones alone.
+    /// Its text; none if unknown. A checkpoint, which is written with every chunk, has short texts only.
     #[serde(default, skip_serializing_if = "is_long")]
     text: Option<String>,
     /// The names of its files.
@@ -65,15 +64,15 @@ impl Waiting {
     }
 }
 
-/// How work ended.
+/// How a run ended.
 pub(super) enum End {
     Completed,
     Cancelled,
-    /// Why, where that is known.
+    /// The reason, if known.
     Failed(Option<String>),
 }
 
-/// What the events hold. Those of a tool call name it `callID` in the first releases, and `id` in later ones.
+/// The members of events. The first releases name a tool call `callID`, later ones `id`.
 #[derive(Deserialize)]
 struct Data<'a> {
     #[serde(rename = "sessionID")]
@@ -148,7 +147,7 @@ struct Cache {
     write: Option<f64>,
 }
 
-/// An item of the inbox: its words stand in `payload`, in `data` or in itself, by the release.
+/// An item of the inbox: its text is in `payload`, in `data` or in the item itself, depending on the release.
 #[derive(Deserialize)]
 struct Item<'a> {
     #[serde(rename = "type")]
@@ -195,7 +194,7 @@ struct Owner {
     session: String,
 }
 
-/// The session that an event is of.
+/// The session of an event.
 fn session_of(event: &Frame<'_>) -> Option<String> {
     if let Some(durable) = &event.durable {
         return Some(durable.session.clone());
@@ -204,8 +203,8 @@ fn session_of(event: &Frame<'_>) -> Option<String> {
     data.session.or_else(|| Some(object::<Owner>(data.form?)?.session))
 }
 
-/// Whether an event says that a session works, or asks.
-fn works(sort: &str) -> bool {
+/// Whether an event shows that a session works, or asks.
+fn is_activity(sort: &str) -> bool {
     matches!(
         sort,
         "session.execution.started" | "session.step.started" | "session.text.delta" | "session.reasoning.delta"
@@ -213,7 +212,7 @@ fn works(sort: &str) -> bool {
         || sort == "form.created"
 }
 
-/// What tokens come to, as ACP tells it.
+/// The use of tokens in ACP's form.
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // tokens: whole, not negative, far below 2^53
 fn usage(frame: &Bytes, tokens: &Tokens, cost: Option<f64>, context: Option<u64>) -> EventDraft {
     let cache = tokens.cache.as_ref();
@@ -227,31 +226,31 @@ fn usage(frame: &Bytes, tokens: &Tokens, cost: Option<f64>, context: Option<u64>
     EventDraft { native: Some(frame.clone()), ..EventDraft::new(Kind::UsageUpdate, &body) }
 }
 
-/// What a tool wrote, as ACP tells it.
+/// A tool's output in ACP's form.
 fn content(raw: Option<&RawValue>, error: Option<String>) -> Vec<serde_json::Value> {
     let text = |text: String| serde_json::json!({ "type": "content", "content": { "type": "text", "text": text } });
     let items: Vec<&RawValue> = raw.and_then(|raw| serde_json::from_str(raw.get()).ok()).unwrap_or_default();
-    let told = items.into_iter().filter_map(|raw| {
+    let progress = items.into_iter().filter_map(|raw| {
         let item: ToolContent = object(raw)?;
         match item.sort.as_str() {
             "text" => item.text.filter(|words| !words.is_empty()),
             _ => Some(format!("[{}]", item.name.or(item.uri).unwrap_or(item.sort))),
         }
     });
-    told.chain(error).map(text).collect()
+    progress.chain(error).map(text).collect()
 }
 
-impl Told {
-    /// The stream broke off: of the texts under way, what comes next cannot be known to follow.
+impl Progress {
+    /// After a lost connection: the next deltas of unfinished texts may not follow.
     pub(super) fn broke_off(&mut self) {
         for part in self.parts.values_mut() {
             (part.held, part.gap) = (true, false);
         }
     }
 
-    /// A text goes on.
+    /// Handles a delta of text.
     fn delta(&mut self, kind: Kind, key: &str, message: &str, delta: &str, frame: &Bytes) -> Option<EventDraft> {
-        // Of one whose beginning is not known at all the end tells everything.
+        // If its beginning is unknown, its end reports everything.
         let part = self.parts.get_mut(key)?;
         if part.held {
             let first = !std::mem::replace(&mut part.gap, true);
@@ -262,11 +261,11 @@ impl Told {
         Some(chunk(kind, Some(message), delta, frame))
     }
 
-    /// A text is complete: what was not told of it is told.
+    /// A text is complete: reports the unreported part.
     fn text(&mut self, kind: Kind, key: &str, message: &str, text: &str, frame: &Bytes) -> Vec<EventDraft> {
         let part = self.parts.remove(key).unwrap_or_default();
-        let follows = text.get(..part.said).is_some_and(|told| checksum(0, told) == part.sum);
-        // At its end OpenCode may cut white space off, and nothing else: then all was told.
+        let follows = text.get(..part.said).is_some_and(|progress| checksum(0, progress) == part.sum);
+        // At its end OpenCode may trim white space, and nothing else: then everything was reported.
         match follows {
             true if text.len() == part.said => Vec::new(),
             true => vec![chunk(kind, Some(message), &text[part.said..], frame)],
@@ -279,7 +278,7 @@ impl Told {
     }
 }
 
-/// Its own bookkeeping, with nothing in it for people.
+/// OpenCode's own bookkeeping, without content for people.
 const BOOKKEEPING: &[&str] = &[
     "created",
     "updated",
@@ -303,20 +302,20 @@ const BOOKKEEPING: &[&str] = &[
     "diff",
 ];
 
-/// The conversation is shorter now than what was shown of it.
+/// The conversation is shorter than what was reported.
 fn taken_back(frame: &Bytes) -> EventDraft {
     let what = "the conversation was taken back in OpenCode: the agent does not know any more what is shown after the message \
                 that it was taken back to";
-    trouble("taken_back", what, Some(frame.clone()))
+    error_event("taken_back", what, Some(frame.clone()))
 }
 
-/// The conversation began in another session.
+/// The conversation was forked from another session.
 fn forked(parent: &str, frame: &Bytes) -> EventDraft {
     let what = format!("this conversation is a fork: what was said before it is in the session {parent}");
-    trouble("gap", &what, Some(frame.clone()))
+    error_event("gap", &what, Some(frame.clone()))
 }
 
-/// The model did not answer, and OpenCode asks it again.
+/// The model did not answer, and OpenCode retries.
 fn retry(words: Option<String>, attempt: Option<u64>, at: Option<u64>, frame: &Bytes) -> EventDraft {
     let words = words.unwrap_or_else(|| "the model did not answer".into());
     let words = format!("OpenCode tries again: {words}");
@@ -325,23 +324,23 @@ fn retry(words: Option<String>, attempt: Option<u64>, at: Option<u64>, frame: &B
 }
 
 impl OpenCode2 {
-    /// An event of the stream: what is in order is taken in, the rest waits until the log was read.
+    /// Handles an event of the stream: one that is next is applied, others are queued until the log was read.
     pub(super) fn streamed(&mut self, frame: &Bytes, event: &Frame<'_>, out: &mut Outbox) {
         if event.sort.starts_with("server.") {
             return;
         }
         let Some(name) = session_of(event) else {
-            // Of the server itself: its plugins, its files, its terminals. No conversation is about them.
+            // About the server itself: plugins, files, terminals. No conversation is concerned.
             return;
         };
         let native = NativeId::from(name.as_str());
         let Some(session) = self.sessions.get_mut(&native) else {
             if event.sort == "form.created" && !name.starts_with("ses") {
-                // Of a server of tools that works for no one session: everybody is asked.
+                // A form of a tool server without a session: it is asked in all sessions.
                 return self.asked(None, frame, event, out);
             }
-            if works(&event.sort) && self.phase != Phase::Failed {
-                self.seen(&native, out);
+            if is_activity(&event.sort) && self.phase != Phase::Failed {
+                self.on_active(&native, out);
             }
             return;
         };
@@ -349,12 +348,12 @@ impl OpenCode2 {
             // It is read when it is opened.
             return;
         }
-        let missed = match (&event.durable, session.told.seq) {
-            (Some(durable), Some(told)) if !session.reading => {
-                if durable.seq <= told {
+        let missed = match (&event.durable, session.progress.seq) {
+            (Some(durable), Some(progress)) if !session.reading => {
+                if durable.seq <= progress {
                     return;
                 }
-                durable.seq - 1 > told
+                durable.seq - 1 > progress
             }
             _ => false,
         };
@@ -365,7 +364,7 @@ impl OpenCode2 {
         session.queue.push_back(frame.clone());
         if session.queue.len() > QUEUE_MAX || session.queued > QUEUE_BYTES {
             session.queue.clear();
-            session.told.broke_off();
+            session.progress.broke_off();
             (session.queued, session.overflowed) = (0, true);
         }
         if missed {
@@ -373,74 +372,74 @@ impl OpenCode2 {
         }
     }
 
-    /// The first number of the log that waits in the queue: from there on the stream is enough.
+    /// The first queued sequence number of the log: from there on the stream suffices.
     pub(super) fn queued_from(&self, native: &NativeId) -> Option<u64> {
         let session = self.sessions.get(native)?;
         session.queue.iter().find_map(|frame| Some(parse(frame)?.durable?.seq))
     }
 
-    /// An event that is next: of the log, or of the stream (`live`).
+    /// Applies the next event, of the log or of the stream (`live`).
     pub(super) fn logged(&mut self, native: &NativeId, frame: &Bytes, event: &Frame<'_>, live: bool, out: &mut Outbox) {
         let Some(session) = self.sessions.get_mut(native) else { return };
         if let Some(durable) = &event.durable {
-            if session.told.seq.is_some_and(|told| durable.seq <= told) {
+            if session.progress.seq.is_some_and(|progress| durable.seq <= progress) {
                 return;
             }
-            session.told.seq = Some(durable.seq);
+            session.progress.seq = Some(durable.seq);
         }
         if session.silent {
-            // Its state is followed, and nothing of it told.
+            // Its state is updated, but nothing reported.
             let mut unsaid = Outbox::default();
-            return self.happened(native, frame, event, live, &mut unsaid);
+            return self.on_event(native, frame, event, live, &mut unsaid);
         }
-        self.happened(native, frame, event, live, out);
+        self.on_event(native, frame, event, live, out);
     }
 
-    fn happened(&mut self, native: &NativeId, frame: &Bytes, event: &Frame<'_>, live: bool, out: &mut Outbox) {
+    fn on_event(&mut self, native: &NativeId, frame: &Bytes, event: &Frame<'_>, live: bool, out: &mut Outbox) {
         let said = |draft| RuntimeEvent::Event { native: Some(native.clone()), draft };
         let Some(data) = event.data.and_then(object::<Data<'_>>) else {
             return out.events.push(said(EventDraft::raw(frame.clone(), "an event that cannot be understood")));
         };
         let Some(session) = self.sessions.get_mut(native) else { return };
-        let told = &mut session.told;
+        let progress = &mut session.progress;
         let message = data.message.unwrap_or_default();
         let part = |sort: &str| format!("{message}/{sort}/{}", data.ordinal.unwrap_or_default());
         match event.sort.strip_prefix("session.").unwrap_or(&event.sort) {
             sort @ ("text.started" | "reasoning.started") => {
-                if told.parts.len() >= UNDER_WAY_MAX {
-                    told.parts.pop_first();
+                if progress.parts.len() >= UNDER_WAY_MAX {
+                    progress.parts.pop_first();
                 }
                 let fresh = Part { held: !live, ..Part::default() };
-                told.parts.insert(part(&sort[..4]), fresh);
+                progress.parts.insert(part(&sort[..4]), fresh);
             }
             sort @ ("text.delta" | "reasoning.delta") => {
                 let delta = data.delta.unwrap_or_default();
-                let draft = told.delta(kind_of(sort), &part(&sort[..4]), &message, &delta, frame);
+                let draft = progress.delta(kind_of(sort), &part(&sort[..4]), &message, &delta, frame);
                 out.events.extend(draft.map(said));
             }
             sort @ ("text.ended" | "reasoning.ended") => {
                 let text = data.text.unwrap_or_default();
-                let drafts = told.text(kind_of(sort), &part(&sort[..4]), &message, &text, frame);
+                let drafts = progress.text(kind_of(sort), &part(&sort[..4]), &message, &text, frame);
                 out.events.extend(drafts.into_iter().map(said));
             }
-            "step.started" => (told.finish, told.error) = (None, None),
+            "step.started" => (progress.finish, progress.error) = (None, None),
             "step.ended" => {
-                told.finish = data.finish;
+                progress.finish = data.finish;
                 if let Some(tokens) = &data.tokens {
-                    let model = told.model.as_ref().map(|(provider, model)| format!("{provider}/{model}"));
+                    let model = progress.model.as_ref().map(|(provider, model)| format!("{provider}/{model}"));
                     let draft = usage(frame, tokens, data.cost, self.models.context(model.as_deref()));
                     out.events.push(said(draft));
                 }
             }
-            "step.failed" => told.error = data.error.and_then(ErrorIn::words),
+            "step.failed" => progress.error = data.error.and_then(ErrorIn::words),
             sort if sort.starts_with("tool.") => {
                 let call = Call { id: data.id.unwrap_or_default(), name: data.name, input: data.input };
-                let draft = told.tool(sort, call, data.content, data.metadata, data.error, frame);
+                let draft = progress.tool(sort, call, data.content, data.metadata, data.error, frame);
                 out.events.extend(draft.map(said));
             }
             "inbox.enqueued" | "input.admitted" | "prompt.admitted" => {
                 if let Some(id) = data.inbox {
-                    told.enqueued(id, data.item.or(data.input).or(data.prompt));
+                    progress.enqueued(id, data.item.or(data.input).or(data.prompt));
                 }
             }
             "inbox.delivered" | "input.promoted" | "prompt.promoted" => {
@@ -454,7 +453,7 @@ impl OpenCode2 {
                 self.stops(native, frame, End::Failed(data.error.and_then(ErrorIn::words)), out);
             }
             "execution.interrupted" => match data.reason.as_deref() {
-                // It goes on by itself, soon or when it is started again.
+                // It continues by itself, soon or when it is restarted.
                 Some("shutdown" | "superseded") => {
                     (session.busy, session.unsure) = (false, UNSURE);
                     out.wake_after = Some(SOON);
@@ -492,35 +491,35 @@ impl OpenCode2 {
         }
     }
 
-    /// It begins to work.
+    /// The session begins to work.
     fn begins(&mut self, native: &NativeId, live: bool, out: &mut Outbox) {
         let Some(session) = self.sessions.get_mut(native) else { return };
         (session.busy, session.unsure) = (true, 0);
-        if session.told.prompt.is_none() && !session.told.began {
-            session.told.begin();
+        if session.progress.prompt.is_none() && !session.progress.began {
+            session.progress.begin();
             out.events.push(RuntimeEvent::Began { native: native.clone(), by: ANOTHER.into() });
         }
-        if session.told.cancelled && live {
-            // It was stopped before it had begun.
+        if session.progress.cancelled && live {
+            // It was cancelled before it had begun.
             self.interrupt(native, out);
         }
     }
 
-    /// It begins with something of its inbox.
+    /// It begins with an item of its inbox.
     fn delivered(&mut self, native: &NativeId, id: &str, frame: &Bytes, out: &mut Outbox) {
         let Some(session) = self.sessions.get_mut(native) else { return };
         session.unsure = 0;
-        if let Some(prompt) = session.told.prompt.as_mut().filter(|prompt| prompt.id == id) {
+        if let Some(prompt) = session.progress.prompt.as_mut().filter(|prompt| prompt.id == id) {
             (prompt.taken, prompt.seen) = (true, true);
             return;
         }
         let said = |draft| RuntimeEvent::Event { native: Some(native.clone()), draft };
-        let Some(waiting) = session.told.inbox.remove(id) else {
+        let Some(waiting) = session.progress.inbox.remove(id) else {
             let what = "what another client of OpenCode said went by unheard";
             return out.events.push(said(gap(what, frame)));
         };
-        if session.told.prompt.is_none() && !session.told.began {
-            session.told.begin();
+        if session.progress.prompt.is_none() && !session.progress.began {
+            session.progress.begin();
             out.events.push(RuntimeEvent::Began { native: native.clone(), by: ANOTHER.into() });
         }
         if let Some(text) = waiting.text {
@@ -538,14 +537,14 @@ impl OpenCode2 {
         }
     }
 
-    /// It stops working.
+    /// The session stops working.
     fn stops(&mut self, native: &NativeId, frame: &Bytes, end: End, out: &mut Outbox) {
         let Some(session) = self.sessions.get_mut(native) else { return };
         session.busy = false;
-        let told = &session.told;
-        if let Some(prompt) = told.prompt.as_ref().filter(|prompt| !prompt.seen) {
-            // That was work of somebody else's, and the prompt waits for its turn, or is taken out with it.
-            if told.cancelled && prompt.taken {
+        let progress = &session.progress;
+        if let Some(prompt) = progress.prompt.as_ref().filter(|prompt| !prompt.seen) {
+            // That was another client's work, and the prompt is still queued, or was withdrawn with it.
+            if progress.cancelled && prompt.taken {
                 let id = prompt.id.clone();
                 self.withdraw(native, &id, out);
             }
@@ -554,17 +553,17 @@ impl OpenCode2 {
         self.end(native, Some(frame), end, out);
     }
 
-    /// The work is over.
+    /// Ends the run.
     pub(super) fn end(&mut self, native: &NativeId, frame: Option<&Bytes>, end: End, out: &mut Outbox) {
         self.take_back_all(native, out);
         let Some(session) = self.sessions.get_mut(native) else { return };
-        let told = &mut session.told;
+        let progress = &mut session.progress;
         session.unsure = 0;
-        told.parts.clear();
-        told.tools.clear();
-        // A question that was withdrawn for a cancel is how the cancel came to it.
-        let stopped = std::mem::take(&mut told.cancelled) & std::mem::take(&mut told.withdrawn);
-        let (error, finish) = (told.error.take(), told.finish.take());
+        progress.parts.clear();
+        progress.tools.clear();
+        // A question that was withdrawn for a cancel counts as the cancel.
+        let stopped = std::mem::take(&mut progress.cancelled) & std::mem::take(&mut progress.withdrawn);
+        let (error, finish) = (progress.error.take(), progress.finish.take());
         let (status, stop_reason, message) = match end {
             End::Completed if !stopped => (RunStatus::Completed, Some(stop_reason(finish.as_deref()).to_owned()), None),
             End::Completed | End::Cancelled => (RunStatus::Cancelled, Some("cancelled".to_owned()), None),
@@ -574,8 +573,8 @@ impl OpenCode2 {
             }
         };
         let end = RunEnd { status, stop_reason, message, native: frame.cloned() };
-        let began = std::mem::take(&mut told.began);
-        match told.prompt.take() {
+        let began = std::mem::take(&mut progress.began);
+        match progress.prompt.take() {
             Some(prompt) => out.events.push(RuntimeEvent::Ended { native: native.clone(), ticket: prompt.ticket, end }),
             None if began => out.events.push(RuntimeEvent::Done { native: native.clone(), end }),
             None => {}
@@ -585,17 +584,17 @@ impl OpenCode2 {
     fn deleted(&mut self, native: &NativeId, frame: &Bytes, out: &mut Outbox) {
         let what = "this session was deleted in OpenCode";
         let Some(session) = self.sessions.get(native) else { return };
-        if session.told.prompt.is_some() || session.told.began {
+        if session.progress.prompt.is_some() || session.progress.began {
             self.end(native, Some(frame), End::Failed(Some(what.into())), out);
         }
         self.take_back_all(native, out);
-        let draft = trouble("session_deleted", what, Some(frame.clone()));
+        let draft = error_event("session_deleted", what, Some(frame.clone()));
         out.events.push(RuntimeEvent::Event { native: Some(native.clone()), draft });
         self.sessions.remove(native);
     }
 }
 
-/// A call of a tool, as an event names it.
+/// A tool call as an event names it.
 struct Call<'a> {
     id: String,
     name: Option<String>,
@@ -606,14 +605,14 @@ fn kind_of(sort: &str) -> Kind {
     if sort.starts_with("reasoning") { Kind::AgentThoughtChunk } else { Kind::AgentMessageChunk }
 }
 
-impl Told {
-    /// Work that the gateway did not ask for begins.
+impl Progress {
+    /// A run that the gateway did not start begins.
     fn begin(&mut self) {
         self.began = true;
         (self.cancelled, self.withdrawn, self.error, self.finish) = (false, false, None, None);
     }
 
-    /// Something was put in the inbox.
+    /// An item was added to the inbox.
     fn enqueued(&mut self, id: String, item: Option<&RawValue>) {
         let item = item.and_then(|raw| Some((raw, object::<Item<'_>>(raw)?)));
         let Some((raw, item)) = item else { return };
@@ -632,14 +631,14 @@ impl Told {
             self.inbox.pop_first();
         }
         let files = words.files.into_iter().filter_map(|file| {
-            // A file that is its own address would be shown as a wall of letters.
+            // A data URL would be shown as unreadable text.
             file.name.or(file.uri.filter(|uri| !uri.starts_with("data:"))).or_else(|| Some("file".to_owned()))
         });
         let waiting = Waiting { text: Some(text).filter(|text| !text.is_empty()), files: files.collect() };
         self.inbox.insert(id, waiting);
     }
 
-    /// A tool call has news.
+    /// A tool call changed.
     fn tool(
         &mut self,
         sort: &str,
@@ -654,7 +653,7 @@ impl Told {
             "tool.called" | "tool.progress" => "in_progress",
             "tool.success" => "completed",
             "tool.failed" => "failed",
-            // Its input as it is being written: it is told whole.
+            // Its input while it is written: it is reported in full.
             _ => return None,
         };
         let over = matches!(status, "completed" | "failed");

@@ -1,14 +1,14 @@
-//! OpenCode 2, attached while it runs. One file: a connection's state, what is read, and what the gateway wants of it.
+//! OpenCode 2, an endpoint. One file: a connection's state, its reads, and the gateway's commands.
 //!
-//! Its interface is another one than OpenCode 1's: the routes are under `/api`, and each session has a log of events with
-//! sequence numbers (`durable.seq`). Written to the schema of its repository (`packages/protocol` and `packages/schema` of
-//! github.com/anomalyco/opencode, November 2026), whose events it takes under the names of every 2.x release; tested
-//! against a double made of that schema, since no package of it is to be had from a registry.
+//! Its API differs from OpenCode 1's: the routes are under `/api`, and each session has a log of events with sequence numbers
+//! (`durable.seq`). Written to the schema of its repository (`packages/protocol` and `packages/schema` of github.com/anomalyco/opencode,
+//! November 2026), whose events it accepts under the names of every 2.x release; tested against a double made from that schema, since no
+//! package of it is published.
 //!
-//! How nothing is lost and nothing told twice: `/api/event` has no past and says so, but whatever matters is in the
-//! session's log. After each connection, and wherever a sequence number is missing, the log is read after the last number
-//! that was told; what the stream says meanwhile waits, and is dropped if the log had it. Deltas are not in the log: of each
-//! text under way its length and checksum are kept, and its end, which is whole, tells the rest.
+//! How nothing is lost or repeated: `/api/event` has no replay, but everything of importance is in the session's log. After each
+//! connection, and wherever a sequence number is missing, the log is read after the last reported number; events of the stream are queued
+//! meanwhile, and dropped if the log had them. Deltas are not in the log: for each unfinished text its length and checksum are kept, and
+//! its end, which has the full text, reports the rest.
 
 mod ask;
 mod events;
@@ -18,7 +18,7 @@ mod tests;
 mod catch_up;
 mod prompts;
 
-use catch_up::Told;
+use catch_up::Progress;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 
 use bytes::Bytes;
@@ -33,29 +33,28 @@ use super::super::{
 use super::calls::{self, Models};
 use super::events::hash;
 use super::stream::titled;
-use super::{AGAIN, ANOTHER, SOON, ask::fetch, done, escape, failed, good, trouble};
+use super::{AGAIN, ANOTHER, SOON, ask::fetch, done, error_event, escape, failed, reply_body};
 use ask::Asked;
 use events::{Part, Tool, Waiting};
 use plexus_protocol::{Capabilities, Capability, NativeId, RuntimeSpec, Ticket};
 
-/// What is said of a server of the first generation.
+/// The problem of a server of the first generation.
 const PREDECESSOR: &str = "this is OpenCode 1: set the runtime's `dialect` to \"opencode\"";
-/// Sessions known at a time; past it those that are not open here are forgotten, until they say something again.
+/// Sessions known; beyond that those that are not open are dropped until their next event.
 const SESSIONS_MAX: usize = 1024;
-/// What a session's stream may say while its log is read: events …
+/// Events of a session's stream queued while its log is read.
 const QUEUE_MAX: usize = 8192;
-/// … and bytes. Beyond either all of it is dropped, and the log is read once more.
+/// Bytes of events queued. Beyond either limit the queue is dropped, and the log read once more.
 const QUEUE_BYTES: usize = 16 * 1024 * 1024;
-/// Questions remembered as over; past it the first is forgotten, and could be asked again by a re-read.
+/// Closed questions remembered; beyond that the first is dropped, and could be asked again by a re-read.
 const OVER_MAX: usize = 4096;
-/// How often [`SOON`] work that a new connection finds not running is waited for: OpenCode goes on with it by itself after
-/// it was shut down.
+/// How many pauses of [`SOON`] a run may take to continue after a reconnect: OpenCode resumes it by itself after a shutdown.
 const UNSURE: u8 = 4;
-/// The longest checkpoint, in bytes: a row of that length is written with every commit. One that would be longer leaves out
-/// the words of other clients that OpenCode has not begun with.
+/// The longest checkpoint, in bytes: a row of that length is written with every commit. A longer one leaves out the texts of other clients'
+/// prompts that were not begun.
 const CHECKPOINT_MAX: usize = 64 * 1024;
 
-/// Makes a connection's state.
+/// Creates a connection's state.
 pub(crate) fn make(spec: &RuntimeSpec) -> Box<dyn Dialect> {
     Box::new(OpenCode2 {
         folder: spec.cwd.to_string_lossy().into_owned(),
@@ -83,9 +82,9 @@ enum Phase {
     Failed,
 }
 
-/// What a request of ours was for.
+/// The purpose of a request.
 enum Pending {
-    /// Whether it is OpenCode 1.
+    /// Checks for OpenCode 1.
     Predecessor,
     Health,
     Active,
@@ -93,7 +92,7 @@ enum Pending {
     Info {
         native: NativeId,
     },
-    /// `older`: by the route that the first releases have.
+    /// `older`: by the route of the first releases.
     Log {
         native: NativeId,
         older: bool,
@@ -115,12 +114,12 @@ enum Pending {
     Interrupt {
         native: NativeId,
     },
-    /// A prompt that it has not begun with is taken out of its inbox.
+    /// Takes a prompt that was not begun out of the inbox.
     Withdraw {
         native: NativeId,
         id: String,
     },
-    /// `older`: by the route that the first releases have.
+    /// `older`: by the route of the first releases.
     Answer {
         key: RequestKey,
         older: bool,
@@ -131,7 +130,7 @@ enum Pending {
         name: String,
         notify: bool,
     },
-    /// Its own list of sessions, for a client.
+    /// Its list of sessions, for a client.
     List {
         ticket: Ticket,
     },
@@ -142,25 +141,25 @@ struct OpenCode2 {
     secret: bool,
     phase: Phase,
     connected: bool,
-    /// Replies of the handshake that are waited for.
+    /// The pending replies of the handshake.
     hello: usize,
     failed_hello: bool,
     agent: Option<String>,
     models: Models,
-    /// Sessions at work, as the last handshake read them.
+    /// Active sessions, as the last handshake read them.
     active: HashSet<NativeId>,
     next: u64,
     pending: HashMap<u64, Pending>,
     sessions: BTreeMap<NativeId, Session>,
     asks: BTreeMap<RequestKey, Asked>,
-    /// Questions that are over, not to be asked again; and the order in which they were.
+    /// Closed questions, which are not asked again; and their order.
     over: BTreeSet<RequestKey>,
     over_order: VecDeque<RequestKey>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Stage {
-    /// It works, or asks; what it is is being read.
+    /// It is active; its info is being read.
     Seen,
     /// The gateway was told of it.
     Found,
@@ -174,35 +173,35 @@ struct Session {
     stage: Stage,
     folder: Option<String>,
     title: Option<String>,
-    /// Its log is being read: what the stream says of it waits here.
+    /// Whether its log is being read: the stream's events are queued.
     reading: bool,
     queue: VecDeque<Bytes>,
     queued: usize,
-    /// The queue overflowed: the log has to be read once more.
+    /// Whether the queue overflowed: the log has to be read once more.
     overflowed: bool,
-    /// Events are taken in and not told: the log has what is shown already.
+    /// Whether events are applied without being reported: our log has them already.
     silent: bool,
     /// It works.
     busy: bool,
-    /// So often still [`SOON`] is waited for it to go on.
+    /// How many pauses of [`SOON`] are left for it to continue.
     unsure: u8,
-    /// What answer of ours OpenCode may give to other questions, too.
+    /// The answer of ours that OpenCode may apply to other questions, too.
     spread: Option<&'static str>,
-    /// Questions that people were asked by an earlier gateway, until it is known whether OpenCode still waits for them.
+    /// Questions shown by an earlier gateway, until it is known whether OpenCode still waits for them.
     carried: BTreeSet<RequestKey>,
-    told: Told,
+    progress: Progress,
 }
 
 #[derive(Clone, Serialize, Deserialize)]
 struct Prompt {
     ticket: Ticket,
-    /// The identifier that it was sent with.
+    /// The id that it was sent with.
     id: String,
-    /// The checksum of its text, to know it again where the identifier is lost.
+    /// The checksum of its text, to recognize it if the id is lost.
     text: u64,
-    /// It is in OpenCode's inbox.
+    /// Whether it is in OpenCode's inbox.
     taken: bool,
-    /// OpenCode began with it.
+    /// Whether OpenCode has begun with it.
     seen: bool,
 }
 
@@ -221,7 +220,7 @@ impl Session {
             unsure: 0,
             spread: None,
             carried: BTreeSet::new(),
-            told: Told::default(),
+            progress: Progress::default(),
         }
     }
 }
@@ -234,7 +233,7 @@ struct Frame<'a> {
     #[serde(borrow)]
     data: Option<&'a RawValue>,
     durable: Option<Durable>,
-    /// Of the marker at the end of a log.
+    /// Set on the marker at the end of a log.
     seq: Option<u64>,
 }
 
@@ -270,7 +269,7 @@ struct ModelRef {
     provider: String,
 }
 
-/// The path of its own list of sessions, the newest first.
+/// The path of its list of sessions, newest first.
 fn listing(params: Option<&RawValue>) -> String {
     #[derive(Default, Deserialize)]
     struct Listing {
@@ -285,7 +284,7 @@ fn listing(params: Option<&RawValue>) -> String {
 
 /// The `data` of a reply.
 fn data<T: for<'de> Deserialize<'de>>(reply: &Result<HttpReply, String>) -> Option<T> {
-    Some(plexus_protocol::object::from_slice::<Data<T>>(good(reply)?).ok()?.data)
+    Some(plexus_protocol::object::from_slice::<Data<T>>(reply_body(reply)?).ok()?.data)
 }
 
 fn path(native: &NativeId, rest: &str) -> String {
@@ -298,7 +297,7 @@ impl Dialect for OpenCode2 {
             return;
         }
         self.connected = true;
-        self.greet(out);
+        self.start_handshake(out);
         let open: Vec<NativeId> = self.sessions.keys().cloned().collect();
         for native in open {
             self.read(&native, out);
@@ -341,7 +340,7 @@ impl Dialect for OpenCode2 {
             RuntimeCommand::Prompt { ticket, native, content } => self.prompt(ticket, native, &content, out),
             RuntimeCommand::Cancel { native, .. } => {
                 if let Some(session) = self.sessions.get_mut(&native) {
-                    session.told.cancelled = true;
+                    session.progress.cancelled = true;
                     self.interrupt(&native, out);
                 }
             }
@@ -352,7 +351,7 @@ impl Dialect for OpenCode2 {
             RuntimeCommand::Call { .. } if !ready => {}
             RuntimeCommand::Call { ticket, native, method, params, notify } => {
                 if let Some(Err(error)) = self.call(ticket, native.as_ref(), &method, params.as_deref(), notify, out) {
-                    let draft = trouble("call_refused", &format!("{method} was not sent: {}", error.words()), None);
+                    let draft = error_event("call_refused", &format!("{method} was not sent: {}", error.words()), None);
                     match notify {
                         true => out.events.push(RuntimeEvent::Event { native, draft }),
                         false => out.events.push(RuntimeEvent::Replied { ticket, reply: Err(error) }),
@@ -366,7 +365,7 @@ impl Dialect for OpenCode2 {
     fn wake(&mut self, out: &mut Outbox) {
         let from = out.events.len();
         if self.connected && std::mem::take(&mut self.failed_hello) {
-            self.greet(out);
+            self.start_handshake(out);
         }
         self.report_late_losses(out);
         let unsure: Vec<NativeId> = self
@@ -391,7 +390,7 @@ impl Dialect for OpenCode2 {
 
     fn lost(&mut self, _why: &str, out: &mut Outbox) {
         (self.connected, self.failed_hello) = (false, false);
-        // What was read is read again; what was asked for still gets its reply.
+        // Reads are repeated; other requests still get their replies.
         self.pending.retain(|_, pending| match pending {
             Pending::Create { .. } | Pending::Prompt { .. } | Pending::Answer { .. } => true,
             Pending::Model { .. } | Pending::List { .. } => true,
@@ -408,7 +407,7 @@ impl Dialect for OpenCode2 {
         });
         self.sessions.retain(|_, session| match session.stage {
             Stage::Open => {
-                session.told.broke_off();
+                session.progress.broke_off();
                 session.queue.clear();
                 (session.reading, session.queued, session.overflowed, session.unsure) = (true, 0, false, 0);
                 true
@@ -438,18 +437,18 @@ impl Dialect for OpenCode2 {
                     #[serde(rename = "healthy")]
                     _healthy: bool,
                 }
-                let body = good(&reply).map(|body| plexus_protocol::object::from_slice::<Healthy>(body));
+                let body = reply_body(&reply).map(|body| plexus_protocol::object::from_slice::<Healthy>(body));
                 if matches!(body, Some(Ok(_))) {
                     self.phase = Phase::Failed;
                     return out.events.push(RuntimeEvent::Failed { message: PREDECESSOR.into() });
                 }
-                self.greeted(out);
+                self.on_handshake_reply(out);
             }
             Pending::Health => self.health(&reply, out),
             Pending::Active => self.active(&reply, out),
             Pending::Models => {
                 self.read_models(&reply);
-                self.greeted(out);
+                self.on_handshake_reply(out);
             }
             Pending::Info { native } => self.info(&native, &reply, out),
             Pending::Log { native, older } => self.log(&native, older, &reply, out),
@@ -460,7 +459,7 @@ impl Dialect for OpenCode2 {
             Pending::Interrupt { native } => self.interrupted(&native, &reply, out),
             Pending::Withdraw { native, id } => {
                 // Another prompt may have been sent since.
-                let prompt = self.sessions.get(&native).and_then(|session| session.told.prompt.as_ref());
+                let prompt = self.sessions.get(&native).and_then(|session| session.progress.prompt.as_ref());
                 if prompt.is_some_and(|prompt| prompt.id == id && !prompt.seen) {
                     self.end(&native, None, events::End::Cancelled, out);
                 }
@@ -487,7 +486,7 @@ impl Dialect for OpenCode2 {
         &["http"]
     }
 
-    /// The server does not say: this is what its routes have.
+    /// The server does not report any: these are its routes'.
     fn capabilities(&self) -> Capabilities {
         let all = [Capability::Load, Capability::List, Capability::Cancel, Capability::Requests, Capability::Reasons];
         all.into_iter().chain([Capability::Models, Capability::Images]).collect()
@@ -498,11 +497,11 @@ impl Dialect for OpenCode2 {
     }
 
     fn prompts(&self) -> Vec<Ticket> {
-        self.sessions.values().filter_map(|session| Some(session.told.prompt.as_ref()?.ticket)).collect()
+        self.sessions.values().filter_map(|session| Some(session.progress.prompt.as_ref()?.ticket)).collect()
     }
 }
 
-/// An event, if it is one.
+/// Parses an event.
 fn parse(frame: &Bytes) -> Option<Frame<'_>> {
     let text = std::str::from_utf8(frame).ok().filter(|_| jsonrpc::shallow(frame))?;
     serde_json::from_str::<&RawValue>(text).ok().and_then(object::<Frame<'_>>)
@@ -525,7 +524,7 @@ impl OpenCode2 {
         out.fetches.push(HttpRequest { decides, session, ..fetch(self.next, method, path, body) });
     }
 
-    /// The session that a request is about; none if it is about all that OpenCode has.
+    /// The session of a request; none if it is about everything.
     fn session_of(&self, pending: &Pending) -> Option<NativeId> {
         match pending {
             Pending::Info { native }
@@ -550,8 +549,8 @@ impl OpenCode2 {
         self.send(pending, "GET", path, None, out);
     }
 
-    /// Reads who it is, what works and what models there are.
-    fn greet(&mut self, out: &mut Outbox) {
+    /// Reads health, active sessions and models.
+    fn start_handshake(&mut self, out: &mut Outbox) {
         self.hello = 4;
         self.get(Pending::Predecessor, "/global/health".into(), out);
         self.get(Pending::Health, "/api/health".into(), out);
@@ -560,8 +559,8 @@ impl OpenCode2 {
         self.get(Pending::Active, "/api/session/active".into(), out);
     }
 
-    /// One more reply of the handshake has come.
-    fn greeted(&mut self, out: &mut Outbox) {
+    /// Counts a reply of the handshake.
+    fn on_handshake_reply(&mut self, out: &mut Outbox) {
         self.hello = self.hello.saturating_sub(1);
         if self.hello > 0 || self.phase == Phase::Failed {
             return;
@@ -592,10 +591,10 @@ impl OpenCode2 {
             Err(_) => self.failed_hello = true,
             Ok(_) => {}
         }
-        let health = good(reply).and_then(|body| plexus_protocol::object::from_slice::<Health>(body).ok());
+        let health = reply_body(reply).and_then(|body| plexus_protocol::object::from_slice::<Health>(body).ok());
         let version = health.and_then(|health| health.version).unwrap_or_else(|| "2".into());
         self.agent = Some(format!("OpenCode {version}"));
-        self.greeted(out);
+        self.on_handshake_reply(out);
     }
 
     fn active(&mut self, reply: &Result<HttpReply, String>, out: &mut Outbox) {
@@ -605,16 +604,16 @@ impl OpenCode2 {
                 let unknown: Vec<NativeId> =
                     self.active.iter().filter(|native| !self.sessions.contains_key(*native)).cloned().collect();
                 for native in unknown {
-                    self.seen(&native, out);
+                    self.on_active(&native, out);
                 }
             }
             None => self.failed_hello = true,
         }
-        self.greeted(out);
+        self.on_handshake_reply(out);
     }
 
-    /// A session that the gateway does not know does something.
-    fn seen(&mut self, native: &NativeId, out: &mut Outbox) {
+    /// An unknown session is active.
+    fn on_active(&mut self, native: &NativeId, out: &mut Outbox) {
         if self.sessions.len() >= SESSIONS_MAX {
             self.sessions.retain(|_, session| matches!(session.stage, Stage::Open | Stage::Opening { .. }));
         }
@@ -622,7 +621,7 @@ impl OpenCode2 {
         self.get(Pending::Info { native: native.clone() }, path(native, ""), out);
     }
 
-    /// A session's own words on itself came: it is told of, or opened.
+    /// A session's info was read: it is reported, or opened.
     fn info(&mut self, native: &NativeId, reply: &Result<HttpReply, String>, out: &mut Outbox) {
         let info = data::<Info>(reply);
         let Some(session) = self.sessions.get_mut(native) else { return };
@@ -637,7 +636,8 @@ impl OpenCode2 {
         };
         session.folder = info.location.and_then(|location| location.directory).or_else(|| session.folder.take());
         session.title = info.title.or_else(|| session.title.take());
-        session.told.model = info.model.map(|model| (model.provider, model.id)).or_else(|| session.told.model.take());
+        session.progress.model =
+            info.model.map(|model| (model.provider, model.id)).or_else(|| session.progress.model.take());
         match session.stage {
             Stage::Seen => {
                 session.stage = Stage::Found;
@@ -659,11 +659,11 @@ impl OpenCode2 {
         let folder = info.location.and_then(|location| location.directory).or(Some(cwd));
         let mut session = Session::new(Stage::Open, folder);
         session.title = info.title;
-        session.told.model = info.model.map(|model| (model.provider, model.id));
-        let drafts = self.models.draft(session.told.model.as_ref()).into_iter().collect();
+        session.progress.model = info.model.map(|model| (model.provider, model.id));
+        let drafts = self.models.draft(session.progress.model.as_ref()).into_iter().collect();
         self.sessions.insert(native.clone(), session);
         out.events.push(RuntimeEvent::Opened { ticket, native: native.clone(), drafts, how: OpenedAs::New });
-        // Its first events may have gone by before it was known.
+        // Its first events may have been missed.
         self.read(&native, out);
     }
 
@@ -706,20 +706,20 @@ impl OpenCode2 {
         self.models = Models::of(offered.collect());
     }
 
-    /// A session has another model.
+    /// A session's model changed.
     fn model_is(&mut self, native: &NativeId, model: Option<(&str, &str)>, out: &mut Outbox) {
         let Some(session) = self.sessions.get_mut(native) else { return };
         let model = model.map(|(provider, model)| (provider.to_owned(), model.to_owned()));
-        if session.told.model == model {
+        if session.progress.model == model {
             return;
         }
-        session.told.model = model;
-        if let Some(draft) = self.models.draft(session.told.model.as_ref()).filter(|_| !session.silent) {
+        session.progress.model = model;
+        if let Some(draft) = self.models.draft(session.progress.model.as_ref()).filter(|_| !session.silent) {
             out.events.push(RuntimeEvent::Event { native: Some(native.clone()), draft });
         }
     }
 
-    /// Carries a client's call; the error where it is not carried.
+    /// Sends a client's call; returns the error if it is refused.
     fn call(
         &mut self,
         ticket: Ticket,
@@ -736,7 +736,7 @@ impl OpenCode2 {
         let session = native.and_then(|native| Some((native.clone(), self.sessions.get(native)?)));
         match method {
             "model.list" => {
-                let set = session.as_ref().and_then(|(_, session)| session.told.model.as_ref());
+                let set = session.as_ref().and_then(|(_, session)| session.progress.model.as_ref());
                 match self.models.list(set) {
                     Ok(list) if !notify => out.events.push(RuntimeEvent::Replied { ticket, reply: Ok(list) }),
                     Ok(_) => {}
@@ -767,28 +767,28 @@ impl OpenCode2 {
 }
 
 impl Session {
-    /// Goes on from where an earlier connection left it; false if that cannot be read.
+    /// Continues from a checkpoint; false if it cannot be read.
     fn restored(&mut self, carried: &CarriedState) -> bool {
-        let Ok(told) = serde_json::from_str::<Told>(&carried.checkpoint) else { return false };
-        self.told = told;
-        self.told.broke_off();
+        let Ok(progress) = serde_json::from_str::<Progress>(&carried.checkpoint) else { return false };
+        self.progress = progress;
+        self.progress.broke_off();
         self.carried = carried.asks.iter().cloned().collect();
-        self.told.prompt = carried.prompt.map(|ticket| {
-            let kept = self.told.prompt.take().filter(|prompt| prompt.ticket == ticket);
-            // Whether OpenCode has it shows in its log.
+        self.progress.prompt = carried.prompt.map(|ticket| {
+            let kept = self.progress.prompt.take().filter(|prompt| prompt.ticket == ticket);
+            // Its log shows whether OpenCode has the prompt.
             kept.unwrap_or_else(|| {
                 let blocks = carried.content.iter().filter_map(|block| RawValue::from_string(block.clone()).ok());
                 let (text, _) = input(&blocks.collect::<Vec<_>>());
                 Prompt { ticket, id: String::new(), text: hash(&text), taken: false, seen: false }
             })
         });
-        self.told.began &= self.told.prompt.is_none();
-        self.busy = self.told.began || self.told.prompt.as_ref().is_some_and(|prompt| prompt.seen);
+        self.progress.began &= self.progress.prompt.is_none();
+        self.busy = self.progress.began || self.progress.prompt.as_ref().is_some_and(|prompt| prompt.seen);
         true
     }
 }
 
-/// A prompt's content as OpenCode takes it: one text, and files.
+/// A prompt's content in OpenCode's form: one text, and files.
 fn input(content: &[Box<RawValue>]) -> (String, Vec<serde_json::Value>) {
     let (parts, _) = calls::parts(content);
     let (mut text, mut files) = (Vec::new(), Vec::new());

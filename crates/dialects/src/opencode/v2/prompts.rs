@@ -1,4 +1,4 @@
-//! Prompts, and what stops them.
+//! Sends and cancels prompts.
 
 use super::*;
 
@@ -9,16 +9,16 @@ impl OpenCode2 {
             return out.events.push(RuntimeEvent::Ended { native, ticket, end });
         };
         let (text, files) = input(content);
-        // Events follow every prompt, so the same number is not met again with the same ticket.
-        let name = format!("{}/{}/{:?}", native.as_str(), ticket.0, session.told.seq);
+        // Events follow every prompt, so a number is not reused with the same ticket.
+        let name = format!("{}/{}/{:?}", native.as_str(), ticket.0, session.progress.seq);
         let id = format!("msg_{:016x}{:016x}", hash(&name), hash(&text));
         let mut body = serde_json::json!({ "id": id, "text": text });
         if !files.is_empty() {
             body["files"] = files.into();
         }
-        session.told.prompt = Some(Prompt { ticket, id, text: hash(&text), taken: false, seen: false });
-        (session.told.cancelled, session.told.withdrawn) = (false, false);
-        (session.told.error, session.told.finish) = (None, None);
+        session.progress.prompt = Some(Prompt { ticket, id, text: hash(&text), taken: false, seen: false });
+        (session.progress.cancelled, session.progress.withdrawn) = (false, false);
+        (session.progress.error, session.progress.finish) = (None, None);
         (session.spread, session.unsure) = (None, 0);
         let path = path(&native, "/prompt");
         self.send(Pending::Prompt { native, ticket }, "POST", path, Some(&body), out);
@@ -32,16 +32,16 @@ impl OpenCode2 {
         out: &mut Outbox,
     ) {
         let Some(session) = self.sessions.get_mut(native) else { return };
-        let Some(prompt) = session.told.prompt.as_mut().filter(|prompt| prompt.ticket == ticket) else { return };
+        let Some(prompt) = session.progress.prompt.as_mut().filter(|prompt| prompt.ticket == ticket) else { return };
         match done(reply) {
             Ok(()) => {
                 prompt.taken = true;
-                if session.told.cancelled && !session.busy {
-                    // It was stopped before OpenCode had it.
+                if session.progress.cancelled && !session.busy {
+                    // It was cancelled before OpenCode had it.
                     self.interrupt(native, out);
                 }
             }
-            // It may have arrived: the log tells.
+            // It may have arrived: the log shows it.
             Err(_) if reply.is_err() => {
                 if self.connected {
                     self.read(native, out);
@@ -64,12 +64,12 @@ impl OpenCode2 {
 
     pub(super) fn interrupted(&mut self, native: &NativeId, reply: &Result<HttpReply, String>, out: &mut Outbox) {
         if let Err(why) = done(reply) {
-            let draft = trouble("not_stopped", &format!("OpenCode did not stop: {why}"), None);
+            let draft = error_event("not_stopped", &format!("OpenCode did not stop: {why}"), None);
             return out.events.push(RuntimeEvent::Event { native: Some(native.clone()), draft });
         }
         let Some(session) = self.sessions.get(native) else { return };
-        let waiting = session.told.prompt.as_ref().filter(|prompt| prompt.taken && !prompt.seen);
-        // Nothing ran: the prompt waits in the inbox.
+        let waiting = session.progress.prompt.as_ref().filter(|prompt| prompt.taken && !prompt.seen);
+        // Nothing ran: the prompt is in the inbox.
         if let Some(id) = waiting.filter(|_| !session.busy).map(|prompt| prompt.id.clone()) {
             self.withdraw(native, &id, out);
         }

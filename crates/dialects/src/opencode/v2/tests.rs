@@ -1,5 +1,4 @@
-//! The dialect against a double of OpenCode 2, made of the schema of its repository. One file: the double and what is played
-//! with it.
+//! The dialect against a double of OpenCode 2, made from the schema of its repository. One file: the double and its tests.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::collections::BTreeMap;
@@ -25,7 +24,7 @@ struct Session {
     forms: Vec<Value>,
 }
 
-/// A connection, and the server on its other end: it has a log for each session, and a stream without a past.
+/// A connection, and its server: with a log for each session, and a stream without replay.
 struct Stage {
     rig: Rig,
     connected: bool,
@@ -35,10 +34,10 @@ struct Stage {
     made: Vec<(String, Value)>,
     /// Replies in place of the double's own: by method and path.
     odd: BTreeMap<String, (u16, String)>,
-    /// The route of the log is that of the first releases.
+    /// Whether the route of the log is that of the first releases.
     older: bool,
-    /// Everything the gateway heard, but the checkpoints.
-    heard: Vec<RuntimeEvent>,
+    /// All events that the gateway got, except checkpoints.
+    received: Vec<RuntimeEvent>,
 }
 
 impl Stage {
@@ -53,7 +52,7 @@ impl Stage {
             made: Vec::new(),
             odd: BTreeMap::new(),
             older: false,
-            heard: Vec::new(),
+            received: Vec::new(),
         }
     }
 
@@ -61,15 +60,15 @@ impl Stage {
     fn open() -> Self {
         let mut stage = Self::new();
         stage.serve();
-        let said = stage.said();
+        let events = stage.events();
         assert!(
-            matches!(&said[..], [RuntimeEvent::Ready { agent: Some(agent) }] if agent == "OpenCode 2.2.7"),
-            "{said:?}"
+            matches!(&events[..], [RuntimeEvent::Ready { agent: Some(agent) }] if agent == "OpenCode 2.2.7"),
+            "{events:?}"
         );
         stage.rig.open(1);
         stage.serve();
-        let said = stage.said();
-        assert!(matches!(&said[0], RuntimeEvent::Opened { how: OpenedAs::New, .. }), "{said:?}");
+        let events = stage.events();
+        assert!(matches!(&events[0], RuntimeEvent::Opened { how: OpenedAs::New, .. }), "{events:?}");
         stage.made.clear();
         stage
     }
@@ -78,7 +77,7 @@ impl Stage {
         self.sessions.get_mut("ses_1").unwrap()
     }
 
-    /// An event of the log: told on the stream, too.
+    /// An event of the log, which is also on the stream.
     fn durable(&mut self, sort: &str, mut data: Value) {
         data["sessionID"] = "ses_1".into();
         let session = self.session();
@@ -89,7 +88,7 @@ impl Stage {
         self.push(&event);
     }
 
-    /// An event of the stream alone.
+    /// An event of the stream only.
     fn live(&mut self, sort: &str, mut data: Value) {
         if sort != "form.created" {
             data["sessionID"] = "ses_1".into();
@@ -103,8 +102,8 @@ impl Stage {
         }
     }
 
-    /// Feeds what the stream has.
-    fn flow(&mut self) {
+    /// Feeds the stream's events.
+    fn feed_stream(&mut self) {
         for event in std::mem::take(&mut self.stream) {
             self.rig.feed(event);
         }
@@ -123,11 +122,11 @@ impl Stage {
         true
     }
 
-    /// Replies to all that is asked, and to what is asked because of that.
+    /// Replies to all requests, and to those that follow from them.
     fn serve(&mut self) {
-        self.flow();
+        self.feed_stream();
         while self.serve_one() {
-            self.flow();
+            self.feed_stream();
         }
     }
 
@@ -209,7 +208,7 @@ impl Stage {
         self.durable("session.inbox.enqueued", json!({ "inboxID": id, "item": item }));
     }
 
-    /// Begins with what is in the inbox.
+    /// Begins with the next item of the inbox.
     fn begin(&mut self) {
         self.session().running = true;
         self.durable("session.execution.started", json!({}));
@@ -237,21 +236,21 @@ impl Stage {
         self.durable("session.text.ended", with("text", &pieces.concat()));
     }
 
-    /// What was heard since the last look, but the checkpoints.
-    fn said(&mut self) -> Vec<RuntimeEvent> {
+    /// The events since the last call, except checkpoints.
+    fn events(&mut self) -> Vec<RuntimeEvent> {
         self.rig.said()
     }
 
-    fn keep(&mut self) {
-        let said = self.said();
-        self.heard.extend(said);
+    fn store_checkpoints(&mut self) {
+        let events = self.events();
+        self.received.extend(events);
     }
 
     fn disconnect(&mut self) {
         self.connected = false;
         self.stream.clear();
         self.rig.lose();
-        // Replies to reads that were under way are of no use any more; the double still does what it was told.
+        // Pending reads get no reply any more; the double has still executed the other requests.
         while let Some(fetch) = self.rig.fetches.pop_front() {
             self.rig.reply(&fetch, None);
         }
@@ -262,9 +261,9 @@ impl Stage {
         self.rig.connect();
     }
 
-    /// Another gateway takes over, with what the last one kept.
+    /// Another gateway takes over, with what the last one stored.
     fn another_gateway(&mut self, prompt: Option<(u64, &str)>, asks: &[&str]) {
-        self.keep();
+        self.store_checkpoints();
         let checkpoint = self.rig.checkpoint.clone().unwrap();
         self.stream.clear();
         let spec = RuntimeSpec { cwd: "/w".into(), ..spec("opencode2") };
@@ -284,11 +283,11 @@ impl Stage {
     }
 }
 
-/// The agent's words among these.
-fn words(said: &[RuntimeEvent]) -> String {
+/// The agent's text among these.
+fn words(events: &[RuntimeEvent]) -> String {
     let mut all = String::new();
-    for said in said {
-        if let RuntimeEvent::Event { draft, .. } = said
+    for events in events {
+        if let RuntimeEvent::Event { draft, .. } = events
             && draft.kind == plexus_protocol::Kind::AgentMessageChunk
         {
             all.push_str(parsed(&draft.body)["content"]["text"].as_str().unwrap());
@@ -297,10 +296,11 @@ fn words(said: &[RuntimeEvent]) -> String {
     all
 }
 
-/// What these come to, in short.
-fn short(said: &[RuntimeEvent]) -> Vec<String> {
-    said.iter()
-        .map(|said| match said {
+/// These events in short form.
+fn short(events: &[RuntimeEvent]) -> Vec<String> {
+    events
+        .iter()
+        .map(|events| match events {
             RuntimeEvent::Event { draft, .. } => {
                 let body = parsed(&draft.body);
                 let text = body["content"]["text"].as_str().or(body["code"].as_str()).or(body["status"].as_str());
@@ -346,7 +346,7 @@ fn opencode2_prompt_streams_runs_tools_and_ends() {
     stage.durable("session.step.ended", step);
     stage.end("succeeded", json!({}));
     stage.serve();
-    let said = stage.said();
+    let events = stage.events();
     let expected = [
         "agent_message_chunk On",
         "agent_message_chunk  it.",
@@ -356,8 +356,8 @@ fn opencode2_prompt_streams_runs_tools_and_ends() {
         "usage_update ",
         "ended 7 Completed",
     ];
-    assert_eq!(short(&said), expected);
-    let RuntimeEvent::Event { draft, .. } = &said[3] else { panic!() };
+    assert_eq!(short(&events), expected);
+    let RuntimeEvent::Event { draft, .. } = &events[3] else { panic!() };
     let body = parsed(&draft.body);
     assert_eq!((&body["title"], &body["rawInput"]), (&json!("ls -la"), &json!({ "command": "ls -la" })));
 }
@@ -376,8 +376,8 @@ fn opencode2_permission_is_about_the_call_that_waits_for_it() {
     stage.session().permissions.push(asked.clone());
     stage.live("permission.asked", asked);
     stage.serve();
-    let said = stage.said();
-    let Some(RuntimeEvent::Asked { ask, .. }) = said.last() else { panic!("{said:?}") };
+    let events = stage.events();
+    let Some(RuntimeEvent::Asked { ask, .. }) = events.last() else { panic!("{events:?}") };
     assert!(
         matches!(&ask.subject, RequestSubject::Command { argv, cwd: Some(cwd) } if argv == &["rm -rf x"] && cwd == "/w"),
         "{:?}",
@@ -393,25 +393,25 @@ fn opencode2_permission_is_about_the_call_that_waits_for_it() {
     // Another client answers first.
     let asked = json!({ "id": "per_2", "action": "edit", "resources": ["a.txt"] });
     stage.live("permission.asked", asked);
-    stage.flow();
+    stage.feed_stream();
     stage.live("permission.replied", json!({ "requestID": "per_2", "reply": "reject" }));
-    stage.flow();
-    assert_eq!(short(&stage.said()), ["asked per_2", "taken back per_2 another client of OpenCode"]);
+    stage.feed_stream();
+    assert_eq!(short(&stage.events()), ["asked per_2", "taken back per_2 another client of OpenCode"]);
 
     // And just before us.
     stage.live("permission.asked", json!({ "id": "per_3", "action": "edit", "resources": ["a.txt"] }));
-    stage.flow();
+    stage.feed_stream();
     stage.rig.answer("per_3", choose("once", Choice::AllowOnce));
     stage.live("permission.replied", json!({ "requestID": "per_3", "reply": "always" }));
     stage.serve();
-    assert_eq!(short(&stage.said()), ["asked per_3", "lost per_3"]);
+    assert_eq!(short(&stage.events()), ["asked per_3", "lost per_3"]);
 }
 
 #[test]
-fn opencode2_permission_without_its_call_shows_all_that_came() {
+fn opencode2_permission_without_its_call_shows_the_whole_request() {
     let mut stage = Stage::open();
     stage.live("permission.asked", json!({ "id": "per_1", "action": "bash", "resources": ["rm -rf *"] }));
-    stage.flow();
+    stage.feed_stream();
     let ask = stage.rig.ask();
     assert!(matches!(&ask.subject, RequestSubject::Unreadable { raw, .. } if raw.contains("rm -rf *")), "{ask:?}");
 }
@@ -426,7 +426,7 @@ fn opencode2_form_is_asked_in_its_order_and_answered_by_field() {
     ] });
     stage.session().forms.push(form.clone());
     stage.live("form.created", json!({ "form": form }));
-    stage.flow();
+    stage.feed_stream();
     let ask = stage.rig.ask();
     let RequestSubject::Questions { questions, .. } = &ask.subject else { panic!("{:?}", ask.subject) };
     let named: Vec<&str> = questions.iter().map(|question| question.id.as_str()).collect();
@@ -439,22 +439,22 @@ fn opencode2_form_is_asked_in_its_order_and_answered_by_field() {
     assert_eq!(what, "POST /api/session/ses_1/form/frm_1/reply");
     assert_eq!(*body, json!({ "answer": { "where": "elsewhere", "again": true } }));
 
-    // One that is dismissed, by the route of either generation.
+    // A dismissed one, by the route of either generation.
     let form = json!({ "id": "frm_2", "sessionID": "ses_1", "fields": [{ "key": "name", "type": "string" }] });
     stage.live("form.created", json!({ "form": form }));
-    stage.flow();
+    stage.feed_stream();
     stage.rig.ask();
     stage.odd.insert("DELETE /api/session/ses_1/form/frm_2".into(), (404, String::new()));
     stage.odd.insert("POST /api/session/ses_1/form/frm_2/cancel".into(), (204, String::new()));
     stage.rig.answer("frm_2", Decision::Value(None));
     stage.serve();
     assert_eq!(stage.made.last().unwrap().0, "POST /api/session/ses_1/form/frm_2/cancel");
-    assert!(stage.rig.dialect.asks().is_empty() && stage.said().is_empty());
+    assert!(stage.rig.dialect.asks().is_empty() && stage.events().is_empty());
 
-    // An answer that OpenCode does not take is asked for once more.
+    // An answer that OpenCode refuses is asked for once more.
     let form = json!({ "id": "frm_3", "sessionID": "ses_1", "fields": [{ "key": "name", "type": "string" }] });
     stage.live("form.created", json!({ "form": form }));
-    stage.flow();
+    stage.feed_stream();
     stage.rig.ask();
     let why = json!({ "_tag": "FormInvalidAnswerError", "message": "no such name" }).to_string();
     stage.odd.insert("POST /api/session/ses_1/form/frm_3/reply".into(), (400, why));
@@ -470,21 +470,21 @@ fn opencode2_cancel_interrupts_or_takes_the_prompt_out_of_the_inbox() {
     stage.rig.prompt(7, "ses_1", "hello");
     stage.serve();
     stage.begin();
-    stage.flow();
+    stage.feed_stream();
     stage.rig.cancel(7, "ses_1");
     stage.serve();
-    assert_eq!(short(&stage.said()), ["ended 7 Cancelled"]);
+    assert_eq!(short(&stage.events()), ["ended 7 Cancelled"]);
 
     // Before it began.
     stage.rig.prompt(8, "ses_1", "again");
     stage.serve();
     stage.rig.cancel(8, "ses_1");
     stage.serve();
-    assert_eq!(short(&stage.said()), ["ended 8 Cancelled"]);
+    assert_eq!(short(&stage.events()), ["ended 8 Cancelled"]);
     assert!(stage.session().inbox.is_empty());
     assert!(stage.made.last().unwrap().0.starts_with("DELETE /api/session/ses_1/inbox/msg_"));
 
-    // What was given up is taken out, too, and that ends no prompt that was sent since.
+    // A given-up prompt is withdrawn, too, and that does not end a later one.
     stage.rig.prompt(9, "ses_1", "never begun");
     stage.serve();
     stage.disconnect();
@@ -499,12 +499,12 @@ fn opencode2_cancel_interrupts_or_takes_the_prompt_out_of_the_inbox() {
     }
     stage.rig.prompt(10, "ses_1", "the next");
     stage.serve();
-    assert_eq!(short(&stage.said()), ["ready", "ended 9 Error"]);
+    assert_eq!(short(&stage.events()), ["ready", "ended 9 Error"]);
     assert_eq!(stage.rig.dialect.prompts(), [Ticket(10)]);
 }
 
 #[test]
-fn opencode2_failure_has_its_words() {
+fn opencode2_failure_has_its_message() {
     let mut stage = Stage::open();
     stage.rig.prompt(7, "ses_1", "hello");
     stage.serve();
@@ -516,7 +516,7 @@ fn opencode2_failure_has_its_words() {
     let (ticket, end) = stage.rig.end();
     assert_eq!((ticket, end.status, end.message.as_deref()), (7, RunStatus::Error, Some("the key is wrong")));
 
-    // And a prompt that is refused.
+    // And a refused prompt.
     let why = json!({ "_tag": "InvalidRequestError", "message": "no text" }).to_string();
     stage.odd.insert("POST /api/session/ses_1/prompt".into(), (400, why));
     stage.rig.prompt(8, "ses_1", "");
@@ -526,7 +526,7 @@ fn opencode2_failure_has_its_words() {
 }
 
 #[test]
-fn opencode2_other_clients_work_is_a_run_of_its_own() {
+fn opencode2_work_of_another_client_is_a_run() {
     let mut stage = Stage::open();
     stage.enqueue("msg_theirs", "from the terminal");
     stage.begin();
@@ -534,53 +534,53 @@ fn opencode2_other_clients_work_is_a_run_of_its_own() {
     stage.end("succeeded", json!({}));
     stage.serve();
     let expected = ["began", "user_message_chunk from the terminal", "agent_message_chunk Hi.", "done Completed"];
-    assert_eq!(short(&stage.said()), expected);
+    assert_eq!(short(&stage.events()), expected);
 }
 
 #[test]
-fn opencode2_session_of_another_client_is_found_and_told_from_its_log() {
+fn opencode2_discovers_a_session_and_reports_it_from_its_log() {
     let mut stage = Stage::new();
     stage.enqueue("msg_theirs", "from the terminal");
     stage.begin();
     stage.stream.clear();
     stage.serve();
-    assert_eq!(short(&stage.said()), ["ready", "found ses_1"]);
+    assert_eq!(short(&stage.events()), ["ready", "found ses_1"]);
     let resume = ResumeTarget::new("ses_1".into(), false);
     stage.rig.tell(RuntimeCommand::Open { ticket: Ticket(1), cwd: "/w".into(), resume: Some(resume) });
     stage.serve();
-    let told = short(&stage.said());
-    assert_eq!(told, ["opened", "began", "user_message_chunk from the terminal"]);
+    let progress = short(&stage.events());
+    assert_eq!(progress, ["opened", "began", "user_message_chunk from the terminal"]);
     stage.text("msg_a", &["Hi."]);
     stage.end("succeeded", json!({}));
     stage.serve();
-    assert_eq!(short(&stage.said()), ["agent_message_chunk Hi.", "done Completed"]);
+    assert_eq!(short(&stage.events()), ["agent_message_chunk Hi.", "done Completed"]);
 }
 
 #[test]
-fn opencode2_events_that_the_stream_left_out_are_read_from_the_log() {
+fn opencode2_reads_events_missing_in_the_stream_from_the_log() {
     for older in [false, true] {
         let mut stage = Stage::open();
         stage.older = older;
         stage.rig.prompt(7, "ses_1", "hello");
         stage.serve();
         stage.begin();
-        stage.flow();
+        stage.feed_stream();
         stage.text("msg_a", &["This", " went by."]);
-        // The stream lost some, and goes on.
+        // The stream loses some, and continues.
         stage.stream.clear();
         stage.text("msg_b", &["And", " this", " did not."]);
         stage.end("succeeded", json!({}));
         stage.serve();
-        let said = stage.said();
-        assert_eq!(words(&said), "This went by.And this did not.");
+        let events = stage.events();
+        assert_eq!(words(&events), "This went by.And this did not.");
         let last = ["agent_message_chunk And", "agent_message_chunk  this", "agent_message_chunk  did not."];
-        assert_eq!(short(&said)[1..4], last, "it is told as it came");
-        assert_eq!(short(&said).last().unwrap(), "ended 7 Completed");
+        assert_eq!(short(&events)[1..4], last, "it is told as it came");
+        assert_eq!(short(&events).last().unwrap(), "ended 7 Completed");
     }
 }
 
 #[test]
-fn opencode2_text_under_way_goes_on_where_it_was_told() {
+fn opencode2_partial_text_continues_after_a_takeover() {
     let mut stage = Stage::open();
     stage.rig.prompt(7, "ses_1", "hello");
     stage.serve();
@@ -601,14 +601,14 @@ fn opencode2_text_under_way_goes_on_where_it_was_told() {
     stage.durable("session.text.ended", at("text", "One, two, three."));
     stage.end("succeeded", json!({}));
     stage.serve();
-    let said = stage.said();
-    assert_eq!(words(&said), "One, two, three.");
-    assert_eq!(short(&said).iter().filter(|short| *short == "error gap").count(), 1, "{:?}", short(&said));
-    assert_eq!(short(&said).last().unwrap(), "ended 7 Completed");
+    let events = stage.events();
+    assert_eq!(words(&events), "One, two, three.");
+    assert_eq!(short(&events).iter().filter(|short| *short == "error gap").count(), 1, "{:?}", short(&events));
+    assert_eq!(short(&events).last().unwrap(), "ended 7 Completed");
 }
 
 #[test]
-fn opencode2_that_was_shut_down_goes_on_or_is_given_up() {
+fn opencode2_restarted_server_resumes_or_loses_its_work() {
     for goes_on in [true, false] {
         let mut stage = Stage::open();
         stage.rig.prompt(7, "ses_1", "hello");
@@ -621,13 +621,13 @@ fn opencode2_that_was_shut_down_goes_on_or_is_given_up() {
         stage.serve();
         stage.rig.wake();
         stage.serve();
-        assert_eq!(short(&stage.said()), ["ready"], "it is not over");
+        assert_eq!(short(&stage.events()), ["ready"], "it is not over");
         if goes_on {
             stage.begin();
             stage.text("msg_a", &["Here I am."]);
             stage.end("succeeded", json!({}));
             stage.serve();
-            assert_eq!(short(&stage.said()), ["agent_message_chunk Here I am.", "ended 7 Completed"]);
+            assert_eq!(short(&stage.events()), ["agent_message_chunk Here I am.", "ended 7 Completed"]);
             continue;
         }
         for _ in 0..super::UNSURE {
@@ -640,19 +640,19 @@ fn opencode2_that_was_shut_down_goes_on_or_is_given_up() {
 }
 
 #[test]
-fn opencode2_prompt_that_never_arrived_is_said_to_be_lost() {
+fn opencode2_reports_a_lost_prompt() {
     let mut stage = Stage::open();
     stage.rig.prompt(7, "ses_1", "hello");
     stage.disconnect();
     stage.connect();
     stage.serve();
-    let said = stage.said();
-    let Some(RuntimeEvent::Ended { end, .. }) = said.last() else { panic!("{said:?}") };
+    let events = stage.events();
+    let Some(RuntimeEvent::Ended { end, .. }) = events.last() else { panic!("{events:?}") };
     assert_eq!(end.message.as_deref(), Some("the connection was lost before OpenCode took the prompt"));
 }
 
 #[test]
-fn opencode2_another_gateway_goes_on_where_the_last_one_left() {
+fn opencode2_takeover_continues_where_the_last_gateway_stopped() {
     let mut stage = Stage::open();
     stage.rig.prompt(7, "ses_1", "hello");
     stage.serve();
@@ -664,50 +664,50 @@ fn opencode2_another_gateway_goes_on_where_the_last_one_left() {
     stage.serve();
     stage.text("msg_b", &["While", " nobody", " listened."]);
     stage.another_gateway(Some((7, "hello")), &["per_1", "per_0"]);
-    let said = stage.said();
-    assert_eq!(words(&said), "While nobody listened.");
-    assert_eq!(short(&said).last().unwrap(), "taken back per_0 another client of OpenCode");
-    assert!(!short(&said).iter().any(|short| short.starts_with("asked")), "people have it already");
+    let events = stage.events();
+    assert_eq!(words(&events), "While nobody listened.");
+    assert_eq!(short(&events).last().unwrap(), "taken back per_0 another client of OpenCode");
+    assert!(!short(&events).iter().any(|short| short.starts_with("asked")), "people have it already");
     stage.rig.answer("per_1", choose("once", Choice::AllowOnce));
     stage.end("succeeded", json!({}));
     stage.serve();
-    assert_eq!(short(&stage.said()), ["ended 7 Completed"]);
+    assert_eq!(short(&stage.events()), ["ended 7 Completed"]);
     assert!(stage.session().permissions.is_empty());
 }
 
 #[test]
-fn opencode2_says_what_it_met_in_its_place() {
+fn opencode2_events_of_all_kinds_stand_in_order() {
     let mut stage = Stage::new();
     stage.odd.insert("GET /global/health".into(), (200, json!({ "healthy": true, "version": "1.18.33" }).to_string()));
     stage.serve();
-    let said = stage.said();
-    assert!(matches!(&said[0], RuntimeEvent::Failed { message } if message.contains("\"opencode\"")), "{said:?}");
+    let events = stage.events();
+    assert!(matches!(&events[0], RuntimeEvent::Failed { message } if message.contains("\"opencode\"")), "{events:?}");
 
     let mut stage = Stage::new();
     stage.odd.insert("GET /api/health".into(), (401, String::new()));
     stage.serve();
-    let said = stage.said();
+    let events = stage.events();
     assert!(
-        matches!(&said[0], RuntimeEvent::Failed { message } if message.contains("OPENCODE_SERVER_PASSWORD")),
-        "{said:?}"
+        matches!(&events[0], RuntimeEvent::Failed { message } if message.contains("OPENCODE_SERVER_PASSWORD")),
+        "{events:?}"
     );
 }
 
 #[test]
-fn opencode2_model_is_listed_and_set() {
+fn opencode2_lists_and_sets_models() {
     let mut stage = Stage::open();
     stage.rig.call("ses_1", "model.list", None);
     assert_eq!(stage.rig.replied().unwrap()["models"], json!(["p/m"]));
     stage.rig.call("ses_1", "model.set", Some(r#"{"name":"p/m"}"#));
     stage.serve();
-    let said = stage.said();
-    assert!(said.iter().any(|said| matches!(said, RuntimeEvent::Replied { reply: Ok(_), .. })), "{said:?}");
+    let events = stage.events();
+    assert!(events.iter().any(|events| matches!(events, RuntimeEvent::Replied { reply: Ok(_), .. })), "{events:?}");
     stage.rig.call("ses_1", "model.set", Some(r#"{"name":"p/other"}"#));
     assert!(stage.rig.replied().unwrap_err().message.contains("no such model"));
 }
 
 #[test]
-fn opencode2_sessions_are_listed_for_whoever_asks() {
+fn opencode2_lists_sessions() {
     let mut stage = Stage::open();
     for (params, path) in [
         (r#"{"limit":7}"#, "/api/session?order=desc&limit=7"),
@@ -716,25 +716,25 @@ fn opencode2_sessions_are_listed_for_whoever_asks() {
         stage.rig.call("ses_1", "session.list", Some(params));
         assert_eq!(stage.rig.fetches.back().map(|fetch| fetch.path.as_str()), Some(path));
         stage.serve();
-        let said = stage.said();
-        assert!(said.iter().any(|said| matches!(said, RuntimeEvent::Replied { reply: Ok(_), .. })), "{said:?}");
+        let events = stage.events();
+        assert!(events.iter().any(|events| matches!(events, RuntimeEvent::Replied { reply: Ok(_), .. })), "{events:?}");
     }
 }
 
-/// What may happen between two pieces of work.
+/// A step between two pieces of work.
 #[derive(Clone, Copy, Debug)]
 enum Step {
-    /// A text is begun.
+    /// A text begins.
     Start,
-    /// The text under way grows.
+    /// The text grows.
     Delta,
-    /// The text under way is complete.
+    /// The text is complete.
     Finish,
-    /// The stream loses what it has.
+    /// The stream loses its pending events.
     Drop,
-    /// What the stream has arrives.
+    /// The stream's pending events arrive.
     Flow,
-    /// One request is replied to.
+    /// One request is answered.
     Reply,
     Disconnect,
     Connect,
@@ -745,9 +745,9 @@ enum Step {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 256, ..ProptestConfig::default() })]
 
-    /// However the stream breaks and the gateway is exchanged: each text is told once, whole and in order.
+    /// However the stream breaks and the gateway changes: each text is reported once, complete and in order.
     #[test]
-    fn opencode2_text_is_told_once_whatever_breaks(steps in prop::collection::vec(prop_oneof![
+    fn opencode2_reports_text_once_despite_disconnects(steps in prop::collection::vec(prop_oneof![
         3 => Just(Step::Start), 6 => Just(Step::Delta), 3 => Just(Step::Finish), 1 => Just(Step::Drop),
         6 => Just(Step::Flow), 4 => Just(Step::Reply), 1 => Just(Step::Disconnect), 1 => Just(Step::Connect),
         1 => Just(Step::Restart),
@@ -781,12 +781,12 @@ proptest! {
                     stage.durable("session.text.ended", at(texts.len(), "text", &text));
                     texts.push(text);
                 },
-                // A stream that overflows fails: what is lost in its middle shows by a number that is missing.
+                // An overflowing stream fails: a loss in its middle shows as a missing number.
                 Step::Drop => {
                     stage.stream.clear();
                     stage.disconnect();
                 }
-                Step::Flow => stage.flow(),
+                Step::Flow => stage.feed_stream(),
                 Step::Reply => { stage.serve_one(); }
                 Step::Disconnect if stage.connected => stage.disconnect(),
                 Step::Connect if !stage.connected => stage.connect(),
@@ -804,15 +804,15 @@ proptest! {
         }
         stage.end("succeeded", json!({}));
         stage.serve();
-        stage.keep();
-        prop_assert_eq!(words(&stage.heard), texts.concat());
-        let ends = stage.heard.iter().filter(|said| matches!(said, RuntimeEvent::Ended { .. })).count();
+        stage.store_checkpoints();
+        prop_assert_eq!(words(&stage.received), texts.concat());
+        let ends = stage.received.iter().filter(|events| matches!(events, RuntimeEvent::Ended { .. })).count();
         prop_assert_eq!(ends, 1);
     }
 
-    /// Whatever a server says, nothing panics and every session that is asked for is opened or refused.
+    /// Whatever a server sends, nothing panics and every requested session is opened or refused.
     #[test]
-    fn opencode2_takes_any_words(sort in "[a-z.]{0,30}", text in ".{0,60}", seq in 0u64..5) {
+    fn opencode2_survives_any_bytes(sort in "[a-z.]{0,30}", text in ".{0,60}", seq in 0u64..5) {
         let mut stage = Stage::open();
         let data = json!({ "sessionID": "ses_1", "text": text, "id": text, "delta": text, "item": text });
         let event = json!({ "type": format!("session.{sort}"), "data": data,

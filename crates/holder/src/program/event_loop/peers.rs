@@ -1,10 +1,9 @@
-//! Who connects: the gateway, and those that have not said who they are.
+//! Peers: the connected gateway, and connections that have not sent `Hello`.
 
 use super::*;
 
-/// Whether whoever is at the other end is our own user. Where the kernel does not tell, the socket's folder and mode have
-/// to do.
-pub(super) fn ours(stream: &UnixStream) -> bool {
+/// Whether the peer runs as our own user. Where the kernel does not report the user, the folder's and the socket's modes protect it.
+pub(super) fn is_own_user(stream: &UnixStream) -> bool {
     #[cfg(target_os = "linux")]
     return rustix::net::sockopt::socket_peercred(stream)
         .is_ok_and(|peer| same_user(peer.uid, rustix::process::geteuid()));
@@ -15,36 +14,36 @@ pub(super) fn ours(stream: &UnixStream) -> bool {
     };
 }
 
-/// Nobody else, the superuser included: who is allowed everything needs no door.
+/// Refuses every other user, the superuser included.
 #[cfg(target_os = "linux")]
 pub(super) fn same_user(peer: rustix::process::Uid, own: rustix::process::Uid) -> bool {
     peer == own
 }
 
-/// The gateway that counts.
+/// The connected gateway.
 pub(super) struct Gateway {
     pub(super) stream: UnixStream,
     pub(super) decoder: Decoder,
-    /// News on its way, and how much of it was written.
-    pub(super) news: Vec<u8>,
+    /// Queued messages, and how many of their bytes were written.
+    pub(super) messages: Vec<u8>,
     pub(super) written: usize,
-    /// All output before this is on its way too, or written.
+    /// Output before this offset was queued or written.
     pub(super) sent: u64,
     pub(super) err_sent: u64,
-    pub(super) full_told: bool,
-    pub(super) taken_told: u64,
-    pub(super) broken_told: bool,
-    pub(super) closed_told: bool,
-    pub(super) exited_told: bool,
-    /// It has no room for more: it is written to when poll says so.
+    pub(super) full_sent: bool,
+    pub(super) taken_sent: u64,
+    pub(super) broken_sent: bool,
+    pub(super) closed_sent: bool,
+    pub(super) exited_sent: bool,
+    /// Whether the stream is full: it is written to when poll reports room.
     pub(super) blocked: bool,
-    /// It hears nothing any more; what it said is still heard.
-    pub(super) deaf: bool,
-    /// When it last took or said something.
-    pub(super) moved: Instant,
+    /// Whether writing failed; messages from the gateway are still handled.
+    pub(super) write_failed: bool,
+    /// When the gateway last read or sent something.
+    pub(super) last_progress: Instant,
 }
 
-/// Somebody who has not said who he is.
+/// A connection that has not sent `Hello`.
 pub(super) struct UnknownPeer {
     pub(super) stream: UnixStream,
     pub(super) decoder: Decoder,
@@ -52,19 +51,23 @@ pub(super) struct UnknownPeer {
 }
 
 impl HolderLoop {
-    /// Lets in whoever is at the door.
+    /// Accepts connections.
     pub(super) fn accept_peers(&mut self, now: Instant) {
-        while self.guests.len() < GUESTS_MAX {
+        while self.unknown_peers.len() < UNKNOWN_PEERS_MAX {
             match self.listener.accept() {
-                Ok((stream, _)) if ours(&stream) && stream.set_nonblocking(true).is_ok() => {
-                    self.guests.push(UnknownPeer { stream, decoder: Decoder::default(), until: now + HELLO_WAIT });
+                Ok((stream, _)) if is_own_user(&stream) && stream.set_nonblocking(true).is_ok() => {
+                    self.unknown_peers.push(UnknownPeer {
+                        stream,
+                        decoder: Decoder::default(),
+                        until: now + HELLO_WAIT,
+                    });
                 }
                 Ok(_) => {}
                 Err(why) if why.kind() == io::ErrorKind::Interrupted => {}
                 Err(why) if why.kind() == io::ErrorKind::ConnectionAborted => {}
                 Err(why) => {
                     if why.kind() != io::ErrorKind::WouldBlock {
-                        self.shut = Some(now + AGAIN);
+                        self.accept_after = Some(now + RETRY_PAUSE);
                     }
                     return;
                 }
@@ -72,76 +75,76 @@ impl HolderLoop {
         }
     }
 
-    /// Hears those that have not said who they are; `ready` has a bit for each that can be heard.
+    /// Reads from the unknown peers; `ready` has a bit for each readable one.
     pub(super) fn read_unknown_peers(&mut self, ready: u32, now: Instant) {
-        // From the last on, so that places stay what they are.
-        for place in (0..self.guests.len()).rev() {
-            let guest = &mut self.guests[place];
-            let heard = if ready & (1 << place) == 0 {
+        // Backwards, so that the indexes stay valid.
+        for index in (0..self.unknown_peers.len()).rev() {
+            let peer = &mut self.unknown_peers[index];
+            let outcome = if ready & (1 << index) == 0 {
                 ReadOutcome::Nothing
             } else {
-                read_into(&guest.stream, &mut guest.decoder, &mut self.buf)
+                read_into(&peer.stream, &mut peer.decoder, &mut self.buf)
             };
-            let said = guest.decoder.frame().and_then(|frame| frame.map(ToHolder::parse).transpose());
-            match (said, heard) {
+            let message = peer.decoder.frame().and_then(|frame| frame.map(ToHolder::parse).transpose());
+            match (message, outcome) {
                 (Ok(Some(ToHolder::Hello { version, newest })), _) => {
-                    // Who greeted, said nothing else, and has hung up since did not wait for the answer: it is nobody. A
-                    // holder that was stopped for a while finds such before the gateway that is there now.
-                    let more = read_into(&guest.stream, &mut guest.decoder, &mut self.buf);
-                    let gone = matches!(more, ReadOutcome::End) && guest.decoder.room().is_empty();
-                    let guest = self.guests.swap_remove(place);
+                    // A peer that sent `Hello` and nothing else and has already hung up did not wait for the answer: it is ignored. A
+                    // holder that was stopped for a while finds such peers before the current gateway.
+                    let more = read_into(&peer.stream, &mut peer.decoder, &mut self.buf);
+                    let gone = matches!(more, ReadOutcome::End) && peer.decoder.room().is_empty();
+                    let peer = self.unknown_peers.swap_remove(index);
                     if gone {
                         continue;
                     }
-                    let spoken = newest.min(VERSION);
-                    if spoken < version.max(OLDEST) || (spoken < 2 && self.deposits.has_steps()) {
+                    let common_version = newest.min(VERSION);
+                    if common_version < version.max(OLDEST) || (common_version < 2 && self.deposits.has_steps()) {
                         let why = format!("it speaks versions {OLDEST} to {VERSION}: use the plexus that started it");
-                        Gateway::new(guest, now).refuse(&why);
+                        Gateway::new(peer, now).refuse(&why);
                         continue;
                     }
-                    self.welcome_peer(guest, spoken, now);
+                    self.welcome_peer(peer, common_version, now);
                     return;
                 }
-                (Ok(None), ReadOutcome::Nothing) if now < guest.until => {}
+                (Ok(None), ReadOutcome::Nothing) if now < peer.until => {}
                 (Ok(None), ReadOutcome::Something) => {}
-                _ => drop(self.guests.swap_remove(place)),
+                _ => drop(self.unknown_peers.swap_remove(index)),
             }
         }
     }
 
-    /// Serves `guest` from now on.
-    fn welcome_peer(&mut self, guest: UnknownPeer, version: u8, now: Instant) {
-        // What the one before said in full is still done; the new one shall know of it.
-        for _ in 0..LAST_READS {
+    /// Makes `peer` the connected gateway.
+    fn welcome_peer(&mut self, peer: UnknownPeer, version: u8, now: Instant) {
+        // Complete messages of the previous gateway are still handled; `Welcome` reports their effect.
+        for _ in 0..REPLACED_READS_MAX {
             let Some(gateway) = &mut self.gateway else { break };
             match read_into(&gateway.stream, &mut gateway.decoder, &mut self.buf) {
-                ReadOutcome::Something => self.obey(now),
+                ReadOutcome::Something => self.handle_messages(now),
                 ReadOutcome::Nothing | ReadOutcome::End => break,
             }
         }
-        if let Some(old) = self.gateway.take() {
-            old.refuse("another gateway has taken over");
+        if let Some(previous) = self.gateway.take() {
+            previous.refuse("another gateway has taken over");
         }
-        let mut gateway = Gateway::new(guest, now);
-        FromHolder::Welcome(self.welcome(version)).encode(&mut gateway.news);
+        let mut gateway = Gateway::new(peer, now);
+        FromHolder::Welcome(self.welcome(version)).encode(&mut gateway.messages);
         gateway.sent = self.spool.acked();
         gateway.err_sent = self.tail.end();
-        gateway.full_told = self.full_since.is_some();
-        gateway.taken_told = self.taken;
-        // It was told that stdin is closed.
-        gateway.broken_told = self.stdin.is_none();
+        gateway.full_sent = self.full_since.is_some();
+        gateway.taken_sent = self.taken;
+        // `Welcome` reports that stdin is closed.
+        gateway.broken_sent = self.stdin.is_none();
         self.had_gateway = true;
         self.gateway = Some(gateway);
-        self.obey(now);
+        self.handle_messages(now);
     }
 
-    /// Hears the gateway.
+    /// Reads from the gateway.
     pub(super) fn read_gateway(&mut self, now: Instant) {
         let Some(gateway) = &mut self.gateway else { return };
         match read_into(&gateway.stream, &mut gateway.decoder, &mut self.buf) {
             ReadOutcome::Something => {
-                gateway.moved = now;
-                self.obey(now);
+                gateway.last_progress = now;
+                self.handle_messages(now);
             }
             ReadOutcome::Nothing => {}
             ReadOutcome::End => self.drop_gateway(now),
@@ -150,25 +153,25 @@ impl HolderLoop {
 
     fn drop_gateway(&mut self, now: Instant) {
         self.gateway = None;
-        self.look = now + SEEN_EVERY;
+        self.next_socket_check = now + SOCKET_CHECK_INTERVAL;
     }
 
-    /// Does what the gateway said in full.
-    fn obey(&mut self, now: Instant) {
+    /// Handles the gateway's complete messages.
+    fn handle_messages(&mut self, now: Instant) {
         while let Some(gateway) = &mut self.gateway {
             let message = match gateway.decoder.frame().and_then(|frame| frame.map(ToHolder::parse).transpose()) {
                 Ok(Some(message)) => message,
                 Ok(None) => break,
                 Err(why) => return self.refuse(&format!("it was sent {why}"), now),
             };
-            if let Err(why) = self.one(message, now) {
+            if let Err(why) = self.handle_message(message, now) {
                 return self.refuse(why, now);
             }
         }
-        self.feed();
+        self.write_stdin();
     }
 
-    pub(super) fn one(&mut self, message: ToHolder, now: Instant) -> Result<(), &'static str> {
+    pub(super) fn handle_message(&mut self, message: ToHolder, now: Instant) -> Result<(), &'static str> {
         match message {
             ToHolder::Hello { .. } => return Err("it was greeted twice"),
             ToHolder::Stdin { offset, state, bytes } => {
@@ -211,11 +214,11 @@ impl HolderLoop {
                 }
             }
             ToHolder::Bye => {
-                if self.gateway.take().is_some_and(|gateway| gateway.exited_told) {
-                    // It has everything: nothing is left behind.
+                if self.gateway.take().is_some_and(|gateway| gateway.exited_sent) {
+                    // Everything was delivered: no file is left behind.
                     self.outlives = false;
                 }
-                self.look = now + SEEN_EVERY;
+                self.next_socket_check = now + SOCKET_CHECK_INTERVAL;
             }
         }
         Ok(())
@@ -247,66 +250,65 @@ impl HolderLoop {
         }
     }
 
-    /// Hangs up on the gateway, and says why.
+    /// Closes the gateway's connection with a reason.
     fn refuse(&mut self, why: &str, now: Instant) {
         if let Some(gateway) = self.gateway.take() {
             gateway.refuse(why);
         }
         self.tail.add(format!("plexus hold: hung up on a gateway: {why}\n").as_bytes());
-        self.look = now + SEEN_EVERY;
+        self.next_socket_check = now + SOCKET_CHECK_INTERVAL;
     }
 }
 
 impl Gateway {
-    pub(super) fn new(guest: UnknownPeer, now: Instant) -> Self {
+    pub(super) fn new(peer: UnknownPeer, now: Instant) -> Self {
         Self {
-            stream: guest.stream,
-            decoder: guest.decoder,
-            news: Vec::new(),
+            stream: peer.stream,
+            decoder: peer.decoder,
+            messages: Vec::new(),
             written: 0,
             sent: 0,
             err_sent: 0,
-            full_told: false,
-            taken_told: 0,
-            broken_told: false,
-            closed_told: false,
-            exited_told: false,
+            full_sent: false,
+            taken_sent: 0,
+            broken_sent: false,
+            closed_sent: false,
+            exited_sent: false,
             blocked: false,
-            deaf: false,
-            moved: now,
+            write_failed: false,
+            last_progress: now,
         }
     }
 
-    /// Notes that so much was written: of the news first, then of the output. Gives what is missing of a piece of output
-    /// whose beginning was written.
-    pub(super) fn wrote(&mut self, spool: &Spool, mut written: usize) -> Vec<u8> {
-        let news = self.news.len() - self.written;
-        if written < news {
+    /// Records that `written` bytes were sent: queued messages first, then output. Returns the rest of a record whose beginning was sent.
+    pub(super) fn record_written(&mut self, spool: &Spool, mut written: usize) -> Vec<u8> {
+        let messages = self.messages.len() - self.written;
+        if written < messages {
             self.written += written;
             return Vec::new();
         }
-        written -= news;
+        written -= messages;
         self.written = 0;
-        self.news.clear();
-        self.news.shrink_to(NEWS_MAX);
+        self.messages.clear();
+        self.messages.shrink_to(MESSAGES_MAX);
         for piece in spool.from(self.sent) {
             if written == 0 {
                 break;
             }
             self.sent = piece.offset + piece.bytes.len() as u64;
-            let whole = OUT_HEAD + piece.bytes.len();
-            if written < whole {
+            let total = OUT_HEAD + piece.bytes.len();
+            if written < total {
                 let head = wire::out_head(piece.offset, piece.bytes.len(), piece.crc);
                 return [&head, piece.bytes].concat().split_off(written);
             }
-            written -= whole;
+            written -= total;
         }
         Vec::new()
     }
 
-    /// Hangs up, and says why if there is room.
+    /// Closes the connection, with the reason if there is room for it.
     fn refuse(mut self, why: &str) {
-        let mut rest = self.news.split_off(self.written);
+        let mut rest = self.messages.split_off(self.written);
         FromHolder::Bye { why: why.to_owned() }.encode(&mut rest);
         let _ = self.stream.write(&rest);
     }

@@ -1,20 +1,20 @@
-use super::peers::{ours, same_user};
+use super::peers::{is_own_user, same_user};
 use super::*;
 
 #[cfg(target_os = "linux")]
 #[test]
-fn nobody_else_gets_in() {
+fn holder_admits_only_its_owner() {
     use rustix::process::Uid;
     let (we, root, other) = (Uid::from_raw(1000), Uid::from_raw(0), Uid::from_raw(1001));
     assert!(same_user(we, we));
     assert!(!same_user(root, we) && !same_user(other, we) && !same_user(we, root));
-    // And the kernel says who it is.
+    // The kernel reports the peer's user.
     let (one, other) = UnixStream::pair().unwrap();
-    assert!(ours(&one) && ours(&other));
+    assert!(is_own_user(&one) && is_own_user(&other));
 }
 
 #[test]
-fn a_folder_that_others_can_look_into_is_refused_and_a_missing_one_is_made() {
+fn holder_folder_is_created_private_and_refused_otherwise() {
     use std::os::unix::fs::PermissionsExt;
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("held/x.sock");

@@ -1,4 +1,4 @@
-//! Everybody below a holder: found, told to end, reaped.
+//! The process tree below a holder: finding, signalling and reaping it.
 
 #[cfg(not(target_os = "linux"))]
 use std::process::Command;
@@ -7,28 +7,28 @@ use rustix::process::{Pid, Signal, WaitOptions};
 
 /// How CMD ended.
 #[derive(Clone, Copy)]
-pub(super) enum CommandFate {
+pub(super) enum CommandOutcome {
     Code(i32),
     Signal(i32),
 }
 
 /// CMD and all of its descendants.
-pub(super) struct ProcessGroup {
-    /// CMD's pid, meaningful until `fate` is known.
+pub(super) struct ProcessTree {
+    /// CMD's pid, valid until `outcome` is known.
     pub(super) main: u32,
-    pub(super) fate: Option<CommandFate>,
+    pub(super) outcome: Option<CommandOutcome>,
 }
 
-impl ProcessGroup {
+impl ProcessTree {
     /// Reaps everything that has ended; false if no child is left.
     pub(super) fn reap(&mut self) -> bool {
         loop {
             match rustix::process::wait(WaitOptions::NOHANG) {
                 Ok(Some((pid, status))) => {
-                    if self.fate.is_none() && pid.as_raw_pid().unsigned_abs() == self.main {
-                        self.fate = match (status.exit_status(), status.terminating_signal()) {
-                            (Some(code), _) => Some(CommandFate::Code(code)),
-                            (None, Some(signal)) => Some(CommandFate::Signal(signal)),
+                    if self.outcome.is_none() && pid.as_raw_pid().unsigned_abs() == self.main {
+                        self.outcome = match (status.exit_status(), status.terminating_signal()) {
+                            (Some(code), _) => Some(CommandOutcome::Code(code)),
+                            (None, Some(signal)) => Some(CommandOutcome::Signal(signal)),
                             (None, None) => None,
                         };
                     }
@@ -40,46 +40,45 @@ impl ProcessGroup {
         }
     }
 
-    /// True when nobody of the family is left.
-    pub(super) fn alone(&mut self) -> bool {
+    /// Whether no process of the tree is left.
+    pub(super) fn is_empty(&mut self) -> bool {
         let children = self.reap();
         if cfg!(target_os = "linux") {
-            // A subreaper without children has no descendants: every chain of them ends at one.
+            // On Linux a subreaper without children has no descendants.
             !children
         } else {
             !children && descendants().is_some_and(|members| members.is_empty())
         }
     }
 
-    /// Sends `signal` to everybody below us. False if the system would not say who that is.
-    pub(super) fn strike(&self, signal: Signal) -> bool {
+    /// Sends `signal` to all descendants. False if the system does not list them.
+    pub(super) fn signal_all(&self, signal: Signal) -> bool {
         let Some(members) = descendants() else { return false };
-        members.iter().for_each(|member| member.strike(signal));
+        members.iter().for_each(|member| member.signal(signal));
         true
     }
 
-    /// Asks everybody below us to end. False as with [`Self::strike`].
-    pub(super) fn ask(&self) -> bool {
+    /// Sends SIGTERM to all descendants. False as with [`Self::signal_all`].
+    pub(super) fn terminate(&self) -> bool {
         let Some(members) = descendants() else { return false };
         for member in &members {
-            member.strike(Signal::TERM);
-            // A stopped process could not act on it.
-            member.strike(Signal::CONT);
+            member.signal(Signal::TERM);
+            // A stopped process could not act on SIGTERM.
+            member.signal(Signal::CONT);
         }
         true
     }
 }
 
-/// One living process below us.
+/// One living descendant.
 struct Member {
     pid: Pid,
-    /// Start time in clock ticks; with the pid it names one process for good.
+    /// Start time in clock ticks; with the pid it identifies the process.
     #[cfg(target_os = "linux")]
     start: u64,
 }
 
-/// Everybody below us and everybody in our group but ourselves, zombies left out.
-/// `None` if the system would not say.
+/// All descendants and all other members of our group, without zombies. `None` if the system does not list them.
 #[cfg(target_os = "linux")]
 fn descendants() -> Option<Vec<Member>> {
     let rows = std::fs::read_dir("/proc").ok()?.filter_map(|entry| {
@@ -87,17 +86,17 @@ fn descendants() -> Option<Vec<Member>> {
         ProcStat::of(pid).map(|stat| (pid, stat))
     });
     let rows: Vec<_> = rows.collect();
-    // Without ourselves in it, this is not a process table to trust.
+    // A process table without this process cannot be trusted.
     let me = rustix::process::getpid().as_raw_pid();
     rows.iter().find(|(pid, _)| *pid == me)?;
     let links: Vec<ProcessRow> =
         rows.iter().map(|(pid, s)| ProcessRow { pid: *pid, parent: s.parent, group: s.group }).collect();
-    let below = below(me, &links);
-    let members = rows.into_iter().filter(|(pid, stat)| below.contains(pid) && stat.alive);
+    let descendants_of = descendants_of(me, &links);
+    let members = rows.into_iter().filter(|(pid, stat)| descendants_of.contains(pid) && stat.alive);
     Some(members.filter_map(|(pid, stat)| Some(Member { pid: Pid::from_raw(pid)?, start: stat.start })).collect())
 }
 
-/// The same from `ps`, which is everywhere.
+/// The same from `ps`, which every system has.
 #[cfg(not(target_os = "linux"))]
 fn descendants() -> Option<Vec<Member>> {
     let child = Command::new("/bin/ps")
@@ -115,17 +114,17 @@ fn descendants() -> Option<Vec<Member>> {
         .filter_map(|line| {
             let mut fields = line.split_whitespace();
             let mut number = || fields.next()?.parse::<i32>().ok();
-            let link = ProcessRow { pid: number()?, parent: number()?, group: number()? };
+            let row = ProcessRow { pid: number()?, parent: number()?, group: number()? };
             let zombie = fields.next().is_some_and(|state| state.starts_with('Z'));
-            Some((link, !zombie))
+            Some((row, !zombie))
         })
         .collect();
     let me = rustix::process::getpid().as_raw_pid();
-    rows.iter().find(|(link, _)| link.pid == me)?;
-    let links: Vec<ProcessRow> = rows.iter().map(|(link, _)| *link).collect();
-    let below = below(me, &links);
-    let members = rows.iter().filter(|(link, alive)| *alive && link.pid != ps && below.contains(&link.pid));
-    Some(members.filter_map(|(link, _)| Some(Member { pid: Pid::from_raw(link.pid)? })).collect())
+    rows.iter().find(|(row, _)| row.pid == me)?;
+    let links: Vec<ProcessRow> = rows.iter().map(|(row, _)| *row).collect();
+    let descendants_of = descendants_of(me, &links);
+    let members = rows.iter().filter(|(row, alive)| *alive && row.pid != ps && descendants_of.contains(&row.pid));
+    Some(members.filter_map(|(row, _)| Some(Member { pid: Pid::from_raw(row.pid)? })).collect())
 }
 
 /// One row of the process table.
@@ -137,14 +136,14 @@ struct ProcessRow {
 }
 
 /// The pids that descend from `me` or are in the group that `me` leads, without `me`.
-fn below(me: i32, links: &[ProcessRow]) -> std::collections::HashSet<i32> {
+fn descendants_of(me: i32, links: &[ProcessRow]) -> std::collections::HashSet<i32> {
     let mut found = std::collections::HashSet::new();
-    // Pids do not rise with depth (they wrap), so go round until nothing is new.
+    // Pids do not rise with depth (they wrap), so repeat until nothing is new.
     loop {
         let before = found.len();
-        for link in links.iter().filter(|link| link.pid != me) {
-            if link.group == me || link.parent == me || found.contains(&link.parent) {
-                found.insert(link.pid);
+        for row in links.iter().filter(|row| row.pid != me) {
+            if row.group == me || row.parent == me || found.contains(&row.parent) {
+                found.insert(row.pid);
             }
         }
         if found.len() == before {
@@ -154,29 +153,29 @@ fn below(me: i32, links: &[ProcessRow]) -> std::collections::HashSet<i32> {
 }
 
 impl Member {
-    /// Sends `signal` to this very process, never to a stranger that got its number since.
+    /// Sends `signal` to this very process, never to another one that reuses its pid.
     #[cfg(target_os = "linux")]
-    fn strike(&self, signal: Signal) {
+    fn signal(&self, signal: Signal) {
         let fd = rustix::process::pidfd_open(self.pid, rustix::process::PidfdFlags::empty());
-        // The descriptor first, the check second: what it names can then no longer change.
+        // Open the descriptor first, then check: afterwards it cannot name another process.
         if ProcStat::of(self.pid.as_raw_pid()).is_none_or(|stat| stat.start != self.start) {
             return;
         }
-        // Errors mean that it is gone, or not ours to signal (a set-uid program): the next look tells.
+        // An error means that the process is gone, or not ours to signal (set-uid); the next check shows it.
         let _ = match fd {
             Ok(fd) => rustix::process::pidfd_send_signal(fd, signal),
             Err(_) => rustix::process::kill_process(self.pid, signal),
         };
     }
 
-    /// Sends `signal`. The table it came from is milliseconds old, and pids are not reused that fast.
+    /// Sends `signal`. The table is milliseconds old, and pids are not reused that fast.
     #[cfg(not(target_os = "linux"))]
-    fn strike(&self, signal: Signal) {
+    fn signal(&self, signal: Signal) {
         let _ = rustix::process::kill_process(self.pid, signal);
     }
 }
 
-/// What matters of `/proc/PID/stat` (proc(5)).
+/// The needed fields of `/proc/PID/stat` (proc(5)).
 #[cfg(target_os = "linux")]
 struct ProcStat {
     alive: bool,
@@ -192,7 +191,7 @@ impl ProcStat {
     }
 
     fn parse(line: &[u8]) -> Option<Self> {
-        // The name may hold anything, blanks and brackets too: count from its last bracket.
+        // The name may contain blanks and brackets: fields are counted from its last bracket.
         let rest = line.iter().rposition(|byte| *byte == b')')? + 1;
         let rest = std::str::from_utf8(line.get(rest..)?).ok()?;
         let fields: Vec<&str> = rest.split_ascii_whitespace().collect();
@@ -211,30 +210,30 @@ impl ProcStat {
 mod tests {
     use super::*;
 
-    fn link(pid: i32, parent: i32, group: i32) -> ProcessRow {
+    fn row(pid: i32, parent: i32, group: i32) -> ProcessRow {
         ProcessRow { pid, parent, group }
     }
 
     #[test]
-    fn below_follows_parents_in_any_order_and_the_group() {
+    fn process_tree_finds_descendants_in_any_order() {
         let links = [
-            link(1, 0, 1),
-            link(50, 1, 50),  // me
-            link(7, 60, 7),   // grandchild with a wrapped, smaller pid, in its own group
-            link(60, 50, 50), // child
-            link(8, 7, 7),    // great-grandchild
-            link(70, 1, 50),  // in the group, reparented
-            link(80, 1, 80),  // stranger
-            link(81, 80, 80), // stranger's child
+            row(1, 0, 1),
+            row(50, 1, 50),  // me
+            row(7, 60, 7),   // grandchild with a wrapped, smaller pid, in its own group
+            row(60, 50, 50), // child
+            row(8, 7, 7),    // great-grandchild
+            row(70, 1, 50),  // in the group, reparented
+            row(80, 1, 80),  // stranger
+            row(81, 80, 80), // stranger's child
         ];
-        let mut found: Vec<i32> = below(50, &links).into_iter().collect();
+        let mut found: Vec<i32> = descendants_of(50, &links).into_iter().collect();
         found.sort_unstable();
         assert_eq!(found, [7, 8, 60, 70]);
     }
 
     #[cfg(target_os = "linux")]
     #[test]
-    fn stat_survives_hostile_names_and_tells_zombies() {
+    fn process_tree_stat_reads_hostile_names_and_zombies() {
         let tail = "7 9 9 0 -1 4 0 0 0 0 0 0 0 0 20 0 1 0 12345 0";
         let stat = ProcStat::parse(format!("42 (a) Z (b) S {tail}").as_bytes());
         let stat = stat.map(|s| (s.alive, s.parent, s.group, s.start));

@@ -1,19 +1,19 @@
-//! What the gateway tells: news of what is followed, and what calls came to.
+//! Applies events of the gateway and replies to calls.
 
 use super::*;
 use plexus_protocol::Kind;
 
 impl App {
-    /// Takes a session of a listing, whose order is newest first: it comes after all that are known.
-    fn take_listed(&mut self, mut session: SessionItem) {
+    /// Adds a session of a listing, which is ordered newest first: it comes after all known ones.
+    fn add_listed(&mut self, mut session: SessionItem) {
         let (oldest, newest) = self.places.unwrap_or((i64::MAX, i64::MIN));
         session.place = session.updated.min(oldest.saturating_sub(1));
         self.places = Some((session.place, newest.max(session.place)));
         self.sessions.insert(session.id.clone(), session);
     }
 
-    /// Takes what a session is now: where it has news, it comes before all that are known.
-    fn take_updated(&mut self, mut session: SessionItem) {
+    /// Applies a session's update: if it has news, it comes before all known ones.
+    fn apply_update(&mut self, mut session: SessionItem) {
         let (oldest, newest) = self.places.unwrap_or((i64::MAX, i64::MIN));
         session.place = match self.sessions.get(&session.id) {
             Some(known) if known.updated == session.updated => known.place,
@@ -23,9 +23,9 @@ impl App {
         self.sessions.insert(session.id.clone(), session);
     }
 
-    pub(super) fn on_event(&mut self, heard: &ClientEvent) {
-        match heard {
-            ClientEvent::Hello(hello) => self.greeted(hello),
+    pub(super) fn on_event(&mut self, client_event: &ClientEvent) {
+        match client_event {
+            ClientEvent::Hello(hello) => self.on_hello(hello),
             ClientEvent::Snapshot(_) | ClientEvent::Older => {}
             ClientEvent::Live => {
                 self.live = true;
@@ -41,12 +41,11 @@ impl App {
                 }
             }
             ClientEvent::Session(value) => {
-                if let Some(session) = SessionItem::read(value).filter(|session| !self.forgotten.contains(&session.id))
-                {
+                if let Some(session) = SessionItem::read(value).filter(|session| !self.deleted.contains(&session.id)) {
                     if session.state == "idle" || session.state == "exited" {
                         self.doing.remove(&session.id);
                     }
-                    self.take_updated(session);
+                    self.apply_update(session);
                 }
             }
             ClientEvent::Runtime(value) => {
@@ -58,12 +57,14 @@ impl App {
                 }
             }
             ClientEvent::SessionGone(id) => {
-                if self.sessions.remove(id).is_some() && self.talk.as_ref().is_some_and(|talk| talk.session == *id) {
+                if self.sessions.remove(id).is_some()
+                    && self.conversation.as_ref().is_some_and(|conversation| conversation.session == *id)
+                {
                     self.say("this session was forgotten", true);
                 }
                 self.doing.remove(id);
                 self.unread.remove(id);
-                self.forgotten.insert(id.clone());
+                self.deleted.insert(id.clone());
             }
             ClientEvent::RuntimeGone(id) => self.runtimes.retain(|one| one.id != *id),
             ClientEvent::Presence(value) => {
@@ -73,22 +74,22 @@ impl App {
                     self.viewers.insert(session.to_owned(), list);
                 }
             }
-            ClientEvent::Event(event) => self.happened(event),
+            ClientEvent::Event(event) => self.on_log_event(event),
         }
     }
 
-    /// The gateway's greeting: everything as it stands now.
-    fn greeted(&mut self, hello: &Value) {
+    /// Applies `hello`: the current state of everything.
+    fn on_hello(&mut self, hello: &Value) {
         self.sessions.clear();
         self.places = None;
         for session in hello["sessions"].as_array().into_iter().flatten().filter_map(SessionItem::read) {
-            self.take_listed(session);
+            self.add_listed(session);
         }
-        self.forgotten.clear();
+        self.deleted.clear();
         self.omitted = hello["sessions_omitted"].as_u64().and_then(|n| usize::try_from(n).ok()).unwrap_or(0);
         self.older = (self.omitted > 0).then(String::new);
         self.greeting += 1;
-        (self.reading, self.sought) = (false, None);
+        (self.reading, self.seek_target) = (false, None);
         let open: BTreeMap<String, RequestView> = hello["requests"]
             .as_array()
             .into_iter()
@@ -96,22 +97,22 @@ impl App {
             .filter_map(RequestView::read)
             .map(|ask| (ask.id.clone(), ask))
             .collect();
-        // What was open and is not any more was closed while we were away; the replay says how.
+        // A request that is no longer open was closed while the connection was lost; the replay says how.
         for (id, (_, outcome)) in &mut self.requests {
             if outcome.is_none() && !open.contains_key(id) {
                 let words = json!({ "state": "closed" });
                 *outcome = Some(RequestResult { at: self.now, ..RequestResult::read(&words) });
             }
         }
-        self.half.retain(|id, _| open.contains_key(id));
+        self.form_drafts.retain(|id, _| open.contains_key(id));
         for ask in open.into_values() {
-            self.asked(ask);
+            self.on_request(ask);
         }
         self.live = false;
     }
 
-    /// An event of whatever session.
-    fn happened(&mut self, event: &Envelope) {
+    /// Applies an event of any session.
+    fn on_log_event(&mut self, event: &Envelope) {
         let body = &event.event;
         let kind = Kind::from_name(&event.kind);
         match kind {
@@ -119,12 +120,12 @@ impl App {
                 if let Some(ask) = RequestView::read(body)
                     && self.live
                 {
-                    self.asked(ask);
+                    self.on_request(ask);
                 }
             }
             Some(Kind::RequestUpdated) => {
                 if let Some(ask) = RequestView::read(body).filter(|ask| self.is_open(&ask.id)) {
-                    self.asked(ask);
+                    self.on_request(ask);
                 }
             }
             Some(Kind::RequestResolved) => {
@@ -132,7 +133,7 @@ impl App {
                     *outcome = Some(RequestResult::read(body));
                 }
                 if let Some(id) = body["request_id"].as_str() {
-                    self.half.remove(id);
+                    self.form_drafts.remove(id);
                 }
                 self.forget();
             }
@@ -160,7 +161,7 @@ impl App {
         }
     }
 
-    /// Forgets the oldest requests that are closed.
+    /// Drops the oldest closed requests.
     fn forget(&mut self) {
         let mut closed: Vec<(i64, String)> =
             self.requests.iter().filter_map(|(id, (_, outcome))| Some((outcome.as_ref()?.at, id.clone()))).collect();
@@ -172,21 +173,21 @@ impl App {
         }
     }
 
-    pub(super) fn told(&mut self, heard: &ClientEvent) {
-        let Some(talk) = &mut self.talk else { return };
-        match heard {
+    pub(super) fn on_session_event(&mut self, client_event: &ClientEvent) {
+        let Some(conversation) = &mut self.conversation else { return };
+        match client_event {
             ClientEvent::Event(event) => {
                 let at = event.at.map_or(0, |at| at.as_millis());
-                talk.event(&event.kind, &event.event, &event.run_id, &event.cursor, at);
+                conversation.event(&event.kind, &event.event, &event.run_id, &event.cursor, at);
             }
-            ClientEvent::Snapshot(value) => talk.snapshot(value),
+            ClientEvent::Snapshot(value) => conversation.snapshot(value),
             ClientEvent::Live => {
-                talk.live = true;
-                if let Some(place) = talk.sought.take() {
-                    talk.seek(place);
+                conversation.live = true;
+                if let Some(place) = conversation.seek_target.take() {
+                    conversation.seek(place);
                 }
             }
-            ClientEvent::Hello(_) | ClientEvent::Lost(_) => talk.live = false,
+            ClientEvent::Hello(_) | ClientEvent::Lost(_) => conversation.live = false,
             ClientEvent::Older
             | ClientEvent::Session(_)
             | ClientEvent::SessionGone(_)
@@ -196,12 +197,12 @@ impl App {
         }
     }
 
-    /// What is told of an open request: the newest of it counts, and all of it rather than its beginning. One that changes
-    /// while it is on the screen has to be read again.
-    pub(super) fn asked(&mut self, ask: RequestView) {
+    /// Applies an open request: the newest revision counts, and the whole request rather than its beginning. A request that changes while
+    /// it is shown has to be read again.
+    pub(super) fn on_request(&mut self, ask: RequestView) {
         if let Some((known, None)) = self.requests.get(&ask.id) {
-            let told_in_part_again = ask.revision == known.revision && ask.partial && !known.partial;
-            if ask.revision < known.revision || told_in_part_again {
+            let is_repeated_part = ask.revision == known.revision && ask.partial && !known.partial;
+            if ask.revision < known.revision || is_repeated_part {
                 return;
             }
             if let Some(card) = self.card.as_mut().filter(|card| card.id == ask.id && ask.revision > known.revision) {
@@ -212,19 +213,19 @@ impl App {
         self.requests.insert(ask.id.clone(), (ask, None));
     }
 
-    /// The session that is open begins.
-    pub(super) fn opened(&mut self, opening: Option<(PageOf, Value, String)>, effects: &mut Vec<Effect>) {
-        let Some(talk) = &mut self.talk else { return };
+    /// The open session's first page has arrived.
+    pub(super) fn on_opened(&mut self, opening: Option<(PageOf, Value, String)>, effects: &mut Vec<Effect>) {
+        let Some(conversation) = &mut self.conversation else { return };
         let after = opening.map(|(page, snapshot, next)| {
-            talk.open(&page, &snapshot);
+            conversation.open(&page, &snapshot);
             next
         });
-        effects.push(Effect::Attach { session: talk.session.clone(), after });
+        effects.push(Effect::Attach { session: conversation.session.clone(), after });
     }
 
-    pub(super) fn earlier(&mut self, page: Result<PageOf, String>) {
-        let area = view::talk_area(self);
-        let Some(talk) = &mut self.talk else { return };
+    pub(super) fn on_page(&mut self, page: Result<PageOf, String>) {
+        let area = view::conversation_area(self);
+        let Some(conversation) = &mut self.conversation else { return };
         match page {
             Ok(page) => {
                 let pen = DrawContext {
@@ -233,17 +234,17 @@ impl App {
                     height: usize::from(area.height),
                     now: self.now,
                 };
-                talk.page(&page, usize::from(area.height), &pen);
+                conversation.page(&page, usize::from(area.height), &pen);
             }
             Err(why) => {
-                talk.fetching = false;
-                talk.look.follow = false;
+                conversation.fetching = false;
+                conversation.scroll_position.follow = false;
                 self.say(&why, true);
             }
         }
     }
 
-    pub(super) fn done(&mut self, tag: CallTag, outcome: Result<(u16, Value), String>, effects: &mut Vec<Effect>) {
+    pub(super) fn on_reply(&mut self, tag: CallTag, outcome: Result<(u16, Value), String>, effects: &mut Vec<Effect>) {
         let (status, value) = match outcome {
             Ok(answer) => answer,
             Err(why) => (0, json!({ "detail": why })),
@@ -262,23 +263,23 @@ impl App {
                     self.me = field(&value["name"]);
                 }
             }
-            CallTag::Again(runtime) if good => self.say(&format!("{runtime} starts again; then this is sent"), false),
-            CallTag::Again(_) => {
-                self.again = None;
+            CallTag::Restart(runtime) if good => self.say(&format!("{runtime} starts again; then this is sent"), false),
+            CallTag::Restart(_) => {
+                self.pending_restart = None;
                 self.say(&format!("not started again: {why}"), true);
             }
             CallTag::Older(greeting) if greeting != self.greeting => {}
-            CallTag::Older(_) if good => self.take_older(&value),
-            // Asked for again with the next key.
+            CallTag::Older(_) if good => self.add_older_sessions(&value),
+            // The next key asks for it again.
             CallTag::Older(_) => {
                 self.say(&format!("older sessions could not be read: {why}"), true);
-                self.trouble.insert("sessions", why);
+                self.list_errors.insert("sessions", why);
             }
             CallTag::Session => {
                 if let Some(session) = SessionItem::read(&value).filter(|_| good)
                     && !self.sessions.contains_key(&session.id)
                 {
-                    self.take_listed(session);
+                    self.add_listed(session);
                 }
             }
             CallTag::Runtimes => {
@@ -299,9 +300,9 @@ impl App {
                 }
                 self.searched = Some(words);
             }
-            CallTag::Answer(id) => self.answered(&id, status, &value, &why),
-            CallTag::Whole(id) => self.read_whole(&id, RequestView::read(&value).filter(|_| good), &why),
-            CallTag::Prompt(_) if good => self.prompted(&value),
+            CallTag::Answer(id) => self.on_answer_reply(&id, status, &value, &why),
+            CallTag::FullRequest(id) => self.on_full_request(&id, RequestView::read(&value).filter(|_| good), &why),
+            CallTag::Prompt(_) if good => self.on_prompt_reply(&value),
             CallTag::Prompt(words) => {
                 if self.composer.is_empty() {
                     self.composer = input::area(&words);
@@ -310,8 +311,8 @@ impl App {
             }
             CallTag::New if good && value["session_id"].is_string() => self.opened_new(&value, effects),
             CallTag::New => self.say(&format!("no new session: {why}"), true),
-            CallTag::Words(title) if good => self.show_words(title, &value),
-            CallTag::Words(_) => self.say(&why, true),
+            CallTag::TextPage(title) if good => self.show_text(title, &value),
+            CallTag::TextPage(_) => self.say(&why, true),
             CallTag::Servers if good => self.show_list("MCP servers", agent_lists::servers(&value)),
             CallTag::Servers => self.say(&format!("MCP status unavailable: {why}"), true),
             CallTag::Skills if good => {
@@ -323,17 +324,17 @@ impl App {
                 if !good {
                     return self.say(&why, true);
                 }
-                self.pasts = agent_lists::pasts(&runtime, &value);
-                if self.pasts.is_empty() {
+                self.past_conversations = agent_lists::past_conversations(&runtime, &value);
+                if self.past_conversations.is_empty() {
                     return self.say(&format!("{runtime} keeps no conversation that could be resumed"), false);
                 }
-                self.over = Some(Overlay::Palette { area: input::area("past "), at: 0 });
+                self.overlay = Some(Overlay::Palette { area: input::area("past "), at: 0 });
             }
             CallTag::Link => match value["url"].as_str().filter(|_| good) {
                 Some(url) => self.show_link(sanitize::line(url, LINK_MAX), effects),
                 None => self.say(&format!("no link: {why}"), true),
             },
-            CallTag::Say(words) => {
+            CallTag::Notice(words) => {
                 if good {
                     self.say(&words, false);
                 } else {
@@ -344,7 +345,7 @@ impl App {
         }
     }
 
-    /// The items of a list that a page shows, unless it could not be had: then the page says why.
+    /// The items of a page's list; on an error the page shows the message.
     fn list_of<T>(
         &mut self,
         page: &'static str,
@@ -354,32 +355,32 @@ impl App {
         read: impl Fn(&Value) -> Option<T>,
     ) -> Option<Vec<T>> {
         if good {
-            self.trouble.remove(page);
+            self.list_errors.remove(page);
             return Some(list.as_array().into_iter().flatten().filter_map(read).collect());
         }
-        self.trouble.insert(page, why);
+        self.list_errors.insert(page, why);
         None
     }
 
-    /// A session was opened from here: it is gone to.
+    /// Opens a session that was just created.
     fn opened_new(&mut self, value: &Value, effects: &mut Vec<Effect>) {
         if let Some(session) = SessionItem::read(value) {
-            self.take_updated(session);
+            self.apply_update(session);
         }
         self.open(value["session_id"].as_str().unwrap_or_default().to_owned(), effects);
     }
 
-    /// A link for sharing was made.
+    /// Shows and copies a share link.
     fn show_link(&mut self, url: String, effects: &mut Vec<Effect>) {
         let words = format!(
             "{url}\n\nWhoever has it sees this session, and can do nothing in it. It is copied; under Devices it is revoked."
         );
         effects.push(Effect::Copy(url));
-        self.over = Some(Overlay::Words { title: "link".into(), words, scroll: 0 });
+        self.overlay = Some(Overlay::TextPage { title: "link".into(), words, scroll: 0 });
     }
 
-    /// What became of an answer: a receipt, mine or the winner's, or a refusal.
-    fn answered(&mut self, id: &str, status: u16, value: &Value, why: &str) {
+    /// Applies the reply to an answer: a receipt, of this client or the winner, or a refusal.
+    fn on_answer_reply(&mut self, id: &str, status: u16, value: &Value, why: &str) {
         let good = (200..300).contains(&status);
         if value.get("resolved_by").is_some()
             && let Some((_, outcome @ None)) = self.requests.get_mut(id)
@@ -400,8 +401,8 @@ impl App {
         }
     }
 
-    /// Shows what a runtime wrote, or what its checks found.
-    fn show_words(&mut self, title: &str, value: &Value) {
+    /// Shows a runtime's stderr, or the results of its checks.
+    fn show_text(&mut self, title: &str, value: &Value) {
         let lines = value["lines"]
             .as_array()
             .into_iter()
@@ -415,26 +416,26 @@ impl App {
         });
         let words: Vec<String> = lines.chain(checks).collect();
         let words = if words.is_empty() { "nothing".into() } else { words.join("\n") };
-        self.over = Some(Overlay::Words { title: title.to_owned(), words, scroll: usize::MAX });
+        self.overlay = Some(Overlay::TextPage { title: title.to_owned(), words, scroll: usize::MAX });
     }
 
-    /// A prompt was taken.
-    fn prompted(&mut self, value: &Value) {
+    /// A prompt was accepted.
+    fn on_prompt_reply(&mut self, value: &Value) {
         if value["queued"] == true {
             let ahead = value["ahead"].as_u64().unwrap_or_default();
             self.say(&format!("it waits for its turn: {ahead} before it"), false);
         }
     }
 
-    /// All of a request that was told in part.
-    fn read_whole(&mut self, id: &str, ask: Option<RequestView>, why: &str) {
+    /// Applies a whole request of which only the beginning was known.
+    fn on_full_request(&mut self, id: &str, ask: Option<RequestView>, why: &str) {
         match ask.filter(|ask| ask.id == id && !ask.partial) {
             Some(ask) if self.is_open(id) => {
                 if let Some(card) = self.card.as_mut().filter(|card| card.id == id) {
                     card.fetching = false;
                     card.read = false;
                 }
-                self.asked(ask);
+                self.on_request(ask);
             }
             Some(_) => {}
             None => self.say(&format!("all of it could not be read: {why}"), true),
@@ -442,17 +443,17 @@ impl App {
     }
 
     fn show_list(&mut self, title: &str, words: String) {
-        self.over = Some(Overlay::Words { title: title.to_owned(), words, scroll: 0 });
+        self.overlay = Some(Overlay::TextPage { title: title.to_owned(), words, scroll: 0 });
     }
 
-    /// A page of older sessions.
-    fn take_older(&mut self, value: &Value) {
+    /// Applies a page of older sessions.
+    fn add_older_sessions(&mut self, value: &Value) {
         self.reading = false;
         self.older = value["next"].as_str().map(str::to_owned);
         for session in value["sessions"].as_array().into_iter().flatten().filter_map(SessionItem::read) {
-            // What is known is newer.
-            if !self.forgotten.contains(&session.id) && !self.sessions.contains_key(&session.id) {
-                self.take_listed(session);
+            // The known state is newer.
+            if !self.deleted.contains(&session.id) && !self.sessions.contains_key(&session.id) {
+                self.add_listed(session);
             }
         }
     }
