@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn too_many_failures_are_told_so_until_the_window_is_over() {
+    fn failures_over_the_limit_are_refused_until_the_window_ends() {
         let (mut limiter, now) = (Limiter::default(), Instant::now());
         for _ in 0..FAILURES {
             assert_eq!(limiter.failed(address(1), now), None);
@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn past_a_few_wrong_codes_no_code_is_good_from_there_and_past_many_from_nowhere() {
+    fn wrong_codes_block_their_address_and_many_block_every_address() {
         let (mut tries, now) = (Tries::default(), Instant::now());
         for _ in 0..TRIES {
             assert_eq!(tries.blocked(address(1), now), None);
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn a_crowd_of_addresses_costs_a_bounded_amount_of_memory() {
+    fn addresses_cost_a_bounded_amount_of_memory() {
         let (mut limiter, now) = (Limiter::default(), Instant::now());
         for n in 0..10_000 {
             limiter.failed(address(n), now);

@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_page_is_for_its_owner_alone_and_goes_with_its_code() {
+    async fn sign_in_page_is_private_and_removed_with_its_code() {
         let dir = tempfile::tempdir().unwrap();
         let (auth, permit, _) = opened(dir.path(), &[]);
         let used = code(&auth, &permit);
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn sign_ins_on_this_machine_are_few_and_the_one_in_use_stays() {
+    async fn local_sign_ins_are_bounded_and_the_one_in_use_stays() {
         let dir = tempfile::tempdir().unwrap();
         let (auth, permit, _) = opened(dir.path(), &[]);
         let (first, token) = signed_in(&auth, &permit, "first").await;
@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_sign_in_that_nobody_uses_ends_and_one_that_is_used_does_not() {
+    async fn local_sign_in_ends_when_unused_and_stays_when_used() {
         let dir = tempfile::tempdir().unwrap();
         let (auth, permit, _) = opened(dir.path(), &[]);
         let (device, token) = signed_in(&auth, &permit, "browser").await;

@@ -420,7 +420,7 @@ mod tests {
     }
 
     #[test]
-    fn codes_are_read_as_people_write_them() {
+    fn pairing_codes_are_read_as_people_write_them() {
         for typed in ["ABCD-2345", "abcd2345", " ab cd 23 45 ", "ABCD2345"] {
             assert_eq!(short_code(typed).as_deref(), Some("ABCD2345"), "{typed}");
         }
@@ -445,7 +445,7 @@ mod tests {
     }
 
     #[test]
-    fn a_phone_joins_the_number_is_compared_and_the_token_is_fetched() {
+    fn pairing_joins_compares_the_number_and_hands_out_the_token() {
         let now = Instant::now();
         let mut all = begun(now);
         assert_eq!(all.find("abcd2345", now).unwrap().grant, grant());
@@ -474,7 +474,7 @@ mod tests {
     }
 
     #[test]
-    fn one_phone_joins_and_a_code_dies_with_its_time_or_a_no() {
+    fn pairing_code_serves_one_phone_and_ends_by_time_or_refusal() {
         let now = Instant::now();
         let mut all = begun(now);
         assert!(join(&mut all, "ABCD-2346", "guesser", now).is_none());
@@ -499,7 +499,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_fetched_is_named_and_old_pairings_are_forgotten() {
+    fn pairings_not_fetched_are_named_and_old_ones_are_forgotten() {
         let now = Instant::now();
         let mut all = begun(now);
         let ticket = join(&mut all, "ABCD-2345", "phone", now).unwrap();
@@ -545,7 +545,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn whatever_happens_one_device_at_most_comes_of_a_code_and_only_by_a_yes_to_its_number(steps in steps()) {
+        fn pairing_makes_at_most_one_device_and_only_when_confirmed(steps in steps()) {
             let began = Instant::now();
             let mut now = began;
             let mut all = begun(now);

@@ -77,7 +77,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_the_secret_answers_and_only_its_own_challenge() {
+    fn proof_answers_its_own_challenge_and_needs_the_secret() {
         let (mine, other) = (Proof::new().unwrap(), Proof::new().unwrap());
         let (one, two) = (challenge().unwrap(), challenge().unwrap());
         let answer = mine.answer(&one).unwrap();

@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn a_token_is_made_once_and_only_its_owner_can_read_it() {
+    fn token_file_is_made_once_and_readable_by_its_owner_only() {
         let folder = tempfile::tempdir().unwrap();
         let home = folder.path().join("a/plexus");
         let first = open(&home).unwrap();
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn an_open_folder_is_closed_and_a_token_that_others_could_read_is_replaced() {
+    fn token_readable_by_others_is_replaced_and_its_folder_closed() {
         let folder = tempfile::tempdir().unwrap();
         let home = folder.path();
         let first = open(home).unwrap();
@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_token_of_ours_is_refused() {
+    fn token_file_with_other_content_is_refused() {
         let folder = tempfile::tempdir().unwrap();
         let home = folder.path();
         let path = home.join(TOKEN_FILE);
@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn of_many_that_make_the_token_at_once_all_have_the_same() {
+    fn token_made_by_many_at_once_is_the_same_for_all() {
         let folder = tempfile::tempdir().unwrap();
         let home = folder.path();
         let hashes: Vec<Hash> = std::thread::scope(|scope| {

@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn a_card_says_what_to_beware_of_and_hides_nothing() {
+    fn card_shows_warnings_and_hides_nothing() {
         let danger = request(json!({
             "risk": "danger", "risk_reasons": ["deletes outside of the folder", "of the whole disk\u{1b}[2J"],
             "warnings": ["the agent itself calls this dangerous"], "changed": true, "revision": 1,
@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_said_twice() {
+    fn card_repeats_nothing() {
         let command = json!({ "type": "command", "argv": ["rm -rf /"] });
         let title =
             |display: &str| json!({ "title": "rm -rf /", "display": display, "risk": "danger", "subject": command });
@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn every_question_is_shown_whole_with_its_options_and_how_it_is_answered() {
+    fn card_shows_each_question_with_its_options_and_how_to_answer() {
         let long =
             "Which of the databases that were named above is to be used, given that it has to run without a server?";
         let form = request(json!({

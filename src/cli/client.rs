@@ -278,7 +278,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_unique_beginning_names_one() {
+    fn prefix_names_an_item_only_if_unique() {
         let all = || vec!["s_abc", "s_abd", "s_x"];
         let pick = |meant: &str| choose(all(), meant, |id| id, "session", "fix");
         assert_eq!(pick("s_abc").unwrap(), "s_abc");
@@ -294,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn refusals_say_what_why_and_the_fix() {
+    fn refusals_name_the_problem_the_cause_and_the_fix() {
         let refused = |status: u16, problem: Value| Refused { status, problem };
         let said = |refused: Refused| (refused.explain("prompting").code, refused.explain("prompting").message);
         let problem = serde_json::json!({"code": "session_not_found", "detail": "there is no session s_1"});

@@ -669,13 +669,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tables_are_as_wide_as_they_must_be() {
+    fn table_columns_are_as_wide_as_their_content() {
         let rows = vec![vec!["a".into(), "bb".into()], vec!["cccc".into(), String::new()]];
         assert_eq!(table(Paint::none(), &["X", "YY"], &rows), "X     YY\na     bb\ncccc\n");
     }
 
     #[test]
-    fn ages_are_short() {
+    fn ages_are_printed_short() {
         let ago = |seconds: i64| age(Timestamp::from(SystemTime::now()).plus_millis(-seconds * 1000 - 500));
         assert_eq!([ago(5), ago(65), ago(7200), ago(200_000)], ["5 s", "1 min", "2 h", "2 d"]);
         assert_eq!(ago(-100), "0 s");

@@ -372,7 +372,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn addresses_are_read_and_only_this_machine_is_local() {
+    fn addresses_are_parsed_and_only_this_machine_is_local() {
         let tcp = |host: &str, port| Ok(Address::Tcp(host.into(), port));
         for (at, to, local) in [
             ("ws://127.0.0.1:9999/", tcp("127.0.0.1", 9999), true),
@@ -394,7 +394,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_server_that_is_not_there_comes_with_what_to_do() {
+    async fn missing_server_is_reported_with_the_fix() {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
         let at = format!("ws://127.0.0.1:{port}/");
@@ -411,7 +411,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn holders_are_told_from_what_they_left() {
+    async fn holders_are_reported_from_the_files_they_left() {
         let dir = tempfile::tempdir().unwrap();
         let at = |name: &str| dir.path().join(name);
         let listener = std::os::unix::net::UnixListener::bind(at("my.agent.abcdefgh.sock")).unwrap();

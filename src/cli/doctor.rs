@@ -393,7 +393,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn open_modes_fail_with_the_fix() {
+    fn file_modes_open_to_others_fail_with_the_fix() {
         let dir = tempfile::tempdir().unwrap();
         let set = |path: &Path, mode| std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
         let found = |dir: &Path| {
@@ -419,7 +419,7 @@ mod tests {
     }
 
     #[test]
-    fn several_agents_under_one_name_fail_with_the_fix() {
+    fn agents_under_one_name_fail_with_the_fix() {
         let holder = |name: &str, pid, state| Holder {
             runtime_id: name.into(),
             pid: Some(pid),
@@ -444,7 +444,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn versions_are_read_and_silence_is_told() {
+    async fn versions_are_read_and_silence_is_reported() {
         use std::io::Write as _;
         let dir = tempfile::tempdir().unwrap();
         let program = |name: &str, body: &str| {

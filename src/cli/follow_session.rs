@@ -599,7 +599,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_answer_as_the_card_says_and_nothing_else_does() {
+    fn typed_lines_answer_only_as_the_card_says() {
         let options = json!([
             { "id": "always", "label": "Always", "kind": "allow_always" },
             { "id": "once", "label": "Once", "kind": "allow_once" },
@@ -642,7 +642,7 @@ mod tests {
     }
 
     #[test]
-    fn several_questions_are_answered_one_after_the_other() {
+    fn questions_of_a_form_are_answered_in_turn() {
         let form = request(
             "prompt",
             json!({ "subject": { "type": "question", "questions": [
@@ -677,7 +677,7 @@ mod tests {
     }
 
     #[test]
-    fn a_card_lists_every_way_to_answer() {
+    fn card_lists_every_way_to_answer() {
         let options = json!([
             { "id": "x", "label": "Allow\u{1b}[2J", "kind": "allow_once" },
             { "id": "y", "label": "Deny", "kind": "reject_once" },

@@ -178,7 +178,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_stale_file_is_no_gateway() {
+    async fn stale_gateway_file_is_not_a_gateway() {
         let dir = tempfile::tempdir().unwrap();
         let home = Home::at(dir.path());
         let why = |state| match state {

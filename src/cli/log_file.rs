@@ -80,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_log_is_put_away_when_it_is_long_and_the_oldest_goes() {
+    fn log_file_rotates_when_long_and_the_oldest_is_removed() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("plexus.log");
         std::fs::write(&path, "before\n").unwrap();

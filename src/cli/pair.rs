@@ -262,14 +262,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_code_fits_a_small_terminal() {
+    fn qr_code_fits_a_small_terminal() {
         let picture = picture("https://plexus.tailnet-name.ts.net/#pair=ABCD2345").unwrap();
         let width = picture.lines().map(|line| line.chars().count()).max().unwrap();
         assert!(width <= 60 && picture.lines().count() <= 24, "{width} x {}", picture.lines().count());
     }
 
     #[test]
-    fn a_device_is_meant_by_its_name_or_the_beginning_of_its_identifier() {
+    fn device_is_found_by_name_or_by_identifier_prefix() {
         let device = |id: &str, name: &str| -> Listed {
             serde_json::from_value(json!({
                 "device_id": id, "name": name, "kind": "device", "scopes": [], "online": false, "you": false,

@@ -332,7 +332,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_reads_as_a_conversation() {
+    fn run_is_printed_as_a_conversation() {
         let text = shown(&[
             ("run_started", json!({})),
             ("user_message_chunk", said("hi")),
@@ -349,7 +349,7 @@ mod tests {
     }
 
     #[test]
-    fn no_word_of_an_agent_reaches_the_terminal_raw() {
+    fn agent_text_never_reaches_the_terminal_raw() {
         let evil = "\u{1b}]0;x\u{7}\u{202e}\r";
         let text = shown(&[
             ("agent_message_chunk", said(evil)),
@@ -375,21 +375,21 @@ mod tests {
     }
 
     #[test]
-    fn a_tool_call_without_an_end_is_not_told_to_have_failed() {
+    fn tool_call_without_an_end_is_not_shown_as_failed() {
         let end = json!({ "toolCallId": "c", "status": "failed", "_meta": { "plexus": { "synthesized": true, "reason": "x" } } });
         let begin = json!({ "toolCallId": "c", "title": "ls", "status": "pending" });
         assert_eq!(shown(&[("tool_call", begin), ("tool_call_update", end)]), "○ ls\n○ ls (not reported)\n");
     }
 
     #[test]
-    fn what_is_not_understood_is_told_once_and_in_words() {
+    fn unknown_events_are_reported_once_and_in_words() {
         let text = shown(&[("raw", json!({ "a": 1 })), ("raw", json!({ "b": 2 })), ("odd", json!({ "c": 3 }))]);
         assert_eq!(text.lines().count(), 2, "{text}");
         assert!(!text.contains('{'), "{text}");
     }
 
     #[test]
-    fn every_end_of_a_request_has_its_words() {
+    fn request_outcomes_each_have_a_text() {
         let by = json!({ "name": "phone" });
         for (receipt, words) in [
             (

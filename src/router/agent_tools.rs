@@ -226,7 +226,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_told_is_read_as_far_as_it_makes_sense_and_bounded() {
+    fn reported_tools_are_read_leniently_and_bounded() {
         let long = "x".repeat(LONG + 5);
         let said = json!({ "servers": [
             { "id": "a", "transport": "http", "source": "project", "enabled": true, "state": "ready", "tools": 3, "more": 1 },

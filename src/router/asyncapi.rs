@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn every_method_that_is_served_is_described() {
+    fn methods_that_are_served_are_described() {
         let all = description("0");
         let mut found = 0;
         for source in [
@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn no_reference_leads_nowhere() {
+    fn references_all_resolve() {
         fn walk(value: &Value, all: &Value) {
             if let Some(to) = value.get("$ref").and_then(Value::as_str) {
                 assert!(all.pointer(to.trim_start_matches('#')).is_some(), "{to}");

@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_said_around_a_prompt_travels_with_it_and_its_files_are_links() {
+    fn context_travels_with_the_prompt_and_its_files_are_links() {
         let context = raw(
             r#"{"workspace_root":"/w/","active_file":{"path":"src/a.rs","language_id":"rust"},"selection":{"path":"/x/b.rs",
             "range":{"start":{"line":4,"column":0},"end":{"line":6,"column":2}},"selected_text":"fn b"},"extensions":{"n":1.50}}"#,
@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn a_call_that_is_passed_on_names_neither_session_nor_run_of_ours() {
+    fn forwarded_call_names_no_session_or_run_of_the_gateway() {
         for (params, passed) in [
             (r#"{"session_id":"s_1","a":1.50,"run_id":"r_7"}"#, r#"{"a":1.50}"#),
             (r#"{ "session_id": null }"#, "{}"),

@@ -139,7 +139,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_cookie_is_named_after_its_origin() {
+    fn cookie_is_named_after_its_origin() {
         for (origin, cookie) in [
             ("http://127.0.0.1:7420", "plexus-7420"),
             ("http://localhost", "plexus-80"),
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cookie_is_for_no_script_no_other_site_and_over_tls_for_tls_alone() {
+    fn cookie_is_http_only_same_site_and_secure_over_tls() {
         let set = |origin: &str| {
             let mut response = Response::new(Body::empty());
             super::set(&mut response, origin, "plx_x");
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn one_cookie_of_a_name_is_found_and_two_are_none() {
+    fn cookie_given_twice_counts_as_none() {
         let find = |lines: &[&str]| {
             let lines = lines.iter().map(|line| (COOKIE, HeaderValue::from_str(line).unwrap()));
             let mut headers = HeaderMap::new();

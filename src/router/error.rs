@@ -377,7 +377,7 @@ mod tests {
     }
 
     #[test]
-    fn every_refusal_has_its_status_and_code() {
+    fn refusals_have_a_status_and_a_code() {
         let closed = |state| SessionError::Closed(receipt(state));
         let bad = SessionError::BadAnswer { code: "option_not_offered", message: String::new(), field: None };
         let too = TooRisky { risk: Risk::Danger, up_to: Risk::Low, reasons: Vec::new(), devices: Vec::new() };
@@ -425,7 +425,7 @@ mod tests {
     }
 
     #[test]
-    fn a_loser_gets_the_winners_receipt_at_the_top_level() {
+    fn losing_answer_gets_the_winners_receipt_at_the_top_level() {
         let json = Problem::from(SessionError::AlreadyResolved(receipt(RequestState::Answered))).to_json();
         assert_eq!(json["code"], "already_resolved");
         assert_eq!(json["won"], false);
@@ -436,7 +436,7 @@ mod tests {
     }
 
     #[test]
-    fn paths_of_this_machine_stay_in_its_log() {
+    fn local_paths_stay_in_the_log() {
         let problem = Problem::from(AuthError::File("/home/me/secret".into(), "denied".into()));
         assert_eq!(problem, Problem::internal());
     }

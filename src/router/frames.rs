@@ -470,7 +470,7 @@ mod tests {
     }
 
     #[test]
-    fn frames_of_every_length_are_what_others_read() {
+    fn frames_of_every_length_are_read_by_other_libraries() {
         for len in [0, 1, 125, 126, 127, 65_535, 65_536, 100_000] {
             let (mut out, text) = (Vec::new(), json!("x".repeat(len)).to_string());
             ws_text(&mut out, text.as_bytes());
@@ -480,7 +480,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_is_asked_in_the_words_of_the_ui_protocol() {
+    fn ui_protocol_request_has_its_own_words() {
         for (kind, method) in [
             ("confirm", "ui.confirm.request"),
             ("permission", "ui.confirm.request"),
@@ -507,7 +507,7 @@ mod tests {
     }
 
     #[test]
-    fn runs_usage_and_resolutions_are_said_twice() {
+    fn ui_protocol_reports_runs_usage_and_resolutions_twice() {
         let said = |kind, body| messages(&event(kind, &body, None)).swap_remove(1);
         let status = said(Kind::RunStatus, json!({ "run_id": "r_1", "status": "awaiting_ui", "message": "m" }));
         assert_eq!(status["method"], "run.status");
@@ -533,7 +533,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_runtime_said_goes_along_on_one_line() {
+    fn native_payload_is_carried_on_one_line() {
         for (native, shown) in [
             (&b"{\"a\":\r\n [1.50]}"[..], r#"{"a":   [1.50]}"#),
             (b"not json", r#""not json""#),
@@ -554,7 +554,7 @@ mod tests {
     }
 
     #[test]
-    fn an_event_is_one_chunk() {
+    fn event_is_one_chunk() {
         let mut out = Vec::new();
         sse_event(&mut out, Some(&"k3f9:7".parse().unwrap()), "raw", b"{}");
         assert_eq!(out, b"20\r\nid: k3f9:7\nevent: raw\ndata: {}\n\n\r\n");

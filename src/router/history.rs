@@ -339,7 +339,7 @@ mod tests {
     use plexus_protocol::Epoch;
 
     #[test]
-    fn a_place_in_a_long_text_is_a_cursor_with_a_part() {
+    fn position_in_a_long_text_is_a_cursor_with_a_part() {
         let at = |position| Cursor { epoch: Epoch::new("k3f9").unwrap(), position: Position(position) };
         let read = |after, before| Asked::read(after, before).map_err(|problem| problem.code);
         assert_eq!(read(None, None), Ok(Asked::After(StartAfter::Oldest, 0)));

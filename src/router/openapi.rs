@@ -99,7 +99,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_route_but_the_pages_files_is_described_with_its_policy() {
+    fn routes_but_the_page_files_are_described_with_their_policy() {
         let all = description("1.2.3", super::super::routes::table());
         assert_eq!(all["info"]["version"], "1.2.3");
         let mut described = 0;
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn no_reference_leads_nowhere() {
+    fn references_all_resolve() {
         fn walk(value: &Value, all: &Value) {
             if let Some(to) = value.get("$ref").and_then(Value::as_str) {
                 assert!(all.pointer(to.trim_start_matches('#')).is_some(), "{to}");

@@ -70,7 +70,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_owner_is_that_of_the_other_ends_socket_while_it_is_held() {
+    fn peer_owner_is_that_of_the_other_socket_while_it_is_open() {
         let line = |local: &str, remote: &str, state: &str, uid: u32, inode: u32| {
             format!(
                 "   0: {local} {remote} {state} 00000000:00000000 00:00000000 00000000  {uid}        0 {inode} 1 0 20 4 30 10 -1\n"
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_connection_of_this_very_process_is_ours() {
+    async fn peer_in_this_process_belongs_to_this_user() {
         for at in ["127.0.0.1:0", "[::1]:0"] {
             let Ok(listener) = tokio::net::TcpListener::bind(at).await else { continue };
             let here = listener.local_addr().unwrap();

@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_focused_screen_looks_and_it_is_gone_with_its_connection() {
+    fn viewer_needs_focus_and_ends_with_its_connection() {
         let presence = Presence::default();
         let (caller, _home) = caller();
         let mut changes = presence.changes();
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn a_device_stands_once_and_what_is_not_seen_is_left_out() {
+    fn viewers_name_a_device_once_and_only_where_visible() {
         let presence = Presence::default();
         let (caller, _home) = caller();
         let seats = [presence.enter(&caller), presence.enter(&caller), presence.enter(&caller)];

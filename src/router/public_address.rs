@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn a_network_holds_what_begins_like_it() {
+    fn network_contains_addresses_with_its_prefix() {
         for (network, inside, outside) in [
             ("127.0.0.1", "127.0.0.1", "127.0.0.2"),
             ("10.0.0.0/8", "10.255.0.1", "11.0.0.1"),
@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_proxy_of_ours_says_who_asked_and_only_the_last_stranger_counts() {
+    fn forwarded_address_counts_only_from_trusted_proxies() {
         let ours = proxies(&["127.0.0.1", "10.0.0.0/8"]);
         let cases: &[(&str, &[&str], &str)] = &[
             // A stranger may say what it likes.
@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn names_become_origins() {
+    fn public_names_become_origins() {
         let names = ["Box.local".to_owned(), "192.168.1.5".into(), "fd00::1".into()];
         let with = ["https://box.local:7443", "https://192.168.1.5:7443", "https://[fd00::1]:7443"];
         assert_eq!(Authority::origins(&names, 7443), with);

@@ -371,7 +371,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_handler_that_panics_is_a_problem_and_the_next_request_is_served() {
+    async fn handler_panic_is_a_problem_and_the_next_request_is_served() {
         let table: &'static [Route<()>] = Vec::leak(vec![Route {
             method: GET,
             path: "/{what}".into(),
@@ -400,7 +400,7 @@ mod tests {
     }
 
     #[test]
-    fn no_route_stands_twice_in_the_table() {
+    fn route_table_has_no_duplicates() {
         let mut seen = std::collections::BTreeSet::new();
         for route in table() {
             assert!(seen.insert((route.method.to_string(), route.path.clone())), "{} {}", route.method, route.path);

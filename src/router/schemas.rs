@@ -377,7 +377,7 @@ mod tests {
     }
 
     #[test]
-    fn rules_are_of_schemas_that_exist() {
+    fn schema_rules_name_existing_schemas() {
         let all = all();
         for name in rules().into_iter().map(|(name, _)| name).chain(OPEN.iter().copied()).chain(["Snapshot"]) {
             assert!(all.contains_key(name), "there is no schema {name}");
@@ -385,7 +385,7 @@ mod tests {
     }
 
     #[test]
-    fn schemas_of_one_name_are_one() {
+    fn schemas_of_one_name_are_equal() {
         let (openapi, asyncapi) = (super::super::openapi("0"), super::super::asyncapi("0"));
         for (name, schema) in openapi["components"]["schemas"].as_object().unwrap() {
             if let Some(other) = asyncapi["components"]["schemas"].get(name) {
@@ -395,7 +395,7 @@ mod tests {
     }
 
     #[test]
-    fn members_have_their_own_meaning_whatever_their_name() {
+    fn schema_members_of_one_name_may_differ() {
         let all = all();
         let of = |shape: &str, member: &str| all[shape]["properties"][member].clone();
         assert_eq!(of("RunAgentInput", "resume")["items"]["$ref"], "#/components/schemas/ResumeEntry");
@@ -411,7 +411,7 @@ mod tests {
     }
 
     #[test]
-    fn absent_is_never_null_in_what_the_gateway_sends() {
+    fn sent_members_are_absent_and_never_null() {
         let all = all();
         assert_eq!(all["Session"]["properties"]["run_id"]["$ref"], "#/components/schemas/RunId");
         assert_eq!(

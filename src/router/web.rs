@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn a_coding_weighs_what_the_client_says() {
+    fn content_coding_follows_the_clients_weights() {
         for (accept, br, gzip) in [
             ("gzip, deflate, br, zstd", Some(1000), Some(1000)),
             ("br;q=0.5, gzip;q=0.25", Some(500), Some(250)),
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tag_is_known_in_a_list_weak_or_by_anything() {
+    fn etag_matches_in_a_list_weak_or_by_star() {
         for (line, known) in
             [("\"a\"", true), ("W/\"a\"", true), ("\"b\", \"a\"", true), ("*", true), ("\"a-br\"", false), ("a", false)]
         {
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn every_text_of_the_page_is_packed_and_what_never_changes_is_named_by_its_content() {
+    fn page_texts_are_compressed_and_constant_files_named_by_content() {
         let names: Vec<_> = Files::iter().collect();
         let script = names.iter().filter(|name| name.starts_with(HASHED) && name.ends_with(".js")).count();
         assert!(script >= 4, "{names:?}");

@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn an_envelope_has_the_shape_of_the_contract() {
+    fn envelope_has_the_documented_shape() {
         assert_eq!(
             text(&event("gemini", "acp", r#"{"a": [1, 2.50]}"#)),
             r#"{"session_id":"s_1","run_id":"r_1","seq":7,"cursor":"k3f9:1042","at":"2025-11-21T09:30:00.125Z","kind":"agent_message_chunk","event":{"a": [1, 2.50]},"meta":{"runtime_id":"gemini","dialect":"acp"}}"#
@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn envelope_by_hand_is_the_derived_one() {
+    fn envelope_written_by_hand_equals_the_derived_one() {
         let event = event("gemini", "acp", r#"{"a":[1,2.50]}"#);
         let cursor = Cursor { epoch: Epoch::new("k3f9").unwrap(), position: event.position };
         let body: &RawValue = serde_json::from_slice(&event.body).unwrap();
@@ -254,7 +254,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn whatever_the_names_it_is_json_on_one_line(runtime in ".*", dialect in "\\PC*", millis in any::<i64>()) {
+        fn envelope_is_json_on_one_line_for_any_names(runtime in ".*", dialect in "\\PC*", millis in any::<i64>()) {
             let mut event = event(&runtime, &dialect, "{}");
             event.at = Timestamp::from_millis(millis);
             let text = text(&event);
@@ -265,7 +265,7 @@ mod tests {
         }
 
         #[test]
-        fn instants_are_shown_as_everywhere(seconds in -70_000_000_000i64..400_000_000_000, millis in 0i64..1000) {
+        fn timestamps_have_the_common_format(seconds in -70_000_000_000i64..400_000_000_000, millis in 0i64..1000) {
             let mut out = Vec::new();
             for at in [seconds * 1000 + millis, seconds * 1000, millis, -millis, seconds * 1000 + 999] {
                 out.clear();

@@ -68,7 +68,7 @@ fn until(what: &str, mut holds: impl FnMut() -> bool) {
 
 #[test]
 #[cfg(target_os = "linux")]
-fn the_forwarder_lives_and_ends_with_the_gateway_and_its_loss_is_no_health() {
+fn container_forwarder_lives_with_the_gateway_and_its_loss_is_unhealthy() {
     let mut container = Container::start();
     until("the gateway is reached through the forwarder", || container.healthy());
 

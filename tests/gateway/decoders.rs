@@ -109,7 +109,7 @@ fn check<S: Strategy>(strategy: impl Fn(&'static str) -> S, test: impl Fn(&'stat
 }
 
 #[test]
-fn whatever_comes_after_the_handshake_nothing_is_owed_twice_and_nothing_panics() {
+fn decoders_answer_once_and_never_panic_after_the_handshake() {
     check(
         |dialect| vec(op(dialect), 1..60),
         |dialect, ops| {
@@ -123,7 +123,7 @@ fn whatever_comes_after_the_handshake_nothing_is_owed_twice_and_nothing_panics()
 }
 
 #[test]
-fn whatever_comes_before_the_handshake_nothing_panics() {
+fn decoders_never_panic_before_the_handshake() {
     check(
         |dialect| vec(op(dialect), 1..30),
         |dialect, ops| {
@@ -134,7 +134,7 @@ fn whatever_comes_before_the_handshake_nothing_panics() {
 }
 
 #[test]
-fn any_bytes_at_all_are_told_and_kept() {
+fn decoders_report_and_keep_any_bytes() {
     check(
         |_| vec(any::<u8>(), 1..400),
         |dialect, bytes| {
@@ -158,7 +158,7 @@ fn feed_all(line: &[u8]) {
 }
 
 #[test]
-fn deep_nesting_bad_text_and_huge_numbers_are_told() {
+fn decoders_report_deep_nesting_bad_text_and_huge_numbers() {
     let deep = 100_000;
     for line in [
         "[".repeat(deep).into_bytes(),
@@ -177,7 +177,7 @@ fn deep_nesting_bad_text_and_huge_numbers_are_told() {
 }
 
 #[test]
-fn every_message_with_every_value_replaced_by_a_nasty_one() {
+fn decoders_survive_each_message_with_each_value_replaced() {
     for (dialect, _) in TABLE {
         for word in words(dialect) {
             let mut bench = Bench::ready(dialect);
@@ -196,7 +196,7 @@ fn every_message_with_every_value_replaced_by_a_nasty_one() {
 }
 
 #[test]
-fn identifiers_of_any_sort_come_back_as_they_are() {
+fn decoders_return_identifiers_of_any_sort_unchanged() {
     for (dialect, _) in TABLE {
         let asked: Vec<_> = words(dialect).iter().filter(|word| word.contains("\"id\":@")).collect();
         let mut answered = 0;
@@ -223,7 +223,7 @@ fn identifiers_of_any_sort_come_back_as_they_are() {
 }
 
 #[test]
-fn questions_without_end_have_a_bound() {
+fn decoders_bound_the_number_of_open_questions() {
     for (dialect, _) in TABLE {
         let Some(word) = words(dialect).iter().find(|word| word.contains('@')) else { continue };
         let mut bench = Bench::ready(dialect);

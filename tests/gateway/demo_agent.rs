@@ -222,7 +222,7 @@ fn handshake_and_sessions() {
 }
 
 #[test]
-fn bad_input_is_answered_and_survived() {
+fn bad_input_is_answered_and_the_demo_goes_on() {
     let (mut agent, session) = Agent::ready();
     for (bytes, code) in [
         (&b"{nonsense\n"[..], -32700),
@@ -265,7 +265,7 @@ fn bad_input_is_answered_and_survived() {
 }
 
 #[test]
-fn an_endless_line_is_refused_and_the_next_is_served() {
+fn endless_line_is_refused_and_the_next_is_served() {
     let (mut agent, session) = Agent::ready();
     let block = vec![b'x'; 1 << 20];
     for _ in 0..65 {
@@ -294,7 +294,7 @@ fn streams_are_exact_and_steps_follow_each_other() {
 }
 
 #[test]
-fn anything_else_gets_the_tour() {
+fn unknown_prompt_gets_the_tour() {
     let (mut agent, session) = Agent::ready();
     for prompt in ["hello", "", "stream of words", "crash course on Rust", "stream 1 2 3", "hang on"] {
         let said = text(&agent.play(&session, prompt));
@@ -356,7 +356,7 @@ fn ask_obeys_each_option_and_closes_its_card() {
 }
 
 #[test]
-fn the_first_answer_wins_and_strangers_are_noted() {
+fn first_answer_wins_and_unknown_answers_are_noted() {
     let (mut agent, session) = Agent::ready();
     let prompt = agent.prompt(&session, "ask");
     let (id, _) = agent.permission();
@@ -409,7 +409,7 @@ fn cancel_ends_every_waiting_prompt() {
 }
 
 #[test]
-fn a_cancelled_question_ends_the_prompt() {
+fn cancelled_question_ends_the_prompt() {
     let (mut agent, session) = Agent::ready();
     // As ACP has it: the cancel, then the client's answer to what is open.
     let prompt = agent.prompt(&session, "ask2 ;; echo never");
@@ -444,7 +444,7 @@ fn sessions_run_side_by_side_and_one_prompt_each() {
 }
 
 #[test]
-fn shows() {
+fn steps_emit_their_kind_of_update() {
     let (mut agent, session) = Agent::ready();
     let updates = agent.play(&session, "diff");
     assert_eq!(updates[0]["kind"], "edit");
@@ -476,7 +476,7 @@ fn shows() {
 }
 
 #[test]
-fn junk_is_junk() {
+fn junk_prompt_emits_invalid_lines() {
     let (mut agent, session) = Agent::ready();
     let id = agent.prompt(&session, "junk");
     assert!(serde_json::from_str::<Value>(&agent.line()).is_err());
@@ -562,7 +562,7 @@ fn crash_ends_in_the_middle_of_a_line() {
 }
 
 #[test]
-fn end_of_stdin_ends_it_whatever_runs() {
+fn stdin_end_ends_the_demo_whatever_runs() {
     for prompt in ["hang", "ask", "sleep 3600000", "stream 1000000 1", "flood 100000000000"] {
         let (mut agent, session) = Agent::ready();
         agent.prompt(&session, prompt);

@@ -21,7 +21,7 @@ fn prompt(session: &str, text: &str) -> Value {
 }
 
 #[tokio::test]
-async fn what_does_not_belong_is_refused_with_its_code() {
+async fn acp_http_refuses_what_does_not_belong_with_its_code() {
     let front = Front::new().await;
     let session = front.session("one").await;
     let raw = begin(&front).await;
@@ -150,7 +150,7 @@ async fn what_does_not_belong_is_refused_with_its_code() {
 }
 
 #[tokio::test]
-async fn ids_come_back_as_they_were_and_responses_to_nothing_are_taken() {
+async fn acp_http_returns_ids_unchanged_and_accepts_unasked_responses() {
     let front = Front::new().await;
     let raw = begin(&front).await;
     let mut stream = raw.stream(None, None).await;
@@ -176,7 +176,7 @@ async fn ids_come_back_as_they_were_and_responses_to_nothing_are_taken() {
 }
 
 #[tokio::test]
-async fn who_never_opens_its_stream_is_told_to_and_loses_nothing() {
+async fn acp_http_client_without_a_stream_is_told_and_loses_nothing() {
     let front = Front::new().await;
     let raw = begin(&front).await;
     let mut taken = 0;
@@ -201,7 +201,7 @@ async fn who_never_opens_its_stream_is_told_to_and_loses_nothing() {
 }
 
 #[tokio::test]
-async fn the_connections_stream_brings_back_what_a_client_has_not() {
+async fn acp_http_stream_repeats_what_the_client_does_not_have() {
     let front = Front::new().await;
     let raw = begin(&front).await;
     let mut stream = raw.stream(None, None).await;
@@ -221,7 +221,7 @@ async fn the_connections_stream_brings_back_what_a_client_has_not() {
 }
 
 #[tokio::test]
-async fn the_newest_stream_takes_the_place_of_the_one_before() {
+async fn acp_http_newest_stream_replaces_the_one_before() {
     let front = Front::new().await;
     let session = front.session("one").await;
     let raw = begin(&front).await;
@@ -239,7 +239,7 @@ async fn the_newest_stream_takes_the_place_of_the_one_before() {
 }
 
 #[tokio::test]
-async fn a_session_that_is_loaded_again_is_told_whole_whatever_was_told_before() {
+async fn acp_http_session_loaded_again_is_sent_whole() {
     let front = Front::new().await;
     let session = front.session("one").await;
     let raw = begin(&front).await;
@@ -258,7 +258,7 @@ async fn a_session_that_is_loaded_again_is_told_whole_whatever_was_told_before()
 }
 
 #[tokio::test]
-async fn a_connection_is_its_devices_alone_and_ends_with_it() {
+async fn acp_http_connection_belongs_to_its_device_and_ends_with_it() {
     let front = Front::new().await;
     let session = front.session("one").await;
     let grant = json!({ "scopes": ["watch", "prompt"] });
@@ -287,7 +287,7 @@ async fn a_connection_is_its_devices_alone_and_ends_with_it() {
 }
 
 #[tokio::test]
-async fn the_end_of_a_connection_ends_its_streams_and_no_session() {
+async fn acp_http_connection_end_ends_its_streams_and_no_session() {
     let front = Front::new().await;
     let session = front.session("one").await;
     let raw = begin(&front).await;
@@ -303,7 +303,7 @@ async fn the_end_of_a_connection_ends_its_streams_and_no_session() {
 }
 
 #[tokio::test]
-async fn a_device_has_so_many_connections_and_the_idle_ones_make_room() {
+async fn acp_http_connections_of_a_device_are_bounded_idle_ones_yield() {
     let front = Front::new().await;
     let mut all = Vec::new();
     for _ in 0..32 {
@@ -328,7 +328,7 @@ async fn a_device_has_so_many_connections_and_the_idle_ones_make_room() {
 }
 
 #[tokio::test]
-async fn streams_of_sessions_that_are_not_there_are_few() {
+async fn acp_http_streams_of_unknown_sessions_are_bounded() {
     let front = Front::new().await;
     let raw = begin(&front).await;
     let mut streams = Vec::new();
@@ -350,7 +350,7 @@ async fn streams_of_sessions_that_are_not_there_are_few() {
 }
 
 #[tokio::test]
-async fn when_the_gateway_stops_streams_end_properly() {
+async fn acp_http_streams_end_properly_when_the_gateway_stops() {
     let front = Front::new().await;
     let raw = begin(&front).await;
     let mut own = raw.stream(None, None).await;
@@ -359,7 +359,7 @@ async fn when_the_gateway_stops_streams_end_properly() {
 }
 
 #[tokio::test]
-async fn a_connection_that_nobody_uses_ends_and_one_with_a_stream_does_not() {
+async fn acp_http_connection_ends_when_unused_and_not_with_a_stream() {
     let limits = ListenLimits { drain: Duration::from_millis(500), ..ListenLimits::default() };
     let connections = Connections::lasting(Duration::from_millis(100));
     let front = Front::lasting(limits, GateLimits::default(), STALL, connections).await;
@@ -381,7 +381,7 @@ async fn a_connection_that_nobody_uses_ends_and_one_with_a_stream_does_not() {
 }
 
 #[tokio::test]
-async fn a_client_that_does_not_read_is_given_up_and_finds_everything_when_it_comes_back() {
+async fn acp_http_client_that_does_not_read_is_cut_and_loses_nothing() {
     let limits = ListenLimits { drain: Duration::from_millis(500), ..ListenLimits::default() };
     let front = Front::patient(limits, GateLimits::default(), Duration::from_millis(300)).await;
     let session = front.session("one").await;
@@ -430,7 +430,7 @@ async fn a_client_that_does_not_read_is_given_up_and_finds_everything_when_it_co
 }
 
 #[tokio::test]
-async fn a_connection_that_its_client_named_has_one_stream_for_everything() {
+async fn acp_http_connection_named_by_its_client_has_one_stream() {
     let front = Front::new().await;
     let (one, two) = (front.session("one").await, front.session("two").await);
     let plain = Raw::stranger(&format!("http://{}", front.address), &front.admin);
@@ -506,7 +506,7 @@ async fn a_connection_that_its_client_named_has_one_stream_for_everything() {
 }
 
 #[tokio::test]
-async fn all_devices_together_have_so_many_connections() {
+async fn acp_http_connections_of_all_devices_are_bounded() {
     let front = Front::new().await;
     let url = format!("http://{}", front.address);
     for _ in 0..8 {

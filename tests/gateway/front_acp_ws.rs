@@ -85,7 +85,7 @@ impl Client {
 }
 
 #[tokio::test]
-async fn what_is_no_message_is_answered_and_the_next_one_served() {
+async fn acp_ws_invalid_message_is_answered_and_the_next_served() {
     let front = Front::new().await;
     let mut client = Client::new(&front).await;
     client.say(&json!({ "jsonrpc": "2.0", "id": 1, "method": "session/list", "params": {} })).await;
@@ -160,7 +160,7 @@ async fn what_is_no_message_is_answered_and_the_next_one_served() {
 }
 
 #[tokio::test]
-async fn a_response_has_the_very_text_of_its_requests_id() {
+async fn acp_ws_response_repeats_the_exact_text_of_the_request_id() {
     let front = Front::new().await;
     let mut client = Client::hello(&front, json!({})).await;
     for id in ["1", "-7", "1.5", "1.0", "1e3", "null", "\"\"", "\"a \\u00e9\"", "123456789012345678901234567890"] {
@@ -188,7 +188,7 @@ async fn a_response_has_the_very_text_of_its_requests_id() {
 }
 
 #[tokio::test]
-async fn frames_that_are_none_close_the_connection_with_their_code() {
+async fn acp_ws_invalid_frames_close_with_their_code() {
     let front = Front::new().await;
     let mut client = Client::hello(&front, json!({})).await;
     client.0.send(Message::binary(&b"{}"[..])).await.unwrap();
@@ -200,7 +200,7 @@ async fn frames_that_are_none_close_the_connection_with_their_code() {
 }
 
 #[tokio::test]
-async fn the_bearer_comes_in_a_header_or_a_subprotocol_and_scopes_count() {
+async fn acp_ws_bearer_is_a_header_or_subprotocol_and_scopes_count() {
     let front = Front::new().await;
     let session = front.session("fake").await;
     let watcher = front.token(json!({ "scopes": ["watch"] })).await;
@@ -293,7 +293,7 @@ const ASKED: [&str; 7] = [
 ];
 
 #[tokio::test]
-async fn an_agent_is_served_by_the_device_that_opened_the_session_and_by_nobody_else() {
+async fn agent_calls_go_only_to_the_device_that_opened_the_session() {
     let front = Front::new().await;
     front.session("fake").await;
     let (owner, token) = device(&front, &["watch", "prompt", "approve"]).await;
@@ -377,7 +377,7 @@ async fn an_agent_is_served_by_the_device_that_opened_the_session_and_by_nobody_
 
 /// All programs of this machine are one device. Each is known by the name that it gave its connection.
 #[tokio::test]
-async fn of_two_editors_on_this_machine_the_one_that_opened_the_session_serves_its_agent() {
+async fn agent_calls_go_to_the_editor_that_opened_the_session() {
     let front = Front::new().await;
     front.session("fake").await;
     let mut zed = editor_of("zed", &front, &front.admin).await;
@@ -415,7 +415,7 @@ async fn of_two_editors_on_this_machine_the_one_that_opened_the_session_serves_i
 }
 
 #[tokio::test]
-async fn a_device_that_may_not_approve_serves_no_agent_even_in_its_own_session() {
+async fn agent_calls_never_go_to_a_device_without_approve() {
     let front = Front::new().await;
     front.session("fake").await;
     let (owner, token) = device(&front, &["watch", "prompt"]).await;

@@ -118,7 +118,7 @@ async fn is_open(front: &Front, request: &Value) -> bool {
 }
 
 #[tokio::test]
-async fn over_http_the_older_digest_and_no_digest_allow_nothing() {
+async fn changed_request_over_http_needs_the_new_digest() {
     let front = Front::new().await;
     let (session, before) = asked(&front).await;
     let after = changes(&front, &session).await;
@@ -143,7 +143,7 @@ async fn over_http_the_older_digest_and_no_digest_allow_nothing() {
 }
 
 #[tokio::test]
-async fn over_a_websocket_it_is_asked_again_under_another_name() {
+async fn changed_request_over_websocket_gets_a_new_identifier() {
     let front = Front::new().await;
     let (session, before) = asked(&front).await;
     let mut ui = Client::ui(&front, &session).await;
@@ -176,7 +176,7 @@ async fn over_a_websocket_it_is_asked_again_under_another_name() {
 }
 
 #[tokio::test]
-async fn in_an_editor_the_old_question_is_taken_back_and_the_new_one_asked() {
+async fn changed_request_in_an_editor_replaces_the_old_question() {
     let front = Front::new().await;
     let (session, before) = asked(&front).await;
     let mut editor = Client::editor(&front, &session).await;
@@ -202,7 +202,7 @@ async fn in_an_editor_the_old_question_is_taken_back_and_the_new_one_asked() {
 }
 
 #[tokio::test]
-async fn over_ag_ui_a_resume_that_answers_the_older_words_decides_nothing() {
+async fn changed_request_over_ag_ui_ignores_a_resume_of_the_old_words() {
     let front = Front::new().await;
     let (session, before) = asked(&front).await;
     let body = |more: Value| {

@@ -52,7 +52,7 @@ fn gunzip(bytes: &[u8]) -> Vec<u8> {
 }
 
 #[tokio::test]
-async fn long_answers_are_compressed_where_asked_for_and_say_the_same() {
+async fn responses_are_compressed_when_long_and_asked_for() {
     let front = Front::new().await;
     let session = front.session("fake").await;
     let text = "the quick brown fox jumps over the lazy dog ".repeat(2000);
@@ -84,7 +84,7 @@ async fn long_answers_are_compressed_where_asked_for_and_say_the_same() {
 }
 
 #[tokio::test]
-async fn what_carries_a_token_or_a_code_is_never_compressed() {
+async fn responses_with_a_token_or_a_code_are_never_compressed() {
     let front = Front::new().await;
     let long = "x".repeat(3000);
     let device = json!({ "name": long, "scopes": ["watch"] }).to_string();
@@ -112,7 +112,7 @@ async fn what_carries_a_token_or_a_code_is_never_compressed() {
 }
 
 #[tokio::test]
-async fn a_stream_of_events_is_not_compressed() {
+async fn event_stream_is_not_compressed() {
     let front = Front::new().await;
     front.session("fake").await;
     let mut stream = TcpStream::connect(front.address).await.unwrap();

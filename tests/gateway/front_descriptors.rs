@@ -28,8 +28,8 @@ async fn healthy(stream: &mut TcpStream, front: &Front) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn out_of_descriptors_it_waits_serves_those_it_has_and_recovers() {
-    if !common::alone("front_descriptors::out_of_descriptors_it_waits_serves_those_it_has_and_recovers") {
+async fn listener_out_of_descriptors_serves_its_clients_and_recovers() {
+    if !common::alone("front_descriptors::listener_out_of_descriptors_serves_its_clients_and_recovers") {
         return;
     }
     let front = Front::new().await;

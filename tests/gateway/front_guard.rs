@@ -34,7 +34,7 @@ fn policy(method: &str, path: &str) -> Option<Policy> {
 }
 
 #[tokio::test]
-async fn by_default_every_route_is_closed() {
+async fn routes_are_closed_by_default() {
     let front = Front::new().await;
     let mut watcher = front.token(json!({ "scopes": ["watch"] })).await;
     let approver = front.token(json!({ "scopes": ["approve"] })).await;
@@ -81,7 +81,7 @@ async fn by_default_every_route_is_closed() {
 }
 
 #[tokio::test]
-async fn only_what_is_meant_to_be_open_is() {
+async fn routes_that_are_open_are_those_meant_to_be() {
     let front = Front::new().await;
     let mut open: Vec<String> = Vec::new();
     for route in routes::table().iter().filter(|route| route.policy == Policy::Public) {
@@ -109,7 +109,7 @@ async fn only_what_is_meant_to_be_open_is() {
 }
 
 #[tokio::test]
-async fn spellings_of_a_path_open_nothing() {
+async fn path_spellings_open_nothing() {
     let front = Front::new().await;
     for path in [
         "/../v1/sessions",
@@ -142,7 +142,7 @@ async fn spellings_of_a_path_open_nothing() {
 }
 
 #[tokio::test]
-async fn another_name_for_us_is_refused_everywhere_whatever_the_token() {
+async fn host_of_another_name_is_refused_even_with_a_token() {
     let front = Front::new().await;
     let port = front.address.port();
     let bearer = format!("Bearer {}", front.admin);
@@ -178,7 +178,7 @@ async fn another_name_for_us_is_refused_everywhere_whatever_the_token() {
 }
 
 #[tokio::test]
-async fn another_sites_pages_are_refused_whatever_the_token() {
+async fn pages_of_other_sites_are_refused_even_with_a_token() {
     let front = Front::new().await;
     let bearer = format!("Bearer {}", front.admin);
     let upgrade =
@@ -209,7 +209,7 @@ async fn another_sites_pages_are_refused_whatever_the_token() {
 }
 
 #[tokio::test]
-async fn every_response_tells_browsers_what_not_to_do_and_none_opens_the_door_to_other_sites() {
+async fn responses_carry_security_headers_and_no_cors() {
     let front = Front::new().await;
     let bearer = format!("Bearer {}", front.admin);
     let preflight = [("origin", "https://evil.example"), ("access-control-request-method", "POST")];
@@ -246,7 +246,7 @@ async fn every_response_tells_browsers_what_not_to_do_and_none_opens_the_door_to
 }
 
 #[tokio::test]
-async fn the_token_counts_only_where_it_belongs() {
+async fn token_counts_only_where_it_belongs() {
     let front = Front::new().await;
     let token = front.admin.clone();
     let bearer = format!("Bearer {token}");
@@ -293,7 +293,7 @@ async fn the_token_counts_only_where_it_belongs() {
 }
 
 #[tokio::test]
-async fn guessing_is_slowed_and_never_locks_a_good_token_out() {
+async fn token_guessing_is_slowed_and_never_locks_out_a_good_token() {
     let front = Front::new().await;
     let mut seen = Vec::new();
     for n in 0..u64::from(plexus::auth::FAILURES) + 5 {
@@ -323,7 +323,7 @@ async fn post(front: &Front, headers: &[(&str, &str)], body: &str) -> Reply {
 }
 
 #[tokio::test]
-async fn only_json_that_fits_is_a_body() {
+async fn body_must_be_json_that_fits() {
     let front = Front::new().await;
     let json = ("content-type", "application/json");
     for kind in [
@@ -366,7 +366,7 @@ async fn only_json_that_fits_is_a_body() {
 }
 
 #[tokio::test]
-async fn a_body_too_long_is_refused_before_it_is_read() {
+async fn body_too_long_is_refused_before_it_is_read() {
     let front = Front::new().await;
     let head = |path: &str, length: &str| {
         format!(
@@ -392,7 +392,7 @@ async fn a_body_too_long_is_refused_before_it_is_read() {
 }
 
 #[tokio::test]
-async fn a_slow_body_is_cut() {
+async fn body_that_is_slow_is_cut() {
     let front = Front::with(ListenLimits::default(), GateLimits { body: Duration::from_millis(200) }).await;
     for part in ["", "{"] {
         let text = format!(
@@ -405,7 +405,7 @@ async fn a_slow_body_is_cut() {
 }
 
 #[tokio::test]
-async fn a_transfer_coding_that_is_not_known_is_said_to_be_so() {
+async fn transfer_coding_unknown_is_refused_as_such() {
     let front = Front::new().await;
     for (coding, status) in [
         ("gzip, chunked", "501"),
@@ -422,7 +422,7 @@ async fn a_transfer_coding_that_is_not_known_is_said_to_be_so() {
 }
 
 #[tokio::test]
-async fn nothing_hides_a_second_request_in_the_first() {
+async fn request_smuggling_finds_no_second_request() {
     let front = Front::with(
         ListenLimits { head: Duration::from_millis(300), ..ListenLimits::default() },
         GateLimits::default(),
@@ -476,7 +476,7 @@ async fn nothing_hides_a_second_request_in_the_first() {
 }
 
 #[tokio::test]
-async fn a_device_with_a_part_of_the_gateway_sees_and_does_no_more() {
+async fn device_limited_to_a_part_sees_and_does_no_more() {
     let front = Front::new().await;
     let (mine, other) = (front.session("mine").await, front.session("other").await);
     front.admin("POST", &format!("/v1/sessions/{other}/prompt"), json!({ "text": "zebra" })).await;
@@ -544,7 +544,7 @@ async fn a_device_with_a_part_of_the_gateway_sees_and_does_no_more() {
 }
 
 #[tokio::test]
-async fn who_may_only_watch_answers_nothing_however_it_is_put() {
+async fn watch_scope_answers_nothing_by_any_route() {
     let front = Front::new().await;
     let session = front.session("fake").await;
     let watcher = front.token(json!({ "scopes": ["watch", "prompt"] })).await;
@@ -568,7 +568,7 @@ async fn who_may_only_watch_answers_nothing_however_it_is_put() {
 }
 
 #[tokio::test]
-async fn programs_of_this_machine_are_told_apart_and_nobody_else_takes_a_name() {
+async fn local_programs_are_told_apart_and_remote_names_ignored() {
     let front = Front::new().await;
     let phone = front.token(json!({ "scopes": ["watch"] })).await;
     let name = async |token: &str, program: &str| {
@@ -587,7 +587,7 @@ async fn programs_of_this_machine_are_told_apart_and_nobody_else_takes_a_name() 
 }
 
 #[tokio::test]
-async fn a_code_says_what_it_is_good_for() {
+async fn code_states_what_it_is_good_for() {
     let front = Front::new().await;
     for body in [json!({}), json!({ "ttl": 60 }), json!({ "scopes": null }), json!({ "scopes": [] })] {
         let refused = front.admin("POST", "/v1/codes", body.clone()).await;
@@ -616,7 +616,7 @@ async fn page(front: &Front, origin: &str) -> (String, String) {
 }
 
 #[tokio::test]
-async fn a_cookie_counts_for_its_own_page_and_for_nobody_else() {
+async fn cookie_counts_for_its_own_page_only() {
     let front = Front::new().await;
     let port = front.address.port();
     let own = format!("http://127.0.0.1:{port}");
@@ -735,7 +735,7 @@ async fn a_cookie_counts_for_its_own_page_and_for_nobody_else() {
 }
 
 #[tokio::test]
-async fn a_cookie_is_made_for_pages_alone() {
+async fn cookie_is_set_for_pages_only() {
     let front = Front::new().await;
     let own = format!("http://{}", front.address);
     let json = ("content-type", "application/json");
@@ -760,7 +760,7 @@ async fn a_cookie_is_made_for_pages_alone() {
 }
 
 #[tokio::test]
-async fn a_browser_is_one_device_however_often_it_is_opened() {
+async fn browser_is_one_device_however_often_it_is_opened() {
     let front = Front::new().await;
     let own = format!("http://{}", front.address);
     let (cookie, csrf) = page(&front, &own).await;
@@ -793,7 +793,7 @@ async fn a_browser_is_one_device_however_often_it_is_opened() {
 }
 
 #[tokio::test]
-async fn a_pasted_token_becomes_a_cookie_that_goes_with_it() {
+async fn pasted_token_becomes_a_cookie_that_ends_with_it() {
     let front = Front::new().await;
     let own = format!("http://{}", front.address);
     let token = front.token(json!({ "scopes": ["watch"], "runtimes": ["x"] })).await;

@@ -41,7 +41,7 @@ fn text(events: &[Value]) -> String {
 }
 
 #[tokio::test]
-async fn a_prompt_is_read_back_by_pages_by_polls_and_by_snapshot() {
+async fn prompt_is_read_back_by_pages_polls_and_snapshot() {
     let front = Front::new().await;
     let session = front.session("fake").await;
     let path = format!("/v1/sessions/{session}/events");
@@ -80,7 +80,7 @@ async fn a_prompt_is_read_back_by_pages_by_polls_and_by_snapshot() {
 }
 
 #[tokio::test]
-async fn a_cursor_that_cannot_be_resumed_brings_a_snapshot_and_a_bad_one_is_refused() {
+async fn cursor_too_old_brings_a_snapshot_and_a_bad_one_is_refused() {
     let front = Front::new().await;
     let session = front.session("fake").await;
     prompt(&front, &session, "hello").await;
@@ -111,8 +111,8 @@ async fn a_cursor_that_cannot_be_resumed_brings_a_snapshot_and_a_bad_one_is_refu
 }
 
 #[tokio::test]
-async fn a_long_poll_ends_with_news_with_its_time_with_a_revocation_and_with_the_gateway() {
-    if !common::alone("front_http::a_long_poll_ends_with_news_with_its_time_with_a_revocation_and_with_the_gateway") {
+async fn long_poll_ends_on_events_timeout_revocation_and_shutdown() {
+    if !common::alone("front_http::long_poll_ends_on_events_timeout_revocation_and_shutdown") {
         return; // what is counted is the whole process's
     }
     let front = Front::new().await;
@@ -157,7 +157,7 @@ async fn a_long_poll_ends_with_news_with_its_time_with_a_revocation_and_with_the
 }
 
 #[tokio::test]
-async fn the_first_answer_wins_the_same_key_is_the_same_answer_and_losers_learn_who_won() {
+async fn answer_first_wins_same_key_repeats_and_losers_learn_the_winner() {
     let front = Front::new().await;
     let session = front.session("fake").await;
     let phone = front.token(json!({ "scopes": ["approve"] })).await;
@@ -200,7 +200,7 @@ async fn the_first_answer_wins_the_same_key_is_the_same_answer_and_losers_learn_
 }
 
 #[tokio::test]
-async fn a_cancelled_request_is_gone_and_says_so() {
+async fn cancelled_request_is_reported_gone() {
     let front = Front::new().await;
     let session = front.session("fake").await;
     let run = prompt(&front, &session, "ask").await["run_id"].clone();
@@ -216,7 +216,7 @@ async fn a_cancelled_request_is_gone_and_says_so() {
 }
 
 #[tokio::test]
-async fn a_prompt_is_text_or_content_and_never_nothing() {
+async fn prompt_needs_text_or_content() {
     let front = Front::new().await;
     let session = front.session("fake").await;
     let path = format!("/v1/sessions/{session}/prompt");
@@ -242,7 +242,7 @@ async fn a_prompt_is_text_or_content_and_never_nothing() {
 }
 
 #[tokio::test]
-async fn runtimes_start_by_preset_or_by_command_and_names_are_found_for_them() {
+async fn runtimes_start_by_preset_or_command_and_get_free_names() {
     let front = Front::new().await;
     let start = async |body: Value| front.admin("POST", "/v1/runtimes", body).await;
     assert_eq!(start(json!({ "preset": "fake" })).await.json()["runtime_id"], "fake");
@@ -276,7 +276,7 @@ async fn runtimes_start_by_preset_or_by_command_and_names_are_found_for_them() {
 }
 
 #[tokio::test]
-async fn a_device_is_paired_renamed_and_revoked() {
+async fn device_is_paired_renamed_and_revoked() {
     let front = Front::new().await;
     let code = front.admin("POST", "/v1/codes", json!({ "scopes": ["watch", "approve"], "ttl": 30 })).await;
     assert_eq!(code.status, 201);
@@ -305,7 +305,7 @@ async fn a_device_is_paired_renamed_and_revoked() {
 }
 
 #[tokio::test]
-async fn the_gateway_says_how_it_is_and_what_it_can() {
+async fn gateway_reports_its_health_and_capabilities() {
     let front = Front::new().await;
     let health = front.send("GET", "/healthz", &[], "").await;
     assert_eq!((health.status, health.body.as_str()), (200, "ok\n"));
@@ -327,7 +327,7 @@ async fn the_gateway_says_how_it_is_and_what_it_can() {
 }
 
 #[tokio::test]
-async fn the_pages_files_come_packed_as_the_client_asks_and_are_kept_for_good_by_their_names() {
+async fn page_files_come_compressed_and_are_cached_by_name() {
     let front = Front::new().await;
     let get = async |method: &str, path: &str, more: &[(&str, &str)]| {
         let reply = front.send(method, path, more, "").await;
@@ -379,7 +379,7 @@ async fn the_pages_files_come_packed_as_the_client_asks_and_are_kept_for_good_by
 }
 
 #[tokio::test]
-async fn a_session_is_named_and_put_away_also_when_its_runtime_is_gone() {
+async fn session_is_renamed_and_archived_without_its_runtime() {
     let front = Front::new().await;
     let (session, other) = (front.session("fake").await, front.session("fake").await);
     let path = format!("/v1/sessions/{session}");
@@ -439,7 +439,7 @@ async fn a_session_is_named_and_put_away_also_when_its_runtime_is_gone() {
 }
 
 #[tokio::test]
-async fn a_run_is_begun_again_with_the_same_words() {
+async fn run_is_repeated_with_the_same_prompt() {
     let front = Front::new().await;
     let session = front.session("fake").await;
     let path = format!("/v1/sessions/{session}");
@@ -492,7 +492,7 @@ async fn a_run_is_begun_again_with_the_same_words() {
 }
 
 #[tokio::test]
-async fn a_runtime_is_started_again_and_its_sessions_go_on() {
+async fn runtime_restarts_and_its_sessions_go_on() {
     let front = Front::new().await;
     let session = front.session("fake").await;
     let path = format!("/v1/sessions/{session}");
@@ -525,7 +525,7 @@ async fn a_runtime_is_started_again_and_its_sessions_go_on() {
 }
 
 #[tokio::test]
-async fn a_session_is_a_file_in_three_forms() {
+async fn session_exports_in_three_formats() {
     let front = Front::new().await;
     let session = front.session("fake").await;
     let evil = "<script>alert(1)</script>\u{202e}";
@@ -572,7 +572,7 @@ async fn a_session_is_a_file_in_three_forms() {
 }
 
 #[tokio::test]
-async fn a_forgotten_session_is_no_more() {
+async fn deleted_session_is_gone() {
     let front = Front::new().await;
     let session = front.session("fake").await;
     prompt(&front, &session, "hello").await;
@@ -585,7 +585,7 @@ async fn a_forgotten_session_is_no_more() {
 }
 
 #[tokio::test]
-async fn deleting_sessions_fails_nobody_else_and_none_comes_back() {
+async fn deleting_sessions_fails_no_other_client_and_is_final() {
     let front = Arc::new(Front::new().await);
     let stays = front.session("fake").await;
     let mut gone = Vec::new();
@@ -636,7 +636,7 @@ async fn deleting_sessions_fails_nobody_else_and_none_comes_back() {
 }
 
 #[tokio::test]
-async fn requests_are_listed_for_whom_they_are_before_the_list_is_cut() {
+async fn requests_are_filtered_by_grant_before_the_list_is_cut() {
     let front = Front::new().await;
     let (mine, other) = (front.session("mine").await, front.session("other").await);
     for session in [&mine, &other] {
@@ -690,7 +690,7 @@ async fn requests_are_listed_for_whom_they_are_before_the_list_is_cut() {
 }
 
 #[tokio::test]
-async fn a_key_of_an_answer_is_of_one_device_and_one_answer() {
+async fn answer_key_belongs_to_one_device_and_one_answer() {
     let front = Front::new().await;
     let session = front.session("fake").await;
     let grant = json!({ "scopes": ["watch", "approve"] });
@@ -733,7 +733,7 @@ async fn a_key_of_an_answer_is_of_one_device_and_one_answer() {
 }
 
 #[tokio::test]
-async fn a_folder_outside_of_the_runtimes_own_needs_an_administrator() {
+async fn folder_outside_of_the_runtimes_needs_an_administrator() {
     let front = Front::new().await;
     let (dir, own) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     std::fs::create_dir(own.path().join("inside")).unwrap();
@@ -791,7 +791,7 @@ async fn back(front: &Front, path: &str, query: &str) -> Vec<Value> {
 }
 
 #[tokio::test]
-async fn a_session_is_read_backwards_and_merged() {
+async fn session_history_is_read_backwards_and_merged() {
     let front = Front::new().await;
     let session = front.session("fake").await;
     let path = format!("/v1/sessions/{session}/events");
@@ -844,7 +844,7 @@ async fn a_session_is_read_backwards_and_merged() {
 }
 
 #[tokio::test]
-async fn what_goes_back_is_one_session_and_no_stream() {
+async fn history_read_backwards_is_of_one_session_and_no_stream() {
     let front = Front::new().await;
     let session = front.session("fake").await;
     let path = format!("/v1/sessions/{session}/events");
@@ -868,7 +868,7 @@ async fn what_goes_back_is_one_session_and_no_stream() {
 }
 
 #[tokio::test]
-async fn sessions_are_listed_by_pages_and_none_is_missed() {
+async fn sessions_are_listed_in_pages_and_none_is_missed() {
     let front = Front::new().await;
     let mut made = Vec::new();
     for _ in 0..7 {
@@ -901,7 +901,7 @@ async fn sessions_are_listed_by_pages_and_none_is_missed() {
 }
 
 #[tokio::test]
-async fn what_does_not_fit_a_field_is_refused_before_the_agent_hears_of_it() {
+async fn field_that_does_not_fit_is_refused_before_the_agent_gets_it() {
     let front = Front::new().await;
     let session = front.session("fake").await;
     let prompt = json!({ "text": "ask field" });

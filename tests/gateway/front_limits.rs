@@ -107,7 +107,7 @@ async fn say(front: &Front, session: &str, bytes: usize) {
 }
 
 #[tokio::test]
-async fn without_a_proof_no_route_takes_more_than_four_kibibytes() {
+async fn unauthenticated_requests_take_at_most_four_kibibytes() {
     let front = Front::new().await;
     let big = format!("{{\"code\":\"{}\"}}", "x".repeat(8 << 10));
     for route in table().iter().filter(|route| route.method != http::Method::GET) {
@@ -131,7 +131,7 @@ async fn without_a_proof_no_route_takes_more_than_four_kibibytes() {
 }
 
 #[tokio::test]
-async fn strangers_who_only_wait_cost_little_and_keep_nobody_out() {
+async fn unauthenticated_idle_connections_cost_little_and_block_nobody() {
     let room = 8;
     let front = Front::holding(Accounts { strangers: room * (36 << 10), ..Accounts::default() }).await;
     let mut waiting = Vec::new();
@@ -154,7 +154,7 @@ async fn strangers_who_only_wait_cost_little_and_keep_nobody_out() {
 }
 
 #[tokio::test]
-async fn bodies_that_never_end_are_refused_above_their_devices_share_and_others_go_on() {
+async fn endless_bodies_are_refused_above_their_devices_share() {
     let front = Front::holding(Accounts { device: 4 * MIB, ..Accounts::default() }).await;
     let (session, token) = (front.session("fake").await, front.token(json!({ "scopes": ["watch", "prompt"] })).await);
     let path = format!("/v1/sessions/{session}/prompt");
@@ -186,7 +186,7 @@ async fn bodies_that_never_end_are_refused_above_their_devices_share_and_others_
 }
 
 #[tokio::test]
-async fn frames_that_never_end_close_their_socket_above_their_devices_share_and_others_go_on() {
+async fn endless_frames_close_their_socket_above_their_devices_share() {
     let front = Front::holding(Accounts { device: 4 * MIB, ..Accounts::default() }).await;
     let token = front.token(json!({ "scopes": ["watch"] })).await;
     let mut open = Vec::new();
@@ -224,7 +224,7 @@ async fn frames_that_never_end_close_their_socket_above_their_devices_share_and_
 }
 
 #[tokio::test]
-async fn control_frames_and_small_messages_are_charged_to_nobody_for_ever() {
+async fn control_frames_and_small_messages_leave_no_charge() {
     let front = Front::new().await;
     let mut socket = web_socket(&front, &front.admin).await;
     socket.write_all(&frame(r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{}}"#)).await.unwrap();
@@ -250,7 +250,7 @@ async fn control_frames_and_small_messages_are_charged_to_nobody_for_ever() {
 }
 
 #[tokio::test]
-async fn a_message_that_takes_too_long_to_come_is_not_waited_for() {
+async fn message_that_takes_too_long_is_not_waited_for() {
     let gate = GateLimits { body: Duration::from_millis(200) };
     let front = Front::with(ListenLimits::default(), gate).await;
     let mut socket = web_socket(&front, &front.admin).await;
@@ -260,7 +260,7 @@ async fn a_message_that_takes_too_long_to_come_is_not_waited_for() {
 }
 
 #[tokio::test]
-async fn histories_that_nobody_reads_wait_for_each_other() {
+async fn unread_histories_wait_for_each_other() {
     let front = Front::holding(Accounts { connection: 6 * MIB, ..Accounts::default() }).await;
     let session = front.session("fake").await;
     // A page has some of them, and nearly all the bytes it may have.
@@ -302,7 +302,7 @@ async fn histories_that_nobody_reads_wait_for_each_other() {
 }
 
 #[tokio::test]
-async fn pages_that_nobody_reads_are_refused_above_their_devices_share_and_given_up_in_time() {
+async fn unread_pages_are_refused_above_their_devices_share_and_time_out() {
     let accounts = Accounts { device: 2 * MIB, ..Accounts::default() };
     let front = Front::holding(accounts).await;
     let session = front.session("fake").await;
@@ -358,7 +358,7 @@ async fn narrow(front: &Front, text: &str) -> TcpStream {
 }
 
 #[tokio::test]
-async fn exports_that_nobody_reads_stay_within_their_devices_share_in_every_format() {
+async fn unread_exports_stay_within_their_devices_share_in_each_format() {
     for format in ["ndjson", "md", "html"] {
         let front = Front::holding(Accounts { device: 2 * MIB, ..Accounts::default() }).await;
         let session = front.session("fake").await;
@@ -391,7 +391,7 @@ async fn exports_that_nobody_reads_stay_within_their_devices_share_in_every_form
 }
 
 #[tokio::test]
-async fn an_event_that_is_longer_than_a_page_is_charged_whole_before_anybody_is_given_it() {
+async fn event_longer_than_a_page_is_charged_whole_before_it_is_sent() {
     let front = Front::holding(Accounts { device: 24 * MIB, connection: 24 * MIB, ..Accounts::default() }).await;
     let session = front.session("fake").await;
     say(&front, &session, 7 * MIB).await;
@@ -416,8 +416,8 @@ async fn an_event_that_is_longer_than_a_page_is_charged_whole_before_anybody_is_
 }
 
 #[tokio::test]
-async fn a_response_that_nobody_reads_is_let_go_of() {
-    if !common::alone("front_limits::a_response_that_nobody_reads_is_let_go_of") {
+async fn unread_response_is_released() {
+    if !common::alone("front_limits::unread_response_is_released") {
         return; // what is counted is the whole process's
     }
     let limits = ListenLimits { stall: Duration::from_millis(300), ..ListenLimits::default() };
@@ -449,7 +449,7 @@ async fn a_response_that_nobody_reads_is_let_go_of() {
 }
 
 #[tokio::test]
-async fn a_prompt_above_its_limit_is_refused_by_that_name_everywhere_and_nothing_is_begun() {
+async fn prompt_above_its_limit_is_refused_by_name_on_every_frontend() {
     let front = Front::new().await;
     let session = front.session("fake").await;
     let text = "x".repeat(9 * MIB);
@@ -471,7 +471,7 @@ async fn a_prompt_above_its_limit_is_refused_by_that_name_everywhere_and_nothing
 }
 
 #[tokio::test]
-async fn prompts_that_wait_are_charged_to_their_session_until_they_are_the_agents() {
+async fn queued_prompts_are_charged_to_their_session_until_sent() {
     let front = Front::holding(Accounts { session: 4 * MIB, ..Accounts::default() }).await;
     let session = front.session("fake").await;
     let path = format!("/v1/sessions/{session}/prompt");

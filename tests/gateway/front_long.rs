@@ -25,7 +25,7 @@ fn part(request: &Value, whole: usize) {
 }
 
 #[tokio::test]
-async fn a_command_of_a_mebibyte_is_told_in_part_and_allowed_by_who_read_the_whole() {
+async fn huge_command_is_sent_in_part_and_allowed_by_who_read_it_whole() {
     let front = Front::new().await;
     let (session, brief) = asked(&front, "long 1048576").await;
     let path = format!("/v1/requests/{}", brief["request_id"].as_str().unwrap());
@@ -61,7 +61,7 @@ async fn a_command_of_a_mebibyte_is_told_in_part_and_allowed_by_who_read_the_who
 }
 
 #[tokio::test]
-async fn an_edit_of_any_size_is_shown_cut_and_says_so() {
+async fn huge_edit_is_shown_cut_and_marked_as_cut() {
     let front = Front::new().await;
     for bytes in [1 << 20, 60 << 20] {
         let before = Instant::now();

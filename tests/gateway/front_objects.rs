@@ -25,7 +25,7 @@ fn arrays() -> [Value; 6] {
 }
 
 #[tokio::test]
-async fn no_route_takes_an_array_for_its_body() {
+async fn routes_take_no_array_for_their_body() {
     let front = Front::new().await;
     let session = front.session("fake").await;
     front.admin("POST", &format!("/v1/sessions/{session}/prompt"), json!({ "text": "ask" })).await;
@@ -51,7 +51,7 @@ async fn no_route_takes_an_array_for_its_body() {
 }
 
 #[tokio::test]
-async fn no_route_takes_an_array_for_an_object_inside() {
+async fn routes_take_no_array_for_an_object_inside() {
     let front = Front::new().await;
     let session = front.session("fake").await;
     let prompt = format!("/v1/sessions/{session}/prompt");
@@ -110,7 +110,7 @@ async fn asked(front: &Front, path: &str, messages: &[Value]) -> Vec<Value> {
 }
 
 #[tokio::test]
-async fn no_method_of_the_native_websocket_takes_an_array() {
+async fn native_websocket_methods_take_no_array() {
     let front = Front::new().await;
     let session = front.session("fake").await;
     front.admin("POST", &format!("/v1/sessions/{session}/prompt"), json!({ "text": "ask" })).await;
@@ -168,7 +168,7 @@ async fn no_method_of_the_native_websocket_takes_an_array() {
 }
 
 #[tokio::test]
-async fn no_method_of_acp_takes_an_array() {
+async fn acp_methods_take_no_array() {
     let front = Front::new().await;
     let session = front.session("fake").await;
     let call = |method: &str, params: Value| json!({ "jsonrpc": "2.0", "id": 7, "method": method, "params": params });

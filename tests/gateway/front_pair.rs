@@ -66,7 +66,7 @@ async fn ask(front: &Front, session: &str, line: &str) -> Value {
 }
 
 #[tokio::test]
-async fn nobody_answers_above_their_level_on_any_surface() {
+async fn risk_level_of_a_device_holds_on_every_frontend() {
     let front = Front::new().await;
     let session = front.session("fake").await;
     let limited = json!({ "scopes": ["watch", "prompt", "approve"], "approve_up_to": "low" });
@@ -144,7 +144,7 @@ async fn nobody_answers_above_their_level_on_any_surface() {
 }
 
 #[tokio::test]
-async fn a_link_shows_one_session_until_its_time_is_over() {
+async fn link_shows_one_session_until_it_expires() {
     let front = Front::new().await;
     let (shown, other) = (front.session("one").await, front.session("two").await);
     let path = format!("/v1/sessions/{shown}/shares");
@@ -208,7 +208,7 @@ async fn a_link_shows_one_session_until_its_time_is_over() {
 }
 
 #[tokio::test]
-async fn whatever_a_device_has_open_ends_with_it() {
+async fn revocation_closes_everything_a_device_has_open() {
     let front = Front::new().await;
     let own = format!("http://{}", front.address);
     let code = front
@@ -263,7 +263,7 @@ async fn whatever_a_device_has_open_ends_with_it() {
 }
 
 #[tokio::test]
-async fn who_may_not_answer_reads_where_it_can_be_answered() {
+async fn watch_only_device_reads_where_a_request_can_be_answered() {
     let front = Front::new().await;
     let session = front.session("fake").await;
     let device = async |name: &str, more: Value| {

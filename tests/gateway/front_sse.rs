@@ -119,7 +119,7 @@ async fn prompt(front: &Front, session: &str, text: &str) {
 }
 
 #[tokio::test]
-async fn hello_replay_live_and_then_what_happens() {
+async fn sse_sends_hello_replay_live_and_then_new_events() {
     let front = Front::new().await;
     let session = front.session("fake").await;
     let path = format!("/v1/sessions/{session}/events");
@@ -165,7 +165,7 @@ async fn hello_replay_live_and_then_what_happens() {
 }
 
 #[tokio::test]
-async fn a_cursor_that_is_no_good_gets_a_snapshot_with_one_that_is() {
+async fn sse_bad_cursor_gets_a_snapshot_with_a_good_one() {
     let front = Front::new().await;
     let session = front.session("fake").await;
     let path = format!("/v1/sessions/{session}/events");
@@ -191,7 +191,7 @@ async fn a_cursor_that_is_no_good_gets_a_snapshot_with_one_that_is() {
 }
 
 #[tokio::test]
-async fn revoked_or_stopped_a_stream_ends_properly() {
+async fn sse_stream_ends_properly_on_revocation_and_shutdown() {
     let front = Front::new().await;
     let reply = front.admin("POST", "/v1/devices", json!({ "name": "phone", "scopes": ["watch"] })).await.json();
     let mut phone = Stream::open(&front, reply["token"].as_str().unwrap(), "/v1/events", "").await;
@@ -217,7 +217,7 @@ async fn revoked_or_stopped_a_stream_ends_properly() {
 }
 
 #[tokio::test]
-async fn a_client_that_leaves_is_noticed_though_nothing_happens() {
+async fn sse_client_that_leaves_is_noticed_without_events() {
     // One connection at a time: the next one is served once the gateway has noticed.
     let limits = ListenLimits { connections: 1, ..ListenLimits::default() };
     let front = Front::with(limits, GateLimits::default()).await;

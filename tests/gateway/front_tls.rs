@@ -26,7 +26,7 @@ async fn served() -> (Gateway, Client) {
 }
 
 #[tokio::test]
-async fn the_page_the_api_and_streams_come_by_either_version_of_http() {
+async fn tls_serves_page_api_and_streams_over_both_http_versions() {
     let (gateway, client) = served().await;
     let page = client.http1("GET", "/", &[], "").await;
     assert_eq!(page.status, 200);
@@ -76,7 +76,7 @@ async fn the_page_the_api_and_streams_come_by_either_version_of_http() {
 }
 
 #[tokio::test]
-async fn a_stream_that_its_client_takes_back_is_let_go_of() {
+async fn http_2_stream_that_is_reset_is_released() {
     let (gateway, client) = served().await;
     let mut h2 = client.http2().await;
     let gauge = || async {
@@ -102,7 +102,7 @@ async fn a_stream_that_its_client_takes_back_is_let_go_of() {
 }
 
 #[tokio::test]
-async fn websockets_are_for_http_1_1_and_the_other_is_told_so() {
+async fn http_2_websocket_request_is_refused_with_a_hint() {
     let (gateway, client) = served().await;
     let mut ws = client.ws(Some(&client.origin())).await.unwrap();
     ws.send(Message::text(hello().to_string())).await.unwrap();
@@ -149,7 +149,7 @@ async fn websockets_are_for_http_1_1_and_the_other_is_told_so() {
 }
 
 #[tokio::test]
-async fn other_names_and_other_sites_are_refused_by_tls_as_well() {
+async fn tls_refuses_other_names_and_other_sites() {
     let (gateway, client) = served().await;
     let port = client.address.port();
     let plain = gateway.url.trim_start_matches("http://").to_owned();
@@ -206,7 +206,7 @@ fn client_hello(version: [u8; 2]) -> Vec<u8> {
 }
 
 #[tokio::test]
-async fn what_is_no_tls_or_too_old_or_not_trusting_gets_no_further() {
+async fn tls_handshake_refuses_plain_old_and_untrusting_clients() {
     let (gateway, client) = served().await;
     let mut plain = client.tcp().await.unwrap();
     plain.write_all(b"GET / HTTP/1.1\r\nhost: localhost\r\n\r\n").await.unwrap();
@@ -286,7 +286,7 @@ async fn http_2_has_its_bounds() {
 }
 
 #[tokio::test]
-async fn half_open_handshakes_end_and_an_address_has_its_share() {
+async fn tls_half_open_handshakes_end_and_are_bounded_by_address() {
     let dir = tempfile::tempdir().unwrap();
     assert!(plexus(dir.path(), &["tls", "init", "--name", "localhost"]).status.success());
     let folder = dir.path().join("tls");
@@ -339,7 +339,7 @@ async fn half_open_handshakes_end_and_an_address_has_its_share() {
 }
 
 #[tokio::test]
-async fn an_address_has_its_share_of_requests_over_http_2() {
+async fn http_2_requests_are_bounded_by_address() {
     let dir = tempfile::tempdir().unwrap();
     assert!(plexus(dir.path(), &["tls", "init", "--name", "localhost"]).status.success());
     let folder = dir.path().join("tls");
@@ -377,7 +377,7 @@ async fn an_address_has_its_share_of_requests_over_http_2() {
 }
 
 #[tokio::test]
-async fn an_address_with_its_share_gets_no_more_while_another_does() {
+async fn connections_are_bounded_by_address() {
     let dir = tempfile::tempdir().unwrap();
     assert!(plexus(dir.path(), &["tls", "init", "--name", "localhost"]).status.success());
     let folder = dir.path().join("tls");
@@ -407,7 +407,7 @@ async fn shown(client: &Client) -> Vec<u8> {
 }
 
 #[tokio::test]
-async fn a_changed_certificate_is_taken_and_a_bad_one_is_not() {
+async fn certificate_change_is_picked_up_and_a_bad_one_ignored() {
     let (gateway, client) = served().await;
     let mut old = client.http2().await;
     let first = shown(&client).await;
@@ -487,7 +487,7 @@ async fn logged(gateway: &Gateway, words: &str) {
 }
 
 #[tokio::test]
-async fn a_certificate_that_ends_soon_is_made_anew_by_itself() {
+async fn certificate_of_our_ca_is_renewed_before_it_expires() {
     let dir = tempfile::tempdir().unwrap();
     let old = ending_in(20, &dir.path().join("home"));
     let gateway = Gateway::start_in(dir, TLS).await;
@@ -508,7 +508,7 @@ async fn a_certificate_that_ends_soon_is_made_anew_by_itself() {
 }
 
 #[tokio::test]
-async fn somebody_elses_certificate_that_ends_soon_is_warned_of() {
+async fn certificate_from_elsewhere_is_warned_of_before_it_expires() {
     let dir = tempfile::tempdir().unwrap();
     let other = dir.path().join("other");
     let old = ending_in(10, &other);
@@ -545,7 +545,7 @@ async fn trusted(folder: &Path, name: &'static str) -> Result<(), String> {
 }
 
 #[tokio::test]
-async fn the_ca_can_sign_for_its_own_names_and_nothing_else() {
+async fn ca_can_sign_for_its_own_names_only() {
     for (names, yes, no) in [
         (
             &["box.local", "192.0.2.7"][..],
@@ -573,7 +573,7 @@ async fn the_ca_can_sign_for_its_own_names_and_nothing_else() {
 }
 
 #[tokio::test]
-async fn what_is_made_is_the_owners_alone_and_phones_take_it() {
+async fn tls_files_are_private_and_phones_accept_the_profile() {
     use std::os::unix::fs::PermissionsExt as _;
     let dir = tempfile::tempdir().unwrap();
     let home = dir.path().join("home");
@@ -623,7 +623,7 @@ async fn what_is_made_is_the_owners_alone_and_phones_take_it() {
 }
 
 #[tokio::test]
-async fn the_ca_is_shown_to_everybody_and_its_key_to_nobody() {
+async fn ca_certificate_is_public_and_its_key_is_not() {
     let (gateway, client) = served().await;
     let ca = std::fs::read_to_string(gateway.home.join("tls/ca.crt")).unwrap();
     let reply = client.http1("GET", "/ca.crt", &[], "").await;
@@ -644,7 +644,7 @@ async fn the_ca_is_shown_to_everybody_and_its_key_to_nobody() {
 }
 
 #[tokio::test]
-async fn local_commands_keep_to_the_plain_listener() {
+async fn cli_uses_the_plain_listener() {
     let (gateway, client) = served().await;
     let running = running(&gateway);
     assert!(running["url"].as_str().unwrap().starts_with("http://127.0.0.1:"), "{running}");

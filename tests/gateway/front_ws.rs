@@ -213,7 +213,7 @@ fn said(events: &[Value]) -> String {
 }
 
 #[tokio::test]
-async fn a_run_is_started_followed_and_read_again() {
+async fn ws_run_is_started_followed_and_read_again() {
     let front = Front::new().await;
     let session = front.session("fake").await;
     let mut ws = Ws::ready(&front, &front.admin).await;
@@ -253,7 +253,7 @@ async fn a_run_is_started_followed_and_read_again() {
 }
 
 #[tokio::test]
-async fn a_session_is_renamed_and_archived_and_everybody_hears_what_it_does() {
+async fn ws_session_rename_and_archive_reach_every_client() {
     let front = Front::new().await;
     let session = front.session("fake").await;
     let (mut one, mut two) = (Ws::ready(&front, &front.admin).await, Ws::ready(&front, &front.admin).await);
@@ -273,7 +273,7 @@ async fn a_session_is_renamed_and_archived_and_everybody_hears_what_it_does() {
 }
 
 #[tokio::test]
-async fn what_is_gone_for_good_is_told_to_those_who_could_see_it() {
+async fn ws_deletions_reach_the_clients_that_could_see_them() {
     let front = Front::new().await;
     let (session, other) = (front.session("fake").await, front.session("fake").await);
     let mut one = Ws::ready(&front, &front.admin).await;
@@ -289,7 +289,7 @@ async fn what_is_gone_for_good_is_told_to_those_who_could_see_it() {
 }
 
 #[tokio::test]
-async fn a_cursor_of_another_life_gets_a_snapshot_first() {
+async fn ws_cursor_of_another_epoch_gets_a_snapshot_first() {
     let front = Front::new().await;
     let session = front.session("fake").await;
     let mut ws = Ws::ready(&front, &front.admin).await;
@@ -316,7 +316,7 @@ async fn a_cursor_of_another_life_gets_a_snapshot_first() {
 }
 
 #[tokio::test]
-async fn the_first_answer_wins_and_everybody_learns_who() {
+async fn ws_first_answer_wins_and_every_client_learns_who() {
     let front = Front::new().await;
     let session = front.session("fake").await;
     let mut all = Vec::new();
@@ -375,7 +375,7 @@ async fn the_first_answer_wins_and_everybody_learns_who() {
 
 /// In the seed's words: an error of -32003 says that the user cancelled, and `reason` and `remember` are wishes.
 #[tokio::test]
-async fn a_user_who_cancelled_said_no_and_what_was_not_offered_is_no_part_of_an_answer() {
+async fn ws_cancel_counts_as_denial_and_unoffered_options_are_refused() {
     let front = Front::new().await;
     let session = front.session("fake").await;
     let mut ws = Ws::ready(&front, &front.admin).await;
@@ -419,7 +419,7 @@ async fn told(ws: &mut Ws, run: &Value) -> (Vec<Value>, Value) {
 }
 
 #[tokio::test]
-async fn what_the_server_can_is_what_a_runtime_that_the_client_sees_can() {
+async fn ws_capabilities_are_those_of_the_visible_runtimes() {
     let front = Front::new().await;
     let mine = front.session("fake").await;
     let of_mine = front.token(json!({ "scopes": ["watch"], "runtimes": ["fake"] })).await;
@@ -449,7 +449,7 @@ async fn what_the_server_can_is_what_a_runtime_that_the_client_sees_can() {
 }
 
 #[tokio::test]
-async fn a_client_that_says_ui_protocol_0_gets_it_to_the_letter() {
+async fn ws_ui_protocol_0_is_spoken_to_the_letter() {
     let front = Front::new().await;
     // Another session of the same runtime: none of the client's.
     front.session("fake").await;
@@ -544,7 +544,7 @@ async fn a_client_that_says_ui_protocol_0_gets_it_to_the_letter() {
 }
 
 #[tokio::test]
-async fn of_the_ui_protocol_context_is_whole_percents_and_what_the_ui_shows_reaches_the_runtime() {
+async fn ws_ui_protocol_context_is_whole_percents_and_reaches_the_runtime() {
     let front = Front::new().await;
     front.session("fake").await;
     let mut ws = Ws::open(&front, &front.admin).await;
@@ -577,7 +577,7 @@ async fn of_the_ui_protocol_context_is_whole_percents_and_what_the_ui_shows_reac
 }
 
 #[tokio::test]
-async fn a_device_does_what_it_was_granted() {
+async fn ws_device_does_only_what_it_was_granted() {
     let front = Front::new().await;
     let (mine, other) = (front.session("fake").await, front.session("other").await);
     let token = front.token(json!({ "scopes": ["watch"], "sessions": [mine] })).await;
@@ -611,7 +611,7 @@ async fn a_device_does_what_it_was_granted() {
 }
 
 #[tokio::test]
-async fn revoking_a_device_and_stopping_close_at_once_with_their_codes() {
+async fn ws_revocation_and_shutdown_close_at_once_with_their_codes() {
     let front = Front::new().await;
     let reply = front.admin("POST", "/v1/devices", json!({ "name": "phone", "scopes": ["watch"] })).await.json();
     let mut ws = Ws::ready(&front, reply["token"].as_str().unwrap()).await;
@@ -627,7 +627,7 @@ async fn revoking_a_device_and_stopping_close_at_once_with_their_codes() {
 }
 
 #[tokio::test]
-async fn who_looks_is_told_to_those_who_may_see_it() {
+async fn ws_presence_reaches_those_who_may_see_it() {
     let front = Front::new().await;
     let session = front.session("fake").await;
     let hidden = front.session("other").await;
@@ -667,7 +667,7 @@ async fn who_looks_is_told_to_those_who_may_see_it() {
 }
 
 #[tokio::test]
-async fn messages_that_are_none_get_the_error_that_fits() {
+async fn ws_invalid_messages_get_the_matching_error() {
     let front = Front::new().await;
     let mut ws = Ws::open(&front, &front.admin).await;
     for (text, code, id) in [
@@ -762,7 +762,7 @@ async fn messages_that_are_none_get_the_error_that_fits() {
 }
 
 #[tokio::test]
-async fn everything_or_by_name_but_not_both() {
+async fn ws_subscription_is_to_all_or_by_name_but_not_both() {
     let front = Front::new().await;
     let (a, b) = (front.session("fake").await, front.session("fake").await);
     let mut ws = Ws::ready(&front, &front.admin).await;
@@ -789,7 +789,7 @@ async fn everything_or_by_name_but_not_both() {
 }
 
 #[tokio::test]
-async fn what_breaks_rfc_6455_is_closed_with_the_code_for_it() {
+async fn ws_rfc_6455_violations_close_with_their_code() {
     let front = Front::new().await;
     let huge = |len: u64| [&[0x81, 0x80 | 127][..], &len.to_be_bytes(), &[1, 2, 3, 4]].concat();
     let unmasked = b"\x81\x02{}".to_vec();
@@ -830,7 +830,7 @@ async fn what_breaks_rfc_6455_is_closed_with_the_code_for_it() {
 }
 
 #[tokio::test]
-async fn what_rfc_6455_allows_works() {
+async fn ws_rfc_6455_options_work() {
     let front = Front::new().await;
     let request = br#"{"jsonrpc":"2.0","id":1,"method":"initialize"}"#;
     // The first frame in the same packet as the handshake.
@@ -878,7 +878,7 @@ async fn what_rfc_6455_allows_works() {
 }
 
 #[tokio::test]
-async fn handshakes_that_are_none_are_told_why() {
+async fn ws_invalid_handshakes_are_refused_with_the_reason() {
     let front = Front::new().await;
     let good = handshake(&front, &front.admin, "");
     let close = |text: String| text.replace("keep-alive, Upgrade", "close, Upgrade");
@@ -901,8 +901,8 @@ async fn handshakes_that_are_none_are_told_why() {
 }
 
 #[tokio::test]
-async fn a_client_that_takes_nothing_is_closed_with_its_cursor_and_loses_nothing() {
-    if !common::alone("front_ws::a_client_that_takes_nothing_is_closed_with_its_cursor_and_loses_nothing") {
+async fn ws_client_that_reads_nothing_is_closed_with_its_cursor() {
+    if !common::alone("front_ws::ws_client_that_reads_nothing_is_closed_with_its_cursor") {
         return; // what is counted is the whole process's
     }
     let limits = ListenLimits { drain: Duration::from_millis(500), ..ListenLimits::default() };

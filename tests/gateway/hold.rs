@@ -262,7 +262,7 @@ fn family(client: &mut Client) -> Vec<Pid> {
 // === starting ===
 
 #[test]
-fn what_cannot_start_is_explained_and_leaves_nothing() {
+fn program_that_cannot_start_is_explained_and_leaves_nothing() {
     let dir = folder();
     let socket = dir.path().join("x.sock");
     for (cmd, code, why) in [
@@ -283,7 +283,7 @@ fn what_cannot_start_is_explained_and_leaves_nothing() {
 }
 
 #[test]
-fn a_gateway_that_is_gone_already_starts_nothing() {
+fn gateway_that_is_already_gone_starts_nothing() {
     let dir = folder();
     let socket = dir.path().join("x.sock");
     let out = Command::new(PLEXUS)
@@ -300,7 +300,7 @@ fn a_gateway_that_is_gone_already_starts_nothing() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn it_is_a_session_of_its_own_and_a_terminals_signals_do_not_end_it() {
+fn holder_has_its_own_process_session_and_ignores_terminal_signals() {
     let mut rig = Rig::sh("ps -o sid=,pgid= -p $$; trap '' INT HUP; echo ready; read x; exit 6");
     let (mut client, welcome) = rig.join();
     let mut said = client.output(0, 1);
@@ -322,7 +322,7 @@ fn it_is_a_session_of_its_own_and_a_terminals_signals_do_not_end_it() {
 // === input, output, ends ===
 
 #[test]
-fn ends_are_told_as_they_were() {
+fn exit_statuses_are_reported_as_they_were() {
     for code in [0, 1, 126, 255] {
         let rig = Rig::sh(&format!("exit {code}"));
         let (mut client, _) = rig.join();
@@ -338,7 +338,7 @@ fn ends_are_told_as_they_were() {
 }
 
 #[test]
-fn a_conversation_goes_through_and_the_end_is_the_holders_too() {
+fn holder_carries_a_conversation_and_ends_with_the_runtime() {
     let mut rig = Rig::sh("cat; echo done >&2; exit 4");
     let (mut client, welcome) = rig.join();
     assert_eq!((welcome.version, welcome.acked, welcome.end, welcome.stdin_closed), (VERSION, 0, 0, false));
@@ -354,7 +354,7 @@ fn a_conversation_goes_through_and_the_end_is_the_holders_too() {
 }
 
 #[test]
-fn how_much_input_was_taken_is_told() {
+fn holder_reports_how_much_input_was_taken() {
     let rig = Rig::sh("cat");
     let (mut client, _) = rig.join();
     client.stdin("12345\n");
@@ -366,7 +366,7 @@ fn how_much_input_was_taken_is_told() {
 }
 
 #[test]
-fn a_closed_stdin_is_told() {
+fn holder_reports_a_closed_stdin() {
     let rig = Rig::sh("exec <&-; echo closed; sleep 1000");
     let (mut client, _) = rig.join();
     client.output(0, 7);
@@ -377,7 +377,7 @@ fn a_closed_stdin_is_told() {
 }
 
 #[test]
-fn a_runtime_that_takes_no_input_keeps_nobody_from_anything() {
+fn runtime_that_reads_no_input_blocks_nothing() {
     // It reads nothing until it has written everything, which it can only with its output acknowledged meanwhile.
     let rig = Rig::new(64 * 1024, &["sh", "-c", "head -c 3000000 /dev/zero; exec wc -c"]);
     let (mut client, _) = rig.join();
@@ -398,7 +398,7 @@ fn a_runtime_that_takes_no_input_keeps_nobody_from_anything() {
 }
 
 #[test]
-fn what_goes_against_the_rules_is_hung_up_on_and_the_runtime_lives_on() {
+fn holder_hangs_up_on_invalid_frames_and_keeps_the_runtime() {
     let rig = Rig::sh("echo 123; cat");
     let state = |offset| ToHolder::State { offset, state: Bytes::from_static(b"s") }.to_bytes();
     let mut wrong = state(0).to_vec();
@@ -438,7 +438,7 @@ fn what_goes_against_the_rules_is_hung_up_on_and_the_runtime_lives_on() {
 }
 
 #[test]
-fn another_version_is_told_so() {
+fn holder_names_its_version_to_another_one() {
     let rig = Rig::sh("cat");
     let mut stream = UnixStream::connect(&rig.socket).unwrap();
     stream.write_all(&ToHolder::Hello { version: VERSION + 1, newest: VERSION + 2 }.to_bytes()).unwrap();
@@ -451,7 +451,7 @@ fn another_version_is_told_so() {
 // === gateways come and go ===
 
 #[test]
-fn what_was_not_acknowledged_comes_again() {
+fn output_not_acknowledged_comes_again() {
     let rig = Rig::sh("echo one; echo two; echo three; cat");
     let (mut client, _) = rig.join();
     assert_eq!(client.output(0, 14), "one\ntwo\nthree\n");
@@ -471,7 +471,7 @@ fn what_was_not_acknowledged_comes_again() {
 }
 
 #[test]
-fn state_is_kept_with_the_output_it_knows_of() {
+fn handover_state_is_kept_with_the_output_it_covers() {
     let rig = Rig::sh("echo 0123456789; exec cat >/dev/null");
     let (mut client, welcome) = rig.join();
     assert!(welcome.blobs.is_empty());
@@ -488,7 +488,7 @@ fn state_is_kept_with_the_output_it_knows_of() {
 }
 
 #[test]
-fn half_a_message_is_none() {
+fn holder_ignores_half_a_message() {
     let rig = Rig::sh("cat");
     let whole = ToHolder::Stdin { offset: 0, state: "state".into(), bytes: "never\n".into() }.to_bytes();
     for cut in [1, 5, 9, 12, 21, whole.len() - 1] {
@@ -509,7 +509,7 @@ fn half_a_message_is_none() {
 /// Gateways that are killed in the middle of whatever they are doing, again and again: each line reaches the runtime
 /// once, in order, and each byte of its output reaches somebody, in order.
 #[test]
-fn gateways_killed_at_any_instant_lose_and_repeat_nothing() {
+fn gateway_killed_at_any_instant_loses_and_repeats_nothing() {
     const LINES: u64 = 3000;
     let line = |number: u64| format!("line {number} {}\n", "x".repeat(number as usize % 97));
     let rig = Rig::new(SPOOL, &["cat"]);
@@ -585,7 +585,7 @@ fn gateways_killed_at_any_instant_lose_and_repeat_nothing() {
 }
 
 #[test]
-fn the_newer_gateway_wins_and_a_knock_is_no_gateway() {
+fn newer_gateway_takes_the_holder_and_a_probe_does_not() {
     let rig = Rig::sh("cat");
     let (mut old, _) = rig.join();
     // Somebody knocks and says nothing, somebody looks around.
@@ -605,7 +605,7 @@ fn the_newer_gateway_wins_and_a_knock_is_no_gateway() {
 }
 
 #[test]
-fn a_full_spool_makes_the_runtime_wait_and_says_so() {
+fn spool_that_is_full_makes_the_runtime_wait_and_is_reported() {
     const MAX: usize = 200_000;
     const ALL: u64 = 1_000_000;
     let rig = Rig::new(MAX, &["sh", "-c", "head -c 1000000 /dev/zero; echo written >&2"]);
@@ -648,7 +648,7 @@ fn a_full_spool_makes_the_runtime_wait_and_says_so() {
 }
 
 #[test]
-fn of_stderr_the_end_is_told_to_whoever_comes() {
+fn stderr_tail_is_given_to_each_new_gateway() {
     let rig = Rig::sh("head -c 100000 /dev/zero | tr '\\0' e >&2; echo last >&2; cat");
     let (mut client, welcome) = rig.join();
     if !welcome.stderr.ends_with(b"last\n") {
@@ -663,7 +663,7 @@ fn of_stderr_the_end_is_told_to_whoever_comes() {
 // === what is left ===
 
 #[test]
-fn a_runtime_that_ends_with_nobody_there_leaves_everything() {
+fn runtime_that_ends_without_a_gateway_leaves_its_output() {
     let mut rig = Rig::sh("echo one; echo trouble >&2; read x; echo two; exit 3");
     let (mut client, _) = rig.join();
     assert_eq!(client.output(0, 4), "one\n");
@@ -680,7 +680,7 @@ fn a_runtime_that_ends_with_nobody_there_leaves_everything() {
 }
 
 #[test]
-fn a_gateway_that_dies_before_it_says_goodbye_leaves_it_to_the_next() {
+fn gateway_that_dies_before_goodbye_leaves_the_end_to_the_next() {
     let mut rig = Rig::sh("echo one");
     let (mut client, _) = rig.join();
     assert_eq!(client.rest(0).out, "one\n");
@@ -691,7 +691,7 @@ fn a_gateway_that_dies_before_it_says_goodbye_leaves_it_to_the_next() {
 }
 
 #[test]
-fn an_end_that_cannot_be_written_is_kept_for_whoever_comes() {
+fn exit_status_that_cannot_be_sent_is_kept_for_the_next_gateway() {
     let mut rig = Rig::sh("echo one; read x; exit 3");
     let part = rig.socket.with_extension("part");
     std::fs::create_dir(&part).unwrap();
@@ -708,7 +708,7 @@ fn an_end_that_cannot_be_written_is_kept_for_whoever_comes() {
 }
 
 #[test]
-fn a_runtime_that_ends_while_its_spool_is_full_leaves_all_it_wrote() {
+fn runtime_that_ends_on_a_full_spool_leaves_all_its_output() {
     // What is in the pipe when it ends is more than the spool has room for.
     let mut rig = Rig::new(1000, &["sh", "-c", "head -c 30000 /dev/zero"]);
     let (client, _) = rig.join();
@@ -718,7 +718,7 @@ fn a_runtime_that_ends_while_its_spool_is_full_leaves_all_it_wrote() {
 }
 
 #[test]
-fn somebody_else_with_the_pipe_is_not_waited_for() {
+fn pipe_kept_open_by_another_process_is_not_waited_for() {
     // A stranger to the family holds stdout: this test itself, by way of /proc.
     let mut rig = Rig::sh("echo ready; read x; echo last");
     let (mut client, welcome) = rig.join();
@@ -735,7 +735,7 @@ fn somebody_else_with_the_pipe_is_not_waited_for() {
 }
 
 #[test]
-fn a_holder_that_nobody_can_find_any_more_ends_its_runtime() {
+fn holder_that_cannot_be_found_ends_its_runtime() {
     let mut rig = Rig::sh("echo ready; sleep 1000");
     drop(rig.join());
     std::fs::remove_file(&rig.socket).unwrap();
@@ -744,7 +744,7 @@ fn a_holder_that_nobody_can_find_any_more_ends_its_runtime() {
 }
 
 #[test]
-fn dead_sockets_are_removed_and_others_stay() {
+fn sockets_of_dead_holders_are_removed_and_others_stay() {
     let rig = Rig::sh("cat");
     let (mut client, _) = rig.join();
     let dead = rig.dir.path().join("other.aaaaaaaa.sock");
@@ -761,7 +761,7 @@ fn dead_sockets_are_removed_and_others_stay() {
 // === the end of a family ===
 
 #[test]
-fn a_stop_goes_from_gentle_to_hard() {
+fn stop_goes_from_gentle_to_hard() {
     let (short, long) = (Duration::from_millis(50), LOST);
     let table = [
         // Its stdin ends, and that is enough.
@@ -790,7 +790,7 @@ fn a_stop_goes_from_gentle_to_hard() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn whatever_ends_it_ends_the_whole_family() {
+fn holder_end_ends_the_whole_process_group() {
     let short = Duration::from_millis(50);
     for how in ["term", "stop", "kill"] {
         let mut rig = Rig::sh(FAMILY);
@@ -811,7 +811,7 @@ fn whatever_ends_it_ends_the_whole_family() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn the_childs_end_is_the_familys_end() {
+fn child_end_ends_the_whole_process_group() {
     // Here the main process ends once it is told to; the deaf orphan keeps its own loop.
     let (head, _) = FAMILY.rsplit_once("while").unwrap();
     let rig = Rig::sh(&format!("{head}\nread x; exit 5"));
@@ -824,7 +824,7 @@ fn the_childs_end_is_the_familys_end() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn adopted_orphans_are_reaped_while_the_child_lives() {
+fn orphans_are_reaped_while_the_child_lives() {
     let rig = Rig::sh("for i in 1 2 3 4; do (setsid sh -c 'echo $$' &); done; cat");
     let (mut client, _) = rig.join();
     let orphans = family(&mut client);
@@ -871,7 +871,7 @@ fn killed_gateway(dir: &Path, tied: bool) -> (PathBuf, Vec<Pid>) {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn a_runtime_outlives_a_killed_gateway_unless_it_is_tied_to_it() {
+fn runtime_outlives_a_killed_gateway_unless_tied_to_it() {
     let dir = folder();
     let (_, everybody) = killed_gateway(dir.path(), true);
     until("the family ended", || !everybody.iter().any(|pid| alive(*pid)));

@@ -82,7 +82,7 @@ fn exit_codes_are_mirrored() {
 }
 
 #[test]
-fn deaths_by_signal_are_mirrored() {
+fn signal_exits_are_mirrored() {
     for (name, number) in
         [("TERM", 15), ("KILL", 9), ("INT", 2), ("HUP", 1), ("SEGV", 11), ("ABRT", 6), ("USR1", 10), ("PIPE", 13)]
     {
@@ -102,7 +102,7 @@ fn real_time_signals_are_mirrored_too() {
 }
 
 #[test]
-fn what_cannot_start_is_explained() {
+fn program_that_cannot_start_is_explained() {
     let out = hold(&["/no/such/agent", "x"]).output().unwrap();
     assert_eq!(out.status.code(), Some(127));
     let said = String::from_utf8(out.stderr).unwrap();
@@ -114,7 +114,7 @@ fn what_cannot_start_is_explained() {
 }
 
 #[test]
-fn a_gateway_that_is_gone_already_starts_nothing() {
+fn gateway_that_is_already_gone_starts_nothing() {
     let run = |parent: u32| {
         let mut command = Command::new(PLEXUS);
         command.args(["hold", "--parent", &parent.to_string(), "--", "echo", "started"]);
@@ -146,7 +146,7 @@ fn stdio_is_the_childs_own() {
 }
 
 #[test]
-fn the_childs_end_of_file_is_not_held_back() {
+fn child_end_of_file_is_not_held_back() {
     // ... and the child's reaches us while child and holder still live.
     let mut child = sh("exec >&- 2>&-; sleep 1000");
     let mut rest = Vec::new();
@@ -167,7 +167,7 @@ fn the_childs_end_of_file_is_not_held_back() {
 }
 
 #[test]
-fn the_child_can_end_in_its_own_way() {
+fn child_can_end_in_its_own_way() {
     let mut child = sh("trap 'echo saved; exit 7' TERM; echo ready; while :; do sleep 0.05; done");
     let mut out = BufReader::new(child.stdout.take().unwrap());
     let mut line = String::new();
@@ -179,7 +179,7 @@ fn the_child_can_end_in_its_own_way() {
 }
 
 #[test]
-fn a_deaf_group_is_killed() {
+fn process_group_that_ignores_signals_is_killed() {
     let mut child = sh("trap '' TERM; (echo started; while :; do sleep 1000; done) & while :; do sleep 1000; done");
     let mut out = BufReader::new(child.stdout.take().unwrap());
     let mut line = String::new();
@@ -193,7 +193,7 @@ fn a_deaf_group_is_killed() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn term_ends_the_whole_family() {
+fn term_ends_the_whole_process_group() {
     let mut child = sh(FAMILY);
     let family = pids(&mut BufReader::new(child.stdout.take().unwrap()), FAMILY_SIZE);
     kill_process(pid(child.id()), Signal::TERM).unwrap();
@@ -205,7 +205,7 @@ fn term_ends_the_whole_family() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn the_childs_end_is_the_familys_end() {
+fn child_end_ends_the_whole_process_group() {
     // Here the main process ends once it is told to; the deaf orphan keeps its own loop.
     let (head, _) = FAMILY.rsplit_once("while").unwrap();
     let mut child = sh(&format!("{head}\nread x; exit 5"));
@@ -218,7 +218,7 @@ fn the_childs_end_is_the_familys_end() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn adopted_orphans_are_reaped_while_the_child_lives() {
+fn orphans_are_reaped_while_the_child_lives() {
     let mut child = sh("for i in 1 2 3 4 5; do (setsid sh -c 'echo $$' &); done; sleep 1000");
     let orphans = pids(&mut BufReader::new(child.stdout.take().unwrap()), 5);
     // Gone from the process table, not merely dead.
@@ -229,7 +229,7 @@ fn adopted_orphans_are_reaped_while_the_child_lives() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn nothing_outlives_a_killed_gateway() {
+fn gateway_kill_is_outlived_by_nothing() {
     // The gateway's part is played by a shell; it says the holder's pid first.
     let script = r#"
         "$PLEXUS" hold --parent $$ -- sh -c "$FAMILY" <&3 &
@@ -260,7 +260,7 @@ fn nothing_outlives_a_killed_gateway() {
 }
 
 #[test]
-fn a_terminals_signals_do_not_end_it() {
+fn terminal_signals_do_not_end_the_holder() {
     let mut child = sh("trap '' INT HUP; echo ready; read x; exit 6");
     let mut out = BufReader::new(child.stdout.take().unwrap());
     let mut line = String::new();
@@ -274,7 +274,7 @@ fn a_terminals_signals_do_not_end_it() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn it_leads_a_group_even_if_spawned_without_one() {
+fn holder_leads_a_process_group_even_if_spawned_without_one() {
     let mut command = hold(&["sh", "-c", "ps -o pgid= -p $$; ps -o pgid= -p $PPID; echo $PPID"]);
     // Group 0 would be its own; ours is what a careless caller gives it.
     command.process_group(rustix::process::getpgrp().as_raw_pid());

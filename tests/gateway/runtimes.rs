@@ -279,7 +279,7 @@ fn hello(rest: &str) -> String {
 }
 
 #[tokio::test]
-async fn a_runtime_is_greeted_opened_prompted_and_heard_in_order_to_its_end() {
+async fn runtime_is_greeted_opened_prompted_and_read_in_order() {
     let house = house(|_| {});
     let script = hello("read prompt; echo \"$prompt\"; printf 'x\\ny\\nended 7\\n'; echo oops >&2; exit 3");
     let link = house.runtimes.launch(sh(&script)).unwrap();
@@ -302,7 +302,7 @@ async fn a_runtime_is_greeted_opened_prompted_and_heard_in_order_to_its_end() {
 }
 
 #[tokio::test]
-async fn the_signal_that_killed_it_is_named() {
+async fn signal_that_killed_the_runtime_is_named() {
     let house = house(|_| {});
     let link = house.runtimes.launch(sh(&hello("kill -SEGV $$"))).unwrap();
     let (_, exit) = Session::open(&link, 1).all().await;
@@ -327,7 +327,7 @@ async fn lines_of_one_read_come_as_one_batch_and_a_split_line_comes_whole() {
 }
 
 #[tokio::test]
-async fn a_huge_line_is_cut_and_the_stream_goes_on() {
+async fn huge_line_is_cut_and_the_stream_goes_on() {
     let house = house(|settings| settings.line_max = 4 * 1024 * 1024);
     let script = hello("head -c 104857600 /dev/zero | tr '\\0' x; echo; echo after");
     let link = house.runtimes.launch(sh(&script)).unwrap();
@@ -359,7 +359,7 @@ async fn a_huge_line_is_cut_and_the_stream_goes_on() {
 }
 
 #[tokio::test]
-async fn agents_in_the_middle_of_long_lines_wait_for_room_and_not_for_each_other_for_ever() {
+async fn long_lines_of_many_agents_wait_for_room_without_a_deadlock() {
     const LONG: usize = 3_000_000;
     let ledger = Ledger::new(LedgerLimits { agents: 2 << 20, runtime: 2 << 20, ..LedgerLimits::default() });
     let house = house(|settings| settings.ledger = ledger.clone());
@@ -385,7 +385,7 @@ async fn agents_in_the_middle_of_long_lines_wait_for_room_and_not_for_each_other
 }
 
 #[tokio::test]
-async fn dying_in_the_middle_of_a_line_is_told() {
+async fn death_in_the_middle_of_a_line_is_reported() {
     let house = house(|_| {});
     let link = house.runtimes.launch(sh(&hello("printf 'whole\\nhal'; kill -9 $$"))).unwrap();
     let (heard, exit) = Session::open(&link, 1).all().await;
@@ -394,7 +394,7 @@ async fn dying_in_the_middle_of_a_line_is_told() {
 }
 
 #[tokio::test]
-async fn a_runtime_sees_its_environment_and_pipes_and_nothing_else() {
+async fn runtime_sees_its_environment_and_pipes_and_nothing_else() {
     let house = house(|settings| {
         let own = [("PATH", std::env::var("PATH").unwrap()), ("LD_PRELOAD", String::new()), ("KEY", "k".into())];
         let own = own.into_iter().chain([("PLEXUS_TOKEN", "t".into()), ("LC_ALL", "C".into())]);
@@ -424,7 +424,7 @@ async fn a_runtime_sees_its_environment_and_pipes_and_nothing_else() {
 }
 
 #[tokio::test]
-async fn one_that_ends_with_its_stdin_is_not_signalled() {
+async fn runtime_that_ends_with_its_stdin_is_not_signalled() {
     let house = house(|settings| settings.stop_stdin = SOON);
     let link = house.runtimes.launch(sh(&hello("cat >/dev/null; echo bye; exit 4"))).unwrap();
     let mut session = Session::open(&link, 1);
@@ -436,7 +436,7 @@ async fn one_that_ends_with_its_stdin_is_not_signalled() {
 }
 
 #[tokio::test]
-async fn one_that_ignores_stdin_gets_term_and_one_that_ignores_that_is_killed() {
+async fn runtime_that_ignores_stdin_end_gets_term_and_then_kill() {
     for (trap, signal) in [("", "SIGTERM"), ("trap '' TERM; ", "SIGKILL")] {
         let house = house(|_| {});
         let link = house.runtimes.launch(sh(&hello(&format!("{trap}echo set; while :; do sleep 0.05; done")))).unwrap();
@@ -451,7 +451,7 @@ async fn one_that_ignores_stdin_gets_term_and_one_that_ignores_that_is_killed() 
 }
 
 #[tokio::test]
-async fn a_kill_takes_the_group() {
+async fn kill_takes_the_process_group() {
     let house = house(|_| {});
     let script = hello("trap '' TERM; sleep 1000 & echo $!; while :; do sleep 0.05; done");
     let link = house.runtimes.launch(sh(&script)).unwrap();
@@ -464,7 +464,7 @@ async fn a_kill_takes_the_group() {
 }
 
 #[tokio::test]
-async fn a_stop_reaches_a_runtime_whose_session_hears_nothing() {
+async fn stop_reaches_a_runtime_whose_session_reads_nothing() {
     let house = house(|_| {});
     let link = house.runtimes.launch(sh(&hello("trap '' TERM; while :; do echo flood; done"))).unwrap();
     let session = Session::open(&link, 1);
@@ -477,7 +477,7 @@ async fn a_stop_reaches_a_runtime_whose_session_hears_nothing() {
 }
 
 #[tokio::test]
-async fn a_session_that_does_not_read_holds_the_runtime_back_and_loses_nothing() {
+async fn session_that_does_not_read_slows_the_runtime_and_loses_nothing() {
     // Little room in the holder beside the longest line, which is short.
     let house = house(|settings| (settings.line_max, settings.spool_more) = (64 * 1024, 1024 * 1024));
     // It says when nobody took what it wrote for a while, and goes on once somebody does.
@@ -521,7 +521,7 @@ async fn give(link: &RuntimeLink, inlet: &SessionSender, command: RuntimeCommand
 }
 
 #[tokio::test]
-async fn one_that_reads_none_of_its_stdin_for_long_is_stopped_and_says_why() {
+async fn runtime_that_never_reads_stdin_is_stopped_with_the_reason() {
     let house = house(|settings| {
         settings.write_max = 100_000;
         settings.stuck = Duration::from_millis(300);
@@ -543,7 +543,7 @@ async fn one_that_reads_none_of_its_stdin_for_long_is_stopped_and_says_why() {
 }
 
 #[tokio::test]
-async fn a_burst_of_orders_waits_in_order_for_a_slow_reader() {
+async fn commands_wait_in_order_for_a_slow_reader() {
     let house = house(|settings| settings.write_max = 5_000);
     // It reads nothing at first, and then slowly.
     let script = "import sys,time\nr=sys.stdin.readline\nr(); print('ready'); r(); print('opened 1 A', flush=True)\n\
@@ -572,7 +572,7 @@ fn socket_in(house: &House) -> std::path::PathBuf {
 }
 
 #[tokio::test]
-async fn a_holder_that_hangs_up_is_no_death_and_nothing_is_lost_or_repeated() {
+async fn holder_that_hangs_up_is_reconnected_without_loss_or_repeat() {
     use std::io::{Read, Write};
     let house = house(|_| ());
     let echo = "for line in sys.stdin:\n print('for A '+line.split()[2], flush=True)";
@@ -615,7 +615,7 @@ async fn a_holder_that_hangs_up_is_no_death_and_nothing_is_lost_or_repeated() {
 
 #[cfg(target_os = "linux")]
 #[tokio::test]
-async fn a_stop_ends_the_runtime_where_its_holder_does_nothing_any_more() {
+async fn stop_ends_the_runtime_of_a_holder_that_hangs() {
     let house = house(|settings| settings.stop_kill = Duration::from_millis(300));
     let link = house.runtimes.launch(sh(&hello("exec sleep 1000"))).unwrap();
     let mut session = Session::open(&link, 1);
@@ -634,7 +634,7 @@ async fn a_stop_ends_the_runtime_where_its_holder_does_nothing_any_more() {
 
 #[cfg(target_os = "linux")]
 #[tokio::test]
-async fn a_runtime_whose_holder_was_killed_does_not_live_on_unattended() {
+async fn runtime_whose_holder_was_killed_is_ended() {
     let house = house(|_| ());
     // It minds neither SIGTERM nor the end of its pipes.
     let link = house.runtimes.launch(sh(&hello("trap '' TERM; while :; do sleep 1; done"))).unwrap();
@@ -651,7 +651,7 @@ async fn a_runtime_whose_holder_was_killed_does_not_live_on_unattended() {
 }
 
 #[tokio::test]
-async fn one_that_shuts_a_pipe_and_lives_on_is_stopped() {
+async fn runtime_that_closes_a_pipe_and_lives_on_is_stopped() {
     for (script, why) in [("exec >&-", "it closed its stdout"), ("exec <&-", "it closed its stdin")] {
         let house = house(|_| {});
         let link = house.runtimes.launch(sh(&hello(&format!("{script}; echo shut >&2; exec sleep 1000")))).unwrap();
@@ -665,7 +665,7 @@ async fn one_that_shuts_a_pipe_and_lives_on_is_stopped() {
 }
 
 #[tokio::test]
-async fn a_grandchild_with_the_pipe_ends_with_its_runtime() {
+async fn grandchild_with_the_pipe_ends_with_its_runtime() {
     let house = house(|_| {});
     // In a group of its own: only who knows the family finds it.
     let script = hello("setsid sh -c 'echo $$; exec sleep 1000' & read never; sleep 0.2; echo last; exit 5");
@@ -681,7 +681,7 @@ async fn a_grandchild_with_the_pipe_ends_with_its_runtime() {
 }
 
 #[tokio::test]
-async fn it_is_started_again_later_and_later_and_then_given_up() {
+async fn restart_backs_off_and_is_then_given_up() {
     let house = house(|_| {});
     let dir = tempfile::tempdir().unwrap();
     let mut spec = sh("echo start >>starts; echo dead >&2; exit 1");
@@ -697,7 +697,7 @@ async fn it_is_started_again_later_and_later_and_then_given_up() {
 }
 
 #[tokio::test]
-async fn a_healthy_life_counts_no_deaths_and_code_0_is_no_failure() {
+async fn restart_count_ignores_healthy_lives_and_exit_code_0() {
     let house = house(|settings| (settings.healthy, settings.give_up) = (Duration::ZERO, 2));
     let dir = tempfile::tempdir().unwrap();
     let mut spec = sh("read hello; echo ready; echo x >>starts; [ $(wc -l <starts) -lt 6 ]");
@@ -714,7 +714,7 @@ async fn a_healthy_life_counts_no_deaths_and_code_0_is_no_failure() {
 }
 
 #[tokio::test]
-async fn a_restart_is_another_generation_that_old_orders_do_not_reach() {
+async fn restart_is_a_new_generation_that_old_commands_do_not_reach() {
     let house = house(|settings| settings.give_up = 100);
     let dir = tempfile::tempdir().unwrap();
     // The first start dies once told to; the second says all it is told.
@@ -743,7 +743,7 @@ async fn a_restart_is_another_generation_that_old_orders_do_not_reach() {
 }
 
 #[tokio::test]
-async fn a_missing_program_or_folder_is_told_and_not_tried_again() {
+async fn missing_program_or_folder_is_reported_and_not_retried() {
     let house = house(|_| {});
     let mut missing = spec("no-such-program", &[]);
     missing.restart = RestartPolicy::Always;
@@ -762,7 +762,7 @@ async fn a_missing_program_or_folder_is_told_and_not_tried_again() {
 }
 
 #[tokio::test]
-async fn who_waits_for_a_session_learns_why_there_is_none() {
+async fn opening_that_fails_reports_the_reason_to_its_waiters() {
     let house = house(|settings| settings.handshake = Duration::from_millis(300));
     let cases = [
         ("echo 'unknown option' >&2; exit 2", "exited with code 2; it wrote: unknown option"),
@@ -779,7 +779,7 @@ async fn who_waits_for_a_session_learns_why_there_is_none() {
 }
 
 #[tokio::test]
-async fn a_program_that_is_known_to_have_become_a_stub_is_named_with_the_fix() {
+async fn program_known_to_be_a_stub_is_named_with_the_fix() {
     use std::os::unix::fs::PermissionsExt as _;
     let (house, dir) = (house(|_| {}), tempfile::tempdir().unwrap());
     let stub = dir.path().join("kimi");
@@ -797,7 +797,7 @@ async fn a_program_that_is_known_to_have_become_a_stub_is_named_with_the_fix() {
 }
 
 #[tokio::test]
-async fn a_failed_handshake_is_not_tried_again() {
+async fn handshake_that_fails_is_not_retried() {
     let house = house(|_| {});
     let mut spec = sh("read hello; echo failed; cat");
     spec.restart = RestartPolicy::Always;
@@ -807,7 +807,7 @@ async fn a_failed_handshake_is_not_tried_again() {
 }
 
 #[tokio::test]
-async fn a_dialect_of_one_session_refuses_a_second() {
+async fn dialect_of_one_session_refuses_a_second() {
     let house = house(|_| {});
     let mut spec = sh(&hello("cat"));
     spec.dialect = "word".into();
@@ -819,7 +819,7 @@ async fn a_dialect_of_one_session_refuses_a_second() {
 }
 
 #[tokio::test]
-async fn a_question_to_a_closed_session_is_taken_back_for_it() {
+async fn question_to_a_closed_session_is_withdrawn() {
     let house = house(|_| {});
     let script =
         "read hello; echo ready; read a; echo opened 1 A; read b; echo opened 2 B; read go; echo ask A k; exec cat";
@@ -834,7 +834,7 @@ async fn a_question_to_a_closed_session_is_taken_back_for_it() {
 }
 
 #[tokio::test]
-async fn a_dialect_is_woken_and_one_that_fails_ends_the_runtime_only() {
+async fn dialect_is_woken_and_its_failure_ends_only_the_runtime() {
     let house = house(|_| {});
     let link = house.runtimes.launch(sh(&hello("echo wake 20; read woken; echo $woken; echo panic; echo after; cat")));
     let link = link.unwrap();
@@ -845,7 +845,7 @@ async fn a_dialect_is_woken_and_one_that_fails_ends_the_runtime_only() {
 }
 
 #[tokio::test]
-async fn a_runtime_that_nobody_can_reach_any_more_is_stopped() {
+async fn runtime_without_any_handle_is_stopped() {
     let house = house(|_| {});
     let link = house.runtimes.launch(sh(&hello("exec cat"))).unwrap();
     let mut session = Session::open(&link, 1);
@@ -858,7 +858,7 @@ async fn a_runtime_that_nobody_can_reach_any_more_is_stopped() {
 }
 
 #[tokio::test]
-async fn a_shutdown_ends_all_and_starts_none() {
+async fn shutdown_ends_all_runtimes_and_starts_none() {
     let house = house(|_| {});
     let start = |_| house.runtimes.launch(sh(&hello("trap '' TERM; while :; do sleep 0.05; done"))).unwrap();
     let links: Vec<RuntimeLink> = (0..4).map(start).collect();
@@ -873,7 +873,7 @@ async fn a_shutdown_ends_all_and_starts_none() {
 }
 
 #[tokio::test]
-async fn a_bad_spec_is_refused_with_the_fix() {
+async fn spec_that_is_invalid_is_refused_with_the_fix() {
     let house = house(|_| {});
     let refused = |spec| house.runtimes.launch(spec).unwrap_err();
     let endpoint = RuntimeSpec { connect: Connect::Endpoint("ws://127.0.0.1:1/".into()), ..sh("true") };
@@ -887,7 +887,7 @@ async fn a_bad_spec_is_refused_with_the_fix() {
 
 #[cfg(target_os = "linux")]
 #[tokio::test]
-async fn a_stop_ends_a_family_that_ignores_it_and_has_scattered() {
+async fn stop_ends_scattered_processes_that_ignore_it() {
     let house = house(|_| {});
     let dir = tempfile::tempdir().unwrap();
     let stubborn = "trap '' TERM; setsid sh -c 'echo $$ >>pids; while :; do sleep 0.1; done' & \

@@ -414,7 +414,7 @@ fn json_id() -> impl Strategy<Value = String> {
 
 proptest! {
     #[test]
-    fn any_bytes_are_nothing_or_something_said(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+    fn transcript_of_any_bytes_is_reported_or_empty(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
         for dialect in ["acp", "codelia", "codex"] {
             let out = fed(&mut *connected(dialect), &bytes);
             let blank = bytes.iter().all(u8::is_ascii_whitespace);
@@ -423,7 +423,7 @@ proptest! {
     }
 
     #[test]
-    fn damaged_transcripts_never_panic(
+    fn transcripts_that_are_damaged_never_panic(
         which in 0usize..4, line in any::<prop::sample::Index>(), cut in any::<prop::sample::Index>(),
         bytes in prop::collection::vec(any::<u8>(), 0..4),
     ) {
@@ -439,7 +439,7 @@ proptest! {
     }
 
     #[test]
-    fn any_id_comes_back_as_it_was(id in json_id()) {
+    fn request_id_of_any_shape_comes_back_unchanged(id in json_id()) {
         let permission = format!(
             r#"{{"id":{id},"method":"session/request_permission","params":{{"sessionId":"s","toolCall":{{}},"options":[{{"optionId":"y"}}]}}}}"#
         );
@@ -462,7 +462,7 @@ proptest! {
 }
 
 #[test]
-fn no_body_nests_deeper_than_the_limit() {
+fn event_bodies_nest_no_deeper_than_the_limit() {
     for depth in plexus_dialects::DEPTH_MAX - 4..plexus_dialects::DEPTH_MAX + 4 {
         let nest = format!("{}{}", "[".repeat(depth), "]".repeat(depth));
         for frame in [format!(r#"{{"x":{nest}}}"#), format!(r#"{{"method":"run.diagnostics","params":{nest}}}"#), nest]
@@ -475,7 +475,7 @@ fn no_body_nests_deeper_than_the_limit() {
 }
 
 #[test]
-fn every_frame_we_send_is_of_the_published_schema() {
+fn sent_frames_match_the_published_schema() {
     let mut dialect = connected("acp");
     let mut frames = Vec::new();
     let mut out = Outbox::default();

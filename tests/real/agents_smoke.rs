@@ -60,7 +60,7 @@ fn joined(frames: &[Value], pointer: &str) -> (String, usize) {
 }
 
 #[test]
-fn every_dialect_streams_the_script() {
+fn dialects_stream_the_script() {
     let model = FakeModel::start();
     let message = json!([{ "role": "user", "content": "FAKE:long 3 1" }]);
 
@@ -94,7 +94,7 @@ fn every_dialect_streams_the_script() {
 }
 
 #[test]
-fn a_script_moves_on_with_each_round_of_tool_results() {
+fn script_moves_on_with_each_round_of_tool_results() {
     let model = FakeModel::start();
     let tool = json!([{ "type": "function", "function": { "name": "bash", "parameters": {} } }]);
     let call = |result: &[&str]| {
@@ -121,13 +121,13 @@ fn a_script_moves_on_with_each_round_of_tool_results() {
 }
 
 #[test]
-fn what_the_model_does_not_know_is_an_error() {
+fn unknown_model_is_an_error() {
     let model = FakeModel::start();
     assert_eq!(post(model.port(), "/v1/nothing", &json!({})).0, 404);
 }
 
 #[test]
-fn the_agents_are_installed_and_pointed_at_the_model() {
+fn agents_are_installed_and_pointed_at_the_model() {
     let install = agents::install_dir();
     let home = tempfile::tempdir().unwrap();
     let port = 18_999;

@@ -235,7 +235,7 @@ fn after(session: &str, cursor: &Value) -> Value {
 }
 
 #[tokio::test]
-async fn a_client_opens_prompts_and_reads_and_its_response_comes_after_everything_of_the_run() {
+async fn acp_prompt_response_comes_after_every_update_of_the_run() {
     let gateway = Gateway::demo().await;
     let mut editor = Editor::hello(&gateway, "/acp", json!({})).await;
     let new = editor.call("session/new", json!({ "cwd": "/tmp", "mcpServers": [] })).await.unwrap();
@@ -274,7 +274,7 @@ async fn a_client_opens_prompts_and_reads_and_its_response_comes_after_everythin
 }
 
 #[tokio::test]
-async fn a_session_says_what_it_is_set_to_and_can_be_set() {
+async fn acp_session_reports_its_settings_and_changes_them() {
     let gateway = Gateway::demo().await;
     let mut one = Editor::hello(&gateway, "/acp", json!({})).await;
     let new = one.call("session/new", json!({ "cwd": "/tmp", "mcpServers": [] })).await.unwrap();
@@ -301,7 +301,7 @@ async fn a_session_says_what_it_is_set_to_and_can_be_set() {
 }
 
 #[tokio::test]
-async fn who_loads_a_session_has_all_of_it_before_the_response_and_its_own_prompts_too() {
+async fn acp_load_sends_the_whole_session_before_its_response() {
     let gateway = Gateway::demo().await;
     let session = gateway.session("demo").await;
     let run = gateway.prompt(&session, "stream 30").await;
@@ -321,7 +321,7 @@ async fn who_loads_a_session_has_all_of_it_before_the_response_and_its_own_promp
 }
 
 #[tokio::test]
-async fn a_question_is_asked_of_all_and_the_first_answer_takes_it_back_from_the_others() {
+async fn acp_request_reaches_all_clients_and_the_first_answer_withdraws_it() {
     let gateway = Gateway::demo().await;
     let events = json!({ "_meta": { "plexus": { "events": true } } });
     let mut one = Editor::hello(&gateway, "/acp", json!({})).await;
@@ -360,7 +360,7 @@ async fn a_question_is_asked_of_all_and_the_first_answer_takes_it_back_from_the_
 }
 
 #[tokio::test]
-async fn an_answer_from_elsewhere_and_a_cancel_take_the_question_back() {
+async fn acp_request_is_withdrawn_by_another_answer_or_a_cancel() {
     let gateway = Gateway::demo().await;
     let session = gateway.session("demo").await;
     let mut editor = Editor::hello(&gateway, "/acp", json!({})).await;
@@ -387,7 +387,7 @@ async fn an_answer_from_elsewhere_and_a_cancel_take_the_question_back() {
 }
 
 #[tokio::test]
-async fn a_cancel_takes_back_what_this_client_waits_for_and_no_more() {
+async fn acp_cancel_withdraws_only_what_its_client_waits_for() {
     let gateway = Gateway::demo().await;
     let session = gateway.session("demo").await;
     let mut one = Editor::hello(&gateway, "/acp", json!({})).await;
@@ -405,7 +405,7 @@ async fn a_cancel_takes_back_what_this_client_waits_for_and_no_more() {
 }
 
 #[tokio::test]
-async fn open_questions_are_asked_once_by_whoever_comes_and_closed_ones_never() {
+async fn acp_client_that_joins_is_asked_open_requests_once() {
     let gateway = Gateway::demo().await;
     let session = gateway.session("demo").await;
     let run = gateway.prompt(&session, "ask").await;
@@ -448,7 +448,7 @@ async fn open_questions_are_asked_once_by_whoever_comes_and_closed_ones_never() 
 }
 
 #[tokio::test]
-async fn an_observer_sees_everything_and_may_do_nothing() {
+async fn acp_observer_sees_everything_and_may_do_nothing() {
     let gateway = Gateway::demo().await;
     let session = gateway.session("demo").await;
     let mut watcher = Editor::hello(&gateway, "/acp", json!({})).await;
@@ -478,7 +478,7 @@ async fn an_observer_sees_everything_and_may_do_nothing() {
 }
 
 #[tokio::test]
-async fn who_comes_in_the_middle_of_a_message_has_the_same_bytes_and_so_has_the_native_client() {
+async fn acp_client_that_joins_mid_message_gets_the_same_bytes() {
     let gateway = Gateway::demo().await;
     let session = gateway.session("demo").await;
     let mut one = Editor::hello(&gateway, "/acp", json!({})).await;
@@ -504,7 +504,7 @@ async fn who_comes_in_the_middle_of_a_message_has_the_same_bytes_and_so_has_the_
 }
 
 #[tokio::test]
-async fn cut_at_random_moments_what_a_client_has_equals_the_log() {
+async fn acp_client_cut_at_random_moments_has_the_whole_log() {
     let total = rounds("cuts", 25, 100);
     let gateway = Gateway::demo().await;
     let session = gateway.session("demo").await;
@@ -567,7 +567,7 @@ async fn cut_at_random_moments_what_a_client_has_equals_the_log() {
 }
 
 #[tokio::test]
-async fn a_client_that_reads_nothing_for_long_holds_nobody_up_and_has_everything_once_it_reads() {
+async fn acp_client_that_reads_late_blocks_nobody_and_gets_everything() {
     let gateway = Gateway::demo().await;
     let session = gateway.session("demo").await;
     let mut slow = Editor::hello(&gateway, "/acp", json!({})).await;
@@ -589,7 +589,7 @@ async fn a_client_that_reads_nothing_for_long_holds_nobody_up_and_has_everything
 }
 
 #[tokio::test]
-async fn a_cursor_that_cannot_be_resumed_is_an_error_that_says_from_where_it_can() {
+async fn acp_cursor_too_old_is_an_error_that_names_the_oldest() {
     let gateway = Gateway::demo().await;
     let session = gateway.session("demo").await;
     let mut editor = Editor::hello(&gateway, "/acp", json!({})).await;
@@ -608,7 +608,7 @@ async fn a_cursor_that_cannot_be_resumed_is_an_error_that_says_from_where_it_can
 }
 
 #[tokio::test]
-async fn sessions_of_all_runtimes_are_listed_in_pages_and_a_path_names_one_runtime() {
+async fn acp_sessions_are_listed_in_pages_for_all_or_one_runtime() {
     let gateway = Gateway::start(&format!("{}{}", demo(), runtime("other", &[exe(), "agent", "demo"], ""))).await;
     let mut all = Vec::new();
     for n in 0..60 {
@@ -653,7 +653,7 @@ async fn sessions_of_all_runtimes_are_listed_in_pages_and_a_path_names_one_runti
 }
 
 #[tokio::test]
-async fn who_leaves_is_told_to_those_who_stay() {
+async fn acp_client_that_leaves_is_reported_to_the_others() {
     let gateway = Gateway::demo().await;
     let session = gateway.session("demo").await;
     let mut one = Editor::hello(&gateway, "/acp", json!({})).await;
@@ -673,7 +673,7 @@ async fn who_leaves_is_told_to_those_who_stay() {
 }
 
 #[tokio::test]
-async fn a_prompt_said_again_under_its_key_is_the_same_run() {
+async fn acp_prompt_repeated_under_its_key_is_the_same_run() {
     let gateway = Gateway::demo().await;
     let session = gateway.session("demo").await;
     let prompt = json!({
@@ -690,7 +690,7 @@ async fn a_prompt_said_again_under_its_key_is_the_same_run() {
 }
 
 #[tokio::test]
-async fn the_official_sdk_attaches_prompts_decides_is_cut_and_comes_back() {
+async fn acp_official_sdk_attaches_prompts_answers_and_reconnects() {
     let gateway = Gateway::demo().await;
     let session = gateway.session("demo").await;
     let run = gateway.prompt(&session, "stream 10").await;
@@ -730,7 +730,7 @@ async fn the_official_sdk_attaches_prompts_decides_is_cut_and_comes_back() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_real_agents_files_are_its_editors_and_the_gateways_where_there_is_no_editor() {
+async fn acp_agent_files_come_from_the_editor_or_else_the_gateway() {
     let (home, work) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let (install, model) =
         tokio::task::spawn_blocking(|| (agents::install_dir(), agents::FakeModel::start())).await.unwrap();

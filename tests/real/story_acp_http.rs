@@ -115,12 +115,12 @@ async fn a_day(kind: &str) {
 }
 
 #[tokio::test]
-async fn the_official_typescript_sdk() {
+async fn acp_http_official_typescript_sdk() {
     a_day("acp-http").await;
 }
 
 #[tokio::test]
-async fn the_official_rust_sdk() {
+async fn acp_http_official_rust_sdk() {
     a_day("acp-rust").await;
 }
 
@@ -130,7 +130,7 @@ async fn acp_http_client() {
 }
 
 #[tokio::test]
-async fn clients_of_all_kinds_outlive_the_gateway() {
+async fn acp_http_clients_of_all_kinds_outlive_the_gateway() {
     let mut gateway = Gateway::demo().await;
     let session = gateway.session("demo").await;
     let mut players = Vec::new();
@@ -162,7 +162,7 @@ async fn clients_of_all_kinds_outlive_the_gateway() {
 }
 
 #[tokio::test]
-async fn a_gateway_that_came_back_does_not_know_the_connection_and_the_cursor_goes_on() {
+async fn acp_http_client_resumes_by_cursor_after_a_gateway_restart() {
     let mut gateway = Gateway::demo().await;
     let session = gateway.session("demo").await;
     let raw = Raw::begin(&gateway.url, &gateway.token).await;
@@ -184,7 +184,7 @@ async fn a_gateway_that_came_back_does_not_know_the_connection_and_the_cursor_go
 }
 
 #[tokio::test]
-async fn a_stream_that_is_cut_again_and_again_is_the_log() {
+async fn acp_http_stream_cut_repeatedly_equals_the_log() {
     let total = rounds("cuts", 25, 100);
     let gateway = Gateway::demo().await;
     let session = gateway.session("demo").await;

@@ -180,7 +180,7 @@ async fn runs(gateway: &Gateway, session: &str) -> usize {
 // === a run ===
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_prompt_streams_and_ends_with_its_outcome() {
+async fn agui_prompt_streams_and_ends_with_its_outcome() {
     let gateway = Gateway::demo().await;
     let session = gateway.session("demo").await;
     let mut body = prompt("a1", "u1", "stream 20 ;; think ;; plan ;; diff");
@@ -232,7 +232,7 @@ async fn a_prompt_streams_and_ends_with_its_outcome() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_retried_post_runs_once() {
+async fn agui_retried_post_runs_once() {
     let mut gateway = Gateway::demo().await;
     let session = gateway.session("demo").await;
     let body = prompt("once", "u1", "stream 30 1");
@@ -283,7 +283,7 @@ async fn a_retried_post_runs_once() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn random_cuts_lose_nothing_and_repeat_nothing() {
+async fn agui_random_cuts_lose_and_repeat_nothing() {
     let total = rounds("cuts", 25, 100);
     let gateway = Gateway::demo().await;
     let session = gateway.session("demo").await;
@@ -333,7 +333,7 @@ async fn random_cuts_lose_nothing_and_repeat_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_cursor_of_another_life_begins_with_what_there_is() {
+async fn agui_cursor_of_another_epoch_begins_with_what_there_is() {
     let gateway = Gateway::demo().await;
     let session = gateway.session("demo").await;
     open(&gateway, &session, &prompt("a", "u", "echo hello"), None).await.rest().await;
@@ -345,7 +345,7 @@ async fn a_cursor_of_another_life_begins_with_what_there_is() {
 // === questions ===
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_approval_is_an_interrupt_and_is_resumed_here() {
+async fn agui_approval_is_an_interrupt_and_is_resumed() {
     let gateway = Gateway::demo().await;
     let session = gateway.session("demo").await;
     let first = open(&gateway, &session, &prompt("a1", "u1", "echo before ;; ask"), None).await.rest().await;
@@ -381,7 +381,7 @@ async fn an_approval_is_an_interrupt_and_is_resumed_here() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn two_approvals_are_one_interrupt_and_want_one_resume() {
+async fn agui_two_approvals_are_one_interrupt_and_need_one_resume() {
     let gateway = Gateway::demo().await;
     let session = gateway.session("demo").await;
     let first = open(&gateway, &session, &prompt("a1", "u1", "ask2"), None).await.rest().await;
@@ -416,7 +416,7 @@ async fn two_approvals_are_one_interrupt_and_want_one_resume() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_approval_that_another_client_answers_lets_the_run_go_on_for_all() {
+async fn agui_approval_by_another_client_lets_the_run_go_on() {
     let gateway = Gateway::demo().await;
     let session = gateway.session("demo").await;
     let mut follower = open(&gateway, &session, &with(input("f"), json!({ "follow": true })), None).await;
@@ -442,7 +442,7 @@ async fn an_approval_that_another_client_answers_lets_the_run_go_on_for_all() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_busy_neighbour_holds_no_interrupt_up() {
+async fn agui_interrupt_is_not_delayed_by_a_busy_session() {
     let gateway = Gateway::demo().await;
     let (busy, session) = (gateway.session("demo").await, gateway.session("demo").await);
     gateway.prompt(&busy, "stream 100000 1").await;
@@ -460,7 +460,7 @@ async fn a_busy_neighbour_holds_no_interrupt_up() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_cancel_ends_the_run_and_its_questions() {
+async fn agui_cancel_ends_the_run_and_its_requests() {
     let gateway = Gateway::demo().await;
     let session = gateway.session("demo").await;
     let mut stream = open(&gateway, &session, &prompt("a1", "u1", "hang"), None).await;
@@ -497,7 +497,7 @@ async fn a_cancel_ends_the_run_and_its_questions() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_failed_run_is_a_run_error() {
+async fn agui_failed_run_is_a_run_error() {
     let gateway = Gateway::demo().await;
     let session = gateway.session("demo").await;
     let events = open(&gateway, &session, &prompt("a1", "u1", "echo x ;; crash"), None).await.rest().await;
@@ -509,7 +509,7 @@ async fn a_failed_run_is_a_run_error() {
 // === the real client ===
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn two_pages_on_one_run_see_the_same_and_the_first_answer_wins() {
+async fn agui_two_pages_see_the_same_and_the_first_answer_wins() {
     let gateway = Gateway::demo().await;
     let session = gateway.session("demo").await;
     let mut one = Player::enter("ag-ui", &gateway, &session).await;
@@ -545,7 +545,7 @@ async fn two_pages_on_one_run_see_the_same_and_the_first_answer_wins() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_page_joins_in_the_middle_of_a_message_and_comes_back_after_cuts() {
+async fn agui_page_joins_mid_message_and_resumes_after_cuts() {
     let gateway = Gateway::demo().await;
     let session = gateway.session("demo").await;
     let mut early = Player::enter("ag-ui", &gateway, &session).await;
@@ -578,7 +578,7 @@ async fn a_page_joins_in_the_middle_of_a_message_and_comes_back_after_cuts() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_page_that_knows_nothing_of_the_gateway_prompts_and_answers() {
+async fn agui_generic_page_prompts_and_answers() {
     let gateway = Gateway::demo().await;
     let session = gateway.session("demo").await;
     let run = gateway.prompt(&session, "echo before ;; diff").await;
@@ -602,7 +602,7 @@ async fn a_page_that_knows_nothing_of_the_gateway_prompts_and_answers() {
 type Setup = fn(&Path, &Path, u16) -> AgentSetup;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn real_agents_take_what_a_page_sends_and_ask_it() {
+async fn agui_real_agents_take_prompts_and_ask_the_page() {
     let agents: [(&str, &str, Setup); 5] = [
         ("gemini", "acp", agents::gemini),
         ("opencode", "acp", agents::opencode),
@@ -644,7 +644,7 @@ async fn real_agents_take_what_a_page_sends_and_ask_it() {
 // === who may, and what fits ===
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_device_that_may_only_watch_listens_and_no_more() {
+async fn agui_watch_only_device_listens_and_no_more() {
     let gateway = Gateway::demo().await;
     let session = gateway.session("demo").await;
     let asked = interrupts(&open(&gateway, &session, &prompt("a1", "u1", "ask"), None).await.rest().await);
@@ -672,7 +672,7 @@ async fn a_device_that_may_only_watch_listens_and_no_more() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_does_not_fit_is_refused_with_its_code_and_does_nothing() {
+async fn agui_invalid_input_is_refused_with_its_code_and_no_effect() {
     let gateway = Gateway::demo().await;
     let session = gateway.session("demo").await;
     let path = format!("/ag-ui/{session}");

@@ -49,7 +49,7 @@ async fn last_run(gateway: &Gateway, session: &str) -> String {
 }
 
 #[tokio::test]
-async fn a_prompt_under_a_key_is_run_once_whatever_becomes_of_the_gateway() {
+async fn bridge_keyed_prompt_runs_once_across_gateway_deaths() {
     let mut gateway = Gateway::start(&held()).await;
     let session = gateway.session("demo").await;
     let (status, first) = prompt_once(&gateway, &session, "stream 60 20", "k1").await.unwrap();
@@ -88,7 +88,7 @@ async fn a_prompt_under_a_key_is_run_once_whatever_becomes_of_the_gateway() {
 }
 
 #[tokio::test]
-async fn a_prompt_that_nobody_heard_the_answer_of_is_said_again_and_run_once() {
+async fn bridge_prompt_without_a_response_is_repeated_and_run_once() {
     let mut gateway = Gateway::start(&held()).await;
     let session = gateway.session("demo").await;
     for (round, pause) in [0u64, 1, 2, 4, 8, 16].into_iter().enumerate() {
@@ -112,7 +112,7 @@ async fn a_prompt_that_nobody_heard_the_answer_of_is_said_again_and_run_once() {
 }
 
 #[tokio::test]
-async fn a_key_is_known_when_the_agent_is_gone() {
+async fn bridge_key_is_known_when_the_agent_is_gone() {
     let mut gateway = Gateway::demo().await;
     let session = gateway.session("demo").await;
     let (_, first) = prompt_once(&gateway, &session, "hang", "k1").await.unwrap();
@@ -243,7 +243,7 @@ fn is_chunk(message: &Value) -> bool {
 }
 
 #[tokio::test]
-async fn an_editor_does_through_the_bridge_what_it_does_with_an_agent() {
+async fn bridge_editor_does_all_it_does_with_an_agent() {
     let gateway = Gateway::demo().await;
     let session = gateway.session("demo").await;
     gateway.until_ended(&session, &gateway.prompt(&session, "stream 5").await).await;
@@ -284,7 +284,7 @@ async fn an_editor_does_through_the_bridge_what_it_does_with_an_agent() {
 }
 
 #[tokio::test]
-async fn a_gateway_that_dies_in_the_middle_of_a_stream_is_not_missed() {
+async fn bridge_hides_a_gateway_death_in_the_middle_of_a_stream() {
     let mut gateway = Gateway::start(&held()).await;
     let mut editor = Editor::hello(&gateway, &[]).await;
     let session = editor.open().await;
@@ -314,7 +314,7 @@ async fn a_gateway_that_dies_in_the_middle_of_a_stream_is_not_missed() {
 }
 
 #[tokio::test]
-async fn an_agent_that_dies_with_its_gateway_ends_the_prompt_and_answers_the_next() {
+async fn bridge_agent_that_dies_ends_the_prompt_and_serves_the_next() {
     let mut gateway = Gateway::demo().await;
     let mut editor = Editor::hello(&gateway, &[]).await;
     let session = editor.open().await;
@@ -332,7 +332,7 @@ async fn an_agent_that_dies_with_its_gateway_ends_the_prompt_and_answers_the_nex
 }
 
 #[tokio::test]
-async fn a_question_outlives_the_gateway_and_is_shown_once() {
+async fn bridge_request_outlives_the_gateway_and_is_shown_once() {
     let mut gateway = Gateway::start(&held()).await;
     let mut editor = Editor::hello(&gateway, &[]).await;
     let session = editor.open().await;
@@ -372,7 +372,7 @@ async fn a_question_outlives_the_gateway_and_is_shown_once() {
 }
 
 #[tokio::test]
-async fn a_cancel_that_the_gateway_did_not_hear_is_said_again() {
+async fn bridge_cancel_that_was_lost_is_repeated() {
     let mut gateway = Gateway::start(&held()).await;
     let mut editor = Editor::hello(&gateway, &[]).await;
     let session = editor.open().await;
@@ -385,7 +385,7 @@ async fn a_cancel_that_the_gateway_did_not_hear_is_said_again() {
 }
 
 #[tokio::test]
-async fn an_editor_that_goes_leaves_the_agent_at_work() {
+async fn bridge_editor_that_leaves_keeps_the_agent_at_work() {
     let gateway = Gateway::demo().await;
     let mut session = String::new();
     for how in ["stdin closes", "stdout breaks", "killed"] {
@@ -409,7 +409,7 @@ async fn an_editor_that_goes_leaves_the_agent_at_work() {
 }
 
 #[tokio::test]
-async fn an_editor_that_does_not_read_holds_nobody_up_and_misses_nothing() {
+async fn bridge_editor_that_does_not_read_blocks_nobody_loses_nothing() {
     let gateway = Gateway::demo().await;
     let mut editor = Editor::hello(&gateway, &[]).await;
     let session = editor.open().await;
@@ -422,7 +422,7 @@ async fn an_editor_that_does_not_read_holds_nobody_up_and_misses_nothing() {
 }
 
 #[tokio::test]
-async fn a_session_that_was_named_is_joined_and_its_past_shown() {
+async fn bridge_named_session_is_joined_and_its_history_shown() {
     let gateway = Gateway::demo().await;
     let session = gateway.session("demo").await;
     gateway.until_ended(&session, &gateway.prompt(&session, "stream 4").await).await;
@@ -445,7 +445,7 @@ async fn a_session_that_was_named_is_joined_and_its_past_shown() {
 }
 
 #[tokio::test]
-async fn without_a_gateway_or_with_a_wrong_name_it_says_so_and_ends() {
+async fn bridge_without_a_gateway_or_session_says_so_and_ends() {
     let mut gateway = Gateway::demo().await;
     for (more, code, words) in [
         (&["--session", "nothing"][..], 1, "there is no session nothing"),
@@ -465,7 +465,7 @@ async fn without_a_gateway_or_with_a_wrong_name_it_says_so_and_ends() {
 }
 
 #[tokio::test]
-async fn what_is_no_message_is_answered_and_the_bridge_goes_on() {
+async fn bridge_answers_invalid_messages_and_goes_on() {
     let gateway = Gateway::demo().await;
     let mut editor = Editor::hello(&gateway, &["--runtime", "demo"]).await;
     editor.stdin.as_mut().unwrap().write_all(b"{ this is none\n\xff\xfe\n[]\n").await.unwrap();
@@ -485,7 +485,7 @@ async fn what_is_no_message_is_answered_and_the_bridge_goes_on() {
 }
 
 #[tokio::test]
-async fn acpx_takes_the_bridge_for_its_agent() {
+async fn bridge_serves_acpx_as_its_agent() {
     let gateway = Gateway::demo().await;
     let session = gateway.session("demo").await;
     let mut player = Player::enter("acpx", &gateway, &session).await;
@@ -604,7 +604,7 @@ impl Ui {
 }
 
 #[tokio::test]
-async fn a_client_of_the_ui_protocol_gets_it_to_the_letter_from_the_bridge() {
+async fn bridge_speaks_the_ui_protocol_to_the_letter() {
     let gateway = Gateway::demo().await;
     let mut ui = Ui::open(&gateway).await;
     let first = ui.prompt("think ;; stream 3").await;

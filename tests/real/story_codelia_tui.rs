@@ -66,7 +66,7 @@ async fn all_said(gateway: &Gateway, session: &str) -> String {
 }
 
 #[tokio::test]
-async fn prompts_are_answered_questions_allowed_and_denied_and_every_byte_is_there() {
+async fn codelia_tui_prompts_allows_denies_and_shows_every_byte() {
     let gateway = Gateway::demo().await;
     let session = gateway.session("demo").await;
     let mut player = Player::enter(KIND, &gateway, &session).await;
@@ -96,7 +96,7 @@ async fn prompts_are_answered_questions_allowed_and_denied_and_every_byte_is_the
 }
 
 #[tokio::test]
-async fn what_others_ask_and_answer_is_shown_and_a_late_key_decides_nothing() {
+async fn codelia_tui_shows_other_clients_and_ignores_a_late_key() {
     let gateway = Gateway::demo().await;
     let session = gateway.session("demo").await;
     let mut player = Player::enter(KIND, &gateway, &session).await;
@@ -129,7 +129,7 @@ async fn what_others_ask_and_answer_is_shown_and_a_late_key_decides_nothing() {
 }
 
 #[tokio::test]
-async fn a_run_is_cancelled_with_its_question_open_and_the_next_prompt_gets_through() {
+async fn codelia_tui_cancels_a_run_with_an_open_request() {
     let gateway = Gateway::demo().await;
     let session = gateway.session("demo").await;
     let mut player = Player::enter(KIND, &gateway, &session).await;
@@ -147,7 +147,7 @@ async fn a_run_is_cancelled_with_its_question_open_and_the_next_prompt_gets_thro
 }
 
 #[tokio::test]
-async fn cut_off_it_comes_back_with_its_cursor_and_misses_and_repeats_nothing() {
+async fn codelia_tui_resumes_by_cursor_without_gap_or_repeat() {
     let gateway = Gateway::demo().await;
     let session = gateway.session("demo").await;
     gateway.until_ended(&session, &gateway.prompt(&session, "echo the past").await).await;
@@ -174,7 +174,7 @@ async fn cut_off_it_comes_back_with_its_cursor_and_misses_and_repeats_nothing() 
 }
 
 #[tokio::test]
-async fn the_gateway_is_killed_and_comes_back_and_the_same_terminal_goes_on() {
+async fn codelia_tui_survives_a_killed_gateway() {
     let mut gateway = Gateway::start(&held_runtime("demo", &[exe(), "agent", "demo"], "")).await;
     let session = gateway.session("demo").await;
     let mut player = Player::enter(KIND, &gateway, &session).await;
@@ -194,7 +194,7 @@ async fn the_gateway_is_killed_and_comes_back_and_the_same_terminal_goes_on() {
 }
 
 #[tokio::test]
-async fn without_a_session_the_first_prompt_opens_one_and_the_list_resumes_another() {
+async fn codelia_tui_first_prompt_opens_a_session_and_list_resumes() {
     let gateway = Gateway::demo().await;
     let other = gateway.session("demo").await;
     gateway.until_ended(&other, &gateway.prompt(&other, "echo a word from the past").await).await;
@@ -224,7 +224,7 @@ async fn without_a_session_the_first_prompt_opens_one_and_the_list_resumes_anoth
 }
 
 #[tokio::test]
-async fn a_real_agent_of_another_dialect_asks_changes_files_and_has_models() {
+async fn codelia_tui_drives_a_real_agent_of_another_dialect() {
     let (install, model) = tokio::task::spawn_blocking(|| (agents::install_dir(), FakeModel::start())).await.unwrap();
     let (home, work) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let mut setup = agents::codex_app(&install, home.path(), model.port());
@@ -294,7 +294,7 @@ impl Codelia {
 }
 
 #[tokio::test]
-async fn a_runtime_of_its_own_kind_is_driven_as_ever() {
+async fn codelia_tui_drives_a_codelia_runtime() {
     let stage = Codelia::new().await;
     let screen = Screen::open(&stage.gateway, &format!("--session {}", stage.session), &[], stage.work.path());
     screen.until("none/one").await;
@@ -338,7 +338,7 @@ async fn a_runtime_of_its_own_kind_is_driven_as_ever() {
 }
 
 #[tokio::test]
-async fn its_player_hears_a_runtime_of_its_own_kind_as_everybody_does() {
+async fn codelia_player_receives_a_codelia_runtime_as_others_do() {
     let stage = Codelia::new().await;
     let mut player = Player::enter(KIND, &stage.gateway, &stage.session).await;
     player.prompt("say one ;; run true ;; say two").await;
@@ -362,7 +362,7 @@ async fn its_player_hears_a_runtime_of_its_own_kind_as_everybody_does() {
 }
 
 #[tokio::test]
-async fn a_runtimes_own_events_pass_byte_for_byte() {
+async fn codelia_runtime_events_pass_byte_for_byte() {
     use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
     let stage = Codelia::new().await;
     let mut bridge = tokio::process::Command::new(exe())

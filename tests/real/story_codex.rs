@@ -148,7 +148,7 @@ async fn two_questions_at_once_and_two_prompts_at_once(gateway: &Gateway, sessio
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn started_by_the_gateway() {
+async fn codex_started_by_the_gateway() {
     let stage = stage().await;
     let reach = format!("command = {}", json!(stage.setup.command));
     let mut gateway = Gateway::start(&config(&stage, &reach)).await;
@@ -300,7 +300,7 @@ async fn turn_over(peer: &mut Peer) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_codex_does_while_the_gateway_is_away_is_told_once() {
+async fn codex_events_while_the_gateway_is_away_appear_once() {
     let stage = stage().await;
     let server = Server::start(&stage, "ws://127.0.0.1:0");
     // Opened by the configuration: once, however often the gateway starts.
@@ -418,7 +418,7 @@ async fn their_turn_is_a_run(gateway: &Gateway, session: &str, thread: &str, pee
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn shared_with_another_client() {
+async fn codex_shared_with_another_client() {
     let stage = stage().await;
     let mut server = Server::start(&stage, "ws://127.0.0.1:0");
     let mut gateway = Gateway::start(&config(&stage, &format!("connect = {}", json!(server.url)))).await;
@@ -601,7 +601,7 @@ async fn the_server_dies(
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn killed_on_either_side_at_random_moments_nothing_is_lost_or_told_twice() {
+async fn kills_on_either_side_lose_and_repeat_nothing() {
     let (stage, mut moments) = (stage().await, Moments::new());
     let mut server = Server::start(&stage, "ws://127.0.0.1:0");
     let reach = format!("connect = {}\nsession = true", json!(server.url));

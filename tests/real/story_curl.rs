@@ -92,7 +92,7 @@ async fn curl_plays_every_part() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_eventsource_package_plays_every_part() {
+async fn eventsource_package_plays_every_part() {
     plays_every_part("eventsource").await;
 }
 
@@ -107,7 +107,7 @@ impl Dice {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn curl_cut_again_and_again_has_what_the_log_has() {
+async fn curl_cut_repeatedly_has_the_whole_log() {
     let gateway = Gateway::demo().await;
     let session = gateway.session("demo").await;
     let mut curl = Player::enter("curl", &gateway, &session).await;

@@ -11,7 +11,7 @@ use common::agents;
 use common::gateway::Gateway;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn everything_that_is_said_is_as_described() {
+async fn messages_of_every_frontend_match_their_description() {
     let clients = tokio::task::spawn_blocking(agents::clients_dir).await.unwrap();
     let gateway = Gateway::demo().await;
     let session = gateway.session("demo").await;

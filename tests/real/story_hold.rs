@@ -130,7 +130,7 @@ async fn codex() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_it_says_while_there_is_no_gateway_is_there_when_one_comes() {
+async fn holder_keeps_output_while_there_is_no_gateway() {
     let mut gateway = Gateway::start(&held_runtime("demo", &[exe(), "agent", "demo"], "")).await;
     let session = gateway.session("demo").await;
     let agent = u32::try_from(ready(&gateway).await["pid"].as_u64().unwrap()).unwrap();
@@ -155,7 +155,7 @@ async fn what_it_says_while_there_is_no_gateway_is_there_when_one_comes() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_gateway_that_is_stopped_leaves_its_agents_and_a_stop_of_one_ends_it() {
+async fn holder_outlives_a_stopped_gateway_and_ends_with_plexus_stop() {
     let mut gateway = Gateway::start(&held_runtime("demo", &[exe(), "agent", "demo"], "")).await;
     let session = gateway.session("demo").await;
     let agent = u32::try_from(ready(&gateway).await["pid"].as_u64().unwrap()).unwrap();

@@ -452,7 +452,7 @@ fn hold_table(agent: &str, column: &BTreeMap<(&str, &str), Verdict>) {
 }
 
 #[test]
-fn the_tables_have_every_client_and_every_agent() {
+fn matrix_tables_have_every_client_and_every_agent() {
     let text = std::fs::read_to_string(doc()).unwrap();
     let (_, tables, _) = parts(&text);
     assert!(written(&read(tables)) == tables, "docs/clients.md: the tables are not as they are written: {FIX}");

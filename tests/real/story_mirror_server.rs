@@ -113,7 +113,7 @@ async fn history(gateway: &Gateway, query: &str) -> (u16, Value) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn to_the_letter() {
+async fn mirror_is_served_to_the_letter() {
     let gateway = Gateway::start(&served("")).await;
     let session = gateway.session("demo").await;
     let mut screen = Screen::open(&gateway, "").await;
@@ -195,7 +195,7 @@ async fn to_the_letter() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_screen_made_for_gemini_prompts_watches_and_comes_back() {
+async fn mirror_screen_prompts_watches_and_reconnects() {
     let gateway = Gateway::start(&served("")).await;
     let session = gateway.session("demo").await;
     let mut one = Player::enter("mirror", &gateway, &session).await;
@@ -244,7 +244,7 @@ async fn a_screen_made_for_gemini_prompts_watches_and_comes_back() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_screen_cut_again_and_again_has_what_the_log_has() {
+async fn mirror_screen_cut_repeatedly_has_the_whole_log() {
     let gateway = Gateway::start(&served("")).await;
     let session = gateway.session("demo").await;
     let mut screen = Player::enter("mirror", &gateway, &session).await;
@@ -270,7 +270,7 @@ async fn a_screen_cut_again_and_again_has_what_the_log_has() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn two_gateways_in_a_row_show_the_same() {
+async fn mirror_of_a_mirror_shows_the_same() {
     let first = Gateway::start(&served("")).await;
     let session = first.session("demo").await;
     let run = first.prompt(&session, "echo before").await;
@@ -346,7 +346,7 @@ async fn two_gateways_in_a_row_show_the_same() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn of_several_sessions_the_one_last_opened_or_prompted_is_meant() {
+async fn mirror_serves_the_session_last_opened_or_prompted() {
     let gateway = Gateway::start(&served("")).await;
     for path in ["history", "message"] {
         let (status, body) = if path == "history" { history(&gateway, "").await } else { post(&gateway, "hi").await };
@@ -477,7 +477,7 @@ async fn assert_guarded(gateway: &Gateway, port: u16, neighbours: bool) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn every_guard_stands_before_it() {
+async fn mirror_stands_behind_every_guard() {
     let gateway = Gateway::start(&served("")).await;
     gateway.session("demo").await;
     let port = ports(&gateway).0;
@@ -535,7 +535,7 @@ fn handshake_of_another_user(port: u16) -> Option<String> {
 
 #[cfg(target_os = "linux")]
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn this_users_processes_watch_without_a_token_only_where_the_switch_says_so() {
+async fn mirror_without_a_token_serves_this_user_only_if_configured() {
     let gateway = Gateway::start(&served("ui_port_without_token_for_this_user = true")).await;
     let session = gateway.session("demo").await;
     let port = ports(&gateway).0;
@@ -561,7 +561,7 @@ async fn this_users_processes_watch_without_a_token_only_where_the_switch_says_s
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn who_does_not_read_costs_a_cursor_and_misses_nothing() {
+async fn mirror_client_that_does_not_read_costs_a_cursor_loses_nothing() {
     let gateway = Gateway::start(&served("")).await;
     let session = gateway.session("demo").await;
     let port = ports(&gateway).0;
@@ -582,7 +582,7 @@ async fn who_does_not_read_costs_a_cursor_and_misses_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_port_that_is_taken_is_said_to_be() {
+async fn mirror_port_that_is_taken_is_reported() {
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let port = taken.local_addr().unwrap().port();
     let dir = tempfile::tempdir().unwrap();
@@ -603,7 +603,7 @@ async fn a_port_that_is_taken_is_said_to_be() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_prompt_that_waits_is_told_at_once_and_only_then_and_a_deleted_runtime_says_goodbye() {
+async fn mirror_reports_a_queued_prompt_and_a_deleted_runtime() {
     let gateway = Gateway::start(&served("")).await;
     let session = gateway.session("demo").await;
     let port = ports(&gateway).0;

@@ -203,7 +203,7 @@ async fn request(gateway: &Gateway, id: &Value) -> Value {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_people_do_through_the_gateway() {
+async fn opencode_actions_through_the_gateway() {
     let server = Server::start(None).await;
     let mut gateway = Gateway::start(&server.config()).await;
     let session = gateway.session("oc").await;
@@ -283,7 +283,7 @@ async fn what_people_do_through_the_gateway() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_others_do_past_the_gateway() {
+async fn opencode_actions_past_the_gateway() {
     let server = Server::start(None).await;
     let gateway = Gateway::start(&server.config()).await;
     let session = gateway.session("oc").await;
@@ -372,7 +372,7 @@ async fn what_others_do_past_the_gateway() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_gateway_that_comes_late_and_one_that_waits() {
+async fn opencode_gateway_that_comes_late_and_one_that_waits() {
     let mut server = Server::start(Some("open sesame")).await;
     // Busy, with a permission open, and a stale one of an aborted turn before it.
     let native = server.session().await;
@@ -459,7 +459,7 @@ async fn state(gateway: &Gateway, session: &str, wanted: &str) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_opencode_does_while_the_gateway_is_away_is_told_once() {
+async fn opencode_events_while_the_gateway_is_away_appear_once() {
     let server = Server::start(None).await;
     let mut gateway = Gateway::start(&server.config()).await;
     let session = &gateway.session("oc").await;
@@ -670,7 +670,7 @@ async fn the_server_dies(round: u64, moments: &mut Moments, gateway: &Gateway, s
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn killed_on_either_side_at_random_moments_nothing_is_lost_or_told_twice() {
+async fn kills_on_either_side_lose_and_repeat_nothing() {
     let (mut server, mut moments) = (Server::start(None).await, Moments::new());
     let mut gateway = Gateway::start(&server.config()).await;
     let session = &gateway.session("oc").await;
@@ -700,7 +700,7 @@ async fn past_said(gateway: &Gateway, session: &str, wanted: &[&str]) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_is_taken_back_forked_and_compacted_is_told_once() {
+async fn opencode_revert_fork_and_compaction_are_reported_once() {
     let server = Server::start(None).await;
     let mut gateway = Gateway::start(&server.config()).await;
     let session = &gateway.session("oc").await;
@@ -779,7 +779,7 @@ async fn said_of(gateway: &Gateway, session: &str) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_wrong_password_says_what_to_do() {
+async fn opencode_wrong_password_says_what_to_do() {
     let server = Server::start(Some("open sesame")).await;
     let config = server.config().replace("open sesame", "shut sesame");
     let gateway = Gateway::start(&config).await;

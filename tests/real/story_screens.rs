@@ -248,11 +248,11 @@ fn by_phone() -> String {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_phone_allows_what_gemini_asks_in_a_terminal() {
+async fn phone_allows_what_gemini_asks_in_a_terminal() {
     story(false).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_phone_allows_it_though_the_gateway_was_killed_in_between() {
+async fn phone_allows_it_though_the_gateway_was_killed_in_between() {
     story(true).await;
 }

@@ -1061,7 +1061,7 @@ fn hold_table(agent: Agent, column: &[(&str, Verdict)]) {
 }
 
 #[test]
-fn the_table_has_every_agent_and_every_scenario() {
+fn suite_table_has_every_agent_and_every_scenario() {
     let text = std::fs::read_to_string(doc()).unwrap();
     let (_, table, _) = parts(&text);
     assert!(written(&read(table)) == table, "docs/runtimes.md: the table is not as it is written: {FIX}");
@@ -1081,7 +1081,7 @@ fn is_there((path, name): (&str, &str)) -> bool {
 }
 
 #[test]
-fn every_test_that_the_document_names_exists() {
+fn documents_name_only_existing_tests() {
     let text = std::fs::read_to_string(doc()).unwrap();
     let gone: Vec<_> = named(&text).into_iter().filter(|test| !is_there(*test)).collect();
     assert!(gone.is_empty(), "docs/runtimes.md names tests that are not there: {gone:#?}");

@@ -201,14 +201,14 @@ async fn killed_at_each(calls: &str) -> Option<Tally> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn killed_at_each_write_to_the_disk() {
+async fn answer_survives_a_kill_at_each_write_to_the_disk() {
     let Some(tally) = killed_at_each(TO_DISK).await else { return };
     assert!(tally.killed >= 2, "a page and its fsync at least: {tally:?}");
     assert!(tally.orphaned >= 1, "before the first write nothing is kept: {tally:?}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn killed_at_each_write_to_a_peer() {
+async fn answer_survives_a_kill_at_each_write_to_a_peer() {
     let Some(tally) = killed_at_each(TO_PEERS).await else { return };
     assert!(tally.killed >= 1, "the reply is a write: {tally:?}");
     assert_eq!(tally.killed, tally.answered + tally.orphaned, "{tally:?}");

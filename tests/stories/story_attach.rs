@@ -118,7 +118,7 @@ fn settled(text: &str) -> String {
 }
 
 #[tokio::test]
-async fn a_session_is_prompted_watched_and_answered_by_key_at_80x24() {
+async fn attach_prompts_watches_and_answers_by_key_at_80x24() {
     let gateway = Gateway::demo().await;
     let session = gateway.session("demo").await;
     let screen = Screen::open(&gateway, (80, 24), "");
@@ -168,7 +168,7 @@ async fn a_session_is_prompted_watched_and_answered_by_key_at_80x24() {
 }
 
 #[tokio::test]
-async fn what_somebody_else_answers_is_told_in_place_at_160x50_and_a_late_joiner_sees_all() {
+async fn attach_shows_other_answers_in_place_and_to_a_late_joiner() {
     let gateway = Gateway::demo().await;
     let session = gateway.session("demo").await;
     let run = gateway.prompt(&session, "stream 40 1 ;; ask make deploy ;; stream 2000 2").await;
@@ -209,7 +209,7 @@ async fn what_somebody_else_answers_is_told_in_place_at_160x50_and_a_late_joiner
 }
 
 #[tokio::test]
-async fn the_gateway_goes_and_comes_back_and_the_screen_says_so_and_goes_on() {
+async fn attach_shows_a_lost_gateway_and_resumes() {
     let mut gateway = Gateway::start(&held_runtime("demo", &[exe(), "agent", "demo"], "")).await;
     let session = gateway.session("demo").await;
     gateway.until_ended(&session, &gateway.prompt(&session, "echo one").await).await;
@@ -234,7 +234,7 @@ async fn the_gateway_goes_and_comes_back_and_the_screen_says_so_and_goes_on() {
 }
 
 #[tokio::test]
-async fn what_the_agent_offers_is_chosen_and_a_link_made_from_the_palette() {
+async fn attach_palette_chooses_agent_settings_and_makes_a_link() {
     let gateway = Gateway::demo().await;
     let session = gateway.session("demo").await;
     let screen = Screen::open(&gateway, (120, 30), &session);
@@ -273,7 +273,7 @@ async fn what_the_agent_offers_is_chosen_and_a_link_made_from_the_palette() {
 }
 
 #[tokio::test]
-async fn whatever_ends_it_the_terminal_is_as_it_was() {
+async fn attach_restores_the_terminal_however_it_ends() {
     let gateway = Gateway::demo().await;
     let session = gateway.session("demo").await;
     gateway.prompt(&session, "stream 5000 2").await;
@@ -291,7 +291,7 @@ async fn whatever_ends_it_the_terminal_is_as_it_was() {
 }
 
 #[tokio::test]
-async fn it_is_suspended_and_goes_on() {
+async fn attach_suspends_and_resumes() {
     let gateway = Gateway::demo().await;
     gateway.session("demo").await;
     let screen = Screen::open(&gateway, (80, 24), "last");
@@ -317,7 +317,7 @@ async fn it_is_suspended_and_goes_on() {
 }
 
 #[tokio::test]
-async fn sixteen_colours_and_none_do() {
+async fn attach_works_with_sixteen_colours_and_none() {
     let gateway = Gateway::demo().await;
     let session = gateway.session("demo").await;
     gateway.until_ended(&session, &gateway.prompt(&session, "think ;; plan ;; diff ;; echo done").await).await;
@@ -339,7 +339,7 @@ async fn sixteen_colours_and_none_do() {
 }
 
 #[tokio::test]
-async fn hostile_words_of_an_agent_change_nothing_of_the_terminal() {
+async fn attach_neutralises_hostile_agent_text() {
     let gateway = Gateway::demo().await;
     let session = gateway.session("demo").await;
     let before = {
@@ -367,7 +367,7 @@ async fn hostile_words_of_an_agent_change_nothing_of_the_terminal() {
 }
 
 #[tokio::test]
-async fn without_a_gateway_a_session_or_a_terminal_it_says_what_to_do() {
+async fn attach_without_gateway_session_or_terminal_says_what_to_do() {
     let home = tempfile::tempdir().unwrap();
     let screen = Screen::with(home.path(), (80, 24), "", &[]);
     assert_eq!(screen.ended().await, "69");

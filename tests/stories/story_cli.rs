@@ -158,7 +158,7 @@ fn open_request(home: &Path) -> Value {
 }
 
 #[test]
-fn the_browser_is_given_a_private_page_and_nothing_secret() {
+fn open_gives_the_browser_a_private_page_and_no_secret() {
     let dir = tempfile::tempdir().unwrap();
     let (bin, told) = (dir.path().join("bin"), dir.path().join("told"));
     std::fs::create_dir(&bin).unwrap();
@@ -189,7 +189,7 @@ fn the_browser_is_given_a_private_page_and_nothing_secret() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn what_the_gateway_was_started_with_open_reaches_no_program_of_its() {
+fn serve_leaks_no_open_descriptor_to_its_programs() {
     let dir = tempfile::tempdir().unwrap();
     let (secret, told) = (dir.path().join("open-before"), dir.path().join("told"));
     std::fs::write(&secret, "secret").unwrap();
@@ -218,7 +218,7 @@ fn what_the_gateway_was_started_with_open_reaches_no_program_of_its() {
 }
 
 #[test]
-fn nothing_that_hides_is_printed_raw_in_any_form_unless_it_was_asked_for() {
+fn hidden_characters_are_printed_raw_only_where_asked_for() {
     let gateway = Gateway::start();
     let home = gateway.home();
     let evil = "a\u{9b}31mb\u{202e}c\u{200b}d\u{2066}e\u{1b}[2Jf\u{e0041}g";
@@ -270,7 +270,7 @@ fn runtimes(gateway: &Gateway) -> Vec<String> {
 }
 
 #[test]
-fn an_agent_that_does_not_start_leaves_nothing_and_takes_no_name() {
+fn agent_that_does_not_start_leaves_nothing_and_takes_no_name() {
     let gateway = Gateway::start();
     for _ in 0..2 {
         let output = run_script(&gateway, "opencode", "opencode", "#!/bin/sh\necho 'no key' >&2\nexit 3\n");
@@ -315,7 +315,7 @@ for line in sys.stdin:
 }
 
 #[test]
-fn codex_is_started_once_however_often_it_is_run() {
+fn run_starts_codex_once_however_often_it_is_called() {
     let gateway = Gateway::start();
     let script = r#"#!/usr/bin/env python3
 import json, sys
@@ -338,7 +338,7 @@ for line in sys.stdin:
 }
 
 #[test]
-fn what_is_wrong_has_its_exit_code_and_its_fix() {
+fn errors_have_an_exit_code_and_a_fix() {
     let dir = tempfile::tempdir().unwrap();
     let home = dir.path().join("home");
     for args in [
@@ -393,7 +393,7 @@ fn what_is_wrong_has_its_exit_code_and_its_fix() {
 }
 
 #[test]
-fn a_day_with_the_commands() {
+fn commands_of_a_whole_day() {
     let gateway = Gateway::start();
     let home = gateway.home();
     let session = gateway.session().unwrap();
@@ -595,7 +595,7 @@ fn relay(home: &Path) -> (std::sync::Arc<std::sync::atomic::AtomicUsize>, String
 }
 
 #[test]
-fn a_reader_of_a_long_session_gets_its_messages_whole_and_few_bytes() {
+fn tail_of_a_long_session_gets_whole_messages_in_few_bytes() {
     let gateway = Gateway::start();
     let home = gateway.home();
     gateway.session().unwrap();
@@ -635,7 +635,7 @@ fn another(home: &Path, before: &Value) -> Value {
 }
 
 #[test]
-fn a_form_is_shown_with_its_options_and_answered_question_by_question() {
+fn form_is_shown_with_options_and_answered_by_question() {
     let gateway = Gateway::start();
     let home = gateway.home();
     gateway.session().unwrap();
@@ -706,7 +706,7 @@ fn a_form_is_shown_with_its_options_and_answered_question_by_question() {
 }
 
 #[test]
-fn a_long_request_is_read_whole_and_its_reasons_stand_in_every_card() {
+fn long_request_is_read_whole_and_every_card_shows_its_reasons() {
     let gateway = Gateway::start();
     let home = gateway.home();
     gateway.session().unwrap();
@@ -748,7 +748,7 @@ fn impostor(address: &str, answer: &'static str) -> mpsc::Receiver<String> {
 }
 
 #[test]
-fn whoever_listens_in_the_gateways_place_gets_no_token() {
+fn impostor_on_the_gateways_port_gets_no_token() {
     for answer in ["ok\n", "ok 0000000000000000000000000000000000000000000000000000000000000000\n", ""] {
         let mut gateway = Gateway::start();
         let home = gateway.home();
@@ -797,7 +797,7 @@ fn whoever_listens_in_the_gateways_place_gets_no_token() {
 }
 
 #[test]
-fn who_may_not_is_told_so() {
+fn missing_scope_is_reported() {
     let gateway = Gateway::start();
     let home = gateway.home();
     // Another device's home: the same gateway, a token that may only watch.
@@ -934,7 +934,7 @@ fn run_starts_what_is_missing_and_follows() {
 }
 
 #[test]
-fn run_gives_an_agent_the_variables_it_is_told_to_and_shows_why_a_prompt_failed() {
+fn run_passes_variables_and_shows_why_a_prompt_failed() {
     let dir = tempfile::tempdir().unwrap();
     let home = dir.path().join("home");
     std::fs::create_dir(&home).unwrap();
@@ -1008,7 +1008,7 @@ impl Drop for Detached {
 }
 
 #[test]
-fn a_follower_comes_back_with_its_cursor() {
+fn tail_resumes_with_its_cursor() {
     let mut gateway = Gateway::start();
     let home = gateway.home();
     let config = gateway.dir.path().join("demo.toml");

@@ -42,7 +42,7 @@ fn memory(pid: u32) -> u64 {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn ten_ordinary_clients_get_every_byte_of_a_burst() {
+async fn clients_get_every_byte_of_a_burst() {
     let gateway = Gateway::demo().await;
     let session = gateway.session("demo").await;
     let first = gateway.prompt(&session, "hang").await;
@@ -86,7 +86,7 @@ async fn ten_ordinary_clients_get_every_byte_of_a_burst() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_client_that_never_reads_costs_little_and_harms_nobody() {
+async fn client_that_never_reads_costs_little_and_harms_nobody() {
     let gateway = Gateway::demo().await;
     let session = gateway.session("demo").await;
     let mut deaf = gateway.ws().await;
@@ -126,7 +126,7 @@ fn assert_whole_tail(events: &[Value]) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_client_that_sends_garbage_is_closed_with_the_right_code() {
+async fn client_that_sends_garbage_is_closed_with_the_right_code() {
     let gateway = Gateway::demo().await;
     let session = gateway.session("demo").await;
     let mut good = gateway.ws().await;
@@ -167,7 +167,7 @@ async fn a_client_that_sends_garbage_is_closed_with_the_right_code() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn one_runtime_floods_another_dies_in_mid_line_the_third_does_not_notice() {
+async fn runtimes_that_flood_or_die_do_not_affect_another() {
     let demo2 = runtime("flooding", &[exe(), "agent", "demo"], "");
     let demo3 = runtime("dying", &[exe(), "agent", "demo"], "");
     let gateway = Gateway::start(&format!("{}{demo2}{demo3}", demo())).await;
@@ -212,7 +212,7 @@ async fn one_runtime_floods_another_dies_in_mid_line_the_third_does_not_notice()
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_line_of_a_hundred_mebibytes_is_cut_and_the_stream_goes_on() {
+async fn line_of_a_hundred_mebibytes_is_cut_and_the_stream_goes_on() {
     let gateway = Gateway::demo().await;
     let session = gateway.session("demo").await;
     let before = memory(gateway.pid());
@@ -248,7 +248,7 @@ async fn junk_from_an_agent_is_kept_and_shown() {
 
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 #[tokio::test]
-async fn a_gateway_at_rest_gives_memory_back_by_itself() {
+async fn memory_is_given_back_by_an_idle_gateway() {
     let gateway = Gateway::demo().await;
     let all = std::fs::read_dir(format!("/proc/{}/task", gateway.pid())).unwrap();
     let names = all.map(|thread| std::fs::read_to_string(thread.unwrap().path().join("comm")).unwrap());

@@ -20,7 +20,7 @@ async fn all_gone(pids: &[u32]) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn killed_at_any_instant_nothing_seen_is_lost() {
+async fn crash_at_any_instant_loses_nothing_seen() {
     let total = rounds("kills", 20, 200);
     let mut gateway = Gateway::start(&demo()).await;
     let mut cursor = String::new();

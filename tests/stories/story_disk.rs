@@ -106,7 +106,7 @@ fn assert_storage((status, problem): &(u16, Value)) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_full_disk_loses_nothing_and_heals() {
+async fn disk_that_is_full_loses_nothing_and_heals() {
     let dir = tempfile::tempdir().unwrap();
     let Some(disk) = Disk::mount(dir.path()) else { return };
     let mut gateway = Gateway::start_in(dir, &demo()).await;

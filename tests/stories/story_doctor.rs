@@ -69,7 +69,7 @@ fn stubborn(pids: &Path) -> String {
 }
 
 #[test]
-fn agents_that_are_there_come_with_their_version_and_the_others_with_how_to_get_them() {
+fn doctor_shows_agent_versions_or_how_to_install() {
     let machine = Machine::new();
     machine.program("gemini", "echo; echo 0.61.0");
     machine.program("opencode", "exit 1");
@@ -87,7 +87,7 @@ fn agents_that_are_there_come_with_their_version_and_the_others_with_how_to_get_
 }
 
 #[test]
-fn the_configured_port_is_the_one_that_is_checked() {
+fn doctor_checks_the_configured_port() {
     let machine = Machine::new();
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap().to_string();
@@ -102,7 +102,7 @@ fn the_configured_port_is_the_one_that_is_checked() {
 }
 
 #[test]
-fn asked_to_it_starts_them_says_how_it_went_and_leaves_nobody_behind() {
+fn doctor_starts_agents_on_request_and_leaves_none_behind() {
     let machine = Machine::new();
     machine.program("gemini", "echo 'no key' >&2; exit 41");
     machine.program("codelia-runtime", &stubborn(&machine.at("pids")));
@@ -126,7 +126,7 @@ fn asked_to_it_starts_them_says_how_it_went_and_leaves_nobody_behind() {
 }
 
 #[test]
-fn servers_are_those_that_the_configuration_and_the_environment_name() {
+fn doctor_checks_servers_of_configuration_and_environment() {
     let machine = Machine::new();
     let there = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let here = there.local_addr().unwrap().port();
@@ -174,7 +174,7 @@ fn servers_are_those_that_the_configuration_and_the_environment_name() {
 }
 
 #[test]
-fn holders_that_an_earlier_gateway_left_are_told_with_what_to_do() {
+fn doctor_reports_holders_of_an_earlier_gateway_with_the_fix() {
     let machine = Machine::new();
     let holders = machine.at("home/holders");
     std::fs::create_dir(&holders).unwrap();
@@ -197,7 +197,7 @@ fn holders_that_an_earlier_gateway_left_are_told_with_what_to_do() {
 }
 
 #[tokio::test]
-async fn who_is_near_a_limit_of_memory_is_named() {
+async fn doctor_names_accounts_near_a_memory_limit() {
     let machine = Machine::new();
     let gateway =
         Gateway::start("[limits]\nsession = 1_048_576\n[[runtime]]\nid = \"demo\"\npreset = \"demo\"\n").await;
@@ -222,7 +222,7 @@ async fn who_is_near_a_limit_of_memory_is_named() {
 }
 
 #[tokio::test]
-async fn a_runtime_that_could_not_be_attached_says_why_and_what_to_do() {
+async fn doctor_explains_a_runtime_that_could_not_be_attached() {
     let machine = Machine::new();
     let gateway = Gateway::start(
         "[[runtime]]\nid = \"broken\"\ndialect = \"acp\"\ncommand = [\"sh\", \"-c\", \"echo 'sign in first' >&2; exit 3\"]\n\

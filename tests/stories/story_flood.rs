@@ -55,7 +55,7 @@ async fn states(gateway: &Gateway) -> Vec<String> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn sixty_sessions_of_an_agent_with_300_models_are_prompted_at_once_and_all_live() {
+async fn flood_of_sixty_prompts_to_an_agent_with_300_models() {
     let mut gateway = Gateway::start(&config(300, "")).await;
     let before = runtime(&gateway).await;
     let sessions: Vec<String> =
@@ -89,7 +89,7 @@ async fn sixty_sessions_of_an_agent_with_300_models_are_prompted_at_once_and_all
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn seventeen_hundred_sessions_are_opened_at_once_and_all_live_on_after_a_kill() {
+async fn flood_of_1700_sessions_opens_and_survives_a_kill() {
     const MANY: usize = 1700;
     let mut gateway = Gateway::start(&config(300, "")).await;
     let before = runtime(&gateway).await;
@@ -114,7 +114,7 @@ async fn seventeen_hundred_sessions_are_opened_at_once_and_all_live_on_after_a_k
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_session_with_256_open_questions_is_cancelled_and_its_agent_is_not_stopped_for_it() {
+async fn flood_of_256_open_requests_is_cancelled_and_the_agent_lives() {
     let gateway = Gateway::start(&config(0, "")).await;
     let before = runtime(&gateway).await;
     let session = gateway.session("many").await;
@@ -129,7 +129,7 @@ async fn a_session_with_256_open_questions_is_cancelled_and_its_agent_is_not_sto
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_thousand_prompts_at_once_all_run() {
+async fn flood_of_a_thousand_prompts_runs_all() {
     let gateway = Arc::new(Gateway::start(&config(0, "")).await);
     let before = runtime(&gateway).await;
     let sessions: Vec<String> =
@@ -150,7 +150,7 @@ async fn a_thousand_prompts_at_once_all_run() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_folder_longer_than_any_path_is_refused() {
+async fn folder_longer_than_any_path_is_refused() {
     let gateway = Gateway::start(&config(0, "")).await;
     runtime(&gateway).await;
     let cwd = format!("/{}", "x".repeat(900_000));
@@ -180,7 +180,7 @@ async fn parallel_opens_of_one_conversation_ask_the_agent_once() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn sessions_that_the_agent_never_opens_hold_back_no_others() {
+async fn sessions_that_never_open_hold_back_no_others() {
     let dir = tempfile::tempdir().unwrap();
     let never = dir.path().join("never");
     let gateway = Gateway::start(&config(0, &format!(", NEVER = {}", json!(never)))).await;
@@ -211,7 +211,7 @@ async fn sessions_that_the_agent_never_opens_hold_back_no_others() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_agent_that_was_left_and_answers_no_more_is_said_to_be_silent() {
+async fn agent_that_stopped_answering_is_reported_silent() {
     let dir = tempfile::tempdir().unwrap();
     let (never, cwd) = (dir.path().join("never"), dir.path().join("stuck"));
     std::fs::create_dir(&cwd).unwrap();

@@ -68,7 +68,7 @@ async fn dies(pid: u32) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn of_two_agents_of_one_name_the_one_that_its_sessions_know_is_kept_and_the_other_ends() {
+async fn duplicate_agent_is_ended_and_the_one_of_its_sessions_kept() {
     // The files have random names: whichever comes last, the outcome is the same.
     for _ in 0..4 {
         let mut gateway = Gateway::start(&demo()).await;
@@ -102,7 +102,7 @@ async fn of_two_agents_of_one_name_the_one_that_its_sessions_know_is_kept_and_th
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_slow_holder_is_waited_for_and_said_to_be_and_never_doubled() {
+async fn slow_holder_is_waited_for_reported_and_never_doubled() {
     let mut gateway = Gateway::start(&demo()).await;
     let session = gateway.session("demo").await;
     let run = gateway.prompt(&session, "ask ;; stream 3 1").await;
@@ -130,7 +130,7 @@ async fn a_slow_holder_is_waited_for_and_said_to_be_and_never_doubled() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_stop_ends_an_agent_whose_holder_never_answered() {
+async fn stop_ends_an_agent_whose_holder_never_answered() {
     let mut gateway = Gateway::start(&demo()).await;
     let session = gateway.session("demo").await;
     let agent = pid(&runtime(&gateway, "ready").await);
@@ -146,7 +146,7 @@ async fn a_stop_ends_an_agent_whose_holder_never_answered() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_session_whose_agent_is_gone_is_adopted_by_no_other() {
+async fn session_whose_agent_is_gone_is_taken_by_no_other() {
     let mut gateway = Gateway::start(&demo()).await;
     let session = gateway.session("demo").await;
     let run = gateway.prompt(&session, "ask").await;

@@ -54,7 +54,7 @@ fn documented() -> BTreeMap<String, (String, String, String)> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_operator_sees_what_waits_what_runs_and_how_long_it_takes() {
+async fn metrics_show_what_waits_what_runs_and_how_long_it_takes() {
     let gateway = Gateway::start(&demo()).await;
     let session = gateway.session("demo").await;
     let mut ws = gateway.ws().await;
@@ -111,7 +111,7 @@ async fn an_operator_sees_what_waits_what_runs_and_how_long_it_takes() {
 }
 
 #[test]
-fn every_metric_is_documented_in_the_words_of_its_output() {
+fn metrics_are_documented_in_the_words_of_their_output() {
     let documented = documented();
     let wanted: Vec<String> = metrics()
         .families()
@@ -135,7 +135,7 @@ fn named(query: &str) -> BTreeSet<String> {
 }
 
 #[test]
-fn dashboard_and_rules_name_what_there_is_and_prometheus_takes_them() {
+fn dashboard_and_rules_name_existing_metrics_and_are_valid() {
     let documented = documented();
     let known = |name: &str| {
         let base = ["_bucket", "_sum", "_count"].iter().find_map(|end| name.strip_suffix(end));

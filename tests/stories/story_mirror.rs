@@ -152,7 +152,7 @@ fn last_run(events: &[Value]) -> Value {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_somebody_types_at_the_ui_is_heard_in_order_and_format() {
+async fn mirror_ui_input_arrives_in_order_and_format() {
     let mut ui = Ui::start().await;
     let (gateway, session) = ui.watched().await;
     // The mirror itself, as its specification tests it.
@@ -190,7 +190,7 @@ async fn what_somebody_types_at_the_ui_is_heard_in_order_and_format() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_others_post_is_in_the_history_and_heard() {
+async fn mirror_posts_of_others_are_in_the_history_and_arrive() {
     let ui = Ui::start().await;
     let (gateway, session) = ui.watched().await;
     let answer = ui.http.post(ui.url("/message")).json(&json!({ "message": "Hello Gemini" })).send().await.unwrap();
@@ -203,7 +203,7 @@ async fn what_others_post_is_in_the_history_and_heard() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_prompt_waits_until_the_ui_is_ready_and_is_shown_once() {
+async fn mirror_prompt_waits_until_the_ui_is_ready_and_is_shown_once() {
     let mut ui = Ui::with(&["--unregistered"], true).await;
     let (gateway, session) = ui.watched().await;
     let run = gateway.prompt(&session, "list files").await;
@@ -229,7 +229,7 @@ async fn a_prompt_waits_until_the_ui_is_ready_and_is_shown_once() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_question_is_seen_here_and_answered_there() {
+async fn mirror_request_is_seen_here_and_answered_there() {
     let mut ui = Ui::start().await;
     let (gateway, session) = ui.watched().await;
     ui.types("run rm -rf build").await;
@@ -264,7 +264,7 @@ async fn a_question_is_seen_here_and_answered_there() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn messages_may_lie_in_frames_as_they_like() {
+async fn mirror_messages_may_be_split_over_frames() {
     let mut ui = Ui::start().await;
     let (gateway, session) = ui.watched().await;
     for (n, how) in ["merged", "halves", "whole"].into_iter().enumerate() {
@@ -282,7 +282,7 @@ async fn messages_may_lie_in_frames_as_they_like() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_lost_connection_is_filled_in_without_repeats() {
+async fn mirror_fills_a_lost_connection_without_repeats() {
     let mut ui = Ui::start().await;
     ui.types("before").await;
     let (gateway, session) = ui.watched().await;
@@ -310,7 +310,7 @@ async fn a_lost_connection_is_filled_in_without_repeats() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_session_that_the_configuration_opens_is_the_same_after_every_start() {
+async fn mirror_session_of_the_configuration_is_the_same_after_restarts() {
     let mut ui = Ui::start().await;
     let mut gateway = Gateway::start(&format!("{}session = true\n", ui.config())).await;
     let session = found(&gateway).await;
@@ -334,7 +334,7 @@ async fn a_session_that_the_configuration_opens_is_the_same_after_every_start() 
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_gateway_that_is_started_again_finds_the_same_session_and_the_ui_lives() {
+async fn mirror_session_is_found_again_after_a_restart_and_the_ui_lives() {
     let mut ui = Ui::start().await;
     let (mut gateway, session) = ui.watched().await;
     ui.types("one").await;
@@ -350,7 +350,7 @@ async fn a_gateway_that_is_started_again_finds_the_same_session_and_the_ui_lives
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn without_a_remote_control_it_is_watched_only() {
+async fn mirror_without_a_remote_control_is_watched_only() {
     let mut ui = Ui::with(&[], false).await;
     let (gateway, session) = ui.watched().await;
     ui.types("hello").await;
@@ -364,7 +364,7 @@ async fn without_a_remote_control_it_is_watched_only() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn stopping_the_runtime_leaves_the_ui_alone() {
+async fn mirror_stop_leaves_the_ui_alone() {
     let mut ui = Ui::start().await;
     let (gateway, session) = ui.watched().await;
     let (status, body) = gateway.delete("/v1/runtimes/ui").await;

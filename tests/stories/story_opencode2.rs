@@ -123,7 +123,7 @@ async fn until(gateway: &Gateway, session: &str, wanted: impl Fn(&Value) -> bool
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn prompts_questions_and_other_clients() {
+async fn opencode2_prompts_requests_and_other_clients() {
     let server = Server::start().await;
     let gateway = Gateway::start(&server.config("opencode2", PASSWORD)).await;
     let session = &gateway.session("oc").await;
@@ -184,7 +184,7 @@ async fn prompts_questions_and_other_clients() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_happens_while_either_side_is_killed_is_told_once() {
+async fn opencode2_events_are_reported_once_across_kills() {
     let (mut server, mut moments) = (Server::start().await, Moments::new());
     let mut gateway = Gateway::start(&server.config("opencode2", PASSWORD)).await;
     let session = &gateway.session("oc").await;
@@ -242,7 +242,7 @@ async fn what_happens_while_either_side_is_killed_is_told_once() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_wrong_dialect_and_the_wrong_password_say_what_to_set() {
+async fn opencode2_wrong_dialect_or_password_says_what_to_set() {
     let server = Server::start().await;
     for (dialect, secret, words) in
         [("opencode", PASSWORD, "set the runtime's `dialect` to \"opencode2\""), ("opencode2", "shut sesame", "secret")]
@@ -262,7 +262,7 @@ async fn the_wrong_dialect_and_the_wrong_password_say_what_to_set() {
 }
 
 #[tokio::test]
-async fn what_is_said_with_an_endpoint_is_recorded_without_its_secret_and_replays() {
+async fn opencode2_recording_omits_the_secret_and_replays() {
     let server = Server::start().await;
     let (dir, records) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let record = [("PLEXUS_RECORD", records.path().to_str().unwrap())];

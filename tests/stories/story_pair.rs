@@ -132,7 +132,7 @@ fn cli(gateway: &Gateway, args: &[&str]) -> (i32, String) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_phone_joins_by_the_code_acts_by_its_cookie_and_is_out_when_it_is_revoked() {
+async fn phone_joins_by_code_acts_by_cookie_and_is_out_when_revoked() {
     let mut gateway = Gateway::demo().await;
     let session = gateway.session("demo").await;
     let mut computer = Computer::pair(&gateway, &["--scope", "watch,approve", "--approve-up-to", "elevated"]);
@@ -213,7 +213,7 @@ async fn a_phone_joins_by_the_code_acts_by_its_cookie_and_is_out_when_it_is_revo
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_revoked_browsers_streams_are_closed_and_its_cookie_counts_no_more() {
+async fn revoked_browser_loses_its_streams_and_its_cookie() {
     let gateway = Gateway::demo().await;
     let mut computer = Computer::pair(&gateway, &["--yes", "--name", "kitchen"]);
     let begun = computer.next();
@@ -258,7 +258,7 @@ async fn a_revoked_browsers_streams_are_closed_and_its_cookie_counts_no_more() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_code_shown_to_two_phones_serves_one() {
+async fn pairing_code_shown_to_two_phones_serves_one() {
     let gateway = Gateway::demo().await;
     for _ in 0..8 {
         let (status, begun) = gateway.post("/v1/pairings", json!({ "scopes": ["watch"] })).await;
@@ -287,7 +287,7 @@ async fn a_code_shown_to_two_phones_serves_one() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn forty_wrong_codes_hit_nothing() {
+async fn pairing_forty_wrong_codes_hit_nothing() {
     let gateway = Gateway::demo().await;
     let (_, begun) = gateway.post("/v1/pairings", json!({ "scopes": ["watch"] })).await;
     let code = begun["code"].as_str().unwrap();
@@ -312,7 +312,7 @@ async fn forty_wrong_codes_hit_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_computer_says_no_by_anything_but_a_yes() {
+async fn pairing_is_refused_by_anything_but_a_yes() {
     let gateway = Gateway::demo().await;
     for no in [Some("n"), Some(""), Some("99999"), None] {
         let mut computer = Computer::pair(&gateway, &[]);

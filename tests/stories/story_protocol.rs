@@ -159,7 +159,7 @@ async fn ws(ws: &mut Ws, heard: &mut Vec<Value>, names: &mut Names, lines: &[&st
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn every_example_is_what_happens() {
+async fn protocol_examples_are_what_happens() {
     let gateway = Gateway::demo().await;
     let (mut names, mut heard, mut played) = (Names::default(), Vec::new(), BTreeMap::new());
     let mut line = gateway.ws_plain("/v1/ws").await;
@@ -192,7 +192,7 @@ fn sources(folder: &std::path::Path) -> Vec<std::path::PathBuf> {
 }
 
 #[test]
-fn every_code_of_the_source_is_in_the_table() {
+fn protocol_code_table_has_every_code_of_the_source() {
     let router = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("src/router");
     let mut codes = BTreeSet::new();
     for path in sources(&router) {

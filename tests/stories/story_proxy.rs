@@ -182,14 +182,14 @@ async fn clients_are_told_apart(client: &Client) {
 }
 
 #[tokio::test]
-async fn caddy_in_front() {
+async fn proxy_caddy_in_front() {
     let (gateway, _proxy, client, _dir) = behind(caddy).await;
     everything_comes_through(&gateway, &client).await;
     clients_are_told_apart(&client).await;
 }
 
 #[tokio::test]
-async fn nginx_in_front() {
+async fn proxy_nginx_in_front() {
     let (gateway, _proxy, client, _dir) = behind(nginx).await;
     everything_comes_through(&gateway, &client).await;
     clients_are_told_apart(&client).await;
@@ -214,7 +214,7 @@ async fn direct(gateway: &Gateway, source: [u8; 4], headers: &str) -> common::fr
 }
 
 #[tokio::test]
-async fn nobody_but_a_trusted_proxy_says_who_asked_and_nobody_says_how_we_are_called() {
+async fn proxy_headers_count_only_from_a_trusted_proxy() {
     let config = format!("public_url = \"https://plexus.example.org\"\ntrusted_proxies = [\"127.0.0.8\"]\n{}", demo());
     let gateway = Gateway::start(&config).await;
     let wrong = "authorization: Bearer plx_wrong\r\n";

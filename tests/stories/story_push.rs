@@ -128,14 +128,14 @@ async fn until_counted(gateway: &Gateway, way: &str, outcome: &str, count: u64) 
 }
 
 #[test]
-fn the_service_of_these_stories_holds_to_the_rfcs_example() {
+fn push_test_service_follows_the_rfc_example() {
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/push-service/push-service.mjs");
     let out = Command::new("node").args([script, "--self-test"]).output().unwrap();
     assert_eq!(String::from_utf8_lossy(&out.stdout), "ok\n", "{}", String::from_utf8_lossy(&out.stderr));
 }
 
 #[tokio::test]
-async fn with_nobody_looking_one_push_says_what_is_asked_and_another_takes_it_back() {
+async fn push_announces_a_request_nobody_looks_at_and_withdraws_it() {
     let service = Service::start();
     let gateway = Gateway::start(&service.config("")).await;
     let phone = Phone::new(&gateway, &service, everything()).await;
@@ -178,7 +178,7 @@ async fn with_nobody_looking_one_push_says_what_is_asked_and_another_takes_it_ba
 }
 
 #[tokio::test]
-async fn whoever_looks_is_not_told_and_whoever_leaves_is() {
+async fn push_skips_viewers_and_reaches_those_who_left() {
     let service = Service::start();
     let gateway = Gateway::start(&service.config("")).await;
     let _phone = Phone::new(&gateway, &service, everything()).await;
@@ -210,7 +210,7 @@ async fn whoever_looks_is_not_told_and_whoever_leaves_is() {
 }
 
 #[tokio::test]
-async fn each_device_is_told_what_it_may_see_and_wants_and_one_that_is_revoked_nothing() {
+async fn push_tells_a_device_what_it_may_see_and_wants_until_revoked() {
     let service = Service::start();
     let gateway = Gateway::start(&service.config("")).await;
     let (session, other) = (gateway.session("demo").await, gateway.session("demo").await);
@@ -248,7 +248,7 @@ async fn each_device_is_told_what_it_may_see_and_wants_and_one_that_is_revoked_n
 }
 
 #[tokio::test]
-async fn secrets_stay_at_home() {
+async fn push_carries_no_secret() {
     let service = Service::start();
     let gateway = Gateway::start(&service.config("")).await;
     let _phone = Phone::new(&gateway, &service, everything()).await;
@@ -264,7 +264,7 @@ async fn secrets_stay_at_home() {
 }
 
 #[tokio::test]
-async fn quiet_hours_are_silent() {
+async fn push_is_silent_in_quiet_hours() {
     let service = Service::start();
     let gateway = Gateway::start(&service.config("")).await;
     let phone = Phone::new(&gateway, &service, everything()).await;
@@ -296,7 +296,7 @@ async fn quiet_hours_are_silent() {
 }
 
 #[tokio::test]
-async fn a_subscription_is_of_the_device_that_put_it_last() {
+async fn push_subscription_belongs_to_the_device_that_put_it_last() {
     let service = Service::start();
     let gateway = Gateway::start(&service.config("")).await;
     // One browser that was paired twice: its subscription is one.
@@ -322,7 +322,7 @@ async fn a_subscription_is_of_the_device_that_put_it_last() {
 }
 
 #[tokio::test]
-async fn when_the_key_is_lost_every_subscription_lapses_and_is_made_anew() {
+async fn push_subscriptions_lapse_with_a_lost_key_and_are_renewed() {
     let service = Service::start();
     let mut gateway = Gateway::start(&service.config("")).await;
     let phone = Phone::new(&gateway, &service, everything()).await;
@@ -354,7 +354,7 @@ async fn when_the_key_is_lost_every_subscription_lapses_and_is_made_anew() {
 }
 
 #[tokio::test]
-async fn a_service_that_is_down_is_tried_again_and_delays_nobody_and_one_that_says_gone_is_believed() {
+async fn push_retries_a_service_that_is_down_and_believes_gone() {
     let service = Service::start();
     let gateway = Gateway::start(&service.config("")).await;
     let slow = Phone::new(&gateway, &service, everything()).await;
@@ -401,7 +401,7 @@ async fn a_service_that_is_down_is_tried_again_and_delays_nobody_and_one_that_sa
 }
 
 #[tokio::test]
-async fn over_a_restart_nothing_is_told_twice_and_what_was_not_told_is() {
+async fn push_neither_repeats_nor_forgets_across_a_restart() {
     let service = Service::start();
     let held = common::gateway::held_runtime("demo", &[common::gateway::exe(), "agent", "demo"], "");
     let config = service.config("").replace(&demo(), &held);
@@ -432,7 +432,7 @@ async fn over_a_restart_nothing_is_told_twice_and_what_was_not_told_is() {
 }
 
 #[tokio::test]
-async fn a_webhook_is_signed_and_ntfy_gets_its_headers() {
+async fn webhook_is_signed_and_ntfy_gets_its_headers() {
     let service = Service::start();
     let channels = format!(
         "[[push.webhook]]\nurl = \"{0}/hook/plexus\"\nsecret = \"s3cret\"\nevents = [\"requests\"]\n\
@@ -471,7 +471,7 @@ async fn a_webhook_is_signed_and_ntfy_gets_its_headers() {
 }
 
 #[tokio::test]
-async fn telegram_gets_plain_text_and_its_token_is_shown_nowhere() {
+async fn telegram_gets_plain_text_and_no_token_is_shown() {
     let service = Service::start();
     let channel = format!(
         "[[push.telegram]]\ntoken = \"12:s3cret\"\nchat_id = \"7\"\nurl = \"{}/hook\"\nevents = [\"requests\"]\n",
@@ -501,7 +501,7 @@ fn hmac(secret: &str, text: &str) -> String {
 }
 
 #[tokio::test]
-async fn what_is_no_subscription_is_refused_and_nothing_is_connected_to() {
+async fn push_subscription_that_is_invalid_is_refused_without_connecting() {
     let service = Service::start();
     let gateway = Gateway::start(&service.config("")).await;
     let fine = service.subscription().await;

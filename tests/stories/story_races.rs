@@ -19,7 +19,7 @@ fn overheard(dir: &std::path::Path) -> (String, std::path::PathBuf) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn sixty_four_clients_answer_at_once_and_one_wins() {
+async fn races_sixty_four_answers_one_wins() {
     let total = rounds("races of 64 clients", 100, 1000);
     let dir = tempfile::tempdir().unwrap();
     let (config, heard) = overheard(dir.path());
@@ -96,7 +96,7 @@ async fn sixty_four_clients_answer_at_once_and_one_wins() {
 }
 
 #[tokio::test]
-async fn the_same_key_gets_the_same_receipt_even_after_a_restart() {
+async fn races_same_key_gets_the_same_receipt_even_after_a_restart() {
     let mut gateway = Gateway::demo().await;
     let session = gateway.session("demo").await;
     let run = gateway.prompt(&session, "ask").await;

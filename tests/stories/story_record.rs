@@ -74,7 +74,7 @@ pub(crate) fn assert_replayed(replayed: &[Value], events: &[Value], mask: impl F
 }
 
 #[tokio::test]
-async fn a_recorded_session_replays_to_the_same_events() {
+async fn record_of_a_session_replays_to_the_same_events() {
     let (dir, records) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let config = format!("{}env = {{ DEMO_API_KEY = \"hunter2-and-more\" }}\n", demo());
     let record = [("PLEXUS_RECORD", records.path().to_str().unwrap())];
@@ -110,7 +110,7 @@ async fn a_recorded_session_replays_to_the_same_events() {
 }
 
 #[tokio::test]
-async fn a_recording_goes_on_with_a_runtime_that_outlived_its_gateway() {
+async fn record_goes_on_with_a_runtime_that_outlived_its_gateway() {
     let (dir, records) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let config = held_runtime("demo", &[exe(), "agent", "demo"], "");
     let record = [("PLEXUS_RECORD", records.path().to_str().unwrap())];
@@ -137,7 +137,7 @@ async fn a_recording_goes_on_with_a_runtime_that_outlived_its_gateway() {
 }
 
 #[test]
-fn a_transcript_that_cannot_be_replayed_is_told_of_by_its_line() {
+fn replay_reports_a_bad_transcript_by_its_line() {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("t.ndjson");
     let path = file.to_str().unwrap();
@@ -157,7 +157,7 @@ fn a_transcript_that_cannot_be_replayed_is_told_of_by_its_line() {
 }
 
 #[test]
-fn the_transcripts_of_real_agents_replay() {
+fn replay_reads_the_transcripts_of_real_agents() {
     let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/transcripts");
     let mut replayed = 0;
     for file in std::fs::read_dir(dir).unwrap() {

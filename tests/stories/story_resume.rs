@@ -36,7 +36,7 @@ async fn plexus(gateway: &Gateway, args: &[&str]) -> (i32, String) {
 }
 
 #[tokio::test]
-async fn an_old_conversation_is_found_and_taken_up_by_http() {
+async fn old_conversation_is_found_and_resumed_by_http() {
     let gateway = Gateway::start(&keeper("past", &["7", "3"])).await;
     let (status, page) = gateway.get("/v1/runtimes/past/resumable?limit=2").await;
     assert_eq!(status, 200, "{page}");
@@ -68,7 +68,7 @@ async fn an_old_conversation_is_found_and_taken_up_by_http() {
 }
 
 #[tokio::test]
-async fn an_old_conversation_is_found_and_taken_up_in_a_terminal() {
+async fn old_conversation_is_found_and_resumed_in_a_terminal() {
     let gateway = Gateway::start(&(keeper("past", &["12"]) + &keeper("empty", &["0"]))).await;
     let (code, text) = plexus(&gateway, &["ls", "--resumable", "past"]).await;
     assert_eq!(code, 0, "{text}");
@@ -91,7 +91,7 @@ async fn an_old_conversation_is_found_and_taken_up_in_a_terminal() {
 }
 
 #[tokio::test]
-async fn a_runtime_that_lists_nothing_says_why() {
+async fn runtime_that_lists_no_conversations_says_why() {
     let config = runtime("plain", &["node", &AGENT.replace("past", "same_id"), "/dev/null"], "");
     let gateway = Gateway::start(&config).await;
     let (status, problem) = gateway.get("/v1/runtimes/plain/resumable").await;

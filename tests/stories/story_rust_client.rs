@@ -24,7 +24,7 @@ fn yes() -> Answer {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn it_prompts_answers_and_hears_who_won() {
+async fn rust_client_prompts_answers_and_learns_who_won() {
     let gateway = Gateway::demo().await;
     let (one, two) = (Client::new(&gateway.url, &gateway.token), Client::new(&gateway.url, &gateway.token));
     let runtime = one.runtimes().await.unwrap().remove(0).runtime_id;
@@ -76,7 +76,7 @@ async fn it_prompts_answers_and_hears_who_won() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn it_comes_back_to_a_gateway_that_was_killed_and_misses_nothing() {
+async fn rust_client_resumes_after_a_killed_gateway_without_a_gap() {
     let mut gateway = Gateway::demo().await;
     let session: SessionId = gateway.session("demo").await.parse().unwrap();
     let place = Arc::new(Mutex::new(Address { url: gateway.url.clone(), token: gateway.token.clone(), program: None }));
@@ -112,7 +112,7 @@ async fn it_comes_back_to_a_gateway_that_was_killed_and_misses_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_example_shows_what_happens() {
+async fn rust_client_example_shows_what_happens() {
     let gateway = Gateway::demo().await;
     let session = gateway.session("demo").await;
     let run = gateway.prompt(&session, "ask ;; echo seen").await;
@@ -138,7 +138,7 @@ async fn the_example_shows_what_happens() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_gateway_that_is_stopped_is_lost_and_found_again() {
+async fn rust_client_loses_and_finds_a_stopped_gateway() {
     let gateway = Gateway::demo().await;
     let session: SessionId = gateway.session("demo").await.parse().unwrap();
     let patience = Patience { quiet: Duration::from_millis(100), answer: Duration::from_secs(2) };

@@ -64,11 +64,11 @@ async fn play(first: &str, second: &str) {
 }
 
 #[tokio::test]
-async fn allowed_and_then_rejected() {
+async fn same_id_allowed_and_then_rejected() {
     play("yes", "no").await;
 }
 
 #[tokio::test]
-async fn rejected_and_then_allowed() {
+async fn same_id_rejected_and_then_allowed() {
     play("no", "yes").await;
 }

@@ -68,7 +68,7 @@ async fn run(venv: &Path, arguments: &[&str]) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn every_operation_keeps_to_its_description() {
+async fn schemathesis_operations_keep_to_their_description() {
     let venv = tokio::task::spawn_blocking(install).await.unwrap();
     let rest = &["--exclude-path", "/v1/pair"];
     for phase in ["coverage", "fuzzing"] {

@@ -7,7 +7,7 @@ use crate::common;
 use common::gateway::{Gateway, family};
 
 #[tokio::test]
-async fn the_token_is_in_no_argument_environment_or_log() {
+async fn token_is_in_no_argument_environment_or_log() {
     let gateway = Gateway::demo().await;
     let session = gateway.session("demo").await;
     let run = gateway.prompt(&session, "echo hello").await;

@@ -328,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_client_has_not_comes_again_and_what_it_has_does_not() {
+    fn messages_come_again_unless_the_client_has_them() {
         let mut lane = lane(2);
         assert_eq!(numbers(&lane.take(Some(Position(5)))), [1, 2]);
         lane.push(b"{}".to_vec());
@@ -357,7 +357,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_is_with_the_socket_is_ever_forgotten() {
+    fn messages_are_forgotten_only_once_the_socket_has_them() {
         let mut lane = lane(500);
         lane.take(None);
         assert_eq!(lane.written.len(), 500);
@@ -374,7 +374,7 @@ mod tests {
     }
 
     #[test]
-    fn a_message_is_one_chunk_with_one_line_of_data() {
+    fn message_is_one_chunk_with_one_line_of_data() {
         let mut out = Vec::new();
         event(&mut out, Some("e:1+2"), b"{\n\"a\":\r\n1}");
         assert_eq!(String::from_utf8(out).unwrap(), "1c\r\nid: e:1+2\ndata: { \"a\":  1}\n\n\r\n");

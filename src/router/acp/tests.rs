@@ -99,7 +99,7 @@ fn answer(request: &Request, result: Value) -> Option<Value> {
 }
 
 #[test]
-fn what_may_be_changed_is_shown_and_the_change_is_read() {
+fn editable_input_is_shown_and_the_edit_is_read() {
     let editable = plexus_protocol::Editable { label: "Command".into(), value: "ls".into() };
     let mut asked = request(RequestType::Permission, None);
     asked.editable = Some(editable);
@@ -111,7 +111,7 @@ fn what_may_be_changed_is_shown_and_the_change_is_read() {
 }
 
 #[test]
-fn an_acp_agents_own_question_passes_as_it_is_but_for_the_session() {
+fn acp_agent_question_passes_unchanged_but_for_the_session() {
     let native = json!({
         "sessionId": "the agent's own", "toolCall": { "toolCallId": "c", "x": [1, 2.50], "rawInput": { "command": "ls" } },
         "options": [{ "optionId": "yes", "name": "Yes", "kind": "allow_once" }], "_meta": { "agent": 1 }, "more": null,
@@ -131,7 +131,7 @@ fn an_acp_agents_own_question_passes_as_it_is_but_for_the_session() {
 }
 
 #[test]
-fn confirms_become_permissions_and_an_option_of_no_kind_is_no_yes() {
+fn confirms_become_permissions_and_unknown_options_do_not_allow() {
     let request = request(RequestType::Confirm, Some(json!({ "title": "run it" })));
     let (_, params) = asked(&request, Can::default());
     let kinds: Vec<&Value> = params["options"].as_array().unwrap().iter().map(|option| &option["kind"]).collect();
@@ -145,7 +145,7 @@ fn confirms_become_permissions_and_an_option_of_no_kind_is_no_yes() {
 }
 
 #[test]
-fn prompts_and_picks_are_forms_or_else_permissions_and_never_nothing() {
+fn prompts_and_picks_become_forms_or_permissions() {
     let prompt = request(RequestType::Prompt, None);
     assert_eq!(asked(&prompt, FORMS).0, "elicitation/create");
     let filled = json!({ "action": "accept", "content": { "answer": "dev" } });
@@ -173,7 +173,7 @@ fn prompts_and_picks_are_forms_or_else_permissions_and_never_nothing() {
 }
 
 #[test]
-fn an_agents_own_forms_and_pages_pass_to_clients_that_take_them() {
+fn agent_forms_and_pages_pass_to_clients_that_take_them() {
     let schema =
         json!({ "type": "object", "properties": { "n": { "type": "integer" }, "name": { "type": "string" } } });
     let native = json!({
@@ -220,7 +220,7 @@ fn event(kind: Kind, body: &str, native: Option<&str>) -> Event {
 }
 
 #[test]
-fn an_update_is_the_agents_own_bytes_and_its_meta_stays_beside_ours() {
+fn update_keeps_the_agents_bytes_and_its_meta_beside_ours() {
     let body = r#"{ "sessionUpdate":"agent_message_chunk", "content":{"type":"text","text":"a\u00e9"},"x":1.50 }"#;
     let native = format!(
         r#"{{"jsonrpc":"2.0","method":"session/update","params":{{"sessionId":"own","update":{body},"_meta":{{"agent":[1]}}}}}}"#
@@ -238,7 +238,7 @@ fn an_update_is_the_agents_own_bytes_and_its_meta_stays_beside_ours() {
 }
 
 #[test]
-fn every_end_of_a_run_has_a_reason_of_acps_or_is_the_agents_own_error() {
+fn run_end_is_an_acp_stop_reason_or_the_agents_own_error() {
     let epoch = Epoch::new("e1").unwrap();
     for (body, reason) in [
         (r#"{"status":"completed","stop_reason":"end_turn"}"#, "end_turn"),
@@ -265,7 +265,7 @@ fn every_end_of_a_run_has_a_reason_of_acps_or_is_the_agents_own_error() {
 }
 
 #[test]
-fn what_a_session_is_set_to_is_what_was_said_last() {
+fn session_settings_are_the_last_ones_reported() {
     let mut settings = shape::Settings::default();
     let modes =
         json!({ "currentModeId": "a", "availableModes": [{ "id": "a", "name": "A" }, { "id": "b", "name": "B" }] });

@@ -354,7 +354,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
 
     #[test]
-    fn whatever_the_log_brings_the_events_are_legal_and_whole(
+    fn agui_events_are_legal_and_whole_for_any_log(
         log in log(), from in 0usize..60, cuts in prop::collection::hash_set(0usize..60, 0..8),
     ) {
         let (all, _) = listen(&log, 0, &HashSet::new());
@@ -373,7 +373,7 @@ proptest! {
 }
 
 #[test]
-fn nothing_is_dropped_in_silence() {
+fn agui_drops_no_event_silently() {
     for kind in Kind::ALL {
         for body in ["no json", "{}", "[]", r#"{"x":1}"#] {
             let mut out = Vec::new();
@@ -384,7 +384,7 @@ fn nothing_is_dropped_in_silence() {
 }
 
 #[test]
-fn text_in_order_is_the_logs_text() {
+fn agui_text_equals_the_logs_text() {
     let bodies = ["one ", "two ", "ünd", " drei"];
     let mut log = vec![event(1, "r_1", Kind::RunStarted, r#"{"status":"running"}"#)];
     for (n, text) in bodies.iter().enumerate() {
@@ -400,7 +400,7 @@ fn text_in_order_is_the_logs_text() {
 }
 
 #[test]
-fn a_long_text_comes_in_pieces_and_a_huge_event_is_told_of() {
+fn long_text_comes_in_pieces_and_a_huge_event_is_announced() {
     let long = "ü".repeat(3 << 20);
     let body = json!({ "content": { "type": "text", "text": long } }).to_string();
     let (verifier, all) = listen(&[event(1, "r_1", Kind::AgentMessageChunk, body)], 0, &HashSet::new());
@@ -413,7 +413,7 @@ fn a_long_text_comes_in_pieces_and_a_huge_event_is_told_of() {
 }
 
 #[test]
-fn an_interrupt_names_the_tool_call_and_says_what_may_be_answered() {
+fn interrupt_names_the_tool_call_and_the_possible_answers() {
     let call = json!({ "toolCallId": "t1", "kind": "execute", "title": "rm", "rawInput": { "command": "rm" } });
     let log = [
         event(1, "r_1", Kind::RunStarted, r#"{"status":"running"}"#),
@@ -437,7 +437,7 @@ fn entry(payload: Value) -> ResumeEntry {
 }
 
 #[test]
-fn payloads_become_answers_and_nothing_in_them_is_passed_over() {
+fn payloads_become_answers_and_contradictions_are_refused() {
     let permission = request("q_1", RequestType::Permission);
     let answer = |payload| input::answer(&permission, &entry(payload)).map_err(|problem| problem.code);
     assert_eq!(answer(json!({ "approved": true })).unwrap().ok, Some(true));
@@ -468,7 +468,7 @@ fn payloads_become_answers_and_nothing_in_them_is_passed_over() {
 }
 
 #[test]
-fn a_late_answer_stands_or_is_told_why_not() {
+fn late_answer_stands_or_is_refused_with_the_reason() {
     let of = |state| Request { state, ..request("q_1", RequestType::Permission) };
     let resolved = entry(json!(true));
     let cancelled = ResumeEntry { status: Status::Cancelled, ..entry(Value::Null) };
@@ -488,7 +488,7 @@ fn run_input(messages: Value) -> RunAgentInput {
 }
 
 #[test]
-fn the_prompt_is_what_the_session_does_not_have() {
+fn prompt_is_what_the_session_does_not_have_yet() {
     let input = run_input(json!([
         { "id": "u1", "role": "user", "content": "old" },
         { "id": "m_4", "role": "assistant", "content": "said" },
@@ -512,7 +512,7 @@ fn the_prompt_is_what_the_session_does_not_have() {
 }
 
 #[test]
-fn parts_are_carried_or_refused() {
+fn prompt_parts_are_carried_or_refused() {
     let of = |part: Value| {
         let input = run_input(json!([{ "id": "u", "role": "user", "content": [part] }]));
         let blocks = input::blocks(&input.fresh(|_| false)).map_err(|problem| problem.code)?;
@@ -535,7 +535,7 @@ fn parts_are_carried_or_refused() {
 }
 
 #[test]
-fn what_is_not_carried_is_named() {
+fn input_that_is_not_carried_is_named() {
     let input = json!({
         "threadId": "t", "runId": "a", "messages": [], "tools": [{ "name": "x", "description": "" }],
         "context": [{ "description": "page", "value": "x" }], "state": { "mine": 1 },
@@ -554,7 +554,7 @@ fn what_is_not_carried_is_named() {
 }
 
 #[tokio::test]
-async fn what_the_log_knows_is_read_once_and_then_only_what_came() {
+async fn log_is_read_once_and_then_only_new_events() {
     use crate::sessions::{CommitEntry, CommitRows, Log, NewEvent};
     use plexus_store::{MemoryStore, SessionRow, Trim};
     let log = Log::open(Arc::new(MemoryStore::new().unwrap())).unwrap();
