@@ -91,7 +91,7 @@ fn concurrent_charges_never_pass_a_limit_and_leave_nothing() {
                 for _ in 0..2000 {
                     let charge = ledger.connection(device).charge(150);
                     assert!(ledger.sums()[Class::Clients as usize].used <= 600 + 8 * 150);
-                    assert!(ledger.books.clients.used() <= 600);
+                    assert!(ledger.shared.clients.used() <= 600);
                     drop(charge);
                 }
             });
@@ -127,7 +127,7 @@ fn unused_account_names_are_forgotten() {
     for n in 0..10_000 {
         ledger.connection(&format!("d_{n}"));
     }
-    assert!(ledger.books.named.lock().len() < 100);
+    assert!(ledger.shared.named.lock().len() < 100);
 }
 
 #[test]
@@ -158,22 +158,22 @@ async fn devices_that_hold_much_leave_room_for_small_charges() {
     let greedy: Vec<Charge> = (0..30)
         .flat_map(|n| {
             let device = ledger.connection(&format!("greedy-{}", n % 3));
-            std::iter::from_fn(move || device.charge(MODEST).ok())
+            std::iter::from_fn(move || device.charge(SMALL_DEVICE).ok())
         })
         .collect();
     let held: usize = greedy.iter().map(Charge::bytes).sum();
-    assert!(held <= clients - clients / KEPT && held > device, "{held}");
-    let refused = ledger.connection("greedy-0").charge(2 * MODEST).unwrap_err();
+    assert!(held <= clients - clients / RESERVED_PART && held > device, "{held}");
+    let refused = ledger.connection("greedy-0").charge(2 * SMALL_DEVICE).unwrap_err();
     assert_eq!(refused.class, Class::Clients);
     // Waiting does not get around it, nor being another connection of the same device.
-    assert!(ledger.connection("greedy-1").wait(MODEST).now_or_never().is_none());
-    let modest: Vec<Charge> = (0..clients / KEPT / MODEST)
-        .map(|n| ledger.connection(&format!("phone-{n}")).charge(MODEST).unwrap())
+    assert!(ledger.connection("greedy-1").wait(SMALL_DEVICE).now_or_never().is_none());
+    let small: Vec<Charge> = (0..clients / RESERVED_PART / SMALL_DEVICE)
+        .map(|n| ledger.connection(&format!("phone-{n}")).charge(SMALL_DEVICE).unwrap())
         .collect();
     drop(greedy);
-    drop(modest);
+    drop(small);
     assert_eq!(used(&ledger)[Class::Clients as usize], 0);
-    // The most that one may ask for can be had once there is nobody else.
+    // The most that an account may hold can be charged once no other account holds anything.
     let alone = ledger.connection("greedy-0");
     assert_eq!(alone.charge(alone.most()).unwrap().bytes(), alone.most());
 }
