@@ -1,5 +1,5 @@
-//! The front door against whoever should not come in, over real sockets. One file: every test is a table of attacks on the
-//! same door. Each fails when its defence is taken out.
+//! The guard against unauthorized requests, over real sockets. One file: every test is a table of attacks. Each test fails when
+//! its defence is removed.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use crate::common;
@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 const METHODS: [&str; 9] = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "QUERY"];
 
-/// What stands open, by design. A route that is to join it is added here, on purpose.
+/// The public routes. A new one has to be added here.
 const PUBLIC: [&str; 9] = [
     "GET /asyncapi.json",
     "GET /ca.crt",
@@ -44,7 +44,7 @@ async fn routes_are_closed_by_default() {
         let real = path.replace("{id}", "x");
         for method in METHODS {
             if path == "/v1/me" {
-                // It signs out whoever deletes it.
+                // Deleting it signs the caller out.
                 watcher = front.token(json!({ "scopes": ["watch"] })).await;
             }
             let policy = policy(method, path);
@@ -59,9 +59,9 @@ async fn routes_are_closed_by_default() {
                 let reply = front.send(method, &real, &headers, "").await;
                 let what = format!("{method} {path} with {scope:?}: {reply:?}");
                 match (policy, scope) {
-                    (Some(Policy::Neighbours), _) => panic!("not behind the main door: {what}"),
+                    (Some(Policy::WatchOrSameUser), _) => panic!("not behind the main door: {what}"),
                     (Some(Policy::Public), _) => assert!(![401, 403, 404, 405].contains(&reply.status), "{what}"),
-                    // 429 is the same no, to an address that has tried too often.
+                    // 429 is a refusal too, for an address that failed too often.
                     (_, None) => assert!(reply.status == 401 || (token.is_some() && reply.status == 429), "{what}"),
                     (Some(Policy::Needs(needed)), Some(scope)) if needed != scope => {
                         assert_eq!(reply.status, 403, "{what}")
@@ -314,7 +314,7 @@ async fn token_guessing_is_slowed_and_never_locks_out_a_good_token() {
     assert_eq!(reply.status, 200, "a good code works all the same");
 }
 
-/// A POST that reaches its handler answers 422 or 404; anything the guard must stop, it stops before.
+/// A POST. Its handler would answer 422 or 404; the guard must refuse before that.
 async fn post(front: &Front, headers: &[(&str, &str)], body: &str) -> Reply {
     let bearer = format!("Bearer {}", front.admin);
     let mut all = vec![("authorization", bearer.as_str())];
@@ -375,7 +375,7 @@ async fn body_too_long_is_refused_before_it_is_read() {
         )
     };
     const MIB: usize = 1 << 20;
-    // Not a byte of them is sent.
+    // No byte of the body is sent.
     for (path, length) in
         [("/v1/sessions", MIB + 1), ("/v1/sessions/x/prompt", 16 * MIB + 1), ("/v1/sessions", usize::MAX >> 2)]
     {
@@ -514,7 +514,7 @@ async fn device_limited_to_a_part_sees_and_does_no_more() {
             let reply = call(method, &path, body).await;
             assert_eq!(reply.status, 404, "{what}: {method} {path}: it does not exist for them");
         }
-        // What a runtime keeps is more than its sessions here: it is for whoever has the whole runtime.
+        // Stored conversations are more than the sessions, so they need the whole runtime.
         let (status, code) = if what == "runtime" { (409, "listing_unsupported") } else { (404, "runtime_not_found") };
         let reply = call("GET", "/v1/runtimes/mine/resumable", Value::Null).await;
         assert_eq!((reply.status, reply.code().as_str()), (status, code), "{what}");
@@ -527,7 +527,7 @@ async fn device_limited_to_a_part_sees_and_does_no_more() {
         ] {
             assert_eq!(call(method, path, body).await.status, 403, "{what}: {method} {path} is the whole gateway's");
         }
-        // A request of the other session is no more there than the session.
+        // A request of the other session is as unknown as the session.
         front.admin("POST", &format!("/v1/sessions/{other}/prompt"), json!({ "text": "ask" })).await;
         let request = front.open_request(&other).await["request_id"].as_str().unwrap().to_owned();
         assert_eq!(call("GET", &format!("/v1/requests/{request}"), Value::Null).await.status, 404);
@@ -596,10 +596,10 @@ async fn code_states_what_it_is_good_for() {
     assert_eq!(front.admin("POST", "/v1/codes", json!({ "scopes": ["watch"] })).await.status, 201);
 }
 
-/// Who comes, with which headers, and what of it.
+/// Rows of a caller, its headers, and the expected result.
 type Table<'a, T> = &'a [(&'a str, &'a [(&'a str, &'a str)], T)];
 
-/// A page that signed in by a one-time code: what it sends as `Cookie`, and its CSRF value.
+/// A page that signed in by a one-time code: its `Cookie` header and its CSRF value.
 async fn page(front: &Front, origin: &str) -> (String, String) {
     let code = front
         .admin("POST", "/v1/codes", json!({ "scopes": ["watch", "prompt", "approve", "admin"] }))
@@ -633,7 +633,7 @@ async fn cookie_counts_for_its_own_page_only() {
     let (mine, theirs) = (("sec-fetch-site", "same-origin"), ("sec-fetch-site", "cross-site"));
     let watcher = format!("Bearer {}", front.token(json!({ "scopes": ["watch"] })).await);
 
-    // Whoever reads.
+    // Reading.
     let tables: Table<'_, u16> = &[
         ("its page", &[("cookie", cookie), ("origin", own)], 200),
         ("its page, as browsers read", &[("cookie", cookie), mine], 200),
@@ -671,7 +671,7 @@ async fn cookie_counts_for_its_own_page_only() {
         assert_eq!(head.status, *status, "HEAD {what}");
     }
 
-    // Whoever changes something.
+    // Changing.
     let json = ("content-type", "application/json");
     let tables: Table<'_, (u16, &str)> = &[
         ("its page", &[("origin", own), ("plexus-csrf", csrf)], (404, "runtime_not_found")),
@@ -701,7 +701,7 @@ async fn cookie_counts_for_its_own_page_only() {
         assert_eq!(reply.code(), "csrf_missing", "{method}");
     }
 
-    // A WebSocket: a browser always names its origin.
+    // A WebSocket: a browser always sends its origin.
     let upgrade = [
         ("upgrade", "websocket"),
         ("connection", "upgrade"),
@@ -779,7 +779,7 @@ async fn browser_is_one_device_however_often_it_is_opened() {
     assert_eq!((same.status, &same.json()["device_id"], &same.json()["csrf"]), (200, &before, &json!(csrf)));
     assert!(same.header("set-cookie").is_none(), "it keeps its cookie");
     assert_eq!(devices().await.as_array().unwrap().len(), 2);
-    // Another grant is another device, in its place.
+    // Another grant makes another device, which replaces it.
     let less = again(json!({ "scopes": ["watch"] }), &cookie).await;
     assert_eq!((less.status, &less.json()["scopes"]), (200, &json!(["watch"])));
     let new = less.header("set-cookie").unwrap().split(';').next().unwrap().to_owned();
@@ -787,7 +787,7 @@ async fn browser_is_one_device_however_often_it_is_opened() {
     let me = async |cookie: &str| front.send("GET", "/v1/me", &[("origin", &own), ("cookie", cookie)], "").await.status;
     assert_eq!((me(&cookie).await, me(&new).await), (401, 200));
     assert_eq!(devices().await.as_array().unwrap().len(), 2);
-    // A cookie that is nobody's is in nobody's way.
+    // An unknown cookie does not block the sign-in.
     assert_eq!(again(json!({ "scopes": ["watch", "prompt", "approve", "admin"] }), &cookie).await.status, 200);
     assert_eq!(devices().await.as_array().unwrap().len(), 3);
 }
@@ -820,7 +820,7 @@ async fn pasted_token_becomes_a_cookie_that_ends_with_it() {
     assert_ne!(me["device_id"], front.call(&token, "GET", "/v1/me", Value::Null).await.json()["device_id"]);
     assert_eq!(sign_in(&page, r#"{"cookie":true}"#).await.code(), "invalid", "it is signed in");
 
-    // Signing out ends it and nothing else, and takes the cookie back.
+    // Signing out ends only this device and clears the cookie.
     let out = front.send("DELETE", "/v1/me", &page[..2], "").await;
     assert_eq!(out.code(), "csrf_missing");
     let out = front.send("DELETE", "/v1/me", &page, "").await;
@@ -830,7 +830,7 @@ async fn pasted_token_becomes_a_cookie_that_ends_with_it() {
     assert_eq!(front.call(&token, "GET", "/v1/me", Value::Null).await.status, 200);
     assert_eq!(front.admin("DELETE", "/v1/me", Value::Null).await.code(), "local_device");
 
-    // The token's end is the end of what it signed in.
+    // Revoking the token's device also removes the browsers that it signed in.
     let reply = sign_in(&all, r#"{"cookie":true}"#).await;
     let cookie = reply.header("set-cookie").unwrap().split(';').next().unwrap().to_owned();
     let page = [("cookie", cookie.as_str()), ("origin", own.as_str())];

@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::input::{self, ResumeEntry, RunAgentInput, Status};
-use super::say::{Say, Shown};
+use super::say::{ClientView, Say};
 use super::translate::{Outcome, Translator, is_ours};
 use super::{beginning, named};
 use plexus_protocol::{
@@ -321,7 +321,7 @@ fn text(log: &[Event], kind: Kind) -> String {
 /// A client that comes at `from`, and is told the rest; interrupts wherever `cut` says.
 fn listen(log: &[Event], from: usize, cut: &HashSet<usize>) -> (Verifier, Vec<Value>) {
     let mut translator = Translator::new("thread");
-    let mut shown = Shown::default();
+    let mut shown = ClientView::default();
     shown.state.extend(beginning(&session()));
     log[..from].iter().for_each(|event| translator.fold(event, &mut shown));
     translator.listen(Vec::new());
@@ -497,14 +497,14 @@ fn prompt_is_what_the_session_does_not_have_yet() {
         { "id": "u4", "role": "user", "content": [{ "type": "text", "text": "and " }, { "type": "text", "text": "more" }] },
     ]));
     let known = HashSet::from(["u2".to_owned()]);
-    let fresh = input.fresh(|name| known.contains(name));
-    assert_eq!(fresh.iter().map(|message| message.text()).collect::<Vec<_>>(), ["new", "and more"]);
-    let blocks = input::blocks(&fresh).unwrap();
+    let new = input.new_messages(|name| known.contains(name));
+    assert_eq!(new.iter().map(|message| message.text()).collect::<Vec<_>>(), ["new", "and more"]);
+    let blocks = input::blocks(&new).unwrap();
     let first: Value = serde_json::from_str(blocks[0].get()).unwrap();
     assert_eq!(first, json!({ "type": "text", "text": "new", "_meta": { "plexus": { "message_id": "u3" } } }));
     assert!(
         run_input(json!([{ "id": "m_7", "role": "user", "content": "x" }]))
-            .fresh(|name| known.contains(name))
+            .new_messages(|name| known.contains(name))
             .is_empty(),
         "it is ours"
     );
@@ -515,7 +515,7 @@ fn prompt_is_what_the_session_does_not_have_yet() {
 fn prompt_parts_are_carried_or_refused() {
     let of = |part: Value| {
         let input = run_input(json!([{ "id": "u", "role": "user", "content": [part] }]));
-        let blocks = input::blocks(&input.fresh(|_| false)).map_err(|problem| problem.code)?;
+        let blocks = input::blocks(&input.new_messages(|_| false)).map_err(|problem| problem.code)?;
         Ok::<Value, &str>(serde_json::from_str(blocks[0].get()).unwrap())
     };
     let data = |mime: &str| json!({ "type": "data", "value": "QQ==", "mimeType": mime });
@@ -607,7 +607,7 @@ async fn log_is_read_once_and_then_only_new_events() {
     let both = known("u2").await;
     assert_eq!(both.mine, Some(RunId::trusted("r_2")));
     assert_eq!(known("u1").await.mine, Some(RunId::trusted("r_1")));
-    assert_eq!(both.index.lock().await.upto, log.head());
+    assert_eq!(both.index.lock().await.read_to, log.head());
     let other: plexus_protocol::DeviceId = "d_2".parse().unwrap();
     assert!(super::Known::read(&log, &session, &other, Some("u2")).await.unwrap().mine.is_none(), "another device's");
 }
