@@ -1,5 +1,4 @@
-//! The demo agent over stdio, one file because all of it shares one client: every command, every
-//! message, parsed by the published ACP types.
+//! The demo agent over stdio, one file: every command and every message, parsed by the published ACP types.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use std::io::{BufRead, BufReader, Read, Write};
@@ -10,10 +9,10 @@ use std::time::Duration;
 use agent_client_protocol_schema::v1;
 use serde_json::{Value, json};
 
-/// Lines that wait to be looked at; the agent waits when a test falls behind.
+/// Most unread lines; the agent waits when a test falls behind.
 const LINES: usize = 1 << 17;
 
-/// Far longer than anything here takes; only a lost message waits this long.
+/// Longest wait; only a lost message reaches it.
 const LOST: Duration = Duration::from_secs(60);
 
 struct Agent {
@@ -235,7 +234,7 @@ fn bad_input_is_answered_and_the_demo_goes_on() {
         agent.raw(bytes);
         assert_eq!(agent.error(&Value::Null), code, "{}", String::from_utf8_lossy(bytes));
     }
-    // Ids come back as they were, whatever they are.
+    // Ids of any type come back unchanged.
     for id in [json!("a"), json!(1.5), Value::Null, json!(-3)] {
         agent.send(&json!({"jsonrpc": "2.0", "id": id, "method": "no/such"}));
         assert_eq!(agent.error(&id), -32601);
@@ -345,7 +344,7 @@ fn ask_obeys_each_option_and_closes_its_card() {
         assert_eq!(updates[0]["status"], status);
         assert_eq!(text(&updates), said);
     }
-    // A JSON-RPC error is no decision, and is survived.
+    // A JSON-RPC error is no decision, and the agent goes on.
     let prompt = agent.prompt(&session, "ask ;; echo on");
     let (id, _) = agent.permission();
     agent.send(&json!({"jsonrpc": "2.0", "id": id, "error": {"code": -1, "message": "no"}}));
@@ -380,7 +379,7 @@ fn ask2_waits_for_both_in_either_order() {
     assert_ne!(first, second);
     assert_ne!(a["toolCall"]["toolCallId"], b["toolCall"]["toolCallId"]);
     agent.decide(&second, selected("allow_once"));
-    // The other session works meanwhile, and nothing of this one is said after one answer.
+    // The other session works meanwhile, and this one sends nothing after one answer.
     let other = agent.new_session();
     assert_eq!(text(&agent.play(&other, "echo between")), "between");
     agent.decide(&first, selected("reject_once"));
@@ -392,7 +391,7 @@ fn ask2_waits_for_both_in_either_order() {
 #[test]
 fn cancel_ends_every_waiting_prompt() {
     let (mut agent, session) = Agent::ready();
-    // With nothing running it does nothing, now or later.
+    // A cancel without a running prompt has no effect, now or later.
     agent.cancel(&session);
     assert_eq!(text(&agent.play(&session, "echo fine")), "fine");
     for prompt in ["hang", "sleep 3600000", "stream 1000000 1", "echo x ;; hang ;; echo never", "flood 100000000"] {
@@ -411,7 +410,7 @@ fn cancel_ends_every_waiting_prompt() {
 #[test]
 fn cancelled_question_ends_the_prompt() {
     let (mut agent, session) = Agent::ready();
-    // As ACP has it: the cancel, then the client's answer to what is open.
+    // As in ACP: the cancel, then the client's answer to the open request.
     let prompt = agent.prompt(&session, "ask2 ;; echo never");
     let (first, _) = agent.permission();
     let (second, _) = agent.permission();
@@ -422,7 +421,7 @@ fn cancelled_question_ends_the_prompt() {
     assert_eq!(reason, "cancelled");
     assert_eq!(updates.len(), 2);
     assert!(updates.iter().all(|u| u["sessionUpdate"] == "tool_call_update" && u["status"] == "failed"));
-    // And the answer alone does it too.
+    // The answer alone is enough too.
     let prompt = agent.prompt(&session, "ask ;; echo never");
     let (id, _) = agent.permission();
     agent.decide(&id, json!({"outcome": "cancelled"}));

@@ -1,5 +1,4 @@
-//! What peers can make the front door hold: each abuse over real sockets, against accounts small enough to see their ends. One
-//! file: every abuse is counted in the same accounts.
+//! The memory that peers can make the gateway hold: each abuse over real sockets, with small limits.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use crate::common;
@@ -20,7 +19,7 @@ fn used(front: &Front, class: Class) -> usize {
     front.state.ledger.sums()[class as usize].used
 }
 
-/// Waits until something is so.
+/// Polls until a condition holds.
 async fn until(what: &str, mut so: impl FnMut() -> bool) {
     let wait = async {
         while !so() {
@@ -36,14 +35,14 @@ async fn connect(front: &Front, text: &str) -> TcpStream {
     stream
 }
 
-/// All that comes until the other side closes.
+/// Reads until the other side closes.
 async fn rest(stream: &mut TcpStream) -> String {
     let mut all = Vec::new();
     let _ = tokio::time::timeout(LONG, stream.read_to_end(&mut all)).await.expect("the connection stays open");
     String::from_utf8_lossy(&all).into_owned()
 }
 
-/// The head of a POST that will bring `length` bytes.
+/// The head of a POST with a body of `length` bytes.
 fn post(front: &Front, path: &str, token: &str, length: usize) -> String {
     format!(
         "POST {path} HTTP/1.1\r\nhost: {}\r\nauthorization: Bearer {token}\r\ncontent-type: application/json\r\n\
@@ -73,7 +72,7 @@ fn frame(text: &str) -> Vec<u8> {
     out
 }
 
-/// The head of one.
+/// The head of such a frame.
 fn head(length: usize) -> Vec<u8> {
     let mut out = vec![0x81, 0x80 | 127];
     out.extend((length as u64).to_be_bytes());
@@ -81,7 +80,7 @@ fn head(length: usize) -> Vec<u8> {
     out
 }
 
-/// The close code with which a server's frames end.
+/// The close code of a server.
 async fn close_code(stream: &mut TcpStream) -> u16 {
     let mut bytes = Vec::new();
     let _ = tokio::time::timeout(LONG, stream.read_to_end(&mut bytes)).await.expect("the connection stays open");
@@ -116,14 +115,14 @@ async fn unauthenticated_requests_take_at_most_four_kibibytes() {
         let expected = if route.policy == Policy::Public { (413, "too_large") } else { (401, "unauthorized") };
         assert_eq!((reply.status, reply.code().as_str()), expected, "{} {path}", route.method);
     }
-    // Also where the length is not said.
+    // Also without a length.
     let chunked = format!(
         "POST /v1/pair HTTP/1.1\r\nhost: {}\r\ncontent-type: application/json\r\ntransfer-encoding: chunked\r\n\r\n2000\r\n{}",
         front.address,
         " ".repeat(0x2000)
     );
     assert!(front.raw(chunked.as_bytes()).await.starts_with("HTTP/1.1 413"));
-    // And in its time.
+    // And with a deadline.
     let reply = front
         .send("POST", "/v1/pair", &[("content-type", "application/json")], "{\"code\":\"x\",\"name\":\"y\"}")
         .await;
@@ -162,7 +161,7 @@ async fn endless_bodies_are_refused_above_their_devices_share() {
     let mut refused = 0;
     for path in ["/acp", &path, "/acp", &format!("/ag-ui/{session}")].into_iter().cycle().take(12) {
         let mut stream = connect(&front, &post(&front, path, &token, 15 * MIB)).await;
-        // It may be refused in the middle.
+        // The body may be refused in the middle.
         let _ = stream.write_all(&vec![b' '; MIB]).await;
         open.push(stream);
     }
@@ -177,7 +176,7 @@ async fn endless_bodies_are_refused_above_their_devices_share() {
         assert!(used(&front, Class::Device) <= 4 * MIB);
     }
     assert!((6..12).contains(&refused), "{refused} of 12 were refused");
-    // Another device is none the worse.
+    // Another device is not affected.
     say(&front, &session, 100_000).await;
     drop(open);
     until("all is given back", || used(&front, Class::Gateway) == used(&front, Class::Strangers)).await;
@@ -263,7 +262,7 @@ async fn message_that_takes_too_long_is_not_waited_for() {
 async fn unread_histories_wait_for_each_other() {
     let front = Front::holding(Accounts { connection: 6 * MIB, ..Accounts::default() }).await;
     let session = front.session("fake").await;
-    // A page has some of them, and nearly all the bytes it may have.
+    // A page has some of the events, and nearly as many bytes as allowed.
     for _ in 0..4 {
         say(&front, &session, 60_000).await;
     }
@@ -279,7 +278,7 @@ async fn unread_histories_wait_for_each_other() {
         tokio::time::sleep(Duration::from_millis(5)).await;
         assert!(used(&front, Class::Connection) <= 6 * MIB);
     }
-    // Whoever reads gets all of them.
+    // A client that reads gets all of them.
     let (mut bytes, mut answered) = (Vec::new(), 0);
     while answered < 61 {
         let n = tokio::time::timeout(LONG, socket.read_buf(&mut bytes)).await.unwrap().unwrap();
@@ -316,16 +315,16 @@ async fn unread_pages_are_refused_above_their_devices_share_and_time_out() {
     );
     let mut unread = Vec::new();
     for _ in 0..30 {
-        // A small window, so that the page waits on the gateway's side.
+        // A small window, so that the page waits in the gateway.
         let socket = tokio::net::TcpSocket::new_v4().unwrap();
         socket.set_recv_buffer_size(4096).unwrap();
         let mut stream = socket.connect(front.address).await.unwrap();
-        // The kernel takes the first of them, perhaps.
+        // The kernel's buffers may take the first of them.
         stream.write_all(page.repeat(6).as_bytes()).await.unwrap();
         unread.push(stream);
         assert!(used(&front, Class::Device) <= 2 * MIB);
     }
-    // Those that are begun wait for room, and there is none for one more slice, for good.
+    // The begun pages wait for room, and there is none for another slice.
     let mut full = 0;
     until("the device has its share", || {
         let used = used(&front, Class::Device);
@@ -348,7 +347,7 @@ async fn unread_pages_are_refused_above_their_devices_share_and_time_out() {
     assert_eq!(front.admin("GET", &format!("/v1/sessions/{session}/events"), Value::Null).await.status, 200);
 }
 
-/// A connection with a small window, so that what it does not read waits on the gateway's side.
+/// A connection with a small window, so that unread data waits in the gateway.
 async fn narrow(front: &Front, text: &str) -> TcpStream {
     let socket = tokio::net::TcpSocket::new_v4().unwrap();
     socket.set_recv_buffer_size(4096).unwrap();
@@ -372,7 +371,7 @@ async fn unread_exports_stay_within_their_devices_share_in_each_format() {
             format!("GET {path} HTTP/1.1\r\nhost: {}\r\nauthorization: Bearer {}\r\n\r\n", front.address, front.admin);
         let mut unread = Vec::new();
         for _ in 0..30 {
-            // The kernel takes the first of them, perhaps.
+            // The kernel's buffers may take the first of them.
             unread.push(narrow(&front, &ask.repeat(6)).await);
         }
         let mut full = 0;
@@ -401,7 +400,7 @@ async fn event_longer_than_a_page_is_charged_whole_before_it_is_sent() {
         let whole = front.admin("GET", &path, Value::Null).await;
         assert_eq!(whole.status, 200, "{path}: {}", whole.head);
         until("it is given back", || used(&front, Class::Device) == 0).await;
-        // Another holds what it would need: it waits, or is refused by its code, and never goes beyond.
+        // Another request holds the needed room: this one waits or is refused, and never exceeds the limit.
         let held = front.state.ledger.connection("d_local").charge(18 * MIB).unwrap();
         let ask =
             format!("GET {path} HTTP/1.1\r\nhost: {}\r\nauthorization: Bearer {}\r\n\r\n", front.address, front.admin);
@@ -439,7 +438,7 @@ async fn unread_response_is_released() {
     until("slices wait, longer than usual", || used(&front, Class::Device) > MIB / 4).await;
     until("the connection is cut", || used(&front, Class::Device) == 0 && plexus::metrics::metrics().stalled.get() > 0)
         .await;
-    // Another that is written as it is read.
+    // Another streamed response.
     let socket = tokio::net::TcpSocket::new_v4().unwrap();
     socket.set_recv_buffer_size(4096).unwrap();
     let mut stream = socket.connect(front.address).await.unwrap();
@@ -490,12 +489,12 @@ async fn queued_prompts_are_charged_to_their_session_until_sent() {
     let reply = front.admin("POST", &path, big.clone()).await;
     assert_eq!((reply.status, reply.code().as_str()), (429, "over_limit"), "{reply:?}");
     assert_eq!(reply.json()["account"], "session");
-    // What was taken before is known without room for it.
+    // A repeated prompt is recognised without room for it.
     let filled = front.state.ledger.session(&session, "fake").charge(4 * MIB - used(&front, Class::Session)).unwrap();
     let again = front.send("POST", &path, &headers, &half).await;
     assert_eq!((again.status, &again.json()["run_id"]), (202, &first.json()["run_id"]), "{again:?}");
     drop(filled);
-    // Another session has its own room.
+    // Another session has a limit of its own.
     let other = front.session("fake").await;
     say(&front, &other, MIB).await;
     front.admin("POST", &format!("/v1/sessions/{session}/cancel"), json!({})).await;

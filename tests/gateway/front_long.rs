@@ -1,4 +1,4 @@
-//! Questions that are too long to be sent unasked: told in part everywhere, fetched whole by their id, and allowed only by who
+//! Requests that are too long to be sent whole: truncated in events, fetched whole by their id, and allowed only by a client that
 //! has read all of it.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -33,7 +33,7 @@ async fn huge_command_is_sent_in_part_and_allowed_by_who_read_it_whole() {
     let display = whole["display"].as_str().unwrap();
     assert!(display.len() > 1 << 20 && display.ends_with("sudo rm -rf /srv"), "{}", display.len());
     assert_eq!(whole["display_truncated"], Value::Null);
-    // It is judged by all of it, also where the part that is told is harmless.
+    // The risk is that of the whole, even if the sent part is harmless.
     part(&brief, display.len());
     assert!(!brief["display"].as_str().unwrap().contains("sudo"));
     for request in [&brief, &whole] {
@@ -54,7 +54,7 @@ async fn huge_command_is_sent_in_part_and_allowed_by_who_read_it_whole() {
     }
     assert_eq!(answer(json!({ "ok": true, "digest": "0".repeat(64) })).await.code(), "stale_digest");
     assert_eq!(answer(json!({ "ok": true, "digest": whole["digest"] })).await.status, 200);
-    // Whoever says no need not read it.
+    // Denying needs no digest.
     let (_, brief) = asked(&front, "long 1048576").await;
     let path = format!("/v1/requests/{}/answer", brief["request_id"].as_str().unwrap());
     assert_eq!(front.admin("POST", &path, json!({ "option_id": "no" })).await.status, 200);
@@ -69,7 +69,7 @@ async fn huge_edit_is_shown_cut_and_marked_as_cut() {
         let took = before.elapsed();
         let path = format!("/v1/requests/{}", brief["request_id"].as_str().unwrap());
         let whole = front.admin("GET", &path, Value::Null).await;
-        // For whoever measures: `cargo test --test gateway front_long -- --nocapture`.
+        // For measuring: `cargo test --test gateway front_long -- --nocapture`.
         println!("an edit of {bytes} bytes: asked after {took:?}, {} bytes whole", whole.body.len());
         let whole = whole.json();
         let display = whole["display"].as_str().unwrap();

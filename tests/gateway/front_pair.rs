@@ -29,7 +29,7 @@ async fn say(socket: &mut Socket, message: Value) {
     socket.send(Message::text(message.to_string())).await.unwrap();
 }
 
-/// The next message that is wanted.
+/// The next wanted message.
 async fn hear(socket: &mut Socket, wanted: impl Fn(&Value) -> bool) -> Value {
     let heard = async {
         loop {
@@ -77,13 +77,13 @@ async fn risk_level_of_a_device_holds_on_every_frontend() {
     assert_eq!(request["risk"], "danger");
     let open = async || front.admin("GET", &format!("/v1/requests/{id}"), Value::Null).await.json()["state"] == "open";
 
-    // HTTP; a no is an answer, too.
+    // HTTP; a denial is an answer too.
     for answer in [json!({ "ok": true }), json!({ "option_id": "yes" }), json!({ "option_id": "no" })] {
         let reply = front.call(&token, "POST", &format!("/v1/requests/{id}/answer"), answer).await;
         assert_eq!((reply.status, reply.code().as_str()), (403, "risk_too_high"));
         assert_eq!(reply.json()["risk"], "danger");
     }
-    // It reads why, and where.
+    // The refusal has the reasons and the devices that may answer.
     let told = front.call(&token, "POST", &format!("/v1/requests/{id}/answer"), json!({ "ok": true })).await.json();
     assert_eq!((&told["approve_up_to"], &told["devices"]), (&json!("low"), &json!([])), "{told}");
     assert_eq!(told["risk_reasons"], request["risk_reasons"]);
@@ -108,7 +108,7 @@ async fn risk_level_of_a_device_holds_on_every_frontend() {
     let told = hear(&mut ws, |message| message["method"] == "gateway.error").await;
     assert_eq!(told["params"]["error"]["data"]["code"], "risk_too_high");
     assert!(told["params"]["error"]["message"].as_str().unwrap().starts_with(&said), "{told}");
-    // What says in advance that nothing is asked.
+    // Methods that act without asking.
     let params = json!({ "session_id": session, "mode_id": "yolo" });
     say(&mut ws, json!({ "jsonrpc": "2.0", "id": 4, "method": "session.set_mode", "params": params })).await;
     let reply = hear(&mut ws, |message| message["id"] == 4).await;
@@ -175,7 +175,7 @@ async fn link_shows_one_session_until_it_expires() {
         ("POST", format!("/v1/sessions/{shown}/prompt"), json!({ "text": "hi" }), 403),
         ("POST", format!("/v1/sessions/{shown}/shares"), Value::Null, 403),
         ("GET", "/v1/devices".into(), Value::Null, 403),
-        // Whoever else has it keeps it.
+        // Other devices keep theirs.
         ("DELETE", "/v1/me".into(), Value::Null, 403),
     ] {
         let reply = front.call(token, method, &path, body).await;
@@ -196,7 +196,7 @@ async fn link_shows_one_session_until_it_expires() {
     );
     assert_eq!(front.call(token, "GET", "/v1/me", Value::Null).await.status, 401);
 
-    // One whose time is over is out, and so is what it has open.
+    // An expired device is refused, and its connections are closed.
     let local = front.state.auth.check(&front.admin).unwrap();
     let permit = local.permit::<Admin>(Target::Gateway).unwrap();
     let short = Duration::from_millis(1500);

@@ -1,4 +1,4 @@
-//! The holder that only ties a runtime to its parent, with real processes: it ends as its child does, and nothing outlives it.
+//! The holder tied to its parent, with real processes: it ends as its child does, and no process outlives it.
 #![cfg(unix)]
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
@@ -11,7 +11,7 @@ use rustix::process::{Pid, Signal, kill_process};
 
 const PLEXUS: &str = env!("CARGO_BIN_EXE_plexus");
 
-/// Far longer than anything here takes.
+/// Longest wait; only a failing test reaches it.
 const LOST: Duration = Duration::from_secs(60);
 
 fn hold(args: &[&str]) -> Command {
@@ -29,7 +29,7 @@ fn pid(of: u32) -> Pid {
     Pid::from_raw(i32::try_from(of).unwrap()).unwrap()
 }
 
-/// A zombie counts as gone: whoever must reap it is not our business.
+/// Whether a process is gone; a zombie counts as gone.
 #[cfg(target_os = "linux")]
 fn alive(pid: Pid) -> bool {
     match std::fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_pid())) {
@@ -58,9 +58,8 @@ fn pids(from: &mut impl BufRead, n: usize) -> Vec<Pid> {
     found
 }
 
-/// A family of the kinds that are hard to end: each member writes its pid once it is as it should be.
-/// In some order: the main process, deaf to TERM and to end of file; one in a session of its own; one
-/// orphaned there by a double fork, deaf to TERM; one stopped.
+/// A script of processes that are hard to end; each writes its pid when it is ready. In any order: the main process, which ignores
+/// TERM and end of file; one in a session of its own; an orphan of a double fork that ignores TERM; a stopped one.
 #[cfg(target_os = "linux")]
 const FAMILY: &str = r#"
     setsid sh -c 'echo $$; exec sleep 1000' &
@@ -159,7 +158,7 @@ fn child_end_of_file_is_not_held_back() {
     let mut child = sh("exec <&-; echo closed; sleep 1000");
     let mut line = String::new();
     BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
-    // The holder may still be about to let go of its own end when the child is this far.
+    // The holder may not have closed its own end yet.
     let mut stdin = child.stdin.take().unwrap();
     until("the write fails", || stdin.write_all(b"x").is_err());
     kill_process(pid(child.id()), Signal::TERM).unwrap();
@@ -186,7 +185,7 @@ fn process_group_that_ignores_signals_is_killed() {
     out.read_line(&mut line).unwrap();
     kill_process(pid(child.id()), Signal::TERM).unwrap();
     assert_eq!(child.wait().unwrap().signal(), Some(9));
-    // Whoever is left would hold it open.
+    // Any remaining process would keep it open.
     out.read_to_string(&mut line).unwrap();
     assert_eq!(line, "started\n");
 }
@@ -197,16 +196,16 @@ fn term_ends_the_whole_process_group() {
     let mut child = sh(FAMILY);
     let family = pids(&mut BufReader::new(child.stdout.take().unwrap()), FAMILY_SIZE);
     kill_process(pid(child.id()), Signal::TERM).unwrap();
-    // The main process is deaf, so it was killed, and that is what we hear.
+    // The main process ignores TERM, so it was killed, which is the reported signal.
     assert_eq!(child.wait().unwrap().signal(), Some(9));
-    // The holder has reaped them all before it ended: no waiting here.
+    // The holder reaped all of them before it ended, so there is no need to wait.
     assert_eq!(family.iter().filter(|pid| alive(**pid)).count(), 0);
 }
 
 #[cfg(target_os = "linux")]
 #[test]
 fn child_end_ends_the_whole_process_group() {
-    // Here the main process ends once it is told to; the deaf orphan keeps its own loop.
+    // The main process ends when told to; the orphan that ignores TERM goes on.
     let (head, _) = FAMILY.rsplit_once("while").unwrap();
     let mut child = sh(&format!("{head}\nread x; exit 5"));
     let mut out = BufReader::new(child.stdout.take().unwrap());
@@ -221,7 +220,7 @@ fn child_end_ends_the_whole_process_group() {
 fn orphans_are_reaped_while_the_child_lives() {
     let mut child = sh("for i in 1 2 3 4 5; do (setsid sh -c 'echo $$' &); done; sleep 1000");
     let orphans = pids(&mut BufReader::new(child.stdout.take().unwrap()), 5);
-    // Gone from the process table, not merely dead.
+    // Gone from the process table, not only dead.
     until("orphans reaped", || orphans.iter().all(|pid| rustix::process::test_kill_process(*pid).is_err()));
     kill_process(pid(child.id()), Signal::TERM).unwrap();
     child.wait().unwrap();
@@ -230,7 +229,7 @@ fn orphans_are_reaped_while_the_child_lives() {
 #[cfg(target_os = "linux")]
 #[test]
 fn gateway_kill_is_outlived_by_nothing() {
-    // The gateway's part is played by a shell; it says the holder's pid first.
+    // A shell plays the gateway; it prints the holder's pid first.
     let script = r#"
         "$PLEXUS" hold --parent $$ -- sh -c "$FAMILY" <&3 &
         echo $!
@@ -249,10 +248,10 @@ fn gateway_kill_is_outlived_by_nothing() {
     let everybody = pids(&mut out, FAMILY_SIZE + 1);
     assert!(everybody.iter().all(|pid| alive(*pid)));
     gateway.kill().unwrap();
-    // Its pipe is still open here: nobody ends because of end of file. Nor does it matter that
-    // the dead gateway is not reaped yet.
+    // The pipe is still open here, so no process ends because of end of file. It does not matter that the dead gateway is
+    // not reaped yet.
     until("the family ended", || !everybody.iter().any(|pid| alive(*pid)));
-    // Everybody let go of stdout: members we were not told of are gone as well.
+    // All processes closed stdout: unknown ones are gone too.
     let mut rest = String::new();
     out.read_to_string(&mut rest).unwrap();
     drop(stdin);
@@ -276,7 +275,7 @@ fn terminal_signals_do_not_end_the_holder() {
 #[test]
 fn holder_leads_a_process_group_even_if_spawned_without_one() {
     let mut command = hold(&["sh", "-c", "ps -o pgid= -p $$; ps -o pgid= -p $PPID; echo $PPID"]);
-    // Group 0 would be its own; ours is what a careless caller gives it.
+    // Group 0 would be a new group; a careless caller passes its own.
     command.process_group(rustix::process::getpgrp().as_raw_pid());
     let out = command.output().unwrap();
     let said = String::from_utf8(out.stdout).unwrap();

@@ -1,4 +1,4 @@
-//! The loopback model streams an answer in each vendor's dialect, and each agent's setup is written where the agent looks.
+//! The loopback model streams an answer in each vendor's protocol, and each agent's configuration is where the agent reads it.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use crate::common;
@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 const THREE_CHUNKS: &str = "chunk-0001 chunk-0002 chunk-0003 ";
 
-/// One POST, whole answer: the status and the body with the chunked framing taken off.
+/// A POST; returns the status and the decoded body.
 fn post(port: u16, path: &str, body: &Value) -> (u16, String) {
     let body = body.to_string();
     let mut socket = TcpStream::connect(("127.0.0.1", port)).unwrap();
@@ -40,7 +40,7 @@ fn post(port: u16, path: &str, body: &Value) -> (u16, String) {
     (status, whole)
 }
 
-/// The JSON values of a server-sent stream, and whether it held anything that was not JSON (chat's `[DONE]`).
+/// The JSON values of a server-sent stream, and its lines that are not JSON (such as `[DONE]`).
 fn frames(stream: &str) -> (Vec<Value>, Vec<&str>) {
     let mut values = Vec::new();
     let mut others = Vec::new();

@@ -1,5 +1,5 @@
-//! Editors that attach by ACP over a WebSocket: with the official SDK, and to the letter of the wire. One file because the
-//! stories share their client.
+//! Editors that attach by ACP over a WebSocket: with the official SDK, and with a raw client. One file: the stories share the
+//! raw client.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use crate::common;
@@ -19,15 +19,15 @@ use tokio_tungstenite::tungstenite::client::IntoClientRequest as _;
 
 type Socket = tokio_tungstenite::WebSocketStream<tokio_tungstenite::MaybeTlsStream<tokio::net::TcpStream>>;
 
-/// A client to the letter of the wire: it keeps what it was told.
+/// A raw client that keeps all messages.
 struct Editor {
     socket: Socket,
     next: u64,
-    /// Responses that came while something else was waited for.
+    /// Responses that came during another wait.
     responses: BTreeMap<u64, Value>,
-    /// Everything else, in order.
+    /// All other messages, in order.
     told: VecDeque<Value>,
-    /// Every message as it came.
+    /// Every message as received.
     texts: Vec<String>,
 }
 
@@ -43,7 +43,7 @@ impl Editor {
         Self { socket, next: 0, responses: BTreeMap::new(), told: VecDeque::new(), texts: Vec::new() }
     }
 
-    /// A client that said hello; with `events`, one that takes the gateway's own notifications.
+    /// An initialized client with these capabilities.
     async fn hello(gateway: &Gateway, path: &str, capabilities: Value) -> Self {
         let mut editor = Self::connect(gateway, path).await;
         editor.initialize(capabilities).await;
@@ -74,7 +74,7 @@ impl Editor {
     }
 
     async fn hear(&mut self) -> Value {
-        // Pings come whatever happens.
+        // Pings must not extend the wait.
         let deadline = tokio::time::Instant::now() + PATIENCE;
         loop {
             let frame = tokio::time::timeout_at(deadline, self.socket.next()).await;
@@ -122,7 +122,7 @@ impl Editor {
         outcome
     }
 
-    /// The next that it was told with this method; what came before is dropped.
+    /// The next message with this method; earlier ones are dropped.
     async fn until(&mut self, method: &str) -> Value {
         loop {
             while let Some(message) = self.told.pop_front() {
@@ -150,7 +150,7 @@ impl Editor {
         self.told.iter().filter(|message| message["method"] == "session/update").map(|message| &message["params"])
     }
 
-    /// All that the agent said so far.
+    /// The agent's whole text so far.
     fn text(&self) -> String {
         let chunks = self.updates().filter(|params| params["update"]["sessionUpdate"] == "agent_message_chunk");
         chunks.filter_map(|params| params["update"]["content"]["text"].as_str()).collect()
@@ -161,7 +161,7 @@ impl Editor {
     }
 }
 
-/// A page of the log, its bodies as they were written.
+/// A page of the log with raw bodies.
 #[derive(serde::Deserialize)]
 struct Kept<'a> {
     #[serde(borrow)]
@@ -174,7 +174,7 @@ struct Happened<'a> {
     event: &'a RawValue,
 }
 
-/// An update as it was written.
+/// A raw update.
 #[derive(serde::Deserialize)]
 struct Said<'a> {
     #[serde(borrow)]
@@ -191,13 +191,13 @@ fn parses<T: serde::de::DeserializeOwned>(value: &Value) {
     serde_json::from_value::<T>(value.clone()).unwrap_or_else(|error| panic!("{error}: {value}"));
 }
 
-/// Fails unless what the gateway says is what the published protocol has.
+/// Fails unless a message of the gateway matches the published protocol.
 fn published(message: &Value) {
     let params = &message["params"];
     match message["method"].as_str() {
         Some("session/update") => {
             let kind = params["update"]["sessionUpdate"].as_str().unwrap();
-            // Of RFD #533, and only for those that came by `session/attach`.
+            // From RFD #533, only for clients that joined by `session/attach`.
             if !["permission_resolved", "client_disconnected"].contains(&kind) {
                 parses::<v1::SessionNotification>(params);
             }
@@ -263,7 +263,7 @@ async fn acp_prompt_response_comes_after_every_update_of_the_run() {
     for said in said {
         assert!(kept.contains(&said.params.update.get()), "{}", said.params.update);
     }
-    // And each says its place.
+    // Each has its position.
     let all: Vec<&Value> = events.iter().filter(|event| event["run_id"] == run.as_str()).collect();
     for params in editor.updates().filter(|params| params["_meta"]["plexus"]["run_id"] == run.as_str()) {
         let place = &params["_meta"]["plexus"]["cursor"];
@@ -295,7 +295,7 @@ async fn acp_session_reports_its_settings_and_changes_them() {
     let loaded = three.call("session/load", load(&session)).await.unwrap();
     assert_eq!(loaded["modes"]["currentModeId"], "auto");
     assert_eq!(loaded["modes"]["availableModes"], new["modes"]["availableModes"]);
-    // The agent's own refusal keeps its code.
+    // The agent's refusal keeps its code.
     let error = one.call("session/set_mode", json!({ "sessionId": session, "modeId": "nonsense" })).await.unwrap_err();
     assert_eq!(error["code"], -32602, "{error}");
 }
@@ -311,7 +311,7 @@ async fn acp_load_sends_the_whole_session_before_its_response() {
     assert_eq!(editor.text(), said(&events, Some(&run)));
     assert!(editor.kinds().contains(&"user_message_chunk"), "a replay has the prompts");
     assert_eq!(loaded["_meta"]["plexus"]["runtime_id"], "demo");
-    // To resume is to hear nothing of the past.
+    // A resume brings no history.
     let mut editor = Editor::hello(&gateway, "/acp", json!({})).await;
     editor.call("session/resume", load(&session)).await.unwrap();
     assert_eq!(editor.updates().count(), 0);
@@ -341,7 +341,7 @@ async fn acp_request_reaches_all_clients_and_the_first_answer_withdraws_it() {
     assert_eq!(back["params"]["requestId"], first["id"], "the loser is told to put its question away");
     assert_eq!(one.response(id).await.unwrap()["stopReason"], "end_turn");
     assert!(one.text().contains("allow"), "{}", one.text());
-    // Who attached hears who it was; who answered has nothing taken back.
+    // A client that attached learns who answered; the request is not withdrawn from the one that answered.
     let resolved = loop {
         let told = two.until("session/update").await;
         if told["params"]["update"]["sessionUpdate"] == "permission_resolved" {
@@ -351,7 +351,7 @@ async fn acp_request_reaches_all_clients_and_the_first_answer_withdraws_it() {
     };
     assert_eq!(resolved["outcome"]["kind"], "selected");
     assert!(resolved["chosenOptionId"].is_string());
-    // A late answer is none.
+    // A late answer has no effect.
     one.choose(&first, "reject_once").await;
     let id = one.prompt(&session, "echo still here").await;
     one.response(id).await.unwrap();
@@ -367,7 +367,7 @@ async fn acp_request_is_withdrawn_by_another_answer_or_a_cancel() {
     editor.call("session/load", load(&session)).await.unwrap();
     let id = editor.prompt(&session, "ask").await;
     let question = editor.until("session/request_permission").await;
-    // That it closes the dialog decides nothing for the others.
+    // Closing the dialog decides nothing for the others.
     let outcome = json!({ "outcome": { "outcome": "cancelled" } });
     editor.say(&json!({ "jsonrpc": "2.0", "id": question["id"], "result": outcome })).await;
     let request = gateway.open_request(&session).await;
@@ -380,7 +380,7 @@ async fn acp_request_is_withdrawn_by_another_answer_or_a_cancel() {
     editor.notify("session/cancel", json!({ "sessionId": session })).await;
     assert_eq!(editor.until("$/cancel_request").await["params"]["requestId"], question["id"]);
     assert_eq!(editor.response(id).await.unwrap()["stopReason"], "cancelled");
-    // By the id of its prompt too, and however soon.
+    // By the id of its prompt too, even at once.
     let id = editor.prompt(&session, "echo begun ;; hang").await;
     editor.notify("$/cancel_request", json!({ "requestId": id })).await;
     assert_eq!(editor.response(id).await.unwrap()["stopReason"], "cancelled");
@@ -431,7 +431,7 @@ async fn acp_client_that_joins_is_asked_open_requests_once() {
         }
         let past = method == "session/load" || params == json!({ "sessionId": session });
         assert_eq!(editor.updates().count() > 0, past, "{params}");
-        // Whatever it is told because of its coming is told before this.
+        // Everything that is sent because of the join comes before this.
         editor.call("session/set_mode", json!({ "sessionId": session, "modeId": "nonsense" })).await.unwrap_err();
         let questions: Vec<&Value> =
             editor.told.iter().filter(|told| told["method"] == "session/request_permission").collect();
@@ -524,7 +524,7 @@ async fn acp_client_cut_at_random_moments_has_the_whole_log() {
             None => editor.ask("session/load", load(&session)).await,
             Some(cursor) => editor.ask("session/resume", after(&session, cursor)).await,
         };
-        // In the middle of the past, of the response, or of what is new.
+        // In the middle of the history, of the response, or of new events.
         let mut left = if cuts < total { dice(60) } else { u64::MAX };
         while left > 0 && !over {
             left -= 1;
@@ -546,7 +546,7 @@ async fn acp_client_cut_at_random_moments_has_the_whole_log() {
                     asked += 1;
                     match cuts >= total {
                         true => editor.choose(&message, "allow_once").await,
-                        // Nothing more comes until it is answered.
+                        // No more events come until the request is answered.
                         false => left = 0,
                     }
                 }
@@ -573,7 +573,7 @@ async fn acp_client_that_reads_late_blocks_nobody_and_gets_everything() {
     let mut slow = Editor::hello(&gateway, "/acp", json!({})).await;
     slow.call("session/load", load(&session)).await.unwrap();
     let id = slow.prompt(&session, "flood 30000 64").await;
-    // It reads nothing more until the others have all of the run.
+    // It reads nothing more until the others have the whole run.
     let mut quick = Editor::hello(&gateway, "/acp", json!({ "_meta": { "plexus": { "events": true } } })).await;
     quick.ask("session/load", load(&session)).await;
     while !quick.told.back().is_some_and(|told| told["params"]["kind"] == "run_ended") {
@@ -642,7 +642,7 @@ async fn acp_sessions_are_listed_in_pages_for_all_or_one_runtime() {
     assert_eq!(new["_meta"]["plexus"]["runtime_id"], "other");
     let here = editor.call("session/list", json!({ "cwd": "/tmp" })).await.unwrap();
     assert_eq!(here["sessions"].as_array().unwrap().len(), 2);
-    // To close is to leave: the session goes on.
+    // `session/close` leaves the session, which goes on.
     editor.call("session/close", json!({ "sessionId": new["sessionId"] })).await.unwrap();
     let run = gateway.prompt(new["sessionId"].as_str().unwrap(), "echo on").await;
     gateway.until_ended(new["sessionId"].as_str().unwrap(), &run).await;
@@ -748,7 +748,7 @@ async fn acp_agent_files_come_from_the_editor_or_else_the_gateway() {
     let write = format!("FAKE:write {} what-the-agent-wrote", file.display());
     let files = json!({ "fs": { "readTextFile": true, "writeTextFile": true } });
 
-    // The editor has it open: it is asked, and nobody else is.
+    // The editor that has the session open is asked, and no other client.
     let mut editor = Editor::hello(&gateway, "/acp", files.clone()).await;
     let new = json!({ "cwd": work.path(), "mcpServers": [] });
     let session = editor.call("session/new", new).await.unwrap()["sessionId"].as_str().unwrap().to_owned();
@@ -780,7 +780,7 @@ async fn acp_agent_files_come_from_the_editor_or_else_the_gateway() {
     assert_eq!(std::fs::read_to_string(&file).unwrap(), "what is on the disk", "it is the editor's to save");
     assert!(watcher.texts.iter().all(|text| !text.contains("fs/")), "one client is asked");
 
-    // No editor is there: the gateway writes it, once people allowed what will be written.
+    // Without an editor the gateway writes the file, after people allowed its content.
     drop((editor, watcher));
     let session = gateway.session("gemini").await;
     let run = gateway.prompt(&session, &write).await;

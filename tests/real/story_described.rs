@@ -1,5 +1,5 @@
-//! The gateway against its own descriptions: `asyncapi.json` is AsyncAPI, and every message and every response that it can
-//! be brought to send is as they say, neither more nor less. The checks are in `tests/clients/described.mjs`.
+//! The gateway against its own descriptions: `asyncapi.json` is valid AsyncAPI, and every message and response has exactly the
+//! described members. The checks are in `tests/clients/described.mjs`.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout)]
 
 use crate::common;

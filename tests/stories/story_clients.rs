@@ -1,4 +1,4 @@
-//! Ordinary clients in a burst, and bad ones: nobody else notices, memory stays bounded, an event says what happened.
+//! Ordinary clients in a burst, and misbehaving ones: others are not affected, memory is bounded, an event reports it.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout)]
 
 use crate::common;
@@ -11,13 +11,13 @@ use common::gateway::{Gateway, PATIENCE, assert_whole, demo, exe, runtime, said}
 use serde_json::{Value, json};
 use tokio_tungstenite::tungstenite::Message;
 
-/// What `stream N` of the demo agent says.
+/// The text of the demo agent's `stream N`.
 fn stream(n: usize) -> String {
     let width = n.to_string().len().max(4);
     (1..=n).map(|k| format!("chunk-{k:0width$} ")).collect()
 }
 
-/// A plain reader of server-sent events, as people write them: the standard library, line by line.
+/// A typical reader of server-sent events: the standard library, line by line.
 const PYTHON: &str = r#"
 import json, sys, urllib.request
 url, token, run = sys.argv[1:4]
@@ -34,7 +34,7 @@ with urllib.request.urlopen(request) as stream:
 sys.stdout.write(text)
 "#;
 
-/// Memory of a process that is its own (no mapped files), in KiB.
+/// Private memory of a process (no mapped files), in KiB.
 fn memory(pid: u32) -> u64 {
     let rollup = std::fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).unwrap();
     let line = rollup.lines().find(|line| line.starts_with("Anonymous:")).unwrap();
@@ -67,7 +67,7 @@ async fn clients_get_every_byte_of_a_burst() {
         clients.push(tokio::spawn(async move { ws.until_ended(&for_ws).await }));
         clients.push(tokio::spawn(async move { sse.until_ended(&for_sse).await }));
     }
-    // All are there; the burst begins.
+    // All are connected; the burst begins.
     let (status, _) = gateway.post(&format!("/v1/sessions/{session}/cancel"), json!({ "run_id": first })).await;
     assert!(status < 300);
     let whole = said(&gateway.until_ended(&session, &run).await, Some(&run));
@@ -103,7 +103,7 @@ async fn client_that_never_reads_costs_little_and_harms_nobody() {
     let grown = memory(gateway.pid()).saturating_sub(before);
     println!("200 MB flowed past a client that does not read: the gateway grew by {grown} KiB");
     assert!(grown < 64 << 10, "{grown} KiB");
-    // It wakes up and finds everything in order; where the burst took so long that it was given up, it comes back with its cursor.
+    // The client reads again and gets everything in order; if it was closed meanwhile, it reconnects with its cursor.
     let mut events: Vec<Value> = Vec::new();
     while !events.last().is_some_and(|event| event["kind"] == "run_ended" && event["run_id"] == run) {
         if let Some(event) = deaf.event().await {

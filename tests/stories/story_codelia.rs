@@ -1,5 +1,5 @@
-//! A runtime of the UI protocol through the real gateway: a scripted one (tests/agents/codelia_runtime.mjs) with all the
-//! bad manners of the real one, which this file takes one after the other.
+//! A runtime of the UI protocol through the real gateway: a scripted one (tests/agents/codelia_runtime.mjs) with all the quirks
+//! of the real one.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use crate::common;
@@ -62,13 +62,13 @@ impl Stage {
         receipt
     }
 
-    /// What the runtime wrote down.
+    /// The runtime's own log.
     fn log(&self) -> Vec<Value> {
         let text = std::fs::read_to_string(self.file("log")).unwrap();
         text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
     }
 
-    /// What the runtime got with this method, in order.
+    /// The messages that the runtime got with this method, in order.
     fn got(&self, method: &str) -> Vec<Value> {
         let got = self.log().into_iter().map(|entry| entry["got"].clone());
         got.filter(|message| message["method"] == method).collect()
@@ -137,13 +137,13 @@ async fn codelia_cancel_with_an_open_confirm_does_not_run_the_command() {
     let (code, body) = stage.gateway.post(&format!("/v1/sessions/{}/cancel", stage.session), json!({})).await;
     assert!(code == 200 || code == 202, "{code} {body}");
     let events = stage.until_ended(&run).await;
-    // What it ended as is the runtime's own word: the no to its question ends the turn, unless the cancel finds it
-    // still on. That it was to be cancelled is told either way.
+    // The runtime decides the end: the denial ends the turn, unless the cancel arrives first. `cancelling` is reported
+    // either way.
     assert!(["completed", "cancelled"].contains(&status(&events, &run)), "{events:?}");
     assert_eq!(ended(&events, &run)["cancelling"], true);
     let (code, late) = stage.gateway.choose(&request, "allow").await;
     assert_eq!((code, &late["state"]), (410, &json!("withdrawn")), "{late}");
-    // Queued behind it: it meets the moments in which the runtime is still busy.
+    // Queued behind it, so it is sent while the runtime may still be busy.
     let events = stage.until_ended(&next).await;
     assert_eq!(said(&events, Some(&next)), "still hereover");
     assert!(!file.exists() && stage.ran().is_empty());
@@ -241,7 +241,7 @@ async fn codelia_methods_that_act_without_asking_need_an_administrator() {
     let mut admin = stage.gateway.ws().await;
     admin.call("shell.exec", call(&file)).await.unwrap();
     assert!(file.exists());
-    // What would crash it never gets there, whoever calls: the gateway has these for itself.
+    // Methods that would crash the runtime are never forwarded: the gateway handles them.
     admin.call("run.cancel", json!({ "session_id": stage.session })).await.unwrap_err();
     admin.call("initialize", json!({})).await.unwrap();
     admin.call("session.history", json!({ "session_id": stage.session })).await.unwrap();

@@ -1,5 +1,5 @@
-//! Much at once, of an agent that offers many models: nothing is lost, no session is taken for dead, and a gateway that is
-//! killed in the midst of it goes on with all of them.
+//! Many sessions and prompts at once, with an agent that has many models: nothing is lost, no session is considered dead, and a
+//! gateway killed in the middle goes on with all of them.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use crate::common;
@@ -13,14 +13,14 @@ use futures_util::StreamExt;
 use futures_util::stream;
 use serde_json::{Value, json};
 
-/// The agent, with so many models.
+/// The configuration of the agent with this many models.
 fn config(models: usize, more: &str) -> String {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/agents/models_agent.py");
     let env = format!("env = {{ MODELS = \"{models}\"{more} }}");
     held_runtime("many", &["python3", script.to_str().unwrap()], &env)
 }
 
-/// The only runtime, which is ready.
+/// Waits until the only runtime is ready.
 async fn runtime(gateway: &Gateway) -> Value {
     let deadline = Instant::now() + PATIENCE;
     loop {
@@ -187,7 +187,7 @@ async fn sessions_that_never_open_hold_back_no_others() {
     let before = runtime(&gateway).await;
     let mut sessions = Vec::new();
     for n in 0..20 {
-        // More of one sort than are opened at a time.
+        // More of one kind than are opened at a time.
         let cwd = dir.path().join(if n % 2 == 0 { format!("stuck-{n}") } else { format!("fine-{n}") });
         std::fs::create_dir(&cwd).unwrap();
         let (_, body) = gateway.post("/v1/sessions", json!({ "runtime_id": "many", "cwd": cwd })).await;
@@ -197,7 +197,7 @@ async fn sessions_that_never_open_hold_back_no_others() {
     let restart = gateway.request("POST", "/v1/runtimes/many/restart").send().await.unwrap();
     assert!(restart.status().is_success(), "{restart:?}");
     let deadline = Instant::now() + PATIENCE;
-    // Until the new agent is there the sessions are as the old one left them.
+    // Until the new agent is ready, the sessions are as the old one left them.
     while runtime(&gateway).await["pid"] == before["pid"]
         || states(&gateway).await.iter().filter(|state| *state == "idle").count() < 10
     {

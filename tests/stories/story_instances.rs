@@ -1,4 +1,4 @@
-//! Which process a session goes on in: the very one that it knows, or none. Holders that are slow, that are doubled, that hang.
+//! A session goes on only in the process that it knows. Holders that are slow, duplicated, or hang.
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -15,7 +15,7 @@ fn demo() -> String {
     held_runtime("demo", &[exe(), "agent", "demo"], "")
 }
 
-/// The only runtime, once it stands as wanted.
+/// Waits until the only runtime has this state.
 async fn runtime(gateway: &Gateway, state: &str) -> Value {
     let deadline = Instant::now() + PATIENCE;
     loop {
@@ -69,12 +69,12 @@ async fn dies(pid: u32) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn duplicate_agent_is_ended_and_the_one_of_its_sessions_kept() {
-    // The files have random names: whichever comes last, the outcome is the same.
+    // The files have random names, so the order varies; the outcome must not.
     for _ in 0..4 {
         let mut gateway = Gateway::start(&demo()).await;
         let session = gateway.session("demo").await;
         let first = pid(&runtime(&gateway, "ready").await);
-        // The first agent cannot be found for a while. A folder is in the place of its socket, or it would end itself.
+        // The first agent's socket is replaced by a folder for a while; without any file the holder would end itself.
         gateway.kill();
         let socket = sockets(&gateway).remove(0);
         let aside = gateway.home.join("aside");
@@ -112,7 +112,7 @@ async fn slow_holder_is_waited_for_reported_and_never_doubled() {
     gateway.kill();
     kill_process(holder, Signal::STOP).unwrap();
     gateway.again().await;
-    // The configuration names the runtime, too: it starts no other.
+    // The configuration has the runtime too, but starts no second one.
     let waiting = runtime(&gateway, "starting").await;
     let problem = waiting["problem"].as_str().unwrap();
     assert!(problem.contains("has not answered") && problem.contains("plexus stop demo"), "{problem}");
@@ -153,7 +153,7 @@ async fn session_whose_agent_is_gone_is_taken_by_no_other() {
     gateway.open_request(&session).await;
     let first = runtime(&gateway, "ready").await;
     let holder = holder_of(pid(&first));
-    // Another agent of the same name and generation takes the place of the first, and the session knows nothing of it.
+    // Another agent of the same name and generation replaces the first; the session does not know it.
     gateway.kill();
     let socket = sockets(&gateway).remove(0);
     let aside = gateway.home.join("aside");
@@ -184,7 +184,7 @@ async fn session_whose_agent_is_gone_is_taken_by_no_other() {
     for file in &database {
         std::fs::rename(file.with_extension(format!("{}x", file.extension().unwrap().display())), file).unwrap();
     }
-    // Without last words, which would be the session's to hear.
+    // Without the file of its end, which the session would get.
     kill_process(holder, Signal::KILL).unwrap();
     kill_process(Pid::from_raw(pid(&first).cast_signed()).unwrap(), Signal::KILL).unwrap();
     gateway.again().await;

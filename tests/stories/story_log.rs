@@ -1,4 +1,4 @@
-//! The gateway's own log: each line names what it is about.
+//! The gateway's own log: each line has the spans of its subject.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use crate::common;
@@ -6,7 +6,7 @@ use crate::common;
 use common::gateway::{Gateway, demo};
 use common::moments::until_so;
 
-/// The lines of the log that say this.
+/// The lines of the log that contain `words`.
 fn lines(gateway: &Gateway, words: &str) -> Vec<String> {
     gateway.stderr().lines().filter(|line| line.contains(words)).map(str::to_owned).collect()
 }

@@ -1,6 +1,6 @@
-//! Notifications: who is told of what, when, and who is not. One file, for each story is a few lines over the same cast.
+//! Notifications: which device gets which, and when.
 //!
-//! The cast: a push service with its own crypto (tests/push-service), webhooks, and phones.
+//! The participants: a push service with its own crypto (tests/push-service), webhooks, and phones.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use crate::common;
@@ -13,12 +13,12 @@ use common::gateway::{Gateway, PATIENCE, Ws, demo};
 use common::push_service::PushService;
 use serde_json::{Value, json};
 
-/// How long nobody must have been looking, in these stories.
+/// Time without a viewer after which these gateways notify.
 const AFTER: Duration = Duration::from_secs(1);
-/// Long enough for something to come that must not; a slow machine can only make a story pass that should not.
+/// Time in which nothing must arrive; on a slow machine a failing story might pass.
 const NOTHING: Duration = Duration::from_secs(3);
 
-/// The push service, with a gateway that is to use it.
+/// The push service for a gateway.
 struct Service {
     push: PushService,
 }
@@ -36,7 +36,7 @@ impl Service {
         Self { push: PushService::start() }
     }
 
-    /// What a gateway's configuration says of it.
+    /// The gateway's configuration of the service.
     fn config(&self, more: &str) -> String {
         format!(
             "[push]\nafter = \"{}s\"\ngive_up_after = \"3s\"\ncontact = \"mailto:me@example.org\"\nservices = [\"{}\"]\n{more}\n{}",
@@ -102,7 +102,7 @@ fn everything() -> Value {
     json!({ "scopes": ["watch", "prompt", "approve"] })
 }
 
-/// Minutes that a clock is ahead of UTC which shows noon.
+/// The offset from UTC, in minutes, of a time zone where it is noon.
 fn noon() -> i64 {
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
     12 * 60 - i64::try_from(now.as_secs() / 60 % (24 * 60)).unwrap()
@@ -112,7 +112,7 @@ async fn look(ws: &mut Ws, session: Option<&str>, focused: bool) {
     ws.call("presence.update", json!({ "session_id": session, "focused": focused })).await.unwrap();
 }
 
-/// The gateway's counter of these.
+/// The gateway's counter of notifications.
 async fn counted(gateway: &Gateway, way: &str, outcome: &str) -> u64 {
     let text = gateway.request("GET", "/metrics").send().await.unwrap().text().await.unwrap();
     let name = format!("plexus_notifications_total{{outcome=\"{outcome}\",way=\"{way}\"}} ");
@@ -139,7 +139,7 @@ async fn push_announces_a_request_nobody_looks_at_and_withdraws_it() {
     let service = Service::start();
     let gateway = Gateway::start(&service.config("")).await;
     let phone = Phone::new(&gateway, &service, everything()).await;
-    // A socket by itself keeps nothing off, attached or not.
+    // An open socket alone does not suppress notifications.
     let mut ws = gateway.ws().await;
     ws.call("session.attach", json!({ "session_id": "*", "from": "now" })).await.unwrap();
     let session = gateway.session("demo").await;
@@ -170,7 +170,7 @@ async fn push_announces_a_request_nobody_looks_at_and_withdraws_it() {
     assert_eq!(taken_back["payload"]["by"], "this machine");
     assert!(taken_back["payload"]["title"].as_str().unwrap().starts_with("Allowed by"), "{taken_back}");
 
-    // The run then ends, and nobody looks.
+    // The run then ends without a viewer.
     let ended = service.next().await;
     assert_eq!((&ended["payload"]["kind"], &ended["payload"]["actions"]), (&json!("ended"), &Value::Null));
     assert!(ended["payload"]["tag"].as_str().unwrap().starts_with("run:"), "{ended}");
@@ -188,12 +188,12 @@ async fn push_skips_viewers_and_reaches_those_who_left() {
     gateway.prompt(&session, "ask").await;
     let request = gateway.open_request(&session).await;
     service.silent().await;
-    // Hidden behind another window, the socket still there.
+    // The page is hidden; the socket is still open.
     look(&mut desk, Some(&session), false).await;
     assert_eq!(service.next().await["payload"]["request_id"], request["request_id"]);
     until_counted(&gateway, "push", "sent", 1).await;
 
-    // A second request, answered while the first screen looks again: never told, nothing taken back of it.
+    // A second request, answered while the first screen has the focus again: no notification and no withdrawal.
     look(&mut desk, None, true).await;
     assert_eq!(gateway.choose(&request, &Gateway::option(&request, "reject_once")).await.0, 200);
     assert_eq!(service.next().await["payload"]["kind"], "withdrawn");
@@ -202,7 +202,7 @@ async fn push_skips_viewers_and_reaches_those_who_left() {
     assert_eq!(gateway.choose(&second, &Gateway::option(&second, "allow_once")).await.0, 200);
     service.silent().await;
 
-    // Gone with the socket, not with its word.
+    // The viewer ends with its socket.
     gateway.prompt(&session, "ask").await;
     gateway.open_request(&session).await;
     drop(desk);
@@ -231,7 +231,7 @@ async fn push_tells_a_device_what_it_may_see_and_wants_until_revoked() {
     assert_eq!(push["id"], watcher.subscription);
     assert_eq!(push["payload"]["actions"], Value::Null, "who may not approve has nothing to press");
     service.silent().await;
-    // The agent dies: whoever may see a run of it hears that it failed, if they want to.
+    // The agent dies: devices that may see its run and want failures are notified.
     gateway.prompt(&other, "crash").await;
     let mut failed = std::collections::BTreeSet::new();
     while !(failed.contains(&picky.subscription) && failed.contains(&narrow.subscription)) {
@@ -275,11 +275,11 @@ async fn push_is_silent_in_quiet_hours() {
     gateway.prompt(&session, "ask2").await;
     gateway.open_requests(&session, 2).await;
     service.silent().await;
-    // A try is one's own wish, at whatever hour.
+    // A test notification is sent even in quiet hours.
     let (status, tried) = phone.call(&gateway, "POST", "/v1/push/test", Value::Null).await;
     assert_eq!((status, tried), (200, json!({ "status": 201 })));
     assert_eq!(service.next().await["payload"]["kind"], "test");
-    // They end, and one notification says all.
+    // After quiet hours, one notification sums up.
     let (status, view) = phone.call(&gateway, "PATCH", "/v1/push/settings", json!({ "quiet": null })).await;
     assert_eq!((status, &view["settings"]["quiet"]), (200, &Value::Null));
     let sum = service.next().await;
@@ -299,7 +299,7 @@ async fn push_is_silent_in_quiet_hours() {
 async fn push_subscription_belongs_to_the_device_that_put_it_last() {
     let service = Service::start();
     let gateway = Gateway::start(&service.config("")).await;
-    // One browser that was paired twice: its subscription is one.
+    // A browser paired twice has one subscription.
     let first = Phone::new(&gateway, &service, everything()).await;
     let second = Phone::new(&gateway, &service, everything()).await;
     let subscription = service.subscription().await;
@@ -312,7 +312,7 @@ async fn push_subscription_belongs_to_the_device_that_put_it_last() {
     gateway.prompt(&session, "ask").await;
     assert_eq!(service.next().await["id"], subscription["id"]);
     service.silent().await;
-    // The quiet of the one that has it holds.
+    // The quiet hours of the owning device apply.
     let quiet = json!({ "quiet": { "from": "00:00", "to": "23:59", "offset_minutes": noon() } });
     assert_eq!(second.call(&gateway, "PATCH", "/v1/push/settings", quiet).await.0, 200);
     let session = gateway.session("demo").await;
@@ -333,7 +333,7 @@ async fn push_subscriptions_lapse_with_a_lost_key_and_are_renewed() {
         let view = phone.call(gateway, "GET", "/v1/push", Value::Null).await.1;
         (view["subscribed"] == true, view["lapsed"] == true)
     };
-    // A service that knows our key no more will not know it tomorrow.
+    // A lost key does not come back.
     service.plan(&format!("/push/{}", refused.subscription), json!({ "status": 403 })).await;
     let (status, problem) = refused.call(&gateway, "POST", "/v1/push/test", Value::Null).await;
     assert_eq!((status, &problem["code"]), (502, &json!("push_failed")));
@@ -391,7 +391,7 @@ async fn push_retries_a_service_that_is_down_and_believes_gone() {
     let (status, problem) = down.call(&gateway, "POST", "/v1/push/test", Value::Null).await;
     assert_eq!((status, &problem["code"]), (502, &json!("push_failed")));
     assert_eq!(service.next().await["status"], 500);
-    // It moves: a redirect is not followed.
+    // A redirect is not followed.
     service.plan(&path(&well), json!({ "status": 307 })).await;
     let (status, problem) = well.call(&gateway, "POST", "/v1/push/test", Value::Null).await;
     assert_eq!((status, &problem["code"]), (502, &json!("push_failed")));
@@ -412,7 +412,7 @@ async fn push_neither_repeats_nor_forgets_across_a_restart() {
     let told = gateway.open_request(&first).await;
     assert_eq!(service.next().await["payload"]["request_id"], told["request_id"]);
     until_counted(&gateway, "push", "sent", 1).await;
-    // Somebody looks, so that the second is not told; then the gateway dies.
+    // A viewer suppresses the second notification; then the gateway dies.
     let mut desk = gateway.ws().await;
     look(&mut desk, Some(&second), true).await;
     gateway.prompt(&second, "ask").await;
@@ -424,7 +424,7 @@ async fn push_neither_repeats_nor_forgets_across_a_restart() {
     service.silent().await;
     let view = phone.call(&gateway, "GET", "/v1/push", Value::Null).await.1;
     assert_eq!((&view["subscribed"], &view["public_key"]), (&json!(true), &push["vapid"]["k"]));
-    // What the last gateway told is taken back by this one.
+    // This gateway withdraws the notification of the previous one.
     assert_eq!(gateway.choose(&told, &Gateway::option(&told, "allow_once")).await.0, 200);
     let taken_back = service.next().await;
     assert_eq!(taken_back["payload"]["tag"], json!(format!("request:{}", told["request_id"].as_str().unwrap())));

@@ -1,4 +1,4 @@
-//! What a runtime could resume, through the real gateway: listed by HTTP and by `plexus`, taken up by its name.
+//! Stored conversations of a runtime through the real gateway: listed over HTTP and by `plexus`, and resumed.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use crate::common;
@@ -15,7 +15,7 @@ fn keeper(id: &str, args: &[&str]) -> String {
     runtime(id, &command, "")
 }
 
-/// All that the runtime `past` keeps, two at a time.
+/// All conversations of the runtime `past`, two at a time.
 async fn whole(gateway: &Gateway) -> Vec<Value> {
     let (mut all, mut next) = (Vec::new(), Some(String::new()));
     while let Some(cursor) = next {
@@ -26,7 +26,7 @@ async fn whole(gateway: &Gateway) -> Vec<Value> {
     all
 }
 
-/// Runs `plexus` to its end: its exit code, and what it said.
+/// Runs `plexus` to its end; returns the exit code and the output.
 async fn plexus(gateway: &Gateway, args: &[&str]) -> (i32, String) {
     let mut command = tokio::process::Command::new(exe());
     command.args(args).env("PLEXUS_HOME", &gateway.home).stdin(Stdio::null());

@@ -1,4 +1,4 @@
-//! The Rust client against a real gateway: calls, the first answer, coming back with its cursor, and the example.
+//! The Rust client against a real gateway: calls, the first answer, resuming by cursor, and the example.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use crate::common;
@@ -60,7 +60,7 @@ async fn rust_client_prompts_answers_and_learns_who_won() {
     }
     assert!(requests.open().is_empty());
     assert_eq!(text, said(&gateway.events(session.as_str()).await, Some(accepted.run_id.as_str())));
-    // Errors have the gateway's own codes, and the connection lives on.
+    // Errors have the gateway's codes, and the connection stays open.
     let nowhere: SessionId = "s_nothing".parse().unwrap();
     match one.prompt(&nowhere, "x").await {
         Err(Error::Rpc { code: -32004, data, .. }) => assert_eq!(data["code"], "session_not_found"),
@@ -145,14 +145,14 @@ async fn rust_client_loses_and_finds_a_stopped_gateway() {
     let client = Client::new(&gateway.url, &gateway.token).patient(patience);
     let mut follow = client.attach(Some(&session), FollowStart::Now);
     while !matches!(next(&mut follow).await, ClientEvent::Live) {}
-    // It is silent, and lives.
+    // The gateway is stopped (SIGSTOP) and alive.
     assert!(tokio::time::timeout(5 * patience.quiet, follow.next()).await.is_err());
     client.sessions().await.unwrap();
     let signal = |name: &str| {
         assert!(Command::new("kill").args([name, &gateway.pid().to_string()]).status().unwrap().success());
     };
     signal("-STOP");
-    // A thread of its that was not stopped yet may answer a first call.
+    // A thread that is not stopped yet may answer the first call.
     let unanswered = async {
         loop {
             match client.call::<serde_json::Value>("session.list", serde_json::json!({})).await {
