@@ -1,8 +1,8 @@
-//! The configuration file. One file, though long: every option stands once, where it is read, checked and explained.
+//! The configuration file: each option is read, checked and explained in one place.
 //!
-//! Read by hand from TOML's spanned tree rather than through derived types, so that every problem (not only the first)
-//! is told with file, line, column, key and fix. Keys that are not known are refused. `config/plexus.toml` documents
-//! every option; a test holds it equal to [`Config::default`].
+//! The options are read from TOML's spanned tree rather than through derived types, so that every problem (not only the
+//! first) is reported with file, line, column, key and fix. Unknown keys are refused. `config/plexus.toml` documents every
+//! option; a test holds it equal to [`Config::default`].
 
 mod fields;
 
@@ -31,37 +31,37 @@ pub use crate::sessions::PROMPT_MAX;
 use plexus_protocol::{Connect, RestartPolicy, RuntimeId, RuntimeSpec};
 use plexus_store::Durability;
 
-/// Where the gateway listens if nothing else is said.
+/// The default address of the gateway.
 pub const LISTEN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 7420);
-/// How long events are kept, in days.
+/// Default age after which events are deleted, in days.
 pub const MAX_AGE_DAYS: u64 = 90;
-/// How many bytes of events are kept: 20 GiB.
+/// Default size of the events that are kept, in bytes: 20 GiB.
 pub const MAX_BYTES: u64 = 20 << 30;
-/// The longest line taken from a runtime, in bytes: 64 MiB. Of a longer one the beginning is kept as a `raw` event.
+/// Default longest line of a runtime, in bytes: 64 MiB. The beginning of a longer one becomes a `raw` event.
 pub const LINE_MAX: usize = 64 << 20;
-/// The least `line_max`: agents put whole files into one line.
+/// Minimum of `line_max`, in bytes: agents put whole files into one line.
 const LINE_MAX_LEAST: u64 = 64 << 10;
-/// The most `line_max`: a line is held in memory whole.
+/// Maximum of `line_max`, in bytes: a line is held in memory as a whole.
 const LINE_MAX_MOST: u64 = 1 << 30;
-/// The least `prompt_max`.
+/// Minimum of `prompt_max`, in bytes.
 const PROMPT_MAX_LEAST: u64 = 4 << 10;
-/// The most `prompt_max`: a message of a client's that brings one is at most 16 MiB.
+/// Maximum of `prompt_max`, in bytes: the client message with the prompt is at most 16 MiB.
 const PROMPT_MAX_MOST: u64 = 15 << 20;
-/// The least that an account may have, in bytes.
+/// Minimum limit of an account, in bytes.
 const ACCOUNT_LEAST: u64 = 1 << 20;
-/// The most.
+/// Maximum limit of an account, in bytes.
 const ACCOUNT_MOST: u64 = 1 << 40;
-/// The largest configuration file that is read, in bytes; a larger one is no configuration.
+/// The largest configuration file that is read, in bytes.
 const FILE_MAX: u64 = 1 << 20;
-/// How far a misspelt name may be from a known one to be taken for it, in edits.
+/// Most edits between a misspelt name and the known one that is suggested.
 const TYPO_MAX: usize = 2;
 
-/// What the gateway is told at its start.
+/// The configuration of a gateway.
 #[derive(Clone, Debug)]
 pub struct Config {
     /// The address to listen on; loopback only. Port 0 takes a free one.
     pub listen: SocketAddr,
-    /// `Host` values allowed besides the address itself: the names that a TLS proxy in front is reached by.
+    /// `Host` values allowed besides the address itself: the names of a TLS proxy in front.
     pub public_hosts: Vec<String>,
     /// The origin by which other devices reach the gateway, without a slash at its end.
     pub public_url: Option<String>,
@@ -69,17 +69,17 @@ pub struct Config {
     pub trusted_proxies: Vec<Network>,
     /// The listener for other machines.
     pub tls: Option<TlsConfig>,
-    /// What a crash may take.
+    /// What a crash may lose.
     pub durability: Durability,
-    /// What is kept how long.
+    /// How long events are kept.
     pub retention: RetentionConfig,
-    /// Open requests expire after this; `None`: never.
+    /// Lifetime of an open request; `None`: no limit.
     pub expire_after: Option<Duration>,
     /// The longest line taken from a runtime, in bytes.
     pub line_max: usize,
     /// The longest prompt, in bytes of its content.
     pub prompt_max: usize,
-    /// What peers may make the gateway hold.
+    /// Memory limits.
     pub limits: LedgerLimits,
     /// Notifications.
     pub push: Push,
@@ -92,16 +92,16 @@ pub struct Config {
 pub struct TlsConfig {
     /// The address to listen on. Port 0 takes a free one.
     pub listen: SocketAddr,
-    /// The certificate with its chain, and its key; `None`: what `plexus tls init` made.
+    /// The certificate with its chain, and its key; `None`: those of `plexus tls init`.
     pub files: Option<(PathBuf, PathBuf)>,
 }
 
-/// What is kept how long. What an open request or an unfinished run needs is kept past both.
+/// How long events are kept. Events that an open request or an unfinished run needs are kept past both limits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RetentionConfig {
-    /// Events older than this many days go; `None`: never.
+    /// Events older than this many days are deleted; `None`: no limit.
     pub max_age_days: Option<u64>,
-    /// The oldest events go when there are more bytes than this; `None`: never.
+    /// The oldest events are deleted when there are more bytes than this; `None`: no limit.
     pub max_bytes: Option<u64>,
 }
 
@@ -110,24 +110,24 @@ pub struct RetentionConfig {
 pub struct RuntimeConfig {
     /// The runtime.
     pub spec: RuntimeSpec,
-    /// Whether to open a session in it at the start.
+    /// Whether to open a session at the start.
     pub session: bool,
     /// That session's title.
     pub title: Option<String>,
-    /// Ports of its own.
+    /// The runtime's own ports.
     pub ports: Ports,
 }
 
-/// The ports on which a runtime is served as a Gemini UI is, on the loopback address of [`Config::listen`]. Equal ones are
-/// one; port 0 takes a free one.
+/// The ports on which a runtime is served as a Gemini UI, on the loopback address of [`Config::listen`]. Two equal ports are
+/// one listener; port 0 takes a free port.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Ports {
-    /// The UI mirror's.
+    /// The port of the UI mirror.
     pub ui: Option<u16>,
-    /// The remote control's.
+    /// The port of the remote control.
     pub remote: Option<u16>,
-    /// Whether processes of this user may follow the mirror without a token. Linux only: elsewhere the owner of a
-    /// connection cannot be found out.
+    /// Whether processes of this user may follow the mirror without a token. Linux only: elsewhere the owner of a connection
+    /// is unknown.
     pub ui_without_token_for_this_user: bool,
 }
 
@@ -151,22 +151,22 @@ impl Default for Config {
     }
 }
 
-/// What a configuration refers to outside itself.
+/// The surroundings that a configuration refers to.
 #[derive(Clone, Debug)]
 pub struct ConfigContext {
     /// The running program, for the `demo` preset.
     pub exe: PathBuf,
-    /// Where relative folders start: the folder in which the gateway was started. Absolute.
+    /// The base of relative paths: the folder in which the gateway was started. Absolute.
     pub cwd: PathBuf,
-    /// The environment, for `${VAR}`. Values that are no UTF-8 are left out.
+    /// The environment, for `${VAR}`, without values that are not UTF-8.
     pub env: BTreeMap<String, String>,
 }
 
 impl ConfigContext {
-    /// Those of this process.
+    /// The surroundings of this process.
     ///
     /// # Errors
-    /// When the current folder is gone or may not be read.
+    /// The current folder is gone or may not be read.
     pub fn of_this_process(exe: PathBuf) -> std::io::Result<Self> {
         let env =
             std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
@@ -178,14 +178,14 @@ impl ConfigContext {
     }
 }
 
-/// Something in the file that cannot be obeyed.
+/// A mistake in the file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConfigProblem {
-    /// The file, as it was named.
+    /// The file's name as given.
     pub file: String,
-    /// Line from 1, and column from 1 in characters; none when the file could not be read.
+    /// Line and column (in characters), both from 1; `None` if the file could not be read.
     pub place: Option<(usize, usize)>,
-    /// The key with its tables (`runtime.cwd`); empty when no key is to blame.
+    /// The key with its tables (`runtime.cwd`); empty if the mistake is not in a key.
     pub key: String,
     /// What is wrong, and the fix.
     pub message: String,
@@ -204,10 +204,10 @@ impl fmt::Display for ConfigProblem {
     }
 }
 
-/// The file cannot be obeyed; every reason there is, in the file's order.
+/// The mistakes of a file, in the file's order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConfigError {
-    /// Never empty.
+    /// The mistakes; never empty.
     pub problems: Vec<ConfigProblem>,
 }
 
@@ -229,8 +229,8 @@ impl Config {
     /// Reads a file.
     ///
     /// # Errors
-    /// The file cannot be read, or not obeyed.
-    pub fn load(path: &Path, around: &ConfigContext) -> Result<Self, ConfigError> {
+    /// The file cannot be read, or has mistakes.
+    pub fn load(path: &Path, context: &ConfigContext) -> Result<Self, ConfigError> {
         let file = path.display().to_string();
         let fail = |message: String| {
             let problem = ConfigProblem { file: file.clone(), place: None, key: String::new(), message };
@@ -248,7 +248,7 @@ impl Config {
             Err(why) => return fail(format!("cannot be read ({why}): check its permissions")),
         }
         match std::fs::read(path).map(String::from_utf8) {
-            Ok(Ok(text)) => Self::parse(&text, &file, around),
+            Ok(Ok(text)) => Self::parse(&text, &file, context),
             Ok(Err(_)) => fail("is not UTF-8 text: save it as UTF-8".into()),
             Err(why) => fail(format!("cannot be read ({why}): check its permissions")),
         }
@@ -257,14 +257,14 @@ impl Config {
     /// Reads a configuration from its text; `file` is its name in messages.
     ///
     /// # Errors
-    /// The text cannot be obeyed.
-    pub fn parse(text: &str, file: &str, around: &ConfigContext) -> Result<Self, ConfigError> {
+    /// The text has mistakes.
+    pub fn parse(text: &str, file: &str, context: &ConfigContext) -> Result<Self, ConfigError> {
         let doc = ConfigText { text, file, problems: RefCell::default() };
         let config = match DeTable::parse(text) {
             Ok(root) => {
                 let span = root.span();
                 let mut root = TableFields::new(&doc, String::new(), span, root.into_inner());
-                let config = read(&mut root, around);
+                let config = read(&mut root, context);
                 root.finish();
                 config
             }
@@ -283,7 +283,7 @@ impl Config {
 /// Reads an address to listen on: `127.0.0.1:7420`, `[::1]:7420`, `localhost:7420`.
 ///
 /// # Errors
-/// What is wrong with it and the fix, in words.
+/// The mistake and the fix, as text.
 pub fn parse_listen(text: &str) -> Result<SocketAddr, String> {
     let addr = match text.strip_prefix("localhost:") {
         Some(port) => format!("127.0.0.1:{port}").parse(),
@@ -300,7 +300,7 @@ pub fn parse_listen(text: &str) -> Result<SocketAddr, String> {
     }
 }
 
-fn read(root: &mut TableFields<'_, '_>, around: &ConfigContext) -> Config {
+fn read(root: &mut TableFields<'_, '_>, context: &ConfigContext) -> Config {
     let mut config = Config::default();
     if let Some((span, text)) = root.text("listen", "\"127.0.0.1:7420\"") {
         match parse_listen(&text) {
@@ -332,7 +332,7 @@ fn read(root: &mut TableFields<'_, '_>, around: &ConfigContext) -> Config {
         }
     }
     if let Some(mut tls) = root.table("tls") {
-        config.tls = read_tls(&mut tls, config.listen, around);
+        config.tls = read_tls(&mut tls, config.listen, context);
         tls.finish();
     }
     if let Some(mut log) = root.table("log") {
@@ -355,7 +355,7 @@ fn read(root: &mut TableFields<'_, '_>, around: &ConfigContext) -> Config {
     }
     read_limits(root, &mut config);
     if let Some(mut push) = root.table("push") {
-        config.push = read_push(&mut push, around);
+        config.push = read_push(&mut push, context);
         push.finish();
     }
     let mut ids: BTreeMap<RuntimeId, usize> = BTreeMap::new();
@@ -364,7 +364,7 @@ fn read(root: &mut TableFields<'_, '_>, around: &ConfigContext) -> Config {
         taken.insert(tls.listen.port(), "the gateway's own (tls.listen)".into());
     }
     for mut fields in root.tables("runtime") {
-        let read = read_runtime(&mut fields, around);
+        let read = read_runtime(&mut fields, context);
         let ports = read_ports(&mut fields, &mut taken);
         if let Some((span, mut runtime)) = read {
             runtime.ports = ports;
@@ -403,12 +403,12 @@ fn parse_public_url(text: &str) -> Result<String, String> {
         "http" => return Err("other machines may only come by https: see docs/remote.md".into()),
         _ => return Err(format!("\"{scheme}\" is no scheme of ours: {fix}")),
     }
-    // As browsers write it.
+    // Browsers leave the default port out.
     let default = if scheme == "https" { ":443" } else { ":80" };
     Ok(text.strip_suffix(default).unwrap_or(&text).to_owned())
 }
 
-fn read_tls(fields: &mut TableFields<'_, '_>, plain: SocketAddr, around: &ConfigContext) -> Option<TlsConfig> {
+fn read_tls(fields: &mut TableFields<'_, '_>, plain: SocketAddr, context: &ConfigContext) -> Option<TlsConfig> {
     let listen = fields.text("listen", "\"0.0.0.0:7443\"");
     let (cert, key) = (fields.text("cert", "\"/path/to/fullchain.pem\""), fields.text("key", "\"/path/to/key.pem\""));
     match (&cert, &key) {
@@ -435,20 +435,20 @@ fn read_tls(fields: &mut TableFields<'_, '_>, plain: SocketAddr, around: &Config
             return None;
         }
     };
-    let file = |(_, text): (Range<usize>, String)| folder(&text, around);
+    let file = |(_, text): (Range<usize>, String)| folder(&text, context);
     Some(TlsConfig { listen: address, files: cert.map(file).zip(key.map(file)) })
 }
 
-/// A path of the configuration: `~/` is the home, and what is relative starts where the gateway was started.
-fn folder(text: &str, around: &ConfigContext) -> PathBuf {
+/// A path of the configuration: `~/` is the home folder; a relative path starts where the gateway was started.
+fn folder(text: &str, context: &ConfigContext) -> PathBuf {
     match text.strip_prefix("~/").or((text == "~").then_some("")) {
-        Some(rest) => around.var("HOME").map_or_else(|| around.cwd.join(text), |home| Path::new(&home).join(rest)),
-        None => around.cwd.join(text),
+        Some(rest) => context.var("HOME").map_or_else(|| context.cwd.join(text), |home| Path::new(&home).join(rest)),
+        None => context.cwd.join(text),
     }
 }
 
 /// Reads `[push]`.
-fn read_push(fields: &mut TableFields<'_, '_>, around: &ConfigContext) -> Push {
+fn read_push(fields: &mut TableFields<'_, '_>, context: &ConfigContext) -> Push {
     let mut push = Push::default();
     for (key, span) in [("after", &mut push.after), ("give_up_after", &mut push.give_up_after)] {
         if let Some((at, text)) = fields.text(key, "\"20s\"") {
@@ -477,7 +477,7 @@ fn read_push(fields: &mut TableFields<'_, '_>, around: &ConfigContext) -> Push {
     }
     for kind in CHANNEL_KINDS {
         for mut channel in channels(fields, kind.name) {
-            push.channels.extend(read_channel(&mut channel, kind, around));
+            push.channels.extend(read_channel(&mut channel, kind, context));
             channel.finish();
         }
     }
@@ -497,15 +497,15 @@ fn channels<'d, 'i>(fields: &mut TableFields<'d, 'i>, key: &'static str) -> Vec<
 fn read_channel(
     fields: &mut TableFields<'_, '_>,
     kind: &ChannelKind,
-    around: &ConfigContext,
+    context: &ConfigContext,
 ) -> Option<ConfiguredChannel> {
     let whole = fields.span.clone();
     let (mut settings, mut places, mut complete) = (BTreeMap::new(), BTreeMap::new(), true);
     for setting in kind.settings {
         let (name, example) = (setting.name, setting.example);
-        match fields.secret(name, &format!("\"{example}\""), around) {
+        match fields.secret(name, &format!("\"{example}\""), context) {
             Some(value) => drop(settings.insert(name, HiddenText(value))),
-            // What is there and cannot be read was told.
+            // A value that cannot be read was reported already.
             None => complete &= !fields.has(name),
         }
         places.insert(name, (fields.last.clone(), example));
@@ -584,8 +584,8 @@ fn read_limits(root: &mut TableFields<'_, '_>, config: &mut Config) {
     }
 }
 
-/// Reads one `[[runtime]]`. Every key is asked for, whatever is wrong with another, so that all problems are told.
-fn read_runtime(fields: &mut TableFields<'_, '_>, around: &ConfigContext) -> Option<(Range<usize>, RuntimeConfig)> {
+/// Reads one `[[runtime]]`. All keys are read even after a mistake, so that all mistakes are reported.
+fn read_runtime(fields: &mut TableFields<'_, '_>, context: &ConfigContext) -> Option<(Range<usize>, RuntimeConfig)> {
     let whole = fields.span.clone();
     let id = fields.text("id", "\"gemini\"");
     let preset = fields.text("preset", "\"gemini\"");
@@ -594,7 +594,7 @@ fn read_runtime(fields: &mut TableFields<'_, '_>, around: &ConfigContext) -> Opt
     let command_at = fields.last.clone();
     let connect = fields.text("connect", "\"ws://127.0.0.1:9999/\"");
     let cwd = fields.text("cwd", "\".\"");
-    let env = fields.env("env", around);
+    let env = fields.env("env", context);
     let pass_env = fields.texts("pass_env", "[\"MY_VARIABLE\"]");
     let restart_words =
         [("never", RestartPolicy::Never), ("on-failure", RestartPolicy::OnFailure), ("always", RestartPolicy::Always)];
@@ -602,7 +602,7 @@ fn read_runtime(fields: &mut TableFields<'_, '_>, around: &ConfigContext) -> Opt
     let auth_method = fields.text("auth_method", "\"gemini-api-key\"");
     let session_meta = fields.json("session_meta");
     let outlive = fields.flag("outlive");
-    let secret = fields.secret("secret", "\"${OPENCODE_SERVER_PASSWORD}\"", around);
+    let secret = fields.secret("secret", "\"${OPENCODE_SERVER_PASSWORD}\"", context);
     let remote = fields.text("remote", "\"http://127.0.0.1:3000\"");
     let (serve_fs, serve_terminal) = (fields.flag("serve_fs"), fields.flag("serve_terminal"));
     let session = fields.flag("session").unwrap_or(false);
@@ -610,7 +610,7 @@ fn read_runtime(fields: &mut TableFields<'_, '_>, around: &ConfigContext) -> Opt
 
     let reached = command.is_some() || connect.is_some() || fields.has("command") || fields.has("connect");
     let mut spec = match (&preset, &dialect) {
-        (Some(preset), None) => preset_spec(fields, preset, around),
+        (Some(preset), None) => preset_spec(fields, preset, context),
         (None, Some(dialect)) => dialect_spec(fields, dialect, reached, id.is_some()),
         (Some(_), Some((at, _))) => {
             fields.problem(at.clone(), "dialect", "a preset knows its dialect: remove one of the two".into());
@@ -658,7 +658,7 @@ fn read_runtime(fields: &mut TableFields<'_, '_>, around: &ConfigContext) -> Opt
             spec.connect = Connect::Command(words);
         }
     }
-    let folder = cwd.as_ref().map_or_else(|| around.cwd.clone(), |(_, text)| folder(text, around));
+    let folder = cwd.as_ref().map_or_else(|| context.cwd.clone(), |(_, text)| folder(text, context));
     if let Some((span, text)) = cwd.filter(|_| !folder.is_dir()) {
         fields.problem(span, "cwd", format!("\"{text}\" is no folder: make it, or name another"));
     }
@@ -685,20 +685,20 @@ fn read_runtime(fields: &mut TableFields<'_, '_>, around: &ConfigContext) -> Opt
     Some((at, RuntimeConfig { spec, session, title: title.map(|(_, title)| title), ports: Ports::default() }))
 }
 
-/// What a preset says of a runtime.
+/// The spec of a preset.
 fn preset_spec(
     fields: &mut TableFields<'_, '_>,
     (at, name): &(Range<usize>, String),
-    around: &ConfigContext,
+    context: &ConfigContext,
 ) -> Option<RuntimeSpec> {
-    let found = presets::preset(name, &around.exe, |var| around.var(var)).ok();
+    let found = presets::preset(name, &context.exe, |var| context.var(var)).ok();
     if found.is_none() {
         fields.problem(at.clone(), "preset", unknown(preset_names(), "preset", name));
     }
     found
 }
 
-/// A runtime of a dialect, still without a name and a program; `reached`: it says how it is reached, if perhaps wrongly.
+/// The spec of a dialect, without a name and a program. `reached`: a command or an address is given, valid or not.
 fn dialect_spec(
     fields: &mut TableFields<'_, '_>,
     (at, name): &(Range<usize>, String),
@@ -721,7 +721,7 @@ fn dialect_spec(
     Some(RuntimeSpec::new(unnamed, name, Connect::Command(Vec::new()), PathBuf::new()))
 }
 
-/// A name that is none of `names`, in words.
+/// The message for a name that is not in `names`.
 fn unknown(names: Vec<&str>, what: &str, got: &str) -> String {
     let hint = match nearest(got, names.iter().copied()) {
         Some(near) => format!("did you mean \"{near}\"? "),
@@ -730,7 +730,7 @@ fn unknown(names: Vec<&str>, what: &str, got: &str) -> String {
     format!("unknown {what} \"{got}\"; {hint}Known: {}", names.join(", "))
 }
 
-/// Reads a runtime's own ports; `taken` are those that others have, and whose they are.
+/// Reads a runtime's own ports. `taken` maps the ports of other runtimes to their owners.
 fn read_ports(fields: &mut TableFields<'_, '_>, taken: &mut BTreeMap<u16, String>) -> Ports {
     let line = fields.doc.place(fields.span.start).0;
     let (ui, remote) = (fields.port("ui_port", 7431), fields.port("remote_port", 7432));

@@ -1,10 +1,10 @@
-//! The ledger, in one file so that it is read in one go: who makes the gateway hold how many bytes, and how many they may.
+//! The ledger: how many bytes each peer makes the gateway hold, and its limit.
 //!
-//! Whatever a peer can make grow is charged to an [`Account`] *before* it grows. The [`Charge`] is given back when it is
-//! dropped, so it lives beside the bytes it stands for. A charge counts in its account and in every one above it:
+//! A buffer that a peer can make grow is charged to an [`Account`] *before* it grows. A [`Charge`] is released when it is
+//! dropped, so it is kept beside the bytes it stands for. A charge counts in its account and in each of its parents:
 //!
 //! ```text
-//! gateway ─┬─ strangers ─── connection      nobody has proved who they are yet
+//! gateway ─┬─ strangers ─── connection      connections without a proof of identity
 //!          ├─ clients ─── device ─── connection
 //!          └─ agents ─── runtime ─── session
 //! ```
@@ -16,9 +16,9 @@
 //! | agents, runtime  | nothing more is read from the agent until there is room again                                    |
 //! | session          | a prompt is refused, `over_limit`                                                                |
 //!
-//! Clients cannot take what agents need: their limit is below the gateway's by at least [`LedgerLimits::APART`]. And devices that
-//! hold much cannot take the last of what clients have together: who asks for little is answered all the same.
-//! docs/limits.md lists every buffer with its account. Counters only: nothing here locks but the table of names.
+//! Clients cannot take what agents need: the clients' limit is below the gateway's by at least [`LedgerLimits::APART`].
+//! Devices that hold much cannot take the last part of the clients' limit, so small requests of other devices still succeed.
+//! docs/limits.md lists every buffer with its account. Only the table of names takes a lock.
 
 use parking_lot::Mutex;
 use std::collections::HashMap;
@@ -28,29 +28,29 @@ use std::sync::{Arc, Weak};
 
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 
-/// Who holds an account.
+/// The kind of an account.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Class {
-    /// All together.
+    /// The whole gateway.
     Gateway,
-    /// All connections without a proof together.
+    /// All unauthenticated connections.
     Strangers,
-    /// All devices together.
+    /// All devices.
     Clients,
-    /// One device, over all of its connections.
+    /// One device, with all its connections.
     Device,
     /// One connection, or one request of it.
     Connection,
-    /// All runtimes together.
+    /// All runtimes.
     Agents,
-    /// One runtime, its sessions included.
+    /// One runtime, with its sessions.
     Runtime,
     /// One session.
     Session,
 }
 
 impl Class {
-    /// All of them.
+    /// All variants.
     pub const ALL: [Self; 8] = [
         Self::Gateway,
         Self::Strangers,
@@ -62,7 +62,7 @@ impl Class {
         Self::Session,
     ];
 
-    /// Its name, in metrics, in the configuration and in refusals.
+    /// The name in metrics, in the configuration and in refusals.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Gateway => "gateway",
@@ -77,20 +77,20 @@ impl Class {
     }
 }
 
-/// How many bytes each account may have. The defaults keep a gateway on a machine of 1 GiB below 512 MiB.
+/// The limit of each account, in bytes. The defaults keep a gateway on a machine of 1 GiB below 512 MiB.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LedgerLimits {
-    /// All together.
+    /// The whole gateway.
     pub gateway: usize,
-    /// All connections without a proof together.
+    /// All unauthenticated connections.
     pub strangers: usize,
-    /// All devices together.
+    /// All devices.
     pub clients: usize,
     /// One device.
     pub device: usize,
     /// One connection.
     pub connection: usize,
-    /// All runtimes together.
+    /// All runtimes.
     pub agents: usize,
     /// One runtime.
     pub runtime: usize,
@@ -99,7 +99,7 @@ pub struct LedgerLimits {
 }
 
 impl LedgerLimits {
-    /// Bytes of the gateway's that clients cannot take from agents.
+    /// Bytes of the gateway's limit that clients cannot take from agents.
     pub const APART: usize = 64 << 20;
 
     /// The limit of each account of a class.
@@ -116,10 +116,10 @@ impl LedgerLimits {
         }
     }
 
-    /// With room for what must fit: an agent's line of `line` bytes, and [`APART`](Self::APART).
+    /// Raises the limits so that an agent's line of `line` bytes and [`APART`](Self::APART) fit.
     #[must_use]
     pub fn with_room_for(self, line: usize) -> Self {
-        let runtime = self.runtime.max(line.saturating_add(LINE_MORE));
+        let runtime = self.runtime.max(line.saturating_add(READ_AHEAD));
         let agents = self.agents.max(runtime);
         let clients = self.clients.max(self.strangers);
         Self {
@@ -132,13 +132,14 @@ impl LedgerLimits {
     }
 }
 
-/// Bytes of a device that holds little. Where clients share, the last [`KEPT`]th part is for such devices.
-const MODEST: usize = 1 << 20;
-/// See [`MODEST`].
-const KEPT: usize = 8;
+/// Most bytes of a device that counts as small. The last part (one in [`RESERVED_PART`]) of the clients' limit is for such
+/// devices.
+const SMALL_DEVICE: usize = 1 << 20;
+/// Divisor of the clients' limit: that part is reserved for devices below [`SMALL_DEVICE`].
+const RESERVED_PART: usize = 8;
 
-/// What a line in assembly needs beside its own bytes: the read that its end comes with.
-const LINE_MORE: usize = 256 << 10;
+/// Bytes that a line in assembly needs besides its own: the read that brings its end.
+const READ_AHEAD: usize = 256 << 10;
 
 impl Default for LedgerLimits {
     fn default() -> Self {
@@ -155,12 +156,12 @@ impl Default for LedgerLimits {
     }
 }
 
-/// There is no room in an account.
+/// An account has no room.
 #[derive(Clone, Debug)]
 pub struct LedgerFull {
-    /// Whose account it is.
+    /// The kind of the account.
     pub class: Class,
-    /// What it may have, in bytes.
+    /// The account's limit, in bytes.
     pub limit: usize,
 }
 
@@ -172,55 +173,55 @@ impl fmt::Display for LedgerFull {
 
 impl std::error::Error for LedgerFull {}
 
-/// What all accounts of a class come to.
+/// The sum over all accounts of a class.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sum {
     /// The class.
     pub class: Class,
-    /// Bytes that all its accounts hold.
+    /// Bytes that the accounts of the class hold.
     pub used: usize,
-    /// What each of them may have, in bytes.
+    /// The limit of each account, in bytes.
     pub limit: usize,
-    /// How often one was at its limit.
+    /// How often a charge was refused or had to wait.
     pub refusals: u64,
 }
 
 /// An account that is near its limit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Near {
-    /// Its class.
+    /// The account's class.
     pub class: Class,
-    /// Whose it is; empty where there is one of the class.
+    /// The account's name; empty where the class has one account.
     pub name: Box<str>,
-    /// Bytes that it has.
+    /// Bytes charged.
     pub used: usize,
-    /// Bytes that it may have.
+    /// The limit, in bytes.
     pub limit: usize,
 }
 
 /// All accounts. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Ledger {
-    books: Arc<Books>,
+    shared: Arc<LedgerShared>,
 }
 
 #[derive(Debug)]
-struct Books {
+struct LedgerShared {
     limits: LedgerLimits,
-    classes: Arc<[Tally; Class::ALL.len()]>,
+    classes: Arc<[ClassCounters; Class::ALL.len()]>,
     strangers: Account,
     clients: Account,
     agents: Account,
     exempt: Arc<Semaphore>,
-    named: Mutex<Named>,
+    named: Mutex<NamedAccounts>,
 }
 
-/// Accounts that are shared by a name: a device's, a runtime's. One that nobody holds any more is gone.
-type Named = HashMap<(Class, Box<str>), Weak<Node>>;
+/// Accounts that are shared by name: a device's, a runtime's. An account without a holder is gone.
+type NamedAccounts = HashMap<(Class, Box<str>), Weak<Node>>;
 
-/// What the accounts of a class come to.
+/// The counters of a class.
 #[derive(Debug, Default)]
-struct Tally {
+struct ClassCounters {
     used: AtomicUsize,
     refusals: AtomicU64,
 }
@@ -232,15 +233,15 @@ struct Node {
     limit: usize,
     used: AtomicUsize,
     freed: Notify,
-    classes: Arc<[Tally; Class::ALL.len()]>,
-    above: Option<Account>,
+    classes: Arc<[ClassCounters; Class::ALL.len()]>,
+    parent: Option<Account>,
 }
 
-/// Somebody's account. Cheap to clone: all clones are one account.
+/// An account. Cheap to clone: all clones are one account.
 #[derive(Clone, Debug)]
 pub struct Account(Arc<Node>);
 
-/// Bytes that are charged to an account; dropped, they are given back.
+/// Bytes charged to an account, until dropped.
 #[derive(Debug)]
 pub struct Charge {
     account: Account,
@@ -254,16 +255,16 @@ impl Default for Ledger {
 }
 
 impl Ledger {
-    /// Empty accounts.
+    /// A ledger with empty accounts.
     pub fn new(limits: LedgerLimits) -> Self {
-        let classes: Arc<[Tally; Class::ALL.len()]> = Arc::default();
-        let one = |class, above| Account::new(class, "", limits.of(class), &classes, above);
+        let classes: Arc<[ClassCounters; Class::ALL.len()]> = Arc::default();
+        let one = |class, parent| Account::new(class, "", limits.of(class), &classes, parent);
         let gateway = one(Class::Gateway, None);
         let strangers = one(Class::Strangers, Some(gateway.clone()));
         let clients = one(Class::Clients, Some(gateway.clone()));
         let agents = one(Class::Agents, Some(gateway));
         Self {
-            books: Arc::new(Books {
+            shared: Arc::new(LedgerShared {
                 classes,
                 strangers,
                 clients,
@@ -275,72 +276,72 @@ impl Ledger {
         }
     }
 
-    /// What each account may have.
+    /// The limits of all accounts.
     pub fn limits(&self) -> &LedgerLimits {
-        &self.books.limits
+        &self.shared.limits
     }
 
-    /// The account of all connections without a proof.
+    /// The account of all unauthenticated connections.
     pub fn strangers(&self) -> &Account {
-        &self.books.strangers
+        &self.shared.strangers
     }
 
-    /// An account for a connection of the device of that name, or for a request of it.
+    /// A new account for a connection, or for a request, of the device of that name.
     pub fn connection(&self, device: &str) -> Account {
-        self.below(Class::Connection, device, self.named(Class::Device, device, &self.books.clients))
+        self.child_account(Class::Connection, device, self.named(Class::Device, device, &self.shared.clients))
     }
 
     /// The account of the runtime of that name.
     pub fn runtime(&self, name: &str) -> Account {
-        self.named(Class::Runtime, name, &self.books.agents)
+        self.named(Class::Runtime, name, &self.shared.agents)
     }
 
-    /// The account of a session of a runtime's.
+    /// The account of a session of a runtime.
     pub fn session(&self, name: &str, runtime: &str) -> Account {
         self.named(Class::Session, name, &self.runtime(runtime))
     }
 
-    fn below(&self, class: Class, name: &str, above: Account) -> Account {
-        Account::new(class, name, self.books.limits.of(class), &self.books.classes, Some(above))
+    fn child_account(&self, class: Class, name: &str, parent: Account) -> Account {
+        Account::new(class, name, self.shared.limits.of(class), &self.shared.classes, Some(parent))
     }
 
-    /// The one account of that name: it exists as long as somebody has it, or a charge to it.
-    fn named(&self, class: Class, name: &str, above: &Account) -> Account {
-        let mut named = self.books.named.lock();
+    /// The account of that name. It exists as long as a handle of it or a charge to it.
+    fn named(&self, class: Class, name: &str, parent: &Account) -> Account {
+        let mut named = self.shared.named.lock();
         if let Some(node) = named.get(&(class, name.into())).and_then(Weak::upgrade) {
             return Account(node);
         }
         if named.len() == named.capacity() {
             named.retain(|_, node| node.strong_count() > 0);
         }
-        let account = self.below(class, name, above.clone());
+        let account = self.child_account(class, name, parent.clone());
         named.insert((class, name.into()), Arc::downgrade(&account.0));
         account
     }
 
-    /// Waits for the one place in which an agent goes on without room, with [`Account::force`], until what it is in the
-    /// middle of is whole: several that are each in the middle of a long line would else wait for each other for ever.
-    /// Cancellation safe.
+    /// Waits for the exemption, which one agent at a time may hold: with [`Account::force`] it may exceed the limits until its
+    /// line is complete. Without it, several agents in the middle of long lines would wait for each other forever. Cancellation
+    /// safe.
     pub async fn exempt(&self) -> Exempt {
-        // It is never closed.
-        Exempt { _permit: Arc::clone(&self.books.exempt).acquire_owned().await.ok() }
+        // The semaphore is never closed.
+        Exempt { _permit: Arc::clone(&self.shared.exempt).acquire_owned().await.ok() }
     }
 
-    /// What each class comes to.
+    /// The sums of all classes.
     pub fn sums(&self) -> Vec<Sum> {
         let sum = |class: Class| {
-            let Tally { used, refusals } = &self.books.classes[class as usize];
+            let ClassCounters { used, refusals } = &self.shared.classes[class as usize];
             let (used, refusals) = (used.load(Ordering::Relaxed), refusals.load(Ordering::Relaxed));
-            Sum { class, used, limit: self.books.limits.of(class), refusals }
+            Sum { class, used, limit: self.shared.limits.of(class), refusals }
         };
         Class::ALL.into_iter().map(sum).collect()
     }
 
-    /// The accounts that have used `percent` of their limit or more, connections left out: their device's counts them.
+    /// The accounts that have used at least `percent` of their limit. Connections are left out, since their device counts them.
     pub fn near(&self, percent: usize) -> Vec<Near> {
-        let Books { strangers, clients, agents, named, .. } = &*self.books;
+        let LedgerShared { strangers, clients, agents, named, .. } = &*self.shared;
         let mut all: Vec<Arc<Node>> = [strangers, clients, agents].map(|account| Arc::clone(&account.0)).into();
-        all.extend(agents.0.above.as_ref().map(|gateway| Arc::clone(&gateway.0)));
+        all.extend(agents.0.parent.as_ref().map(|gateway| Arc::clone(&gateway.0)));
         all.extend(named.lock().values().filter_map(Weak::upgrade));
         let near = |node: Arc<Node>| {
             let (used, limit) = (node.used.load(Ordering::Relaxed), node.limit);
@@ -376,29 +377,29 @@ impl Account {
         class: Class,
         name: &str,
         limit: usize,
-        classes: &Arc<[Tally; Class::ALL.len()]>,
-        above: Option<Self>,
+        classes: &Arc<[ClassCounters; Class::ALL.len()]>,
+        parent: Option<Self>,
     ) -> Self {
         let (used, freed, classes) = (AtomicUsize::new(0), Notify::new(), Arc::clone(classes));
-        Self(Arc::new(Node { class, name: name.into(), limit, used, freed, classes, above }))
+        Self(Arc::new(Node { class, name: name.into(), limit, used, freed, classes, parent }))
     }
 
-    /// This account and those above it.
+    /// This account and its parents.
     fn chain(&self) -> impl Iterator<Item = &Arc<Node>> {
-        std::iter::successors(Some(&self.0), |node| node.above.as_ref().map(|above| &above.0))
+        std::iter::successors(Some(&self.0), |node| node.parent.as_ref().map(|parent| &parent.0))
     }
 
-    /// Bytes that it has now.
+    /// Bytes charged now.
     pub fn used(&self) -> usize {
         self.0.used.load(Ordering::Relaxed)
     }
 
-    /// The most that it can ever have, in bytes: the least of its limit and of those above it.
+    /// The most that this account can ever hold, in bytes: the least of its limit and its parents' limits.
     pub fn most(&self) -> usize {
         self.chain().map(|node| node.limit_for(true)).fold(usize::MAX, usize::min)
     }
 
-    /// Nothing yet, to be grown.
+    /// An empty charge, to be grown.
     pub fn nothing(&self) -> Charge {
         Charge { account: self.clone(), bytes: 0 }
     }
@@ -406,39 +407,39 @@ impl Account {
     /// Charges `bytes` more.
     ///
     /// # Errors
-    /// [`LedgerFull`] if this account or one above it has no room: then nothing is charged.
+    /// [`LedgerFull`] if this account or a parent has no room: then nothing is charged.
     pub fn charge(&self, bytes: usize) -> Result<Charge, LedgerFull> {
-        self.take(bytes).map_err(|(full, _)| {
-            full.tally().refusals.fetch_add(1, Ordering::Relaxed);
+        self.try_charge(bytes).map_err(|(full, _)| {
+            full.counters().refusals.fetch_add(1, Ordering::Relaxed);
             LedgerFull { class: full.class, limit: full.limit }
         })?;
         Ok(Charge { account: self.clone(), bytes })
     }
 
-    /// Charges `bytes` whether there is room or not, for the one who is [`Exempt`].
+    /// Charges `bytes` whether there is room or not. The caller holds [`Exempt`].
     pub fn force(&self, bytes: usize) -> Charge {
         for node in self.chain() {
             node.used.fetch_add(bytes, Ordering::AcqRel);
-            node.tally().used.fetch_add(bytes, Ordering::Relaxed);
+            node.counters().used.fetch_add(bytes, Ordering::Relaxed);
         }
         Charge { account: self.clone(), bytes }
     }
 
-    /// Charges `bytes`, as soon as there is room; what could never fit is charged as the limit. Nobody may wait who holds
-    /// charges that others wait for. Cancellation safe.
+    /// Charges `bytes` as soon as there is room; more than the limit is charged as the limit. The caller must not hold a charge
+    /// that others wait for. Cancellation safe.
     pub async fn wait(&self, bytes: usize) -> Charge {
         let bytes = bytes.min(self.most());
         let mut waited = false;
         loop {
-            let (full, limit) = match self.take(bytes) {
+            let (full, limit) = match self.try_charge(bytes) {
                 Ok(()) => return Charge { account: self.clone(), bytes },
                 Err(full) => full,
             };
             if !std::mem::replace(&mut waited, true) {
-                full.tally().refusals.fetch_add(1, Ordering::Relaxed);
+                full.counters().refusals.fetch_add(1, Ordering::Relaxed);
             }
             let mut freed = std::pin::pin!(full.freed.notified());
-            // Registered before looking again, so that what is given back between the two is not missed.
+            // Registered before the second check, so that a release between the two is not missed.
             freed.as_mut().enable();
             if full.used.load(Ordering::Acquire).saturating_add(bytes) > limit {
                 freed.await;
@@ -446,70 +447,70 @@ impl Account {
         }
     }
 
-    /// Charges it, or says which account has no room, and what this one may fill it up to.
-    fn take(&self, bytes: usize) -> Result<(), (Arc<Node>, usize)> {
-        let mut much = false;
+    /// Charges `bytes`, or returns the account without room and its limit for this account.
+    fn try_charge(&self, bytes: usize) -> Result<(), (Arc<Node>, usize)> {
+        let mut large_device = false;
         for (n, node) in self.chain().enumerate() {
-            let limit = node.limit_for(much);
+            let limit = node.limit_for(large_device);
             let room = |used: usize| used.checked_add(bytes).filter(|used| *used <= limit);
             let Ok(before) = node.used.fetch_update(Ordering::AcqRel, Ordering::Acquire, room) else {
-                self.chain().take(n).for_each(|node| node.give(bytes));
+                self.chain().take(n).for_each(|node| node.release(bytes));
                 return Err((Arc::clone(node), limit));
             };
-            much |= node.class == Class::Device && before + bytes > MODEST;
-            node.tally().used.fetch_add(bytes, Ordering::Relaxed);
+            large_device |= node.class == Class::Device && before + bytes > SMALL_DEVICE;
+            node.counters().used.fetch_add(bytes, Ordering::Relaxed);
         }
         Ok(())
     }
 }
 
 impl Node {
-    /// What it may have, given whether this is for a device that holds much.
-    fn limit_for(&self, much: bool) -> usize {
-        let kept = if much && self.class == Class::Clients { self.limit / KEPT } else { 0 };
-        self.limit - kept
+    /// The limit, for a device above [`SMALL_DEVICE`] (`large_device`) or for all others.
+    fn limit_for(&self, large_device: bool) -> usize {
+        let reserved = if large_device && self.class == Class::Clients { self.limit / RESERVED_PART } else { 0 };
+        self.limit - reserved
     }
 
-    fn tally(&self) -> &Tally {
+    fn counters(&self) -> &ClassCounters {
         &self.classes[self.class as usize]
     }
 
-    fn give(&self, bytes: usize) {
-        self.tally().used.fetch_sub(bytes, Ordering::Relaxed);
+    fn release(&self, bytes: usize) {
+        self.counters().used.fetch_sub(bytes, Ordering::Relaxed);
         self.used.fetch_sub(bytes, Ordering::AcqRel);
         self.freed.notify_waiters();
     }
 }
 
 impl Charge {
-    /// Bytes that are charged.
+    /// Bytes charged.
     pub fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// Makes it `bytes` in all, more or fewer than before.
+    /// Changes the charge to `bytes` in all.
     ///
     /// # Errors
-    /// [`LedgerFull`] if there is no room for more: then it stays as it was.
+    /// [`LedgerFull`] if there is no room for more: then the charge is unchanged.
     pub fn resize(&mut self, bytes: usize) -> Result<(), LedgerFull> {
         if bytes > self.bytes {
             let more = self.account.charge(bytes - self.bytes)?;
-            // Both are one now.
-            self.bytes += more.keep();
+            // `more` is part of this charge now.
+            self.bytes += more.into_bytes();
         } else {
             let less = self.bytes - bytes;
             self.bytes = bytes;
-            self.account.chain().filter(|_| less > 0).for_each(|node| node.give(less));
+            self.account.chain().filter(|_| less > 0).for_each(|node| node.release(less));
         }
         Ok(())
     }
 
     /// Adds another charge to the same account to this one.
     pub fn join(&mut self, other: Self) {
-        self.bytes += other.keep();
+        self.bytes += other.into_bytes();
     }
 
-    /// Takes `bytes` of it out, or as many as there are, as a charge of their own.
+    /// Splits off a charge of `bytes`, or of as many as there are.
     #[must_use]
     pub fn split(&mut self, bytes: usize) -> Self {
         let bytes = bytes.min(self.bytes);
@@ -517,7 +518,7 @@ impl Charge {
         Self { account: self.account.clone(), bytes }
     }
 
-    fn keep(mut self) -> usize {
+    fn into_bytes(mut self) -> usize {
         std::mem::take(&mut self.bytes)
     }
 }
@@ -525,17 +526,17 @@ impl Charge {
 impl Drop for Charge {
     fn drop(&mut self) {
         let bytes = std::mem::take(&mut self.bytes);
-        self.account.chain().filter(|_| bytes > 0).for_each(|node| node.give(bytes));
+        self.account.chain().filter(|_| bytes > 0).for_each(|node| node.release(bytes));
     }
 }
 
-/// The place of the one who goes on without room.
+/// The exemption from the limits; one at a time.
 #[derive(Debug)]
 pub struct Exempt {
     _permit: Option<OwnedSemaphorePermit>,
 }
 
-/// Bytes with the charge for them: one lives as long as the other.
+/// Bytes with the charge for them.
 #[derive(Debug)]
 pub struct Charged<T> {
     bytes: T,
@@ -543,7 +544,7 @@ pub struct Charged<T> {
 }
 
 impl<T> Charged<T> {
-    /// Binds them.
+    /// Binds bytes to their charge.
     pub fn new(bytes: T, charge: Charge) -> Self {
         Self { bytes, _charge: charge }
     }

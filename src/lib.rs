@@ -1,7 +1,7 @@
 //! Plexus: one gateway between every coding agent that runs on your machines and every screen you own.
 //!
-//! [`Gateway`] wires the floors together: the store below, the log and the sessions on it, the back door to the agents,
-//! the front door to the screens. See ARCHITECTURE.md for the map.
+//! [`Gateway`] connects the modules: the store, the log and the sessions on it, the runtimes on the agents' side, the
+//! router on the clients' side. See ARCHITECTURE.md for the map.
 #![forbid(unsafe_code)]
 
 pub mod auth;
@@ -36,69 +36,70 @@ use crate::sessions::{
 use plexus_protocol::{Connect, Origin, Position, RuntimeId, RuntimeState, SessionId, Timestamp};
 use plexus_store::{SqliteStore, StoreError};
 
-/// The file in the state's folder that says where the running gateway is.
+/// The file in the state folder with the address of the running gateway.
 pub const GATEWAY_FILE: &str = "gateway.json";
 
-/// The folder in the state's folder where the holders of runtimes are found.
+/// The folder in the state folder with the sockets of the runtimes' holders.
 pub const HOLDERS: &str = "holders";
 
-/// The folder in the state's folder where `plexus tls init` keeps the private CA and the certificate.
+/// The folder in the state folder where `plexus tls init` keeps the private CA and the certificate.
 pub const TLS_FOLDER: &str = "tls";
 /// The certificate in [`TLS_FOLDER`], and its key.
 pub const TLS_FILES: [&str; 2] = ["server.crt", "server.key"];
 
-/// How long the gateway takes to stop at most: runtimes are killed, connections cut by then.
+/// Longest time that the gateway takes to stop; by then runtimes are killed and connections cut.
 pub const STOP_DEADLINE: Duration = Duration::from_secs(12);
 
-/// How long streams have to tell their clients that the gateway stops.
+/// Time that streams have to tell their clients that the gateway stops.
 const GOODBYE: Duration = Duration::from_secs(2);
 
-/// How long the one-time code of the banner holds.
+/// Lifetime of the one-time code in the banner.
 const CODE_LIFE: Duration = Duration::from_secs(120);
 
-/// How often retention looks: what comes in meanwhile is kept beyond its limits.
+/// Time between two rounds of retention. Events that arrive between them are kept beyond the limits.
 const RETAIN_EVERY: Duration = Duration::from_secs(60);
-/// When it looks first: starting is no time for tidying up, and a gateway that is restarted often has to look at all.
+/// Time until the first round of retention: late enough not to slow the start, early enough for a gateway that is restarted
+/// often.
 const RETAIN_FIRST: Duration = Duration::from_secs(20);
 
-/// Connections at once to a port of a runtime's own; past it new ones wait until one ends.
+/// Concurrent connections to a runtime's own port; further ones wait until one ends.
 const PORT_CONNECTIONS: usize = 1024;
 
 /// Connections that wait to be accepted.
 const BACKLOG: u32 = 1024;
 
-/// What [`GATEWAY_FILE`] says.
+/// The content of [`GATEWAY_FILE`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Running {
-    /// Where it serves.
+    /// The address of the plain listener.
     pub url: String,
-    /// Its process.
+    /// The process id.
     pub pid: u32,
-    /// Since when.
+    /// When the gateway started.
     pub started_at: Timestamp,
-    /// Its version.
+    /// The gateway's version.
     pub version: String,
-    /// Where it serves by TLS.
+    /// The address of the TLS listener.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tls: Option<SocketAddr>,
-    /// The origin by which other devices reach it.
+    /// The origin by which other devices reach the gateway.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub public_url: Option<String>,
-    /// The ports of runtimes that are served as a Gemini UI is, by name.
+    /// The ports of runtimes that are served as a Gemini UI, by runtime.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub ports: BTreeMap<RuntimeId, RuntimePorts>,
-    /// What it answers challenges with ([`auth::Proof`]); empty for a gateway of before there were any.
+    /// The secret that answers challenges ([`auth::Proof`]); empty for a gateway of a version without them.
     #[serde(default)]
     pub proof: String,
 }
 
-/// The ports of a runtime's own, on the loopback address that the gateway serves on.
+/// A runtime's own ports, on the loopback address of the gateway.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RuntimePorts {
-    /// The UI mirror's.
+    /// The port of the UI mirror.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ui_port: Option<u16>,
-    /// The remote control's.
+    /// The port of the remote control.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub remote_port: Option<u16>,
 }
@@ -106,20 +107,20 @@ pub struct RuntimePorts {
 /// Why the gateway did not start.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
-    /// Another one runs here.
+    /// Another gateway runs on this state folder.
     #[error("a gateway runs already at {url} (process {pid})")]
     AlreadyRunning {
         /// The address of the other gateway.
         url: String,
-        /// Which process.
+        /// The process id of the other gateway.
         pid: u32,
     },
     /// The state cannot be opened.
     #[error("{}: {error}", .home.display())]
     Store {
-        /// The state's folder.
+        /// The state folder.
         home: PathBuf,
-        /// What the store said.
+        /// The store's error.
         error: StoreError,
     },
     /// The devices cannot be read.
@@ -130,7 +131,7 @@ pub enum StartError {
     Listen {
         /// The address.
         address: SocketAddr,
-        /// What the system said.
+        /// The system's error.
         error: io::Error,
     },
     /// The address for TLS cannot be listened on.
@@ -138,38 +139,38 @@ pub enum StartError {
     ListenTls {
         /// The address.
         address: SocketAddr,
-        /// What the system said.
+        /// The system's error.
         error: io::Error,
     },
     /// There is no certificate to serve with.
     #[error("TLS: {0}")]
     Tls(#[from] TlsError),
-    /// A port of a runtime's own cannot be listened on.
+    /// A runtime's own port cannot be listened on.
     #[error("cannot listen on {address} for the runtime {runtime}: {error}; set another {key}, or stop what uses it")]
     Port {
         /// The runtime.
         runtime: RuntimeId,
-        /// Which of its ports.
+        /// The configuration key of the port.
         key: &'static str,
         /// The address.
         address: SocketAddr,
-        /// What the system said.
+        /// The system's error.
         error: io::Error,
     },
-    /// What is kept of notifications cannot be used; what, why, and the fix.
+    /// The stored keys of notifications cannot be used. The text has the cause and the fix.
     #[error("{0}")]
     Push(String),
-    /// A file in the state's folder cannot be written.
+    /// A file in the state folder cannot be written.
     #[error("{}: {error}", .path.display())]
     File {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         error: io::Error,
     },
 }
 
-/// A gateway that is ready to serve: its state is open, its address bound, its runtimes starting.
+/// A gateway that is ready to serve: its state is open, its address bound, its runtimes are starting.
 pub struct Gateway {
     state: AppState,
     runtimes: Arc<Runtimes>,
@@ -179,15 +180,15 @@ pub struct Gateway {
     running: Running,
     home: PathBuf,
     retention: RetentionRules,
-    /// Where the log stood before this gateway touched it.
+    /// The end of the log before this gateway wrote to it.
     before: Position,
     stop: watch::Sender<bool>,
     code: String,
 }
 
 impl Gateway {
-    /// Opens the state in `home`, binds the address, starts the configured runtimes. `exe` is the plexus program itself,
-    /// which holds the agents.
+    /// Opens the state in `home`, binds the address and starts the configured runtimes. `exe` is the plexus program, which
+    /// also runs the holders.
     ///
     /// # Errors
     /// [`StartError`]; nothing is left behind.
@@ -199,11 +200,11 @@ impl Gateway {
         let failed = |error| StartError::Store { home: home.clone(), error };
         let log = Log::open(Arc::new(store)).map_err(failed)?;
         let auth = Auth::open(&home, &log.store().devices().map_err(failed)?, persist(&log))?;
-        let cannot = |error| StartError::Listen { address: config.listen, error };
-        let listener = listen(config.listen).map_err(cannot)?;
-        let address = listener.local_addr().map_err(cannot)?;
-        let ports = ports(&config)?;
-        let Reached { secure, hosts, public_url } = reached(&config, &home)?;
+        let failed_to_listen = |error| StartError::Listen { address: config.listen, error };
+        let listener = listen(config.listen).map_err(failed_to_listen)?;
+        let address = listener.local_addr().map_err(failed_to_listen)?;
+        let ports = bind_ports(&config)?;
+        let PublicListener { secure, hosts, public_url } = bind_public(&config, &home)?;
         let tls = secure.as_ref().and_then(|(listener, _)| listener.local_addr().ok());
 
         let ledger = Ledger::new(config.limits.clone().with_room_for(config.line_max));
@@ -228,7 +229,7 @@ impl Gateway {
             hosts: Arc::new(Hosts::new(&[address], &hosts)),
             url: format!("http://{address}"),
             public_url: public_url.clone(),
-            outside: Arc::new(PublicAddresses {
+            public_addresses: Arc::new(PublicAddresses {
                 proxies: Proxies::new(config.trusted_proxies),
                 ca: Some(home.join(TLS_FOLDER)),
             }),
@@ -238,7 +239,7 @@ impl Gateway {
             stop: stopping,
             limits: router::GateLimits::default(),
             ledger,
-            rooms: router::acp::AcpSessionRegistry::default(),
+            acp_sessions: router::acp::AcpSessionRegistry::default(),
             connections: router::acp::Connections::default(),
             notifier,
             presence: router::presence::Presence::default(),
@@ -256,12 +257,14 @@ impl Gateway {
             version: state.version.into(),
             tls,
             public_url,
-            ports: named(&ports),
+            ports: port_numbers(&ports),
             proof: state.proof.secret().into(),
         };
         write_private(&home.join(GATEWAY_FILE), &serde_json::to_vec_pretty(&running).unwrap_or_default())?;
         state.directory.charge_to(&state.ledger);
-        state.directory.reach_clients(Arc::new(router::acp::Errands::new(state.rooms.clone(), state.auth.clone())));
+        state
+            .directory
+            .reach_clients(Arc::new(router::acp::ForwardedCalls::new(state.acp_sessions.clone(), state.auth.clone())));
         for runtime in config.runtimes {
             attach(&state.directory, runtime);
         }
@@ -272,19 +275,19 @@ impl Gateway {
         Ok(Self { state, runtimes, listener, secure, ports, running, home, retention, before, stop, code })
     }
 
-    /// With somebody who finds out what ails it, for whoever asks over HTTP.
+    /// Sets the checks behind `GET /v1/doctor`.
     #[must_use]
     pub fn with_doctor(mut self, doctor: router::doctor::Doctor) -> Self {
         self.state.doctor = doctor;
         self
     }
 
-    /// Where it serves.
+    /// The address of the plain listener.
     pub fn url(&self) -> String {
         self.running.url.clone()
     }
 
-    /// The origin by which other devices reach it, if they can.
+    /// The origin by which other devices reach the gateway, if there is one.
     pub fn public_url(&self) -> Option<String> {
         self.running.public_url.clone()
     }
@@ -294,8 +297,8 @@ impl Gateway {
         self.code.clone()
     }
 
-    /// Serves until `shutdown` resolves, then stops: nothing new is accepted, clients are told, runtimes are stopped, or
-    /// left to the next gateway if they outlive this one, and what they last said is kept. Takes [`STOP_DEADLINE`] at most after that.
+    /// Serves until `shutdown` resolves, then stops within [`STOP_DEADLINE`]: no new connection is accepted, clients are told,
+    /// runtimes are stopped (or left to the next gateway if they outlive this one), and their last output is stored.
     pub async fn run(self, shutdown: impl Future<Output = ()>) {
         let retaining = tokio::spawn(retain(self.state.directory.clone(), self.retention));
         tokio::spawn(self.state.notifier.run(self.state.clone(), self.before));
@@ -304,8 +307,8 @@ impl Gateway {
         let limits = router::ListenLimits::over(&self.state.ledger);
         let mut serving = vec![serve(self.listener, router::app(self.state.clone()), limits.clone())];
         if let Some((listener, tls)) = self.secure {
-            let (app, outside) = (router::app(self.state.clone()), Arc::clone(&self.state.outside));
-            let trusted = move |address| outside.proxies.trusts(address);
+            let (app, public_addresses) = (router::app(self.state.clone()), Arc::clone(&self.state.public_addresses));
+            let trusted = move |address| public_addresses.proxies.trusts(address);
             let limits = router::TlsLimits::over(&limits);
             serving.push(tokio::spawn(router::serve_tls(listener, tls, app, limits, trusted, self.state.stop.clone())));
         }
@@ -317,12 +320,12 @@ impl Gateway {
         let _ = self.stop.send(true);
         retaining.abort();
         let stopped = async {
-            // The runtimes first: what they last say is still shown to whoever watches.
+            // Runtimes stop before connections do: clients still see their last output.
             self.runtimes.shutdown().await;
             for serving in serving {
                 let _ = serving.await;
             }
-            // Streams say goodbye by themselves; whoever takes longer is cut.
+            // Streams end by themselves; those that take longer are cut.
             let goodbye = async {
                 while metrics::metrics().connections.get() > 0 {
                     tokio::time::sleep(Duration::from_millis(10)).await;
@@ -337,12 +340,12 @@ impl Gateway {
     }
 }
 
-/// What [`GATEWAY_FILE`] in `home` says, whether or not that gateway still lives.
+/// Reads [`GATEWAY_FILE`] in `home`. The gateway it names may have ended.
 pub fn running(home: &Path) -> Option<Running> {
     serde_json::from_slice(&std::fs::read(home.join(GATEWAY_FILE)).ok()?).ok()
 }
 
-/// Devices are kept by the log's writer, like everything else.
+/// Device rows are committed by the log's writer, like all rows.
 fn persist(log: &Log) -> auth::PersistDevice {
     let log = log.clone();
     let origin = Arc::new(Origin {
@@ -368,16 +371,16 @@ fn persist(log: &Log) -> auth::PersistDevice {
 }
 
 fn presets(exe: PathBuf) -> Presets {
-    Arc::new(move |name: &str, wish: &ForwardedWish| {
+    Arc::new(move |name: &str, settings: &ForwardedWish| {
         let mut spec =
             runtimes::preset(name, &exe, |name| std::env::var(name).ok()).map_err(|unknown| unknown.to_string())?;
-        if let Some(id) = &wish.id {
+        if let Some(id) = &settings.id {
             spec.id = id.clone();
         }
-        if let Some(cwd) = &wish.cwd {
+        if let Some(cwd) = &settings.cwd {
             spec.cwd.clone_from(cwd);
         }
-        spec.env.extend(wish.env.clone());
+        spec.env.extend(settings.env.clone());
         Ok(spec)
     })
 }
@@ -389,24 +392,24 @@ fn admin_code(auth: &Auth, home: &Path) -> Result<String, StartError> {
     Ok(auth.mint_code(&permit, Grant::all(), CODE_LIFE)?.code)
 }
 
-/// Starts a configured runtime, and its session if it wants one. What goes wrong is shown, and does not stop the others.
+/// Starts a configured runtime, and its session if one is configured. An error is logged and does not affect other runtimes.
 fn attach(directory: &Directory, runtime: config::RuntimeConfig) {
     let id = runtime.spec.id.clone();
     let endpoint = matches!(runtime.spec.connect, Connect::Endpoint(_));
     if let Connect::Command(command) = &runtime.spec.connect {
         tracing::info!(runtime_id = %id, program = command.first().map_or("", String::as_str), "starting a runtime");
     }
-    let there = match directory.launch(runtime.spec.clone()) {
+    let taken_over = match directory.launch(runtime.spec.clone()) {
         Ok(_) => false,
         Err(SessionError::RuntimeExists(_)) => true,
         Err(error) => return tracing::error!(runtime_id = %id, %error, "a runtime was not started"),
     };
-    if there || runtime.session {
+    if taken_over || runtime.session {
         let directory = directory.clone();
         tokio::spawn(async move {
-            if there {
-                // It outlived the last gateway. If it did so only to tell of its end, it is started now.
-                if lives(&directory, &id).await {
+            if taken_over {
+                // The runtime's holder outlived the last gateway. If the runtime itself has ended, it is started now.
+                if still_runs(&directory, &id).await {
                     return tracing::info!(runtime_id = %id, "the runtime still runs, with the settings it was started with");
                 }
                 if let Err(error) = directory.launch(runtime.spec) {
@@ -416,7 +419,7 @@ fn attach(directory: &Directory, runtime: config::RuntimeConfig) {
             if !runtime.session {
                 return;
             }
-            // An endpoint has its conversations still: another one with each start of the gateway is nobody's wish.
+            // An endpoint keeps its conversations: the last one is reopened, not a new one with each start of the gateway.
             if endpoint && let Some(outcome) = directory.open_last(&id).await {
                 return match outcome {
                     Ok(session) => {
@@ -437,13 +440,13 @@ fn attach(directory: &Directory, runtime: config::RuntimeConfig) {
     }
 }
 
-/// Waits until a runtime that was found again is ready or gone; says which.
-async fn lives(directory: &Directory, id: &RuntimeId) -> bool {
+/// Waits until a runtime that was taken over is ready or gone. False if it ended and should be started again.
+async fn still_runs(directory: &Directory, id: &RuntimeId) -> bool {
     let mut changed = directory.runtimes_changed();
     loop {
         match directory.runtime(id).map(|info| (info.state, info.stopped)) {
             Some((RuntimeState::Ready | RuntimeState::Restarting, _)) => return true,
-            // Somebody stopped it meanwhile: it is not wanted.
+            // A client stopped it in the meantime: it stays stopped.
             Some((RuntimeState::Exited, true)) | None => return true,
             Some((RuntimeState::Exited, false)) => return false,
             Some((RuntimeState::Starting, _)) => {}
@@ -469,39 +472,39 @@ async fn retain(directory: Directory, retention: RetentionRules) {
 
 fn listen(address: SocketAddr) -> io::Result<TcpListener> {
     let socket = if address.is_ipv4() { tokio::net::TcpSocket::new_v4() } else { tokio::net::TcpSocket::new_v6() }?;
-    // A gateway that was killed leaves its port waiting; the next one need not.
+    // The port of a killed gateway is in TIME_WAIT; the next gateway must not wait for it.
     socket.set_reuseaddr(true)?;
     socket.bind(address)?;
     socket.listen(BACKLOG)
 }
 
 /// How other machines reach the gateway.
-struct Reached {
+struct PublicListener {
     /// The listener for TLS, with its certificate.
     secure: Option<(TcpListener, Tls)>,
-    /// Names and origins beside the loopback ones.
+    /// Host names and origins besides those of loopback.
     hosts: Vec<String>,
-    /// The origin that links begin with.
+    /// The origin of links.
     public_url: Option<String>,
 }
 
-/// Binds the listener for TLS, and says which names are ours: those in the configuration, and those of our certificate.
-fn reached(config: &Config, home: &Path) -> Result<Reached, StartError> {
+/// Binds the TLS listener. The gateway's names are those of the configuration and of its own certificate.
+fn bind_public(config: &Config, home: &Path) -> Result<PublicListener, StartError> {
     let mut hosts = config.public_hosts.clone();
     hosts.extend(config.public_hosts.iter().map(|name| format!("https://{name}")));
     hosts.extend(config.public_url.clone());
-    let Some(wanted) = &config.tls else {
-        return Ok(Reached { secure: None, hosts, public_url: config.public_url.clone() });
+    let Some(settings) = &config.tls else {
+        return Ok(PublicListener { secure: None, hosts, public_url: config.public_url.clone() });
     };
     let folder = home.join(TLS_FOLDER);
-    let own = wanted.files.is_none().then(|| TLS_FILES.map(|file| folder.join(file)).into());
-    let (cert, key) = wanted.files.clone().or(own).unwrap_or_default();
+    let own = settings.files.is_none().then(|| TLS_FILES.map(|file| folder.join(file)).into());
+    let (cert, key) = settings.files.clone().or(own).unwrap_or_default();
     let tls = Tls::open(&cert, &key)?;
-    let authority = wanted.files.is_none().then(|| Authority::read(&folder)).flatten();
+    let authority = settings.files.is_none().then(|| Authority::read(&folder)).flatten();
     let names = authority.map_or_else(|| tls.names(), |authority| authority.names);
-    let cannot = |error| StartError::ListenTls { address: wanted.listen, error };
-    let listener = listen(wanted.listen).map_err(cannot)?;
-    let address = listener.local_addr().map_err(cannot)?;
+    let failed_to_listen = |error| StartError::ListenTls { address: settings.listen, error };
+    let listener = listen(settings.listen).map_err(failed_to_listen)?;
+    let address = listener.local_addr().map_err(failed_to_listen)?;
     let origins = Authority::origins(&names, address.port());
     if origins.is_empty() && config.public_url.is_none() {
         tracing::warn!(cert = %cert.display(), "no name of the certificate can be told: set public_url, or nobody is let in");
@@ -509,11 +512,11 @@ fn reached(config: &Config, home: &Path) -> Result<Reached, StartError> {
     tracing::info!(%address, names = names.join(", "), "serving by TLS");
     let public_url = config.public_url.clone().or_else(|| origins.first().cloned());
     hosts.extend(origins);
-    Ok(Reached { secure: Some((listener, tls)), hosts, public_url })
+    Ok(PublicListener { secure: Some((listener, tls)), hosts, public_url })
 }
 
-/// Binds the ports of the runtimes' own: beside the gateway's, which is loopback.
-fn ports(config: &Config) -> Result<Vec<(router::Port, TcpListener)>, StartError> {
+/// Binds the runtimes' own ports, on the loopback address of the gateway.
+fn bind_ports(config: &Config) -> Result<Vec<(router::Port, TcpListener)>, StartError> {
     let mut all = Vec::new();
     for runtime in &config.runtimes {
         let config::Ports { ui, remote, ui_without_token_for_this_user } = runtime.ports;
@@ -523,19 +526,19 @@ fn ports(config: &Config) -> Result<Vec<(router::Port, TcpListener)>, StartError
             let Some(port) = port else { continue };
             let address = SocketAddr::new(config.listen.ip(), port);
             let id = runtime.spec.id.clone();
-            let cannot = |error| StartError::Port { runtime: id.clone(), key, address, error };
-            let listener = listen(address).map_err(cannot)?;
-            let address = listener.local_addr().map_err(cannot)?;
-            let neighbours = of.0 && ui_without_token_for_this_user;
+            let failed_to_listen = |error| StartError::Port { runtime: id.clone(), key, address, error };
+            let listener = listen(address).map_err(failed_to_listen)?;
+            let address = listener.local_addr().map_err(failed_to_listen)?;
+            let same_user = of.0 && ui_without_token_for_this_user;
             tracing::info!(runtime_id = %id, %address, ui = of.0, remote = of.1, "serving a runtime as a Gemini UI is");
-            all.push((router::Port { runtime: id, address, ui: of.0, remote: of.1, neighbours }, listener));
+            all.push((router::Port { runtime: id, address, ui: of.0, remote: of.1, same_user }, listener));
         }
     }
     Ok(all)
 }
 
-/// The ports as [`GATEWAY_FILE`] has them.
-fn named(ports: &[(router::Port, TcpListener)]) -> BTreeMap<RuntimeId, RuntimePorts> {
+/// The ports in the form of [`GATEWAY_FILE`].
+fn port_numbers(ports: &[(router::Port, TcpListener)]) -> BTreeMap<RuntimeId, RuntimePorts> {
     let mut named: BTreeMap<RuntimeId, RuntimePorts> = BTreeMap::new();
     for (port, _) in ports {
         let of = named.entry(port.runtime.clone()).or_default();
@@ -546,7 +549,7 @@ fn named(ports: &[(router::Port, TcpListener)]) -> BTreeMap<RuntimeId, RuntimePo
     named
 }
 
-/// Writes a file that only its owner can read, all of it or none.
+/// Writes a file that only its owner can read, atomically.
 fn write_private(path: &Path, bytes: &[u8]) -> Result<(), StartError> {
     use std::io::Write as _;
     use std::os::unix::fs::OpenOptionsExt as _;

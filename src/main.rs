@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 mod cli;
 
-/// Gives back to the system what is freed after a burst: see docs/performance.md.
+/// Returns freed memory to the system after a burst: see docs/performance.md.
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 #[global_allocator]
 static MEMORY: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;

@@ -1,7 +1,7 @@
-//! Counters, gauges and histograms, all of them here. A leaf: every floor may count, none may read but `/metrics`.
+//! All counters, gauges and histograms. Every module may count; only `/metrics` reads.
 //!
-//! What is counted for each event, each write and each byte is an atomic of its own. What has labels is looked up where a
-//! thing begins (a subscription, a session's task), not for each event.
+//! A metric counted for each event, write or byte is an atomic of its own. A metric with labels is looked up where its
+//! subject begins (a subscription, a session's task), not for each event.
 
 use parking_lot::Mutex;
 use std::collections::BTreeSet;
@@ -14,38 +14,38 @@ use prometheus::{
     TextEncoder,
 };
 
-/// Runtimes that have a label of their own; the ones after that share [`OTHERS`], however many names people think of.
+/// Runtimes with a label of their own. Further ones share [`OTHERS`], so the number of series is bounded.
 pub const RUNTIMES_MAX: usize = 64;
-/// The label of all further runtimes.
+/// The label of the runtimes past [`RUNTIMES_MAX`].
 pub const OTHERS: &str = "(others)";
 
-/// How somebody follows the log, each with its label in `plexus_subscribers`. A surface cannot follow without naming one.
+/// How a client follows the log: the label in `plexus_subscribers`. A frontend cannot follow without naming one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Subscriber {
-    /// `/v1/ws`, in the gateway's own words.
+    /// `/v1/ws`, in the native protocol.
     WebSocket,
-    /// `/v1/ws`, in those of the UI protocol.
+    /// `/v1/ws`, in the UI protocol.
     Ui,
-    /// `/v1/events` and the like, as a stream.
+    /// `/v1/events` and `/v1/sessions/{id}/events` as a stream.
     Sse,
-    /// The same, as a long poll that waits.
+    /// The same routes as a long poll.
     Poll,
-    /// `/acp`, and so `plexus bridge acp`.
+    /// `/acp`, which `plexus bridge acp` uses too.
     Acp,
     /// `/ag-ui`.
     AgUi,
-    /// A runtime served as a Gemini UI is.
+    /// A runtime served as a Gemini UI.
     Mirror,
     /// The gateway's own notifications.
     Notifications,
 }
 
 impl Subscriber {
-    /// Every way there is.
+    /// All variants.
     pub const ALL: [Self; 8] =
         [Self::WebSocket, Self::Ui, Self::Sse, Self::Poll, Self::Acp, Self::AgUi, Self::Mirror, Self::Notifications];
 
-    /// Its label.
+    /// The label.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::WebSocket => "ws",
@@ -59,7 +59,7 @@ impl Subscriber {
         }
     }
 
-    /// Counts one, for as long as what is returned lives.
+    /// Counts one subscriber until the returned value is dropped.
     pub fn count(self) -> Subscribed {
         let gauge = metrics().subscribers.with_label_values(&[self.as_str()]);
         gauge.inc();
@@ -77,20 +77,20 @@ impl Drop for Subscribed {
     }
 }
 
-/// What `docs/metrics.md` says of a metric.
+/// A metric as `docs/metrics.md` lists it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Family {
-    /// Its name.
+    /// The metric's name.
     pub name: String,
     /// `counter`, `gauge` or `histogram`.
     pub kind: &'static str,
     /// The names of its labels.
     pub labels: Vec<String>,
-    /// What it says.
+    /// The description.
     pub help: String,
 }
 
-/// Makes metrics and registers them. The names are constants of this crate: a wrong or a doubled one fails the first test that runs.
+/// Makes metrics and registers them. The names are constants of this crate: an invalid or duplicate one fails the first test.
 #[derive(Default)]
 struct Maker {
     registry: Registry,
@@ -134,15 +134,15 @@ impl Maker {
     }
 }
 
-/// Everything that is counted while it happens.
+/// The metrics that are counted as things happen.
 pub struct Metrics {
     registry: Registry,
     families: Vec<Family>,
     /// The runtimes that have a label of their own.
     runtimes: Mutex<BTreeSet<String>>,
-    /// Events kept.
+    /// Events stored.
     pub events: IntCounter,
-    /// Bytes of events kept.
+    /// Bytes of events stored.
     pub event_bytes: IntCounter,
     /// Events of each runtime's sessions.
     pub runtime_events: IntCounterVec,
@@ -154,19 +154,19 @@ pub struct Metrics {
     pub stalled: IntCounter,
     /// Attaches by verdict: `ok`, `gap`, `reset`, `ahead`.
     pub attaches: IntCounterVec,
-    /// Seconds from hearing of an event to its last socket.
+    /// Seconds from receiving an event to writing it to its last socket.
     pub delivery: Histogram,
-    /// Seconds from an answer's coming to its handing to the runtime.
+    /// Seconds from receiving an answer to passing it to the runtime.
     pub answer_delivery: HistogramVec,
-    /// Seconds from a prompt's handing to the runtime to the first it says.
+    /// Seconds from passing a prompt to the runtime to its first output.
     pub first_chunk: HistogramVec,
-    /// Seconds from a request's opening to its end.
+    /// Seconds from opening a request to its end.
     pub request_wait: Histogram,
     /// Requests that ended, by state.
     pub requests: IntCounterVec,
-    /// Answers that came after somebody else's.
+    /// Answers to requests that another client had answered.
     pub double_answers: IntCounter,
-    /// Responses of clients to nothing that was asked, or that were not taken.
+    /// Responses of clients that match no open call, or that were refused.
     pub stray_answers: IntCounter,
     /// Seconds of one group commit.
     pub store_commit: Histogram,
@@ -178,19 +178,19 @@ pub struct Metrics {
     pub http: IntCounterVec,
     /// Seconds until a request over HTTP had the head of its response.
     pub http_duration: HistogramVec,
-    /// Attempts to notify, by the kind of channel (`push` for devices, else the one of the configuration) and how it went.
+    /// Attempts to notify, by kind of channel (`push` for devices, else the configured one) and outcome.
     pub notifications: IntCounterVec,
     /// Notifications that wait to be sent.
     pub notifications_waiting: IntGauge,
     /// Open connections.
     pub connections: IntGauge,
-    /// When the certificate of the TLS listener ends.
+    /// When the certificate of the TLS listener expires, in seconds since the Unix epoch.
     pub certificate_ends: IntGauge,
     /// Runtimes that exited.
     pub runtime_exits: IntCounterVec,
 }
 
-/// The one set of them.
+/// The process's metrics.
 pub fn metrics() -> &'static Metrics {
     static METRICS: LazyLock<Metrics> = LazyLock::new(Metrics::new);
     &METRICS
@@ -285,20 +285,20 @@ impl Metrics {
             registry: make.registry,
             families: make.families,
         };
-        // What nobody follows by yet is 0, not absent.
+        // A frontend without subscribers is 0, not absent.
         for way in Subscriber::ALL {
             all.subscribers.with_label_values(&[way.as_str()]).set(0);
         }
         #[cfg(target_os = "linux")]
         {
             let process = prometheus::process_collector::ProcessCollector::for_self();
-            // The names are the library's own and of nobody else.
+            // The library alone uses these names.
             let _ = all.registry.register(Box::new(process));
         }
         all
     }
 
-    /// The label of a runtime: its name, or [`OTHERS`] when there are [`RUNTIMES_MAX`] names already.
+    /// The label of a runtime: its name, or [`OTHERS`] past [`RUNTIMES_MAX`] names.
     pub fn runtime_label<'a>(&self, runtime: &'a str) -> &'a str {
         let mut known = self.runtimes.lock();
         if known.contains(runtime) || known.len() < RUNTIMES_MAX && known.insert(runtime.to_owned()) {
@@ -307,7 +307,7 @@ impl Metrics {
         OTHERS
     }
 
-    /// What there is of them, by name; `process_*` are the library's and not among them.
+    /// All metrics by name, without the library's `process_*`.
     pub fn families(&self) -> Vec<Family> {
         let mut all = self.families.clone();
         all.extend(Standing::default().make.families);
@@ -315,7 +315,7 @@ impl Metrics {
         all
     }
 
-    /// An answer that came at that time was handed to its runtime.
+    /// Records that an answer received at `came` was passed to its runtime.
     pub fn answered(&self, runtime: &str, came: Instant) {
         let label = self.runtime_label(runtime);
         self.answer_delivery.with_label_values(&[label]).observe(came.elapsed().as_secs_f64());
@@ -334,14 +334,14 @@ fn text_of(registry: &Registry) -> String {
     String::from_utf8(text).unwrap_or_default()
 }
 
-/// How things stand at the moment when they are asked for. Counted anew each time, so that nothing can be out of step.
+/// Gauges of the current state. Counted anew for each scrape, so they cannot drift from it.
 pub struct Standing {
     make: Maker,
     /// Runtimes, by state.
     pub runtimes: IntGaugeVec,
     /// Sessions, by runtime and state.
     pub sessions: IntGaugeVec,
-    /// Runs that are not over, by runtime and status.
+    /// Runs that have not ended, by runtime and status.
     pub runs: IntGaugeVec,
     /// Requests that wait for people, by runtime and risk.
     pub requests: IntGaugeVec,

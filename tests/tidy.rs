@@ -503,8 +503,9 @@ fn unfinished(path: &str, text: &str) -> Vec<String> {
 
 /// Identifiers that meant something in this project alone. docs/glossary.md has the words that took their place.
 const OLD_WORDS: &[&str] = &[
-    "Adopted", "Birth", "Chore", "Death", "Inlet", "Landed", "Letter", "Looker", "Lookers", "NoOrders", "Parked",
-    "Undone", "Upto", "Wish", "buried", "bury", "lend",
+    "Adopted", "Asker", "Birth", "Books", "Chore", "Death", "Errands", "Inlet", "Landed", "Lane", "Letter", "Looker",
+    "Lookers", "NoOrders", "Parked", "Tally", "Teller", "Undone", "Upto", "Wish", "buried", "bury", "errands", "lanes",
+    "lend", "seat", "seats", "unlucky", "wished",
 ];
 /// The same, for the files of `crates/`.
 #[rustfmt::skip]
@@ -531,6 +532,55 @@ fn empty_docs(path: &str, text: &str) -> Vec<String> {
     let docs = lines.filter_map(|(at, line)| Some((at + 1, line.trim_start().strip_prefix("///")?.trim())));
     let empty = docs.filter(|(_, doc)| doc.strip_suffix('.').is_some_and(|word| PRONOUNS.contains(&word)));
     empty.map(|(line, doc)| format!("{path}:{line}: `{doc}` says nothing: name the subject")).collect()
+}
+
+/// Characters of a test's name at most.
+const LONG_TEST_NAME: usize = 70;
+/// Folders whose tests do not follow the rule on names yet.
+const OLD_TEST_NAMES: &[&str] = &[
+    "crates/",
+    "src/runtimes/",
+    "src/sessions/",
+    "src/router/fanout",
+    "src/router/listen",
+    "src/router/mirror",
+    "src/router/notify/",
+    "src/router/remote.rs",
+    "src/router/sse.rs",
+    "src/router/ws.rs",
+];
+
+/// Names of tests that are too long, or whose first word is not the subject: a filter by subject would not find them.
+fn test_names(path: &str, text: &str) -> Vec<String> {
+    #[rustfmt::skip] // a table
+    const NO_SUBJECT: &[&str] = &[
+        "a", "after", "all", "an", "and", "any", "at", "before", "both", "but", "by", "each", "every", "everybody",
+        "everything", "for", "from", "he", "here", "how", "if", "in", "it", "its", "many", "no", "nobody", "none",
+        "nothing", "of", "on", "once", "one", "only", "or", "over", "she", "some", "somebody", "that", "the", "their",
+        "there", "these", "they", "this", "those", "to", "until", "what", "whatever", "when", "where", "whether",
+        "which", "while", "who", "whoever", "whose", "why", "with", "without",
+    ];
+    let toks: Vec<Tok> = lex(text).0;
+    let code = |at: usize| toks.get(at).filter(|tok| !tok.string).map_or("", |tok| tok.text.as_str());
+    let marks = |at: &usize| {
+        let path = if code(at + 2) == "tokio" && code(at + 3) == "::" { at + 4 } else { at + 2 };
+        code(*at) == "#" && code(at + 1) == "[" && code(path) == "test" && ["]", "("].contains(&code(path + 1))
+    };
+    let mut out = Vec::new();
+    for at in (0..toks.len()).filter(marks) {
+        let Some(name) = (at..toks.len()).find(|at| code(*at) == "fn").and_then(|at| toks.get(at + 1)) else {
+            continue;
+        };
+        let first = name.text.split('_').next().unwrap_or_default();
+        let place = format!("{path}:{}: `{}`", name.line, name.text);
+        if name.text.len() > LONG_TEST_NAME {
+            out.push(format!("{place} has {} characters, and {LONG_TEST_NAME} are the most", name.text.len()));
+        }
+        if NO_SUBJECT.contains(&first) {
+            out.push(format!("{place} begins with `{first}`: begin with the subject of the test"));
+        }
+    }
+    out
 }
 
 /// Names that more than one public type of `src/` has.
@@ -698,14 +748,14 @@ fn none(what: Vec<String>) {
 }
 
 #[test]
-fn the_source_keeps_to_its_floors() {
+fn source_keeps_to_its_floors() {
     let files = tree(SOURCE, &["rs"]);
     assert!(files.contains_key("src/lib.rs") && files.contains_key("src/main.rs"), "the walk found no source");
     none(files.iter().flat_map(|(path, text)| violations(path, text)).collect());
 }
 
 #[test]
-fn names_are_the_fields_and_a_public_type_has_one_of_its_own() {
+fn names_are_standard_and_public_types_unique() {
     let files = tree(SOURCE, &["rs"]);
     none(files.iter().flat_map(|(path, text)| old_words(path, text)).collect());
     none(files.iter().flat_map(|(path, text)| empty_docs(path, text)).collect());
@@ -713,7 +763,7 @@ fn names_are_the_fields_and_a_public_type_has_one_of_its_own() {
 }
 
 #[test]
-fn planted_names_without_a_meaning_are_found() {
+fn planted_old_words_and_empty_docs_are_found() {
     let old = "struct Inlet; // Birth\nfn f(birth: u8) { let s = \"Upto\"; bury() }";
     assert_eq!(old_words("src/x.rs", old).len(), 2);
     let of_crates = "fn obey() { let sought = \"talk\"; }";
@@ -733,12 +783,29 @@ fn planted_names_without_a_meaning_are_found() {
 }
 
 #[test]
-fn every_source_file_is_declared() {
+fn test_names_are_short_and_begin_with_their_subject() {
+    let mut files = tree(&["src", "crates", "tests"], &["rs"]);
+    files.retain(|path, _| !OLD_TEST_NAMES.iter().any(|old| path.starts_with(old)));
+    none(files.iter().flat_map(|(path, text)| test_names(path, text)).collect());
+    let planted = "#[test]\nfn the_log() {}\n#[tokio::test(flavor = \"x\")]\n#[cfg(unix)]\nasync fn log_is_read() {}\nfn what() {}";
+    assert_eq!(
+        test_names("src/a.rs", planted),
+        ["src/a.rs:2: `the_log` begins with `the`: begin with the subject of the test"]
+    );
+    let long = format!("proptest! {{ #[test] fn log_{}(a in 0..9) {{}} }}", "x".repeat(LONG_TEST_NAME));
+    assert_eq!(
+        test_names("src/a.rs", &long),
+        [format!("src/a.rs:1: `log_{}` has 74 characters, and 70 are the most", "x".repeat(70))]
+    );
+}
+
+#[test]
+fn source_files_are_all_declared() {
     none(unreached(&tree(SOURCE, &["rs"])));
 }
 
 #[test]
-fn the_routers_modules_stand_in_no_circle() {
+fn router_modules_import_in_no_circle() {
     let files = tree(&["src"], &["rs"]);
     none(router_circles(&files));
     let planted = [
@@ -754,7 +821,7 @@ fn the_routers_modules_stand_in_no_circle() {
 }
 
 #[test]
-fn every_test_file_is_run() {
+fn test_files_are_all_run() {
     let mut files = tree(&["tests"], &["rs"]);
     // A client with a workspace of its own.
     files.retain(|path, _| !path.starts_with("tests/clients/"));
@@ -763,7 +830,7 @@ fn every_test_file_is_run() {
 }
 
 #[test]
-fn nothing_is_left_unfinished() {
+fn unfinished_work_is_nowhere() {
     let files = tree(&["tests", "benches", "fuzz"], &["rs"]);
     assert!(files.contains_key("tests/tidy.rs"), "the walk found no tests");
     // The fuzz targets are a workspace of their own; their bench is the tests', which only a path can say.
@@ -772,7 +839,7 @@ fn nothing_is_left_unfinished() {
 }
 
 #[test]
-fn long_files_say_why() {
+fn files_that_are_long_say_why() {
     let exts = ["rs", "js", "mjs", "ts", "css", "html", "sh", "py", ""];
     let files = tree(&["src", "crates", "tests", "benches", "fuzz", "web", "scripts"], &exts);
     none(files.iter().filter_map(|(path, text)| too_long(path, text)).collect());
@@ -795,7 +862,7 @@ fn functions_are_short() {
 // ------------------------------------------------------------------------------------ the table is what it says
 
 #[test]
-fn the_table_has_no_cycle_and_the_doors_stay_shut() {
+fn floors_table_has_no_cycle_and_forbidden_pairs() {
     let mut below = BTreeSet::new();
     for (floor, may) in FLOORS.iter().filter(|(f, _)| !BINARY.contains(f)) {
         for other in *may {
@@ -922,7 +989,7 @@ fn planted_names_are_found() {
 
 #[test]
 #[rustfmt::skip] // a plant a line
-fn what_is_allowed_stays_allowed() {
+fn allowed_imports_stay_allowed() {
     for (path, text) in [
         ("src/sessions/task.rs", "use crate::{auth::Permit, metrics}; use plexus_protocol::*; use plexus_store::Store;"),
         ("src/sessions/task.rs", "use crate::sessions::log; use super::requests; use self::x; pub(in crate::sessions) fn f() {}"),
@@ -980,7 +1047,7 @@ fn planted_dead_files_are_found() {
 }
 
 #[test]
-fn the_test_binaries_share_common_and_move_nothing_else() {
+fn test_binaries_share_common_and_move_nothing_else() {
     let text = |path: &str| format!("#[path = \"{path}\"]\nmod x;");
     assert_eq!(unfinished("tests/stories/main.rs", &text("../common/mod.rs")), Vec::<String>::new());
     assert_eq!(unfinished("tests/stories/main.rs", &text("../x.rs")).len(), 1);
@@ -988,7 +1055,7 @@ fn the_test_binaries_share_common_and_move_nothing_else() {
 }
 
 #[test]
-fn planted_test_files_that_nobody_runs_are_found() {
+fn planted_test_files_outside_a_binary_are_found() {
     let tree = |extra: &str| -> BTreeMap<String, String> {
         [
             ("tests/tidy.rs", ""),

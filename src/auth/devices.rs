@@ -1,5 +1,5 @@
-//! The enrolled devices: proving a token, one-time codes, enrolling, renaming, revoking. One file: all of it is one list
-//! and the lock under which it changes.
+//! The enrolled devices: checking a token, one-time codes, enrolling, renaming, revoking. All of them work on one list under
+//! one lock.
 
 use parking_lot::{Mutex, MutexGuard};
 use std::net::IpAddr;
@@ -23,72 +23,72 @@ use super::{Admin, Caller, Device, DeviceKind, Grant, Permit, Target, local};
 use plexus_protocol::{DeviceId, Risk, RuntimeId, Scope, Timestamp};
 use plexus_store::DeviceChange;
 
-/// Devices at most; a further one is refused until another is revoked. Every proof compares with all of them.
+/// Most devices; a further one is refused until another is revoked. Every check of a token compares with all of them.
 const DEVICES: usize = 256;
-/// One-time codes that wait at most; a new one displaces the oldest.
+/// Most unused one-time codes; a further one replaces the oldest.
 const CODES: usize = 32;
-/// Browsers that one device's token signs in at most; a further one is refused, so that no device uses up all of [`DEVICES`].
+/// Most browsers that one device's token signs in; a further one is refused, so that no device uses up [`DEVICES`].
 const BROWSERS: usize = 16;
-/// Longest life of a one-time code; longer wishes are cut to it.
+/// Longest lifetime of a one-time code; a longer one is cut to it.
 const CODE_LIFE: Duration = Duration::from_secs(120);
-/// Random bytes of a one-time code: over 130 bits, so it may stand in a link.
+/// Random bytes of a one-time code: over 130 bits, so that it may be part of a link.
 const CODE_BYTES: usize = 17;
-/// How often at most it is written down that a device was seen, in milliseconds.
-const SEEN_KEPT_EVERY: i64 = 600_000;
+/// Shortest time between two stored `last_seen_at` of a device, in milliseconds.
+const SEEN_STORED_EVERY: i64 = 600_000;
 /// Longest name of a device, in characters.
 const NAME_CHARS: usize = 64;
-/// Devices that a refusal names at most.
+/// Most devices that a refusal names.
 const NAMED: usize = 5;
-/// Runtimes or sessions that a grant may name.
+/// Most runtimes or sessions that a grant names.
 const GRANT_NAMES: usize = 256;
-/// The identifier of the local administrator, whose token is the file in the state's folder.
+/// The identifier of the local administrator, whose token is the file in the state folder.
 const LOCAL: &str = "d_local";
-/// The identifier of whoever watches without a token; nobody enrolled has it.
-const NEIGHBOUR: &str = "d_neighbour";
+/// The identifier of a client that watches without a token; no enrolled device has it.
+const SAME_USER: &str = "d_neighbour";
 
-/// Writes a device's row, or deletes it; the log's writer does, since nobody else may commit. The error is in words.
+/// Writes or deletes a device's row through the log's writer, the only one that commits. The error is a text for people.
 pub type PersistDevice = Arc<dyn Fn(DeviceChange) -> BoxFuture<'static, Result<(), String>> + Send + Sync>;
 
-/// Why something about devices was not done.
+/// Why a call of [`Auth`] failed.
 #[derive(Debug, thiserror::Error)]
 pub enum AuthError {
-    /// The state's folder or the token's file is not safe to use; what, why, and the fix.
+    /// The state folder or the token file is not safe to use. The text has the cause and the fix.
     #[error("{}: {}", .0.display(), .1)]
     Unsafe(PathBuf, String),
-    /// The folder or the file cannot be read or written.
+    /// The state folder or a file in it cannot be read or written.
     #[error("{}: {}", .0.display(), .1)]
     File(PathBuf, String),
-    /// No gateway ever started there.
+    /// No gateway ever started in this state folder.
     #[error("{} does not exist: start the gateway with `plexus serve` first", .0.display())]
     NoToken(PathBuf),
-    /// The system gives no random numbers.
+    /// The system's random number generator failed.
     #[error("the system gives no random numbers: {0}")]
     Random(String),
     /// A device's row cannot be read.
     #[error("the row of a device is damaged: {0}")]
     BadRow(String),
-    /// The change could not be kept.
+    /// The change could not be stored.
     #[error("the change to the devices cannot be kept: {0}")]
     Storage(String),
-    /// The code is unknown, used, or too old; which of them is nobody's business.
+    /// The code is unknown, used or expired. Clients do not learn which.
     #[error("the code is wrong, used or too old: ask for a new one")]
     BadCode,
     /// No such device.
     #[error("there is no device {0}")]
     NoDevice(DeviceId),
-    /// This machine's own administrator stays as it is.
+    /// The local administrator cannot be changed.
     #[error("this machine's own administrator cannot be {0}")]
     Local(&'static str),
-    /// A link to a session is no device of anybody's.
+    /// A link to a session has no such rights.
     #[error("a link to a session cannot do this: {0}")]
     Share(&'static str),
-    /// The pairing does not go on.
+    /// The pairing cannot continue.
     #[error("{0}")]
     Pairing(PairingFault),
-    /// Too many wrong codes came, so none is looked at.
+    /// Too many wrong codes were tried, so none is checked now.
     #[error("too many wrong codes came: wait {} s, then begin again", .0.as_secs().saturating_add(1))]
     TooMany(Duration),
-    /// What was asked makes no sense; in words, with the fix.
+    /// The call is invalid. The text has the cause and the fix.
     #[error("{0}")]
     Invalid(String),
 }
@@ -99,25 +99,25 @@ impl AuthError {
     }
 }
 
-/// The devices and the codes. A cheap handle; clones share everything.
+/// The devices and the codes. Cheap to clone; clones share everything.
 #[derive(Clone)]
 pub struct Auth {
     pub(super) shared: Arc<AuthShared>,
 }
 
 pub(super) struct AuthShared {
-    /// The state's folder.
+    /// The state folder.
     pub(super) home: PathBuf,
     pub(super) devices: ArcSwap<Vec<DeviceEntry>>,
     pub(super) codes: Mutex<Vec<WaitingCode>>,
     pub(super) pairings: Mutex<Pairings>,
-    /// Told of each change to a pairing.
+    /// Counts the changes to pairings.
     pub(super) paired: watch::Sender<u64>,
     pub(super) tries: Mutex<Tries>,
     limiter: Mutex<Limiter>,
     revoked: watch::Sender<u64>,
     persist: PersistDevice,
-    /// Held while the devices change, the write included. Holds devices that are revoked but still on disk.
+    /// Held while the devices change, including the write. The list has the devices that are revoked but still on disk.
     changing: tokio::sync::Mutex<Vec<DeviceId>>,
 }
 
@@ -125,15 +125,15 @@ pub(super) struct AuthShared {
 pub(super) struct DeviceEntry {
     hash: Hash,
     pub(super) device: Arc<Device>,
-    /// Milliseconds since the epoch; 0 is never.
+    /// When the device was last seen, in milliseconds since the epoch; 0: never.
     pub(super) seen: Arc<AtomicI64>,
-    /// The same, as it was last written down.
-    seen_kept: Arc<AtomicI64>,
-    /// What it has open: streams, sockets, waits.
+    /// The value of `seen` that was last stored.
+    seen_stored: Arc<AtomicI64>,
+    /// Open streams, sockets and long polls.
     pub(super) open: Arc<AtomicUsize>,
 }
 
-/// Something that a device has open; it is online while there is one.
+/// A stream, socket or long poll of a device; the device is online while there is one.
 #[derive(Debug)]
 pub struct OnlineGuard(Option<Arc<AtomicUsize>>);
 
@@ -149,20 +149,20 @@ pub(super) struct WaitingCode {
     hash: Hash,
     grant: Grant,
     until: Instant,
-    /// Whether this user made it on this machine, for a browser of theirs.
+    /// Whether this user made the code on this machine, for a local browser.
     local: bool,
 }
 
-/// Where a cookie comes from.
+/// The page that sent a cookie.
 #[derive(Clone, Copy, Debug)]
 pub enum CookieSite<'a> {
     /// A page of this origin.
     Origin(&'a str),
-    /// A page over TLS, of the origin that the cookie was made for, as its browser vouches.
+    /// A page over TLS; the browser guarantees that it has the cookie's origin.
     Tls,
 }
 
-/// A device to be.
+/// A device to enrol.
 pub(super) struct NewDeviceEntry {
     pub(super) name: String,
     pub(super) kind: DeviceKind,
@@ -183,47 +183,47 @@ impl NewDeviceEntry {
 #[derive(Clone, Debug, Serialize, utoipa::ToSchema)]
 #[schema(as = Code)]
 pub struct OneTimeCode {
-    /// The secret; good for one device.
+    /// The secret; valid for one device.
     pub code: String,
-    /// When it stops working.
+    /// When the code expires.
     pub expires_at: Timestamp,
 }
 
-/// A device as clients see it: nothing secret.
+/// A device without its secrets.
 #[derive(Clone, Debug, Serialize, utoipa::ToSchema)]
 #[schema(as = Device)]
 pub struct DeviceView {
-    /// Its identifier.
+    /// The identifier.
     pub device_id: DeviceId,
-    /// Its name.
+    /// The name.
     pub name: String,
-    /// What sort it is.
+    /// The kind of device.
     pub kind: DeviceKind,
-    /// What it may do.
+    /// What the device may do.
     #[serde(flatten)]
     pub grant: Grant,
-    /// When it was enrolled.
+    /// When the device was enrolled.
     pub created_at: Timestamp,
-    /// When it last proved itself.
+    /// When the device last authenticated.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_seen_at: Option<Timestamp>,
-    /// When it ends by itself.
+    /// When the device expires.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub expires_at: Option<Timestamp>,
-    /// Whether it has something open.
+    /// Whether the device has an open stream, socket or long poll.
     pub online: bool,
-    /// Whether it is the one that asks.
+    /// Whether this is the device that asks.
     pub you: bool,
-    /// Whether it is this machine's own administrator, who cannot be revoked.
+    /// Whether this is the local administrator, which cannot be revoked.
     pub local: bool,
 }
 
 impl Auth {
-    /// Opens the token in `home` (made if absent) and takes the devices' rows.
+    /// Opens the token in `home` (made if absent) and reads the devices' rows.
     ///
     /// # Errors
     /// [`AuthError::Unsafe`] and [`AuthError::File`] if the folder or the token cannot be trusted or used;
-    /// [`AuthError::BadRow`] if a row is damaged: guessing who may do what is worse than not starting.
+    /// [`AuthError::BadRow`] if a row is damaged: not starting is better than guessing a device's grant.
     pub fn open(home: &Path, rows: &[Vec<u8>], persist: PersistDevice) -> Result<Self, AuthError> {
         let local = token::open(home)?;
         local::clear(home);
@@ -250,7 +250,7 @@ impl Auth {
             let hash = hash.ok_or_else(|| AuthError::BadRow(format!("{}: no SHA-256", device.device_id)))?;
             devices.push(DeviceEntry::new(hash, device));
         }
-        // Where a revocation was cut short: what went with a device is gone with it.
+        // After an interrupted revocation: devices signed in by a removed device are removed too.
         let ids: Vec<DeviceId> = devices.iter().map(|entry| entry.device.device_id.clone()).collect();
         devices.retain(|entry| entry.device.parent.as_ref().is_none_or(|parent| ids.contains(parent)));
         let auth = Self {
@@ -273,12 +273,12 @@ impl Auth {
         Ok(auth)
     }
 
-    /// Who has this token and sends it as a bearer. Takes the same time whichever device it is, or none.
+    /// The caller with this bearer token. Takes the same time for every device and for none.
     pub fn check(&self, bearer: &str) -> Option<Caller> {
         self.prove(bearer, |device| device.origin.is_none())
     }
 
-    /// Who has this token as a cookie, which came from there. A bearer's token is none, and the other way around.
+    /// The caller with this token as a cookie of `site`. A bearer token is no cookie token, and the reverse.
     pub fn check_cookie(&self, token: &str, site: CookieSite<'_>) -> Option<Caller> {
         self.prove(token, |device| match (&device.origin, site) {
             (Some(bound), CookieSite::Origin(origin)) => bound == origin,
@@ -298,13 +298,13 @@ impl Auth {
         Some(Caller::proven(Arc::clone(&entry.device)))
     }
 
-    /// Notes that a device is there, and writes it down now and then: a list after a restart knows about when.
+    /// Updates `last_seen_at` of a device, and stores it now and then, so that it is about right after a restart.
     fn seen(&self, entry: &DeviceEntry, now: i64) {
         entry.seen.store(now, Ordering::Relaxed);
-        let kept = entry.seen_kept.load(Ordering::Relaxed);
+        let kept = entry.seen_stored.load(Ordering::Relaxed);
         let local = entry.device.kind == DeviceKind::Local;
         let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
-        if local || now - kept < SEEN_KEPT_EVERY || !swap(&entry.seen_kept, kept, now) {
+        if local || now - kept < SEEN_STORED_EVERY || !swap(&entry.seen_stored, kept, now) {
             return;
         }
         let (auth, id) = (self.clone(), entry.device.device_id.clone());
@@ -316,7 +316,7 @@ impl Auth {
         });
     }
 
-    /// The caller's device has something open, until what this gives is dropped.
+    /// Marks the caller's device as online until the guard is dropped.
     pub fn online(&self, caller: &Caller) -> OnlineGuard {
         let devices = self.shared.devices.load();
         let entry = devices.iter().find(|entry| entry.device.device_id == caller.device().device_id);
@@ -327,23 +327,23 @@ impl Auth {
         OnlineGuard(entry.map(|entry| Arc::clone(&entry.open)))
     }
 
-    /// Counts a proof that failed. `Some(wait)` if this address has failed too often; a good token works all the same.
+    /// Counts a failed authentication. `Some(wait)` if this address failed too often; a valid token still works.
     pub fn failed(&self, address: IpAddr) -> Option<Duration> {
         lock(&self.shared.limiter).failed(address, Instant::now())
     }
 
-    /// Told (a counter) whenever a device was revoked: whoever serves one asks [`stands`](Self::is_enrolled) then, and closes
-    /// if it does not.
+    /// Counts revocations. A handler that serves a device calls [`is_enrolled`](Self::is_enrolled) after a change, and closes if
+    /// the device is gone.
     pub fn revocations(&self) -> watch::Receiver<u64> {
         self.shared.revoked.subscribe()
     }
 
-    /// A process of this user's that showed no token: it may watch this runtime, and nothing else. Whoever asks for it
-    /// has checked the other end's owner.
-    pub fn neighbour(&self, runtime: &RuntimeId) -> Caller {
+    /// The caller for a process of this user without a token: it may watch this runtime, and nothing else. The code that calls
+    /// this has checked the process's owner.
+    pub fn same_user_caller(&self, runtime: &RuntimeId) -> Caller {
         let grant = Grant { runtimes: Some(vec![runtime.clone()]), ..Grant::of(&[Scope::Watch]) };
         Caller::proven(Arc::new(Device {
-            device_id: DeviceId::trusted(NEIGHBOUR),
+            device_id: DeviceId::trusted(SAME_USER),
             name: "a process on this machine".into(),
             kind: DeviceKind::Device,
             grant,
@@ -357,11 +357,10 @@ impl Auth {
         }))
     }
 
-    /// Whether the caller's device is still enrolled, with the same token. A [`neighbour`](Self::neighbour) has none that
-    /// could be taken away.
+    /// Whether the caller's device is still enrolled with the same token. Always true for a [`same_user_caller`](Self::neighbour).
     pub fn is_enrolled(&self, caller: &Caller) -> bool {
         let device = caller.device();
-        if device.device_id.as_str() == NEIGHBOUR && device.token_sha256.is_empty() {
+        if device.device_id.as_str() == SAME_USER && device.token_sha256.is_empty() {
             return true;
         }
         let same = |entry: &DeviceEntry| {
@@ -371,12 +370,12 @@ impl Auth {
             && self.shared.devices.load().iter().any(same)
     }
 
-    /// Makes a one-time code that enrols one device with `grant`. It lives `life` (at most 120 s), in memory alone.
+    /// Makes a one-time code that enrols one device with `grant`. It is valid for `life` (at most 120 s) and kept in memory only.
     ///
     /// # Errors
-    /// [`AuthError::Invalid`] if the grant makes no sense; [`AuthError::Random`].
+    /// [`AuthError::Invalid`] for an invalid grant; [`AuthError::Random`].
     pub fn mint_code(&self, permit: &Permit<Admin>, grant: Grant, life: Duration) -> Result<OneTimeCode, AuthError> {
-        let (grant, life) = (sane(grant)?, life.min(CODE_LIFE));
+        let (grant, life) = (valid_grant(grant)?, life.min(CODE_LIFE));
         let code = token::random_text::<CODE_BYTES>()?;
         let (hash, now) = (token::hash(&code), Instant::now());
         let mut codes = lock(&self.shared.codes);
@@ -391,7 +390,7 @@ impl Auth {
         Ok(OneTimeCode { code, expires_at: Timestamp::from(SystemTime::now()).plus_millis(millis) })
     }
 
-    /// Uses a one-time code up for a browser that is a device already, if the code would make it the same once more.
+    /// Uses up a one-time code for a browser that is enrolled already, if the code would make an equal device.
     pub fn redeem_again(&self, caller: &Caller, code: &str) -> bool {
         let hash = token::hash(code);
         let mut codes = lock(&self.shared.codes);
@@ -408,11 +407,11 @@ impl Auth {
         same
     }
 
-    /// Enrols a device by a one-time code and gives its token, which is kept nowhere. The code is used up even if keeping
-    /// the device fails. With an `origin` it is a browser's, and the token counts as its cookie alone.
+    /// Enrols a device by a one-time code and returns its token, which is not stored. The code is used up even if the device
+    /// cannot be stored. With an `origin` the device is a browser, and the token is valid only as its cookie.
     ///
     /// # Errors
-    /// [`AuthError::BadCode`]; [`AuthError::Invalid`] if the name will not do (the code stays good);
+    /// [`AuthError::BadCode`]; [`AuthError::Invalid`] for an invalid name (the code stays valid);
     /// [`AuthError::Storage`].
     pub async fn redeem(
         &self,
@@ -420,7 +419,7 @@ impl Auth {
         name: &str,
         origin: Option<String>,
     ) -> Result<(Arc<Device>, String), AuthError> {
-        let name = sane_name(name)?;
+        let name = valid_name(name)?;
         let hash = token::hash(code);
         let waiting = {
             let mut codes = lock(&self.shared.codes);
@@ -431,7 +430,7 @@ impl Auth {
         if waiting.until <= Instant::now() {
             return Err(AuthError::BadCode);
         }
-        // The plain listener serves this machine alone; a browser that came over TLS may be anywhere.
+        // The plain listener serves only this machine; a browser over TLS may be on any machine.
         let local = waiting.local && origin.as_deref().is_some_and(|origin| origin.starts_with("http://"));
         if local {
             self.make_room().await;
@@ -439,7 +438,7 @@ impl Auth {
         self.put(NewDeviceEntry { origin, local, ..NewDeviceEntry::plain(name, waiting.grant) }).await
     }
 
-    /// Signs a browser in by a device's token: another device, of the same grant, which lasts as long as that one.
+    /// Signs a browser in by a device's token. The browser becomes a device with the same grant, removed with that one.
     ///
     /// # Errors
     /// [`AuthError::Invalid`], [`AuthError::Random`], [`AuthError::Storage`].
@@ -464,12 +463,12 @@ impl Auth {
             parent,
             expires_at,
             local,
-            ..NewDeviceEntry::plain(sane_name(name)?, device.grant.clone())
+            ..NewDeviceEntry::plain(valid_name(name)?, device.grant.clone())
         })
         .await
     }
 
-    /// Enrols a device and gives its token, which is kept nowhere.
+    /// Enrols a device and returns its token, which is not stored.
     ///
     /// # Errors
     /// [`AuthError::Invalid`], [`AuthError::Random`], [`AuthError::Storage`].
@@ -479,7 +478,7 @@ impl Auth {
         name: &str,
         grant: Grant,
     ) -> Result<(Arc<Device>, String), AuthError> {
-        self.put(NewDeviceEntry::plain(sane_name(name)?, sane(grant)?)).await
+        self.put(NewDeviceEntry::plain(valid_name(name)?, valid_grant(grant)?)).await
     }
 
     pub(super) async fn put(&self, new: NewDeviceEntry) -> Result<(Arc<Device>, String), AuthError> {
@@ -522,7 +521,7 @@ impl Auth {
         Ok((device, token))
     }
 
-    /// Gives a device another name, or says whether it may answer from a notification.
+    /// Renames a device, or sets whether it may answer from a notification.
     ///
     /// # Errors
     /// [`AuthError::NoDevice`], [`AuthError::Invalid`], [`AuthError::Storage`].
@@ -533,7 +532,7 @@ impl Auth {
         name: Option<&str>,
         lock_screen: Option<bool>,
     ) -> Result<Arc<Device>, AuthError> {
-        let name = name.map(sane_name).transpose()?;
+        let name = name.map(valid_name).transpose()?;
         local_stays(id, "changed")?;
         self.edit(id, |device| {
             device.name = name.unwrap_or_else(|| std::mem::take(&mut device.name));
@@ -542,7 +541,7 @@ impl Auth {
         .await
     }
 
-    /// Changes a device, in its row first.
+    /// Changes a device; its row first.
     async fn edit(&self, id: &DeviceId, edit: impl FnOnce(&mut Device)) -> Result<Arc<Device>, AuthError> {
         let _changing = self.shared.changing.lock().await;
         let found = self.shared.devices.load().iter().find(|entry| entry.device.device_id == *id).cloned();
@@ -559,24 +558,24 @@ impl Auth {
         Ok(device)
     }
 
-    /// Revokes a device. Its token stops working and whoever serves it is told before this returns, even with an error.
+    /// Revokes a device. Before this returns, even with an error, its token is invalid and the handlers that serve it know.
     ///
     /// # Errors
-    /// [`AuthError::NoDevice`]; [`AuthError::Invalid`] for the local administrator; [`AuthError::Storage`]: it is revoked
-    /// now but would be back after a restart, so ask again.
+    /// [`AuthError::NoDevice`]; [`AuthError::Invalid`] for the local administrator; [`AuthError::Storage`]: the device is revoked
+    /// now but would return after a restart, so the caller should retry.
     pub async fn revoke(&self, _permit: &Permit<Admin>, id: &DeviceId) -> Result<(), AuthError> {
         self.remove(id).await
     }
 
-    /// Removes the device that a browser was before its cookie was replaced. That it cannot be written down is no
-    /// failure of what replaced it: nobody has its token any more.
+    /// Removes a browser's old device after its cookie was replaced. An error in storing that is ignored: no client has the old
+    /// token any more.
     pub async fn replaced(&self, caller: &Caller) {
         if let Err(error) = self.leave(caller).await {
             tracing::debug!(%error, "a browser's former device was not removed");
         }
     }
 
-    /// Signs a device out: what it asks for itself.
+    /// Signs a device out at its own request.
     ///
     /// # Errors
     /// As [`revoke`](Self::revoke).
@@ -608,7 +607,7 @@ impl Auth {
             });
             self.shared.revoked.send_modify(|count| *count += 1);
         }
-        // Those that could not be written down before, too.
+        // Also those whose removal could not be stored before.
         while let Some(gone) = unsaved.last() {
             let delete = DeviceChange::Delete { device_id: gone.as_str().into() };
             (self.shared.persist)(delete).await.map_err(|error| {
@@ -621,7 +620,7 @@ impl Auth {
         Ok(())
     }
 
-    /// A device, if it is enrolled: for whoever does something for it while it is not there.
+    /// An enrolled device, for work on its behalf while it is not connected.
     pub fn device(&self, id: &DeviceId) -> Option<Arc<Device>> {
         let devices = self.shared.devices.load();
         let now = Timestamp::from(SystemTime::now());
@@ -629,9 +628,8 @@ impl Auth {
         devices.iter().find(|entry| stands(&entry.device)).map(|entry| Arc::clone(&entry.device))
     }
 
-    /// Names of devices on which more may be answered than on this one: about `target` what is of this `risk`. Told only to
-    /// a device of the owner's that sees the whole gateway: what a link or a guest's device could learn are none of its
-    /// business. At most five, those that are connected first.
+    /// Names of devices that may answer a request of this `risk` about `target`, for a device that may not. At most five,
+    /// connected ones first. Empty unless the asking device belongs to the owner and sees the whole gateway.
     pub fn answering(&self, asks: &Device, target: Target<'_>, risk: Risk) -> Vec<String> {
         let whole = asks.grant.runtimes.is_none() && asks.grant.sessions.is_none();
         if asks.kind != DeviceKind::Device || !whole || !asks.grant.scopes.contains(&Scope::Approve) {
@@ -657,7 +655,7 @@ impl Auth {
         names
     }
 
-    /// Every device, the local administrator first.
+    /// All devices, the local administrator first.
     pub fn devices(&self, permit: &Permit<Admin>) -> Vec<DeviceView> {
         let you = &permit.device().device_id;
         self.shared.devices.load().iter().map(|entry| entry.view(you)).collect()
@@ -670,7 +668,7 @@ impl Auth {
     }
 
     fn change(&self, change: impl FnOnce(&mut Vec<DeviceEntry>)) {
-        // Only whoever holds `changing` comes here, so nothing is lost between the two.
+        // The caller holds `changing`, so no change is lost between load and store.
         let mut devices = Vec::clone(&self.shared.devices.load());
         change(&mut devices);
         self.shared.devices.store(Arc::new(devices));
@@ -679,10 +677,10 @@ impl Auth {
 
 impl DeviceEntry {
     fn new(hash: Hash, device: Device) -> Self {
-        // The first time is written down at once: a restart soon after does not forget that it ever was there.
+        // The first time is stored at once, so that a restart does not forget it.
         let seen = device.last_seen_at.map_or(0, Timestamp::as_millis);
-        let seen_kept = Arc::new(AtomicI64::new(seen));
-        Self { hash, device: Arc::new(device), seen: Arc::default(), seen_kept, open: Arc::default() }
+        let seen_stored = Arc::new(AtomicI64::new(seen));
+        Self { hash, device: Arc::new(device), seen: Arc::default(), seen_stored, open: Arc::default() }
     }
 
     fn view(&self, you: &DeviceId) -> DeviceView {
@@ -702,12 +700,12 @@ impl DeviceEntry {
     }
 }
 
-/// Whether `was` still stood there, and `is` does now.
-fn swap(place: &AtomicI64, was: i64, is: i64) -> bool {
-    place.compare_exchange(was, is, Ordering::Relaxed, Ordering::Relaxed).is_ok()
+/// Replaces `old` by `new`; false if the value was not `old`.
+fn swap(place: &AtomicI64, old: i64, new: i64) -> bool {
+    place.compare_exchange(old, new, Ordering::Relaxed, Ordering::Relaxed).is_ok()
 }
 
-/// Where `wanted` is among `hashes`. Looks at every byte of all of them, found or not.
+/// The index of `wanted` in `hashes`. Reads every byte of all of them, found or not.
 pub(super) fn find<'a>(hashes: impl Iterator<Item = &'a Hash>, wanted: &Hash) -> Option<usize> {
     let (mut found, mut index) = (Choice::from(0), 0u64);
     for (n, hash) in hashes.enumerate() {
@@ -725,7 +723,7 @@ fn local_stays(id: &DeviceId, what: &'static str) -> Result<(), AuthError> {
     Ok(())
 }
 
-pub(super) fn sane_name(name: &str) -> Result<String, AuthError> {
+pub(super) fn valid_name(name: &str) -> Result<String, AuthError> {
     use GeneralCategory::{Control, Format, LineSeparator, ParagraphSeparator, PrivateUse, Surrogate, Unassigned};
     let name = name.trim();
     let bad = |c: char| {
@@ -740,7 +738,7 @@ pub(super) fn sane_name(name: &str) -> Result<String, AuthError> {
     Ok(name.into())
 }
 
-pub(super) fn sane(mut grant: Grant) -> Result<Grant, AuthError> {
+pub(super) fn valid_grant(mut grant: Grant) -> Result<Grant, AuthError> {
     grant.scopes.sort_unstable();
     grant.scopes.dedup();
     let names = |some: Option<usize>| some.is_none_or(|count| (1..=GRANT_NAMES).contains(&count));

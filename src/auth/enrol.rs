@@ -1,4 +1,4 @@
-//! The ways a device comes in that take two sides, or that end by themselves: pairing, and links to one session.
+//! Pairing a device, and links to one session.
 
 use std::net::IpAddr;
 use std::sync::{Arc, Weak};
@@ -7,62 +7,62 @@ use std::time::{Duration, Instant, SystemTime};
 use serde::Serialize;
 use tokio::sync::watch;
 
-use super::devices::{AuthShared, NewDeviceEntry, lock, sane, sane_name};
+use super::devices::{AuthShared, NewDeviceEntry, lock, valid_grant, valid_name};
 use super::pairing::{self, Collected, Invitation, PairingFault, PairingState, PairingView, PhoneTicket};
 use super::{Admin, Auth, AuthError, Device, DeviceKind, Grant, Permit, token};
 use plexus_protocol::{DeviceId, Scope, SessionId, Timestamp};
 
-/// Random bytes of what nobody is to guess: 130 bits and more.
+/// Random bytes of a secret that must not be guessed: over 130 bits.
 const SECRET_BYTES: usize = 17;
-/// How often a clock that may have been set, or a machine that may have slept, is looked at.
-const LOOK_EVERY: Duration = Duration::from_secs(60);
-/// Longest life of a link to a session.
+/// Longest wait before a deadline is compared with the clock again, since the clock may be set and the machine may sleep.
+const RECHECK_EVERY: Duration = Duration::from_secs(60);
+/// Longest lifetime of a link to a session.
 pub const SHARE_LIFE: Duration = Duration::from_secs(30 * 24 * 3600);
 
-/// A pairing that has begun, for the computer.
+/// A new pairing, as the computer gets it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct BegunPairing {
-    /// Its identifier.
+    /// The identifier.
     pub pairing_id: String,
-    /// What the phone types.
+    /// The code to type on the phone.
     pub code: String,
-    /// When it is too late.
+    /// When the pairing expires.
     pub expires_at: Timestamp,
 }
 
-/// What comes of a phone's ticket.
+/// What a phone gets for its ticket.
 #[derive(Clone, Debug)]
 pub enum FetchedPairing {
-    /// Nothing in the time it waited.
+    /// The computer has not confirmed yet.
     Waiting,
-    /// The device, and its token.
+    /// The device and its token.
     Given(Arc<Device>, String),
 }
 
-/// Bytes for a code: enough that it is not made of too few usable ones in any life of a gateway.
+/// Random bytes for a code; so many that enough of them are usable.
 fn random<const N: usize>() -> Result<[u8; N], AuthError> {
     let mut bytes = [0; N];
     getrandom::fill(&mut bytes).map_err(|error| AuthError::Random(error.to_string()))?;
     Ok(bytes)
 }
 
-fn unlucky() -> AuthError {
+fn no_usable_bytes() -> AuthError {
     AuthError::Random("none of them was usable".into())
 }
 
 impl Auth {
-    /// Begins a pairing: a device with `grant` may join by the code, once, within two minutes.
+    /// Begins a pairing: one device with `grant` may join by the code within two minutes.
     ///
     /// # Errors
-    /// [`AuthError::Invalid`] if the grant or the name makes no sense; [`AuthError::Random`].
+    /// [`AuthError::Invalid`] for an invalid grant or name; [`AuthError::Random`].
     pub fn begin_pairing(
         &self,
         _permit: &Permit<Admin>,
         grant: Grant,
         name: Option<&str>,
     ) -> Result<BegunPairing, AuthError> {
-        let (grant, name) = (sane(grant)?, name.map(sane_name).transpose()?);
-        let code = pairing::code(&random::<64>()?).ok_or_else(unlucky)?;
+        let (grant, name) = (valid_grant(grant)?, name.map(valid_name).transpose()?);
+        let code = pairing::code(&random::<64>()?).ok_or_else(no_usable_bytes)?;
         let pairing_id = format!("p_{}", token::random_text::<SECRET_BYTES>()?);
         let mut all = lock(&self.shared.pairings);
         all.begin(pairing_id.clone(), &code, grant, name, (Instant::now(), SystemTime::now().into()));
@@ -70,21 +70,21 @@ impl Auth {
         Ok(BegunPairing { pairing_id, code, expires_at })
     }
 
-    /// What a phone with this code would join.
+    /// The pairing that a phone with this code would join.
     ///
     /// # Errors
-    /// [`AuthError::BadCode`]; [`AuthError::TooMany`] after too many wrong ones, whatever this one is.
+    /// [`AuthError::BadCode`]; [`AuthError::TooMany`] after too many wrong codes, even for a right one.
     pub fn find(&self, from: IpAddr, code: &str) -> Result<Invitation, AuthError> {
         self.try_code(from, || lock(&self.shared.pairings).find(code, Instant::now()))
     }
 
-    /// A phone joins, and uses the code up. With an `origin` it is a browser's, as in [`redeem`](Self::redeem).
+    /// Joins a phone, which uses up the code. With an `origin` the device is a browser, as in [`redeem`](Self::redeem).
     ///
     /// # Errors
-    /// As [`look`](Self::find); [`AuthError::Invalid`] if the name will not do: the code stays good.
+    /// As [`find`](Self::find); [`AuthError::Invalid`] for an invalid name: the code stays valid.
     pub fn join(&self, from: IpAddr, code: &str, name: &str, origin: Option<String>) -> Result<PhoneTicket, AuthError> {
-        let name = sane_name(name)?;
-        let number = random::<64>()?.into_iter().find_map(pairing::number).ok_or_else(unlucky)?;
+        let name = valid_name(name)?;
+        let number = random::<64>()?.into_iter().find_map(pairing::number).ok_or_else(no_usable_bytes)?;
         let secret = (format!("t_{}", token::random_text::<SECRET_BYTES>()?), number);
         let join = || lock(&self.shared.pairings).join(code, name, origin, secret, Instant::now());
         let ticket = self.try_code(from, join)?;
@@ -92,7 +92,7 @@ impl Auth {
         Ok(ticket)
     }
 
-    /// A short code is guessed at: past a few wrong ones no code is good for a while, not even a right one.
+    /// Tries a short code. Since it could be guessed, after a few wrong ones no code is accepted for a while.
     fn try_code<T>(&self, from: IpAddr, good: impl FnOnce() -> Option<T>) -> Result<T, AuthError> {
         let mut tries = lock(&self.shared.tries);
         let now = Instant::now();
@@ -102,10 +102,10 @@ impl Auth {
         good().ok_or_else(|| tries.failed(from, now).map_or(AuthError::BadCode, AuthError::TooMany))
     }
 
-    /// Where a pairing stands; waits up to `wait` for it to be another state than the one that is `known`.
+    /// The state of a pairing; waits up to `wait` until it differs from `known`.
     ///
     /// # Errors
-    /// [`AuthError::Pairing`] if there is none of that name.
+    /// [`AuthError::Pairing`] if there is no such pairing.
     pub async fn pairing(
         &self,
         _permit: &Permit<Admin>,
@@ -124,13 +124,13 @@ impl Auth {
         }
     }
 
-    /// The computer confirms that both show `number`. The device is enrolled; the phone fetches its token.
+    /// Confirms for the computer that both show `number`. The device is enrolled; the phone fetches its token.
     ///
     /// # Errors
-    /// [`AuthError::Pairing`]; [`AuthError::Invalid`] and [`AuthError::Storage`] if it cannot be enrolled: try again.
+    /// [`AuthError::Pairing`]; [`AuthError::Invalid`] and [`AuthError::Storage`] if the device cannot be enrolled: retry.
     pub async fn confirm(&self, _permit: &Permit<Admin>, id: &str, number: u8) -> Result<PairingView, AuthError> {
         let approved = lock(&self.shared.pairings).approve(id, number, Instant::now())?;
-        // A task of its own: a client that hangs up now leaves nothing half done.
+        // A task of its own: a client that hangs up now does not interrupt the enrolment.
         let (auth, name) = (self.clone(), id.to_owned());
         let enrolled = tokio::spawn(async move {
             let new =
@@ -147,20 +147,20 @@ impl Auth {
         Ok(lock(&self.shared.pairings).view(id, Instant::now())?)
     }
 
-    /// The computer refuses, before or after a phone has joined.
+    /// Refuses for the computer, before or after a phone joined.
     ///
     /// # Errors
-    /// [`AuthError::Pairing`] if there is none of that name, or it is confirmed.
+    /// [`AuthError::Pairing`] if there is no such pairing, or it is confirmed.
     pub fn refuse(&self, _permit: &Permit<Admin>, id: &str) -> Result<(), AuthError> {
         lock(&self.shared.pairings).refuse(id, Instant::now())?;
         self.paired();
         Ok(())
     }
 
-    /// What came of a phone's joining; waits up to `wait` for it.
+    /// The outcome of a phone's joining; waits up to `wait` for it.
     ///
     /// # Errors
-    /// [`AuthError::Pairing`]: refused, or too late.
+    /// [`AuthError::Pairing`]: refused or expired.
     pub async fn fetch(&self, ticket: &str, wait: Duration) -> Result<FetchedPairing, AuthError> {
         let mut changed = self.shared.paired.subscribe();
         let until = tokio::time::Instant::now() + wait;
@@ -180,7 +180,7 @@ impl Auth {
         self.shared.paired.send_modify(|count| *count = count.wrapping_add(1));
     }
 
-    /// Makes a link to one session: a device that may watch it, and is gone after `life` (at most 30 days).
+    /// Makes a link to one session: a device that may watch it and expires after `life` (at most 30 days).
     ///
     /// # Errors
     /// [`AuthError::Invalid`], [`AuthError::Random`], [`AuthError::Storage`].
@@ -195,21 +195,21 @@ impl Auth {
         let grant = Grant { sessions: Some(vec![session]), ..Grant::of(&[Scope::Watch]) };
         let expires_at = Some(Timestamp::from(SystemTime::now()).plus_millis(millis));
         let kind = DeviceKind::Share;
-        self.put(NewDeviceEntry { kind, expires_at, ..NewDeviceEntry::plain(sane_name(name)?, grant) }).await
+        self.put(NewDeviceEntry { kind, expires_at, ..NewDeviceEntry::plain(valid_name(name)?, grant) }).await
     }
 
-    /// Removes a device when its time is over, so that what it has open is closed then.
+    /// Removes a device when it expires, so that its connections are closed then.
     pub(super) fn expire_later(&self, device: &Device) {
         if device.expires_at.is_none() && !device.local {
             return;
         }
-        // Without a runtime nothing is open that could be closed; its token dies all the same.
+        // Without a Tokio runtime there are no connections to close; the token expires anyway.
         let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
         runtime.spawn(expire(Arc::downgrade(&self.shared), device.device_id.clone()));
     }
 }
 
-/// Waits for a change, for a second at most: time passes without anybody saying so. False if there will be none.
+/// Waits for a change, at most `most` or a second, since time may change the state too. False if no change can come.
 async fn tick(changed: &mut watch::Receiver<u64>, most: Duration) -> bool {
     let second = Duration::from_secs(1).min(most);
     tokio::time::timeout(second, changed.changed()).await.map_or(true, |changed| changed.is_ok())
@@ -227,17 +227,17 @@ async fn drop_unfetched(shared: Weak<AuthShared>, pairing: String) {
 
 async fn expire(shared: Weak<AuthShared>, device: DeviceId) {
     loop {
-        // One that is used lasts longer by it.
+        // Using the device moves its end.
         let at = shared.upgrade().and_then(|shared| Auth { shared }.ends(&device));
         let Some(at) = at else { return };
         let left = at.as_millis() - Timestamp::from(SystemTime::now()).as_millis();
         let Ok(left @ 1..) = u64::try_from(left) else { break };
-        tokio::time::sleep(Duration::from_millis(left).min(LOOK_EVERY)).await;
+        tokio::time::sleep(Duration::from_millis(left).min(RECHECK_EVERY)).await;
     }
     let Some(auth) = shared.upgrade().map(|shared| Auth { shared }) else { return };
     match auth.remove(&device).await {
         Ok(()) | Err(AuthError::NoDevice(_)) => {}
-        // It counts nowhere any more; only its row is still there.
+        // The device is removed from memory; only its row remains.
         Err(error) => tracing::warn!(device_id = %device, %error, "a device whose time is over could not be removed"),
     }
 }

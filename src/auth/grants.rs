@@ -1,4 +1,4 @@
-//! Devices, what they were granted, and the permits that follow.
+//! Devices, their grants, and the permits that follow from them.
 
 use std::marker::PhantomData;
 use std::sync::Arc;
@@ -6,35 +6,35 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::devices::sane_name;
+use super::devices::valid_name;
 use plexus_protocol::{DeviceId, Resolver, Risk, RuntimeId, Scope, SessionId, Timestamp};
 
-/// What a device was granted.
+/// The rights of a device.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
 pub struct Grant {
-    /// What it may do.
+    /// The scopes.
     pub scopes: Vec<Scope>,
-    /// Only with these runtimes, if given.
+    /// If present, the device is limited to these runtimes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub runtimes: Option<Vec<RuntimeId>>,
-    /// Only with these sessions, if given.
+    /// If present, the device is limited to these sessions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sessions: Option<Vec<SessionId>>,
-    /// The highest risk of a request that it may answer; any, if absent.
+    /// The highest risk of a request that the device may answer; any if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub approve_up_to: Option<Risk>,
-    /// Whether it may answer from a notification, without opening the request.
+    /// Whether the device may answer from a notification, without opening the request.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub lock_screen: bool,
 }
 
 impl Grant {
-    /// These scopes, everywhere.
+    /// These scopes for the whole gateway.
     pub fn of(scopes: &[Scope]) -> Self {
         Self { scopes: scopes.to_vec(), runtimes: None, sessions: None, approve_up_to: None, lock_screen: false }
     }
 
-    /// Everything, everywhere: the local administrator.
+    /// All scopes for the whole gateway: the local administrator.
     pub fn all() -> Self {
         Self::of(&Scope::ALL)
     }
@@ -46,9 +46,9 @@ impl Grant {
         }
         let whole = self.runtimes.is_none() && self.sessions.is_none();
         match target {
-            // What concerns the whole gateway is not for a device that may see only a part of it.
+            // A device limited to a part of the gateway has no right to the whole.
             Target::Gateway => whole,
-            // Lists are for everybody with the scope; they are filtered by what the device may see.
+            // Every device with the scope may list; lists are filtered by what the device may see.
             Target::Listing => true,
             Target::Runtime(runtime) => {
                 self.sessions.is_none() && self.runtimes.as_ref().is_none_or(|some| some.contains(runtime))
@@ -61,7 +61,7 @@ impl Grant {
     }
 }
 
-/// What a permit is asked for.
+/// The subject of a permit.
 #[derive(Clone, Copy, Debug)]
 pub enum Target<'a> {
     /// The gateway as a whole: devices, starting runtimes, metrics.
@@ -74,68 +74,68 @@ pub enum Target<'a> {
     Session(&'a SessionId, &'a RuntimeId),
 }
 
-/// What sort of device.
+/// The kind of a device.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum DeviceKind {
-    /// One that was enrolled.
+    /// An enrolled device.
     #[default]
     Device,
-    /// A link to one session, for whoever has it.
+    /// A link to one session.
     Share,
-    /// This machine's own administrator.
+    /// The local administrator.
     Local,
 }
 
 /// An enrolled client installation.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Device {
-    /// Its identifier.
+    /// The identifier.
     pub device_id: DeviceId,
-    /// The name its owner gave it.
+    /// The name given by the owner.
     pub name: String,
-    /// What sort it is.
+    /// The kind of device.
     #[serde(default)]
     pub kind: DeviceKind,
-    /// What it may do.
+    /// The scopes.
     #[serde(flatten)]
     pub grant: Grant,
-    /// When it was enrolled.
+    /// When the device was enrolled.
     pub created_at: Timestamp,
-    /// A browser's: its token counts as a cookie for this origin, and nowhere else.
+    /// For a browser: its token is valid only as a cookie of this origin.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub origin: Option<String>,
-    /// The device whose token signed it in; it goes when that one goes.
+    /// The device whose token signed this one in; this one is removed with it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent: Option<DeviceId>,
-    /// When it ends by itself.
+    /// When the device expires.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires_at: Option<Timestamp>,
-    /// Whether it is a browser that this user signed in on this machine, which ends when it is not used.
+    /// Whether this is a local browser of this user, which expires when unused.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub local: bool,
-    /// When it was last seen, as far as that was written down.
+    /// When the device was last seen, as last stored.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_seen_at: Option<Timestamp>,
-    /// SHA-256 (hex) of its token; the token itself is kept nowhere.
+    /// SHA-256 (hex) of the token; the token itself is not stored.
     pub token_sha256: String,
 }
 
 impl Device {
-    /// The device as the one who decided.
+    /// The device as the resolver of a request.
     pub fn resolver(&self) -> Resolver {
         Resolver { device_id: self.device_id.clone(), name: self.name.clone() }
     }
 }
 
-/// Somebody who proved to be an enrolled device.
+/// An authenticated device.
 #[derive(Clone, Debug)]
 pub struct Caller {
     device: Arc<Device>,
 }
 
 impl Caller {
-    /// For [`auth`](super) alone: whoever makes one has checked a token.
+    /// For [`auth`](super) only, after a token was checked.
     pub(super) fn proven(device: Arc<Device>) -> Self {
         Self { device }
     }
@@ -145,11 +145,11 @@ impl Caller {
         &self.device
     }
 
-    /// The same, known by the program through which it acts. All programs of this user on this machine have one token, so
-    /// each says which one it is; whoever else has a name keeps it.
+    /// The same caller, named after the program it uses. All programs of this user on this machine share one token, so each
+    /// states its name; other devices keep their own name.
     #[must_use]
     pub fn through(&self, program: &str) -> Self {
-        let name = sane_name(&format!("{} (local)", program.trim()));
+        let name = valid_name(&format!("{} (local)", program.trim()));
         match name {
             Ok(name) if self.device.kind == DeviceKind::Local && !program.trim().is_empty() => {
                 Self { device: Arc::new(Device { name, ..(*self.device).clone() }) }
@@ -161,7 +161,7 @@ impl Caller {
     /// Checks the grant and makes the permit.
     ///
     /// # Errors
-    /// [`Denied`] names the scope that is missing.
+    /// [`Denied`] names the missing scope.
     pub fn permit<S: Right>(&self, target: Target<'_>) -> Result<Permit<S>, Denied> {
         if self.device.grant.covers(S::SCOPE, target) {
             Ok(Permit { device: Arc::clone(&self.device), right: PhantomData })
@@ -181,17 +181,17 @@ impl Caller {
     }
 }
 
-/// The device was not granted this.
+/// The device lacks a scope.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("device \"{device}\" lacks the scope `{}` here", scope.as_str())]
 pub struct Denied {
-    /// What was missing.
+    /// The missing scope.
     pub scope: Scope,
     /// The device's name.
     pub device: String,
 }
 
-/// Proof that a device may do `S`. Made by [`Caller::permit`] alone.
+/// Proof that a device may do `S`. Only [`Caller::permit`] makes one.
 #[derive(Clone, Debug)]
 pub struct Permit<S> {
     device: Arc<Device>,
@@ -199,7 +199,7 @@ pub struct Permit<S> {
 }
 
 impl<S> Permit<S> {
-    /// Who holds it.
+    /// The device that holds the permit.
     pub fn device(&self) -> &Arc<Device> {
         &self.device
     }
@@ -229,6 +229,6 @@ rights! {
     Prompt
     /// Answer requests.
     Approve
-    /// Runtimes, devices, settings.
+    /// Manage runtimes, devices and settings.
     Admin
 }

@@ -1,21 +1,21 @@
-//! Counts failed proofs. It slows guessing and the log's noise; it never stands in the way of a good token, because it is
-//! asked only after the proof failed.
+//! Counts failed authentications. It slows guessing and keeps the log short. It never blocks a valid token, because it is
+//! consulted only after a failure.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
 use std::time::{Duration, Instant};
 
-/// Failures of one address within [`FAILURE_WINDOW`] that are told 401; further ones are told 429.
+/// Failures of one address within [`FAILURE_WINDOW`] that get 401; further ones get 429.
 pub const FAILURES: u32 = 30;
-/// After this long an address starts anew.
+/// Time after which the count of an address starts at zero.
 pub const FAILURE_WINDOW: Duration = Duration::from_secs(60);
-/// Addresses counted at once; past it, all the others share one count.
+/// Addresses counted separately; further ones share one count.
 const ADDRESSES: usize = 1024;
 
-/// Wrong short codes of one address within [`FAILURE_WINDOW`] after which no code from there is good.
+/// Wrong short codes of one address within [`FAILURE_WINDOW`] after which no code from it is accepted.
 pub(super) const TRIES: u32 = 10;
-/// Wrong short codes of all addresses together within [`FAILURE_WINDOW`] after which no code is good: with so many in each
-/// of two minutes, a guess hits one of sixteen codes in a hundred million such attacks.
+/// Wrong short codes of all addresses within [`FAILURE_WINDOW`] after which no code is accepted. With so many in each of two
+/// minutes, a guess hits one of sixteen codes in one of a hundred million such attacks.
 pub(super) const ALL_TRIES: u32 = 300;
 
 /// Failures by address.
@@ -25,8 +25,8 @@ pub(super) struct Limiter {
     most: u32,
 }
 
-/// Wrong short codes, by address and together. Unlike a token, a short code can be guessed: so this one stands before the
-/// proof.
+/// Wrong short codes, by address and in all. Unlike a token, a short code can be guessed, so this limit applies before the
+/// check.
 #[derive(Debug)]
 pub(super) struct Tries {
     each: Limiter,
@@ -40,18 +40,18 @@ impl Default for Tries {
 }
 
 impl Tries {
-    /// `Some` says how long until a code from this address counts again.
+    /// The time until codes from this address are accepted again, if they are blocked.
     pub(super) fn blocked(&self, address: IpAddr, now: Instant) -> Option<Duration> {
         self.each.over(address, now).max(self.all.over(ANYBODY, now))
     }
 
-    /// Counts a wrong one, as [`Limiter::failed`].
+    /// Counts a wrong code, as [`Limiter::failed`].
     pub(super) fn failed(&mut self, address: IpAddr, now: Instant) -> Option<Duration> {
         self.each.failed(address, now).max(self.all.failed(ANYBODY, now))
     }
 }
 
-/// The address that stands for all.
+/// The key for all addresses together.
 const ANYBODY: IpAddr = IpAddr::V4(std::net::Ipv4Addr::UNSPECIFIED);
 
 impl Default for Limiter {
@@ -65,16 +65,16 @@ impl Limiter {
         Self { counts: HashMap::new(), most }
     }
 
-    /// Whether an address has used up what it may get wrong; if so, how long until it starts anew.
+    /// The time until the count of an address starts at zero, if it has used up its failures.
     fn over(&self, address: IpAddr, now: Instant) -> Option<Duration> {
         let key = Some(address);
-        // A stranger in a full table is one of the rest.
+        // An address that is not in the full table shares the common count.
         let (since, count) = self.counts.get(&key).or_else(|| self.counts.get(&None))?;
         let left = FAILURE_WINDOW.saturating_sub(now.duration_since(*since));
         (*count >= self.most && !left.is_zero()).then_some(left)
     }
 
-    /// Counts a failure. `Some` says how long until the address starts anew, if it has failed too often.
+    /// Counts a failure. Returns the time until the count starts at zero, if the address failed too often.
     pub(super) fn failed(&mut self, address: IpAddr, now: Instant) -> Option<Duration> {
         let mut key = Some(address);
         if !self.counts.contains_key(&key) && self.counts.len() >= ADDRESSES {
@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn too_many_failures_are_told_so_until_the_window_is_over() {
+    fn failures_over_the_limit_are_refused_until_the_window_ends() {
         let (mut limiter, now) = (Limiter::default(), Instant::now());
         for _ in 0..FAILURES {
             assert_eq!(limiter.failed(address(1), now), None);
@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn past_a_few_wrong_codes_no_code_is_good_from_there_and_past_many_from_nowhere() {
+    fn wrong_codes_block_their_address_and_many_block_every_address() {
         let (mut tries, now) = (Tries::default(), Instant::now());
         for _ in 0..TRIES {
             assert_eq!(tries.blocked(address(1), now), None);
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn a_crowd_of_addresses_costs_a_bounded_amount_of_memory() {
+    fn addresses_cost_a_bounded_amount_of_memory() {
         let (mut limiter, now) = (Limiter::default(), Instant::now());
         for n in 0..10_000 {
             limiter.failed(address(n), now);

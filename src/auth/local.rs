@@ -1,7 +1,7 @@
-//! Browsers that this user signs in on this machine: the page that takes one to the gateway, and when such a sign-in ends.
+//! Local browsers of this user: the page that signs one in, and when such a sign-in ends.
 //!
-//! What a program is started with is on the process list, for every user of the machine. So a browser is given the name
-//! of a file that only its owner can read, and the one-time code stands in that file.
+//! Every user of the machine can read a program's arguments in the process list. So a browser is started with the name of a
+//! file that only its owner can read, and the one-time code is in that file.
 
 use std::fs::OpenOptions;
 use std::io::Write as _;
@@ -18,15 +18,15 @@ use super::token::{self, Hash};
 use super::{Auth, AuthError, Device};
 use plexus_protocol::{DeviceId, Timestamp};
 
-/// The folder of the pages, in the state's folder.
+/// The folder of the pages, in the state folder.
 const FOLDER: &str = "open";
-/// How long a local sign-in lasts that nobody uses, in milliseconds: a week. `plexus open` makes another one.
+/// Time after which an unused local sign-in ends, in milliseconds: a week. `plexus open` makes another one.
 const UNUSED: i64 = 7 * 24 * 3600 * 1000;
-/// Local sign-ins at most; a further one takes the place of the one that was longest not used.
+/// Most local sign-ins; a further one replaces the one unused for longest.
 const MOST: usize = 8;
 
-/// Writes the page that takes a browser to `url` with this code, for this user alone. The gateway removes it when the code
-/// is used or too old.
+/// Writes a page, readable by this user only, that takes a browser to `url` with this code. The gateway removes it when the
+/// code is used or expires.
 ///
 /// # Errors
 /// [`AuthError::File`] if it cannot be written.
@@ -42,14 +42,14 @@ pub fn redirect(home: &Path, url: &str, code: &str) -> Result<PathBuf, AuthError
          <meta http-equiv=\"refresh\" content=\"0;url={to}\">\n<title>Plexus</title>\n\
          <p><a href=\"{to}\">Open Plexus</a></p>\n"
     );
-    // A new file: none that somebody has open already.
+    // A new file, so that no other process has it open.
     let mut written =
         OpenOptions::new().write(true).create_new(true).mode(0o600).open(&file).map_err(|why| fail(&file, why))?;
     written.write_all(text.as_bytes()).map_err(|why| fail(&file, why))?;
     Ok(file)
 }
 
-/// The page of a code, by the code's hash. The name tells nothing that would help to find the code.
+/// The path of a code's page, by the code's hash, so that the name does not reveal the code.
 fn page(home: &Path, code: &Hash) -> PathBuf {
     let name = HEXLOWER.encode(&token::hash(&format!("plexus open {}", HEXLOWER.encode(code))));
     home.join(FOLDER).join(format!("{}.html", &name[..32]))
@@ -59,7 +59,7 @@ fn escaped(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
 
-/// Removes all pages: no code outlives the gateway that made it.
+/// Removes all pages, since no code outlives its gateway.
 pub(super) fn clear(home: &Path) {
     if let Err(error) = std::fs::remove_dir_all(home.join(FOLDER))
         && error.kind() != std::io::ErrorKind::NotFound
@@ -69,12 +69,12 @@ pub(super) fn clear(home: &Path) {
 }
 
 impl AuthShared {
-    /// The code is of no use any more, and neither is its page.
+    /// Removes the page of a code that was used.
     pub(super) fn used(&self, code: &Hash) {
         let _ = std::fs::remove_file(page(&self.home, code));
     }
 
-    /// Removes the page of a code when its time is over.
+    /// Removes the page of a code when the code expires.
     pub(super) fn unused_later(self: &std::sync::Arc<Self>, code: Hash, life: Duration) {
         let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
         let shared: Weak<Self> = std::sync::Arc::downgrade(self);
@@ -88,7 +88,7 @@ impl AuthShared {
 }
 
 impl DeviceEntry {
-    /// When the device ends by itself: at its time, or, for a local sign-in, after a week in which nobody used it.
+    /// When the device expires: at its set time, or, for a local sign-in, after a week without use.
     pub(super) fn ends(&self) -> Option<Timestamp> {
         let Device { local, expires_at, .. } = *self.device;
         if !local {
@@ -99,7 +99,7 @@ impl DeviceEntry {
         Some(expires_at.map_or(unused, |at| at.min(unused)))
     }
 
-    /// When it was last used, as far as is known.
+    /// When the device was last used, as far as known.
     fn used(&self) -> Timestamp {
         let seen = Timestamp::from_millis(self.seen.load(Ordering::Relaxed));
         let kept = self.device.last_seen_at.unwrap_or(self.device.created_at);
@@ -108,12 +108,12 @@ impl DeviceEntry {
 }
 
 impl Auth {
-    /// When a device ends by itself; `None` if it does not, or is none.
+    /// When a device expires; `None` if it does not, or does not exist.
     pub(super) fn ends(&self, id: &DeviceId) -> Option<Timestamp> {
         self.shared.devices.load().iter().find(|entry| entry.device.device_id == *id)?.ends()
     }
 
-    /// Ends the local sign-in that was longest not used, if there are as many as there may be.
+    /// Ends the local sign-in unused for longest, if there are as many as allowed.
     pub(super) async fn make_room(&self) {
         let oldest = {
             let devices = self.shared.devices.load();
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_page_is_for_its_owner_alone_and_goes_with_its_code() {
+    async fn sign_in_page_is_private_and_removed_with_its_code() {
         let dir = tempfile::tempdir().unwrap();
         let (auth, permit, _) = opened(dir.path(), &[]);
         let used = code(&auth, &permit);
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn sign_ins_on_this_machine_are_few_and_the_one_in_use_stays() {
+    async fn local_sign_ins_are_bounded_and_the_one_in_use_stays() {
         let dir = tempfile::tempdir().unwrap();
         let (auth, permit, _) = opened(dir.path(), &[]);
         let (first, token) = signed_in(&auth, &permit, "first").await;
@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_sign_in_that_nobody_uses_ends_and_one_that_is_used_does_not() {
+    async fn local_sign_in_ends_when_unused_and_stays_when_used() {
         let dir = tempfile::tempdir().unwrap();
         let (auth, permit, _) = opened(dir.path(), &[]);
         let (device, token) = signed_in(&auth, &permit, "browser").await;

@@ -1,5 +1,5 @@
-//! Who may do what. Only this module makes a [`Permit`], and what changes anything asks for one by type, so an
-//! unchecked call does not compile.
+//! Authentication and access. Only this module makes a [`Permit`], and every call that changes something takes one by type,
+//! so an unchecked call does not compile.
 
 mod devices;
 mod enrol;

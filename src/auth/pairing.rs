@@ -1,8 +1,8 @@
-//! Pairing by a short code, one file with the tables and the random walks that hold it: a computer shows a code, a phone joins with it, both show the same number,
-//! the computer confirms. A state machine, pure: the time and the randomness come from outside, and nothing here enrols anybody.
+//! Pairing by a short code: a computer shows a code, a phone joins with it, both show the same number, and the computer
+//! confirms. A pure state machine: the caller passes time and randomness in, and enrols the device.
 //!
-//! `waiting` → `joined` → `confirmed`, or `refused`, or `expired`. One phone joins, whatever it then does; a code that was
-//! used, refused or is too old is the same as one that never was.
+//! `waiting` → `joined` → `confirmed`, or `refused`, or `expired`. At most one phone joins. A used, refused or expired code
+//! is treated like an unknown one.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -14,23 +14,23 @@ use super::token::{Hash, hash};
 use super::{Device, Grant};
 use plexus_protocol::{DeviceId, Timestamp};
 
-/// How long a code holds, and how long the two have to agree.
+/// Lifetime of a code, and of the pairing after a phone joined.
 pub const PAIRING_LIFE: Duration = Duration::from_secs(120);
-/// How long a phone whose computer has confirmed has to fetch what it was given, and may fetch it again if the answer was
-/// lost; a device that never did is removed.
+/// Time after the confirmation in which the phone fetches its token, again if the response was lost. A device whose token
+/// was never fetched is removed.
 pub(super) const COLLECT: Duration = Duration::from_secs(60);
-/// How long it is told what became of a pairing that is over.
-const TOLD: Duration = Duration::from_secs(300);
-/// Pairings at once; one more displaces the oldest.
+/// Time for which the outcome of an ended pairing is remembered.
+const ENDED_KEPT: Duration = Duration::from_secs(300);
+/// Most pairings; a further one replaces the oldest.
 const PAIRINGS: usize = 16;
-/// Characters of a code. No two of them look or sound alike: no 0 O, 1 I L, U V.
+/// Characters of a code, without those that look or sound alike: 0 O, 1 I L, U.
 const ALPHABET: &[u8; 30] = b"23456789ABCDEFGHJKMNPQRSTVWXYZ";
-/// Length of a code: over 39 bits, for the few tries that two minutes and the limiter leave.
+/// Length of a code: over 39 bits, enough for the few guesses that the lifetime and the limiter allow.
 const CODE_CHARS: usize = 8;
 
-/// A code of random bytes, `ABCD-2345`; `None` if there were not enough that are usable.
+/// A code from random bytes, `ABCD-2345`; `None` if too few of them are usable.
 pub(super) fn code(random: &[u8]) -> Option<String> {
-    // The largest multiple of the alphabet's length that a byte holds: beyond it the first letters would come more often.
+    // Bytes from the largest multiple of the alphabet's length on are not used: they would favour the first letters.
     let fair = random.iter().filter(|byte| usize::from(**byte) < 256 / ALPHABET.len() * ALPHABET.len());
     let letters = fair.take(CODE_CHARS).map(|byte| char::from(ALPHABET[usize::from(*byte) % ALPHABET.len()]));
     let mut code: String = letters.collect();
@@ -41,12 +41,12 @@ pub(super) fn code(random: &[u8]) -> Option<String> {
     Some(code)
 }
 
-/// The number that both sides show, of a random byte: 10 to 99, or `None` for a byte that would not be fair.
+/// The number that both sides show, from a random byte: 10 to 99, or `None` for a byte that would favour some numbers.
 pub(super) fn number(random: u8) -> Option<u8> {
     (random < 180).then_some(10 + random % 90)
 }
 
-/// A code as a person typed it, without what people put between; `None` if it is no short code at all.
+/// A typed code without separators; `None` if it is not a short code.
 pub fn short_code(typed: &str) -> Option<String> {
     let typed = typed.trim();
     if typed.len() > 4 * CODE_CHARS {
@@ -56,95 +56,95 @@ pub fn short_code(typed: &str) -> Option<String> {
     (code.len() == CODE_CHARS && code.bytes().all(|byte| ALPHABET.contains(&byte))).then_some(code)
 }
 
-/// Where a pairing stands.
+/// The state of a pairing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum PairingState {
-    /// Nobody has used the code.
+    /// No phone has used the code.
     Waiting,
-    /// A phone has; the computer is to compare the numbers.
+    /// A phone joined; the computer is to compare the numbers.
     Joined,
-    /// The computer said yes.
+    /// The computer confirmed.
     Confirmed,
-    /// The computer said no.
+    /// The computer refused.
     Refused,
-    /// Its time is over.
+    /// The pairing expired.
     Expired,
 }
 
-/// A pairing, for the computer.
+/// A pairing as the computer sees it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
 #[schema(as = Pairing)]
 pub struct PairingView {
-    /// Its identifier.
+    /// The identifier.
     pub pairing_id: String,
-    /// Where it stands.
+    /// The state.
     pub state: PairingState,
-    /// What the device will be called.
+    /// The name of the device.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// What the phone shows.
+    /// The number that the phone shows.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub number: Option<u8>,
-    /// The device that came of it.
+    /// The device that was enrolled.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub device_id: Option<DeviceId>,
-    /// When it is too late.
+    /// When the pairing expires.
     pub expires_at: Timestamp,
 }
 
-/// What a phone would join.
+/// A pairing that a phone may join.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Invitation {
-    /// What it may do then.
+    /// What the device may do.
     pub grant: Grant,
-    /// What it is to be called, if the computer said so.
+    /// The name, if the computer set one.
     pub name: Option<String>,
-    /// When it is too late.
+    /// When the pairing expires.
     pub expires_at: Timestamp,
 }
 
-/// A phone that joined, for the phone.
+/// The ticket of a phone that joined.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
 #[schema(as = Ticket)]
 pub struct PhoneTicket {
-    /// Its secret, to hear what comes of it.
+    /// The secret with which the phone asks for the outcome.
     pub ticket: String,
-    /// What the computer shows, too.
+    /// The number that the computer shows too.
     pub number: u8,
-    /// When it is too late.
+    /// When the pairing expires.
     pub expires_at: Timestamp,
 }
 
-/// Why a pairing does not go on.
+/// Why a pairing cannot continue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PairingFault {
-    /// No such pairing, or it was long ago, or the gateway has restarted since.
+    /// There is no such pairing, or it ended long ago or before a restart.
     #[error("there is no such pairing: begin another")]
     Unknown,
-    /// Nobody has joined yet.
+    /// No phone has joined yet.
     #[error("no device has joined yet: there is nothing to confirm")]
     NotJoined,
-    /// Not the number that the phone shows.
+    /// The number differs from the phone's.
     #[error("the device shows another number: refuse it unless both are the same")]
     WrongNumber,
-    /// Confirmed already.
+    /// The pairing is confirmed already.
     #[error("this pairing is confirmed: revoke its device if that was wrong")]
     Confirmed,
-    /// Refused.
+    /// The computer refused.
     #[error("the computer said no")]
     Refused,
-    /// Too late.
+    /// The pairing expired.
     #[error("the time for this pairing is over: begin another")]
     Expired,
 }
 
-/// What comes of a phone's ticket.
+/// What a phone gets for its ticket.
 #[derive(Clone, Debug)]
 pub(super) enum Collected {
-    /// Nothing yet.
+    /// The computer has not confirmed yet.
     Waiting,
-    /// The device, and its token.
+    /// The device and its token.
     Given(Arc<Device>, String),
 }
 
@@ -158,7 +158,7 @@ struct JoinedPhone {
 enum PairingStage {
     Waiting,
     Joined(JoinedPhone),
-    /// Being enrolled: neither confirmed twice nor refused meanwhile.
+    /// The device is being enrolled: no second confirmation and no refusal in the meantime.
     Confirming(JoinedPhone),
     Confirmed {
         phone: JoinedPhone,
@@ -219,7 +219,7 @@ impl Pairing {
         PairingView {
             pairing_id: self.id.clone(),
             state: self.state(now),
-            name: phone.map(|phone| self.called(phone)),
+            name: phone.map(|phone| self.device_name(phone)),
             number: phone.map(|phone| phone.number),
             device_id: match &self.stage {
                 PairingStage::Confirmed { device, .. } => Some(device.device_id.clone()),
@@ -229,14 +229,14 @@ impl Pairing {
         }
     }
 
-    /// What the computer said counts: the phone's word is the phone's alone.
-    fn called(&self, phone: &JoinedPhone) -> String {
+    /// The device's name: the computer's choice, else the phone's.
+    fn device_name(&self, phone: &JoinedPhone) -> String {
         self.name.clone().unwrap_or_else(|| phone.name.clone())
     }
 }
 
 impl Pairings {
-    /// A new one, by an identifier and a code that nobody guesses.
+    /// Begins a pairing with a random identifier and code.
     pub(super) fn begin(
         &mut self,
         id: String,
@@ -245,7 +245,7 @@ impl Pairings {
         name: Option<String>,
         (now, at): (Instant, Timestamp),
     ) {
-        self.all.retain(|one| now < one.until + TOLD);
+        self.all.retain(|one| now < one.until + ENDED_KEPT);
         if self.all.len() >= PAIRINGS {
             self.all.remove(0);
         }
@@ -259,20 +259,20 @@ impl Pairings {
         self.all.iter_mut().find(|one| one.id == id).ok_or(PairingFault::Unknown)
     }
 
-    /// The one that waits for this code. Looks at all of them, found or not.
+    /// The pairing that waits for this code. Compares with all of them, found or not.
     fn by_code(&mut self, code: &str, now: Instant) -> Option<&mut Pairing> {
         let code = short_code(code)?;
         let found = super::devices::find(self.all.iter().map(|one| &one.code), &hash(&code))?;
         self.all.get_mut(found).filter(|one| one.state(now) == PairingState::Waiting)
     }
 
-    /// What a phone with this code would join; `None` if the code is not good.
+    /// The pairing that a phone with this code would join; `None` if the code is not valid.
     pub(super) fn find(&mut self, code: &str, now: Instant) -> Option<Invitation> {
         let one = self.by_code(code, now)?;
         Some(Invitation { grant: one.grant.clone(), name: one.name.clone(), expires_at: one.expires_at })
     }
 
-    /// A phone joins, and uses the code up. `None` if the code is not good.
+    /// Joins a phone, which uses up the code. `None` if the code is not valid.
     pub(super) fn join(
         &mut self,
         code: &str,
@@ -290,7 +290,7 @@ impl Pairings {
         Ok(self.by_id(id)?.view(now))
     }
 
-    /// The computer says yes to the number it was shown. Whoever called this enrols the device and [`settle`](Self::enrolment_done)s.
+    /// Confirms the number for the computer. The caller enrols the device and reports [`enrolment_done`](Self::enrolment_done).
     pub(super) fn approve(&mut self, id: &str, number: u8, now: Instant) -> Result<Approved, PairingFault> {
         let one = self.by_id(id)?;
         match one.state(now) {
@@ -303,7 +303,7 @@ impl Pairings {
         match std::mem::replace(&mut one.stage, PairingStage::Waiting) {
             PairingStage::Joined(phone) if phone.number == number => {
                 let approved =
-                    Approved { name: one.called(&phone), grant: one.grant.clone(), origin: phone.origin.clone() };
+                    Approved { name: one.device_name(&phone), grant: one.grant.clone(), origin: phone.origin.clone() };
                 one.stage = PairingStage::Confirming(phone);
                 Ok(approved)
             }
@@ -319,7 +319,7 @@ impl Pairings {
         }
     }
 
-    /// The device was enrolled, or could not be: then the computer may say yes once more.
+    /// Records the enrolled device, or that enrolling failed; then the computer may confirm again.
     pub(super) fn enrolment_done(&mut self, id: &str, enrolled: Option<(Arc<Device>, String)>) {
         let Ok(one) = self.by_id(id) else { return };
         one.stage = match (std::mem::replace(&mut one.stage, PairingStage::Waiting), enrolled) {
@@ -331,7 +331,7 @@ impl Pairings {
         };
     }
 
-    /// The computer says no.
+    /// Refuses for the computer.
     pub(super) fn refuse(&mut self, id: &str, now: Instant) -> Result<(), PairingFault> {
         let one = self.by_id(id)?;
         match one.state(now) {
@@ -350,7 +350,7 @@ impl Pairings {
         Ok(())
     }
 
-    /// What came of a phone's joining.
+    /// The outcome for a phone that joined.
     pub(super) fn collect(&mut self, ticket: &str, now: Instant) -> Result<Collected, PairingFault> {
         const NOBODY: Hash = [0; 32];
         let tickets = self.all.iter().map(|one| one.phone().map_or(&NOBODY, |phone| &phone.ticket));
@@ -370,7 +370,7 @@ impl Pairings {
         }
     }
 
-    /// The time to fetch is over: the token is forgotten. The device, if nobody has fetched it.
+    /// Forgets the token after the time to fetch it. Returns the device if the token was never fetched.
     pub(super) fn drop_unfetched(&mut self, id: &str) -> Option<DeviceId> {
         match &mut self.by_id(id).ok()?.stage {
             PairingStage::Confirmed { device, token, fetched, .. } => {
@@ -420,7 +420,7 @@ mod tests {
     }
 
     #[test]
-    fn codes_are_read_as_people_write_them() {
+    fn pairing_codes_are_read_as_people_write_them() {
         for typed in ["ABCD-2345", "abcd2345", " ab cd 23 45 ", "ABCD2345"] {
             assert_eq!(short_code(typed).as_deref(), Some("ABCD2345"), "{typed}");
         }
@@ -445,7 +445,7 @@ mod tests {
     }
 
     #[test]
-    fn a_phone_joins_the_number_is_compared_and_the_token_is_fetched() {
+    fn pairing_joins_compares_the_number_and_hands_out_the_token() {
         let now = Instant::now();
         let mut all = begun(now);
         assert_eq!(all.find("abcd2345", now).unwrap().grant, grant());
@@ -474,7 +474,7 @@ mod tests {
     }
 
     #[test]
-    fn one_phone_joins_and_a_code_dies_with_its_time_or_a_no() {
+    fn pairing_code_serves_one_phone_and_ends_by_time_or_refusal() {
         let now = Instant::now();
         let mut all = begun(now);
         assert!(join(&mut all, "ABCD-2346", "guesser", now).is_none());
@@ -499,7 +499,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_fetched_is_named_and_old_pairings_are_forgotten() {
+    fn pairings_not_fetched_are_named_and_old_ones_are_forgotten() {
         let now = Instant::now();
         let mut all = begun(now);
         let ticket = join(&mut all, "ABCD-2345", "phone", now).unwrap();
@@ -516,7 +516,7 @@ mod tests {
         }
         assert_eq!(all.all.len(), PAIRINGS);
         assert_eq!(all.view("p", now), Err(PairingFault::Unknown));
-        all.begin("last".into(), "WXYZ-2345", grant(), None, (now + PAIRING_LIFE + TOLD, Timestamp::default()));
+        all.begin("last".into(), "WXYZ-2345", grant(), None, (now + PAIRING_LIFE + ENDED_KEPT, Timestamp::default()));
         assert_eq!(all.all.len(), 1);
     }
 
@@ -545,7 +545,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn whatever_happens_one_device_at_most_comes_of_a_code_and_only_by_a_yes_to_its_number(steps in steps()) {
+        fn pairing_makes_at_most_one_device_and_only_when_confirmed(steps in steps()) {
             let began = Instant::now();
             let mut now = began;
             let mut all = begun(now);

@@ -1,8 +1,8 @@
-//! How a gateway proves to its owner's programs that it is theirs, before they tell it a token.
+//! The proof by which a gateway identifies itself to its owner's programs before they send it a token.
 //!
-//! A file says where the gateway is, and may be older than what listens there now: a process number and a port are soon
-//! somebody else's. So each start of a gateway makes a secret, writes it into that file, which only its owner can read,
-//! and answers challenges with it ([`Proof::answer`]). Whoever listens in its place does not know it.
+//! `gateway.json` names the gateway's port and process, and either may belong to another program by now. So each start of a
+//! gateway makes a secret, writes it into that file, which only its owner can read, and answers challenges with it
+//! ([`Proof::answer`]). Another program on the port does not know the secret.
 
 use std::fmt;
 use std::sync::Arc;
@@ -12,13 +12,13 @@ use ring::hmac;
 use super::AuthError;
 use super::token::{random_text, same};
 
-/// Letters of a challenge. Others are not answered.
+/// Length of a challenge, in letters and digits. Others are not answered.
 const CHALLENGE: std::ops::RangeInclusive<usize> = 32..=128;
 
-/// What is said before a challenge, so that the secret proves this and nothing else.
+/// Prefix of each challenge, so that the proof has no other use.
 const PURPOSE: &str = "plexus gateway ";
 
-/// A gateway's secret, new with each start. Cheap to clone.
+/// The secret of a gateway, new with each start. Cheap to clone.
 #[derive(Clone)]
 pub struct Proof {
     secret: Arc<str>,
@@ -39,18 +39,17 @@ impl Proof {
         Ok(Self::of(&random_text::<32>()?))
     }
 
-    /// The secret that the file has.
+    /// The proof with the secret of `gateway.json`.
     pub fn of(secret: &str) -> Self {
         Self { secret: secret.into() }
     }
 
-    /// For the file that only the owner can read, and for nobody else.
+    /// The secret, for the file that only the owner can read.
     pub fn secret(&self) -> &str {
         &self.secret
     }
 
-    /// The proof for a challenge, in hex: costs the same for each. `None` for what is no challenge: 32 to 128 ASCII letters
-    /// and digits.
+    /// The proof for a challenge, in hex, in constant time. `None` unless the challenge has 32 to 128 ASCII letters and digits.
     pub fn answer(&self, challenge: &str) -> Option<String> {
         let fits = CHALLENGE.contains(&challenge.len()) && challenge.bytes().all(|byte| byte.is_ascii_alphanumeric());
         let key = hmac::Key::new(hmac::HMAC_SHA256, self.secret.as_bytes());
@@ -58,13 +57,13 @@ impl Proof {
         tag.map(|tag| data_encoding::HEXLOWER.encode(tag.as_ref()))
     }
 
-    /// Whether `answer` proves that whoever gave it knows the secret. An empty secret proves nothing.
+    /// Whether `answer` was made with the secret. An empty secret proves nothing.
     pub fn holds(&self, challenge: &str, answer: &str) -> bool {
         !self.secret.is_empty() && self.answer(challenge).is_some_and(|right| same(&right, answer))
     }
 }
 
-/// A challenge that was never given before.
+/// A new random challenge.
 ///
 /// # Errors
 /// [`AuthError::Random`].
@@ -77,7 +76,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_the_secret_answers_and_only_its_own_challenge() {
+    fn proof_answers_its_own_challenge_and_needs_the_secret() {
         let (mine, other) = (Proof::new().unwrap(), Proof::new().unwrap());
         let (one, two) = (challenge().unwrap(), challenge().unwrap());
         let answer = mine.answer(&one).unwrap();

@@ -13,22 +13,22 @@ use subtle::ConstantTimeEq as _;
 use super::AuthError;
 use plexus_protocol::Timestamp;
 
-/// The name of the token's file in the state's folder.
+/// The name of the token file in the state folder.
 pub const TOKEN_FILE: &str = "token";
 
-/// Random bytes of a token: 256 bits, so that guessing is hopeless whatever the rate.
+/// Random bytes of a token: 256 bits, which cannot be guessed at any rate.
 const TOKEN_BYTES: usize = 32;
-/// What every token begins with, so that people and scanners of secrets know one when they see it.
+/// Prefix of every token, by which people and secret scanners recognise one.
 const TOKEN_PREFIX: &str = "plx_";
-/// Longest token file that is read, in bytes; a longer one is not ours and is refused.
+/// Longest token file that is read, in bytes; a longer one is refused.
 const TOKEN_FILE_MAX: u64 = 256;
-/// Mode bits that let anybody but the owner in.
-const OTHERS: u32 = 0o077;
+/// Mode bits that give access to users other than the owner.
+const OTHER_USERS: u32 = 0o077;
 
-/// SHA-256 of a secret: what is kept and compared in its place.
+/// SHA-256 of a secret, stored and compared in its place.
 pub(super) type Hash = [u8; 32];
 
-/// The local token's hash, and when it was made.
+/// The local token's hash and the time it was made.
 pub(super) struct LocalToken {
     pub(super) hash: Hash,
     pub(super) made_at: Timestamp,
@@ -39,12 +39,12 @@ pub(super) fn hash(secret: &str) -> Hash {
     Sha256::digest(secret.as_bytes()).into()
 }
 
-/// What a page must send beside the cookie that holds `token`: whoever has one can tell the other, but not the other way.
+/// The CSRF value that a page sends with the cookie `token`: derived from the token, and not reversible.
 pub fn csrf(token: &str) -> String {
     data_encoding::HEXLOWER.encode(&hash(&format!("plexus csrf {token}")))
 }
 
-/// Whether two secrets are the same. Takes the same time for all of the same length.
+/// Whether two secrets are equal. Takes the same time for all of the same length.
 pub fn same(one: &str, other: &str) -> bool {
     one.as_bytes().ct_eq(other.as_bytes()).into()
 }
@@ -61,7 +61,7 @@ pub(super) fn new_token() -> Result<String, AuthError> {
     Ok(format!("{TOKEN_PREFIX}{}", random_text::<TOKEN_BYTES>()?))
 }
 
-/// Reads the token of the gateway whose state is in `home`; for the command line, which runs as the same user.
+/// Reads the token of the gateway with its state in `home`, for the command line, which runs as the same user.
 ///
 /// # Errors
 /// [`AuthError::NoToken`] if no gateway ever started there; [`AuthError::Unsafe`] if the file is not a plain file of this
@@ -70,14 +70,14 @@ pub fn read_token(home: &Path) -> Result<String, AuthError> {
     read(home)?.map(|(token, _)| token).ok_or_else(|| AuthError::NoToken(home.join(TOKEN_FILE)))
 }
 
-/// Makes the folder and the token, or checks those that are there.
+/// Makes the folder and the token, or checks existing ones.
 ///
-/// A folder of this user's that others may enter is closed to them. A token that others could read is no secret any more,
-/// so it is replaced. What belongs to somebody else is refused: its owner could change it under our feet.
+/// A folder of this user with access for others loses that access. A token that others could read is replaced. A folder or
+/// file of another user is refused, since that user could change it at any time.
 pub(super) fn open(home: &Path) -> Result<LocalToken, AuthError> {
     secure_folder(home)?;
     if let Some((token, meta)) = read(home)? {
-        if meta.mode() & OTHERS == 0 {
+        if meta.mode() & OTHER_USERS == 0 {
             return Ok(LocalToken { hash: hash(&token), made_at: made_at(&meta) });
         }
         tracing::warn!(
@@ -105,7 +105,7 @@ fn secure_folder(home: &Path) -> Result<(), AuthError> {
     let meta = folder.metadata().map_err(fail)?;
     own(home, &meta)?;
     if meta.mode() & 0o777 != 0o700 {
-        if meta.mode() & OTHERS != 0 {
+        if meta.mode() & OTHER_USERS != 0 {
             tracing::warn!(folder = ?home, "other users could enter the state's folder; it is closed to them now (mode 0700)");
         }
         folder.set_permissions(std::fs::Permissions::from_mode(0o700)).map_err(fail)?;
@@ -130,7 +130,7 @@ fn own(path: &Path, meta: &std::fs::Metadata) -> Result<(), AuthError> {
 fn read(home: &Path) -> Result<Option<(String, std::fs::Metadata)>, AuthError> {
     let path = home.join(TOKEN_FILE);
     let fail = |error| AuthError::file(&path, &error);
-    // NOFOLLOW: a link planted here must not make us read, or trust, another file. NONBLOCK: nor a pipe make us wait.
+    // NOFOLLOW: a planted link must not make us read another file. NONBLOCK: a pipe must not make us wait.
     let flags = OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
     let file = match OpenOptions::new().read(true).custom_flags(flags.bits().cast_signed()).open(&path) {
         Ok(file) => file,
@@ -157,8 +157,8 @@ fn read(home: &Path) -> Result<Option<(String, std::fs::Metadata)>, AuthError> {
     Ok(Some((token.to_owned(), meta)))
 }
 
-/// Writes a new token: whole and synced under another name first, so that nobody ever reads half of one. Unless it is to
-/// `replace` one, a token that another process made in the meantime stays, and is the answer.
+/// Writes a new token, first whole and synced under another name, so that no reader sees half of one. Unless `replace` is
+/// set, a token that another process made in the meantime stays and is returned.
 fn write(home: &Path, replace: bool) -> Result<String, AuthError> {
     let path = home.join(TOKEN_FILE);
     let fail = |error| AuthError::file(&path, &error);
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn a_token_is_made_once_and_only_its_owner_can_read_it() {
+    fn token_file_is_made_once_and_readable_by_its_owner_only() {
         let folder = tempfile::tempdir().unwrap();
         let home = folder.path().join("a/plexus");
         let first = open(&home).unwrap();
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn an_open_folder_is_closed_and_a_token_that_others_could_read_is_replaced() {
+    fn token_readable_by_others_is_replaced_and_its_folder_closed() {
         let folder = tempfile::tempdir().unwrap();
         let home = folder.path();
         let first = open(home).unwrap();
@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_token_of_ours_is_refused() {
+    fn token_file_with_other_content_is_refused() {
         let folder = tempfile::tempdir().unwrap();
         let home = folder.path();
         let path = home.join(TOKEN_FILE);
@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn of_many_that_make_the_token_at_once_all_have_the_same() {
+    fn token_made_by_many_at_once_is_the_same_for_all() {
         let folder = tempfile::tempdir().unwrap();
         let home = folder.path();
         let hashes: Vec<Hash> = std::thread::scope(|scope| {

@@ -470,12 +470,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_command_line_is_sound() {
+    fn command_line_definition_is_valid() {
         Cli::command().debug_assert();
     }
 
     #[test]
-    fn the_help_of_run_names_every_preset() {
+    fn run_help_names_every_preset() {
         let help = Cli::command().find_subcommand_mut("run").unwrap().render_help().to_string();
         let words: Vec<&str> = help.split([' ', ',', '\n']).collect();
         for preset in plexus::runtimes::presets::presets() {
@@ -484,7 +484,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_right_parses_and_what_is_wrong_is_a_usage_error() {
+    fn arguments_parse_or_are_a_usage_error() {
         let right = [
             "serve",
             "bridge acp",

@@ -18,7 +18,7 @@ pub(crate) async fn attach(args: args::Attach) -> CommandResult {
     let session = match &args.session {
         Some(meant) => Some(caller.session(meant).await?.session_id.to_string()),
         None => {
-            // Whether the token is good is found out while words can still be read.
+            // Checks the token while an error can still be printed.
             let _ = caller.runtimes().await?;
             None
         }

@@ -1,5 +1,4 @@
-//! `plexus bridge`: finds the gateway, the session and the runtime that are meant, and hands stdin and stdout to
-//! [`plexus_bridges`].
+//! `plexus bridge`: finds the gateway, the session and the runtime, and passes stdin and stdout to [`plexus_bridges`].
 
 use clap::{Args, ValueEnum};
 use plexus_protocol::RuntimeId;
@@ -7,7 +6,7 @@ use plexus_protocol::RuntimeId;
 use super::CommandResult;
 use super::client::{Client, choose, failure};
 
-/// What the program that starts the bridge speaks.
+/// The protocol of the program that starts the bridge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Dialect {
     /// The Agent Client Protocol, as editors speak it: Zed, Neovim, Emacs, acpx, Toad
@@ -32,7 +31,7 @@ pub(crate) struct Bridge {
     pub(crate) approval_mode: Option<String>,
 }
 
-/// Serves the protocol named on stdin and stdout until its client leaves. The agent stays.
+/// Serves a protocol on stdin and stdout until the client leaves. The agent keeps running.
 pub(crate) async fn bridge(args: Bridge) -> CommandResult {
     match args.dialect {
         Dialect::Acp => acp(args).await,
@@ -49,7 +48,7 @@ pub(crate) async fn bridge(args: Bridge) -> CommandResult {
 async fn acp(args: Bridge) -> CommandResult {
     let client = Client::find().await?;
     let session = match &args.session {
-        Some(meant) => Some(client.session(meant).await?.session_id),
+        Some(name) => Some(client.session(name).await?.session_id),
         None => None,
     };
     let runtime = runtime(&client, args.runtime.as_deref()).await?;
@@ -63,21 +62,21 @@ async fn codelia_target(args: Bridge) -> anyhow::Result<(Client, plexus_bridges:
     });
     let runtime = runtime(&client, args.runtime.as_deref()).await?;
     let session = match &args.session {
-        Some(meant) => Some(client.session(meant).await?),
+        Some(name) => Some(client.session(name).await?),
         None => None,
     };
     Ok((client, plexus_bridges::codelia::CodeliaTarget { session, runtime, notice }))
 }
 
-/// The runtime that is meant.
-async fn runtime(client: &Client, meant: Option<&str>) -> anyhow::Result<Option<RuntimeId>> {
-    let Some(meant) = meant else { return Ok(None) };
+/// The runtime that `name` names.
+async fn runtime(client: &Client, name: Option<&str>) -> anyhow::Result<Option<RuntimeId>> {
+    let Some(name) = name else { return Ok(None) };
     let all = client.runtimes().await?;
-    let runtime = choose(all, meant, |one| one.runtime_id.as_str(), "runtime", "`plexus ls` shows them")?;
+    let runtime = choose(all, name, |one| one.runtime_id.as_str(), "runtime", "`plexus ls` shows them")?;
     Ok(Some(runtime.runtime_id))
 }
 
-/// How a bridge ended; what the client library says gets its exit code.
+/// The result of a bridge; errors of the client library have exit codes of their own.
 fn served(outcome: anyhow::Result<()>) -> CommandResult {
     match outcome {
         Ok(()) => Ok(0),

@@ -1,15 +1,15 @@
-//! How a request looks in a terminal of lines: `requests`, `tail` and the talk of `run`. Pure; every word of an agent is made
-//! harmless on the way, and nothing that has to be read before an answer is cut.
+//! The text of a request for `requests`, `tail` and `run`. Pure. Text of agents is sanitized, and nothing that must be read
+//! before an answer is cut.
 
 use plexus_protocol::{About, Number, Question, Request, RequestType, Risk};
 use serde_json::json;
 
 use super::term::{Paint, clean, line};
 
-/// Longest name, identifier or label of ours, in characters.
+/// Longest name, identifier or label, in characters.
 const NAME: usize = 100;
 
-/// The questions of a request that are answered all at once; none where the request itself is the question.
+/// The questions of a form; none if the request is itself the question.
 pub(crate) fn questions(request: &Request) -> &[Question] {
     match &request.subject {
         About::Question { questions }
@@ -29,7 +29,7 @@ fn word(risk: Risk) -> &'static str {
     }
 }
 
-/// A request: who asks, what exactly, what to beware of. The ways to answer are the caller's.
+/// A request: who asks, what exactly, and warnings. The caller adds how to answer.
 pub(crate) fn card(request: &Request, paint: Paint) -> String {
     let kind = json!(request.kind).as_str().unwrap_or_default().to_owned();
     let head = format!("? {} asks ({kind}, {})", line(request.runtime_id.as_str(), NAME), word(request.risk));
@@ -63,7 +63,7 @@ pub(crate) fn card(request: &Request, paint: Paint) -> String {
         quoted(message, false);
     }
     if !asked.is_empty() {
-        // What was cut in a question is whole in the display alone.
+        // Only the display has the whole text of a question that was cut.
         if asked.iter().any(cut) {
             quoted(&request.display, false);
         }
@@ -95,7 +95,7 @@ fn cut(question: &Question) -> bool {
     texts.into_iter().any(|text| text.len() >= plexus_protocol::ABOUT_MAX)
 }
 
-/// One of several questions: its name, its words, and what may be said to it, by number.
+/// One question of a form: its name, its text, and the possible answers by number.
 pub(crate) fn one(question: &Question, n: usize, of: usize, paint: Paint) -> String {
     let mut out = String::new();
     let header = question.header.as_ref().map(|header| format!(" · {}", whole(header))).unwrap_or_default();
@@ -112,12 +112,12 @@ pub(crate) fn one(question: &Question, n: usize, of: usize, paint: Paint) -> Str
     out
 }
 
-/// All of it, in one line.
+/// The whole text on one line.
 fn whole(text: &str) -> String {
     line(text, usize::MAX)
 }
 
-/// What fits as an answer, in words.
+/// A description of the answers that a question takes.
 fn wants(question: &Question) -> String {
     let fits = &question.fits;
     let mut words: Vec<String> = Vec::new();
@@ -152,7 +152,7 @@ fn wants(question: &Question) -> String {
     words.join(", ")
 }
 
-/// How a request is answered by `plexus answer`, a line each.
+/// The commands that answer a request, one a line.
 pub(crate) fn ways(request: &Request) -> String {
     let mut out = String::new();
     let mut way = |how: &str, what: &str| {
@@ -189,7 +189,7 @@ pub(crate) fn ways(request: &Request) -> String {
     out
 }
 
-/// The command that answers a request, in short.
+/// A short form of the command that answers a request.
 pub(crate) fn how(request: &Request) -> String {
     let answer = match request.kind {
         _ if !questions(request).is_empty() => "--option QUESTION=ANSWER ..",
@@ -204,12 +204,12 @@ pub(crate) fn how(request: &Request) -> String {
     format!("plexus answer {} {answer}{read} | --deny", request.request_id)
 }
 
-/// What names the revision of a request that was read: the beginning of its digest.
+/// The prefix of the digest that names the revision which was read.
 pub(crate) fn seen(request: &Request) -> &str {
     request.digest.get(..12).unwrap_or(&request.digest)
 }
 
-/// A word for a shell: quoted where it has to be.
+/// A shell word, quoted where necessary.
 fn word_of(id: &str) -> String {
     let id = line(id, usize::MAX);
     let plain = !id.is_empty() && id.chars().all(|c| c.is_ascii_alphanumeric() || "-_.,:/@%+".contains(c));
@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn a_card_says_what_to_beware_of_and_hides_nothing() {
+    fn card_shows_warnings_and_hides_nothing() {
         let danger = request(json!({
             "risk": "danger", "risk_reasons": ["deletes outside of the folder", "of the whole disk\u{1b}[2J"],
             "warnings": ["the agent itself calls this dangerous"], "changed": true, "revision": 1,
@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_said_twice() {
+    fn card_repeats_nothing() {
         let command = json!({ "type": "command", "argv": ["rm -rf /"] });
         let title =
             |display: &str| json!({ "title": "rm -rf /", "display": display, "risk": "danger", "subject": command });
@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn every_question_is_shown_whole_with_its_options_and_how_it_is_answered() {
+    fn card_shows_each_question_with_its_options_and_how_to_answer() {
         let long =
             "Which of the databases that were named above is to be used, given that it has to run without a server?";
         let form = request(json!({

@@ -1,5 +1,5 @@
-//! What the commands ask of the running gateway, as its local administrator: [`plexus_client`], found by the state folder, with
-//! refusals in words for people.
+//! The commands' client: [`plexus_client`] as the local administrator of the gateway of the state folder, with errors as text
+//! for people.
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ pub(crate) struct Client {
     pub(crate) gateway: plexus_client::Client,
 }
 
-/// An answer that is no success: the status and, where the gateway sent one, the problem.
+/// An unsuccessful response: the status and, if the gateway sent one, the problem.
 pub(crate) struct Refused {
     pub(crate) status: u16,
     pub(crate) problem: Value,
@@ -61,13 +61,13 @@ impl Refused {
     }
 }
 
-/// Which of our programs this is: `plexus answer`, `plexus attach`. What comes after the command is nobody's business.
+/// The name of this program: `plexus answer`, `plexus attach`. Arguments are left out, since they may be private.
 pub(crate) fn program() -> String {
     let command = std::env::args().skip(1).find(|word| !word.starts_with('-')).unwrap_or_default();
     format!("plexus {}", line(&command, 20)).trim_end().to_owned()
 }
 
-/// Why a call came to nothing, in words for people.
+/// A failed call, as text for people.
 pub(crate) fn failure(what: &str, error: &Error) -> CommandFailure {
     match error {
         Error::Refused(why) => {
@@ -84,8 +84,8 @@ pub(crate) fn failure(what: &str, error: &Error) -> CommandFailure {
     }
 }
 
-/// Finds the gateway of `home` again before each connection: one that was started again may listen elsewhere, and something
-/// else may listen where it did.
+/// Finds the gateway of `home` again before each connection: a restarted gateway may listen on another port, and another
+/// program on the old one.
 fn locate(home: Home) -> LocateGateway {
     Arc::new(move || {
         let home = home.clone();
@@ -106,7 +106,7 @@ impl Client {
     }
 
     pub(crate) fn to(home: Home, running: Running) -> anyhow::Result<Self> {
-        // A token that cannot be read is told with the fix, before anything is asked.
+        // A token that cannot be read is reported with the fix before the first call.
         home.token()?;
         let gateway = plexus_client::Client::locating(locate(home.clone()));
         Ok(Self { home, running, gateway })
@@ -121,7 +121,7 @@ impl Client {
         self.gateway.attach(session, begin)
     }
 
-    /// Sends a request and reads the answer's text.
+    /// Sends a request and reads the response's text.
     async fn send(
         &self,
         method: &str,
@@ -134,7 +134,7 @@ impl Client {
         Ok(if reply.is_ok() { Ok(reply.text) } else { Err(Refused::of(&reply)) })
     }
 
-    /// `what` says in words what was to be done, for the error.
+    /// `what` names the operation, for the error.
     pub(crate) async fn get<T: DeserializeOwned>(&self, path: &str, what: &str) -> anyhow::Result<T> {
         let text = self.send("GET", path, None, None, what).await?.map_err(|refused| refused.explain(what))?;
         read(&text, what)
@@ -145,13 +145,13 @@ impl Client {
         if text.is_empty() { Ok(Value::Null) } else { read(&text, what) }
     }
 
-    /// A POST that says everything by its path.
+    /// A POST without a body.
     pub(crate) async fn post_nothing(&self, path: &str, what: &str) -> anyhow::Result<()> {
         self.send("POST", path, None, None, what).await?.map_err(|refused| refused.explain(what))?;
         Ok(())
     }
 
-    /// As [`post`](Self::post), for callers that want to look at the refusal.
+    /// As [`post`](Self::post), for callers that handle the refusal.
     pub(crate) async fn try_post(
         &self,
         path: &str,
@@ -162,7 +162,7 @@ impl Client {
         self.send("POST", path, Some(body), key, what).await
     }
 
-    /// As [`get`](Self::get), for an answer of any length and duration, read as it comes.
+    /// As [`get`](Self::get), for a response of any length and duration, read as it arrives.
     pub(crate) async fn download(&self, path: &str, what: &str) -> anyhow::Result<Pieces> {
         match self.gateway.download(path).await.map_err(|error| failure(what, &error))? {
             Download::Pieces(pieces) => Ok(pieces),
@@ -180,7 +180,7 @@ impl Client {
         Ok(())
     }
 
-    /// Every session, archived ones too; the one with the latest news first, as the gateway orders them.
+    /// All sessions with archived ones, the most recently updated first.
     pub(crate) async fn sessions(&self) -> anyhow::Result<Vec<SessionInfo>> {
         #[derive(Deserialize)]
         struct List {
@@ -192,7 +192,7 @@ impl Client {
         loop {
             let path = format!("/v1/sessions?archived=all&cursor={cursor}");
             let List { sessions, next } = self.get(&path, "listing the sessions").await?;
-            // What had news meanwhile comes twice.
+            // A session updated between two pages comes twice.
             all.extend(sessions.into_iter().filter(|session| known.insert(session.session_id.clone())));
             match next {
                 Some(next) => cursor = next,
@@ -232,7 +232,7 @@ impl Client {
         }
     }
 
-    /// The session that a person means: an identifier, the unique beginning of one, or `last`.
+    /// The session that a person named: by an identifier, a unique prefix, or `last`.
     pub(crate) async fn session(&self, meant: &str) -> anyhow::Result<SessionInfo> {
         let sessions = self.sessions().await?;
         if meant == "last" {
@@ -245,12 +245,12 @@ impl Client {
     }
 }
 
-/// The one whose identifier is `meant` or begins so.
+/// The item whose identifier is `meant` or begins with it.
 pub(crate) fn choose<T>(all: Vec<T>, meant: &str, id: impl Fn(&T) -> &str, noun: &str, fix: &str) -> anyhow::Result<T> {
     if let Some(at) = all.iter().position(|one| id(one) == meant) {
         return all.into_iter().nth(at).ok_or_else(|| CommandFailure::plain("gone"));
     }
-    // `s_` alone is the beginning of every one; the letters after it are enough.
+    // `s_` begins every identifier; the letters after it are enough.
     let bare = |one: &T| id(one).split_once('_').is_some_and(|(_, rest)| rest.starts_with(meant));
     let mut found: Vec<T> =
         all.into_iter().filter(|one| !meant.is_empty() && (id(one).starts_with(meant) || bare(one))).collect();
@@ -278,7 +278,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_unique_beginning_names_one() {
+    fn prefix_names_an_item_only_if_unique() {
         let all = || vec!["s_abc", "s_abd", "s_x"];
         let pick = |meant: &str| choose(all(), meant, |id| id, "session", "fix");
         assert_eq!(pick("s_abc").unwrap(), "s_abc");
@@ -294,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn refusals_say_what_why_and_the_fix() {
+    fn refusals_name_the_problem_the_cause_and_the_fix() {
         let refused = |status: u16, problem: Value| Refused { status, problem };
         let said = |refused: Refused| (refused.explain("prompting").code, refused.explain("prompting").message);
         let problem = serde_json::json!({"code": "session_not_found", "detail": "there is no session s_1"});

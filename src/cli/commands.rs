@@ -1,4 +1,4 @@
-//! The short commands: one question to the gateway each. One file: each is a screenful of the same shape.
+//! The short commands, each with one call to the gateway.
 
 use std::io::{IsTerminal as _, Read as _, Write as _};
 use std::time::SystemTime;
@@ -22,13 +22,13 @@ use plexus_client::{ClientEvent, Envelope, FollowStart};
 
 /// Longest title in a listing, in characters.
 pub(super) const TITLE: usize = 60;
-/// Items of one page of the past at most; what belongs together is one.
+/// Most items of one page of history; merged events are one item.
 const PAST_ITEMS: usize = 1000;
 /// Longest link shown, in characters.
 const LINK: usize = 500;
-/// Life of the one-time code that `open` makes, in seconds; the gateway's own bound is the same.
+/// Lifetime of the one-time code of `open`, in seconds; the gateway has the same bound.
 const CODE_SECONDS: u64 = 120;
-/// Longest prompt read from stdin, in bytes: what the gateway takes.
+/// Longest prompt read from stdin, in bytes: as much as the gateway takes.
 const PROMPT_MAX: u64 = 16 << 20;
 
 /// Writes a value as pretty JSON.
@@ -36,7 +36,7 @@ pub(crate) fn print_json(value: &impl serde::Serialize) -> anyhow::Result<()> {
     print_as_json(&serde_json::to_vec_pretty(value).map_err(std::io::Error::from)?)
 }
 
-/// Writes JSON, and a line's end: nothing in it reaches the terminal raw, and it means the same.
+/// Writes JSON and a newline. Control characters are escaped, which does not change the value.
 pub(crate) fn print_as_json(json: &[u8]) -> anyhow::Result<()> {
     let (mut harmless, mut bytes) = (SanitizedWriter::json(), Vec::with_capacity(json.len() + 1));
     harmless.push(json, &mut bytes);
@@ -47,19 +47,19 @@ pub(crate) fn print_as_json(json: &[u8]) -> anyhow::Result<()> {
     Ok(out.flush()?)
 }
 
-/// Writes text and sees to it that it is out.
+/// Writes text and flushes.
 pub(crate) fn print(text: &str) -> anyhow::Result<()> {
     let mut out = std::io::stdout().lock();
     out.write_all(text.as_bytes())?;
     Ok(out.flush()?)
 }
 
-/// A remark for people, on stderr.
+/// Writes a remark for people to stderr.
 pub(crate) fn remark(text: &str) {
     let _ = writeln!(std::io::stderr(), "plexus: {}", clean(text));
 }
 
-/// `12 s`, `5 min`, `3 h`, `2 d` since then.
+/// The time since `at`: `12 s`, `5 min`, `3 h`, `2 d`.
 pub(crate) fn age(at: Timestamp) -> String {
     let now = Timestamp::from(SystemTime::now());
     let seconds = now.as_millis().saturating_sub(at.as_millis()).max(0) / 1000;
@@ -71,7 +71,7 @@ pub(crate) fn age(at: Timestamp) -> String {
     }
 }
 
-/// Rows under headings, as wide as they must be.
+/// Rows under headings, in columns as wide as their content.
 pub(crate) fn table(paint: Paint, heads: &[&str], rows: &[Vec<String>]) -> String {
     let width = |column: usize| {
         let cells = rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count());
@@ -174,8 +174,8 @@ pub(crate) async fn tail(args: args::Tail) -> CommandResult {
     };
     let mut view = View::new(Paint::stdout(), session.is_none());
     let begin = if args.json { begin } else { past(&client, session.as_ref(), begin, &mut view).await? };
-    let mut heard = client.follow(session.as_ref(), begin);
-    while let Some(next) = heard.next().await {
+    let mut events = client.follow(session.as_ref(), begin);
+    while let Some(next) = events.next().await {
         let mut out = String::new();
         match next.map_err(|error| failure("following", &error))? {
             ClientEvent::Event(envelope) if args.json => {
@@ -191,7 +191,7 @@ pub(crate) async fn tail(args: args::Tail) -> CommandResult {
             },
             ClientEvent::Snapshot(snapshot) if !args.json => view.snapshot(&snapshot, &mut out),
             ClientEvent::Live if args.no_follow => {
-                view.settle(&mut out);
+                view.end_line(&mut out);
                 print(&out)?;
                 return Ok(0);
             }
@@ -212,8 +212,8 @@ pub(crate) async fn tail(args: args::Tail) -> CommandResult {
     Ok(0)
 }
 
-/// Shows what was before now, a page at a time, what belongs together as one; says after which cursor to go on. Where the
-/// log cannot go on from there, following says why.
+/// Shows the history page by page, merged, and returns the cursor to follow from. If the log cannot resume there, following
+/// reports why.
 async fn past(
     client: &Client,
     session: Option<&SessionId>,
@@ -255,7 +255,7 @@ async fn past(
     }
 }
 
-/// A prompt's text; `-` reads stdin.
+/// The text of a prompt; `-` reads stdin.
 fn text_of(given: String) -> anyhow::Result<String> {
     if given != "-" {
         return Ok(given);
@@ -270,7 +270,7 @@ fn text_of(given: String) -> anyhow::Result<String> {
     Ok(text.trim_end_matches('\n').to_owned())
 }
 
-/// Sends a prompt; returns the run.
+/// Sends a prompt and returns the run.
 pub(crate) async fn send_prompt(client: &Client, session: &str, text: &str) -> anyhow::Result<String> {
     let accepted =
         client.post(&format!("/v1/sessions/{session}/prompt"), &json!({ "text": text }), "prompting").await?;
@@ -292,11 +292,11 @@ pub(crate) async fn prompt(args: args::Prompt) -> CommandResult {
         }
         return Ok(0);
     }
-    // Listen first, so that nothing of the run is missed.
-    let mut heard = client.follow(Some(&session), FollowStart::Now);
+    // Follow first, so that no event of the run is missed.
+    let mut events = client.follow(Some(&session), FollowStart::Now);
     let mut run = None;
     let mut view = View::new(Paint::stdout(), false);
-    while let Some(next) = heard.next().await {
+    while let Some(next) = events.next().await {
         let mut out = String::new();
         let mut end = None;
         match next.map_err(|error| failure("following", &error))? {
@@ -358,7 +358,7 @@ pub(crate) async fn share(args: args::Share) -> CommandResult {
     }
     let (url, device) = (made["url"].as_str().unwrap_or_default(), made["device_id"].as_str().unwrap_or_default());
     print(&format!("{}\n", line(url, LINK)))?;
-    // On stderr: `plexus share last | wl-copy` copies the link alone.
+    // On stderr, so that `plexus share last | wl-copy` copies only the link.
     let _ = writeln!(
         std::io::stderr(),
         "whoever has it sees this session for {} h, and can do nothing in it; `plexus devices revoke {}` ends that",
@@ -400,20 +400,20 @@ pub(crate) async fn requests(args: args::Requests) -> CommandResult {
     Ok(0)
 }
 
-/// All of a request of which only the beginning was told.
+/// The whole of a request whose display was truncated.
 pub(crate) async fn whole(client: &Client, request: &Request) -> anyhow::Result<Request> {
     client.get(&format!("/v1/requests/{}", request.request_id), "reading the request").await
 }
 
-/// What became of an answer.
+/// The outcome of an answer.
 pub(crate) enum Answered {
-    /// This one counts.
+    /// This answer counts.
     Won(Value),
-    /// Another came first, or the request closed: its receipt.
+    /// Another answer was first, or the request had closed: the receipt.
     Lost(Value),
 }
 
-/// Sends an answer for exactly the request that was shown.
+/// Sends an answer bound to the request as it was shown.
 pub(crate) async fn send_answer(client: &Client, request: &Request, mut answer: Value) -> anyhow::Result<Answered> {
     if !request.digest.is_empty() {
         answer["digest"] = request.digest.as_str().into();
@@ -429,19 +429,19 @@ pub(crate) async fn send_answer(client: &Client, request: &Request, mut answer: 
     }
 }
 
-/// What was said to each question: `--option ID=ANSWER`, or the answer alone where there is one question.
+/// The answer to each question: `--option ID=ANSWER`, or only the answer if there is one question.
 fn answers_to(questions: &[Question], args: &args::Answer) -> anyhow::Result<Answers> {
     let mut answers = Answers::new();
     let ids = || questions.iter().map(|question| question.id.as_str()).collect::<Vec<_>>().join(", ");
-    for said in args.option.iter().chain(&args.text) {
-        // An identifier may have a `=` itself: the longest that fits is meant.
+    for given in args.option.iter().chain(&args.text) {
+        // An identifier may contain `=`: the longest match counts.
         let named = questions.iter().filter_map(|question| {
-            let words = said.strip_prefix(question.id.as_str())?.strip_prefix('=')?;
+            let words = given.strip_prefix(question.id.as_str())?.strip_prefix('=')?;
             Some((question.id.as_str(), words))
         });
         let (id, words) = match (named.max_by_key(|(id, _)| id.len()), questions) {
             (Some(named), _) => named,
-            (None, [only]) => (only.id.as_str(), said.as_str()),
+            (None, [only]) => (only.id.as_str(), given.as_str()),
             (None, _) => {
                 return Err(CommandFailure::plain(format!(
                     "say which question: --option ID=ANSWER, with an ID of {}",
@@ -467,7 +467,7 @@ fn answers_to(questions: &[Question], args: &args::Answer) -> anyhow::Result<Ans
     Ok(answers)
 }
 
-/// Whether the one who answers has read what is asked now: what changed has to be named by its digest.
+/// Checks that the person read the current revision: after a change, its digest must be given.
 fn was_read(request: &Request, digest: Option<&str>, no: bool) -> anyhow::Result<()> {
     match digest {
         Some(read) if read.len() < 8 || !request.digest.starts_with(read) => Err(CommandFailure::plain(format!(
@@ -485,13 +485,13 @@ fn was_read(request: &Request, digest: Option<&str>, no: bool) -> anyhow::Result
 pub(crate) async fn answer(args: args::Answer) -> CommandResult {
     let client = Client::find().await?;
     let request: Request = match args.request.parse::<plexus_protocol::RequestId>() {
-        // A whole identifier also finds a closed one, so that its winner can be told.
+        // A whole identifier also finds a closed request, so that its winner can be named.
         Ok(id) if args.request.len() >= 28 => client.get(&format!("/v1/requests/{id}"), "answering").await?,
         _ => {
             let open = client.requests(false).await?;
             let words = ("open request", "`plexus requests` shows them");
             let found = choose(open, &args.request, |one| one.request_id.as_str(), words.0, words.1)?;
-            // A yes needs the digest of all of it, which `plexus requests` shows.
+            // Allowing needs the digest of the whole request, which `plexus requests` shows.
             if found.display_truncated { whole(&client, &found).await? } else { found }
         }
     };
@@ -576,7 +576,7 @@ pub(crate) async fn search(args: args::Search) -> CommandResult {
     for hit in found["hits"].as_array().into_iter().flatten() {
         let field = |name: &str| hit[name].as_str().unwrap_or_default();
         let head = line(&format!("{}  {}  {}", field("session_id"), field("cursor"), field("role")), 200);
-        // The match stands between two control characters; they become colour, or nothing.
+        // The match is between two control characters, which become colour or nothing.
         let snippet: String = field("snippet")
             .split('\u{2}')
             .enumerate()
@@ -598,8 +598,8 @@ fn flat(text: &str) -> String {
     line(text, usize::MAX)
 }
 
-/// Opens the browser at `url`, signed in by `code`; false if there is none to open. What a program is started with is for
-/// every user to see, so the browser is given the name of a private page, and the code stands in that.
+/// Opens the browser at `url`, signed in by `code`; false if there is no browser. Since every user can see a program's
+/// arguments, the browser gets the path of a private page that has the code.
 pub(crate) fn browse(home: &Home, url: &str, code: &str) -> bool {
     let display = cfg!(target_os = "macos")
         || ["DISPLAY", "WAYLAND_DISPLAY", "BROWSER"]
@@ -642,7 +642,7 @@ pub(crate) async fn restart(args: args::Restart) -> CommandResult {
 pub(crate) async fn stop(args: args::Stop) -> CommandResult {
     let client = match Client::find().await {
         Ok(client) => client,
-        // What outlived its gateway can be stopped without one.
+        // A runtime that outlived its gateway can be stopped without one.
         Err(none) => return stop_left(&args.runtime).await.unwrap_or(Err(none)),
     };
     let runtimes = client.runtimes().await?;
@@ -652,7 +652,7 @@ pub(crate) async fn stop(args: args::Stop) -> CommandResult {
     Ok(0)
 }
 
-/// Stops a runtime that a gateway left; `None` if there is none of this name.
+/// Stops a runtime that a gateway left running; `None` if there is none of this name.
 async fn stop_left(runtime: &str) -> Option<CommandResult> {
     let (home, runtime) = (Home::find().ok()?, runtime.to_owned());
     let (dir, name) = (home.dir().join(plexus::HOLDERS), runtime.clone());
@@ -669,13 +669,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tables_are_as_wide_as_they_must_be() {
+    fn table_columns_are_as_wide_as_their_content() {
         let rows = vec![vec!["a".into(), "bb".into()], vec!["cccc".into(), String::new()]];
         assert_eq!(table(Paint::none(), &["X", "YY"], &rows), "X     YY\na     bb\ncccc\n");
     }
 
     #[test]
-    fn ages_are_short() {
+    fn ages_are_printed_short() {
         let ago = |seconds: i64| age(Timestamp::from(SystemTime::now()).plus_millis(-seconds * 1000 - 500));
         assert_eq!([ago(5), ago(65), ago(7200), ago(200_000)], ["5 s", "1 min", "2 h", "2 d"]);
         assert_eq!(ago(-100), "0 s");

@@ -1,4 +1,4 @@
-//! `plexus agent demo`, one file because it is one program: a scripted ACP agent on stdio.
+//! `plexus agent demo`: a scripted ACP agent on stdio.
 //!
 //! Newline-delimited JSON-RPC 2.0 as ACP version 1 has it. The prompt's text is the script (see
 //! [`TOUR`] and `docs/demo-agent.md`); nothing is ever run or written to disk.
@@ -35,9 +35,9 @@ const ANSWERS_AHEAD: usize = 8 << 20;
 const WRITE_SIZE: usize = 64 << 10;
 /// The largest `line N` and `flood N BYTES`, in bytes; more is refused with a message.
 const MAX_TEXT: usize = 256 << 20;
-/// How long what is already said may take to leave, once stdin has ended or `crash` was asked for.
-const LAST_WORDS: Duration = Duration::from_millis(250);
-/// `stream N` without ms, and the pace of everything that is shown step by step.
+/// Time for queued output to leave after stdin ended or after `crash`.
+const FLUSH_TIME: Duration = Duration::from_millis(250);
+/// Time between chunks of `stream N` and between the steps of other commands.
 const PACE: Duration = Duration::from_millis(5);
 /// Bytes of text in a chunk of `flood N`.
 const FLOOD_TEXT: usize = 24;
@@ -78,8 +78,7 @@ const NOT_FOUND: i32 = -32002;
 /// Serves ACP on stdin and stdout until stdin ends.
 ///
 /// # Errors
-/// Whatever reading stdin fails with. A client that closed its end of stdout ends the process with
-/// code 0 at once: nobody is left to be told.
+/// Reading stdin failed. A client that closed its end of stdout ends the process with code 0 at once.
 pub(crate) fn run() -> io::Result<()> {
     let agent = Arc::new(Agent::new()?);
     let out = Arc::clone(&agent.out);
@@ -100,7 +99,7 @@ pub(crate) fn run() -> io::Result<()> {
             agent.take(&line);
         }
     }
-    agent.out.finish(LAST_WORDS);
+    agent.out.finish(FLUSH_TIME);
     Ok(())
 }
 
@@ -118,14 +117,14 @@ fn skip_line(input: &mut impl BufRead) -> io::Result<()> {
     }
 }
 
-/// A panic elsewhere leaves our plain values usable.
+/// The guarded values stay valid after a panic in another thread.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 // ---- stdout ------------------------------------------------------------------------------------
 
-/// What waits for stdout. Whole lines only (but for `crash`), so lines of two prompts never mix.
+/// The queue for stdout. It has whole lines only (but for `crash`), so the lines of two prompts never mix.
 #[derive(Default)]
 struct Out {
     state: Mutex<OutState>,
@@ -185,19 +184,19 @@ impl Out {
         }
     }
 
-    /// Takes nothing more and waits up to `patience` until what was taken is written.
+    /// Closes the queue and waits up to `patience` until it is written.
     fn finish(&self, patience: Duration) {
         let mut state = lock(&self.state);
         state.closed = true;
         self.changed.notify_all();
         let busy = |s: &mut OutState| s.writing || !s.waiting.is_empty();
-        // Out of patience: the client does not read, and what it does not read is lost.
+        // After `patience` the client does not read; the rest is lost.
         drop(self.changed.wait_timeout_while(state, patience, busy));
     }
 }
 
 fn note(text: &str) {
-    // Nobody need read our stderr.
+    // stderr may be closed.
     let _ = writeln!(io::stderr(), "plexus demo agent: {text}");
 }
 
@@ -207,7 +206,7 @@ fn note(text: &str) {
 struct Incoming<'a> {
     #[serde(default)]
     jsonrpc: Option<Value>,
-    /// Told apart: absent (a notification) and null (a request, if an odd one).
+    /// Absent (a notification) and null (a request, if an odd one) differ.
     #[serde(default, deserialize_with = "present")]
     id: Option<Value>,
     #[serde(default)]
@@ -251,7 +250,7 @@ struct SessionParams {
     prompt: Option<Vec<Value>>,
 }
 
-/// An error answer: code and message.
+/// An error response: code and message.
 type Failure = (i32, String);
 
 fn params<'a, T: Deserialize<'a>>(raw: Option<&'a RawValue>) -> Result<T, Failure> {
@@ -270,7 +269,7 @@ struct Agent {
 #[derive(Default)]
 struct State {
     sessions: HashMap<String, Session>,
-    /// Our open requests, by id: the turn that waits for the answer.
+    /// The agent's open requests by id, with the turn that waits for the answer.
     asked: HashMap<u64, Arc<Turn>>,
     next_request: u64,
     next_tool: u64,
@@ -297,12 +296,12 @@ struct TurnState {
     answers: HashMap<u64, Decision>,
 }
 
-/// What became of a permission request.
+/// The outcome of a permission request.
 enum Decision {
     Option(String),
-    /// One of the options, and the command that people want instead.
+    /// An option, and the edited command.
     Edited(String, String),
-    /// What a form was answered with: the action, and what was filled in.
+    /// A form's answer: the action and the values.
     Form(String, Value),
     Cancelled,
     Error(String),
@@ -335,7 +334,7 @@ impl Agent {
 
     /// Handles one line of stdin.
     fn take(self: &Arc<Self>, line: &[u8]) {
-        // serde would take an array for a struct; a batch is no ACP message.
+        // serde would read an array as a struct, but ACP has no batches.
         let parsed = match serde_json::from_slice::<&RawValue>(line) {
             Ok(raw) if raw.get().starts_with('{') => serde_json::from_str::<Incoming<'_>>(raw.get()),
             Ok(_) => return self.fail(&Value::Null, INVALID_REQUEST, "not a JSON-RPC message"),
@@ -365,7 +364,7 @@ impl Agent {
                 Err((code, why)) => self.fail(&id, code, &why),
             },
             (Some("session/cancel"), None) => self.cancel(message.params),
-            // A notification that we do not know is nothing to complain about.
+            // Unknown notifications are ignored.
             (Some(_), None) => {}
             (None, Some(id)) if message.result.is_some() || message.error.is_some() => {
                 self.answered(&id, message.result, message.error);
@@ -376,7 +375,7 @@ impl Agent {
         }
     }
 
-    /// Everything but prompts: the result, and notifications to send after it.
+    /// Handles all requests but prompts: the result, and notifications to send after it.
     fn request(&self, method: &str, raw: Option<&RawValue>) -> Result<(Value, Vec<Value>), Failure> {
         let mut state = lock(&self.state);
         match method {
@@ -453,7 +452,7 @@ impl Agent {
         let play = move || {
             let outcome = text.split(" ;; ").try_for_each(|step| stage.play(step));
             let reason = if outcome.is_ok() && stage.check().is_ok() { "end_turn" } else { "cancelled" };
-            // Free first: the client may prompt again the moment it reads the answer.
+            // The turn ends first: the client may prompt again as soon as it reads the response.
             stage.with_session(|session| session.turn = None);
             stage.agent.answer(&id, &json!({"stopReason": reason}));
         };
@@ -468,7 +467,7 @@ impl Agent {
         let Ok(SessionParams { session_id, .. }) = params(raw) else {
             return note("session/cancel without a sessionId");
         };
-        // Nothing running: nothing to cancel, and the next prompt is not to blame.
+        // Without a running prompt there is nothing to cancel; the next prompt is not affected.
         if let Some(turn) = lock(&self.state).sessions.get(&session_id).and_then(|s| s.turn.clone()) {
             lock(&turn.state).cancelled = true;
             turn.changed.notify_all();
@@ -478,7 +477,7 @@ impl Agent {
     fn answered(&self, id: &Value, result: Option<Value>, error: Option<Value>) {
         let asked = id.as_u64().and_then(|n| Some((n, lock(&self.state).asked.remove(&n)?)));
         let Some((n, turn)) = asked else {
-            // A second answer ends here as well: the first one won.
+            // A second answer to a request ends here too.
             return note(&format!("response to unknown request {id}"));
         };
         let decision = match (result, error) {

@@ -1,7 +1,7 @@
-//! What there is to attach: agents on PATH, servers that the user or an agent names, holders of an earlier gateway.
+//! Finds what can be attached: agents on PATH, servers named by the user or an agent, holders of an earlier gateway.
 //!
-//! Nothing is looked for by trying: no port is knocked at that neither the configuration nor the user's own environment
-//! names. What an agent tells nobody of (a server on a port of its own choice) is not found.
+//! No port is probed unless the configuration or the user's environment names it. A server on an unannounced port is not
+//! found.
 
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
@@ -19,13 +19,13 @@ use super::run::which;
 use super::serve::CONFIG_FILE;
 use super::term::line;
 
-/// How long a program may take to say its version.
+/// Time for a program to print its version.
 const VERSION: Duration = Duration::from_secs(5);
-/// How long an agent may take until its handshake is over; a slow one is stopped, and told of.
+/// Time for an agent to finish its handshake; a slower one is stopped and reported.
 const START: Duration = Duration::from_secs(60);
-/// How long a server may take to be reached.
+/// Time to connect to a server.
 const REACH: Duration = Duration::from_secs(2);
-/// Longest line of a problem that is shown, in characters.
+/// Longest line of a problem, in characters.
 const PROBLEM: usize = 300;
 
 /// An agent that the gateway knows how to start.
@@ -36,12 +36,12 @@ pub(super) struct Agent {
     pub(super) program: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) path: Option<PathBuf>,
-    /// What it says of itself, where it was asked and said anything.
+    /// The version that the program printed, if it was asked and printed one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) version: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) install: Option<&'static str>,
-    /// Whether it starts, where that was tried.
+    /// Whether the agent starts, if that was tried.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) start: Option<StartProbe>,
 }
@@ -51,32 +51,32 @@ pub(super) struct Agent {
 pub(super) struct StartProbe {
     pub(super) ok: bool,
     pub(super) ms: u64,
-    /// Its own name and version, or why not.
+    /// The agent's own name and version, or why it does not start.
     pub(super) said: String,
 }
 
-/// A server that somebody names.
+/// A server that the configuration or the environment names.
 #[derive(Debug, Serialize)]
 pub(super) struct Server {
-    /// The runtime's name, or the variable's.
+    /// The name of the runtime or of the variable.
     pub(super) name: String,
     pub(super) dialect: String,
     pub(super) at: String,
-    /// Where the address comes from: the file, or the environment.
+    /// The source of the address: the file, or the environment.
     pub(super) from: String,
-    /// Whether somebody listens there.
+    /// Whether a program listens there.
     pub(super) listens: bool,
-    /// Why not.
+    /// Why the server cannot be reached.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) problem: Option<String>,
-    /// What to do.
+    /// The fix.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) fix: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) start: Option<StartProbe>,
 }
 
-/// What an earlier gateway left: a holder, or what it wrote at its end.
+/// A holder of an earlier gateway, or the file that it wrote at its end.
 #[derive(Debug, Serialize)]
 pub(super) struct Holder {
     pub(super) runtime_id: String,
@@ -90,11 +90,11 @@ pub(super) struct Holder {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum HolderState {
-    /// It holds its runtime.
+    /// The holder runs with its runtime.
     Running,
-    /// Its runtime has ended; what it said last is kept.
+    /// The runtime has ended; its last output is kept.
     Ended,
-    /// Nobody listens: its file was left behind.
+    /// No holder listens: only its file is left.
     Stale,
 }
 
@@ -113,9 +113,9 @@ impl Holder {
 
 // === agents ===
 
-/// Every preset, found or not, with its version; and with `start` whether it starts.
+/// Every preset, installed or not, with its version; with `start`, also whether it starts.
 pub(super) async fn agents(exe: &Path, home: &Path, start: bool) -> Vec<Agent> {
-    // All at once: some take seconds to say it.
+    // All at once: some take seconds.
     let versions = presets::presets().iter().map(|preset| async {
         let spec = presets::preset(preset.name, exe, |var| std::env::var(var).ok()).ok()?;
         let Connect::Command(command) = &spec.connect else { return None };
@@ -141,7 +141,7 @@ pub(super) async fn agents(exe: &Path, home: &Path, start: bool) -> Vec<Agent> {
     all
 }
 
-/// The first line that `PROGRAM ARGS` says.
+/// The first line that `PROGRAM ARGS` prints.
 pub(super) async fn version(program: &Path, args: &[&str]) -> Result<String, String> {
     let mut command = tokio::process::Command::new(program);
     command.args(args).stdin(Stdio::null()).stderr(Stdio::null()).kill_on_drop(true);
@@ -156,11 +156,11 @@ pub(super) async fn version(program: &Path, args: &[&str]) -> Result<String, Str
     }
 }
 
-/// Starts it as the gateway would, up to the end of its handshake, and ends it again with all its family. No session is
-/// opened and no model asked.
+/// Starts a runtime as the gateway would, up to the end of its handshake, and ends it with all its processes. It opens no
+/// session and calls no model.
 async fn try_start(spec: RuntimeSpec, exe: &Path, home: &Path) -> StartProbe {
     let began = std::time::Instant::now();
-    // A folder of its own beside the gateway's: a gateway that starts meanwhile takes nothing of it over.
+    // A separate folder of holders: a gateway that starts in the meantime must not take these over.
     let holders = home.join(format!("doctor-{}", std::process::id()));
     let settings = RuntimeSettings { handshake: START, ..RuntimeSettings::new(exe.to_owned(), holders.clone()) };
     let runtimes = Runtimes::new(settings);
@@ -170,7 +170,7 @@ async fn try_start(spec: RuntimeSpec, exe: &Path, home: &Path) -> StartProbe {
         Ok(link) => {
             let mut info = link.watch();
             let over = |state| matches!(state, RuntimeState::Ready | RuntimeState::Exited);
-            // The driver's own bound is shorter.
+            // The driver's own timeout is shorter.
             let settled = tokio::time::timeout(START * 2, info.wait_for(|info| over(info.state))).await;
             drop(settled);
             let now = link.info();
@@ -190,7 +190,7 @@ async fn try_start(spec: RuntimeSpec, exe: &Path, home: &Path) -> StartProbe {
     };
     let ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
     runtimes.shutdown().await;
-    // A holder that was killed leaves its socket.
+    // A killed holder leaves its socket.
     let _ = std::fs::remove_dir_all(&holders);
     StartProbe { ok, ms, said: line(&said, PROBLEM) }
 }
@@ -200,7 +200,7 @@ async fn try_start(spec: RuntimeSpec, exe: &Path, home: &Path) -> StartProbe {
 /// The configuration that `plexus serve` would read, if there is one.
 ///
 /// # Errors
-/// What is wrong with it, each with its place and fix.
+/// The mistakes, each with place and fix.
 pub(super) fn config(given: Option<PathBuf>, home: &Path, exe: &Path) -> Result<Option<(PathBuf, Config)>, String> {
     let Some(file) = given.or_else(|| Some(home.join(CONFIG_FILE)).filter(|file| file.exists())) else {
         return Ok(None);
@@ -241,7 +241,7 @@ pub(super) async fn servers(
             continue;
         }
         let name = variable.to_owned();
-        // Not even a word to other machines: the variable may be from anywhere.
+        // Other machines are not contacted: the variable may have any value.
         let mut found = if address(&at).is_ok_and(|to| to.is_local()) {
             server(name, dialect.into(), at, "the environment".into()).await
         } else {
@@ -264,7 +264,7 @@ pub(super) async fn servers(
     all
 }
 
-/// Where a Gemini UI was told to take prompts.
+/// The variable with the port on which a Gemini UI takes prompts.
 const REMOTE_PORT: &str = "GEMINI_CLI_REMOTE_PORT";
 
 async fn server(name: String, dialect: String, at: String, from: String) -> Server {
@@ -285,7 +285,7 @@ async fn server(name: String, dialect: String, at: String, from: String) -> Serv
     Server { name, dialect, at, from, listens: problem.is_none(), problem, fix, start: None }
 }
 
-/// An address that can be knocked at.
+/// An address that can be connected to.
 #[derive(Debug, PartialEq, Eq)]
 enum Address {
     Tcp(String, u16),
@@ -293,7 +293,7 @@ enum Address {
 }
 
 /// # Errors
-/// In words: no address of ours.
+/// The text is not an address that Plexus connects to; the error is a text for people.
 fn address(at: &str) -> Result<Address, String> {
     if let Some(path) = at.strip_prefix("unix:") {
         return Ok(Address::Unix(path.strip_prefix("//").unwrap_or(path).into()));
@@ -318,7 +318,7 @@ impl Address {
         }
     }
 
-    /// Whether somebody listens. Nothing is said.
+    /// Connects and disconnects without sending anything.
     async fn reach(&self) -> Result<(), String> {
         let reached = async {
             match self {
@@ -337,12 +337,12 @@ impl Address {
 
 // === holders ===
 
-/// The holders in the folder, by name. Nobody is disturbed: whoever connects and says nothing takes nothing over.
+/// The holders in the folder, by name. Connecting without a message does not take a holder over.
 pub(super) async fn holders(dir: &Path) -> Vec<Holder> {
     let mut all = Vec::new();
     for entry in std::fs::read_dir(dir).into_iter().flatten().flatten() {
         let path = entry.path();
-        // `RUNTIME.abcdefgh.sock`, and `.end` for what is left of one.
+        // `RUNTIME.abcdefgh.sock`, and `.end` for a holder that ended.
         let Some(name) = path.file_name().and_then(|name| name.to_str()) else { continue };
         let mut parts = name.rsplitn(3, '.');
         let (kind, _, Some(runtime_id)) = (parts.next(), parts.next(), parts.next()) else { continue };
@@ -354,7 +354,7 @@ pub(super) async fn holders(dir: &Path) -> Vec<Holder> {
             Some("sock") => match tokio::time::timeout(REACH, tokio::net::UnixStream::connect(&path)).await {
                 Ok(Ok(stream)) => (HolderState::Running, stream.peer_cred().ok().and_then(|peer| peer.pid())),
                 Ok(Err(_)) => (HolderState::Stale, None),
-                // It lives, and is slow.
+                // The holder runs but is slow.
                 Err(_) => (HolderState::Running, None),
             },
             Some("end") => (HolderState::Ended, None),
@@ -372,7 +372,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn addresses_are_read_and_only_this_machine_is_local() {
+    fn addresses_are_parsed_and_only_this_machine_is_local() {
         let tcp = |host: &str, port| Ok(Address::Tcp(host.into(), port));
         for (at, to, local) in [
             ("ws://127.0.0.1:9999/", tcp("127.0.0.1", 9999), true),
@@ -394,7 +394,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_server_that_is_not_there_comes_with_what_to_do() {
+    async fn missing_server_is_reported_with_the_fix() {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
         let at = format!("ws://127.0.0.1:{port}/");
@@ -411,7 +411,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn holders_are_told_from_what_they_left() {
+    async fn holders_are_reported_from_the_files_they_left() {
         let dir = tempfile::tempdir().unwrap();
         let at = |name: &str| dir.path().join(name);
         let listener = std::os::unix::net::UnixListener::bind(at("my.agent.abcdefgh.sock")).unwrap();

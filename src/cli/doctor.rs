@@ -1,4 +1,4 @@
-//! `plexus doctor`: what works, what does not, and the fix.
+//! `plexus doctor`: checks the installation and suggests fixes.
 
 use std::net::SocketAddr;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
@@ -20,16 +20,16 @@ use super::term::{Paint, line};
 use super::tls::Served;
 use super::{CommandResult, FAILURE};
 
-/// Less room than this on the state's disk is a failure, in bytes.
+/// Less free space than this on the state's disk is a failure, in bytes.
 const ROOM_LEAST: u64 = 64 << 20;
-/// Less room than this is a warning, in bytes.
+/// Less free space than this is a warning, in bytes.
 const ROOM_GOOD: u64 = 1 << 30;
 /// Longest text of a check, in characters.
 const DETAIL: usize = 500;
-/// The oldest Node.js that the agents on npm run on.
+/// The oldest Node.js on which the npm agents run.
 const NODE_LEAST: u32 = 20;
 
-/// One line.
+/// One check and its result.
 #[derive(Debug, Serialize)]
 struct Check {
     check: String,
@@ -60,8 +60,7 @@ impl Checks {
     }
 }
 
-/// One who looks for whoever asks the gateway over HTTP. What only a program beside it can know is left out: whether it
-/// answers.
+/// The checks behind `GET /v1/doctor`. Whether the gateway answers is left out, since only another program can check that.
 pub(super) fn for_gateway(home: Home, exe: PathBuf, file: Option<PathBuf>) -> over_http::Doctor {
     over_http::Doctor::new(move |runtimes| {
         let (home, exe, file) = (home.clone(), exe.clone(), file.clone());
@@ -69,7 +68,7 @@ pub(super) fn for_gateway(home: Home, exe: PathBuf, file: Option<PathBuf>) -> ov
             let mut checks = Checks::default();
             modes(&mut checks, home.dir());
             runtimes.iter().for_each(|runtime| attached(&mut checks, runtime));
-            around(&mut checks, &home, &exe, file, true, false).await;
+            surroundings(&mut checks, &home, &exe, file, true, false).await;
             let check = |Check { check, verdict, found, fix }| over_http::Check {
                 name: check,
                 state: verdict,
@@ -81,8 +80,8 @@ pub(super) fn for_gateway(home: Home, exe: PathBuf, file: Option<PathBuf>) -> ov
     })
 }
 
-/// What there is around a gateway: room, configuration, servers, holders, agents.
-async fn around(
+/// Checks the surroundings of a gateway: disk space, configuration, servers, holders, agents.
+async fn surroundings(
     checks: &mut Checks,
     home: &Home,
     exe: &Path,
@@ -108,7 +107,7 @@ async fn around(
     (agents, servers, holders)
 }
 
-/// Several agents under one name: all but one run unattended.
+/// Reports several agents under one name: all but one run unattended.
 fn duplicate_holders(checks: &mut Checks, holders: &[Holder]) {
     let running: Vec<&Holder> = holders.iter().filter(|holder| holder.state == HolderState::Running).collect();
     let mut names: Vec<&str> = running.iter().map(|holder| holder.runtime_id.as_str()).collect();
@@ -129,11 +128,11 @@ pub(crate) async fn doctor(args: args::Doctor) -> CommandResult {
     let home = Home::find()?;
     let exe = this_program()?;
     modes(&mut checks, home.dir());
-    // The port that the next gateway will want: the configured one.
+    // The configured port, which the next gateway will use.
     let configured = discover::config(args.config.clone(), home.dir(), &exe);
     let listen = configured.ok().flatten().map_or(LISTEN, |(_, config)| config.listen);
     let up = gateway(&mut checks, &home, listen).await?;
-    let (agents, servers, holders) = around(&mut checks, &home, &exe, args.config, up, args.start).await;
+    let (agents, servers, holders) = surroundings(&mut checks, &home, &exe, args.config, up, args.start).await;
     let failed = checks.0.iter().any(|check| check.verdict == Verdict::Fail);
     if args.json {
         let all = serde_json::json!({ "checks": checks.0, "agents": agents, "servers": servers, "holders": holders });
@@ -165,7 +164,7 @@ impl Checks {
         let found = if path == exe { "built in".to_owned() } else { path.display().to_string() };
         let found = match &agent.version {
             Some(version) => format!("{found} ({version})"),
-            // Not every agent says it; that it is there is what counts.
+            // Not every agent prints a version; being installed is enough.
             None => found,
         };
         match &agent.start {
@@ -221,7 +220,7 @@ fn configuration(checks: &mut Checks, config: &Result<Option<(PathBuf, Config)>,
     }
 }
 
-/// Whether what is served with by TLS ends soon.
+/// Checks whether the TLS certificate expires soon.
 fn certificate(checks: &mut Checks, config: &Config, home: &Home) {
     let Some(served) = config.tls.as_ref().map(|tls| Served::of(tls, home)) else { return };
     match served.ends_soon(jiff::Timestamp::now()) {
@@ -269,7 +268,7 @@ fn modes(checks: &mut Checks, dir: &Path) {
     }
 }
 
-/// Whether one runs.
+/// Checks whether a gateway runs.
 async fn gateway(checks: &mut Checks, home: &Home, listen: SocketAddr) -> anyhow::Result<bool> {
     match home.gateway().await? {
         GatewayState::Up(running) => {
@@ -317,7 +316,7 @@ async fn gateway(checks: &mut Checks, home: &Home, listen: SocketAddr) -> anyhow
     }
 }
 
-/// Who makes the gateway hold nearly as much as they may. A gateway that does not say so is none to complain about.
+/// The accounts near their memory limit. An older gateway that does not report them gets no complaint.
 async fn near_their_limit(client: &Client) -> Vec<over_http::Check> {
     #[derive(serde::Deserialize)]
     struct All {
@@ -325,12 +324,12 @@ async fn near_their_limit(client: &Client) -> Vec<over_http::Check> {
     }
     let all = client.get::<All>("/v1/doctor?only=memory", "what is near its limit").await;
     let mut checks = all.map(|all| all.checks).unwrap_or_default();
-    // One of an earlier version answers with everything.
+    // An older gateway answers with all checks.
     checks.retain(|check| check.name.starts_with("memory "));
     checks
 }
 
-/// How a runtime of the gateway's stands, and why not better.
+/// Checks the state of a runtime of the gateway.
 fn attached(checks: &mut Checks, runtime: &RuntimeInfo) {
     let name = format!("runtime {}", runtime.runtime_id);
     let why = runtime.problem.clone().unwrap_or_else(|| "nothing is known of why".into());
@@ -393,7 +392,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn open_modes_fail_with_the_fix() {
+    fn file_modes_open_to_others_fail_with_the_fix() {
         let dir = tempfile::tempdir().unwrap();
         let set = |path: &Path, mode| std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
         let found = |dir: &Path| {
@@ -419,7 +418,7 @@ mod tests {
     }
 
     #[test]
-    fn several_agents_under_one_name_fail_with_the_fix() {
+    fn agents_under_one_name_fail_with_the_fix() {
         let holder = |name: &str, pid, state| Holder {
             runtime_id: name.into(),
             pid: Some(pid),
@@ -444,7 +443,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn versions_are_read_and_silence_is_told() {
+    async fn versions_are_read_and_silence_is_reported() {
         use std::io::Write as _;
         let dir = tempfile::tempdir().unwrap();
         let program = |name: &str, body: &str| {

@@ -1,6 +1,5 @@
-//! Talking with a session in the terminal. One file: what is shown decides what a typed line means, and both are here.
-//!
-//! What happens is shown, requests are answered in place, other lines are prompts.
+//! Follows a session in a terminal without a full-screen UI: events are printed, requests are answered in place, other lines
+//! are prompts.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io::{BufRead as _, IsTerminal as _};
@@ -21,14 +20,14 @@ use super::view::{View, outcome};
 use super::{CommandResult, FAILURE};
 use plexus_client::{ClientEvent, Envelope, FollowStart};
 
-/// A line that comes sooner after a card is shown was typed for something else, and answers nothing.
+/// A line that comes sooner after a card appeared was typed for something else, and answers nothing.
 const ARMING: Duration = Duration::from_millis(500);
 /// Lines typed ahead; more wait in the terminal.
 const LINES: usize = 16;
 /// Longest label of an option, in characters.
 const LABEL: usize = 100;
 
-/// While it lives, the terminal does not show what is typed: for secrets.
+/// Hides typed text in the terminal until dropped: for secrets.
 struct HiddenInput(rustix::termios::Termios);
 
 impl HiddenInput {
@@ -47,23 +46,23 @@ impl Drop for HiddenInput {
     }
 }
 
-/// How the talk is held.
+/// The state of following a session.
 struct FollowSession {
     client: Client,
     session: String,
     paint: Paint,
     view: View,
-    /// Stdin is a terminal: somebody is there to answer.
+    /// Stdin is a terminal, so a person can answer.
     present: bool,
     open: VecDeque<Request>,
-    /// What was said to the first of several questions of the request that is shown.
-    said: Vec<Vec<String>>,
+    /// The answers so far to the questions of the form that is shown.
+    answers: Vec<Vec<String>>,
     shown_at: Option<Instant>,
-    /// The request whose card is shown wants a secret.
+    /// Set while the request that is shown asks for a secret.
     hidden: Option<HiddenInput>,
-    /// Runs under way or queued, whoever asked for them.
+    /// Running and queued runs of all clients.
     runs: Vec<String>,
-    /// Runs of our own prompts: the prompt need not be shown, and their end is waited for.
+    /// Runs of prompts typed here: their prompt is not printed again, and their end is waited for.
     own: BTreeMap<String, Option<bool>>,
     cancelling: bool,
     prompt_shown: bool,
@@ -72,7 +71,7 @@ struct FollowSession {
     out: String,
 }
 
-/// Follows a session until the reader leaves, or (without a terminal) until what was asked is done.
+/// Follows a session until the user leaves, or (without a terminal) until the prompt is done.
 pub(crate) async fn follow_session(client: Client, session: SessionId, first: Option<String>) -> CommandResult {
     let present = std::io::stdin().is_terminal();
     let paint = Paint::stdout();
@@ -83,7 +82,7 @@ pub(crate) async fn follow_session(client: Client, session: SessionId, first: Op
         view: View::new(paint, false),
         present,
         open: VecDeque::new(),
-        said: Vec::new(),
+        answers: Vec::new(),
         shown_at: None,
         hidden: None,
         runs: Vec::new(),
@@ -95,15 +94,15 @@ pub(crate) async fn follow_session(client: Client, session: SessionId, first: Op
         out: String::new(),
     };
     let mut interrupt = signal(SignalKind::interrupt())?;
-    let mut heard = client.follow(Some(&session), FollowStart::Start);
-    // Without a terminal, the prompt on the command line is all there is to say.
+    let mut events = client.follow(Some(&session), FollowStart::Start);
+    // Without a terminal, the prompt on the command line is the only input.
     let mut lines = if present || first.is_none() { Some(read_lines()?) } else { None };
     let mut first = first;
     loop {
         talk.flush()?;
         tokio::select! {
-            next = heard.next() => match next {
-                Some(Ok(heard)) => talk.on_event(heard).await?,
+            next = events.next() => match next {
+                Some(Ok(event)) => talk.on_event(event).await?,
                 Some(Err(error)) => return Err(failure("following", &error).into()),
                 None => return Ok(FAILURE),
             },
@@ -138,7 +137,7 @@ pub(crate) async fn follow_session(client: Client, session: SessionId, first: Op
                 return talk.leave();
             }
             if talk.own.values().all(Option::is_some) {
-                talk.view.settle(&mut talk.out);
+                talk.view.end_line(&mut talk.out);
                 talk.flush()?;
                 return Ok(if talk.own.values().all(|end| *end == Some(true)) { 0 } else { FAILURE });
             }
@@ -153,7 +152,7 @@ async fn next_line(lines: &mut Option<mpsc::Receiver<String>>) -> Option<String>
     }
 }
 
-/// Lines of stdin, read by a thread: a terminal cannot be read without one, and nothing waits for it at the end.
+/// Lines of stdin, read by a thread that the program does not wait for at its end.
 fn read_lines() -> std::io::Result<mpsc::Receiver<String>> {
     let (tx, rx) = mpsc::channel(LINES);
     std::thread::Builder::new().name("stdin".into()).spawn(move || {
@@ -176,7 +175,7 @@ fn read_lines() -> std::io::Result<mpsc::Receiver<String>> {
 }
 
 impl FollowSession {
-    /// Writes what is due, and the prompt sign when it is the reader's turn.
+    /// Writes pending output, and the prompt sign when input is expected.
     fn flush(&mut self) -> anyhow::Result<()> {
         let ours = self.present && self.live && (self.runs.is_empty() || !self.open.is_empty());
         if self.out.is_empty() && self.prompt_shown == ours {
@@ -184,11 +183,11 @@ impl FollowSession {
         }
         let mut text = String::new();
         if self.prompt_shown {
-            // Over the prompt sign; what is half typed stays in the terminal's own buffer.
+            // Overwrites the prompt sign; a half typed line stays in the terminal's buffer.
             text.push_str(if self.paint.is_on() { "\r\x1b[K" } else { "\n" });
         }
         if ours {
-            self.view.settle(&mut self.out);
+            self.view.end_line(&mut self.out);
         }
         text.push_str(&std::mem::take(&mut self.out));
         if ours {
@@ -215,8 +214,8 @@ impl FollowSession {
         Ok(0)
     }
 
-    async fn on_event(&mut self, heard: ClientEvent) -> anyhow::Result<()> {
-        match heard {
+    async fn on_event(&mut self, client_event: ClientEvent) -> anyhow::Result<()> {
+        match client_event {
             ClientEvent::Hello(hello) => {
                 let runs = hello["runs"]
                     .as_array()
@@ -229,7 +228,7 @@ impl FollowSession {
                 let first = self.open.front().map(|one| one.request_id.clone());
                 self.open.retain(|one| still.iter().any(|other| other.request_id == one.request_id));
                 if self.open.front().map(|one| &one.request_id) != first.as_ref() {
-                    self.fresh();
+                    self.reset_input();
                 }
                 for request in still {
                     self.opened(request).await;
@@ -254,7 +253,7 @@ impl FollowSession {
                     self.gone = true;
                 }
             }
-            // Only who asks for the latest is told of what is older.
+            // Sent only to clients that ask for the latest events.
             ClientEvent::Older | ClientEvent::Runtime(_) | ClientEvent::RuntimeGone(_) | ClientEvent::Presence(_) => {}
             ClientEvent::Event(envelope) => self.event(&envelope).await?,
         }
@@ -279,12 +278,12 @@ impl FollowSession {
                     self.note(&format!("· {}", outcome(&envelope.event)));
                 }
                 if first {
-                    self.fresh();
+                    self.reset_input();
                     self.show_card();
                 }
                 return Ok(());
             }
-            // What was typed here stands in the terminal already.
+            // A prompt typed here is on the screen already.
             Some(Kind::UserMessageChunk) if self.present && self.own.contains_key(run) => return Ok(()),
             Some(Kind::RunStarted) => self.began(run),
             Some(Kind::RunStatus) if envelope.event["status"] == json!(RunStatus::Queued) => self.began(run),
@@ -307,14 +306,14 @@ impl FollowSession {
         }
     }
 
-    /// The request to be answered is another one, or stands differently: nothing that was typed so far is for it.
-    fn fresh(&mut self) {
+    /// Discards typed input: the request to answer is another one, or has changed.
+    fn reset_input(&mut self) {
         self.shown_at = None;
         self.hidden = None;
-        self.said.clear();
+        self.answers.clear();
     }
 
-    /// A request is open, or changed while it was. All of it is read before it is shown, where only its beginning came.
+    /// Handles a request that opened or changed. A truncated one is fetched whole before it is shown.
     async fn opened(&mut self, mut request: Request) {
         if request.state != RequestState::Open || request.session_id.as_str() != self.session {
             return;
@@ -326,9 +325,9 @@ impl FollowSession {
         if request.display_truncated {
             match whole(&self.client, &request).await {
                 Ok(all) if all.state == RequestState::Open => request = all,
-                // Its end is told by an event of its own.
+                // Another event reports its end.
                 Ok(_) => return,
-                // What is here is shown; a yes to it is refused.
+                // The truncated request is shown; allowing it will be refused.
                 Err(error) => self.note(&format!("· {}", line(&format!("{error:#}"), 500))),
             }
         }
@@ -336,7 +335,7 @@ impl FollowSession {
             Some(at) => {
                 self.open[at] = request;
                 if at == 0 {
-                    self.fresh();
+                    self.reset_input();
                 }
             }
             None => self.open.push_back(request),
@@ -359,14 +358,14 @@ impl FollowSession {
         if self.present && request.secret {
             self.hidden = HiddenInput::new();
         }
-        self.view.settle(&mut self.out);
+        self.view.end_line(&mut self.out);
         self.out.push_str(&text);
         self.shown_at = Some(Instant::now());
     }
 
     async fn say(&mut self, text: &str) -> anyhow::Result<()> {
         match send_prompt(&self.client, &self.session, text).await {
-            // Whether it waits behind another is told by the event that follows.
+            // The next event tells whether the prompt is queued.
             Ok(run) => {
                 self.began(&run);
                 self.own.insert(run, None);
@@ -398,10 +397,10 @@ impl FollowSession {
         let answer = if asked.is_empty() {
             understand(&request, trimmed)
         } else {
-            match reply(asked, &mut self.said, trimmed) {
+            match reply(asked, &mut self.answers, trimmed) {
                 Ok(Some(answer)) => Ok(answer),
                 Ok(None) => {
-                    let next = question(asked, self.said.len(), self.paint);
+                    let next = question(asked, self.answers.len(), self.paint);
                     self.out.push_str(&next);
                     return Ok(());
                 }
@@ -416,12 +415,12 @@ impl FollowSession {
             }
         };
         match send_answer(&self.client, &request, answer).await {
-            // Told by the event that follows.
+            // The next event reports it.
             Ok(Answered::Won(_)) => {}
             Ok(Answered::Lost(receipt)) => self.note(&format!("· too late: {}", outcome(&receipt))),
             Err(error) => {
                 self.note(&format!("· {}", line(&format!("{error:#}"), 500)));
-                if !std::mem::take(&mut self.said).is_empty() {
+                if !std::mem::take(&mut self.answers).is_empty() {
                     let first = question(questions(&request), 0, self.paint);
                     self.out.push_str(&first);
                 }
@@ -431,7 +430,7 @@ impl FollowSession {
     }
 }
 
-/// The question that is to be answered next, of several, and how.
+/// The next question of a form, and how to answer it.
 fn question(asked: &[Question], at: usize, paint: Paint) -> String {
     let Some(question) = asked.get(at) else { return String::new() };
     let mut out = one(question, at, asked.len(), paint);
@@ -447,10 +446,10 @@ fn question(asked: &[Question], at: usize, paint: Paint) -> String {
     out
 }
 
-/// What a typed line says to the next of several questions: the whole answer once all have theirs; the error says what
-/// would fit.
-fn reply(asked: &[Question], said: &mut Vec<Vec<String>>, text: &str) -> Result<Option<Value>, String> {
-    let Some(question) = asked.get(said.len()) else { return Err("nothing is asked".into()) };
+/// Takes a typed line as the answer to the next question: the whole answer once all questions have one. The error says which
+/// answers are valid.
+fn reply(asked: &[Question], answers: &mut Vec<Vec<String>>, text: &str) -> Result<Option<Value>, String> {
+    let Some(question) = asked.get(answers.len()) else { return Err("nothing is asked".into()) };
     if text == "-" {
         return Ok(Some(json!({ "answers": {} })));
     }
@@ -480,7 +479,7 @@ fn reply(asked: &[Question], said: &mut Vec<Vec<String>>, text: &str) -> Result<
         Some(misfit @ (Misfit::Pattern | Misfit::Form)) => {
             let fits = &question.fits;
             let wanted = if misfit == Misfit::Pattern { &fits.pattern } else { &fits.format };
-            // As text that is safe to show.
+            // Debug-escaped, so safe to show.
             return Err(format!("that does not fit {:?}", wanted.as_deref().unwrap_or_default()));
         }
         Some(Misfit::Bounds { least, most }) => {
@@ -489,15 +488,15 @@ fn reply(asked: &[Question], said: &mut Vec<Vec<String>>, text: &str) -> Result<
             return Err(format!("that does not fit: {}", bounds.collect::<Vec<_>>().join(", ")));
         }
     }
-    said.push(words);
-    if said.len() < asked.len() {
+    answers.push(words);
+    if answers.len() < asked.len() {
         return Ok(None);
     }
-    let mut answers = serde_json::Map::new();
-    for (question, words) in asked.iter().zip(said.iter()).filter(|(_, words)| !words.is_empty()) {
-        answers.insert(question.id.clone(), words.clone().into());
+    let mut members = serde_json::Map::new();
+    for (question, words) in asked.iter().zip(answers.iter()).filter(|(_, words)| !words.is_empty()) {
+        members.insert(question.id.clone(), words.clone().into());
     }
-    Ok(Some(json!({ "answers": answers })))
+    Ok(Some(json!({ "answers": members })))
 }
 
 /// The lines under a card that say how to answer.
@@ -505,7 +504,7 @@ fn choices(request: &Request, paint: Paint) -> String {
     let mut out = String::new();
     let asked = questions(request);
     if !asked.is_empty() {
-        // The card shows all of them; with one, it shows that.
+        // The card shows the questions themselves.
         return match asked {
             [_] => question(asked, 0, paint).lines().last().map(|line| format!("{line}\n")).unwrap_or_default(),
             _ => question(asked, 0, paint),
@@ -538,12 +537,12 @@ fn choices(request: &Request, paint: Paint) -> String {
     out
 }
 
-/// Whether it is the first of its kind, so that its letter means it.
+/// Whether the option is the first of its kind, so that the kind's letter means it.
 fn once(request: &Request, at: usize, kind: Choice) -> bool {
     request.options.iter().position(|offer| offer.kind == kind) == Some(at)
 }
 
-/// What a typed line answers; the error says what would.
+/// Reads a typed line as an answer; the error says which answers are valid.
 fn understand(request: &Request, text: &str) -> Result<Value, String> {
     let numbers = |count: usize| format!("a request is open: type 1 to {count}; `>` and a text sends a prompt");
     match request.kind {
@@ -599,7 +598,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_answer_as_the_card_says_and_nothing_else_does() {
+    fn typed_lines_answer_only_as_the_card_says() {
         let options = json!([
             { "id": "always", "label": "Always", "kind": "allow_always" },
             { "id": "once", "label": "Once", "kind": "allow_once" },
@@ -642,7 +641,7 @@ mod tests {
     }
 
     #[test]
-    fn several_questions_are_answered_one_after_the_other() {
+    fn questions_of_a_form_are_answered_in_turn() {
         let form = request(
             "prompt",
             json!({ "subject": { "type": "question", "questions": [
@@ -655,8 +654,8 @@ mod tests {
             ] } }),
         );
         let asked = questions(&form);
-        let mut said = Vec::new();
-        let mut say = |text: &str| reply(asked, &mut said, text);
+        let mut answers = Vec::new();
+        let mut say = |text: &str| reply(asked, &mut answers, text);
         for wrong in ["3", "", "1 2"] {
             assert!(say(wrong).is_err(), "{wrong:?}");
         }
@@ -670,14 +669,14 @@ mod tests {
         }
         let answers = json!({ "answers": { "db": ["lite"], "with": ["a", "c"] } });
         assert_eq!(say(""), Ok(Some(answers)));
-        let mut said = vec![vec!["own words".to_owned()]];
-        assert_eq!(reply(asked, &mut said, "-"), Ok(Some(json!({ "answers": {} }))));
+        let mut answers = vec![vec!["own words".to_owned()]];
+        assert_eq!(reply(asked, &mut answers, "-"), Ok(Some(json!({ "answers": {} }))));
         let shown = choices(&form, Paint::none());
         assert!(shown.contains("1  Postgres") && shown.contains("question 1 of 3"), "{shown}");
     }
 
     #[test]
-    fn a_card_lists_every_way_to_answer() {
+    fn card_lists_every_way_to_answer() {
         let options = json!([
             { "id": "x", "label": "Allow\u{1b}[2J", "kind": "allow_once" },
             { "id": "y", "label": "Deny", "kind": "reject_once" },

@@ -1,4 +1,4 @@
-//! The state folder, and how a command finds the gateway that runs in it.
+//! The state folder, and how a command finds its gateway.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -9,10 +9,10 @@ use serde::{Deserialize, Serialize};
 
 use super::{CommandFailure, NO_GATEWAY, NOT_PERMITTED};
 
-/// How long the gateway may take to say that it is well. One that takes longer is told of as not answering.
+/// Time for the gateway to answer the health check; a slower one is reported as not answering.
 const HEALTH: Duration = Duration::from_secs(3);
 
-/// Bytes of an answer that are read for the proof in it.
+/// Most bytes of a response that are read for the proof in it.
 const PROOF_MAX: usize = 256;
 
 /// The state folder.
@@ -21,7 +21,7 @@ pub(crate) struct Home {
     dir: PathBuf,
 }
 
-/// What `gateway.json` says of the running gateway.
+/// The content of `gateway.json`.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub(crate) struct Running {
     pub(crate) url: String,
@@ -30,7 +30,7 @@ pub(crate) struct Running {
     pub(crate) started_at: String,
     #[serde(default)]
     pub(crate) version: String,
-    /// What it proves itself by.
+    /// The secret of the gateway's proof.
     #[serde(default, skip_serializing)]
     pub(crate) proof: String,
 }
@@ -39,7 +39,7 @@ pub(crate) struct Running {
 #[derive(Debug)]
 pub(crate) enum GatewayState {
     Up(Running),
-    /// Nothing runs; why that is known.
+    /// No gateway runs; the reason.
     Down(String),
 }
 
@@ -93,8 +93,8 @@ impl Home {
         }
     }
 
-    /// Looks for the gateway: its file, its process, and its proof that it is the one that wrote the file. Every program of
-    /// ours finds it here, so none tells a token to somebody who listens in its place.
+    /// Finds the gateway by its file, its process, and its proof that it wrote the file. All commands find it here, so none sends
+    /// a token to another program on the port.
     pub(crate) async fn gateway(&self) -> anyhow::Result<GatewayState> {
         let file = self.dir.join("gateway.json");
         let text = match std::fs::read(&file) {
@@ -114,7 +114,7 @@ impl Home {
         if !alive(running.pid) {
             return Ok(GatewayState::Down(format!("process {} of {} is gone", running.pid, file.display())));
         }
-        // No token goes out before this: a stranger on the port hears a challenge, and nothing else.
+        // No token is sent before the proof: another program on the port gets only a challenge.
         let http = reqwest::Client::builder().no_proxy().redirect(reqwest::redirect::Policy::none());
         let http = http.timeout(HEALTH).build()?;
         let challenge = plexus::auth::challenge()?;
@@ -128,9 +128,9 @@ impl Home {
             let words = "is of a version that cannot prove that it is yours: stop it, and start this one";
             return Ok(GatewayState::Down(format!("the gateway at {} {words}", running.url)));
         }
-        let said = begin_of(answer).await;
+        let bytes = read_start(answer).await;
         if plexus::auth::Proof::of(&running.proof)
-            .holds(&challenge, said.trim().strip_prefix("ok ").unwrap_or_default())
+            .holds(&challenge, bytes.trim().strip_prefix("ok ").unwrap_or_default())
         {
             return Ok(GatewayState::Up(running));
         }
@@ -153,16 +153,16 @@ impl Home {
     }
 }
 
-/// The beginning of an answer: a stranger's may be without end.
-async fn begin_of(mut answer: reqwest::Response) -> String {
-    let mut said = Vec::new();
-    while said.len() < PROOF_MAX
+/// The beginning of a response, which may be endless if another program answers.
+async fn read_start(mut answer: reqwest::Response) -> String {
+    let mut bytes = Vec::new();
+    while bytes.len() < PROOF_MAX
         && let Ok(Some(more)) = answer.chunk().await
     {
-        said.extend_from_slice(&more);
+        bytes.extend_from_slice(&more);
     }
-    said.truncate(PROOF_MAX);
-    String::from_utf8_lossy(&said).into_owned()
+    bytes.truncate(PROOF_MAX);
+    String::from_utf8_lossy(&bytes).into_owned()
 }
 
 fn alive(pid: u32) -> bool {
@@ -178,7 +178,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_stale_file_is_no_gateway() {
+    async fn stale_gateway_file_is_not_a_gateway() {
         let dir = tempfile::tempdir().unwrap();
         let home = Home::at(dir.path());
         let why = |state| match state {

@@ -1,16 +1,16 @@
-//! The gateway's log in a file that does not grow without end, where nobody else rotates it: under launchd, and for a gateway
-//! that `plexus run` started.
+//! The gateway's log in a rotated file, where nothing else rotates it: under launchd, and for a gateway started by
+//! `plexus run`.
 
 use std::fs::File;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-/// A log of more bytes than this is put away, and a new one begun.
+/// A log longer than this many bytes is rotated.
 const LOG_MAX: u64 = 8 << 20;
-/// Logs that were put away and are kept: `FILE.1` is the newest.
+/// Rotated logs that are kept; `FILE.1` is the newest.
 const LOGS_KEPT: u32 = 3;
 
-/// The log, which is stderr as well: what ends the process is in it, too, be it a panic or words of a library.
+/// The log file. It is stderr as well, so that panics and messages of libraries are in it too.
 pub(crate) struct LogFile {
     path: PathBuf,
     file: File,
@@ -20,7 +20,7 @@ pub(crate) struct LogFile {
 }
 
 impl LogFile {
-    /// Goes on with this file, and makes it stderr.
+    /// Appends to this file, and makes it stderr.
     pub(crate) fn open(path: &Path) -> io::Result<Self> {
         Self::bounded(path, LOG_MAX, true)
     }
@@ -33,23 +33,23 @@ impl LogFile {
 
     fn rotate(&mut self) -> io::Result<()> {
         for n in (1..LOGS_KEPT).rev() {
-            // Absent until there were so many.
-            let _ = std::fs::rename(put_away(&self.path, n), put_away(&self.path, n + 1));
+            // Absent before that many rotations.
+            let _ = std::fs::rename(rotated(&self.path, n), rotated(&self.path, n + 1));
         }
-        std::fs::rename(&self.path, put_away(&self.path, 1))?;
+        std::fs::rename(&self.path, rotated(&self.path, 1))?;
         self.file = begin(&self.path, self.is_stderr)?;
         self.written = 0;
         Ok(())
     }
 }
 
-fn put_away(path: &Path, n: u32) -> PathBuf {
+fn rotated(path: &Path, n: u32) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(format!(".{n}"));
     name.into()
 }
 
-/// Opens it, for its owner alone.
+/// Opens the file, for its owner only.
 fn begin(path: &Path, as_stderr: bool) -> io::Result<File> {
     use std::os::unix::fs::OpenOptionsExt as _;
     let file = std::fs::OpenOptions::new().create(true).append(true).mode(0o600).open(path)?;
@@ -62,7 +62,7 @@ fn begin(path: &Path, as_stderr: bool) -> io::Result<File> {
 impl Write for LogFile {
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
         if self.written > 0 && self.written + line.len() as u64 > self.max {
-            // Where it cannot be put away, a log that is too long is better than none.
+            // If rotating fails, a log that is too long is better than none.
             let _ = self.rotate();
         }
         self.file.write_all(line)?;
@@ -80,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_log_is_put_away_when_it_is_long_and_the_oldest_goes() {
+    fn log_file_rotates_when_long_and_the_oldest_is_removed() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("plexus.log");
         std::fs::write(&path, "before\n").unwrap();
@@ -90,8 +90,8 @@ mod tests {
         }
         let read = |path: &Path| std::fs::read_to_string(path).unwrap();
         assert_eq!(read(&path), "line 9 ......\n");
-        assert_eq!(read(&put_away(&path, 1)), "line 8 ......\n");
-        assert_eq!(read(&put_away(&path, LOGS_KEPT)), "line 6 ......\n");
+        assert_eq!(read(&rotated(&path, 1)), "line 8 ......\n");
+        assert_eq!(read(&rotated(&path, LOGS_KEPT)), "line 6 ......\n");
         assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 1 + LOGS_KEPT as usize);
 
         // A start goes on where the last one ended.

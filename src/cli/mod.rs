@@ -30,23 +30,23 @@ mod view;
 
 use args::{Agent, Cli, Command, Description};
 
-/// Exit code: something failed.
+/// Exit code of a general failure.
 pub(crate) const FAILURE: u8 = 1;
-/// Exit code: the command line makes no sense (clap's own code, too).
+/// Exit code of an invalid command line; clap's code too.
 pub(crate) const USAGE: u8 = 2;
-/// Exit code: the configuration cannot be obeyed.
+/// Exit code of an invalid configuration.
 pub(crate) const BAD_CONFIG: u8 = 64;
-/// Exit code: no gateway is running.
+/// Exit code if no gateway is running.
 pub(crate) const NO_GATEWAY: u8 = 69;
-/// Exit code: not permitted.
+/// Exit code if the caller is not permitted.
 pub(crate) const NOT_PERMITTED: u8 = 77;
 
-/// Why a command failed: what to say and how to exit.
+/// The failure of a command.
 #[derive(Debug)]
 pub(crate) struct CommandFailure {
     /// The exit code.
     pub(crate) code: u8,
-    /// "what: why, fix".
+    /// The message: "what: why, fix".
     pub(crate) message: String,
 }
 
@@ -69,17 +69,17 @@ impl std::fmt::Display for CommandFailure {
 
 impl std::error::Error for CommandFailure {}
 
-/// What every command comes to: an exit code, or an error to tell.
+/// The result of a command: an exit code, or an error to print.
 pub(crate) type CommandResult = anyhow::Result<u8>;
 
-/// The whole program.
+/// Runs the program.
 pub(crate) fn main() -> ExitCode {
-    // Whatever we were started with open is not for our children: agents, holders, terminals, a browser. What we open
-    // ourselves is closed for them anyway.
+    // Inherited descriptors must not reach child processes: agents, holders, terminals, a browser. Descriptors opened by this
+    // process are close-on-exec anyway.
     close_fds::set_fds_cloexec(3, &[]);
     let Cli { command, raw } = Cli::parse();
     term::raw(raw);
-    // These need no threads and no runtime.
+    // These need no threads and no Tokio runtime.
     match command {
         Command::Schema { description } => {
             let version = env!("CARGO_PKG_VERSION");
@@ -107,9 +107,9 @@ pub(crate) fn main() -> ExitCode {
     }
 }
 
-/// One worker for every two cores, and two where there are two. An event's way is short and goes from task to task; handing it to
-/// a worker that sleeps costs more than it saves (measured in docs/performance.md), and the log's writer and the agents want
-/// cores too. With one alone, whoever gives it much to do holds everybody else up.
+/// One worker for every two cores, and at least two if there are two cores. The path of an event is short; waking a sleeping
+/// worker for it costs more than it saves (measured in docs/performance.md), and the log's writer and the agents need cores
+/// too. With a single worker, one busy client would delay all others.
 fn workers() -> usize {
     std::thread::available_parallelism().map_or(1, |cores| cores.get().div_ceil(2).max(cores.get().min(2)))
 }
@@ -145,16 +145,16 @@ fn start(command: Command) -> CommandResult {
             Command::Tls(args) => tls::tls(args),
             Command::Doctor(args) => doctor::doctor(args).await,
             Command::Replay(args) => replay::replay(&args),
-            // Handled before there was a runtime.
+            // Handled before the Tokio runtime was started.
             Command::Agent(_) | Command::Schema { .. } | Command::Hold { .. } => Ok(0),
         }
     });
-    // A thread that waits for a line on stdin must not keep the program.
+    // A thread that waits for a line on stdin must not keep the program running.
     runtime.shutdown_background();
     outcome
 }
 
-/// Tells of an error and gives the exit code. A reader that left (a closed pipe) is none.
+/// Prints an error and returns the exit code. A reader that left (a closed pipe) is no error.
 fn exit_code(outcome: CommandResult) -> u8 {
     let error = match outcome {
         Ok(code) => return code,
@@ -166,7 +166,7 @@ fn exit_code(outcome: CommandResult) -> u8 {
     if error.chain().any(broken) {
         return 0;
     }
-    // Errors carry words of the gateway and of agents.
+    // Errors may contain text of the gateway and of agents.
     let words = term::clean(&format!("{error:#}"));
     let _ = writeln!(std::io::stderr(), "plexus: {words}");
     error.downcast_ref::<CommandFailure>().map_or(FAILURE, |failure| failure.code)

@@ -1,4 +1,4 @@
-//! `plexus pair` and `plexus devices`: who else may come in.
+//! `plexus pair` and `plexus devices`.
 
 use std::io::{BufRead as _, IsTerminal as _};
 
@@ -15,12 +15,12 @@ use super::commands::{age, print, print_as_json, print_json, table};
 use super::term::{Paint, line};
 use super::{CommandFailure, CommandResult, FAILURE};
 
-/// How long one question to the gateway waits for news, in seconds; then the next is asked.
+/// Time that one long poll of the gateway waits, in seconds.
 const WAIT: u64 = 20;
 /// Longest name or address shown, in characters.
 const SHOWN: usize = 80;
 
-/// What a pairing has come to, as the gateway says it.
+/// The state of a pairing, as the gateway reports it.
 #[derive(Debug, Deserialize)]
 struct Pairing {
     state: String,
@@ -29,13 +29,13 @@ struct Pairing {
     device_id: Option<String>,
 }
 
-/// A code that a phone's camera reads, with light and dark as on a dark terminal; phones take both.
+/// A QR code of `url`, drawn for a dark terminal; phones read inverted codes too.
 fn picture(url: &str) -> Option<String> {
     let code = QrCode::new(url).ok()?;
     Some(code.render::<Dense1x2>().dark_color(Dense1x2::Light).light_color(Dense1x2::Dark).build())
 }
 
-/// One line of JSON, out at once: a script waits for it.
+/// Prints a line of JSON and flushes, since a script waits for it.
 fn say(value: &Value) -> anyhow::Result<()> {
     print_as_json(&serde_json::to_vec(value)?)
 }
@@ -70,7 +70,7 @@ pub(crate) async fn pair(args: args::Pair) -> CommandResult {
         _ = interrupted.recv() => Err(CommandFailure::plain("interrupted: the code is good no more")),
     };
     if outcome.is_err() {
-        // It may be over already; either way the code is not left behind.
+        // The pairing may have ended already; either way the code is not left valid.
         let _ = client.delete(&path, "taking the code back").await;
     }
     outcome
@@ -153,16 +153,16 @@ async fn wait(client: &Client, path: &str, args: &args::Pair) -> CommandResult {
     Ok(0)
 }
 
-/// A line that says yes, or the number itself. Anything else, or the end of stdin, is no.
+/// Whether the typed line is a yes or the number itself. Anything else, or the end of stdin, is a no.
 async fn agrees(number: u8) -> bool {
-    let (to, told) = tokio::sync::oneshot::channel();
-    // Its own thread: a line that never comes must not keep the program.
+    let (sender, answer) = tokio::sync::oneshot::channel();
+    // A separate thread, so that waiting for a line does not keep the program running.
     std::thread::spawn(move || {
         let mut typed = String::new();
         let read = std::io::stdin().lock().read_line(&mut typed);
-        let _ = to.send(read.map(|_| typed).unwrap_or_default());
+        let _ = sender.send(read.map(|_| typed).unwrap_or_default());
     });
-    let typed = told.await.unwrap_or_default().trim().to_ascii_lowercase();
+    let typed = answer.await.unwrap_or_default().trim().to_ascii_lowercase();
     matches!(typed.as_str(), "y" | "yes") || typed == number.to_string()
 }
 
@@ -244,7 +244,7 @@ pub(crate) async fn devices(args: args::Devices) -> CommandResult {
     Ok(0)
 }
 
-/// The device that a person means: its name, if no other has it, or the beginning of its identifier.
+/// The device that a person named: by its name, if unique, or by a prefix of its identifier.
 fn which(devices: Vec<Listed>, meant: &str) -> anyhow::Result<Listed> {
     let named = devices.iter().filter(|one| one.name == meant).count();
     match devices.iter().position(|one| one.name == meant) {
@@ -262,14 +262,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_code_fits_a_small_terminal() {
+    fn qr_code_fits_a_small_terminal() {
         let picture = picture("https://plexus.tailnet-name.ts.net/#pair=ABCD2345").unwrap();
         let width = picture.lines().map(|line| line.chars().count()).max().unwrap();
         assert!(width <= 60 && picture.lines().count() <= 24, "{width} x {}", picture.lines().count());
     }
 
     #[test]
-    fn a_device_is_meant_by_its_name_or_the_beginning_of_its_identifier() {
+    fn device_is_found_by_name_or_by_identifier_prefix() {
         let device = |id: &str, name: &str| -> Listed {
             serde_json::from_value(json!({
                 "device_id": id, "name": name, "kind": "device", "scopes": [], "online": false, "you": false,

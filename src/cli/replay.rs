@@ -1,4 +1,4 @@
-//! `plexus replay`: a transcript fed to its dialect, without a gateway and without the agent.
+//! `plexus replay`: feeds a transcript to its dialect, without a gateway or an agent.
 
 use std::io::{Read as _, Write as _};
 
@@ -11,7 +11,7 @@ use super::commands::print_as_json;
 use super::term::{Paint, line};
 use super::{CommandFailure, CommandResult};
 
-/// Characters of what was said that are shown on a line; `--json` has all.
+/// Characters of a transcript line that are shown; `--json` has all.
 const SHOWN: usize = 240;
 
 pub(crate) fn replay(args: &args::Replay) -> CommandResult {
@@ -54,7 +54,7 @@ pub(crate) fn replay(args: &args::Replay) -> CommandResult {
     Ok(0)
 }
 
-/// The runtime that the dialect is to believe it speaks with.
+/// The spec of the runtime that the dialect is told it speaks with.
 fn spec(head: Option<&TranscriptHead>, dialect: Option<&str>) -> Result<RuntimeSpec, String> {
     let known = head.map(|head| head.spec.clone());
     match (known, dialect) {
@@ -117,7 +117,7 @@ fn print(paint: Paint, at: usize, entry: &TranscriptEntry, played: &Played) -> s
     Ok(())
 }
 
-/// As much of it as fits, on one line, with nothing in it that a terminal would obey.
+/// The text on one line, cut to [`SHOWN`] and sanitized.
 fn shown(text: &str) -> String {
     line(text, SHOWN)
 }

@@ -1,4 +1,4 @@
-//! `plexus ls --resumable` and `plexus resume`: conversations that a runtime keeps itself.
+//! `plexus ls --resumable` and `plexus resume`: conversations stored by a runtime.
 
 use std::collections::HashSet;
 
@@ -11,12 +11,12 @@ use super::commands::{TITLE, age, print, print_json, table};
 use super::term::{Paint, line};
 use super::{CommandFailure, CommandResult, USAGE, args, run};
 
-/// Conversations that are listed at most; a runtime may have any number.
+/// Most conversations listed; a runtime may have any number.
 const LISTED: usize = 2000;
 
 /// A conversation that a runtime could resume.
 #[derive(Deserialize, Serialize)]
-struct Kept {
+struct StoredConversation {
     native_id: String,
     title: Option<String>,
     cwd: Option<String>,
@@ -25,20 +25,20 @@ struct Kept {
     session_id: Option<SessionId>,
 }
 
-/// What a runtime could resume, in its own order, and whether there is more than that.
-async fn kept(client: &Client, runtime: &RuntimeId) -> anyhow::Result<(Vec<Kept>, bool)> {
+/// The conversations that a runtime could resume, in its own order, and whether there are more.
+async fn stored_conversations(client: &Client, runtime: &RuntimeId) -> anyhow::Result<(Vec<StoredConversation>, bool)> {
     #[derive(Deserialize)]
     struct Page {
-        resumable: Vec<Kept>,
+        resumable: Vec<StoredConversation>,
         next: Option<String>,
     }
     let (mut all, mut known, mut cursor) = (Vec::new(), HashSet::new(), String::new());
-    // A runtime may tell few at a time, or none: pages are counted, too.
+    // A page may have few conversations or none, so pages are counted too.
     for _ in 0..LISTED {
         let path = format!("/v1/runtimes/{runtime}/resumable?limit=1000&cursor={cursor}");
         let Page { resumable, next } = client.get(&path, "listing what can be resumed").await?;
-        // What changed meanwhile comes twice.
-        all.extend(resumable.into_iter().filter(|one: &Kept| known.insert(one.native_id.clone())));
+        // A conversation that changed in the meantime comes twice.
+        all.extend(resumable.into_iter().filter(|one: &StoredConversation| known.insert(one.native_id.clone())));
         match next {
             _ if all.len() > LISTED => break,
             Some(next) => cursor = next,
@@ -57,7 +57,7 @@ fn named(runtime: &str) -> anyhow::Result<RuntimeId> {
 pub(super) async fn list(runtime: &str, json: bool) -> CommandResult {
     let client = Client::find().await?;
     let runtime = named(runtime)?;
-    let (all, more) = kept(&client, &runtime).await?;
+    let (all, more) = stored_conversations(&client, &runtime).await?;
     if json {
         print_json(&json!({ "resumable": all }))?;
         return Ok(0);
@@ -67,7 +67,7 @@ pub(super) async fn list(runtime: &str, json: bool) -> CommandResult {
         return Ok(0);
     }
     let paint = Paint::stdout();
-    let row = |one: &Kept| {
+    let row = |one: &StoredConversation| {
         vec![
             line(&one.native_id, 200),
             one.updated_at.map_or_else(|| "-".into(), age),
@@ -93,12 +93,14 @@ pub(super) async fn resume(args: args::Resume) -> CommandResult {
         })?),
         None => None,
     };
-    let (all, more) = kept(&client, &runtime).await?;
+    let (all, more) = stored_conversations(&client, &runtime).await?;
     let fix = format!("`plexus ls --resumable {runtime}` shows them");
     let chosen = choose(all, &args.conversation, |one| &one.native_id, "conversation", &fix);
     let mut wanted = match chosen {
-        Ok(kept) => json!({ "runtime_id": runtime, "native_id": kept.native_id, "cwd": kept.cwd }),
-        // It may be one of those that were not listed.
+        Ok(stored_conversations) => {
+            json!({ "runtime_id": runtime, "native_id": stored_conversations.native_id, "cwd": stored_conversations.cwd })
+        }
+        // The conversation may be one of those not listed.
         Err(_) if more => json!({ "runtime_id": runtime, "native_id": args.conversation }),
         Err(none) => return Err(none),
     };

@@ -1,4 +1,4 @@
-//! `plexus run`: an agent attached, a session in it, followed here.
+//! `plexus run`: attaches an agent, opens a session and follows it.
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -18,16 +18,16 @@ use super::serve::this_program;
 use super::term::{Paint, clean, line};
 use super::{CommandFailure, CommandResult, USAGE, follow_session};
 
-/// How long a gateway that was started may take until it answers.
+/// Time for a newly started gateway to answer.
 const GATEWAY_START: Duration = Duration::from_secs(20);
-/// How often it is looked at meanwhile, and a starting agent too.
-const LOOK: Duration = Duration::from_millis(50);
-/// How long an agent may take to be ready; the gateway's own bound on the handshake is shorter.
+/// Time between two checks of a starting gateway or agent.
+const POLL_EVERY: Duration = Duration::from_millis(50);
+/// Time for an agent to be ready; the gateway's timeout of the handshake is shorter.
 const AGENT_START: Duration = Duration::from_secs(150);
-/// How much of a failed gateway's log is shown, in lines.
+/// Lines of a failed gateway's log that are shown.
 const LOG_LINES: usize = 10;
 
-/// The program's path, as a shell would find it.
+/// The program's path, found as a shell would.
 pub(crate) fn which(program: &str) -> Option<PathBuf> {
     use std::os::unix::fs::PermissionsExt as _;
     let runs = |path: &Path| {
@@ -39,7 +39,7 @@ pub(crate) fn which(program: &str) -> Option<PathBuf> {
     std::env::split_paths(&std::env::var_os("PATH")?).map(|dir| dir.join(program)).find(|path| runs(path))
 }
 
-/// Variables of this shell that the pattern (`NAME`, or `NAME*` for a family) names.
+/// Variables of this shell that match the pattern: `NAME`, or `NAME*` for all with that prefix.
 fn variables(patterns: &[String]) -> impl Iterator<Item = (String, String)> {
     std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?))).filter(
         move |(name, _)| {
@@ -51,7 +51,7 @@ fn variables(patterns: &[String]) -> impl Iterator<Item = (String, String)> {
     )
 }
 
-/// What the agent gets of this shell, and what was said on the command line.
+/// Sets the agent's environment from this shell and the command line.
 fn set_environment(spec: &mut RuntimeSpec, args: &args::Run) -> Result<(), CommandFailure> {
     for name in &args.pass_env {
         let stem = name.strip_suffix('*').unwrap_or(name);
@@ -60,7 +60,7 @@ fn set_environment(spec: &mut RuntimeSpec, args: &args::Run) -> Result<(), Comma
         }
         spec.pass_env.push(name.clone());
     }
-    // Keys are in this shell, not necessarily in the one that started the gateway.
+    // Keys may be in this shell and not in the one that started the gateway.
     let own: Vec<_> = variables(&spec.pass_env).collect();
     for (name, value) in own {
         spec.env.entry(name).or_insert(value);
@@ -88,7 +88,7 @@ fn set_environment(spec: &mut RuntimeSpec, args: &args::Run) -> Result<(), Comma
     Ok(())
 }
 
-/// An option that changes what the agent starts with, if one was given.
+/// An option that changes the agent's environment, if one was given.
 fn own_environment(args: &args::Run) -> Option<&'static str> {
     let given = [
         ("--env", !args.env.is_empty()),
@@ -115,7 +115,7 @@ fn spec_of(args: &args::Run) -> anyhow::Result<RuntimeSpec> {
             let dialect = args.dialect.as_deref().unwrap_or_default();
             let connect = Connect::Command(args.cmd.clone());
             let program = args.cmd.first().map_or("", String::as_str);
-            // A known agent, started by hand, has the keys that it has as a preset.
+            // A known agent given by its command gets the keys of its preset.
             let (pass_env, auth_method) = presets::keys_of(program, |var| std::env::var(var).ok());
             RuntimeSpec {
                 pass_env,
@@ -138,7 +138,7 @@ fn spec_of(args: &args::Run) -> anyhow::Result<RuntimeSpec> {
         && let Some(program) = command.first_mut()
     {
         match which(program) {
-            // The gateway's own PATH may be another.
+            // The gateway's PATH may differ.
             Some(path) => *program = std::path::absolute(&path).unwrap_or(path).display().to_string(),
             None => {
                 let preset =
@@ -177,7 +177,7 @@ pub(crate) async fn run(args: args::Run) -> CommandResult {
     open(client, &wanted, args.prompt).await
 }
 
-/// Opens a session, and follows it here.
+/// Opens a session and follows it.
 pub(super) async fn open(client: Client, wanted: &Value, prompt: Option<String>) -> CommandResult {
     let session = client.post("/v1/sessions", wanted, "opening a session").await?;
     let Some(id) = session["session_id"].as_str().and_then(|id| id.parse::<SessionId>().ok()) else {
@@ -189,7 +189,7 @@ pub(super) async fn open(client: Client, wanted: &Value, prompt: Option<String>)
     follow_session::follow_session(client, id, prompt).await
 }
 
-/// The running gateway, or one that is started now.
+/// The running gateway, or a newly started one.
 async fn gateway() -> anyhow::Result<Client> {
     let home = Home::find()?;
     if let GatewayState::Up(running) = home.gateway().await? {
@@ -200,7 +200,7 @@ async fn gateway() -> anyhow::Result<Client> {
     let file = {
         use std::os::unix::fs::OpenOptionsExt as _;
         let mut options = std::fs::OpenOptions::new();
-        // The gateway goes on with it, to its end: both write behind what is there.
+        // The gateway appends to the same file.
         options.create(true).append(true).mode(0o600);
         let file = options.open(&log).and_then(|file| file.set_len(0).map(|()| file));
         file.map_err(|why| CommandFailure::plain(format!("cannot write {}: {why}", log.display())))?
@@ -237,11 +237,11 @@ async fn gateway() -> anyhow::Result<Client> {
                 log.display()
             )));
         }
-        tokio::time::sleep(LOOK).await;
+        tokio::time::sleep(POLL_EVERY).await;
     }
 }
 
-/// Starts the runtime, or takes the one that is attached already.
+/// Starts the runtime, or uses the one that is attached already.
 async fn attach(
     client: &Client,
     spec: &RuntimeSpec,
@@ -250,7 +250,7 @@ async fn attach(
     own: Option<&str>,
 ) -> anyhow::Result<RuntimeInfo> {
     let name = id.as_ref().map(ToString::to_string).or_else(|| preset.map(str::to_owned));
-    // One process of these carries any number of sessions, so that a second one would only be left over; of Codelia, one.
+    // One process of these dialects serves any number of sessions, so a second is not needed; one of Codelia serves one.
     if matches!(spec.dialect.as_str(), "acp" | "codex")
         && let Some(name) = &name
         && let Some(there) = client.runtimes().await?.into_iter().find(|one| {
@@ -265,12 +265,12 @@ async fn attach(
         print(&format!("{name} is attached already\n"))?;
         return Ok(there);
     }
-    let mut wanted = wanted_of(spec)?;
+    let mut wanted = start_body(spec)?;
     let taken = client.runtimes().await?;
     match &id {
         Some(id) => wanted["id"] = json!(id),
-        // A name of its own where the preset's is taken: gemini, gemini-2 ... One that has ended and was the very same is
-        // no other: it is started again.
+        // If the preset's name is taken, the next one: gemini, gemini-2 ... An ended runtime with the same spec is started
+        // again.
         None => {
             if let Some(preset) = preset {
                 let other = |one: &RuntimeInfo| {
@@ -308,15 +308,15 @@ async fn attach(
         Err(problem) => problem,
     };
     print("failed\n")?;
-    // What never was ready is of no use to anybody: it does not stay in the list.
+    // A runtime that was never ready is removed from the list.
     if problem.ended && !taken.iter().any(|one| one.runtime_id.as_str() == runtime_id) {
         let _ = client.delete(&format!("/v1/runtimes/{runtime_id}"), "forgetting the agent").await;
     }
     Err(CommandFailure::plain(format!("{shown} did not start: {}", problem.why)))
 }
 
-/// What is asked of the gateway for this runtime, but for its name.
-fn wanted_of(spec: &RuntimeSpec) -> anyhow::Result<Value> {
+/// The body of the call that starts this runtime, without its name.
+fn start_body(spec: &RuntimeSpec) -> anyhow::Result<Value> {
     let mut wanted = json!({
         "dialect": spec.dialect, "cwd": spec.cwd, "env": spec.env, "pass_env": spec.pass_env,
     });
@@ -336,11 +336,11 @@ fn wanted_of(spec: &RuntimeSpec) -> anyhow::Result<Value> {
 /// Why a runtime did not start.
 struct StartProblem {
     why: String,
-    /// It is still in the list, as one that ended.
+    /// The runtime has ended and is still in the list.
     ended: bool,
 }
 
-/// Waits until a runtime is ready, or has ended.
+/// Waits until a runtime is ready or has ended.
 async fn started(
     client: &Client,
     runtime_id: &str,
@@ -366,7 +366,7 @@ async fn started(
                 "it is not ready after a long time; `plexus stop` ends it".into()
             }
             Some(_) => {
-                tokio::time::sleep(LOOK).await;
+                tokio::time::sleep(POLL_EVERY).await;
                 continue;
             }
         };

@@ -18,18 +18,18 @@ use super::{BAD_CONFIG, CommandFailure, CommandResult, FAILURE, commands, tls};
 /// The configuration's name in the state folder, used when none is given.
 pub(crate) const CONFIG_FILE: &str = "plexus.toml";
 
-/// What must happen while there is one thread.
+/// Prepares the process; must run while it has a single thread.
 pub(crate) fn before(args: &Serve) -> anyhow::Result<()> {
     if args.detach {
-        // A session of our own: the terminal's end is not ours. Fails only for a group leader, which we are then already.
+        // Leaves the terminal's session, so that its end does not end the gateway. It fails only for a process group leader.
         let _ = rustix::process::setsid();
     }
     limits();
     Ok(())
 }
 
-/// No core dump, which would hold what agents printed; and as many descriptors as the system allows, since every client
-/// is one and the usual soft limit is a thousand. Where the system refuses, the gateway serves all the same.
+/// Disables core dumps, which would contain agents' output, and raises the limit of descriptors, since every client needs one
+/// and the usual soft limit is a thousand. If the system refuses, the gateway serves anyway.
 fn limits() {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
     let core = getrlimit(Resource::Core);
@@ -42,7 +42,7 @@ fn log(file: Option<&Path>) -> anyhow::Result<()> {
     let filter = tracing_subscriber::EnvFilter::try_from_env("PLEXUS_LOG")
         .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("info"));
     let layer = tracing_subscriber::fmt().with_env_filter(filter);
-    // Fails only if a log is there already.
+    // Fails only if a log is set already.
     let _ = match file {
         Some(path) => {
             let cannot = |why| CommandFailure::plain(format!("--log-file {}: {why}", path.display()));
@@ -53,7 +53,7 @@ fn log(file: Option<&Path>) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// This program, for runtimes that are parts of it.
+/// The path of this program, which also is the demo agent and the holder.
 pub(crate) fn this_program() -> anyhow::Result<PathBuf> {
     std::env::current_exe().context("cannot tell where the plexus program is")
 }
@@ -89,7 +89,7 @@ pub(crate) async fn serve(args: Serve) -> CommandResult {
     banner(&url, &gateway, file.as_deref(), &home, &runtimes)?;
     let certificate = async {
         match served {
-            Some(served) => served.keep().await,
+            Some(served) => served.keep_valid().await,
             None => std::future::pending().await,
         }
     };
@@ -102,7 +102,7 @@ pub(crate) async fn serve(args: Serve) -> CommandResult {
     let end = async {
         second.as_mut().await;
         tracing::info!("stopping; once more to stop at once");
-        // The same signal came to both; this one is the next.
+        // Both futures got the first signal; this waits for the next.
         match stopping() {
             Ok(next) => next.await,
             Err(_) => std::future::pending().await,
@@ -121,7 +121,7 @@ pub(crate) async fn serve(args: Serve) -> CommandResult {
     }
 }
 
-/// Says who goes on without the gateway: nobody is to be surprised by it.
+/// Logs which agents keep running without the gateway.
 fn left_behind(home: &Home) {
     let found = plexus_holder::client::find_holders(&home.dir().join(plexus::HOLDERS));
     let names: Vec<&str> = found.iter().filter(|found| !found.left).map(|found| found.runtime.as_str()).collect();
@@ -144,7 +144,7 @@ fn stopping() -> anyhow::Result<impl Future<Output = ()>> {
     })
 }
 
-/// The one-time code goes to stdout alone: a log must not hold it, and a log is what stdout of a detached gateway is.
+/// Prints the banner. The one-time code goes to stdout only, and not if stdout is a log, as for a detached gateway.
 fn banner(
     url: &str,
     gateway: &Gateway,

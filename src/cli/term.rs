@@ -1,14 +1,14 @@
-//! What goes to a terminal: text of agents made harmless, and colour where it is wanted.
+//! Output to a terminal: sanitized text of agents, and colour.
 
 use std::io::{IsTerminal, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 pub(crate) use plexus_protocol::text::{Cleaner, clean, line};
 
-/// Whether agents' bytes go out as they are.
+/// Whether agents' bytes are printed unchanged.
 static RAW: AtomicBool = AtomicBool::new(false);
 
-/// Says that stdout is to have agents' bytes as they are. Not on a terminal: nobody reads there what they cannot see.
+/// Makes stdout print agents' bytes unchanged, except on a terminal, where hidden characters could deceive.
 pub(crate) fn raw(wanted: bool) {
     let terminal = std::io::stdout().is_terminal();
     if wanted && terminal {
@@ -17,21 +17,21 @@ pub(crate) fn raw(wanted: bool) {
     RAW.store(wanted && !terminal, Ordering::Relaxed);
 }
 
-/// What agents said, on its way to stdout in the form it came in: nothing in it hides, or changes how the rest is drawn.
+/// Sanitizes output of agents for stdout: no hidden characters and no control sequences.
 pub(crate) struct SanitizedWriter(Option<Cleaner>);
 
 impl SanitizedWriter {
-    /// JSON: what would hide is written as `\uXXXX`, and means the same.
+    /// For JSON: hidden characters become `\uXXXX`, which does not change the value.
     pub(crate) fn json() -> Self {
         Self((!RAW.load(Ordering::Relaxed)).then(Cleaner::json))
     }
 
-    /// Text: what would hide is shown as `\u{XXXX}`.
+    /// For text: hidden characters become `\u{XXXX}`.
     pub(crate) fn text() -> Self {
         Self((!RAW.load(Ordering::Relaxed)).then(Cleaner::default))
     }
 
-    /// The next bytes.
+    /// Sanitizes the next bytes.
     pub(crate) fn push(&mut self, bytes: &[u8], out: &mut Vec<u8>) {
         let Some(cleaner) = &mut self.0 else { return out.extend_from_slice(bytes) };
         let mut text = String::with_capacity(bytes.len());
@@ -39,7 +39,7 @@ impl SanitizedWriter {
         out.extend_from_slice(text.as_bytes());
     }
 
-    /// The last.
+    /// Writes what is left.
     pub(crate) fn finish(&mut self, out: &mut Vec<u8>) {
         let Some(cleaner) = &mut self.0 else { return };
         let mut text = String::new();
@@ -48,7 +48,7 @@ impl SanitizedWriter {
     }
 }
 
-/// Colours, or none.
+/// Colours, if enabled.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Paint {
     on: bool,
@@ -65,7 +65,7 @@ impl Paint {
         Self { on: wanted(std::io::stderr().is_terminal()) }
     }
 
-    /// None.
+    /// Without colours.
     #[cfg(test)]
     pub(crate) fn none() -> Self {
         Self { on: false }
@@ -103,7 +103,7 @@ impl Paint {
         self.wrap("32", text)
     }
 
-    /// Wants attention.
+    /// Needs attention.
     pub(crate) fn yellow(self, text: &str) -> String {
         self.wrap("33", text)
     }

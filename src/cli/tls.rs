@@ -1,4 +1,4 @@
-//! `plexus tls`: a private CA that can sign for this gateway's names alone, and the certificate it signs.
+//! `plexus tls`: a private CA that can sign only for this gateway's names, and the certificate it signs.
 
 use std::convert::Infallible;
 use std::io::Write as _;
@@ -28,22 +28,24 @@ use super::{CommandFailure, CommandResult, USAGE};
 
 /// The CA's private key, in [`TLS_FOLDER`].
 const CA_KEY: &str = "ca.key";
-/// How long the CA holds, in days: ten years, for it cannot be renewed on the phones.
+/// Lifetime of the CA, in days: ten years, since phones cannot renew it.
 const CA_DAYS: i32 = 3650;
-/// How long the server's certificate holds, in days: phones refuse those of more than 398, or 825 of a private CA.
+/// Lifetime of the server's certificate, in days: phones refuse more than 398, or 825 for a private CA.
 const SERVER_DAYS: i32 = 397;
-/// The gateway's own certificate is renewed when it ends within so many seconds: 30 days.
+/// The gateway's own certificate is renewed this many seconds before it expires: 30 days.
 const RENEWED_BEFORE: i64 = 30 * 86_400;
-/// Somebody else's is warned of when it ends within so many: 14 days, for what renews it does so earlier.
+/// A certificate from elsewhere is warned of this many seconds before it expires: 14 days, since its renewal should be
+/// earlier.
 const WARNED_BEFORE: i64 = 14 * 86_400;
-/// How often a running gateway looks when its own certificate ends; somebody else's once a day. Short, for a machine that sleeps counts none of its sleep.
-const LOOK: Duration = Duration::from_secs(3600);
-/// How long a DNS name may be, in bytes, and one part of it.
+/// Time between two checks of the gateway's own certificate; one from elsewhere is checked once a day. Short, since a machine
+/// that sleeps does not count its sleep.
+const CHECK_EVERY: Duration = Duration::from_secs(3600);
+/// Longest DNS name, and longest label of one, in bytes.
 const NAME_MAX: (usize, usize) = (253, 63);
-/// The port in what is printed; another works as well.
+/// The port in the printed example.
 const PORT: u16 = 7443;
 
-/// Runs it.
+/// Runs `plexus tls`.
 pub(crate) fn tls(args: Tls) -> CommandResult {
     match args {
         Tls::Init(args) => init(&args),
@@ -103,7 +105,7 @@ fn renew() -> CommandResult {
     Ok(0)
 }
 
-/// Makes another certificate for the same names with the CA in this folder.
+/// Makes a new certificate for the same names with the CA in this folder.
 fn renewed(folder: &Path) -> anyhow::Result<Authority> {
     let Some(authority) = Authority::read(folder) else {
         let fix = "`plexus tls init` makes one";
@@ -118,14 +120,14 @@ fn renewed(folder: &Path) -> anyhow::Result<Authority> {
 /// The certificate that a gateway serves with.
 #[derive(Clone, Debug)]
 pub(crate) enum Served {
-    /// What `plexus tls init` made, in this folder.
+    /// The certificate of `plexus tls init`, in this folder.
     Own(PathBuf),
-    /// The owner's, in this file.
+    /// A certificate from elsewhere, in this file.
     Theirs(PathBuf),
 }
 
 impl Served {
-    /// The one that this configuration names.
+    /// The certificate that the configuration names.
     pub(crate) fn of(config: &config::TlsConfig, home: &Home) -> Self {
         match &config.files {
             None => Self::Own(home.dir().join(TLS_FOLDER)),
@@ -133,7 +135,7 @@ impl Served {
         }
     }
 
-    /// Whether it ends soon: when, and what to do. The gateway renews its own, and the running one says whether it could.
+    /// If the certificate expires soon: when, and the fix. A running gateway renews its own and reports a failure.
     pub(crate) fn ends_soon(&self, now: Timestamp) -> Option<(String, &'static str)> {
         let (cert, before, fix) = match self {
             Self::Own(folder) => (folder.join(TLS_FILES[0]), RENEWED_BEFORE, "`plexus tls renew` makes another"),
@@ -143,16 +145,16 @@ impl Served {
                 "put the next one in its place: a running gateway takes it within seconds",
             ),
         };
-        // A file that cannot be read is the listener's affair, which says so.
+        // The listener reports a file that cannot be read.
         let until = certificate_end(&cert).ok()?;
         let left = until - now.as_second();
         let ends = if left > 0 { "ends" } else { "ended" };
         (left < before).then(|| (format!("{} {ends} on {}", cert.display(), day(until)), fix))
     }
 
-    /// Keeps the gateway's own certificate from ending, and warns of somebody else's, for as long as it is polled.
-    /// Nothing is lost if it is dropped.
-    pub(crate) async fn keep(self) -> Infallible {
+    /// Renews the gateway's own certificate, and warns before one from elsewhere expires, as long as it is polled. Cancellation
+    /// safe.
+    pub(crate) async fn keep_valid(self) -> Infallible {
         loop {
             if let Some((what, fix)) = self.ends_soon(Timestamp::now()) {
                 match &self {
@@ -167,8 +169,8 @@ impl Served {
                 }
             }
             tokio::time::sleep(match &self {
-                Self::Own(_) => LOOK,
-                Self::Theirs(_) => 24 * LOOK,
+                Self::Own(_) => CHECK_EVERY,
+                Self::Theirs(_) => 24 * CHECK_EVERY,
             })
             .await;
         }
@@ -181,7 +183,7 @@ fn sign(folder: &Path, title: &str, names: &[String], ca: &KeyPair) -> anyhow::R
     let key = KeyPair::generate().context("the server's key")?;
     let mut params = CertificateParams::new(names.to_vec()).context("a name that no certificate can hold")?;
     let until = last(&mut params, SERVER_DAYS)?;
-    // With a blank in it: nobody takes it for a host's name, which the CA would have to permit.
+    // The space keeps clients from reading it as a host name, which the CA would have to permit.
     params.distinguished_name = named("Plexus gateway");
     params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
     params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
@@ -197,7 +199,7 @@ fn sign(folder: &Path, title: &str, names: &[String], ca: &KeyPair) -> anyhow::R
     Ok(authority)
 }
 
-/// The CA: whoever steals its key can be this gateway to those who trust it, and nobody else.
+/// The CA. With its key, a thief can impersonate this gateway and no other host.
 fn authority(title: &str, names: &[String]) -> CertificateParams {
     let mut params = CertificateParams::default();
     params.distinguished_name = named(title);
@@ -207,7 +209,7 @@ fn authority(title: &str, names: &[String]) -> CertificateParams {
     params
 }
 
-/// A kind of name that is nowhere permitted is free, so that one is excluded whole.
+/// A kind of name without a permitted entry is unrestricted, so such a kind is excluded as a whole.
 fn constraints(names: &[String]) -> NameConstraints {
     let address = |name: &String| name.parse::<IpAddr>().ok();
     let permitted_subtrees: Vec<GeneralSubtree> = names
@@ -238,7 +240,7 @@ fn named(common: &str) -> DistinguishedName {
     name
 }
 
-/// Makes it hold for so many days, and since yesterday: clocks differ. Returns its last day.
+/// Sets the lifetime to `days`, starting yesterday since clocks differ. Returns the last day.
 fn last(params: &mut CertificateParams, days: i32) -> anyhow::Result<Date> {
     let today = Zoned::now().with_time_zone(TimeZone::UTC).date();
     let (from, until) = (today.checked_sub(1.day())?, today.checked_add(days.days())?);
@@ -252,7 +254,7 @@ fn day(second: i64) -> String {
     Timestamp::from_second(second).map(|at| at.to_zoned(TimeZone::UTC).date().to_string()).unwrap_or_default()
 }
 
-/// A host's name of letters, digits, hyphens and dots, or an address.
+/// Whether `name` is a host name of letters, digits, hyphens and dots, or an address.
 fn is_name(name: &str) -> bool {
     let part = |part: &str| {
         !part.is_empty()
@@ -263,7 +265,7 @@ fn is_name(name: &str) -> bool {
     };
     match name.parse::<IpAddr>() {
         Ok(address) => !address.is_unspecified(),
-        // What ends in a number is an address, or a mistake.
+        // A name that ends in a number is an address or a mistake.
         Err(_) => {
             let last = name.rsplit('.').next().unwrap_or_default();
             name.len() <= NAME_MAX.0 && name.split('.').all(part) && !last.bytes().all(|byte| byte.is_ascii_digit())
@@ -271,7 +273,7 @@ fn is_name(name: &str) -> bool {
     }
 }
 
-/// How others on the network call this machine: its addresses, IPv4 first, then its name.
+/// This machine's names on the network: its addresses, IPv4 first, then its host name.
 fn of_this_machine() -> Vec<String> {
     let mut addresses: Vec<IpAddr> = if_addrs::get_if_addrs()
         .unwrap_or_default()
@@ -288,7 +290,7 @@ fn of_this_machine() -> Vec<String> {
     let host = rustix::system::uname().nodename().to_string_lossy().to_ascii_lowercase();
     if is_name(&host) && host.parse::<IpAddr>().is_err() && host != "localhost" && !host.starts_with("localhost.") {
         if !host.contains('.') {
-            // By multicast DNS, which phones ask for names that end so.
+            // Phones resolve names with this ending by multicast DNS.
             names.push(format!("{host}.local"));
         }
         names.push(host);
@@ -303,7 +305,7 @@ fn make_folder(folder: &Path) -> anyhow::Result<()> {
         .with_context(|| format!("cannot make {}", folder.display()))
 }
 
-/// Writes a file that only its owner can read, all of it or none.
+/// Writes a file that only its owner can read, atomically.
 fn write(folder: &Path, name: &str, bytes: &[u8]) -> anyhow::Result<()> {
     use std::os::unix::fs::OpenOptionsExt as _;
     let (path, beside) = (folder.join(name), folder.join(format!("{name}.new")));
@@ -317,10 +319,10 @@ fn write(folder: &Path, name: &str, bytes: &[u8]) -> anyhow::Result<()> {
     write().with_context(|| format!("cannot write {}", path.display()))
 }
 
-/// The CA as a configuration profile: iOS takes no certificate into its settings otherwise.
+/// The CA as a configuration profile, which iOS needs to install a certificate.
 fn profile(title: &str, der: &[u8]) -> String {
     let hash = Sha256::digest(der);
-    // The same CA has the same identifiers, so that a second installation replaces the first.
+    // The same CA has the same identifiers, so that installing it again replaces the first.
     let uuid = |part: usize| {
         let hex = HEXUPPER.encode(&hash[part * 16..part * 16 + 16]);
         format!("{}-{}-4{}-8{}-{}", &hex[..8], &hex[8..12], &hex[13..16], &hex[17..20], &hex[20..])
@@ -328,7 +330,7 @@ fn profile(title: &str, der: &[u8]) -> String {
     let (inner, outer) = (uuid(0), uuid(1));
     let id = HEXUPPER.encode(&hash[..4]).to_ascii_lowercase();
     let data = BASE64.encode(der);
-    // No name can hold a character that XML minds: see `is_name`.
+    // No name has a character that XML would have to escape: see `is_name`.
     format!(
         r#"<?xml version="1.0" encoding="UTF-8"?>
 <!DOCTYPE plist PUBLIC "-//Apple//DTD PLIST 1.0//EN" "http://www.apple.com/DTDs/PropertyList-1.0.dtd">

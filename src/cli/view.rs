@@ -1,6 +1,6 @@
-//! How events look in a terminal. Pure: an event in, text out; every word of an agent made harmless on the way.
+//! The text of events in a terminal. Pure. Text of agents is sanitized.
 
-// Who reads events decides for every kind: a new one has to be named here before it compiles.
+// Every event kind needs a decision here before it compiles.
 #![deny(clippy::wildcard_enum_match_arm)]
 
 use std::collections::HashMap;
@@ -18,26 +18,26 @@ use plexus_client::Envelope;
 
 /// Longest title, status or other field shown in one line, in characters.
 const FIELD: usize = 200;
-/// Tool calls whose titles are remembered; beyond it an update shows without its title.
+/// Tool calls whose titles are remembered; updates of further ones are shown without a title.
 const TOOLS: usize = 4096;
 
-/// A running picture of events.
+/// Turns a stream of events into text.
 pub(crate) struct View {
     paint: Paint,
-    /// What the last line belongs to: whose words, and where their message begins.
+    /// The message of the last line: its role and first position.
     block: Option<(Role, Position)>,
     placers: HashMap<String, MessagePlacer>,
     /// Whether the last character shown ended a line.
     fresh: bool,
     cleaner: Cleaner,
     tools: HashMap<(String, String), ToolCall>,
-    /// The diff lines shown last: agents repeat them with every update.
+    /// The diff lines shown last, since agents repeat them with every update.
     diffs: Vec<String>,
-    /// Names the session where it changes; for several at once.
+    /// Whether several sessions are shown, so that a change of session is named.
     many: bool,
     session: String,
-    /// Whether it was told that not everything is understood.
-    odd: bool,
+    /// Whether the user was told of raw protocol messages.
+    raw_noted: bool,
 }
 
 impl View {
@@ -52,12 +52,12 @@ impl View {
             diffs: Vec::new(),
             many,
             session: String::new(),
-            odd: false,
+            raw_noted: false,
         }
     }
 
     /// Ends an unfinished line.
-    pub(crate) fn settle(&mut self, out: &mut String) {
+    pub(crate) fn end_line(&mut self, out: &mut String) {
         self.cleaner.finish(out);
         if !self.fresh {
             out.push('\n');
@@ -68,7 +68,7 @@ impl View {
 
     fn words(&mut self, role: Role, first: Position, text: &str, out: &mut String) {
         if self.block != Some((role, first)) {
-            self.settle(out);
+            self.end_line(out);
             self.block = Some((role, first));
             if role == Role::User {
                 out.push_str(&self.paint.bold("> "));
@@ -87,14 +87,14 @@ impl View {
         });
     }
 
-    /// A line of our own; what in it comes from others was made harmless before.
+    /// Adds a line of the gateway; text of agents in it was sanitized before.
     pub(crate) fn note(&mut self, text: &str, out: &mut String) {
-        self.settle(out);
+        self.end_line(out);
         out.push_str(text);
         out.push('\n');
     }
 
-    /// The session so far, in place of events that are no longer kept.
+    /// Shows a snapshot in place of events that are no longer kept.
     pub(crate) fn snapshot(&mut self, snapshot: &Value, out: &mut String) {
         for session in snapshot["snapshots"].as_array().into_iter().flatten() {
             let id = line(session["session"]["session_id"].as_str().unwrap_or_default(), FIELD);
@@ -102,10 +102,10 @@ impl View {
             for message in session["messages"].as_array().into_iter().flatten() {
                 let role = Role::named(message["role"].as_str().unwrap_or_default());
                 let first = Position(message["position"].as_u64().unwrap_or_default());
-                self.settle(out);
+                self.end_line(out);
                 self.words(role, first, message["text"].as_str().unwrap_or_default(), out);
             }
-            self.settle(out);
+            self.end_line(out);
         }
     }
 
@@ -117,7 +117,7 @@ impl View {
             self.note(&self.paint.dim(&of), out);
         }
         let Some(entry) = envelope.entry() else {
-            // A newer gateway's: named, so that nothing happens unseen.
+            // A kind of a newer gateway: it is named, so that nothing happens unseen.
             return self.note(&self.paint.dim(&line(&format!("· {}", envelope.kind), FIELD)), out);
         };
         let field = |body: &Value, name: &str| line(body[name].as_str().unwrap_or_default(), FIELD);
@@ -158,7 +158,7 @@ impl View {
                 self.note(&text, out);
             }
             EntryBody::RequestOpened(body) | EntryBody::RequestUpdated(body) => {
-                self.settle(out);
+                self.end_line(out);
                 match serde_json::from_value::<Request>(body.clone()) {
                     Ok(request) => {
                         out.push_str(&card(&request, self.paint));
@@ -181,7 +181,7 @@ impl View {
             EntryBody::Latest(LatestKind::Info, body) if body["title"].is_string() => {
                 self.note(&self.paint.dim(&format!("· title: {}", field(&body, "title"))), out);
             }
-            // Of interest to a program, not to a reader: commands offered, options, tokens.
+            // For programs, not for readers: offered commands, options, tokens.
             EntryBody::Latest(LatestKind::Commands | LatestKind::Options | LatestKind::Usage | LatestKind::Info, _) => {
             }
             EntryBody::Surface { id, .. } => {
@@ -191,7 +191,7 @@ impl View {
         }
     }
 
-    /// What stands in the log as a line of its own.
+    /// Shows a note of the log on a line of its own.
     fn log_line(&mut self, kind: NoteKind, body: &Value, out: &mut String) {
         let field = |name: &str| line(body[name].as_str().unwrap_or_default(), FIELD);
         match kind {
@@ -207,10 +207,10 @@ impl View {
             NoteKind::Error => self.note(&self.paint.red(&format!("! {}", field("message"))), out),
             NoteKind::ClientJoined => self.note(&self.paint.dim(&format!("· {} joined", field("name"))), out),
             NoteKind::ClientLeft => self.note(&self.paint.dim(&format!("· {} left", field("name"))), out),
-            // Whole, it is for whoever looks into the protocol; a reader is told once that there is some.
-            NoteKind::Raw if self.odd => {}
+            // Raw messages are for protocol debugging; a reader is told once that there are some.
+            NoteKind::Raw if self.raw_noted => {}
             NoteKind::Raw => {
-                self.odd = true;
+                self.raw_noted = true;
                 let text = "· the agent says more than is understood here: `plexus tail --json` has it";
                 self.note(&self.paint.dim(text), out);
             }
@@ -288,7 +288,7 @@ fn mark(status: &str) -> &'static str {
     }
 }
 
-/// What became of a request, in words: "allowed by phone (allow_once)".
+/// The outcome of a request as text: "allowed by phone (allow_once)".
 pub(crate) fn outcome(receipt: &Value) -> String {
     let outcome = Outcome::read(receipt);
     let words = line(&outcome.words(), FIELD);
@@ -323,7 +323,7 @@ mod tests {
         for (kind, event) in events {
             view.event(&envelope(kind, event.clone()), &mut out);
         }
-        view.settle(&mut out);
+        view.end_line(&mut out);
         out
     }
 
@@ -332,7 +332,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_reads_as_a_conversation() {
+    fn run_is_printed_as_a_conversation() {
         let text = shown(&[
             ("run_started", json!({})),
             ("user_message_chunk", said("hi")),
@@ -349,7 +349,7 @@ mod tests {
     }
 
     #[test]
-    fn no_word_of_an_agent_reaches_the_terminal_raw() {
+    fn agent_text_never_reaches_the_terminal_raw() {
         let evil = "\u{1b}]0;x\u{7}\u{202e}\r";
         let text = shown(&[
             ("agent_message_chunk", said(evil)),
@@ -375,21 +375,21 @@ mod tests {
     }
 
     #[test]
-    fn a_tool_call_without_an_end_is_not_told_to_have_failed() {
+    fn tool_call_without_an_end_is_not_shown_as_failed() {
         let end = json!({ "toolCallId": "c", "status": "failed", "_meta": { "plexus": { "synthesized": true, "reason": "x" } } });
         let begin = json!({ "toolCallId": "c", "title": "ls", "status": "pending" });
         assert_eq!(shown(&[("tool_call", begin), ("tool_call_update", end)]), "○ ls\n○ ls (not reported)\n");
     }
 
     #[test]
-    fn what_is_not_understood_is_told_once_and_in_words() {
+    fn unknown_events_are_reported_once_and_in_words() {
         let text = shown(&[("raw", json!({ "a": 1 })), ("raw", json!({ "b": 2 })), ("odd", json!({ "c": 3 }))]);
         assert_eq!(text.lines().count(), 2, "{text}");
         assert!(!text.contains('{'), "{text}");
     }
 
     #[test]
-    fn every_end_of_a_request_has_its_words() {
+    fn request_outcomes_each_have_a_text() {
         let by = json!({ "name": "phone" });
         for (receipt, words) in [
             (

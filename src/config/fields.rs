@@ -1,4 +1,4 @@
-//! The keys of a table, each asked for once, with every problem told at its place.
+//! The keys of a table, each read once; every mistake is reported with its place.
 
 use super::*;
 
@@ -43,7 +43,7 @@ fn expand(text: &str, var: impl Fn(&str) -> Option<String>) -> Result<String, St
     Ok(out)
 }
 
-/// The known name that `got` is most likely a misspelling of.
+/// The known name that `got` most likely misspells.
 pub fn nearest<'n>(got: &str, known: impl IntoIterator<Item = &'n str>) -> Option<&'n str> {
     let folded = got.to_ascii_lowercase().replace('-', "_");
     let distance = |name: &str| edits(&folded, &name.to_ascii_lowercase().replace('-', "_"));
@@ -55,7 +55,7 @@ pub fn nearest<'n>(got: &str, known: impl IntoIterator<Item = &'n str>) -> Optio
         .map(|(_, name)| name)
 }
 
-/// How many letters to insert, remove, change or swap with their neighbour to come from `a` to `b`.
+/// The edit distance between `a` and `b`: letters inserted, removed, changed, or swapped with the next.
 pub(super) fn edits(a: &str, b: &str) -> usize {
     let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
     let mut rows: [Vec<usize>; 3] = [vec![], vec![], (0..=b.len()).collect()];
@@ -75,7 +75,7 @@ pub(super) fn edits(a: &str, b: &str) -> usize {
     rows[2][b.len()]
 }
 
-/// The file's text, and what was found wrong in it.
+/// The file's text and the mistakes found in it.
 pub(super) struct ConfigText<'d> {
     pub(super) text: &'d str,
     pub(super) file: &'d str,
@@ -96,7 +96,7 @@ impl ConfigText<'_> {
     }
 }
 
-/// The keys of one table. Each is asked for by name once; what nobody asked for is unknown.
+/// The keys of one table. Each is read by name once; a key that was not read is unknown.
 pub(super) struct TableFields<'d, 'i> {
     pub(super) doc: &'d ConfigText<'d>,
     pub(super) path: String,
@@ -104,7 +104,7 @@ pub(super) struct TableFields<'d, 'i> {
     pub(super) entries: BTreeMap<String, (Range<usize>, Spanned<DeValue<'i>>)>,
     pub(super) asked: Vec<&'static str>,
     pub(super) present: Vec<&'static str>,
-    /// Where the value asked for last stands.
+    /// The place of the value that was read last.
     pub(super) last: Range<usize>,
 }
 
@@ -126,7 +126,7 @@ impl<'d, 'i> TableFields<'d, 'i> {
         self.doc.problem(at, &self.key(key), message);
     }
 
-    /// Whether a key that was asked for is there, well formed or not.
+    /// Whether a key that was read is present, valid or not.
     pub(super) fn has(&self, key: &str) -> bool {
         self.present.contains(&key)
     }
@@ -141,7 +141,11 @@ impl<'d, 'i> TableFields<'d, 'i> {
 
     pub(super) fn wrong(&self, key: &str, value: &Spanned<DeValue<'_>>, want: &str, example: &str) {
         let found = value.get_ref().type_str();
-        self.problem(value.span(), key, format!("must be {want}, not {}: write {key} = {example}", article(found)));
+        self.problem(
+            value.span(),
+            key,
+            format!("must be {want}, not {}: write {key} = {example}", with_article(found)),
+        );
     }
 
     pub(super) fn text(&mut self, key: &'static str, example: &str) -> Option<(Range<usize>, String)> {
@@ -220,7 +224,7 @@ impl<'d, 'i> TableFields<'d, 'i> {
         flag
     }
 
-    pub(super) fn env(&mut self, key: &'static str, around: &ConfigContext) -> Option<BTreeMap<String, String>> {
+    pub(super) fn env(&mut self, key: &'static str, context: &ConfigContext) -> Option<BTreeMap<String, String>> {
         let value = self.take(key)?;
         let example = "{ NAME = \"value\" }";
         let Some(table) = value.get_ref().as_table() else {
@@ -231,14 +235,14 @@ impl<'d, 'i> TableFields<'d, 'i> {
         for (name, value) in table {
             let path = format!("{key}.{}", name.get_ref());
             let Some(text) = value.get_ref().as_str() else {
-                let found = article(value.get_ref().type_str());
+                let found = with_article(value.get_ref().type_str());
                 self.problem(value.span(), &path, format!("must be text, not {found}: put it in quotes"));
                 continue;
             };
             if name.get_ref().is_empty() || name.get_ref().contains(['=', '\0']) {
                 self.problem(name.span(), &path, "is no variable's name: it may not be empty or hold =".into());
             }
-            match expand(text, |var| around.var(var)) {
+            match expand(text, |var| context.var(var)) {
                 Ok(text) => {
                     env.insert(name.get_ref().to_string(), text);
                 }
@@ -249,9 +253,9 @@ impl<'d, 'i> TableFields<'d, 'i> {
     }
 
     /// Text in which `${VAR}` is the variable's value.
-    pub(super) fn secret(&mut self, key: &'static str, example: &str, around: &ConfigContext) -> Option<String> {
+    pub(super) fn secret(&mut self, key: &'static str, example: &str, context: &ConfigContext) -> Option<String> {
         let (span, text) = self.text(key, example)?;
-        match expand(&text, |var| around.var(var)) {
+        match expand(&text, |var| context.var(var)) {
             Ok(secret) => Some(secret),
             Err(why) => {
                 self.problem(span, key, why);
@@ -279,7 +283,7 @@ impl<'d, 'i> TableFields<'d, 'i> {
         let value = self.take(key)?;
         let span = value.span();
         if !value.get_ref().is_table() {
-            let found = article(value.get_ref().type_str());
+            let found = with_article(value.get_ref().type_str());
             self.problem(span, key, format!("must be a table, not {found}: write [{key}] on a line of its own"));
             return None;
         }
@@ -292,7 +296,7 @@ impl<'d, 'i> TableFields<'d, 'i> {
     pub(super) fn tables(&mut self, key: &'static str) -> Vec<TableFields<'d, 'i>> {
         let Some(value) = self.take(key) else { return Vec::new() };
         let span = value.span();
-        let found = article(value.get_ref().type_str());
+        let found = with_article(value.get_ref().type_str());
         let complain = |span: Range<usize>, found: String| {
             self.problem(
                 span,
@@ -307,7 +311,7 @@ impl<'d, 'i> TableFields<'d, 'i> {
         let mut tables = Vec::new();
         for item in list {
             let span = item.span();
-            let found = article(item.get_ref().type_str());
+            let found = with_article(item.get_ref().type_str());
             match item.into_inner() {
                 DeValue::Table(table) => tables.push(TableFields::new(self.doc, self.key(key), span, table)),
                 _ => complain(span, found),
@@ -316,7 +320,7 @@ impl<'d, 'i> TableFields<'d, 'i> {
         tables
     }
 
-    /// Tells of every key that nobody asked for.
+    /// Reports the keys that were not read.
     pub(super) fn finish(&self) {
         for (key, (span, _)) in &self.entries {
             let message = match nearest(key, self.asked.iter().copied()) {
@@ -329,11 +333,11 @@ impl<'d, 'i> TableFields<'d, 'i> {
 }
 
 /// `an integer`, `a table`.
-fn article(noun: &str) -> String {
+fn with_article(noun: &str) -> String {
     if noun.starts_with(['a', 'e', 'i', 'o', 'u']) { format!("an {noun}") } else { format!("a {noun}") }
 }
 
-/// The same value in JSON; a date becomes its text. `None` for a number JSON has not.
+/// The same value in JSON; a date becomes its text. `None` for a number that JSON does not have.
 pub(super) fn json(value: &DeValue<'_>) -> Option<serde_json::Value> {
     use serde_json::Value;
     Some(match value {

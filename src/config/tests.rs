@@ -31,13 +31,13 @@ fn facts(config: &Config) -> String {
 const DOCUMENTED: &str = include_str!("../../config/plexus.toml");
 
 #[test]
-fn the_documented_file_is_the_default() {
+fn documented_file_equals_the_defaults() {
     assert_eq!(facts(&parse(DOCUMENTED).unwrap()), facts(&Config::default()));
     assert_eq!(facts(&parse("").unwrap()), facts(&Config::default()));
 }
 
 #[test]
-fn the_documented_file_has_every_key_and_no_other() {
+fn documented_file_has_every_key_and_no_other() {
     // What is commented out with one `# ` and looks like a key or a table is an option without a default.
     let option = |line: &&str| {
         let word = line.split([' ', '=']).next().unwrap_or_default();
@@ -83,7 +83,7 @@ fn the_documented_file_has_every_key_and_no_other() {
 }
 
 #[test]
-fn the_demo_file_starts_the_demo_with_a_session() {
+fn demo_file_starts_the_demo_with_a_session() {
     let config = parse(include_str!("../../config/demo.toml")).unwrap();
     let [runtime] = &config.runtimes[..] else { panic!("{config:?}") };
     assert_eq!(runtime.spec.connect, Connect::Command(vec!["/opt/plexus".into(), "agent".into(), "demo".into()]));
@@ -91,7 +91,7 @@ fn the_demo_file_starts_the_demo_with_a_session() {
 }
 
 #[test]
-fn every_option_is_read() {
+fn options_are_all_read() {
     let config = parse(
         r#"
         listen = "[::1]:0"
@@ -195,7 +195,7 @@ fn every_option_is_read() {
 }
 
 #[test]
-fn every_mistake_is_told_with_its_place_and_fix() {
+fn mistakes_are_reported_with_place_and_fix() {
     let presets = preset_names().join(", ");
     let kind =
         format!("p.toml:1:1: runtime: a runtime needs a kind: write preset = one of {presets}; or dialect and command");
@@ -439,7 +439,7 @@ fn every_mistake_is_told_with_its_place_and_fix() {
 }
 
 #[test]
-fn a_file_that_cannot_be_read_says_why() {
+fn unreadable_file_is_reported_with_the_cause() {
     let dir = tempfile::tempdir().unwrap();
     let load = |path: &Path| Config::load(path, &around()).unwrap_err().to_string();
     let path = dir.path().join("x.toml");
@@ -452,7 +452,7 @@ fn a_file_that_cannot_be_read_says_why() {
 }
 
 #[test]
-fn misspellings_find_their_word_and_strangers_do_not() {
+fn misspellings_get_a_suggestion_and_other_words_none() {
     let known = ["listen", "runtime", "log"];
     for (got, near) in [
         ("lisen", Some("listen")),
@@ -466,7 +466,7 @@ fn misspellings_find_their_word_and_strangers_do_not() {
 }
 
 #[test]
-fn a_mirror_without_a_token_is_off_and_only_where_the_owner_of_a_connection_is_known() {
+fn mirror_without_a_token_is_off_and_needs_known_connection_owners() {
     let text = "[[runtime]]\npreset = \"demo\"\nui_port = 1\n";
     assert!(!parse(text).unwrap().runtimes[0].ports.ui_without_token_for_this_user);
     let open = parse(&format!("{text}ui_port_without_token_for_this_user = true"));

@@ -23,7 +23,7 @@ fn used(ledger: &Ledger) -> Vec<usize> {
 }
 
 #[test]
-fn a_charge_counts_in_every_account_above_and_is_given_back_everywhere() {
+fn charge_counts_in_every_parent_account_until_released() {
     let ledger = small();
     let one = ledger.connection("phone");
     let mut charge = one.charge(100).unwrap();
@@ -39,7 +39,7 @@ fn a_charge_counts_in_every_account_above_and_is_given_back_everywhere() {
 }
 
 #[test]
-fn each_limit_holds_by_itself_and_nothing_is_left_of_what_was_refused() {
+fn limits_hold_separately_and_a_refusal_leaves_no_charge() {
     let ledger = small();
     let class = |outcome: Result<Charge, LedgerFull>| outcome.unwrap_err().class;
     assert_eq!(class(ledger.connection("phone").charge(301)), Class::Connection);
@@ -57,7 +57,7 @@ fn each_limit_holds_by_itself_and_nothing_is_left_of_what_was_refused() {
 }
 
 #[test]
-fn a_charge_that_cannot_grow_stays_as_it_was() {
+fn charge_that_cannot_grow_stays_unchanged() {
     let ledger = small();
     let mut charge = ledger.connection("phone").charge(200).unwrap();
     assert_eq!(charge.resize(301).unwrap_err().limit, 300);
@@ -65,7 +65,7 @@ fn a_charge_that_cannot_grow_stays_as_it_was() {
 }
 
 #[tokio::test]
-async fn whoever_waits_goes_on_as_soon_as_there_is_room_and_never_waits_for_the_impossible() {
+async fn waiter_resumes_once_there_is_room_and_never_waits_in_vain() {
     let ledger = small();
     let runtime = ledger.runtime("gemini");
     let held = runtime.charge(450).unwrap();
@@ -82,7 +82,7 @@ async fn whoever_waits_goes_on_as_soon_as_there_is_room_and_never_waits_for_the_
 }
 
 #[test]
-fn many_at_once_never_pass_a_limit_and_leave_nothing_behind() {
+fn concurrent_charges_never_pass_a_limit_and_leave_nothing() {
     let ledger = small();
     std::thread::scope(|scope| {
         for n in 0..8 {
@@ -91,7 +91,7 @@ fn many_at_once_never_pass_a_limit_and_leave_nothing_behind() {
                 for _ in 0..2000 {
                     let charge = ledger.connection(device).charge(150);
                     assert!(ledger.sums()[Class::Clients as usize].used <= 600 + 8 * 150);
-                    assert!(ledger.books.clients.used() <= 600);
+                    assert!(ledger.shared.clients.used() <= 600);
                     drop(charge);
                 }
             });
@@ -101,7 +101,7 @@ fn many_at_once_never_pass_a_limit_and_leave_nothing_behind() {
 }
 
 #[tokio::test]
-async fn of_two_who_wait_for_each_other_one_goes_on_and_then_the_other() {
+async fn waiters_on_each_other_resume_one_after_the_other() {
     let ledger = small();
     let (one, other) = (ledger.runtime("gemini"), ledger.runtime("codex"));
     let (mut first, second) = (one.charge(400).unwrap(), other.charge(400).unwrap());
@@ -122,16 +122,16 @@ async fn of_two_who_wait_for_each_other_one_goes_on_and_then_the_other() {
 }
 
 #[test]
-fn names_that_nobody_uses_are_forgotten() {
+fn unused_account_names_are_forgotten() {
     let ledger = small();
     for n in 0..10_000 {
         ledger.connection(&format!("d_{n}"));
     }
-    assert!(ledger.books.named.lock().len() < 100);
+    assert!(ledger.shared.named.lock().len() < 100);
 }
 
 #[test]
-fn it_tells_who_is_near_a_limit_and_shows_the_sums() {
+fn ledger_report_names_accounts_near_a_limit_and_the_sums() {
     let ledger = small();
     let _charge = ledger.connection("phone").charge(300).unwrap();
     let _other = ledger.connection("phone").charge(50).unwrap();
@@ -143,7 +143,7 @@ fn it_tells_who_is_near_a_limit_and_shows_the_sums() {
 }
 
 #[test]
-fn there_is_always_room_for_a_line_and_for_agents() {
+fn ledger_always_has_room_for_a_line_and_for_agents() {
     let limits = LedgerLimits::default().with_room_for(256 << 20);
     assert!(limits.runtime > 256 << 20 && limits.agents >= limits.runtime && limits.gateway >= limits.agents);
     let limits = LedgerLimits { clients: 1 << 30, ..LedgerLimits::default() }.with_room_for(1 << 20);
@@ -152,28 +152,28 @@ fn there_is_always_room_for_a_line_and_for_agents() {
 }
 
 #[tokio::test]
-async fn devices_that_hold_much_leave_room_for_those_that_ask_for_little() {
+async fn devices_that_hold_much_leave_room_for_small_charges() {
     let ledger = Ledger::new(LedgerLimits::default());
     let LedgerLimits { clients, device, .. } = *ledger.limits();
     let greedy: Vec<Charge> = (0..30)
         .flat_map(|n| {
             let device = ledger.connection(&format!("greedy-{}", n % 3));
-            std::iter::from_fn(move || device.charge(MODEST).ok())
+            std::iter::from_fn(move || device.charge(SMALL_DEVICE).ok())
         })
         .collect();
     let held: usize = greedy.iter().map(Charge::bytes).sum();
-    assert!(held <= clients - clients / KEPT && held > device, "{held}");
-    let refused = ledger.connection("greedy-0").charge(2 * MODEST).unwrap_err();
+    assert!(held <= clients - clients / RESERVED_PART && held > device, "{held}");
+    let refused = ledger.connection("greedy-0").charge(2 * SMALL_DEVICE).unwrap_err();
     assert_eq!(refused.class, Class::Clients);
     // Waiting does not get around it, nor being another connection of the same device.
-    assert!(ledger.connection("greedy-1").wait(MODEST).now_or_never().is_none());
-    let modest: Vec<Charge> = (0..clients / KEPT / MODEST)
-        .map(|n| ledger.connection(&format!("phone-{n}")).charge(MODEST).unwrap())
+    assert!(ledger.connection("greedy-1").wait(SMALL_DEVICE).now_or_never().is_none());
+    let small: Vec<Charge> = (0..clients / RESERVED_PART / SMALL_DEVICE)
+        .map(|n| ledger.connection(&format!("phone-{n}")).charge(SMALL_DEVICE).unwrap())
         .collect();
     drop(greedy);
-    drop(modest);
+    drop(small);
     assert_eq!(used(&ledger)[Class::Clients as usize], 0);
-    // The most that one may ask for can be had once there is nobody else.
+    // The most that an account may hold can be charged once no other account holds anything.
     let alone = ledger.connection("greedy-0");
     assert_eq!(alone.charge(alone.most()).unwrap().bytes(), alone.most());
 }

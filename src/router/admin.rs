@@ -1,4 +1,4 @@
-//! What people do to sessions and runtimes that went astray: start again, read what they wrote, ask what ails them.
+//! Administration over HTTP: restarting runs and runtimes, and reading a runtime's stderr.
 
 use axum::response::Response;
 use http::StatusCode;
@@ -14,7 +14,7 @@ use plexus_protocol::RunId;
 
 type Outcome = Result<Response, Problem>;
 
-/// Which run to begin again; the one under way, or else the last, if absent.
+/// The run to repeat; if absent, the current run, else the last one.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct RestartRun {
@@ -34,7 +34,7 @@ pub(super) async fn restart_runtime(state: AppState, call: Call) -> Outcome {
     json(StatusCode::OK, &*state.directory.restart_runtime(&permit, &id).await?)
 }
 
-/// What a runtime wrote to stderr of late.
+/// The latest stderr lines of a runtime.
 #[derive(Serialize, ToSchema)]
 pub(super) struct Logs {
     lines: Vec<StderrLine>,

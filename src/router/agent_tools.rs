@@ -1,6 +1,6 @@
-//! What an agent has to work with: its MCP servers and its skills, as the UI protocol's `mcp.list` and `skills.list` tell them.
+//! An agent's MCP servers and skills, as the UI protocol's `mcp.list` and `skills.list` report them.
 //!
-//! Everything in the answers is the agent's words, and is bounded: so many of each, so long.
+//! The responses consist of the agent's text, bounded in number and length.
 
 use std::time::Duration;
 
@@ -18,19 +18,19 @@ use crate::auth::{Permit, Prompt};
 use crate::sessions::SessionError;
 use plexus_protocol::{Capability, SessionInfo, object};
 
-/// Servers, skills, or errors of one answer at most; `truncated` says that there are more.
-const MANY: usize = 500;
+/// Most servers, skills or errors in one response; `truncated` says that there are more.
+const ITEMS_MAX: usize = 500;
 /// Longest text of one member, in characters; a longer one is cut.
-const LONG: usize = 2000;
-/// How long the agent may take.
-const SILENCE: Duration = Duration::from_secs(30);
+const TEXT_MAX: usize = 2000;
+/// Time for the agent to answer.
+const ANSWER_TIME: Duration = Duration::from_secs(30);
 
-/// Text, cut to what is shown; empty where there is none.
+/// Text, cut to [`TEXT_MAX`]; `None` if empty.
 fn text(value: &Value) -> Option<String> {
-    value.as_str().map(|text| text.chars().take(LONG).collect())
+    value.as_str().map(|text| text.chars().take(TEXT_MAX).collect())
 }
 
-/// A word, or the usual one where it is none of those.
+/// A value of an enum, or its default if the word is unknown.
 fn word<T: DeserializeOwned + Default>(value: &Value) -> T {
     T::deserialize(value).unwrap_or_default()
 }
@@ -45,7 +45,7 @@ struct Server {
     source: Option<McpSource>,
     enabled: bool,
     state: McpState,
-    /// How many tools it has.
+    /// The number of tools.
     #[serde(skip_serializing_if = "Option::is_none")]
     tools: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -71,7 +71,7 @@ enum McpSource {
     Global,
 }
 
-/// Where an MCP server stands.
+/// The state of an MCP server.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 enum McpState {
@@ -106,11 +106,11 @@ struct Skill {
     path: String,
     dir: String,
     scope: SkillScope,
-    /// When its file last changed; 0 where the agent does not say.
+    /// When the skill's file last changed, in milliseconds since the Unix epoch; 0 if unknown.
     mtime_ms: u64,
 }
 
-/// Whose skill it is.
+/// The scope of a skill.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 enum SkillScope {
@@ -126,7 +126,7 @@ struct SkillError {
     message: String,
 }
 
-/// The MCP servers of an agent, as it tells them.
+/// The MCP servers of an agent.
 #[derive(Debug, PartialEq, Serialize, ToSchema)]
 pub(super) struct McpServers {
     servers: Vec<Server>,
@@ -134,7 +134,7 @@ pub(super) struct McpServers {
     truncated: bool,
 }
 
-/// The skills of an agent, as it tells them.
+/// The skills of an agent.
 #[derive(Debug, PartialEq, Serialize, ToSchema)]
 pub(super) struct Skills {
     skills: Vec<Skill>,
@@ -159,23 +159,23 @@ impl Skill {
     }
 }
 
-/// So many of a list, and whether there are more.
+/// At most [`ITEMS_MAX`] items of a list, and whether there are more.
 fn some<T>(value: &Value, read: impl Fn(&Value) -> Option<T>) -> (Vec<T>, bool) {
     let all = value.as_array().map_or(&[][..], Vec::as_slice);
-    (all.iter().take(MANY).filter_map(read).collect(), all.len() > MANY)
+    (all.iter().take(ITEMS_MAX).filter_map(read).collect(), all.len() > ITEMS_MAX)
 }
 
-fn servers(said: &Value) -> McpServers {
-    let (servers, truncated) = some(&said["servers"], Server::read);
+fn servers(response: &Value) -> McpServers {
+    let (servers, truncated) = some(&response["servers"], Server::read);
     McpServers { servers, truncated }
 }
 
-fn skills_of(said: &Value) -> Skills {
-    let (skills, cut) = some(&said["skills"], Skill::read);
-    let (errors, more) = some(&said["errors"], |error| {
+fn skills_of(response: &Value) -> Skills {
+    let (skills, cut) = some(&response["skills"], Skill::read);
+    let (errors, more) = some(&response["errors"], |error| {
         Some(SkillError { path: text(&error["path"]).unwrap_or_default(), message: text(&error["message"])? })
     });
-    Skills { skills, errors, truncated: cut || more || said["truncated"] == true }
+    Skills { skills, errors, truncated: cut || more || response["truncated"] == true }
 }
 
 pub(super) async fn mcp(state: AppState, call: Call) -> Outcome {
@@ -186,18 +186,18 @@ pub(super) async fn mcp(state: AppState, call: Call) -> Outcome {
         Some(_) => return Err(bad_query("`scope` is one of loaded, configured".into())),
     };
     let (what, params) = ("MCP servers", json!({ "scope": scope }));
-    let said = ask(&state, &session, &permit, (Capability::McpList, "mcp.list", what), &params).await?;
-    json(StatusCode::OK, &servers(&said))
+    let response = ask(&state, &session, &permit, (Capability::McpList, "mcp.list", what), &params).await?;
+    json(StatusCode::OK, &servers(&response))
 }
 
 pub(super) async fn skills(state: AppState, call: Call) -> Outcome {
     let (session, permit) = session_of::<Prompt>(&state, &call)?;
     let params = json!({ "cwd": session.cwd });
-    let said = ask(&state, &session, &permit, (Capability::SkillsList, "skills.list", "skills"), &params).await?;
-    json(StatusCode::OK, &skills_of(&said))
+    let response = ask(&state, &session, &permit, (Capability::SkillsList, "skills.list", "skills"), &params).await?;
+    json(StatusCode::OK, &skills_of(&response))
 }
 
-/// Asks the session's runtime, if it says that it can tell.
+/// Asks the session's runtime, if it has the capability.
 async fn ask(
     state: &AppState,
     session: &SessionInfo,
@@ -213,12 +213,12 @@ async fn ask(
     }
     let params: Box<RawValue> = to_raw_value(params).map_err(|_| Problem::internal())?;
     let reply = state.directory.call(permit, &session.session_id, method.into(), Some(params), false);
-    let silent = |_| Problem::from(SessionError::RuntimeSilent(SILENCE.as_secs()));
-    let reply = tokio::time::timeout(SILENCE, reply).await.map_err(silent)??;
+    let silent = |_| Problem::from(SessionError::RuntimeSilent(ANSWER_TIME.as_secs()));
+    let reply = tokio::time::timeout(ANSWER_TIME, reply).await.map_err(silent)??;
     #[derive(Deserialize)]
     struct Said(Value);
-    let Said(said) = object::from_str(reply.get()).unwrap_or(Said(Value::Null));
-    Ok(said)
+    let Said(response) = object::from_str(reply.get()).unwrap_or(Said(Value::Null));
+    Ok(response)
 }
 
 #[cfg(test)]
@@ -226,14 +226,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_told_is_read_as_far_as_it_makes_sense_and_bounded() {
-        let long = "x".repeat(LONG + 5);
-        let said = json!({ "servers": [
+    fn reported_tools_are_read_leniently_and_bounded() {
+        let long = "x".repeat(TEXT_MAX + 5);
+        let response = json!({ "servers": [
             { "id": "a", "transport": "http", "source": "project", "enabled": true, "state": "ready", "tools": 3, "more": 1 },
             { "id": "b", "transport": "smoke", "enabled": false, "state": "disabled", "last_error": long },
             { "id": 7 }, "no", { "state": "ready" },
         ] });
-        let told = json!(servers(&said));
+        let told = json!(servers(&response));
         assert_eq!(told["servers"].as_array().unwrap().len(), 2);
         assert_eq!(
             told["servers"][0],
@@ -243,10 +243,10 @@ mod tests {
             (&told["servers"][1]["transport"], &told["servers"][1]["state"]),
             (&json!("stdio"), &json!("disabled"))
         );
-        assert_eq!(told["servers"][1]["last_error"].as_str().unwrap().len(), LONG);
-        let many: Vec<Value> = (0..MANY + 1).map(|n| json!({ "id": n.to_string(), "name": "n" })).collect();
+        assert_eq!(told["servers"][1]["last_error"].as_str().unwrap().len(), TEXT_MAX);
+        let many: Vec<Value> = (0..ITEMS_MAX + 1).map(|n| json!({ "id": n.to_string(), "name": "n" })).collect();
         let told = json!(skills_of(&json!({ "skills": many, "errors": [{ "path": "/x", "message": "no" }, {}] })));
-        assert_eq!((told["skills"].as_array().unwrap().len(), &told["truncated"]), (MANY, &json!(true)));
+        assert_eq!((told["skills"].as_array().unwrap().len(), &told["truncated"]), (ITEMS_MAX, &json!(true)));
         assert_eq!(told["errors"], json!([{ "path": "/x", "message": "no" }]));
         for none in [Value::Null, json!([]), json!({ "skills": {} })] {
             assert_eq!(json!(skills_of(&none)), json!({ "skills": [], "errors": [], "truncated": false }));

@@ -1,5 +1,5 @@
 //! `asyncapi.json`: every message of the native WebSocket, in both directions, from the method table, the table of
-//! notifications that stands here, and the [`schemas`](super::schemas) of their rows.
+//! notifications below, and the [`schemas`](super::schemas) of their rows.
 
 use std::sync::OnceLock;
 
@@ -60,12 +60,12 @@ const fn of<T: ToSchema>() -> Shape {
     Shape::of::<T>()
 }
 
-/// A session, and beside it whatever its runtime takes.
+/// Parameters with a session and any members that the runtime takes.
 fn passed() -> Value {
     json!({ "allOf": [of::<rpc::OfSession>().reference()], "additionalProperties": true })
 }
 
-/// A JSON-RPC message with these members beside `jsonrpc`.
+/// The schema of a JSON-RPC message with these members besides `jsonrpc`.
 fn message(about: &str, members: Value, required: &[&str], example: Value) -> Value {
     let mut properties = Map::from_iter([("jsonrpc".to_owned(), json!({ "const": "2.0" }))]);
     let mut payload = Map::from_iter([("jsonrpc".to_owned(), json!("2.0"))]);
@@ -83,7 +83,7 @@ fn message(about: &str, members: Value, required: &[&str], example: Value) -> Va
     })
 }
 
-/// Describes the questions that the gateway asks in the words of the UI protocol, and their answer.
+/// Describes the requests of the UI protocol that the gateway sends, and their response.
 fn questions(messages: &mut Map<String, Value>, operations: &mut Map<String, Value>) {
     let native = json!({ "$ref": "#/channels/native" });
     let on_channel = |name: &str| json!({ "$ref": format!("#/channels/native/messages/{name}") });
@@ -200,7 +200,7 @@ pub(super) fn description(version: &str) -> Value {
     })
 }
 
-/// The schemas of all that is said in either direction.
+/// The schemas of the messages in both directions.
 fn all_schemas() -> Map<String, Value> {
     let methods = rpc::methods();
     let taken: Vec<Shape> = methods.iter().map(|method| method.takes).chain([of::<Answer>()]).collect();
@@ -212,7 +212,7 @@ fn all_schemas() -> Map<String, Value> {
 
 /// Serves the description.
 pub(super) async fn serve(version: &'static str) -> Result<Response, Problem> {
-    // One gateway has one version; the first to ask makes the text.
+    // The text is the same for the whole process; the first call makes it.
     static TEXT: OnceLock<Value> = OnceLock::new();
     api::json(StatusCode::OK, TEXT.get_or_init(|| description(version)))
 }
@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn every_method_that_is_served_is_described() {
+    fn methods_that_are_served_are_described() {
         let all = description("0");
         let mut found = 0;
         for source in [
@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn no_reference_leads_nowhere() {
+    fn references_all_resolve() {
         fn walk(value: &Value, all: &Value) {
             if let Some(to) = value.get("$ref").and_then(Value::as_str) {
                 assert!(all.pointer(to.trim_start_matches('#')).is_some(), "{to}");

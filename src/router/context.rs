@@ -1,7 +1,7 @@
-//! What a client of the UI protocol says around a prompt (`ui_context`, `meta`), on its way to the agent. Pure.
+//! The context of a prompt in the UI protocol (`ui_context`, `meta`), on its way to the agent. Pure.
 //!
-//! It travels with the prompt's first block, in `_meta.plexus`, so that a runtime of that protocol gets it as it was said. For
-//! all others the files that it names are `resource_link` blocks, which every agent takes.
+//! It is added to the prompt's first block, in `_meta.plexus`, so that a runtime of that protocol gets it unchanged. For other
+//! runtimes, the files that it names become `resource_link` blocks, which every agent takes.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -13,12 +13,12 @@ use serde_json::value::{RawValue, to_raw_value};
 
 use plexus_protocol::object;
 
-/// Bytes of selected text that go along.
+/// Most bytes of selected text that are passed on.
 const SELECTED_MAX: usize = 64 << 10;
 
-/// What is said around a prompt.
+/// The context of a prompt.
 #[derive(Default, Serialize)]
-pub(super) struct Around<'a> {
+pub(super) struct PromptContext<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     ui_context: Option<&'a RawValue>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -61,11 +61,11 @@ struct At {
     line: u64,
 }
 
-impl<'a> Around<'a> {
-    /// Reads what a client said.
+impl<'a> PromptContext<'a> {
+    /// Reads a client's `ui_context` and `meta`.
     ///
     /// # Errors
-    /// In words: it is not of the protocol's shape.
+    /// They do not have the protocol's shape; the error is a text for people.
     pub(super) fn read(ui_context: Option<&'a RawValue>, meta: Option<&'a RawValue>) -> Result<Self, String> {
         let given = |raw: &&RawValue| raw.get() != "null";
         let (ui_context, meta) = (ui_context.filter(given), meta.filter(given));
@@ -80,7 +80,7 @@ impl<'a> Around<'a> {
         Ok(around)
     }
 
-    /// The prompt with what is said around it.
+    /// Adds the context to a prompt.
     pub(super) fn onto(self, mut content: Vec<Box<RawValue>>) -> Vec<Box<RawValue>> {
         if self.ui_context.is_none() && self.meta.is_none() {
             return content;
@@ -104,7 +104,7 @@ impl<'a> Around<'a> {
 }
 
 impl Snapshot {
-    /// The files that it names, the selection first.
+    /// The files that the context names, the selection first.
     fn links(&self) -> Vec<Box<RawValue>> {
         let mut links = Vec::new();
         if let Some(Selection { path, range, selected_text }) = &self.selection {
@@ -138,8 +138,8 @@ impl Snapshot {
     }
 }
 
-/// The params of a call that is passed on, without the gateway's own names for session and run: the runtime has others.
-pub(super) fn without_our_names(params: &RawValue) -> Box<RawValue> {
+/// The params of a forwarded call, without the gateway's ids of session and run, since the runtime has its own.
+pub(super) fn without_gateway_ids(params: &RawValue) -> Box<RawValue> {
     let Ok(Members(members)) = serde_json::from_str(params.get()) else { return params.to_owned() };
     let ours = |name: &str, value: &RawValue| {
         let text = || serde_json::from_str::<Cow<'_, str>>(value.get()).unwrap_or_default();
@@ -153,7 +153,7 @@ pub(super) fn without_our_names(params: &RawValue) -> Box<RawValue> {
     RawValue::from_string(format!("{{{}}}", rest.join(","))).unwrap_or_else(|_| params.to_owned())
 }
 
-/// The members of an object, each as it came, in their order.
+/// The members of an object as raw text, in their order.
 struct Members<'a>(Vec<(String, &'a RawValue)>);
 
 impl<'de: 'a, 'a> Deserialize<'de> for Members<'a> {
@@ -190,13 +190,13 @@ mod tests {
     }
 
     #[test]
-    fn what_is_said_around_a_prompt_travels_with_it_and_its_files_are_links() {
+    fn context_travels_with_the_prompt_and_its_files_are_links() {
         let context = raw(
             r#"{"workspace_root":"/w/","active_file":{"path":"src/a.rs","language_id":"rust"},"selection":{"path":"/x/b.rs",
             "range":{"start":{"line":4,"column":0},"end":{"line":6,"column":2}},"selected_text":"fn b"},"extensions":{"n":1.50}}"#,
         );
         let meta = raw(r#"{"trace":"t"}"#);
-        let content = Around::read(Some(&context), Some(&meta)).unwrap().onto(vec![text_block("hi")]);
+        let content = PromptContext::read(Some(&context), Some(&meta)).unwrap().onto(vec![text_block("hi")]);
         let blocks: Vec<Value> = content.iter().map(|block| serde_json::from_str(block.get()).unwrap()).collect();
         assert_eq!(blocks[0]["text"], "hi");
         assert!(content[0].get().contains(context.get()) && content[0].get().contains(meta.get()), "as it was said");
@@ -204,22 +204,25 @@ mod tests {
         assert_eq!(of(&blocks[1]), (json!("resource_link"), json!("file:///x/b.rs#L5:7"), json!("fn b")));
         assert_eq!(of(&blocks[2]), (json!("resource_link"), json!("file:///w/src/a.rs"), json!(null)));
         assert_eq!(blocks.len(), 3);
-        assert_eq!(Around::read(None, None).unwrap().onto(vec![text_block("hi")])[0].get(), text_block("hi").get());
+        assert_eq!(
+            PromptContext::read(None, None).unwrap().onto(vec![text_block("hi")])[0].get(),
+            text_block("hi").get()
+        );
         for bad in ["7", "[]", r#"{"selection":{"path":1}}"#, r#"{"active_file":"x"}"#] {
-            assert!(Around::read(Some(&raw(bad)), None).is_err(), "{bad}");
+            assert!(PromptContext::read(Some(&raw(bad)), None).is_err(), "{bad}");
         }
-        assert!(Around::read(None, Some(&raw("[]"))).is_err());
+        assert!(PromptContext::read(None, Some(&raw("[]"))).is_err());
     }
 
     #[test]
-    fn a_call_that_is_passed_on_names_neither_session_nor_run_of_ours() {
+    fn forwarded_call_names_no_session_or_run_of_the_gateway() {
         for (params, passed) in [
             (r#"{"session_id":"s_1","a":1.50,"run_id":"r_7"}"#, r#"{"a":1.50}"#),
             (r#"{ "session_id": null }"#, "{}"),
             (r#"{"run_id":"theirs","a" : 1}"#, r#"{"run_id":"theirs","a" : 1}"#),
             (r#"{"b":{"session_id":"s_1"}}"#, r#"{"b":{"session_id":"s_1"}}"#),
         ] {
-            assert_eq!(without_our_names(&raw(params)).get(), passed);
+            assert_eq!(without_gateway_ids(&raw(params)).get(), passed);
         }
     }
 }

@@ -1,7 +1,7 @@
-//! The cookie of a browser that is a device, and the header that must come beside it.
+//! The cookie of an enrolled browser, and the CSRF header that must accompany it.
 //!
-//! A browser sends cookies by itself, for whoever made it ask. So the cookie counts only for the origin that it was made
-//! for, and whatever changes something needs a value, too, that only a page of that origin can have read.
+//! A browser attaches cookies to requests that any page causes. So the cookie counts only for its own origin, and every change
+//! also needs a value that only a page of that origin can have read.
 
 use axum::extract::Request;
 use http::header::{COOKIE, HOST, HeaderMap, HeaderName, HeaderValue, ORIGIN, UPGRADE};
@@ -12,26 +12,26 @@ use super::Problem;
 use super::headers::only;
 use crate::auth::{Auth, Caller, CookieSite, csrf, same};
 
-/// The header that comes with whatever a cookie is to change.
+/// The header that must accompany every change authenticated by the cookie.
 pub const CSRF_HEADER: &str = "plexus-csrf";
-/// The cookie of a page over TLS. Browsers take it from the host itself alone, over TLS alone.
+/// The name of the cookie over TLS. Browsers accept this prefix only over TLS and only from the host itself.
 const SECURE: &str = "__Host-plexus";
-/// How long a browser keeps the cookie, in seconds: a year. A device that is revoked is out whatever its browser keeps.
+/// Lifetime of the cookie in the browser, in seconds: a year. A revoked device is refused regardless.
 const YEAR: u32 = 31_536_000;
 
-/// What the cookie of a request comes to.
-pub(super) enum Shown {
-    /// None that counts here.
+/// The result of checking a request's cookie.
+pub(super) enum CookieCheck {
+    /// No cookie for this origin.
     Nothing,
-    /// Nobody's, or two of them.
+    /// An unknown cookie, or two of them.
     Wrong,
-    /// A device's; but it is to change something, and the header that goes with it is not there.
+    /// A device's cookie, but the CSRF header of a change is missing or wrong.
     Forged,
-    /// A device's, and what its page must send with a change.
+    /// A device, and the CSRF value of its page.
     Device(Caller, String),
 }
 
-/// The cookie of pages of `origin`. A browser keeps the cookies of all ports of a host together, so the name says which.
+/// The name of the cookie for `origin`. It has the port, since a browser shares cookies between all ports of a host.
 fn name(origin: &str) -> String {
     match origin.split_once("://") {
         Some(("https", _)) => SECURE.into(),
@@ -41,14 +41,14 @@ fn name(origin: &str) -> String {
 }
 
 fn plain(authority: &str) -> String {
-    // An address of version 6 has colons of its own, in brackets.
+    // An IPv6 address has colons too, in brackets.
     let port = authority.rsplit_once(':').map(|(_, port)| port).filter(|port| !port.ends_with(']'));
     format!("plexus-{}", port.unwrap_or("80"))
 }
 
-/// The one cookie of that name; `Err` if there are several: which one counts must not depend on who reads.
+/// The cookie of that name; `Err` if there are several, since parsers differ in which one counts.
 fn named<'a>(headers: &'a HeaderMap, name: &str) -> Result<Option<&'a str>, ()> {
-    // HTTP/2 may send the pairs on lines of their own.
+    // HTTP/2 may send each pair on a line of its own.
     let lines = headers.get_all(COOKIE).iter().filter_map(|line| line.to_str().ok());
     let pairs = lines.flat_map(|line| line.split(';')).filter_map(|pair| pair.trim().split_once('='));
     let mut all = pairs.filter(|(other, _)| *other == name).map(|(_, value)| value);
@@ -58,11 +58,11 @@ fn named<'a>(headers: &'a HeaderMap, name: &str) -> Result<Option<&'a str>, ()> 
     }
 }
 
-/// Who shows a cookie that counts. It does if the request's Origin is the one it was made for; or if the browser says
-/// that a page of the same origin only reads, which it does without an Origin. A WebSocket always comes with an Origin.
-pub(super) fn prove(auth: &Auth, request: &Request) -> Shown {
+/// Checks the cookie. It counts if the request's Origin is the cookie's, or if the browser says that a page of the same origin
+/// only reads, in which case there is no Origin. A WebSocket always has an Origin.
+pub(super) fn prove(auth: &Auth, request: &Request) -> CookieCheck {
     let headers = request.headers();
-    let Ok(origin) = only(headers, &ORIGIN) else { return Shown::Wrong };
+    let Ok(origin) = only(headers, &ORIGIN) else { return CookieCheck::Wrong };
     let reads = matches!(*request.method(), Method::GET | Method::HEAD);
     let site = only(headers, &HeaderName::from_static("sec-fetch-site")).ok().flatten();
     let host = only(headers, &HOST).ok().flatten().unwrap_or_default().to_ascii_lowercase();
@@ -72,52 +72,52 @@ pub(super) fn prove(auth: &Auth, request: &Request) -> Shown {
         None if reads && site == Some("same-origin") && !headers.contains_key(UPGRADE) => {
             vec![(plain(&host), CookieSite::Origin(&own)), (SECURE.to_owned(), CookieSite::Tls)]
         }
-        None => return Shown::Nothing,
+        None => return CookieCheck::Nothing,
     };
-    let mut shown = Shown::Nothing;
+    let mut shown = CookieCheck::Nothing;
     for (name, site) in candidates {
-        let Ok(found) = named(headers, &name) else { return Shown::Wrong };
+        let Ok(found) = named(headers, &name) else { return CookieCheck::Wrong };
         let Some(token) = found else { continue };
         let Some(caller) = auth.check_cookie(token, site) else {
-            shown = Shown::Wrong;
+            shown = CookieCheck::Wrong;
             continue;
         };
         let wanted = csrf(token);
         let sent = only(headers, &HeaderName::from_static(CSRF_HEADER)).ok().flatten();
         if !reads && !sent.is_some_and(|sent| same(sent, &wanted)) {
-            return Shown::Forged;
+            return CookieCheck::Forged;
         }
-        return Shown::Device(caller, wanted);
+        return CookieCheck::Device(caller, wanted);
     }
     shown
 }
 
-/// The device that the browser is which asks for a cookie, if it is one here. It need not send the header: it is given
-/// what it has, or something in its place, and its page is of the cookie's origin all the same.
+/// The device of a browser that asks for a cookie, if it has one already. The CSRF header is not needed: the browser gets the
+/// same cookie or a replacement, and the Origin was checked.
 pub(super) fn held(auth: &Auth, parts: &Parts) -> Option<(Caller, String)> {
     let origin = only(&parts.headers, &ORIGIN).ok().flatten()?;
     let token = named(&parts.headers, &name(origin)).ok().flatten()?;
     Some((auth.check_cookie(token, CookieSite::Origin(origin))?, csrf(token)))
 }
 
-/// The origin that a new cookie will be for: that of the page that asks for it.
+/// The origin of a new cookie: that of the page that asks for it.
 ///
 /// # Errors
-/// 422 `invalid` if no page asks.
+/// 422 `invalid` if the request does not come from a page.
 pub(super) fn origin(parts: &Parts) -> Result<String, Problem> {
-    // The guard has found it among our own.
+    // The guard has checked that it is an origin of the gateway.
     let origin = only(&parts.headers, &ORIGIN).ok().flatten();
     origin.map(str::to_owned).ok_or_else(|| {
         Problem::invalid("a cookie is for a page of this gateway, and no Origin came: leave `cookie` out for a token")
     })
 }
 
-/// Gives the browser its cookie.
+/// Sets the cookie.
 pub(super) fn set<B>(response: &mut Response<B>, origin: &str, token: &str) {
     put(response, origin, token, YEAR);
 }
 
-/// Takes the cookie back.
+/// Clears the cookie.
 pub(super) fn clear<B>(response: &mut Response<B>, origin: &str) {
     put(response, origin, "", 0);
 }
@@ -126,7 +126,7 @@ fn put<B>(response: &mut Response<B>, origin: &str, value: &str, seconds: u32) {
     let name = name(origin);
     let secure = if name == SECURE { "; Secure" } else { "" };
     let text = format!("{name}={value}; Path=/; Max-Age={seconds}; HttpOnly; SameSite=Strict{secure}");
-    // Letters, digits and the marks above: always a header's value.
+    // Letters, digits and the characters above: always a valid header value.
     if let Ok(value) = HeaderValue::from_str(&text) {
         response.headers_mut().append(header::SET_COOKIE, value);
     }
@@ -139,7 +139,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_cookie_is_named_after_its_origin() {
+    fn cookie_is_named_after_its_origin() {
         for (origin, cookie) in [
             ("http://127.0.0.1:7420", "plexus-7420"),
             ("http://localhost", "plexus-80"),
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cookie_is_for_no_script_no_other_site_and_over_tls_for_tls_alone() {
+    fn cookie_is_http_only_same_site_and_secure_over_tls() {
         let set = |origin: &str| {
             let mut response = Response::new(Body::empty());
             super::set(&mut response, origin, "plx_x");
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn one_cookie_of_a_name_is_found_and_two_are_none() {
+    fn cookie_given_twice_counts_as_none() {
         let find = |lines: &[&str]| {
             let lines = lines.iter().map(|line| (COOKIE, HeaderValue::from_str(line).unwrap()));
             let mut headers = HeaderMap::new();

@@ -1,4 +1,4 @@
-//! What a row of the route table says of itself, for `openapi.json`: what it takes and gives, and its parameters.
+//! The documentation of a row of the route table, for `openapi.json`: body, responses and parameters.
 
 use serde_json::{Value, json};
 
@@ -7,25 +7,25 @@ use super::schemas::{CURSOR, ID, RESUMABLE, Shape, WORDS};
 /// Longest text to search for, in characters.
 pub(super) const QUERY_MAX: usize = 512;
 
-/// What a route takes and gives.
+/// The documentation of a route.
 #[derive(Clone, Debug, Default)]
 pub struct Docs {
-    /// The body that it takes.
+    /// The request body.
     pub takes: Option<Shape>,
-    /// What comes of it, by status.
+    /// The responses, by status.
     pub gives: Vec<Given>,
-    /// Its parameters but those of the path.
+    /// The parameters, without those of the path.
     pub parameters: Vec<&'static Parameter>,
 }
 
-/// One of the answers of a route.
+/// A response of a route.
 #[derive(Clone, Debug)]
 pub struct Given {
     /// The status.
     pub status: u16,
-    /// The JSON that comes with it.
+    /// The JSON body.
     pub json: Option<Shape>,
-    /// The other media types in which it comes.
+    /// Other media types of the body.
     pub media: &'static [&'static str],
 }
 
@@ -49,14 +49,14 @@ impl Parameter {
         Self { place: "header", ..Self::query(name, about, schema) }
     }
 
-    /// As OpenAPI has it.
+    /// The parameter in OpenAPI's form.
     pub(super) fn described(&self) -> Value {
         let Self { name, place, required, about, schema } = self;
         json!({ "name": name, "in": place, "required": required, "description": about, "schema": schema() })
     }
 }
 
-/// The parameters that stand in a path, as OpenAPI has them.
+/// The parameters of a path in OpenAPI's form.
 pub(super) fn in_path(path: &str) -> impl Iterator<Item = Value> {
     path.split('{')
         .skip(1)
@@ -84,7 +84,7 @@ fn key() -> Value {
     matching("^[!-~]{1,128}$")
 }
 
-/// A cursor, a place in a long text, `now`, or nothing.
+/// The schema of a cursor, a position in a long text, `now`, or nothing.
 fn place() -> Value {
     matching(&format!("^(|now|{}(\\+[0-9]{{1,9}})?)$", CURSOR.trim_matches(['^', '$'])))
 }
@@ -115,10 +115,10 @@ pub(super) const PROJECTION: Parameter =
     });
 pub(super) const LAST_EVENT_ID: Parameter =
     Parameter::header("Last-Event-ID", "For `text/event-stream`: beats `after`", || json!({ "type": "string" }));
-/// Those of every route that gives events.
+/// The parameters of every route that returns events.
 pub(super) const EVENTS: &[&Parameter] =
     &[&AFTER, &EVENTS_LIMIT, &WAIT, &BEFORE, &MERGE, &EVENTS_BYTES, &PROJECTION, &LAST_EVENT_ID];
-/// Several may stand in one, with commas.
+/// One value may name several sessions, separated by commas.
 pub(super) const SESSIONS_NAMED: Parameter =
     Parameter::query("session", "Only this session; may be given several times", || {
         matching("^([A-Za-z0-9_.:-]{1,128})?(,([A-Za-z0-9_.:-]{1,128})?)*$")
@@ -194,7 +194,7 @@ pub(super) const PROMPT_KEY: Parameter = Parameter::header(
 );
 const ACP_CONNECTION: Parameter = Parameter::header("Acp-Connection-Id", "As the response to `initialize` gave it", id);
 const ACP_SESSION: Parameter = Parameter::header("Acp-Session-Id", "With what belongs to a session", id);
-/// Those of every route of ACP over HTTP.
+/// The parameters of every route of ACP over HTTP.
 pub(super) const ACP: &[&Parameter] = &[&ACP_CONNECTION, &ACP_SESSION];
 
 const fn handshake(name: &'static str, schema: fn() -> Value) -> Parameter {
@@ -205,5 +205,5 @@ const UPGRADE: Parameter = handshake("Upgrade", || words(&["websocket"]));
 const WS_VERSION: Parameter = handshake("Sec-WebSocket-Version", || words(&["13"]));
 /// Sixteen bytes in base64.
 const WS_KEY: Parameter = handshake("Sec-WebSocket-Key", || matching("^[A-Za-z0-9+/]{21}[AQgw]==$"));
-/// What a handshake of RFC 6455 says, beside what every request does.
+/// The headers of a WebSocket handshake (RFC 6455).
 pub(super) const HANDSHAKE: &[&Parameter] = &[&CONNECTION, &UPGRADE, &WS_VERSION, &WS_KEY];

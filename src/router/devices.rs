@@ -1,4 +1,4 @@
-//! Devices over HTTP: who one is, enrolling, signing a browser in and out, renaming, revoking.
+//! Devices over HTTP: the caller's identity, enrolling, signing a browser in and out, renaming, revoking.
 
 use std::time::Duration;
 
@@ -20,16 +20,16 @@ use crate::auth::{
 };
 use plexus_protocol::{DeviceId, Risk, RuntimeId, Scope, SessionId, Timestamp};
 
-/// Life of a link to a session unless the client says otherwise, in hours.
+/// Default lifetime of a link to a session, in hours.
 const SHARE_HOURS: u64 = 24;
-/// Longest name that is made of a session's title, in characters.
+/// Longest device name made from a session's title, in characters.
 const TITLE_CHARS: usize = 48;
-/// The side of a QR code's picture at least, in pixels; it scales.
+/// Smallest side of a QR code, in pixels; the image scales.
 const QR_SIDE: u32 = 240;
-/// Life of a one-time code unless the client says otherwise, in seconds.
+/// Default lifetime of a one-time code, in seconds.
 const CODE_SECONDS: u64 = 60;
 
-/// A whole number, as JSON Schema has them: `43.0` is one.
+/// A whole number as JSON Schema defines it: `43.0` is one.
 fn whole<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u64>, D::Error> {
     let Some(number) = Option::<serde_json::Number>::deserialize(from)? else { return Ok(None) };
     if let Some(whole) = number.as_u64() {
@@ -43,7 +43,7 @@ fn whole<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u64>, D::Error> {
     }
 }
 
-/// Who a device is.
+/// The identity of a device.
 #[derive(Serialize, ToSchema)]
 pub(super) struct Identity<'a> {
     device_id: &'a DeviceId,
@@ -51,7 +51,7 @@ pub(super) struct Identity<'a> {
     kind: DeviceKind,
     #[serde(flatten)]
     grant: &'a Grant,
-    /// When it ends by itself.
+    /// When the device expires.
     #[serde(skip_serializing_if = "Option::is_none")]
     expires_at: Option<Timestamp>,
 }
@@ -63,15 +63,15 @@ impl<'a> Identity<'a> {
     }
 }
 
-/// Who asks.
+/// The caller.
 #[derive(Serialize, ToSchema)]
 pub(super) struct Me<'a> {
     #[serde(flatten)]
     device: Identity<'a>,
-    /// What a page sends as `Plexus-CSRF` with every request but GET and HEAD.
+    /// The value of `Plexus-CSRF` for every request of a page but GET and HEAD.
     #[serde(skip_serializing_if = "Option::is_none")]
     csrf: Option<&'a str>,
-    /// Where this device has a limit: those that may answer what it may not, as far as it may know them.
+    /// For a device with a risk limit: devices that may answer what it may not, as far as it may know them.
     #[serde(skip_serializing_if = "Option::is_none")]
     answered_on: Option<AnsweredOn>,
     gateway: GatewayInfo<'a>,
@@ -86,21 +86,21 @@ pub(super) struct AnsweredOn {
     danger: Option<Vec<String>>,
 }
 
-/// The gateway that answers.
+/// The gateway.
 #[derive(Serialize, ToSchema)]
 pub(super) struct GatewayInfo<'a> {
     version: &'a str,
     started_at: Timestamp,
-    /// The life of its log.
+    /// The epoch of the log.
     epoch: &'a str,
-    /// What people call the machine.
+    /// The machine's name.
     name: String,
-    /// Where other machines reach it.
+    /// The origin by which other machines reach the gateway.
     #[serde(skip_serializing_if = "Option::is_none")]
     public_url: Option<&'a str>,
 }
 
-/// What people call the machine that the gateway runs on.
+/// The name of the gateway's machine.
 fn machine() -> String {
     rustix::system::uname().nodename().to_string_lossy().into_owned()
 }
@@ -112,7 +112,7 @@ pub(super) async fn me(state: AppState, call: Call) -> Outcome {
         elevated: (Risk::Elevated > up_to).then(|| answering(Risk::Elevated)),
         danger: (Risk::Danger > up_to).then(|| answering(Risk::Danger)),
     });
-    // Whoever has a link to a session learns nothing of the machine.
+    // A link to a session does not reveal the machine's name.
     let name = if device.grant.sessions.is_some() { "Plexus".to_owned() } else { machine() };
     let gateway = GatewayInfo {
         version: state.version,
@@ -138,21 +138,21 @@ pub(super) async fn sign_out(state: AppState, call: Call) -> Outcome {
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct NewDevice {
-    /// Its name.
+    /// The device's name.
     #[schema(min_length = 1, max_length = 64, pattern = r"\S")]
     name: String,
-    /// What it may do: `watch`, `prompt`, `approve`, `admin`.
+    /// The scopes: `watch`, `prompt`, `approve`, `admin`.
     #[schema(min_items = 1)]
     scopes: Vec<Scope>,
-    /// Only with these runtimes.
+    /// If present, limits the device to these runtimes.
     #[schema(min_items = 1, max_items = 256)]
     runtimes: Option<Vec<RuntimeId>>,
-    /// Only with these sessions.
+    /// If present, limits the device to these sessions.
     #[schema(min_items = 1, max_items = 256)]
     sessions: Option<Vec<SessionId>>,
-    /// The highest risk that it may answer; any, if absent.
+    /// The highest risk of a request that the device may answer; any if absent.
     approve_up_to: Option<Risk>,
-    /// Whether it may answer from a notification.
+    /// Whether the device may answer from a notification.
     #[serde(default)]
     lock_screen: bool,
 }
@@ -177,7 +177,7 @@ pub(super) async fn enrol(state: AppState, call: Call) -> Outcome {
     created(&format!("/v1/devices/{}", device.device_id), &given)
 }
 
-/// A device, and its token, which is shown this once; or `csrf`, where its token is a cookie.
+/// A device and its token, which is shown only once; or `csrf` if the token is a cookie.
 #[derive(Serialize, ToSchema)]
 pub(super) struct NewToken<'a> {
     #[serde(flatten)]
@@ -185,7 +185,7 @@ pub(super) struct NewToken<'a> {
     created_at: Timestamp,
     #[serde(skip_serializing_if = "Option::is_none")]
     token: Option<&'a str>,
-    /// What a page sends as `Plexus-CSRF` with every request but GET and HEAD.
+    /// The value of `Plexus-CSRF` for every request of a page but GET and HEAD.
     #[serde(skip_serializing_if = "Option::is_none")]
     csrf: Option<&'a str>,
 }
@@ -196,7 +196,7 @@ impl<'a> NewToken<'a> {
     }
 }
 
-/// A new device's way in: its token, or for a browser the cookie that it never shows to its page.
+/// The response with a new device's token; for a browser the token is a cookie that scripts cannot read.
 fn welcome(device: &Device, token: &str) -> Outcome {
     let Some(origin) = &device.origin else {
         return json(StatusCode::OK, &NewToken { token: Some(token), ..NewToken::of(device) });
@@ -206,7 +206,7 @@ fn welcome(device: &Device, token: &str) -> Outcome {
     Ok(response)
 }
 
-/// A new browser's way in. One that was a device before is that no more: its cookie is replaced.
+/// The response for a new browser. If it was a device before, its cookie is replaced and the old device removed.
 async fn welcome_browser(state: &AppState, call: &Call, device: &Device, token: &str) -> Outcome {
     let held = cookies::held(&state.auth, &call.parts).filter(|_| device.origin.is_some());
     if let Some((before, _)) = held {
@@ -215,19 +215,19 @@ async fn welcome_browser(state: &AppState, call: &Call, device: &Device, token: 
     welcome(device, token)
 }
 
-/// A browser that is the device already that it asks to be.
+/// The response for a browser that is this device already.
 fn again(device: &Device, csrf: &str) -> Outcome {
     json(StatusCode::OK, &NewToken { csrf: Some(csrf), ..NewToken::of(device) })
 }
 
-/// What is to be otherwise.
+/// The changes to a device.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct NewName {
-    /// Another name.
+    /// The new name.
     #[schema(min_length = 1, max_length = 64, pattern = r"\S")]
     name: Option<String>,
-    /// Whether it may answer from a notification.
+    /// Whether the device may answer from a notification.
     lock_screen: Option<bool>,
 }
 
@@ -251,25 +251,25 @@ pub(super) async fn revoke(state: AppState, call: Call) -> Outcome {
     no_content()
 }
 
-/// What the device that redeems the code may do.
+/// The grant of the device that redeems the code.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct NewCode {
-    /// What it may do: `watch`, `prompt`, `approve`, `admin`.
+    /// The scopes: `watch`, `prompt`, `approve`, `admin`.
     #[schema(min_items = 1)]
     scopes: Vec<Scope>,
-    /// Only with these runtimes.
+    /// If present, limits the device to these runtimes.
     #[schema(min_items = 1, max_items = 256)]
     runtimes: Option<Vec<RuntimeId>>,
-    /// Only with these sessions.
+    /// If present, limits the device to these sessions.
     #[schema(min_items = 1, max_items = 256)]
     sessions: Option<Vec<SessionId>>,
-    /// The highest risk that it may answer; any, if absent.
+    /// The highest risk of a request that the device may answer; any if absent.
     approve_up_to: Option<Risk>,
-    /// Whether it may answer from a notification.
+    /// Whether the device may answer from a notification.
     #[serde(default)]
     lock_screen: bool,
-    /// Its life in seconds, at most 120.
+    /// The lifetime of the code in seconds, at most 120.
     #[serde(default, deserialize_with = "whole")]
     #[schema(maximum = 18446744073709551615_u64)]
     ttl: Option<u64>,
@@ -290,10 +290,10 @@ pub(super) async fn mint_code(state: AppState, call: Call) -> Outcome {
 pub(super) struct Pair {
     /// The code.
     code: String,
-    /// What to call the device.
+    /// The name of the device.
     #[schema(min_length = 1, max_length = 64, pattern = r"\S")]
     name: String,
-    /// Whether it is a page of this gateway, which gets a cookie in place of a token.
+    /// Whether the device is a page of this gateway, which gets a cookie instead of a token.
     #[serde(default)]
     cookie: bool,
 }
@@ -326,10 +326,10 @@ fn yes() -> RefOr<Schema> {
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct SignIn {
-    /// That it is to have a cookie; there is no other way.
+    /// Always true: the browser gets a cookie.
     #[schema(schema_with = yes)]
     cookie: bool,
-    /// What to call it; as the token's device, if absent.
+    /// The browser's name; the token's device's if absent.
     #[schema(min_length = 1, max_length = 64, pattern = r"\S")]
     name: Option<String>,
 }
@@ -355,27 +355,27 @@ pub(super) async fn sign_in(state: AppState, call: Call) -> Outcome {
 
 // === pairing by a short code ===
 
-/// What a device that joins may do.
+/// The grant of the device that joins.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct NewPairing {
-    /// `watch`, `prompt`, `approve`, `admin`.
+    /// The scopes: `watch`, `prompt`, `approve`, `admin`.
     #[schema(min_items = 1)]
     scopes: Vec<Scope>,
-    /// Only with these runtimes.
+    /// If present, limits the device to these runtimes.
     #[schema(min_items = 1, max_items = 256)]
     runtimes: Option<Vec<RuntimeId>>,
-    /// The highest risk that it may answer; any, if absent.
+    /// The highest risk of a request that the device may answer; any if absent.
     approve_up_to: Option<Risk>,
-    /// Whether it may answer from a notification.
+    /// Whether the device may answer from a notification.
     #[serde(default)]
     lock_screen: bool,
-    /// What it is to be called; as it says itself, if absent.
+    /// The device's name; if absent, the one that it reports.
     #[schema(min_length = 1, max_length = 64, pattern = r"\S")]
     name: Option<String>,
 }
 
-/// A QR code as a picture.
+/// A QR code as SVG.
 fn qr(text: &str) -> Result<String, Problem> {
     let code = qrcode::QrCode::new(text).map_err(|error| {
         tracing::error!(%error, "a link is too long for a QR code");
@@ -388,11 +388,11 @@ fn qr(text: &str) -> Result<String, Problem> {
 #[derive(Serialize, ToSchema)]
 pub(super) struct Begun {
     pairing_id: String,
-    /// What the device types.
+    /// The code to type on the device.
     code: String,
-    /// What the device opens in place of typing.
+    /// The address to open instead of typing the code.
     url: String,
-    /// The same as a picture, in SVG.
+    /// The address as a QR code, in SVG.
     qr: String,
     expires_at: Timestamp,
 }
@@ -428,7 +428,7 @@ pub(super) async fn pairing(state: AppState, call: Call) -> Outcome {
     }
 }
 
-/// A yes.
+/// The confirmation of a pairing.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Confirm {
@@ -441,7 +441,7 @@ pub(super) struct Confirm {
 pub(super) async fn confirm(state: AppState, call: Call) -> Outcome {
     let permit = gateway::<Admin>(&call)?;
     let Confirm { number } = call.json()?;
-    // Zero is on no screen.
+    // No pairing has the number zero.
     let number = number.and_then(|number| u8::try_from(number).ok()).unwrap_or_default();
     json(StatusCode::OK, &state.auth.confirm(&permit, &pairing_id(&call), number).await?)
 }
@@ -452,7 +452,7 @@ pub(super) async fn refuse(state: AppState, call: Call) -> Outcome {
     no_content()
 }
 
-/// A short code to look at.
+/// A short code to look up.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Look {
@@ -460,22 +460,22 @@ pub(super) struct Look {
     code: String,
 }
 
-/// What a device would join.
+/// The pairing that a device would join.
 #[derive(Serialize, ToSchema)]
 pub(super) struct Invitation {
     gateway: Host,
     #[serde(flatten)]
     grant: Grant,
-    /// What it is to be called, if the computer said so.
+    /// The device's name, if the computer set one.
     #[serde(skip_serializing_if = "Option::is_none")]
     name: Option<String>,
     expires_at: Timestamp,
 }
 
-/// The gateway that invites.
+/// The gateway of a pairing.
 #[derive(Serialize, ToSchema)]
 pub(super) struct Host {
-    /// What people call the machine.
+    /// The machine's name.
     name: String,
     version: &'static str,
 }
@@ -488,19 +488,19 @@ pub(super) async fn look(state: AppState, call: Call) -> Outcome {
     json(StatusCode::OK, &Invitation { gateway, grant, name, expires_at })
 }
 
-/// A ticket, to hear what came of it.
+/// A ticket of a device that joined.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Fetch {
     /// The ticket.
     ticket: String,
-    /// Seconds to wait for it, 60 at most.
+    /// Seconds to wait for the outcome, 60 at most.
     #[serde(default, deserialize_with = "whole")]
     #[schema(maximum = 18446744073709551615_u64)]
     wait: Option<u64>,
 }
 
-/// That the computer has said nothing yet.
+/// The computer has not decided yet.
 #[derive(Serialize, ToSchema)]
 pub(super) struct Patience {
     /// `waiting`.
@@ -516,7 +516,7 @@ pub(super) async fn fetch(state: AppState, call: Call) -> Outcome {
     };
     match fetched {
         FetchedPairing::Given(device, token) => {
-            // Fetched once more, it is the same device.
+            // A repeated fetch returns the same device.
             let held = cookies::held(&state.auth, &call.parts);
             if held.is_some_and(|(held, _)| held.device().device_id == device.device_id) {
                 return welcome(&device, &token);
@@ -533,13 +533,13 @@ pub(super) async fn fetch(state: AppState, call: Call) -> Outcome {
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct NewShare {
-    /// Its life in hours: a day, if absent; thirty at most.
+    /// The lifetime in hours; a day if absent, at most 30 days.
     #[serde(default, deserialize_with = "whole")]
     #[schema(minimum = 1, maximum = 720)]
     hours: Option<u64>,
 }
 
-/// A link to one session. Whoever has it may watch until it expires, or is revoked like a device.
+/// A link to one session. It allows watching until it expires or is revoked like a device.
 #[derive(Serialize, ToSchema)]
 pub(super) struct Share<'a> {
     device_id: &'a DeviceId,
@@ -557,7 +557,7 @@ pub(super) async fn share(state: AppState, call: Call) -> Outcome {
     if life.is_zero() || life > SHARE_LIFE {
         return Err(Problem::invalid(format!("`hours` is 1 to {}", SHARE_LIFE.as_secs() / 3600)));
     }
-    // What agents call their sessions may be anything; a device's name may not.
+    // A session's title may contain anything; a device's name may not.
     let title: String = session.title.as_deref().unwrap_or_default().chars().take(TITLE_CHARS).collect();
     let share = async |name: &str| state.auth.share(&permit, session.session_id.clone(), name, life).await;
     let (device, token) = match share(&format!("link to {title}")).await {

@@ -1,4 +1,4 @@
-//! What ails the gateway, asked over HTTP: the same checks as `plexus doctor`, which the program brings along.
+//! `GET /v1/doctor`: the checks of `plexus doctor`, which the program passes in.
 
 use std::sync::Arc;
 
@@ -16,45 +16,45 @@ use crate::auth::Admin;
 use crate::ledger::Near;
 use plexus_protocol::RuntimeInfo;
 
-/// How bad it is.
+/// The severity of a check's result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Verdict {
-    /// Nothing to do.
+    /// All is well.
     Ok,
-    /// It works, and could be better.
+    /// It works, but should be improved.
     Warn,
     /// It does not work.
     Fail,
 }
 
-/// What was looked at, and what was found.
+/// A check and its result.
 #[derive(Clone, Debug, Deserialize, Serialize, ToSchema)]
 pub struct Check {
-    /// What was looked at.
+    /// What was checked.
     pub name: String,
-    /// How bad it is.
+    /// The severity of a check's result.
     pub state: Verdict,
     /// What was found.
     pub detail: String,
-    /// What to do.
+    /// The fix.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fix: Option<String>,
 }
 
-/// Looks, given the runtimes as they stand.
+/// Runs the checks, given the current runtimes.
 type Look = Arc<dyn Fn(Vec<Arc<RuntimeInfo>>) -> BoxFuture<'static, Vec<Check>> + Send + Sync>;
 
-/// Who looks. The front door cannot itself: what there is to look at lies beyond its floor. Without one nothing is found.
+/// The checks, passed in by the program, since the router may not import what they check. Empty without them.
 #[derive(Clone, Default)]
 pub struct Doctor {
     look: Option<Look>,
-    /// Looking starts programs for their version: one round at a time.
+    /// One round at a time, since the checks start programs to read their version.
     busy: Arc<Mutex<()>>,
 }
 
 impl Doctor {
-    /// One who looks so.
+    /// Checks that run `look`.
     pub fn new(look: impl Fn(Vec<Arc<RuntimeInfo>>) -> BoxFuture<'static, Vec<Check>> + Send + Sync + 'static) -> Self {
         Self { look: Some(Arc::new(look)), busy: Arc::default() }
     }
@@ -74,10 +74,10 @@ impl std::fmt::Debug for Doctor {
     }
 }
 
-/// From so many percent of its limit on an account is near it.
-const NEAR: usize = 80;
+/// An account counts as near its limit from this percentage on.
+const NEAR_PERCENT: usize = 80;
 
-/// Who makes the gateway hold nearly as much as they may.
+/// The check of an account near its memory limit.
 fn near(account: Near) -> Check {
     let Near { class, name, used, limit } = account;
     let whose = if name.is_empty() { String::new() } else { format!(" {name}") };
@@ -90,16 +90,16 @@ fn near(account: Near) -> Check {
     }
 }
 
-/// What works and what does not.
+/// The checks and their results.
 #[derive(Serialize, ToSchema)]
 pub(super) struct Checks {
     checks: Vec<Check>,
 }
 
-/// Serves what was found.
+/// Serves the checks.
 pub(super) async fn serve(state: AppState, call: Call) -> Result<Response, Problem> {
     gateway::<Admin>(&call)?;
-    let accounts = state.ledger.near(NEAR).into_iter().map(near);
+    let accounts = state.ledger.near(NEAR_PERCENT).into_iter().map(near);
     let checks = match parameter(&call, "only").as_deref() {
         Some("memory") => accounts.collect(),
         Some(_) => return Err(bad_query("`only` is memory".into())),

@@ -1,4 +1,4 @@
-//! What a client is told when something was not done: RFC 9457 problems with stable codes, from one table.
+//! Errors for clients: RFC 9457 problems with stable codes, from one table.
 
 use axum::body::Body;
 use axum::response::{IntoResponse, Response};
@@ -20,16 +20,16 @@ use plexus_store::StoreError;
 /// The content type of every error.
 pub(super) const PROBLEM_JSON: &str = "application/problem+json";
 
-/// An RFC 9457 problem. `code` is stable: clients act on it, never on the words.
+/// An RFC 9457 problem. `code` is stable: clients act on it and not on the text.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Problem {
     /// The HTTP status.
     pub status: StatusCode,
-    /// What happened, stable.
+    /// The stable code.
     pub code: &'static str,
-    /// What happened this time, in words, with the fix where there is one.
+    /// The text for people: what happened, and the fix where there is one.
     pub detail: String,
-    /// Further members, at the top level beside the standard ones.
+    /// Further members at the top level.
     pub more: Box<ProblemMembers>,
     allow: Option<Box<str>>,
     retry_after: Option<u32>,
@@ -43,7 +43,7 @@ impl Problem {
         Self { status, code, detail, more: Box::default(), allow: None, retry_after: None, close: false }
     }
 
-    /// The bearer is missing or wrong: which of them is nobody's business.
+    /// The bearer is missing or wrong; clients do not learn which.
     pub fn unauthorized() -> Self {
         Self::new(
             StatusCode::UNAUTHORIZED,
@@ -52,28 +52,28 @@ impl Problem {
         )
     }
 
-    /// There is nothing at this path.
+    /// There is no such path.
     pub fn not_found() -> Self {
         Self::new(StatusCode::NOT_FOUND, "not_found", "there is nothing at this path")
     }
 
-    /// The path takes other methods.
+    /// The path takes only other methods.
     pub fn method_not_allowed(allow: &str) -> Self {
         let detail = format!("this path takes {allow}");
         Self { allow: Some(allow.into()), ..Self::new(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", detail) }
     }
 
-    /// What was sent parses but does not fit.
+    /// The request parses but is not valid.
     pub fn invalid(detail: impl Into<String>) -> Self {
         Self::new(StatusCode::UNPROCESSABLE_ENTITY, "invalid", detail)
     }
 
-    /// A text that is no cursor.
+    /// The text is not a cursor.
     pub fn bad_cursor(error: plexus_protocol::BadCursor) -> Self {
         Self::new(StatusCode::BAD_REQUEST, "bad_cursor", error.to_string())
     }
 
-    /// Something of ours broke; the cause is in the log and not for strangers.
+    /// An internal error; only the log has the cause.
     pub fn internal() -> Self {
         Self::new(
             StatusCode::INTERNAL_SERVER_ERROR,
@@ -82,38 +82,38 @@ impl Problem {
         )
     }
 
-    /// Says when to come back, in seconds.
+    /// Adds `Retry-After`, in seconds.
     #[must_use]
     pub fn retry_after(self, seconds: u32) -> Self {
         Self { retry_after: Some(seconds), ..self }
     }
 
-    /// Ends the connection after this, because the rest of the request is not wanted.
+    /// Closes the connection after the response, because the rest of the request is not read.
     #[must_use]
     pub fn close(self) -> Self {
         Self { close: true, ..self }
     }
 
-    /// Says more than the words.
+    /// Adds members.
     #[must_use]
     pub fn with(mut self, more: ProblemMembers) -> Self {
         *self.more = more;
         self
     }
 
-    /// Names the interrupt of AG-UI that it is about.
+    /// Adds the AG-UI interrupt.
     #[must_use]
     pub fn of_interrupt(mut self, id: &str) -> Self {
         self.more.interrupt_id = Some(id.to_owned());
         self
     }
 
-    /// With every field of the receipt at the top level, `won` false: whoever reads this did not decide.
+    /// Adds the winner's receipt at the top level, with `won` false.
     fn with_receipt(self, receipt: Receipt) -> Self {
         self.with(ProblemMembers { receipt: Some(Receipt { won: false, ..receipt }), ..ProblemMembers::default() })
     }
 
-    /// The whole as JSON, as HTTP and WebSocket clients get it.
+    /// The problem as JSON, for HTTP and WebSocket clients.
     pub fn to_json(&self) -> Value {
         let details = ProblemDetails {
             kind: format!("urn:plexus:problem:{}", self.code),
@@ -128,7 +128,7 @@ impl Problem {
     }
 }
 
-/// RFC 9457: why something was not done. `code` is stable.
+/// RFC 9457: an error. `code` is stable.
 #[derive(Serialize, ToSchema)]
 pub(super) struct ProblemDetails<'a> {
     #[serde(rename = "type")]
@@ -141,68 +141,68 @@ pub(super) struct ProblemDetails<'a> {
     more: &'a ProblemMembers,
 }
 
-/// What else a problem says, by its `code`.
+/// Further members of a problem, by its `code`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, ToSchema)]
 pub struct ProblemMembers {
-    /// `scope_missing`: which.
+    /// `scope_missing`: the missing scope.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub scope: Option<Scope>,
-    /// `risk_too_high`: which.
+    /// `risk_too_high`: the request's risk.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub risk: Option<Risk>,
-    /// `risk_too_high`: the highest that the device may answer.
+    /// `risk_too_high`: the highest risk that the device may answer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub approve_up_to: Option<Risk>,
-    /// `risk_too_high`: why the risk is what it is, in words.
+    /// `risk_too_high`: the reasons for the risk.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub risk_reasons: Option<Vec<String>>,
-    /// `risk_too_high`: names of devices that may answer it, as far as this one may know them.
+    /// `risk_too_high`: names of devices that may answer, as far as this one may know them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub devices: Option<Vec<String>>,
-    /// Of an answer that does not fit: which of the agent's fields.
+    /// For an answer that does not fit: the agent's field.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub field: Option<String>,
-    /// `bad_body`: where.
+    /// `bad_body`: the place in the body.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub path: Option<String>,
-    /// `over_limit`: whose account is full.
+    /// `over_limit`: the account that is full.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub account: Option<&'static str>,
-    /// `too_large`, `prompt_too_large`, `over_limit`: how many bytes there may be.
+    /// `too_large`, `prompt_too_large`, `over_limit`: the limit, in bytes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub limit: Option<u64>,
-    /// `runtime_refused`: the runtime's own code.
+    /// `runtime_refused`: the runtime's error code.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub runtime_code: Option<i64>,
-    /// `runtime_refused`: what the runtime said beside it.
+    /// `runtime_refused`: the runtime's error data.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Json>)]
     pub runtime_data: Option<Value>,
-    /// Of a cursor that cannot be resumed from: what became of it.
+    /// For a cursor that cannot be resumed from: the verdict.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub resume: Option<ResumeVerdict>,
-    /// Of a cursor that cannot be resumed from: the oldest one that can.
+    /// For a cursor that cannot be resumed from: the oldest one that can.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub oldest: Option<Cursor>,
     /// AG-UI: the interrupt.
     #[serde(rename = "interruptId", skip_serializing_if = "Option::is_none")]
     pub interrupt_id: Option<String>,
-    /// `resume_partial`: the interrupts that were left out.
+    /// `resume_partial`: the interrupts without an answer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub missing: Option<Vec<String>>,
-    /// The receipt of the one who was first, where a request was closed already.
+    /// The winner's receipt, if the request was closed already.
     #[serde(flatten, skip_serializing_if = "Option::is_none")]
     #[schema(schema_with = perhaps_receipt)]
     pub receipt: Option<Receipt>,
 }
 
-/// The members of a receipt, or none of them.
+/// The schema of a receipt's members, or none.
 fn perhaps_receipt() -> RefOr<Schema> {
     AnyOfBuilder::new().item(Ref::from_schema_name(Receipt::name())).item(Object::new()).into()
 }
 
 impl From<LedgerFull> for Problem {
-    /// 429 where the device itself made it so much; 503 where others did.
+    /// 429 if the device itself filled the account; 503 if others did.
     fn from(over: LedgerFull) -> Self {
         let own = matches!(over.class, Class::Device | Class::Connection | Class::Session);
         let status = if own { StatusCode::TOO_MANY_REQUESTS } else { StatusCode::SERVICE_UNAVAILABLE };
@@ -270,7 +270,7 @@ impl From<AuthError> for Problem {
             AuthError::Local(_) => (StatusCode::CONFLICT, "local_device"),
             AuthError::Invalid(_) => (StatusCode::UNPROCESSABLE_ENTITY, "invalid"),
             AuthError::Storage(_) => (StatusCode::INSUFFICIENT_STORAGE, "storage"),
-            // Told to the log alone: they name paths of this machine.
+            // Only for the log, since these name paths of this machine.
             AuthError::Unsafe(..)
             | AuthError::File(..)
             | AuthError::NoToken(_)
@@ -377,7 +377,7 @@ mod tests {
     }
 
     #[test]
-    fn every_refusal_has_its_status_and_code() {
+    fn refusals_have_a_status_and_a_code() {
         let closed = |state| SessionError::Closed(receipt(state));
         let bad = SessionError::BadAnswer { code: "option_not_offered", message: String::new(), field: None };
         let too = TooRisky { risk: Risk::Danger, up_to: Risk::Low, reasons: Vec::new(), devices: Vec::new() };
@@ -425,7 +425,7 @@ mod tests {
     }
 
     #[test]
-    fn a_loser_gets_the_winners_receipt_at_the_top_level() {
+    fn losing_answer_gets_the_winners_receipt_at_the_top_level() {
         let json = Problem::from(SessionError::AlreadyResolved(receipt(RequestState::Answered))).to_json();
         assert_eq!(json["code"], "already_resolved");
         assert_eq!(json["won"], false);
@@ -436,7 +436,7 @@ mod tests {
     }
 
     #[test]
-    fn paths_of_this_machine_stay_in_its_log() {
+    fn local_paths_stay_in_the_log() {
         let problem = Problem::from(AuthError::File("/home/me/secret".into(), "denied".into()));
         assert_eq!(problem, Problem::internal());
     }

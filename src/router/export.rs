@@ -1,5 +1,5 @@
-//! A session as a file: its events as they are, or folded to what is read. Written while it is read, a slice at a time, and
-//! each is charged until the client has taken its last byte, so that one that does not read costs some slices.
+//! A session as a file: its events unchanged, or folded into a readable form. It is streamed slice by slice, and each slice is
+//! charged until the client has taken its last byte, so a client that does not read costs a few slices.
 
 use std::sync::Arc;
 
@@ -20,30 +20,30 @@ use crate::sessions::{Export, Filter, Format, StartAfter};
 use plexus_protocol::{Position, SessionInfo};
 use plexus_store::ReadLimit;
 
-/// What is read at once.
+/// The events read at once.
 const SLICE: ReadLimit = ReadLimit { events: 1000, bytes: 128 << 10 };
-/// The page may do nothing, in whatever it is opened.
+/// The policy of an exported page: no scripts, no loading, no forms.
 const HTML_CSP: &str = "sandbox; default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'";
 
-/// What is being written.
+/// The state of an export.
 struct Writing {
     state: AppState,
     caller: Caller,
     account: Account,
-    /// For what the fold holds.
+    /// The charge for the memory of the fold.
     held: Charge,
     filter: Filter,
-    /// None writes the events as they are.
+    /// The fold; `None` exports events unchanged.
     fold: Option<Export>,
     next: Position,
-    /// What happens meanwhile is not part of it.
+    /// The end of the export; later events are not part of it.
     until: Position,
     first: Option<Bytes>,
     done: bool,
 }
 
 impl Writing {
-    /// The next piece; an error breaks the answer off, so that nobody takes a part for the whole.
+    /// The next piece. An error aborts the response, so that a client does not take a part for the whole.
     async fn piece(&mut self) -> Result<Option<Bytes>, std::io::Error> {
         if let Some(first) = self.first.take() {
             return Ok(Some(first));
@@ -52,7 +52,7 @@ impl Writing {
             return Ok(None);
         }
         let log = self.state.directory.log();
-        // What is read, and what is made of it. An event that is longer than a slice needs more: it is read again then.
+        // Room for the events and for the output made of them. An event longer than a slice needs more room and is read again.
         let mut asked = 2 * SLICE.bytes;
         let (page, room) = loop {
             let mut room = room(&self.state, &self.caller, &self.account, asked).await?;
@@ -86,15 +86,15 @@ impl Writing {
             piece.extend_from_slice(text.as_bytes());
         }
         drop(page);
-        let mut room = self.settle(room);
+        let mut room = self.charge_fold(room);
         if room.resize(piece.len()).is_err() && piece.len() <= self.account.most() {
             return Err(std::io::Error::other("there is no room"));
         }
         Ok(Some(text(piece, room)))
     }
 
-    /// Charges what the fold holds now; what is left of this room is for the piece.
-    fn settle(&mut self, room: Charge) -> Charge {
+    /// Charges the fold's memory from `room`; the rest is for the piece.
+    fn charge_fold(&mut self, room: Charge) -> Charge {
         let holds = self.fold.as_ref().map_or(0, Export::held);
         self.held.join(room);
         let all = self.held.bytes();
@@ -121,7 +121,7 @@ pub(super) async fn serve(state: AppState, call: Call) -> Result<Response, Probl
     let mut response = Response::new(Body::from_stream(pieces));
     let headers = response.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static(kind));
-    // An identifier is letters, digits and `_.:-`: no colon in a file's name.
+    // Identifiers may have colons, which file names must not.
     let name = format!("attachment; filename=\"{}.{ending}\"", id.as_str().replace(':', "-"));
     if let Ok(name) = HeaderValue::from_str(&name) {
         headers.insert(CONTENT_DISPOSITION, name);

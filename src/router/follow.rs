@@ -1,5 +1,6 @@
-//! The log at a client's own pace, for surfaces that keep something about each client and so translate for each: which of
-//! its prompts wait, what it was asked. Surfaces that show everybody the same bytes use a [`EventFan`](super::fanout::EventFan).
+//! Reading the log at a client's own pace, for frontends that translate for each client, because they keep state about it:
+//! which prompts wait, which requests were sent. Frontends that send all clients the same bytes use an
+//! [`EventFan`](super::fanout::EventFan).
 
 use std::time::Duration;
 
@@ -8,35 +9,35 @@ use crate::sessions::{EventPage, EventWatch, Filter, Log};
 use plexus_protocol::{Cursor, Position};
 use plexus_store::ReadLimit;
 
-/// What is read of the log in one go; it is translated and written before more is read.
+/// Events read at once; they are translated and written before more are read.
 const PAGE: ReadLimit = ReadLimit { events: 256, bytes: 64 << 10 };
-/// How long a follower waits before it asks the store again after a failure.
+/// Time until a follower retries after an error of the store.
 const STORE_RETRY: Duration = Duration::from_millis(200);
 
-/// A place in the log. Holds no events.
+/// A position in the log, with a filter. Holds no events.
 pub(super) struct Follow {
     log: Log,
     filter: Filter,
     position: Position,
-    /// Told of once it is read, also where no event is.
+    /// A position whose passing ends a wait, even without events.
     mark: Option<Position>,
     news: EventWatch,
     _counted: Subscribed,
 }
 
 impl Follow {
-    /// Begins after `after`; counted as a subscriber of that kind while it lives.
+    /// Begins after `after`; counted as a subscriber of that kind until dropped.
     pub(super) fn new(log: &Log, filter: Filter, after: Position, kind: Subscriber) -> Self {
         let news = log.watch_for(&filter);
         Self { log: log.clone(), filter, position: after, mark: None, news, _counted: kind.count() }
     }
 
-    /// A page ends the wait once everything up to `mark` is read, though it has no events.
+    /// Makes [`page`](Self::page) return once the log is read up to `mark`, even without events.
     pub(super) fn until(self, mark: Position) -> Self {
         Self { mark: Some(mark).filter(|mark| *mark > self.position), ..self }
     }
 
-    /// Up to where the log was read.
+    /// The position up to which the log was read.
     pub(super) fn cursor(&self) -> Cursor {
         self.log.cursor(self.position)
     }

@@ -1,9 +1,9 @@
-//! Frames: an event as finished bytes for a transport. Pure: no socket, no clock, no task.
+//! Frames: an event as bytes for a transport. Pure: no socket, no clock, no task.
 //!
-//! A server's WebSocket frames are unmasked and an SSE stream is HTTP chunks, so both can be made once and written to
-//! every subscriber as they are.
+//! A server's WebSocket frames are unmasked and an SSE stream consists of HTTP chunks, so both are made once and written to
+//! every subscriber unchanged.
 
-// Who reads events decides for every kind: a new one has to be named here before it compiles.
+// Every event kind needs a decision here before it compiles.
 #![deny(clippy::wildcard_enum_match_arm)]
 
 use std::borrow::Cow;
@@ -19,18 +19,18 @@ use plexus_protocol::{
     Cursor, Epoch, Event, Kind, Position, RequestType, Resolution, Risk, RunId, RunStatus, SessionId, SessionInfo,
 };
 
-/// What of an event a subscriber gets.
+/// The parts of an event that a subscriber gets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Projection {
     /// The canonical body.
     #[default]
     Canonical,
-    /// The same, and `native`: what the runtime itself said.
+    /// The canonical body, and in `native` the runtime's own message.
     Native,
 }
 
-/// How events are cut for a transport.
+/// How events are framed for a transport.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Framing {
     /// JSON-RPC notifications in WebSocket text frames.
@@ -39,29 +39,29 @@ pub enum Framing {
     Sse,
 }
 
-/// Finds how a session stands now; `None` if it is gone.
+/// Looks up a session's current state; `None` if it is gone.
 pub type SessionView = Arc<dyn Fn(&SessionId) -> Option<Arc<SessionInfo>> + Send + Sync>;
 
-/// The place of the event since which a session does what it does now.
+/// Looks up the position of the event that began a session's current activity.
 pub type DoingAt = Arc<dyn Fn(&SessionId) -> Option<Position> + Send + Sync>;
 
-/// Makes frames of events.
+/// Makes frames from events.
 #[derive(Clone)]
 pub struct Encoder {
-    /// The log's life, for cursors.
+    /// The log's epoch, for cursors.
     pub epoch: Epoch,
-    /// What of the events.
+    /// The parts of the events that are sent.
     pub projection: Projection,
-    /// For which transport.
+    /// The transport.
     pub framing: Framing,
-    /// For `session.updated`.
+    /// The session for `session.updated`.
     pub view: SessionView,
-    /// Which of an agent's words and tool calls change what its session does now: those few bring a `session.updated`.
+    /// The event that began the session's current activity; it is followed by a `session.updated`.
     pub doing_at: DoingAt,
 }
 
 impl Encoder {
-    /// Appends everything that one event means to a subscriber. `scratch` is emptied; keep it between calls.
+    /// Appends all messages that one event brings to a subscriber. `scratch` is cleared; reuse it between calls.
     pub fn event(&self, out: &mut Vec<u8>, scratch: &mut Vec<u8>, event: &Event) {
         scratch.clear();
         match self.framing {
@@ -75,7 +75,7 @@ impl Encoder {
                 self.envelope(scratch, event);
                 scratch.push(b'}');
                 ws_text(out, scratch);
-                self.companions(out, event);
+                self.ui_messages(out, event);
             }
         }
     }
@@ -92,8 +92,8 @@ impl Encoder {
         }
     }
 
-    /// The messages of the UI protocol that say the same as the event, for clients that know only those.
-    fn companions(&self, out: &mut Vec<u8>, event: &Event) {
+    /// The UI protocol's own messages for the event, for clients that know only those.
+    fn ui_messages(&self, out: &mut Vec<u8>, event: &Event) {
         match event.kind {
             Kind::RequestOpened | Kind::RequestUpdated => {
                 if let Some(frame) = ask(&event.body) {
@@ -125,7 +125,7 @@ impl Encoder {
                     ws_notify(out, &params);
                 }
             }
-            // These have no message of their own in the protocol beside the event.
+            // The UI protocol has no message of its own for these.
             Kind::UserMessageChunk
             | Kind::AgentMessageChunk
             | Kind::AgentThoughtChunk
@@ -185,20 +185,20 @@ impl Notification for RunContextParams<'_> {
     const METHOD: &'static str = "run.context";
 }
 
-/// The questions that clients are asked, by their methods; their ids are the `request_id`s.
+/// The methods of requests to clients; their ids are the `request_id`s.
 pub(super) const ASKS: [&str; 3] = [CONFIRM, PROMPT, PICK];
 const CONFIRM: &str = "ui.confirm.request";
 const PROMPT: &str = "ui.prompt.request";
 const PICK: &str = "ui.pick.request";
 
-/// A session stands differently.
+/// A session changed.
 #[derive(Serialize, ToSchema)]
 #[schema(as = SessionNote)]
 pub(super) struct SessionUpdated<'a> {
     session: &'a SessionInfo,
 }
 
-/// How a run stands, in the words of the UI protocol.
+/// The state of a run, in the UI protocol.
 #[derive(Serialize, ToSchema)]
 #[schema(as = RunStatusNote)]
 pub(super) struct RunStatusParams<'a> {
@@ -212,7 +212,7 @@ pub(super) struct RunStatusParams<'a> {
     message: Option<&'a str>,
 }
 
-/// How much of the model's context is left.
+/// The part of the model's context that is left.
 #[derive(Serialize, ToSchema)]
 #[schema(as = RunContext)]
 pub(super) struct RunContextParams<'a> {
@@ -261,8 +261,8 @@ struct PromptInfo<'a> {
     revision: u64,
 }
 
-/// The UI protocol's request for a [`Request`](plexus_protocol::Request) as JSON, framed. Its id is the `request_id`, its params are the request,
-/// with what that protocol wants besides: a `message` always, and `danger_level`. `None` if it is no request.
+/// The UI protocol's request for a [`Request`](plexus_protocol::Request) as JSON, framed. Its id is the `request_id`, its
+/// params are the request with a `message` and `danger_level`, which that protocol requires. `None` if it is not a request.
 pub fn ask(request: &[u8]) -> Option<Vec<u8>> {
     let asked: PromptInfo<'_> = serde_json::from_slice(request).ok()?;
     let method = match asked.kind {
@@ -271,7 +271,7 @@ pub fn ask(request: &[u8]) -> Option<Vec<u8>> {
         RequestType::Pick => PICK,
     };
     let mut json = br#"{"jsonrpc":"2.0","id":"#.to_vec();
-    put(&mut json, &wire::name_of(&asked.request_id, asked.revision));
+    put(&mut json, &wire::request_name(&asked.request_id, asked.revision));
     json.extend_from_slice(br#","method":""#);
     json.extend_from_slice(method.as_bytes());
     json.extend_from_slice(br#"","params":"#);
@@ -288,7 +288,7 @@ pub fn ask(request: &[u8]) -> Option<Vec<u8>> {
     Some(frame)
 }
 
-/// A notification whose params are JSON already.
+/// A notification with params that are JSON text already.
 fn splice(method: &str, params: &[u8]) -> Vec<u8> {
     let mut json = Vec::with_capacity(params.len() + 64);
     json.extend_from_slice(br#"{"jsonrpc":"2.0","method":""#);
@@ -301,23 +301,23 @@ fn splice(method: &str, params: &[u8]) -> Vec<u8> {
 
 /// Appends a value as JSON.
 fn put(out: &mut Vec<u8>, value: &(impl Serialize + ?Sized)) {
-    // Our wire types hold nothing that cannot be JSON (no maps with other keys than text), and memory takes every write.
+    // The wire types always serialize (no maps with keys other than text), and writing to memory does not fail.
     if serde_json::to_writer(&mut *out, value).is_err() {
         tracing::error!("a value of the wire cannot be written as JSON");
     }
 }
 
-/// What the runtime said, as JSON if it is, else as text; always on one line.
+/// The runtime's own message, as JSON if it is JSON, else as text; always on one line.
 fn native_json(out: &mut Vec<u8>, native: &[u8]) {
     if serde_json::from_slice::<&RawValue>(native).is_ok() {
-        // Inside a string a line end would not be valid JSON: the ones here are white space between tokens.
+        // A raw line end is not valid inside a JSON string, so it is white space between tokens.
         out.extend(native.iter().map(|&byte| if matches!(byte, b'\r' | b'\n') { b' ' } else { byte }));
     } else {
         put(out, &String::from_utf8_lossy(native));
     }
 }
 
-/// Appends a text frame, whole.
+/// Appends a complete text frame.
 pub fn ws_text(out: &mut Vec<u8>, payload: &[u8]) {
     out.reserve(payload.len() + 10);
     out.push(0x81);
@@ -364,7 +364,7 @@ pub fn sse_event(out: &mut Vec<u8>, id: Option<&Cursor>, event: &str, data: &[u8
     let id = id.map(|cursor| format!("id: {cursor}\n")).unwrap_or_default();
     let len = id.len() + "event: \ndata: \n\n".len() + event.len() + data.len();
     out.reserve(len + 20);
-    // Memory takes every write.
+    // Writing to memory does not fail.
     let _ = write!(out, "{len:x}\r\n{id}event: {event}\ndata: ");
     out.extend_from_slice(data);
     out.extend_from_slice(b"\n\n\r\n");
@@ -376,13 +376,13 @@ pub fn sse_data(out: &mut Vec<u8>, id: Option<&Cursor>, data: &[u8]) {
     let id = id.map(|cursor| format!("id: {cursor}\n")).unwrap_or_default();
     let len = id.len() + "data: \n\n".len() + data.len();
     out.reserve(len + 20);
-    // Memory takes every write.
+    // Writing to memory does not fail.
     let _ = write!(out, "{len:x}\r\n{id}data: ");
     out.extend_from_slice(data);
     out.extend_from_slice(b"\n\n\r\n");
 }
 
-/// Appends a server-sent event of the gateway's own.
+/// Appends a named server-sent event.
 pub fn sse_notify(out: &mut Vec<u8>, id: Option<&Cursor>, event: &str, data: &impl Serialize) {
     let mut json = Vec::with_capacity(256);
     put(&mut json, data);
@@ -470,7 +470,7 @@ mod tests {
     }
 
     #[test]
-    fn frames_of_every_length_are_what_others_read() {
+    fn frames_of_every_length_are_read_by_other_libraries() {
         for len in [0, 1, 125, 126, 127, 65_535, 65_536, 100_000] {
             let (mut out, text) = (Vec::new(), json!("x".repeat(len)).to_string());
             ws_text(&mut out, text.as_bytes());
@@ -480,7 +480,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_is_asked_in_the_words_of_the_ui_protocol() {
+    fn ui_protocol_request_has_its_own_words() {
         for (kind, method) in [
             ("confirm", "ui.confirm.request"),
             ("permission", "ui.confirm.request"),
@@ -507,7 +507,7 @@ mod tests {
     }
 
     #[test]
-    fn runs_usage_and_resolutions_are_said_twice() {
+    fn ui_protocol_reports_runs_usage_and_resolutions_twice() {
         let said = |kind, body| messages(&event(kind, &body, None)).swap_remove(1);
         let status = said(Kind::RunStatus, json!({ "run_id": "r_1", "status": "awaiting_ui", "message": "m" }));
         assert_eq!(status["method"], "run.status");
@@ -533,7 +533,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_runtime_said_goes_along_on_one_line() {
+    fn native_payload_is_carried_on_one_line() {
         for (native, shown) in [
             (&b"{\"a\":\r\n [1.50]}"[..], r#"{"a":   [1.50]}"#),
             (b"not json", r#""not json""#),
@@ -554,7 +554,7 @@ mod tests {
     }
 
     #[test]
-    fn an_event_is_one_chunk() {
+    fn event_is_one_chunk() {
         let mut out = Vec::new();
         sse_event(&mut out, Some(&"k3f9:7".parse().unwrap()), "raw", b"{}");
         assert_eq!(out, b"20\r\nid: k3f9:7\nevent: raw\ndata: {}\n\n\r\n");

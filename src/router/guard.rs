@@ -1,10 +1,9 @@
-//! The checks between a parsed request and its handler. One file: their order is the point, and each stands beside the
-//! spellings it must refuse. Host, Origin and Sec-Fetch-Site, the bearer or the cookie, the
-//! route, the method, the content type, the size, the time a body takes, the depth of its JSON. [`Call::json`] checks the
-//! last one, its shape.
+//! The checks between a parsed request and its handler, in this order: Host, Origin and Sec-Fetch-Site, the bearer or the
+//! cookie, the route, the method, the content type, the size, the time a body takes, the depth of its JSON. Last,
+//! [`Call::json`] checks the shape of the body.
 //!
-//! `outer` does the first three on every request, `admit` the others on the route found; whatever has no route is
-//! refused like a route that needs a bearer, so that nobody learns without one what exists.
+//! `outer` does the first three on every request, `admit` the others on the route found. An unknown path is refused like a
+//! route that needs a bearer, so that unauthenticated clients do not learn which paths exist.
 
 use parking_lot::Mutex;
 use std::borrow::Cow;
@@ -30,7 +29,7 @@ use http_body_util::BodyExt as _;
 use serde::de::DeserializeOwned;
 use tower_http::compression::Predicate;
 
-use super::cookies::{self, Shown};
+use super::cookies::{self, CookieCheck};
 use super::described::Docs;
 use super::error::{Problem, ProblemMembers};
 use super::headers::only;
@@ -45,111 +44,112 @@ use plexus_protocol::object::Objects;
 use plexus_protocol::{RuntimeId, Scope};
 use tracing::Instrument as _;
 
-/// Where browsers and others open the native WebSocket.
+/// The path of the native WebSocket.
 pub const WS_PATH: &str = "/v1/ws";
 /// The subprotocol of the native WebSocket.
 pub const WS_PROTOCOL: &str = "plexus.v1";
-/// A subprotocol that begins so carries the bearer: a browser's `WebSocket` can set no header. It counts in a WebSocket's
-/// handshake alone.
+/// Prefix of the subprotocol that carries the bearer, since a browser's `WebSocket` cannot set headers. Valid only in a
+/// WebSocket handshake.
 pub const WS_BEARER: &str = "plexus.bearer.";
-/// JSON deeper than this is refused: no message of ours needs it, and parsers and clients of ours need not bear it.
+/// Deeper JSON is refused: no message of the protocol needs it, and parsers and clients may not support it.
 pub(super) const DEPTH: usize = 64;
-/// Most that is read of the rest of a body that is refused for its length, in bytes.
+/// Most bytes read of the rest of a body that is refused for its length.
 const DRAIN: usize = 64 << 20;
-/// How long that rest is read.
+/// Longest time for which that rest is read.
 const DRAIN_TIME: Duration = Duration::from_secs(2);
 
-/// How long such a body may take.
+/// Time for the body of an unauthenticated request.
 const STRANGER_TIME: Duration = Duration::from_secs(5);
-/// What a body's buffer grows by at least, in bytes.
+/// Smallest growth of a body's buffer, in bytes.
 const BODY_STEP: usize = 16 << 10;
-/// An answer of fewer bytes is charged to nobody: what hyper buffers of a connection is bounded anyway.
+/// Responses of fewer bytes are not charged, since hyper's buffer of a connection is bounded.
 const SMALL: usize = 16 << 10;
-/// Answers of more bytes are compressed for clients that ask for it.
+/// Longer responses, in bytes, are compressed for clients that ask for it.
 const COMPRESSED: u64 = 1 << 10;
-/// A slow body may take [`GateLimits::body`] again for every so many bytes of it that came.
+/// Bytes of a body for which the time [`GateLimits::body`] is granted anew.
 pub(super) const BODY_STRIDE: usize = 1 << 20;
 
-/// What any client may load and reach from our page: only ourselves; scripts from our files alone. The policies by which text may become
-/// markup or a script's address are named: Lit's own templates, what DOMPurify let through, the page's service worker and its worker.
+/// The page may load and connect only to this gateway, and run only scripts of its own files. The Trusted Types policies that
+/// may make markup or script addresses from text are named: Lit's templates, DOMPurify's output, the page's service worker and
+/// its worker.
 const CSP: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; \
      media-src data: blob:; connect-src 'self'; worker-src 'self'; manifest-src 'self'; base-uri 'none'; form-action 'none'; \
      frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types lit-html dompurify plexus plexus-worker";
 
-/// Who may come in.
+/// The access policy of a route.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Policy {
-    /// Everybody: it shows nothing of anybody's.
+    /// All clients: the response contains nothing private.
     Public,
-    /// Devices with this scope; the handler then asks for a permit on what it touches.
+    /// Devices with this scope; the handler then checks a permit for its target.
     Needs(Scope),
-    /// Devices with the scope `watch`. And, in a WebSocket's handshake that carries no token and comes from no browser,
-    /// processes of this user on this machine, where [`Gate::neighbours`] says so.
-    Neighbours,
+    /// Devices with the scope `watch`; and, if [`Gate::same_user`] is set, local processes of this user in a WebSocket handshake
+    /// without a token that is not from a browser.
+    WatchOrSameUser,
 }
 
-/// What a route wants as a body.
+/// The body that a route takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BodyRule {
-    /// None; one is refused.
+    /// None; a body is refused.
     Nothing,
-    /// JSON, of so many bytes at most.
+    /// JSON of at most this many bytes.
     Json(usize),
-    /// JSON, of so many bytes at most, or none.
+    /// None, or JSON of at most this many bytes.
     Optional(usize),
 }
 
-/// One route. All of them stand in one table, [`routes`](super::routes); it has no field that may be left out.
+/// A route. All routes are in one table, [`routes`](super::routes); no field is optional.
 #[derive(Clone, Debug)]
 pub struct Route<S: 'static> {
     /// The method.
     pub method: Method,
     /// The path, parameters as `{name}`.
     pub path: Cow<'static, str>,
-    /// Who may come in.
+    /// The access policy of a route.
     pub policy: Policy,
-    /// What comes with it.
+    /// The body.
     pub body: BodyRule,
-    /// Whether its answers carry a token, a code, or what stands for one. They are never compressed: who can make us say
-    /// words of theirs beside a secret would learn it from the length (BREACH).
+    /// Whether responses carry a token, a code, or an equivalent. They are never compressed: an attacker who controls text beside
+    /// a secret could learn the secret from the length (BREACH).
     pub secret: bool,
-    /// What it does, for people.
+    /// The summary for people.
     pub summary: &'static str,
-    /// What it takes and gives, for `openapi.json`.
+    /// The documentation for `openapi.json`.
     pub docs: Docs,
-    /// Does it.
+    /// The handler.
     pub run: fn(S, Call) -> BoxFuture<'static, Response>,
 }
 
 /// A request that passed every check of its route.
 #[derive(Debug)]
 pub struct Call {
-    /// Who asks; `None` only on public routes.
+    /// The caller; `None` only on public routes.
     pub caller: Option<Caller>,
-    /// What a page must send with a change, if the caller is a browser that showed its cookie.
+    /// The CSRF value for changes, if the caller is a browser with a cookie.
     pub csrf: Option<String>,
     /// The path's parameters, decoded.
     pub params: Vec<(String, String)>,
-    /// The head.
+    /// The request's head.
     pub parts: Parts,
-    /// The body, whole.
+    /// The whole body.
     pub body: Bytes,
     /// The account of this request.
     pub account: Account,
-    /// For the body. Whoever keeps what it said for longer keeps this as well.
+    /// The charge for the body. A handler that keeps data of the body keeps this with it.
     pub charge: Charge,
 }
 
 impl Call {
-    /// Who asks.
+    /// The caller.
     ///
     /// # Errors
-    /// 401 on a public route: a handler that wants a caller there is a mistake of ours, and fails closed.
+    /// 401 on a public route: a handler that needs a caller there is a bug, and fails closed.
     pub fn caller(&self) -> Result<&Caller, Problem> {
         self.caller.as_ref().ok_or_else(Problem::unauthorized)
     }
 
-    /// A parameter of the path as an identifier. Text that is no identifier names nothing: `missing` is the answer.
+    /// A parameter of the path as an identifier. Invalid text gives the problem `missing`.
     ///
     /// # Errors
     /// `missing`.
@@ -157,10 +157,10 @@ impl Call {
         self.params.first().and_then(|(_, text)| text.parse().ok()).ok_or_else(missing)
     }
 
-    /// The body as `T`; an absent optional body as `{}`. An array is no object, here or further inside.
+    /// The body as `T`; an absent optional body as `{}`. An array is never read as an object, at any depth.
     ///
     /// # Errors
-    /// 400 `bad_json` if it is no JSON; 422 `bad_body` if it does not fit, naming the place.
+    /// 400 `bad_json` if it is not JSON; 422 `bad_body` with the place if it does not fit.
     pub fn json<T: DeserializeOwned>(&self) -> Result<T, Problem> {
         let body: &[u8] = if self.body.is_empty() { b"{}" } else { &self.body };
         beside(body.len(), || parsed(body))
@@ -192,7 +192,7 @@ fn bad_body(error: impl std::fmt::Display) -> Problem {
     Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "bad_body", format!("the body does not fit: {error}"))
 }
 
-/// The names under which the gateway may be called.
+/// The host names and origins of the gateway.
 #[derive(Clone, Debug, Default)]
 pub struct Hosts {
     hosts: HashSet<String>,
@@ -201,7 +201,7 @@ pub struct Hosts {
 
 impl Hosts {
     /// The loopback names with each bound port, each bound address itself, and `public` names (`https://plexus.example`, or
-    /// `host:port` for plain HTTP). Everything else is somebody else's name for us: DNS rebinding.
+    /// `host:port` for plain HTTP). Any other name is refused, against DNS rebinding.
     pub fn new(bound: &[SocketAddr], public: &[String]) -> Self {
         let mut all = Self::default();
         for address in bound {
@@ -222,7 +222,7 @@ impl Hosts {
         all
     }
 
-    /// Browsers leave the default port out, of the Host header and of the origin.
+    /// Browsers leave the default port out of the Host header and of the origin.
     fn add(&mut self, scheme: &str, authority: &str) {
         let default = if scheme == "https" { ":443" } else { ":80" };
         let bare = authority.strip_suffix(default).unwrap_or(authority);
@@ -235,28 +235,28 @@ impl Hosts {
     }
 }
 
-/// What the guard needs to know.
+/// The state of the guard.
 #[derive(Clone)]
 pub struct Gate {
-    /// Who has which token.
+    /// The devices.
     pub auth: Auth,
-    /// Our names.
+    /// The gateway's host names and origins.
     pub hosts: Arc<Hosts>,
-    /// Which proxies say who asked.
-    pub outside: Arc<PublicAddresses>,
-    /// The runtime that processes of this user may watch without a token, where a route's policy is
-    /// [`Policy::Neighbours`]. None: nobody does anything without a token.
-    pub neighbours: Option<RuntimeId>,
-    /// Its limits.
+    /// The trusted proxies.
+    pub public_addresses: Arc<PublicAddresses>,
+    /// The runtime that processes of this user may watch without a token, on routes with [`Policy::WatchOrSameUser`]. `None`: a
+    /// token is always needed.
+    pub same_user: Option<RuntimeId>,
+    /// The limits.
     pub limits: GateLimits,
-    /// Whom bodies and answers are charged to.
+    /// The accounts for bodies and responses.
     pub ledger: Ledger,
 }
 
-/// The guard's limits. The defaults are what is served with; tests use shorter times.
+/// The guard's limits. Tests use shorter times than the defaults.
 #[derive(Clone, Copy, Debug)]
 pub struct GateLimits {
-    /// How long a body may take; as long again for every further MiB of it.
+    /// Time for a body; granted anew for every further MiB.
     pub body: Duration,
 }
 
@@ -266,17 +266,17 @@ impl Default for GateLimits {
     }
 }
 
-/// The header by which a program of this machine's own user says which one it is, for people to read.
+/// The header with the name of a local program, for people to read.
 const PROGRAM_HEADER: &str = "plexus-program";
 
-/// What became of the bearer or the cookie, for [`admit`].
+/// The result of checking the bearer or the cookie, for [`admit`].
 #[derive(Clone)]
 enum Proof {
-    /// With what must come with a change, if it is by a cookie.
+    /// The caller, and the CSRF value if it came with a cookie.
     Given(Caller, Option<String>),
     Absent,
     Wrong,
-    /// A cookie alone, to change something.
+    /// A cookie for a change, without a valid CSRF header.
     Forged,
 }
 
@@ -289,13 +289,13 @@ pub(super) async fn outer(State(gate): State<Gate>, mut request: Request, next: 
     }
     let proof = prove(&gate.auth, &request);
     let peer = connected(request.extensions());
-    let client = Client(gate.outside.proxies.client(peer, request.headers()));
+    let client = Client(gate.public_addresses.proxies.client(peer, request.headers()));
     request.extensions_mut().insert(proof);
     request.extensions_mut().insert(client);
     next.run(request).await
 }
 
-/// Bodies come as they are, or in chunks: of any other coding we would read something else than was sent (RFC 9112, 6.1).
+/// Refuses transfer codings other than `chunked`, since the body would be misread (RFC 9112, 6.1).
 fn check_coding(headers: &HeaderMap) -> Result<(), Problem> {
     let codings = || headers.get_all(TRANSFER_ENCODING).iter();
     let words = codings().flat_map(|value| value.as_bytes().split(|byte| *byte == b',')).map(<[u8]>::trim_ascii);
@@ -338,7 +338,7 @@ fn check_origin(hosts: &Hosts, request: &Request) -> Result<(), Problem> {
     let fetch = |name| only(request.headers(), &HeaderName::from_static(name)).map_err(|()| foreign());
     match fetch("sec-fetch-site")? {
         None | Some("same-origin" | "none") => Ok(()),
-        // A link on another site, or typed elsewhere, may open the page, which shows nothing by itself.
+        // A link on another site may open the page, which contains no data by itself.
         Some("cross-site" | "same-site")
             if request.method() == Method::GET
                 && request.uri().path() == "/"
@@ -351,8 +351,8 @@ fn check_origin(hosts: &Hosts, request: &Request) -> Result<(), Problem> {
     }
 }
 
-/// The bearer: from the one Authorization header, or from the subprotocols of a WebSocket. Never from a query or a body,
-/// which end in logs, histories and other people's hands. Without any, the cookie of a browser that is a device.
+/// Authenticates by the bearer in the single Authorization header or in the subprotocols of a WebSocket, else by the cookie.
+/// Never by a query or a body, which end up in logs and histories.
 fn prove(auth: &Auth, request: &Request) -> Proof {
     let headers = request.headers();
     let header = headers.get_all(AUTHORIZATION).iter().count();
@@ -364,15 +364,15 @@ fn prove(auth: &Auth, request: &Request) -> Proof {
     let token = match (header, offered.as_slice()) {
         (0, []) => {
             return match cookies::prove(auth, request) {
-                Shown::Nothing => Proof::Absent,
-                Shown::Wrong => Proof::Wrong,
-                Shown::Forged => Proof::Forged,
-                Shown::Device(caller, csrf) => Proof::Given(caller, Some(csrf)),
+                CookieCheck::Nothing => Proof::Absent,
+                CookieCheck::Wrong => Proof::Wrong,
+                CookieCheck::Forged => Proof::Forged,
+                CookieCheck::Device(caller, csrf) => Proof::Given(caller, Some(csrf)),
             };
         }
         (0, [token]) => Some(*token),
         (1, []) => only(headers, &AUTHORIZATION).ok().flatten().and_then(bearer),
-        // Two proofs: which one counts must not depend on who reads them.
+        // Two bearers: parsers could differ in which one counts.
         _ => None,
     };
     match token.and_then(|token| auth.check(token)) {
@@ -381,7 +381,7 @@ fn prove(auth: &Auth, request: &Request) -> Proof {
     }
 }
 
-/// The caller, by the program that it says it is.
+/// The caller, named after its program.
 fn acting(caller: Caller, headers: &HeaderMap) -> Caller {
     match only(headers, &HeaderName::from_static(PROGRAM_HEADER)) {
         Ok(Some(program)) => caller.through(program),
@@ -394,22 +394,22 @@ fn bearer(value: &str) -> Option<&str> {
     scheme.eq_ignore_ascii_case("bearer").then_some(token)
 }
 
-/// The other end of the connection.
+/// The address of the other end of the connection.
 fn connected(extensions: &http::Extensions) -> IpAddr {
     let nobody = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
     extensions.get::<ConnHandle>().map_or(nobody, |handle| handle.peer.ip())
 }
 
-/// Who asked, by the word of our proxies where the connection is one of theirs.
+/// The client's address, as reported by a trusted proxy if the connection is from one.
 #[derive(Clone, Copy)]
 struct Client(IpAddr);
 
-/// The address that a request came from; for counting, never a reason to trust anybody.
+/// The client's address of a request; for counting only, never for trust.
 pub(super) fn peer(parts: &Parts) -> IpAddr {
     parts.extensions.get::<Client>().map_or_else(|| connected(&parts.extensions), |client| client.0)
 }
 
-/// Who it is, or why not. Nobody's credentials are worth an entry in the log.
+/// The authenticated caller, or the problem. Wrong credentials are not logged.
 fn enter(gate: &Gate, parts: &Parts) -> Result<Caller, Problem> {
     match parts.extensions.get::<Proof>() {
         Some(Proof::Given(caller, _)) => Ok(caller.clone()),
@@ -423,7 +423,7 @@ fn enter(gate: &Gate, parts: &Parts) -> Result<Caller, Problem> {
     }
 }
 
-/// Counts a failed proof; the problem to answer with if there were too many.
+/// Counts a failed authentication; returns the problem if there were too many.
 pub(super) fn failed(auth: &Auth, parts: &Parts) -> Option<Problem> {
     let wait = auth.failed(peer(parts))?;
     let problem = Problem::new(
@@ -444,7 +444,7 @@ pub(super) async fn admit<S>(
 ) -> Response {
     match check(gate, route, params, request).await {
         Ok(call) => {
-            // What a public route answers with is small, or a file of the page, which is there once.
+            // Responses of public routes are small, or static files of the page.
             let account = call.caller.is_some().then(|| call.account.clone());
             let response = (route.run)(state, call).await;
             let mut response = match account {
@@ -460,12 +460,12 @@ pub(super) async fn admit<S>(
     }
 }
 
-/// Marks an answer that must not be compressed.
+/// Marks a response that must not be compressed.
 #[derive(Clone, Copy)]
 struct Secret;
 
-/// Whether an answer may be compressed for a client that takes it so: what is long enough to be worth it, no stream of
-/// events (each has to go out at once), nothing that is compressed already, no [`secret`](Route::secret).
+/// Whether a response may be compressed: it is long enough, no event stream (each event must leave at once), not compressed
+/// already, and not [`secret`](Route::secret).
 #[derive(Clone, Copy)]
 pub(super) struct Compressible;
 
@@ -482,11 +482,11 @@ impl Predicate for Compressible {
     }
 }
 
-/// Marks an answer whose bytes are charged already.
+/// Marks a response whose bytes are charged already.
 #[derive(Clone, Copy)]
 pub(super) struct Counted;
 
-/// Charges an answer that is there whole, until the client has taken its last byte or its connection is gone.
+/// Charges a complete response until the client has taken its last byte or the connection is closed.
 async fn charged(response: Response, account: &Account) -> Response {
     use hyper::body::Body as _;
     let size = response.body().size_hint().exact().and_then(|size| usize::try_from(size).ok()).unwrap_or(0);
@@ -514,7 +514,7 @@ async fn check<S>(
     let caller = match route.policy {
         Policy::Public => None,
         Policy::Needs(scope) => Some(holder(gate, &parts, scope).map_err(Problem::close)?),
-        Policy::Neighbours => match neighbour(gate, &parts).await {
+        Policy::WatchOrSameUser => match same_user_caller(gate, &parts).await {
             Some(caller) => Some(caller),
             None => Some(holder(gate, &parts, Scope::Watch).map_err(Problem::close)?),
         },
@@ -538,7 +538,7 @@ async fn check<S>(
     Ok(Call { caller, csrf, params, parts, body, account, charge })
 }
 
-/// A device with this scope.
+/// The caller, if its device has this scope.
 fn holder(gate: &Gate, parts: &Parts, scope: Scope) -> Result<Caller, Problem> {
     let caller = enter(gate, parts)?;
     let device = caller.device();
@@ -549,10 +549,10 @@ fn holder(gate: &Gate, parts: &Parts, scope: Scope) -> Result<Caller, Problem> {
     }
 }
 
-/// A process of this user on this machine that shows no token, where the gate lets such watch. A browser is one too, and
-/// does what any page says: whatever looks like one needs a token.
-async fn neighbour(gate: &Gate, parts: &Parts) -> Option<Caller> {
-    let runtime = gate.neighbours.as_ref()?;
+/// The caller for a local process of this user without a token, if the gate allows such to watch. Browsers always need a
+/// token, since any page could make them connect.
+async fn same_user_caller(gate: &Gate, parts: &Parts) -> Option<Caller> {
+    let runtime = gate.same_user.as_ref()?;
     let headers = &parts.headers;
     let bare = matches!(parts.extensions.get::<Proof>(), Some(Proof::Absent))
         && parts.method == Method::GET
@@ -562,7 +562,7 @@ async fn neighbour(gate: &Gate, parts: &Parts) -> Option<Caller> {
     if !bare || !peer::is_ours(parts.extensions.get::<ConnHandle>()?).await {
         return None;
     }
-    Some(gate.auth.neighbour(runtime))
+    Some(gate.auth.same_user_caller(runtime))
 }
 
 async fn read_body(
@@ -577,7 +577,7 @@ async fn read_body(
     let bad = |detail: &str| Problem::new(StatusCode::BAD_REQUEST, "bad_request", detail);
     let chunked = headers.contains_key(TRANSFER_ENCODING);
     let length = only(headers, &CONTENT_LENGTH).map_err(|()| bad("two Content-Length"))?;
-    // A head with both has none left here: hyper believes Transfer-Encoding and takes nothing further on the connection.
+    // With both headers, hyper removes Content-Length, uses Transfer-Encoding and reads no further request.
     let length: u64 = length.map_or(Ok(0), str::parse).map_err(|_| bad("Content-Length is no number"))?;
     let empty = !chunked && length == 0;
     let limit = match rule {
@@ -625,9 +625,9 @@ async fn read_body(
     Ok((all.into(), charge))
 }
 
-/// Reads the rest of a body that is refused, beside the refusal, and keeps nothing of it: a connection that is closed while
-/// its client still writes is reset, and the client may never read why. Ends after [`DRAIN`] bytes or [`DRAIN_TIME`]; who
-/// has proved nothing is not waited for.
+/// Reads and discards the rest of a refused body while the refusal is sent. Otherwise the connection would be reset while the
+/// client still writes, and the client might not read the refusal. Ends after [`DRAIN`] bytes or [`DRAIN_TIME`].
+/// Unauthenticated clients are not waited for.
 fn drain(mut body: Body, known: bool) {
     let rest = async move {
         let mut left = DRAIN;
@@ -643,11 +643,11 @@ fn drain(mut body: Body, known: bool) {
     }
 }
 
-/// Work on more bytes than this is long: everybody else's turn would wait for it.
+/// Work on more bytes than this is done beside the async workers.
 const LONG: usize = 256 << 10;
 
-/// Does work on so many bytes of a client's. What is long is done beside the workers and one at a time, so that others are
-/// served meanwhile, whoever sends how many of them at once. Not for work that does such work itself.
+/// Does work on a client's bytes. Long work is done beside the async workers, one piece at a time, so that other clients are
+/// served meanwhile. Must not be nested.
 pub(super) fn beside<T>(bytes: usize, work: impl FnOnce() -> T) -> T {
     use tokio::runtime::{Handle, RuntimeFlavor};
     static ONE: Mutex<()> = Mutex::new(());
@@ -661,7 +661,7 @@ pub(super) fn beside<T>(bytes: usize, work: impl FnOnce() -> T) -> T {
     })
 }
 
-/// Makes room for `more` bytes of a body of at most `limit`, charged before it is there.
+/// Reserves `more` bytes for a body of at most `limit`, after charging them.
 fn grow(all: &mut Vec<u8>, more: usize, limit: usize, charge: &mut Charge) -> Result<(), LedgerFull> {
     let needed = all.len() + more;
     if needed > all.capacity() {
@@ -672,7 +672,7 @@ fn grow(all: &mut Vec<u8>, more: usize, limit: usize, charge: &mut Charge) -> Re
     Ok(())
 }
 
-/// A form, or text, is what other sites can send without asking; so exactly JSON, plain.
+/// Accepts only plain JSON, since other sites can send forms and text without a preflight.
 fn check_type(headers: &HeaderMap) -> Result<(), Problem> {
     let wrong = |detail: &str| Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "not_json", detail);
     if headers.contains_key(CONTENT_ENCODING) {
@@ -685,7 +685,7 @@ fn check_type(headers: &HeaderMap) -> Result<(), Problem> {
     }
 }
 
-/// Whether brackets are nested deeper than `limit`. Whatever is no JSON is left to the parser.
+/// Whether brackets are nested deeper than `limit`. Invalid JSON is left to the parser.
 pub(super) fn deeper_than(json: &[u8], limit: usize) -> bool {
     let (mut depth, mut text, mut escaped) = (0usize, false, false);
     for &byte in json {
@@ -707,7 +707,7 @@ pub(super) fn deeper_than(json: &[u8], limit: usize) -> bool {
     false
 }
 
-/// What has no route: 401 unless the bearer is good, so that nobody learns without one what exists; then 404.
+/// The response for an unknown path: 401 without a valid bearer, so that it does not reveal which paths exist; then 404.
 pub(super) fn nowhere(gate: &Gate, parts: &Parts) -> Problem {
     match enter(gate, parts) {
         Ok(_) => Problem::not_found(),
@@ -716,7 +716,7 @@ pub(super) fn nowhere(gate: &Gate, parts: &Parts) -> Problem {
     .close()
 }
 
-/// A route that takes other methods: as [`nowhere`], then 405.
+/// The response for a known path with another method: as [`nowhere`], then 405.
 pub(super) fn other_method(gate: &Gate, parts: &Parts, allow: &str) -> Problem {
     match enter(gate, parts) {
         Ok(_) => Problem::method_not_allowed(allow),
@@ -725,14 +725,14 @@ pub(super) fn other_method(gate: &Gate, parts: &Parts, allow: &str) -> Problem {
     .close()
 }
 
-/// The outermost layer: counts, logs the route (never the path itself, a query, a header or a token), and puts the headers
-/// that keep browsers from misusing a response on every one of them.
+/// The outermost layer: counts, logs the route (never the path, a query, a header or a token), and adds the security headers to
+/// every response.
 pub(super) async fn finish(request: Request, next: Next) -> Response {
     let method = request.method().clone();
     let route = request.extensions().get::<MatchedPath>().cloned();
     let began = std::time::Instant::now();
     let route = route.as_ref().map_or("(none)", MatchedPath::as_str);
-    // A method is any word that a client makes up.
+    // A client may send any word as the method.
     let verb = match &method {
         known if *known == Method::GET => "GET",
         known if *known == Method::POST => "POST",
@@ -760,15 +760,15 @@ pub(super) async fn finish(request: Request, next: Next) -> Response {
     ] {
         headers.insert(name, HeaderValue::from_static(value));
     }
-    // Only a stricter one is ever there: that of a file to take away.
+    // An existing policy is stricter: that of an exported file.
     headers.entry(CONTENT_SECURITY_POLICY).or_insert(HeaderValue::from_static(CSP));
     headers.entry(CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
     response
 }
 
-/// What a panic in a handler becomes.
+/// The response after a panic in a handler.
 pub(super) fn panicked(_: Box<dyn std::any::Any + Send>) -> Response {
-    // The panic hook has written the cause and the place to the log.
+    // The panic hook has logged the cause and the place.
     Problem::internal().into_response()
 }
 

@@ -1,6 +1,6 @@
-//! The past by pages, over HTTP and the WebSocket: plain or merged, after a cursor or before one. A page of plain events is
-//! written while it is read, a slice at a time, so that a client that does not read costs some slices; each is charged
-//! until the client has taken its last byte.
+//! History in pages, over HTTP and the WebSocket: plain or merged, after a cursor or before one. A page of plain events is
+//! streamed slice by slice, and each slice is charged until the client has taken its last byte, so that a client that does not
+//! read costs a few slices.
 
 use std::time::Duration;
 
@@ -21,29 +21,29 @@ use crate::ledger::{Account, Charge, Charged};
 use crate::sessions::{Filter, HistoryPage, Log, LogPlace, PageItem, PageLimit, ResumeVerdict, Snapshot, StartAfter};
 use plexus_protocol::{Cursor, Position};
 
-/// Bytes of events on one page after a cursor, about; the next page has the rest.
+/// About the most bytes of events on one page after a cursor.
 const PAGE_BYTES: usize = 8 << 20;
-/// Bytes of items on one page that is merged, or that is read backwards, about: it is made whole before it is sent.
+/// About the most bytes of items on a page that is merged or read backwards, since it is completed before it is sent.
 pub(super) const MERGED_BYTES: usize = 1 << 20;
-/// Bytes that are read and written at once.
+/// Bytes of a slice.
 const SLICE_BYTES: usize = 128 << 10;
-/// How long a page that is begun waits for room: by then those who do not read are cut off.
+/// Time that a begun page waits for room; by then clients that do not read are cut off.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Which part of the past is asked for.
+/// The part of the history that a client asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Asked {
-    /// What comes after a place.
+    /// The events after a position.
     After(StartAfter, u32),
-    /// The newest before a cursor (and part of a text), or before the end.
+    /// The newest events before a cursor (and part of a text), or before the end.
     Before(Option<(Cursor, u32)>),
 }
 
 impl Asked {
-    /// Reads `after` and `before`, of which one may be given.
+    /// Reads `after` and `before`, of which at most one is allowed.
     ///
     /// # Errors
-    /// 400 `bad_cursor`; `bad_query` where both are given.
+    /// 400 `bad_cursor`; `bad_query` if both are given.
     pub(super) fn read(after: Option<&str>, before: Option<&str>) -> Result<Self, Problem> {
         match (after.filter(|after| !after.is_empty()), before) {
             (Some(_), Some(_)) => Err(super::reply::bad_query("give `after` or `before`, not both".into())),
@@ -54,7 +54,7 @@ impl Asked {
             (Some(text), None) => {
                 let (mut at, part) = cursor(text)?;
                 if part > 0 {
-                    // Between two parts: everything before that event was read.
+                    // Between two parts, everything before that event was read.
                     at.position = Position(at.position.0.saturating_sub(1));
                 }
                 Ok(Self::After(StartAfter::Cursor(at), part))
@@ -63,7 +63,7 @@ impl Asked {
     }
 }
 
-/// A cursor, or the place before a part of a long text: `k3f9:1042+3`.
+/// A cursor, or a position before a part of a long text: `k3f9:1042+3`.
 fn cursor(text: &str) -> Result<(Cursor, u32), Problem> {
     let part = |part: &str| part.bytes().all(|b| b.is_ascii_digit()).then(|| part.parse().ok()).flatten();
     let (cursor, part) = match text.split_once('+').map(|(cursor, text)| (cursor, part(text))) {
@@ -73,7 +73,7 @@ fn cursor(text: &str) -> Result<(Cursor, u32), Problem> {
     Ok((cursor.parse().map_err(Problem::bad_cursor)?, part))
 }
 
-/// A page of events. With a `resume` other than `ok`, a snapshot comes in place of what was lost; read on from `next`.
+/// A page of events. With a `resume` other than `ok`, a snapshot replaces the lost events; continue from `next`.
 #[derive(Serialize, ToSchema)]
 pub(super) struct Page<'a> {
     events: Vec<wire::Envelope<'a>>,
@@ -81,14 +81,14 @@ pub(super) struct Page<'a> {
     end: PageEnd,
 }
 
-/// What stands after the events of a page.
+/// The members after the events of a page.
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct PageEnd {
-    /// To be given as `before` for the page before this one; absent at the beginning.
+    /// The `before` of the page before this one; absent at the beginning.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(pattern = r"^[A-Za-z0-9]{1,32}:[0-9]{1,19}(\+[0-9]{1,9})?$")]
     pub(super) previous: Option<String>,
-    /// To be given as `after` for what comes after this page.
+    /// The `after` of the next page.
     #[schema(pattern = r"^[A-Za-z0-9]{1,32}:[0-9]{1,19}(\+[0-9]{1,9})?$")]
     pub(super) next: String,
     pub(super) head: Cursor,
@@ -97,13 +97,13 @@ pub(super) struct PageEnd {
     pub(super) snapshot: Option<Snapshot>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) snapshots: Option<Vec<Snapshot>>,
-    /// Sessions without a snapshot here, because they are too many.
+    /// The number of sessions without a snapshot here, because there are too many.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) omitted: Option<usize>,
 }
 
 impl PageEnd {
-    /// The end of a page where nothing was lost.
+    /// The end of a page without lost events.
     pub(super) fn new(log: &Log, to: LogPlace) -> Self {
         Self {
             previous: None,
@@ -117,7 +117,7 @@ impl PageEnd {
     }
 }
 
-/// A place, to be given as `after`.
+/// A position as `after`.
 fn after_text(log: &Log, place: LogPlace) -> String {
     match place.part {
         0 => log.cursor(Position(place.position.0.saturating_sub(1))).to_string(),
@@ -125,7 +125,7 @@ fn after_text(log: &Log, place: LogPlace) -> String {
     }
 }
 
-/// A place, to be given as `before`.
+/// A position as `before`.
 fn before_text(log: &Log, place: LogPlace) -> String {
     match place.part {
         0 => log.cursor(place.position).to_string(),
@@ -133,12 +133,12 @@ fn before_text(log: &Log, place: LogPlace) -> String {
     }
 }
 
-/// The place to read on from after what an attach promised.
+/// The position to read on from after an attach.
 pub(super) fn place(after: Position, part: u32) -> LogPlace {
     LogPlace { position: after.next(), part }
 }
 
-/// What can be promised of the page before a cursor, and where that page ends.
+/// The verdict on the page before a cursor, and the end of that page.
 pub(super) fn ends(log: &Log, before: Option<(Cursor, u32)>) -> (ResumeVerdict, LogPlace) {
     let end = LogPlace::after(log.head());
     match before {
@@ -149,12 +149,12 @@ pub(super) fn ends(log: &Log, before: Option<(Cursor, u32)>) -> (ResumeVerdict, 
     }
 }
 
-/// How much of the past is asked for: as many items, and so many bytes, as the client says, within what is given out.
+/// The limit of a page: the client's items and bytes, within the gateway's bounds.
 pub(super) fn limit(items: usize, bytes: Option<usize>, merge: bool) -> PageLimit {
     PageLimit { items, bytes: bytes.unwrap_or(MERGED_BYTES).clamp(1, MERGED_BYTES), merge }
 }
 
-/// A page as JSON: `{"events":[…],` and its end.
+/// A page as JSON: `{"events":[…],` and the members of its end.
 pub(super) fn json(log: &Log, items: &[PageItem], end: &impl Serialize) -> Result<Vec<u8>, Problem> {
     let mut text = b"{\"events\":[".to_vec();
     envelopes(log, items, &mut text);
@@ -184,26 +184,26 @@ pub(super) fn back_end(log: &Log, page: &HistoryPage) -> PageEnd {
     PageEnd { previous, ..PageEnd::new(log, page.to) }
 }
 
-/// Whether a page stays that was read with room for `asked` bytes and takes `bytes`. If not, it is to be dropped, and read
-/// again once there is room for all of it, or for as much of it as anybody may have.
+/// Whether a page of `bytes`, read with room for `asked` bytes, may be kept. If not, the caller drops it and reads it again with
+/// room for all of it, or for as much as an account can hold.
 pub(super) fn stays(room: &mut Charge, asked: usize, bytes: usize) -> bool {
     bytes <= asked || bytes <= room.bytes() || room.resize(bytes).is_ok()
 }
 
-/// The text of a page that was made within this room, charged until its last byte is taken.
+/// The text of a page, charged with this room until its last byte is taken.
 pub(super) fn text(text: Vec<u8>, mut room: Charge) -> Bytes {
-    // The events of the page are gone. Of one that is larger than anybody may hold, as much is charged as there is.
+    // The events of the page are freed. A page larger than an account can hold is charged as far as possible.
     if room.resize(text.len()).is_err() {
         tracing::debug!(bytes = text.len(), "a page is larger than its account");
     }
     Bytes::from_owner(Charged::new(text, room))
 }
 
-/// Waits for room for the next piece of an answer that is written while it is read.
+/// Waits for room for the next piece of a streamed response.
 ///
 /// # Errors
-/// If there is none in time, or its device was revoked, or the gateway stops: the answer is broken off, so that nobody
-/// takes a part for the whole.
+/// No room in time, the device was revoked, or the gateway stops: the response is aborted, so that a client does not take a
+/// part for the whole.
 pub(super) async fn room(
     state: &AppState,
     caller: &Caller,
@@ -222,7 +222,7 @@ pub(super) async fn room(
     Ok(room)
 }
 
-/// What is left to write of a page of plain events.
+/// The state of a page of plain events being written.
 struct Writing {
     state: AppState,
     caller: Caller,
@@ -237,7 +237,7 @@ struct Writing {
 }
 
 impl Writing {
-    /// Writes the items of a slice, and the end of the page if nothing comes after them; whether that is so.
+    /// Writes the items of a slice, and the page's end if it is the last; returns whether it is.
     fn write(&self, page: &HistoryPage, text: &mut Vec<u8>) -> Result<bool, Problem> {
         let (log, from) = (self.state.directory.log(), text.len());
         for (n, item) in page.items.iter().enumerate() {
@@ -253,7 +253,7 @@ impl Writing {
         Ok(done)
     }
 
-    /// A slice of so many bytes goes out.
+    /// Records that a slice of this many bytes is sent.
     fn wrote(&mut self, page: &HistoryPage, bytes: usize) {
         self.begun |= !page.items.is_empty();
         self.at = page.to;
@@ -261,13 +261,13 @@ impl Writing {
         self.bytes = self.bytes.saturating_sub(bytes);
     }
 
-    /// The next slice; an error breaks the answer off, so that nobody takes a part for the whole.
+    /// The next slice. An error aborts the response, so that a client does not take a part for the whole.
     async fn piece(&mut self) -> Result<Option<Bytes>, std::io::Error> {
         if self.done {
             return Ok(None);
         }
         let log = self.state.directory.log().clone();
-        // What is read, and what is made of it. An event that is longer than a slice needs more: it is read again then.
+        // Room for the events and for the output made of them. An event longer than a slice needs more room and is read again.
         let mut asked = 2 * SLICE_BYTES;
         loop {
             let mut room = room(&self.state, &self.caller, &self.account, asked).await?;
@@ -286,7 +286,7 @@ impl Writing {
     }
 }
 
-/// A page of plain events after a place, whose first slice was read within this room.
+/// A page of plain events after a position, whose first slice was read with this room.
 pub(super) fn forth(
     state: AppState,
     caller: Caller,
@@ -313,19 +313,19 @@ pub(super) fn forth(
     Ok(response(Body::from_stream(futures_util::StreamExt::chain(begin, rest))))
 }
 
-/// How much the first slice of a page of plain events brings.
+/// The limit of the first slice of a page of plain events.
 pub(super) fn first_slice(items: usize) -> PageLimit {
     PageLimit { items, bytes: SLICE_BYTES, merge: false }
 }
 
-/// A whole page, charged already.
+/// A complete page that is charged already.
 pub(super) fn whole(written: Vec<u8>, room: Charge) -> Response {
     let mut response = response(Body::from(text(written, room)));
     response.extensions_mut().insert(Counted);
     response
 }
 
-/// A JSON response of this body.
+/// A JSON response with this body.
 pub(super) fn response(body: Body) -> Response {
     let mut response = Response::new(body);
     *response.status_mut() = StatusCode::OK;
@@ -339,7 +339,7 @@ mod tests {
     use plexus_protocol::Epoch;
 
     #[test]
-    fn a_place_in_a_long_text_is_a_cursor_with_a_part() {
+    fn position_in_a_long_text_is_a_cursor_with_a_part() {
         let at = |position| Cursor { epoch: Epoch::new("k3f9").unwrap(), position: Position(position) };
         let read = |after, before| Asked::read(after, before).map_err(|problem| problem.code);
         assert_eq!(read(None, None), Ok(Asked::After(StartAfter::Oldest, 0)));

@@ -1,5 +1,4 @@
-//! The HTTP surface: JSON in, JSON out; events by page and by long poll. One file: every handler is a few lines of the same
-//! three steps, who may, do it, say it.
+//! The HTTP frontend: JSON in, JSON out; events in pages and by long poll. Each handler checks access, acts, and responds.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -37,28 +36,24 @@ use plexus_protocol::{
     RuntimeSpec, RuntimeState, Serve, SessionId, SessionState, text_block,
 };
 
-/// Events of one page unless the client says otherwise.
+/// Default number of events on a page.
 const PAGE: usize = 500;
-/// Events of one page at most; a larger wish is cut to it.
+/// Most events on a page; a larger limit is cut to it.
 const PAGE_MAX: usize = 5000;
-/// Passages that a search brings unless the client says otherwise.
+/// Default number of passages that a search returns.
 const HITS: usize = 20;
-/// Passages that a search brings at most.
+/// Most passages that a search returns.
 const HITS_MAX: usize = 100;
-/// Names tried for a runtime that comes without one: `gemini`, `gemini-2` …
+/// Most names tried for a runtime without one: `gemini`, `gemini-2` …
 const NAMES: usize = 1000;
-/// How long the log may take to show that it takes writes.
+/// Time for the log to accept a write in the readiness check.
 const READY_WAIT: Duration = Duration::from_secs(2);
-
-// === who may ===
-
-// === queries ===
 
 // === runtimes ===
 
 pub(super) async fn runtimes(state: AppState, call: Call) -> Outcome {
     let grant = &call.caller()?.device().grant;
-    // A device for some sessions sees the runtimes they live in.
+    // A device limited to some sessions sees their runtimes.
     let of_sessions: Option<BTreeSet<RuntimeId>> = grant.sessions.as_ref().map(|some| {
         some.iter().filter_map(|id| state.directory.session(id)).map(|session| session.runtime_id.clone()).collect()
     });
@@ -102,7 +97,7 @@ pub(super) struct StartRuntime {
     /// Variables to pass through from the gateway's own environment.
     #[serde(default)]
     pass_env: Vec<String>,
-    /// Its name; made from the program's if absent.
+    /// The runtime's name; made from the program's if absent.
     id: Option<RuntimeId>,
     /// `never`, `on-failure` or `always`.
     restart: Option<RestartPolicy>,
@@ -111,13 +106,13 @@ pub(super) struct StartRuntime {
     /// `_meta` to send with every ACP `session/new`.
     #[schema(value_type = Option<JsonObject>)]
     session_meta: Option<Box<RawValue>>,
-    /// Whether a program outlives the gateway. It does, unless this says no.
+    /// Whether a program outlives the gateway; true if absent.
     outlive: Option<bool>,
-    /// What an endpoint wants to be told before it talks: a password or a token. Never shown again.
+    /// The password or token of an endpoint. Never shown again.
     secret: Option<String>,
-    /// Where a Gemini UI takes prompts, beside the mirror that is connected to.
+    /// The address at which a Gemini UI takes prompts, besides its mirror.
     remote: Option<String>,
-    /// What the gateway does for an ACP agent: `{fs, terminal}`.
+    /// The client tools that the gateway offers an ACP agent: `{fs, terminal}`.
     serve: Option<Serve>,
 }
 
@@ -212,14 +207,14 @@ pub(super) async fn sessions(state: AppState, call: Call) -> Outcome {
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct NewSession {
-    /// The runtime it lives in.
+    /// The session's runtime.
     runtime_id: RuntimeId,
-    /// The folder it works in; the runtime's own if absent.
+    /// The session's working folder; the runtime's if absent.
     #[schema(pattern = "^/")]
     cwd: Option<String>,
-    /// Its title.
+    /// The session's title.
     title: Option<String>,
-    /// The runtime's own identifier, to take up a session that the runtime knows.
+    /// The runtime's identifier of a conversation to resume.
     native_id: Option<NativeId>,
 }
 
@@ -237,14 +232,14 @@ pub(super) async fn session(state: AppState, call: Call) -> Outcome {
     json(StatusCode::OK, &*session)
 }
 
-/// What to change of a session; what is absent stays.
+/// Changes to a session; absent members stay unchanged.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct EditSession {
-    /// Its title from now on; the agent's own changes it no more.
+    /// The new title; the agent no longer changes it.
     #[schema(min_length = 1, max_length = 200, pattern = r"\S")]
     title: Option<String>,
-    /// Whether it is put away.
+    /// Whether the session is archived.
     archived: Option<bool>,
 }
 
@@ -260,7 +255,7 @@ pub(super) async fn forget_session(state: AppState, call: Call) -> Outcome {
     no_content()
 }
 
-/// What to say to the agent: `text`, or `content`.
+/// A prompt: `text` or `content`.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct NewPrompt {
@@ -285,20 +280,20 @@ pub(super) async fn prompt(state: AppState, call: Call) -> Outcome {
     json(StatusCode::ACCEPTED, &accepted)
 }
 
-/// Which run to stop; the one under way if absent.
+/// The run to cancel; the current one if absent.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct CancelRun {
     /// The run.
     run_id: Option<RunId>,
-    /// Why, for people and for runtimes that take a reason.
+    /// The reason, for people and for runtimes that take one.
     reason: Option<String>,
 }
 
 /// A run.
 #[derive(Serialize, ToSchema)]
 pub(super) struct Run {
-    /// Its name.
+    /// The run.
     run_id: RunId,
 }
 
@@ -341,7 +336,7 @@ fn after(text: Option<&str>) -> Result<StartAfter, Problem> {
     }
 }
 
-/// Whether the client asks for server-sent events. The word is enough: clients put it first if they want it.
+/// Whether the client asks for server-sent events: the media type anywhere in `Accept` is enough.
 fn wants_stream(call: &Call) -> bool {
     let lines = call.parts.headers.get_all(ACCEPT).iter().filter_map(|line| line.to_str().ok());
     lines
@@ -382,7 +377,7 @@ async fn follow(state: AppState, call: Call, only: Option<BTreeSet<SessionId>>) 
     }
 }
 
-/// Whether the client wants what belongs together as one item.
+/// Whether the client asks for merged events.
 fn merges(query: &Query) -> Result<bool, Problem> {
     match query.get("merge") {
         None | Some("false") => Ok(false),
@@ -391,7 +386,7 @@ fn merges(query: &Query) -> Result<bool, Problem> {
     }
 }
 
-/// A page read backwards. A cursor of another life of the log brings a snapshot in its place.
+/// A page read backwards. A cursor of another epoch brings a snapshot instead.
 async fn page_before(
     state: &AppState,
     account: &Account,
@@ -404,7 +399,7 @@ async fn page_before(
     if resume != ResumeVerdict::Ok {
         return instead(state, &Filter::session(session.clone()), resume, Some(session)).await;
     }
-    // What is read, and what is made of it. An event that is longer than a page needs more: it is read again then.
+    // Room for the events and for the output made of them. An event longer than a page needs more room and is read again.
     let mut asked = 2 * limit.bytes;
     let (page, room) = loop {
         let mut room = account.charge(asked.min(account.most()))?;
@@ -419,7 +414,7 @@ async fn page_before(
     Ok(history::whole(text, room))
 }
 
-/// What stands in the place of events that cannot be replayed.
+/// The snapshot in place of events that cannot be replayed.
 async fn instead(state: &AppState, filter: &Filter, resume: ResumeVerdict, one: Option<&SessionId>) -> Outcome {
     let log = state.directory.log();
     let end = match one {
@@ -464,7 +459,7 @@ async fn page(
     let slice = if whole { limit } else { history::first_slice(limit.items) };
     let mut asked = 2 * slice.bytes;
     let (page, room) = loop {
-        // What is read, and what is made of it.
+        // Room for the events and for the output made of them.
         let mut room = account.charge(asked.min(account.most()))?;
         let page = log.page_after(&filter, next, slice, &mut room).await?;
         if !history::stays(&mut room, asked, page.bytes) {
@@ -497,7 +492,7 @@ async fn page(
 /// A page of requests, newest first.
 #[derive(Serialize, ToSchema)]
 pub(super) struct Requests<'a> {
-    /// The requests; what is long of them is cut.
+    /// The requests; long texts in them are cut.
     requests: Vec<Cow<'a, Request>>,
     /// The `before` of the next page; absent if there is none.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -541,7 +536,7 @@ pub(super) async fn requests(state: AppState, call: Call) -> Outcome {
     json(StatusCode::OK, &Requests { requests, next: next.map(|next| next.to_string()) })
 }
 
-/// Everything that a caller may see.
+/// The filter for all that a caller may see.
 fn visible(caller: &Caller) -> Filter {
     let grant = (!caller.sees_all()).then(|| Arc::new(caller.device().grant.clone()));
     Filter { sessions: None, grant }
@@ -565,18 +560,18 @@ pub(super) async fn answer(state: AppState, call: Call) -> Outcome {
 /// Passages found.
 #[derive(Serialize, ToSchema)]
 pub(super) struct Hits {
-    /// The best of them.
+    /// The best passages.
     hits: Vec<Hit>,
 }
 
 /// A passage found.
 #[derive(Serialize, ToSchema)]
 struct Hit {
-    /// The session it is in.
+    /// The session of the passage.
     session_id: SessionId,
-    /// The event where it ends.
+    /// The event where the passage ends.
     cursor: Cursor,
-    /// Whose words.
+    /// The role of the author.
     role: String,
     /// The passage around the match; matches stand between U+0002 and U+0003.
     snippet: String,
@@ -588,7 +583,7 @@ pub(super) async fn search(state: AppState, call: Call) -> Outcome {
     let text = text.ok_or_else(|| bad_query(format!("`q` is 1 to {QUERY_MAX} characters of words to look for")))?;
     let limit = query.number("limit", HITS)?.clamp(1, HITS_MAX);
     let caller = call.caller()?;
-    // Who sees only a part gets fewer of the best, never others' words.
+    // A limited device gets fewer of the best passages, and never text of other sessions.
     let hits = state.directory.search(text.into(), if caller.sees_all() { limit } else { HITS_MAX }).await?;
     let sees = |id: &SessionId| {
         state.directory.session(id).is_some_and(|session| caller.sees(&session.session_id, &session.runtime_id))
@@ -605,7 +600,7 @@ pub(super) async fn search(state: AppState, call: Call) -> Outcome {
     json(StatusCode::OK, &Hits { hits })
 }
 
-// === the rest ===
+// === others ===
 
 pub(super) async fn ws(state: AppState, call: Call) -> Outcome {
     let caller = call.caller()?.clone();
@@ -625,16 +620,16 @@ pub(super) async fn healthz(state: AppState, call: Call) -> Outcome {
     Ok(body(StatusCode::OK, "text/plain; charset=utf-8", text))
 }
 
-/// Whether the log takes writes.
+/// The result of the readiness check.
 #[derive(Serialize, ToSchema)]
 pub(super) struct Ready {
-    /// It does.
+    /// Always true: the log accepts writes.
     ready: bool,
-    /// Where it ends.
+    /// The end of the log.
     head: Cursor,
 }
 
-/// Asks the log's writer for a commit of nothing: it shows that the writer lives and that the store takes a transaction.
+/// Asks the log's writer for an empty commit, which shows that the writer runs and that the store accepts a transaction.
 pub(super) async fn readyz(state: AppState) -> Outcome {
     let log = state.directory.log();
     let origin = Arc::new(Origin {
@@ -660,7 +655,7 @@ pub(super) async fn metrics_text(state: AppState, call: Call) -> Outcome {
     Ok(body(StatusCode::OK, "text/plain; version=0.0.4; charset=utf-8", text))
 }
 
-/// How things stand now.
+/// Gauges of the current state.
 fn standing(state: &AppState) -> Standing {
     let (standing, all) = (Standing::default(), metrics());
     for word in RuntimeState::ALL.map(RuntimeState::as_str) {
@@ -668,7 +663,7 @@ fn standing(state: &AppState) -> Standing {
     }
     for runtime in state.directory.runtimes() {
         standing.runtimes.with_label_values(&[runtime.state.as_str()]).inc();
-        // Of a runtime that is there, none is 0 and not absent.
+        // A runtime without sessions is 0, not absent.
         let label = all.runtime_label(runtime.runtime_id.as_str());
         for word in SessionState::ALL.map(SessionState::as_str) {
             standing.sessions.with_label_values(&[label, word]).set(0);

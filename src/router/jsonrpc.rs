@@ -1,4 +1,4 @@
-//! JSON-RPC 2.0 towards clients: messages, errors with their codes, responses.
+//! JSON-RPC 2.0 with clients: messages, errors with their codes, responses.
 
 use std::borrow::Cow;
 
@@ -11,7 +11,7 @@ use super::error::ProblemMembers;
 use super::frames::ws_text;
 use crate::sessions::SessionError;
 
-/// One message, as it came.
+/// One received message.
 #[derive(Deserialize)]
 pub(super) struct Incoming<'a> {
     #[serde(borrow, default)]
@@ -28,7 +28,7 @@ pub(super) struct Incoming<'a> {
     pub(super) error: Option<&'a RawValue>,
 }
 
-/// Tells `null` from absent.
+/// Distinguishes `null` from absent.
 fn given<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<&'de RawValue>, D::Error> {
     <&RawValue>::deserialize(deserializer).map(Some)
 }
@@ -41,7 +41,7 @@ pub(super) struct Failure {
     pub(super) data: FailureData,
 }
 
-/// What a JSON-RPC error says beside its words: `code`, and the members that the problem has over HTTP.
+/// The `data` of a JSON-RPC error: `code`, and the members that the problem has over HTTP.
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct FailureData {
     pub(super) code: &'static str,
@@ -94,7 +94,7 @@ impl From<SessionError> for Failure {
             _ => None,
         };
         let failure = Self::from(Problem::from(refusal));
-        // What the runtime itself said is the better answer: it is written for clients of this protocol.
+        // The runtime's own code is better: it is meant for clients of this protocol.
         Self { code: own.unwrap_or(failure.code), ..failure }
     }
 }

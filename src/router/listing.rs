@@ -16,22 +16,22 @@ use crate::sessions::NewsRank;
 /// Runtimes.
 #[derive(Serialize, ToSchema)]
 pub(super) struct Runtimes {
-    /// Those that the caller may see.
+    /// The runtimes that the caller may see.
     pub(super) runtimes: Vec<Arc<RuntimeInfo>>,
 }
 
-/// A page of sessions, those with the latest news first.
+/// A page of sessions, most recently updated first.
 #[derive(Serialize, ToSchema)]
 pub(super) struct Sessions {
     /// The sessions.
     sessions: Vec<Arc<SessionInfo>>,
-    /// What to give as `cursor` for the sessions after these; absent where there are none.
+    /// The `cursor` of the next page; absent on the last.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(pattern = r"^[0-9]{1,20}\.[0-9]{1,20}\.-?[0-9]{1,20}\.[A-Za-z0-9_.:-]{1,128}$")]
     next: Option<String>,
 }
 
-/// A page of the sessions that the caller may see, those with the latest news first.
+/// A page of the sessions that the caller may see, most recently updated first.
 pub(super) fn listing(
     state: &AppState,
     caller: &Caller,
@@ -40,7 +40,7 @@ pub(super) fn listing(
     cursor: Option<&str>,
 ) -> Result<Sessions, Problem> {
     let from = cursor.filter(|text| !text.is_empty()).map(Listed::read).transpose()?;
-    // Before the sessions: what has news between the two comes again rather than never.
+    // Read before the sessions, so that one updated between the two comes again rather than never.
     let began = from.as_ref().map_or_else(|| state.directory.log().head(), |from| from.began);
     let mut all = state.directory.ranked();
     all.retain(|(_, session)| archived.is_none_or(|wanted| session.archived == wanted));
@@ -55,7 +55,7 @@ pub(super) fn listing(
         let last = page.last().map(|(at, last)| Listed { began, at: *at, id: last.session_id.clone() });
         next = last.map(|last| last.to_string());
     } else {
-        // What had news since the first page stands before all that was listed, and may have been skipped: it comes again.
+        // A session updated since the first page moved to the front and may have been skipped: it comes again.
         let has_news =
             |(_, session): &&(NewsRank, Arc<SessionInfo>)| state.directory.last(&session.session_id) > Some(began);
         page.extend(all[..skip].iter().filter(has_news).cloned());
@@ -63,11 +63,11 @@ pub(super) fn listing(
     Ok(Sessions { sessions: page.into_iter().map(|(_, session)| session).collect(), next })
 }
 
-/// Where a listing of sessions goes on, as text `began.place.time.id`.
+/// The position in a listing of sessions, as text `began.place.time.id`.
 struct Listed {
-    /// Where the log ended when it began.
+    /// The end of the log when the listing began.
     began: Position,
-    /// How new the news of the last session listed is.
+    /// The rank of the last session listed.
     at: NewsRank,
     /// The last session listed.
     id: SessionId,

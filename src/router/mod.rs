@@ -1,4 +1,4 @@
-//! The front door: our own listener, one guard, one route table, one file a surface.
+//! The clients' side of the gateway: the listener, the guard, the route table, and a module for each frontend.
 
 pub mod acp;
 mod admin;
@@ -73,73 +73,73 @@ pub fn asyncapi(version: &str) -> serde_json::Value {
     asyncapi::description(version)
 }
 
-/// What a client says beside a preset's name.
+/// The settings that a client adds to a preset.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ForwardedWish {
-    /// The runtime's name; the preset's own if absent.
+    /// The runtime's name; the preset's if absent.
     pub id: Option<RuntimeId>,
     /// The folder to run in.
     pub cwd: Option<PathBuf>,
-    /// Variables on top of the preset's.
+    /// Environment variables added to the preset's.
     pub env: BTreeMap<String, String>,
 }
 
-/// Turns a preset's name and what the client said beside it into a runtime to start. The error is in words, with the fix;
-/// the door below cannot look presets up itself.
+/// Makes the spec of a runtime from a preset's name and the client's settings; passed in, since the router may not import the
+/// presets. The error is a text for people, with the fix.
 pub type Presets = Arc<dyn Fn(&str, &ForwardedWish) -> Result<RuntimeSpec, String> + Send + Sync>;
 
-/// What every handler gets. Cheap to clone.
+/// The state that every handler gets. Cheap to clone.
 #[derive(Clone)]
 pub struct AppState {
     /// Sessions and runtimes.
     pub directory: Directory,
-    /// Who follows the log.
+    /// The fanout of events to subscribers.
     pub fans: fanout::Fans,
     /// Devices.
     pub auth: Auth,
     /// Presets.
     pub presets: Presets,
-    /// The log's life.
+    /// The log's epoch.
     pub epoch: Epoch,
-    /// The names under which the gateway may be called.
+    /// The host names and origins of the gateway.
     pub hosts: Arc<Hosts>,
-    /// Where the gateway serves, on this machine.
+    /// The gateway's address on this machine.
     pub url: String,
-    /// The origin by which other devices reach the gateway (`https://plexus.example`), if they can: links begin with it.
+    /// The origin by which other devices reach the gateway (`https://plexus.example`), if there is one; links begin with it.
     pub public_url: Option<String>,
-    /// Proxies, and the private CA.
-    pub outside: Arc<PublicAddresses>,
+    /// Trusted proxies and the private CA.
+    pub public_addresses: Arc<PublicAddresses>,
     /// When the gateway started.
     pub started_at: Timestamp,
     /// The gateway's version.
     pub version: &'static str,
-    /// Turns true when the gateway stops: whoever waits for something answers with what there is.
+    /// Becomes true when the gateway stops; long polls then answer at once.
     pub stop: watch::Receiver<bool>,
     /// The guard's limits.
     pub limits: GateLimits,
-    /// What peers make the gateway hold.
+    /// The accounts of the memory that peers make the gateway hold.
     pub ledger: Ledger,
-    /// Who is in which session by ACP.
-    pub rooms: acp::AcpSessionRegistry,
-    /// Who is told of what.
+    /// The ACP clients of each session.
+    pub acp_sessions: acp::AcpSessionRegistry,
+    /// Notifications.
     pub notifier: notify::Notifier,
-    /// Who is looking.
+    /// Who looks at which session.
     pub presence: presence::Presence,
-    /// ACP over HTTP: what lives between a client's requests.
+    /// The connections of ACP over HTTP, which outlive a client's single requests.
     pub connections: acp::Connections,
-    /// Who finds out what ails the gateway.
+    /// The checks behind `GET /v1/doctor`.
     pub doctor: doctor::Doctor,
-    /// What proves to the owner's programs that this is their gateway.
+    /// The proof by which the owner's programs recognise this gateway.
     pub proof: crate::auth::Proof,
 }
 
 impl AppState {
-    /// What a link to the gateway begins with.
+    /// The origin of links to the gateway.
     pub fn base(&self) -> &str {
         self.public_url.as_deref().unwrap_or(&self.url).trim_end_matches('/')
     }
 
-    /// Answers a request, as [`Directory::answer`] does. Whoever may not because of its risk is told where it can be answered.
+    /// Answers a request, as [`Directory::answer`] does. A refusal because of the risk names the devices that may answer.
     ///
     /// # Errors
     /// As [`Directory::answer`].
@@ -156,7 +156,7 @@ impl AppState {
         }
     }
 
-    /// The refusal with the names of the devices that may, as far as this one may know them.
+    /// Adds the names of the devices that may answer to a refusal, as far as this device may know them.
     async fn with_approvers(&self, device: &Device, id: &RequestId, mut refusal: SessionError) -> SessionError {
         if let SessionError::RiskTooHigh(too) = &mut refusal
             && let Ok(Some((session, runtime))) = self.directory.request_target(id).await
@@ -166,57 +166,57 @@ impl AppState {
         refusal
     }
 
-    /// An account for what a connection of this device's, or a request, makes the gateway hold.
+    /// An account for a connection or a request of the caller's device.
     pub fn account(&self, caller: &Caller) -> Account {
         self.ledger.connection(caller.device().device_id.as_str())
     }
 }
 
-/// The whole front door as a service, for [`serve`].
+/// The gateway's main service, for [`serve`].
 pub fn app(state: AppState) -> axum::Router {
     let gate = Gate {
         auth: state.auth.clone(),
         hosts: Arc::clone(&state.hosts),
-        outside: Arc::clone(&state.outside),
-        neighbours: None,
+        public_addresses: Arc::clone(&state.public_addresses),
+        same_user: None,
         limits: state.limits,
         ledger: state.ledger.clone(),
     };
     routes::build(&gate, routes::table(), &state)
 }
 
-/// A port of one runtime's own, which serves the two protocols of a Gemini UI, or one of them.
+/// A runtime's own port, which serves one or both protocols of a Gemini UI.
 #[derive(Clone, Debug)]
 pub struct Port {
-    /// Whose it is.
+    /// The runtime.
     pub runtime: RuntimeId,
-    /// Where it is bound; loopback.
+    /// The bound address, on loopback.
     pub address: SocketAddr,
-    /// Whether it serves the UI mirror.
+    /// Whether the port serves the UI mirror.
     pub ui: bool,
-    /// Whether it serves the remote control.
+    /// Whether the port serves the remote control.
     pub remote: bool,
     /// Whether processes of this user may follow the mirror without a token.
-    pub neighbours: bool,
+    pub same_user: bool,
 }
 
-/// What the handlers of a runtime's own port get.
+/// The state that the handlers of a runtime's own port get.
 #[derive(Clone)]
 pub struct PortState {
-    /// What all handlers get.
+    /// The state of all handlers.
     app: AppState,
-    /// Whose port it is.
+    /// The runtime of the port.
     runtime: RuntimeId,
 }
 
-/// The service of a runtime's own port, for [`serve`]. The port has its own names: who calls it by another port's is
-/// refused, and so is a page that another port served.
+/// The service of a runtime's own port, for [`serve`]. The port has its own host names and origins: requests with those of
+/// another port, and pages served by another port, are refused.
 pub fn port_app(state: AppState, port: &Port) -> axum::Router {
     let gate = Gate {
         auth: state.auth.clone(),
         hosts: Arc::new(Hosts::new(&[port.address], &[])),
-        outside: Arc::clone(&state.outside),
-        neighbours: port.neighbours.then(|| port.runtime.clone()),
+        public_addresses: Arc::clone(&state.public_addresses),
+        same_user: port.same_user.then(|| port.runtime.clone()),
         limits: state.limits,
         ledger: state.ledger.clone(),
     };

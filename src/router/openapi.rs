@@ -1,4 +1,4 @@
-//! `openapi.json`, from the route table and the [`schemas`](super::schemas) of what its rows take and give.
+//! `openapi.json`, from the route table and the [`schemas`](super::schemas) of its bodies.
 
 use std::sync::LazyLock;
 
@@ -47,7 +47,7 @@ fn operation(route: &Route<AppState>) -> Value {
     let mut operation = json!({ "summary": route.summary, "parameters": parameters, "responses": responses });
     operation["security"] = match route.policy {
         Policy::Public => json!([]),
-        Policy::Neighbours => json!([{}, { "bearer": ["watch"] }]),
+        Policy::WatchOrSameUser => json!([{}, { "bearer": ["watch"] }]),
         // OpenAPI 3.1 lets any scheme name its roles.
         Policy::Needs(scope) => json!([{ "bearer": [scope.as_str()] }]),
     };
@@ -61,7 +61,7 @@ fn operation(route: &Route<AppState>) -> Value {
 /// The description of the routes of a table.
 pub(super) fn description(version: &str, table: &[Route<AppState>]) -> Value {
     let mut paths = Map::new();
-    // The page's files are none of the API.
+    // The page's files are not part of the API.
     let described: Vec<&Route<AppState>> = table.iter().filter(|route| !route.docs.gives.is_empty()).collect();
     for route in &described {
         let path = paths.entry(&*route.path).or_insert_with(|| json!({}));
@@ -89,7 +89,7 @@ pub(super) fn description(version: &str, table: &[Route<AppState>]) -> Value {
 
 /// Serves the description.
 pub(super) async fn serve(version: &'static str, table: &[Route<AppState>]) -> Result<Response, Problem> {
-    // One gateway has one version; the first to ask makes the text.
+    // The text is the same for the whole process; the first call makes it.
     static TEXT: LazyLock<std::sync::OnceLock<Value>> = LazyLock::new(Default::default);
     api::json(StatusCode::OK, TEXT.get_or_init(|| description(version, table)))
 }
@@ -99,7 +99,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_route_but_the_pages_files_is_described_with_its_policy() {
+    fn routes_but_the_page_files_are_described_with_their_policy() {
         let all = description("1.2.3", super::super::routes::table());
         assert_eq!(all["info"]["version"], "1.2.3");
         let mut described = 0;
@@ -107,7 +107,7 @@ mod tests {
             let operation = &all["paths"][&*route.path][route.method.as_str().to_ascii_lowercase()];
             let security = match route.policy {
                 Policy::Public => json!([]),
-                Policy::Neighbours => panic!("only a port of its own opens to neighbours"),
+                Policy::WatchOrSameUser => panic!("only a port of its own opens to neighbours"),
                 Policy::Needs(scope) => json!([{ "bearer": [scope.as_str()] }]),
             };
             assert_eq!(operation["security"], security, "{} {}", route.method, route.path);
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn no_reference_leads_nowhere() {
+    fn references_all_resolve() {
         fn walk(value: &Value, all: &Value) {
             if let Some(to) = value.get("$ref").and_then(Value::as_str) {
                 assert!(all.pointer(to.trim_start_matches('#')).is_some(), "{to}");

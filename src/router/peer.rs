@@ -1,24 +1,24 @@
-//! Whose process the other end of a connection on this machine is, where the system says so: Linux, in `/proc/net/tcp`.
+//! The user of the process at the other end of a local connection. Linux only, from `/proc/net/tcp`.
 
 use std::io::BufRead;
 use std::net::SocketAddr;
 
 use super::listen::ConnHandle;
 
-/// Where the system lists connections: of IPv4, and of IPv6 with IPv4 inside it.
+/// The system's lists of connections: IPv4, and IPv6 with mapped IPv4.
 const TABLES: [&str; 2] = ["/proc/net/tcp", "/proc/net/tcp6"];
-/// Which user stands for those that have no name in our namespace.
+/// The file with the user id that stands for users outside our namespace.
 const NOBODY: &str = "/proc/sys/kernel/overflowuid";
-/// As much if the system does not say.
+/// The usual value of [`NOBODY`], if the file cannot be read.
 const NOBODY_USUAL: u32 = 65_534;
-/// The state of a connection that both ends hold. One that its process has let go of belongs to nobody, and is shown as
-/// user 0's.
+/// The state of a connection open at both ends. A connection that its process has closed has no owner and is listed under
+/// user 0.
 const ESTABLISHED: &str = "01";
 
-/// Whether the other end is a process of the user that we run as. Whatever cannot be told is a no. Cancellation safe.
+/// Whether the other end is a process of the gateway's user; false if unknown. Cancellation safe.
 pub(super) async fn is_ours(handle: &ConnHandle) -> bool {
     let (peer, Ok(here)) = (handle.peer, handle.socket.local_addr()) else { return false };
-    // The list is long where many connections are.
+    // The list is long if there are many connections.
     tokio::task::spawn_blocking(move || ours(peer, here)).await.unwrap_or(false)
 }
 
@@ -33,7 +33,7 @@ fn ours(peer: SocketAddr, here: SocketAddr) -> bool {
     owner == Some(me)
 }
 
-/// The user whose socket goes from `peer` to `here`, by one of the system's lists.
+/// The user of the socket from `peer` to `here`, in one of the system's lists.
 fn owner(table: impl BufRead, peer: SocketAddr, here: SocketAddr) -> Option<u32> {
     let (peer, here) = (spellings(peer), spellings(here));
     for line in table.lines() {
@@ -41,7 +41,7 @@ fn owner(table: impl BufRead, peer: SocketAddr, here: SocketAddr) -> Option<u32>
         let mut words = line.split_ascii_whitespace().skip(1);
         let (Some(local), Some(remote), Some(state)) = (words.next(), words.next(), words.next()) else { continue };
         if state == ESTABLISHED && peer.iter().any(|one| one == local) && here.iter().any(|one| one == remote) {
-            // Between them: the queues, the timer, the retransmits. After them: timeouts, and the inode.
+            // Columns skipped: queues, timer, retransmits before the uid; timeouts before the inode.
             let (uid, inode) = (words.nth(3)?, words.nth(1)?);
             return if inode == "0" { None } else { uid.parse().ok() };
         }
@@ -49,7 +49,7 @@ fn owner(table: impl BufRead, peer: SocketAddr, here: SocketAddr) -> Option<u32>
     None
 }
 
-/// An address as the lists have it: words in the machine's own byte order. IPv4 may stand in both.
+/// An address in the forms of the lists: words in the machine's byte order. IPv4 may be in both lists.
 fn spellings(address: SocketAddr) -> Vec<String> {
     let port = address.port();
     let words = |octets: &[u8]| -> String {
@@ -70,7 +70,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_owner_is_that_of_the_other_ends_socket_while_it_is_held() {
+    fn peer_owner_is_that_of_the_other_socket_while_it_is_open() {
         let line = |local: &str, remote: &str, state: &str, uid: u32, inode: u32| {
             format!(
                 "   0: {local} {remote} {state} 00000000:00000000 00:00000000 00000000  {uid}        0 {inode} 1 0 20 4 30 10 -1\n"
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_connection_of_this_very_process_is_ours() {
+    async fn peer_in_this_process_belongs_to_this_user() {
         for at in ["127.0.0.1:0", "[::1]:0"] {
             let Ok(listener) = tokio::net::TcpListener::bind(at).await else { continue };
             let here = listener.local_addr().unwrap();

@@ -1,5 +1,5 @@
-//! Who is looking: which session each screen shows, and whether its owner looks at it. Kept in memory alone, one entry a
-//! connection, gone with the connection. A socket by itself counts for nothing.
+//! Presence: which session each screen shows, and whether the screen has the focus. Kept in memory, one entry a connection,
+//! removed with it. An open socket alone does not count as looking.
 
 use parking_lot::{Mutex, MutexGuard};
 use std::collections::BTreeMap;
@@ -12,7 +12,7 @@ use tokio::sync::watch;
 use crate::auth::{Caller, Device};
 use plexus_protocol::{DeviceId, SessionId};
 
-/// Everybody who looks. Cheap to clone; clones share everything. Bounded by the connections there may be.
+/// All focused screens. Cheap to clone; clones share everything. Bounded by the number of connections.
 #[derive(Clone, Default)]
 pub struct Presence {
     shared: Arc<Shared>,
@@ -25,46 +25,46 @@ struct Shared {
     changed: watch::Sender<u64>,
 }
 
-/// A screen that its owner looks at.
+/// A focused screen.
 #[derive(Clone, Debug)]
 pub struct Screen {
-    /// Whose it is, with what it was granted when the connection began.
+    /// The device, with its grant at the beginning of the connection.
     pub device: Arc<Device>,
-    /// What it shows; `None`: no session in particular, such as the inbox.
+    /// The session shown; `None` for a page without one, such as the inbox.
     pub session: Option<SessionId>,
 }
 
-/// Somebody who looks at a session.
+/// A device that looks at a session.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, utoipa::ToSchema)]
 pub struct Viewer {
     /// The device.
     pub device_id: DeviceId,
-    /// Its name.
+    /// The device's name.
     pub name: String,
 }
 
-/// Who looks at which session.
+/// The viewers of each session.
 pub type Viewers = BTreeMap<SessionId, Vec<Viewer>>;
 
 impl Presence {
-    /// A place for one connection, which looks at nothing yet.
+    /// The entry of one connection, which looks at nothing yet.
     pub fn enter(&self, caller: &Caller) -> PresenceGuard {
         let id = self.shared.next.fetch_add(1, Ordering::Relaxed);
         PresenceGuard { presence: self.clone(), id, device: Arc::clone(caller.device()) }
     }
 
-    /// Told (a counter) whenever somebody looks elsewhere.
+    /// Counts changes of what is looked at.
     pub fn changes(&self) -> watch::Receiver<u64> {
         self.shared.changed.subscribe()
     }
 
-    /// Every screen that is looked at now.
+    /// All focused screens.
     pub fn screens(&self) -> Vec<Screen> {
         self.lock().values().cloned().collect()
     }
 
-    /// Who looks at the sessions that `sees` lets through; sessions that nobody looks at are left out, and a device with
-    /// several screens stands once.
+    /// The viewers of the sessions that `sees` allows, without sessions that have none. A device with several screens is listed
+    /// once.
     pub fn viewers(&self, sees: impl Fn(&SessionId) -> bool) -> Viewers {
         let mut all = Viewers::new();
         for screen in self.lock().values() {
@@ -85,7 +85,7 @@ impl Presence {
     }
 }
 
-/// A connection's place among those who look. Dropped, it looks at nothing.
+/// A connection's entry in [`Presence`], removed when dropped.
 pub struct PresenceGuard {
     presence: Presence,
     id: u64,
@@ -93,7 +93,7 @@ pub struct PresenceGuard {
 }
 
 impl PresenceGuard {
-    /// Says what the screen shows, and whether it is looked at. Others are told only if that is news.
+    /// Sets what the screen shows and whether it has the focus. Others are notified only of a change.
     pub fn update(&self, session: Option<SessionId>, focused: bool) {
         let new = focused.then(|| Screen { device: Arc::clone(&self.device), session });
         let mut screens = self.presence.lock();
@@ -135,34 +135,34 @@ mod tests {
     }
 
     #[test]
-    fn only_a_focused_screen_looks_and_it_is_gone_with_its_connection() {
+    fn viewer_needs_focus_and_ends_with_its_connection() {
         let presence = Presence::default();
         let (caller, _home) = caller();
         let mut changes = presence.changes();
-        let seat = presence.enter(&caller);
-        seat.update(Some(session("s_1")), false);
+        let guard = presence.enter(&caller);
+        guard.update(Some(session("s_1")), false);
         assert!(presence.screens().is_empty());
         assert!(!changes.has_changed().unwrap(), "a socket is no news");
-        seat.update(Some(session("s_1")), true);
+        guard.update(Some(session("s_1")), true);
         assert!(changes.has_changed().unwrap());
         changes.mark_unchanged();
-        seat.update(Some(session("s_1")), true);
+        guard.update(Some(session("s_1")), true);
         assert!(!changes.has_changed().unwrap(), "the same again is no news");
         assert_eq!(presence.viewers(|_| true).len(), 1);
-        seat.update(None, true);
+        guard.update(None, true);
         assert!(presence.viewers(|_| true).is_empty(), "the inbox is no session");
         assert_eq!(presence.screens().len(), 1, "but somebody looks");
-        drop(seat);
+        drop(guard);
         assert!(presence.screens().is_empty());
     }
 
     #[test]
-    fn a_device_stands_once_and_what_is_not_seen_is_left_out() {
+    fn viewers_name_a_device_once_and_only_where_visible() {
         let presence = Presence::default();
         let (caller, _home) = caller();
-        let seats = [presence.enter(&caller), presence.enter(&caller), presence.enter(&caller)];
-        for (seat, name) in seats.iter().zip(["s_1", "s_1", "s_2"]) {
-            seat.update(Some(session(name)), true);
+        let guards = [presence.enter(&caller), presence.enter(&caller), presence.enter(&caller)];
+        for (guard, name) in guards.iter().zip(["s_1", "s_1", "s_2"]) {
+            guard.update(Some(session(name)), true);
         }
         let all = presence.viewers(|_| true);
         assert_eq!(all[&session("s_1")].len(), 1);

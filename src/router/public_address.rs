@@ -1,4 +1,4 @@
-//! How the gateway is reached from other machines: proxies in front of it, and the private CA of `plexus tls init`.
+//! Access from other machines: proxies in front of the gateway, and the private CA of `plexus tls init`.
 
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
@@ -13,26 +13,26 @@ use serde::{Deserialize, Serialize};
 
 use super::{AppState, Problem};
 
-/// Where a proxy says who asked. Each puts the address that it sees at the end.
+/// The header with the client's address. Each proxy appends the address that it sees.
 const FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 
-/// The file that tells what the private CA may sign.
+/// The file with the names that the private CA may sign.
 const AUTHORITY_FILE: &str = "ca.json";
-/// The CA's certificate, for whatever takes one, in PEM.
+/// The CA's certificate in PEM.
 pub const CA_CERT: &str = "ca.crt";
 /// The CA's certificate as a profile for iOS.
 pub const CA_PROFILE: &str = "ca.mobileconfig";
 
-/// What is known of the world outside.
+/// Trusted proxies and the private CA.
 #[derive(Clone, Debug, Default)]
 pub struct PublicAddresses {
-    /// Whose word about addresses counts.
+    /// The proxies whose `X-Forwarded-For` counts.
     pub proxies: Proxies,
     /// The folder of the private CA, if the gateway has one.
     pub ca: Option<PathBuf>,
 }
 
-/// Addresses: one, or all that begin alike.
+/// An address, or all addresses with a prefix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Network {
     base: IpAddr,
@@ -40,7 +40,7 @@ pub struct Network {
 }
 
 impl Network {
-    /// Whether it holds the address.
+    /// Whether the network contains the address.
     pub fn contains(&self, address: IpAddr) -> bool {
         let same = |a: u128, b: u128, width: u8| (a ^ b).checked_shr(u32::from(width - self.bits)).unwrap_or(0) == 0;
         match (self.base, address.to_canonical()) {
@@ -76,23 +76,22 @@ impl fmt::Display for Network {
     }
 }
 
-/// The proxies whose word about addresses counts. Nobody else's does, and nothing but addresses is taken from anybody:
-/// neither a name nor a scheme.
+/// The trusted proxies. Only their addresses are believed, and never a host name or a scheme.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Proxies(Vec<Network>);
 
 impl Proxies {
-    /// These.
+    /// Trusts these networks.
     pub fn new(networks: Vec<Network>) -> Self {
         Self(networks)
     }
 
-    /// Whether the address is one of theirs.
+    /// Whether the address is a trusted proxy.
     pub fn trusts(&self, address: IpAddr) -> bool {
         self.0.iter().any(|network| network.contains(address))
     }
 
-    /// Who asked: the peer, or, if that is one of ours, the last address that the proxies tell of which is not.
+    /// The client's address: the peer's, or, if the peer is a trusted proxy, the last forwarded address that is not one.
     pub fn client(&self, peer: IpAddr, headers: &HeaderMap) -> IpAddr {
         let mut client = peer;
         let told = headers.get_all(FORWARDED_FOR).iter().rev().map(|line| line.to_str().unwrap_or_default());
@@ -102,7 +101,7 @@ impl Proxies {
             }
             match address(word.trim()) {
                 Some(before) => client = before,
-                // What is left of it nobody of ours has said.
+                // The rest of the list was not written by a trusted proxy.
                 None => break,
             }
         }
@@ -110,36 +109,36 @@ impl Proxies {
     }
 }
 
-/// An address as proxies write it: alone, in brackets, with a port.
+/// An address in the forms that proxies write: plain, in brackets, with a port.
 fn address(word: &str) -> Option<IpAddr> {
     let bare = word.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(word);
     let found = bare.parse().ok().or_else(|| word.parse::<SocketAddr>().ok().map(|address| address.ip()));
     found.map(|address: IpAddr| address.to_canonical())
 }
 
-/// What the private CA was made for; it can sign nothing else.
+/// The names that the private CA can sign.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Authority {
-    /// What it calls itself.
+    /// The CA's title.
     pub title: String,
-    /// The names and addresses that it may sign.
+    /// The names and addresses that the CA may sign.
     pub names: Vec<String>,
-    /// When the server's certificate ends, in seconds since 1970.
+    /// When the server's certificate expires, in seconds since 1970.
     pub server_until: i64,
 }
 
 impl Authority {
-    /// The one in this folder, if there is one.
+    /// Reads the CA's file in this folder, if there is one.
     pub fn read(folder: &Path) -> Option<Self> {
         serde_json::from_slice(&std::fs::read(folder.join(AUTHORITY_FILE)).ok()?).ok()
     }
 
-    /// Its file's name and text.
+    /// The file's name and text.
     pub fn file(&self) -> (&'static str, Vec<u8>) {
         (AUTHORITY_FILE, serde_json::to_vec_pretty(self).unwrap_or_default())
     }
 
-    /// The origins under which a server on this port is reached by its names.
+    /// The origins of a server on this port with these names.
     pub fn origins(names: &[String], port: u16) -> Vec<String> {
         let port = if port == 443 { String::new() } else { format!(":{port}") };
         let host = |name: &String| match name.parse() {
@@ -150,12 +149,12 @@ impl Authority {
     }
 }
 
-/// Serves the CA's certificate, which every handshake shows anyway.
+/// Serves the CA's certificate. It is public: every TLS handshake shows it.
 pub(super) async fn certificate(state: AppState) -> Result<Response, Problem> {
     file(&state, CA_CERT, "application/x-x509-ca-cert").await
 }
 
-/// Serves the same as a profile for iOS.
+/// Serves the certificate as a profile for iOS.
 pub(super) async fn profile(state: AppState) -> Result<Response, Problem> {
     file(&state, CA_PROFILE, "application/x-apple-aspen-config").await
 }
@@ -165,8 +164,8 @@ async fn file(state: &AppState, name: &'static str, kind: &'static str) -> Resul
         let words = "this gateway has no CA of its own: `plexus tls init` makes one";
         Problem::new(StatusCode::NOT_FOUND, "no_ca", words)
     };
-    let folder = state.outside.ca.as_deref().ok_or_else(none)?;
-    // Asked each time: `plexus tls init` may have come after us.
+    let folder = state.public_addresses.ca.as_deref().ok_or_else(none)?;
+    // Read each time, since `plexus tls init` may run after the gateway's start.
     let bytes = tokio::fs::read(folder.join(name)).await.map_err(|_| none())?;
     let mut response = Response::new(Body::from(bytes));
     let headers = response.headers_mut();
@@ -191,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn a_network_holds_what_begins_like_it() {
+    fn network_contains_addresses_with_its_prefix() {
         for (network, inside, outside) in [
             ("127.0.0.1", "127.0.0.1", "127.0.0.2"),
             ("10.0.0.0/8", "10.255.0.1", "11.0.0.1"),
@@ -210,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_proxy_of_ours_says_who_asked_and_only_the_last_stranger_counts() {
+    fn forwarded_address_counts_only_from_trusted_proxies() {
         let ours = proxies(&["127.0.0.1", "10.0.0.0/8"]);
         let cases: &[(&str, &[&str], &str)] = &[
             // A stranger may say what it likes.
@@ -240,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn names_become_origins() {
+    fn public_names_become_origins() {
         let names = ["Box.local".to_owned(), "192.168.1.5".into(), "fd00::1".into()];
         let with = ["https://box.local:7443", "https://192.168.1.5:7443", "https://[fd00::1]:7443"];
         assert_eq!(Authority::origins(&names, 7443), with);

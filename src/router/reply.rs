@@ -1,4 +1,4 @@
-//! What the handlers over HTTP share: the nouns in a path and a query, what a device may see of them, and answers.
+//! Helpers of the HTTP handlers: path and query parameters, access checks, responses.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -16,10 +16,10 @@ use super::{AppState, Problem};
 use crate::auth::{Caller, Permit, Right, Target};
 use crate::sessions::{Filter, KEY_MAX};
 
-/// Longest wait of a long poll, in seconds; a longer wish is cut to it.
+/// Longest wait of a long poll, in seconds; a longer one is cut to it.
 const WAIT_MAX: u64 = 60;
 
-/// What a handler comes to.
+/// The result of a handler.
 pub(super) type Outcome = Result<Response, Problem>;
 
 /// A JSON response.
@@ -56,7 +56,7 @@ pub(super) fn no_such(code: &'static str, what: &str) -> Problem {
     Problem::new(StatusCode::NOT_FOUND, code, format!("there is no such {what}"))
 }
 
-/// Whether the caller was granted anything at all here; where not, a thing does not exist for them.
+/// Whether the caller has any right to `target`; if not, the response is as if it did not exist.
 pub(super) fn knows(caller: &Caller, target: Target<'_>) -> bool {
     Scope::ALL.iter().any(|scope| caller.device().grant.covers(*scope, target))
 }
@@ -104,7 +104,7 @@ pub(super) fn runtime_for<S: Right>(
     Ok((runtime, permit))
 }
 
-/// The request of the path, and a permit for the session it came up in.
+/// The request of the path, and a permit for its session.
 pub(super) async fn request_of<S: Right>(state: &AppState, call: &Call) -> Result<(RequestId, Permit<S>), Problem> {
     let missing = || no_such("request_not_found", "request");
     let id: RequestId = call.id(missing)?;
@@ -117,7 +117,7 @@ pub(super) async fn request_of<S: Right>(state: &AppState, call: &Call) -> Resul
     Ok((id, caller.permit(target)?))
 }
 
-/// What the caller may see: all of it, or of the sessions named.
+/// The filter for what the caller may see, of all or of these sessions.
 pub(super) fn filter_for(caller: &Caller, sessions: Option<BTreeSet<SessionId>>) -> Filter {
     let grant = (!caller.sees_all()).then(|| Arc::new(caller.device().grant.clone()));
     Filter { sessions, grant }
@@ -127,7 +127,7 @@ pub(super) fn gateway<S: Right>(call: &Call) -> Result<Permit<S>, Problem> {
     Ok(call.caller()?.permit(Target::Gateway)?)
 }
 
-/// The query's parameters, decoded. Unknown ones are let be, as everywhere on the web; none of them ever proves anything.
+/// The query's parameters, decoded. Unknown ones are ignored; none of them authenticates anything.
 pub(super) struct Query(Vec<(String, String)>);
 
 impl Query {
@@ -151,12 +151,12 @@ impl Query {
     }
 }
 
-/// How long the client is ready to wait.
+/// The time that the client is ready to wait.
 pub(super) fn waits(query: &Query) -> Result<Duration, Problem> {
     Ok(patience(Some(query.number("wait", 0)?)))
 }
 
-/// So many seconds, as far as anybody may wait.
+/// The wait of a long poll, cut to [`WAIT_MAX`].
 pub(super) fn patience(seconds: Option<u64>) -> Duration {
     Duration::from_secs(seconds.unwrap_or(0).min(WAIT_MAX))
 }

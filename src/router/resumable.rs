@@ -1,5 +1,5 @@
-//! What a runtime could resume: the conversations that it keeps itself, page by page. Titles and folders are the agent's
-//! words, for whoever may see all of the runtime's sessions: a link to one session shows none of them.
+//! Conversations stored by a runtime that can be resumed, page by page. Titles and folders are the agent's text, shown only to
+//! devices that may see all sessions of the runtime, so not to a link to one session.
 
 use http::StatusCode;
 
@@ -9,7 +9,7 @@ use super::reply::{Outcome, Query, bad_query, json, runtime_of};
 use crate::auth::Watch;
 use crate::sessions::{RESUMABLE_MAX, ResumableAt};
 
-/// Conversations of one page unless the client says otherwise.
+/// Default number of conversations on a page.
 const PAGE: usize = 100;
 
 pub(super) async fn list(state: AppState, call: Call) -> Outcome {

@@ -1,5 +1,5 @@
-//! The one route table. The router, the guard, the default-deny walk and `openapi.json` are all made from it. A runtime's
-//! own port has a small one beside it, behind the same guard.
+//! The route table. The router, the guard, the default-deny test and `openapi.json` are made from it. A runtime's own port has
+//! a small table of its own behind the same guard.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -32,12 +32,12 @@ use crate::sessions::{AcceptedPrompt, ResumablePage, Snapshot};
 use plexus_protocol::schema::JsonObject;
 use plexus_protocol::{Answer, Receipt, RuntimeInfo, Scope, SessionInfo};
 
-/// Longest body of most requests, in bytes; a longer one is answered 413 before it is read.
+/// Longest body of most requests, in bytes; a longer one is refused with 413 before it is read.
 const BODY: usize = 1 << 20;
-/// Longest prompt, in bytes: prompts carry images.
+/// Longest body of a prompt, in bytes: prompts carry images.
 const PROMPT: usize = 16 << 20;
 
-/// Of what is made anew for each answer: most of the gain for little of the time.
+/// The level for dynamic responses: most of the gain for little time.
 const COMPRESSION: CompressionLevel = CompressionLevel::Precise(4);
 
 const GET: Method = Method::GET;
@@ -53,10 +53,10 @@ const ADMIN: Policy = Policy::Needs(Scope::Admin);
 
 const NOTHING: BodyRule = BodyRule::Nothing;
 const JSON: BodyRule = BodyRule::Json(BODY);
-/// What somebody without a proof sends.
+/// The body of an unauthenticated request.
 const PROOF: BodyRule = BodyRule::Json(super::listen::STRANGER_BODY);
 
-/// A line of a table. Every argument is needed: a route without a policy does not compile.
+/// A row of a table. Every argument is needed: a route without a policy does not compile.
 fn route<S>(
     method: Method,
     path: impl Into<Cow<'static, str>>,
@@ -68,39 +68,39 @@ fn route<S>(
     Route { method, path: path.into(), policy, body, secret: false, summary, docs: Docs::default(), run }
 }
 
-/// A line whose answers carry a token or a code.
+/// A row whose responses carry a token or a code.
 fn secret<S>(line: Route<S>) -> Route<S> {
     Route { secret: true, ..line }
 }
 
 impl<S> Route<S> {
-    /// It takes `T` as JSON.
+    /// The body is `T` as JSON.
     fn takes<T: ToSchema>(mut self) -> Self {
         self.docs.takes = Some(Shape::of::<T>());
         self
     }
 
-    /// It gives `T` as JSON.
+    /// The response is `T` as JSON.
     fn gives<T: ToSchema>(self, status: u16) -> Self {
         self.given(Given { status, json: Some(Shape::of::<T>()), media: &[] })
     }
 
-    /// It gives `T` as JSON, or other media.
+    /// The response is `T` as JSON, or one of other media types.
     fn gives_or<T: ToSchema>(self, status: u16, media: &'static [&'static str]) -> Self {
         self.given(Given { status, json: Some(Shape::of::<T>()), media })
     }
 
-    /// It gives text of these media types.
+    /// The response has one of these media types.
     fn text(self, status: u16, media: &'static [&'static str]) -> Self {
         self.given(Given { status, json: None, media })
     }
 
-    /// It gives nothing but a status.
+    /// The response has no body.
     fn empty(self, status: u16) -> Self {
         self.text(status, &[])
     }
 
-    /// It has these parameters.
+    /// Adds parameters.
     fn with(mut self, parameters: &[&'static Parameter]) -> Self {
         self.docs.parameters.extend(parameters);
         self
@@ -117,23 +117,23 @@ fn answer(handler: impl Future<Output = Result<Response, Problem>> + Send + 'sta
     Box::pin(async move { handler.await.unwrap_or_else(Problem::into_response) })
 }
 
-/// Every route there is.
+/// All routes.
 pub fn table() -> &'static [Route<AppState>] {
     static TABLE: LazyLock<Vec<Route<AppState>>> = LazyLock::new(make);
     &TABLE
 }
 
 fn make() -> Vec<Route<AppState>> {
-    let mut all = [of_runtimes(), of_sessions(), of_devices(), of_protocols()].concat();
-    // The page: the same files for everybody, no byte of anybody's sessions.
+    let mut all = [runtime_routes(), session_routes(), device_routes(), protocol_routes()].concat();
+    // The page's files are the same for everyone and contain no session data.
     let file = |path| route(GET, path, Policy::Public, NOTHING, "A file of the page", |_, c| answer(web::file(c)));
     all.extend(web::paths().map(file));
     all
 }
 
-/// Who asks, runtimes, and how the gateway is.
+/// The caller, runtimes, and the gateway's state.
 #[rustfmt::skip] // a route: who does it and how, then what it takes and gives
-fn of_runtimes() -> Vec<Route<AppState>> {
+fn runtime_routes() -> Vec<Route<AppState>> {
     vec![
         secret(route(GET, "/v1/me", WATCH, NOTHING, "Who asks", |s, c| answer(devices::me(s, c))))
             .gives::<devices::Me<'_>>(200),
@@ -162,7 +162,7 @@ fn of_runtimes() -> Vec<Route<AppState>> {
 
 /// Sessions, events, requests.
 #[rustfmt::skip] // a route: who does it and how, then what it takes and gives
-fn of_sessions() -> Vec<Route<AppState>> {
+fn session_routes() -> Vec<Route<AppState>> {
     vec![
         route(GET, "/v1/sessions", WATCH, NOTHING, "Sessions", |s, c| answer(api::sessions(s, c)))
             .gives::<Sessions>(200).with(&[&docs::ARCHIVED, &docs::SESSIONS_LIMIT, &docs::SESSIONS_CURSOR]),
@@ -205,7 +205,7 @@ fn of_sessions() -> Vec<Route<AppState>> {
 
 /// Devices, pairing by the computer, notifications.
 #[rustfmt::skip] // a route: who does it and how, then what it takes and gives
-fn of_devices() -> Vec<Route<AppState>> {
+fn device_routes() -> Vec<Route<AppState>> {
     vec![
         route(GET, "/v1/devices", ADMIN, NOTHING, "Enrolled devices", |s, c| answer(devices::devices(s, c)))
             .gives::<devices::Devices>(200),
@@ -240,11 +240,11 @@ fn of_devices() -> Vec<Route<AppState>> {
     ]
 }
 
-/// Other protocols, pairing by the device, and what everybody may know.
+/// Other protocols, the device's side of pairing, and public routes.
 #[rustfmt::skip] // a route: who does it and how, then what it takes and gives
-fn of_protocols() -> Vec<Route<AppState>> {
+fn protocol_routes() -> Vec<Route<AppState>> {
     vec![
-        // Watching is enough to listen; a prompt or an answer in the body is asked for its own scope.
+        // The scope `watch` is enough to listen; a prompt or an answer in the body needs its own scope.
         route(POST, "/ag-ui/{id}", WATCH, BodyRule::Json(PROMPT), "Run a session by AG-UI: prompt, answer, listen", |s, c| answer(agui::run(s, c)))
             .takes::<agui::RunAgentInput>().empty(200),
         route(GET, WS_PATH, WATCH, NOTHING, "The native WebSocket", |s, c| answer(api::ws(s, c)))
@@ -261,27 +261,27 @@ fn of_protocols() -> Vec<Route<AppState>> {
             .empty(202).with(docs::ACP),
         route(DELETE, "/acp/{runtime_id}", WATCH, NOTHING, "ACP over HTTP, for one runtime: end a connection", |s, c| answer(acp::http::delete(s, c)))
             .empty(202).with(docs::ACP),
-        // Who has a code proves it by the code.
+        // The code authenticates the request.
         secret(route(POST, "/v1/pair", Policy::Public, PROOF, "Exchange a one-time code for a device's token or cookie", |s, c| answer(devices::pair(s, c))))
             .takes::<devices::Pair>().gives::<devices::NewToken<'_>>(200).gives::<PhoneTicket>(202),
         secret(route(POST, "/v1/pair/look", Policy::Public, PROOF, "What a short code is for", |s, c| answer(devices::look(s, c))))
             .takes::<devices::Look>().gives::<devices::Invitation>(200),
-        // And who has joined, by the ticket.
+        // The ticket authenticates the request.
         secret(route(POST, "/v1/pair/wait", Policy::Public, PROOF, "What came of joining by a short code", |s, c| answer(devices::fetch(s, c))))
             .takes::<devices::Fetch>().gives::<devices::NewToken<'_>>(200).gives::<devices::Patience>(202),
-        // For whoever restarts us: they say nothing but that we are here.
+        // For supervisors and load balancers: only whether the gateway runs.
         route(GET, "/healthz", Policy::Public, NOTHING, "Whether the gateway runs; with a challenge, the proof that it is its owner's", |s, c| answer(api::healthz(s, c)))
             .text(200, &["text/plain"]).with(&[&docs::CHALLENGE]),
         route(GET, "/readyz", Policy::Public, NOTHING, "Whether the log takes writes, and where it ends", |s, _| answer(api::readyz(s)))
             .gives::<api::Ready>(200),
         route(GET, "/metrics", WATCH, NOTHING, "Counters, for Prometheus", |s, c| answer(api::metrics_text(s, c)))
             .text(200, &["text/plain"]),
-        // What a phone has to trust; every handshake shows as much.
+        // The certificate that a phone has to trust; every TLS handshake shows it.
         route(GET, "/ca.crt", Policy::Public, NOTHING, "The certificate of this gateway's own CA, if it has one", |s, _| answer(public_address::certificate(s)))
             .text(200, &["application/x-x509-ca-cert"]),
         route(GET, "/ca.mobileconfig", Policy::Public, NOTHING, "The same, as a profile for iOS", |s, _| answer(public_address::profile(s)))
             .text(200, &["application/x-apple-aspen-config"]),
-        // The same for every gateway of this version, and tools fetch it before they have a token.
+        // Public: the same for every gateway of this version, and tools fetch it before they have a token.
         route(GET, "/openapi.json", Policy::Public, NOTHING, "This description", |s: AppState, _| answer(openapi::serve(s.version, table())))
             .gives::<JsonObject>(200),
         route(GET, "/asyncapi.json", Policy::Public, NOTHING, "The native WebSocket's description", |s: AppState, _| answer(asyncapi::serve(s.version)))
@@ -289,7 +289,7 @@ fn of_protocols() -> Vec<Route<AppState>> {
     ]
 }
 
-/// Every route of a runtime's own port: those of its mirror, of its remote control, or both.
+/// The routes of a runtime's own port: of the mirror, the remote control, or both.
 pub fn port_table(ui: bool, remote: bool) -> &'static [Route<PortState>] {
     static TABLES: LazyLock<[Vec<Route<PortState>>; 4]> =
         LazyLock::new(|| [(false, false), (true, false), (false, true), (true, true)].map(make_port));
@@ -300,7 +300,7 @@ pub fn port_table(ui: bool, remote: bool) -> &'static [Route<PortState>] {
 fn make_port((ui, remote): (bool, bool)) -> Vec<Route<PortState>> {
     let mut all = Vec::new();
     if ui {
-        all.push(route(GET, "/", Policy::Neighbours, NOTHING, "The Gemini UI mirror", |s, c| answer(mirror::serve(s, c))));
+        all.push(route(GET, "/", Policy::WatchOrSameUser, NOTHING, "The Gemini UI mirror", |s, c| answer(mirror::serve(s, c))));
     }
     if remote {
         all.push(route(POST, "/message", PROMPTS, BodyRule::Json(PROMPT), "Start a run in the runtime's current session, or queue it", |s, c| answer(remote::message(s, c))));
@@ -309,7 +309,7 @@ fn make_port((ui, remote): (bool, bool)) -> Vec<Route<PortState>> {
     all
 }
 
-/// A router for the table: the guard around every route, and around what has none.
+/// A router for the table. The guard is around every route, and around unknown paths.
 pub fn build<S: Clone + Send + Sync + 'static>(gate: &Gate, table: &'static [Route<S>], state: &S) -> axum::Router {
     let mut paths: BTreeMap<&str, Vec<&'static Route<S>>> = BTreeMap::new();
     for route in table {
@@ -319,7 +319,7 @@ pub fn build<S: Clone + Send + Sync + 'static>(gate: &Gate, table: &'static [Rou
     for (path, routes) in paths {
         let allow = allow(&routes);
         let (gate, state) = (gate.clone(), state.clone());
-        // One handler for every method: axum's own choice would name the methods to strangers, in an Allow of its own.
+        // One handler for all methods: axum's own method check would reveal them in `Allow` without authentication.
         let methods = any(move |params: RawPathParams, request: Request| async move {
             let method = if *request.method() == Method::HEAD { &Method::GET } else { request.method() };
             let Some(route) = routes.iter().find(|route| route.method == *method) else {
@@ -363,15 +363,15 @@ mod tests {
         Gate {
             auth,
             hosts: std::sync::Arc::new(hosts),
-            outside: Default::default(),
-            neighbours: None,
+            public_addresses: Default::default(),
+            same_user: None,
             limits: GateLimits::default(),
             ledger: Default::default(),
         }
     }
 
     #[tokio::test]
-    async fn a_handler_that_panics_is_a_problem_and_the_next_request_is_served() {
+    async fn handler_panic_is_a_problem_and_the_next_request_is_served() {
         let table: &'static [Route<()>] = Vec::leak(vec![Route {
             method: GET,
             path: "/{what}".into(),
@@ -400,7 +400,7 @@ mod tests {
     }
 
     #[test]
-    fn no_route_stands_twice_in_the_table() {
+    fn route_table_has_no_duplicates() {
         let mut seen = std::collections::BTreeSet::new();
         for route in table() {
             assert!(seen.insert((route.method.to_string(), route.path.clone())), "{} {}", route.method, route.path);

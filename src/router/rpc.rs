@@ -1,6 +1,4 @@
-//! What the messages of the native WebSocket mean; one file because it is one table of methods, and what stands in its rows.
-//!
-//! It is the UI protocol (JSON-RPC 2.0) over all sessions at once.
+//! The native WebSocket protocol: the UI protocol (JSON-RPC 2.0) over all sessions at once.
 
 mod answers;
 pub(super) mod examples;
@@ -60,54 +58,54 @@ use plexus_store::ReadLimit;
 const PROTOCOL: &str = "0";
 /// The UI protocol's error for "the user cancelled".
 const USER_CANCELLED: i64 = -32003;
-/// Sessions that one connection may follow by name; `*` follows all.
+/// Most sessions that one connection follows by name; `*` follows all.
 const ATTACHES: usize = 256;
-/// Events in one answer of `session.history`, unless the client wants fewer.
+/// Default number of events in a response of `session.history`.
 const HISTORY: usize = 500;
-/// Most events in one answer of `session.history`.
+/// Most events in a response of `session.history`.
 const HISTORY_MAX: usize = 5000;
-/// Bytes of events in one answer of `session.history`, about.
+/// About the most bytes of events in a response of `session.history`.
 const HISTORY_BYTES: usize = 256 << 10;
-/// Sessions in a hello: those with the latest news. The others are listed by `GET /v1/sessions`.
+/// Most sessions in a hello, most recently updated first. `GET /v1/sessions` lists the others.
 const HELLO_SESSIONS: usize = 500;
 
-/// A client's side of the protocol.
+/// One connection of the native protocol.
 pub(super) struct Rpc {
     state: AppState,
     caller: Caller,
     conn: Arc<Conn>,
-    /// Set by `initialize`: whether the client can show a confirmation.
+    /// Set by `initialize`: whether the client can show confirmations.
     client: Option<bool>,
-    /// As they were when the client was last told.
+    /// The runtimes as last sent to the client.
     runtimes: Vec<Arc<RuntimeInfo>>,
-    /// The client's own place among those who look.
-    seat: PresenceGuard,
-    /// Somebody looks elsewhere.
-    looks: watch::Receiver<u64>,
-    /// Who looked at what, as the client was last told.
-    looked: Viewers,
-    /// Set when the client follows something else than before.
-    follows: Arc<AtomicBool>,
+    /// The client's entry in [`Presence`](super::presence::Presence).
+    presence: PresenceGuard,
+    /// Signals a change of presence.
+    presence_changes: watch::Receiver<u64>,
+    /// The viewers as last sent to the client.
+    sent_viewers: Viewers,
+    /// Set when the client's subscriptions changed.
+    follows_changed: Arc<AtomicBool>,
     /// The client speaks the UI protocol to the letter.
     ui: Option<Box<Ui>>,
 }
 
-type Later = Pin<Box<dyn Future<Output = Outcome> + Send>>;
+type PendingResult = Pin<Box<dyn Future<Output = Outcome> + Send>>;
 
 fn now<T: Send + 'static>(value: T) -> Pin<Box<dyn Future<Output = T> + Send>> {
     Box::pin(std::future::ready(value))
 }
 
-/// What the client can show.
+/// The capabilities of a client.
 #[derive(Default, Deserialize, ToSchema)]
 #[schema(as = UiCapabilities)]
 pub(super) struct Capabilities {
-    /// Whether it can show a confirmation: such clients hear of questions first.
+    /// Whether the client can show confirmations; such clients get requests first.
     #[serde(default)]
     supports_confirm: bool,
 }
 
-/// What the caller may see of the sessions named, or of all.
+/// The filter for what the caller may see of a session, or of all.
 pub(super) fn filter(caller: &Caller, session: Option<SessionId>) -> Filter {
     match session {
         Some(session) => Filter::session(session),
@@ -125,7 +123,7 @@ impl Talk for Rpc {
         self.conn.following().into_iter().map(|(_, cursor)| cursor).min_by_key(|cursor| cursor.position)
     }
 
-    /// Tells the client of every runtime that stands differently, or is there no more.
+    /// Sends the client every runtime that changed or was removed.
     fn runtimes_changed(&mut self) {
         if self.ui.is_some() {
             return;
@@ -152,27 +150,27 @@ impl Talk for Rpc {
         }
     }
 
-    /// Who looks at the sessions that the client follows. A client that does not read is told of the last state alone.
+    /// Changes of the viewers of followed sessions. A client that does not read gets only the last state.
     fn news(&mut self) -> BoxFuture<'_, Option<Vec<u8>>> {
         Box::pin(async move {
             if let Some(ui) = &mut self.ui {
                 return Some(ui.news().await);
             }
             loop {
-                // Both are taken note of: either may bring news.
-                let follows = self.follows.swap(false, Ordering::AcqRel);
-                let changed = self.looks.has_changed().unwrap_or(false);
-                if follows || changed {
-                    self.looks.mark_unchanged();
+                // Both are cleared, since either may bring a change.
+                let follows_changed = self.follows_changed.swap(false, Ordering::AcqRel);
+                let changed = self.presence_changes.has_changed().unwrap_or(false);
+                if follows_changed || changed {
+                    self.presence_changes.mark_unchanged();
                     let frames = self.presence_frame();
                     if !frames.is_empty() {
                         return Some(frames);
                     }
                 }
-                if self.looks.changed().await.is_err() {
+                if self.presence_changes.changed().await.is_err() {
                     std::future::pending::<()>().await;
                 }
-                self.looks.mark_changed();
+                self.presence_changes.mark_changed();
             }
         })
     }
@@ -217,7 +215,7 @@ impl Talk for Rpc {
                 Some(id) => response(&id, &outcome),
                 None => {
                     if let Err(failure) = outcome {
-                        // Nobody waits for an answer to a notification.
+                        // A notification gets no response.
                         tracing::debug!(
                             code = failure.code,
                             message = failure.message,
@@ -233,17 +231,17 @@ impl Talk for Rpc {
 
 impl Rpc {
     pub(super) fn new(state: AppState, caller: Caller, conn: Arc<Conn>) -> Self {
-        let (seat, looks) = (state.presence.enter(&caller), state.presence.changes());
+        let (presence, presence_changes) = (state.presence.enter(&caller), state.presence.changes());
         Self {
             state,
             caller,
             conn,
             client: None,
             runtimes: Vec::new(),
-            seat,
-            looks,
-            looked: Viewers::new(),
-            follows: Arc::default(),
+            presence,
+            presence_changes,
+            sent_viewers: Viewers::new(),
+            follows_changed: Arc::default(),
             ui: None,
         }
     }
@@ -255,30 +253,30 @@ impl Rpc {
         all
     }
 
-    /// What a client of the UI protocol can have of the runtimes that it may come to talk to.
+    /// The capabilities of the runtimes that a client of the UI protocol may use.
     fn server_capabilities(&self) -> Map<String, Value> {
         let of = [Capability::Cancel, Capability::Requests, Capability::McpList, Capability::SkillsList];
         server_capabilities(self.runtimes().iter().map(|runtime| runtime.capabilities.as_ref()), &of)
     }
 
-    /// `presence.changed` for every session that the client follows, may see, and was told otherwise of.
+    /// `presence.changed` for every followed session whose viewers differ from those last sent.
     fn presence_frame(&mut self) -> Vec<u8> {
         let following = self.conn.following();
         let followed = |id: &SessionId| following.iter().any(|(name, _)| **name == *"*" || **name == *id.as_str());
         let now = self.state.presence.viewers(|id| followed(id) && self.session(id).is_ok());
         let mut frames = Vec::new();
-        let gone = self.looked.keys().filter(|id| !now.contains_key(*id) && followed(id));
-        let told = gone.map(|id| (id, &[][..])).chain(now.iter().map(|(id, lookers)| (id, lookers.as_slice())));
-        for (session_id, lookers) in told {
-            if self.looked.get(session_id).is_none_or(|old| old != lookers) {
-                ws_notify(&mut frames, &PresenceChanged { session_id, lookers });
+        let gone = self.sent_viewers.keys().filter(|id| !now.contains_key(*id) && followed(id));
+        let changed = gone.map(|id| (id, &[][..])).chain(now.iter().map(|(id, viewers)| (id, viewers.as_slice())));
+        for (session_id, viewers) in changed {
+            if self.sent_viewers.get(session_id).is_none_or(|old| old != viewers) {
+                ws_notify(&mut frames, &PresenceChanged { session_id, lookers: viewers });
             }
         }
-        self.looked = now;
+        self.sent_viewers = now;
         frames
     }
 
-    fn call(&mut self, method: &str, params: Option<&RawValue>, notify: bool) -> Later {
+    fn call(&mut self, method: &str, params: Option<&RawValue>, notify: bool) -> PendingResult {
         if method != "initialize" && self.client.is_none() {
             return now(Err(Failure::new(-32600, "not_initialized", "say `initialize` first")));
         }
@@ -298,7 +296,7 @@ impl Rpc {
         session.ok_or_else(|| SessionError::NoSession(id.clone()).into())
     }
 
-    /// The session named, or else the one that the client follows; and the permit for it.
+    /// The session named, else the only one that the client follows, with a permit.
     fn prompting(&self, id: Option<SessionId>) -> Result<(SessionId, Permit<Prompt>), Failure> {
         let only = || match self.conn.following().as_slice() {
             [(name, _)] => SessionId::from_str(name).ok(),
@@ -312,31 +310,36 @@ impl Rpc {
         Ok((id, permit))
     }
 
-    fn edit(&self, id: Option<SessionId>, title: Option<String>, archived: Option<bool>) -> Result<Later, Failure> {
+    fn edit(
+        &self,
+        id: Option<SessionId>,
+        title: Option<String>,
+        archived: Option<bool>,
+    ) -> Result<PendingResult, Failure> {
         let (id, permit) = self.prompting(id)?;
         let directory = self.state.directory.clone();
         Ok(Box::pin(async move { result(&*directory.edit_session(&permit, &id, title, archived).await?) }))
     }
 
-    fn attach(&mut self, wants: AttachParams) -> Result<Later, Failure> {
-        let after = after(wants.after.as_deref(), wants.from.as_deref())?;
-        let session = match wants.session_id.as_str() {
+    fn attach(&mut self, params: AttachParams) -> Result<PendingResult, Failure> {
+        let after = after(params.after.as_deref(), params.from.as_deref())?;
+        let session = match params.session_id.as_str() {
             "*" => None,
             text => {
                 let id: SessionId = text.parse().map_err(|error| Failure::params(format!("`session_id`: {error}")))?;
                 Some(self.session(&id)?.session_id.clone())
             }
         };
-        let name: Arc<str> = wants.session_id.into();
+        let name: Arc<str> = params.session_id.into();
         let filter = filter(&self.caller, session);
         let (state, caller, conn) = (self.state.clone(), self.caller.clone(), Arc::clone(&self.conn));
-        let follows = Arc::clone(&self.follows);
+        let follows_changed = Arc::clone(&self.follows_changed);
         let answers = self.client == Some(true) && caller.device().grant.scopes.contains(&Scope::Approve);
         fits(&conn, &name)?;
         Ok(Box::pin(async move {
             let log = state.directory.log();
-            // The fan first, so that it is never behind the head that is promised.
-            let key = FanKey { filter: filter.clone(), projection: wants.projection, framing: Framing::WebSocket };
+            // The fan is made first, so that it is never behind the promised head.
+            let key = FanKey { filter: filter.clone(), projection: params.projection, framing: Framing::WebSocket };
             let fan = state.fans.fan(key);
             let attach = log.attach(&filter, &after);
             let hello = Hello::new(&state, &caller, &filter, &attach, Some(&name));
@@ -352,10 +355,10 @@ impl Rpc {
             if after != StartAfter::Oldest && !hello.requests.is_empty() {
                 still_open(log, &filter, position, &hello.requests, &mut frames).await?;
             }
-            // Others may have been attached since.
+            // Other sessions may have been attached since.
             fits(&conn, &name)?;
             let live_at = attach.head.max(position);
-            follows.store(true, Ordering::Release);
+            follows_changed.store(true, Ordering::Release);
             conn.subscribe(
                 Subscribe { name: Arc::clone(&name), fan, answers, after: position, live_at, live_id: false },
                 &frames,
@@ -370,14 +373,14 @@ impl Rpc {
         }))
     }
 
-    fn history(&mut self, wants: HistoryParams) -> Result<Later, Failure> {
-        let id = wants.session_id.ok_or_else(|| Failure::params("`session_id` is missing: name a session"))?;
+    fn history(&mut self, params: HistoryParams) -> Result<PendingResult, Failure> {
+        let id = params.session_id.ok_or_else(|| Failure::params("`session_id` is missing: name a session"))?;
         let session = self.session(&id)?.session_id.clone();
-        let asked = Asked::read(wants.after.as_deref(), wants.before.as_deref())?;
+        let asked = Asked::read(params.after.as_deref(), params.before.as_deref())?;
         let log = self.state.directory.log().clone();
         let account = self.conn.account().clone();
-        let bytes = wants.max_bytes.unwrap_or(HISTORY_BYTES).clamp(1, HISTORY_BYTES);
-        let limit = history::limit(wants.limit.unwrap_or(HISTORY).clamp(1, HISTORY_MAX), Some(bytes), wants.merge);
+        let bytes = params.max_bytes.unwrap_or(HISTORY_BYTES).clamp(1, HISTORY_BYTES);
+        let limit = history::limit(params.limit.unwrap_or(HISTORY).clamp(1, HISTORY_MAX), Some(bytes), params.merge);
         Ok(Box::pin(async move {
             let lost = |resume: ResumeVerdict, oldest: Position| {
                 let words = "the cursor cannot be resumed from: begin without one, or attach for a snapshot";
@@ -386,8 +389,8 @@ impl Rpc {
                 failure.data.more.oldest = Some(log.cursor(oldest));
                 failure
             };
-            // Of many that are asked for at once some wait until the client has read the others. What is read, and what is
-            // made of it: an event that is longer than a page needs more, and is read again then.
+            // Of many concurrent calls, some wait until the client has read the others. Room for the events and for the output
+            // made of them: an event longer than a page needs more room and is read again.
             let mut needed = 2 * HISTORY_BYTES;
             let (page, _room, end) = loop {
                 let mut room = account.wait(needed).await;
@@ -425,19 +428,19 @@ impl Rpc {
         }))
     }
 
-    fn start(&mut self, mut wants: StartRun) -> Result<Later, Failure> {
-        let (session, key) = (wants.session_id.take(), wants.idempotency_key.take());
-        let content = Self::content(wants)?;
+    fn start(&mut self, mut params: StartRun) -> Result<PendingResult, Failure> {
+        let (session, key) = (params.session_id.take(), params.idempotency_key.take());
+        let content = Self::content(params)?;
         let (id, permit) = self.prompting(session)?;
         let directory = self.state.directory.clone();
         Ok(Box::pin(async move { result(&directory.prompt_once(&permit, &id, content, key).await?) }))
     }
 
-    /// What a prompt says to the agent.
-    fn content(wants: StartRun) -> Result<Vec<Box<RawValue>>, Failure> {
-        let (ui_context, meta) = (wants.ui_context.as_deref(), wants.meta.as_deref());
-        let around = context::Around::read(ui_context, meta).map_err(Failure::params)?;
-        let content = match wants {
+    /// The content blocks of a prompt.
+    fn content(params: StartRun) -> Result<Vec<Box<RawValue>>, Failure> {
+        let (ui_context, meta) = (params.ui_context.as_deref(), params.meta.as_deref());
+        let around = context::PromptContext::read(ui_context, meta).map_err(Failure::params)?;
+        let content = match params {
             StartRun { content: Some(content), .. } => content,
             StartRun { text: Some(text), .. } | StartRun { input: Some(Input::Text { text }), .. } => {
                 vec![text_block(&text)]
@@ -455,12 +458,12 @@ impl Rpc {
 
     // === the UI protocol to the letter ===
 
-    fn cancel(&mut self, wants: CancelParams) -> Result<Later, Failure> {
+    fn cancel(&mut self, params: CancelParams) -> Result<PendingResult, Failure> {
         let of_run = |run: &RunId| {
             let runs = self.state.directory.runs(&filter(&self.caller, None));
             runs.into_iter().find(|known| known.run_id == *run).map(|known| known.session_id)
         };
-        let id = match (wants.session_id, &wants.run_id) {
+        let id = match (params.session_id, &params.run_id) {
             (Some(id), _) => Some(id),
             (None, Some(run)) => Some(of_run(run).ok_or(SessionError::NoRun)?),
             (None, None) => None,
@@ -469,15 +472,15 @@ impl Rpc {
         let directory = self.state.directory.clone();
         let waiting = directory.runs(&Filter::session(id.clone()));
         Ok(Box::pin(async move {
-            let run_id = directory.cancel_because(&permit, &id, wants.run_id, wants.reason).await?;
-            // One that waits is over with this; one under way ends when its runtime says so.
+            let run_id = directory.cancel_because(&permit, &id, params.run_id, params.reason).await?;
+            // A queued run ends at once; a running one ends when its runtime reports it.
             let queued = waiting.iter().any(|run| run.run_id == run_id && run.status == RunStatus::Queued);
             let status = if queued { RunStatus::Cancelled } else { RunStatus::Running };
             result(&Cancelled { ok: true, run_id, status })
         }))
     }
 
-    /// A JSON-RPC response: an answer to one of our requests, or to nothing.
+    /// Handles a JSON-RPC response: the answer to a request of the gateway, or a stray one.
     fn answered(&self, id: &str, result: &RawValue) -> Reply {
         let request: Result<String, _> = serde_json::from_str(id);
         let said: Result<Said, _> = object::from_str(result.get());
@@ -490,7 +493,7 @@ impl Rpc {
                 return now(not_taken(&request, &Failure::params(format!("not an answer: {error}"))));
             }
         };
-        let (name, revision) = wire::shown_as(&request);
+        let (name, revision) = wire::parse_request_name(&request);
         let said = Answer { revision: Some(revision), as_offered: true, ..said.into() };
         let request = name.to_owned();
         let outcome = self.answer(request.clone(), said, None);
@@ -501,7 +504,7 @@ impl Rpc {
                     metrics().stray_answers.inc();
                     tracing::debug!(request, code = failure.code, message = failure.message, "an answer was not taken");
                     match failure.code {
-                        // It hears who won, or what became of it, with everybody else: `ui.request.resolved`.
+                        // The client learns the outcome by `ui.request.resolved`, like all others.
                         -32010 | -32012 => Vec::new(),
                         _ => not_taken(&request, &failure),
                     }
@@ -530,19 +533,19 @@ impl Rpc {
     }
 }
 
-/// Whether these are the parameters of an `initialize` by which a connection speaks the UI protocol to the letter.
+/// Whether these `initialize` parameters select the UI protocol to the letter.
 fn speaks_ui(params: Option<&RawValue>) -> bool {
-    parse::<Initialize>(params).is_ok_and(|wants| wants.ui_protocol.as_deref() == Some(PROTOCOL))
+    parse::<Initialize>(params).is_ok_and(|params| params.ui_protocol.as_deref() == Some(PROTOCOL))
 }
 
-/// Tells a client that its response to one of our requests was not taken; a response cannot be answered otherwise.
+/// The notification that a client's response to a request was not accepted, since a response has no response.
 fn not_taken(request: &str, failure: &Failure) -> Vec<u8> {
     let mut frame = Vec::new();
     ws_notify(&mut frame, &NotTaken { request_id: request, error: failure });
     frame
 }
 
-/// Whether a connection may follow `name` too: either everything, or sessions by name, or an event would come twice.
+/// Checks that a connection may follow `name` too: either all or sessions by name, or events would come twice.
 fn fits(conn: &Conn, name: &str) -> Result<(), Failure> {
     let following = conn.following();
     if following.iter().any(|(known, _)| **known != *name && (name == "*" || **known == *"*")) {
@@ -554,8 +557,8 @@ fn fits(conn: &Conn, name: &str) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Appends the `ui.*.request` of every request that is open and whose event does not follow, so that a client of the UI
-/// protocol is asked once, neither twice nor never.
+/// Appends the `ui.*.request` of every open request whose event will not follow, so that a client of the UI protocol gets each
+/// request exactly once.
 async fn still_open(
     log: &Log,
     filter: &Filter,
@@ -636,7 +639,7 @@ fn acp_block(part: &Value) -> Result<Value, Failure> {
                 None => json!({ "type": "resource_link", "uri": url, "name": url }),
             })
         }
-        // Text, and ACP's own blocks, are the same in both.
+        // Text and ACP's own blocks are the same in both protocols.
         Some(_) => Ok(part.clone()),
         None => Err(Failure::params("every part needs a `type`")),
     }

@@ -1,6 +1,6 @@
-//! Schemas of what clients read and write, for `openapi.json` and `asyncapi.json` both. They are derived on the types that
-//! are sent and received, and collected from the rows of the route table and the method table. Beside them stands here what
-//! cannot be derived: agents' own JSON, which passes as it came, and rules over several members.
+//! The schemas of `openapi.json` and `asyncapi.json`. They are derived on the types that are sent and received, and collected
+//! from the rows of the route table and the method table. Defined here is what cannot be derived: agents' own JSON, which passes
+//! unchanged, and rules over several members.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -14,18 +14,18 @@ use crate::sessions::LATEST;
 use plexus_protocol::schema::{Json, JsonObject};
 use plexus_protocol::{ClientServed, ErrorBody, Kind, RawBody, Request, Resolution, RunBody, RuntimeStatusBody};
 
-/// An identifier: see the model's.
+/// The pattern of an identifier.
 pub(super) const ID: &str = "^[A-Za-z0-9_.:-]{1,128}$";
-/// A cursor: see the model's.
+/// The pattern of a cursor.
 pub(super) const CURSOR: &str = "^[A-Za-z0-9]{1,32}:[0-9]{1,19}$";
-/// A place in what a runtime could resume: see `ListPosition`.
+/// The pattern of a position in a runtime's conversations: see `ListPosition`.
 pub(super) const RESUMABLE: &str = r"^[0-9]{1,5}(\.[A-Za-z0-9_-]{2,2800})?$";
-/// Words: not only white space.
+/// The pattern of text that is not only white space.
 pub(super) const WORDS: &str = r"\S";
 
 type Collected = Vec<(String, RefOr<Schema>)>;
 
-/// The schema of a type, and of all that it refers to.
+/// The schema of a type and of all that it refers to.
 #[derive(Clone, Copy)]
 pub struct Shape {
     name: fn() -> Cow<'static, str>,
@@ -33,12 +33,12 @@ pub struct Shape {
 }
 
 impl Shape {
-    /// That of `T`.
+    /// The schema of `T`.
     pub const fn of<T: ToSchema>() -> Self {
         Self { name: T::name, collect: collect::<T> }
     }
 
-    /// A reference to it.
+    /// A reference to the schema.
     pub(super) fn reference(self) -> Value {
         json!({ "$ref": format!("#/components/schemas/{}", (self.name)()) })
     }
@@ -55,16 +55,16 @@ fn collect<T: ToSchema>(all: &mut Collected) {
     T::schemas(all);
 }
 
-// === what agents say, in ACP's words: it passes as it came, so nothing here writes it ===
+// === agents' messages, in ACP's form; they pass unchanged, so the gateway never serializes these types ===
 
-/// One of ACP's content blocks; what is sent is the block as it came.
+/// An ACP content block, sent unchanged.
 #[derive(ToSchema)]
 #[expect(dead_code, reason = "an agent's or a client's JSON")]
 pub(super) struct ContentBlock {
     r#type: String,
 }
 
-/// A part of what somebody said: ACP's content block.
+/// A part of a message: ACP's content block.
 #[derive(Serialize, ToSchema)]
 #[serde(tag = "type", rename_all = "snake_case")]
 #[expect(dead_code, reason = "an agent's JSON")]
@@ -97,7 +97,7 @@ enum Content {
     },
 }
 
-/// The body of an event of ACP's kinds: ACP's own `update` object.
+/// The body of an event of one of ACP's kinds: ACP's `update` object.
 #[derive(ToSchema)]
 #[expect(dead_code, reason = "an agent's JSON")]
 struct Update {
@@ -105,7 +105,7 @@ struct Update {
     session_update: String,
 }
 
-/// A piece of what somebody said.
+/// A piece of a message.
 #[derive(ToSchema)]
 #[expect(dead_code, reason = "an agent's JSON")]
 struct Chunk {
@@ -114,12 +114,12 @@ struct Chunk {
     content: Content,
     #[schema(rename = "messageId")]
     message_id: Option<String>,
-    /// `plexus.by` is who said it, of a message of a person.
+    /// `plexus.by` is the author of a person's message.
     #[schema(rename = "_meta")]
     meta: Option<JsonObject>,
 }
 
-/// A tool call, or news of one.
+/// A tool call, or an update of one.
 #[derive(ToSchema)]
 #[expect(dead_code, reason = "an agent's JSON")]
 struct ToolCall {
@@ -137,7 +137,7 @@ struct ToolCall {
     meta: Option<JsonObject>,
 }
 
-/// The agent's plan, whole.
+/// The agent's whole plan.
 #[derive(ToSchema)]
 #[expect(dead_code, reason = "an agent's JSON")]
 struct Plan {
@@ -168,7 +168,7 @@ pub(super) struct AcpMessage {
     error: Option<JsonObject>,
 }
 
-/// Shapes that have members beside those described.
+/// Schemas that may have further members.
 const OPEN: &[&str] = &[
     "Chunk",
     "Content",
@@ -206,7 +206,7 @@ fn body(kind: Kind) -> Shape {
 
 // === rules over several members ===
 
-/// Exactly one of these is given; a `value` of null is given too: it says no.
+/// Exactly one of these is given; a `value` of null counts as given: it denies.
 fn one_answer() -> Value {
     json!({ "oneOf": [
         { "required": ["option_id"], "properties": { "option_id": { "type": "string" } } },
@@ -267,7 +267,7 @@ fn latest_by_kind() -> Value {
     json!({ "type": "object", "properties": bodies.collect::<Map<_, _>>() })
 }
 
-/// What a type does not say of itself, by its name.
+/// Rules that a type cannot state, by its name.
 fn rules() -> [(&'static str, Value); 5] {
     [
         ("Answer", one_answer()),
@@ -280,7 +280,7 @@ fn rules() -> [(&'static str, Value); 5] {
 
 // === all of them ===
 
-/// What clients send may be `null` where it may be absent; what the gateway sends is absent then.
+/// Removes `null` from optional members: the gateway leaves such a member out, while clients may send `null`.
 fn never_null(schema: &mut Value) {
     for part in schema.get_mut("allOf").and_then(Value::as_array_mut).into_iter().flatten() {
         never_null(part);
@@ -303,7 +303,7 @@ fn never_null(schema: &mut Value) {
     }
 }
 
-/// Descriptions come from comments, which name things of the code in brackets.
+/// Removes the brackets of links to code, since descriptions come from doc comments.
 fn plain_words(schema: &mut Value) {
     match schema {
         Value::Object(members) => {
@@ -321,7 +321,7 @@ fn plain_words(schema: &mut Value) {
     }
 }
 
-/// Whoever says it may say more.
+/// Allows further members.
 fn open(schema: &mut Value) {
     match schema.get_mut("oneOf").and_then(Value::as_array_mut) {
         Some(forms) => forms.iter_mut().for_each(open),
@@ -329,7 +329,7 @@ fn open(schema: &mut Value) {
     }
 }
 
-/// The schemas of these and of all that they refer to, by name: of what clients send, and of what the gateway sends.
+/// The schemas of these types and of all that they refer to, by name: `taken` from clients, `given` by the gateway.
 pub(super) fn schemas(taken: &[Shape], given: &[Shape]) -> Map<String, Value> {
     let closure = |shapes: &[Shape]| {
         let mut all = Vec::new();
@@ -377,7 +377,7 @@ mod tests {
     }
 
     #[test]
-    fn rules_are_of_schemas_that_exist() {
+    fn schema_rules_name_existing_schemas() {
         let all = all();
         for name in rules().into_iter().map(|(name, _)| name).chain(OPEN.iter().copied()).chain(["Snapshot"]) {
             assert!(all.contains_key(name), "there is no schema {name}");
@@ -385,7 +385,7 @@ mod tests {
     }
 
     #[test]
-    fn schemas_of_one_name_are_one() {
+    fn schemas_of_one_name_are_equal() {
         let (openapi, asyncapi) = (super::super::openapi("0"), super::super::asyncapi("0"));
         for (name, schema) in openapi["components"]["schemas"].as_object().unwrap() {
             if let Some(other) = asyncapi["components"]["schemas"].get(name) {
@@ -395,7 +395,7 @@ mod tests {
     }
 
     #[test]
-    fn members_have_their_own_meaning_whatever_their_name() {
+    fn schema_members_of_one_name_may_differ() {
         let all = all();
         let of = |shape: &str, member: &str| all[shape]["properties"][member].clone();
         assert_eq!(of("RunAgentInput", "resume")["items"]["$ref"], "#/components/schemas/ResumeEntry");
@@ -411,7 +411,7 @@ mod tests {
     }
 
     #[test]
-    fn absent_is_never_null_in_what_the_gateway_sends() {
+    fn sent_members_are_absent_and_never_null() {
         let all = all();
         assert_eq!(all["Session"]["properties"]["run_id"]["$ref"], "#/components/schemas/RunId");
         assert_eq!(

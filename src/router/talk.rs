@@ -1,39 +1,37 @@
-//! What a protocol over a WebSocket implements; [`ws`](super::ws) carries it.
+//! The trait that a protocol over a WebSocket implements; [`ws`](super::ws) runs it.
 
 use futures_util::future::BoxFuture;
 use plexus_protocol::{Cursor, Origin};
 
-/// The frames that a message is answered with: none for notifications. Whoever drops it before its end does not undo what
-/// was asked.
+/// The frames of the response to a message; none for a notification. Dropping it early does not undo the call.
 pub(super) type Reply = BoxFuture<'static, Vec<u8>>;
 
-/// What the messages of a WebSocket mean.
+/// A protocol over a WebSocket.
 pub(super) trait Talk: Send {
-    /// Takes one message. What comes of it is begun when the reply is first polled, and is polled in the order of the
-    /// messages; dropping it early does not undo what was asked.
+    /// Handles one message. The call begins when the reply is first polled; replies are polled in the order of the messages.
+    /// Dropping a reply early does not undo the call.
     fn message(&mut self, text: &str) -> Option<Reply>;
 
-    /// Whether the client has said hello. Until then nothing is told to it, and it has ten seconds to say it.
+    /// Whether the client has initialized. Before that it gets no messages, and it has ten seconds to do so.
     fn initialized(&self) -> bool;
 
-    /// Some runtime stands differently.
+    /// A runtime has changed.
     fn runtimes_changed(&mut self) {}
 
-    /// Why there is nothing more to talk about, if there is not: the connection is closed as going away.
+    /// The reason to close the connection as going away, if there is one.
     fn over(&self) -> Option<&'static str> {
         None
     }
 
-    /// A session was forgotten.
+    /// A session was deleted.
     fn forgotten(&mut self, _session: &Origin) {}
 
-    /// What the client is shown beside replies, for those that are not a [`EventFan`](super::fanout::EventFan)'s: whole frames.
-    /// Polled only while nothing waits to be written, so that a client that does not read costs a cursor. `None` closes
-    /// the connection. Must be cancellation safe.
+    /// The next frames besides replies and those of an [`EventFan`](super::fanout::EventFan). Polled only while nothing waits to be
+    /// written, so that a client that does not read costs only a cursor. `None` closes the connection. Must be cancellation safe.
     fn news(&mut self) -> BoxFuture<'_, Option<Vec<u8>>> {
         Box::pin(std::future::pending())
     }
 
-    /// Where a client that is closed for making no progress should come back from.
+    /// The cursor for a client that is closed because it makes no progress.
     fn cursor(&self) -> Option<Cursor>;
 }

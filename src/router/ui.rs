@@ -1,9 +1,8 @@
-//! The UI protocol to the letter, for clients of `/v1/ws` that say `ui_protocol: "0"` in `initialize`: one session at a time,
-//! events as AgentEvents, nothing that is not in that protocol. One file: what is told, and what is asked for meanwhile, go
-//! out in one order.
+//! The UI protocol to the letter, for clients of `/v1/ws` that send `ui_protocol: "0"` in `initialize`: one session at a time,
+//! events as AgentEvents, and no message that is not in that protocol. Events and replies leave in one order.
 //!
-//! The session is the one that the client last prompted, or whose history it wanted; its first `run.start` without one opens
-//! a session in the first runtime that is ready, or joins the one of a runtime that carries no other.
+//! The session is the one that the client last prompted, or whose history it asked for. The first `run.start` without a session
+//! opens one in the first ready runtime, or joins the session of a runtime that serves only one.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -28,29 +27,29 @@ use plexus_protocol::{
     SessionId, SessionInfo, SessionState,
 };
 
-/// Sessions in a list, unless the client wants fewer.
+/// Default number of sessions in a list.
 const LIST: usize = 50;
-/// Most of them.
+/// Most sessions in a list.
 const LIST_MAX: usize = 1000;
-/// Runs of a history, unless the client wants others.
+/// Default number of runs in a history.
 const RUNS: usize = 20;
-/// Events of a history, unless the client wants others …
+/// Default number of events in a history.
 const EVENTS: usize = 1500;
-/// … most of them, and bytes.
+/// Most events in a history.
 const EVENTS_MAX: usize = 5000;
 const HISTORY_BYTES: usize = 1 << 20;
-/// What is read of the log in one go, backwards.
+/// The events read at once, backwards.
 const BACK: PageLimit = PageLimit { items: 256, bytes: 256 << 10, merge: false };
-/// Runs whose numbers and ends are remembered.
+/// Most runs whose numbers and ends are remembered.
 const KNOWN: usize = 64;
-/// Tool calls whose names are remembered.
+/// Most tool calls whose names are remembered.
 const TOOLS: usize = 256;
-/// Bytes of an answer that `final` repeats; of a longer one it has the last.
+/// Most bytes of an answer that `final` repeats; of a longer one, the last.
 const FINAL: usize = 1 << 20;
-/// Requests that wait for their turn.
+/// Most calls that wait.
 const WAITING: usize = 256;
 
-/// What the client can show; what it does not mention it can.
+/// The client's capabilities; absent ones count as supported.
 #[derive(Clone, Copy, Deserialize)]
 #[serde(default)]
 pub(super) struct Shows {
@@ -65,20 +64,20 @@ impl Default for Shows {
     }
 }
 
-/// What is asked for, in its order.
-enum Order {
+/// A call that is handled in order.
+enum UiCommand {
     Start { id: String, session: Option<SessionId>, content: Vec<Box<RawValue>> },
     History { id: String, session: SessionId, runs: usize, events: usize },
 }
 
-/// What came of it.
-enum Done {
-    Started { id: String, outcome: Result<Begun, Failure> },
-    Told { id: String, session: SessionId, outcome: Result<Past, Failure> },
+/// The outcome of a [`UiCommand`].
+enum UiResult {
+    Started { id: String, outcome: Result<StartedPrompt, Failure> },
+    Told { id: String, session: SessionId, outcome: Result<LoadedHistory, Failure> },
 }
 
-/// A prompt that was taken: where, and what stood there before it.
-struct Begun {
+/// An accepted prompt, with the session's state before it.
+struct StartedPrompt {
     session: SessionId,
     run: RunId,
     at: Position,
@@ -86,7 +85,7 @@ struct Begun {
 }
 
 /// The latest events of a session.
-struct Past {
+struct LoadedHistory {
     items: Vec<PageItem>,
     runs: usize,
     truncated: bool,
@@ -94,56 +93,56 @@ struct Past {
     open: Vec<Arc<Request>>,
 }
 
-/// A client of the UI protocol.
+/// A connection of the UI protocol.
 pub(super) struct Ui {
     state: AppState,
     caller: Caller,
     account: Account,
     session: Option<SessionId>,
     follow: Option<Follow>,
-    orders: VecDeque<Order>,
-    doing: Option<JoinHandle<Done>>,
-    teller: Teller,
+    orders: VecDeque<UiCommand>,
+    doing: Option<JoinHandle<UiResult>>,
+    translator: UiTranslator,
 }
 
 impl Ui {
     pub(super) fn new(state: AppState, caller: Caller, account: Account, shows: Shows) -> Self {
-        let teller = Teller { shows, ..Teller::default() };
-        Self { state, caller, account, session: None, follow: None, orders: VecDeque::new(), doing: None, teller }
+        let translator = UiTranslator { shows, ..UiTranslator::default() };
+        Self { state, caller, account, session: None, follow: None, orders: VecDeque::new(), doing: None, translator }
     }
 
-    /// The session that the client is in.
+    /// The client's current session.
     pub(super) fn session(&self) -> Option<&SessionId> {
         self.session.as_ref()
     }
 
-    /// How a run that the client was told of ended, if it did.
+    /// The end of a run that the client knows, if it ended.
     pub(super) fn ended(&self, run: &RunId) -> Option<RunStatus> {
-        self.teller.runs.iter().find(|known| known.id == *run).and_then(|known| known.ended)
+        self.translator.runs.iter().find(|known| known.id == *run).and_then(|known| known.ended)
     }
 
-    /// Whether the request was asked as a choice among its options, for a yes and a no are not enough.
+    /// Whether the request was sent as a choice among its options, because it needs more than yes and no.
     pub(super) fn as_options(&self, request: &str) -> bool {
-        self.teller.options.contains(wire::shown_as(request).0)
+        self.translator.options.contains(wire::parse_request_name(request).0)
     }
 
-    /// Takes a prompt; its reply comes with what is told.
+    /// Takes a prompt; its reply is sent in order with the events.
     ///
     /// # Errors
-    /// Too many requests wait.
+    /// Too many calls wait.
     pub(super) fn start(
         &mut self,
         id: String,
         session: Option<SessionId>,
         content: Vec<Box<RawValue>>,
     ) -> Result<(), Failure> {
-        self.take(Order::Start { id, session, content })
+        self.take(UiCommand::Start { id, session, content })
     }
 
-    /// Tells the past of a session, and from then on what happens in it.
+    /// Sends a session's history, and from then on its events.
     ///
     /// # Errors
-    /// Too many requests wait.
+    /// Too many calls wait.
     pub(super) fn history(
         &mut self,
         id: String,
@@ -153,18 +152,18 @@ impl Ui {
     ) -> Result<(), Failure> {
         let runs = runs.unwrap_or(RUNS).clamp(1, EVENTS_MAX);
         let events = events.unwrap_or(EVENTS).clamp(1, EVENTS_MAX);
-        self.take(Order::History { id, session, runs, events })
+        self.take(UiCommand::History { id, session, runs, events })
     }
 
-    fn take(&mut self, order: Order) -> Result<(), Failure> {
+    fn take(&mut self, command: UiCommand) -> Result<(), Failure> {
         if self.orders.len() >= WAITING {
             return Err(Failure::new(-32001, "queue_full", "too many requests wait already"));
         }
-        self.orders.push_back(order);
+        self.orders.push_back(command);
         Ok(())
     }
 
-    /// The next frames. Cancellation safe: what is done is done in a task of its own, and heard of once.
+    /// The next frames. Cancellation safe: calls run in a task of their own, and each outcome is taken once.
     pub(super) async fn news(&mut self) -> Vec<u8> {
         let mut out = Vec::new();
         loop {
@@ -174,13 +173,13 @@ impl Ui {
                 if let Ok(done) = done {
                     self.done(done, &mut out);
                 }
-            } else if let Some(order) = self.orders.pop_front() {
+            } else if let Some(command) = self.orders.pop_front() {
                 let asker =
-                    Asker { state: self.state.clone(), caller: self.caller.clone(), account: self.account.clone() };
-                self.doing = Some(tokio::spawn(asker.perform(order, self.session.clone())));
+                    Worker { state: self.state.clone(), caller: self.caller.clone(), account: self.account.clone() };
+                self.doing = Some(tokio::spawn(asker.perform(command, self.session.clone())));
             } else if let Some(follow) = &mut self.follow {
                 let page = follow.page().await;
-                page.events.iter().for_each(|event| self.teller.event(event, false, &mut out));
+                page.events.iter().for_each(|event| self.translator.event(event, false, &mut out));
             } else {
                 std::future::pending::<()>().await;
             }
@@ -190,29 +189,29 @@ impl Ui {
         }
     }
 
-    fn done(&mut self, done: Done, out: &mut Vec<u8>) {
+    fn done(&mut self, done: UiResult, out: &mut Vec<u8>) {
         match done {
-            Done::Started { id, outcome } => {
+            UiResult::Started { id, outcome } => {
                 let reply = outcome.map(|begun| {
-                    self.teller.own(&begun.run);
+                    self.translator.own(&begun.run);
                     let joined = self.session.as_ref() != Some(&begun.session);
                     (json!({ "run_id": begun.run }), joined.then_some(begun))
                 });
                 match reply {
                     Ok((result, joined)) => {
                         say(&id, Ok(&result), out);
-                        if let Some(Begun { session, at, open, .. }) = joined {
+                        if let Some(StartedPrompt { session, at, open, .. }) = joined {
                             self.begin(session, at, &open, out);
                         }
                     }
                     Err(failure) => say(&id, Err(failure), out),
                 }
             }
-            Done::Told { id, session, outcome } => match outcome {
+            UiResult::Told { id, session, outcome } => match outcome {
                 Ok(past) => {
-                    let before = self.teller.told;
-                    past.items.iter().for_each(|item| self.teller.event(item.first(), true, out));
-                    let sent = self.teller.told - before;
+                    let before = self.translator.sent;
+                    past.items.iter().for_each(|item| self.translator.event(item.first(), true, out));
+                    let sent = self.translator.sent - before;
                     let result = json!({ "runs": past.runs, "events_sent": sent, "truncated": past.truncated });
                     say(&id, Ok(&result), out);
                     self.begin(session, past.at, &past.open, out);
@@ -222,10 +221,10 @@ impl Ui {
         }
     }
 
-    /// Follows a session from here.
+    /// Follows a session from `at`.
     fn begin(&mut self, session: SessionId, at: Position, open: &[Arc<Request>], out: &mut Vec<u8>) {
         for request in open {
-            self.teller.ask(request, out);
+            self.translator.ask(request, out);
         }
         self.follow =
             Some(Follow::new(self.state.directory.log(), Filter::session(session.clone()), at, Subscriber::Ui));
@@ -235,29 +234,29 @@ impl Ui {
     /// The sessions that the client may see.
     ///
     /// # Errors
-    /// They cannot be written.
+    /// The list cannot be serialized.
     pub(super) fn list(&self, limit: Option<usize>) -> Result<Box<RawValue>, Failure> {
-        let asker = Asker { state: self.state.clone(), caller: self.caller.clone(), account: self.account.clone() };
+        let asker = Worker { state: self.state.clone(), caller: self.caller.clone(), account: self.account.clone() };
         asker.list(limit.unwrap_or(LIST).min(LIST_MAX))
     }
 }
 
-/// Does what a client asks for.
-struct Asker {
+/// Performs the calls of a client.
+struct Worker {
     state: AppState,
     caller: Caller,
     account: Account,
 }
 
-impl Asker {
-    async fn perform(self, order: Order, current: Option<SessionId>) -> Done {
-        match order {
-            Order::Start { id, session, content } => {
-                Done::Started { id, outcome: self.start(session.or(current), content).await }
+impl Worker {
+    async fn perform(self, command: UiCommand, current: Option<SessionId>) -> UiResult {
+        match command {
+            UiCommand::Start { id, session, content } => {
+                UiResult::Started { id, outcome: self.start(session.or(current), content).await }
             }
-            Order::History { id, session, runs, events } => {
+            UiCommand::History { id, session, runs, events } => {
                 let outcome = self.history(&session, runs, events).await;
-                Done::Told { id, session, outcome }
+                UiResult::Told { id, session, outcome }
             }
         }
     }
@@ -268,7 +267,7 @@ impl Asker {
         session.ok_or_else(|| SessionError::NoSession(id.clone()).into())
     }
 
-    async fn start(&self, session: Option<SessionId>, content: Vec<Box<RawValue>>) -> Result<Begun, Failure> {
+    async fn start(&self, session: Option<SessionId>, content: Vec<Box<RawValue>>) -> Result<StartedPrompt, Failure> {
         let session = match session {
             Some(id) => self.session(&id)?,
             None => self.open().await?,
@@ -278,10 +277,10 @@ impl Asker {
         let at = self.state.directory.log().head();
         let open = self.state.directory.open_requests(&Filter::session(id.clone()));
         let accepted = self.state.directory.prompt(&permit, &id, content).await?;
-        Ok(Begun { session: id, run: accepted.run_id, at, open })
+        Ok(StartedPrompt { session: id, run: accepted.run_id, at, open })
     }
 
-    /// A session in the first runtime that is ready, or the one that it has where it carries no other.
+    /// A new session in the first ready runtime, or the existing one if the runtime serves only one.
     async fn open(&self) -> Result<Arc<SessionInfo>, Failure> {
         let mut all = self.state.directory.runtimes();
         all.retain(|runtime| self.caller.permit::<Prompt>(Target::Runtime(&runtime.runtime_id)).is_ok());
@@ -307,22 +306,22 @@ impl Asker {
         }
     }
 
-    /// The latest events of a session: as many runs and events as are wanted, read from the end.
-    async fn history(&self, id: &SessionId, runs: usize, events: usize) -> Result<Past, Failure> {
+    /// The latest `runs` and `events` of a session, read from the end.
+    async fn history(&self, id: &SessionId, runs: usize, events: usize) -> Result<LoadedHistory, Failure> {
         let session = self.session(id)?;
         let log = self.state.directory.log();
         let (at, open) = (log.head(), self.state.directory.open_requests(&Filter::session(session.session_id.clone())));
         let mut room = self.account.wait(HISTORY_BYTES).await;
         let (mut to, mut named) = (LogPlace::after(at), BTreeSet::new());
-        let (mut items, mut told, mut bytes, mut truncated) = (Vec::new(), 0, 0, false);
+        let (mut items, mut sent, mut bytes, mut truncated) = (Vec::new(), 0, 0, false);
         'back: loop {
             let page = log.page_before(id, to, BACK, &mut room).await.map_err(Problem::from)?;
             for item in page.items.into_iter().rev() {
                 let event = item.first();
                 let new = event.run_id != zero_of(&event.origin) && !named.contains(&event.run_id);
-                told += usize::from(is_told(event.kind));
+                sent += usize::from(is_agent_event(event.kind));
                 bytes += event.weight();
-                if told > events || bytes > HISTORY_BYTES || (new && named.len() == runs) {
+                if sent > events || bytes > HISTORY_BYTES || (new && named.len() == runs) {
                     truncated = true;
                     break 'back;
                 }
@@ -337,10 +336,10 @@ impl Asker {
             to = page.from;
         }
         items.reverse();
-        Ok(Past { items, runs: named.len(), truncated, at, open })
+        Ok(LoadedHistory { items, runs: named.len(), truncated, at, open })
     }
 
-    /// The sessions that the client may see, the latest news first.
+    /// The sessions that the client may see, most recently updated first.
     fn list(&self, limit: usize) -> Result<Box<RawValue>, Failure> {
         let mut all = self.state.directory.ranked();
         all.retain(|(_, session)| self.caller.sees(&session.session_id, &session.runtime_id));
@@ -363,8 +362,8 @@ impl Asker {
     }
 }
 
-/// Whether a kind is told as an AgentEvent, mostly.
-fn is_told(kind: Kind) -> bool {
+/// Whether events of a kind usually become AgentEvents.
+fn is_agent_event(kind: Kind) -> bool {
     matches!(
         kind,
         Kind::UserMessageChunk
@@ -391,33 +390,33 @@ fn text_of(content: &Value) -> String {
     }
 }
 
-/// A run that was told of.
-struct Known {
+/// A run that the client knows.
+struct KnownRun {
     id: RunId,
-    /// The number of its next event.
+    /// The number of the run's next event.
     next: u64,
-    /// The client's own prompt began it.
+    /// Whether the client's own prompt began the run.
     own: bool,
-    /// What was said in it since the last tool call.
+    /// The agent's text since the last tool call.
     text: String,
-    /// Its `final` was told.
+    /// Whether `final` was sent.
     complete: bool,
     ended: Option<RunStatus>,
 }
 
-/// Events of the log in the words of the UI protocol.
+/// Translates events of the log into the UI protocol.
 #[derive(Default)]
-struct Teller {
+struct UiTranslator {
     shows: Shows,
-    runs: VecDeque<Known>,
-    /// Tool calls: what they are called.
+    runs: VecDeque<KnownRun>,
+    /// The names of tool calls.
     tools: BTreeMap<String, String>,
-    /// Questions that were asked, each revision once.
+    /// The requests that were sent, by revision.
     asked: BTreeSet<(RequestId, u64)>,
-    /// Those of them that are a choice among options.
+    /// The requests that were sent as a choice among options.
     options: BTreeSet<String>,
-    /// AgentEvents told.
-    told: usize,
+    /// The number of AgentEvents sent.
+    sent: usize,
 }
 
 #[derive(Serialize)]
@@ -428,14 +427,21 @@ struct Status<'a> {
     message: Option<&'a str>,
 }
 
-impl Teller {
-    fn run(&mut self, id: &RunId) -> &mut Known {
+impl UiTranslator {
+    fn run(&mut self, id: &RunId) -> &mut KnownRun {
         let place = self.runs.iter().position(|known| known.id == *id).unwrap_or_else(|| {
             if self.runs.len() >= KNOWN {
                 self.runs.pop_front();
             }
             let id = id.clone();
-            self.runs.push_back(Known { id, next: 0, own: false, text: String::new(), complete: false, ended: None });
+            self.runs.push_back(KnownRun {
+                id,
+                next: 0,
+                own: false,
+                text: String::new(),
+                complete: false,
+                ended: None,
+            });
             self.runs.len() - 1
         });
         &mut self.runs[place]
@@ -445,8 +451,8 @@ impl Teller {
         self.run(run).own = true;
     }
 
-    /// An AgentEvent.
-    fn tell(&mut self, run_id: &RunId, event: &RawValue, meta: Option<&RawValue>, out: &mut Vec<u8>) {
+    /// Appends an AgentEvent.
+    fn agent_event(&mut self, run_id: &RunId, event: &RawValue, meta: Option<&RawValue>, out: &mut Vec<u8>) {
         #[derive(Serialize)]
         struct Params<'a> {
             run_id: &'a RunId,
@@ -458,19 +464,19 @@ impl Teller {
         let run = self.run(run_id);
         let seq = run.next;
         run.next += 1;
-        self.told += 1;
+        self.sent += 1;
         ws_message(out, "agent.event", &Params { run_id, seq, event, meta });
     }
 
-    fn say(&mut self, event: &Event, told: &Value, out: &mut Vec<u8>) {
-        let mut told = told.clone();
-        told["timestamp"] = event.at.as_millis().into();
-        if let Ok(raw) = serde_json::value::to_raw_value(&told) {
-            self.tell(&event.run_id, &raw, None, out);
+    fn say(&mut self, event: &Event, sent: &Value, out: &mut Vec<u8>) {
+        let mut sent = sent.clone();
+        sent["timestamp"] = event.at.as_millis().into();
+        if let Ok(raw) = serde_json::value::to_raw_value(&sent) {
+            self.agent_event(&event.run_id, &raw, None, out);
         }
     }
 
-    /// What an event of the log means; `past`: it is told as history, without how things stood at the time.
+    /// Translates an event of the log; `past`: as history, without status messages.
     fn event(&mut self, event: &Event, past: bool, out: &mut Vec<u8>) {
         if &*event.origin.dialect == "codelia" && self.verbatim(event, out) {
             return;
@@ -530,7 +536,7 @@ impl Teller {
         }
     }
 
-    /// Passes on what a runtime of this very protocol said.
+    /// Passes the message of a runtime of this protocol unchanged; false if it is none.
     fn verbatim(&mut self, event: &Event, out: &mut Vec<u8>) -> bool {
         #[derive(Deserialize)]
         struct Native<'a> {
@@ -551,7 +557,7 @@ impl Teller {
         if sort["type"] == "final" {
             self.run(&event.run_id).complete = true;
         }
-        self.tell(&event.run_id, params.event, params.meta, out);
+        self.agent_event(&event.run_id, params.event, params.meta, out);
         true
     }
 
@@ -588,7 +594,7 @@ impl Teller {
         }
     }
 
-    /// A question, once, in the protocol's own words.
+    /// Appends a request once, in the protocol's form.
     fn ask(&mut self, request: &Request, out: &mut Vec<u8>) {
         let offer = |kind| request.options.iter().find(|offer: &&Offer| offer.kind == kind);
         let no = offer(Choice::RejectOnce).or_else(|| offer(Choice::RejectAlways));
@@ -635,13 +641,13 @@ impl Teller {
         if let Some(text) = &request.default_value {
             params["default_value"] = text.as_str().into();
         }
-        let id = wire::name_of(request.request_id.as_str(), request.revision);
+        let id = wire::request_name(request.request_id.as_str(), request.revision);
         let message = json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params });
         ws_text(out, message.to_string().as_bytes());
     }
 }
 
-/// How much of the context is left, in whole percent.
+/// The part of the context that is left, in whole percent.
 fn left(body: &Value) -> Option<u64> {
     if let Some(percent) = body["contextLeftPercent"].as_f64() {
         return Some(percent.clamp(0.0, 100.0) as u64);

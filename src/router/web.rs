@@ -1,4 +1,5 @@
-//! The page, built and packed from `web/` into `web/dist` and embedded in the program: no path of a request ever reaches a file system.
+//! The web page, built from `web/` into `web/dist`, compressed, and embedded in the program: no path of a request reaches a file
+//! system.
 
 use std::borrow::Cow;
 
@@ -16,7 +17,7 @@ use super::guard::Call;
 #[folder = "web/dist/"]
 struct Files;
 
-/// What is served, by the end of its name; anything else would be a mistake of the build.
+/// The content types by file extension; any other extension is a mistake of the build.
 const TYPES: &[(&str, &str)] = &[
     (".html", "text/html; charset=utf-8"),
     (".js", "text/javascript; charset=utf-8"),
@@ -28,7 +29,7 @@ const TYPES: &[(&str, &str)] = &[
     (".woff2", "font/woff2"),
 ];
 
-/// The file that stands at `/`.
+/// The file served at `/`.
 const INDEX: &str = "index.html";
 
 fn content_type(name: &str) -> Option<&'static str> {
@@ -43,12 +44,12 @@ pub(super) fn paths() -> impl Iterator<Item = Cow<'static, str>> {
     })
 }
 
-/// Where the files are whose names hold the digest of their content.
+/// The folder of files whose names contain the digest of their content.
 const HASHED: &str = "assets/";
-/// How a file may be sent beside as it is, best first: the coding, and the end of the packed file's name.
+/// The compressed forms of a file, best first: the coding and the extension.
 const PACKED: &[(&str, &str)] = &[("br", ".br"), ("gzip", ".gz")];
 
-/// Serves the file at the request's path, which the router matched exactly: packed as the client prefers, where the build packed it.
+/// Serves the file at the request's path, which the router matched exactly, in the compressed form that the client prefers.
 pub(super) async fn file(call: Call) -> Result<Response, Problem> {
     let path = call.parts.uri.path();
     let name = if path == "/" { INDEX } else { path.trim_start_matches('/') };
@@ -62,7 +63,7 @@ pub(super) async fn file(call: Call) -> Result<Response, Problem> {
         })
         .collect();
     let varies = !packed.is_empty();
-    // As it is comes after all that is wanted as much; who does not name it takes it where nothing else is wanted.
+    // `identity` comes after codings of the same weight; unnamed, it has the least weight.
     let as_is = explicit_weight(headers, "identity").unwrap_or(0).max(1);
     let wanted = packed.into_iter().filter(|(weight, ..)| *weight >= as_is);
     let best = wanted.reduce(|best, other| if other.0 > best.0 { other } else { best });
@@ -70,7 +71,7 @@ pub(super) async fn file(call: Call) -> Result<Response, Problem> {
         Some((_, coding, file)) => (format!("\"{digest}-{coding}\""), Some(coding), file),
         None => (format!("\"{digest}\""), None, plain),
     };
-    let known = knows(headers, &tag);
+    let known = etag_matches(headers, &tag);
     let mut response = Response::new(match file.data {
         _ if known => Body::empty(),
         Cow::Borrowed(bytes) => Body::from(Bytes::from_static(bytes)),
@@ -78,10 +79,10 @@ pub(super) async fn file(call: Call) -> Result<Response, Problem> {
     });
     let headers = response.headers_mut();
     let keep = if name.starts_with(HASHED) {
-        // The same name is the same content for good.
+        // The content of such a name never changes.
         "public, max-age=31536000, immutable"
     } else {
-        // Kept, but asked about each time: an updated gateway must not meet yesterday's page.
+        // Cached, but revalidated each time: an updated gateway must not meet an old page.
         "no-cache"
     };
     headers.insert(CACHE_CONTROL, HeaderValue::from_static(keep));
@@ -102,31 +103,31 @@ pub(super) async fn file(call: Call) -> Result<Response, Problem> {
     Ok(response)
 }
 
-/// Whether the client has what `tag` names (RFC 9110, 13.1.2: weak comparison, a list, or anything at all).
-fn knows(headers: &HeaderMap, tag: &str) -> bool {
+/// Whether the client has the content of `tag` (RFC 9110, 13.1.2: weak comparison, a list, or `*`).
+fn etag_matches(headers: &HeaderMap, tag: &str) -> bool {
     let lines = headers.get_all(IF_NONE_MATCH).iter().filter_map(|line| line.to_str().ok());
     lines.flat_map(|line| line.split(',')).map(str::trim).any(|one| one == "*" || one.trim_start_matches("W/") == tag)
 }
 
-/// How much a client wants a content coding, in thousandths, as its own words say (RFC 9110, 12.5.3); `None` if it does not name it.
+/// The weight of a content coding in `Accept-Encoding`, in thousandths (RFC 9110, 12.5.3); `None` if it is not named.
 fn explicit_weight(headers: &HeaderMap, coding: &str) -> Option<u16> {
     let lines = headers.get_all(ACCEPT_ENCODING).iter().filter_map(|line| line.to_str().ok());
     let parts = lines.flat_map(|line| line.split(',')).map(|part| {
         let mut members = part.split(';').map(str::trim);
         let name = members.next().unwrap_or_default();
-        // A weight that is none is read as the least: what a client garbles, it gets as it is.
+        // An invalid weight counts as 0, so the client gets the plain file.
         let weight = members.find_map(|member| member.strip_prefix("q=").or_else(|| member.strip_prefix("Q=")));
         (name, weight.map_or(1000, thousandths))
     });
     parts.filter(|(name, _)| name.eq_ignore_ascii_case(coding)).map(|(_, weight)| weight).next()
 }
 
-/// The same, where `*` speaks for all that is not named.
+/// The weight of a content coding, where `*` stands for those not named.
 fn weight(headers: &HeaderMap, coding: &str) -> Option<u16> {
     explicit_weight(headers, coding).or_else(|| explicit_weight(headers, "*"))
 }
 
-/// A `qvalue` in thousandths; 0 for what is none.
+/// A `qvalue` in thousandths; 0 if invalid.
 fn thousandths(value: &str) -> u16 {
     let (whole, rest) = value.split_once('.').unwrap_or((value, ""));
     let fits = rest.len() <= 3 && rest.bytes().all(|digit| digit.is_ascii_digit());
@@ -146,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn a_coding_weighs_what_the_client_says() {
+    fn content_coding_follows_the_clients_weights() {
         for (accept, br, gzip) in [
             ("gzip, deflate, br, zstd", Some(1000), Some(1000)),
             ("br;q=0.5, gzip;q=0.25", Some(500), Some(250)),
@@ -164,17 +165,17 @@ mod tests {
     }
 
     #[test]
-    fn a_tag_is_known_in_a_list_weak_or_by_anything() {
+    fn etag_matches_in_a_list_weak_or_by_star() {
         for (line, known) in
             [("\"a\"", true), ("W/\"a\"", true), ("\"b\", \"a\"", true), ("*", true), ("\"a-br\"", false), ("a", false)]
         {
             let headers = HeaderMap::from_iter([(IF_NONE_MATCH, HeaderValue::from_str(line).unwrap())]);
-            assert_eq!(knows(&headers, "\"a\""), known, "{line}");
+            assert_eq!(etag_matches(&headers, "\"a\""), known, "{line}");
         }
     }
 
     #[test]
-    fn every_text_of_the_page_is_packed_and_what_never_changes_is_named_by_its_content() {
+    fn page_texts_are_compressed_and_constant_files_named_by_content() {
         let names: Vec<_> = Files::iter().collect();
         let script = names.iter().filter(|name| name.starts_with(HASHED) && name.ends_with(".js")).count();
         assert!(script >= 4, "{names:?}");

@@ -1,4 +1,4 @@
-//! The event envelope as JSON text, written by hand: the same bytes for every transport, made once per event.
+//! The event envelope as JSON text, written by hand: made once per event, with the same bytes for every transport.
 
 use std::cell::RefCell;
 
@@ -10,80 +10,80 @@ use crate::sessions::PageItem;
 use plexus_protocol::schema::Json;
 use plexus_protocol::{Cursor, Epoch, Event, Kind, Position, RunId, RuntimeId, SessionId, Timestamp};
 
-/// Sessions of one listing at most; the next page has the rest.
+/// Most sessions on a page of a listing.
 pub(super) const SESSIONS_MAX: usize = 1000;
 
-/// What an envelope takes beside its body, in bytes, about; for reserving.
-const AROUND: usize = 256;
+/// About the size of an envelope without its body, in bytes, for reserving.
+const ENVELOPE_SIZE: usize = 256;
 
 /// An event.
-// Its JSON is written by hand, see `envelope` and `item`; a test holds that to this.
+// The JSON is written by hand in `envelope` and `item`; a test compares it with this type.
 #[derive(Serialize, ToSchema)]
 pub(super) struct Envelope<'a> {
     session_id: &'a SessionId,
     run_id: &'a RunId,
-    /// Its number within the run, from 0 without a gap.
+    /// The event's number within the run, from 0 without a gap.
     seq: u64,
-    /// With `merge`: the number of the last event in it.
+    /// With `merge`: the number of the last merged event.
     #[serde(skip_serializing_if = "Option::is_none")]
     seq_last: Option<u64>,
     cursor: Cursor,
-    /// With `merge`: the cursor of the first event in it; `cursor` is that of the last.
+    /// With `merge`: the cursor of the first merged event; `cursor` is that of the last.
     #[serde(skip_serializing_if = "Option::is_none")]
     cursor_first: Option<Cursor>,
-    /// With `merge`: how many events are in it, where it is of a kind that can be merged.
+    /// With `merge`: the number of merged events, for kinds that can be merged.
     #[serde(skip_serializing_if = "Option::is_none")]
     merged: Option<usize>,
     at: Timestamp,
-    /// With `merge`: when the last event in it was, where they are several.
+    /// With `merge`: the time of the last merged event, if there are several.
     #[serde(skip_serializing_if = "Option::is_none")]
     at_last: Option<Timestamp>,
     #[schema(value_type = Kind)]
     kind: &'a str,
-    /// The canonical body, by its kind.
+    /// The canonical body; its shape depends on the kind.
     #[schema(value_type = Object)]
     event: &'a RawValue,
     #[serde(skip_serializing_if = "Option::is_none")]
     cut: Option<Cut>,
     meta: Meta<'a>,
-    /// What the runtime itself said, with the projection `native`.
+    /// The runtime's own message, with the projection `native`.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Json>)]
     native: Option<&'a RawValue>,
 }
 
-/// With `merge`: the text of the event in it is longer than a part, and this is not all of it.
+/// With `merge`: the item has only some parts of a long text.
 #[derive(Serialize, ToSchema)]
 pub(super) struct Cut {
-    /// Parts of the first event's text that are missing before it.
+    /// The number of missing parts before this one.
     before: u32,
-    /// Parts of the last event's text that are missing after it.
+    /// The number of missing parts after this one.
     after: u32,
 }
 
-/// Where an event comes from.
+/// The origin of an event.
 #[derive(Serialize, ToSchema)]
 pub(super) struct Meta<'a> {
     runtime_id: &'a RuntimeId,
     dialect: &'a str,
 }
 
-/// Appends the event as the native protocol shows it (the `params` of `agent.event`): one JSON object on one line. The body
-/// is spliced in as it is, never parsed again.
+/// Appends the event in the native protocol's form (the `params` of `agent.event`): one JSON object on one line. The body is
+/// copied unchanged and never parsed again.
 pub fn envelope(out: &mut Vec<u8>, epoch: &Epoch, event: &Event) {
     write(out, epoch, event, &event.body, None);
 }
 
-/// Appends an item of a page: an event's envelope, and for what can be merged the range that is in it: `seq` and
-/// `cursor_first` of the first event, `seq_last` and `cursor` of the last, `merged`, how many they are. `at_last` where they
-/// are several; `cut` where a part of a long text is given: how many parts of it are missing `before` and `after`.
+/// Appends an item of a page: an event's envelope, and for merged events their range: `seq` and `cursor_first` of the first,
+/// `seq_last` and `cursor` of the last, and `merged`, their number. `at_last` is there if they are several, `cut` if the item
+/// has only some parts of a long text.
 pub fn item(out: &mut Vec<u8>, epoch: &Epoch, item: &PageItem) {
     write(out, epoch, item.first(), &item.body(), item.merged().map(|merged| (merged, item)));
 }
 
 fn write(out: &mut Vec<u8>, epoch: &Epoch, event: &Event, body: &[u8], merged: Option<(usize, &PageItem)>) {
     let mut digits = itoa::Buffer::new();
-    out.reserve(body.len() + AROUND);
+    out.reserve(body.len() + ENVELOPE_SIZE);
     out.extend_from_slice(b"{\"session_id\":");
     string(out, event.origin.session_id.as_str());
     out.extend_from_slice(b",\"run_id\":");
@@ -122,7 +122,7 @@ fn write(out: &mut Vec<u8>, epoch: &Epoch, event: &Event, body: &[u8], merged: O
     out.extend_from_slice(b"}}");
 }
 
-/// Appends a cursor, in quotes. An epoch is ASCII letters and digits: see its constructor.
+/// Appends a cursor in quotes. An epoch has only ASCII letters and digits: see its constructor.
 fn cursor(out: &mut Vec<u8>, epoch: &Epoch, position: Position) {
     out.push(b'"');
     out.extend_from_slice(epoch.as_str().as_bytes());
@@ -131,8 +131,7 @@ fn cursor(out: &mut Vec<u8>, epoch: &Epoch, position: Position) {
     out.push(b'"');
 }
 
-/// Appends a JSON string. Identifiers need no escape, but are looked at all the same: whoever made one by mistake must not
-/// be able to break the frame.
+/// Appends a JSON string. Identifiers need no escaping, but are checked anyway, so that an invalid one cannot break the frame.
 fn string(out: &mut Vec<u8>, text: &str) {
     if text.bytes().all(|b| (0x20..0x7f).contains(&b) && b != b'"' && b != b'\\') {
         out.push(b'"');
@@ -144,7 +143,7 @@ fn string(out: &mut Vec<u8>, text: &str) {
     }
 }
 
-/// Appends the instant as [`Timestamp`] shows it. All but the milliseconds is the same for a whole second, and so kept.
+/// Appends the timestamp in the format of [`Timestamp`]. Everything but the milliseconds is cached for a second.
 fn timestamp(out: &mut Vec<u8>, at: Timestamp) {
     thread_local! {
         static SECOND: RefCell<(i64, Vec<u8>)> = const { RefCell::new((i64::MIN, Vec::new())) };
@@ -154,7 +153,7 @@ fn timestamp(out: &mut Vec<u8>, at: Timestamp) {
         if *known != second || text.is_empty() {
             let whole = Timestamp::from_millis(second.saturating_mul(1000)).to_string();
             match whole.strip_suffix("000Z") {
-                // Far past what a calendar shows, and before its beginning, the plain way is right.
+                // Outside of the years 1970 to 9999 the slow path formats it.
                 Some(stem) if (0..253_402_300_800).contains(&second) => {
                     text.clear();
                     text.extend_from_slice(stem.as_bytes());
@@ -174,15 +173,15 @@ fn timestamp(out: &mut Vec<u8>, at: Timestamp) {
     });
 }
 
-/// How a protocol without digests names a question: the request, and which revision of it was shown where it has changed.
-pub fn name_of(request: &str, revision: u64) -> String {
+/// The name of a request in a protocol without digests: its id, and the revision if the request has changed.
+pub fn request_name(request: &str, revision: u64) -> String {
     if revision == 0 { request.to_owned() } else { format!("{request}#{revision}") }
 }
 
-/// The request and the revision that [`name_of`] named.
-pub fn shown_as(name: &str) -> (&str, u64) {
+/// The request and the revision in a name of [`request_name`].
+pub fn parse_request_name(name: &str) -> (&str, u64) {
     match name.split_once('#') {
-        // A revision that is none can be that of no request.
+        // An invalid revision matches no request.
         Some((request, revision)) => (request, revision.parse().unwrap_or(u64::MAX)),
         None => (name, 0),
     }
@@ -221,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn an_envelope_has_the_shape_of_the_contract() {
+    fn envelope_has_the_documented_shape() {
         assert_eq!(
             text(&event("gemini", "acp", r#"{"a": [1, 2.50]}"#)),
             r#"{"session_id":"s_1","run_id":"r_1","seq":7,"cursor":"k3f9:1042","at":"2025-11-21T09:30:00.125Z","kind":"agent_message_chunk","event":{"a": [1, 2.50]},"meta":{"runtime_id":"gemini","dialect":"acp"}}"#
@@ -229,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn envelope_by_hand_is_the_derived_one() {
+    fn envelope_written_by_hand_equals_the_derived_one() {
         let event = event("gemini", "acp", r#"{"a":[1,2.50]}"#);
         let cursor = Cursor { epoch: Epoch::new("k3f9").unwrap(), position: event.position };
         let body: &RawValue = serde_json::from_slice(&event.body).unwrap();
@@ -254,7 +253,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn whatever_the_names_it_is_json_on_one_line(runtime in ".*", dialect in "\\PC*", millis in any::<i64>()) {
+        fn envelope_is_json_on_one_line_for_any_names(runtime in ".*", dialect in "\\PC*", millis in any::<i64>()) {
             let mut event = event(&runtime, &dialect, "{}");
             event.at = Timestamp::from_millis(millis);
             let text = text(&event);
@@ -265,7 +264,7 @@ mod tests {
         }
 
         #[test]
-        fn instants_are_shown_as_everywhere(seconds in -70_000_000_000i64..400_000_000_000, millis in 0i64..1000) {
+        fn timestamps_have_the_common_format(seconds in -70_000_000_000i64..400_000_000_000, millis in 0i64..1000) {
             let mut out = Vec::new();
             for at in [seconds * 1000 + millis, seconds * 1000, millis, -millis, seconds * 1000 + 999] {
                 out.clear();

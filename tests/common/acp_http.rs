@@ -6,10 +6,10 @@ use std::time::Duration;
 use futures_util::StreamExt as _;
 use serde_json::{Value, json};
 
-/// A wait that only a failure uses up.
+/// Longest wait; only a failing test reaches it.
 const LONG: Duration = Duration::from_secs(60);
 
-/// A connection, once [`begin`](Self::begin) has said hello.
+/// A connection, initialized by [`begin`](Self::begin).
 pub struct Raw {
     pub url: String,
     pub token: String,
@@ -17,7 +17,7 @@ pub struct Raw {
     pub http: reqwest::Client,
 }
 
-/// What came back.
+/// A response.
 #[derive(Debug)]
 pub struct Reply {
     pub status: u16,
@@ -27,7 +27,7 @@ pub struct Reply {
 }
 
 impl Raw {
-    /// Nobody yet.
+    /// A client that is not initialized.
     pub fn stranger(url: &str, token: &str) -> Self {
         let http = reqwest::Client::builder().no_proxy().build().unwrap();
         Self { url: format!("{url}/acp"), token: token.into(), id: String::new(), http }
@@ -67,14 +67,14 @@ impl Raw {
         Reply { status, retry_after, connection, body }
     }
 
-    /// A message, with the session's header if it is one's.
+    /// Posts a message, with the session's header if given.
     pub async fn post(&self, session: Option<&str>, message: Value) -> Reply {
         let mut headers = vec![("acp-connection-id", self.id.as_str())];
         headers.extend(session.map(|session| ("acp-session-id", session)));
         self.send("POST", &headers, Some(message)).await
     }
 
-    /// A request that is taken.
+    /// Posts a request that must be accepted.
     pub async fn ask(&self, session: Option<&str>, id: &str, method: &str, params: Value) {
         let reply = self.post(session, request(json!(id), method, params)).await;
         assert_eq!(reply.status, 202, "{reply:?}");
@@ -100,7 +100,7 @@ impl Raw {
         get.send().await.unwrap()
     }
 
-    /// In a session, from its beginning or after a cursor; its stream after the response.
+    /// Joins a session, from its beginning or after a cursor, and reads its stream up to the response.
     pub async fn attach(&self, session: &str, after: Option<&str>) -> (Stream, Vec<Message>) {
         let mut stream = self.stream(Some(session), None).await;
         let (method, meta) = match after {
@@ -138,19 +138,19 @@ pub struct Message {
 }
 
 impl Message {
-    /// What the agent said.
+    /// The agent's text.
     pub fn text(&self) -> &str {
         let update = &self.json["params"]["update"];
         if update["sessionUpdate"] == "agent_message_chunk" { update["content"]["text"].as_str().unwrap() } else { "" }
     }
 
-    /// The envelope of an event of the gateway's own.
+    /// The envelope of a `_plexus/event`.
     pub fn event(&self) -> Option<&Value> {
         (self.json["method"] == "_plexus/event").then(|| &self.json["params"])
     }
 }
 
-/// An open stream; to drop it is to cut it.
+/// An open stream; dropping it cuts the connection.
 pub struct Stream {
     body: std::pin::Pin<Box<dyn futures_util::Stream<Item = reqwest::Result<bytes::Bytes>> + Send>>,
     buffer: Vec<u8>,
@@ -161,9 +161,9 @@ impl Stream {
         Self { body: Box::pin(response.bytes_stream()), buffer: Vec::new() }
     }
 
-    /// The next message; comments are left out. `None` when the stream has ended or broken.
+    /// The next message, without comments. `None` when the stream has ended or was cut.
     pub async fn next(&mut self) -> Option<Message> {
-        // Heartbeats come whatever happens.
+        // Heartbeats must not extend the wait.
         let deadline = tokio::time::Instant::now() + LONG;
         loop {
             while let Some(at) = self.buffer.windows(2).position(|pair| pair == b"\n\n") {
@@ -179,7 +179,7 @@ impl Stream {
         }
     }
 
-    /// Messages up to the response with this id, that one included.
+    /// Messages up to and with the response with this id.
     pub async fn until(&mut self, id: &str) -> Vec<Message> {
         let mut all = Vec::new();
         loop {

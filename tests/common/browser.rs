@@ -1,4 +1,4 @@
-//! A real browser (`tests/web/browser.mjs`), each page of it a device of its own.
+//! A real browser (`tests/web/browser.mjs`); each of its pages is a separate device.
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -14,7 +14,7 @@ use super::gateway::{Gateway, PATIENCE};
 /// The browser's program.
 ///
 /// # Panics
-/// When there is none; in words that say how to get one.
+/// There is none; the message says how to install one.
 pub fn program() -> String {
     if let Ok(named) = std::env::var("CHROMIUM") {
         return named;
@@ -25,13 +25,13 @@ pub fn program() -> String {
     (*there.unwrap_or_else(none)).to_owned()
 }
 
-/// A whole script's time; each of its own waits is far shorter. Reached only when the browser itself hangs.
+/// Time for a whole script, whose own waits are far shorter. Reached only if the browser hangs.
 const SCRIPT: Duration = Duration::from_secs(600);
 
-/// Plays a script of `tests/web` in a real browser; it is told of the gateway, and of what `more` says, by its environment.
+/// Runs a script of `tests/web` in a real browser, with the gateway and `more` in its environment.
 ///
 /// # Panics
-/// When it fails, or hangs.
+/// The script fails or hangs.
 pub async fn play(script: &str, gateway: &Gateway, more: &[(&str, &str)]) {
     let modules = tokio::task::spawn_blocking(agents::browser_dir).await.unwrap();
     let dir = tempfile::tempdir().unwrap();
@@ -43,13 +43,13 @@ pub async fn play(script: &str, gateway: &Gateway, more: &[(&str, &str)]) {
         .env("PLEXUS_DIR", dir.path())
         .env("PLEXUS_PLAYWRIGHT", modules)
         .env("CHROMIUM", program())
-        // The browser's profile is made and removed below it, also when the script is killed.
+        // The folder of the browser's profile, removed even if the script is killed.
         .env("TMPDIR", dir.path())
         .envs(more.iter().copied())
         .stdin(Stdio::null())
         .kill_on_drop(true);
     let mut child = command.spawn().expect("`node` starts; the page's tests need Node.js 20 or newer on PATH");
-    // Killed when given up: the browser ends with the pipe that it is driven by.
+    // Killed after the timeout: the browser ends with its control pipe.
     let status = tokio::time::timeout(SCRIPT, child.wait()).await;
     let status = status.unwrap_or_else(|_| panic!("tests/web/{script} hangs")).unwrap();
     assert!(status.success(), "tests/web/{script}: {status}; what it said is above");
@@ -61,12 +61,12 @@ pub struct Browser {
     lines: Lines<BufReader<ChildStdout>>,
     next: u64,
     _child: Child,
-    /// Its profiles and what else it writes while it runs.
+    /// The folder of its profiles and other files.
     _dir: tempfile::TempDir,
 }
 
 impl Browser {
-    /// Starts it.
+    /// Starts the browser.
     pub async fn start() -> Self {
         let playwright = tokio::task::spawn_blocking(agents::browser_dir).await.unwrap();
         let dir = tempfile::tempdir().unwrap();
@@ -93,7 +93,7 @@ impl Browser {
         serde_json::from_str(&line.unwrap().expect("the browser ended")).unwrap()
     }
 
-    /// Does one thing on a page; what came of it, or why not.
+    /// Does one action on a page; returns its result or the error.
     pub async fn attempt(&mut self, page: &str, what: &str, mut with: Value) -> Result<Value, String> {
         self.next += 1;
         with["id"] = json!(self.next);
@@ -108,7 +108,7 @@ impl Browser {
         }
     }
 
-    /// Does one thing on a page that must go well; a picture of the page is left in `$PLEXUS_SHOTS` if it does not.
+    /// Does one action on a page that must succeed; if it fails, a screenshot is left in `$PLEXUS_SHOTS`.
     pub async fn act(&mut self, page: &str, what: &str, with: Value) -> Value {
         match self.attempt(page, what, with.clone()).await {
             Ok(value) => value,
@@ -131,37 +131,37 @@ impl Browser {
         self.act(page, "open", with).await;
     }
 
-    /// Clicks what this selector finds.
+    /// Clicks the element of this selector.
     pub async fn click(&mut self, page: &str, on: &str) {
         self.act(page, "click", json!({ "on": on })).await;
     }
 
-    /// Waits until it is there to be seen.
+    /// Waits until the element is visible.
     pub async fn wait(&mut self, page: &str, on: &str) {
         self.act(page, "wait", json!({ "on": on })).await;
     }
 
-    /// Waits until the page is signed in and shows what is now.
+    /// Waits until the page is signed in and up to date.
     pub async fn live(&mut self, page: &str) {
         self.act(page, "wait", json!({ "on": ".link[data-phase=live]", "state": "attached" })).await;
     }
 
-    /// Its text.
+    /// The element's text.
     pub async fn text(&mut self, page: &str, on: &str) -> String {
         self.act(page, "text", json!({ "on": on })).await.as_str().unwrap().to_owned()
     }
 
-    /// Types over what stands in a field.
+    /// Replaces the text of a field.
     pub async fn fill(&mut self, page: &str, on: &str, text: &str) {
         self.act(page, "fill", json!({ "on": on, "text": text })).await;
     }
 
-    /// A picture of what is to be seen.
+    /// Takes a screenshot.
     pub async fn shoot(&mut self, page: &str, file: &Path) {
         self.act(page, "shoot", json!({ "file": file })).await;
     }
 
-    /// Fails if the page complained of anything: an error, the content policy, a request to another origin, a dialog.
+    /// Fails if the page reported anything: an error, a policy violation, a request to another origin, a dialog.
     pub async fn content(&mut self, page: &str) {
         let complaints = self.act(page, "complaints", json!({})).await;
         assert_eq!(complaints, json!([]), "{page}");

@@ -1,15 +1,15 @@
-//! Clients of every kind as the stories use them: each is a program of its own that speaks its protocol to the gateway with
-//! the library that people use for it, and one and the same small language to the story.
+//! The clients of the stories: each is a program that speaks its protocol to the gateway with the usual library for it, and the
+//! same small language to the story.
 //!
-//! A line of JSON each. On stdin, what to do: `{"do":"prompt","text":".."}`, `{"do":"answer","allow":true}` (the oldest
-//! question it knows of), `{"do":"cancel"}`, `{"do":"drop"}` (cuts its connection without a goodbye), `{"do":"resume"}`
-//! (comes back with what it kept), `{"do":"quit"}`. On stdout, what it saw: `{"ready":true}` (attached, all of the past is
-//! there), `{"text":".."}` (the agent said), `{"user":".."}` (somebody prompted), `{"asked":"title","id":".."}`,
+//! The language has one line of JSON for each message. On stdin, actions: `{"do":"prompt","text":".."}`,
+//! `{"do":"answer","allow":true}` (the oldest open request), `{"do":"cancel"}`, `{"do":"drop"}` (cuts its connection),
+//! `{"do":"resume"}` (reconnects with its cursor), `{"do":"quit"}`. On stdout, what it saw: `{"ready":true}` (attached, with the
+//! whole history), `{"text":".."}` (text of the agent), `{"user":".."}` (a prompt), `{"asked":"title","id":".."}`,
 //! `{"resolved":"id","by":"name or null","allow":true|false|null}`, `{"ended":"stop reason"}`, `{"dropped":true}`,
 //! `{"error":".."}`.
 //!
-//! It is told where by its environment: `PLEXUS_URL`, `PLEXUS_TOKEN`, `PLEXUS_SESSION`, `PLEXUS_CLIENTS` (the directory with
-//! `node_modules`), `PLEXUS_EXE` and `PLEXUS_HOME`.
+//! Its environment has `PLEXUS_URL`, `PLEXUS_TOKEN`, `PLEXUS_SESSION`, `PLEXUS_CLIENTS` (the directory with `node_modules`),
+//! `PLEXUS_EXE` and `PLEXUS_HOME`.
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -24,10 +24,10 @@ use tokio::sync::mpsc;
 use super::agents;
 use super::gateway::{Gateway, PATIENCE, exe};
 
-/// Lines that a player may be ahead of its story.
+/// Most lines of a player that its story has not read.
 const LINES: usize = 1 << 16;
 
-/// The client with the official Rust SDK of ACP, built once: a workspace of its own, beside ours.
+/// The client with the official Rust SDK of ACP, a separate workspace, built once.
 fn acp_rust() -> &'static Path {
     static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
     PROGRAM.get_or_init(|| {
@@ -40,23 +40,22 @@ fn acp_rust() -> &'static Path {
     })
 }
 
-/// A client that plays its part; killed when dropped.
+/// A running client; killed when dropped.
 pub struct Player {
-    /// Which kind.
+    /// The kind of client.
     pub kind: String,
     child: Child,
     stdin: ChildStdin,
-    /// What it says, with when: read at once, however busy the story is.
+    /// Its output with times, read at once however busy the story is.
     lines: mpsc::Receiver<(Instant, String)>,
-    /// Everything it saw, with when.
+    /// Everything it saw, with times.
     pub saw: Vec<(Instant, Value)>,
-    /// Up to where [`until`](Self::until) has looked.
+    /// How far [`until`](Self::until) has searched.
     looked: usize,
 }
 
 impl Player {
-    /// Starts `tests/clients/<kind>.mjs` on a session, or the one that is written in Rust, `acp-rust`; it is attached once
-    /// this returns.
+    /// Starts `tests/clients/<kind>.mjs`, or the Rust client `acp-rust`, and waits until it is attached to the session.
     pub async fn enter(kind: &str, gateway: &Gateway, session: &str) -> Self {
         if kind == "acp-rust" {
             let program = tokio::task::spawn_blocking(acp_rust).await.unwrap();
@@ -108,12 +107,12 @@ impl Player {
         self.tell(json!({ "do": "prompt", "text": text })).await;
     }
 
-    /// Answers the oldest question that it knows of.
+    /// Answers the oldest open request.
     pub async fn answer(&mut self, allow: bool) {
         self.tell(json!({ "do": "answer", "allow": allow })).await;
     }
 
-    /// Takes note that somebody else answered, where a client stops until its user did (`codelia-tui` alone).
+    /// Acknowledges another client's answer, which only `codelia-tui` needs.
     pub async fn note(&mut self) {
         self.tell(json!({ "do": "note" })).await;
     }
@@ -129,13 +128,13 @@ impl Player {
         self.until("dropped").await;
     }
 
-    /// Comes back after [`cut`](Self::cut).
+    /// Reconnects after [`cut`](Self::cut).
     pub async fn resume(&mut self) {
         self.tell(json!({ "do": "resume" })).await;
         self.until("ready").await;
     }
 
-    /// Waits until it has seen something with this member, later than what was waited for before; returns it.
+    /// Waits for the next message with this member, after the last one waited for; returns it.
     pub async fn until(&mut self, member: &str) -> Value {
         let deadline = Instant::now() + PATIENCE;
         loop {
@@ -156,17 +155,17 @@ impl Player {
         }
     }
 
-    /// Makes [`until`](Self::until) look at all that was seen again: what came before it was ready counts, too.
+    /// Makes [`until`](Self::until) search all messages again, also those before `ready`.
     pub fn look_back(&mut self) {
         self.looked = 0;
     }
 
-    /// All that the agent said, as this client has it.
+    /// The whole text of the agent, as this client has it.
     pub fn text(&self) -> String {
         self.saw.iter().filter_map(|(_, saw)| saw["text"].as_str()).collect()
     }
 
-    /// Takes its leave; killed if it does not go.
+    /// Ends the client; killed if it does not end.
     pub async fn quit(mut self) {
         self.tell(json!({ "do": "quit" })).await;
         let _ = tokio::time::timeout(Duration::from_secs(10), self.child.wait()).await;

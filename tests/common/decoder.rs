@@ -1,4 +1,4 @@
-//! One file: what must hold of every dialect whatever its runtime says and the gateway wants, and a bench that sees to it.
+//! The contract that every dialect must hold for any input, and a bench that checks it.
 //!
 //! Used by the property tests in `tests/gateway/decoders.rs` and by the fuzz targets; it needs nothing but the library.
 #![allow(dead_code, unreachable_pub, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
@@ -12,22 +12,22 @@ use plexus_dialects::{
 use plexus_protocol::{Choice, Connect, Decision, NativeId, RuntimeId, RuntimeSpec, Ticket};
 use serde_json::value::RawValue;
 
-/// Questions that a dialect may keep open at a time: above every bound that a dialect sets itself.
+/// Most open requests of a dialect: above every bound that a dialect sets itself.
 pub const OPEN_MAX: usize = 1024;
-/// Requests of ours that wait for an answer here; the oldest is never answered then.
+/// Most calls of the gateway that wait for a response; then the oldest is never answered.
 const WAITING_MAX: usize = 64;
 
 /// What a dialect's runtime answers when all is well: the method (or the path of a fetch), and the result.
 type Results = &'static [(&'static str, &'static str)];
 
-/// What is known of a dialect, to get beyond its handshake.
+/// What a test must know of a dialect to get past its handshake.
 struct Manners {
     dialect: &'static str,
     connect: &'static str,
-    /// A session that it has, where one is to be opened again.
+    /// An existing session, for opening one again.
     session: &'static str,
     results: Results,
-    /// Messages that it may get; `@` is an identifier.
+    /// Messages of the runtime; `@` is an identifier.
     words: &'static [&'static str],
 }
 
@@ -208,7 +208,7 @@ pub const IDS: &[&str] = &[
     "\"\"",
 ];
 
-/// Messages that the runtime of this dialect may send; `@` stands for an identifier.
+/// Messages that the runtime of this dialect may send; `@` is an identifier.
 pub fn words(dialect: &str) -> &'static [&'static str] {
     manners(dialect).map_or(&[], |manners| manners.words)
 }
@@ -222,29 +222,29 @@ fn manners(dialect: &str) -> Option<&'static Manners> {
     MANNERS.iter().find(|manners| manners.dialect == dialect)
 }
 
-/// One thing that happens.
+/// One step.
 #[derive(Clone, Debug)]
 pub enum Op {
-    /// The runtime says something.
+    /// The runtime sends bytes.
     Feed(Vec<u8>),
-    /// The runtime answers the nth request that waits, as it should (`Ok`), or with this.
+    /// The runtime answers the nth waiting call, correctly (`Ok`) or with this.
     Respond(usize, Result<(), Vec<u8>>),
     Open,
     Resume(bool),
     Prompt,
     Cancel,
-    /// The nth open question is answered, by the nth sort of decision.
+    /// The nth open request is answered, by the nth kind of decision.
     Answer(usize, u8),
     Call(u8),
     Wake,
-    /// The connection is lost and made again; programs are spared.
+    /// The connection is lost and made again; not for programs.
     Lost,
     /// Another gateway takes over.
     TakeOver,
 }
 
 impl Op {
-    /// What a line of fuzz input stands for: its first byte says what happens, or it is said by the runtime.
+    /// The step of a line of fuzz input: its first byte chooses the step, or the line is sent by the runtime.
     pub fn of(line: &[u8]) -> Self {
         let Some((first, rest)) = line.split_first() else { return Self::Wake };
         let n = usize::from(rest.first().copied().unwrap_or_default());
@@ -265,23 +265,23 @@ impl Op {
     }
 }
 
-/// A request of ours that waits for the runtime.
+/// A call of the gateway that waits for the runtime.
 enum Waits {
     Call { id: String, method: String },
     Fetch { id: u64, path: String },
 }
 
-/// A dialect, and what it owes.
+/// A dialect, and the responses that it owes.
 pub struct Bench {
     name: String,
     dialect: Box<dyn Dialect>,
     endpoint: bool,
     waits: VecDeque<Waits>,
-    /// Every fetch that was asked for.
+    /// All fetches.
     fetches: BTreeSet<u64>,
-    /// The questions that are open, and whether people can answer them here.
+    /// The open requests, and whether people can answer them here.
     open: BTreeMap<RequestKey, bool>,
-    /// What is owed: opens, prompts, calls.
+    /// Responses owed: opens, prompts, calls.
     opens: BTreeSet<Ticket>,
     prompts: BTreeSet<Ticket>,
     calls: BTreeSet<Ticket>,
@@ -291,9 +291,9 @@ pub struct Bench {
     pub ready: bool,
     /// Whether a session was opened.
     opened: bool,
-    /// How many events were told.
+    /// The number of events.
     pub told: usize,
-    /// Frames that went out at the last step.
+    /// The frames of the last step.
     pub sent: Vec<String>,
 }
 
@@ -310,7 +310,7 @@ fn raw(json: &str) -> Box<RawValue> {
 }
 
 impl Bench {
-    /// A connection on which nothing was said yet.
+    /// A new connection.
     pub fn new(name: &str) -> Self {
         let spec = spec(name);
         let mut bench = Self {
@@ -334,24 +334,24 @@ impl Bench {
         bench
     }
 
-    /// A connection whose handshake is over, with a session, as far as the dialect's manners are known.
+    /// A connection after the handshake with a session, if [`MANNERS`] has the dialect.
     pub fn ready(name: &str) -> Self {
         let mut bench = Self::new(name);
-        bench.settle();
+        bench.answer_all();
         assert!(bench.ready || !known(name), "{name} does not get through its handshake");
         bench.take(&Op::Open);
-        bench.settle();
+        bench.answer_all();
         if !bench.opened {
-            // It may have sessions of its own alone.
+            // The dialect may open only sessions of its own.
             bench.take(&Op::Resume(false));
-            bench.settle();
+            bench.answer_all();
         }
         assert!(bench.opened || !known(name), "{name} opens no session");
         bench
     }
 
-    /// Every request is answered as it should be.
-    fn settle(&mut self) {
+    /// Answers all waiting calls correctly.
+    fn answer_all(&mut self) {
         for _ in 0..WAITING_MAX {
             if self.waits.is_empty() {
                 break;
@@ -360,7 +360,7 @@ impl Bench {
         }
     }
 
-    /// Whatever these bytes stand for, a line at a time.
+    /// Runs the steps of these bytes, a line at a time.
     pub fn run(&mut self, data: &[u8]) {
         data.split(|byte| *byte == b'\n').for_each(|line| self.take(&Op::of(line)));
     }
@@ -462,17 +462,17 @@ impl Bench {
         self.open.remove(&key);
         let before = self.waits.len() + self.sent.len();
         self.command(RuntimeCommand::Answer { key: key.clone(), decision: decision.clone() });
-        // A runtime that asks before it has said hello may be left without an answer: nobody is there to give one.
+        // A runtime that asks before its handshake may stay without an answer.
         if can && self.ready && !self.endpoint {
             assert_eq!(self.sent.len(), 1, "{}: one answer to {key:?} ({before} waited)", self.name);
-            // White space between tokens is nothing that was said.
+            // A line of white space is no message.
             let bare = |text: &str| text.replace([' ', '\r', '\t'], "");
             let named = format!("\"id\":{}", bare(key.id()));
             assert!(bare(&self.sent[0]).contains(&named), "{}: the identifier comes back: {}", self.name, self.sent[0]);
             assert!(!self.sent[0].contains("\"error\":{\"code\""), "{}: an error is no answer", self.name);
         }
         if self.open.contains_key(&key) {
-            // It does not fit, and the same is asked once more.
+            // The answer does not fit, and the dialect asks again.
             return;
         }
         let waited = self.waits.len();
@@ -503,7 +503,7 @@ impl Bench {
         self.dialect = next;
     }
 
-    /// One step, and what must hold after it.
+    /// One step, and the checks after it.
     fn step(&mut self, step: impl FnOnce(&mut dyn Dialect, &mut Outbox)) {
         let mut out = Outbox::default();
         step(&mut *self.dialect, &mut out);
@@ -595,12 +595,12 @@ impl Bench {
         assert!(body.get().starts_with('{'), "{name}: an object: {draft:?}");
     }
 
-    /// How many questions are open.
+    /// The number of open requests.
     pub fn open_asks(&self) -> usize {
         self.open.len()
     }
 
-    /// What `asks` says, where the dialect can be taken over.
+    /// Whether the dialect's `asks` agree with the open requests, if it can be taken over.
     pub fn asks_agree(&self) -> bool {
         self.dialect.save().is_none()
             || self.dialect.asks().into_iter().collect::<BTreeSet<_>>() == self.open.keys().cloned().collect()

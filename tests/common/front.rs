@@ -1,4 +1,4 @@
-//! The front door on a port of its own, over a store in memory and a runtime that is a few lines of this file.
+//! The router on a port of its own, over a store in memory and a small fake runtime.
 #![allow(unreachable_pub, reason = "each story uses a part of it")]
 
 use std::collections::HashMap;
@@ -30,19 +30,19 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 
-/// A wait that only a failure uses up.
+/// Longest wait; only a failing test reaches it.
 pub const LONG: Duration = Duration::from_secs(20);
 
-/// Obeys its prompt: `ask` asks, perhaps for a command, `hang` never ends, anything else is said back in two pieces. What it asks
-/// is another command from the call `tool.ask {"command"}` on; `unreadable` is no command that could be
-/// read, `field` a form of one field, `long N` and `edit N` a
-/// command and a change of N bytes. `context N ..` tells how much context is left, `calls` says back what was called since.
+/// A runtime whose prompts are commands: `ask` asks, optionally for a command, `hang` never ends, any other text is repeated in
+/// two pieces. The call `tool.ask {"command"}` changes the command of open requests. `unreadable` asks for a command that cannot
+/// be parsed, `field` for a form of one field, `long N` and `edit N` for a command and an edit of N bytes. `context N ..` reports
+/// the context left, `calls` lists the calls received since.
 struct Fake;
 
 impl Launcher for Fake {
     fn launch(&self, spec: RuntimeSpec) -> Result<RuntimeLink, String> {
         let info = RuntimeInfo::starting(&spec, spec.cwd.display().to_string(), 1, Timestamp::default());
-        // The one called `lister` has lists as well.
+        // The runtime `lister` has MCP servers and skills too.
         let lists = Capabilities::default().with(Capability::McpList, info.runtime_id.as_str() == "lister");
         let capabilities = Some(lists.with(Capability::Cancel, true).with(Capability::Requests, true));
         let info = RuntimeInfo { state: RuntimeState::Ready, agent: Some("fake 1".into()), capabilities, ..info };
@@ -141,7 +141,7 @@ async fn obey(mut end: DriverEnd) {
                 said.push(RuntimeEvent::Replied { ticket, reply: Ok(params_of(&json!({}))) });
                 said
             }
-            // As a runtime whose user left what the call had opened.
+            // As a runtime whose user closed what the call had opened.
             RuntimeCommand::Call { ticket, method, .. } if method == "tool.left" => {
                 let fault = RuntimeError { code: -32003, message: "user cancelled".into(), data: None };
                 vec![RuntimeEvent::Replied { ticket, reply: Err(fault) }]
@@ -164,7 +164,7 @@ fn params_of(value: &Value) -> Box<serde_json::value::RawValue> {
     serde_json::value::to_raw_value(value).unwrap()
 }
 
-/// The one field of a form: how many, from 1 to 9.
+/// A form with one field: a number from 1 to 9.
 fn field(key: RequestKey) -> AgentRequest {
     let fits = Fits { number: Some(Number::Integer), least: Some(1.0), most: Some(9.0), ..Fits::default() };
     AgentRequest {
@@ -185,7 +185,7 @@ fn question(key: RequestKey, line: &str) -> AgentRequest {
         title: "run it".into(),
         message: None,
         subject: match line {
-            // Its end is what harms.
+            // The dangerous part is at the end.
             long if long.starts_with("long ") => {
                 let words = "echo a\n".repeat(long[5..].parse::<usize>().unwrap() / 7);
                 RequestSubject::Command { argv: vec![format!("{words}sudo rm -rf /srv")], cwd: None }
@@ -219,7 +219,7 @@ fn question(key: RequestKey, line: &str) -> AgentRequest {
     }
 }
 
-/// Devices' rows go through the log's writer, as in the program.
+/// Device rows are committed by the log's writer, as in the program.
 fn persist(log: Log) -> PersistDevice {
     Arc::new(move |change| {
         let log = log.clone();
@@ -243,7 +243,7 @@ fn persist(log: Log) -> PersistDevice {
     })
 }
 
-/// A front door that runs until dropped.
+/// A router that runs until dropped.
 pub struct Front {
     pub address: SocketAddr,
     pub state: AppState,
@@ -254,7 +254,7 @@ pub struct Front {
     _home: tempfile::TempDir,
 }
 
-/// An answer to a request.
+/// A response.
 #[derive(Debug)]
 pub struct Reply {
     pub status: u16,
@@ -272,7 +272,7 @@ impl Reply {
         serde_json::from_str(&whole).unwrap_or_else(|error| panic!("{error}: {self:?}"))
     }
 
-    /// The pieces of a chunked body, without the lengths that stand between them.
+    /// The content of a chunked body.
     fn unchunked(&self) -> String {
         let (mut rest, mut text) = (self.body.as_str(), String::new());
         while let Some((length, more)) = rest.split_once("\r\n") {
@@ -305,19 +305,19 @@ impl Front {
         Self::patient(limits, gate, STALL).await
     }
 
-    /// As [`with`](Self::with); a follower's socket that takes nothing for `stall` is given up.
+    /// As [`with`](Self::with); a subscriber's socket that takes nothing for `stall` is closed.
     pub async fn patient(limits: ListenLimits, gate: GateLimits, stall: Duration) -> Self {
         Self::lasting(limits, gate, stall, Connections::default()).await
     }
 
-    /// A front door whose peers may hold so much.
+    /// A router with these memory limits.
     pub async fn holding(accounts: plexus::ledger::LedgerLimits) -> Self {
         let ledger = Ledger::new(accounts);
         let limits = ListenLimits { drain: Duration::from_millis(500), stall: STALL, ..ListenLimits::over(&ledger) };
         Self::all(limits, GateLimits::default(), STALL, Connections::default(), ledger).await
     }
 
-    /// As [`patient`](Self::patient), with its connections of ACP.
+    /// As [`patient`](Self::patient), with these connections of ACP.
     pub async fn lasting(limits: ListenLimits, gate: GateLimits, stall: Duration, connections: Connections) -> Self {
         Self::all(limits, gate, stall, connections, Ledger::default()).await
     }
@@ -355,13 +355,13 @@ impl Front {
             hosts: Arc::new(Hosts::new(&[address], &[])),
             url: format!("http://{address}"),
             public_url: None,
-            outside: Arc::new(PublicAddresses { ca: Some(home.path().into()), ..PublicAddresses::default() }),
+            public_addresses: Arc::new(PublicAddresses { ca: Some(home.path().into()), ..PublicAddresses::default() }),
             started_at: Timestamp::default(),
             version: "0.0.0",
             stop: stopped.clone(),
             limits: gate,
             ledger,
-            rooms: plexus::router::acp::AcpSessionRegistry::default(),
+            acp_sessions: plexus::router::acp::AcpSessionRegistry::default(),
             notifier,
             presence: plexus::router::presence::Presence::default(),
             connections,
@@ -374,8 +374,7 @@ impl Front {
         Self { address, state, admin, stop, served, _home: home }
     }
 
-    /// Sends bytes on a connection of its own; all that comes back until the other side closes. What it does not take is
-    /// its choice.
+    /// Sends bytes on a new connection; returns everything until the router closes it. Errors in sending are ignored.
     pub async fn raw(&self, bytes: &[u8]) -> String {
         let mut stream = TcpStream::connect(self.address).await.unwrap();
         let _ = stream.write_all(bytes).await;
@@ -385,7 +384,7 @@ impl Front {
         String::from_utf8_lossy(&all).into_owned()
     }
 
-    /// A request as it is, with `Connection: close`.
+    /// A request with `Connection: close`.
     pub async fn send(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> Reply {
         let mut text = format!("{method} {path} HTTP/1.1\r\nconnection: close\r\n");
         if !headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("host")) {
@@ -454,7 +453,7 @@ fn spec(id: &str) -> RuntimeSpec {
     RuntimeSpec::new(id.parse().unwrap(), "acp", plexus_protocol::Connect::Command(vec!["fake".into()]), "/")
 }
 
-/// A response in its parts.
+/// Parses a response.
 pub fn parse(text: &str) -> Reply {
     let (head, body) = text.split_once("\r\n\r\n").unwrap_or((text, ""));
     let status = head.split(' ').nth(1).and_then(|status| status.parse().ok()).unwrap_or(0);

@@ -1,5 +1,4 @@
-//! The real binary on a port of its own, and in one file the clients that keep what a real client would keep, so that a test
-//! reads as a story.
+//! The real binary on a port of its own, and clients that keep the state of real ones.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::path::{Path, PathBuf};
@@ -11,7 +10,7 @@ use serde_json::{Value, json};
 use tokio_tungstenite::tungstenite::client::IntoClientRequest;
 use tokio_tungstenite::tungstenite::{Error as WsError, Message};
 
-/// How long a story waits for something that must happen; reached only by a failure.
+/// Longest wait; only a failing test reaches it.
 pub const PATIENCE: Duration = Duration::from_secs(60);
 
 /// The program under test.
@@ -24,17 +23,17 @@ pub fn demo() -> String {
     runtime("demo", &[exe(), "agent", "demo"], "")
 }
 
-/// A runtime for a configuration file; it ends with the gateway.
+/// The configuration of a runtime that ends with the gateway.
 pub fn runtime(id: &str, command: &[&str], more: &str) -> String {
     held_runtime(id, command, &format!("outlive = false\n{more}"))
 }
 
-/// A runtime for a configuration file that outlives the gateway.
+/// The configuration of a runtime that outlives the gateway.
 pub fn held_runtime(id: &str, command: &[&str], more: &str) -> String {
     format!("[[runtime]]\nid = {}\ndialect = \"acp\"\ncommand = {}\n{more}\n", json!(id), json!(command))
 }
 
-/// Ends every runtime that a gateway in this home left.
+/// Ends all runtimes that a gateway in this home left running.
 pub fn end_runtimes(home: &Path) {
     for found in plexus_holder::client::find_holders(&home.join(plexus::HOLDERS)) {
         let _ = plexus_holder::client::stop(&found.path, Duration::ZERO, Duration::from_millis(100));
@@ -102,7 +101,7 @@ impl Gateway {
         }
     }
 
-    /// What it wrote to stderr.
+    /// The gateway's stderr so far.
     pub fn stderr(&self) -> String {
         std::fs::read_to_string(self.home.join("../stderr")).unwrap_or_default()
     }
@@ -111,13 +110,13 @@ impl Gateway {
         self.child.id()
     }
 
-    /// `kill -9`, now.
+    /// Kills the gateway with SIGKILL.
     pub fn kill(&mut self) {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
     }
 
-    /// SIGTERM; waits for the end.
+    /// Sends SIGTERM and waits for the end.
     pub async fn stop(&mut self) -> std::process::ExitStatus {
         let pid = self.child.id().to_string();
         assert!(Command::new("kill").args(["-TERM", &pid]).status().unwrap().success());
@@ -131,7 +130,7 @@ impl Gateway {
         }
     }
 
-    /// Starts it again in the same home.
+    /// Restarts the gateway in the same home.
     pub async fn again(&mut self) {
         self.child = spawn(self.home.parent().unwrap(), &self.home, &self.env);
         self.ready().await;
@@ -177,7 +176,7 @@ impl Gateway {
         self.open_requests(session, 1).await.remove(0)
     }
 
-    /// Waits until so many requests of the session are open, and returns them.
+    /// Waits until `count` requests of the session are open, and returns them.
     pub async fn open_requests(&self, session: &str, count: usize) -> Vec<Value> {
         let deadline = Instant::now() + PATIENCE;
         loop {
@@ -198,7 +197,7 @@ impl Gateway {
         self.post(&format!("/v1/requests/{id}/answer"), json!({ "option_id": option })).await
     }
 
-    /// The option of a request that means this.
+    /// The option of this kind.
     pub fn option(request: &Value, kind: &str) -> String {
         let options = request["options"].as_array().unwrap();
         let option = options.iter().find(|option| option["kind"] == kind);
@@ -216,7 +215,7 @@ impl Gateway {
             assert_eq!(status, 200, "{page}");
             let some = page["events"].as_array().unwrap();
             if !some.is_empty() {
-                // A busy machine is slow, not stuck.
+                // The deadline starts anew with each event, since a busy machine is slow.
                 deadline = Instant::now() + PATIENCE;
             }
             events.extend(some.iter().cloned());
@@ -244,7 +243,7 @@ impl Gateway {
         }
     }
 
-    /// A WebSocket client that has said hello.
+    /// An initialized WebSocket client.
     pub async fn ws(&self) -> Ws {
         let token = self.token.clone();
         self.ws_as(&token).await
@@ -259,7 +258,7 @@ impl Gateway {
         ws
     }
 
-    /// A WebSocket client that has said nothing yet.
+    /// A WebSocket client that is not initialized.
     pub async fn ws_plain(&self, path: &str) -> Ws {
         self.ws_silent(path, &self.token).await
     }
@@ -311,10 +310,10 @@ fn spawn(dir: &Path, home: &Path, env: &[(String, String)]) -> Child {
         .unwrap()
 }
 
-/// It lets go of idle connections before the gateway does, which closes them after five seconds: on a busy machine a request
-/// would else meet one that is just being closed.
+/// An HTTP client that closes idle connections before the gateway's five seconds: on a busy machine a request could otherwise
+/// use a connection that is just being closed.
 fn client() -> reqwest::Client {
-    // A conversation that an agent reads back takes more than a minute.
+    // Reading back a conversation may take an agent more than a minute.
     let client = reqwest::Client::builder().no_proxy().read_timeout(3 * PATIENCE);
     client.pool_idle_timeout(Duration::from_secs(2)).build().unwrap()
 }
@@ -334,7 +333,7 @@ pub struct Ws {
 }
 
 impl Ws {
-    /// Sends a call and waits for its reply; what is heard meanwhile is kept.
+    /// Sends a call and waits for its reply; other messages are kept.
     pub async fn call(&mut self, method: &str, params: Value) -> Result<Value, Value> {
         self.next_id += 1;
         let id = format!("c{}", self.next_id);
@@ -356,12 +355,12 @@ impl Ws {
         self.socket.send(Message::text(message.to_string())).await.unwrap();
     }
 
-    /// Sends one frame, whatever it is.
+    /// Sends one frame of any kind.
     pub async fn send_frame(&mut self, message: Message) -> Result<(), WsError> {
         self.socket.send(message).await
     }
 
-    /// The next message that is no reply; `None` when the connection is closed.
+    /// The next message other than replies; `None` when the connection is closed.
     pub async fn next(&mut self) -> Option<Value> {
         match self.heard.pop_front() {
             Some(message) => Some(message),
@@ -369,7 +368,7 @@ impl Ws {
         }
     }
 
-    /// The next frame as it is, pings left out: they are no news, and do not lengthen the wait for some.
+    /// The next frame without pings, which do not extend the wait.
     pub async fn frame(&mut self) -> Option<Result<Message, WsError>> {
         let news = async {
             loop {
@@ -386,7 +385,7 @@ impl Ws {
         Some(serde_json::from_str(&self.text().await?).unwrap())
     }
 
-    /// The next text frame as it is, replies too; `None` when the connection is closed.
+    /// The next text frame, replies included; `None` when the connection is closed.
     pub async fn text(&mut self) -> Option<tokio_tungstenite::tungstenite::Utf8Bytes> {
         loop {
             match self.frame().await? {
@@ -417,7 +416,7 @@ impl Ws {
         }
     }
 
-    /// Events until the run has ended, that one included.
+    /// Events up to and with the end of the run.
     pub async fn until_ended(&mut self, run: &str) -> Vec<Value> {
         let mut events = Vec::new();
         loop {
@@ -435,7 +434,7 @@ impl Ws {
 pub struct Sse {
     body: std::pin::Pin<Box<dyn futures_util::Stream<Item = reqwest::Result<bytes::Bytes>> + Send>>,
     buffer: Vec<u8>,
-    /// Bytes of the buffer that were handed out.
+    /// Bytes of the buffer that were returned.
     taken: usize,
 }
 
@@ -452,7 +451,7 @@ impl Sse {
         Self { body: Box::pin(response.bytes_stream()), buffer: Vec::new(), taken: 0 }
     }
 
-    /// The next block of lines, comments too. `None` when the stream has ended.
+    /// The next block of lines, comments included. `None` when the stream has ended.
     pub async fn block(&mut self) -> Option<String> {
         let mut looked = self.taken;
         loop {
@@ -470,7 +469,7 @@ impl Sse {
         }
     }
 
-    /// The next event; comments are left out. `None` when the stream has ended.
+    /// The next event, without comments. `None` when the stream has ended.
     pub async fn next(&mut self) -> Option<Sent> {
         loop {
             let block = self.block().await?;
@@ -481,7 +480,7 @@ impl Sse {
         }
     }
 
-    /// Envelopes until the run has ended, that one included.
+    /// Envelopes up to and with the end of the run.
     pub async fn until_ended(&mut self, run: &str) -> Vec<Value> {
         let mut events = Vec::new();
         loop {
@@ -512,7 +511,7 @@ pub fn position(cursor: &Value) -> u64 {
     cursor.as_str().unwrap().split_once(':').unwrap().1.parse().unwrap()
 }
 
-/// Fails unless the numbers of every run are 0, 1, 2 … and the positions rise.
+/// Fails unless the numbers of each run are 0, 1, 2 … and the positions rise.
 pub fn assert_whole(events: &[Value]) {
     let mut next = std::collections::HashMap::new();
     let mut last = 0;
@@ -526,13 +525,13 @@ pub fn assert_whole(events: &[Value]) {
     }
 }
 
-/// Whether a process lives (a zombie does not).
+/// Whether a process is alive; a zombie is not.
 pub fn alive(pid: u32) -> bool {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     stat.rsplit_once(") ").is_some_and(|(_, rest)| !rest.starts_with('Z') && !rest.starts_with('X'))
 }
 
-/// The processes below this one, by their parents.
+/// The descendants of a process.
 pub fn family(root: u32) -> Vec<u32> {
     let mut children: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
     for entry in std::fs::read_dir("/proc").unwrap().flatten() {

@@ -1,8 +1,8 @@
-//! The UI protocol by the words of its specification, for clients that know nothing else.
+//! Checks messages against the specification of the UI protocol, to the letter.
 
 use serde_json::Value;
 
-/// Whether a message is one of the UI protocol's, with no member that its specification does not have.
+/// Fails unless a message is one of the UI protocol, without members that its specification does not have.
 pub fn assert_letter(message: &Value) {
     let words: &[&str] = match message["method"].as_str() {
         None => return,
@@ -38,7 +38,7 @@ pub fn assert_letter(message: &Value) {
     }
 }
 
-/// Whether an event is one of core's AgentEvents, whole.
+/// Fails unless an event is a complete AgentEvent of the specification.
 fn assert_agent_event(event: &Value) {
     let members: &[&str] = match event["type"].as_str() {
         Some("text" | "reasoning" | "final" | "hidden_user_message") => &["content"],

@@ -1,4 +1,4 @@
-//! What the stories share.
+//! Helpers shared by the test binaries.
 #![allow(
     dead_code,
     unreachable_pub,
@@ -22,11 +22,12 @@ pub mod push_service;
 pub mod secure;
 pub mod terminal;
 
-/// For a test that changes what belongs to the whole process. Under `cargo test` the tests of a binary are threads of one process:
-/// then this runs the test again, in a process of its own, and is false. There, and under nextest, it is true.
+/// For a test that changes or counts state of the whole process. Under `cargo test` the tests of a binary are threads of one
+/// process: there this runs the test again in a process of its own and returns false. In that process, and under nextest, it
+/// returns true.
 ///
 /// # Panics
-/// When the test fails there, or is not found by the name that is given: the module and the function.
+/// The test fails there, or is not found by the given name (module and function).
 pub fn alone(test: &str) -> bool {
     const ALONE: &str = "PLEXUS_TEST_ALONE";
     if std::env::var_os("NEXTEST_RUN_ID").is_some() || std::env::var_os(ALONE).is_some() {

@@ -1,9 +1,8 @@
-//! How often what is repeated is repeated, and random moments for the stories in which something is killed, drawn from a seed that
-//! is printed.
+//! The number of repetitions of long tests, and random moments for the stories with kills, from a seed that is printed.
 
 use std::time::Duration;
 
-/// A generator (xorshift64); `PLEXUS_SEED` has a round again.
+/// A generator (xorshift64); `PLEXUS_SEED` repeats a run.
 pub struct Moments(u64);
 
 impl Moments {
@@ -23,17 +22,17 @@ impl Moments {
         self.0 % most
     }
 
-    /// Waits for less than so many milliseconds.
+    /// Waits a random time below `most_ms` milliseconds.
     pub async fn pass(&mut self, most_ms: u64) {
         tokio::time::sleep(Duration::from_millis(self.below(most_ms))).await;
     }
 }
 
-/// How often a long test does what it does: `small` by default, enough to find a bug that is there; `full` with
-/// `PLEXUS_ROUNDS=full`, as in `just full`. Each use says on stdout which it was.
+/// The number of repetitions of a long test: `small` by default, `full` with `PLEXUS_ROUNDS=full`, as in `just full`. Each use
+/// is printed.
 ///
 /// # Panics
-/// When `PLEXUS_ROUNDS` is anything else than `full` or `small`.
+/// `PLEXUS_ROUNDS` is neither `full` nor `small`.
 pub fn rounds<N: std::fmt::Display>(what: &str, small: N, full: N) -> N {
     match std::env::var("PLEXUS_ROUNDS").as_deref() {
         Ok("full") => {
@@ -48,10 +47,10 @@ pub fn rounds<N: std::fmt::Display>(what: &str, small: N, full: N) -> N {
     }
 }
 
-/// Looks again and again until something is so.
+/// Polls until a condition holds.
 ///
 /// # Panics
-/// When it is not, within a minute.
+/// The condition does not hold within a minute.
 pub async fn until_so(what: &str, mut so: impl AsyncFnMut() -> bool) {
     let deadline = std::time::Instant::now() + Duration::from_secs(60);
     while !so().await {
@@ -60,7 +59,7 @@ pub async fn until_so(what: &str, mut so: impl AsyncFnMut() -> bool) {
     }
 }
 
-/// How many kills of each side, in the stories of servers that run by themselves: as many as `PLEXUS_KILLS` says, else by [`rounds`].
+/// The number of kills of each side in the stories of attached servers: `PLEXUS_KILLS`, else by [`rounds`].
 pub fn kills() -> u64 {
     let given = std::env::var("PLEXUS_KILLS").ok().map(|kills| kills.parse().expect("PLEXUS_KILLS is a number"));
     given.unwrap_or_else(|| rounds("kills of each side", 2, 50))

@@ -1,4 +1,4 @@
-//! A push service on loopback with its own crypto (`tests/push-service`): it decrypts what it is given.
+//! A push service on loopback with its own crypto (`tests/push-service`), which decrypts the notifications.
 
 use std::io::{BufRead as _, BufReader};
 use std::path::Path;
@@ -10,19 +10,19 @@ use serde_json::{Value, json};
 
 use super::gateway::PATIENCE;
 
-/// Lines of it that wait to be read.
+/// Most lines of its output that wait to be read.
 const LINES: usize = 1024;
 
-/// The service; it ends when dropped.
+/// The running service; ends when dropped.
 pub struct PushService {
     child: Child,
-    /// Its address, which the gateway's configuration has to name.
+    /// The address, for the gateway's configuration.
     pub url: String,
     lines: Receiver<Value>,
 }
 
 impl PushService {
-    /// Starts it.
+    /// Starts the service.
     pub fn start() -> Self {
         let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/push-service/push-service.mjs");
         let mut child = Command::new("node")
@@ -49,17 +49,17 @@ impl PushService {
         client.request(method, format!("{}{path}", self.url)).json(&body).send().await.unwrap().json().await.unwrap()
     }
 
-    /// A new subscription, as a browser hands it out.
+    /// A new subscription in a browser's form.
     pub async fn subscription(&self) -> Value {
         self.ask(reqwest::Method::POST, "/subscriptions", json!({})).await
     }
 
-    /// How the next pushes to this path are answered.
+    /// Sets the responses to the next pushes to this path.
     pub async fn plan(&self, path: &str, answer: Value) {
         self.ask(reqwest::Method::PUT, &format!("{path}/answer"), answer).await;
     }
 
-    /// The next thing that reaches it.
+    /// The next request to the service.
     pub async fn next(&self) -> Value {
         self.within(PATIENCE).await.expect("nothing reached the push service")
     }
@@ -75,7 +75,7 @@ impl PushService {
         }
     }
 
-    /// What reaches it in this time, if anything does.
+    /// The next request within this time, if any.
     pub async fn within(&self, time: Duration) -> Option<Value> {
         let deadline = Instant::now() + time;
         loop {

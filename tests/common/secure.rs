@@ -1,4 +1,4 @@
-//! Clients of TLS that trust one CA and nothing else, over HTTP/1.1 and over HTTP/2.
+//! TLS clients that trust only one CA, over HTTP/1.1 and HTTP/2.
 
 use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
@@ -27,7 +27,7 @@ pub fn plexus(home: &Path, args: &[&str]) -> Output {
     Command::new(exe()).args(args).env("PLEXUS_HOME", home).env("NO_COLOR", "1").output().unwrap()
 }
 
-/// A gateway that serves by TLS, too, with a certificate of `plexus tls init`.
+/// A gateway with a TLS listener and a certificate of `plexus tls init`.
 pub async fn gateway(config: &str) -> Gateway {
     let dir = tempfile::tempdir().unwrap();
     let home = dir.path().join("home");
@@ -36,23 +36,23 @@ pub async fn gateway(config: &str) -> Gateway {
     Gateway::start_in(dir, config).await
 }
 
-/// What `gateway.json` says.
+/// The content of `gateway.json`.
 pub fn running(gateway: &Gateway) -> Value {
     serde_json::from_slice(&std::fs::read(gateway.home.join("gateway.json")).unwrap()).unwrap()
 }
 
-/// Whoever trusts one CA.
+/// A client that trusts one CA.
 #[derive(Clone)]
 pub struct Client {
     roots: Arc<RootCertStore>,
     pub address: SocketAddr,
-    /// Where it comes from.
+    /// The client's address.
     pub source: IpAddr,
     pub token: String,
 }
 
 impl Client {
-    /// Trusts the CA of this gateway, and knows its port.
+    /// A client that trusts the CA of this gateway and has its port.
     pub fn of(gateway: &Gateway) -> Self {
         let address = running(gateway)["tls"].as_str().unwrap().parse().unwrap();
         Self::new(&gateway.home.join("tls/ca.crt"), address, &gateway.token)

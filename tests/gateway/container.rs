@@ -1,4 +1,4 @@
-//! What the container image runs (`deploy/container`), as plain processes: no engine is needed for it.
+//! The processes of the container image (`deploy/container`), run without a container engine.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use crate::common;
@@ -68,11 +68,11 @@ fn until(what: &str, mut holds: impl FnMut() -> bool) {
 
 #[test]
 #[cfg(target_os = "linux")]
-fn the_forwarder_lives_and_ends_with_the_gateway_and_its_loss_is_no_health() {
+fn container_forwarder_lives_with_the_gateway_and_its_loss_is_unhealthy() {
     let mut container = Container::start();
     until("the gateway is reached through the forwarder", || container.healthy());
 
-    // A forwarder that does not answer is noticed, though the gateway itself is well.
+    // A forwarder that does not answer is noticed, although the gateway is healthy.
     let first = container.forwarders();
     let kill = |signal: &str, pids: &[u32]| {
         for pid in pids {
@@ -84,7 +84,7 @@ fn the_forwarder_lives_and_ends_with_the_gateway_and_its_loss_is_no_health() {
     kill("-STOP", &first);
     assert!(!container.healthy(), "nothing comes in, and the container says that it is healthy");
 
-    // One that ended is started again.
+    // A forwarder that ended is started again.
     kill("-KILL", &first);
     until("another forwarder", || container.forwarders().iter().any(|pid| !first.contains(pid)));
     until("the gateway is reached again", || container.healthy());

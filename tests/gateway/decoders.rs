@@ -1,5 +1,5 @@
-//! Every dialect there is, against whatever may come: nothing panics, what goes out and what is told is whole, every
-//! question is answered once, and what is remembered has an end. The same bench runs under a fuzzer: `fuzz/`.
+//! All dialects with arbitrary input: nothing panics, frames and events are complete, every request is answered once, and memory
+//! is bounded. The same bench runs under a fuzzer: `fuzz/`.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use crate::common;
@@ -9,7 +9,7 @@ use plexus_dialects::TABLE;
 use proptest::collection::vec;
 use proptest::prelude::*;
 
-/// JSON that readers stumble over.
+/// JSON values that parsers often mishandle.
 const NASTY: &[&str] = &[
     "1e400",
     "-0",
@@ -29,7 +29,7 @@ const NASTY: &[&str] = &[
     "{\"sessionId\":7}",
 ];
 
-/// A message that the runtime may send, sound or spoilt.
+/// A message that the runtime may send, valid or damaged.
 fn line(dialect: &'static str) -> BoxedStrategy<Vec<u8>> {
     let junk = vec(any::<u8>(), 0..60)
         .prop_map(|bytes: Vec<u8>| bytes.into_iter().filter(|b| *b != b'\n').collect::<Vec<u8>>());
@@ -51,7 +51,7 @@ fn line(dialect: &'static str) -> BoxedStrategy<Vec<u8>> {
         let at = at.index(a.len());
         [&a[..at], &b[..]].concat()
     });
-    // A value somewhere is another one.
+    // One value is replaced.
     let swapped = (sound.clone(), any::<prop::sample::Index>(), 0..NASTY.len()).prop_map(|(line, at, nasty)| {
         let text = String::from_utf8(line).unwrap();
         let colons: Vec<usize> = text.match_indices(':').map(|(at, _)| at).collect();
@@ -93,7 +93,7 @@ fn op(dialect: &'static str) -> impl Strategy<Value = Op> {
     ]
 }
 
-/// So many of each for every dialect: all of it takes a few seconds.
+/// Cases for each dialect; all of them take a few seconds.
 const CASES: u32 = 300;
 
 fn check<S: Strategy>(strategy: impl Fn(&'static str) -> S, test: impl Fn(&'static str, S::Value)) {
@@ -109,7 +109,7 @@ fn check<S: Strategy>(strategy: impl Fn(&'static str) -> S, test: impl Fn(&'stat
 }
 
 #[test]
-fn whatever_comes_after_the_handshake_nothing_is_owed_twice_and_nothing_panics() {
+fn decoders_answer_once_and_never_panic_after_the_handshake() {
     check(
         |dialect| vec(op(dialect), 1..60),
         |dialect, ops| {
@@ -123,7 +123,7 @@ fn whatever_comes_after_the_handshake_nothing_is_owed_twice_and_nothing_panics()
 }
 
 #[test]
-fn whatever_comes_before_the_handshake_nothing_panics() {
+fn decoders_never_panic_before_the_handshake() {
     check(
         |dialect| vec(op(dialect), 1..30),
         |dialect, ops| {
@@ -134,7 +134,7 @@ fn whatever_comes_before_the_handshake_nothing_panics() {
 }
 
 #[test]
-fn any_bytes_at_all_are_told_and_kept() {
+fn decoders_report_and_keep_any_bytes() {
     check(
         |_| vec(any::<u8>(), 1..400),
         |dialect, bytes| {
@@ -150,7 +150,7 @@ fn feed_all(line: &[u8]) {
         for mut bench in [Bench::new(dialect), Bench::ready(dialect)] {
             let told = bench.told;
             bench.take(&Op::Feed(line.to_vec()));
-            // The mirror tells nothing before it has the history, and its messages end in NUL; its own tests hold it to the same.
+            // The mirror reports nothing before it has the history, and its messages end in NUL; its own tests check this.
             let waits = *dialect == "gemini-mirror";
             assert!(bench.told > told || !known(dialect) || waits, "{dialect}: it is an event, not silence");
         }
@@ -158,7 +158,7 @@ fn feed_all(line: &[u8]) {
 }
 
 #[test]
-fn deep_nesting_bad_text_and_huge_numbers_are_told() {
+fn decoders_report_deep_nesting_bad_text_and_huge_numbers() {
     let deep = 100_000;
     for line in [
         "[".repeat(deep).into_bytes(),
@@ -177,7 +177,7 @@ fn deep_nesting_bad_text_and_huge_numbers_are_told() {
 }
 
 #[test]
-fn every_message_with_every_value_replaced_by_a_nasty_one() {
+fn decoders_survive_each_message_with_each_value_replaced() {
     for (dialect, _) in TABLE {
         for word in words(dialect) {
             let mut bench = Bench::ready(dialect);
@@ -196,7 +196,7 @@ fn every_message_with_every_value_replaced_by_a_nasty_one() {
 }
 
 #[test]
-fn identifiers_of_any_sort_come_back_as_they_are() {
+fn decoders_return_identifiers_of_any_sort_unchanged() {
     for (dialect, _) in TABLE {
         let asked: Vec<_> = words(dialect).iter().filter(|word| word.contains("\"id\":@")).collect();
         let mut answered = 0;
@@ -204,7 +204,7 @@ fn identifiers_of_any_sort_come_back_as_they_are() {
             for id in IDS {
                 let mut bench = Bench::ready(dialect);
                 bench.take(&Op::Feed(word.replace('@', id).into_bytes()));
-                // Asked, and answered by people; or answered at once. Either way under its own name, whole.
+                // Either people are asked and answer, or the dialect answers at once; always with the same id.
                 if bench.open_asks() == 0 {
                     let named = format!("\"id\":{id}");
                     assert!(
@@ -223,7 +223,7 @@ fn identifiers_of_any_sort_come_back_as_they_are() {
 }
 
 #[test]
-fn questions_without_end_have_a_bound() {
+fn decoders_bound_the_number_of_open_questions() {
     for (dialect, _) in TABLE {
         let Some(word) = words(dialect).iter().find(|word| word.contains('@')) else { continue };
         let mut bench = Bench::ready(dialect);

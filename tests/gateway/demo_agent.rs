@@ -1,5 +1,4 @@
-//! The demo agent over stdio, one file because all of it shares one client: every command, every
-//! message, parsed by the published ACP types.
+//! The demo agent over stdio, one file: every command and every message, parsed by the published ACP types.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use std::io::{BufRead, BufReader, Read, Write};
@@ -10,10 +9,10 @@ use std::time::Duration;
 use agent_client_protocol_schema::v1;
 use serde_json::{Value, json};
 
-/// Lines that wait to be looked at; the agent waits when a test falls behind.
+/// Most unread lines; the agent waits when a test falls behind.
 const LINES: usize = 1 << 17;
 
-/// Far longer than anything here takes; only a lost message waits this long.
+/// Longest wait; only a lost message reaches it.
 const LOST: Duration = Duration::from_secs(60);
 
 struct Agent {
@@ -222,7 +221,7 @@ fn handshake_and_sessions() {
 }
 
 #[test]
-fn bad_input_is_answered_and_survived() {
+fn bad_input_is_answered_and_the_demo_goes_on() {
     let (mut agent, session) = Agent::ready();
     for (bytes, code) in [
         (&b"{nonsense\n"[..], -32700),
@@ -235,7 +234,7 @@ fn bad_input_is_answered_and_survived() {
         agent.raw(bytes);
         assert_eq!(agent.error(&Value::Null), code, "{}", String::from_utf8_lossy(bytes));
     }
-    // Ids come back as they were, whatever they are.
+    // Ids of any type come back unchanged.
     for id in [json!("a"), json!(1.5), Value::Null, json!(-3)] {
         agent.send(&json!({"jsonrpc": "2.0", "id": id, "method": "no/such"}));
         assert_eq!(agent.error(&id), -32601);
@@ -265,7 +264,7 @@ fn bad_input_is_answered_and_survived() {
 }
 
 #[test]
-fn an_endless_line_is_refused_and_the_next_is_served() {
+fn endless_line_is_refused_and_the_next_is_served() {
     let (mut agent, session) = Agent::ready();
     let block = vec![b'x'; 1 << 20];
     for _ in 0..65 {
@@ -294,7 +293,7 @@ fn streams_are_exact_and_steps_follow_each_other() {
 }
 
 #[test]
-fn anything_else_gets_the_tour() {
+fn unknown_prompt_gets_the_tour() {
     let (mut agent, session) = Agent::ready();
     for prompt in ["hello", "", "stream of words", "crash course on Rust", "stream 1 2 3", "hang on"] {
         let said = text(&agent.play(&session, prompt));
@@ -345,7 +344,7 @@ fn ask_obeys_each_option_and_closes_its_card() {
         assert_eq!(updates[0]["status"], status);
         assert_eq!(text(&updates), said);
     }
-    // A JSON-RPC error is no decision, and is survived.
+    // A JSON-RPC error is no decision, and the agent goes on.
     let prompt = agent.prompt(&session, "ask ;; echo on");
     let (id, _) = agent.permission();
     agent.send(&json!({"jsonrpc": "2.0", "id": id, "error": {"code": -1, "message": "no"}}));
@@ -356,7 +355,7 @@ fn ask_obeys_each_option_and_closes_its_card() {
 }
 
 #[test]
-fn the_first_answer_wins_and_strangers_are_noted() {
+fn first_answer_wins_and_unknown_answers_are_noted() {
     let (mut agent, session) = Agent::ready();
     let prompt = agent.prompt(&session, "ask");
     let (id, _) = agent.permission();
@@ -380,7 +379,7 @@ fn ask2_waits_for_both_in_either_order() {
     assert_ne!(first, second);
     assert_ne!(a["toolCall"]["toolCallId"], b["toolCall"]["toolCallId"]);
     agent.decide(&second, selected("allow_once"));
-    // The other session works meanwhile, and nothing of this one is said after one answer.
+    // The other session works meanwhile, and this one sends nothing after one answer.
     let other = agent.new_session();
     assert_eq!(text(&agent.play(&other, "echo between")), "between");
     agent.decide(&first, selected("reject_once"));
@@ -392,7 +391,7 @@ fn ask2_waits_for_both_in_either_order() {
 #[test]
 fn cancel_ends_every_waiting_prompt() {
     let (mut agent, session) = Agent::ready();
-    // With nothing running it does nothing, now or later.
+    // A cancel without a running prompt has no effect, now or later.
     agent.cancel(&session);
     assert_eq!(text(&agent.play(&session, "echo fine")), "fine");
     for prompt in ["hang", "sleep 3600000", "stream 1000000 1", "echo x ;; hang ;; echo never", "flood 100000000"] {
@@ -409,9 +408,9 @@ fn cancel_ends_every_waiting_prompt() {
 }
 
 #[test]
-fn a_cancelled_question_ends_the_prompt() {
+fn cancelled_question_ends_the_prompt() {
     let (mut agent, session) = Agent::ready();
-    // As ACP has it: the cancel, then the client's answer to what is open.
+    // As in ACP: the cancel, then the client's answer to the open request.
     let prompt = agent.prompt(&session, "ask2 ;; echo never");
     let (first, _) = agent.permission();
     let (second, _) = agent.permission();
@@ -422,7 +421,7 @@ fn a_cancelled_question_ends_the_prompt() {
     assert_eq!(reason, "cancelled");
     assert_eq!(updates.len(), 2);
     assert!(updates.iter().all(|u| u["sessionUpdate"] == "tool_call_update" && u["status"] == "failed"));
-    // And the answer alone does it too.
+    // The answer alone is enough too.
     let prompt = agent.prompt(&session, "ask ;; echo never");
     let (id, _) = agent.permission();
     agent.decide(&id, json!({"outcome": "cancelled"}));
@@ -444,7 +443,7 @@ fn sessions_run_side_by_side_and_one_prompt_each() {
 }
 
 #[test]
-fn shows() {
+fn steps_emit_their_kind_of_update() {
     let (mut agent, session) = Agent::ready();
     let updates = agent.play(&session, "diff");
     assert_eq!(updates[0]["kind"], "edit");
@@ -476,7 +475,7 @@ fn shows() {
 }
 
 #[test]
-fn junk_is_junk() {
+fn junk_prompt_emits_invalid_lines() {
     let (mut agent, session) = Agent::ready();
     let id = agent.prompt(&session, "junk");
     assert!(serde_json::from_str::<Value>(&agent.line()).is_err());
@@ -562,7 +561,7 @@ fn crash_ends_in_the_middle_of_a_line() {
 }
 
 #[test]
-fn end_of_stdin_ends_it_whatever_runs() {
+fn stdin_end_ends_the_demo_whatever_runs() {
     for prompt in ["hang", "ask", "sleep 3600000", "stream 1000000 1", "flood 100000000000"] {
         let (mut agent, session) = Agent::ready();
         agent.prompt(&session, prompt);

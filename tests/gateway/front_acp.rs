@@ -1,4 +1,4 @@
-//! ACP over HTTP at its edges, in one file: everything that no library would send, and clients that do not play along.
+//! Edge cases of ACP over HTTP: messages that no library would send, and clients that misbehave.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use crate::common;
@@ -21,7 +21,7 @@ fn prompt(session: &str, text: &str) -> Value {
 }
 
 #[tokio::test]
-async fn what_does_not_belong_is_refused_with_its_code() {
+async fn acp_http_refuses_what_does_not_belong_with_its_code() {
     let front = Front::new().await;
     let session = front.session("one").await;
     let raw = begin(&front).await;
@@ -128,14 +128,14 @@ async fn what_does_not_belong_is_refused_with_its_code() {
         let reply = front.send(method, path, &headers, body).await;
         assert_eq!((reply.status, reply.code().as_str()), (status, code), "{what}: {reply:?}");
     }
-    // Batches, and what is JSON but no message, are answered as JSON-RPC.
+    // Batches, and JSON that is no message, get a JSON-RPC error.
     for body in [format!("[{list}]"), "[]".into(), "7".into(), r#"{"jsonrpc":"2.0","method":7}"#.into()] {
         let reply = front.send("POST", "/acp", &[auth, json, here], &body).await;
         assert_eq!(reply.status, 400, "{body}: {reply:?}");
         assert!(reply.head.contains("content-type: application/json"), "{reply:?}");
         assert_eq!((&reply.json()["id"], &reply.json()["error"]["code"]), (&Value::Null, &json!(-32600)), "{body}");
     }
-    // A response to a question of another session.
+    // A response to a request of another session.
     let other = front.session("one").await;
     front.admin("POST", &format!("/v1/sessions/{session}/prompt"), json!({ "text": "ask" })).await;
     let asked = front.open_request(&session).await;
@@ -143,14 +143,14 @@ async fn what_does_not_belong_is_refused_with_its_code() {
         json!({ "jsonrpc": "2.0", "id": asked["request_id"], "result": { "outcome": { "outcome": "cancelled" } } });
     let reply = raw.post(Some(&other), answer).await;
     assert_eq!((reply.status, reply.body["code"].as_str()), (400, Some("session_mismatch")), "{reply:?}");
-    // Nothing of all this has hurt it.
+    // The connection still works.
     let mut stream = raw.stream(None, None).await;
     raw.ask(None, "still", "session/list", json!({})).await;
     assert!(stream.until("still").await.last().unwrap().json["result"]["sessions"].is_array());
 }
 
 #[tokio::test]
-async fn ids_come_back_as_they_were_and_responses_to_nothing_are_taken() {
+async fn acp_http_returns_ids_unchanged_and_accepts_unasked_responses() {
     let front = Front::new().await;
     let raw = begin(&front).await;
     let mut stream = raw.stream(None, None).await;
@@ -159,7 +159,7 @@ async fn ids_come_back_as_they_were_and_responses_to_nothing_are_taken() {
         let came = stream.next().await.unwrap();
         assert_eq!((&came.json["id"], came.json["result"].is_object()), (&id, true), "{came:?}");
     }
-    // The same id twice, one after the other and at once: everyone is answered.
+    // The same id twice, one after the other and at once: all are answered.
     for _ in 0..2 {
         raw.ask(None, "twice", "session/list", json!({})).await;
     }
@@ -176,7 +176,7 @@ async fn ids_come_back_as_they_were_and_responses_to_nothing_are_taken() {
 }
 
 #[tokio::test]
-async fn who_never_opens_its_stream_is_told_to_and_loses_nothing() {
+async fn acp_http_client_without_a_stream_is_told_and_loses_nothing() {
     let front = Front::new().await;
     let raw = begin(&front).await;
     let mut taken = 0;
@@ -190,7 +190,7 @@ async fn who_never_opens_its_stream_is_told_to_and_loses_nothing() {
     };
     assert_eq!((refused.status, refused.body["code"].as_str()), (429, Some("stream_not_open")), "{refused:?}");
     assert!(refused.retry_after.is_some());
-    // What needs no response is taken all the same: a cancel must always get through.
+    // Notifications are accepted anyway: a cancel must always get through.
     assert_eq!(raw.post(None, notification("no/such", json!({}))).await.status, 202);
     let mut stream = raw.stream(None, None).await;
     for id in 0..taken {
@@ -201,7 +201,7 @@ async fn who_never_opens_its_stream_is_told_to_and_loses_nothing() {
 }
 
 #[tokio::test]
-async fn the_connections_stream_brings_back_what_a_client_has_not() {
+async fn acp_http_stream_repeats_what_the_client_does_not_have() {
     let front = Front::new().await;
     let raw = begin(&front).await;
     let mut stream = raw.stream(None, None).await;
@@ -221,7 +221,7 @@ async fn the_connections_stream_brings_back_what_a_client_has_not() {
 }
 
 #[tokio::test]
-async fn the_newest_stream_takes_the_place_of_the_one_before() {
+async fn acp_http_newest_stream_replaces_the_one_before() {
     let front = Front::new().await;
     let session = front.session("one").await;
     let raw = begin(&front).await;
@@ -239,7 +239,7 @@ async fn the_newest_stream_takes_the_place_of_the_one_before() {
 }
 
 #[tokio::test]
-async fn a_session_that_is_loaded_again_is_told_whole_whatever_was_told_before() {
+async fn acp_http_session_loaded_again_is_sent_whole() {
     let front = Front::new().await;
     let session = front.session("one").await;
     let raw = begin(&front).await;
@@ -248,7 +248,7 @@ async fn a_session_that_is_loaded_again_is_told_whole_whatever_was_told_before()
     let last = stream.until("work").await.last().unwrap().id.clone();
     for last in [None, last.as_deref()] {
         drop(stream);
-        // First the stream: what is written to one that broke unnoticed is lost to it.
+        // The stream first: messages written to a broken stream are lost to it.
         stream = raw.stream(Some(&session), last).await;
         let load = json!({ "sessionId": session, "cwd": "/", "mcpServers": [] });
         raw.ask(Some(&session), "again", "session/load", load).await;
@@ -258,7 +258,7 @@ async fn a_session_that_is_loaded_again_is_told_whole_whatever_was_told_before()
 }
 
 #[tokio::test]
-async fn a_connection_is_its_devices_alone_and_ends_with_it() {
+async fn acp_http_connection_belongs_to_its_device_and_ends_with_it() {
     let front = Front::new().await;
     let session = front.session("one").await;
     let grant = json!({ "scopes": ["watch", "prompt"] });
@@ -287,7 +287,7 @@ async fn a_connection_is_its_devices_alone_and_ends_with_it() {
 }
 
 #[tokio::test]
-async fn the_end_of_a_connection_ends_its_streams_and_no_session() {
+async fn acp_http_connection_end_ends_its_streams_and_no_session() {
     let front = Front::new().await;
     let session = front.session("one").await;
     let raw = begin(&front).await;
@@ -303,13 +303,13 @@ async fn the_end_of_a_connection_ends_its_streams_and_no_session() {
 }
 
 #[tokio::test]
-async fn a_device_has_so_many_connections_and_the_idle_ones_make_room() {
+async fn acp_http_connections_of_a_device_are_bounded_idle_ones_yield() {
     let front = Front::new().await;
     let mut all = Vec::new();
     for _ in 0..32 {
         all.push(begin(&front).await);
     }
-    // Nobody reads the first: it goes. The second is in use.
+    // The first has no stream, so it is replaced. The second is in use.
     let _second = all[1].stream(None, None).await;
     all.push(begin(&front).await);
     let list = || request(json!("list"), "session/list", json!({}));
@@ -322,13 +322,13 @@ async fn a_device_has_so_many_connections_and_the_idle_ones_make_room() {
     let refused = Raw::stranger(&format!("http://{}", front.address), &front.admin).initialize().await;
     assert_eq!((refused.status, refused.body["code"].as_str()), (429, Some("too_many_connections")), "{refused:?}");
     assert!(refused.retry_after.is_some() && refused.connection.is_none());
-    // Another device is not concerned.
+    // Another device is not affected.
     let other = front.token(json!({ "scopes": ["watch"] })).await;
     Raw::begin(&format!("http://{}", front.address), &other).await;
 }
 
 #[tokio::test]
-async fn streams_of_sessions_that_are_not_there_are_few() {
+async fn acp_http_streams_of_unknown_sessions_are_bounded() {
     let front = Front::new().await;
     let raw = begin(&front).await;
     let mut streams = Vec::new();
@@ -336,7 +336,7 @@ async fn streams_of_sessions_that_are_not_there_are_few() {
         streams.push(raw.stream(Some(&format!("s_{n}")), None).await);
     }
     assert_eq!(raw.open(Some("s_more"), None).await.status(), 404);
-    // Who asks for one ahead hears there that there is none.
+    // A stream opened ahead reports that there is no session.
     let load = json!({ "sessionId": "s_3", "cwd": "/", "mcpServers": [] });
     raw.ask(Some("s_3"), "load", "session/load", load).await;
     assert!(streams[3].until("load").await.last().unwrap().json["error"].is_object());
@@ -350,7 +350,7 @@ async fn streams_of_sessions_that_are_not_there_are_few() {
 }
 
 #[tokio::test]
-async fn when_the_gateway_stops_streams_end_properly() {
+async fn acp_http_streams_end_properly_when_the_gateway_stops() {
     let front = Front::new().await;
     let raw = begin(&front).await;
     let mut own = raw.stream(None, None).await;
@@ -359,7 +359,7 @@ async fn when_the_gateway_stops_streams_end_properly() {
 }
 
 #[tokio::test]
-async fn a_connection_that_nobody_uses_ends_and_one_with_a_stream_does_not() {
+async fn acp_http_connection_ends_when_unused_and_not_with_a_stream() {
     let limits = ListenLimits { drain: Duration::from_millis(500), ..ListenLimits::default() };
     let connections = Connections::lasting(Duration::from_millis(100));
     let front = Front::lasting(limits, GateLimits::default(), STALL, connections).await;
@@ -367,7 +367,7 @@ async fn a_connection_that_nobody_uses_ends_and_one_with_a_stream_does_not() {
     let mut stream = used.stream(None, None).await;
     let idle = begin(&front).await;
     let ended = async {
-        // Each look is a use: it ends between two of them.
+        // Each check counts as a use, so the connection ends between two of them.
         for wait in 1.. {
             tokio::time::sleep(Duration::from_millis(100 * wait)).await;
             if idle.post(None, request(json!("list"), "session/list", json!({}))).await.status == 404 {
@@ -381,7 +381,7 @@ async fn a_connection_that_nobody_uses_ends_and_one_with_a_stream_does_not() {
 }
 
 #[tokio::test]
-async fn a_client_that_does_not_read_is_given_up_and_finds_everything_when_it_comes_back() {
+async fn acp_http_client_that_does_not_read_is_cut_and_loses_nothing() {
     let limits = ListenLimits { drain: Duration::from_millis(500), ..ListenLimits::default() };
     let front = Front::patient(limits, GateLimits::default(), Duration::from_millis(300)).await;
     let session = front.session("one").await;
@@ -430,13 +430,13 @@ async fn a_client_that_does_not_read_is_given_up_and_finds_everything_when_it_co
 }
 
 #[tokio::test]
-async fn a_connection_that_its_client_named_has_one_stream_for_everything() {
+async fn acp_http_connection_named_by_its_client_has_one_stream() {
     let front = Front::new().await;
     let (one, two) = (front.session("one").await, front.session("two").await);
     let plain = Raw::stranger(&format!("http://{}", front.address), &front.admin);
     let mine = Raw { url: format!("{}?connection=my-1", plain.url), ..plain };
     let stream = [("accept", "text/event-stream")];
-    // The stream is asked for before the hello, and waits for it.
+    // The stream is opened before `initialize`, and waits for it.
     let get = mine.http.get(&mine.url).bearer_auth(&mine.token).header(stream[0].0, stream[0].1).send();
     let (opened, hello) = tokio::join!(get, mine.initialize());
     let opened = opened.unwrap();
@@ -461,7 +461,7 @@ async fn a_connection_that_its_client_named_has_one_stream_for_everything() {
         let of = |message: &common::acp_http::Message| message.json["params"]["sessionId"] == **session;
         assert!(messages.iter().filter(|message| message.json["method"] == "session/update").all(of));
     }
-    // What happens while no stream is open comes with the next.
+    // Messages while no stream is open come with the next one.
     drop(all);
     post("work", "session/prompt", prompt(&two, "fourth")).await;
     let mut all = Stream::of(
@@ -469,7 +469,7 @@ async fn a_connection_that_its_client_named_has_one_stream_for_everything() {
     );
     let said: String = all.until("work").await.iter().map(|message| message.text().to_owned()).collect();
     assert!(said.ends_with("fourth"), "{said}");
-    // Of that name there is one; it is that device's alone, and found by its identifier, too.
+    // There is one connection of that name; it belongs to that device, and is also found by its identifier.
     let again = mine.initialize().await;
     assert_ne!(again.connection.as_deref(), Some(id.as_str()));
     while all.next().await.is_some() {}
@@ -506,7 +506,7 @@ async fn a_connection_that_its_client_named_has_one_stream_for_everything() {
 }
 
 #[tokio::test]
-async fn all_devices_together_have_so_many_connections() {
+async fn acp_http_connections_of_all_devices_are_bounded() {
     let front = Front::new().await;
     let url = format!("http://{}", front.address);
     for _ in 0..8 {

@@ -1,4 +1,4 @@
-//! What breaks ACP over a WebSocket, and what the gateway asks of a client.
+//! ACP over a WebSocket: invalid messages, and agents' calls of client tools.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use crate::common;
@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use common::front::{Front, LONG};
 use futures_util::{SinkExt as _, StreamExt as _};
-use plexus::router::acp::Errands;
+use plexus::router::acp::ForwardedCalls;
 use plexus::sessions::{ClientCall, ClientCallReply, Clients as _, SessionOwner};
 use plexus_protocol::{DeviceId, SessionId};
 use serde_json::value::to_raw_value;
@@ -58,7 +58,7 @@ impl Client {
         serde_json::from_str(&self.text().await).unwrap()
     }
 
-    /// The next message that fits; the others are dropped.
+    /// The next message that fits; others are dropped.
     async fn find(&mut self, fits: impl Fn(&Value) -> bool) -> Value {
         loop {
             let message = self.hear().await;
@@ -85,13 +85,13 @@ impl Client {
 }
 
 #[tokio::test]
-async fn what_is_no_message_is_answered_and_the_next_one_served() {
+async fn acp_ws_invalid_message_is_answered_and_the_next_served() {
     let front = Front::new().await;
     let mut client = Client::new(&front).await;
     client.say(&json!({ "jsonrpc": "2.0", "id": 1, "method": "session/list", "params": {} })).await;
     let early = client.hear().await;
     assert_eq!((&early["error"]["code"], &early["error"]["data"]["code"]), (&json!(-32600), &json!("not_initialized")));
-    // Said before, these are nothing.
+    // Before `initialize` these are ignored.
     client.say(&json!({ "jsonrpc": "2.0", "method": "session/cancel", "params": { "sessionId": "s_1" } })).await;
     client.say(&json!({ "jsonrpc": "2.0", "id": 1, "result": {} })).await;
     let mut client = Client::hello(&front, json!({})).await;
@@ -149,7 +149,7 @@ async fn what_is_no_message_is_answered_and_the_next_one_served() {
     let long = json!({ "jsonrpc": "2.0", "id": "x".repeat(2000), "method": "session/list" });
     client.say(&long).await;
     assert_eq!(client.hear().await["id"], json!(null));
-    // Responses to nothing, and to what was never asked of anybody.
+    // Responses without a request.
     for id in [json!(1), json!(null), json!("q_none"), json!("c_1"), json!("not a name"), json!(1.5)] {
         client.say(&json!({ "jsonrpc": "2.0", "id": id, "result": { "outcome": { "outcome": "cancelled" } } })).await;
         client.say(&json!({ "jsonrpc": "2.0", "id": id, "error": { "code": 1, "message": "no" } })).await;
@@ -160,11 +160,11 @@ async fn what_is_no_message_is_answered_and_the_next_one_served() {
 }
 
 #[tokio::test]
-async fn a_response_has_the_very_text_of_its_requests_id() {
+async fn acp_ws_response_repeats_the_exact_text_of_the_request_id() {
     let front = Front::new().await;
     let mut client = Client::hello(&front, json!({})).await;
     for id in ["1", "-7", "1.5", "1.0", "1e3", "null", "\"\"", "\"a \\u00e9\"", "123456789012345678901234567890"] {
-        // The same id while the first is answered, too: each request has its response.
+        // The same id while the first is still answered: each request has its response.
         for _ in 0..2 {
             client.write(&format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"session/list","params":{{}}}}"#)).await;
         }
@@ -173,7 +173,7 @@ async fn a_response_has_the_very_text_of_its_requests_id() {
             assert!(text.starts_with(&format!(r#"{{"jsonrpc":"2.0","id":{id},"result":"#)), "{text}");
         }
     }
-    // Of two prompts with one id nobody could tell the ends apart.
+    // The ends of two prompts with one id could not be told apart.
     let session = front.session("fake").await;
     let params = json!({ "sessionId": session, "prompt": [{ "type": "text", "text": "hang" }] });
     let prompt = json!({ "jsonrpc": "2.0", "id": 7, "method": "session/prompt", "params": params });
@@ -181,14 +181,14 @@ async fn a_response_has_the_very_text_of_its_requests_id() {
     client.say(&prompt).await;
     let refused = client.find(|message| message["id"] == 7).await;
     assert_eq!(refused["error"]["data"]["code"], "id_in_use");
-    // Who leaves is told of the prompts whose ends it will not hear.
+    // A client that leaves gets the responses to its prompts.
     client.say(&json!({ "jsonrpc": "2.0", "id": 8, "method": "session/close", "params": params })).await;
     assert_eq!(client.find(|message| message["id"] == 7).await["error"]["code"], -32800);
     assert!(client.find(|message| message["id"] == 8).await["result"].is_object());
 }
 
 #[tokio::test]
-async fn frames_that_are_none_close_the_connection_with_their_code() {
+async fn acp_ws_invalid_frames_close_with_their_code() {
     let front = Front::new().await;
     let mut client = Client::hello(&front, json!({})).await;
     client.0.send(Message::binary(&b"{}"[..])).await.unwrap();
@@ -200,7 +200,7 @@ async fn frames_that_are_none_close_the_connection_with_their_code() {
 }
 
 #[tokio::test]
-async fn the_bearer_comes_in_a_header_or_a_subprotocol_and_scopes_count() {
+async fn acp_ws_bearer_is_a_header_or_subprotocol_and_scopes_count() {
     let front = Front::new().await;
     let session = front.session("fake").await;
     let watcher = front.token(json!({ "scopes": ["watch"] })).await;
@@ -216,7 +216,7 @@ async fn the_bearer_comes_in_a_header_or_a_subprotocol_and_scopes_count() {
     ] {
         assert_eq!(client.call(method, params).await["error"]["data"]["code"], "scope_missing", "{method}");
     }
-    // Somebody who may see one runtime does not learn of others.
+    // A device limited to one runtime does not learn of others.
     front.session("other").await;
     let narrow = front.token(json!({ "scopes": ["watch", "prompt"], "runtimes": ["other"] })).await;
     let mut client = Client::over(&front, "/acp", ("authorization", format!("Bearer {narrow}"))).await;
@@ -231,9 +231,9 @@ async fn the_bearer_comes_in_a_header_or_a_subprotocol_and_scopes_count() {
     assert_eq!(front.send("GET", "/acp", &[], "").await.status, 401);
 }
 
-/// Errands for the agent of one session.
+/// The agent's side of one session.
 struct Agent {
-    errands: Errands,
+    calls: ForwardedCalls,
     session: SessionId,
     owner: SessionOwner,
 }
@@ -248,7 +248,7 @@ impl Agent {
             method: method.to_owned(),
             params,
         };
-        tokio::spawn(self.errands.ask(errand))
+        tokio::spawn(self.calls.ask(errand))
     }
 }
 
@@ -264,7 +264,7 @@ async fn editor(front: &Front, token: &str) -> Client {
     editor_of("an editor", front, token).await
 }
 
-/// The same, of a name.
+/// An editor with a name.
 async fn editor_of(name: &str, front: &Front, token: &str) -> Client {
     let mut client = Client::over(front, "/acp", ("authorization", format!("Bearer {token}"))).await;
     let can = json!({ "fs": { "readTextFile": true, "writeTextFile": true }, "terminal": true });
@@ -277,7 +277,7 @@ async fn editor_of(name: &str, front: &Front, token: &str) -> Client {
     client
 }
 
-/// Who opened a session in the editor of [`editor`].
+/// The owner of a session that was opened in [`editor`]'s editor.
 fn in_editor(device: &DeviceId) -> SessionOwner {
     SessionOwner { device: device.clone(), program: Some("an editor".into()) }
 }
@@ -293,17 +293,17 @@ const ASKED: [&str; 7] = [
 ];
 
 #[tokio::test]
-async fn an_agent_is_served_by_the_device_that_opened_the_session_and_by_nobody_else() {
+async fn agent_calls_go_only_to_the_device_that_opened_the_session() {
     let front = Front::new().await;
     front.session("fake").await;
     let (owner, token) = device(&front, &["watch", "prompt", "approve"]).await;
     let mut desk = editor(&front, &token).await;
     let new = desk.call("session/new", json!({ "cwd": "/", "mcpServers": [] })).await;
     let session: SessionId = new["result"]["sessionId"].as_str().unwrap().parse().unwrap();
-    let errands = Errands::new(front.state.rooms.clone(), front.state.auth.clone());
-    let agent = Agent { errands, session: session.clone(), owner: in_editor(&owner) };
-    // Others come in, say that they can, and call themselves controllers: a link that reads, one that may only prompt,
-    // another machine's editor, this machine's administrator.
+    let calls = ForwardedCalls::new(front.state.acp_sessions.clone(), front.state.auth.clone());
+    let agent = Agent { calls, session: session.clone(), owner: in_editor(&owner) };
+    // Others join with the same capabilities as controllers: a read-only link, a device that may only prompt, another
+    // machine's editor, this machine's administrator.
     let mut others = Vec::new();
     for scopes in [vec!["watch"], vec!["watch", "prompt"], vec!["watch", "prompt", "approve"]] {
         others.push(editor(&front, &device(&front, &scopes).await.1).await);
@@ -327,20 +327,20 @@ async fn an_agent_is_served_by_the_device_that_opened_the_session_and_by_nobody_
     let question = desk.find(|message| message["method"] == "fs/read_text_file").await;
     desk.say(&json!({ "jsonrpc": "2.0", "id": question["id"], "error": { "code": -32002, "message": "no" } })).await;
     assert_eq!(asked.await.unwrap().unwrap().outcome.unwrap_err().code, -32002);
-    // Who does not want the answer any more takes the question back.
+    // A call that is dropped is withdrawn.
     let asked = agent.ask("fs/read_text_file");
     let question = desk.find(|message| message["method"] == "fs/read_text_file").await;
     asked.abort();
     let back = desk.find(|message| message["method"] == "$/cancel_request").await;
     assert_eq!(back["params"]["requestId"], question["id"]);
-    // One that is silent is not waited for without end.
+    // A silent client is not waited for forever.
     let patience = Duration::from_millis(50);
     let hasty =
-        Agent { errands: agent.errands.clone().within(patience), session: session.clone(), owner: in_editor(&owner) };
+        Agent { calls: agent.calls.clone().within(patience), session: session.clone(), owner: in_editor(&owner) };
     let error = hasty.ask("fs/read_text_file").await.unwrap().unwrap().outcome.unwrap_err();
     assert_eq!(error.code, -32001, "{error:?}");
     assert!(error.message.contains("did not answer"), "{error:?}");
-    // The owner leaves: what it was asked has no answer, and nobody else is asked.
+    // The owner leaves: its open call has no answer, and no other client is asked.
     desk.find(|message| message["method"] == "$/cancel_request").await;
     let asked = agent.ask("fs/read_text_file");
     desk.find(|message| message["method"] == "fs/read_text_file").await;
@@ -349,18 +349,18 @@ async fn an_agent_is_served_by_the_device_that_opened_the_session_and_by_nobody_
     for method in ASKED {
         assert!(agent.ask(method).await.unwrap().is_none(), "{method}");
     }
-    // It comes back, by whatever way: it is its session again.
+    // The owner comes back by any method: it serves the session again.
     let mut desk = editor(&front, &token).await;
     desk.call("session/load", json!({ "sessionId": session, "cwd": "/", "mcpServers": [] })).await;
     let asked = agent.ask("fs/read_text_file");
     let question = desk.find(|message| message["method"] == "fs/read_text_file").await;
     desk.say(&json!({ "jsonrpc": "2.0", "id": question["id"], "result": {} })).await;
     assert!(asked.await.unwrap().unwrap().outcome.is_ok());
-    // Unless it only looks on.
+    // Not as an observer.
     desk.call("session/attach", json!({ "sessionId": session, "role": "observer" })).await;
     assert!(agent.ask("fs/read_text_file").await.unwrap().is_none());
     desk.call("session/attach", json!({ "sessionId": session, "role": "controller" })).await;
-    // What it may do now counts, not what it might when it came in.
+    // The device's current grant counts, not that at joining.
     assert_eq!(front.admin("DELETE", &format!("/v1/devices/{owner}"), Value::Null).await.status, 204);
     assert!(agent.ask("fs/read_text_file").await.unwrap().is_none());
     for other in &mut others {
@@ -375,9 +375,9 @@ async fn an_agent_is_served_by_the_device_that_opened_the_session_and_by_nobody_
     }
 }
 
-/// All programs of this machine are one device. Each is known by the name that it gave its connection.
+/// All programs of this machine are one device; each is known by the name of its connection.
 #[tokio::test]
-async fn of_two_editors_on_this_machine_the_one_that_opened_the_session_serves_its_agent() {
+async fn agent_calls_go_to_the_editor_that_opened_the_session() {
     let front = Front::new().await;
     front.session("fake").await;
     let mut zed = editor_of("zed", &front, &front.admin).await;
@@ -386,26 +386,26 @@ async fn of_two_editors_on_this_machine_the_one_that_opened_the_session_serves_i
     let me = front.admin("GET", "/v1/me", Value::Null).await.json();
     let device: DeviceId = me["device_id"].as_str().unwrap().parse().unwrap();
     let agent = Agent {
-        errands: Errands::new(front.state.rooms.clone(), front.state.auth.clone()),
+        calls: ForwardedCalls::new(front.state.acp_sessions.clone(), front.state.auth.clone()),
         session: session.clone(),
         owner: SessionOwner { device, program: Some("zed".into()) },
     };
     let mut other = editor_of("helix", &front, &front.admin).await;
     other.call("session/load", json!({ "sessionId": session, "cwd": "/", "mcpServers": [] })).await;
-    // A name that is given with a session only is no program's own.
+    // A name given only with a session does not identify a program.
     let posing = json!({ "sessionId": session, "role": "controller", "clientInfo": { "name": "zed", "version": "1" } });
     other.call("session/attach", posing).await;
     let asked = agent.ask("fs/read_text_file");
     let question = zed.find(|message| message["method"] == "fs/read_text_file").await;
     zed.say(&json!({ "jsonrpc": "2.0", "id": question["id"], "result": { "content": "zed's" } })).await;
     assert_eq!(asked.await.unwrap().unwrap().outcome.unwrap().get(), r#"{"content":"zed's"}"#);
-    // It is cut: the other is asked neither then nor when it comes in again.
+    // After its connection is cut, the other program is not asked, even when it joins again.
     zed.call("session/detach", json!({ "sessionId": session })).await;
     drop(zed);
     assert!(agent.ask("fs/read_text_file").await.unwrap().is_none());
     other.call("session/load", json!({ "sessionId": session, "cwd": "/", "mcpServers": [] })).await;
     assert!(agent.ask("fs/read_text_file").await.unwrap().is_none());
-    // It comes back.
+    // The program reconnects.
     let mut zed = editor_of("zed", &front, &front.admin).await;
     zed.call("session/load", json!({ "sessionId": session, "cwd": "/", "mcpServers": [] })).await;
     let asked = agent.ask("fs/read_text_file");
@@ -415,15 +415,15 @@ async fn of_two_editors_on_this_machine_the_one_that_opened_the_session_serves_i
 }
 
 #[tokio::test]
-async fn a_device_that_may_not_approve_serves_no_agent_even_in_its_own_session() {
+async fn agent_calls_never_go_to_a_device_without_approve() {
     let front = Front::new().await;
     front.session("fake").await;
     let (owner, token) = device(&front, &["watch", "prompt"]).await;
     let mut phone = editor(&front, &token).await;
     let new = phone.call("session/new", json!({ "cwd": "/", "mcpServers": [] })).await;
     let session: SessionId = new["result"]["sessionId"].as_str().unwrap().parse().unwrap();
-    let errands = Errands::new(front.state.rooms.clone(), front.state.auth.clone());
-    let agent = Agent { errands, session, owner: in_editor(&owner) };
+    let calls = ForwardedCalls::new(front.state.acp_sessions.clone(), front.state.auth.clone());
+    let agent = Agent { calls, session, owner: in_editor(&owner) };
     for method in ASKED {
         assert!(agent.ask(method).await.unwrap().is_none(), "{method}");
     }

@@ -1,5 +1,4 @@
-//! A question that changes while it is open, on every wire of the front door: each client reads it anew, and nobody allows
-//! what they have not read.
+//! A request that changes while it is open, on every frontend: each client gets the new text, and no client can allow the old.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use crate::common;
@@ -12,7 +11,7 @@ use tokio_tungstenite::tungstenite::client::IntoClientRequest as _;
 
 struct Client {
     socket: tokio_tungstenite::WebSocketStream<tokio_tungstenite::MaybeTlsStream<tokio::net::TcpStream>>,
-    /// Messages that came before the one that was waited for.
+    /// Messages that came before the one waited for.
     kept: Vec<Value>,
 }
 
@@ -26,7 +25,7 @@ impl Client {
         client
     }
 
-    /// Of the UI protocol, with what is said in this session from now on before it.
+    /// A client of the UI protocol that follows this session.
     async fn ui(front: &Front, session: &str) -> Self {
         let hello = json!({ "protocol_version": "0", "ui_capabilities": { "supports_confirm": true } });
         let mut client = Self::new(front, "/v1/ws", hello).await;
@@ -50,7 +49,7 @@ impl Client {
         self.socket.send(Message::text(message.to_string())).await.unwrap();
     }
 
-    /// The next message that is wanted; the others are kept.
+    /// The next wanted message; others are kept.
     async fn hear(&mut self, wanted: impl Fn(&Value) -> bool) -> Value {
         if let Some(at) = self.kept.iter().position(&wanted) {
             return self.kept.remove(at);
@@ -90,7 +89,7 @@ async fn asked(front: &Front) -> (String, Value) {
     (session, request)
 }
 
-/// From now on it asks whether it may run something else.
+/// Changes the command of the open request.
 async fn changes(front: &Front, session: &str) -> Value {
     let mut agent = Client::ui(front, session).await;
     let told = agent.call("tool.ask", json!({ "session_id": session, "command": "sudo make install" })).await;
@@ -105,7 +104,7 @@ async fn changes(front: &Front, session: &str) -> Value {
     }
 }
 
-/// It says the new words everywhere, and that it has changed.
+/// Checks that a request has the new text everywhere and is marked as changed.
 fn reads_anew(request: &Value, before: &Value) {
     assert_eq!((&request["display"], &request["risk"]), (&json!("sudo make install"), &json!("danger")), "{request}");
     assert_eq!((&request["changed"], &request["request_id"]), (&json!(true), &before["request_id"]), "{request}");
@@ -118,7 +117,7 @@ async fn is_open(front: &Front, request: &Value) -> bool {
 }
 
 #[tokio::test]
-async fn over_http_the_older_digest_and_no_digest_allow_nothing() {
+async fn changed_request_over_http_needs_the_new_digest() {
     let front = Front::new().await;
     let (session, before) = asked(&front).await;
     let after = changes(&front, &session).await;
@@ -143,7 +142,7 @@ async fn over_http_the_older_digest_and_no_digest_allow_nothing() {
 }
 
 #[tokio::test]
-async fn over_a_websocket_it_is_asked_again_under_another_name() {
+async fn changed_request_over_websocket_gets_a_new_identifier() {
     let front = Front::new().await;
     let (session, before) = asked(&front).await;
     let mut ui = Client::ui(&front, &session).await;
@@ -156,7 +155,7 @@ async fn over_a_websocket_it_is_asked_again_under_another_name() {
     assert!(again["params"]["message"].as_str().unwrap().contains("sudo make install"), "{again}");
     assert_ne!(again["id"], first["id"]);
 
-    // The panel that was open before: its answer is to other words.
+    // The panel opened before: its answer is to the old text.
     ui.say(json!({ "jsonrpc": "2.0", "id": first["id"], "result": { "ok": true } })).await;
     let refused = ui.method("gateway.error").await;
     assert_eq!(refused["params"]["error"]["data"]["code"], "stale_digest", "{refused}");
@@ -167,7 +166,7 @@ async fn over_a_websocket_it_is_asked_again_under_another_name() {
         assert_eq!(refused["error"]["data"]["code"], "stale_digest", "{refused}");
     }
     assert!(is_open(&front, &after).await);
-    // One that comes now is asked as it reads now, once.
+    // A client that joins now gets the new text once.
     let mut late = Client::ui(&front, &session).await;
     assert_eq!(late.method("ui.confirm.request").await["id"], again["id"]);
     ui.say(json!({ "jsonrpc": "2.0", "id": again["id"], "result": { "ok": true } })).await;
@@ -176,7 +175,7 @@ async fn over_a_websocket_it_is_asked_again_under_another_name() {
 }
 
 #[tokio::test]
-async fn in_an_editor_the_old_question_is_taken_back_and_the_new_one_asked() {
+async fn changed_request_in_an_editor_replaces_the_old_question() {
     let front = Front::new().await;
     let (session, before) = asked(&front).await;
     let mut editor = Client::editor(&front, &session).await;
@@ -191,7 +190,7 @@ async fn in_an_editor_the_old_question_is_taken_back_and_the_new_one_asked() {
 
     let yes = json!({ "outcome": { "outcome": "selected", "optionId": "yes" } });
     editor.say(json!({ "jsonrpc": "2.0", "id": first["id"], "result": yes })).await;
-    // Served in order: once the next call is answered, that one was read.
+    // Calls are served in order: once the next one is answered, this one was handled.
     editor.call("session/list", json!({})).await;
     assert!(is_open(&front, &before).await, "a yes to the older words allows nothing");
     editor.say(json!({ "jsonrpc": "2.0", "id": again["id"], "result": yes })).await;
@@ -202,7 +201,7 @@ async fn in_an_editor_the_old_question_is_taken_back_and_the_new_one_asked() {
 }
 
 #[tokio::test]
-async fn over_ag_ui_a_resume_that_answers_the_older_words_decides_nothing() {
+async fn changed_request_over_ag_ui_ignores_a_resume_of_the_old_words() {
     let front = Front::new().await;
     let (session, before) = asked(&front).await;
     let body = |more: Value| {

@@ -1,4 +1,4 @@
-//! Long answers are compressed for clients that ask for it; streams, short answers and whatever carries a token are not.
+//! Long responses are compressed for clients that ask for it; streams, short responses and those with a token are not.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use crate::common;
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-/// The head of an answer, and its body as it came, out of its chunks.
+/// The head of a response, and its body without chunk framing.
 async fn ask(front: &Front, method: &str, path: &str, accept: &str, body: &str) -> (String, Vec<u8>) {
     let mut stream = TcpStream::connect(front.address).await.unwrap();
     let (address, token, length) = (front.address, &front.admin, body.len());
@@ -52,7 +52,7 @@ fn gunzip(bytes: &[u8]) -> Vec<u8> {
 }
 
 #[tokio::test]
-async fn long_answers_are_compressed_where_asked_for_and_say_the_same() {
+async fn responses_are_compressed_when_long_and_asked_for() {
     let front = Front::new().await;
     let session = front.session("fake").await;
     let text = "the quick brown fox jumps over the lazy dog ".repeat(2000);
@@ -84,12 +84,12 @@ async fn long_answers_are_compressed_where_asked_for_and_say_the_same() {
 }
 
 #[tokio::test]
-async fn what_carries_a_token_or_a_code_is_never_compressed() {
+async fn responses_with_a_token_or_a_code_are_never_compressed() {
     let front = Front::new().await;
     let long = "x".repeat(3000);
     let device = json!({ "name": long, "scopes": ["watch"] }).to_string();
     let (head, body) = ask(&front, "POST", "/v1/devices", "gzip, br", &device).await;
-    // A name that long is refused, or its answer is as long: either way it is plain.
+    // Either the long name is refused, or the response is as long; both must be plain.
     assert!(!head.contains("content-encoding"), "{head}");
     assert!(serde_json::from_slice::<Value>(&body).is_ok());
     let secret: Vec<String> =
@@ -112,7 +112,7 @@ async fn what_carries_a_token_or_a_code_is_never_compressed() {
 }
 
 #[tokio::test]
-async fn a_stream_of_events_is_not_compressed() {
+async fn event_stream_is_not_compressed() {
     let front = Front::new().await;
     front.session("fake").await;
     let mut stream = TcpStream::connect(front.address).await.unwrap();

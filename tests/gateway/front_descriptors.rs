@@ -1,4 +1,4 @@
-//! The listener when the process has no file descriptor left. In a process of its own: the limit is the whole process's.
+//! The listener of a process without free file descriptors. In a process of its own, since the limit is the process's.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use crate::common;
@@ -28,14 +28,14 @@ async fn healthy(stream: &mut TcpStream, front: &Front) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn out_of_descriptors_it_waits_serves_those_it_has_and_recovers() {
-    if !common::alone("front_descriptors::out_of_descriptors_it_waits_serves_those_it_has_and_recovers") {
+async fn listener_out_of_descriptors_serves_its_clients_and_recovers() {
+    if !common::alone("front_descriptors::listener_out_of_descriptors_serves_its_clients_and_recovers") {
         return;
     }
     let front = Front::new().await;
     let mut inside = TcpStream::connect(front.address).await.unwrap();
     healthy(&mut inside, &front).await;
-    // The clients' own descriptors are had before the limit falls below what is in use.
+    // The clients' own descriptors are opened before the limit falls below the number in use.
     let mut outside = TcpStream::connect(front.address).await.unwrap();
     healthy(&mut outside, &front).await;
     let socket = tokio::net::TcpSocket::new_v4().unwrap();
@@ -43,7 +43,7 @@ async fn out_of_descriptors_it_waits_serves_those_it_has_and_recovers() {
     setrlimit(Resource::Nofile, Rlimit { current: Some(3), ..before }).unwrap();
     let mut waiting = socket.connect(front.address).await.expect("the backlog takes it");
     healthy(&mut inside, &front).await;
-    // Nobody can take it in now; if somebody could, the limit would be no limit, and this test nothing.
+    // It cannot be accepted now; otherwise the limit would not hold, and the test would show nothing.
     let early = waiting.write_all(b"GET /healthz HTTP/1.1\r\n").await;
     assert!(early.is_ok());
     let mut byte = [0];

@@ -1,5 +1,5 @@
-//! The front door against whoever should not come in, over real sockets. One file: every test is a table of attacks on the
-//! same door. Each fails when its defence is taken out.
+//! The guard against unauthorized requests, over real sockets. One file: every test is a table of attacks. Each test fails when
+//! its defence is removed.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use crate::common;
@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 const METHODS: [&str; 9] = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "QUERY"];
 
-/// What stands open, by design. A route that is to join it is added here, on purpose.
+/// The public routes. A new one has to be added here.
 const PUBLIC: [&str; 9] = [
     "GET /asyncapi.json",
     "GET /ca.crt",
@@ -34,7 +34,7 @@ fn policy(method: &str, path: &str) -> Option<Policy> {
 }
 
 #[tokio::test]
-async fn by_default_every_route_is_closed() {
+async fn routes_are_closed_by_default() {
     let front = Front::new().await;
     let mut watcher = front.token(json!({ "scopes": ["watch"] })).await;
     let approver = front.token(json!({ "scopes": ["approve"] })).await;
@@ -44,7 +44,7 @@ async fn by_default_every_route_is_closed() {
         let real = path.replace("{id}", "x");
         for method in METHODS {
             if path == "/v1/me" {
-                // It signs out whoever deletes it.
+                // Deleting it signs the caller out.
                 watcher = front.token(json!({ "scopes": ["watch"] })).await;
             }
             let policy = policy(method, path);
@@ -59,9 +59,9 @@ async fn by_default_every_route_is_closed() {
                 let reply = front.send(method, &real, &headers, "").await;
                 let what = format!("{method} {path} with {scope:?}: {reply:?}");
                 match (policy, scope) {
-                    (Some(Policy::Neighbours), _) => panic!("not behind the main door: {what}"),
+                    (Some(Policy::WatchOrSameUser), _) => panic!("not behind the main door: {what}"),
                     (Some(Policy::Public), _) => assert!(![401, 403, 404, 405].contains(&reply.status), "{what}"),
-                    // 429 is the same no, to an address that has tried too often.
+                    // 429 is a refusal too, for an address that failed too often.
                     (_, None) => assert!(reply.status == 401 || (token.is_some() && reply.status == 429), "{what}"),
                     (Some(Policy::Needs(needed)), Some(scope)) if needed != scope => {
                         assert_eq!(reply.status, 403, "{what}")
@@ -81,7 +81,7 @@ async fn by_default_every_route_is_closed() {
 }
 
 #[tokio::test]
-async fn only_what_is_meant_to_be_open_is() {
+async fn routes_that_are_open_are_those_meant_to_be() {
     let front = Front::new().await;
     let mut open: Vec<String> = Vec::new();
     for route in routes::table().iter().filter(|route| route.policy == Policy::Public) {
@@ -109,7 +109,7 @@ async fn only_what_is_meant_to_be_open_is() {
 }
 
 #[tokio::test]
-async fn spellings_of_a_path_open_nothing() {
+async fn path_spellings_open_nothing() {
     let front = Front::new().await;
     for path in [
         "/../v1/sessions",
@@ -142,7 +142,7 @@ async fn spellings_of_a_path_open_nothing() {
 }
 
 #[tokio::test]
-async fn another_name_for_us_is_refused_everywhere_whatever_the_token() {
+async fn host_of_another_name_is_refused_even_with_a_token() {
     let front = Front::new().await;
     let port = front.address.port();
     let bearer = format!("Bearer {}", front.admin);
@@ -178,7 +178,7 @@ async fn another_name_for_us_is_refused_everywhere_whatever_the_token() {
 }
 
 #[tokio::test]
-async fn another_sites_pages_are_refused_whatever_the_token() {
+async fn pages_of_other_sites_are_refused_even_with_a_token() {
     let front = Front::new().await;
     let bearer = format!("Bearer {}", front.admin);
     let upgrade =
@@ -209,7 +209,7 @@ async fn another_sites_pages_are_refused_whatever_the_token() {
 }
 
 #[tokio::test]
-async fn every_response_tells_browsers_what_not_to_do_and_none_opens_the_door_to_other_sites() {
+async fn responses_carry_security_headers_and_no_cors() {
     let front = Front::new().await;
     let bearer = format!("Bearer {}", front.admin);
     let preflight = [("origin", "https://evil.example"), ("access-control-request-method", "POST")];
@@ -246,7 +246,7 @@ async fn every_response_tells_browsers_what_not_to_do_and_none_opens_the_door_to
 }
 
 #[tokio::test]
-async fn the_token_counts_only_where_it_belongs() {
+async fn token_counts_only_where_it_belongs() {
     let front = Front::new().await;
     let token = front.admin.clone();
     let bearer = format!("Bearer {token}");
@@ -293,7 +293,7 @@ async fn the_token_counts_only_where_it_belongs() {
 }
 
 #[tokio::test]
-async fn guessing_is_slowed_and_never_locks_a_good_token_out() {
+async fn token_guessing_is_slowed_and_never_locks_out_a_good_token() {
     let front = Front::new().await;
     let mut seen = Vec::new();
     for n in 0..u64::from(plexus::auth::FAILURES) + 5 {
@@ -314,7 +314,7 @@ async fn guessing_is_slowed_and_never_locks_a_good_token_out() {
     assert_eq!(reply.status, 200, "a good code works all the same");
 }
 
-/// A POST that reaches its handler answers 422 or 404; anything the guard must stop, it stops before.
+/// A POST. Its handler would answer 422 or 404; the guard must refuse before that.
 async fn post(front: &Front, headers: &[(&str, &str)], body: &str) -> Reply {
     let bearer = format!("Bearer {}", front.admin);
     let mut all = vec![("authorization", bearer.as_str())];
@@ -323,7 +323,7 @@ async fn post(front: &Front, headers: &[(&str, &str)], body: &str) -> Reply {
 }
 
 #[tokio::test]
-async fn only_json_that_fits_is_a_body() {
+async fn body_must_be_json_that_fits() {
     let front = Front::new().await;
     let json = ("content-type", "application/json");
     for kind in [
@@ -366,7 +366,7 @@ async fn only_json_that_fits_is_a_body() {
 }
 
 #[tokio::test]
-async fn a_body_too_long_is_refused_before_it_is_read() {
+async fn body_too_long_is_refused_before_it_is_read() {
     let front = Front::new().await;
     let head = |path: &str, length: &str| {
         format!(
@@ -375,7 +375,7 @@ async fn a_body_too_long_is_refused_before_it_is_read() {
         )
     };
     const MIB: usize = 1 << 20;
-    // Not a byte of them is sent.
+    // No byte of the body is sent.
     for (path, length) in
         [("/v1/sessions", MIB + 1), ("/v1/sessions/x/prompt", 16 * MIB + 1), ("/v1/sessions", usize::MAX >> 2)]
     {
@@ -392,7 +392,7 @@ async fn a_body_too_long_is_refused_before_it_is_read() {
 }
 
 #[tokio::test]
-async fn a_slow_body_is_cut() {
+async fn body_that_is_slow_is_cut() {
     let front = Front::with(ListenLimits::default(), GateLimits { body: Duration::from_millis(200) }).await;
     for part in ["", "{"] {
         let text = format!(
@@ -405,7 +405,7 @@ async fn a_slow_body_is_cut() {
 }
 
 #[tokio::test]
-async fn a_transfer_coding_that_is_not_known_is_said_to_be_so() {
+async fn transfer_coding_unknown_is_refused_as_such() {
     let front = Front::new().await;
     for (coding, status) in [
         ("gzip, chunked", "501"),
@@ -422,7 +422,7 @@ async fn a_transfer_coding_that_is_not_known_is_said_to_be_so() {
 }
 
 #[tokio::test]
-async fn nothing_hides_a_second_request_in_the_first() {
+async fn request_smuggling_finds_no_second_request() {
     let front = Front::with(
         ListenLimits { head: Duration::from_millis(300), ..ListenLimits::default() },
         GateLimits::default(),
@@ -476,7 +476,7 @@ async fn nothing_hides_a_second_request_in_the_first() {
 }
 
 #[tokio::test]
-async fn a_device_with_a_part_of_the_gateway_sees_and_does_no_more() {
+async fn device_limited_to_a_part_sees_and_does_no_more() {
     let front = Front::new().await;
     let (mine, other) = (front.session("mine").await, front.session("other").await);
     front.admin("POST", &format!("/v1/sessions/{other}/prompt"), json!({ "text": "zebra" })).await;
@@ -514,7 +514,7 @@ async fn a_device_with_a_part_of_the_gateway_sees_and_does_no_more() {
             let reply = call(method, &path, body).await;
             assert_eq!(reply.status, 404, "{what}: {method} {path}: it does not exist for them");
         }
-        // What a runtime keeps is more than its sessions here: it is for whoever has the whole runtime.
+        // Stored conversations are more than the sessions, so they need the whole runtime.
         let (status, code) = if what == "runtime" { (409, "listing_unsupported") } else { (404, "runtime_not_found") };
         let reply = call("GET", "/v1/runtimes/mine/resumable", Value::Null).await;
         assert_eq!((reply.status, reply.code().as_str()), (status, code), "{what}");
@@ -527,7 +527,7 @@ async fn a_device_with_a_part_of_the_gateway_sees_and_does_no_more() {
         ] {
             assert_eq!(call(method, path, body).await.status, 403, "{what}: {method} {path} is the whole gateway's");
         }
-        // A request of the other session is no more there than the session.
+        // A request of the other session is as unknown as the session.
         front.admin("POST", &format!("/v1/sessions/{other}/prompt"), json!({ "text": "ask" })).await;
         let request = front.open_request(&other).await["request_id"].as_str().unwrap().to_owned();
         assert_eq!(call("GET", &format!("/v1/requests/{request}"), Value::Null).await.status, 404);
@@ -544,7 +544,7 @@ async fn a_device_with_a_part_of_the_gateway_sees_and_does_no_more() {
 }
 
 #[tokio::test]
-async fn who_may_only_watch_answers_nothing_however_it_is_put() {
+async fn watch_scope_answers_nothing_by_any_route() {
     let front = Front::new().await;
     let session = front.session("fake").await;
     let watcher = front.token(json!({ "scopes": ["watch", "prompt"] })).await;
@@ -568,7 +568,7 @@ async fn who_may_only_watch_answers_nothing_however_it_is_put() {
 }
 
 #[tokio::test]
-async fn programs_of_this_machine_are_told_apart_and_nobody_else_takes_a_name() {
+async fn local_programs_are_told_apart_and_remote_names_ignored() {
     let front = Front::new().await;
     let phone = front.token(json!({ "scopes": ["watch"] })).await;
     let name = async |token: &str, program: &str| {
@@ -587,7 +587,7 @@ async fn programs_of_this_machine_are_told_apart_and_nobody_else_takes_a_name() 
 }
 
 #[tokio::test]
-async fn a_code_says_what_it_is_good_for() {
+async fn code_states_what_it_is_good_for() {
     let front = Front::new().await;
     for body in [json!({}), json!({ "ttl": 60 }), json!({ "scopes": null }), json!({ "scopes": [] })] {
         let refused = front.admin("POST", "/v1/codes", body.clone()).await;
@@ -596,10 +596,10 @@ async fn a_code_says_what_it_is_good_for() {
     assert_eq!(front.admin("POST", "/v1/codes", json!({ "scopes": ["watch"] })).await.status, 201);
 }
 
-/// Who comes, with which headers, and what of it.
+/// Rows of a caller, its headers, and the expected result.
 type Table<'a, T> = &'a [(&'a str, &'a [(&'a str, &'a str)], T)];
 
-/// A page that signed in by a one-time code: what it sends as `Cookie`, and its CSRF value.
+/// A page that signed in by a one-time code: its `Cookie` header and its CSRF value.
 async fn page(front: &Front, origin: &str) -> (String, String) {
     let code = front
         .admin("POST", "/v1/codes", json!({ "scopes": ["watch", "prompt", "approve", "admin"] }))
@@ -616,7 +616,7 @@ async fn page(front: &Front, origin: &str) -> (String, String) {
 }
 
 #[tokio::test]
-async fn a_cookie_counts_for_its_own_page_and_for_nobody_else() {
+async fn cookie_counts_for_its_own_page_only() {
     let front = Front::new().await;
     let port = front.address.port();
     let own = format!("http://127.0.0.1:{port}");
@@ -633,7 +633,7 @@ async fn a_cookie_counts_for_its_own_page_and_for_nobody_else() {
     let (mine, theirs) = (("sec-fetch-site", "same-origin"), ("sec-fetch-site", "cross-site"));
     let watcher = format!("Bearer {}", front.token(json!({ "scopes": ["watch"] })).await);
 
-    // Whoever reads.
+    // Reading.
     let tables: Table<'_, u16> = &[
         ("its page", &[("cookie", cookie), ("origin", own)], 200),
         ("its page, as browsers read", &[("cookie", cookie), mine], 200),
@@ -671,7 +671,7 @@ async fn a_cookie_counts_for_its_own_page_and_for_nobody_else() {
         assert_eq!(head.status, *status, "HEAD {what}");
     }
 
-    // Whoever changes something.
+    // Changing.
     let json = ("content-type", "application/json");
     let tables: Table<'_, (u16, &str)> = &[
         ("its page", &[("origin", own), ("plexus-csrf", csrf)], (404, "runtime_not_found")),
@@ -701,7 +701,7 @@ async fn a_cookie_counts_for_its_own_page_and_for_nobody_else() {
         assert_eq!(reply.code(), "csrf_missing", "{method}");
     }
 
-    // A WebSocket: a browser always names its origin.
+    // A WebSocket: a browser always sends its origin.
     let upgrade = [
         ("upgrade", "websocket"),
         ("connection", "upgrade"),
@@ -735,7 +735,7 @@ async fn a_cookie_counts_for_its_own_page_and_for_nobody_else() {
 }
 
 #[tokio::test]
-async fn a_cookie_is_made_for_pages_alone() {
+async fn cookie_is_set_for_pages_only() {
     let front = Front::new().await;
     let own = format!("http://{}", front.address);
     let json = ("content-type", "application/json");
@@ -760,7 +760,7 @@ async fn a_cookie_is_made_for_pages_alone() {
 }
 
 #[tokio::test]
-async fn a_browser_is_one_device_however_often_it_is_opened() {
+async fn browser_is_one_device_however_often_it_is_opened() {
     let front = Front::new().await;
     let own = format!("http://{}", front.address);
     let (cookie, csrf) = page(&front, &own).await;
@@ -779,7 +779,7 @@ async fn a_browser_is_one_device_however_often_it_is_opened() {
     assert_eq!((same.status, &same.json()["device_id"], &same.json()["csrf"]), (200, &before, &json!(csrf)));
     assert!(same.header("set-cookie").is_none(), "it keeps its cookie");
     assert_eq!(devices().await.as_array().unwrap().len(), 2);
-    // Another grant is another device, in its place.
+    // Another grant makes another device, which replaces it.
     let less = again(json!({ "scopes": ["watch"] }), &cookie).await;
     assert_eq!((less.status, &less.json()["scopes"]), (200, &json!(["watch"])));
     let new = less.header("set-cookie").unwrap().split(';').next().unwrap().to_owned();
@@ -787,13 +787,13 @@ async fn a_browser_is_one_device_however_often_it_is_opened() {
     let me = async |cookie: &str| front.send("GET", "/v1/me", &[("origin", &own), ("cookie", cookie)], "").await.status;
     assert_eq!((me(&cookie).await, me(&new).await), (401, 200));
     assert_eq!(devices().await.as_array().unwrap().len(), 2);
-    // A cookie that is nobody's is in nobody's way.
+    // An unknown cookie does not block the sign-in.
     assert_eq!(again(json!({ "scopes": ["watch", "prompt", "approve", "admin"] }), &cookie).await.status, 200);
     assert_eq!(devices().await.as_array().unwrap().len(), 3);
 }
 
 #[tokio::test]
-async fn a_pasted_token_becomes_a_cookie_that_goes_with_it() {
+async fn pasted_token_becomes_a_cookie_that_ends_with_it() {
     let front = Front::new().await;
     let own = format!("http://{}", front.address);
     let token = front.token(json!({ "scopes": ["watch"], "runtimes": ["x"] })).await;
@@ -820,7 +820,7 @@ async fn a_pasted_token_becomes_a_cookie_that_goes_with_it() {
     assert_ne!(me["device_id"], front.call(&token, "GET", "/v1/me", Value::Null).await.json()["device_id"]);
     assert_eq!(sign_in(&page, r#"{"cookie":true}"#).await.code(), "invalid", "it is signed in");
 
-    // Signing out ends it and nothing else, and takes the cookie back.
+    // Signing out ends only this device and clears the cookie.
     let out = front.send("DELETE", "/v1/me", &page[..2], "").await;
     assert_eq!(out.code(), "csrf_missing");
     let out = front.send("DELETE", "/v1/me", &page, "").await;
@@ -830,7 +830,7 @@ async fn a_pasted_token_becomes_a_cookie_that_goes_with_it() {
     assert_eq!(front.call(&token, "GET", "/v1/me", Value::Null).await.status, 200);
     assert_eq!(front.admin("DELETE", "/v1/me", Value::Null).await.code(), "local_device");
 
-    // The token's end is the end of what it signed in.
+    // Revoking the token's device also removes the browsers that it signed in.
     let reply = sign_in(&all, r#"{"cookie":true}"#).await;
     let cookie = reply.header("set-cookie").unwrap().split(';').next().unwrap().to_owned();
     let page = [("cookie", cookie.as_str()), ("origin", own.as_str())];

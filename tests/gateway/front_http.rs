@@ -1,4 +1,4 @@
-//! The HTTP surface, over real sockets: what a client can do, and what it is told. One file, as the surface is.
+//! The HTTP frontend over real sockets. One file: all tests use the same client.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use crate::common;
@@ -18,7 +18,7 @@ async fn prompt(front: &Front, session: &str, text: &str) -> Value {
     reply.json()
 }
 
-/// Long polls until an event of this kind has come; all that came, and the cursor after it.
+/// Long polls until an event of this kind; returns all events and the cursor after them.
 async fn follow(front: &Front, path: &str, mut after: String, kind: &str) -> (Vec<Value>, String) {
     let mut all: Vec<Value> = Vec::new();
     let read = async {
@@ -41,7 +41,7 @@ fn text(events: &[Value]) -> String {
 }
 
 #[tokio::test]
-async fn a_prompt_is_read_back_by_pages_by_polls_and_by_snapshot() {
+async fn prompt_is_read_back_by_pages_polls_and_snapshot() {
     let front = Front::new().await;
     let session = front.session("fake").await;
     let path = format!("/v1/sessions/{session}/events");
@@ -80,7 +80,7 @@ async fn a_prompt_is_read_back_by_pages_by_polls_and_by_snapshot() {
 }
 
 #[tokio::test]
-async fn a_cursor_that_cannot_be_resumed_brings_a_snapshot_and_a_bad_one_is_refused() {
+async fn cursor_too_old_brings_a_snapshot_and_a_bad_one_is_refused() {
     let front = Front::new().await;
     let session = front.session("fake").await;
     prompt(&front, &session, "hello").await;
@@ -88,7 +88,7 @@ async fn a_cursor_that_cannot_be_resumed_brings_a_snapshot_and_a_bad_one_is_refu
     let (_, next) = follow(&front, &path, String::new(), "run_ended").await;
     let (epoch, _) = next.split_once(':').unwrap();
     for (cursor, verdict) in [("other:1".to_owned(), "reset"), (format!("{epoch}:99999999"), "ahead")] {
-        // No wait: what was lost cannot be waited for.
+        // The response is immediate: lost events cannot be waited for.
         let page = front.admin("GET", &format!("{path}?wait=60&after={cursor}"), Value::Null).await.json();
         assert_eq!((&page["resume"], &page["events"]), (&json!(verdict), &json!([])));
         assert_eq!(page["snapshot"]["cursor"], page["next"]);
@@ -111,8 +111,8 @@ async fn a_cursor_that_cannot_be_resumed_brings_a_snapshot_and_a_bad_one_is_refu
 }
 
 #[tokio::test]
-async fn a_long_poll_ends_with_news_with_its_time_with_a_revocation_and_with_the_gateway() {
-    if !common::alone("front_http::a_long_poll_ends_with_news_with_its_time_with_a_revocation_and_with_the_gateway") {
+async fn long_poll_ends_on_events_timeout_revocation_and_shutdown() {
+    if !common::alone("front_http::long_poll_ends_on_events_timeout_revocation_and_shutdown") {
         return; // what is counted is the whole process's
     }
     let front = Front::new().await;
@@ -122,7 +122,7 @@ async fn a_long_poll_ends_with_news_with_its_time_with_a_revocation_and_with_the
     let path = format!("/v1/sessions/{session}/events?after=now&wait=60");
 
     let (page, _) = tokio::join!(front.call(token, "GET", &path, Value::Null), async {
-        // Before or after the poll began to wait; if before, `now` is past it and the next one is waited for.
+        // Before or after the poll began to wait; if before, `now` is past the event and the poll waits for the next one.
         for _ in 0..200 {
             prompt(&front, &session, "news").await;
             tokio::time::sleep(std::time::Duration::from_millis(5)).await;
@@ -147,7 +147,7 @@ async fn a_long_poll_ends_with_news_with_its_time_with_a_revocation_and_with_the
     assert_eq!(front.call(token, "GET", "/v1/me", Value::Null).await.status, 401);
 
     let (page, ()) = tokio::join!(front.admin("GET", &quiet, Value::Null), async {
-        // Connected at the least: the request is then in time for the drain.
+        // The request is at least connected, and so in time for the drain.
         let polls = async || plexus::metrics::metrics().subscribers.with_label_values(&["poll"]).get() > 0;
         until_so("the poll is there", polls).await;
         front.stop.send(true).unwrap();
@@ -157,7 +157,7 @@ async fn a_long_poll_ends_with_news_with_its_time_with_a_revocation_and_with_the
 }
 
 #[tokio::test]
-async fn the_first_answer_wins_the_same_key_is_the_same_answer_and_losers_learn_who_won() {
+async fn answer_first_wins_same_key_repeats_and_losers_learn_the_winner() {
     let front = Front::new().await;
     let session = front.session("fake").await;
     let phone = front.token(json!({ "scopes": ["approve"] })).await;
@@ -200,7 +200,7 @@ async fn the_first_answer_wins_the_same_key_is_the_same_answer_and_losers_learn_
 }
 
 #[tokio::test]
-async fn a_cancelled_request_is_gone_and_says_so() {
+async fn cancelled_request_is_reported_gone() {
     let front = Front::new().await;
     let session = front.session("fake").await;
     let run = prompt(&front, &session, "ask").await["run_id"].clone();
@@ -216,7 +216,7 @@ async fn a_cancelled_request_is_gone_and_says_so() {
 }
 
 #[tokio::test]
-async fn a_prompt_is_text_or_content_and_never_nothing() {
+async fn prompt_needs_text_or_content() {
     let front = Front::new().await;
     let session = front.session("fake").await;
     let path = format!("/v1/sessions/{session}/prompt");
@@ -242,7 +242,7 @@ async fn a_prompt_is_text_or_content_and_never_nothing() {
 }
 
 #[tokio::test]
-async fn runtimes_start_by_preset_or_by_command_and_names_are_found_for_them() {
+async fn runtimes_start_by_preset_or_command_and_get_free_names() {
     let front = Front::new().await;
     let start = async |body: Value| front.admin("POST", "/v1/runtimes", body).await;
     assert_eq!(start(json!({ "preset": "fake" })).await.json()["runtime_id"], "fake");
@@ -276,7 +276,7 @@ async fn runtimes_start_by_preset_or_by_command_and_names_are_found_for_them() {
 }
 
 #[tokio::test]
-async fn a_device_is_paired_renamed_and_revoked() {
+async fn device_is_paired_renamed_and_revoked() {
     let front = Front::new().await;
     let code = front.admin("POST", "/v1/codes", json!({ "scopes": ["watch", "approve"], "ttl": 30 })).await;
     assert_eq!(code.status, 201);
@@ -305,7 +305,7 @@ async fn a_device_is_paired_renamed_and_revoked() {
 }
 
 #[tokio::test]
-async fn the_gateway_says_how_it_is_and_what_it_can() {
+async fn gateway_reports_its_health_and_capabilities() {
     let front = Front::new().await;
     let health = front.send("GET", "/healthz", &[], "").await;
     assert_eq!((health.status, health.body.as_str()), (200, "ok\n"));
@@ -327,7 +327,7 @@ async fn the_gateway_says_how_it_is_and_what_it_can() {
 }
 
 #[tokio::test]
-async fn the_pages_files_come_packed_as_the_client_asks_and_are_kept_for_good_by_their_names() {
+async fn page_files_come_compressed_and_are_cached_by_name() {
     let front = Front::new().await;
     let get = async |method: &str, path: &str, more: &[(&str, &str)]| {
         let reply = front.send(method, path, more, "").await;
@@ -342,7 +342,7 @@ async fn the_pages_files_come_packed_as_the_client_asks_and_are_kept_for_good_by
     let script = script.to_owned();
     let kept = "public, max-age=31536000, immutable";
 
-    // Each form has its own tag, its own length, and says so to whoever caches it; HEAD says the same.
+    // Each form has its own tag and length, and varies by encoding; HEAD has the same headers.
     let mut tags = std::collections::HashSet::new();
     for (accept, coding) in [
         ("gzip, deflate, br", "br"),
@@ -370,7 +370,7 @@ async fn the_pages_files_come_packed_as_the_client_asks_and_are_kept_for_good_by
         assert_eq!(other, got);
     }
     assert_eq!(tags.len(), 3, "a form, a tag: {tags:?}");
-    // A packed file is no page of its own, and a script of another version is not there.
+    // A compressed file has no path of its own, and a script of another version is not found.
     for path in [format!("{script}.br"), format!("{script}.gz"), "/assets/index-AAAAAAAA.js".into()] {
         let gone = front.admin("GET", &path, Value::Null).await;
         assert_eq!((gone.status, gone.header("cache-control")), (404, Some("no-store")), "{path}");
@@ -379,7 +379,7 @@ async fn the_pages_files_come_packed_as_the_client_asks_and_are_kept_for_good_by
 }
 
 #[tokio::test]
-async fn a_session_is_named_and_put_away_also_when_its_runtime_is_gone() {
+async fn session_is_renamed_and_archived_without_its_runtime() {
     let front = Front::new().await;
     let (session, other) = (front.session("fake").await, front.session("fake").await);
     let path = format!("/v1/sessions/{session}");
@@ -413,7 +413,7 @@ async fn a_session_is_named_and_put_away_also_when_its_runtime_is_gone() {
     let elsewhere = front.token(json!({ "scopes": ["watch", "prompt"], "sessions": [other] })).await;
     assert_eq!(front.call(&elsewhere, "PATCH", &path, json!({ "title": "x" })).await.code(), "session_not_found");
 
-    // Without its runtime, and while its task is on the way out, too.
+    // Also without its runtime, and while its task is ending.
     let (stopped, renamed) = tokio::join!(
         front.admin("DELETE", "/v1/runtimes/fake", Value::Null),
         front.admin("PATCH", &path, json!({ "title": "crossing" }))
@@ -432,14 +432,14 @@ async fn a_session_is_named_and_put_away_also_when_its_runtime_is_gone() {
     let row = front.state.directory.log().store().sessions().unwrap();
     let row = row.into_iter().find(|entry| entry.row.session_id.as_str() == session).unwrap().row.state;
     assert!(String::from_utf8(row).unwrap().contains("after 2"), "kept for the next gateway");
-    // It comes back with its runtime, and its name with it.
+    // The session comes back with its runtime and keeps its name.
     front.session("fake").await;
     prompt(&front, &session, "hello").await;
     assert_eq!(front.admin("GET", &path, Value::Null).await.json()["title"], "after 2");
 }
 
 #[tokio::test]
-async fn a_run_is_begun_again_with_the_same_words() {
+async fn run_is_repeated_with_the_same_prompt() {
     let front = Front::new().await;
     let session = front.session("fake").await;
     let path = format!("/v1/sessions/{session}");
@@ -459,7 +459,7 @@ async fn a_run_is_begun_again_with_the_same_words() {
     let again = restart(json!({}), "k1").await;
     assert_eq!((again.status, &again.json()["ahead"]), (202, &json!(1)));
     let second = again.json()["run_id"].clone();
-    // The same once more, also when it names what it meant.
+    // The same key again, also with an explicit run.
     assert_eq!(restart(json!({ "run_id": hanging }), "k1").await.json()["run_id"], second);
     let (events, _) = follow(&front, &format!("{path}/events"), String::new(), "run_ended").await;
     let ended = events.iter().find(|event| event["kind"] == "run_ended").unwrap();
@@ -472,7 +472,7 @@ async fn a_run_is_begun_again_with_the_same_words() {
     };
     until_so("the second run has its words", async || !asked(&second).await.is_empty()).await;
     assert_eq!(asked(&second).await, asked(&hanging).await);
-    // It hangs again, and is stopped; what waited runs, and can be had once more when it is over.
+    // The run hangs again and is cancelled; the queued one runs, and can be repeated after its end.
     front.admin("POST", &format!("{path}/cancel"), json!({ "run_id": second })).await;
     let idle = async || front.admin("GET", &path, Value::Null).await.json()["state"] == "idle";
     until_so("the session is idle", idle).await;
@@ -481,7 +481,7 @@ async fn a_run_is_begun_again_with_the_same_words() {
     let last = restart(json!({}), "").await.json()["run_id"].clone();
     until_so("the last run has its words", async || !asked(&last).await.is_empty()).await;
     assert_eq!(asked(&last).await, asked(&waiting).await, "the last run's words");
-    // By name as well, though its first event says that it waited.
+    // By its id too, although its first event is `queued`.
     let named = restart(json!({ "run_id": waiting }), "").await;
     assert_eq!(named.status, 202, "{named:?}");
     assert_eq!(restart(json!({ "run_id": "r_nothing" }), "").await.code(), "run_not_found");
@@ -492,7 +492,7 @@ async fn a_run_is_begun_again_with_the_same_words() {
 }
 
 #[tokio::test]
-async fn a_runtime_is_started_again_and_its_sessions_go_on() {
+async fn runtime_restarts_and_its_sessions_go_on() {
     let front = Front::new().await;
     let session = front.session("fake").await;
     let path = format!("/v1/sessions/{session}");
@@ -525,7 +525,7 @@ async fn a_runtime_is_started_again_and_its_sessions_go_on() {
 }
 
 #[tokio::test]
-async fn a_session_is_a_file_in_three_forms() {
+async fn session_exports_in_three_formats() {
     let front = Front::new().await;
     let session = front.session("fake").await;
     let evil = "<script>alert(1)</script>\u{202e}";
@@ -533,7 +533,7 @@ async fn a_session_is_a_file_in_three_forms() {
     let path = format!("/v1/sessions/{session}");
     let (_, next) = follow(&front, &format!("{path}/events"), String::new(), "run_ended").await;
     let export = async |format: &str| front.admin("GET", &format!("{path}/export?format={format}"), Value::Null).await;
-    // Chunked: the pieces' lengths stand between them.
+    // The body is chunked, with the lengths between the pieces.
     let text = |reply: &front::Reply| {
         assert_eq!((reply.status, reply.header("transfer-encoding")), (200, Some("chunked")), "{reply:?}");
         let (mut rest, mut text) = (reply.body.as_str(), String::new());
@@ -572,7 +572,7 @@ async fn a_session_is_a_file_in_three_forms() {
 }
 
 #[tokio::test]
-async fn a_forgotten_session_is_no_more() {
+async fn deleted_session_is_gone() {
     let front = Front::new().await;
     let session = front.session("fake").await;
     prompt(&front, &session, "hello").await;
@@ -585,7 +585,7 @@ async fn a_forgotten_session_is_no_more() {
 }
 
 #[tokio::test]
-async fn deleting_sessions_fails_nobody_else_and_none_comes_back() {
+async fn deleting_sessions_fails_no_other_client_and_is_final() {
     let front = Arc::new(Front::new().await);
     let stays = front.session("fake").await;
     let mut gone = Vec::new();
@@ -595,7 +595,7 @@ async fn deleting_sessions_fails_nobody_else_and_none_comes_back() {
         gone.push(session);
     }
     let log = front.state.directory.log().clone();
-    // Everything at once: deletions, prompts in what is deleted, and work in a session that stays.
+    // All at once: deletions, prompts in deleted sessions, and work in a session that stays.
     let mut all = tokio::task::JoinSet::new();
     for session in gone.clone() {
         for deletes in [true, false] {
@@ -629,21 +629,21 @@ async fn deleting_sessions_fails_nobody_else_and_none_comes_back() {
     }
     let listed = front.admin("GET", "/v1/sessions", Value::Null).await.json();
     assert_eq!(listed["sessions"].as_array().unwrap().len(), 1);
-    // What the next gateway finds.
+    // The state for the next gateway.
     let kept = log.store().sessions().unwrap();
     assert_eq!(kept.iter().map(|entry| entry.row.session_id.as_str()).collect::<Vec<_>>(), [stays.as_str()]);
     assert!(log.store().search("found", 9).unwrap().is_empty());
 }
 
 #[tokio::test]
-async fn requests_are_listed_for_whom_they_are_before_the_list_is_cut() {
+async fn requests_are_filtered_by_grant_before_the_list_is_cut() {
     let front = Front::new().await;
     let (mine, other) = (front.session("mine").await, front.session("other").await);
     for session in [&mine, &other] {
         prompt(&front, session, "ask").await;
         front.open_request(session).await;
     }
-    // More of the other session's than any page has, all of them newer.
+    // More requests of the other session than a page has, all newer.
     let log = front.state.directory.log();
     let id = front.open_request(&other).await["request_id"].as_str().unwrap().to_owned();
     let like = log.store().request(&id.parse().unwrap()).unwrap().unwrap();
@@ -690,7 +690,7 @@ async fn requests_are_listed_for_whom_they_are_before_the_list_is_cut() {
 }
 
 #[tokio::test]
-async fn a_key_of_an_answer_is_of_one_device_and_one_answer() {
+async fn answer_key_belongs_to_one_device_and_one_answer() {
     let front = Front::new().await;
     let session = front.session("fake").await;
     let grant = json!({ "scopes": ["watch", "approve"] });
@@ -733,7 +733,7 @@ async fn a_key_of_an_answer_is_of_one_device_and_one_answer() {
 }
 
 #[tokio::test]
-async fn a_folder_outside_of_the_runtimes_own_needs_an_administrator() {
+async fn folder_outside_of_the_runtimes_needs_an_administrator() {
     let front = Front::new().await;
     let (dir, own) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     std::fs::create_dir(own.path().join("inside")).unwrap();
@@ -759,7 +759,7 @@ async fn a_folder_outside_of_the_runtimes_own_needs_an_administrator() {
         assert_eq!((refused.status, refused.code().as_str()), (403, "folder_not_allowed"), "{cwd} {refused:?}");
     }
     assert_eq!(open(&front.admin, json!(dir.path())).await.status, 201);
-    // Nobody works where nothing can be worked in.
+    // A folder that does not exist is refused.
     std::fs::write(own.path().join("file"), "x").unwrap();
     for token in [&prompter, &front.admin] {
         for cwd in [own.path().join("none"), own.path().join("file"), own.path().join("file/below")] {
@@ -771,7 +771,7 @@ async fn a_folder_outside_of_the_runtimes_own_needs_an_administrator() {
     }
 }
 
-/// Reads a session backwards, page by page, until nothing is before.
+/// Reads a session backwards, page by page, to its beginning.
 async fn back(front: &Front, path: &str, query: &str) -> Vec<Value> {
     let (mut pages, mut before) = (Vec::new(), String::from("now"));
     loop {
@@ -791,12 +791,12 @@ async fn back(front: &Front, path: &str, query: &str) -> Vec<Value> {
 }
 
 #[tokio::test]
-async fn a_session_is_read_backwards_and_merged() {
+async fn session_history_is_read_backwards_and_merged() {
     let front = Front::new().await;
     let session = front.session("fake").await;
     let path = format!("/v1/sessions/{session}/events");
     let mut after = String::new();
-    // The last is longer than a part of a text.
+    // The last message is longer than a part of a text.
     let long = "ab\u{e9}\n\"\u{1f600}".repeat(60_000);
     for words in ["hello there", "again", &long] {
         prompt(&front, &session, words).await;
@@ -844,7 +844,7 @@ async fn a_session_is_read_backwards_and_merged() {
 }
 
 #[tokio::test]
-async fn what_goes_back_is_one_session_and_no_stream() {
+async fn history_read_backwards_is_of_one_session_and_no_stream() {
     let front = Front::new().await;
     let session = front.session("fake").await;
     let path = format!("/v1/sessions/{session}/events");
@@ -868,7 +868,7 @@ async fn what_goes_back_is_one_session_and_no_stream() {
 }
 
 #[tokio::test]
-async fn sessions_are_listed_by_pages_and_none_is_missed() {
+async fn sessions_are_listed_in_pages_and_none_is_missed() {
     let front = Front::new().await;
     let mut made = Vec::new();
     for _ in 0..7 {
@@ -883,7 +883,7 @@ async fn sessions_are_listed_by_pages_and_none_is_missed() {
             list["sessions"].as_array().unwrap().iter().map(|one| one["session_id"].as_str().unwrap().to_owned()),
         );
         if page == 1 {
-            // One that is not listed yet has news, and stands before those that are.
+            // A session that is not listed yet is updated and moves to the front.
             let late = made.iter().find(|id| !listed.contains(id)).unwrap();
             prompt(&front, late, "news").await;
             follow(&front, &format!("/v1/sessions/{late}/events"), String::new(), "run_ended").await;
@@ -901,7 +901,7 @@ async fn sessions_are_listed_by_pages_and_none_is_missed() {
 }
 
 #[tokio::test]
-async fn what_does_not_fit_a_field_is_refused_before_the_agent_hears_of_it() {
+async fn field_that_does_not_fit_is_refused_before_the_agent_gets_it() {
     let front = Front::new().await;
     let session = front.session("fake").await;
     let prompt = json!({ "text": "ask field" });

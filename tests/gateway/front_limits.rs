@@ -1,5 +1,4 @@
-//! What peers can make the front door hold: each abuse over real sockets, against accounts small enough to see their ends. One
-//! file: every abuse is counted in the same accounts.
+//! The memory that peers can make the gateway hold: each abuse over real sockets, with small limits.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use crate::common;
@@ -20,7 +19,7 @@ fn used(front: &Front, class: Class) -> usize {
     front.state.ledger.sums()[class as usize].used
 }
 
-/// Waits until something is so.
+/// Polls until a condition holds.
 async fn until(what: &str, mut so: impl FnMut() -> bool) {
     let wait = async {
         while !so() {
@@ -36,14 +35,14 @@ async fn connect(front: &Front, text: &str) -> TcpStream {
     stream
 }
 
-/// All that comes until the other side closes.
+/// Reads until the other side closes.
 async fn rest(stream: &mut TcpStream) -> String {
     let mut all = Vec::new();
     let _ = tokio::time::timeout(LONG, stream.read_to_end(&mut all)).await.expect("the connection stays open");
     String::from_utf8_lossy(&all).into_owned()
 }
 
-/// The head of a POST that will bring `length` bytes.
+/// The head of a POST with a body of `length` bytes.
 fn post(front: &Front, path: &str, token: &str, length: usize) -> String {
     format!(
         "POST {path} HTTP/1.1\r\nhost: {}\r\nauthorization: Bearer {token}\r\ncontent-type: application/json\r\n\
@@ -73,7 +72,7 @@ fn frame(text: &str) -> Vec<u8> {
     out
 }
 
-/// The head of one.
+/// The head of such a frame.
 fn head(length: usize) -> Vec<u8> {
     let mut out = vec![0x81, 0x80 | 127];
     out.extend((length as u64).to_be_bytes());
@@ -81,7 +80,7 @@ fn head(length: usize) -> Vec<u8> {
     out
 }
 
-/// The close code with which a server's frames end.
+/// The close code of a server.
 async fn close_code(stream: &mut TcpStream) -> u16 {
     let mut bytes = Vec::new();
     let _ = tokio::time::timeout(LONG, stream.read_to_end(&mut bytes)).await.expect("the connection stays open");
@@ -107,7 +106,7 @@ async fn say(front: &Front, session: &str, bytes: usize) {
 }
 
 #[tokio::test]
-async fn without_a_proof_no_route_takes_more_than_four_kibibytes() {
+async fn unauthenticated_requests_take_at_most_four_kibibytes() {
     let front = Front::new().await;
     let big = format!("{{\"code\":\"{}\"}}", "x".repeat(8 << 10));
     for route in table().iter().filter(|route| route.method != http::Method::GET) {
@@ -116,14 +115,14 @@ async fn without_a_proof_no_route_takes_more_than_four_kibibytes() {
         let expected = if route.policy == Policy::Public { (413, "too_large") } else { (401, "unauthorized") };
         assert_eq!((reply.status, reply.code().as_str()), expected, "{} {path}", route.method);
     }
-    // Also where the length is not said.
+    // Also without a length.
     let chunked = format!(
         "POST /v1/pair HTTP/1.1\r\nhost: {}\r\ncontent-type: application/json\r\ntransfer-encoding: chunked\r\n\r\n2000\r\n{}",
         front.address,
         " ".repeat(0x2000)
     );
     assert!(front.raw(chunked.as_bytes()).await.starts_with("HTTP/1.1 413"));
-    // And in its time.
+    // And with a deadline.
     let reply = front
         .send("POST", "/v1/pair", &[("content-type", "application/json")], "{\"code\":\"x\",\"name\":\"y\"}")
         .await;
@@ -131,7 +130,7 @@ async fn without_a_proof_no_route_takes_more_than_four_kibibytes() {
 }
 
 #[tokio::test]
-async fn strangers_who_only_wait_cost_little_and_keep_nobody_out() {
+async fn unauthenticated_idle_connections_cost_little_and_block_nobody() {
     let room = 8;
     let front = Front::holding(Accounts { strangers: room * (36 << 10), ..Accounts::default() }).await;
     let mut waiting = Vec::new();
@@ -154,7 +153,7 @@ async fn strangers_who_only_wait_cost_little_and_keep_nobody_out() {
 }
 
 #[tokio::test]
-async fn bodies_that_never_end_are_refused_above_their_devices_share_and_others_go_on() {
+async fn endless_bodies_are_refused_above_their_devices_share() {
     let front = Front::holding(Accounts { device: 4 * MIB, ..Accounts::default() }).await;
     let (session, token) = (front.session("fake").await, front.token(json!({ "scopes": ["watch", "prompt"] })).await);
     let path = format!("/v1/sessions/{session}/prompt");
@@ -162,7 +161,7 @@ async fn bodies_that_never_end_are_refused_above_their_devices_share_and_others_
     let mut refused = 0;
     for path in ["/acp", &path, "/acp", &format!("/ag-ui/{session}")].into_iter().cycle().take(12) {
         let mut stream = connect(&front, &post(&front, path, &token, 15 * MIB)).await;
-        // It may be refused in the middle.
+        // The body may be refused in the middle.
         let _ = stream.write_all(&vec![b' '; MIB]).await;
         open.push(stream);
     }
@@ -177,7 +176,7 @@ async fn bodies_that_never_end_are_refused_above_their_devices_share_and_others_
         assert!(used(&front, Class::Device) <= 4 * MIB);
     }
     assert!((6..12).contains(&refused), "{refused} of 12 were refused");
-    // Another device is none the worse.
+    // Another device is not affected.
     say(&front, &session, 100_000).await;
     drop(open);
     until("all is given back", || used(&front, Class::Gateway) == used(&front, Class::Strangers)).await;
@@ -186,7 +185,7 @@ async fn bodies_that_never_end_are_refused_above_their_devices_share_and_others_
 }
 
 #[tokio::test]
-async fn frames_that_never_end_close_their_socket_above_their_devices_share_and_others_go_on() {
+async fn endless_frames_close_their_socket_above_their_devices_share() {
     let front = Front::holding(Accounts { device: 4 * MIB, ..Accounts::default() }).await;
     let token = front.token(json!({ "scopes": ["watch"] })).await;
     let mut open = Vec::new();
@@ -224,7 +223,7 @@ async fn frames_that_never_end_close_their_socket_above_their_devices_share_and_
 }
 
 #[tokio::test]
-async fn control_frames_and_small_messages_are_charged_to_nobody_for_ever() {
+async fn control_frames_and_small_messages_leave_no_charge() {
     let front = Front::new().await;
     let mut socket = web_socket(&front, &front.admin).await;
     socket.write_all(&frame(r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{}}"#)).await.unwrap();
@@ -250,7 +249,7 @@ async fn control_frames_and_small_messages_are_charged_to_nobody_for_ever() {
 }
 
 #[tokio::test]
-async fn a_message_that_takes_too_long_to_come_is_not_waited_for() {
+async fn message_that_takes_too_long_is_not_waited_for() {
     let gate = GateLimits { body: Duration::from_millis(200) };
     let front = Front::with(ListenLimits::default(), gate).await;
     let mut socket = web_socket(&front, &front.admin).await;
@@ -260,10 +259,10 @@ async fn a_message_that_takes_too_long_to_come_is_not_waited_for() {
 }
 
 #[tokio::test]
-async fn histories_that_nobody_reads_wait_for_each_other() {
+async fn unread_histories_wait_for_each_other() {
     let front = Front::holding(Accounts { connection: 6 * MIB, ..Accounts::default() }).await;
     let session = front.session("fake").await;
-    // A page has some of them, and nearly all the bytes it may have.
+    // A page has some of the events, and nearly as many bytes as allowed.
     for _ in 0..4 {
         say(&front, &session, 60_000).await;
     }
@@ -279,7 +278,7 @@ async fn histories_that_nobody_reads_wait_for_each_other() {
         tokio::time::sleep(Duration::from_millis(5)).await;
         assert!(used(&front, Class::Connection) <= 6 * MIB);
     }
-    // Whoever reads gets all of them.
+    // A client that reads gets all of them.
     let (mut bytes, mut answered) = (Vec::new(), 0);
     while answered < 61 {
         let n = tokio::time::timeout(LONG, socket.read_buf(&mut bytes)).await.unwrap().unwrap();
@@ -302,7 +301,7 @@ async fn histories_that_nobody_reads_wait_for_each_other() {
 }
 
 #[tokio::test]
-async fn pages_that_nobody_reads_are_refused_above_their_devices_share_and_given_up_in_time() {
+async fn unread_pages_are_refused_above_their_devices_share_and_time_out() {
     let accounts = Accounts { device: 2 * MIB, ..Accounts::default() };
     let front = Front::holding(accounts).await;
     let session = front.session("fake").await;
@@ -316,16 +315,16 @@ async fn pages_that_nobody_reads_are_refused_above_their_devices_share_and_given
     );
     let mut unread = Vec::new();
     for _ in 0..30 {
-        // A small window, so that the page waits on the gateway's side.
+        // A small window, so that the page waits in the gateway.
         let socket = tokio::net::TcpSocket::new_v4().unwrap();
         socket.set_recv_buffer_size(4096).unwrap();
         let mut stream = socket.connect(front.address).await.unwrap();
-        // The kernel takes the first of them, perhaps.
+        // The kernel's buffers may take the first of them.
         stream.write_all(page.repeat(6).as_bytes()).await.unwrap();
         unread.push(stream);
         assert!(used(&front, Class::Device) <= 2 * MIB);
     }
-    // Those that are begun wait for room, and there is none for one more slice, for good.
+    // The begun pages wait for room, and there is none for another slice.
     let mut full = 0;
     until("the device has its share", || {
         let used = used(&front, Class::Device);
@@ -348,7 +347,7 @@ async fn pages_that_nobody_reads_are_refused_above_their_devices_share_and_given
     assert_eq!(front.admin("GET", &format!("/v1/sessions/{session}/events"), Value::Null).await.status, 200);
 }
 
-/// A connection with a small window, so that what it does not read waits on the gateway's side.
+/// A connection with a small window, so that unread data waits in the gateway.
 async fn narrow(front: &Front, text: &str) -> TcpStream {
     let socket = tokio::net::TcpSocket::new_v4().unwrap();
     socket.set_recv_buffer_size(4096).unwrap();
@@ -358,7 +357,7 @@ async fn narrow(front: &Front, text: &str) -> TcpStream {
 }
 
 #[tokio::test]
-async fn exports_that_nobody_reads_stay_within_their_devices_share_in_every_format() {
+async fn unread_exports_stay_within_their_devices_share_in_each_format() {
     for format in ["ndjson", "md", "html"] {
         let front = Front::holding(Accounts { device: 2 * MIB, ..Accounts::default() }).await;
         let session = front.session("fake").await;
@@ -372,7 +371,7 @@ async fn exports_that_nobody_reads_stay_within_their_devices_share_in_every_form
             format!("GET {path} HTTP/1.1\r\nhost: {}\r\nauthorization: Bearer {}\r\n\r\n", front.address, front.admin);
         let mut unread = Vec::new();
         for _ in 0..30 {
-            // The kernel takes the first of them, perhaps.
+            // The kernel's buffers may take the first of them.
             unread.push(narrow(&front, &ask.repeat(6)).await);
         }
         let mut full = 0;
@@ -391,7 +390,7 @@ async fn exports_that_nobody_reads_stay_within_their_devices_share_in_every_form
 }
 
 #[tokio::test]
-async fn an_event_that_is_longer_than_a_page_is_charged_whole_before_anybody_is_given_it() {
+async fn event_longer_than_a_page_is_charged_whole_before_it_is_sent() {
     let front = Front::holding(Accounts { device: 24 * MIB, connection: 24 * MIB, ..Accounts::default() }).await;
     let session = front.session("fake").await;
     say(&front, &session, 7 * MIB).await;
@@ -401,7 +400,7 @@ async fn an_event_that_is_longer_than_a_page_is_charged_whole_before_anybody_is_
         let whole = front.admin("GET", &path, Value::Null).await;
         assert_eq!(whole.status, 200, "{path}: {}", whole.head);
         until("it is given back", || used(&front, Class::Device) == 0).await;
-        // Another holds what it would need: it waits, or is refused by its code, and never goes beyond.
+        // Another request holds the needed room: this one waits or is refused, and never exceeds the limit.
         let held = front.state.ledger.connection("d_local").charge(18 * MIB).unwrap();
         let ask =
             format!("GET {path} HTTP/1.1\r\nhost: {}\r\nauthorization: Bearer {}\r\n\r\n", front.address, front.admin);
@@ -416,8 +415,8 @@ async fn an_event_that_is_longer_than_a_page_is_charged_whole_before_anybody_is_
 }
 
 #[tokio::test]
-async fn a_response_that_nobody_reads_is_let_go_of() {
-    if !common::alone("front_limits::a_response_that_nobody_reads_is_let_go_of") {
+async fn unread_response_is_released() {
+    if !common::alone("front_limits::unread_response_is_released") {
         return; // what is counted is the whole process's
     }
     let limits = ListenLimits { stall: Duration::from_millis(300), ..ListenLimits::default() };
@@ -439,7 +438,7 @@ async fn a_response_that_nobody_reads_is_let_go_of() {
     until("slices wait, longer than usual", || used(&front, Class::Device) > MIB / 4).await;
     until("the connection is cut", || used(&front, Class::Device) == 0 && plexus::metrics::metrics().stalled.get() > 0)
         .await;
-    // Another that is written as it is read.
+    // Another streamed response.
     let socket = tokio::net::TcpSocket::new_v4().unwrap();
     socket.set_recv_buffer_size(4096).unwrap();
     let mut stream = socket.connect(front.address).await.unwrap();
@@ -449,7 +448,7 @@ async fn a_response_that_nobody_reads_is_let_go_of() {
 }
 
 #[tokio::test]
-async fn a_prompt_above_its_limit_is_refused_by_that_name_everywhere_and_nothing_is_begun() {
+async fn prompt_above_its_limit_is_refused_by_name_on_every_frontend() {
     let front = Front::new().await;
     let session = front.session("fake").await;
     let text = "x".repeat(9 * MIB);
@@ -471,7 +470,7 @@ async fn a_prompt_above_its_limit_is_refused_by_that_name_everywhere_and_nothing
 }
 
 #[tokio::test]
-async fn prompts_that_wait_are_charged_to_their_session_until_they_are_the_agents() {
+async fn queued_prompts_are_charged_to_their_session_until_sent() {
     let front = Front::holding(Accounts { session: 4 * MIB, ..Accounts::default() }).await;
     let session = front.session("fake").await;
     let path = format!("/v1/sessions/{session}/prompt");
@@ -490,12 +489,12 @@ async fn prompts_that_wait_are_charged_to_their_session_until_they_are_the_agent
     let reply = front.admin("POST", &path, big.clone()).await;
     assert_eq!((reply.status, reply.code().as_str()), (429, "over_limit"), "{reply:?}");
     assert_eq!(reply.json()["account"], "session");
-    // What was taken before is known without room for it.
+    // A repeated prompt is recognised without room for it.
     let filled = front.state.ledger.session(&session, "fake").charge(4 * MIB - used(&front, Class::Session)).unwrap();
     let again = front.send("POST", &path, &headers, &half).await;
     assert_eq!((again.status, &again.json()["run_id"]), (202, &first.json()["run_id"]), "{again:?}");
     drop(filled);
-    // Another session has its own room.
+    // Another session has a limit of its own.
     let other = front.session("fake").await;
     say(&front, &other, MIB).await;
     front.admin("POST", &format!("/v1/sessions/{session}/cancel"), json!({})).await;

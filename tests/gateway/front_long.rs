@@ -1,4 +1,4 @@
-//! Questions that are too long to be sent unasked: told in part everywhere, fetched whole by their id, and allowed only by who
+//! Requests that are too long to be sent whole: truncated in events, fetched whole by their id, and allowed only by a client that
 //! has read all of it.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -25,7 +25,7 @@ fn part(request: &Value, whole: usize) {
 }
 
 #[tokio::test]
-async fn a_command_of_a_mebibyte_is_told_in_part_and_allowed_by_who_read_the_whole() {
+async fn huge_command_is_sent_in_part_and_allowed_by_who_read_it_whole() {
     let front = Front::new().await;
     let (session, brief) = asked(&front, "long 1048576").await;
     let path = format!("/v1/requests/{}", brief["request_id"].as_str().unwrap());
@@ -33,7 +33,7 @@ async fn a_command_of_a_mebibyte_is_told_in_part_and_allowed_by_who_read_the_who
     let display = whole["display"].as_str().unwrap();
     assert!(display.len() > 1 << 20 && display.ends_with("sudo rm -rf /srv"), "{}", display.len());
     assert_eq!(whole["display_truncated"], Value::Null);
-    // It is judged by all of it, also where the part that is told is harmless.
+    // The risk is that of the whole, even if the sent part is harmless.
     part(&brief, display.len());
     assert!(!brief["display"].as_str().unwrap().contains("sudo"));
     for request in [&brief, &whole] {
@@ -54,14 +54,14 @@ async fn a_command_of_a_mebibyte_is_told_in_part_and_allowed_by_who_read_the_who
     }
     assert_eq!(answer(json!({ "ok": true, "digest": "0".repeat(64) })).await.code(), "stale_digest");
     assert_eq!(answer(json!({ "ok": true, "digest": whole["digest"] })).await.status, 200);
-    // Whoever says no need not read it.
+    // Denying needs no digest.
     let (_, brief) = asked(&front, "long 1048576").await;
     let path = format!("/v1/requests/{}/answer", brief["request_id"].as_str().unwrap());
     assert_eq!(front.admin("POST", &path, json!({ "option_id": "no" })).await.status, 200);
 }
 
 #[tokio::test]
-async fn an_edit_of_any_size_is_shown_cut_and_says_so() {
+async fn huge_edit_is_shown_cut_and_marked_as_cut() {
     let front = Front::new().await;
     for bytes in [1 << 20, 60 << 20] {
         let before = Instant::now();
@@ -69,7 +69,7 @@ async fn an_edit_of_any_size_is_shown_cut_and_says_so() {
         let took = before.elapsed();
         let path = format!("/v1/requests/{}", brief["request_id"].as_str().unwrap());
         let whole = front.admin("GET", &path, Value::Null).await;
-        // For whoever measures: `cargo test --test gateway front_long -- --nocapture`.
+        // For measuring: `cargo test --test gateway front_long -- --nocapture`.
         println!("an edit of {bytes} bytes: asked after {took:?}, {} bytes whole", whole.body.len());
         let whole = whole.json();
         let display = whole["display"].as_str().unwrap();

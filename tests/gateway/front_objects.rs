@@ -1,5 +1,4 @@
-//! An object is an object: what serde would take in its place, an array with the members in the order of the code, is refused
-//! on every route and by every method, at the top and further inside.
+//! serde reads an array as a struct, member by member in the order of the code. Every route and method refuses that, at any depth.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use crate::common;
@@ -12,7 +11,7 @@ use serde_json::{Value, json};
 use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest as _;
 
-/// Arrays that some struct would have been read from.
+/// Arrays that serde could read as some struct.
 fn arrays() -> [Value; 6] {
     [
         json!([]),
@@ -25,7 +24,7 @@ fn arrays() -> [Value; 6] {
 }
 
 #[tokio::test]
-async fn no_route_takes_an_array_for_its_body() {
+async fn routes_take_no_array_for_their_body() {
     let front = Front::new().await;
     let session = front.session("fake").await;
     front.admin("POST", &format!("/v1/sessions/{session}/prompt"), json!({ "text": "ask" })).await;
@@ -51,7 +50,7 @@ async fn no_route_takes_an_array_for_its_body() {
 }
 
 #[tokio::test]
-async fn no_route_takes_an_array_for_an_object_inside() {
+async fn routes_take_no_array_for_an_object_inside() {
     let front = Front::new().await;
     let session = front.session("fake").await;
     let prompt = format!("/v1/sessions/{session}/prompt");
@@ -86,7 +85,7 @@ async fn socket(front: &Front, path: &str) -> Socket {
     tokio_tungstenite::connect_async(request).await.unwrap().0
 }
 
-/// What the message came to.
+/// The response to a message.
 async fn ask(socket: &mut Socket, message: &Value) -> Value {
     socket.send(Message::text(message.to_string())).await.unwrap();
     loop {
@@ -99,7 +98,7 @@ async fn ask(socket: &mut Socket, message: &Value) -> Value {
     }
 }
 
-/// Asks all of these, one by one; what each came to.
+/// Sends the messages one by one; returns the responses.
 async fn asked(front: &Front, path: &str, messages: &[Value]) -> Vec<Value> {
     let mut socket = socket(front, path).await;
     let mut answers = Vec::new();
@@ -110,7 +109,7 @@ async fn asked(front: &Front, path: &str, messages: &[Value]) -> Vec<Value> {
 }
 
 #[tokio::test]
-async fn no_method_of_the_native_websocket_takes_an_array() {
+async fn native_websocket_methods_take_no_array() {
     let front = Front::new().await;
     let session = front.session("fake").await;
     front.admin("POST", &format!("/v1/sessions/{session}/prompt"), json!({ "text": "ask" })).await;
@@ -130,7 +129,7 @@ async fn no_method_of_the_native_websocket_takes_an_array() {
     assert!(methods.len() >= 10, "{methods:?}");
     let mut messages = vec![call("initialize", json!({}))];
     for method in methods.iter().map(String::as_str).chain(["initialize"]) {
-        // What takes no params at all has nothing to misread.
+        // A method without params has nothing to misread.
         if !matches!(method, "runtime.list") {
             messages.extend(arrays().map(|params| call(method, params)));
         }
@@ -168,7 +167,7 @@ async fn no_method_of_the_native_websocket_takes_an_array() {
 }
 
 #[tokio::test]
-async fn no_method_of_acp_takes_an_array() {
+async fn acp_methods_take_no_array() {
     let front = Front::new().await;
     let session = front.session("fake").await;
     let call = |method: &str, params: Value| json!({ "jsonrpc": "2.0", "id": 7, "method": method, "params": params });

@@ -29,7 +29,7 @@ async fn say(socket: &mut Socket, message: Value) {
     socket.send(Message::text(message.to_string())).await.unwrap();
 }
 
-/// The next message that is wanted.
+/// The next wanted message.
 async fn hear(socket: &mut Socket, wanted: impl Fn(&Value) -> bool) -> Value {
     let heard = async {
         loop {
@@ -66,7 +66,7 @@ async fn ask(front: &Front, session: &str, line: &str) -> Value {
 }
 
 #[tokio::test]
-async fn nobody_answers_above_their_level_on_any_surface() {
+async fn risk_level_of_a_device_holds_on_every_frontend() {
     let front = Front::new().await;
     let session = front.session("fake").await;
     let limited = json!({ "scopes": ["watch", "prompt", "approve"], "approve_up_to": "low" });
@@ -77,13 +77,13 @@ async fn nobody_answers_above_their_level_on_any_surface() {
     assert_eq!(request["risk"], "danger");
     let open = async || front.admin("GET", &format!("/v1/requests/{id}"), Value::Null).await.json()["state"] == "open";
 
-    // HTTP; a no is an answer, too.
+    // HTTP; a denial is an answer too.
     for answer in [json!({ "ok": true }), json!({ "option_id": "yes" }), json!({ "option_id": "no" })] {
         let reply = front.call(&token, "POST", &format!("/v1/requests/{id}/answer"), answer).await;
         assert_eq!((reply.status, reply.code().as_str()), (403, "risk_too_high"));
         assert_eq!(reply.json()["risk"], "danger");
     }
-    // It reads why, and where.
+    // The refusal has the reasons and the devices that may answer.
     let told = front.call(&token, "POST", &format!("/v1/requests/{id}/answer"), json!({ "ok": true })).await.json();
     assert_eq!((&told["approve_up_to"], &told["devices"]), (&json!("low"), &json!([])), "{told}");
     assert_eq!(told["risk_reasons"], request["risk_reasons"]);
@@ -108,7 +108,7 @@ async fn nobody_answers_above_their_level_on_any_surface() {
     let told = hear(&mut ws, |message| message["method"] == "gateway.error").await;
     assert_eq!(told["params"]["error"]["data"]["code"], "risk_too_high");
     assert!(told["params"]["error"]["message"].as_str().unwrap().starts_with(&said), "{told}");
-    // What says in advance that nothing is asked.
+    // Methods that act without asking.
     let params = json!({ "session_id": session, "mode_id": "yolo" });
     say(&mut ws, json!({ "jsonrpc": "2.0", "id": 4, "method": "session.set_mode", "params": params })).await;
     let reply = hear(&mut ws, |message| message["id"] == 4).await;
@@ -144,7 +144,7 @@ async fn nobody_answers_above_their_level_on_any_surface() {
 }
 
 #[tokio::test]
-async fn a_link_shows_one_session_until_its_time_is_over() {
+async fn link_shows_one_session_until_it_expires() {
     let front = Front::new().await;
     let (shown, other) = (front.session("one").await, front.session("two").await);
     let path = format!("/v1/sessions/{shown}/shares");
@@ -175,7 +175,7 @@ async fn a_link_shows_one_session_until_its_time_is_over() {
         ("POST", format!("/v1/sessions/{shown}/prompt"), json!({ "text": "hi" }), 403),
         ("POST", format!("/v1/sessions/{shown}/shares"), Value::Null, 403),
         ("GET", "/v1/devices".into(), Value::Null, 403),
-        // Whoever else has it keeps it.
+        // Other devices keep theirs.
         ("DELETE", "/v1/me".into(), Value::Null, 403),
     ] {
         let reply = front.call(token, method, &path, body).await;
@@ -196,7 +196,7 @@ async fn a_link_shows_one_session_until_its_time_is_over() {
     );
     assert_eq!(front.call(token, "GET", "/v1/me", Value::Null).await.status, 401);
 
-    // One whose time is over is out, and so is what it has open.
+    // An expired device is refused, and its connections are closed.
     let local = front.state.auth.check(&front.admin).unwrap();
     let permit = local.permit::<Admin>(Target::Gateway).unwrap();
     let short = Duration::from_millis(1500);
@@ -208,7 +208,7 @@ async fn a_link_shows_one_session_until_its_time_is_over() {
 }
 
 #[tokio::test]
-async fn whatever_a_device_has_open_ends_with_it() {
+async fn revocation_closes_everything_a_device_has_open() {
     let front = Front::new().await;
     let own = format!("http://{}", front.address);
     let code = front
@@ -263,7 +263,7 @@ async fn whatever_a_device_has_open_ends_with_it() {
 }
 
 #[tokio::test]
-async fn who_may_not_answer_reads_where_it_can_be_answered() {
+async fn watch_only_device_reads_where_a_request_can_be_answered() {
     let front = Front::new().await;
     let session = front.session("fake").await;
     let device = async |name: &str, more: Value| {

@@ -58,7 +58,7 @@ impl Stream {
         read.unwrap() > 0
     }
 
-    /// The next block of the stream; `None` at its proper end.
+    /// The next block of the stream; `None` at its regular end.
     async fn next(&mut self) -> Option<Event> {
         loop {
             if let Some(end) = self.text.find("\n\n") {
@@ -85,7 +85,7 @@ impl Stream {
         }
     }
 
-    /// Takes one chunk out of its framing.
+    /// Decodes one chunk.
     fn unchunk(&mut self) -> bool {
         let Some(line) = self.bytes.windows(2).position(|two| two == b"\r\n") else { return false };
         let len = usize::from_str_radix(std::str::from_utf8(&self.bytes[..line]).unwrap(), 16).unwrap();
@@ -99,7 +99,7 @@ impl Stream {
         true
     }
 
-    /// Everything up to and with the event of this name.
+    /// All events up to and with one of this name.
     async fn to(&mut self, name: &str) -> Vec<Event> {
         let mut all = Vec::new();
         loop {
@@ -119,7 +119,7 @@ async fn prompt(front: &Front, session: &str, text: &str) {
 }
 
 #[tokio::test]
-async fn hello_replay_live_and_then_what_happens() {
+async fn sse_sends_hello_replay_live_and_then_new_events() {
     let front = Front::new().await;
     let session = front.session("fake").await;
     let path = format!("/v1/sessions/{session}/events");
@@ -141,7 +141,7 @@ async fn hello_replay_live_and_then_what_happens() {
         let json = event.json();
         assert_eq!((json["cursor"].as_str(), json["kind"].as_str()), (event.id.as_deref(), Some(&*event.name)));
     }
-    // The same again, from the start and from the middle; the header beats the query.
+    // Again from the start and from the middle; the header takes precedence over the query.
     let mut again = Stream::open(&front, &front.admin, &format!("/v1/events?session={session}"), "").await;
     let mut same = again.to("run_ended").await;
     same.extend(again.to("run_ended").await);
@@ -154,7 +154,7 @@ async fn hello_replay_live_and_then_what_happens() {
     rest.extend(resumed.to("run_ended").await);
     rest.retain(|event| event.id.is_some());
     assert_eq!(rest, all[3..]);
-    // Only what comes: `live` says where that begins, for a client that is cut off before anything came.
+    // Only new events: `live` has the cursor for a client that is cut off before the first.
     let mut now = Stream::open(&front, &front.admin, &format!("{path}?after=now"), "").await;
     let live = now.to("live").await.pop().unwrap();
     assert_eq!(live.id.as_deref(), live.json()["head"].as_str());
@@ -165,7 +165,7 @@ async fn hello_replay_live_and_then_what_happens() {
 }
 
 #[tokio::test]
-async fn a_cursor_that_is_no_good_gets_a_snapshot_with_one_that_is() {
+async fn sse_bad_cursor_gets_a_snapshot_with_a_good_one() {
     let front = Front::new().await;
     let session = front.session("fake").await;
     let path = format!("/v1/sessions/{session}/events");
@@ -191,7 +191,7 @@ async fn a_cursor_that_is_no_good_gets_a_snapshot_with_one_that_is() {
 }
 
 #[tokio::test]
-async fn revoked_or_stopped_a_stream_ends_properly() {
+async fn sse_stream_ends_properly_on_revocation_and_shutdown() {
     let front = Front::new().await;
     let reply = front.admin("POST", "/v1/devices", json!({ "name": "phone", "scopes": ["watch"] })).await.json();
     let mut phone = Stream::open(&front, reply["token"].as_str().unwrap(), "/v1/events", "").await;
@@ -217,8 +217,8 @@ async fn revoked_or_stopped_a_stream_ends_properly() {
 }
 
 #[tokio::test]
-async fn a_client_that_leaves_is_noticed_though_nothing_happens() {
-    // One connection at a time: the next one is served once the gateway has noticed.
+async fn sse_client_that_leaves_is_noticed_without_events() {
+    // One connection at a time: the next one is served once the gateway has noticed the end.
     let limits = ListenLimits { connections: 1, ..ListenLimits::default() };
     let front = Front::with(limits, GateLimits::default()).await;
     for _ in 0..3 {

@@ -1,5 +1,4 @@
-//! The way in from other machines: `plexus tls init`, the real binary, and clients that trust its CA alone. One file: every
-//! test is about what TLS adds to the same front door.
+//! Access from other machines: `plexus tls init`, the real binary, and clients that trust only its CA.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use crate::common;
@@ -26,7 +25,7 @@ async fn served() -> (Gateway, Client) {
 }
 
 #[tokio::test]
-async fn the_page_the_api_and_streams_come_by_either_version_of_http() {
+async fn tls_serves_page_api_and_streams_over_both_http_versions() {
     let (gateway, client) = served().await;
     let page = client.http1("GET", "/", &[], "").await;
     assert_eq!(page.status, 200);
@@ -65,7 +64,7 @@ async fn the_page_the_api_and_streams_come_by_either_version_of_http() {
     let (status, _, page) = polling.await.unwrap();
     assert!(status == 200 && page.contains("\"events\":[{"), "{page}");
 
-    // A big body goes through, and one too big is refused, without the connection suffering.
+    // A large body passes, and one too large is refused without affecting the connection.
     let long = json!({ "text": "x".repeat(3 << 20) });
     let (status, _, answer) = h2.ask("POST", &format!("/v1/sessions/{session}/prompt"), &[], Some(&long)).await;
     assert_eq!(status, 202, "{answer}");
@@ -76,7 +75,7 @@ async fn the_page_the_api_and_streams_come_by_either_version_of_http() {
 }
 
 #[tokio::test]
-async fn a_stream_that_its_client_takes_back_is_let_go_of() {
+async fn http_2_stream_that_is_reset_is_released() {
     let (gateway, client) = served().await;
     let mut h2 = client.http2().await;
     let gauge = || async {
@@ -102,13 +101,13 @@ async fn a_stream_that_its_client_takes_back_is_let_go_of() {
 }
 
 #[tokio::test]
-async fn websockets_are_for_http_1_1_and_the_other_is_told_so() {
+async fn http_2_websocket_request_is_refused_with_a_hint() {
     let (gateway, client) = served().await;
     let mut ws = client.ws(Some(&client.origin())).await.unwrap();
     ws.send(Message::text(hello().to_string())).await.unwrap();
     let answer = ws.next().await.unwrap().unwrap().into_text().unwrap();
     assert_eq!(serde_json::from_str::<Value>(&answer).unwrap()["result"]["you"]["device_id"], "d_local", "{answer}");
-    // More than all buffers on the way hold, in both directions.
+    // More than all buffers hold, in both directions.
     let session = gateway.session("demo").await;
     let attach = json!({ "jsonrpc": "2.0", "id": 2, "method": "session.attach", "params": { "session_id": session } });
     ws.send(Message::text(attach.to_string())).await.unwrap();
@@ -126,7 +125,7 @@ async fn websockets_are_for_http_1_1_and_the_other_is_told_so() {
             said += event["event"]["content"]["text"].as_str().unwrap().matches('y').count();
         }
     }
-    // The close comes back, and then the end of TLS.
+    // The close is echoed, and then TLS ends.
     ws.close(None).await.unwrap();
     let end = async {
         loop {
@@ -149,7 +148,7 @@ async fn websockets_are_for_http_1_1_and_the_other_is_told_so() {
 }
 
 #[tokio::test]
-async fn other_names_and_other_sites_are_refused_by_tls_as_well() {
+async fn tls_refuses_other_names_and_other_sites() {
     let (gateway, client) = served().await;
     let port = client.address.port();
     let plain = gateway.url.trim_start_matches("http://").to_owned();
@@ -189,7 +188,7 @@ async fn other_names_and_other_sites_are_refused_by_tls_as_well() {
     assert_eq!(h2.ask("GET", "/healthz", &[("host", &own[0])], None).await.0, 200, "the same name twice");
 }
 
-/// A handshake's first message, of a client that can do no more than this version.
+/// The first handshake message of a client that supports only this version.
 fn client_hello(version: [u8; 2]) -> Vec<u8> {
     let mut hello = version.to_vec();
     hello.extend([7; 32]);
@@ -206,7 +205,7 @@ fn client_hello(version: [u8; 2]) -> Vec<u8> {
 }
 
 #[tokio::test]
-async fn what_is_no_tls_or_too_old_or_not_trusting_gets_no_further() {
+async fn tls_handshake_refuses_plain_old_and_untrusting_clients() {
     let (gateway, client) = served().await;
     let mut plain = client.tcp().await.unwrap();
     plain.write_all(b"GET / HTTP/1.1\r\nhost: localhost\r\n\r\n").await.unwrap();
@@ -229,7 +228,7 @@ async fn what_is_no_tls_or_too_old_or_not_trusting_gets_no_further() {
     assert!(client.connect("example.org", &["h2"]).await.is_err(), "nor under another name");
     assert!(client.connect("localhost", &["spdy/1"]).await.is_err(), "a protocol that is not spoken");
     assert!(client.connect("localhost", &[]).await.is_ok(), "no word of a protocol is HTTP/1.1");
-    // A program that many have: it negotiates by itself.
+    // curl negotiates the version by itself.
     let curl = std::process::Command::new("curl")
         .args(["-sS", "--max-time", "30", "--cacert"])
         .arg(gateway.home.join("tls/ca.crt"))
@@ -255,7 +254,7 @@ async fn http_2_has_its_bounds() {
     let mut stream = client.connect("localhost", &["h2"]).await.unwrap();
     let mut all = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_vec();
     all.extend(frame(4, 0, 0, &[]));
-    // GET / by https, from nobody in particular; taken back at once. A thousand times, faster than anybody could answer.
+    // GET / over HTTPS without a token, reset at once, a thousand times.
     for n in 0..1000 {
         all.extend(frame(1, 5, 2 * n + 1, &[0x82, 0x87, 0x84]));
         all.extend(frame(3, 0, 2 * n + 1, &[0, 0, 0, 8]));
@@ -286,7 +285,7 @@ async fn http_2_has_its_bounds() {
 }
 
 #[tokio::test]
-async fn half_open_handshakes_end_and_an_address_has_its_share() {
+async fn tls_half_open_handshakes_end_and_are_bounded_by_address() {
     let dir = tempfile::tempdir().unwrap();
     assert!(plexus(dir.path(), &["tls", "init", "--name", "localhost"]).status.success());
     let folder = dir.path().join("tls");
@@ -307,16 +306,16 @@ async fn half_open_handshakes_end_and_an_address_has_its_share() {
     let client = Client::new(&folder.join("ca.crt"), address, "");
     let whole = |mut stream: tokio::net::TcpStream| async move {
         let mut all = Vec::new();
-        // A reset is an end, too.
+        // A reset ends the connection too.
         let _ = tokio::time::timeout(PATIENCE, stream.read_to_end(&mut all)).await.expect("it is held");
     };
-    // Nothing, a piece of a handshake, and plain HTTP that never ends: none of them stays.
+    // No data, a partial handshake, and endless plain HTTP: all are closed.
     for begin in [&b""[..], &[0x16, 3, 1, 1, 0, 1], b"GET / HTTP/1.1\r\n"] {
         let mut stream = client.from([127, 0, 0, 2]).tcp().await.unwrap();
         stream.write_all(begin).await.unwrap();
         whole(stream).await;
     }
-    // A share each: what is open of one address keeps only itself out.
+    // Each address has a share of its own.
     let mut held = Vec::new();
     for _ in 0..4 {
         let mut h2 = client.from([127, 0, 0, 3]).http2().await;
@@ -324,7 +323,7 @@ async fn half_open_handshakes_end_and_an_address_has_its_share() {
         held.push(client.from([127, 0, 0, 9]).tcp().await.unwrap());
     }
     drop(held);
-    // Whoever asks for nothing more is let go of, and its share is free again.
+    // An idle connection is closed, and its share is free again.
     let deadline = Instant::now() + PATIENCE;
     for n in 0..12 {
         let source = client.from([127, 0, 0, 3]);
@@ -339,7 +338,7 @@ async fn half_open_handshakes_end_and_an_address_has_its_share() {
 }
 
 #[tokio::test]
-async fn an_address_has_its_share_of_requests_over_http_2() {
+async fn http_2_requests_are_bounded_by_address() {
     let dir = tempfile::tempdir().unwrap();
     assert!(plexus(dir.path(), &["tls", "init", "--name", "localhost"]).status.success());
     let folder = dir.path().join("tls");
@@ -377,13 +376,13 @@ async fn an_address_has_its_share_of_requests_over_http_2() {
 }
 
 #[tokio::test]
-async fn an_address_with_its_share_gets_no_more_while_another_does() {
+async fn connections_are_bounded_by_address() {
     let dir = tempfile::tempdir().unwrap();
     assert!(plexus(dir.path(), &["tls", "init", "--name", "localhost"]).status.success());
     let folder = dir.path().join("tls");
     let tls = Tls::open(&folder.join("server.crt"), &folder.join("server.key")).unwrap();
     let app = axum::Router::new().route("/healthz", axum::routing::get(|| async { "ok" }));
-    // Nothing ends by itself here.
+    // No connection ends by itself here.
     let limits = TlsLimits { per_address: 4, handshake: PATIENCE, idle: PATIENCE, ..TlsLimits::default() };
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let client = Client::new(&folder.join("ca.crt"), listener.local_addr().unwrap(), "");
@@ -407,7 +406,7 @@ async fn shown(client: &Client) -> Vec<u8> {
 }
 
 #[tokio::test]
-async fn a_changed_certificate_is_taken_and_a_bad_one_is_not() {
+async fn certificate_change_is_picked_up_and_a_bad_one_ignored() {
     let (gateway, client) = served().await;
     let mut old = client.http2().await;
     let first = shown(&client).await;
@@ -436,7 +435,7 @@ async fn a_changed_certificate_is_taken_and_a_bad_one_is_not() {
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
     assert_eq!(shown(&client).await, second, "the one before it is kept");
-    // A key that is another's is no better.
+    // A key of another certificate is refused too.
     let other = tempfile::tempdir().unwrap();
     assert!(plexus(other.path(), &["tls", "init", "--name", "localhost"]).status.success());
     let (cert, key) = (other.path().join("tls/server.crt"), gateway.home.join("tls/server.key"));
@@ -446,7 +445,7 @@ async fn a_changed_certificate_is_taken_and_a_bad_one_is_not() {
     changes(second).await;
 }
 
-/// A certificate that the CA in this folder signs, whatever its name, and however long it holds.
+/// A certificate signed by the CA in this folder, with any name and lifetime.
 fn signed(folder: &Path, name: &str, until: Option<(i32, u8, u8)>) -> (rcgen::Certificate, rcgen::KeyPair) {
     let ca = rcgen::KeyPair::from_pem(&std::fs::read_to_string(folder.join("ca.key")).unwrap()).unwrap();
     let mut like = rcgen::CertificateParams::default();
@@ -464,7 +463,7 @@ fn signed(folder: &Path, name: &str, until: Option<(i32, u8, u8)>) -> (rcgen::Ce
     (params.signed_by(&key, &issuer).unwrap(), key)
 }
 
-/// A folder as `plexus tls init` makes it, whose certificate ends in so many days.
+/// A folder of `plexus tls init` with a certificate that expires in `days` days.
 fn ending_in(days: i64, home: &Path) -> Vec<u8> {
     assert!(plexus(home, &["tls", "init", "--name", "localhost", "--name", "127.0.0.1"]).status.success());
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_secs();
@@ -477,7 +476,7 @@ fn ending_in(days: i64, home: &Path) -> Vec<u8> {
     cert.der().to_vec()
 }
 
-/// Waits until the gateway has logged these words.
+/// Waits until the gateway has logged this text.
 async fn logged(gateway: &Gateway, words: &str) {
     let deadline = Instant::now() + PATIENCE;
     while !gateway.stderr().contains(words) {
@@ -487,7 +486,7 @@ async fn logged(gateway: &Gateway, words: &str) {
 }
 
 #[tokio::test]
-async fn a_certificate_that_ends_soon_is_made_anew_by_itself() {
+async fn certificate_of_our_ca_is_renewed_before_it_expires() {
     let dir = tempfile::tempdir().unwrap();
     let old = ending_in(20, &dir.path().join("home"));
     let gateway = Gateway::start_in(dir, TLS).await;
@@ -498,9 +497,9 @@ async fn a_certificate_that_ends_soon_is_made_anew_by_itself() {
         assert!(Instant::now() < deadline, "the next certificate is not served");
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
-    // Who trusts the CA takes it.
+    // Clients that trust the CA accept it.
     assert_eq!(client.http2().await.ask("GET", "/healthz", &[], None).await.0, 200);
-    // And whoever watches sees when it ends.
+    // The metric shows when it expires.
     let text = gateway.request("GET", "/metrics").send().await.unwrap().text().await.unwrap();
     let ends = text.lines().find_map(|line| line.strip_prefix("plexus_tls_certificate_expiry_timestamp_seconds "));
     let ends: i64 = ends.unwrap_or_else(|| panic!("{text}")).parse().unwrap();
@@ -508,7 +507,7 @@ async fn a_certificate_that_ends_soon_is_made_anew_by_itself() {
 }
 
 #[tokio::test]
-async fn somebody_elses_certificate_that_ends_soon_is_warned_of() {
+async fn certificate_from_elsewhere_is_warned_of_before_it_expires() {
     let dir = tempfile::tempdir().unwrap();
     let other = dir.path().join("other");
     let old = ending_in(10, &other);
@@ -528,7 +527,7 @@ async fn somebody_elses_certificate_that_ends_soon_is_warned_of() {
     assert_eq!(shown(&client).await, old, "it is not ours to change");
 }
 
-/// Whether a client that trusts the CA takes what it signed for this name.
+/// Whether a client that trusts the CA accepts its certificate for this name.
 async fn trusted(folder: &Path, name: &'static str) -> Result<(), String> {
     let (cert, key) = signed(folder, name, None);
     let cert = cert.der().clone();
@@ -545,7 +544,7 @@ async fn trusted(folder: &Path, name: &'static str) -> Result<(), String> {
 }
 
 #[tokio::test]
-async fn the_ca_can_sign_for_its_own_names_and_nothing_else() {
+async fn ca_can_sign_for_its_own_names_only() {
     for (names, yes, no) in [
         (
             &["box.local", "192.0.2.7"][..],
@@ -573,7 +572,7 @@ async fn the_ca_can_sign_for_its_own_names_and_nothing_else() {
 }
 
 #[tokio::test]
-async fn what_is_made_is_the_owners_alone_and_phones_take_it() {
+async fn tls_files_are_private_and_phones_accept_the_profile() {
     use std::os::unix::fs::PermissionsExt as _;
     let dir = tempfile::tempdir().unwrap();
     let home = dir.path().join("home");
@@ -605,7 +604,7 @@ async fn what_is_made_is_the_owners_alone_and_phones_take_it() {
         let refused = plexus(&dir.path().join("other"), &["tls", "init", "--name", wrong]);
         assert_eq!(refused.status.code(), Some(2), "{wrong}: {refused:?}");
     }
-    // Without names it finds this machine's own.
+    // Without names it uses this machine's.
     let own = plexus(&dir.path().join("own"), &["tls", "init"]);
     assert!(own.status.success(), "{own:?}");
     assert!(!Authority::read(&dir.path().join("own/tls")).unwrap().names.is_empty());
@@ -623,7 +622,7 @@ async fn what_is_made_is_the_owners_alone_and_phones_take_it() {
 }
 
 #[tokio::test]
-async fn the_ca_is_shown_to_everybody_and_its_key_to_nobody() {
+async fn ca_certificate_is_public_and_its_key_is_not() {
     let (gateway, client) = served().await;
     let ca = std::fs::read_to_string(gateway.home.join("tls/ca.crt")).unwrap();
     let reply = client.http1("GET", "/ca.crt", &[], "").await;
@@ -644,7 +643,7 @@ async fn the_ca_is_shown_to_everybody_and_its_key_to_nobody() {
 }
 
 #[tokio::test]
-async fn local_commands_keep_to_the_plain_listener() {
+async fn cli_uses_the_plain_listener() {
     let (gateway, client) = served().await;
     let running = running(&gateway);
     assert!(running["url"].as_str().unwrap().starts_with("http://127.0.0.1:"), "{running}");
@@ -655,11 +654,11 @@ async fn local_commands_keep_to_the_plain_listener() {
     assert!(ran.status.success() && String::from_utf8_lossy(&ran.stdout).contains("here"), "{ran:?}");
     let open = plexus(&gateway.home, &["open", "--print"]);
     assert!(String::from_utf8_lossy(&open.stdout).trim().starts_with(&gateway.url), "{open:?}");
-    // Plain and beyond loopback is refused, with the way out.
+    // Plain HTTP beyond loopback is refused with the fix.
     let refused = plexus(&gateway.home, &["serve", "--listen", "0.0.0.0:0"]);
     assert_eq!(refused.status.code(), Some(64));
     assert!(String::from_utf8_lossy(&refused.stderr).contains("plexus tls init"), "{refused:?}");
-    // TLS without a certificate is refused, with the way out.
+    // TLS without a certificate is refused with the fix.
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("p.toml");
     std::fs::write(&file, format!("listen = \"127.0.0.1:0\"\n{TLS}")).unwrap();

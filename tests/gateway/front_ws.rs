@@ -1,6 +1,6 @@
-//! The native WebSocket over real sockets; one file because one client, which can also be rude, serves every test.
+//! The native WebSocket over real sockets. One file: all tests use the same client, which can also break the protocol.
 //!
-//! First the UI protocol, then RFC 6455 with a client that breaks it on purpose.
+//! First the UI protocol, then RFC 6455 with deliberate violations.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use crate::common;
@@ -15,11 +15,11 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpSocket, TcpStream};
 
-/// A client that can also be rude.
+/// A client that can break the protocol.
 struct Ws {
     stream: TcpStream,
     bytes: Vec<u8>,
-    /// Messages that came before the one that was waited for.
+    /// Messages that came before the one waited for.
     kept: VecDeque<Value>,
     next_id: u64,
 }
@@ -85,7 +85,7 @@ impl Ws {
         Self { stream, bytes, kept: VecDeque::new(), next_id: 0 }
     }
 
-    /// Opened, and introduced as a client that can confirm.
+    /// An initialized client that can show confirmations.
     async fn ready(front: &Front, token: &str) -> Self {
         let mut ws = Self::open(front, token).await;
         let params = json!({
@@ -148,7 +148,7 @@ impl Ws {
         Some((head, payload))
     }
 
-    /// The next message that `wanted` takes; the others are kept.
+    /// The next message that `wanted` accepts; others are kept.
     async fn find(&mut self, wanted: impl Fn(&Value) -> bool) -> Value {
         if let Some(at) = self.kept.iter().position(&wanted) {
             return self.kept.remove(at).unwrap();
@@ -178,7 +178,7 @@ impl Ws {
         }
     }
 
-    /// Everything up to and with the event of this kind.
+    /// All events up to and with one of this kind.
     async fn events_to(&mut self, kind: &str) -> Vec<Value> {
         let mut all = Vec::new();
         loop {
@@ -191,7 +191,7 @@ impl Ws {
         }
     }
 
-    /// What it is closed with, and that the connection then ends.
+    /// The close code and reason; the connection must end after it.
     async fn closed(&mut self) -> (u16, String) {
         loop {
             match self.got().await {
@@ -213,7 +213,7 @@ fn said(events: &[Value]) -> String {
 }
 
 #[tokio::test]
-async fn a_run_is_started_followed_and_read_again() {
+async fn ws_run_is_started_followed_and_read_again() {
     let front = Front::new().await;
     let session = front.session("fake").await;
     let mut ws = Ws::ready(&front, &front.admin).await;
@@ -242,7 +242,7 @@ async fn a_run_is_started_followed_and_read_again() {
     let history = ws.call("session.history", json!({ "session_id": session, "after": hello["head"] })).await.unwrap();
     assert_eq!(history["events"].as_array().unwrap(), &events);
 
-    // Resumed in the middle by another, with the cursor of any event.
+    // Another client resumes in the middle, with the cursor of any event.
     let mut other = Ws::ready(&front, &front.admin).await;
     let params = json!({ "session_id": "*", "after": events[1]["cursor"], "projection": "native" });
     other.call("session.attach", params).await.unwrap();
@@ -253,7 +253,7 @@ async fn a_run_is_started_followed_and_read_again() {
 }
 
 #[tokio::test]
-async fn a_session_is_renamed_and_archived_and_everybody_hears_what_it_does() {
+async fn ws_session_rename_and_archive_reach_every_client() {
     let front = Front::new().await;
     let session = front.session("fake").await;
     let (mut one, mut two) = (Ws::ready(&front, &front.admin).await, Ws::ready(&front, &front.admin).await);
@@ -273,7 +273,7 @@ async fn a_session_is_renamed_and_archived_and_everybody_hears_what_it_does() {
 }
 
 #[tokio::test]
-async fn what_is_gone_for_good_is_told_to_those_who_could_see_it() {
+async fn ws_deletions_reach_the_clients_that_could_see_them() {
     let front = Front::new().await;
     let (session, other) = (front.session("fake").await, front.session("fake").await);
     let mut one = Ws::ready(&front, &front.admin).await;
@@ -289,7 +289,7 @@ async fn what_is_gone_for_good_is_told_to_those_who_could_see_it() {
 }
 
 #[tokio::test]
-async fn a_cursor_of_another_life_gets_a_snapshot_first() {
+async fn ws_cursor_of_another_epoch_gets_a_snapshot_first() {
     let front = Front::new().await;
     let session = front.session("fake").await;
     let mut ws = Ws::ready(&front, &front.admin).await;
@@ -316,7 +316,7 @@ async fn a_cursor_of_another_life_gets_a_snapshot_first() {
 }
 
 #[tokio::test]
-async fn the_first_answer_wins_and_everybody_learns_who() {
+async fn ws_first_answer_wins_and_every_client_learns_who() {
     let front = Front::new().await;
     let session = front.session("fake").await;
     let mut all = Vec::new();
@@ -336,7 +336,7 @@ async fn the_first_answer_wins_and_everybody_learns_who() {
     assert_eq!(asked[0]["params"]["danger_level"], "normal");
     assert!(asked[0]["params"]["message"].is_string());
 
-    // One that comes late, and only for what is to come, is asked all the same, once.
+    // A client that joins late at `now` gets the open request once.
     let mut late = Ws::ready(&front, &front.admin).await;
     late.call("session.attach", json!({ "session_id": session, "from": "now" })).await.unwrap();
     assert_eq!(late.notice("gateway.hello").await["requests"][0]["request_id"], *id);
@@ -350,7 +350,7 @@ async fn the_first_answer_wins_and_everybody_learns_who() {
 
     all[0].text(&json!({ "jsonrpc": "2.0", "id": id, "result": { "ok": true } }).to_string()).await;
     let lost = loop {
-        // The answer by response has no reply; who asks again until it is resolved is told who won.
+        // An answer by response has no reply; asking until it is resolved names the winner.
         match all[1].call("ui.request.answer", json!({ "request_id": id, "option_id": "maybe" })).await.unwrap_err() {
             error if error["code"] == -32602 => {}
             error => break error,
@@ -358,7 +358,7 @@ async fn the_first_answer_wins_and_everybody_learns_who() {
     };
     assert_eq!((&lost["code"], &lost["data"]["code"]), (&json!(-32010), &json!("already_resolved")));
     assert_eq!(lost["data"]["resolved_by"]["name"], "this machine");
-    // A loser who answers by response is told by what everybody is told.
+    // A client that loses by response learns it from the common notification.
     all[2].text(&json!({ "jsonrpc": "2.0", "id": id, "result": { "ok": false } }).to_string()).await;
     for ws in &mut all {
         let resolved = ws.notice("ui.request.resolved").await;
@@ -373,9 +373,9 @@ async fn the_first_answer_wins_and_everybody_learns_who() {
     assert_eq!(late.notice("gateway.error").await["error"]["data"]["code"], "request_not_found");
 }
 
-/// In the seed's words: an error of -32003 says that the user cancelled, and `reason` and `remember` are wishes.
+/// By the specification, error -32003 means that the user cancelled, and `reason` and `remember` are optional wishes.
 #[tokio::test]
-async fn a_user_who_cancelled_said_no_and_what_was_not_offered_is_no_part_of_an_answer() {
+async fn ws_cancel_counts_as_denial_and_unoffered_options_are_refused() {
     let front = Front::new().await;
     let session = front.session("fake").await;
     let mut ws = Ws::ready(&front, &front.admin).await;
@@ -387,7 +387,7 @@ async fn a_user_who_cancelled_said_no_and_what_was_not_offered_is_no_part_of_an_
     ] {
         ws.call("run.start", json!({ "session_id": session, "text": "ask" })).await.unwrap();
         let id = ws.find(|message| message["method"] == "ui.confirm.request").await["id"].clone();
-        // Any other error leaves it open, and is said to be none.
+        // Any other error leaves the request open and is reported as no answer.
         let other = json!({ "jsonrpc": "2.0", "id": id, "error": { "code": -32601, "message": "method not found" } });
         ws.text(&other.to_string()).await;
         assert_eq!(ws.notice("gateway.error").await["request_id"], id);
@@ -400,7 +400,7 @@ async fn a_user_who_cancelled_said_no_and_what_was_not_offered_is_no_part_of_an_
     }
 }
 
-/// What a run says, to its end: its AgentEvents, numbered from 0.
+/// The AgentEvents of a run up to its end, numbered from 0.
 async fn told(ws: &mut Ws, run: &Value) -> (Vec<Value>, Value) {
     let ended = |message: &Value| {
         let status = message["params"]["status"].as_str();
@@ -419,7 +419,7 @@ async fn told(ws: &mut Ws, run: &Value) -> (Vec<Value>, Value) {
 }
 
 #[tokio::test]
-async fn what_the_server_can_is_what_a_runtime_that_the_client_sees_can() {
+async fn ws_capabilities_are_those_of_the_visible_runtimes() {
     let front = Front::new().await;
     let mine = front.session("fake").await;
     let of_mine = front.token(json!({ "scopes": ["watch"], "runtimes": ["fake"] })).await;
@@ -449,9 +449,9 @@ async fn what_the_server_can_is_what_a_runtime_that_the_client_sees_can() {
 }
 
 #[tokio::test]
-async fn a_client_that_says_ui_protocol_0_gets_it_to_the_letter() {
+async fn ws_ui_protocol_0_is_spoken_to_the_letter() {
     let front = Front::new().await;
-    // Another session of the same runtime: none of the client's.
+    // Another session of the same runtime is not the client's.
     front.session("fake").await;
     let mut ws = Ws::open(&front, &front.admin).await;
     let params = json!({ "protocol_version": "0", "client": { "name": "seed", "version": "0" }, "ui_protocol": "0" });
@@ -474,7 +474,7 @@ async fn a_client_that_says_ui_protocol_0_gets_it_to_the_letter() {
     assert_eq!((text.as_str(), &end), ("hello there", &json!("completed")));
     assert_eq!((&last["type"], &last["content"]), (&json!("final"), &json!("hello there")));
 
-    // Cancelling what is over, what nobody knows, and what is under way.
+    // Cancelling an ended run, an unknown one, and a running one.
     let over = ws.call("run.cancel", json!({ "run_id": first })).await.unwrap();
     assert_eq!(over, json!({ "ok": false, "status": "completed" }));
     assert_eq!(ws.call("run.cancel", json!({ "run_id": "r_nothing" })).await.unwrap_err()["code"], -32002);
@@ -483,7 +483,7 @@ async fn a_client_that_says_ui_protocol_0_gets_it_to_the_letter() {
     assert_eq!(cancelled, json!({ "ok": true, "status": "running" }));
     assert_eq!(told(&mut ws, &hangs).await.1, "cancelled");
 
-    // Asked, and answered by a response.
+    // A request, answered by a response.
     let asks = ws.call("run.start", input("ask")).await.unwrap()["run_id"].clone();
     let asked = ws.find(|message| message["method"] == "ui.confirm.request").await;
     assert_letter(&asked);
@@ -498,7 +498,7 @@ async fn a_client_that_says_ui_protocol_0_gets_it_to_the_letter() {
     let listed = ws.call("session.list", json!({})).await.unwrap();
     let one = &listed["sessions"][0];
     assert_eq!((&one["last_user_message"], one["updated_at"].is_string()), (&json!("ask"), true), "{listed}");
-    // Three prompts, and the answer to the first: the two others came to nothing that was said.
+    // Three prompts with a response only to the first: the others produced no event.
     assert_eq!(one["message_count"], 4, "{listed}");
     let known = ["session_id", "updated_at", "run_id", "message_count", "last_user_message"];
     for row in listed["sessions"].as_array().unwrap() {
@@ -506,7 +506,7 @@ async fn a_client_that_says_ui_protocol_0_gets_it_to_the_letter() {
     }
     assert!(ws.call("session.list", json!({ "limit": 0 })).await.unwrap()["sessions"].as_array().unwrap().is_empty());
 
-    // Another client: the past is told before the reply, as much of it as is wanted.
+    // Another client: the requested part of the history comes before the reply.
     let session = one["session_id"].clone();
     let mut other = Ws::open(&front, &front.admin).await;
     other.call("initialize", json!({ "protocol_version": "0", "ui_protocol": "0" })).await.unwrap();
@@ -525,7 +525,7 @@ async fn a_client_that_says_ui_protocol_0_gets_it_to_the_letter() {
         );
         assert!(told.iter().all(|message| message["method"] == "agent.event"), "{told:?}");
     }
-    // And from then on what happens, to both.
+    // From then on both get the events.
     let next = ws.call("run.start", input("once more")).await.unwrap()["run_id"].clone();
     for client in [&mut ws, &mut other] {
         assert_eq!(told(client, &next).await.1, "completed");
@@ -544,7 +544,7 @@ async fn a_client_that_says_ui_protocol_0_gets_it_to_the_letter() {
 }
 
 #[tokio::test]
-async fn of_the_ui_protocol_context_is_whole_percents_and_what_the_ui_shows_reaches_the_runtime() {
+async fn ws_ui_protocol_context_is_whole_percents_and_reaches_the_runtime() {
     let front = Front::new().await;
     front.session("fake").await;
     let mut ws = Ws::open(&front, &front.admin).await;
@@ -560,14 +560,14 @@ async fn of_the_ui_protocol_context_is_whole_percents_and_what_the_ui_shows_reac
     ws.kept.iter().for_each(assert_letter);
     ws.kept.clear();
 
-    // A notification, on to the runtime as it is, with what the specification does not know.
+    // A notification is forwarded unchanged, even with members that the specification does not have.
     let shown = json!({
         "cwd": "/w", "active_file": { "path": "a.rs", "language_id": "rust" },
         "selection": { "path": "a.rs", "range": { "start": { "line": 0, "column": 1 }, "end": { "line": 2, "column": 3 } } },
         "extensions": { "x": [1.50] }, "new": null,
     });
     ws.text(&json!({ "jsonrpc": "2.0", "method": "ui.context.update", "params": shown }).to_string()).await;
-    // A call behind it on the same way has come when its reply has.
+    // A later call on the same path has arrived once its reply is there.
     let left = ws.call("tool.left", json!({})).await.unwrap_err();
     assert_eq!((&left["code"], &left["message"]), (&json!(-32003), &json!("the runtime refused: user cancelled")));
     let run = ws.call("run.start", input("calls")).await.unwrap()["run_id"].clone();
@@ -577,7 +577,7 @@ async fn of_the_ui_protocol_context_is_whole_percents_and_what_the_ui_shows_reac
 }
 
 #[tokio::test]
-async fn a_device_does_what_it_was_granted() {
+async fn ws_device_does_only_what_it_was_granted() {
     let front = Front::new().await;
     let (mine, other) = (front.session("fake").await, front.session("other").await);
     let token = front.token(json!({ "scopes": ["watch"], "sessions": [mine] })).await;
@@ -611,7 +611,7 @@ async fn a_device_does_what_it_was_granted() {
 }
 
 #[tokio::test]
-async fn revoking_a_device_and_stopping_close_at_once_with_their_codes() {
+async fn ws_revocation_and_shutdown_close_at_once_with_their_codes() {
     let front = Front::new().await;
     let reply = front.admin("POST", "/v1/devices", json!({ "name": "phone", "scopes": ["watch"] })).await.json();
     let mut ws = Ws::ready(&front, reply["token"].as_str().unwrap()).await;
@@ -627,7 +627,7 @@ async fn revoking_a_device_and_stopping_close_at_once_with_their_codes() {
 }
 
 #[tokio::test]
-async fn who_looks_is_told_to_those_who_may_see_it() {
+async fn ws_presence_reaches_those_who_may_see_it() {
     let front = Front::new().await;
     let session = front.session("fake").await;
     let hidden = front.session("other").await;
@@ -644,7 +644,7 @@ async fn who_looks_is_told_to_those_who_may_see_it() {
     let desk_looks = json!({ "session_id": session, "lookers": [{ "device_id": "d_local", "name": "this machine" }] });
     assert_eq!(told, desk_looks, "neither a socket nor a hidden session is news");
 
-    // Who comes later is told what stands; a device hears of itself too.
+    // A client that joins later gets the current viewers; a device sees itself too.
     let mut late = Ws::ready(&front, &front.admin).await;
     late.call("session.attach", json!({ "session_id": session, "from": "now" })).await.unwrap();
     assert_eq!(late.notice("presence.changed").await, desk_looks);
@@ -654,7 +654,7 @@ async fn who_looks_is_told_to_those_who_may_see_it() {
         assert_eq!(told["lookers"].as_array().unwrap().len(), 2, "{told}");
     }
 
-    // Gone with the socket.
+    // The viewer ends with the socket.
     drop(desk);
     let told = phone.notice("presence.changed").await;
     assert_eq!(told["lookers"][0]["name"], "test", "{told}");
@@ -667,7 +667,7 @@ async fn who_looks_is_told_to_those_who_may_see_it() {
 }
 
 #[tokio::test]
-async fn messages_that_are_none_get_the_error_that_fits() {
+async fn ws_invalid_messages_get_the_matching_error() {
     let front = Front::new().await;
     let mut ws = Ws::open(&front, &front.admin).await;
     for (text, code, id) in [
@@ -705,7 +705,7 @@ async fn messages_that_are_none_get_the_error_that_fits() {
     assert_eq!(ws.find(|message| message.get("error").is_some()).await["error"]["code"], -32600);
 
     ws.call("initialize", json!({})).await.unwrap();
-    // Every type of id comes back as it was.
+    // Every type of id comes back unchanged.
     for id in [
         "1",
         "-7",
@@ -753,7 +753,7 @@ async fn messages_that_are_none_get_the_error_that_fits() {
         let error = ws.call(method, params.clone()).await.unwrap_err();
         assert_eq!(error["code"], code, "{method} {params}: {error}");
     }
-    // Notifications and errors to nothing are not answered; the connection goes on.
+    // Notifications and stray errors get no response; the connection goes on.
     ws.text(r#"{"jsonrpc":"2.0","method":"no.such"}"#).await;
     ws.text(r#"{"jsonrpc":"2.0","id":5,"error":{"code":1,"message":"x"}}"#).await;
     ws.text(r#"{"jsonrpc":"2.0","id":[5],"result":{}}"#).await;
@@ -762,7 +762,7 @@ async fn messages_that_are_none_get_the_error_that_fits() {
 }
 
 #[tokio::test]
-async fn everything_or_by_name_but_not_both() {
+async fn ws_subscription_is_to_all_or_by_name_but_not_both() {
     let front = Front::new().await;
     let (a, b) = (front.session("fake").await, front.session("fake").await);
     let mut ws = Ws::ready(&front, &front.admin).await;
@@ -789,7 +789,7 @@ async fn everything_or_by_name_but_not_both() {
 }
 
 #[tokio::test]
-async fn what_breaks_rfc_6455_is_closed_with_the_code_for_it() {
+async fn ws_rfc_6455_violations_close_with_their_code() {
     let front = Front::new().await;
     let huge = |len: u64| [&[0x81, 0x80 | 127][..], &len.to_be_bytes(), &[1, 2, 3, 4]].concat();
     let unmasked = b"\x81\x02{}".to_vec();
@@ -817,7 +817,7 @@ async fn what_breaks_rfc_6455_is_closed_with_the_code_for_it() {
         ws.raw(&bytes).await;
         assert_eq!(ws.closed().await.0, code, "{what}");
     }
-    // Too big in pieces.
+    // Too large in fragments.
     let mut ws = Ws::open(&front, &front.admin).await;
     let mut head = 0x01;
     for _ in 0..17 {
@@ -830,7 +830,7 @@ async fn what_breaks_rfc_6455_is_closed_with_the_code_for_it() {
 }
 
 #[tokio::test]
-async fn what_rfc_6455_allows_works() {
+async fn ws_rfc_6455_options_work() {
     let front = Front::new().await;
     let request = br#"{"jsonrpc":"2.0","id":1,"method":"initialize"}"#;
     // The first frame in the same packet as the handshake.
@@ -878,7 +878,7 @@ async fn what_rfc_6455_allows_works() {
 }
 
 #[tokio::test]
-async fn handshakes_that_are_none_are_told_why() {
+async fn ws_invalid_handshakes_are_refused_with_the_reason() {
     let front = Front::new().await;
     let good = handshake(&front, &front.admin, "");
     let close = |text: String| text.replace("keep-alive, Upgrade", "close, Upgrade");
@@ -901,8 +901,8 @@ async fn handshakes_that_are_none_are_told_why() {
 }
 
 #[tokio::test]
-async fn a_client_that_takes_nothing_is_closed_with_its_cursor_and_loses_nothing() {
-    if !common::alone("front_ws::a_client_that_takes_nothing_is_closed_with_its_cursor_and_loses_nothing") {
+async fn ws_client_that_reads_nothing_is_closed_with_its_cursor() {
+    if !common::alone("front_ws::ws_client_that_reads_nothing_is_closed_with_its_cursor") {
         return; // what is counted is the whole process's
     }
     let limits = ListenLimits { drain: Duration::from_millis(500), ..ListenLimits::default() };
@@ -917,7 +917,7 @@ async fn a_client_that_takes_nothing_is_closed_with_its_cursor_and_loses_nothing
     let mut quick = Ws::ready(&front, &front.admin).await;
     quick.call("session.attach", json!({ "session_id": session, "from": "start" })).await.unwrap();
     let stalled = plexus::metrics::metrics().stalled.get();
-    // More than any kernel buffers for one socket.
+    // More than a kernel buffers for one socket.
     let wait = async {
         while plexus::metrics::metrics().stalled.get() == stalled {
             quick.call("run.start", json!({ "session_id": session, "text": "w".repeat(1 << 20) })).await.unwrap();
@@ -927,7 +927,7 @@ async fn a_client_that_takes_nothing_is_closed_with_its_cursor_and_loses_nothing
     };
     tokio::time::timeout(LONG * 3, wait).await.expect("it was never given up");
 
-    // What it did get is whole and in order, and its last cursor resumes.
+    // The received part is complete and in order, and its last cursor resumes.
     let mut last = Value::Null;
     let mut seen = Vec::new();
     let closed = loop {

@@ -1,4 +1,4 @@
-//! The fold of events against the golden cases in `tests/golden`, which the page's fold is held to as well
+//! The fold of events against the golden cases in `tests/golden`, which the page's fold has to pass too
 //! (`tests/web/session_parts.test.mjs`).
 
 use std::path::{Path, PathBuf};
@@ -7,14 +7,14 @@ use plexus_protocol::transcript::{EntryBody, Part, Transcript, TranscriptItem};
 use plexus_protocol::{Kind, Position, Timestamp};
 use serde_json::{Value, json};
 
-/// Set to `update`, the expected transcripts are written anew: look at what changed.
+/// Set to `update`, the expected transcripts are rewritten: review the changes.
 const UPDATE: &str = "PLEXUS_GOLDEN";
 
 fn golden() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden")
 }
 
-/// An item as the cases have it; the page's fold is rendered in the same form (`tests/web/session_parts.test.mjs`).
+/// An item in the form of the cases; the page's fold is rendered in the same form (`tests/web/session_parts.test.mjs`).
 fn shown(item: &TranscriptItem) -> Value {
     let mut out = match &item.part {
         Part::Message(message) => {

@@ -1,5 +1,5 @@
-//! The holder with real processes: gateways come and go, nothing a runtime says is lost, and nothing outlives it. One
-//! file: the client that plays the gateway, and what it sees.
+//! The holder with real processes: gateways come and go, no output of a runtime is lost, and no process outlives it. One file: all
+//! tests use the same client, which plays the gateway.
 #![cfg(unix)]
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
@@ -17,20 +17,20 @@ use rustix::process::{Pid, Signal, kill_process};
 
 const PLEXUS: &str = env!("CARGO_BIN_EXE_plexus");
 
-/// Far longer than anything here takes.
+/// Longest wait; only a failing test reaches it.
 const LOST: Duration = Duration::from_secs(60);
 
-/// More than most of these tests say.
+/// The size of the spool: more than the output of most tests.
 const SPOOL: usize = 4 * 1024 * 1024;
 
-/// A folder as a gateway has it.
+/// A folder like a gateway's.
 fn folder() -> tempfile::TempDir {
     use std::os::unix::fs::PermissionsExt;
     tempfile::Builder::new().permissions(std::fs::Permissions::from_mode(0o700)).tempdir().unwrap()
 }
 
 /// A holder in a folder of its own.
-struct Rig {
+struct Fixture {
     dir: tempfile::TempDir,
     socket: PathBuf,
     holder: Child,
@@ -53,7 +53,7 @@ fn ready(holder: &mut Child) {
     }
 }
 
-impl Rig {
+impl Fixture {
     fn new(spool_max: usize, cmd: &[&str]) -> Self {
         let dir = folder();
         let socket = dir.path().join("demo.abcdefgh.sock");
@@ -74,7 +74,7 @@ impl Rig {
         Pid::from_raw(i32::try_from(self.holder.id()).unwrap()).unwrap()
     }
 
-    /// Waits for the holder's own end, after which nothing may be left but what it left on purpose.
+    /// Waits for the holder's end, after which only the intended files may be left.
     fn gone(&mut self) -> Vec<String> {
         assert_eq!(self.holder.wait().unwrap().code(), Some(0));
         let names = std::fs::read_dir(self.dir.path()).unwrap();
@@ -86,7 +86,7 @@ impl Rig {
     }
 }
 
-impl Drop for Rig {
+impl Drop for Fixture {
     fn drop(&mut self) {
         if self.holder.try_wait().unwrap().is_none() {
             let _ = kill_process(self.pid(), Signal::TERM);
@@ -98,7 +98,7 @@ impl Drop for Rig {
     }
 }
 
-/// The gateway's part.
+/// Plays the gateway.
 struct Client {
     stream: UnixStream,
     decoder: Decoder,
@@ -134,16 +134,16 @@ impl Client {
             match self.stream.read(&mut buf) {
                 Ok(0) => return None,
                 Ok(read) => self.decoder.room().extend_from_slice(&buf[..read]),
-                // Hung up on with something of ours unread.
+                // The holder hung up before it read everything.
                 Err(why) if why.kind() == std::io::ErrorKind::ConnectionReset => return None,
-                // A signal for the test's process; with a timeout the kernel does not go on by itself.
+                // Interrupted by a signal; with a timeout the kernel does not restart the call.
                 Err(why) if why.kind() == std::io::ErrorKind::Interrupted => {}
                 Err(why) => panic!("{why}"),
             }
         }
     }
 
-    /// Reads until `enough`, and gives everything up to and including that.
+    /// Reads up to and with a message that satisfies `enough`.
     fn until(&mut self, mut enough: impl FnMut(&FromHolder) -> bool) -> Vec<FromHolder> {
         let mut all = Vec::new();
         loop {
@@ -156,7 +156,7 @@ impl Client {
         }
     }
 
-    /// Reads until so much output has come, from `offset` on and without a hole.
+    /// Reads `len` bytes of output from `offset` on, without a gap.
     fn output(&mut self, offset: u64, len: usize) -> String {
         let (mut next, mut all) = (offset, Vec::new());
         while all.len() < len {
@@ -169,7 +169,7 @@ impl Client {
         String::from_utf8(all).unwrap()
     }
 
-    /// Everything to the end: output from `offset` on, stderr, exit code and signal.
+    /// Reads to the end: output from `offset` on, stderr, exit code and signal.
     fn rest(&mut self, offset: u64) -> End {
         end(self.until(|message| matches!(message, FromHolder::Exited { .. })), offset)
     }
@@ -204,7 +204,7 @@ fn end(messages: Vec<FromHolder>, offset: u64) -> End {
     panic!("no end");
 }
 
-/// What a holder left.
+/// The file that a holder left.
 fn left(path: &Path) -> (Welcome, Vec<FromHolder>) {
     assert_eq!(std::fs::metadata(path).unwrap().mode() & 0o777, 0o600);
     let mut decoder = Decoder::of(std::fs::read(path).unwrap().into());
@@ -226,7 +226,7 @@ fn until(what: &str, mut done: impl FnMut() -> bool) {
     }
 }
 
-/// A zombie counts as gone: whoever must reap it is not our business.
+/// Whether a process is gone; a zombie counts as gone.
 #[cfg(target_os = "linux")]
 fn alive(pid: Pid) -> bool {
     match std::fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_pid())) {
@@ -235,9 +235,8 @@ fn alive(pid: Pid) -> bool {
     }
 }
 
-/// A family of the kinds that are hard to end: each member writes its pid once it is as it should be.
-/// In some order: the main process, deaf to TERM and to end of file; one in a session of its own; one
-/// orphaned there by a double fork, deaf to TERM; one stopped.
+/// A script of processes that are hard to end; each writes its pid when it is ready. In any order: the main process, which ignores
+/// TERM and end of file; one in a session of its own; an orphan of a double fork that ignores TERM; a stopped one.
 #[cfg(target_os = "linux")]
 const FAMILY: &str = r#"
     setsid sh -c 'echo $$; exec sleep 1000' &
@@ -262,7 +261,7 @@ fn family(client: &mut Client) -> Vec<Pid> {
 // === starting ===
 
 #[test]
-fn what_cannot_start_is_explained_and_leaves_nothing() {
+fn program_that_cannot_start_is_explained_and_leaves_nothing() {
     let dir = folder();
     let socket = dir.path().join("x.sock");
     for (cmd, code, why) in [
@@ -283,7 +282,7 @@ fn what_cannot_start_is_explained_and_leaves_nothing() {
 }
 
 #[test]
-fn a_gateway_that_is_gone_already_starts_nothing() {
+fn gateway_that_is_already_gone_starts_nothing() {
     let dir = folder();
     let socket = dir.path().join("x.sock");
     let out = Command::new(PLEXUS)
@@ -300,8 +299,8 @@ fn a_gateway_that_is_gone_already_starts_nothing() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn it_is_a_session_of_its_own_and_a_terminals_signals_do_not_end_it() {
-    let mut rig = Rig::sh("ps -o sid=,pgid= -p $$; trap '' INT HUP; echo ready; read x; exit 6");
+fn holder_has_its_own_process_session_and_ignores_terminal_signals() {
+    let mut rig = Fixture::sh("ps -o sid=,pgid= -p $$; trap '' INT HUP; echo ready; read x; exit 6");
     let (mut client, welcome) = rig.join();
     let mut said = client.output(0, 1);
     while !said.ends_with("ready\n") {
@@ -322,15 +321,15 @@ fn it_is_a_session_of_its_own_and_a_terminals_signals_do_not_end_it() {
 // === input, output, ends ===
 
 #[test]
-fn ends_are_told_as_they_were() {
+fn exit_statuses_are_reported_as_they_were() {
     for code in [0, 1, 126, 255] {
-        let rig = Rig::sh(&format!("exit {code}"));
+        let rig = Fixture::sh(&format!("exit {code}"));
         let (mut client, _) = rig.join();
         let end = client.rest(0);
         assert_eq!((end.code, end.signal), (Some(code), None));
     }
     for (name, number) in [("TERM", 15), ("KILL", 9), ("HUP", 1), ("SEGV", 11), ("PIPE", 13)] {
-        let rig = Rig::sh(&format!("ulimit -c 0; kill -{name} $$; sleep 1000"));
+        let rig = Fixture::sh(&format!("ulimit -c 0; kill -{name} $$; sleep 1000"));
         let (mut client, _) = rig.join();
         let end = client.rest(0);
         assert_eq!((end.code, end.signal), (None, Some(number)), "{name}");
@@ -338,8 +337,8 @@ fn ends_are_told_as_they_were() {
 }
 
 #[test]
-fn a_conversation_goes_through_and_the_end_is_the_holders_too() {
-    let mut rig = Rig::sh("cat; echo done >&2; exit 4");
+fn holder_carries_a_conversation_and_ends_with_the_runtime() {
+    let mut rig = Fixture::sh("cat; echo done >&2; exit 4");
     let (mut client, welcome) = rig.join();
     assert_eq!((welcome.version, welcome.acked, welcome.end, welcome.stdin_closed), (VERSION, 0, 0, false));
     client.stdin("through\n");
@@ -354,8 +353,8 @@ fn a_conversation_goes_through_and_the_end_is_the_holders_too() {
 }
 
 #[test]
-fn how_much_input_was_taken_is_told() {
-    let rig = Rig::sh("cat");
+fn holder_reports_how_much_input_was_taken() {
+    let rig = Fixture::sh("cat");
     let (mut client, _) = rig.join();
     client.stdin("12345\n");
     let taken = |message: &FromHolder| matches!(message, FromHolder::Taken { total: 6 });
@@ -366,8 +365,8 @@ fn how_much_input_was_taken_is_told() {
 }
 
 #[test]
-fn a_closed_stdin_is_told() {
-    let rig = Rig::sh("exec <&-; echo closed; sleep 1000");
+fn holder_reports_a_closed_stdin() {
+    let rig = Fixture::sh("exec <&-; echo closed; sleep 1000");
     let (mut client, _) = rig.join();
     client.output(0, 7);
     client.stdin("x");
@@ -377,9 +376,9 @@ fn a_closed_stdin_is_told() {
 }
 
 #[test]
-fn a_runtime_that_takes_no_input_keeps_nobody_from_anything() {
-    // It reads nothing until it has written everything, which it can only with its output acknowledged meanwhile.
-    let rig = Rig::new(64 * 1024, &["sh", "-c", "head -c 3000000 /dev/zero; exec wc -c"]);
+fn runtime_that_reads_no_input_blocks_nothing() {
+    // The runtime reads nothing until it has written everything, which needs acknowledgements meanwhile.
+    let rig = Fixture::new(64 * 1024, &["sh", "-c", "head -c 3000000 /dev/zero; exec wc -c"]);
     let (mut client, _) = rig.join();
     let some = Bytes::from(vec![b'x'; 1024 * 1024]);
     for _ in 0..wire::STDIN_MAX / some.len() {
@@ -398,8 +397,8 @@ fn a_runtime_that_takes_no_input_keeps_nobody_from_anything() {
 }
 
 #[test]
-fn what_goes_against_the_rules_is_hung_up_on_and_the_runtime_lives_on() {
-    let rig = Rig::sh("echo 123; cat");
+fn holder_hangs_up_on_invalid_frames_and_keeps_the_runtime() {
+    let rig = Fixture::sh("echo 123; cat");
     let state = |offset| ToHolder::State { offset, state: Bytes::from_static(b"s") }.to_bytes();
     let mut wrong = state(0).to_vec();
     *wrong.last_mut().unwrap() ^= 1;
@@ -417,7 +416,7 @@ fn what_goes_against_the_rules_is_hung_up_on_and_the_runtime_lives_on() {
     for (bytes, why) in table {
         let (mut client, _) = rig.join();
         client.output(0, 4);
-        // It may hang up before it has read all.
+        // The holder may hang up before it has read all.
         let _ = client.stream.write_all(&bytes);
         let last = client.until(|message| matches!(message, FromHolder::Bye { .. })).pop();
         let Some(FromHolder::Bye { why: said }) = last else { panic!() };
@@ -428,8 +427,8 @@ fn what_goes_against_the_rules_is_hung_up_on_and_the_runtime_lives_on() {
     client.stdin("still\n");
     assert_eq!(client.output(0, 10), "123\nstill\n");
     drop(client);
-    // Too much input: a runtime that reads none, and a gateway that does not care.
-    let rig = Rig::sh("sleep 1000");
+    // Too much input for a runtime that reads none.
+    let rig = Fixture::sh("sleep 1000");
     let (mut client, _) = rig.join();
     let half = Bytes::from(vec![0; wire::STDIN_MAX / 2 + 64 * 1024]);
     let _ = client.stream.write_all(&[stdin(&half), stdin(&half), stdin(&half)].concat());
@@ -438,8 +437,8 @@ fn what_goes_against_the_rules_is_hung_up_on_and_the_runtime_lives_on() {
 }
 
 #[test]
-fn another_version_is_told_so() {
-    let rig = Rig::sh("cat");
+fn holder_names_its_version_to_another_one() {
+    let rig = Fixture::sh("cat");
     let mut stream = UnixStream::connect(&rig.socket).unwrap();
     stream.write_all(&ToHolder::Hello { version: VERSION + 1, newest: VERSION + 2 }.to_bytes()).unwrap();
     let mut client = Client { stream, decoder: Decoder::default() };
@@ -451,13 +450,13 @@ fn another_version_is_told_so() {
 // === gateways come and go ===
 
 #[test]
-fn what_was_not_acknowledged_comes_again() {
-    let rig = Rig::sh("echo one; echo two; echo three; cat");
+fn output_not_acknowledged_comes_again() {
+    let rig = Fixture::sh("echo one; echo two; echo three; cat");
     let (mut client, _) = rig.join();
     assert_eq!(client.output(0, 14), "one\ntwo\nthree\n");
     client.say(&ToHolder::Ack { offset: 6 });
     drop(client);
-    // Whoever comes next may come before the holder has read the last words of the one before.
+    // The next gateway may connect before the holder has read the last messages of the previous one.
     let (mut client, welcome) = rig.join();
     assert_eq!((welcome.acked, welcome.end), (6, 14));
     assert_eq!(client.output(6, 8), "o\nthree\n");
@@ -471,8 +470,8 @@ fn what_was_not_acknowledged_comes_again() {
 }
 
 #[test]
-fn state_is_kept_with_the_output_it_knows_of() {
-    let rig = Rig::sh("echo 0123456789; exec cat >/dev/null");
+fn handover_state_is_kept_with_the_output_it_covers() {
+    let rig = Fixture::sh("echo 0123456789; exec cat >/dev/null");
     let (mut client, welcome) = rig.join();
     assert!(welcome.blobs.is_empty());
     client.output(0, 11);
@@ -488,8 +487,8 @@ fn state_is_kept_with_the_output_it_knows_of() {
 }
 
 #[test]
-fn half_a_message_is_none() {
-    let rig = Rig::sh("cat");
+fn holder_ignores_half_a_message() {
+    let rig = Fixture::sh("cat");
     let whole = ToHolder::Stdin { offset: 0, state: "state".into(), bytes: "never\n".into() }.to_bytes();
     for cut in [1, 5, 9, 12, 21, whole.len() - 1] {
         let (mut client, _) = rig.join();
@@ -506,14 +505,14 @@ fn half_a_message_is_none() {
     assert_eq!(client.output(0, 6), "never\n");
 }
 
-/// Gateways that are killed in the middle of whatever they are doing, again and again: each line reaches the runtime
-/// once, in order, and each byte of its output reaches somebody, in order.
+/// Gateways are killed again and again at any point: each line reaches the runtime once, in order, and each byte of its output
+/// reaches a gateway, in order.
 #[test]
-fn gateways_killed_at_any_instant_lose_and_repeat_nothing() {
+fn gateway_killed_at_any_instant_loses_and_repeats_nothing() {
     const LINES: u64 = 3000;
     let line = |number: u64| format!("line {number} {}\n", "x".repeat(number as usize % 97));
-    let rig = Rig::new(SPOOL, &["cat"]);
-    // What is safe: the output so far.
+    let rig = Fixture::new(SPOOL, &["cat"]);
+    // The output received so far.
     let mut store: Vec<u8> = Vec::new();
     let mut seed = getrandom::u64().unwrap();
     println!("seed {seed}");
@@ -527,14 +526,14 @@ fn gateways_killed_at_any_instant_lose_and_repeat_nothing() {
     loop {
         lives += 1;
         let (mut client, welcome) = rig.join();
-        // The number of the next line is the state; what is newest is true, since it came with the line before.
+        // The state is the number of the next line; the newest is right, since it came with the line before.
         let mut number = welcome.blobs.last().map_or(0, |(_, state)| u64::from_be_bytes(state[..].try_into().unwrap()));
         assert!(welcome.acked <= store.len() as u64);
         let mut next = welcome.acked;
         if number == LINES && store.len() as u64 == (0..LINES).map(|n| line(n).len() as u64).sum::<u64>() {
             break;
         }
-        // How much it says before it dies, to the byte, and how much it hears.
+        // How many bytes it sends before it dies, and how many it reads.
         let mut says = Vec::new();
         for _ in 0..random(400) {
             if number < LINES {
@@ -552,12 +551,12 @@ fn gateways_killed_at_any_instant_lose_and_repeat_nothing() {
         client.stream.set_read_timeout(Some(Duration::from_millis(20))).unwrap();
         let mut buf = vec![0; 1 + random(20_000) as usize];
         'life: for _ in 0..random(20) {
-            // What came with the greeting counts, too.
+            // Output received with the greeting counts too.
             while let Some(frame) = client.decoder.frame().unwrap() {
                 let FromHolder::Out { offset, bytes } = FromHolder::parse(frame).unwrap() else { continue };
                 assert_eq!(offset, next);
                 next += bytes.len() as u64;
-                // What is known already must be the same.
+                // Repeated output must be the same.
                 for (place, byte) in (offset as usize..).zip(&bytes) {
                     match store.get(place) {
                         Some(known) => assert_eq!(known, byte, "at {place}"),
@@ -566,7 +565,7 @@ fn gateways_killed_at_any_instant_lose_and_repeat_nothing() {
                 }
                 if acks && random(3) == 0 {
                     let offset = next - random(next.min(1000) + 1);
-                    // Sometimes it dies in the middle of it.
+                    // Sometimes it dies in the middle.
                     let ack = ToHolder::Ack { offset }.to_bytes();
                     let cut = if random(5) == 0 { random(ack.len() as u64) as usize } else { ack.len() };
                     client.stream.write_all(&ack[..cut]).unwrap();
@@ -585,10 +584,10 @@ fn gateways_killed_at_any_instant_lose_and_repeat_nothing() {
 }
 
 #[test]
-fn the_newer_gateway_wins_and_a_knock_is_no_gateway() {
-    let rig = Rig::sh("cat");
+fn newer_gateway_takes_the_holder_and_a_probe_does_not() {
+    let rig = Fixture::sh("cat");
     let (mut old, _) = rig.join();
-    // Somebody knocks and says nothing, somebody looks around.
+    // One connects and sends nothing, one only probes.
     let knock = UnixStream::connect(&rig.socket).unwrap();
     let found = find_holders(rig.dir.path());
     assert_eq!((found.len(), found[0].left, found[0].runtime.as_str()), (1, false, "demo"));
@@ -605,10 +604,10 @@ fn the_newer_gateway_wins_and_a_knock_is_no_gateway() {
 }
 
 #[test]
-fn a_full_spool_makes_the_runtime_wait_and_says_so() {
+fn spool_that_is_full_makes_the_runtime_wait_and_is_reported() {
     const MAX: usize = 200_000;
     const ALL: u64 = 1_000_000;
-    let rig = Rig::new(MAX, &["sh", "-c", "head -c 1000000 /dev/zero; echo written >&2"]);
+    let rig = Fixture::new(MAX, &["sh", "-c", "head -c 1000000 /dev/zero; echo written >&2"]);
     let (mut client, welcome) = rig.join();
     let told = match welcome.full_since {
         None => client.until(|message| matches!(message, FromHolder::Full { .. })),
@@ -622,7 +621,7 @@ fn a_full_spool_makes_the_runtime_wait_and_says_so() {
         });
         lens.sum()
     };
-    // No more than that has come, whoever is asked, until there is room.
+    // No more arrives until there is room.
     assert!(outs(&told) <= MAX);
     drop(client);
     let (mut client, welcome) = rig.join();
@@ -648,8 +647,8 @@ fn a_full_spool_makes_the_runtime_wait_and_says_so() {
 }
 
 #[test]
-fn of_stderr_the_end_is_told_to_whoever_comes() {
-    let rig = Rig::sh("head -c 100000 /dev/zero | tr '\\0' e >&2; echo last >&2; cat");
+fn stderr_tail_is_given_to_each_new_gateway() {
+    let rig = Fixture::sh("head -c 100000 /dev/zero | tr '\\0' e >&2; echo last >&2; cat");
     let (mut client, welcome) = rig.join();
     if !welcome.stderr.ends_with(b"last\n") {
         client.until(|message| matches!(message, FromHolder::Err { bytes } if bytes.ends_with(b"last\n")));
@@ -663,8 +662,8 @@ fn of_stderr_the_end_is_told_to_whoever_comes() {
 // === what is left ===
 
 #[test]
-fn a_runtime_that_ends_with_nobody_there_leaves_everything() {
-    let mut rig = Rig::sh("echo one; echo trouble >&2; read x; echo two; exit 3");
+fn runtime_that_ends_without_a_gateway_leaves_its_output() {
+    let mut rig = Fixture::sh("echo one; echo trouble >&2; read x; echo two; exit 3");
     let (mut client, _) = rig.join();
     assert_eq!(client.output(0, 4), "one\n");
     client.say(&ToHolder::Ack { offset: 2 });
@@ -680,8 +679,8 @@ fn a_runtime_that_ends_with_nobody_there_leaves_everything() {
 }
 
 #[test]
-fn a_gateway_that_dies_before_it_says_goodbye_leaves_it_to_the_next() {
-    let mut rig = Rig::sh("echo one");
+fn gateway_that_dies_before_goodbye_leaves_the_end_to_the_next() {
+    let mut rig = Fixture::sh("echo one");
     let (mut client, _) = rig.join();
     assert_eq!(client.rest(0).out, "one\n");
     drop(client);
@@ -691,14 +690,14 @@ fn a_gateway_that_dies_before_it_says_goodbye_leaves_it_to_the_next() {
 }
 
 #[test]
-fn an_end_that_cannot_be_written_is_kept_for_whoever_comes() {
-    let mut rig = Rig::sh("echo one; read x; exit 3");
+fn exit_status_that_cannot_be_sent_is_kept_for_the_next_gateway() {
+    let mut rig = Fixture::sh("echo one; read x; exit 3");
     let part = rig.socket.with_extension("part");
     std::fs::create_dir(&part).unwrap();
     let (mut client, _) = rig.join();
     client.stdin("go\n");
     drop(client);
-    // Nothing is left behind, and the holder says why to whoever asks.
+    // No file is left, and the holder reports the cause.
     until("it could not", || rig.join().1.stderr.starts_with(b"plexus hold: cannot leave the end behind: "));
     let (mut client, _) = rig.join();
     let end = client.rest(0);
@@ -708,9 +707,9 @@ fn an_end_that_cannot_be_written_is_kept_for_whoever_comes() {
 }
 
 #[test]
-fn a_runtime_that_ends_while_its_spool_is_full_leaves_all_it_wrote() {
-    // What is in the pipe when it ends is more than the spool has room for.
-    let mut rig = Rig::new(1000, &["sh", "-c", "head -c 30000 /dev/zero"]);
+fn runtime_that_ends_on_a_full_spool_leaves_all_its_output() {
+    // The pipe has more at the end than the spool has room for.
+    let mut rig = Fixture::new(1000, &["sh", "-c", "head -c 30000 /dev/zero"]);
     let (client, _) = rig.join();
     drop(client);
     assert_eq!(rig.gone(), ["demo.abcdefgh.end"]);
@@ -718,9 +717,9 @@ fn a_runtime_that_ends_while_its_spool_is_full_leaves_all_it_wrote() {
 }
 
 #[test]
-fn somebody_else_with_the_pipe_is_not_waited_for() {
-    // A stranger to the family holds stdout: this test itself, by way of /proc.
-    let mut rig = Rig::sh("echo ready; read x; echo last");
+fn pipe_kept_open_by_another_process_is_not_waited_for() {
+    // An unrelated process holds stdout: this test, through /proc.
+    let mut rig = Fixture::sh("echo ready; read x; echo last");
     let (mut client, welcome) = rig.join();
     client.output(0, 6);
     let Ok(stranger) = std::fs::OpenOptions::new().write(true).open(format!("/proc/{}/fd/1", welcome.pid)) else {
@@ -735,8 +734,8 @@ fn somebody_else_with_the_pipe_is_not_waited_for() {
 }
 
 #[test]
-fn a_holder_that_nobody_can_find_any_more_ends_its_runtime() {
-    let mut rig = Rig::sh("echo ready; sleep 1000");
+fn holder_that_cannot_be_found_ends_its_runtime() {
+    let mut rig = Fixture::sh("echo ready; sleep 1000");
     drop(rig.join());
     std::fs::remove_file(&rig.socket).unwrap();
     assert_eq!(rig.gone(), ["demo.abcdefgh.end"]);
@@ -744,8 +743,8 @@ fn a_holder_that_nobody_can_find_any_more_ends_its_runtime() {
 }
 
 #[test]
-fn dead_sockets_are_removed_and_others_stay() {
-    let rig = Rig::sh("cat");
+fn sockets_of_dead_holders_are_removed_and_others_stay() {
+    let rig = Fixture::sh("cat");
     let (mut client, _) = rig.join();
     let dead = rig.dir.path().join("other.aaaaaaaa.sock");
     drop(std::os::unix::net::UnixListener::bind(&dead).unwrap());
@@ -761,23 +760,23 @@ fn dead_sockets_are_removed_and_others_stay() {
 // === the end of a family ===
 
 #[test]
-fn a_stop_goes_from_gentle_to_hard() {
+fn stop_goes_from_gentle_to_hard() {
     let (short, long) = (Duration::from_millis(50), LOST);
     let table = [
-        // Its stdin ends, and that is enough.
+        // The end of stdin is enough.
         ("echo ready; cat; echo eof", (long, long), "eof\n", (Some(0), None)),
-        // That is not enough, TERM is.
+        // The end of stdin is not enough, TERM is.
         (
             "trap 'echo term; exit 7' TERM; echo ready; cat; while :; do sleep 0.02; done",
             (short, long),
             "term\n",
             (Some(7), None),
         ),
-        // Nothing is enough.
+        // Only KILL is enough.
         ("trap '' TERM; echo ready; cat; while :; do sleep 1; done", (short, short), "", (None, Some(9))),
     ];
     for (script, (stdin, term), out, end) in table {
-        let mut rig = Rig::sh(script);
+        let mut rig = Fixture::sh(script);
         let (mut client, _) = rig.join();
         client.output(0, 6);
         client.say(&ToHolder::Stop { stdin, term });
@@ -790,10 +789,10 @@ fn a_stop_goes_from_gentle_to_hard() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn whatever_ends_it_ends_the_whole_family() {
+fn holder_end_ends_the_whole_process_group() {
     let short = Duration::from_millis(50);
     for how in ["term", "stop", "kill"] {
-        let mut rig = Rig::sh(FAMILY);
+        let mut rig = Fixture::sh(FAMILY);
         let (mut client, _) = rig.join();
         let family = family(&mut client);
         match how {
@@ -802,7 +801,7 @@ fn whatever_ends_it_ends_the_whole_family() {
             _ => client.say(&ToHolder::Kill),
         }
         client.until(|message| *message == FromHolder::Exited { code: None, signal: Some(9) });
-        // All are reaped before the end is told: no waiting here.
+        // All are reaped before the end is reported, so there is no need to wait.
         assert_eq!(family.iter().filter(|pid| alive(**pid)).count(), 0, "{how}");
         client.say(&ToHolder::Bye);
         assert!(rig.gone().is_empty());
@@ -811,10 +810,10 @@ fn whatever_ends_it_ends_the_whole_family() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn the_childs_end_is_the_familys_end() {
-    // Here the main process ends once it is told to; the deaf orphan keeps its own loop.
+fn child_end_ends_the_whole_process_group() {
+    // The main process ends when told to; the orphan that ignores TERM goes on.
     let (head, _) = FAMILY.rsplit_once("while").unwrap();
-    let rig = Rig::sh(&format!("{head}\nread x; exit 5"));
+    let rig = Fixture::sh(&format!("{head}\nread x; exit 5"));
     let (mut client, _) = rig.join();
     let family = family(&mut client);
     client.stdin("go\n");
@@ -824,15 +823,15 @@ fn the_childs_end_is_the_familys_end() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn adopted_orphans_are_reaped_while_the_child_lives() {
-    let rig = Rig::sh("for i in 1 2 3 4; do (setsid sh -c 'echo $$' &); done; cat");
+fn orphans_are_reaped_while_the_child_lives() {
+    let rig = Fixture::sh("for i in 1 2 3 4; do (setsid sh -c 'echo $$' &); done; cat");
     let (mut client, _) = rig.join();
     let orphans = family(&mut client);
-    // Gone from the process table, not merely dead.
+    // Gone from the process table, not only dead.
     until("orphans reaped", || orphans.iter().all(|pid| rustix::process::test_kill_process(*pid).is_err()));
 }
 
-/// A gateway's part is played by a shell, which starts a holder and is killed.
+/// A shell plays the gateway: it starts a holder and is killed.
 #[cfg(target_os = "linux")]
 fn killed_gateway(dir: &Path, tied: bool) -> (PathBuf, Vec<Pid>) {
     let socket = dir.join("demo.abcdefgh.sock");
@@ -849,7 +848,7 @@ fn killed_gateway(dir: &Path, tied: bool) -> (PathBuf, Vec<Pid>) {
         .spawn()
         .unwrap();
     let mut out = BufReader::new(gateway.stdout.take().unwrap());
-    // The shell says its number and the holder that it is ready, whoever comes first.
+    // The shell prints its pid and the holder that it is ready, in any order.
     let mut said = [String::new(), String::new()];
     for line in &mut said {
         out.read_line(line).unwrap();
@@ -863,7 +862,7 @@ fn killed_gateway(dir: &Path, tied: bool) -> (PathBuf, Vec<Pid>) {
     assert!(all.iter().all(|pid| alive(*pid)));
     all.push(Pid::from_raw(holder.trim().parse().unwrap()).unwrap());
     gateway.kill().unwrap();
-    // Nobody holds on to the dead gateway's stdout.
+    // No process keeps the dead gateway's stdout open.
     assert_eq!(out.read_line(&mut String::new()).unwrap(), 0);
     gateway.wait().unwrap();
     (socket, all)
@@ -871,7 +870,7 @@ fn killed_gateway(dir: &Path, tied: bool) -> (PathBuf, Vec<Pid>) {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn a_runtime_outlives_a_killed_gateway_unless_it_is_tied_to_it() {
+fn runtime_outlives_a_killed_gateway_unless_tied_to_it() {
     let dir = folder();
     let (_, everybody) = killed_gateway(dir.path(), true);
     until("the family ended", || !everybody.iter().any(|pid| alive(*pid)));
@@ -883,7 +882,7 @@ fn a_runtime_outlives_a_killed_gateway_unless_it_is_tied_to_it() {
     assert_eq!(welcome.acked, 0);
     assert!(everybody.iter().all(|pid| alive(*pid)));
     drop(client);
-    // A person stops it, with no gateway running.
+    // A person stops it without a gateway.
     stop(&socket, Duration::from_millis(50), Duration::from_millis(50)).unwrap();
     until("the holder ended", || !everybody.iter().any(|pid| alive(*pid)));
     let (_, rest) = left(&socket.with_extension("end"));

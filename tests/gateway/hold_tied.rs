@@ -1,4 +1,4 @@
-//! The holder that only ties a runtime to its parent, with real processes: it ends as its child does, and nothing outlives it.
+//! The holder tied to its parent, with real processes: it ends as its child does, and no process outlives it.
 #![cfg(unix)]
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
@@ -11,7 +11,7 @@ use rustix::process::{Pid, Signal, kill_process};
 
 const PLEXUS: &str = env!("CARGO_BIN_EXE_plexus");
 
-/// Far longer than anything here takes.
+/// Longest wait; only a failing test reaches it.
 const LOST: Duration = Duration::from_secs(60);
 
 fn hold(args: &[&str]) -> Command {
@@ -29,7 +29,7 @@ fn pid(of: u32) -> Pid {
     Pid::from_raw(i32::try_from(of).unwrap()).unwrap()
 }
 
-/// A zombie counts as gone: whoever must reap it is not our business.
+/// Whether a process is gone; a zombie counts as gone.
 #[cfg(target_os = "linux")]
 fn alive(pid: Pid) -> bool {
     match std::fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_pid())) {
@@ -58,9 +58,8 @@ fn pids(from: &mut impl BufRead, n: usize) -> Vec<Pid> {
     found
 }
 
-/// A family of the kinds that are hard to end: each member writes its pid once it is as it should be.
-/// In some order: the main process, deaf to TERM and to end of file; one in a session of its own; one
-/// orphaned there by a double fork, deaf to TERM; one stopped.
+/// A script of processes that are hard to end; each writes its pid when it is ready. In any order: the main process, which ignores
+/// TERM and end of file; one in a session of its own; an orphan of a double fork that ignores TERM; a stopped one.
 #[cfg(target_os = "linux")]
 const FAMILY: &str = r#"
     setsid sh -c 'echo $$; exec sleep 1000' &
@@ -82,7 +81,7 @@ fn exit_codes_are_mirrored() {
 }
 
 #[test]
-fn deaths_by_signal_are_mirrored() {
+fn signal_exits_are_mirrored() {
     for (name, number) in
         [("TERM", 15), ("KILL", 9), ("INT", 2), ("HUP", 1), ("SEGV", 11), ("ABRT", 6), ("USR1", 10), ("PIPE", 13)]
     {
@@ -102,7 +101,7 @@ fn real_time_signals_are_mirrored_too() {
 }
 
 #[test]
-fn what_cannot_start_is_explained() {
+fn program_that_cannot_start_is_explained() {
     let out = hold(&["/no/such/agent", "x"]).output().unwrap();
     assert_eq!(out.status.code(), Some(127));
     let said = String::from_utf8(out.stderr).unwrap();
@@ -114,7 +113,7 @@ fn what_cannot_start_is_explained() {
 }
 
 #[test]
-fn a_gateway_that_is_gone_already_starts_nothing() {
+fn gateway_that_is_already_gone_starts_nothing() {
     let run = |parent: u32| {
         let mut command = Command::new(PLEXUS);
         command.args(["hold", "--parent", &parent.to_string(), "--", "echo", "started"]);
@@ -146,7 +145,7 @@ fn stdio_is_the_childs_own() {
 }
 
 #[test]
-fn the_childs_end_of_file_is_not_held_back() {
+fn child_end_of_file_is_not_held_back() {
     // ... and the child's reaches us while child and holder still live.
     let mut child = sh("exec >&- 2>&-; sleep 1000");
     let mut rest = Vec::new();
@@ -159,7 +158,7 @@ fn the_childs_end_of_file_is_not_held_back() {
     let mut child = sh("exec <&-; echo closed; sleep 1000");
     let mut line = String::new();
     BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
-    // The holder may still be about to let go of its own end when the child is this far.
+    // The holder may not have closed its own end yet.
     let mut stdin = child.stdin.take().unwrap();
     until("the write fails", || stdin.write_all(b"x").is_err());
     kill_process(pid(child.id()), Signal::TERM).unwrap();
@@ -167,7 +166,7 @@ fn the_childs_end_of_file_is_not_held_back() {
 }
 
 #[test]
-fn the_child_can_end_in_its_own_way() {
+fn child_can_end_in_its_own_way() {
     let mut child = sh("trap 'echo saved; exit 7' TERM; echo ready; while :; do sleep 0.05; done");
     let mut out = BufReader::new(child.stdout.take().unwrap());
     let mut line = String::new();
@@ -179,34 +178,34 @@ fn the_child_can_end_in_its_own_way() {
 }
 
 #[test]
-fn a_deaf_group_is_killed() {
+fn process_group_that_ignores_signals_is_killed() {
     let mut child = sh("trap '' TERM; (echo started; while :; do sleep 1000; done) & while :; do sleep 1000; done");
     let mut out = BufReader::new(child.stdout.take().unwrap());
     let mut line = String::new();
     out.read_line(&mut line).unwrap();
     kill_process(pid(child.id()), Signal::TERM).unwrap();
     assert_eq!(child.wait().unwrap().signal(), Some(9));
-    // Whoever is left would hold it open.
+    // Any remaining process would keep it open.
     out.read_to_string(&mut line).unwrap();
     assert_eq!(line, "started\n");
 }
 
 #[cfg(target_os = "linux")]
 #[test]
-fn term_ends_the_whole_family() {
+fn term_ends_the_whole_process_group() {
     let mut child = sh(FAMILY);
     let family = pids(&mut BufReader::new(child.stdout.take().unwrap()), FAMILY_SIZE);
     kill_process(pid(child.id()), Signal::TERM).unwrap();
-    // The main process is deaf, so it was killed, and that is what we hear.
+    // The main process ignores TERM, so it was killed, which is the reported signal.
     assert_eq!(child.wait().unwrap().signal(), Some(9));
-    // The holder has reaped them all before it ended: no waiting here.
+    // The holder reaped all of them before it ended, so there is no need to wait.
     assert_eq!(family.iter().filter(|pid| alive(**pid)).count(), 0);
 }
 
 #[cfg(target_os = "linux")]
 #[test]
-fn the_childs_end_is_the_familys_end() {
-    // Here the main process ends once it is told to; the deaf orphan keeps its own loop.
+fn child_end_ends_the_whole_process_group() {
+    // The main process ends when told to; the orphan that ignores TERM goes on.
     let (head, _) = FAMILY.rsplit_once("while").unwrap();
     let mut child = sh(&format!("{head}\nread x; exit 5"));
     let mut out = BufReader::new(child.stdout.take().unwrap());
@@ -218,10 +217,10 @@ fn the_childs_end_is_the_familys_end() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn adopted_orphans_are_reaped_while_the_child_lives() {
+fn orphans_are_reaped_while_the_child_lives() {
     let mut child = sh("for i in 1 2 3 4 5; do (setsid sh -c 'echo $$' &); done; sleep 1000");
     let orphans = pids(&mut BufReader::new(child.stdout.take().unwrap()), 5);
-    // Gone from the process table, not merely dead.
+    // Gone from the process table, not only dead.
     until("orphans reaped", || orphans.iter().all(|pid| rustix::process::test_kill_process(*pid).is_err()));
     kill_process(pid(child.id()), Signal::TERM).unwrap();
     child.wait().unwrap();
@@ -229,8 +228,8 @@ fn adopted_orphans_are_reaped_while_the_child_lives() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn nothing_outlives_a_killed_gateway() {
-    // The gateway's part is played by a shell; it says the holder's pid first.
+fn gateway_kill_is_outlived_by_nothing() {
+    // A shell plays the gateway; it prints the holder's pid first.
     let script = r#"
         "$PLEXUS" hold --parent $$ -- sh -c "$FAMILY" <&3 &
         echo $!
@@ -249,10 +248,10 @@ fn nothing_outlives_a_killed_gateway() {
     let everybody = pids(&mut out, FAMILY_SIZE + 1);
     assert!(everybody.iter().all(|pid| alive(*pid)));
     gateway.kill().unwrap();
-    // Its pipe is still open here: nobody ends because of end of file. Nor does it matter that
-    // the dead gateway is not reaped yet.
+    // The pipe is still open here, so no process ends because of end of file. It does not matter that the dead gateway is
+    // not reaped yet.
     until("the family ended", || !everybody.iter().any(|pid| alive(*pid)));
-    // Everybody let go of stdout: members we were not told of are gone as well.
+    // All processes closed stdout: unknown ones are gone too.
     let mut rest = String::new();
     out.read_to_string(&mut rest).unwrap();
     drop(stdin);
@@ -260,7 +259,7 @@ fn nothing_outlives_a_killed_gateway() {
 }
 
 #[test]
-fn a_terminals_signals_do_not_end_it() {
+fn terminal_signals_do_not_end_the_holder() {
     let mut child = sh("trap '' INT HUP; echo ready; read x; exit 6");
     let mut out = BufReader::new(child.stdout.take().unwrap());
     let mut line = String::new();
@@ -274,9 +273,9 @@ fn a_terminals_signals_do_not_end_it() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn it_leads_a_group_even_if_spawned_without_one() {
+fn holder_leads_a_process_group_even_if_spawned_without_one() {
     let mut command = hold(&["sh", "-c", "ps -o pgid= -p $$; ps -o pgid= -p $PPID; echo $PPID"]);
-    // Group 0 would be its own; ours is what a careless caller gives it.
+    // Group 0 would be a new group; a careless caller passes its own.
     command.process_group(rustix::process::getpgrp().as_raw_pid());
     let out = command.output().unwrap();
     let said = String::from_utf8(out.stdout).unwrap();

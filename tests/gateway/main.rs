@@ -1,7 +1,7 @@
-//! Tests of the parts of the gateway: the front door and its surfaces over real sockets, dialects against recorded transcripts,
-//! runtimes and their holders with real processes. Nothing here needs npm.
+//! Tests of the gateway's parts: the router and its frontends over real sockets, dialects against recorded transcripts, runtimes
+//! and their holders with real processes. None needs npm.
 //!
-//! One binary, because linking is what costs; a test is found by its file: `cargo test --test gateway front_ws`.
+//! One binary, because linking is slow; a test is found by its file: `cargo test --test gateway front_ws`.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 #[path = "../common/mod.rs"]

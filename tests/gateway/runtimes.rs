@@ -1,5 +1,5 @@
-//! Real processes, a made-up dialect of one word and its arguments a line. One file: every test stands on the same few
-//! lines of harness.
+//! Runtimes with real processes and a made-up dialect, one word and its arguments a line. One file: all tests use the same
+//! fixture.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -22,7 +22,7 @@ use plexus_protocol::{
 use tempfile::TempDir;
 use tokio::sync::{mpsc, watch};
 
-/// A condition that is waited for holds long before this, or never.
+/// Longest wait; only a failing test reaches it.
 const SOON: Duration = Duration::from_secs(30);
 
 fn spec(program: &str, args: &[&str]) -> RuntimeSpec {
@@ -127,13 +127,13 @@ fn ask(key: &str) -> AgentRequest {
     }
 }
 
-struct House {
+struct Fixture {
     runtimes: Runtimes,
     _dir: TempDir,
 }
 
-/// A back door that is in a hurry.
-fn house(change: impl FnOnce(&mut RuntimeSettings)) -> House {
+/// Runtimes with short timeouts.
+fn fixture(change: impl FnOnce(&mut RuntimeSettings)) -> Fixture {
     let dir = tempfile::tempdir().unwrap();
     let mut settings = RuntimeSettings::new(env!("CARGO_BIN_EXE_plexus").into(), dir.path().join("holders"));
     settings.stop_stdin = Duration::from_millis(300);
@@ -149,7 +149,7 @@ fn house(change: impl FnOnce(&mut RuntimeSettings)) -> House {
             _ => None,
         }
     };
-    House { runtimes: Runtimes::speaking(settings, make), _dir: dir }
+    Fixture { runtimes: Runtimes::speaking(settings, make), _dir: dir }
 }
 
 struct Session {
@@ -184,7 +184,7 @@ impl Session {
         tokio::time::timeout(SOON, self.heard.recv()).await.unwrap().unwrap()
     }
 
-    /// Everything up to the end of the runtime, and that.
+    /// All lines up to the end of the runtime, and the end.
     async fn all(&mut self) -> (Vec<String>, RuntimeExit) {
         let mut all = Vec::new();
         loop {
@@ -196,7 +196,7 @@ impl Session {
         }
     }
 
-    /// What the first line is that is something.
+    /// The first line that `is` accepts, as it reads it.
     async fn until_some<T>(&mut self, is: impl Fn(&str) -> Option<T>) -> T {
         loop {
             match self.batch().await {
@@ -210,7 +210,7 @@ impl Session {
         }
     }
 
-    /// Everything up to a line.
+    /// All lines up to a line.
     async fn until(&mut self, line: &str) -> Vec<String> {
         let mut all = Vec::new();
         while !all.iter().any(|heard| heard == line) {
@@ -257,7 +257,7 @@ async fn ended(link: &RuntimeLink) {
     tokio::time::timeout(SOON, async { while info.changed().await.is_ok() {} }).await.unwrap();
 }
 
-/// Whether a process is there and no zombie.
+/// Whether a process is alive; a zombie is not.
 fn lives(pid: u32) -> bool {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     stat.rsplit(')').next().is_some_and(|rest| !rest.is_empty() && !rest.starts_with(" Z"))
@@ -279,10 +279,10 @@ fn hello(rest: &str) -> String {
 }
 
 #[tokio::test]
-async fn a_runtime_is_greeted_opened_prompted_and_heard_in_order_to_its_end() {
-    let house = house(|_| {});
+async fn runtime_is_greeted_opened_prompted_and_read_in_order() {
+    let fixture = fixture(|_| {});
     let script = hello("read prompt; echo \"$prompt\"; printf 'x\\ny\\nended 7\\n'; echo oops >&2; exit 3");
-    let link = house.runtimes.launch(sh(&script)).unwrap();
+    let link = fixture.runtimes.launch(sh(&script)).unwrap();
     let mut session = Session::open(&link, 1);
     session.until("<opened A>").await;
     let info = state(&link, RuntimeState::Ready).await;
@@ -302,21 +302,21 @@ async fn a_runtime_is_greeted_opened_prompted_and_heard_in_order_to_its_end() {
 }
 
 #[tokio::test]
-async fn the_signal_that_killed_it_is_named() {
-    let house = house(|_| {});
-    let link = house.runtimes.launch(sh(&hello("kill -SEGV $$"))).unwrap();
+async fn signal_that_killed_the_runtime_is_named() {
+    let fixture = fixture(|_| {});
+    let link = fixture.runtimes.launch(sh(&hello("kill -SEGV $$"))).unwrap();
     let (_, exit) = Session::open(&link, 1).all().await;
     assert_eq!((exit.code, exit.signal.as_deref(), exit.stopped), (None, Some("SIGSEGV"), false));
 }
 
 #[tokio::test]
 async fn lines_of_one_read_come_as_one_batch_and_a_split_line_comes_whole() {
-    let house = house(|_| {});
+    let fixture = fixture(|_| {});
     let script = "import sys,time\n\
         r=sys.stdin.readline; w=sys.stdout.write\n\
         r(); w('ready\\n'); r(); w('opened 1 A\\n')\n\
         r(); w('a\\nb\\nc\\nd \\xe9'); sys.stdout.flush(); r(); w(' e\\nf\\n')";
-    let link = house.runtimes.launch(python(script)).unwrap();
+    let link = fixture.runtimes.launch(python(script)).unwrap();
     let mut session = Session::open(&link, 1);
     session.until("<opened A>").await;
     session.call(&link, "go");
@@ -327,10 +327,10 @@ async fn lines_of_one_read_come_as_one_batch_and_a_split_line_comes_whole() {
 }
 
 #[tokio::test]
-async fn a_huge_line_is_cut_and_the_stream_goes_on() {
-    let house = house(|settings| settings.line_max = 4 * 1024 * 1024);
+async fn huge_line_is_cut_and_the_stream_goes_on() {
+    let fixture = fixture(|settings| settings.line_max = 4 * 1024 * 1024);
     let script = hello("head -c 104857600 /dev/zero | tr '\\0' x; echo; echo after");
-    let link = house.runtimes.launch(sh(&script)).unwrap();
+    let link = fixture.runtimes.launch(sh(&script)).unwrap();
     let mut session = Session::open(&link, 1);
     let mut kept = None;
     let exit = loop {
@@ -359,14 +359,14 @@ async fn a_huge_line_is_cut_and_the_stream_goes_on() {
 }
 
 #[tokio::test]
-async fn agents_in_the_middle_of_long_lines_wait_for_room_and_not_for_each_other_for_ever() {
+async fn long_lines_of_many_agents_wait_for_room_without_a_deadlock() {
     const LONG: usize = 3_000_000;
     let ledger = Ledger::new(LedgerLimits { agents: 2 << 20, runtime: 2 << 20, ..LedgerLimits::default() });
-    let house = house(|settings| settings.ledger = ledger.clone());
+    let fixture = fixture(|settings| settings.ledger = ledger.clone());
     let script = hello(&format!("head -c {LONG} /dev/zero | tr '\\0' x; echo; echo after"));
     let links = ["one", "two", "three"].map(|id| {
         let spec = RuntimeSpec { id: RuntimeId::trusted(id), ..sh(&script) };
-        house.runtimes.launch(spec).unwrap()
+        fixture.runtimes.launch(spec).unwrap()
     });
     let sessions: Vec<Session> = links.iter().map(|link| Session::open(link, 1)).collect();
     for mut session in sessions {
@@ -385,17 +385,17 @@ async fn agents_in_the_middle_of_long_lines_wait_for_room_and_not_for_each_other
 }
 
 #[tokio::test]
-async fn dying_in_the_middle_of_a_line_is_told() {
-    let house = house(|_| {});
-    let link = house.runtimes.launch(sh(&hello("printf 'whole\\nhal'; kill -9 $$"))).unwrap();
+async fn death_in_the_middle_of_a_line_is_reported() {
+    let fixture = fixture(|_| {});
+    let link = fixture.runtimes.launch(sh(&hello("printf 'whole\\nhal'; kill -9 $$"))).unwrap();
     let (heard, exit) = Session::open(&link, 1).all().await;
     assert_eq!(heard, ["<opened A>", "whole", "<raw the runtime's output ended in the middle of a line>"]);
     assert_eq!(exit.signal.as_deref(), Some("SIGKILL"));
 }
 
 #[tokio::test]
-async fn a_runtime_sees_its_environment_and_pipes_and_nothing_else() {
-    let house = house(|settings| {
+async fn runtime_sees_its_environment_and_pipes_and_nothing_else() {
+    let fixture = fixture(|settings| {
         let own = [("PATH", std::env::var("PATH").unwrap()), ("LD_PRELOAD", String::new()), ("KEY", "k".into())];
         let own = own.into_iter().chain([("PLEXUS_TOKEN", "t".into()), ("LC_ALL", "C".into())]);
         settings.env = Arc::new(own.map(|(name, value)| (name.into(), value.into())).collect());
@@ -415,7 +415,7 @@ async fn a_runtime_sees_its_environment_and_pipes_and_nothing_else() {
     spec.cwd = dir.path().canonicalize().unwrap();
     spec.pass_env = vec!["KEY".into()];
     spec.env = BTreeMap::from([("SET".into(), "1".into())]);
-    let link = house.runtimes.launch(spec).unwrap();
+    let link = fixture.runtimes.launch(spec).unwrap();
     let (heard, _) = Session::open(&link, 1).all().await;
     assert_eq!(heard[1], "KEY LC_ALL PATH SET");
     assert_eq!(heard[2], format!("{} 1 True", dir.path().canonicalize().unwrap().display()));
@@ -424,9 +424,9 @@ async fn a_runtime_sees_its_environment_and_pipes_and_nothing_else() {
 }
 
 #[tokio::test]
-async fn one_that_ends_with_its_stdin_is_not_signalled() {
-    let house = house(|settings| settings.stop_stdin = SOON);
-    let link = house.runtimes.launch(sh(&hello("cat >/dev/null; echo bye; exit 4"))).unwrap();
+async fn runtime_that_ends_with_its_stdin_is_not_signalled() {
+    let fixture = fixture(|settings| settings.stop_stdin = SOON);
+    let link = fixture.runtimes.launch(sh(&hello("cat >/dev/null; echo bye; exit 4"))).unwrap();
     let mut session = Session::open(&link, 1);
     session.until("<opened A>").await;
     link.stop();
@@ -436,10 +436,11 @@ async fn one_that_ends_with_its_stdin_is_not_signalled() {
 }
 
 #[tokio::test]
-async fn one_that_ignores_stdin_gets_term_and_one_that_ignores_that_is_killed() {
+async fn runtime_that_ignores_stdin_end_gets_term_and_then_kill() {
     for (trap, signal) in [("", "SIGTERM"), ("trap '' TERM; ", "SIGKILL")] {
-        let house = house(|_| {});
-        let link = house.runtimes.launch(sh(&hello(&format!("{trap}echo set; while :; do sleep 0.05; done")))).unwrap();
+        let fixture = fixture(|_| {});
+        let link =
+            fixture.runtimes.launch(sh(&hello(&format!("{trap}echo set; while :; do sleep 0.05; done")))).unwrap();
         let mut session = Session::open(&link, 1);
         session.until("set").await;
         let pid = link.info().pid.unwrap();
@@ -451,10 +452,10 @@ async fn one_that_ignores_stdin_gets_term_and_one_that_ignores_that_is_killed() 
 }
 
 #[tokio::test]
-async fn a_kill_takes_the_group() {
-    let house = house(|_| {});
+async fn kill_takes_the_process_group() {
+    let fixture = fixture(|_| {});
     let script = hello("trap '' TERM; sleep 1000 & echo $!; while :; do sleep 0.05; done");
-    let link = house.runtimes.launch(sh(&script)).unwrap();
+    let link = fixture.runtimes.launch(sh(&script)).unwrap();
     let mut session = Session::open(&link, 1);
     let child = session.until_some(|line| line.parse().ok()).await;
     assert!(lives(child));
@@ -464,9 +465,9 @@ async fn a_kill_takes_the_group() {
 }
 
 #[tokio::test]
-async fn a_stop_reaches_a_runtime_whose_session_hears_nothing() {
-    let house = house(|_| {});
-    let link = house.runtimes.launch(sh(&hello("trap '' TERM; while :; do echo flood; done"))).unwrap();
+async fn stop_reaches_a_runtime_whose_session_reads_nothing() {
+    let fixture = fixture(|_| {});
+    let link = fixture.runtimes.launch(sh(&hello("trap '' TERM; while :; do echo flood; done"))).unwrap();
     let session = Session::open(&link, 1);
     let info = state(&link, RuntimeState::Ready).await;
     link.stop();
@@ -477,9 +478,9 @@ async fn a_stop_reaches_a_runtime_whose_session_hears_nothing() {
 }
 
 #[tokio::test]
-async fn a_session_that_does_not_read_holds_the_runtime_back_and_loses_nothing() {
-    // Little room in the holder beside the longest line, which is short.
-    let house = house(|settings| (settings.line_max, settings.spool_more) = (64 * 1024, 1024 * 1024));
+async fn session_that_does_not_read_slows_the_runtime_and_loses_nothing() {
+    // The holder has little room besides the longest line, which is short.
+    let fixture = fixture(|settings| (settings.line_max, settings.spool_more) = (64 * 1024, 1024 * 1024));
     // It says when nobody took what it wrote for a while, and goes on once somebody does.
     let script = "import os,sys,select\n\
         sys.stdin.readline(); print('ready'); sys.stdin.readline(); print('opened 1 A')\n\
@@ -491,7 +492,7 @@ async fn a_session_that_does_not_read_holds_the_runtime_back_and_loses_nothing()
           while line: line=line[os.write(1,line):]\n\
         if not said: print('never held . .', file=open('held','w'))";
     let dir = tempfile::tempdir().unwrap();
-    let link = house.runtimes.launch(RuntimeSpec { cwd: dir.path().into(), ..python(script) }).unwrap();
+    let link = fixture.runtimes.launch(RuntimeSpec { cwd: dir.path().into(), ..python(script) }).unwrap();
     let mut session = Session::open(&link, 1);
     let tail = async {
         loop {
@@ -503,7 +504,7 @@ async fn a_session_that_does_not_read_holds_the_runtime_back_and_loses_nothing()
     };
     let tail = tokio::time::timeout(SOON, tail).await.unwrap();
     let held: u64 = tail.split(' ').nth(2).and_then(|n| n.parse().ok()).unwrap_or_else(|| panic!("{tail}"));
-    // What fits: a mailbox of 64 reads of 64 KiB, what the driver and the holder keep, the sockets and pipes between.
+    // The buffers: a mailbox of 64 reads of 64 KiB, those of the driver and the holder, the sockets and pipes between.
     assert!(held < 66 * 64 + 1024 + 1088 + 1024, "it wrote {held} lines of 1 KB to a session that read nothing");
     let (heard, _) = session.all().await;
     let numbers: Vec<usize> = heard.iter().filter_map(|line| line.split(' ').next()?.parse().ok()).collect();
@@ -521,12 +522,12 @@ async fn give(link: &RuntimeLink, inlet: &SessionSender, command: RuntimeCommand
 }
 
 #[tokio::test]
-async fn one_that_reads_none_of_its_stdin_for_long_is_stopped_and_says_why() {
-    let house = house(|settings| {
+async fn runtime_that_never_reads_stdin_is_stopped_with_the_reason() {
+    let fixture = fixture(|settings| {
         settings.write_max = 100_000;
         settings.stuck = Duration::from_millis(300);
     });
-    let link = house.runtimes.launch(sh(&hello("exec sleep 1000"))).unwrap();
+    let link = fixture.runtimes.launch(sh(&hello("exec sleep 1000"))).unwrap();
     let mut session = Session::open(&link, 1);
     session.until("<opened A>").await;
     let (inlet, to) = (session.inlet.clone(), link.clone());
@@ -543,12 +544,12 @@ async fn one_that_reads_none_of_its_stdin_for_long_is_stopped_and_says_why() {
 }
 
 #[tokio::test]
-async fn a_burst_of_orders_waits_in_order_for_a_slow_reader() {
-    let house = house(|settings| settings.write_max = 5_000);
-    // It reads nothing at first, and then slowly.
+async fn commands_wait_in_order_for_a_slow_reader() {
+    let fixture = fixture(|settings| settings.write_max = 5_000);
+    // The session reads nothing at first, and then slowly.
     let script = "import sys,time\nr=sys.stdin.readline\nr(); print('ready'); r(); print('opened 1 A', flush=True)\n\
         time.sleep(1)\nn=0\nfor line in sys.stdin:\n print('for A '+line.split()[2], flush=True)\n n+=1\n n%100 or time.sleep(.01)";
-    let link = house.runtimes.launch(python(script)).unwrap();
+    let link = fixture.runtimes.launch(python(script)).unwrap();
     let mut session = Session::open(&link, 1);
     session.until("<opened A>").await;
     let (inlet, to) = (session.inlet.clone(), link.clone());
@@ -564,21 +565,21 @@ async fn a_burst_of_orders_waits_in_order_for_a_slow_reader() {
     assert_eq!(link.info().state, RuntimeState::Ready);
 }
 
-/// The only holder of a house: where it listens.
-fn socket_in(house: &House) -> std::path::PathBuf {
-    let found = plexus_holder::client::find_holders(&house._dir.path().join("holders"));
+/// The socket of the only holder.
+fn socket_in(fixture: &Fixture) -> std::path::PathBuf {
+    let found = plexus_holder::client::find_holders(&fixture._dir.path().join("holders"));
     assert_eq!(found.len(), 1, "{found:?}");
     found[0].path.clone()
 }
 
 #[tokio::test]
-async fn a_holder_that_hangs_up_is_no_death_and_nothing_is_lost_or_repeated() {
+async fn holder_that_hangs_up_is_reconnected_without_loss_or_repeat() {
     use std::io::{Read, Write};
-    let house = house(|_| ());
+    let fixture = fixture(|_| ());
     let echo = "for line in sys.stdin:\n print('for A '+line.split()[2], flush=True)";
     let script =
         format!("import sys\nr=sys.stdin.readline\nr(); print('ready'); r(); print('opened 1 A', flush=True)\n{echo}");
-    let link = house.runtimes.launch(python(&script)).unwrap();
+    let link = fixture.runtimes.launch(python(&script)).unwrap();
     let mut session = Session::open(&link, 1);
     session.until("<opened A>").await;
     let (pid, instance) = (link.info().pid, link.info().instance.clone());
@@ -592,9 +593,9 @@ async fn a_holder_that_hangs_up_is_no_death_and_nothing_is_lost_or_repeated() {
             }
         }
     });
-    let socket = socket_in(&house);
+    let socket = socket_in(&fixture);
     for _ in 0..10 {
-        // Somebody who takes over, and is gone again: the holder hangs up on the driver.
+        // Another gateway takes over and disconnects: the holder hangs up on the driver.
         let socket = socket.clone();
         let thief = tokio::task::spawn_blocking(move || {
             let mut stream = std::os::unix::net::UnixStream::connect(socket).unwrap();
@@ -615,9 +616,9 @@ async fn a_holder_that_hangs_up_is_no_death_and_nothing_is_lost_or_repeated() {
 
 #[cfg(target_os = "linux")]
 #[tokio::test]
-async fn a_stop_ends_the_runtime_where_its_holder_does_nothing_any_more() {
-    let house = house(|settings| settings.stop_kill = Duration::from_millis(300));
-    let link = house.runtimes.launch(sh(&hello("exec sleep 1000"))).unwrap();
+async fn stop_ends_the_runtime_of_a_holder_that_hangs() {
+    let fixture = fixture(|settings| settings.stop_kill = Duration::from_millis(300));
+    let link = fixture.runtimes.launch(sh(&hello("exec sleep 1000"))).unwrap();
     let mut session = Session::open(&link, 1);
     session.until("<opened A>").await;
     let pid = link.info().pid.unwrap();
@@ -634,10 +635,10 @@ async fn a_stop_ends_the_runtime_where_its_holder_does_nothing_any_more() {
 
 #[cfg(target_os = "linux")]
 #[tokio::test]
-async fn a_runtime_whose_holder_was_killed_does_not_live_on_unattended() {
-    let house = house(|_| ());
-    // It minds neither SIGTERM nor the end of its pipes.
-    let link = house.runtimes.launch(sh(&hello("trap '' TERM; while :; do sleep 1; done"))).unwrap();
+async fn runtime_whose_holder_was_killed_is_ended() {
+    let fixture = fixture(|_| ());
+    // The runtime ignores SIGTERM and the end of its pipes.
+    let link = fixture.runtimes.launch(sh(&hello("trap '' TERM; while :; do sleep 1; done"))).unwrap();
     let mut session = Session::open(&link, 1);
     session.until("<opened A>").await;
     let pid = link.info().pid.unwrap();
@@ -651,10 +652,10 @@ async fn a_runtime_whose_holder_was_killed_does_not_live_on_unattended() {
 }
 
 #[tokio::test]
-async fn one_that_shuts_a_pipe_and_lives_on_is_stopped() {
+async fn runtime_that_closes_a_pipe_and_lives_on_is_stopped() {
     for (script, why) in [("exec >&-", "it closed its stdout"), ("exec <&-", "it closed its stdin")] {
-        let house = house(|_| {});
-        let link = house.runtimes.launch(sh(&hello(&format!("{script}; echo shut >&2; exec sleep 1000")))).unwrap();
+        let fixture = fixture(|_| {});
+        let link = fixture.runtimes.launch(sh(&hello(&format!("{script}; echo shut >&2; exec sleep 1000")))).unwrap();
         let mut session = Session::open(&link, 1);
         session.until("<opened A>").await;
         known(&link, |info| info.stderr_tail.contains("shut") || info.problem.is_some()).await;
@@ -665,11 +666,11 @@ async fn one_that_shuts_a_pipe_and_lives_on_is_stopped() {
 }
 
 #[tokio::test]
-async fn a_grandchild_with_the_pipe_ends_with_its_runtime() {
-    let house = house(|_| {});
-    // In a group of its own: only who knows the family finds it.
+async fn grandchild_with_the_pipe_ends_with_its_runtime() {
+    let fixture = fixture(|_| {});
+    // In a process group of its own: it is found only by its parent.
     let script = hello("setsid sh -c 'echo $$; exec sleep 1000' & read never; sleep 0.2; echo last; exit 5");
-    let link = house.runtimes.launch(sh(&script)).unwrap();
+    let link = fixture.runtimes.launch(sh(&script)).unwrap();
     let mut session = Session::open(&link, 1);
     session.until("<opened A>").await;
     session.call(&link, "end");
@@ -681,13 +682,13 @@ async fn a_grandchild_with_the_pipe_ends_with_its_runtime() {
 }
 
 #[tokio::test]
-async fn it_is_started_again_later_and_later_and_then_given_up() {
-    let house = house(|_| {});
+async fn restart_backs_off_and_is_then_given_up() {
+    let fixture = fixture(|_| {});
     let dir = tempfile::tempdir().unwrap();
     let mut spec = sh("echo start >>starts; echo dead >&2; exit 1");
     spec.cwd = dir.path().into();
     spec.restart = RestartPolicy::OnFailure;
-    let link = house.runtimes.launch(spec).unwrap();
+    let link = fixture.runtimes.launch(spec).unwrap();
     ended(&link).await;
     let info = link.info();
     assert_eq!(std::fs::read_to_string(dir.path().join("starts")).unwrap().lines().count(), 5);
@@ -697,39 +698,39 @@ async fn it_is_started_again_later_and_later_and_then_given_up() {
 }
 
 #[tokio::test]
-async fn a_healthy_life_counts_no_deaths_and_code_0_is_no_failure() {
-    let house = house(|settings| (settings.healthy, settings.give_up) = (Duration::ZERO, 2));
+async fn restart_count_ignores_healthy_lives_and_exit_code_0() {
+    let fixture = fixture(|settings| (settings.healthy, settings.give_up) = (Duration::ZERO, 2));
     let dir = tempfile::tempdir().unwrap();
     let mut spec = sh("read hello; echo ready; echo x >>starts; [ $(wc -l <starts) -lt 6 ]");
     spec.cwd = dir.path().into();
     spec.restart = RestartPolicy::Always;
-    let link = house.runtimes.launch(spec.clone()).unwrap();
+    let link = fixture.runtimes.launch(spec.clone()).unwrap();
     known(&link, |info| info.generation > 6).await;
     link.stop();
     ended(&link).await;
     spec.restart = RestartPolicy::OnFailure;
-    let link = house.runtimes.launch(RuntimeSpec { connect: sh("exit 0").connect, ..spec }).unwrap();
+    let link = fixture.runtimes.launch(RuntimeSpec { connect: sh("exit 0").connect, ..spec }).unwrap();
     ended(&link).await;
     assert_eq!(link.info().generation, 1);
 }
 
 #[tokio::test]
-async fn a_restart_is_another_generation_that_old_orders_do_not_reach() {
-    let house = house(|settings| settings.give_up = 100);
+async fn restart_is_a_new_generation_that_old_commands_do_not_reach() {
+    let fixture = fixture(|settings| settings.give_up = 100);
     let dir = tempfile::tempdir().unwrap();
-    // The first start dies once told to; the second says all it is told.
+    // The first start dies when told to; the second repeats all input.
     let script = "read hello; echo ready; read open; echo opened ${open#open } A; [ -e second ] && exec cat; \
         touch second; read go; exit 9";
     let mut spec = sh(script);
     spec.cwd = dir.path().into();
     spec.restart = RestartPolicy::Always;
-    let link = house.runtimes.launch(spec).unwrap();
+    let link = fixture.runtimes.launch(spec).unwrap();
     let mut old = Session::open(&link, 1);
     old.until("<opened A>").await;
     old.call(&link, "go");
     let (_, exit) = old.all().await;
     assert_eq!((exit.code, exit.stopped), (Some(9), false));
-    // Opened while it rests: it waits for the next start.
+    // Opened between two starts: it waits for the next one.
     let mut new = Session::open(&link, 2);
     new.until("<opened A>").await;
     assert_eq!(link.info().generation, 2);
@@ -738,13 +739,13 @@ async fn a_restart_is_another_generation_that_old_orders_do_not_reach() {
     new.call(&link, "end");
     assert_eq!(new.until("call 99 end").await, ["call 99 end"]);
     assert!(old.heard.try_recv().is_err());
-    house.runtimes.shutdown().await;
+    fixture.runtimes.shutdown().await;
     assert!(new.all().await.1.stopped);
 }
 
 #[tokio::test]
-async fn a_missing_program_or_folder_is_told_and_not_tried_again() {
-    let house = house(|_| {});
+async fn missing_program_or_folder_is_reported_and_not_retried() {
+    let fixture = fixture(|_| {});
     let mut missing = spec("no-such-program", &[]);
     missing.restart = RestartPolicy::Always;
     let mut nowhere = sh("true");
@@ -753,7 +754,7 @@ async fn a_missing_program_or_folder_is_told_and_not_tried_again() {
         (missing, "cannot start: `no-such-program` is not on PATH"),
         (nowhere, "cannot start: the folder /no/such does not exist"),
     ] {
-        let link = house.runtimes.launch(spec).unwrap();
+        let link = fixture.runtimes.launch(spec).unwrap();
         let mut session = Session::open(&link, 1);
         assert_eq!(session.until(&format!("<not opened: {why}>")).await.len(), 1);
         ended(&link).await;
@@ -762,8 +763,8 @@ async fn a_missing_program_or_folder_is_told_and_not_tried_again() {
 }
 
 #[tokio::test]
-async fn who_waits_for_a_session_learns_why_there_is_none() {
-    let house = house(|settings| settings.handshake = Duration::from_millis(300));
+async fn opening_that_fails_reports_the_reason_to_its_waiters() {
+    let fixture = fixture(|settings| settings.handshake = Duration::from_millis(300));
     let cases = [
         ("echo 'unknown option' >&2; exit 2", "exited with code 2; it wrote: unknown option"),
         ("echo 'usage: agent'; exit 2", "exited with code 2: it said: usage: agent"),
@@ -772,22 +773,22 @@ async fn who_waits_for_a_session_learns_why_there_is_none() {
         ("read hello; echo ready; read open; exit 1", "exited with code 1"),
     ];
     for (script, why) in cases {
-        let link = house.runtimes.launch(sh(script)).unwrap();
+        let link = fixture.runtimes.launch(sh(script)).unwrap();
         let mut session = Session::open(&link, 1);
         session.until(&format!("<not opened: {why}>")).await;
     }
 }
 
 #[tokio::test]
-async fn a_program_that_is_known_to_have_become_a_stub_is_named_with_the_fix() {
+async fn program_known_to_be_a_stub_is_named_with_the_fix() {
     use std::os::unix::fs::PermissionsExt as _;
-    let (house, dir) = (house(|_| {}), tempfile::tempdir().unwrap());
+    let (fixture, dir) = (fixture(|_| {}), tempfile::tempdir().unwrap());
     let stub = dir.path().join("kimi");
     std::fs::write(&stub, "#!/bin/sh\necho 'kimi-cli is archived' >&2; exit 1\n").unwrap();
     std::fs::set_permissions(&stub, std::fs::Permissions::from_mode(0o755)).unwrap();
     let mut spec = sh("");
     spec.connect = Connect::Command(vec![stub.display().to_string(), "acp".into()]);
-    let link = house.runtimes.launch(spec).unwrap();
+    let link = fixture.runtimes.launch(spec).unwrap();
     ended(&link).await;
     let problem = link.info().problem.clone().unwrap();
     assert!(
@@ -797,21 +798,21 @@ async fn a_program_that_is_known_to_have_become_a_stub_is_named_with_the_fix() {
 }
 
 #[tokio::test]
-async fn a_failed_handshake_is_not_tried_again() {
-    let house = house(|_| {});
+async fn handshake_that_fails_is_not_retried() {
+    let fixture = fixture(|_| {});
     let mut spec = sh("read hello; echo failed; cat");
     spec.restart = RestartPolicy::Always;
-    let link = house.runtimes.launch(spec).unwrap();
+    let link = fixture.runtimes.launch(spec).unwrap();
     ended(&link).await;
     assert_eq!((link.info().generation, link.info().state), (1, RuntimeState::Exited));
 }
 
 #[tokio::test]
-async fn a_dialect_of_one_session_refuses_a_second() {
-    let house = house(|_| {});
+async fn dialect_of_one_session_refuses_a_second() {
+    let fixture = fixture(|_| {});
     let mut spec = sh(&hello("cat"));
     spec.dialect = "word".into();
-    let link = house.runtimes.launch(spec).unwrap();
+    let link = fixture.runtimes.launch(spec).unwrap();
     let (mut first, mut second) = (Session::open(&link, 1), Session::open(&link, 2));
     first.until("<opened A>").await;
     let why = "this runtime carries one session only: start another runtime for another session";
@@ -819,11 +820,11 @@ async fn a_dialect_of_one_session_refuses_a_second() {
 }
 
 #[tokio::test]
-async fn a_question_to_a_closed_session_is_taken_back_for_it() {
-    let house = house(|_| {});
+async fn question_to_a_closed_session_is_withdrawn() {
+    let fixture = fixture(|_| {});
     let script =
         "read hello; echo ready; read a; echo opened 1 A; read b; echo opened 2 B; read go; echo ask A k; exec cat";
-    let link = house.runtimes.launch(sh(script)).unwrap();
+    let link = fixture.runtimes.launch(sh(script)).unwrap();
     let mut closed = Session::open(&link, 1);
     closed.until("<opened A>").await;
     let mut session = Session::open(&link, 2);
@@ -834,9 +835,10 @@ async fn a_question_to_a_closed_session_is_taken_back_for_it() {
 }
 
 #[tokio::test]
-async fn a_dialect_is_woken_and_one_that_fails_ends_the_runtime_only() {
-    let house = house(|_| {});
-    let link = house.runtimes.launch(sh(&hello("echo wake 20; read woken; echo $woken; echo panic; echo after; cat")));
+async fn dialect_is_woken_and_its_failure_ends_only_the_runtime() {
+    let fixture = fixture(|_| {});
+    let link =
+        fixture.runtimes.launch(sh(&hello("echo wake 20; read woken; echo $woken; echo panic; echo after; cat")));
     let link = link.unwrap();
     let (heard, exit) = Session::open(&link, 1).all().await;
     assert_eq!(heard, ["<opened A>", "woken", "<raw the gateway failed on an earlier message>"]);
@@ -845,9 +847,9 @@ async fn a_dialect_is_woken_and_one_that_fails_ends_the_runtime_only() {
 }
 
 #[tokio::test]
-async fn a_runtime_that_nobody_can_reach_any_more_is_stopped() {
-    let house = house(|_| {});
-    let link = house.runtimes.launch(sh(&hello("exec cat"))).unwrap();
+async fn runtime_without_any_handle_is_stopped() {
+    let fixture = fixture(|_| {});
+    let link = fixture.runtimes.launch(sh(&hello("exec cat"))).unwrap();
     let mut session = Session::open(&link, 1);
     session.until("<opened A>").await;
     let pid = link.info().pid.unwrap();
@@ -858,24 +860,24 @@ async fn a_runtime_that_nobody_can_reach_any_more_is_stopped() {
 }
 
 #[tokio::test]
-async fn a_shutdown_ends_all_and_starts_none() {
-    let house = house(|_| {});
-    let start = |_| house.runtimes.launch(sh(&hello("trap '' TERM; while :; do sleep 0.05; done"))).unwrap();
+async fn shutdown_ends_all_runtimes_and_starts_none() {
+    let fixture = fixture(|_| {});
+    let start = |_| fixture.runtimes.launch(sh(&hello("trap '' TERM; while :; do sleep 0.05; done"))).unwrap();
     let links: Vec<RuntimeLink> = (0..4).map(start).collect();
     let mut pids = Vec::new();
     for link in &links {
         pids.extend(state(link, RuntimeState::Ready).await.pid);
     }
-    house.runtimes.shutdown().await;
+    fixture.runtimes.shutdown().await;
     assert!(pids.len() == 4 && !pids.iter().any(|pid| lives(*pid)));
     assert!(links.iter().all(|link| link.info().state == RuntimeState::Exited));
-    assert_eq!(house.runtimes.launch(sh("true")).unwrap_err(), "the gateway is stopping");
+    assert_eq!(fixture.runtimes.launch(sh("true")).unwrap_err(), "the gateway is stopping");
 }
 
 #[tokio::test]
-async fn a_bad_spec_is_refused_with_the_fix() {
-    let house = house(|_| {});
-    let refused = |spec| house.runtimes.launch(spec).unwrap_err();
+async fn spec_that_is_invalid_is_refused_with_the_fix() {
+    let fixture = fixture(|_| {});
+    let refused = |spec| fixture.runtimes.launch(spec).unwrap_err();
     let endpoint = RuntimeSpec { connect: Connect::Endpoint("ws://127.0.0.1:1/".into()), ..sh("true") };
     assert!(refused(endpoint).contains("spoken over the pipes of a program"));
     assert!(refused(RuntimeSpec { dialect: "klingon".into(), ..sh("true") }).contains("use one of acp, codelia"));
@@ -887,15 +889,15 @@ async fn a_bad_spec_is_refused_with_the_fix() {
 
 #[cfg(target_os = "linux")]
 #[tokio::test]
-async fn a_stop_ends_a_family_that_ignores_it_and_has_scattered() {
-    let house = house(|_| {});
+async fn stop_ends_scattered_processes_that_ignore_it() {
+    let fixture = fixture(|_| {});
     let dir = tempfile::tempdir().unwrap();
     let stubborn = "trap '' TERM; setsid sh -c 'echo $$ >>pids; while :; do sleep 0.1; done' & \
         echo $$ >>pids; while :; do sleep 0.1; done";
-    let link = house.runtimes.launch(RuntimeSpec { cwd: dir.path().into(), ..sh(stubborn) }).unwrap();
+    let link = fixture.runtimes.launch(RuntimeSpec { cwd: dir.path().into(), ..sh(stubborn) }).unwrap();
     let pids = || std::fs::read_to_string(dir.path().join("pids")).unwrap_or_default();
     let both = async {
-        // It may write before its holder has said which process it is.
+        // The runtime may write before its holder has reported the process.
         while pids().lines().count() < 2 || link.info().pid.is_none() {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
@@ -903,9 +905,9 @@ async fn a_stop_ends_a_family_that_ignores_it_and_has_scattered() {
     tokio::time::timeout(SOON, both).await.unwrap();
     let pid = |pid: &str| lives(pid.parse().unwrap());
     assert!(pids().lines().all(pid) && lives(link.info().pid.unwrap()));
-    house.runtimes.shutdown().await;
+    fixture.runtimes.shutdown().await;
     assert_eq!(link.info().state, RuntimeState::Exited);
     assert_eq!(link.info().problem.as_deref(), Some("killed by SIGKILL: it was stopped"));
-    // Were its holder killed before it is done, the one that left the group would live on.
+    // If the holder were killed too early, the process that left the group would live on.
     assert!(!pids().lines().any(pid));
 }

@@ -1,5 +1,4 @@
-//! The dialects against what real agents said: recorded transcripts played back, and properties over damaged ones. One
-//! file: what is played back is also what is damaged.
+//! The dialects against transcripts of real agents: played back, and with random damage.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use std::collections::VecDeque;
@@ -14,7 +13,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-/// The question of this name that waits.
+/// The open request with this id.
 fn open_under(dialect: &dyn Dialect, id: &str) -> RequestKey {
     let open = dialect.asks().into_iter().find(|key| key.id() == id);
     open.unwrap_or_else(|| panic!("no question {id} waits"))
@@ -29,20 +28,20 @@ fn made(spec: &RuntimeSpec) -> Box<dyn Dialect> {
     find(&spec.dialect).unwrap()(spec)
 }
 
-/// A transcript, with the numbers of its lines.
+/// A transcript with line numbers.
 fn recording(name: &str) -> Vec<(usize, TranscriptEntry)> {
     let path = format!("{}/tests/transcripts/{name}.ndjson", env!("CARGO_MANIFEST_DIR"));
     transcript::read(&std::fs::read_to_string(path).unwrap()).unwrap()
 }
 
-/// What the agent said in a transcript.
+/// The agent's lines of a transcript.
 fn said_by_the_agent(name: &str) -> Vec<String> {
     let entries = recording(name).into_iter().map(|(_, entry)| entry);
     entries.filter(|entry| entry.dir == Direction::Out).map(|entry| entry.line).collect()
 }
 
-/// Plays a transcript. What the dialect sends must be what worked when it was made, but for what `may_differ` says of a
-/// line and what is sent in its place. Gives what was said as `say` words it, the same words folded; and the dialect.
+/// Plays a transcript. The dialect must send what was recorded, except where `may_differ` accepts a line and its replacement.
+/// Returns the events as `say` prints them, the same folded, and the dialect.
 fn play(
     name: &str,
     mut say: impl FnMut(RuntimeEvent) -> Option<String>,
@@ -75,7 +74,7 @@ fn play(
     (lines.iter().map(|(line, times)| format!("{times:>3} {line}\n")).collect(), player)
 }
 
-/// A refusal's words are ours; everything else we send must be what worked when the transcript was made.
+/// A message without the text of refusals, which may change; everything else must equal the recording.
 fn comparable(mut message: Value) -> Value {
     if let Some(error) = message.get_mut("error") {
         error["message"] = Value::Null;
@@ -89,7 +88,7 @@ fn parses<T: DeserializeOwned>(value: &Value) {
     }
 }
 
-/// What goes out must be of the published schema.
+/// Checks that a sent message matches the published schema.
 fn is_acp(frame: &Value) {
     let params = &frame["params"];
     match frame.get("method").and_then(Value::as_str) {
@@ -112,13 +111,13 @@ fn is_acp(frame: &Value) {
     assert_eq!(frame["jsonrpc"], "2.0");
 }
 
-/// Whether what is sent is what was sent when the transcript was made, as far as the agent could tell.
+/// Whether a sent message is equivalent to the recorded one for the agent.
 fn is_as_good(recorded: &str, ours: Option<&str>) -> bool {
     let Some(ours) = ours else { return false };
     let (mut ours, recorded) = (parsed(ours), parsed(recorded));
     if ours["method"] == "initialize" {
         ours["params"]["clientInfo"]["version"] = recorded["params"]["clientInfo"]["version"].clone();
-        // Recorded before people could be asked to fill in forms.
+        // Recorded before forms were supported.
         if let Some(can) = ours["params"]["clientCapabilities"].as_object_mut() {
             can.remove("elicitation");
         }
@@ -130,7 +129,7 @@ fn parsed(line: &str) -> Value {
     serde_json::from_str(line).unwrap()
 }
 
-/// Plays a transcript of ACP. Gives what was said and all the text that the agent streamed.
+/// Plays a transcript of ACP. Returns the events and the agent's text.
 fn play_acp(name: &str) -> (String, String) {
     let mut text = String::new();
     let say = |said: RuntimeEvent| {
@@ -177,7 +176,7 @@ fn update_is_acp(body: &[u8]) {
     parses::<v1::SessionUpdate>(&serde_json::from_slice(body).unwrap());
 }
 
-/// The text that the agent streamed, taken from the transcript by other means.
+/// The agent's text, taken from the transcript independently of the dialect.
 fn streamed(name: &str) -> String {
     let mut text = String::new();
     for line in said_by_the_agent(name) {
@@ -225,7 +224,7 @@ fn kimi() {
     insta::assert_snapshot!(said);
 }
 
-/// Plays the transcript of `opencode serve`. Gives what was said, and the text that was streamed.
+/// Plays the transcript of `opencode serve`. Returns the events and the agent's text.
 fn play_served(name: &str) -> (String, String) {
     let (mut text, mut native) = (String::new(), NativeId::from(""));
     let say = |said: RuntimeEvent| {
@@ -251,26 +250,26 @@ fn play_served(name: &str) -> (String, String) {
                 let options: Vec<_> = ask.options.iter().map(|o| format!("{}={:?}", o.id, o.kind)).collect();
                 format!("asked {:?} {}", ask.subject, options.join(" "))
             }
-            // How far it was told, for another gateway: its own tests look at that.
+            // The checkpoint for another gateway has tests of its own.
             RuntimeEvent::Checkpoint { .. } => return None,
             RuntimeEvent::TakenBack { elsewhere, .. } => format!("taken back {elsewhere:?}"),
             RuntimeEvent::Ended { end, .. } => format!("ended {:?} {:?}", end.status, end.stop_reason),
             other => format!("{other:?}"),
         })
     };
-    // Whoever recorded it read more than the dialect does.
+    // The recording has reads that the dialect does not make.
     let read_besides = |line: &str, ours: Option<&str>| line.starts_with("GET ") && ours.is_none();
     let (said, _) = play(name, say, |_| {}, read_besides);
     let entries = recording(name);
     let replies = entries.iter().rev().filter(|(_, entry)| entry.dir == Direction::Reply);
     let mut messages =
         replies.filter_map(|(_, entry)| entry.line.strip_prefix("200 ").filter(|body| body.contains("\"parts\"")));
-    // Whoever comes late reads the same text.
+    // A late reader gets the same text.
     assert_eq!(read_late(native, messages.next().unwrap()), text);
     (said, text)
 }
 
-/// The agent's text as a connection tells it that opens the session when all is over.
+/// The agent's text for a connection that opens the session at the end.
 fn read_late(native: NativeId, messages: &str) -> String {
     let mut dialect = made(&spec("opencode"));
     let mut out = Outbox::default();
@@ -317,7 +316,7 @@ fn opencode_serve() {
     insta::assert_snapshot!(said);
 }
 
-/// Plays a transcript of Codex's app-server, as [`play_acp`] does ACP's.
+/// Plays a transcript of Codex's app-server, as [`play_acp`] does for ACP.
 fn play_codex(name: &str) -> (String, String) {
     let mut text = String::new();
     let say = |said: RuntimeEvent| {
@@ -365,7 +364,7 @@ fn codex_app() {
     insta::assert_snapshot!(said);
 }
 
-/// A connection over which a session can be had, and questions come.
+/// A connection with a session, ready for requests.
 fn connected(dialect: &str) -> Box<dyn Dialect> {
     let mut made = made(&spec(dialect));
     let mut out = Outbox::default();
@@ -381,7 +380,7 @@ fn connected(dialect: &str) -> Box<dyn Dialect> {
     made
 }
 
-/// Whatever came in, what comes out holds to the contract of events and frames.
+/// Feeds a frame and checks that the output holds the contract of events and frames.
 fn fed(dialect: &mut dyn Dialect, frame: &[u8]) -> Outbox {
     let mut out = Outbox::default();
     dialect.feed(Bytes::copy_from_slice(frame), &mut out);
@@ -414,7 +413,7 @@ fn json_id() -> impl Strategy<Value = String> {
 
 proptest! {
     #[test]
-    fn any_bytes_are_nothing_or_something_said(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+    fn transcript_of_any_bytes_is_reported_or_empty(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
         for dialect in ["acp", "codelia", "codex"] {
             let out = fed(&mut *connected(dialect), &bytes);
             let blank = bytes.iter().all(u8::is_ascii_whitespace);
@@ -423,12 +422,12 @@ proptest! {
     }
 
     #[test]
-    fn damaged_transcripts_never_panic(
+    fn transcripts_that_are_damaged_never_panic(
         which in 0usize..4, line in any::<prop::sample::Index>(), cut in any::<prop::sample::Index>(),
         bytes in prop::collection::vec(any::<u8>(), 0..4),
     ) {
         let mut lines = recording(["gemini", "opencode", "codex-acp", "codex_app"][which]);
-        // What the gateway was asked to do is a line of a recording, and nothing that an agent said.
+        // Lines of the gateway's commands are not output of the agent.
         lines.retain(|(_, line)| !line.line.is_empty());
         let mut frame = line.get(&lines).1.line.clone().into_bytes();
         let cut = cut.index(frame.len());
@@ -439,7 +438,7 @@ proptest! {
     }
 
     #[test]
-    fn any_id_comes_back_as_it_was(id in json_id()) {
+    fn request_id_of_any_shape_comes_back_unchanged(id in json_id()) {
         let permission = format!(
             r#"{{"id":{id},"method":"session/request_permission","params":{{"sessionId":"s","toolCall":{{}},"options":[{{"optionId":"y"}}]}}}}"#
         );
@@ -462,7 +461,7 @@ proptest! {
 }
 
 #[test]
-fn no_body_nests_deeper_than_the_limit() {
+fn event_bodies_nest_no_deeper_than_the_limit() {
     for depth in plexus_dialects::DEPTH_MAX - 4..plexus_dialects::DEPTH_MAX + 4 {
         let nest = format!("{}{}", "[".repeat(depth), "]".repeat(depth));
         for frame in [format!(r#"{{"x":{nest}}}"#), format!(r#"{{"method":"run.diagnostics","params":{nest}}}"#), nest]
@@ -475,7 +474,7 @@ fn no_body_nests_deeper_than_the_limit() {
 }
 
 #[test]
-fn every_frame_we_send_is_of_the_published_schema() {
+fn sent_frames_match_the_published_schema() {
     let mut dialect = connected("acp");
     let mut frames = Vec::new();
     let mut out = Outbox::default();

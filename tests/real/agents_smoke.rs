@@ -1,4 +1,4 @@
-//! The loopback model streams an answer in each vendor's dialect, and each agent's setup is written where the agent looks.
+//! The loopback model streams an answer in each vendor's protocol, and each agent's configuration is where the agent reads it.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use crate::common;
@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 const THREE_CHUNKS: &str = "chunk-0001 chunk-0002 chunk-0003 ";
 
-/// One POST, whole answer: the status and the body with the chunked framing taken off.
+/// A POST; returns the status and the decoded body.
 fn post(port: u16, path: &str, body: &Value) -> (u16, String) {
     let body = body.to_string();
     let mut socket = TcpStream::connect(("127.0.0.1", port)).unwrap();
@@ -40,7 +40,7 @@ fn post(port: u16, path: &str, body: &Value) -> (u16, String) {
     (status, whole)
 }
 
-/// The JSON values of a server-sent stream, and whether it held anything that was not JSON (chat's `[DONE]`).
+/// The JSON values of a server-sent stream, and its lines that are not JSON (such as `[DONE]`).
 fn frames(stream: &str) -> (Vec<Value>, Vec<&str>) {
     let mut values = Vec::new();
     let mut others = Vec::new();
@@ -60,7 +60,7 @@ fn joined(frames: &[Value], pointer: &str) -> (String, usize) {
 }
 
 #[test]
-fn every_dialect_streams_the_script() {
+fn dialects_stream_the_script() {
     let model = FakeModel::start();
     let message = json!([{ "role": "user", "content": "FAKE:long 3 1" }]);
 
@@ -94,7 +94,7 @@ fn every_dialect_streams_the_script() {
 }
 
 #[test]
-fn a_script_moves_on_with_each_round_of_tool_results() {
+fn script_moves_on_with_each_round_of_tool_results() {
     let model = FakeModel::start();
     let tool = json!([{ "type": "function", "function": { "name": "bash", "parameters": {} } }]);
     let call = |result: &[&str]| {
@@ -121,13 +121,13 @@ fn a_script_moves_on_with_each_round_of_tool_results() {
 }
 
 #[test]
-fn what_the_model_does_not_know_is_an_error() {
+fn unknown_model_is_an_error() {
     let model = FakeModel::start();
     assert_eq!(post(model.port(), "/v1/nothing", &json!({})).0, 404);
 }
 
 #[test]
-fn the_agents_are_installed_and_pointed_at_the_model() {
+fn agents_are_installed_and_pointed_at_the_model() {
     let install = agents::install_dir();
     let home = tempfile::tempdir().unwrap();
     let port = 18_999;

@@ -1,7 +1,7 @@
-//! Stories with what other people wrote: real agents, real client libraries and a real browser, pinned in `tests/agents`,
-//! `tests/clients` and `tests/web` and installed from npm. The agents talk to a model on loopback; no account is needed.
+//! Stories with third-party programs: real agents, client libraries and a browser, pinned in `tests/agents`, `tests/clients` and
+//! `tests/web` and installed from npm. The agents use a model on loopback; no account is needed.
 //!
-//! One binary, because linking is what costs; a story is found by its file: `cargo test --test real story_codex`.
+//! One binary, because linking is slow; a story is found by its file: `cargo test --test real story_codex`.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 #[path = "../common/mod.rs"]

@@ -1,5 +1,5 @@
-//! Editors that attach by ACP over a WebSocket: with the official SDK, and to the letter of the wire. One file because the
-//! stories share their client.
+//! Editors that attach by ACP over a WebSocket: with the official SDK, and with a raw client. One file: the stories share the
+//! raw client.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use crate::common;
@@ -19,15 +19,15 @@ use tokio_tungstenite::tungstenite::client::IntoClientRequest as _;
 
 type Socket = tokio_tungstenite::WebSocketStream<tokio_tungstenite::MaybeTlsStream<tokio::net::TcpStream>>;
 
-/// A client to the letter of the wire: it keeps what it was told.
+/// A raw client that keeps all messages.
 struct Editor {
     socket: Socket,
     next: u64,
-    /// Responses that came while something else was waited for.
+    /// Responses that came during another wait.
     responses: BTreeMap<u64, Value>,
-    /// Everything else, in order.
+    /// All other messages, in order.
     told: VecDeque<Value>,
-    /// Every message as it came.
+    /// Every message as received.
     texts: Vec<String>,
 }
 
@@ -43,7 +43,7 @@ impl Editor {
         Self { socket, next: 0, responses: BTreeMap::new(), told: VecDeque::new(), texts: Vec::new() }
     }
 
-    /// A client that said hello; with `events`, one that takes the gateway's own notifications.
+    /// An initialized client with these capabilities.
     async fn hello(gateway: &Gateway, path: &str, capabilities: Value) -> Self {
         let mut editor = Self::connect(gateway, path).await;
         editor.initialize(capabilities).await;
@@ -74,7 +74,7 @@ impl Editor {
     }
 
     async fn hear(&mut self) -> Value {
-        // Pings come whatever happens.
+        // Pings must not extend the wait.
         let deadline = tokio::time::Instant::now() + PATIENCE;
         loop {
             let frame = tokio::time::timeout_at(deadline, self.socket.next()).await;
@@ -122,7 +122,7 @@ impl Editor {
         outcome
     }
 
-    /// The next that it was told with this method; what came before is dropped.
+    /// The next message with this method; earlier ones are dropped.
     async fn until(&mut self, method: &str) -> Value {
         loop {
             while let Some(message) = self.told.pop_front() {
@@ -150,7 +150,7 @@ impl Editor {
         self.told.iter().filter(|message| message["method"] == "session/update").map(|message| &message["params"])
     }
 
-    /// All that the agent said so far.
+    /// The agent's whole text so far.
     fn text(&self) -> String {
         let chunks = self.updates().filter(|params| params["update"]["sessionUpdate"] == "agent_message_chunk");
         chunks.filter_map(|params| params["update"]["content"]["text"].as_str()).collect()
@@ -161,7 +161,7 @@ impl Editor {
     }
 }
 
-/// A page of the log, its bodies as they were written.
+/// A page of the log with raw bodies.
 #[derive(serde::Deserialize)]
 struct Kept<'a> {
     #[serde(borrow)]
@@ -174,7 +174,7 @@ struct Happened<'a> {
     event: &'a RawValue,
 }
 
-/// An update as it was written.
+/// A raw update.
 #[derive(serde::Deserialize)]
 struct Said<'a> {
     #[serde(borrow)]
@@ -191,13 +191,13 @@ fn parses<T: serde::de::DeserializeOwned>(value: &Value) {
     serde_json::from_value::<T>(value.clone()).unwrap_or_else(|error| panic!("{error}: {value}"));
 }
 
-/// Fails unless what the gateway says is what the published protocol has.
+/// Fails unless a message of the gateway matches the published protocol.
 fn published(message: &Value) {
     let params = &message["params"];
     match message["method"].as_str() {
         Some("session/update") => {
             let kind = params["update"]["sessionUpdate"].as_str().unwrap();
-            // Of RFD #533, and only for those that came by `session/attach`.
+            // From RFD #533, only for clients that joined by `session/attach`.
             if !["permission_resolved", "client_disconnected"].contains(&kind) {
                 parses::<v1::SessionNotification>(params);
             }
@@ -235,7 +235,7 @@ fn after(session: &str, cursor: &Value) -> Value {
 }
 
 #[tokio::test]
-async fn a_client_opens_prompts_and_reads_and_its_response_comes_after_everything_of_the_run() {
+async fn acp_prompt_response_comes_after_every_update_of_the_run() {
     let gateway = Gateway::demo().await;
     let mut editor = Editor::hello(&gateway, "/acp", json!({})).await;
     let new = editor.call("session/new", json!({ "cwd": "/tmp", "mcpServers": [] })).await.unwrap();
@@ -263,7 +263,7 @@ async fn a_client_opens_prompts_and_reads_and_its_response_comes_after_everythin
     for said in said {
         assert!(kept.contains(&said.params.update.get()), "{}", said.params.update);
     }
-    // And each says its place.
+    // Each has its position.
     let all: Vec<&Value> = events.iter().filter(|event| event["run_id"] == run.as_str()).collect();
     for params in editor.updates().filter(|params| params["_meta"]["plexus"]["run_id"] == run.as_str()) {
         let place = &params["_meta"]["plexus"]["cursor"];
@@ -274,7 +274,7 @@ async fn a_client_opens_prompts_and_reads_and_its_response_comes_after_everythin
 }
 
 #[tokio::test]
-async fn a_session_says_what_it_is_set_to_and_can_be_set() {
+async fn acp_session_reports_its_settings_and_changes_them() {
     let gateway = Gateway::demo().await;
     let mut one = Editor::hello(&gateway, "/acp", json!({})).await;
     let new = one.call("session/new", json!({ "cwd": "/tmp", "mcpServers": [] })).await.unwrap();
@@ -295,13 +295,13 @@ async fn a_session_says_what_it_is_set_to_and_can_be_set() {
     let loaded = three.call("session/load", load(&session)).await.unwrap();
     assert_eq!(loaded["modes"]["currentModeId"], "auto");
     assert_eq!(loaded["modes"]["availableModes"], new["modes"]["availableModes"]);
-    // The agent's own refusal keeps its code.
+    // The agent's refusal keeps its code.
     let error = one.call("session/set_mode", json!({ "sessionId": session, "modeId": "nonsense" })).await.unwrap_err();
     assert_eq!(error["code"], -32602, "{error}");
 }
 
 #[tokio::test]
-async fn who_loads_a_session_has_all_of_it_before_the_response_and_its_own_prompts_too() {
+async fn acp_load_sends_the_whole_session_before_its_response() {
     let gateway = Gateway::demo().await;
     let session = gateway.session("demo").await;
     let run = gateway.prompt(&session, "stream 30").await;
@@ -311,7 +311,7 @@ async fn who_loads_a_session_has_all_of_it_before_the_response_and_its_own_promp
     assert_eq!(editor.text(), said(&events, Some(&run)));
     assert!(editor.kinds().contains(&"user_message_chunk"), "a replay has the prompts");
     assert_eq!(loaded["_meta"]["plexus"]["runtime_id"], "demo");
-    // To resume is to hear nothing of the past.
+    // A resume brings no history.
     let mut editor = Editor::hello(&gateway, "/acp", json!({})).await;
     editor.call("session/resume", load(&session)).await.unwrap();
     assert_eq!(editor.updates().count(), 0);
@@ -321,7 +321,7 @@ async fn who_loads_a_session_has_all_of_it_before_the_response_and_its_own_promp
 }
 
 #[tokio::test]
-async fn a_question_is_asked_of_all_and_the_first_answer_takes_it_back_from_the_others() {
+async fn acp_request_reaches_all_clients_and_the_first_answer_withdraws_it() {
     let gateway = Gateway::demo().await;
     let events = json!({ "_meta": { "plexus": { "events": true } } });
     let mut one = Editor::hello(&gateway, "/acp", json!({})).await;
@@ -341,7 +341,7 @@ async fn a_question_is_asked_of_all_and_the_first_answer_takes_it_back_from_the_
     assert_eq!(back["params"]["requestId"], first["id"], "the loser is told to put its question away");
     assert_eq!(one.response(id).await.unwrap()["stopReason"], "end_turn");
     assert!(one.text().contains("allow"), "{}", one.text());
-    // Who attached hears who it was; who answered has nothing taken back.
+    // A client that attached learns who answered; the request is not withdrawn from the one that answered.
     let resolved = loop {
         let told = two.until("session/update").await;
         if told["params"]["update"]["sessionUpdate"] == "permission_resolved" {
@@ -351,7 +351,7 @@ async fn a_question_is_asked_of_all_and_the_first_answer_takes_it_back_from_the_
     };
     assert_eq!(resolved["outcome"]["kind"], "selected");
     assert!(resolved["chosenOptionId"].is_string());
-    // A late answer is none.
+    // A late answer has no effect.
     one.choose(&first, "reject_once").await;
     let id = one.prompt(&session, "echo still here").await;
     one.response(id).await.unwrap();
@@ -360,14 +360,14 @@ async fn a_question_is_asked_of_all_and_the_first_answer_takes_it_back_from_the_
 }
 
 #[tokio::test]
-async fn an_answer_from_elsewhere_and_a_cancel_take_the_question_back() {
+async fn acp_request_is_withdrawn_by_another_answer_or_a_cancel() {
     let gateway = Gateway::demo().await;
     let session = gateway.session("demo").await;
     let mut editor = Editor::hello(&gateway, "/acp", json!({})).await;
     editor.call("session/load", load(&session)).await.unwrap();
     let id = editor.prompt(&session, "ask").await;
     let question = editor.until("session/request_permission").await;
-    // That it closes the dialog decides nothing for the others.
+    // Closing the dialog decides nothing for the others.
     let outcome = json!({ "outcome": { "outcome": "cancelled" } });
     editor.say(&json!({ "jsonrpc": "2.0", "id": question["id"], "result": outcome })).await;
     let request = gateway.open_request(&session).await;
@@ -380,14 +380,14 @@ async fn an_answer_from_elsewhere_and_a_cancel_take_the_question_back() {
     editor.notify("session/cancel", json!({ "sessionId": session })).await;
     assert_eq!(editor.until("$/cancel_request").await["params"]["requestId"], question["id"]);
     assert_eq!(editor.response(id).await.unwrap()["stopReason"], "cancelled");
-    // By the id of its prompt too, and however soon.
+    // By the id of its prompt too, even at once.
     let id = editor.prompt(&session, "echo begun ;; hang").await;
     editor.notify("$/cancel_request", json!({ "requestId": id })).await;
     assert_eq!(editor.response(id).await.unwrap()["stopReason"], "cancelled");
 }
 
 #[tokio::test]
-async fn a_cancel_takes_back_what_this_client_waits_for_and_no_more() {
+async fn acp_cancel_withdraws_only_what_its_client_waits_for() {
     let gateway = Gateway::demo().await;
     let session = gateway.session("demo").await;
     let mut one = Editor::hello(&gateway, "/acp", json!({})).await;
@@ -405,7 +405,7 @@ async fn a_cancel_takes_back_what_this_client_waits_for_and_no_more() {
 }
 
 #[tokio::test]
-async fn open_questions_are_asked_once_by_whoever_comes_and_closed_ones_never() {
+async fn acp_client_that_joins_is_asked_open_requests_once() {
     let gateway = Gateway::demo().await;
     let session = gateway.session("demo").await;
     let run = gateway.prompt(&session, "ask").await;
@@ -431,7 +431,7 @@ async fn open_questions_are_asked_once_by_whoever_comes_and_closed_ones_never() 
         }
         let past = method == "session/load" || params == json!({ "sessionId": session });
         assert_eq!(editor.updates().count() > 0, past, "{params}");
-        // Whatever it is told because of its coming is told before this.
+        // Everything that is sent because of the join comes before this.
         editor.call("session/set_mode", json!({ "sessionId": session, "modeId": "nonsense" })).await.unwrap_err();
         let questions: Vec<&Value> =
             editor.told.iter().filter(|told| told["method"] == "session/request_permission").collect();
@@ -448,7 +448,7 @@ async fn open_questions_are_asked_once_by_whoever_comes_and_closed_ones_never() 
 }
 
 #[tokio::test]
-async fn an_observer_sees_everything_and_may_do_nothing() {
+async fn acp_observer_sees_everything_and_may_do_nothing() {
     let gateway = Gateway::demo().await;
     let session = gateway.session("demo").await;
     let mut watcher = Editor::hello(&gateway, "/acp", json!({})).await;
@@ -478,7 +478,7 @@ async fn an_observer_sees_everything_and_may_do_nothing() {
 }
 
 #[tokio::test]
-async fn who_comes_in_the_middle_of_a_message_has_the_same_bytes_and_so_has_the_native_client() {
+async fn acp_client_that_joins_mid_message_gets_the_same_bytes() {
     let gateway = Gateway::demo().await;
     let session = gateway.session("demo").await;
     let mut one = Editor::hello(&gateway, "/acp", json!({})).await;
@@ -504,7 +504,7 @@ async fn who_comes_in_the_middle_of_a_message_has_the_same_bytes_and_so_has_the_
 }
 
 #[tokio::test]
-async fn cut_at_random_moments_what_a_client_has_equals_the_log() {
+async fn acp_client_cut_at_random_moments_has_the_whole_log() {
     let total = rounds("cuts", 25, 100);
     let gateway = Gateway::demo().await;
     let session = gateway.session("demo").await;
@@ -524,7 +524,7 @@ async fn cut_at_random_moments_what_a_client_has_equals_the_log() {
             None => editor.ask("session/load", load(&session)).await,
             Some(cursor) => editor.ask("session/resume", after(&session, cursor)).await,
         };
-        // In the middle of the past, of the response, or of what is new.
+        // In the middle of the history, of the response, or of new events.
         let mut left = if cuts < total { dice(60) } else { u64::MAX };
         while left > 0 && !over {
             left -= 1;
@@ -546,7 +546,7 @@ async fn cut_at_random_moments_what_a_client_has_equals_the_log() {
                     asked += 1;
                     match cuts >= total {
                         true => editor.choose(&message, "allow_once").await,
-                        // Nothing more comes until it is answered.
+                        // No more events come until the request is answered.
                         false => left = 0,
                     }
                 }
@@ -567,13 +567,13 @@ async fn cut_at_random_moments_what_a_client_has_equals_the_log() {
 }
 
 #[tokio::test]
-async fn a_client_that_reads_nothing_for_long_holds_nobody_up_and_has_everything_once_it_reads() {
+async fn acp_client_that_reads_late_blocks_nobody_and_gets_everything() {
     let gateway = Gateway::demo().await;
     let session = gateway.session("demo").await;
     let mut slow = Editor::hello(&gateway, "/acp", json!({})).await;
     slow.call("session/load", load(&session)).await.unwrap();
     let id = slow.prompt(&session, "flood 30000 64").await;
-    // It reads nothing more until the others have all of the run.
+    // It reads nothing more until the others have the whole run.
     let mut quick = Editor::hello(&gateway, "/acp", json!({ "_meta": { "plexus": { "events": true } } })).await;
     quick.ask("session/load", load(&session)).await;
     while !quick.told.back().is_some_and(|told| told["params"]["kind"] == "run_ended") {
@@ -589,7 +589,7 @@ async fn a_client_that_reads_nothing_for_long_holds_nobody_up_and_has_everything
 }
 
 #[tokio::test]
-async fn a_cursor_that_cannot_be_resumed_is_an_error_that_says_from_where_it_can() {
+async fn acp_cursor_too_old_is_an_error_that_names_the_oldest() {
     let gateway = Gateway::demo().await;
     let session = gateway.session("demo").await;
     let mut editor = Editor::hello(&gateway, "/acp", json!({})).await;
@@ -608,7 +608,7 @@ async fn a_cursor_that_cannot_be_resumed_is_an_error_that_says_from_where_it_can
 }
 
 #[tokio::test]
-async fn sessions_of_all_runtimes_are_listed_in_pages_and_a_path_names_one_runtime() {
+async fn acp_sessions_are_listed_in_pages_for_all_or_one_runtime() {
     let gateway = Gateway::start(&format!("{}{}", demo(), runtime("other", &[exe(), "agent", "demo"], ""))).await;
     let mut all = Vec::new();
     for n in 0..60 {
@@ -642,7 +642,7 @@ async fn sessions_of_all_runtimes_are_listed_in_pages_and_a_path_names_one_runti
     assert_eq!(new["_meta"]["plexus"]["runtime_id"], "other");
     let here = editor.call("session/list", json!({ "cwd": "/tmp" })).await.unwrap();
     assert_eq!(here["sessions"].as_array().unwrap().len(), 2);
-    // To close is to leave: the session goes on.
+    // `session/close` leaves the session, which goes on.
     editor.call("session/close", json!({ "sessionId": new["sessionId"] })).await.unwrap();
     let run = gateway.prompt(new["sessionId"].as_str().unwrap(), "echo on").await;
     gateway.until_ended(new["sessionId"].as_str().unwrap(), &run).await;
@@ -653,7 +653,7 @@ async fn sessions_of_all_runtimes_are_listed_in_pages_and_a_path_names_one_runti
 }
 
 #[tokio::test]
-async fn who_leaves_is_told_to_those_who_stay() {
+async fn acp_client_that_leaves_is_reported_to_the_others() {
     let gateway = Gateway::demo().await;
     let session = gateway.session("demo").await;
     let mut one = Editor::hello(&gateway, "/acp", json!({})).await;
@@ -673,7 +673,7 @@ async fn who_leaves_is_told_to_those_who_stay() {
 }
 
 #[tokio::test]
-async fn a_prompt_said_again_under_its_key_is_the_same_run() {
+async fn acp_prompt_repeated_under_its_key_is_the_same_run() {
     let gateway = Gateway::demo().await;
     let session = gateway.session("demo").await;
     let prompt = json!({
@@ -690,7 +690,7 @@ async fn a_prompt_said_again_under_its_key_is_the_same_run() {
 }
 
 #[tokio::test]
-async fn the_official_sdk_attaches_prompts_decides_is_cut_and_comes_back() {
+async fn acp_official_sdk_attaches_prompts_answers_and_reconnects() {
     let gateway = Gateway::demo().await;
     let session = gateway.session("demo").await;
     let run = gateway.prompt(&session, "stream 10").await;
@@ -730,7 +730,7 @@ async fn the_official_sdk_attaches_prompts_decides_is_cut_and_comes_back() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_real_agents_files_are_its_editors_and_the_gateways_where_there_is_no_editor() {
+async fn acp_agent_files_come_from_the_editor_or_else_the_gateway() {
     let (home, work) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let (install, model) =
         tokio::task::spawn_blocking(|| (agents::install_dir(), agents::FakeModel::start())).await.unwrap();
@@ -748,7 +748,7 @@ async fn a_real_agents_files_are_its_editors_and_the_gateways_where_there_is_no_
     let write = format!("FAKE:write {} what-the-agent-wrote", file.display());
     let files = json!({ "fs": { "readTextFile": true, "writeTextFile": true } });
 
-    // The editor has it open: it is asked, and nobody else is.
+    // The editor that has the session open is asked, and no other client.
     let mut editor = Editor::hello(&gateway, "/acp", files.clone()).await;
     let new = json!({ "cwd": work.path(), "mcpServers": [] });
     let session = editor.call("session/new", new).await.unwrap()["sessionId"].as_str().unwrap().to_owned();
@@ -780,7 +780,7 @@ async fn a_real_agents_files_are_its_editors_and_the_gateways_where_there_is_no_
     assert_eq!(std::fs::read_to_string(&file).unwrap(), "what is on the disk", "it is the editor's to save");
     assert!(watcher.texts.iter().all(|text| !text.contains("fs/")), "one client is asked");
 
-    // No editor is there: the gateway writes it, once people allowed what will be written.
+    // Without an editor the gateway writes the file, after people allowed its content.
     drop((editor, watcher));
     let session = gateway.session("gemini").await;
     let run = gateway.prompt(&session, &write).await;

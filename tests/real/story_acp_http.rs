@@ -9,7 +9,7 @@ use common::gateway::{Gateway, said};
 use common::moments::rounds;
 use serde_json::{Value, json};
 
-/// A small generator, so that a failure can be repeated with its seed.
+/// A small random generator, so that a failure can be repeated by its seed.
 struct Dice(u64);
 
 impl Dice {
@@ -19,12 +19,12 @@ impl Dice {
     }
 }
 
-/// What the agent said, as the log has it.
-async fn truth(gateway: &Gateway, session: &str) -> String {
+/// The agent's text in the log.
+async fn logged_text(gateway: &Gateway, session: &str) -> String {
     said(&gateway.events(session).await, None)
 }
 
-/// The question that waits, also if it came with the past.
+/// The open request, even if it came with the history.
 async fn asked(player: &mut Player) -> Value {
     let known = |id: &Value| player.saw.iter().any(|(_, saw)| saw["resolved"] == *id);
     let open = player.saw.iter().find(|(_, saw)| saw.get("asked").is_some() && !known(&saw["id"]));
@@ -34,20 +34,20 @@ async fn asked(player: &mut Player) -> Value {
     }
 }
 
-/// One session as a client of this kind sees it, and others of the same kind.
-async fn a_day(kind: &str) {
+/// One session with several clients of this kind.
+async fn play_session(kind: &str) {
     let gateway = Gateway::demo().await;
     let session = gateway.session("demo").await;
     let mut one = Player::enter(kind, &gateway, &session).await;
     let mut other = Player::enter(kind, &gateway, &session).await;
-    // Streams, here and there.
+    // Text, with prompts from two clients.
     one.prompt("stream 40").await;
     one.until("ended").await;
     other.until("user").await;
     other.until("ended").await;
-    assert_eq!(one.text(), truth(&gateway, &session).await, "{kind}");
+    assert_eq!(one.text(), logged_text(&gateway, &session).await, "{kind}");
     assert_eq!(other.text(), one.text(), "{kind}");
-    // A question, answered here, and one answered elsewhere.
+    // A request answered by this client, and one answered by another.
     for (allow, here) in [(true, true), (false, false)] {
         one.prompt("ask").await;
         let question = one.until("asked").await;
@@ -64,18 +64,18 @@ async fn a_day(kind: &str) {
             player.until("ended").await;
         }
     }
-    // Cancelled by somebody else.
+    // Cancelled by another client.
     one.prompt("echo begun ;; hang").await;
     one.until("text").await;
     other.until("text").await;
     other.cancel().await;
     assert_eq!(one.until("ended").await["ended"], "cancelled", "{kind}");
     other.until("ended").await;
-    // Late, in the middle of a question.
+    // A late joiner, during an open request.
     one.prompt("ask").await;
     one.until("asked").await;
     let mut late = Player::enter(kind, &gateway, &session).await;
-    assert_eq!(late.text(), truth(&gateway, &session).await, "{kind}: all of the past is there at once");
+    assert_eq!(late.text(), logged_text(&gateway, &session).await, "{kind}: all of the past is there at once");
     asked(&mut late).await;
     late.answer(true).await;
     let ends = |player: &Player| player.saw.iter().filter(|(_, saw)| saw.get("ended").is_some()).count();
@@ -84,11 +84,11 @@ async fn a_day(kind: &str) {
     }
     for player in [&mut one, &mut other] {
         player.until("ended").await;
-        assert_eq!(player.text(), truth(&gateway, &session).await, "{kind}");
+        assert_eq!(player.text(), logged_text(&gateway, &session).await, "{kind}");
     }
     assert_eq!(late.text(), one.text(), "{kind}");
     assert_eq!((ends(&one), ends(&other), ends(&late)), (5, 5, 5), "{kind}: every end is told once");
-    // Cut in the middle, and back: no gap, no repeat, and what was asked meanwhile is asked.
+    // Cut in the middle and reconnected: no gap, no repeat, and requests opened meanwhile arrive.
     let runs = 5;
     for round in 0..runs {
         other.prompt("stream 200 1 ;; ask ;; stream 20").await;
@@ -107,7 +107,7 @@ async fn a_day(kind: &str) {
             other.until("ended").await;
         }
     }
-    assert_eq!(one.text(), truth(&gateway, &session).await, "{kind}: after {runs} cuts");
+    assert_eq!(one.text(), logged_text(&gateway, &session).await, "{kind}: after {runs} cuts");
     assert_eq!(other.text(), one.text(), "{kind}");
     for player in [one, other, late] {
         player.quit().await;
@@ -115,22 +115,22 @@ async fn a_day(kind: &str) {
 }
 
 #[tokio::test]
-async fn the_official_typescript_sdk() {
-    a_day("acp-http").await;
+async fn acp_http_official_typescript_sdk() {
+    play_session("acp-http").await;
 }
 
 #[tokio::test]
-async fn the_official_rust_sdk() {
-    a_day("acp-rust").await;
+async fn acp_http_official_rust_sdk() {
+    play_session("acp-rust").await;
 }
 
 #[tokio::test]
 async fn acp_http_client() {
-    a_day("acp-http-client").await;
+    play_session("acp-http-client").await;
 }
 
 #[tokio::test]
-async fn clients_of_all_kinds_outlive_the_gateway() {
+async fn acp_http_clients_of_all_kinds_outlive_the_gateway() {
     let mut gateway = Gateway::demo().await;
     let session = gateway.session("demo").await;
     let mut players = Vec::new();
@@ -156,13 +156,13 @@ async fn clients_of_all_kinds_outlive_the_gateway() {
         }
     }
     for player in players {
-        assert_eq!(player.text(), truth(&gateway, &session).await, "{}", player.kind);
+        assert_eq!(player.text(), logged_text(&gateway, &session).await, "{}", player.kind);
         player.quit().await;
     }
 }
 
 #[tokio::test]
-async fn a_gateway_that_came_back_does_not_know_the_connection_and_the_cursor_goes_on() {
+async fn acp_http_client_resumes_by_cursor_after_a_gateway_restart() {
     let mut gateway = Gateway::demo().await;
     let session = gateway.session("demo").await;
     let raw = Raw::begin(&gateway.url, &gateway.token).await;
@@ -184,7 +184,7 @@ async fn a_gateway_that_came_back_does_not_know_the_connection_and_the_cursor_go
 }
 
 #[tokio::test]
-async fn a_stream_that_is_cut_again_and_again_is_the_log() {
+async fn acp_http_stream_cut_repeatedly_equals_the_log() {
     let total = rounds("cuts", 25, 100);
     let gateway = Gateway::demo().await;
     let session = gateway.session("demo").await;
@@ -193,7 +193,7 @@ async fn a_stream_that_is_cut_again_and_again_is_the_log() {
     let seed = 0x5eed;
     let mut dice = Dice(seed);
     let mut last = past.last().unwrap().id.clone();
-    // What came after the last `id` is not done: it comes again.
+    // Messages after the last `id` come again.
     let (mut seen, mut undone): (Vec<Message>, Vec<Message>) = (past, Vec::new());
     let prompt = |text: &str| json!({ "sessionId": session, "prompt": [{ "type": "text", "text": text }] });
     raw.ask(Some(&session), "p", "session/prompt", prompt("flood 3000 ;; ask ;; flood 200")).await;
@@ -204,7 +204,7 @@ async fn a_stream_that_is_cut_again_and_again_is_the_log() {
             cuts += 1;
             undone.clear();
             if cuts % 3 == 0 {
-                // A response that is in no log, on whichever stream.
+                // A response, which is not in the log, on either stream.
                 others += 1;
                 let params = json!({ "sessionId": session, "modeId": "none" });
                 raw.ask(Some(&session), &format!("o{others}"), "session/set_mode", params).await;
@@ -230,7 +230,7 @@ async fn a_stream_that_is_cut_again_and_again_is_the_log() {
         }
     }
     assert_eq!(cuts, total, "seed {seed:#x}");
-    // All responses came, once: on the session's stream, or while it was closed on the connection's.
+    // All responses came once: on the session's stream, or on the connection's while that was closed.
     let mut own = raw.stream(None, None).await;
     raw.ask(None, "end", "session/list", json!({})).await;
     seen.extend(own.until("end").await);
@@ -241,7 +241,7 @@ async fn a_stream_that_is_cut_again_and_again_is_the_log() {
     let log = gateway.events(&session).await;
     let text: String = seen.iter().map(Message::text).collect();
     assert_eq!(text, said(&log, None), "seed {seed:#x}");
-    // Everything else, too: each event of ACP's kinds with its update, each of the gateway's with its envelope.
+    // So did all events: those of ACP's kinds as updates, the gateway's own as envelopes.
     let shown: Vec<&Value> = seen.iter().filter_map(Message::event).map(|event| &event["cursor"]).collect();
     let updates: Vec<&Value> = seen
         .iter()

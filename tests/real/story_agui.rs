@@ -1,5 +1,4 @@
-//! AG-UI, one file because the stories share one small client: the real `@ag-ui/client` (its schemas, its verifier) and plain
-//! POSTs on sessions of the demo agent.
+//! AG-UI on sessions of the demo agent, with the real `@ag-ui/client` (its schemas and verifier) and with plain POSTs.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use crate::common;
@@ -15,7 +14,7 @@ use common::moments::rounds;
 use futures_util::StreamExt as _;
 use serde_json::{Value, json};
 
-/// A body without anything but its names.
+/// A body with only its ids.
 fn input(run: &str) -> Value {
     json!({ "threadId": "t", "runId": run, "messages": [], "tools": [], "context": [], "state": {}, "forwardedProps": {} })
 }
@@ -37,7 +36,7 @@ fn with(mut input: Value, plexus: Value) -> Value {
     input
 }
 
-/// An answered POST, read event by event.
+/// The response of a POST, read event by event.
 struct Stream {
     body: Pin<Box<dyn futures_util::Stream<Item = reqwest::Result<bytes::Bytes>> + Send>>,
     buffer: Vec<u8>,
@@ -105,7 +104,7 @@ async fn refused(gateway: &Gateway, session: &str, body: &Value) -> (u16, Value)
     (status, response.json().await.unwrap())
 }
 
-/// A client's conversation: what `HttpAgent` makes of the events, as far as text goes.
+/// A client's conversation as `HttpAgent` folds it, text only.
 #[derive(Default)]
 struct Messages(Vec<(String, String, String)>);
 
@@ -143,7 +142,7 @@ fn messages(events: &[Value]) -> Messages {
     messages
 }
 
-/// The text that came as events, without snapshots.
+/// The text of events, without snapshots.
 fn streamed(events: &[Value]) -> String {
     let mut users = Vec::new();
     let mut text = String::new();
@@ -180,7 +179,7 @@ async fn runs(gateway: &Gateway, session: &str) -> usize {
 // === a run ===
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_prompt_streams_and_ends_with_its_outcome() {
+async fn agui_prompt_streams_and_ends_with_its_outcome() {
     let gateway = Gateway::demo().await;
     let session = gateway.session("demo").await;
     let mut body = prompt("a1", "u1", "stream 20 ;; think ;; plan ;; diff");
@@ -208,14 +207,14 @@ async fn a_prompt_streams_and_ends_with_its_outcome() {
         events.iter().filter(|event| event.get("id").is_some()).map(|event| position(&event["id"])).collect();
     assert!(positions.is_sorted(), "{positions:?}");
 
-    // Whoever comes now gets it whole at once, and nothing is started.
+    // A client that joins now gets it whole at once, and nothing is started.
     let again = open(&gateway, &session, &input("a2"), None).await.rest().await;
     assert_eq!(messages(&again).text("assistant"), said(&log, None));
     assert_eq!(messages(&again).text("user"), "stream 20 ;; think ;; plan ;; diff");
     assert_eq!(again.last().unwrap()["outcome"]["type"], "success");
     assert_eq!(runs(&gateway, &session).await, 1);
 
-    // The whole history comes back with the next message, as clients do: only what is new is prompted.
+    // Clients send the whole history with the next message: only the new part is prompted.
     let mut history = again[1]["messages"].as_array().unwrap().clone();
     history.retain(|message| message["role"] != "activity");
     history.push(json!({ "id": "u2", "role": "user", "content": "echo two" }));
@@ -232,7 +231,7 @@ async fn a_prompt_streams_and_ends_with_its_outcome() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_retried_post_runs_once() {
+async fn agui_retried_post_runs_once() {
     let mut gateway = Gateway::demo().await;
     let session = gateway.session("demo").await;
     let body = prompt("once", "u1", "stream 30 1");
@@ -251,7 +250,7 @@ async fn a_retried_post_runs_once() {
     assert_eq!(messages(&late).text("user"), "stream 30 1");
     assert_eq!(runs(&gateway, &session).await, 1);
 
-    // Also while it waits for its turn, and whatever the client calls its run.
+    // Also while it is queued, and with any run id of the client.
     let mut hangs = open(&gateway, &session, &prompt("h", "u2", "hang"), None).await;
     hangs.until("STATE_SNAPSHOT").await;
     let mut waiting = Vec::new();
@@ -274,7 +273,7 @@ async fn a_retried_post_runs_once() {
     }
     assert_eq!(runs(&gateway, &session).await, 3);
 
-    // The log knows, also after a crash.
+    // It is in the log, and so known after a crash.
     gateway.kill();
     gateway.again().await;
     let late = open(&gateway, &session, &prompt("once", "u1", "stream 30 1"), None).await.rest().await;
@@ -283,7 +282,7 @@ async fn a_retried_post_runs_once() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn random_cuts_lose_nothing_and_repeat_nothing() {
+async fn agui_random_cuts_lose_and_repeat_nothing() {
     let total = rounds("cuts", 25, 100);
     let gateway = Gateway::demo().await;
     let session = gateway.session("demo").await;
@@ -297,7 +296,7 @@ async fn random_cuts_lose_nothing_and_repeat_nothing() {
     let (mut text, mut cuts, mut ended, mut kept) = (String::new(), 0, false, Messages::default());
     let mut users = Vec::new();
     while !ended {
-        // By the header, or by the body.
+        // By the header or by the body.
         let by_body = cursor.as_ref().filter(|_| roll(2) == 0);
         let post = by_body.map_or(body.clone(), |cursor| with(body.clone(), json!({ "cursor": cursor })));
         let header = if by_body.is_some() { None } else { cursor.as_deref() };
@@ -305,7 +304,7 @@ async fn random_cuts_lose_nothing_and_repeat_nothing() {
         let snapshot = stream.until("STATE_SNAPSHOT").await;
         assert!(cursor.is_none() || snapshot["id"] == *cursor.as_ref().unwrap(), "it begins where the client was");
         let mut left = if cuts < total { roll(8) } else { u64::MAX };
-        // What came after the last cursor is not counted: it comes again.
+        // Events after the last cursor come again.
         let mut pending = String::new();
         while left > 0 {
             let Some(event) = stream.next().await else { break };
@@ -333,7 +332,7 @@ async fn random_cuts_lose_nothing_and_repeat_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_cursor_of_another_life_begins_with_what_there_is() {
+async fn agui_cursor_of_another_epoch_begins_with_what_there_is() {
     let gateway = Gateway::demo().await;
     let session = gateway.session("demo").await;
     open(&gateway, &session, &prompt("a", "u", "echo hello"), None).await.rest().await;
@@ -345,7 +344,7 @@ async fn a_cursor_of_another_life_begins_with_what_there_is() {
 // === questions ===
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_approval_is_an_interrupt_and_is_resumed_here() {
+async fn agui_approval_is_an_interrupt_and_is_resumed() {
     let gateway = Gateway::demo().await;
     let session = gateway.session("demo").await;
     let first = open(&gateway, &session, &prompt("a1", "u1", "echo before ;; ask"), None).await.rest().await;
@@ -355,7 +354,7 @@ async fn an_approval_is_an_interrupt_and_is_resumed_here() {
     assert_eq!(asked[0]["toolCallId"], started["toolCallId"]);
     assert!(asked[0]["responseSchema"]["properties"]["optionId"]["enum"].as_array().unwrap().len() == 3);
     assert_eq!(asked[0]["metadata"]["plexus"]["request_id"], asked[0]["id"]);
-    // Whoever comes meanwhile is told the same.
+    // A client that joins meanwhile gets the same.
     let meanwhile = open(&gateway, &session, &input("x"), None).await.rest().await;
     assert_eq!(interrupts(&meanwhile)[0]["id"], asked[0]["id"]);
     assert_eq!(meanwhile[2]["snapshot"]["requests"].as_object().unwrap().len(), 1);
@@ -369,7 +368,7 @@ async fn an_approval_is_an_interrupt_and_is_resumed_here() {
     assert_eq!(streamed(&first) + &streamed(&second), said(&log, None));
     assert!(streamed(&second).contains("allowed"));
 
-    // The same again decides nothing and shows the same rest; so does another client that comes too late.
+    // A repeat decides nothing and shows the same rest; so does a late client.
     let again = open(&gateway, &session, &body, None).await.rest().await;
     assert_eq!(streamed(&again), streamed(&second));
     assert_eq!(custom(&again, "plexus.resume")["interrupts"][0]["won"], true);
@@ -381,11 +380,11 @@ async fn an_approval_is_an_interrupt_and_is_resumed_here() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn two_approvals_are_one_interrupt_and_want_one_resume() {
+async fn agui_two_approvals_are_one_interrupt_and_need_one_resume() {
     let gateway = Gateway::demo().await;
     let session = gateway.session("demo").await;
     let first = open(&gateway, &session, &prompt("a1", "u1", "ask2"), None).await.rest().await;
-    // The second may be asked a moment after the first was told of; then whoever looks again sees both.
+    // The second may open just after the first was sent; then a new POST sees both.
     assert!(!interrupts(&first).is_empty());
     gateway.open_requests(&session, 2).await;
     let asked = interrupts(&open(&gateway, &session, &input("look"), None).await.rest().await);
@@ -403,7 +402,7 @@ async fn two_approvals_are_one_interrupt_and_want_one_resume() {
     let second = open(&gateway, &session, &resume("a4", both), None).await.rest().await;
     assert!(streamed(&second).contains("allowed") && streamed(&second).contains("rejected"));
 
-    // Who says that it leaves some open may.
+    // With `partial`, some may stay open.
     open(&gateway, &session, &prompt("b1", "u2", "ask2"), None).await.rest().await;
     gateway.open_requests(&session, 2).await;
     let asked = interrupts(&open(&gateway, &session, &input("look again"), None).await.rest().await);
@@ -416,7 +415,7 @@ async fn two_approvals_are_one_interrupt_and_want_one_resume() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_approval_that_another_client_answers_lets_the_run_go_on_for_all() {
+async fn agui_approval_by_another_client_lets_the_run_go_on() {
     let gateway = Gateway::demo().await;
     let session = gateway.session("demo").await;
     let mut follower = open(&gateway, &session, &with(input("f"), json!({ "follow": true })), None).await;
@@ -425,7 +424,7 @@ async fn an_approval_that_another_client_answers_lets_the_run_go_on_for_all() {
     let first = open(&gateway, &session, &prompt("a1", "u1", "ask"), None).await.rest().await;
     let run = custom(&first, "plexus.prompt")["run_id"].as_str().unwrap().to_owned();
     let asked = interrupts(&first);
-    // What happens between runs comes in stretches of its own.
+    // Events between runs come in AG-UI runs of their own.
     while follower.until("RUN_STARTED").await["runId"] != format!("{run}#1") {}
     assert_eq!(follower.until("RUN_FINISHED").await["outcome"]["interrupts"][0]["id"], asked[0]["id"]);
     let request = gateway.open_request(&session).await;
@@ -442,7 +441,7 @@ async fn an_approval_that_another_client_answers_lets_the_run_go_on_for_all() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_busy_neighbour_holds_no_interrupt_up() {
+async fn agui_interrupt_is_not_delayed_by_a_busy_session() {
     let gateway = Gateway::demo().await;
     let (busy, session) = (gateway.session("demo").await, gateway.session("demo").await);
     gateway.prompt(&busy, "stream 100000 1").await;
@@ -460,19 +459,19 @@ async fn a_busy_neighbour_holds_no_interrupt_up() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_cancel_ends_the_run_and_its_questions() {
+async fn agui_cancel_ends_the_run_and_its_requests() {
     let gateway = Gateway::demo().await;
     let session = gateway.session("demo").await;
     let mut stream = open(&gateway, &session, &prompt("a1", "u1", "hang"), None).await;
     stream.until("STATE_SNAPSHOT").await;
-    // A client that leaves does not cancel: others watch.
+    // A client that disconnects does not cancel the run.
     drop(stream);
     let (_, shown) = gateway.get(&format!("/v1/sessions/{session}")).await;
     assert_eq!(shown["state"], "running");
     let events = open(&gateway, &session, &with(input("a2"), json!({ "cancel": true })), None).await.rest().await;
     assert!(custom(&events, "plexus.cancel")["run_id"].is_string());
     assert_eq!(events.last().unwrap()["outcome"]["type"], "cancelled");
-    // Said again of a run that is over it stops no other.
+    // A repeated cancel of an ended run stops no other run.
     let mut stream = open(&gateway, &session, &prompt("a3", "u3", "hang"), None).await;
     stream.until("STATE_SNAPSHOT").await;
     let run = &custom(&events, "plexus.cancel")["run_id"];
@@ -484,7 +483,7 @@ async fn a_cancel_ends_the_run_and_its_questions() {
     let run = shown["run_id"].clone();
     let events = open(&gateway, &session, &with(input("a5"), json!({ "cancel": run })), None).await.rest().await;
     assert_eq!(events.last().unwrap()["outcome"]["type"], "cancelled");
-    // Whoever is asked may cancel instead of answering.
+    // A client may cancel instead of answering.
     let asked = interrupts(&open(&gateway, &session, &prompt("b1", "u2", "ask"), None).await.rest().await);
     let declined = json!([{ "interruptId": asked[0]["id"], "status": "cancelled" }]);
     let body = with(resume("b2", declined.clone()), json!({ "cancel": true }));
@@ -497,7 +496,7 @@ async fn a_cancel_ends_the_run_and_its_questions() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_failed_run_is_a_run_error() {
+async fn agui_failed_run_is_a_run_error() {
     let gateway = Gateway::demo().await;
     let session = gateway.session("demo").await;
     let events = open(&gateway, &session, &prompt("a1", "u1", "echo x ;; crash"), None).await.rest().await;
@@ -509,7 +508,7 @@ async fn a_failed_run_is_a_run_error() {
 // === the real client ===
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn two_pages_on_one_run_see_the_same_and_the_first_answer_wins() {
+async fn agui_two_pages_see_the_same_and_the_first_answer_wins() {
     let gateway = Gateway::demo().await;
     let session = gateway.session("demo").await;
     let mut one = Player::enter("ag-ui", &gateway, &session).await;
@@ -545,11 +544,11 @@ async fn two_pages_on_one_run_see_the_same_and_the_first_answer_wins() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_page_joins_in_the_middle_of_a_message_and_comes_back_after_cuts() {
+async fn agui_page_joins_mid_message_and_resumes_after_cuts() {
     let gateway = Gateway::demo().await;
     let session = gateway.session("demo").await;
     let mut early = Player::enter("ag-ui", &gateway, &session).await;
-    // It ends when everybody is done with it.
+    // The run ends when all requests are answered.
     gateway.prompt(&session, "stream 100000 3").await;
     early.until("text").await;
     let mut late = Player::enter("ag-ui", &gateway, &session).await;
@@ -578,7 +577,7 @@ async fn a_page_joins_in_the_middle_of_a_message_and_comes_back_after_cuts() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_page_that_knows_nothing_of_the_gateway_prompts_and_answers() {
+async fn agui_generic_page_prompts_and_answers() {
     let gateway = Gateway::demo().await;
     let session = gateway.session("demo").await;
     let run = gateway.prompt(&session, "echo before ;; diff").await;
@@ -602,7 +601,7 @@ async fn a_page_that_knows_nothing_of_the_gateway_prompts_and_answers() {
 type Setup = fn(&Path, &Path, u16) -> AgentSetup;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn real_agents_take_what_a_page_sends_and_ask_it() {
+async fn agui_real_agents_take_prompts_and_ask_the_page() {
     let agents: [(&str, &str, Setup); 5] = [
         ("gemini", "acp", agents::gemini),
         ("opencode", "acp", agents::opencode),
@@ -644,7 +643,7 @@ async fn real_agents_take_what_a_page_sends_and_ask_it() {
 // === who may, and what fits ===
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_device_that_may_only_watch_listens_and_no_more() {
+async fn agui_watch_only_device_listens_and_no_more() {
     let gateway = Gateway::demo().await;
     let session = gateway.session("demo").await;
     let asked = interrupts(&open(&gateway, &session, &prompt("a1", "u1", "ask"), None).await.rest().await);
@@ -672,7 +671,7 @@ async fn a_device_that_may_only_watch_listens_and_no_more() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_does_not_fit_is_refused_with_its_code_and_does_nothing() {
+async fn agui_invalid_input_is_refused_with_its_code_and_no_effect() {
     let gateway = Gateway::demo().await;
     let session = gateway.session("demo").await;
     let path = format!("/ag-ui/{session}");
@@ -727,7 +726,7 @@ async fn what_does_not_fit_is_refused_with_its_code_and_does_nothing() {
         let problem: Value = response.json().await.unwrap();
         assert_eq!((got, &problem["code"]), (status, &json!(code)), "{problem}");
     }
-    // An interrupt of another session is none of this one.
+    // An interrupt of another session is unknown here.
     let other = gateway.session("demo").await;
     let asked = interrupts(&open(&gateway, &other, &prompt("o", "u", "ask"), None).await.rest().await);
     let (status, problem) = gateway.post(&path, resume("r", resolved(&asked, true))).await;

@@ -1,5 +1,4 @@
-//! Prompts that are said twice and run once, and editors that speak to the gateway through `plexus bridge acp`: one file, for
-//! both are about a gateway that dies in between.
+//! Repeated prompts that run once, and editors behind `plexus bridge acp`: both with a gateway that dies in between.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use crate::common;
@@ -21,7 +20,7 @@ fn held() -> String {
     held_runtime("demo", &[exe(), "agent", "demo"], "")
 }
 
-/// Prompts over HTTP under a key; `None` if the gateway did not live to answer.
+/// Prompts over HTTP with a key; `None` if the gateway died before it answered.
 async fn prompt_once(gateway: &Gateway, session: &str, text: &str, key: &str) -> Option<(u16, Value)> {
     let request = gateway.request("POST", &format!("/v1/sessions/{session}/prompt")).header("Idempotency-Key", key);
     let answer = request.json(&json!({ "text": text })).send().await.ok()?;
@@ -32,7 +31,7 @@ fn count(events: &[Value], kind: &str) -> usize {
     events.iter().filter(|event| event["kind"] == kind).count()
 }
 
-/// The run that began last; waits until one has begun.
+/// Waits for a run; returns the newest.
 async fn last_run(gateway: &Gateway, session: &str) -> String {
     let (mut after, mut run) = (String::new(), None);
     loop {
@@ -49,7 +48,7 @@ async fn last_run(gateway: &Gateway, session: &str) -> String {
 }
 
 #[tokio::test]
-async fn a_prompt_under_a_key_is_run_once_whatever_becomes_of_the_gateway() {
+async fn bridge_keyed_prompt_runs_once_across_gateway_deaths() {
     let mut gateway = Gateway::start(&held()).await;
     let session = gateway.session("demo").await;
     let (status, first) = prompt_once(&gateway, &session, "stream 60 20", "k1").await.unwrap();
@@ -58,7 +57,7 @@ async fn a_prompt_under_a_key_is_run_once_whatever_becomes_of_the_gateway() {
     assert_eq!(waits["queued"], true);
     gateway.kill();
     gateway.again().await;
-    // One goes on in its agent, the other still waits.
+    // One goes on in its agent, the other is still queued.
     for (text, key, run) in [("stream 60 20", "k1", &first), ("echo second", "k2", &waits)] {
         let (status, again) = prompt_once(&gateway, &session, text, key).await.unwrap();
         assert_eq!((status, &again["run_id"]), (202, &run["run_id"]), "{again}");
@@ -72,7 +71,7 @@ async fn a_prompt_under_a_key_is_run_once_whatever_becomes_of_the_gateway() {
     assert_eq!((count(&events, "run_started"), count(&events, "run_ended")), (2, 2));
     gateway.kill();
     gateway.again().await;
-    // Over, and known: on the other transport too, which has keys of the same device.
+    // The ended prompt is known, over the other transport too, where keys belong to the same device.
     let mut ws = gateway.ws().await;
     let again = json!({ "session_id": session, "text": "stream 60 20", "idempotency_key": "k1" });
     let again = ws.call("run.start", again).await.unwrap();
@@ -88,7 +87,7 @@ async fn a_prompt_under_a_key_is_run_once_whatever_becomes_of_the_gateway() {
 }
 
 #[tokio::test]
-async fn a_prompt_that_nobody_heard_the_answer_of_is_said_again_and_run_once() {
+async fn bridge_prompt_without_a_response_is_repeated_and_run_once() {
     let mut gateway = Gateway::start(&held()).await;
     let session = gateway.session("demo").await;
     for (round, pause) in [0u64, 1, 2, 4, 8, 16].into_iter().enumerate() {
@@ -96,7 +95,7 @@ async fn a_prompt_that_nobody_heard_the_answer_of_is_said_again_and_run_once() {
         let request =
             gateway.request("POST", &format!("/v1/sessions/{session}/prompt")).header("Idempotency-Key", &key);
         let asked = tokio::spawn(request.json(&json!({ "text": text })).send());
-        // Not to wait for anything: to kill it at one instant or another.
+        // A random pause before the kill.
         tokio::time::sleep(Duration::from_millis(pause)).await;
         gateway.kill();
         let _ = asked.await.unwrap();
@@ -112,7 +111,7 @@ async fn a_prompt_that_nobody_heard_the_answer_of_is_said_again_and_run_once() {
 }
 
 #[tokio::test]
-async fn a_key_is_known_when_the_agent_is_gone() {
+async fn bridge_key_is_known_when_the_agent_is_gone() {
     let mut gateway = Gateway::demo().await;
     let session = gateway.session("demo").await;
     let (_, first) = prompt_once(&gateway, &session, "hang", "k1").await.unwrap();
@@ -125,15 +124,15 @@ async fn a_key_is_known_when_the_agent_is_gone() {
 
 // === editors ===
 
-/// An editor to the letter of the wire, whose agent is a bridge.
+/// A raw editor whose agent is a bridge.
 struct Editor {
     child: Child,
     stdin: Option<ChildStdin>,
     lines: Option<Lines<BufReader<ChildStdout>>>,
     next: u64,
-    /// What it was told and nobody has looked at.
+    /// Messages not read by the test yet.
     told: VecDeque<Value>,
-    /// All that the agent said to it.
+    /// The agent's whole text.
     text: String,
 }
 
@@ -154,7 +153,7 @@ impl Editor {
         Self { child, stdin, lines, next: 0, told: VecDeque::new(), text: String::new() }
     }
 
-    /// One that said hello.
+    /// An initialized editor.
     async fn hello(gateway: &Gateway, more: &[&str]) -> Self {
         let mut editor = Self::start(gateway, more);
         let hello = editor.call("initialize", json!({ "protocolVersion": 1, "clientCapabilities": {} })).await;
@@ -175,7 +174,7 @@ impl Editor {
         id
     }
 
-    /// The next of what it is told that fits; what comes before waits.
+    /// The next message that fits; earlier ones are kept.
     async fn until(&mut self, fits: impl Fn(&Value) -> bool) -> Value {
         if let Some(place) = self.told.iter().position(&fits) {
             return self.told.remove(place).unwrap();
@@ -214,7 +213,7 @@ impl Editor {
         self.ask("session/prompt", json!({ "sessionId": session, "prompt": prompt })).await
     }
 
-    /// The next question.
+    /// The next request.
     async fn question(&mut self) -> Value {
         self.until(|message| message["method"] == "session/request_permission").await
     }
@@ -226,7 +225,7 @@ impl Editor {
         self.say(json!({ "jsonrpc": "2.0", "id": question["id"], "result": { "outcome": outcome } })).await;
     }
 
-    /// Waits for the bridge's end: how, and what it wrote to stderr.
+    /// Waits for the bridge's end; returns its status and stderr.
     async fn ended(&mut self) -> (ExitStatus, String) {
         let mut stderr = String::new();
         let all = async {
@@ -243,16 +242,16 @@ fn is_chunk(message: &Value) -> bool {
 }
 
 #[tokio::test]
-async fn an_editor_does_through_the_bridge_what_it_does_with_an_agent() {
+async fn bridge_editor_does_all_it_does_with_an_agent() {
     let gateway = Gateway::demo().await;
     let session = gateway.session("demo").await;
     gateway.until_ended(&session, &gateway.prompt(&session, "stream 5").await).await;
-    // It comes late, and has the past.
+    // A late joiner gets the history.
     let mut player = Player::enter("bridge", &gateway, &session).await;
     assert_eq!(player.text(), said(&gateway.events(&session).await, None));
     player.prompt("stream 20").await;
     assert_eq!(player.until("ended").await["ended"], "end_turn");
-    // A question that it answers, and one that somebody else answers.
+    // A request that it answers, and one that another client answers.
     player.prompt("ask").await;
     player.until("asked").await;
     player.answer(true).await;
@@ -265,7 +264,7 @@ async fn an_editor_does_through_the_bridge_what_it_does_with_an_agent() {
     gateway.choose(&request, &Gateway::option(&request, "reject_once")).await;
     assert_eq!(player.until("resolved").await["resolved"], request["request_id"]);
     player.until("ended").await;
-    // Others' runs are shown to it.
+    // It gets runs of other clients.
     let run = gateway.prompt(&session, "echo from elsewhere").await;
     assert_eq!(player.until("user").await["user"], "echo from elsewhere");
     player.until("ended").await;
@@ -273,7 +272,7 @@ async fn an_editor_does_through_the_bridge_what_it_does_with_an_agent() {
     player.prompt("hang").await;
     player.cancel().await;
     assert_eq!(player.until("ended").await["ended"], "cancelled");
-    // Killed in the middle of a stream, and back.
+    // Killed in the middle of a stream, and restarted.
     player.prompt("stream 200 5").await;
     player.until("text").await;
     player.cut().await;
@@ -284,7 +283,7 @@ async fn an_editor_does_through_the_bridge_what_it_does_with_an_agent() {
 }
 
 #[tokio::test]
-async fn a_gateway_that_dies_in_the_middle_of_a_stream_is_not_missed() {
+async fn bridge_hides_a_gateway_death_in_the_middle_of_a_stream() {
     let mut gateway = Gateway::start(&held()).await;
     let mut editor = Editor::hello(&gateway, &[]).await;
     let session = editor.open().await;
@@ -314,7 +313,7 @@ async fn a_gateway_that_dies_in_the_middle_of_a_stream_is_not_missed() {
 }
 
 #[tokio::test]
-async fn an_agent_that_dies_with_its_gateway_ends_the_prompt_and_answers_the_next() {
+async fn bridge_agent_that_dies_ends_the_prompt_and_serves_the_next() {
     let mut gateway = Gateway::demo().await;
     let mut editor = Editor::hello(&gateway, &[]).await;
     let session = editor.open().await;
@@ -332,7 +331,7 @@ async fn an_agent_that_dies_with_its_gateway_ends_the_prompt_and_answers_the_nex
 }
 
 #[tokio::test]
-async fn a_question_outlives_the_gateway_and_is_shown_once() {
+async fn bridge_request_outlives_the_gateway_and_is_shown_once() {
     let mut gateway = Gateway::start(&held()).await;
     let mut editor = Editor::hello(&gateway, &[]).await;
     let session = editor.open().await;
@@ -343,7 +342,7 @@ async fn a_question_outlives_the_gateway_and_is_shown_once() {
     editor.choose(&question, "allow_once").await;
     gateway.again().await;
     assert_eq!(editor.response(prompt).await["result"]["stopReason"], "end_turn");
-    // Answered by somebody else before the bridge is back.
+    // Answered by another client before the bridge reconnects.
     let prompt = editor.prompt(&session, "ask").await;
     let question = editor.question().await;
     gateway.kill();
@@ -355,7 +354,7 @@ async fn a_question_outlives_the_gateway_and_is_shown_once() {
     assert_eq!(taken_back["params"]["requestId"], question["id"]);
     editor.say(json!({ "jsonrpc": "2.0", "id": question["id"], "error": { "code": -32800, "message": "x" } })).await;
     assert_eq!(editor.response(prompt).await["result"]["stopReason"], "end_turn");
-    // Still open when it is back: answered then.
+    // Still open when the bridge reconnects, and answered then.
     let prompt = editor.prompt(&session, "ask").await;
     let question = editor.question().await;
     gateway.kill();
@@ -372,7 +371,7 @@ async fn a_question_outlives_the_gateway_and_is_shown_once() {
 }
 
 #[tokio::test]
-async fn a_cancel_that_the_gateway_did_not_hear_is_said_again() {
+async fn bridge_cancel_that_was_lost_is_repeated() {
     let mut gateway = Gateway::start(&held()).await;
     let mut editor = Editor::hello(&gateway, &[]).await;
     let session = editor.open().await;
@@ -385,7 +384,7 @@ async fn a_cancel_that_the_gateway_did_not_hear_is_said_again() {
 }
 
 #[tokio::test]
-async fn an_editor_that_goes_leaves_the_agent_at_work() {
+async fn bridge_editor_that_leaves_keeps_the_agent_at_work() {
     let gateway = Gateway::demo().await;
     let mut session = String::new();
     for how in ["stdin closes", "stdout breaks", "killed"] {
@@ -409,12 +408,12 @@ async fn an_editor_that_goes_leaves_the_agent_at_work() {
 }
 
 #[tokio::test]
-async fn an_editor_that_does_not_read_holds_nobody_up_and_misses_nothing() {
+async fn bridge_editor_that_does_not_read_blocks_nobody_loses_nothing() {
     let gateway = Gateway::demo().await;
     let mut editor = Editor::hello(&gateway, &[]).await;
     let session = editor.open().await;
     let prompt = editor.prompt(&session, "flood 20000 200").await;
-    // More than all the pipes and sockets between them hold.
+    // More than all pipes and sockets between them hold.
     let events = gateway.until_ended(&session, &last_run(&gateway, &session).await).await;
     assert_eq!(editor.response(prompt).await["result"]["stopReason"], "end_turn");
     assert!(editor.text.len() >= 4_000_000, "{}", editor.text.len());
@@ -422,7 +421,7 @@ async fn an_editor_that_does_not_read_holds_nobody_up_and_misses_nothing() {
 }
 
 #[tokio::test]
-async fn a_session_that_was_named_is_joined_and_its_past_shown() {
+async fn bridge_named_session_is_joined_and_its_history_shown() {
     let gateway = Gateway::demo().await;
     let session = gateway.session("demo").await;
     gateway.until_ended(&session, &gateway.prompt(&session, "stream 4").await).await;
@@ -445,7 +444,7 @@ async fn a_session_that_was_named_is_joined_and_its_past_shown() {
 }
 
 #[tokio::test]
-async fn without_a_gateway_or_with_a_wrong_name_it_says_so_and_ends() {
+async fn bridge_without_a_gateway_or_session_says_so_and_ends() {
     let mut gateway = Gateway::demo().await;
     for (more, code, words) in [
         (&["--session", "nothing"][..], 1, "there is no session nothing"),
@@ -465,7 +464,7 @@ async fn without_a_gateway_or_with_a_wrong_name_it_says_so_and_ends() {
 }
 
 #[tokio::test]
-async fn what_is_no_message_is_answered_and_the_bridge_goes_on() {
+async fn bridge_answers_invalid_messages_and_goes_on() {
     let gateway = Gateway::demo().await;
     let mut editor = Editor::hello(&gateway, &["--runtime", "demo"]).await;
     editor.stdin.as_mut().unwrap().write_all(b"{ this is none\n\xff\xfe\n[]\n").await.unwrap();
@@ -474,7 +473,7 @@ async fn what_is_no_message_is_answered_and_the_bridge_goes_on() {
         assert_eq!(answer["error"]["code"], code, "{answer}");
     }
     let long = json!({ "sessionId": "s", "prompt": [{ "type": "text", "text": "x".repeat(17 << 20) }] });
-    // Members in the order in which the libraries of editors write them.
+    // Members in the order of editors' libraries.
     let line = format!(r#"{{"jsonrpc":"2.0","id":"long","method":"session/prompt","params":{long}}}"#) + "\n";
     editor.stdin.as_mut().unwrap().write_all(line.as_bytes()).await.unwrap();
     let answer = editor.until(|message| message["id"] == "long").await;
@@ -485,7 +484,7 @@ async fn what_is_no_message_is_answered_and_the_bridge_goes_on() {
 }
 
 #[tokio::test]
-async fn acpx_takes_the_bridge_for_its_agent() {
+async fn bridge_serves_acpx_as_its_agent() {
     let gateway = Gateway::demo().await;
     let session = gateway.session("demo").await;
     let mut player = Player::enter("acpx", &gateway, &session).await;
@@ -502,7 +501,7 @@ async fn acpx_takes_the_bridge_for_its_agent() {
     player.until("text").await;
     player.cancel().await;
     assert_eq!(player.until("ended").await["ended"], "cancelled");
-    // Killed in the middle of a run, which goes on; and back.
+    // Killed in the middle of a run, which goes on; then restarted.
     player.prompt("stream 200 20").await;
     player.until("text").await;
     player.cut().await;
@@ -520,8 +519,8 @@ async fn acpx_takes_the_bridge_for_its_agent() {
 
 // === clients of the UI protocol ===
 
-/// A client that knows the UI protocol's specification and nothing of Plexus, whose runtime is a bridge: NDJSON, ids that are
-/// text, and no member or method that is not in it.
+/// A client of the UI protocol's specification that knows nothing of Plexus, with a bridge as its runtime: NDJSON, text ids, and
+/// no member or method that is not in the specification.
 struct Ui {
     _child: Child,
     stdin: ChildStdin,
@@ -555,7 +554,7 @@ impl Ui {
         self.stdin.flush().await.unwrap();
     }
 
-    /// The first that fits of what comes now; the rest, and it, is kept in `told`.
+    /// The next message that fits; all are kept in `told`.
     async fn until(&mut self, fits: impl Fn(&Value) -> bool) -> Value {
         loop {
             let line = tokio::time::timeout(PATIENCE, self.lines.next_line()).await;
@@ -596,7 +595,7 @@ impl Ui {
         self.until(ended).await["params"]["status"].clone()
     }
 
-    /// The AgentEvents told so far, taken.
+    /// Takes the AgentEvents so far.
     fn events(&mut self) -> Vec<Value> {
         let told = std::mem::take(&mut self.told);
         told.into_iter().filter(|message| message["method"] == "agent.event").map(|mut m| m["params"].take()).collect()
@@ -604,7 +603,7 @@ impl Ui {
 }
 
 #[tokio::test]
-async fn a_client_of_the_ui_protocol_gets_it_to_the_letter_from_the_bridge() {
+async fn bridge_speaks_the_ui_protocol_to_the_letter() {
     let gateway = Gateway::demo().await;
     let mut ui = Ui::open(&gateway).await;
     let first = ui.prompt("think ;; stream 3").await;
@@ -612,7 +611,7 @@ async fn a_client_of_the_ui_protocol_gets_it_to_the_letter_from_the_bridge() {
     let events = ui.events();
     assert!(events.iter().enumerate().all(|(n, event)| event["seq"] == n && event["run_id"] == *first), "{events:?}");
     assert_eq!(events.last().unwrap()["event"]["type"], "final");
-    // Cancelling what is over, what nobody knows, and what is under way.
+    // Cancelling an ended run, an unknown one, and a running one.
     let over = ui.call("run.cancel", json!({ "run_id": first })).await;
     assert_eq!(over["result"], json!({ "ok": false, "status": "completed" }));
     assert_eq!(ui.call("run.cancel", json!({ "run_id": "r_nothing" })).await["error"]["code"], -32002);
@@ -620,7 +619,7 @@ async fn a_client_of_the_ui_protocol_gets_it_to_the_letter_from_the_bridge() {
     let cancelled = ui.call("run.cancel", json!({ "run_id": hangs, "reason": "enough" })).await;
     assert_eq!(cancelled["result"], json!({ "ok": true, "status": "running" }));
     assert_eq!(ui.ended(&hangs).await, "cancelled");
-    // Asked, and answered by a response.
+    // A request, answered by a response.
     let asks = ui.prompt("ask ;; diff").await;
     let asked = ui.until(|message| message["method"] == "ui.confirm.request").await;
     assert!(asked["id"].is_string(), "{asked}");
@@ -643,7 +642,7 @@ async fn a_client_of_the_ui_protocol_gets_it_to_the_letter_from_the_bridge() {
     assert_eq!(none["result"], json!({ "sessions": [] }));
     let session = sessions[0]["session_id"].clone();
 
-    // Another client: the past is told before the reply, as much of it as is wanted, and read from its end.
+    // Another client: the requested part of the history comes before the reply, read from its end.
     let mut other = Ui::open(&gateway).await;
     for (wants, runs, truncated) in
         [(json!({}), 6, false), (json!({ "max_runs": 2 }), 2, true), (json!({ "max_events": 1 }), 1, true)]

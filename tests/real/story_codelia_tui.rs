@@ -1,5 +1,4 @@
-//! Codelia's own terminal UI on sessions of the gateway, in a real terminal (tmux): what its player says it saw, and what
-//! stands on its screen.
+//! Codelia's terminal UI on sessions of the gateway, in a real terminal (tmux): the messages of its player, and its screen.
 #![cfg(all(target_os = "linux", target_arch = "x86_64"))] // the only terminal UI that is pinned
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -17,7 +16,7 @@ use serde_json::{Value, json};
 
 const KIND: &str = "codelia-tui";
 
-/// The terminal UI in a terminal, without anybody between it and the bridge.
+/// The terminal UI in a terminal, directly on the bridge.
 struct Screen {
     terminal: Terminal,
 }
@@ -43,7 +42,7 @@ impl Screen {
         self.terminal.wrote(words, times).await
     }
 
-    /// Closes the panel with this title: a key right behind Esc would be taken for one with Alt.
+    /// Closes the panel with this title, and waits: a key directly after Esc would be read as Alt.
     async fn close(&self, title: &str) {
         self.keys(&["Escape"]);
         self.terminal.until(&format!("the end of {title:?}"), Terminal::text, |text| !text.contains(title)).await;
@@ -60,13 +59,13 @@ impl Screen {
     }
 }
 
-/// All that the agent said in the session.
+/// The agent's whole text in the session.
 async fn all_said(gateway: &Gateway, session: &str) -> String {
     said(&gateway.events(session).await, None)
 }
 
 #[tokio::test]
-async fn prompts_are_answered_questions_allowed_and_denied_and_every_byte_is_there() {
+async fn codelia_tui_prompts_allows_denies_and_shows_every_byte() {
     let gateway = Gateway::demo().await;
     let session = gateway.session("demo").await;
     let mut player = Player::enter(KIND, &gateway, &session).await;
@@ -96,7 +95,7 @@ async fn prompts_are_answered_questions_allowed_and_denied_and_every_byte_is_the
 }
 
 #[tokio::test]
-async fn what_others_ask_and_answer_is_shown_and_a_late_key_decides_nothing() {
+async fn codelia_tui_shows_other_clients_and_ignores_a_late_key() {
     let gateway = Gateway::demo().await;
     let session = gateway.session("demo").await;
     let mut player = Player::enter(KIND, &gateway, &session).await;
@@ -109,7 +108,7 @@ async fn what_others_ask_and_answer_is_shown_and_a_late_key_decides_nothing() {
     let resolved = player.until("resolved").await;
     assert_eq!((&resolved["resolved"], &resolved["allow"]), (&first["id"], &json!(true)));
     assert!(resolved["by"].is_string(), "who won is told: {resolved}");
-    // The word on it stands where the question stood; the next question waits behind it.
+    // The outcome replaces the request; the next request waits behind it.
     let deadline = Instant::now() + PATIENCE;
     let second = loop {
         let open = gateway.open_requests(&session, 1).await;
@@ -129,7 +128,7 @@ async fn what_others_ask_and_answer_is_shown_and_a_late_key_decides_nothing() {
 }
 
 #[tokio::test]
-async fn a_run_is_cancelled_with_its_question_open_and_the_next_prompt_gets_through() {
+async fn codelia_tui_cancels_a_run_with_an_open_request() {
     let gateway = Gateway::demo().await;
     let session = gateway.session("demo").await;
     let mut player = Player::enter(KIND, &gateway, &session).await;
@@ -147,7 +146,7 @@ async fn a_run_is_cancelled_with_its_question_open_and_the_next_prompt_gets_thro
 }
 
 #[tokio::test]
-async fn cut_off_it_comes_back_with_its_cursor_and_misses_and_repeats_nothing() {
+async fn codelia_tui_resumes_by_cursor_without_gap_or_repeat() {
     let gateway = Gateway::demo().await;
     let session = gateway.session("demo").await;
     gateway.until_ended(&session, &gateway.prompt(&session, "echo the past").await).await;
@@ -174,7 +173,7 @@ async fn cut_off_it_comes_back_with_its_cursor_and_misses_and_repeats_nothing() 
 }
 
 #[tokio::test]
-async fn the_gateway_is_killed_and_comes_back_and_the_same_terminal_goes_on() {
+async fn codelia_tui_survives_a_killed_gateway() {
     let mut gateway = Gateway::start(&held_runtime("demo", &[exe(), "agent", "demo"], "")).await;
     let session = gateway.session("demo").await;
     let mut player = Player::enter(KIND, &gateway, &session).await;
@@ -194,7 +193,7 @@ async fn the_gateway_is_killed_and_comes_back_and_the_same_terminal_goes_on() {
 }
 
 #[tokio::test]
-async fn without_a_session_the_first_prompt_opens_one_and_the_list_resumes_another() {
+async fn codelia_tui_first_prompt_opens_a_session_and_list_resumes() {
     let gateway = Gateway::demo().await;
     let other = gateway.session("demo").await;
     gateway.until_ended(&other, &gateway.prompt(&other, "echo a word from the past").await).await;
@@ -209,7 +208,7 @@ async fn without_a_session_the_first_prompt_opens_one_and_the_list_resumes_anoth
     screen.type_in("echo and one more").await;
     screen.until("Run duration").await;
     assert!(all_said(&gateway, &other).await.ends_with("and one more"));
-    // Another terminal, which asks for none: its prompt opens one, in its own folder.
+    // Another terminal without a session: its prompt opens one in its own folder.
     let fresh = Screen::open(&gateway, "", &[], &screen.work().canonicalize().unwrap());
     fresh.until("idle").await;
     fresh.type_in("echo something new").await;
@@ -224,11 +223,11 @@ async fn without_a_session_the_first_prompt_opens_one_and_the_list_resumes_anoth
 }
 
 #[tokio::test]
-async fn a_real_agent_of_another_dialect_asks_changes_files_and_has_models() {
+async fn codelia_tui_drives_a_real_agent_of_another_dialect() {
     let (install, model) = tokio::task::spawn_blocking(|| (agents::install_dir(), FakeModel::start())).await.unwrap();
     let (home, work) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let mut setup = agents::codex_app(&install, home.path(), model.port());
-    // A model that Codex knows, so that it is given the tool that changes files.
+    // A model known to Codex, for which it has the tool that edits files.
     setup.command.extend(["-c", "model=\"gpt-5.5\""].map(str::to_owned));
     let env: Vec<String> = setup.env.iter().map(|(name, value)| format!("{name} = {}", json!(value))).collect();
     let gateway = Gateway::start(&format!(
@@ -241,7 +240,7 @@ async fn a_real_agent_of_another_dialect_asks_changes_files_and_has_models() {
     let screen = Screen::open(&gateway, "--runtime codex", &[], &work.path().canonicalize().unwrap());
     screen.until("idle").await;
     screen.type_in("FAKE:write yes.txt hello there").await;
-    // What it would change stands above the question.
+    // The edit is shown above the request.
     screen.until("Edit: yes.txt").await;
     screen.until("+ hello there").await;
     screen.until("> 1. Allow").await;
@@ -254,7 +253,7 @@ async fn a_real_agent_of_another_dialect_asks_changes_files_and_has_models() {
     screen.until("Command: /bin/bash -c 'touch").await;
     screen.until("Decline").await;
     screen.keys(&["n"]);
-    // The agent's own way: its run is over with that.
+    // This agent ends its run after a denial.
     screen.until("● cancelled").await;
     assert!(!file.exists());
     screen.type_in("/model").await;
@@ -294,7 +293,7 @@ impl Codelia {
 }
 
 #[tokio::test]
-async fn a_runtime_of_its_own_kind_is_driven_as_ever() {
+async fn codelia_tui_drives_a_codelia_runtime() {
     let stage = Codelia::new().await;
     let screen = Screen::open(&stage.gateway, &format!("--session {}", stage.session), &[], stage.work.path());
     screen.until("none/one").await;
@@ -307,7 +306,7 @@ async fn a_runtime_of_its_own_kind_is_driven_as_ever() {
     screen.until("blue").await;
     screen.keys(&["Enter"]);
     screen.until("value \"blue\"").await;
-    // What will run is on the screen, not what the runtime says of it.
+    // The screen shows the command itself, not the runtime's description.
     let text = screen.until("Tab to add reason").await;
     assert!(text.contains("Command: touch"), "{text}");
     screen.keys(&["y"]);
@@ -326,19 +325,19 @@ async fn a_runtime_of_its_own_kind_is_driven_as_ever() {
     assert!(!no.exists());
     screen.type_in("/model-session two").await;
     screen.until("Model set for this session: none/two").await;
-    // Its list of providers is its own; whichever is chosen, the agent's models are listed.
+    // The list of providers is the TUI's own; for each of them the agent's models are listed.
     screen.type_in("/model").await;
     screen.until("Select provider").await;
     screen.keys(&["Enter"]);
     screen.until("Models (none) current: one").await;
     screen.close("Models (none)").await;
-    // What the runtime cannot is not asked for: it says so itself, by `initialize`.
+    // Capabilities that the runtime does not announce in `initialize` are not used.
     screen.type_in("/skills").await;
     screen.until("Skills list unavailable").await;
 }
 
 #[tokio::test]
-async fn its_player_hears_a_runtime_of_its_own_kind_as_everybody_does() {
+async fn codelia_player_receives_a_codelia_runtime_as_others_do() {
     let stage = Codelia::new().await;
     let mut player = Player::enter(KIND, &stage.gateway, &stage.session).await;
     player.prompt("say one ;; run true ;; say two").await;
@@ -362,7 +361,7 @@ async fn its_player_hears_a_runtime_of_its_own_kind_as_everybody_does() {
 }
 
 #[tokio::test]
-async fn a_runtimes_own_events_pass_byte_for_byte() {
+async fn codelia_runtime_events_pass_byte_for_byte() {
     use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
     let stage = Codelia::new().await;
     let mut bridge = tokio::process::Command::new(exe())

@@ -1,5 +1,5 @@
-//! Codex's own app-server against a loopback model, through the real gateway. One file: every story drives the same server,
-//! started by the gateway on stdio or shared with another client over a WebSocket.
+//! Codex's app-server with a loopback model through the real gateway, started by it on stdio or shared with another client over a
+//! WebSocket.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout)]
 
 use crate::common;
@@ -16,7 +16,7 @@ use futures_util::{SinkExt, StreamExt};
 use serde_json::{Value, json};
 use tokio_tungstenite::tungstenite::Message;
 
-/// A model that Codex knows, so that it is given the tool that changes files; none is asked, all are the loopback one.
+/// A model known to Codex, for which it has the tool that edits files; all models are the loopback one.
 const MODEL: [&str; 2] = ["-c", "model=\"gpt-5.5\""];
 
 struct Stage {
@@ -40,7 +40,7 @@ fn config(stage: &Stage, reach: &str) -> String {
     format!("[[runtime]]\nid = \"codex\"\ndialect = \"codex\"\n{reach}\ncwd = {cwd}\nenv = {{ {} }}\n", env.join(", "))
 }
 
-/// The words of `FAKE:long N`, as the model says them.
+/// The model's text for `FAKE:long N`.
 fn long(n: usize) -> String {
     (1..=n).map(|k| format!("chunk-{k:04} ")).collect()
 }
@@ -49,13 +49,13 @@ fn of_run<'a>(events: &'a [Value], run: &str) -> Vec<&'a Value> {
     events.iter().filter(|event| event["run_id"] == run).collect()
 }
 
-/// How the run ended.
+/// The status of a run's end.
 fn end(events: &[Value], run: &str) -> String {
     let ended = of_run(events, run).into_iter().find(|event| event["kind"] == "run_ended").unwrap();
     ended["event"]["status"].as_str().unwrap().to_owned()
 }
 
-/// Waits until a page of the session's events holds what is looked for; all events so far.
+/// Waits until the session's events satisfy `found`; returns them.
 async fn until(gateway: &Gateway, session: &str, found: impl Fn(&[Value]) -> bool) -> Vec<Value> {
     let deadline = Instant::now() + PATIENCE;
     loop {
@@ -148,7 +148,7 @@ async fn two_questions_at_once_and_two_prompts_at_once(gateway: &Gateway, sessio
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn started_by_the_gateway() {
+async fn codex_started_by_the_gateway() {
     let stage = stage().await;
     let reach = format!("command = {}", json!(stage.setup.command));
     let mut gateway = Gateway::start(&config(&stage, &reach)).await;
@@ -198,7 +198,7 @@ impl Server {
             url = line.find("ws://").map(|at| line[at..].trim().to_owned());
             line.clear();
         }
-        // It must be able to go on writing.
+        // Keeps reading, so that the server can go on writing.
         std::thread::spawn(move || std::io::copy(&mut stderr, &mut std::io::sink()));
         Self { child, url: url.expect("codex says where it listens") }
     }
@@ -215,7 +215,7 @@ impl Drop for Server {
     }
 }
 
-/// Another client of the app-server, as Codex's own terminal UI is one.
+/// Another client of the app-server, like Codex's own terminal UI.
 struct Peer {
     socket: tokio_tungstenite::WebSocketStream<tokio_tungstenite::MaybeTlsStream<tokio::net::TcpStream>>,
     next: u64,
@@ -261,7 +261,7 @@ impl Peer {
         }
     }
 
-    /// The next message with this method, of those not asked for before.
+    /// The next unread message with this method.
     async fn until(&mut self, method: &str) -> Value {
         if let Some(at) = self.heard.iter().position(|message| message["method"] == method) {
             return self.heard.remove(at);
@@ -294,16 +294,16 @@ async fn opened(gateway: &Gateway) -> String {
     }
 }
 
-/// Waits until the other client has heard the end of a turn that it did not begin.
+/// Waits until the other client got the end of a turn that it did not begin.
 async fn turn_over(peer: &mut Peer) {
     peer.until("turn/completed").await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_codex_does_while_the_gateway_is_away_is_told_once() {
+async fn codex_events_while_the_gateway_is_away_appear_once() {
     let stage = stage().await;
     let server = Server::start(&stage, "ws://127.0.0.1:0");
-    // Opened by the configuration: once, however often the gateway starts.
+    // The configuration opens one session, however often the gateway starts.
     let reach = format!("connect = {}\nsession = true", json!(server.url));
     let mut gateway = Gateway::start(&config(&stage, &reach)).await;
     let session = &opened(&gateway).await;
@@ -313,7 +313,7 @@ async fn what_codex_does_while_the_gateway_is_away_is_told_once() {
     let mut peer = Peer::connect(&server.url).await;
     peer.call("thread/resume", json!({ "threadId": thread, "excludeTurns": true })).await;
     for (round, killed) in [(0, true), (1, false)] {
-        // Our own run goes on without the gateway, and somebody else's comes and goes.
+        // The gateway's run goes on without it, and another client's run begins and ends.
         let run = gateway.prompt(session, "FAKE:long 150 10").await;
         until(&gateway, session, |events| !said(events, Some(&run)).is_empty()).await;
         if killed {
@@ -334,7 +334,7 @@ async fn what_codex_does_while_the_gateway_is_away_is_told_once() {
         assert_eq!(said(&events, None).matches("first").count(), 1, "once");
         assert!(!events.iter().any(|event| event["event"]["code"] == "gap"), "all of it: {events:#?}");
 
-        // A question waits, and is the same one.
+        // An open request is the same one.
         let file = stage.work.path().join(format!("asked-{round}"));
         let run = gateway.prompt(session, &format!("FAKE:shell touch {}", file.display())).await;
         let request = gateway.open_request(session).await;
@@ -385,7 +385,7 @@ async fn their_answer_is_told_as_theirs(gateway: &Gateway, session: &str, peer: 
         "{body}"
     );
 
-    // And the other way round: ours wins, and theirs harms nothing.
+    // The other way round: the gateway's answer wins, and the other one has no effect.
     let run = gateway.prompt(session, &format!("FAKE:shell touch {}", work.join("ours").display())).await;
     let request = gateway.open_request(session).await;
     let asked = peer.until(APPROVAL).await;
@@ -418,7 +418,7 @@ async fn their_turn_is_a_run(gateway: &Gateway, session: &str, thread: &str, pee
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn shared_with_another_client() {
+async fn codex_shared_with_another_client() {
     let stage = stage().await;
     let mut server = Server::start(&stage, "ws://127.0.0.1:0");
     let mut gateway = Gateway::start(&config(&stage, &format!("connect = {}", json!(server.url)))).await;
@@ -431,7 +431,7 @@ async fn shared_with_another_client() {
     their_answer_is_told_as_theirs(&gateway, session, &mut peer, work).await;
     their_turn_is_a_run(&gateway, session, &thread, &mut peer).await;
 
-    // A conversation that they begin is found, and told from its beginning.
+    // A conversation of another client is found and read from its beginning.
     let theirs = peer.call("thread/start", json!({ "cwd": work })).await["thread"]["id"].as_str().unwrap().to_owned();
     let input = json!([{ "type": "text", "text": "FAKE:text found", "text_elements": [] }]);
     peer.call("turn/start", json!({ "threadId": theirs, "input": input })).await;
@@ -460,13 +460,13 @@ async fn shared_with_another_client() {
     let named = |skill: &Value| skill["name"].is_string() && skill["path"].as_str().unwrap().ends_with("/SKILL.md");
     assert!(status == 200 && skills["skills"].as_array().unwrap().iter().all(named), "{skills}");
 
-    // Their leaving changes nothing, not even in the middle of a turn.
+    // The other client leaves in the middle of a turn, which has no effect.
     let run = gateway.prompt(session, "FAKE:long 60 5").await;
     drop(peer);
     let events = gateway.until_ended(session, &run).await;
     assert_eq!(said(&events, Some(&run)), long(60));
 
-    // The server itself may go, and come back: the conversation goes on.
+    // The server restarts: the conversation goes on.
     let url = server.url.clone();
     server.kill();
     let server = Server::start(&stage, &url);
@@ -490,17 +490,17 @@ async fn shared_with_another_client() {
 
 // ---- kills ----------------------------------------------------------------------------------------------------------
 
-/// The end of a run, in the words of whoever ended it.
+/// The message of a run's end.
 fn last_word(events: &[Value], run: &str) -> String {
     let ended = of_run(events, run).into_iter().find(|event| event["kind"] == "run_ended").unwrap();
     ended["event"]["message"].as_str().unwrap_or_default().to_owned()
 }
 
-/// Another client has a turn of its own in the thread, to its end.
+/// Another client runs a turn of its own in the thread.
 async fn their_turn(url: &str, thread: &str, words: &str) {
     let mut peer = Peer::connect(url).await;
     peer.call("thread/resume", json!({ "threadId": thread, "excludeTurns": true })).await;
-    // A turn that begins while another is under way would interrupt that.
+    // A turn that begins during another one would interrupt it.
     let deadline = Instant::now() + PATIENCE;
     while peer.call("thread/read", json!({ "threadId": thread })).await["thread"]["status"]["type"] != "idle" {
         assert!(Instant::now() < deadline, "the thread is never idle");
@@ -511,7 +511,7 @@ async fn their_turn(url: &str, thread: &str, words: &str) {
     while peer.until("turn/completed").await["params"]["turn"]["id"] != turn {}
 }
 
-/// The gateway is killed while a run is under way, or right after somebody answered; meanwhile another client has a turn.
+/// The gateway is killed during a run, or right after an answer; meanwhile another client runs a turn.
 async fn the_gateway_dies(
     round: u64,
     moments: &mut Moments,
@@ -536,7 +536,7 @@ async fn the_gateway_dies(
     };
     gateway.kill();
     let words = format!("theirs-{round}.");
-    // A turn that waits for an answer is not over without the gateway.
+    // A turn that waits for an answer does not end without the gateway.
     let before = !answers && moments.below(2) == 0;
     if before {
         their_turn(&server.url, thread, &words).await;
@@ -548,7 +548,7 @@ async fn the_gateway_dies(
         ("completed", false) => {
             assert_eq!(said(&events, Some(&run)), long(60), "round {round}");
         }
-        // Killed between the promise and the prompt: nothing was run, and that is said.
+        // Killed before the prompt was sent: nothing was run, and the end says so.
         ("error", _) if last_word(&events, &run).contains("before it took the prompt") => {
             assert_eq!(said(&events, Some(&run)), "", "round {round}");
         }
@@ -565,7 +565,7 @@ async fn the_gateway_dies(
     assert_eq!(said(&events, None).matches(&words).count(), 1, "round {round}");
 }
 
-/// The server is killed while a run is under way: what it told is there once, the run ends, and the next one runs.
+/// The server is killed during a run: its output is there once, the run ends, and the next one runs.
 async fn the_server_dies(
     round: u64,
     moments: &mut Moments,
@@ -601,7 +601,7 @@ async fn the_server_dies(
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn killed_on_either_side_at_random_moments_nothing_is_lost_or_told_twice() {
+async fn kills_on_either_side_lose_and_repeat_nothing() {
     let (stage, mut moments) = (stage().await, Moments::new());
     let mut server = Server::start(&stage, "ws://127.0.0.1:0");
     let reach = format!("connect = {}\nsession = true", json!(server.url));

@@ -1,4 +1,4 @@
-//! Clients of the event stream that people have already: the curl of this machine, and the `eventsource` package.
+//! Common clients of the event stream: this machine's curl, and the `eventsource` package.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use crate::common;
@@ -11,7 +11,7 @@ fn ends(player: &Player) -> usize {
     player.saw.iter().filter(|(_, saw)| saw.get("ended").is_some()).count()
 }
 
-/// Waits until the player has seen so many runs end.
+/// Waits until the player has seen the end of `count` runs.
 async fn until_ends(player: &mut Player, count: usize) {
     while ends(player) < count {
         player.until("ended").await;
@@ -30,7 +30,7 @@ async fn plays_every_part(kind: &str) {
     assert_eq!(one.until("user").await["user"], "stream 20 1");
     assert_eq!(one.until("ended").await["ended"], "end_turn");
 
-    // Asked and answered here, and answered by somebody else.
+    // A request answered here, and one answered by another client.
     one.prompt("ask").await;
     let asked = one.until("asked").await;
     one.answer(true).await;
@@ -52,7 +52,7 @@ async fn plays_every_part(kind: &str) {
     one.cancel().await;
     assert_eq!(one.until("ended").await["ended"], "cancelled");
 
-    // One comes late, one is cut off and comes back, in the middle of it.
+    // In the middle, one joins late, and one is cut off and reconnects.
     let run = gateway.prompt(&session, "stream 400 2").await;
     one.until("text").await;
     let mut late = Player::enter(kind, &gateway, &session).await;
@@ -71,7 +71,7 @@ async fn plays_every_part(kind: &str) {
         assert_eq!((what(player, "asked").len(), what(player, "resolved").len()), (2, 2));
     }
 
-    // A question that was open before somebody came.
+    // A request that was open before a client joined.
     let run = gateway.prompt(&session, "ask").await;
     gateway.open_request(&session).await;
     let mut third = Player::enter(kind, &gateway, &session).await;
@@ -92,11 +92,11 @@ async fn curl_plays_every_part() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_eventsource_package_plays_every_part() {
+async fn eventsource_package_plays_every_part() {
     plays_every_part("eventsource").await;
 }
 
-/// A small generator, so that a failure can be repeated with its seed.
+/// A small random generator, so that a failure can be repeated by its seed.
 struct Dice(u64);
 
 impl Dice {
@@ -107,12 +107,12 @@ impl Dice {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn curl_cut_again_and_again_has_what_the_log_has() {
+async fn curl_cut_repeatedly_has_the_whole_log() {
     let gateway = Gateway::demo().await;
     let session = gateway.session("demo").await;
     let mut curl = Player::enter("curl", &gateway, &session).await;
     let mut dice = Dice(0x5eed);
-    // Far longer than it takes; somebody stops it in the end.
+    // Far longer than needed; it is cancelled in the end.
     curl.prompt("stream 1000000 1").await;
     for _ in 0..rounds("cuts", 25, 100) {
         for _ in 0..=dice.roll(20) {
@@ -129,7 +129,7 @@ async fn curl_cut_again_and_again_has_what_the_log_has() {
     assert_eq!(texts.concat(), said(&events, None));
     let chunks = events.iter().filter(|event| event["kind"] == "agent_message_chunk").count();
     assert_eq!((texts.len(), ends(&curl)), (chunks, 1), "each once");
-    // Nobody can read the token in the list of processes.
+    // The token is not in the list of processes.
     for entry in std::fs::read_dir("/proc").into_iter().flatten().flatten() {
         let words = std::fs::read(entry.path().join("cmdline")).unwrap_or_default();
         assert!(!String::from_utf8_lossy(&words).contains(&gateway.token), "{entry:?}");

@@ -1,5 +1,5 @@
-//! The gateway against its own descriptions: `asyncapi.json` is AsyncAPI, and every message and every response that it can
-//! be brought to send is as they say, neither more nor less. The checks are in `tests/clients/described.mjs`.
+//! The gateway against its own descriptions: `asyncapi.json` is valid AsyncAPI, and every message and response has exactly the
+//! described members. The checks are in `tests/clients/described.mjs`.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout)]
 
 use crate::common;
@@ -11,7 +11,7 @@ use common::agents;
 use common::gateway::Gateway;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn everything_that_is_said_is_as_described() {
+async fn messages_of_every_frontend_match_their_description() {
     let clients = tokio::task::spawn_blocking(agents::clients_dir).await.unwrap();
     let gateway = Gateway::demo().await;
     let session = gateway.session("demo").await;

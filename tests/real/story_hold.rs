@@ -1,5 +1,5 @@
-//! The gateway is killed under real agents that are held, at random moments: they do not notice. Every run completes, the
-//! log has no hole and no repeat, an approval is open again and answered, and its command runs once.
+//! The gateway is killed at random moments while holders keep real agents running. Every run completes, the log has no gap and no
+//! repeat, and an approval is open again, is answered, and its command runs once.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout)]
 
 use crate::common;
@@ -12,12 +12,12 @@ use common::gateway::{Gateway, PATIENCE, alive, assert_whole, exe, held_runtime,
 use common::moments::rounds;
 use serde_json::{Value, json};
 
-/// The words of `FAKE:long N`, as the model says them.
+/// The model's text for `FAKE:long N`.
 fn long(n: usize) -> String {
     (1..=n).map(|k| format!("chunk-{k:04} ")).collect()
 }
 
-/// Some instant of a round, in milliseconds; the same in every run of the test.
+/// An instant of a round, the same in every run of the test.
 fn instant(round: u64) -> Duration {
     Duration::from_millis((round * 7919 + 13) % 700)
 }
@@ -28,7 +28,7 @@ async fn kill_and_come_back(gateway: &mut Gateway, agent: u32) {
     gateway.again().await;
 }
 
-/// The only runtime, once it is ready.
+/// Waits until the only runtime is ready.
 async fn ready(gateway: &Gateway) -> Value {
     let deadline = std::time::Instant::now() + PATIENCE;
     loop {
@@ -104,7 +104,7 @@ async fn play(id: &str, setup: fn(&Path, &Path, u16) -> AgentSetup) {
     let (status, _) = gateway.delete(&format!("/v1/runtimes/{id}")).await;
     assert!(status == 200 || status == 204, "{status}");
     assert!(!alive(agent));
-    // It ends by itself, once it is told that all it had is safe.
+    // The holder ends by itself once all its output is acknowledged.
     let deadline = std::time::Instant::now() + PATIENCE;
     while std::fs::read_dir(gateway.home.join("holders")).unwrap().count() > 0 {
         assert!(std::time::Instant::now() < deadline, "something is left of the holder");
@@ -130,13 +130,13 @@ async fn codex() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_it_says_while_there_is_no_gateway_is_there_when_one_comes() {
+async fn holder_keeps_output_while_there_is_no_gateway() {
     let mut gateway = Gateway::start(&held_runtime("demo", &[exe(), "agent", "demo"], "")).await;
     let session = gateway.session("demo").await;
     let agent = u32::try_from(ready(&gateway).await["pid"].as_u64().unwrap()).unwrap();
-    // It ends its run, and itself, with nobody there.
+    // The agent ends its run and itself without a gateway.
     let run = gateway.prompt(&session, "stream 2000 1 ;; crash").await;
-    // What was accepted and not yet said to the agent waits for the next gateway; this is about what was.
+    // A prompt that was accepted and not sent yet waits for the next gateway; this test needs it sent.
     let mut events = gateway.sse(&format!("/v1/sessions/{session}/events"), None).await;
     while events.next().await.unwrap().event != "agent_message_chunk" {}
     gateway.kill();
@@ -155,7 +155,7 @@ async fn what_it_says_while_there_is_no_gateway_is_there_when_one_comes() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_gateway_that_is_stopped_leaves_its_agents_and_a_stop_of_one_ends_it() {
+async fn holder_outlives_a_stopped_gateway_and_ends_with_plexus_stop() {
     let mut gateway = Gateway::start(&held_runtime("demo", &[exe(), "agent", "demo"], "")).await;
     let session = gateway.session("demo").await;
     let agent = u32::try_from(ready(&gateway).await["pid"].as_u64().unwrap()).unwrap();
@@ -170,21 +170,21 @@ async fn a_gateway_that_is_stopped_leaves_its_agents_and_a_stop_of_one_ends_it()
     assert_whole(&events);
     assert_eq!(events.iter().filter(|event| event["event"]["status"] == "reattached").count(), 1);
 
-    // Without a gateway too, a runtime can be stopped.
+    // A runtime can be stopped without a gateway too.
     assert!(gateway.stop().await.success());
     let stopped = std::process::Command::new(exe()).args(["stop", "demo"]).env("PLEXUS_HOME", &gateway.home).output();
     let stopped = stopped.unwrap();
     assert!(stopped.status.success(), "{}", String::from_utf8_lossy(&stopped.stderr));
     assert!(!alive(agent));
     gateway.again().await;
-    // The session hears of the end of its agent, by the gateway that finds what the holder left or by what it left last.
+    // The session gets the end of its agent, from the holder or from the file that it left.
     let ended = |event: &serde_json::Value| event["kind"] == "runtime_status" && event["event"]["status"] == "exited";
     let deadline = std::time::Instant::now() + Duration::from_secs(30);
     while !gateway.events(&session).await.iter().any(ended) {
         assert!(std::time::Instant::now() < deadline, "the session was not told that its agent ended");
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
-    // The configuration started another; the conversation goes on there, as far as the agent can.
+    // The configuration started another agent; the conversation goes on there, if the agent supports it.
     while ready(&gateway).await["pid"] == agent {
         assert!(std::time::Instant::now() < deadline, "no other agent was started");
         tokio::time::sleep(Duration::from_millis(20)).await;

@@ -1,8 +1,8 @@
-//! Every client with every agent: the clients are the players of `tests/clients`, the agents the real ones against a loopback
-//! model, the demo agent and a scripted Codelia. One file: the scenarios, and the tables in `docs/clients.md` that they keep true.
+//! Every client with every agent: the clients of `tests/clients`, and the real agents with a loopback model, the demo agent and a
+//! scripted Codelia. The tables in `docs/clients.md` are compared with the results.
 //!
-//! A cell passes (`yes`), or the client's protocol has no such thing (said beforehand, in [`CLIENTS`]), or it fails, and the
-//! test of its agent does. `PLEXUS_WRITE_DOCS=1` writes the tables; `STORY_CLIENT=curl,bridge` plays these alone.
+//! A cell passes (`yes`), or the client's protocol does not support it (declared in [`CLIENTS`]), or it fails, and the test of its
+//! agent with it. `PLEXUS_WRITE_DOCS=1` writes the tables; `STORY_CLIENT=curl,bridge` runs only these clients.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout)]
 
 use crate::common;
@@ -23,13 +23,13 @@ use serde_json::{Value, json};
 struct Kind {
     /// Its player.
     player: &'static str,
-    /// What it is, for the table's head.
+    /// The title in the table.
     title: &'static str,
-    /// Scenarios that its protocol has no words for, and why.
+    /// Scenarios that the protocol does not support, and why.
     cannot: &'static [(Scenario, &'static str)],
 }
 
-/// In the order of the document.
+/// The clients in the order of the document.
 const CLIENTS: &[Kind] = &[
     Kind { player: "acp-ws", title: "ACP: the official TypeScript SDK over WebSocket", cannot: &[] },
     Kind { player: "acp-http", title: "ACP: the official TypeScript SDK over HTTP", cannot: &[] },
@@ -65,19 +65,19 @@ const CLIENTS: &[Kind] = &[
 
 // ------------------------------------------------------------------------------------ agents
 
-/// An agent, and how it is made to do what a scenario needs.
+/// An agent, and the prompts for the scenarios.
 struct Agent {
-    /// Its column, and its runtime.
+    /// The column and the runtime.
     name: &'static str,
-    /// Says several pieces of text.
+    /// A prompt for several pieces of text.
     stream: &'static str,
-    /// Says some text, waits (for time to pass, or for an answer if `asks`), says more.
+    /// A prompt for text, a pause (or a request if `asks`), and more text.
     long: fn(&Path) -> String,
-    /// Whether `long` waits for an answer in its midst.
+    /// Whether `long` waits for an answer in the middle.
     asks: bool,
-    /// Says some text, and is not over soon.
+    /// A prompt for a run that does not end soon.
     endless: &'static str,
-    /// Asks whether it may make this file.
+    /// A prompt that asks to make this file.
     ask: fn(&Path) -> String,
 }
 
@@ -102,7 +102,7 @@ const DEMO: Agent = Agent {
     long: |_| "stream 200 12".into(),
     asks: false,
     endless: "stream 20 ;; hang",
-    // It makes no file: what it says after the answer is what counts.
+    // This agent makes no file: its text after the answer counts.
     ask: |_| "ask".into(),
 };
 const CODELIA: Agent = Agent {
@@ -138,7 +138,7 @@ const SCENARIOS: &[(Scenario, &str)] = &[
     (Scenario::Reconnect, "connection cut, and back"),
 ];
 
-/// A gateway with an agent attached, once, or (for one that carries one session only) once for each scenario.
+/// A gateway with an agent; for an agent of one session, with one runtime for each scenario.
 struct Stage {
     agent: Agent,
     runtimes: usize,
@@ -149,7 +149,7 @@ struct Stage {
 }
 
 impl Stage {
-    /// A real agent against a loopback model.
+    /// A real agent with a loopback model.
     async fn real(agent: Agent, dialect: &str, setup: fn(&Path, &Path, u16) -> AgentSetup) -> Self {
         let (home, work) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         let (install, model) =
@@ -160,7 +160,7 @@ impl Stage {
         Self { agent, runtimes: 1, gateway: Gateway::start(&config).await, work, _home: home, _model: Some(model) }
     }
 
-    /// An agent of our own.
+    /// An agent of this repository.
     async fn own(agent: Agent, runtimes: usize, dialect: &str, command: &[&str]) -> Self {
         let (home, work) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         let command: Vec<String> = command.iter().map(|&word| word.to_owned()).collect();
@@ -242,7 +242,7 @@ impl Stage {
         Player::enter(kind.player, &self.gateway, session).await
     }
 
-    /// The player sees the run end, and has then the text of the log: no byte more or less.
+    /// Waits until the player sees the end of the run, and compares its text with the log.
     async fn same_text(&self, mut player: Player, session: &str) -> Result<(), String> {
         // There is one run in the session; it may have ended before a player was ready that came late or back.
         player.look_back();
@@ -259,14 +259,14 @@ impl Stage {
         assert_eq!(status, 200, "{body}");
     }
 
-    /// Lets an agent go on that waits for an answer in the midst of its text.
+    /// Answers the request in the middle of an agent's text, if it has one.
     async fn go_on(&self, session: &str) {
         if self.agent.asks {
             self.allow(session).await;
         }
     }
 
-    /// The agent has said something. (Some clients show a paragraph only when it is whole.)
+    /// Waits until the agent has sent text. (Some clients show only whole paragraphs.)
     async fn has_begun(&self, session: &str) {
         let deadline = Instant::now() + PATIENCE;
         while said(&self.gateway.events(session).await, None).is_empty() {
@@ -307,10 +307,10 @@ fn ensure(holds: bool, or: impl FnOnce() -> String) -> Result<(), String> {
 
 // ------------------------------------------------------------------------------------ the play
 
-/// What a cell says.
+/// The content of a cell.
 type Verdict = String;
 
-/// Plays every client on a stage; on a new one each if the agent carries one session only.
+/// Runs every client on a stage; on a new stage each if the agent has one session only.
 async fn play(set: impl AsyncFn() -> Stage) {
     let only = std::env::var("STORY_CLIENT").unwrap_or_default();
     let mut stage = Arc::new(set().await);
@@ -325,7 +325,7 @@ async fn play(set: impl AsyncFn() -> Stage) {
                 Some((_, why)) => format!("not in the protocol: {why}"),
                 None => {
                     let (begin, stage) = (Instant::now(), Arc::clone(&stage));
-                    // A failure does not keep the others from being played.
+                    // The others run even after a failure.
                     let played = tokio::spawn(async move { stage.play(kind, scenario).await }).await;
                     let verdict = match played {
                         Ok(Ok(())) => "yes".to_owned(),
@@ -377,10 +377,10 @@ async fn codelia() {
 
 const BEGIN: &str = "<!-- matrix:begin -->\n";
 const END: &str = "<!-- matrix:end -->\n";
-/// How to bring the tables up to date.
+/// How to update the tables.
 const FIX: &str = "PLEXUS_WRITE_DOCS=1 cargo test --test real story_matrix";
 
-/// The tests of this program run side by side, and each writes its own column.
+/// The tests run in parallel, and each writes its own column.
 static TABLE: Mutex<()> = Mutex::new(());
 
 /// Verdicts by client's title, row and agent.
@@ -433,7 +433,7 @@ fn written(table: &Table) -> String {
     text
 }
 
-/// Writes an agent's column, if that is wanted, and fails if the document says something else.
+/// Writes an agent's column if asked to, and fails if the document differs.
 fn hold_table(agent: &str, column: &BTreeMap<(&str, &str), Verdict>) {
     let _one = TABLE.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
     let text = std::fs::read_to_string(doc()).unwrap();
@@ -452,7 +452,7 @@ fn hold_table(agent: &str, column: &BTreeMap<(&str, &str), Verdict>) {
 }
 
 #[test]
-fn the_tables_have_every_client_and_every_agent() {
+fn matrix_tables_have_every_client_and_every_agent() {
     let text = std::fs::read_to_string(doc()).unwrap();
     let (_, tables, _) = parts(&text);
     assert!(written(&read(tables)) == tables, "docs/clients.md: the tables are not as they are written: {FIX}");

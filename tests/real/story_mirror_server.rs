@@ -1,5 +1,5 @@
-//! A runtime served as a Gemini UI is. One file: mirror and remote control are one port, and its guard is tried on both.
-//! To the letter, past the guard, by a screen that comes and goes, and by two gateways in a row.
+//! A runtime served as a Gemini UI: to the letter, against the guard, with a screen that reconnects, and with two gateways in a
+//! row.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use crate::common;
@@ -63,7 +63,7 @@ impl Screen {
         }
     }
 
-    /// The next message, which is exactly what the specification says: a text frame, `type` and `data`, a NUL.
+    /// The next message, which must be as specified: a text frame with `type` and `data`, and a NUL.
     async fn next(&mut self) -> Value {
         let frame = self.frame().await.expect("the mirror closed");
         let Message::Text(text) = frame else { panic!("{frame:?}") };
@@ -79,7 +79,7 @@ impl Screen {
         all
     }
 
-    /// The code that it is closed with.
+    /// The close code.
     async fn closed(&mut self) -> u16 {
         loop {
             match self.frame().await {
@@ -113,11 +113,11 @@ async fn history(gateway: &Gateway, query: &str) -> (u16, Value) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn to_the_letter() {
+async fn mirror_is_served_to_the_letter() {
     let gateway = Gateway::start(&served("")).await;
     let session = gateway.session("demo").await;
     let mut screen = Screen::open(&gateway, "").await;
-    // What a client says has no meaning, JSON or not.
+    // Messages of a client are ignored, JSON or not.
     for text in ["hello", "{\"type\":\"idle\"}\0", "{", ""] {
         screen.0.send(Message::text(text)).await.unwrap();
     }
@@ -172,7 +172,7 @@ async fn to_the_letter() {
     assert_eq!(last.as_array().unwrap(), &turns.as_array().unwrap()[turns.as_array().unwrap().len() - 1..]);
     assert_eq!(history(&gateway, "?limit=256").await.1, turns);
 
-    // A newcomer sees what comes from now on, and the question that is on the screen.
+    // A new client gets new messages, and the open request.
     gateway.prompt(&session, "ask").await;
     let request = gateway.open_request(&session).await;
     let mut late = Screen::open(&gateway, "").await;
@@ -182,7 +182,7 @@ async fn to_the_letter() {
     assert_eq!(late.next().await["data"]["selection"], "Reject");
     assert_eq!(late.until_idle().await.last().unwrap()["type"], "idle");
 
-    // Bytes are no text; and the gateway says goodbye when it goes.
+    // A binary frame is refused; the gateway closes with its code when it stops.
     late.0.send(Message::binary(vec![1])).await.unwrap();
     assert_eq!(late.closed().await, 1003);
     let mut gateway = gateway;
@@ -195,7 +195,7 @@ async fn to_the_letter() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_screen_made_for_gemini_prompts_watches_and_comes_back() {
+async fn mirror_screen_prompts_watches_and_reconnects() {
     let gateway = Gateway::start(&served("")).await;
     let session = gateway.session("demo").await;
     let mut one = Player::enter("mirror", &gateway, &session).await;
@@ -244,11 +244,11 @@ async fn a_screen_made_for_gemini_prompts_watches_and_comes_back() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_screen_cut_again_and_again_has_what_the_log_has() {
+async fn mirror_screen_cut_repeatedly_has_the_whole_log() {
     let gateway = Gateway::start(&served("")).await;
     let session = gateway.session("demo").await;
     let mut screen = Player::enter("mirror", &gateway, &session).await;
-    // Far longer than it takes; somebody stops it in the end.
+    // Far longer than needed; it is cancelled in the end.
     let run = gateway.prompt(&session, "stream 1000000 1").await;
     for cut in 0..rounds("cuts", 25, 100) {
         // After another length each time.
@@ -270,7 +270,7 @@ async fn a_screen_cut_again_and_again_has_what_the_log_has() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn two_gateways_in_a_row_show_the_same() {
+async fn mirror_of_a_mirror_shows_the_same() {
     let first = Gateway::start(&served("")).await;
     let session = first.session("demo").await;
     let run = first.prompt(&session, "echo before").await;
@@ -292,12 +292,12 @@ async fn two_gateways_in_a_row_show_the_same() {
         assert!(Instant::now() < deadline, "{:?}", second.get("/v1/runtimes").await);
         tokio::time::sleep(std::time::Duration::from_millis(10)).await;
     };
-    // What was said before comes first.
+    // The history comes first.
     while said(&second.events(&found).await, None) != said(&first.events(&session).await, None) {
         assert!(Instant::now() < deadline, "{:#?}", second.events(&found).await);
         tokio::time::sleep(std::time::Duration::from_millis(10)).await;
     }
-    // Prompted at the second, done by the agent of the first.
+    // Prompted at the second gateway, run by the agent of the first.
     let far = second.prompt(&found, "stream 50 1").await;
     let events = second.until_ended(&found, &far).await;
     assert_whole(&events);
@@ -310,7 +310,7 @@ async fn two_gateways_in_a_row_show_the_same() {
         of.map(|event| event["event"]["content"]["text"].as_str().unwrap().to_owned()).collect()
     };
     assert_eq!(users(&events), ["echo before", "stream 50 1"]);
-    // Asked by the first, seen at the second, answered at the first.
+    // A request of the first, seen at the second, answered at the first.
     let run = first.prompt(&session, "ask").await;
     let seen = second.open_request(&found).await;
     assert_eq!((seen["observe_only"].as_bool(), seen["type"].as_str()), (Some(true), Some("permission")), "{seen}");
@@ -330,7 +330,7 @@ async fn two_gateways_in_a_row_show_the_same() {
     assert_eq!(resolved["option_id"], "Reject", "{resolved}");
     assert_eq!(said(&events, None), said(&here, None));
     assert_eq!(users(&events), users(&here));
-    // And the second's mirror of the first's is the first's.
+    // The second's mirror equals the first's.
     let chain = |gateway: &Gateway, id: &str| -> u16 {
         let json: Value = serde_json::from_slice(&std::fs::read(gateway.home.join("gateway.json")).unwrap()).unwrap();
         u16::try_from(json["ports"][id]["ui_port"].as_u64().unwrap()).unwrap()
@@ -346,7 +346,7 @@ async fn two_gateways_in_a_row_show_the_same() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn of_several_sessions_the_one_last_opened_or_prompted_is_meant() {
+async fn mirror_serves_the_session_last_opened_or_prompted() {
     let gateway = Gateway::start(&served("")).await;
     for path in ["history", "message"] {
         let (status, body) = if path == "history" { history(&gateway, "").await } else { post(&gateway, "hi").await };
@@ -367,10 +367,10 @@ async fn of_several_sessions_the_one_last_opened_or_prompted_is_meant() {
     let (_, turns) = history(&gateway, "").await;
     assert_eq!(turns[0]["text"], "echo to the old");
     assert_eq!(output(&screen.until_idle().await), said(&gateway.events(&old).await, Some(&run)));
-    // Forgotten: the other is there yet.
+    // One session is deleted; the other remains.
     gateway.delete(&format!("/v1/sessions/{old}")).await;
     assert_eq!(history(&gateway, "").await.1[0]["text"], "echo to the new");
-    // The runtime is gone, and with it all of them.
+    // The runtime is deleted, and all sessions with it.
     gateway.delete("/v1/runtimes/demo").await;
     let deadline = Instant::now() + PATIENCE;
     while gateway.get(&format!("/v1/sessions/{new}")).await.1["state"] != "exited" {
@@ -381,7 +381,7 @@ async fn of_several_sessions_the_one_last_opened_or_prompted_is_meant() {
     assert_eq!(post(&gateway, "hi").await.0, 503);
 }
 
-/// A request as it is, on a connection of its own; the status and what came.
+/// A raw request on a new connection; returns the status and the response.
 async fn raw(port: u16, text: &str) -> (u16, String) {
     let mut stream = TcpStream::connect(("127.0.0.1", port)).await.unwrap();
     let _ = stream.write_all(text.as_bytes()).await;
@@ -394,7 +394,7 @@ async fn raw(port: u16, text: &str) -> (u16, String) {
 const UPGRADE: &str = "connection: upgrade\r\nupgrade: websocket\r\nsec-websocket-version: 13\r\n\
                        sec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==\r\n";
 
-/// Every guard of the main door is there; each case is refused with or without the token that would do.
+/// Checks that the main listener's guard applies: each case is refused with and without a valid token.
 async fn assert_guarded(gateway: &Gateway, port: u16, neighbours: bool) {
     let token = &gateway.token;
     let bearer = format!("authorization: Bearer {token}\r\n");
@@ -444,7 +444,7 @@ async fn assert_guarded(gateway: &Gateway, port: u16, neighbours: bool) {
             assert_eq!(send(other, path, format!("{host}{bearer}"), "").await.0, 405, "{other} {path}");
         }
     }
-    // With a token in the query no handshake is made, whatever else is there.
+    // A token in the query is always refused.
     let (status, text) = send("GET", &format!("/?token={token}"), format!("{host}{bearer}{UPGRADE}"), "").await;
     assert_eq!(status, 400, "{text}");
     assert!(!text.contains(token.as_str()));
@@ -477,7 +477,7 @@ async fn assert_guarded(gateway: &Gateway, port: u16, neighbours: bool) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn every_guard_stands_before_it() {
+async fn mirror_stands_behind_every_guard() {
     let gateway = Gateway::start(&served("")).await;
     gateway.session("demo").await;
     let port = ports(&gateway).0;
@@ -487,14 +487,14 @@ async fn every_guard_stands_before_it() {
     let own = format!("http://127.0.0.1:{port}");
     let page = [("sec-websocket-protocol", protocol.as_str()), ("origin", own.as_str())];
     assert!(Screen::try_open(port, "", &page).await.is_ok());
-    // A cursor of another life is no place to begin.
+    // A cursor of another epoch is refused.
     let bearer = format!("Bearer {}", gateway.token);
     let headers = [("authorization", bearer.as_str())];
     assert_eq!(Screen::try_open(port, "?after=zzzz:1", &headers).await.err(), Some(410));
     assert_eq!(Screen::try_open(port, "?after=junk", &headers).await.err(), Some(400));
     assert!(Screen::try_open(port, "?after=", &headers).await.is_ok());
 
-    // What devices were granted counts here too, and revoking one closes at once.
+    // Grants apply here too, and a revocation closes at once.
     let enrol = async |grant: Value| {
         let (status, body) = gateway.post("/v1/devices", grant).await;
         assert_eq!(status, 201, "{body}");
@@ -521,7 +521,7 @@ async fn every_guard_stands_before_it() {
     assert_eq!(Screen::try_open(port, "", &[("authorization", &watcher)]).await.err(), Some(401));
 }
 
-/// A handshake by a process of another user; `None` where this test may not become one.
+/// A handshake by a process of another user; `None` if the test may not change its user.
 #[cfg(target_os = "linux")]
 fn handshake_of_another_user(port: u16) -> Option<String> {
     let asks = ["--silent", "--max-time", "20", "-i", "-N", "-H", "Connection: Upgrade", "-H", "Upgrade: websocket"];
@@ -535,7 +535,7 @@ fn handshake_of_another_user(port: u16) -> Option<String> {
 
 #[cfg(target_os = "linux")]
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn this_users_processes_watch_without_a_token_only_where_the_switch_says_so() {
+async fn mirror_without_a_token_serves_this_user_only_if_configured() {
     let gateway = Gateway::start(&served("ui_port_without_token_for_this_user = true")).await;
     let session = gateway.session("demo").await;
     let port = ports(&gateway).0;
@@ -544,14 +544,14 @@ async fn this_users_processes_watch_without_a_token_only_where_the_switch_says_s
     assert!(output(&screen.until_idle().await).contains("seen"));
     let again = Screen::try_open(port, "?after=", &[]).await.unwrap().until_idle().await;
     assert!(output(&again).contains("seen"));
-    // Everything else is as it was, for pages of any origin too.
+    // All other checks still apply, also to pages of any origin.
     assert_guarded(&gateway, port, true).await;
     assert_eq!(Screen::try_open(port, &format!("?token={}", gateway.token), &[]).await.err(), Some(400));
     for header in [("origin", format!("http://127.0.0.1:{port}")), ("sec-fetch-mode", "websocket".into())] {
         assert_eq!(Screen::try_open(port, "", &[(header.0, &header.1)]).await.err(), Some(401), "{header:?}");
     }
     assert_eq!(Screen::try_open(port, "", &[("authorization", "Bearer plx_wrong")]).await.err(), Some(401));
-    // A handshake's headers open nothing but the mirror.
+    // The headers of a handshake open only the mirror.
     let (status, _) = raw(port, &format!("GET /history HTTP/1.1\r\nhost: 127.0.0.1:{port}\r\n{UPGRADE}\r\n")).await;
     assert_eq!(status, 401);
     match handshake_of_another_user(port) {
@@ -561,7 +561,7 @@ async fn this_users_processes_watch_without_a_token_only_where_the_switch_says_s
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn who_does_not_read_costs_a_cursor_and_misses_nothing() {
+async fn mirror_client_that_does_not_read_costs_a_cursor_loses_nothing() {
     let gateway = Gateway::start(&served("")).await;
     let session = gateway.session("demo").await;
     let port = ports(&gateway).0;
@@ -582,7 +582,7 @@ async fn who_does_not_read_costs_a_cursor_and_misses_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_port_that_is_taken_is_said_to_be() {
+async fn mirror_port_that_is_taken_is_reported() {
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let port = taken.local_addr().unwrap().port();
     let dir = tempfile::tempdir().unwrap();
@@ -597,13 +597,13 @@ async fn a_port_that_is_taken_is_said_to_be() {
     assert!(stderr.contains(&format!("cannot listen on 127.0.0.1:{port} for the runtime demo")), "{stderr}");
     assert!(stderr.contains("set another remote_port"), "{stderr}");
     assert!(!home.join("gateway.json").exists(), "nothing is left behind");
-    // And nobody has such a port who does not ask for one.
+    // There is no such port unless configured.
     let gateway = Gateway::start(&demo()).await;
     assert_eq!(ports(&gateway), (0, 0));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_prompt_that_waits_is_told_at_once_and_only_then_and_a_deleted_runtime_says_goodbye() {
+async fn mirror_reports_a_queued_prompt_and_a_deleted_runtime() {
     let gateway = Gateway::start(&served("")).await;
     let session = gateway.session("demo").await;
     let port = ports(&gateway).0;
@@ -613,7 +613,7 @@ async fn a_prompt_that_waits_is_told_at_once_and_only_then_and_a_deleted_runtime
     assert_eq!(screen.next().await, user("hang"));
     for text in ["echo the second", "echo the third"] {
         assert_eq!(post(&gateway, text).await.1["queued"], true);
-        // The one that is under way goes on, and this one is there.
+        // The current run goes on, and the queued prompt is listed.
         loop {
             let message = screen.next().await;
             assert_ne!(message["type"], "idle", "{message}");

@@ -1,5 +1,5 @@
-//! A real `opencode serve` that runs by itself, attached by its address: the gateway is one of its clients, and never the
-//! only one. The test's own HTTP client stands for OpenCode's TUI.
+//! A running `opencode serve`, attached by its address: the gateway is one of its clients. The test's own HTTP client plays
+//! OpenCode's TUI.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stderr)]
 
 use crate::common;
@@ -14,7 +14,7 @@ use common::moments::{Moments, kills};
 use futures_util::future::join_all;
 use serde_json::{Value, json};
 
-/// The server, its model, and a client of it that is not the gateway.
+/// The server, its model, and another client of it.
 struct Server {
     child: Child,
     port: u16,
@@ -46,7 +46,7 @@ impl Server {
             env.push(("OPENCODE_SERVER_PASSWORD".into(), password.into()));
         }
         let child = run(&command, &env, work.path());
-        // While it starts it may take a connection and never answer.
+        // While it starts it may accept a connection and never answer.
         let http = reqwest::Client::builder().no_proxy().timeout(Duration::from_secs(10)).build().unwrap();
         let server = Self { child, port, command, env, password, work, _home: home, _model: model, http };
         server.up().await;
@@ -175,7 +175,7 @@ async fn shown(gateway: &Gateway, native: &str) -> String {
     }
 }
 
-/// Waits until an event of the session is as wanted, and returns all of them.
+/// Waits until the session's events satisfy `wanted`; returns them.
 async fn until(gateway: &Gateway, session: &str, wanted: impl Fn(&Value) -> bool) -> Vec<Value> {
     let deadline = Instant::now() + PATIENCE;
     loop {
@@ -203,7 +203,7 @@ async fn request(gateway: &Gateway, id: &Value) -> Value {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_people_do_through_the_gateway() {
+async fn opencode_actions_through_the_gateway() {
     let server = Server::start(None).await;
     let mut gateway = Gateway::start(&server.config()).await;
     let session = gateway.session("oc").await;
@@ -221,7 +221,7 @@ async fn what_people_do_through_the_gateway() {
     assert_eq!(users.len(), 1, "a prompt is told once: {users:?}");
     assert_eq!(last_end(&by_poll), "completed");
 
-    // Yes.
+    // Allowed.
     let run = gateway.prompt(&session, "FAKE:shell touch yes").await;
     let asked = gateway.open_request(&session).await;
     assert!(asked["display"].as_str().unwrap().contains("touch yes"), "{asked}");
@@ -231,7 +231,7 @@ async fn what_people_do_through_the_gateway() {
     assert!(work.join("yes").exists());
     assert_eq!(request(&gateway, &asked["request_id"]).await["state"], "answered");
 
-    // No: the turn ends.
+    // Denied: the turn ends.
     let run = gateway.prompt(&session, "FAKE:shell touch no").await;
     let asked = gateway.open_request(&session).await;
     assert_eq!(gateway.choose(&asked, "reject").await.0, 200);
@@ -239,7 +239,7 @@ async fn what_people_do_through_the_gateway() {
     assert!(!work.join("no").exists());
     assert!(!said(&events, Some(&run)).contains("All done"), "without a reason the turn ends");
 
-    // No, and why: the agent reads it and goes on.
+    // Denied with a reason: the agent reads it and goes on.
     let run = gateway.prompt(&session, "FAKE:shell touch why").await;
     let asked = gateway.open_request(&session).await;
     let id = asked["request_id"].as_str().unwrap();
@@ -249,7 +249,7 @@ async fn what_people_do_through_the_gateway() {
     assert!(said(&events, Some(&run)).contains("not on a Saturday"), "{}", said(&events, Some(&run)));
     assert!(!work.join("why").exists());
 
-    // Stopped with the question open.
+    // Cancelled with an open request.
     let run = gateway.prompt(&session, "FAKE:shell touch stopped").await;
     let asked = gateway.open_request(&session).await;
     gateway.post(&format!("/v1/sessions/{session}/cancel"), json!({})).await;
@@ -259,7 +259,7 @@ async fn what_people_do_through_the_gateway() {
     assert_eq!((status, &late["state"]), (410, &json!("withdrawn")), "{late}");
     assert!(!work.join("stopped").exists());
 
-    // A question with options.
+    // A request with options.
     let tool = r#"{"questions":[{"question":"Which?","header":"Pick","options":[{"label":"red","description":"r"},{"label":"blue","description":"b"}]}]}"#;
     let run = gateway.prompt(&session, &format!("FAKE:tool question {tool}")).await;
     let asked = gateway.open_request(&session).await;
@@ -269,7 +269,7 @@ async fn what_people_do_through_the_gateway() {
     let events = gateway.until_ended(&session, &run).await;
     assert!(said(&events, Some(&run)).contains("blue"), "{}", said(&events, Some(&run)));
 
-    // Two at once are two runs.
+    // Two prompts at once are two runs.
     let one = gateway.prompt(&session, "FAKE:long 60 5").await;
     let two = gateway.prompt(&session, "FAKE:text second").await;
     let events = gateway.until_ended(&session, &two).await;
@@ -283,7 +283,7 @@ async fn what_people_do_through_the_gateway() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_others_do_past_the_gateway() {
+async fn opencode_actions_past_the_gateway() {
     let server = Server::start(None).await;
     let gateway = Gateway::start(&server.config()).await;
     let session = gateway.session("oc").await;
@@ -306,7 +306,7 @@ async fn what_others_do_past_the_gateway() {
     let (status, late) = gateway.choose(&asked, "reject").await;
     assert_ne!(status, 200, "{late}");
 
-    // Eight at once, four through the gateway and four past it: one wins, and the command runs once.
+    // Eight answers at once, four through the gateway and four directly: one wins, and the command runs once.
     let log = work.join("race");
     for round in 0..3 {
         let run = gateway.prompt(&session, &format!("FAKE:shell echo ran >> {}", log.display())).await;
@@ -321,7 +321,7 @@ async fn what_others_do_past_the_gateway() {
         let past = past.iter().filter(|status| **status == 200).count();
         let accepted = through.iter().filter(|(status, _)| *status == 200).count();
         assert!(accepted <= 1 && past <= 1, "{through:?} {past}");
-        // What everybody is shown in the end is what OpenCode did; it may tell both sides yes when their answers cross.
+        // The final outcome is what OpenCode did; it may accept both of two simultaneous answers.
         let id = &asked["request_id"];
         let fits = |by: &Value| if *by == "elsewhere" { past == 1 } else { accepted == 1 };
         let wanted = |event: &Value| {
@@ -337,7 +337,7 @@ async fn what_others_do_past_the_gateway() {
         assert_eq!(last_end(&events), "completed");
     }
 
-    // Another client prompts: that is a run, with its words.
+    // A prompt of another client is a run with its text.
     server.prompt(&native, "FAKE:text by the other one").await;
     let wanted = |event: &Value| event["kind"] == "run_ended" && event["event"]["status"] == "completed";
     let before = of_kind(&gateway.events(&session).await, "run_ended").len();
@@ -357,14 +357,14 @@ async fn what_others_do_past_the_gateway() {
     assert_eq!(of_run[1]["kind"], "user_message_chunk", "{}", of_run[1]);
     assert_eq!(of_run[1]["event"]["content"]["text"], "FAKE:text by the other one");
 
-    // Another client stops what the gateway asked for.
+    // Another client cancels the gateway's run.
     let run = gateway.prompt(&session, "FAKE:shell touch aborted").await;
     let asked = gateway.open_request(&session).await;
     assert_eq!(server.post(&format!("/session/{native}/abort"), json!({})).await.0, 200);
     let events = gateway.until_ended(&session, &run).await;
     assert_eq!(last_end(&events), "cancelled");
     assert_eq!(request(&gateway, &asked["request_id"]).await["state"], "withdrawn");
-    // And goes on: nothing of the aborted work ends the next.
+    // The next run is not ended by events of the aborted one.
     let run = gateway.prompt(&session, "FAKE:long 20 2").await;
     let events = gateway.until_ended(&session, &run).await;
     assert_eq!(said(&events, Some(&run)), long(20));
@@ -372,7 +372,7 @@ async fn what_others_do_past_the_gateway() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_gateway_that_comes_late_and_one_that_waits() {
+async fn opencode_gateway_that_comes_late_and_one_that_waits() {
     let mut server = Server::start(Some("open sesame")).await;
     // Busy, with a permission open, and a stale one of an aborted turn before it.
     let native = server.session().await;
@@ -399,14 +399,14 @@ async fn a_gateway_that_comes_late_and_one_that_waits() {
     let users: Vec<_> = of_kind(&events, "user_message_chunk");
     assert_eq!(users.len(), 2, "the past, and what was going on: {users:?}");
 
-    // In the middle of a message: that something is missing is said, and in the end nothing is.
+    // In the middle of a message: the gap is reported, and filled in the end.
     let other = server.session().await;
     server.prompt(&other, "FAKE:long 150 10").await;
     let late = shown(&gateway, &other).await;
     let events = until(&gateway, &late, |event| event["kind"] == "run_ended").await;
     assert_eq!(said(&events, None), long(150));
 
-    // The server goes away in the middle of work, and comes back.
+    // The server restarts in the middle of a run.
     let run = gateway.prompt(&session, "FAKE:shell touch never").await;
     let asked = gateway.open_request(&session).await;
     server.kill();
@@ -421,7 +421,7 @@ async fn a_gateway_that_comes_late_and_one_that_waits() {
     assert_whole(&gateway.events(&session).await);
 }
 
-/// Waits until the model has said this as the last word of a conversation.
+/// Waits until this is the last message of a conversation.
 async fn replied(server: &Server, native: &str, words: &str) {
     let deadline = Instant::now() + PATIENCE;
     loop {
@@ -436,7 +436,7 @@ async fn replied(server: &Server, native: &str, words: &str) {
     }
 }
 
-/// Waits until OpenCode works at nothing.
+/// Waits until OpenCode is idle.
 async fn idle(server: &Server) {
     let deadline = Instant::now() + PATIENCE;
     while server.get("/session/status").await.1 != json!({}) {
@@ -459,7 +459,7 @@ async fn state(gateway: &Gateway, session: &str, wanted: &str) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_opencode_does_while_the_gateway_is_away_is_told_once() {
+async fn opencode_events_while_the_gateway_is_away_appear_once() {
     let server = Server::start(None).await;
     let mut gateway = Gateway::start(&server.config()).await;
     let session = &gateway.session("oc").await;
@@ -467,7 +467,7 @@ async fn what_opencode_does_while_the_gateway_is_away_is_told_once() {
     gateway.until_ended(session, &first).await;
     let native = native(&gateway, session).await;
     for (round, killed) in [(0, true), (1, false)] {
-        // Our own run goes on without the gateway, and somebody else's comes and goes.
+        // The gateway's run goes on without it, and another client's run begins and ends.
         let run = gateway.prompt(session, "FAKE:long 150 10").await;
         until(&gateway, session, |event| event["run_id"] == run.as_str() && event["kind"] == "agent_message_chunk")
             .await;
@@ -481,7 +481,7 @@ async fn what_opencode_does_while_the_gateway_is_away_is_told_once() {
         server.prompt(&native, &format!("FAKE:text {words}")).await;
         replied(&server, &native, &words).await;
         gateway.again().await;
-        // Nobody has to say anything for it to be there.
+        // It appears without another message.
         state(&gateway, session, "idle").await;
         let events = gateway.until_ended(session, &run).await;
         assert_eq!(last_end(&events), "completed");
@@ -490,7 +490,7 @@ async fn what_opencode_does_while_the_gateway_is_away_is_told_once() {
         assert_eq!((all.matches(&words).count(), all.matches("first").count()), (1, 1), "once: {all}");
         assert!(!events.iter().any(|event| event["event"]["code"] == "gap"), "all of it: {events:#?}");
 
-        // A question waits, and is the same one.
+        // An open request is the same one.
         let run = gateway.prompt(session, &format!("FAKE:shell touch asked-{round}")).await;
         let asked = gateway.open_request(session).await;
         if killed {
@@ -511,18 +511,18 @@ async fn what_opencode_does_while_the_gateway_is_away_is_told_once() {
     assert_eq!(sessions["sessions"].as_array().unwrap().len(), 1, "{sessions}");
 }
 
-/// How a run ended, and the words of whoever ended it.
+/// The end of a run: its status and message.
 fn end_of(events: &[Value], run: &str) -> (String, String) {
     let ended = of_kind(events, "run_ended").into_iter().find(|event| event["run_id"] == run).unwrap();
     let word = |name: &str| ended["event"][name].as_str().unwrap_or_default().to_owned();
     (word("status"), word("message"))
 }
 
-/// A message as OpenCode keeps it.
+/// A message as stored by OpenCode.
 struct Kept {
     id: String,
     user: bool,
-    /// The person's message that it replies to.
+    /// The prompt that it replies to.
     parent: String,
     text: String,
     complete: bool,
@@ -545,8 +545,8 @@ fn of_type<'a>(parts: &'a Value, sort: &'a str) -> impl Iterator<Item = &'a Valu
     parts.as_array().into_iter().flatten().filter(move |part| part["type"] == sort)
 }
 
-/// What is told otherwise than OpenCode keeps it, if anything: each message once, and whole. Of one in whose middle OpenCode
-/// was killed it keeps nothing, and what it had said of it stands.
+/// A difference between the events and OpenCode's stored messages, if any: each message must appear once and complete. OpenCode
+/// stores nothing of a message in whose middle it was killed; its events stay.
 fn told_otherwise(events: &[Value], kept: &[Kept]) -> Option<String> {
     let told = |kind: &str, id: &str| -> Vec<&str> {
         let of = of_kind(events, kind).into_iter().filter(|event| event["event"]["messageId"] == id);
@@ -564,7 +564,7 @@ fn told_otherwise(events: &[Value], kept: &[Kept]) -> Option<String> {
     })
 }
 
-/// Waits until OpenCode has this prompt of somebody's, and has replied to whatever was said last.
+/// Waits until OpenCode has this prompt of another client, and has replied to the last message.
 async fn worked_off(server: &Server, native: &str, words: &str) {
     let deadline = Instant::now() + PATIENCE;
     loop {
@@ -578,7 +578,7 @@ async fn worked_off(server: &Server, native: &str, words: &str) {
     }
 }
 
-/// Waits until OpenCode works at nothing, and all that it keeps is told.
+/// Waits until OpenCode is idle and all stored messages are in the log.
 async fn all_told(gateway: &Gateway, (session, native): (&str, &str), server: &Server) -> (Vec<Value>, Vec<Kept>) {
     idle(server).await;
     let kept = kept(server, native).await;
@@ -592,7 +592,7 @@ async fn all_told(gateway: &Gateway, (session, native): (&str, &str), server: &S
     }
 }
 
-/// The gateway is killed while a run is under way, or right after somebody answered; meanwhile another client prompts.
+/// The gateway is killed during a run, or right after an answer; meanwhile another client prompts.
 async fn the_gateway_dies(
     round: u64,
     moments: &mut Moments,
@@ -636,13 +636,13 @@ async fn the_gateway_dies(
     let replied = ours.is_some_and(|ours| kept.iter().any(|message| message.parent == ours.id));
     match (end_of(&events, &run), ours) {
         ((status, _), Some(_)) if status == "completed" => {
-            // Two prompts that come before OpenCode begins to work have one reply, to the one that came last.
+            // Two prompts that arrive before OpenCode starts have one reply, to the last of them.
             assert!(replied || before, "round {round}: {text}");
             if !answers {
                 assert_eq!(text.matches(&long(60)).count(), usize::from(replied), "round {round}: {text}");
             }
         }
-        // Killed between the promise and the prompt: nothing was run, and that is said.
+        // Killed before the prompt was sent: nothing was run, and the end says so.
         ((_, why), None) if why.contains("before OpenCode took the prompt") => assert_eq!(text, "", "round {round}"),
         (end, _) => panic!("round {round}: {end:?} {text} {:#?}", events.iter().rev().take(20).collect::<Vec<_>>()),
     }
@@ -652,7 +652,7 @@ async fn the_gateway_dies(
     }
 }
 
-/// The server is killed while a run is under way: what it told is there once, the run ends, and the next one runs.
+/// The server is killed during a run: its output is there once, the run ends, and the next one runs.
 async fn the_server_dies(round: u64, moments: &mut Moments, gateway: &Gateway, session: &str, server: &mut Server) {
     let run = gateway.prompt(session, "FAKE:long 60 10").await;
     moments.pass(900).await;
@@ -670,7 +670,7 @@ async fn the_server_dies(round: u64, moments: &mut Moments, gateway: &Gateway, s
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn killed_on_either_side_at_random_moments_nothing_is_lost_or_told_twice() {
+async fn kills_on_either_side_lose_and_repeat_nothing() {
     let (mut server, mut moments) = (Server::start(None).await, Moments::new());
     let mut gateway = Gateway::start(&server.config()).await;
     let session = &gateway.session("oc").await;
@@ -685,7 +685,7 @@ async fn killed_on_either_side_at_random_moments_nothing_is_lost_or_told_twice()
     eprintln!("{} kills of the gateway and as many of OpenCode; {gaps} gaps said", kills());
 }
 
-/// Waits until this is what was said of the conversation's past, in order.
+/// Waits until the notes about the history are these, in order.
 async fn past_said(gateway: &Gateway, session: &str, wanted: &[&str]) {
     let deadline = Instant::now() + PATIENCE;
     loop {
@@ -700,7 +700,7 @@ async fn past_said(gateway: &Gateway, session: &str, wanted: &[&str]) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_is_taken_back_forked_and_compacted_is_told_once() {
+async fn opencode_revert_fork_and_compaction_are_reported_once() {
     let server = Server::start(None).await;
     let mut gateway = Gateway::start(&server.config()).await;
     let session = &gateway.session("oc").await;
@@ -717,7 +717,7 @@ async fn what_is_taken_back_forked_and_compacted_is_told_once() {
     assert_eq!(server.post(&undo, json!({})).await.0, 200);
     past_said(&gateway, session, &["taken_back", "given_back"]).await;
 
-    // While no gateway is there: taken back, and by the next time made final with a prompt.
+    // Without a gateway: reverted, and later made final by a prompt.
     gateway.kill();
     assert_eq!(server.post(&back, json!({ "messageID": third })).await.0, 200);
     gateway.again().await;
@@ -731,7 +731,7 @@ async fn what_is_taken_back_forked_and_compacted_is_told_once() {
     assert_eq!(now.len(), 6, "the third exchange is gone");
     past_said(&gateway, session, &said).await;
 
-    // A compaction, while no gateway is there and while one is.
+    // A compaction, without a gateway and with one.
     let model = json!({ "providerID": "fake", "modelID": "fake-model" });
     for away in [true, false] {
         let had = kept(&server, native).await.len();
@@ -751,7 +751,7 @@ async fn what_is_taken_back_forked_and_compacted_is_told_once() {
     }
     past_said(&gateway, session, &said).await;
 
-    // A fork has the whole past, told once, and changes nothing here.
+    // A fork has the whole history once, and changes nothing here.
     let before = said_of(&gateway, session).await;
     let (status, fork) = server.post(&format!("/session/{native}/fork"), json!({})).await;
     assert_eq!(status, 200, "{fork}");
@@ -763,7 +763,7 @@ async fn what_is_taken_back_forked_and_compacted_is_told_once() {
     let of_fork = said_of(&gateway, forked).await;
     assert!(of_fork.contains("first.") && !of_fork.contains("third."), "{of_fork}");
 
-    // And nothing of all that once more.
+    // None of it is repeated.
     gateway.kill();
     gateway.again().await;
     all_told(&gateway, (forked, fork), &server).await;
@@ -773,13 +773,13 @@ async fn what_is_taken_back_forked_and_compacted_is_told_once() {
     assert_eq!((said_of(&gateway, session).await, said_of(&gateway, forked).await), (before, of_fork));
 }
 
-/// All that the agent said in a session.
+/// The agent's whole text in a session.
 async fn said_of(gateway: &Gateway, session: &str) -> String {
     said(&gateway.events(session).await, None)
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_wrong_password_says_what_to_do() {
+async fn opencode_wrong_password_says_what_to_do() {
     let server = Server::start(Some("open sesame")).await;
     let config = server.config().replace("open sesame", "shut sesame");
     let gateway = Gateway::start(&config).await;

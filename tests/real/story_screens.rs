@@ -1,8 +1,8 @@
-//! The whole of it: a real Gemini CLI is started in a terminal and watched in a browser and in `plexus attach` at once; it asks
-//! whether it may run a command; a phone that was paired by its code is told by a push, and allows it; all show who did, and the
-//! run completes. Once as it is, and once with the gateway killed while the question is open.
+//! The whole product: a real Gemini CLI is started in a terminal and watched in a browser and in `plexus attach`; it asks to run a
+//! command; a phone paired by its code gets a push and allows it; all screens show who did, and the run completes. Once normally,
+//! and once with the gateway killed while the request is open.
 //!
-//! `PLEXUS_SHOTS` names a folder for pictures of it.
+//! `PLEXUS_SHOTS` names a folder for screenshots.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use crate::common;
@@ -20,13 +20,13 @@ use serde_json::{Value, json};
 const DESK: (u32, u32) = (1440, 900);
 const PHONE: (u32, u32) = (390, 844);
 
-/// Whether somebody looks at a page is the window manager's word; here it is the story's: `look(true)`.
+/// The focus of a page comes from the window manager; here the story sets it: `look(true)`.
 const LOOKING: &str = "
     let looking = true;
     Document.prototype.hasFocus = () => looking;
     window.look = (yes) => { looking = yes; window.dispatchEvent(new Event(yes ? 'focus' : 'blur')); };";
 
-/// The phone's push service is the story's: the browser would ask its maker's, which is not to be reached here.
+/// A subscription at the story's push service, since the browser's own service is not reachable.
 fn subscription(given: &Value) -> String {
     format!(
         "{LOOKING}
@@ -44,7 +44,7 @@ fn subscription(given: &Value) -> String {
     )
 }
 
-/// Pictures of the story, in the order of what happens; none if nobody wants them.
+/// Screenshots of the story in order, if wanted.
 struct Album {
     folder: Option<PathBuf>,
     page: u32,
@@ -97,7 +97,7 @@ async fn story(killed: bool) {
     browser.open("desk", &link, DESK, json!({ "script": LOOKING })).await;
     browser.live("desk").await;
 
-    // The phone is let in: a code, a name, a number that both show.
+    // The phone is paired: a code, a name, a number that both show.
     browser.act("desk", "goto", json!({ "url": format!("{}/#/devices", gateway.url) })).await;
     browser.click("desk", "#add").await;
     browser.click("desk", "#make").await;
@@ -120,13 +120,13 @@ async fn story(killed: bool) {
     let cookie = browser.act("phone", "run", json!({ "script": "document.cookie + localStorage.length" })).await;
     assert!(!cookie.as_str().unwrap().contains("plx_"), "no script can read what proves the phone: {cookie}");
 
-    // It wants to be told.
+    // The phone subscribes to notifications.
     browser.act("phone", "goto", json!({ "url": format!("{}/#/devices", gateway.url) })).await;
     browser.click("phone", "plexus-notifications [data-do=on]").await;
     browser.wait("phone", "plexus-notifications [data-do=off]").await;
     browser.act("phone", "run", json!({ "script": "look(false)" })).await;
 
-    // Gemini is started in a terminal, and looked at in another.
+    // Gemini is started in one terminal and watched in another.
     let setup = agents::gemini(&install, work.path(), model.port());
     let mut env = setup.env.clone();
     let path = std::env::var("PATH").unwrap();
@@ -143,7 +143,7 @@ async fn story(killed: bool) {
     browser.act("desk", "goto", json!({ "url": format!("{}/#/s/{session}", gateway.url) })).await;
     browser.wait("desk", "plexus-session").await;
 
-    // A command is asked for; nobody looks at the desk, nor at the other terminal.
+    // A request for a command, while neither the desk nor the other terminal has the focus.
     browser.act("desk", "run", json!({ "script": "look(false)" })).await;
     attach.blur();
     run.words("FAKE:shell touch hello.txt");
@@ -172,7 +172,7 @@ async fn story(killed: bool) {
     album.terminal(&mut browser, &attach, "attach-asked").await;
 
     if killed {
-        // The agent lives on in its holder, and every screen comes back by itself.
+        // The agent keeps running in its holder, and every screen reconnects by itself.
         gateway.kill();
         attach.wrote("offline", 1).await;
         album.terminal(&mut browser, &attach, "attach-without-gateway").await;
@@ -181,13 +181,13 @@ async fn story(killed: bool) {
         browser.live("desk").await;
     }
 
-    // The notification opens the card; a thumb allows it.
+    // The notification opens the card; a tap allows it.
     browser.act("phone", "run", json!({ "script": "look(true)" })).await;
     browser.act("phone", "goto", json!({ "url": format!("{}/#/r/{request}", gateway.url) })).await;
     browser.wait("phone", "plexus-card button:has-text(\"Allow once\")").await;
     album.page(&mut browser, "phone", "phone-card").await;
     for _ in 0..20 {
-        // A card that has only just appeared takes no answer.
+        // A card that has just appeared takes no answer.
         let _ = browser.attempt("phone", "tap", json!({ "on": "plexus-card button:has-text(\"Allow once\")" })).await;
         let (_, now) = gateway.get(&format!("/v1/requests/{request}")).await;
         if now["state"] == "answered" {
@@ -196,7 +196,7 @@ async fn story(killed: bool) {
         tokio::time::sleep(std::time::Duration::from_millis(250)).await;
     }
 
-    // Everybody learns who did, and the run completes.
+    // All screens show who answered, and the run completes.
     let (_, answered) = gateway.get(&format!("/v1/requests/{request}")).await;
     assert_eq!(
         (&answered["state"], &answered["receipt"]["resolved_by"]["name"]),
@@ -226,13 +226,13 @@ async fn story(killed: bool) {
     let ended = events.iter().filter(|event| event["kind"] == "run_ended").count();
     assert_eq!(ended, 1, "one run, once");
     if !killed {
-        // What was cut off while the gateway was away is an error on the console, and ours.
+        // Requests cut off while the gateway was away are expected errors on the console.
         browser.content("desk").await;
         browser.content("phone").await;
     }
 }
 
-/// The next gateway in this home has the same address: a page comes back to where it came from.
+/// Keeps the address for the next gateway in this home, so that a page can reconnect.
 fn keep_port(gateway: &Gateway) {
     let file = gateway.home.parent().unwrap().join("plexus.toml");
     let config = std::fs::read_to_string(&file).unwrap();
@@ -240,7 +240,7 @@ fn keep_port(gateway: &Gateway) {
     std::fs::write(file, config.replacen("127.0.0.1:0", address, 1)).unwrap();
 }
 
-/// A script that is true once the page says who allowed it.
+/// A script that is true once the page shows who allowed it.
 fn by_phone() -> String {
     "(() => { const all = (root) => [...root.querySelectorAll('*')].flatMap((el) => [el, ...(el.shadowRoot ? all(el.shadowRoot) : [])]); \
       return all(document).some((el) => el.children.length === 0 && /phone/.test(el.textContent ?? '') && /llowed/.test((el.parentElement ?? el).textContent ?? '')); })()"
@@ -248,11 +248,11 @@ fn by_phone() -> String {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_phone_allows_what_gemini_asks_in_a_terminal() {
+async fn phone_allows_what_gemini_asks_in_a_terminal() {
     story(false).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_phone_allows_it_though_the_gateway_was_killed_in_between() {
+async fn phone_allows_it_though_the_gateway_was_killed_in_between() {
     story(true).await;
 }

@@ -1,8 +1,8 @@
-//! Every real agent through every scenario: the real binary, the agents of `tests/agents`, a loopback model. One file: the
-//! scenarios, and the table in `docs/runtimes.md` that they keep true.
+//! Every real agent in every scenario: the real binary, the agents of `tests/agents`, a loopback model. One file: the scenarios,
+//! and the table in `docs/runtimes.md` that is compared with the results.
 //!
-//! A scenario passes (`yes`), or the agent cannot do it (`not supported: why`), or it fails, and then its agent's test does.
-//! Each test holds its agent's column of the table equal to what happened; `PLEXUS_WRITE_DOCS=1` writes it instead.
+//! A scenario passes (`yes`), or the agent does not support it (`not supported: why`), or it fails, and its agent's test with it.
+//! Each test compares its agent's column of the table with the results; `PLEXUS_WRITE_DOCS=1` writes it instead.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout)]
 
 use crate::common;
@@ -22,10 +22,10 @@ use serde_json::{Value, json};
 
 // ------------------------------------------------------------------------------------ agents
 
-/// A real agent, and what is its own way.
+/// A real agent and its specifics.
 #[derive(Clone, Copy)]
 struct Agent {
-    /// Its column in the table.
+    /// The column in the table.
     name: &'static str,
     dialect: &'static str,
     /// Its name on PyPI's side of `tests/agents`; the others are npm packages. On a machine without its Python it is not run.
@@ -1061,7 +1061,7 @@ fn hold_table(agent: Agent, column: &[(&str, Verdict)]) {
 }
 
 #[test]
-fn the_table_has_every_agent_and_every_scenario() {
+fn suite_table_has_every_agent_and_every_scenario() {
     let text = std::fs::read_to_string(doc()).unwrap();
     let (_, table, _) = parts(&text);
     assert!(written(&read(table)) == table, "docs/runtimes.md: the table is not as it is written: {FIX}");
@@ -1081,7 +1081,7 @@ fn is_there((path, name): (&str, &str)) -> bool {
 }
 
 #[test]
-fn every_test_that_the_document_names_exists() {
+fn documents_name_only_existing_tests() {
     let text = std::fs::read_to_string(doc()).unwrap();
     let gone: Vec<_> = named(&text).into_iter().filter(|test| !is_there(*test)).collect();
     assert!(gone.is_empty(), "docs/runtimes.md names tests that are not there: {gone:#?}");

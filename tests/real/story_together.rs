@@ -22,7 +22,7 @@ fn hash(text: &str) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn seven_kinds_of_clients_on_one_session_answer_in_turn() {
+async fn clients_of_seven_kinds_answer_in_turn_on_one_session() {
     let config = format!("{}ui_port = 0\nremote_port = 0\n", common::gateway::demo());
     let gateway = &Gateway::start(&config).await;
     let session = &gateway.session("demo").await;

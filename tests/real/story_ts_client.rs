@@ -56,7 +56,7 @@ fn build(clients: &Path, out: &Path) {
 }
 
 #[tokio::test]
-async fn it_typechecks_builds_and_its_example_runs() {
+async fn ts_client_typechecks_builds_and_its_example_runs() {
     let clients = clients().await;
     let dir = tempfile::tempdir().unwrap();
     let package_dir = dir.path().join("node_modules/plexus-client");
@@ -93,7 +93,7 @@ async fn it_typechecks_builds_and_its_example_runs() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn it_keeps_what_it_promises() {
+async fn ts_client_keeps_its_promises() {
     let clients = clients().await;
     let gateway = Gateway::demo().await;
     let session = gateway.session("demo").await;
@@ -118,7 +118,7 @@ async fn it_keeps_what_it_promises() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn its_player_sees_everything_once_also_what_happened_while_it_was_away() {
+async fn ts_client_player_sees_everything_once_across_gaps() {
     let gateway = Gateway::demo().await;
     let session = gateway.session("demo").await;
     clients().await;
@@ -186,7 +186,7 @@ async fn cutter(listener: TcpListener, to: String, total: usize, cuts: Arc<Atomi
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn cuts_at_random_bytes_leave_no_gap_and_no_repeat() {
+async fn ts_client_cut_at_random_bytes_has_no_gap_and_no_repeat() {
     let total = rounds("cuts", 25, 100);
     let clients = clients().await;
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();

@@ -8,7 +8,7 @@ use common::gateway::{Gateway, runtime};
 use serde_json::json;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn every_page_in_a_browser() {
+async fn web_pages_in_a_browser() {
     let gateway = Gateway::demo().await;
     let (status, made) = gateway.post("/v1/codes", json!({ "scopes": ["watch", "prompt", "approve", "admin"] })).await;
     assert!(status == 200 || status == 201, "{status} {made}");
@@ -40,7 +40,7 @@ async fn every_page_in_a_browser() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn past_conversations_in_a_browser() {
+async fn web_past_conversations_in_a_browser() {
     let agents = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/agents");
     let keeper = |id: &str, args: &[&str], more: &str| {
         let program = format!("{agents}/past.mjs");
@@ -64,7 +64,7 @@ async fn past_conversations_in_a_browser() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn servers_and_skills_in_a_browser() {
+async fn web_servers_and_skills_in_a_browser() {
     let agents = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/agents");
     let work = tempfile::tempdir().unwrap();
     let codelia = format!(
@@ -86,7 +86,7 @@ async fn servers_and_skills_in_a_browser() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn away_from_its_gateway_the_page_stays_in_and_comes_back_by_itself() {
+async fn web_page_stays_signed_in_and_reconnects_by_itself() {
     let gateway = Gateway::demo().await;
     let (status, made) = gateway.post("/v1/codes", json!({ "scopes": ["watch", "prompt", "approve", "admin"] })).await;
     assert!(status == 200 || status == 201, "{status} {made}");

@@ -26,17 +26,17 @@ async fn plays(script: &str) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_request_is_answered_by_mouse_finger_and_key_and_never_by_accident() {
+async fn web_card_is_answered_by_mouse_touch_and_key_never_by_accident() {
     plays("cards.mjs").await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_push_is_shown_replaced_and_opens_its_card() {
+async fn web_push_is_shown_replaced_and_opens_its_card() {
     plays("push.mjs").await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn every_sort_of_question_is_read_whole_before_a_yes() {
+async fn web_card_of_every_kind_is_read_whole_before_a_yes() {
     let gateway = Gateway::demo().await;
     let (status, made) =
         gateway.post("/v1/codes", serde_json::json!({ "scopes": ["watch", "prompt", "approve", "admin"] })).await;

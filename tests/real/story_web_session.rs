@@ -12,16 +12,16 @@ async fn plays(script: &str) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_session_in_a_browser() {
+async fn web_session_in_a_browser() {
     plays("session.test.mjs").await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn hostile_text_in_a_browser() {
+async fn web_hostile_text_in_a_browser() {
     plays("hostile.test.mjs").await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn long_sessions_in_a_browser() {
+async fn web_long_sessions_in_a_browser() {
     plays("speed.test.mjs").await;
 }

@@ -1,7 +1,7 @@
-//! Stories: the real `plexus` program, as people use it and as machines treat it. What an agent says comes from the demo agent or
-//! a script; nothing here needs npm (`tests/real` does).
+//! Stories: the real `plexus` program in use and under failures, with the demo agent or a scripted one. None needs npm
+//! (`tests/real` does).
 //!
-//! One binary, because linking is what costs; a story is found by its file: `cargo test --test stories story_crash`.
+//! One binary, because linking is slow; a story is found by its file: `cargo test --test stories story_crash`.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 #[path = "../common/mod.rs"]

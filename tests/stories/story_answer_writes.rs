@@ -1,5 +1,5 @@
-//! `kill -9` at each write of an answer. Afterwards the question is answered or orphaned, never open; whoever was told
-//! that the answer counts was told the truth; and the agent heard it only if it is on the disk.
+//! `kill -9` at each write of an answer. Afterwards the request is answered or orphaned, never open; a client that got a winning
+//! receipt was right; and the agent got the answer only if it is on the disk.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout)]
 
 use crate::common;
@@ -13,24 +13,24 @@ use std::time::{Duration, Instant};
 use common::gateway::{Gateway, PATIENCE, alive, assert_whole, exe, family, runtime};
 use serde_json::{Value, json};
 
-/// What SQLite brings bytes to the disk with.
+/// The system calls by which SQLite writes to the disk.
 const TO_DISK: &str = "pwrite64,pwritev,fdatasync,fsync";
-/// What goes to sockets, pipes and sleeping threads.
+/// The system calls that write to sockets, pipes and sleeping threads.
 const TO_PEERS: &str = "write,writev,sendto,sendmsg";
-/// Writes of one answer, at most; more would mean that the end was never reached.
+/// Most writes of one answer; more would mean that the end was never reached.
 const WRITES: u32 = 80;
 
-/// Lines of `strace` that are kept; it says that it has attached in the first few.
+/// Lines of `strace` that are kept; it reports that it has attached in the first few.
 const LINES: usize = 64;
-/// How long `strace` may take to let go before it is killed.
+/// Time for `strace` to detach before it is killed.
 const LET_GO: Duration = Duration::from_secs(1);
 
 /// `strace`, attached to a gateway; detached when dropped.
 struct Tracer(Child);
 
 impl Tracer {
-    /// Attaches to every thread of the process, which is killed as it enters the `nth` of these system calls (each
-    /// thread counts its own). `Err` says why that cannot be done here.
+    /// Attaches to all threads of the process, which is killed as it enters the `nth` of these system calls (each thread counts
+    /// its own). `Err` has the reason if this machine does not permit it.
     fn attach(pid: u32, calls: &str, nth: u32) -> Result<Self, String> {
         let started = Command::new("strace")
             .args(["-f", "-p", &pid.to_string(), "-o", "/dev/null"])
@@ -42,10 +42,10 @@ impl Tracer {
         let mut tracer = Self(started.map_err(|error| format!("strace does not start: {error}"))?);
         let stderr = BufReader::new(tracer.0.stderr.take().unwrap());
         let (told, lines) = mpsc::sync_channel(LINES);
-        // Reads to the end, so that strace never waits for somebody to read it.
+        // Reads to the end, so that strace never blocks.
         std::thread::spawn(move || {
             for line in stderr.lines().map_while(Result::ok) {
-                // Only the first lines are of interest.
+                // Only the first lines are needed.
                 let _ = told.try_send(line);
             }
         });
@@ -75,7 +75,7 @@ impl Drop for Tracer {
     }
 }
 
-/// Waits for a condition that must come true.
+/// Polls until a condition holds.
 async fn until(what: &str, mut so: impl FnMut() -> bool) {
     let deadline = Instant::now() + PATIENCE;
     while !so() {
@@ -84,23 +84,23 @@ async fn until(what: &str, mut so: impl FnMut() -> bool) {
     }
 }
 
-/// Answers that the agents have heard so far.
+/// The number of answers that the agents got so far.
 fn heard(file: &Path) -> usize {
     let text = std::fs::read_to_string(file).unwrap_or_default();
     text.split_inclusive('\n').filter(|line| line.ends_with('\n') && line.contains("\"outcome\"")).count()
 }
 
-/// What became of the answers.
+/// The outcomes of the answers.
 #[derive(Debug, Default)]
 struct Tally {
     killed: u32,
     answered: u32,
     orphaned: u32,
-    /// Answered, and the client was told so before the end.
+    /// Answered, and the client got the receipt before the kill.
     told: u32,
 }
 
-/// Kills the gateway at the first of these calls after an answer was sent, at the second, and so on until it gets through.
+/// Kills the gateway at the first of these calls after an answer was sent, at the second, and so on until it survives.
 async fn killed_at_each(calls: &str) -> Option<Tally> {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("heard");
@@ -143,10 +143,10 @@ async fn killed_at_each(calls: &str) -> Option<Tally> {
         })
         .await;
         drop(tracer);
-        // A process that is just dying still looks alive, but replies no more.
+        // A dying process still looks alive, but does not reply.
         let lives = gateway.http.get(format!("{}/healthz", gateway.url)).send().await.is_ok();
         if let Some(told) = told.as_ref().filter(|_| through && lives) {
-            // So few writes has an answer: this one got through.
+            // An answer has fewer writes than this: the gateway survived.
             let events = gateway.until_ended(&session, &run).await;
             assert_whole(&events);
             assert_eq!(told["won"], true);
@@ -201,14 +201,14 @@ async fn killed_at_each(calls: &str) -> Option<Tally> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn killed_at_each_write_to_the_disk() {
+async fn answer_survives_a_kill_at_each_write_to_the_disk() {
     let Some(tally) = killed_at_each(TO_DISK).await else { return };
     assert!(tally.killed >= 2, "a page and its fsync at least: {tally:?}");
     assert!(tally.orphaned >= 1, "before the first write nothing is kept: {tally:?}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn killed_at_each_write_to_a_peer() {
+async fn answer_survives_a_kill_at_each_write_to_a_peer() {
     let Some(tally) = killed_at_each(TO_PEERS).await else { return };
     assert!(tally.killed >= 1, "the reply is a write: {tally:?}");
     assert_eq!(tally.killed, tally.answered + tally.orphaned, "{tally:?}");

@@ -1,4 +1,4 @@
-//! `plexus attach` in a real terminal (tmux): what stands on its screen, what its keys do, and how it gives the terminal back.
+//! `plexus attach` in a real terminal (tmux): its screen, its keys, and how it restores the terminal.
 #![cfg(unix)]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -13,7 +13,7 @@ use common::gateway::{Gateway, PATIENCE, demo, exe, held_runtime, said};
 use common::terminal::Terminal;
 use serde_json::json;
 
-/// What the shell says when the program under it has ended; the code follows.
+/// The shell's output when the program has ended; the exit code follows.
 const ENDED: &str = "ended-with-";
 
 /// A shell in a terminal, with `plexus attach` in it.
@@ -35,7 +35,7 @@ impl Screen {
     }
 
     fn with(home: &Path, size: (u16, u16), args: &str, env: &[(&str, &str)]) -> Self {
-        // A shell around it, as at home: what it says afterwards stands on a terminal that is as it was.
+        // Inside a shell, whose later output shows whether the terminal was restored.
         let env: String = env.iter().map(|(name, value)| format!("{name}={value} ")).collect();
         let after = format!("echo {ENDED}$?; stty -a | tr ';' '\\n' > stty; exec cat");
         let line = format!("echo before; {env}{} attach {args}; {after}", exe());
@@ -55,7 +55,7 @@ impl Screen {
         self.until(&format!("the end of {words:?}"), |text| !text.contains(words)).await;
     }
 
-    /// Waits until the program has ended and fails unless the terminal is as it was; its exit code.
+    /// Waits until the program has ended, and fails unless the terminal is restored; returns the exit code.
     async fn ended(&self) -> String {
         let text = self.shows(ENDED).await;
         assert!(text.contains("before"), "what was there before is there again:\n{text}");
@@ -95,7 +95,7 @@ impl Screen {
         }
     }
 
-    /// A picture of the screen with its colours, for whoever asks for pictures.
+    /// A screenshot with colours, if screenshots are wanted.
     fn shot(&self, name: &str) {
         let Some(dir) = std::env::var_os("PLEXUS_SHOTS").map(PathBuf::from) else { return };
         std::fs::create_dir_all(&dir).unwrap();
@@ -103,8 +103,8 @@ impl Screen {
     }
 }
 
-/// The screen without what differs from one time to the next: times, ages, folders.
-fn settled(text: &str) -> String {
+/// The screen without what differs between runs: times, ages, folders.
+fn normalized(text: &str) -> String {
     let lines = text.lines().map(|line| {
         let words: Vec<String> =
             line.split(' ')
@@ -118,7 +118,7 @@ fn settled(text: &str) -> String {
 }
 
 #[tokio::test]
-async fn a_session_is_prompted_watched_and_answered_by_key_at_80x24() {
+async fn attach_prompts_watches_and_answers_by_key_at_80x24() {
     let gateway = Gateway::demo().await;
     let session = gateway.session("demo").await;
     let screen = Screen::open(&gateway, (80, 24), "");
@@ -134,12 +134,12 @@ async fn a_session_is_prompted_watched_and_answered_by_key_at_80x24() {
     let asked = screen.shows("chunk-0030").await;
     assert!(asked.contains("demo asks") && asked.contains("make deploy"), "{asked}");
     screen.shot("asked-80x24");
-    // One still writes: a letter is a letter.
+    // While a prompt is being typed, a letter is text.
     screen.words("y");
     screen.shows("› y").await;
     screen.keys(&["C-c", "Escape"]);
     screen.until("the end of writing", |text| text.contains("i write")).await;
-    // A key counts once the card was there for a moment.
+    // A key counts only after the card was visible for a moment.
     screen.shows("will not ask for the like").await;
     screen.keys(&["y"]);
     let done = screen.shows("allowed (allow_once): make deploy").await;
@@ -156,7 +156,7 @@ async fn a_session_is_prompted_watched_and_answered_by_key_at_80x24() {
     }
     screen.shot("beginning-80x24");
     screen.keys(&["?"]);
-    insta::assert_snapshot!("help_80x24", settled(&screen.shows("Ctrl-C Ctrl-C").await));
+    insta::assert_snapshot!("help_80x24", normalized(&screen.shows("Ctrl-C Ctrl-C").await));
     screen.keys(&["Escape"]);
     screen.hides("Ctrl-C Ctrl-C").await;
     screen.keys(&["q"]);
@@ -168,7 +168,7 @@ async fn a_session_is_prompted_watched_and_answered_by_key_at_80x24() {
 }
 
 #[tokio::test]
-async fn what_somebody_else_answers_is_told_in_place_at_160x50_and_a_late_joiner_sees_all() {
+async fn attach_shows_other_answers_in_place_and_to_a_late_joiner() {
     let gateway = Gateway::demo().await;
     let session = gateway.session("demo").await;
     let run = gateway.prompt(&session, "stream 40 1 ;; ask make deploy ;; stream 2000 2").await;
@@ -176,7 +176,7 @@ async fn what_somebody_else_answers_is_told_in_place_at_160x50_and_a_late_joiner
     let (status, phone) = gateway.post("/v1/devices", json!({ "name": "phone", "scopes": ["watch", "approve"] })).await;
     assert_eq!(status, 201, "{phone}");
     let screen = Screen::open(&gateway, (160, 50), "last");
-    // The question may be there before the past has been read.
+    // The request may appear before the history was read.
     screen
         .until("what was said, and the question", |text| text.contains("demo asks") && text.contains("chunk-0040"))
         .await;
@@ -191,7 +191,7 @@ async fn what_somebody_else_answers_is_told_in_place_at_160x50_and_a_late_joiner
     assert_eq!(answer.send().await.unwrap().status(), 200);
     screen.shows("Allowed by phone").await;
     screen.shot("answered-elsewhere-160x50");
-    // It streams: what was there first goes up, and is there still.
+    // During streaming, earlier text scrolls up and stays.
     screen.shows("chunk-0200").await;
     screen.resize(80, 24);
     screen
@@ -209,7 +209,7 @@ async fn what_somebody_else_answers_is_told_in_place_at_160x50_and_a_late_joiner
 }
 
 #[tokio::test]
-async fn the_gateway_goes_and_comes_back_and_the_screen_says_so_and_goes_on() {
+async fn attach_shows_a_lost_gateway_and_resumes() {
     let mut gateway = Gateway::start(&held_runtime("demo", &[exe(), "agent", "demo"], "")).await;
     let session = gateway.session("demo").await;
     gateway.until_ended(&session, &gateway.prompt(&session, "echo one").await).await;
@@ -234,7 +234,7 @@ async fn the_gateway_goes_and_comes_back_and_the_screen_says_so_and_goes_on() {
 }
 
 #[tokio::test]
-async fn what_the_agent_offers_is_chosen_and_a_link_made_from_the_palette() {
+async fn attach_palette_chooses_agent_settings_and_makes_a_link() {
     let gateway = Gateway::demo().await;
     let session = gateway.session("demo").await;
     let screen = Screen::open(&gateway, (120, 30), &session);
@@ -260,7 +260,7 @@ async fn what_the_agent_offers_is_chosen_and_a_link_made_from_the_palette() {
     screen.words("nothing-of-the-kind");
     screen.keys(&["Enter"]);
     screen.shows("attached: not done").await;
-    // Its agent is started again, and the session is there.
+    // The agent is restarted, and the session is still there.
     screen.keys(&["C-k"]);
     screen.words("runtimes");
     screen.shows("agents that are attached").await;
@@ -273,7 +273,7 @@ async fn what_the_agent_offers_is_chosen_and_a_link_made_from_the_palette() {
 }
 
 #[tokio::test]
-async fn whatever_ends_it_the_terminal_is_as_it_was() {
+async fn attach_restores_the_terminal_however_it_ends() {
     let gateway = Gateway::demo().await;
     let session = gateway.session("demo").await;
     gateway.prompt(&session, "stream 5000 2").await;
@@ -291,7 +291,7 @@ async fn whatever_ends_it_the_terminal_is_as_it_was() {
 }
 
 #[tokio::test]
-async fn it_is_suspended_and_goes_on() {
+async fn attach_suspends_and_resumes() {
     let gateway = Gateway::demo().await;
     gateway.session("demo").await;
     let screen = Screen::open(&gateway, (80, 24), "last");
@@ -317,7 +317,7 @@ async fn it_is_suspended_and_goes_on() {
 }
 
 #[tokio::test]
-async fn sixteen_colours_and_none_do() {
+async fn attach_works_with_sixteen_colours_and_none() {
     let gateway = Gateway::demo().await;
     let session = gateway.session("demo").await;
     gateway.until_ended(&session, &gateway.prompt(&session, "think ;; plan ;; diff ;; echo done").await).await;
@@ -339,7 +339,7 @@ async fn sixteen_colours_and_none_do() {
 }
 
 #[tokio::test]
-async fn hostile_words_of_an_agent_change_nothing_of_the_terminal() {
+async fn attach_neutralises_hostile_agent_text() {
     let gateway = Gateway::demo().await;
     let session = gateway.session("demo").await;
     let before = {
@@ -367,7 +367,7 @@ async fn hostile_words_of_an_agent_change_nothing_of_the_terminal() {
 }
 
 #[tokio::test]
-async fn without_a_gateway_a_session_or_a_terminal_it_says_what_to_do() {
+async fn attach_without_gateway_session_or_terminal_says_what_to_do() {
     let home = tempfile::tempdir().unwrap();
     let screen = Screen::with(home.path(), (80, 24), "", &[]);
     assert_eq!(screen.ended().await, "69");

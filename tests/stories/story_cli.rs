@@ -1,5 +1,5 @@
-//! The real program in the hands of a person, one file for one day with it: every command against a real gateway and the
-//! demo agent, by exit code and by what it says.
+//! The command line of the real program, one file: every command against a real gateway and the demo agent, by exit code and
+//! output.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::io::{BufRead, BufReader, Read as _, Write as _};
@@ -11,10 +11,10 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-/// How long anything may take before the test says that it did not happen.
+/// Longest wait; only a failing test reaches it.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Lines kept before the test reads them; then the program waits.
+/// Most unread lines; then the program waits.
 const LINES: usize = 4096;
 
 const PLEXUS: &str = env!("CARGO_BIN_EXE_plexus");
@@ -85,7 +85,7 @@ impl Talking {
         Self { child, lines }
     }
 
-    /// The next line that holds `words`.
+    /// The next line that contains `words`.
     fn line(&self, words: &str) -> String {
         let end = Instant::now() + PATIENCE;
         let mut before = Vec::new();
@@ -158,11 +158,11 @@ fn open_request(home: &Path) -> Value {
 }
 
 #[test]
-fn the_browser_is_given_a_private_page_and_nothing_secret() {
+fn open_gives_the_browser_a_private_page_and_no_secret() {
     let dir = tempfile::tempdir().unwrap();
     let (bin, told) = (dir.path().join("bin"), dir.path().join("told"));
     std::fs::create_dir(&bin).unwrap();
-    // What a browser is started with, and what it finds there.
+    // The arguments of the browser, and the page that they name.
     let script = format!(
         "#!/bin/sh\n{{ echo \"$0 $*\"; env; }} > '{0}.part'\ncp \"${{1#file://}}\" '{0}.page'\nmv '{0}.part' '{0}'\n",
         told.display()
@@ -189,12 +189,12 @@ fn the_browser_is_given_a_private_page_and_nothing_secret() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn what_the_gateway_was_started_with_open_reaches_no_program_of_its() {
+fn serve_leaks_no_open_descriptor_to_its_programs() {
     let dir = tempfile::tempdir().unwrap();
     let (secret, told) = (dir.path().join("open-before"), dir.path().join("told"));
     std::fs::write(&secret, "secret").unwrap();
     let (home, config) = (dir.path().join("home"), dir.path().join("plexus.toml"));
-    // The agent tells of its own descriptors and of its holder's.
+    // The agent lists its own descriptors and its holder's.
     let look = format!("ls -l /proc/self/fd/ /proc/$PPID/fd/ > '{0}.part'; mv '{0}.part' '{0}'", told.display());
     let command = format!("{look}; exec '{PLEXUS}' agent demo");
     let text = format!(
@@ -218,7 +218,7 @@ fn what_the_gateway_was_started_with_open_reaches_no_program_of_its() {
 }
 
 #[test]
-fn nothing_that_hides_is_printed_raw_in_any_form_unless_it_was_asked_for() {
+fn hidden_characters_are_printed_raw_only_where_asked_for() {
     let gateway = Gateway::start();
     let home = gateway.home();
     let evil = "a\u{9b}31mb\u{202e}c\u{200b}d\u{2066}e\u{1b}[2Jf\u{e0041}g";
@@ -242,7 +242,7 @@ fn nothing_that_hides_is_printed_raw_in_any_form_unless_it_was_asked_for() {
             assert!(!text.contains(c), "{args:?}: {c:?} in {text}");
         }
     }
-    // As JSON it means the same, and a pipe that asks for bytes gets them.
+    // The JSON has the same value, and `--raw` into a pipe gives the bytes.
     for args in [&["tail", "last", "--json", "--no-follow"][..], &["export", "last"]] {
         let values =
             |text: &str| -> Vec<Value> { text.lines().map(|line| serde_json::from_str(line).unwrap()).collect() };
@@ -270,7 +270,7 @@ fn runtimes(gateway: &Gateway) -> Vec<String> {
 }
 
 #[test]
-fn an_agent_that_does_not_start_leaves_nothing_and_takes_no_name() {
+fn agent_that_does_not_start_leaves_nothing_and_takes_no_name() {
     let gateway = Gateway::start();
     for _ in 0..2 {
         let output = run_script(&gateway, "opencode", "opencode", "#!/bin/sh\necho 'no key' >&2\nexit 3\n");
@@ -297,7 +297,7 @@ fn run_says_what_is_wrong_with_a_program_and_how_to_sign_in() {
     assert!(program("no-such-agent").contains("no-such-agent is not installed; check the name and PATH"));
     assert!(run(&["gemni"]).ends_with("did you mean gemini?\n"), "{}", run(&["gemni"]));
 
-    // An agent that wants a key and says nothing of its variables.
+    // An agent that needs a key and does not name its variables.
     let script = r#"#!/usr/bin/env python3
 import json, sys
 for line in sys.stdin:
@@ -315,7 +315,7 @@ for line in sys.stdin:
 }
 
 #[test]
-fn codex_is_started_once_however_often_it_is_run() {
+fn run_starts_codex_once_however_often_it_is_called() {
     let gateway = Gateway::start();
     let script = r#"#!/usr/bin/env python3
 import json, sys
@@ -338,7 +338,7 @@ for line in sys.stdin:
 }
 
 #[test]
-fn what_is_wrong_has_its_exit_code_and_its_fix() {
+fn errors_have_an_exit_code_and_a_fix() {
     let dir = tempfile::tempdir().unwrap();
     let home = dir.path().join("home");
     for args in [
@@ -393,19 +393,19 @@ fn what_is_wrong_has_its_exit_code_and_its_fix() {
 }
 
 #[test]
-fn a_day_with_the_commands() {
+fn commands_of_a_whole_day() {
     let gateway = Gateway::start();
     let home = gateway.home();
     let session = gateway.session().unwrap();
     let mode = |name: &str| std::fs::metadata(home.join(name)).unwrap().permissions().mode() & 0o777;
     assert_eq!((mode(""), mode("token"), mode("gateway.json")), (0o700, 0o600, 0o600));
 
-    // A second gateway in the same folder says who is there.
+    // A second gateway in the same folder names the first.
     let second = done(&home, &["serve", "--listen", "127.0.0.1:0"]);
     assert_eq!(code(&second), 1);
     assert!(err(&second).contains("runs already at http://127.0.0.1:"), "{}", err(&second));
 
-    // Somebody watches all the while.
+    // Another command follows all the time.
     let tail = Talking::start(plexus(&home, &["tail", "--json"]));
 
     let said = fine(&home, &["prompt", "last", "echo one needle in here", "--wait"]);
@@ -438,7 +438,7 @@ fn a_day_with_the_commands() {
     assert!(out(&late).starts_with("too late: allowed by"), "{}", out(&late));
     tail.line("\"run_ended\"");
 
-    // A change before the yes, where the agent takes one.
+    // An edit with the answer, where the agent allows one.
     let refused = |id: &str| done(&home, &["answer", id, "--allow", "--edit", "touch z"]);
     fine(&home, &["prompt", "last", "ask touch y"]);
     let plain = open_request(&home);
@@ -457,7 +457,7 @@ fn a_day_with_the_commands() {
     tail.line("allowed after a change: touch z");
     tail.line("\"run_ended\"");
 
-    // Named and put away; `last` and beginnings find it all the same.
+    // Renamed and archived; `last` and prefixes still find it.
     assert_eq!(fine(&home, &["rename", "last", "The parser"]), format!("{session} is now The parser\n"));
     assert!(fine(&home, &["ls"]).contains("The parser"));
     assert_eq!(fine(&home, &["archive", "last"]), format!("{session} is archived\n"));
@@ -467,7 +467,7 @@ fn a_day_with_the_commands() {
     assert!(fine(&home, &["ls", "--archived"]).contains("nothing is archived"));
     assert_eq!(code(&done(&home, &["rename", "last", " "])), 1);
 
-    // A link for others, which the list of devices has and takes back.
+    // A link for others, listed as a device and revoked.
     let shared = done(&home, &["share", "last", "--hours", "2"]);
     assert!(
         out(&shared).lines().count() == 1 && out(&shared).contains("/#share=plx_"),
@@ -491,7 +491,7 @@ fn a_day_with_the_commands() {
     assert_eq!(hang.end(), 1);
     assert_eq!(code(&done(&home, &["cancel", "last"])), 1, "nothing to cancel");
 
-    // Looking back.
+    // History.
     let events = fine(&home, &["export", "last"]);
     for line in events.lines() {
         serde_json::from_str::<Value>(line).unwrap();
@@ -528,7 +528,7 @@ fn a_day_with_the_commands() {
     let verdict = |name: &str| checks.iter().find(|check| check["check"] == name).map(|check| check["verdict"].clone());
     assert_eq!((verdict("gateway"), verdict("signing in")), (Some("ok".into()), Some("ok".into())));
 
-    // An agent is started again, and its session goes on.
+    // The agent is restarted, and its session goes on.
     assert_eq!(fine(&home, &["restart", "demo"]), "restarted demo\n");
     until("the session is open again", || fine(&home, &["ls"]).contains("idle").then_some(()));
     let again = plexus(&home, &["prompt", "last", "echo back", "--wait"]).output().unwrap();
@@ -541,14 +541,14 @@ fn a_day_with_the_commands() {
     assert_eq!(code(&gone), 1);
     assert!(err(&gone).contains("plexus run"), "{}", err(&gone));
 
-    // Stopping: in order, and nobody is found afterwards.
+    // Stopping in order; afterwards nothing is found.
     let mut gateway = gateway;
     gateway.serve.signal(rustix::process::Signal::TERM);
     assert_eq!(gateway.serve.end(), 0);
     assert_eq!(code(&done(&home, &["ls"])), 69);
 }
 
-/// Between a client and the gateway: counts the bytes that the gateway sends.
+/// A relay between a client and the gateway that counts the gateway's bytes.
 fn relay(home: &Path) -> (std::sync::Arc<std::sync::atomic::AtomicUsize>, String) {
     let file = std::fs::read_to_string(home.join("gateway.json")).unwrap();
     let url = serde_json::from_str::<Value>(&file).unwrap()["url"].as_str().unwrap().to_owned();
@@ -561,7 +561,7 @@ fn relay(home: &Path) -> (std::sync::Arc<std::sync::atomic::AtomicUsize>, String
         for client in listener.incoming().map_while(Result::ok) {
             let Ok(server) = std::net::TcpStream::connect(&to) else { return };
             let (mut from, mut into) = (client.try_clone().unwrap(), server.try_clone().unwrap());
-            // The gateway answers to its own name alone.
+            // The gateway answers only to its own host name.
             let (mine, its) = (client.local_addr().unwrap().to_string(), to.clone());
             std::thread::spawn(move || {
                 let mut bytes = vec![0; 64 << 10];
@@ -595,7 +595,7 @@ fn relay(home: &Path) -> (std::sync::Arc<std::sync::atomic::AtomicUsize>, String
 }
 
 #[test]
-fn a_reader_of_a_long_session_gets_its_messages_whole_and_few_bytes() {
+fn tail_of_a_long_session_gets_whole_messages_in_few_bytes() {
     let gateway = Gateway::start();
     let home = gateway.home();
     gateway.session().unwrap();
@@ -627,7 +627,7 @@ fn a_reader_of_a_long_session_gets_its_messages_whole_and_few_bytes() {
     assert!(err(&other).contains("not of this log") && out(&other).contains("chunk-20000"), "{}", err(&other));
 }
 
-/// The open request that is not this one.
+/// The open request other than this one.
 fn another(home: &Path, before: &Value) -> Value {
     until("another request opens", || {
         json(home, &["requests", "--json"])["requests"].get(0).filter(|open| **open != *before).cloned()
@@ -635,7 +635,7 @@ fn another(home: &Path, before: &Value) -> Value {
 }
 
 #[test]
-fn a_form_is_shown_with_its_options_and_answered_question_by_question() {
+fn form_is_shown_with_options_and_answered_by_question() {
     let gateway = Gateway::start();
     let home = gateway.home();
     gateway.session().unwrap();
@@ -689,7 +689,7 @@ fn a_form_is_shown_with_its_options_and_answered_question_by_question() {
         assert_eq!(code(&refused), 1, "{args:?}: {}", out(&refused));
         assert!(err(&refused).contains(why), "{args:?}: {}", err(&refused));
     }
-    // By id or by label, several of one question, words with an equals sign; what may be left out is.
+    // By id or label, several of one question, text with an equals sign; optional ones are left out.
     let answered = answer(&["database=SQLite", "extras=seed", "extras=backup", "title=a=b"]);
     assert_eq!((code(&answered), err(&answered)), (0, String::new()), "{}", out(&answered));
     assert!(out(&answered).starts_with("your answer counts: answered by"), "{}", out(&answered));
@@ -698,7 +698,7 @@ fn a_form_is_shown_with_its_options_and_answered_question_by_question() {
     assert_eq!(content, serde_json::json!({ "database": "sqlite", "extras": ["seed", "backup"], "title": "a=b" }));
     tail.line("done");
 
-    // No is an answer, too.
+    // A denial is an answer too.
     fine(&home, &["prompt", "last", "form"]);
     let second = another(&home, &form);
     fine(&home, &["answer", second["request_id"].as_str().unwrap(), "--deny"]);
@@ -706,12 +706,12 @@ fn a_form_is_shown_with_its_options_and_answered_question_by_question() {
 }
 
 #[test]
-fn a_long_request_is_read_whole_and_its_reasons_stand_in_every_card() {
+fn long_request_is_read_whole_and_every_card_shows_its_reasons() {
     let gateway = Gateway::start();
     let home = gateway.home();
     gateway.session().unwrap();
     let tail = Talking::start(plexus(&home, &["tail", "last"]));
-    // Longer than what lists and greetings carry of a request.
+    // Longer than the part of a request in lists and greetings.
     let words: Vec<String> = (0..4_000).map(|n| format!("file-{n}")).collect();
     let command = format!("rm -rf {}", words.join(" "));
     fine(&home, &["prompt", "last", &format!("ask {command}")]);
@@ -728,7 +728,7 @@ fn a_long_request_is_read_whole_and_its_reasons_stand_in_every_card() {
     tail.line("done");
 }
 
-/// Listens where a gateway was, is well, and keeps what it is told.
+/// Listens on a gateway's port, answers its health check, and records what it receives.
 fn impostor(address: &str, answer: &'static str) -> mpsc::Receiver<String> {
     let listener = until("the port is free", || std::net::TcpListener::bind(address).ok());
     let (told, heard) = mpsc::sync_channel(LINES);
@@ -748,14 +748,14 @@ fn impostor(address: &str, answer: &'static str) -> mpsc::Receiver<String> {
 }
 
 #[test]
-fn whoever_listens_in_the_gateways_place_gets_no_token() {
+fn impostor_on_the_gateways_port_gets_no_token() {
     for answer in ["ok\n", "ok 0000000000000000000000000000000000000000000000000000000000000000\n", ""] {
         let mut gateway = Gateway::start();
         let home = gateway.home();
         fine(&home, &["ls"]);
         gateway.serve.child.kill().unwrap();
         gateway.serve.child.wait().unwrap();
-        // An unclean end leaves the file; its process number is soon somebody else's, and so is its port.
+        // A killed gateway leaves the file; its process id and its port may soon belong to others.
         let file = home.join("gateway.json");
         let mut running: Value = serde_json::from_slice(&std::fs::read(&file).unwrap()).unwrap();
         running["pid"] = std::process::id().into();
@@ -776,7 +776,7 @@ fn whoever_listens_in_the_gateways_place_gets_no_token() {
             &["attach"],
             &["doctor"],
         ] {
-            // A bridge goes on looking for the gateway: what it says until it is ended counts.
+            // A bridge keeps looking for the gateway: its output until it is ended counts.
             let mut command = plexus(&home, args);
             command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
             let mut child = command.spawn().unwrap();
@@ -786,7 +786,7 @@ fn whoever_listens_in_the_gateways_place_gets_no_token() {
                 let _ = child.kill();
             }
             let status = child.wait().unwrap();
-            // The doctor says what it found, whatever that is.
+            // The doctor may report anything.
             assert!(!status.success() || args[0] == "doctor", "{args:?}");
             for said in asked.into_iter().chain(heard.try_iter()) {
                 assert!(said.starts_with("GET /healthz?challenge="), "{args:?}: {said}");
@@ -797,7 +797,7 @@ fn whoever_listens_in_the_gateways_place_gets_no_token() {
 }
 
 #[test]
-fn who_may_not_is_told_so() {
+fn missing_scope_is_reported() {
     let gateway = Gateway::start();
     let home = gateway.home();
     // Another device's home: the same gateway, a token that may only watch.
@@ -818,7 +818,7 @@ fn who_may_not_is_told_so() {
     let answer = post(file["url"].as_str().unwrap(), "/v1/devices", token.trim(), body);
     std::fs::write(other.join("token"), answer["token"].as_str().unwrap()).unwrap();
     fine(&other, &["ls"]);
-    // A file of a version that says nothing to prove it by.
+    // A file of a version without a proof.
     let mut old = file.clone();
     old.as_object_mut().unwrap().remove("proof");
     std::fs::write(other.join("gateway.json"), old.to_string()).unwrap();
@@ -860,7 +860,7 @@ fn run_starts_what_is_missing_and_follows() {
     let dir = tempfile::tempdir().unwrap();
     let home = dir.path().join("home");
     std::fs::create_dir(&home).unwrap();
-    // A free port, so that tests do not meet on the usual one.
+    // A free port, so that tests do not share the default one.
     std::fs::write(home.join("plexus.toml"), "listen = \"127.0.0.1:0\"\n").unwrap();
     let guard = Detached(home.clone());
 
@@ -890,7 +890,7 @@ fn run_starts_what_is_missing_and_follows() {
         "{said}"
     );
 
-    // What it starts with cannot be changed any more.
+    // The settings of a running agent cannot be changed.
     let output = plexus(&home, &["run", "demo", "--env", "A=b"]).current_dir(dir.path()).output().unwrap();
     assert_eq!(code(&output), 2, "{}", out(&output));
     assert!(
@@ -900,7 +900,7 @@ fn run_starts_what_is_missing_and_follows() {
     );
     assert_eq!(json(&home, &["ls", "--json"])["sessions"].as_array().unwrap().len(), 2);
 
-    // Somebody else answers: the one who follows is told.
+    // Another client answers: the follower sees it.
     let asked = Talking::start(plexus(&home, &["run", "demo", "--prompt", "ask touch x"]));
     asked.line("? demo asks");
     let id = open_request(&home)["request_id"].as_str().unwrap().to_owned();
@@ -910,7 +910,7 @@ fn run_starts_what_is_missing_and_follows() {
     let mut asked = asked;
     assert_eq!(asked.end(), 0);
 
-    // Ctrl-C cancels what runs.
+    // Ctrl-C cancels the run.
     let mut hanging = Talking::start(plexus(&home, &["run", "demo", "--prompt", "hang"]));
     running(&home);
     hanging.signal(rustix::process::Signal::INT);
@@ -934,12 +934,12 @@ fn run_starts_what_is_missing_and_follows() {
 }
 
 #[test]
-fn run_gives_an_agent_the_variables_it_is_told_to_and_shows_why_a_prompt_failed() {
+fn run_passes_variables_and_shows_why_a_prompt_failed() {
     let dir = tempfile::tempdir().unwrap();
     let home = dir.path().join("home");
     std::fs::create_dir(&home).unwrap();
     std::fs::write(home.join("plexus.toml"), "listen = \"127.0.0.1:0\"\n").unwrap();
-    // It signs in by the way that it is told, and says what is wrong on stderr alone.
+    // The agent signs in by the given method, and reports errors only on stderr.
     let agent = dir.path().join("agent.sh");
     let script = r#"#!/bin/sh
 read hello; echo '{"jsonrpc":"2.0","id":0,"result":{"protocolVersion":1,"authMethods":[{"id":"by-key","name":"Key"}]}}'
@@ -967,7 +967,7 @@ read rest
     let words = "Internal error; it wrote: got one and two, nothing else; of the key 18 characters: sk-";
     assert!(said.contains(words), "{said}");
     assert!(!said.contains("abc123def456"), "{said}");
-    // What it was given stands in no listing and in no process list.
+    // The values are in no listing and in no process list.
     let token = std::fs::read_to_string(home.join("token")).unwrap();
     let file: Value = serde_json::from_slice(&std::fs::read(home.join("gateway.json")).unwrap()).unwrap();
     let url = format!("{}/v1/runtimes", file["url"].as_str().unwrap().trim_end_matches('/'));
@@ -1008,7 +1008,7 @@ impl Drop for Detached {
 }
 
 #[test]
-fn a_follower_comes_back_with_its_cursor() {
+fn tail_resumes_with_its_cursor() {
     let mut gateway = Gateway::start();
     let home = gateway.home();
     let config = gateway.dir.path().join("demo.toml");
@@ -1023,7 +1023,7 @@ fn a_follower_comes_back_with_its_cursor() {
     gateway.serve.line("http://127.0.0.1:");
     until("the configured session opens again", || gateway.session());
     fine(&home, &["prompt", "last", "echo afterwards", "--wait"]);
-    // What it heard since: nothing of before again, then the new.
+    // Only new output: nothing again, then the new events.
     let end = Instant::now() + PATIENCE;
     loop {
         let line = tail.lines.recv_timeout(end.saturating_duration_since(Instant::now())).unwrap();

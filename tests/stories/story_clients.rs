@@ -1,4 +1,4 @@
-//! Ordinary clients in a burst, and bad ones: nobody else notices, memory stays bounded, an event says what happened.
+//! Ordinary clients in a burst, and misbehaving ones: others are not affected, memory is bounded, an event reports it.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout)]
 
 use crate::common;
@@ -11,13 +11,13 @@ use common::gateway::{Gateway, PATIENCE, assert_whole, demo, exe, runtime, said}
 use serde_json::{Value, json};
 use tokio_tungstenite::tungstenite::Message;
 
-/// What `stream N` of the demo agent says.
+/// The text of the demo agent's `stream N`.
 fn stream(n: usize) -> String {
     let width = n.to_string().len().max(4);
     (1..=n).map(|k| format!("chunk-{k:0width$} ")).collect()
 }
 
-/// A plain reader of server-sent events, as people write them: the standard library, line by line.
+/// A typical reader of server-sent events: the standard library, line by line.
 const PYTHON: &str = r#"
 import json, sys, urllib.request
 url, token, run = sys.argv[1:4]
@@ -34,7 +34,7 @@ with urllib.request.urlopen(request) as stream:
 sys.stdout.write(text)
 "#;
 
-/// Memory of a process that is its own (no mapped files), in KiB.
+/// Private memory of a process (no mapped files), in KiB.
 fn memory(pid: u32) -> u64 {
     let rollup = std::fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).unwrap();
     let line = rollup.lines().find(|line| line.starts_with("Anonymous:")).unwrap();
@@ -42,7 +42,7 @@ fn memory(pid: u32) -> u64 {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn ten_ordinary_clients_get_every_byte_of_a_burst() {
+async fn clients_get_every_byte_of_a_burst() {
     let gateway = Gateway::demo().await;
     let session = gateway.session("demo").await;
     let first = gateway.prompt(&session, "hang").await;
@@ -67,7 +67,7 @@ async fn ten_ordinary_clients_get_every_byte_of_a_burst() {
         clients.push(tokio::spawn(async move { ws.until_ended(&for_ws).await }));
         clients.push(tokio::spawn(async move { sse.until_ended(&for_sse).await }));
     }
-    // All are there; the burst begins.
+    // All are connected; the burst begins.
     let (status, _) = gateway.post(&format!("/v1/sessions/{session}/cancel"), json!({ "run_id": first })).await;
     assert!(status < 300);
     let whole = said(&gateway.until_ended(&session, &run).await, Some(&run));
@@ -86,7 +86,7 @@ async fn ten_ordinary_clients_get_every_byte_of_a_burst() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_client_that_never_reads_costs_little_and_harms_nobody() {
+async fn client_that_never_reads_costs_little_and_harms_nobody() {
     let gateway = Gateway::demo().await;
     let session = gateway.session("demo").await;
     let mut deaf = gateway.ws().await;
@@ -103,7 +103,7 @@ async fn a_client_that_never_reads_costs_little_and_harms_nobody() {
     let grown = memory(gateway.pid()).saturating_sub(before);
     println!("200 MB flowed past a client that does not read: the gateway grew by {grown} KiB");
     assert!(grown < 64 << 10, "{grown} KiB");
-    // It wakes up and finds everything in order; where the burst took so long that it was given up, it comes back with its cursor.
+    // The client reads again and gets everything in order; if it was closed meanwhile, it reconnects with its cursor.
     let mut events: Vec<Value> = Vec::new();
     while !events.last().is_some_and(|event| event["kind"] == "run_ended" && event["run_id"] == run) {
         if let Some(event) = deaf.event().await {
@@ -126,7 +126,7 @@ fn assert_whole_tail(events: &[Value]) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_client_that_sends_garbage_is_closed_with_the_right_code() {
+async fn client_that_sends_garbage_is_closed_with_the_right_code() {
     let gateway = Gateway::demo().await;
     let session = gateway.session("demo").await;
     let mut good = gateway.ws().await;
@@ -167,7 +167,7 @@ async fn a_client_that_sends_garbage_is_closed_with_the_right_code() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn one_runtime_floods_another_dies_in_mid_line_the_third_does_not_notice() {
+async fn runtimes_that_flood_or_die_do_not_affect_another() {
     let demo2 = runtime("flooding", &[exe(), "agent", "demo"], "");
     let demo3 = runtime("dying", &[exe(), "agent", "demo"], "");
     let gateway = Gateway::start(&format!("{}{demo2}{demo3}", demo())).await;
@@ -212,7 +212,7 @@ async fn one_runtime_floods_another_dies_in_mid_line_the_third_does_not_notice()
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_line_of_a_hundred_mebibytes_is_cut_and_the_stream_goes_on() {
+async fn line_of_a_hundred_mebibytes_is_cut_and_the_stream_goes_on() {
     let gateway = Gateway::demo().await;
     let session = gateway.session("demo").await;
     let before = memory(gateway.pid());
@@ -248,7 +248,7 @@ async fn junk_from_an_agent_is_kept_and_shown() {
 
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 #[tokio::test]
-async fn a_gateway_at_rest_gives_memory_back_by_itself() {
+async fn memory_is_given_back_by_an_idle_gateway() {
     let gateway = Gateway::demo().await;
     let all = std::fs::read_dir(format!("/proc/{}/task", gateway.pid())).unwrap();
     let names = all.map(|thread| std::fs::read_to_string(thread.unwrap().path().join("comm")).unwrap());

@@ -1,5 +1,5 @@
-//! A runtime of the UI protocol through the real gateway: a scripted one (tests/agents/codelia_runtime.mjs) with all the
-//! bad manners of the real one, which this file takes one after the other.
+//! A runtime of the UI protocol through the real gateway: a scripted one (tests/agents/codelia_runtime.mjs) with all the quirks
+//! of the real one.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use crate::common;
@@ -62,13 +62,13 @@ impl Stage {
         receipt
     }
 
-    /// What the runtime wrote down.
+    /// The runtime's own log.
     fn log(&self) -> Vec<Value> {
         let text = std::fs::read_to_string(self.file("log")).unwrap();
         text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
     }
 
-    /// What the runtime got with this method, in order.
+    /// The messages that the runtime got with this method, in order.
     fn got(&self, method: &str) -> Vec<Value> {
         let got = self.log().into_iter().map(|entry| entry["got"].clone());
         got.filter(|message| message["method"] == method).collect()
@@ -90,7 +90,7 @@ fn status<'e>(events: &'e [Value], run: &str) -> &'e str {
 }
 
 #[tokio::test]
-async fn a_confirm_is_allowed_denied_denied_with_a_reason_and_remembered() {
+async fn codelia_confirm_is_allowed_denied_with_reason_and_remembered() {
     let stage = Stage::new().await;
     for (n, (answer, runs, words)) in [
         (json!({ "ok": true }), true, "over"),
@@ -128,7 +128,7 @@ async fn a_confirm_is_allowed_denied_denied_with_a_reason_and_remembered() {
 }
 
 #[tokio::test]
-async fn a_cancel_with_the_confirm_open_does_not_run_the_command_and_the_next_prompt_gets_through() {
+async fn codelia_cancel_with_an_open_confirm_does_not_run_the_command() {
     let stage = Stage::new().await;
     let file = stage.file("cancelled");
     let run = stage.prompt(&format!("run touch {}", file.display())).await;
@@ -137,13 +137,13 @@ async fn a_cancel_with_the_confirm_open_does_not_run_the_command_and_the_next_pr
     let (code, body) = stage.gateway.post(&format!("/v1/sessions/{}/cancel", stage.session), json!({})).await;
     assert!(code == 200 || code == 202, "{code} {body}");
     let events = stage.until_ended(&run).await;
-    // What it ended as is the runtime's own word: the no to its question ends the turn, unless the cancel finds it
-    // still on. That it was to be cancelled is told either way.
+    // The runtime decides the end: the denial ends the turn, unless the cancel arrives first. `cancelling` is reported
+    // either way.
     assert!(["completed", "cancelled"].contains(&status(&events, &run)), "{events:?}");
     assert_eq!(ended(&events, &run)["cancelling"], true);
     let (code, late) = stage.gateway.choose(&request, "allow").await;
     assert_eq!((code, &late["state"]), (410, &json!("withdrawn")), "{late}");
-    // Queued behind it: it meets the moments in which the runtime is still busy.
+    // Queued behind it, so it is sent while the runtime may still be busy.
     let events = stage.until_ended(&next).await;
     assert_eq!(said(&events, Some(&next)), "still hereover");
     assert!(!file.exists() && stage.ran().is_empty());
@@ -157,7 +157,7 @@ async fn a_cancel_with_the_confirm_open_does_not_run_the_command_and_the_next_pr
 }
 
 #[tokio::test]
-async fn prompts_wait_their_turn_and_get_through_the_busy_moments() {
+async fn codelia_prompts_wait_their_turn_through_busy_moments() {
     let stage = Stage::new().await;
     let mut runs = vec![stage.prompt("hang").await];
     for n in 0..3 {
@@ -176,7 +176,7 @@ async fn prompts_wait_their_turn_and_get_through_the_busy_moments() {
 }
 
 #[tokio::test]
-async fn a_pick_without_a_run_holds_back_the_start_until_somebody_picks() {
+async fn codelia_pick_without_a_run_delays_the_start_until_answered() {
     let stage = Stage::new().await;
     let run = stage.prompt("pick ;; say picked ;; prompt").await;
     let request = stage.gateway.open_request(&stage.session).await;
@@ -203,7 +203,7 @@ async fn a_pick_without_a_run_holds_back_the_start_until_somebody_picks() {
 }
 
 #[tokio::test]
-async fn a_clients_tool_that_nobody_has_a_hole_and_a_repeat_are_told() {
+async fn codelia_unknown_tool_gap_and_repeat_are_reported() {
     let stage = Stage::new().await;
     let run = stage.prompt("tool tui_open ;; hole ;; twice").await;
     let events = stage.until_ended(&run).await;
@@ -216,7 +216,7 @@ async fn a_clients_tool_that_nobody_has_a_hole_and_a_repeat_are_told() {
 }
 
 #[tokio::test]
-async fn what_acts_without_a_question_needs_an_administrator() {
+async fn codelia_methods_that_act_without_asking_need_an_administrator() {
     let stage = Stage::new().await;
     let device = json!({ "name": "phone", "scopes": ["watch", "prompt", "approve"] });
     let (code, device) = stage.gateway.post("/v1/devices", device).await;
@@ -241,7 +241,7 @@ async fn what_acts_without_a_question_needs_an_administrator() {
     let mut admin = stage.gateway.ws().await;
     admin.call("shell.exec", call(&file)).await.unwrap();
     assert!(file.exists());
-    // What would crash it never gets there, whoever calls: the gateway has these for itself.
+    // Methods that would crash the runtime are never forwarded: the gateway handles them.
     admin.call("run.cancel", json!({ "session_id": stage.session })).await.unwrap_err();
     admin.call("initialize", json!({})).await.unwrap();
     admin.call("session.history", json!({ "session_id": stage.session })).await.unwrap();
@@ -252,7 +252,7 @@ async fn what_acts_without_a_question_needs_an_administrator() {
 }
 
 #[tokio::test]
-async fn one_session_a_process() {
+async fn codelia_serves_one_session_a_process() {
     let stage = Stage::new().await;
     let (code, body) = stage.gateway.post("/v1/sessions", json!({ "runtime_id": "codelia" })).await;
     assert!(code >= 400, "{code} {body}");
@@ -260,7 +260,7 @@ async fn one_session_a_process() {
 }
 
 #[tokio::test]
-async fn a_conversation_that_the_runtime_has_is_opened_with_its_past_and_goes_on() {
+async fn codelia_stored_conversation_is_opened_with_its_history() {
     let mut stage = Stage::bare("").await;
     let open = |native: &str| json!({ "runtime_id": "codelia", "native_id": native });
     let (code, body) = stage.gateway.post("/v1/sessions", open("nowhere")).await;
@@ -283,7 +283,7 @@ async fn a_conversation_that_the_runtime_has_is_opened_with_its_past_and_goes_on
 }
 
 #[tokio::test]
-async fn its_servers_and_skills_are_told_where_it_says_that_it_can() {
+async fn codelia_servers_and_skills_are_reported_where_supported() {
     let stage = Stage::with(", CODELIA_TELLS = \"1\"").await;
     let path = format!("/v1/sessions/{}", stage.session);
     let (status, mcp) = stage.gateway.get(&format!("{path}/mcp")).await;
@@ -309,7 +309,7 @@ async fn its_servers_and_skills_are_told_where_it_says_that_it_can() {
 }
 
 #[tokio::test]
-async fn what_it_keeps_is_listed_and_opened() {
+async fn codelia_conversations_are_listed_and_opened() {
     let stage = Stage::bare("").await;
     let (code, page) = stage.gateway.get("/v1/runtimes/codelia/resumable?limit=5").await;
     assert_eq!(code, 200, "{page}");
@@ -331,7 +331,7 @@ async fn gone(pids: &[u32]) {
 }
 
 #[tokio::test]
-async fn stopped_nothing_is_left_of_one_that_ignores_the_end_of_its_input_and_sigterm() {
+async fn codelia_stop_leaves_nothing_of_one_that_ignores_sigterm() {
     let mut stage = Stage::with(", CODELIA_STUBBORN = \"1\"").await;
     let run = stage.prompt("run true").await;
     stage.gateway.open_request(&stage.session).await;

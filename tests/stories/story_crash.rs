@@ -1,5 +1,5 @@
-//! `kill -9` at random instants: whatever any client saw is in the log, cursors go on, requests say `orphaned`, and no
-//! process is left behind.
+//! `kill -9` at random instants: everything that a client saw is in the log, cursors resume, requests are `orphaned`, and no
+//! process is left.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout)]
 
 use crate::common;
@@ -20,7 +20,7 @@ async fn all_gone(pids: &[u32]) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn killed_at_any_instant_nothing_seen_is_lost() {
+async fn crash_at_any_instant_loses_nothing_seen() {
     let total = rounds("kills", 20, 200);
     let mut gateway = Gateway::start(&demo()).await;
     let mut cursor = String::new();
@@ -28,7 +28,7 @@ async fn killed_at_any_instant_nothing_seen_is_lost() {
     let mut orphaned = 0;
     for round in 0..total {
         let session = gateway.session("demo").await;
-        // A client that sees as much as it can, from where it stood before the last crash.
+        // A client that follows from its cursor before the last crash.
         let mut ws = gateway.ws().await;
         let attach = if cursor.is_empty() {
             json!({ "session_id": "*", "from": "start" })
@@ -40,7 +40,7 @@ async fn killed_at_any_instant_nothing_seen_is_lost() {
         assert_eq!(hello["resume"], "ok", "a cursor survives a crash: {hello}");
         let script = if round % 2 == 0 { "stream 100000 0" } else { "ask2 ;; stream 1000 1" };
         gateway.prompt(&session, script).await;
-        // An instant: from before the first event to some thousands of them later; one in two with an answer on its way.
+        // An instant between the first event and some thousands later; every second one with an answer on its way.
         let instant = Duration::from_micros((round * 7919) % 120_000);
         let mut open = Vec::new();
         if round % 2 == 1 {
@@ -100,7 +100,7 @@ async fn killed_at_any_instant_nothing_seen_is_lost() {
     all_gone(&pids).await;
 }
 
-/// Every event comes once, or again word for word after a cursor was resumed; never another one in its place.
+/// Each event comes once, or identically again after a resume; never another one at its position.
 fn assert_whole_from(seen: &[Value], known: &mut BTreeMap<u64, Value>) {
     for event in seen {
         let position = common::gateway::position(&event["cursor"]);

@@ -1,5 +1,5 @@
-//! The disk that holds the state is full: people are told, what was kept can be read, an agent's output waits, and
-//! when there is room again everything goes on by itself.
+//! The disk of the state is full: clients get an error, stored events can be read, agents' output waits, and with free space
+//! everything goes on by itself.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout)]
 
 use crate::common;
@@ -16,21 +16,20 @@ use serde_json::{Value, json};
 
 /// The size of the disk, in bytes.
 const DISK: usize = 24 << 20;
-/// What the ballast leaves at first: room for the beginning of the flood, not for all of it.
+/// Free bytes at first: enough for the beginning of the flood, not for all of it.
 const SPARE: usize = 1 << 20;
-/// Chunks of the flood; kept, they take some megabytes.
+/// Chunks of the flood; stored, they take some megabytes.
 const CHUNKS: usize = 30_000;
-/// Prompts after which a disk without a free byte must have refused one: what space the database still holds within
-/// its files is less than that.
+/// Prompts after which a full disk must have refused one: the database's files have less free space than that.
 const PROMPTS: usize = 100;
 
-/// A small disk in `dir/home`; unmounted, and `dir` removed, when dropped.
+/// A small disk in `dir/home`; when dropped, it is unmounted and `dir` removed.
 struct Disk {
     dir: PathBuf,
 }
 
 impl Disk {
-    /// `None`, after saying why, where mounting is not permitted.
+    /// `None`, with the reason printed, if mounting is not permitted.
     fn mount(dir: &Path) -> Option<Self> {
         let home = dir.join("home");
         std::fs::create_dir_all(&home).unwrap();
@@ -77,7 +76,7 @@ impl Disk {
 
 impl Drop for Disk {
     fn drop(&mut self) {
-        // Lazily: a process that is just ending may still have a file open.
+        // Lazily, since an ending process may still have a file open.
         let _ = Command::new("umount").arg("-l").arg(self.dir.join("home")).status();
         let _ = std::fs::remove_dir_all(&self.dir);
     }
@@ -99,14 +98,14 @@ async fn fails_again(gateway: &Gateway, count: u64) {
     }
 }
 
-/// The problem that a full disk is.
+/// Checks that a response is the problem of a full disk.
 fn assert_storage((status, problem): &(u16, Value)) {
     assert_eq!((*status, &problem["code"]), (507, &json!("storage")), "{problem}");
     assert!(problem["detail"].as_str().is_some_and(|detail| detail.contains("no space")), "{problem}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_full_disk_loses_nothing_and_heals() {
+async fn disk_that_is_full_loses_nothing_and_heals() {
     let dir = tempfile::tempdir().unwrap();
     let Some(disk) = Disk::mount(dir.path()) else { return };
     let mut gateway = Gateway::start_in(dir, &demo()).await;
@@ -126,7 +125,7 @@ async fn a_full_disk_loses_nothing_and_heals() {
     disk.fill(0);
     let mut prompts = vec![(asking.clone(), asked.clone()), (flooding.clone(), flood.clone())];
     let path = format!("/v1/sessions/{other}/prompt");
-    // What the database's own files still have room for may be used up; then a prompt is refused, and the next as well.
+    // Free space in the database's files may be used first; then each prompt is refused.
     let mut refused = 0;
     for _ in 0..PROMPTS {
         let answer = gateway.post(&path, json!({ "text": "echo again" })).await;
@@ -142,7 +141,7 @@ async fn a_full_disk_loses_nothing_and_heals() {
     }
     assert_eq!(refused, 3, "a full disk takes no prompt");
 
-    // The flooding session says so too, and an answer is refused without closing its question.
+    // The flooding session reports it too, and an answer is refused while the request stays open.
     assert_storage(&gateway.post(&format!("/v1/sessions/{flooding}/prompt"), json!({ "text": "echo no" })).await);
     assert_storage(&gateway.choose(&request, &option).await);
     let (status, still) = gateway.get(&format!("/v1/requests/{id}")).await;
@@ -151,7 +150,7 @@ async fn a_full_disk_loses_nothing_and_heals() {
     let lost = ws.call("ui.request.answer", json!({ "request_id": id, "option_id": option })).await.unwrap_err();
     assert_eq!(lost["data"]["code"], "storage", "{lost}");
 
-    // Reading goes on, by every way in.
+    // Reading works on every frontend.
     let (status, sessions) = gateway.get("/v1/sessions").await;
     assert_eq!((status, sessions["sessions"].as_array().unwrap().len()), (200, 3), "{sessions}");
     let (status, snapshot) = gateway.get(&format!("/v1/sessions/{asking}/snapshot")).await;
@@ -170,10 +169,10 @@ async fn a_full_disk_loses_nothing_and_heals() {
         }
     }
     assert_eq!(replayed, held, "the same by SSE as by pages");
-    // It is still trying.
+    // The writer is still retrying.
     fails_again(&gateway, failures(&gateway).await).await;
 
-    // Room again: nobody restarts anything.
+    // With free space everything goes on without a restart.
     std::fs::remove_file(disk.ballast()).unwrap();
     let events = gateway.until_ended(&flooding, &flood).await;
     assert_whole(&events);
@@ -199,7 +198,7 @@ async fn a_full_disk_loses_nothing_and_heals() {
     let after = gateway.until_ended(&other, &last).await;
     assert_eq!(said(&after, Some(&last)).trim(), "works");
 
-    // Everything that a client was shown, or told to be accepted, is there after a crash.
+    // Everything that was sent to a client, or accepted, survives a crash.
     let mut seen = ws.until_ended(&last).await;
     let mut sse_seen = replayed;
     sse_seen.extend(sse.until_ended(&flood).await);

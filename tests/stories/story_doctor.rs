@@ -1,4 +1,4 @@
-//! `plexus doctor` on machines of its own making: what is there to attach, whether it works, and what to do if not.
+//! `plexus doctor` on prepared machines: what can be attached, whether it works, and the fixes.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use crate::common;
@@ -10,7 +10,7 @@ use std::process::{Command, Output, Stdio};
 use common::gateway::{Gateway, alive, exe};
 use serde_json::{Value, json};
 
-/// A machine: its PATH holds what a test puts there, and nothing else but the shell's own.
+/// A machine with only the test's programs and the shell's own on PATH.
 struct Machine {
     dir: tempfile::TempDir,
 }
@@ -28,7 +28,7 @@ impl Machine {
         self.dir.path().join(name)
     }
 
-    /// Puts a program there.
+    /// Adds a program.
     fn program(&self, name: &str, body: &str) {
         let path = self.at("bin").join(name);
         std::fs::write(&path, format!("#!/bin/sh\n{body}\n")).unwrap();
@@ -61,7 +61,7 @@ fn named<'r>(report: &'r Value, list: &str, name: &str) -> &'r Value {
     all.iter().find(|one| one[key] == name).unwrap_or_else(|| panic!("no {name} in {all:#?}"))
 }
 
-/// A program that is a Codelia runtime as far as its handshake, writes its process down, and does not want to end.
+/// A program that does the handshake of a Codelia runtime, writes its process id to a file, and ignores requests to end.
 fn stubborn(pids: &Path) -> String {
     let hello =
         json!({ "id": "1", "result": { "protocol_version": "0", "server": { "name": "mine", "version": "7" } } });
@@ -69,7 +69,7 @@ fn stubborn(pids: &Path) -> String {
 }
 
 #[test]
-fn agents_that_are_there_come_with_their_version_and_the_others_with_how_to_get_them() {
+fn doctor_shows_agent_versions_or_how_to_install() {
     let machine = Machine::new();
     machine.program("gemini", "echo; echo 0.61.0");
     machine.program("opencode", "exit 1");
@@ -87,7 +87,7 @@ fn agents_that_are_there_come_with_their_version_and_the_others_with_how_to_get_
 }
 
 #[test]
-fn the_configured_port_is_the_one_that_is_checked() {
+fn doctor_checks_the_configured_port() {
     let machine = Machine::new();
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap().to_string();
@@ -102,7 +102,7 @@ fn the_configured_port_is_the_one_that_is_checked() {
 }
 
 #[test]
-fn asked_to_it_starts_them_says_how_it_went_and_leaves_nobody_behind() {
+fn doctor_starts_agents_on_request_and_leaves_none_behind() {
     let machine = Machine::new();
     machine.program("gemini", "echo 'no key' >&2; exit 41");
     machine.program("codelia-runtime", &stubborn(&machine.at("pids")));
@@ -126,7 +126,7 @@ fn asked_to_it_starts_them_says_how_it_went_and_leaves_nobody_behind() {
 }
 
 #[test]
-fn servers_are_those_that_the_configuration_and_the_environment_name() {
+fn doctor_checks_servers_of_configuration_and_environment() {
     let machine = Machine::new();
     let there = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let here = there.local_addr().unwrap().port();
@@ -158,14 +158,14 @@ fn servers_are_those_that_the_configuration_and_the_environment_name() {
     assert_eq!(report["servers"].as_array().unwrap().len(), 5, "and nothing is looked for");
     let two = check(&report, "server two");
     assert!(two["found"].as_str().unwrap().contains("nobody listens there"), "{two}");
-    // They were knocked at, and told nothing.
+    // They were connected to, and got no message.
     there.set_nonblocking(true).unwrap();
     while let Ok((mut stream, _)) = there.accept() {
         let mut said = String::new();
         std::io::Read::read_to_string(&mut stream, &mut said).unwrap();
         assert_eq!(said, "");
     }
-    // Another file, and one that is wrong.
+    // Another file, and an invalid one.
     std::fs::write(machine.at("other.toml"), "lisen = 1\n").unwrap();
     let report = machine.report(&["-c", "other.toml"], &[]);
     let wrong = check(&report, "configuration");
@@ -174,7 +174,7 @@ fn servers_are_those_that_the_configuration_and_the_environment_name() {
 }
 
 #[test]
-fn holders_that_an_earlier_gateway_left_are_told_with_what_to_do() {
+fn doctor_reports_holders_of_an_earlier_gateway_with_the_fix() {
     let machine = Machine::new();
     let holders = machine.at("home/holders");
     std::fs::create_dir(&holders).unwrap();
@@ -197,7 +197,7 @@ fn holders_that_an_earlier_gateway_left_are_told_with_what_to_do() {
 }
 
 #[tokio::test]
-async fn who_is_near_a_limit_of_memory_is_named() {
+async fn doctor_names_accounts_near_a_memory_limit() {
     let machine = Machine::new();
     let gateway =
         Gateway::start("[limits]\nsession = 1_048_576\n[[runtime]]\nid = \"demo\"\npreset = \"demo\"\n").await;
@@ -215,14 +215,14 @@ async fn who_is_near_a_limit_of_memory_is_named() {
     assert_eq!(found.len(), 1, "{found:?}");
     assert_eq!(found[0]["check"], format!("memory session {session}"), "{found:?}");
     assert!(found[0]["verdict"] == "warn" && found[0]["fix"].as_str().unwrap().contains("[limits]"), "{found:?}");
-    // Over HTTP the same alone, where nothing else is wanted.
+    // Over HTTP the same check.
     let (status, alone) = gateway.get("/v1/doctor?only=memory").await;
     assert_eq!((status, alone["checks"].as_array().unwrap().len()), (200, 1), "{alone}");
     assert_eq!(gateway.get("/v1/doctor?only=disk").await.0, 400);
 }
 
 #[tokio::test]
-async fn a_runtime_that_could_not_be_attached_says_why_and_what_to_do() {
+async fn doctor_explains_a_runtime_that_could_not_be_attached() {
     let machine = Machine::new();
     let gateway = Gateway::start(
         "[[runtime]]\nid = \"broken\"\ndialect = \"acp\"\ncommand = [\"sh\", \"-c\", \"echo 'sign in first' >&2; exit 3\"]\n\
@@ -243,14 +243,14 @@ async fn a_runtime_that_could_not_be_attached_says_why_and_what_to_do() {
     assert!(found.contains("exited with code 3"), "{found}");
     assert!(broken["fix"].as_str().unwrap().contains("plexus stop broken"), "{broken}");
     assert_eq!(check(&report, "runtime demo")["verdict"], "ok");
-    // What it wrote, and what the gateway knows of it, over HTTP.
+    // Its stderr and its state, over HTTP.
     let logs = gateway.get("/v1/runtimes/broken/logs").await.1;
     let lines: Vec<_> =
         logs["lines"].as_array().unwrap().iter().map(|line| (line["by"].clone(), line["text"].clone())).collect();
     assert!(lines.contains(&(json!("runtime"), json!("sign in first"))), "{lines:?}");
     let (by, text) = lines.last().unwrap();
     assert!(by == "gateway" && text.as_str().unwrap().contains("exited with code 3"), "{lines:?}");
-    // The same checks for whoever asks the gateway.
+    // The same checks over HTTP.
     let over_http = gateway.get("/v1/doctor").await.1;
     let named = |name: &str| {
         let all = over_http["checks"].as_array().unwrap();

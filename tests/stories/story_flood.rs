@@ -1,5 +1,5 @@
-//! Much at once, of an agent that offers many models: nothing is lost, no session is taken for dead, and a gateway that is
-//! killed in the midst of it goes on with all of them.
+//! Many sessions and prompts at once, with an agent that has many models: nothing is lost, no session is considered dead, and a
+//! gateway killed in the middle goes on with all of them.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use crate::common;
@@ -13,14 +13,14 @@ use futures_util::StreamExt;
 use futures_util::stream;
 use serde_json::{Value, json};
 
-/// The agent, with so many models.
+/// The configuration of the agent with this many models.
 fn config(models: usize, more: &str) -> String {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/agents/models_agent.py");
     let env = format!("env = {{ MODELS = \"{models}\"{more} }}");
     held_runtime("many", &["python3", script.to_str().unwrap()], &env)
 }
 
-/// The only runtime, which is ready.
+/// Waits until the only runtime is ready.
 async fn runtime(gateway: &Gateway) -> Value {
     let deadline = Instant::now() + PATIENCE;
     loop {
@@ -55,7 +55,7 @@ async fn states(gateway: &Gateway) -> Vec<String> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn sixty_sessions_of_an_agent_with_300_models_are_prompted_at_once_and_all_live() {
+async fn flood_of_sixty_prompts_to_an_agent_with_300_models() {
     let mut gateway = Gateway::start(&config(300, "")).await;
     let before = runtime(&gateway).await;
     let sessions: Vec<String> =
@@ -89,7 +89,7 @@ async fn sixty_sessions_of_an_agent_with_300_models_are_prompted_at_once_and_all
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn seventeen_hundred_sessions_are_opened_at_once_and_all_live_on_after_a_kill() {
+async fn flood_of_1700_sessions_opens_and_survives_a_kill() {
     const MANY: usize = 1700;
     let mut gateway = Gateway::start(&config(300, "")).await;
     let before = runtime(&gateway).await;
@@ -114,7 +114,7 @@ async fn seventeen_hundred_sessions_are_opened_at_once_and_all_live_on_after_a_k
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_session_with_256_open_questions_is_cancelled_and_its_agent_is_not_stopped_for_it() {
+async fn flood_of_256_open_requests_is_cancelled_and_the_agent_lives() {
     let gateway = Gateway::start(&config(0, "")).await;
     let before = runtime(&gateway).await;
     let session = gateway.session("many").await;
@@ -129,7 +129,7 @@ async fn a_session_with_256_open_questions_is_cancelled_and_its_agent_is_not_sto
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_thousand_prompts_at_once_all_run() {
+async fn flood_of_a_thousand_prompts_runs_all() {
     let gateway = Arc::new(Gateway::start(&config(0, "")).await);
     let before = runtime(&gateway).await;
     let sessions: Vec<String> =
@@ -150,7 +150,7 @@ async fn a_thousand_prompts_at_once_all_run() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_folder_longer_than_any_path_is_refused() {
+async fn folder_longer_than_any_path_is_refused() {
     let gateway = Gateway::start(&config(0, "")).await;
     runtime(&gateway).await;
     let cwd = format!("/{}", "x".repeat(900_000));
@@ -180,14 +180,14 @@ async fn parallel_opens_of_one_conversation_ask_the_agent_once() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn sessions_that_the_agent_never_opens_hold_back_no_others() {
+async fn sessions_that_never_open_hold_back_no_others() {
     let dir = tempfile::tempdir().unwrap();
     let never = dir.path().join("never");
     let gateway = Gateway::start(&config(0, &format!(", NEVER = {}", json!(never)))).await;
     let before = runtime(&gateway).await;
     let mut sessions = Vec::new();
     for n in 0..20 {
-        // More of one sort than are opened at a time.
+        // More of one kind than are opened at a time.
         let cwd = dir.path().join(if n % 2 == 0 { format!("stuck-{n}") } else { format!("fine-{n}") });
         std::fs::create_dir(&cwd).unwrap();
         let (_, body) = gateway.post("/v1/sessions", json!({ "runtime_id": "many", "cwd": cwd })).await;
@@ -197,7 +197,7 @@ async fn sessions_that_the_agent_never_opens_hold_back_no_others() {
     let restart = gateway.request("POST", "/v1/runtimes/many/restart").send().await.unwrap();
     assert!(restart.status().is_success(), "{restart:?}");
     let deadline = Instant::now() + PATIENCE;
-    // Until the new agent is there the sessions are as the old one left them.
+    // Until the new agent is ready, the sessions are as the old one left them.
     while runtime(&gateway).await["pid"] == before["pid"]
         || states(&gateway).await.iter().filter(|state| *state == "idle").count() < 10
     {
@@ -211,7 +211,7 @@ async fn sessions_that_the_agent_never_opens_hold_back_no_others() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_agent_that_was_left_and_answers_no_more_is_said_to_be_silent() {
+async fn agent_that_stopped_answering_is_reported_silent() {
     let dir = tempfile::tempdir().unwrap();
     let (never, cwd) = (dir.path().join("never"), dir.path().join("stuck"));
     std::fs::create_dir(&cwd).unwrap();

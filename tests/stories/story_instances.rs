@@ -1,4 +1,4 @@
-//! Which process a session goes on in: the very one that it knows, or none. Holders that are slow, that are doubled, that hang.
+//! A session goes on only in the process that it knows. Holders that are slow, duplicated, or hang.
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -15,7 +15,7 @@ fn demo() -> String {
     held_runtime("demo", &[exe(), "agent", "demo"], "")
 }
 
-/// The only runtime, once it stands as wanted.
+/// Waits until the only runtime has this state.
 async fn runtime(gateway: &Gateway, state: &str) -> Value {
     let deadline = Instant::now() + PATIENCE;
     loop {
@@ -68,13 +68,13 @@ async fn dies(pid: u32) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn of_two_agents_of_one_name_the_one_that_its_sessions_know_is_kept_and_the_other_ends() {
-    // The files have random names: whichever comes last, the outcome is the same.
+async fn duplicate_agent_is_ended_and_the_one_of_its_sessions_kept() {
+    // The files have random names, so the order varies; the outcome must not.
     for _ in 0..4 {
         let mut gateway = Gateway::start(&demo()).await;
         let session = gateway.session("demo").await;
         let first = pid(&runtime(&gateway, "ready").await);
-        // The first agent cannot be found for a while. A folder is in the place of its socket, or it would end itself.
+        // The first agent's socket is replaced by a folder for a while; without any file the holder would end itself.
         gateway.kill();
         let socket = sockets(&gateway).remove(0);
         let aside = gateway.home.join("aside");
@@ -102,7 +102,7 @@ async fn of_two_agents_of_one_name_the_one_that_its_sessions_know_is_kept_and_th
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_slow_holder_is_waited_for_and_said_to_be_and_never_doubled() {
+async fn slow_holder_is_waited_for_reported_and_never_doubled() {
     let mut gateway = Gateway::start(&demo()).await;
     let session = gateway.session("demo").await;
     let run = gateway.prompt(&session, "ask ;; stream 3 1").await;
@@ -112,7 +112,7 @@ async fn a_slow_holder_is_waited_for_and_said_to_be_and_never_doubled() {
     gateway.kill();
     kill_process(holder, Signal::STOP).unwrap();
     gateway.again().await;
-    // The configuration names the runtime, too: it starts no other.
+    // The configuration has the runtime too, but starts no second one.
     let waiting = runtime(&gateway, "starting").await;
     let problem = waiting["problem"].as_str().unwrap();
     assert!(problem.contains("has not answered") && problem.contains("plexus stop demo"), "{problem}");
@@ -130,7 +130,7 @@ async fn a_slow_holder_is_waited_for_and_said_to_be_and_never_doubled() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_stop_ends_an_agent_whose_holder_never_answered() {
+async fn stop_ends_an_agent_whose_holder_never_answered() {
     let mut gateway = Gateway::start(&demo()).await;
     let session = gateway.session("demo").await;
     let agent = pid(&runtime(&gateway, "ready").await);
@@ -146,14 +146,14 @@ async fn a_stop_ends_an_agent_whose_holder_never_answered() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_session_whose_agent_is_gone_is_adopted_by_no_other() {
+async fn session_whose_agent_is_gone_is_taken_by_no_other() {
     let mut gateway = Gateway::start(&demo()).await;
     let session = gateway.session("demo").await;
     let run = gateway.prompt(&session, "ask").await;
     gateway.open_request(&session).await;
     let first = runtime(&gateway, "ready").await;
     let holder = holder_of(pid(&first));
-    // Another agent of the same name and generation takes the place of the first, and the session knows nothing of it.
+    // Another agent of the same name and generation replaces the first; the session does not know it.
     gateway.kill();
     let socket = sockets(&gateway).remove(0);
     let aside = gateway.home.join("aside");
@@ -184,7 +184,7 @@ async fn a_session_whose_agent_is_gone_is_adopted_by_no_other() {
     for file in &database {
         std::fs::rename(file.with_extension(format!("{}x", file.extension().unwrap().display())), file).unwrap();
     }
-    // Without last words, which would be the session's to hear.
+    // Without the file of its end, which the session would get.
     kill_process(holder, Signal::KILL).unwrap();
     kill_process(Pid::from_raw(pid(&first).cast_signed()).unwrap(), Signal::KILL).unwrap();
     gateway.again().await;

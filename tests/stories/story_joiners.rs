@@ -1,5 +1,5 @@
-//! Many clients join at random instants, by three transports, some changing transport half way: nobody misses an
-//! event, nobody gets one twice.
+//! Many clients join at random instants over three transports, some changing it half way: no client misses an event or gets one
+//! twice.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use crate::common;
@@ -13,7 +13,7 @@ use common::gateway::{Gateway, assert_whole};
 use common::moments::rounds;
 use serde_json::json;
 
-/// A small generator, so that a failure can be repeated with its seed.
+/// A small random generator, so that a failure can be repeated by its seed.
 struct Dice(u64);
 
 impl Dice {
@@ -23,7 +23,7 @@ impl Dice {
     }
 }
 
-/// What of an event is looked at: all clients together read millions of them.
+/// The members of an event that are checked; all clients together read millions.
 #[derive(serde::Deserialize)]
 struct Seen<'a> {
     #[serde(borrow)]
@@ -35,14 +35,14 @@ struct Seen<'a> {
     kind: Cow<'a, str>,
 }
 
-/// Checks what a client got on its way, one event at a time: nothing is kept but where it stands.
+/// Checks a client's events one at a time and keeps only the position.
 #[derive(Default)]
 struct Follower {
     next_seq: HashMap<String, u64>,
     cursor: String,
     last: u64,
     taken: u64,
-    /// Whether it has seen everything from the beginning.
+    /// Whether the client has seen everything from the beginning.
     from_start: bool,
     over: bool,
 }
@@ -84,7 +84,7 @@ async fn joiners_miss_nothing_and_see_nothing_twice() {
                 tokio::time::sleep(Duration::from_millis(dice.roll(1500))).await;
                 let mut follower = Follower { from_start: n % 3 == 0, ..Follower::default() };
                 if !follower.from_start {
-                    // From somewhere in the middle of what there is, as one who was away for a while.
+                    // From a position in the middle, like a client that reconnects.
                     let (_, page) = gateway.get(&format!("/v1/sessions/{session}/events?after=now")).await;
                     let (epoch, head) = page["head"].as_str().unwrap().split_once(':').unwrap();
                     let head: u64 = head.parse().unwrap();
@@ -93,7 +93,7 @@ async fn joiners_miss_nothing_and_see_nothing_twice() {
                 }
                 let mut transport = (n / 3) % 3;
                 while !follower.over {
-                    // Some stay to the end; the others leave after a while and come back another way.
+                    // Some stay to the end; others leave after a while and return over another transport.
                     let leaves = if dice.roll(2) == 0 { 1 + dice.roll(total / 3) } else { u64::MAX };
                     let until = follower.taken.saturating_add(leaves);
                     follow(&gateway, &session, &run, transport, &mut follower, until).await;
@@ -163,7 +163,7 @@ async fn follow(gateway: &Gateway, session: &str, run: &str, transport: usize, f
                 let text = response.text().await.unwrap();
                 let page: Page<'_> = serde_json::from_str(&text).unwrap();
                 page.events.iter().for_each(|event| follower.take(event, run));
-                // A page may end past its last event: the cursor that counts is the one it names.
+                // A page may end past its last event, so its own cursor counts.
                 follower.cursor = page.next;
             }
         }

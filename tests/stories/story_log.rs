@@ -1,4 +1,4 @@
-//! The gateway's own log: each line names what it is about.
+//! The gateway's own log: each line has the spans of its subject.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use crate::common;
@@ -6,7 +6,7 @@ use crate::common;
 use common::gateway::{Gateway, demo};
 use common::moments::until_so;
 
-/// The lines of the log that say this.
+/// The lines of the log that contain `words`.
 fn lines(gateway: &Gateway, words: &str) -> Vec<String> {
     gateway.stderr().lines().filter(|line| line.contains(words)).map(str::to_owned).collect()
 }
@@ -16,7 +16,7 @@ async fn logging(directives: &str) -> Gateway {
 }
 
 #[tokio::test]
-async fn a_line_of_the_log_names_its_runtime_session_run_request_and_connection() {
+async fn log_line_names_its_runtime_session_run_request_and_connection() {
     let gateway = logging("plexus=debug").await;
     let session = gateway.session("demo").await;
     let run = gateway.prompt(&session, "ask").await;
@@ -47,7 +47,7 @@ async fn a_line_of_the_log_names_its_runtime_session_run_request_and_connection(
 }
 
 #[tokio::test]
-async fn the_log_of_one_session_is_asked_for_by_its_span() {
+async fn log_of_one_session_is_selected_by_its_span() {
     let gateway = logging("info,[session{runtime_id=de.*}]=debug").await;
     let session = gateway.session("demo").await;
     let run = gateway.prompt(&session, "echo hello").await;

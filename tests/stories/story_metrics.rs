@@ -1,4 +1,4 @@
-//! What an operator sees: the real output of `/metrics`, and everything that is written about it.
+//! Metrics: the real output of `/metrics`, its documentation, the dashboard and the alert rules.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use crate::common;
@@ -31,7 +31,7 @@ fn value(text: &str, series: &str) -> f64 {
     found.unwrap_or_else(|| panic!("{series} is not in\n{text}")).parse().unwrap()
 }
 
-/// What promtool says against it. `scripts/test` installs it.
+/// Runs promtool, which `scripts/test` installs; `Err` has its complaints.
 fn promtool(args: &[&str], stdin: &str) -> Result<(), String> {
     use std::io::Write as _;
     let mut command = Command::new("promtool");
@@ -54,7 +54,7 @@ fn documented() -> BTreeMap<String, (String, String, String)> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_operator_sees_what_waits_what_runs_and_how_long_it_takes() {
+async fn metrics_show_what_waits_what_runs_and_how_long_it_takes() {
     let gateway = Gateway::start(&demo()).await;
     let session = gateway.session("demo").await;
     let mut ws = gateway.ws().await;
@@ -88,7 +88,7 @@ async fn an_operator_sees_what_waits_what_runs_and_how_long_it_takes() {
     let (os, arch) = (std::env::consts::OS, std::env::consts::ARCH);
     assert_eq!(value(&text, &format!("plexus_build_info{{arch=\"{arch}\",os=\"{os}\",version=\"{version}\"}}")), 1.0);
 
-    // The pattern of a route and never the path, whatever a client asks for, and in whichever words.
+    // The label is the pattern of a route, never the path of a client.
     gateway.request("BREW", "/v1/coffee").send().await.unwrap();
     let text = scrape(&gateway).await;
     let prompts = "plexus_http_requests_total{class=\"2xx\",method=\"POST\",route=\"/v1/sessions/{id}/prompt\"}";
@@ -96,7 +96,7 @@ async fn an_operator_sees_what_waits_what_runs_and_how_long_it_takes() {
     assert!(value(&text, "plexus_http_request_duration_seconds_count{route=\"/metrics\"}") >= 2.0);
     assert!(!text.contains(&session) && !text.contains("coffee") && !text.contains("BREW"), "{text}");
 
-    // Every family in the output is documented, as the type that it has.
+    // Every family in the output is documented with its type.
     let documented = documented();
     for line in text.lines().filter_map(|line| line.strip_prefix("# TYPE ")) {
         let (name, kind) = line.split_once(' ').unwrap();
@@ -111,7 +111,7 @@ async fn an_operator_sees_what_waits_what_runs_and_how_long_it_takes() {
 }
 
 #[test]
-fn every_metric_is_documented_in_the_words_of_its_output() {
+fn metrics_are_documented_in_the_words_of_their_output() {
     let documented = documented();
     let wanted: Vec<String> = metrics()
         .families()
@@ -135,7 +135,7 @@ fn named(query: &str) -> BTreeSet<String> {
 }
 
 #[test]
-fn dashboard_and_rules_name_what_there_is_and_prometheus_takes_them() {
+fn dashboard_and_rules_name_existing_metrics_and_are_valid() {
     let documented = documented();
     let known = |name: &str| {
         let base = ["_bucket", "_sum", "_count"].iter().find_map(|end| name.strip_suffix(end));
@@ -159,7 +159,7 @@ fn dashboard_and_rules_name_what_there_is_and_prometheus_takes_them() {
     assert!(asked.len() > 20 && exprs.len() > 5);
     assert!(!known("plexus_no_such_total") && !known("plexus_events_total_bucket"), "the check looks");
 
-    // Every query of the dashboard is one to Prometheus as well: as a rule, with Grafana's variables filled in.
+    // Every query of the dashboard is valid for Prometheus, with Grafana's variables filled in.
     let rules: Vec<Value> = queries[1..]
         .iter()
         .map(|query| query.replace("$__rate_interval", "1m").replace("$instance", ".*"))
@@ -178,7 +178,7 @@ fn dashboard_and_rules_name_what_there_is_and_prometheus_takes_them() {
     std::fs::write(&path, json!({ "groups": [{ "name": "x", "rules": labelled }] }).to_string()).unwrap();
     promtool(&["check", "rules", path.to_str().unwrap()], "").unwrap();
     promtool(&["check", "rules", "prometheus-rules.yml"], "").unwrap();
-    // With the token where it says: that is not in the repository.
+    // With a token file, which is not in the repository.
     for name in ["prometheus.yml", "prometheus-rules.yml"] {
         std::fs::copy(file("deploy").join(name), dir.path().join(name)).unwrap();
     }

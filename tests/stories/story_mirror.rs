@@ -1,5 +1,5 @@
-//! A Gemini UI that runs already, watched and prompted through its mirror and its remote control: the real gateway, and a UI
-//! that follows the two specifications to the letter.
+//! A running Gemini UI, attached through its mirror and remote control: the real gateway, and a UI that follows the two
+//! specifications to the letter.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use crate::common;
@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines};
 use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 
-/// A UI that is there, with the ports that it listens on.
+/// A running UI with its ports.
 struct Ui {
     _child: Child,
     stdin: ChildStdin,
@@ -59,7 +59,7 @@ impl Ui {
         serde_json::from_str(&line.unwrap().expect("the UI lives")).unwrap()
     }
 
-    /// What a person at the UI, or an accident, does.
+    /// Does an action of a person at the UI, or causes a failure.
     async fn act(&mut self, what: Value) -> Value {
         self.stdin.write_all(format!("{what}\n").as_bytes()).await.unwrap();
         self.line().await["done"].clone()
@@ -81,7 +81,7 @@ impl Ui {
         self.http.get(self.url("/history?limit=10")).send().await.unwrap().json().await.unwrap()
     }
 
-    /// The runtime, for the gateway's configuration.
+    /// The runtime in the gateway's configuration.
     fn config(&self) -> String {
         let remote = self.remote.map(|port| format!("remote = \"http://127.0.0.1:{port}\"\n")).unwrap_or_default();
         format!(
@@ -90,7 +90,7 @@ impl Ui {
         )
     }
 
-    /// A gateway that watches it, and the session that it found.
+    /// A gateway attached to the UI, and the session that it found.
     async fn watched(&self) -> (Gateway, String) {
         let gateway = Gateway::start(&self.config()).await;
         let session = found(&gateway).await;
@@ -114,7 +114,7 @@ async fn found(gateway: &Gateway) -> String {
     }
 }
 
-/// All events of the session, once some are there that satisfy.
+/// Waits until the session's events satisfy `enough`; returns them.
 async fn once(gateway: &Gateway, session: &str, enough: impl Fn(&[Value]) -> bool) -> Vec<Value> {
     let deadline = Instant::now() + PATIENCE;
     loop {
@@ -132,7 +132,7 @@ fn ended(events: &[Value]) -> usize {
     events.iter().filter(|event| event["kind"] == "run_ended").count()
 }
 
-/// What people said, in order.
+/// The prompts, in order.
 fn asked(events: &[Value]) -> Vec<&str> {
     let chunks = events.iter().filter(|event| event["kind"] == "user_message_chunk");
     chunks.map(|event| event["event"]["content"]["text"].as_str().unwrap()).collect()
@@ -152,7 +152,7 @@ fn last_run(events: &[Value]) -> Value {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_somebody_types_at_the_ui_is_heard_in_order_and_format() {
+async fn mirror_ui_input_arrives_in_order_and_format() {
     let mut ui = Ui::start().await;
     let (gateway, session) = ui.watched().await;
     // The mirror itself, as its specification tests it.
@@ -168,7 +168,7 @@ async fn what_somebody_types_at_the_ui_is_heard_in_order_and_format() {
     }
     sorts.dedup();
     assert_eq!(sorts, ["user_message", "model_output", "idle"]);
-    // And what the gateway made of it.
+    // The events that the gateway made of it.
     let events = once(&gateway, &session, |events| ended(events) == 1).await;
     let run = last_run(&events);
     assert_eq!(kinds(&events, &run), ["run_started", "user_message_chunk", "agent_message_chunk", "run_ended"]);
@@ -190,7 +190,7 @@ async fn what_somebody_types_at_the_ui_is_heard_in_order_and_format() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_others_post_is_in_the_history_and_heard() {
+async fn mirror_posts_of_others_are_in_the_history_and_arrive() {
     let ui = Ui::start().await;
     let (gateway, session) = ui.watched().await;
     let answer = ui.http.post(ui.url("/message")).json(&json!({ "message": "Hello Gemini" })).send().await.unwrap();
@@ -203,11 +203,11 @@ async fn what_others_post_is_in_the_history_and_heard() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_prompt_waits_until_the_ui_is_ready_and_is_shown_once() {
+async fn mirror_prompt_waits_until_the_ui_is_ready_and_is_shown_once() {
     let mut ui = Ui::with(&["--unregistered"], true).await;
     let (gateway, session) = ui.watched().await;
     let run = gateway.prompt(&session, "list files").await;
-    // Not ready: it is there, and waits.
+    // The UI is not ready: the prompt is queued.
     once(&gateway, &session, |events| asked(events) == ["list files"]).await;
     assert_eq!(gateway.get(&format!("/v1/sessions/{session}")).await.1["state"], "running");
     ui.act(json!({ "do": "register", "on": true })).await;
@@ -218,7 +218,7 @@ async fn a_prompt_waits_until_the_ui_is_ready_and_is_shown_once() {
     let end = events.iter().find(|event| event["kind"] == "run_ended").unwrap();
     assert_eq!(end["event"]["status"], "completed", "{end}");
     assert_eq!(ui.history().await[0], json!({ "role": "user", "text": "list files" }));
-    // While somebody works at the UI, prompts wait for their turn.
+    // While a person works at the UI, prompts are queued.
     ui.types("hold").await;
     once(&gateway, &session, |events| said(events, None).ends_with("one ")).await;
     let run = gateway.prompt(&session, "next").await;
@@ -229,7 +229,7 @@ async fn a_prompt_waits_until_the_ui_is_ready_and_is_shown_once() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_question_is_seen_here_and_answered_there() {
+async fn mirror_request_is_seen_here_and_answered_there() {
     let mut ui = Ui::start().await;
     let (gateway, session) = ui.watched().await;
     ui.types("run rm -rf build").await;
@@ -264,7 +264,7 @@ async fn a_question_is_seen_here_and_answered_there() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn messages_may_lie_in_frames_as_they_like() {
+async fn mirror_messages_may_be_split_over_frames() {
     let mut ui = Ui::start().await;
     let (gateway, session) = ui.watched().await;
     for (n, how) in ["merged", "halves", "whole"].into_iter().enumerate() {
@@ -282,7 +282,7 @@ async fn messages_may_lie_in_frames_as_they_like() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_lost_connection_is_filled_in_without_repeats() {
+async fn mirror_fills_a_lost_connection_without_repeats() {
     let mut ui = Ui::start().await;
     ui.types("before").await;
     let (gateway, session) = ui.watched().await;
@@ -292,7 +292,7 @@ async fn a_lost_connection_is_filled_in_without_repeats() {
     once(&gateway, &session, |events| said(events, None).ends_with("one ")).await;
     ui.act(json!({ "do": "mirror", "on": false })).await;
     once(&gateway, &session, |events| events.iter().any(|event| event["event"]["status"] == "lost")).await;
-    // Nobody listens, and the UI goes on.
+    // Without a gateway the UI goes on.
     ui.act(json!({ "do": "go" })).await;
     ui.types("meanwhile").await;
     ui.act(json!({ "do": "mirror", "on": true })).await;
@@ -302,7 +302,7 @@ async fn a_lost_connection_is_filled_in_without_repeats() {
     assert_eq!(ended(&events), 1, "the run under way is over: its follow-up was seen");
     let gap = events.iter().find(|event| event["event"]["code"] == "gap").expect("the gap is told");
     assert!(gap["event"]["message"].as_str().unwrap().contains("filled in"), "{gap}");
-    // And it goes on as if nothing had been.
+    // The session goes on.
     ui.types("after").await;
     let events = once(&gateway, &session, |events| ended(events) == 2).await;
     assert_eq!(said(&events, last_run(&events).as_str()), "You said: after");
@@ -310,7 +310,7 @@ async fn a_lost_connection_is_filled_in_without_repeats() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_session_that_the_configuration_opens_is_the_same_after_every_start() {
+async fn mirror_session_of_the_configuration_is_the_same_after_restarts() {
     let mut ui = Ui::start().await;
     let mut gateway = Gateway::start(&format!("{}session = true\n", ui.config())).await;
     let session = found(&gateway).await;
@@ -334,7 +334,7 @@ async fn a_session_that_the_configuration_opens_is_the_same_after_every_start() 
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_gateway_that_is_started_again_finds_the_same_session_and_the_ui_lives() {
+async fn mirror_session_is_found_again_after_a_restart_and_the_ui_lives() {
     let mut ui = Ui::start().await;
     let (mut gateway, session) = ui.watched().await;
     ui.types("one").await;
@@ -350,7 +350,7 @@ async fn a_gateway_that_is_started_again_finds_the_same_session_and_the_ui_lives
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn without_a_remote_control_it_is_watched_only() {
+async fn mirror_without_a_remote_control_is_watched_only() {
     let mut ui = Ui::with(&[], false).await;
     let (gateway, session) = ui.watched().await;
     ui.types("hello").await;
@@ -364,7 +364,7 @@ async fn without_a_remote_control_it_is_watched_only() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn stopping_the_runtime_leaves_the_ui_alone() {
+async fn mirror_stop_leaves_the_ui_alone() {
     let mut ui = Ui::start().await;
     let (gateway, session) = ui.watched().await;
     let (status, body) = gateway.delete("/v1/runtimes/ui").await;

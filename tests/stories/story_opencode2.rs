@@ -1,5 +1,5 @@
-//! OpenCode 2, attached by its address: a double of its server, made of the schema in its repository, since no registry has a
-//! package of it. The test's own HTTP client stands for OpenCode's other clients.
+//! OpenCode 2, attached by its address: a fake of its server made from the schema in its repository, since no registry has a
+//! package of it. The test's own HTTP client plays OpenCode's other clients.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stderr)]
 
 use crate::common;
@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 
 const PASSWORD: &str = "open sesame";
 
-/// The double, and a client of it that is not the gateway.
+/// The fake server, and another client of it.
 struct Server {
     child: Child,
     port: u16,
@@ -102,14 +102,14 @@ async fn native(gateway: &Gateway, session: &str) -> String {
     gateway.get(&format!("/v1/sessions/{session}")).await.1["native_id"].as_str().unwrap().to_owned()
 }
 
-/// How a run ended, and the words of whoever ended it.
+/// The end of a run: its status and message.
 fn end_of(events: &[Value], run: &str) -> (String, String) {
     let ended = events.iter().find(|event| event["kind"] == "run_ended" && event["run_id"] == run).unwrap();
     let word = |name: &str| ended["event"][name].as_str().unwrap_or_default().to_owned();
     (word("status"), word("message"))
 }
 
-/// Waits until an event of the session is as wanted, and returns all of them.
+/// Waits until the session's events satisfy `wanted`; returns them.
 async fn until(gateway: &Gateway, session: &str, wanted: impl Fn(&Value) -> bool) -> Vec<Value> {
     let deadline = Instant::now() + PATIENCE;
     loop {
@@ -123,7 +123,7 @@ async fn until(gateway: &Gateway, session: &str, wanted: impl Fn(&Value) -> bool
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn prompts_questions_and_other_clients() {
+async fn opencode2_prompts_requests_and_other_clients() {
     let server = Server::start().await;
     let gateway = Gateway::start(&server.config("opencode2", PASSWORD)).await;
     let session = &gateway.session("oc").await;
@@ -135,7 +135,7 @@ async fn prompts_questions_and_other_clients() {
     assert_eq!(end_of(&events, &run).0, "completed");
     assert!(events.iter().filter(|event| event["kind"] == "agent_message_chunk").count() > 10, "it streams");
 
-    // A permission says what will be run, yes runs it and no does not.
+    // A permission shows the command; allowing runs it, and denying does not.
     for (option, file) in [("once", "yes"), ("reject", "no")] {
         let run = gateway.prompt(session, &format!("run touch {file}")).await;
         let asked = gateway.open_request(session).await;
@@ -158,7 +158,7 @@ async fn prompts_questions_and_other_clients() {
     let events = gateway.until_ended(session, &run).await;
     assert_eq!(said(&events, Some(&run)), r#"You said {"colour":"green"}."#);
 
-    // A cancel with a question open, and a failure in its own words.
+    // A cancel with an open request, and a failure with its own message.
     let run = gateway.prompt(session, "run touch stopped").await;
     gateway.open_request(session).await;
     gateway.post(&format!("/v1/sessions/{session}/cancel"), json!({})).await;
@@ -169,7 +169,7 @@ async fn prompts_questions_and_other_clients() {
     let events = gateway.until_ended(session, &run).await;
     assert_eq!(end_of(&events, &run), ("error".into(), "the key is wrong".into()));
 
-    // What another client prompts is a run of its own; what it answers is told.
+    // A prompt of another client is a run of its own; its answers are reported.
     server.prompt(&native, "run touch theirs").await;
     let asked = gateway.open_request(session).await;
     let permission = asked["native"]["id"].as_str().unwrap();
@@ -184,7 +184,7 @@ async fn prompts_questions_and_other_clients() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_happens_while_either_side_is_killed_is_told_once() {
+async fn opencode2_events_are_reported_once_across_kills() {
     let (mut server, mut moments) = (Server::start().await, Moments::new());
     let mut gateway = Gateway::start(&server.config("opencode2", PASSWORD)).await;
     let session = &gateway.session("oc").await;
@@ -208,7 +208,7 @@ async fn what_happens_while_either_side_is_killed_is_told_once() {
         let told = |event: &Value| event["event"]["content"]["text"] == theirs.as_str();
         until(&gateway, session, |event| event["kind"] == "agent_message_chunk" && told(event)).await;
 
-        // A question that waits, and its answer, outlive it.
+        // An open request and its answer survive it.
         let run = gateway.prompt(session, &format!("run echo ran >> {round}")).await;
         let asked = gateway.open_request(session).await;
         gateway.kill();
@@ -219,7 +219,7 @@ async fn what_happens_while_either_side_is_killed_is_told_once() {
         assert_eq!(end_of(&events, &run).0, "completed", "round {round}");
         assert_eq!(std::fs::read_to_string(server.work.path().join(round.to_string())).unwrap(), "ran\n");
 
-        // The server is killed in the middle of work, which does not go on: the run ends, and the next one runs.
+        // The server is killed in the middle of a run: the run ends, and the next one runs.
         let run = gateway.prompt(session, "slow 40").await;
         moments.pass(500).await;
         server.kill();
@@ -242,7 +242,7 @@ async fn what_happens_while_either_side_is_killed_is_told_once() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_wrong_dialect_and_the_wrong_password_say_what_to_set() {
+async fn opencode2_wrong_dialect_or_password_says_what_to_set() {
     let server = Server::start().await;
     for (dialect, secret, words) in
         [("opencode", PASSWORD, "set the runtime's `dialect` to \"opencode2\""), ("opencode2", "shut sesame", "secret")]
@@ -262,7 +262,7 @@ async fn the_wrong_dialect_and_the_wrong_password_say_what_to_set() {
 }
 
 #[tokio::test]
-async fn what_is_said_with_an_endpoint_is_recorded_without_its_secret_and_replays() {
+async fn opencode2_recording_omits_the_secret_and_replays() {
     let server = Server::start().await;
     let (dir, records) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let record = [("PLEXUS_RECORD", records.path().to_str().unwrap())];

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use tokio_tungstenite::tungstenite::client::IntoClientRequest as _;
 use tokio_tungstenite::tungstenite::{Error as WsError, Message};
 
-/// A page in a browser: it names its origin, keeps its cookies, and sends what it was told to.
+/// A page in a browser: it sends its origin, keeps its cookies, and sends its CSRF value.
 struct Page<'a> {
     gateway: &'a Gateway,
     cookie: Option<String>,
@@ -27,7 +27,7 @@ impl<'a> Page<'a> {
         let method = reqwest::Method::from_bytes(method.as_bytes()).unwrap();
         let mut request = self.gateway.http.request(method.clone(), format!("{}{path}", self.gateway.url));
         if method == "GET" {
-            // As browsers do where a page only reads from its own origin.
+            // As browsers do when a page only reads from its own origin.
             request = request.header("Sec-Fetch-Site", "same-origin");
         } else {
             request = request.header("Origin", &self.gateway.url);
@@ -96,7 +96,7 @@ impl Computer {
         Self { child, lines }
     }
 
-    /// The next line; the program's end is one, too, so this always comes to an end.
+    /// The next line; the program's end counts as one, so this always returns.
     fn next(&mut self) -> Value {
         let mut line = String::new();
         self.lines.read_line(&mut line).unwrap();
@@ -132,7 +132,7 @@ fn cli(gateway: &Gateway, args: &[&str]) -> (i32, String) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_phone_joins_by_the_code_acts_by_its_cookie_and_is_out_when_it_is_revoked() {
+async fn phone_joins_by_code_acts_by_cookie_and_is_out_when_revoked() {
     let mut gateway = Gateway::demo().await;
     let session = gateway.session("demo").await;
     let mut computer = Computer::pair(&gateway, &["--scope", "watch,approve", "--approve-up-to", "elevated"]);
@@ -151,7 +151,7 @@ async fn a_phone_joins_by_the_code_acts_by_its_cookie_and_is_out_when_it_is_revo
     let wait = json!({ "ticket": joined["ticket"], "wait": 0 });
     assert_eq!(phone.send("POST", "/v1/pair/wait", wait).await.0, 202);
 
-    // Both show the same number, and the person says so.
+    // Both show the same number, and the person confirms.
     let seen = computer.next();
     assert_eq!(
         (&seen["state"], &seen["name"], &seen["number"]),
@@ -174,7 +174,7 @@ async fn a_phone_joins_by_the_code_acts_by_its_cookie_and_is_out_when_it_is_revo
     assert!(device["token"].is_null() && phone.cookie.is_some() && phone.csrf.is_some());
     assert_eq!(phone.send("POST", "/v1/pair", join).await.0, 401, "the code is used up");
 
-    // It answers what it may: `make deploy` is elevated, `rm` is not for it.
+    // The phone answers up to its level: `make deploy` is elevated, `rm` is above it.
     gateway.prompt(&session, "ask make deploy").await;
     let request = gateway.open_request(&session).await;
     assert_eq!(request["risk"], "elevated");
@@ -189,12 +189,12 @@ async fn a_phone_joins_by_the_code_acts_by_its_cookie_and_is_out_when_it_is_revo
     assert_eq!((status, &refused["code"], &refused["risk"]), (403, &json!("risk_too_high"), &json!("danger")));
     assert_eq!(gateway.post(&path, json!({ "ok": false })).await.0, 200, "it was open still");
 
-    // What it has keeps over a restart of the gateway, in mid-pairing of another.
+    // The device survives a restart of the gateway during another pairing.
     let mut second = Computer::pair(&gateway, &[]);
     let code = second.next()["code"].as_str().unwrap().to_owned();
     let (cookie, csrf) = (phone.cookie.take(), phone.csrf.take());
     gateway.kill();
-    // On the port it had: another would be another origin.
+    // On the same port, since another would be another origin.
     let config = gateway.home.join("../plexus.toml");
     let text = std::fs::read_to_string(&config).unwrap();
     std::fs::write(&config, text.replace("127.0.0.1:0", gateway.url.split("//").nth(1).unwrap())).unwrap();
@@ -213,7 +213,7 @@ async fn a_phone_joins_by_the_code_acts_by_its_cookie_and_is_out_when_it_is_revo
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_revoked_browsers_streams_are_closed_and_its_cookie_counts_no_more() {
+async fn revoked_browser_loses_its_streams_and_its_cookie() {
     let gateway = Gateway::demo().await;
     let mut computer = Computer::pair(&gateway, &["--yes", "--name", "kitchen"]);
     let begun = computer.next();
@@ -258,7 +258,7 @@ async fn a_revoked_browsers_streams_are_closed_and_its_cookie_counts_no_more() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_code_shown_to_two_phones_serves_one() {
+async fn pairing_code_shown_to_two_phones_serves_one() {
     let gateway = Gateway::demo().await;
     for _ in 0..8 {
         let (status, begun) = gateway.post("/v1/pairings", json!({ "scopes": ["watch"] })).await;
@@ -270,7 +270,7 @@ async fn a_code_shown_to_two_phones_serves_one() {
         let all = futures_util::future::join_all(joins).await;
         let won: Vec<_> = all.iter().filter(|(status, _)| *status == 202).collect();
         assert_eq!(won.len(), 1, "{all:?}");
-        // A no is a no, and the other three cannot come after it.
+        // A refusal is final.
         let path = format!("/v1/pairings/{}", begun["pairing_id"].as_str().unwrap());
         assert_eq!(gateway.get(&path).await.1["number"], won[0].1["number"]);
         assert_eq!(gateway.delete(&path).await.0, 204);
@@ -287,7 +287,7 @@ async fn a_code_shown_to_two_phones_serves_one() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn forty_wrong_codes_hit_nothing() {
+async fn pairing_forty_wrong_codes_hit_nothing() {
     let gateway = Gateway::demo().await;
     let (_, begun) = gateway.post("/v1/pairings", json!({ "scopes": ["watch"] })).await;
     let code = begun["code"].as_str().unwrap();
@@ -312,7 +312,7 @@ async fn forty_wrong_codes_hit_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_computer_says_no_by_anything_but_a_yes() {
+async fn pairing_is_refused_by_anything_but_a_yes() {
     let gateway = Gateway::demo().await;
     for no in [Some("n"), Some(""), Some("99999"), None] {
         let mut computer = Computer::pair(&gateway, &[]);

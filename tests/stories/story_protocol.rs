@@ -1,5 +1,5 @@
-//! `docs/protocol.md` is what happens: its examples are played against a gateway with the demo agent, in their order, and
-//! every error code of the source stands in its table.
+//! `docs/protocol.md` is true: its examples are run in order against a gateway with the demo agent, and its table has every error
+//! code of the source.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use crate::common;
@@ -26,7 +26,7 @@ fn blocks() -> Vec<(usize, &'static str, Vec<&'static str>)> {
     all
 }
 
-/// What `$NAME`s stand for.
+/// The values of `$NAME`s.
 #[derive(Default)]
 struct Names(BTreeMap<String, String>);
 
@@ -38,7 +38,7 @@ impl Names {
         names.into_iter().fold(text.to_owned(), |text, (name, value)| text.replace(name.as_str(), value))
     }
 
-    /// Whether `real` is what the example shows; what is named for the first time is learnt in `learnt`.
+    /// Checks that `real` is as the example shows; names used for the first time are added to `learnt`.
     fn fits(&self, shown: &Value, real: &Value, learnt: &mut BTreeMap<String, String>) -> Result<(), String> {
         match (shown, real) {
             (Value::String(text), _) if text == ".." => Ok(()),
@@ -76,7 +76,7 @@ impl Names {
     }
 }
 
-/// A request, headers and body, `-> STATUS`, and what comes.
+/// An HTTP example: a request with headers and body, `-> STATUS`, and the response.
 async fn http(gateway: &Gateway, names: &mut Names, lines: &[&str], at: usize) {
     let arrow = lines.iter().position(|line| line.starts_with("-> ")).unwrap_or_else(|| panic!("{at}: no `->`"));
     let (method, path) = lines[0].split_once(' ').unwrap();
@@ -99,11 +99,11 @@ async fn http(gateway: &Gateway, names: &mut Names, lines: &[&str], at: usize) {
         let mut value: Value = serde_json::from_str(&text).unwrap();
         let over = value["events"].as_array().is_some_and(|all| all.iter().any(|event| event["kind"] == "run_ended"));
         if when == "when the run has ended" {
-            // The page has more events than are shown: of those, the ones of the kinds that are.
+            // The page has more events than the example: only those of the kinds shown are compared.
             let kind = shown["events"][0]["kind"].clone();
             value["events"].as_array_mut().unwrap().retain(|event| event["kind"] == kind);
         }
-        // Nothing is learnt of a page that is not the one shown yet.
+        // No names are learnt from a page that does not match yet.
         let there = when != "when the run has ended" || over;
         match there.then(|| names.learn(shown, &value)) {
             Some(Ok(())) => return,
@@ -115,7 +115,7 @@ async fn http(gateway: &Gateway, names: &mut Names, lines: &[&str], at: usize) {
     }
 }
 
-/// A path, and events that come of it in this order, among others.
+/// An SSE example: a path, and events that come in this order, among others.
 async fn sse(gateway: &Gateway, names: &mut Names, lines: &[&str], at: usize) {
     let mut stream = gateway.sse(&names.put(lines[0].strip_prefix("GET ").unwrap()), None).await;
     for pair in lines[1..].chunks(2) {
@@ -133,7 +133,7 @@ async fn sse(gateway: &Gateway, names: &mut Names, lines: &[&str], at: usize) {
     }
 }
 
-/// What is sent, and what comes of it, among others.
+/// A WebSocket example: messages sent, and those received, among others.
 async fn ws(ws: &mut Ws, heard: &mut Vec<Value>, names: &mut Names, lines: &[&str], at: usize) {
     for (n, line) in lines.iter().enumerate() {
         let at = at + n + 1;
@@ -159,7 +159,7 @@ async fn ws(ws: &mut Ws, heard: &mut Vec<Value>, names: &mut Names, lines: &[&st
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn every_example_is_what_happens() {
+async fn protocol_examples_are_what_happens() {
     let gateway = Gateway::demo().await;
     let (mut names, mut heard, mut played) = (Names::default(), Vec::new(), BTreeMap::new());
     let mut line = gateway.ws_plain("/v1/ws").await;
@@ -177,7 +177,7 @@ async fn every_example_is_what_happens() {
     assert!(played["http"] > 15 && played["sse"] > 0 && played["ws"] > 4 && played["acp"] > 3, "{played:?}");
 }
 
-/// The Rust files under a folder, but for tests.
+/// The Rust files under a folder, without tests.
 fn sources(folder: &std::path::Path) -> Vec<std::path::PathBuf> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir(folder).unwrap() {
@@ -192,7 +192,7 @@ fn sources(folder: &std::path::Path) -> Vec<std::path::PathBuf> {
 }
 
 #[test]
-fn every_code_of_the_source_is_in_the_table() {
+fn protocol_code_table_has_every_code_of_the_source() {
     let router = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("src/router");
     let mut codes = BTreeSet::new();
     for path in sources(&router) {

@@ -1,4 +1,4 @@
-//! The gateway behind real reverse proxies with TLS, by the files of `deploy/`: Caddy, and nginx.
+//! The gateway behind real reverse proxies with TLS, Caddy and nginx, with the files of `deploy/`.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stderr)]
 
 use crate::common;
@@ -27,7 +27,7 @@ struct Proxy {
 impl Drop for Proxy {
     fn drop(&mut self) {
         let pid = self.child.id().to_string();
-        // nginx has children of its own, which it ends when asked to; Caddy would wait for its clients.
+        // nginx ends its children on a graceful stop; Caddy would wait for its clients.
         let _ = Command::new("kill").args(["-TERM", &pid]).status();
         let deadline = Instant::now() + Duration::from_secs(2);
         while matches!(self.child.try_wait(), Ok(None)) && Instant::now() < deadline {
@@ -46,7 +46,7 @@ fn free() -> u16 {
     TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
 }
 
-/// A certificate for what stands in front, which is no affair of the gateway's.
+/// A certificate for the proxy.
 fn certificate(dir: &Path) {
     let made = plexus(dir, &["tls", "init", "--name", "localhost"]);
     assert!(made.status.success(), "{made:?}");
@@ -129,7 +129,7 @@ async fn everything_comes_through(gateway: &Gateway, client: &Client) {
     assert!(page.status == 200 && page.header("content-security-policy").is_some(), "{page:?}");
     let session = gateway.session("demo").await;
 
-    // A stream: what has happened is there while the stream is open and the run goes on.
+    // A stream is not buffered: events arrive while it is open.
     let mut h2 = client.http2().await;
     let path = format!("/v1/sessions/{session}/events");
     let mut stream = h2.send("GET", &path, &[("accept", "text/event-stream")], None).await.unwrap();
@@ -139,7 +139,7 @@ async fn everything_comes_through(gateway: &Gateway, client: &Client) {
     assert!(seen.contains("before") && !seen.contains("run_ended"), "{seen}");
     let request = gateway.open_request(&session).await;
     let id = request["request_id"].as_str().unwrap();
-    // The answer comes by the proxy as well, as a page of the public name would send it.
+    // An answer through the proxy, as a page of the public origin sends it.
     let origin = client.origin();
     let answer = json!({ "option_id": Gateway::option(&request, "allow_once") }).to_string();
     let headers = [("authorization", bearer.as_str()), ("origin", &origin), ("sec-fetch-site", "same-origin")];
@@ -153,7 +153,7 @@ async fn everything_comes_through(gateway: &Gateway, client: &Client) {
     let answer = tokio::time::timeout(PATIENCE, ws.next()).await.expect("nothing came").unwrap().unwrap();
     assert!(answer.into_text().unwrap().contains("d_local"));
 
-    // Who is called otherwise, or comes from elsewhere, is refused behind a proxy as before it.
+    // Other host names and origins are refused behind a proxy too.
     let port = client.address.port();
     for origin in ["https://evil.example", &format!("http://localhost:{port}"), "https://localhost", "null"] {
         let headers = [("authorization", bearer.as_str()), ("origin", origin)];
@@ -170,7 +170,7 @@ async fn guess(client: &Client, forwarded: Option<&str>) -> u16 {
 }
 
 async fn clients_are_told_apart(client: &Client) {
-    // One guesses until it is slowed, whatever it says of itself; its neighbour behind the same proxy is not.
+    // A client that guesses is slowed, whatever headers it sends; another one behind the same proxy is not.
     let guesser = client.from([127, 0, 0, 2]);
     let mut last = 0;
     for n in 0..40 {
@@ -182,14 +182,14 @@ async fn clients_are_told_apart(client: &Client) {
 }
 
 #[tokio::test]
-async fn caddy_in_front() {
+async fn proxy_caddy_in_front() {
     let (gateway, _proxy, client, _dir) = behind(caddy).await;
     everything_comes_through(&gateway, &client).await;
     clients_are_told_apart(&client).await;
 }
 
 #[tokio::test]
-async fn nginx_in_front() {
+async fn proxy_nginx_in_front() {
     let (gateway, _proxy, client, _dir) = behind(nginx).await;
     everything_comes_through(&gateway, &client).await;
     clients_are_told_apart(&client).await;
@@ -214,7 +214,7 @@ async fn direct(gateway: &Gateway, source: [u8; 4], headers: &str) -> common::fr
 }
 
 #[tokio::test]
-async fn nobody_but_a_trusted_proxy_says_who_asked_and_nobody_says_how_we_are_called() {
+async fn proxy_headers_count_only_from_a_trusted_proxy() {
     let config = format!("public_url = \"https://plexus.example.org\"\ntrusted_proxies = [\"127.0.0.8\"]\n{}", demo());
     let gateway = Gateway::start(&config).await;
     let wrong = "authorization: Bearer plx_wrong\r\n";
@@ -235,7 +235,7 @@ async fn nobody_but_a_trusted_proxy_says_who_asked_and_nobody_says_how_we_are_ca
         last = direct(&gateway, [127, 0, 0, 8], &headers).await.status;
     }
     assert_eq!(last, 429, "a trusted one's word counts, and `Forwarded` does not");
-    // Names and schemes are nobody's to give, a proxy's neither.
+    // Host names and schemes are not believed, even from a trusted proxy.
     let token = format!("authorization: Bearer {}\r\n", gateway.token);
     for source in [[127, 0, 0, 5], [127, 0, 0, 8]] {
         let forged = "x-forwarded-host: plexus.example.org\r\nx-forwarded-proto: https\r\nforwarded: host=plexus.example.org;proto=https\r\n";

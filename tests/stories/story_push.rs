@@ -1,6 +1,6 @@
-//! Notifications: who is told of what, when, and who is not. One file, for each story is a few lines over the same cast.
+//! Notifications: which device gets which, and when.
 //!
-//! The cast: a push service with its own crypto (tests/push-service), webhooks, and phones.
+//! The participants: a push service with its own crypto (tests/push-service), webhooks, and phones.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use crate::common;
@@ -13,12 +13,12 @@ use common::gateway::{Gateway, PATIENCE, Ws, demo};
 use common::push_service::PushService;
 use serde_json::{Value, json};
 
-/// How long nobody must have been looking, in these stories.
+/// Time without a viewer after which these gateways notify.
 const AFTER: Duration = Duration::from_secs(1);
-/// Long enough for something to come that must not; a slow machine can only make a story pass that should not.
+/// Time in which nothing must arrive; on a slow machine a failing story might pass.
 const NOTHING: Duration = Duration::from_secs(3);
 
-/// The push service, with a gateway that is to use it.
+/// The push service for a gateway.
 struct Service {
     push: PushService,
 }
@@ -36,7 +36,7 @@ impl Service {
         Self { push: PushService::start() }
     }
 
-    /// What a gateway's configuration says of it.
+    /// The gateway's configuration of the service.
     fn config(&self, more: &str) -> String {
         format!(
             "[push]\nafter = \"{}s\"\ngive_up_after = \"3s\"\ncontact = \"mailto:me@example.org\"\nservices = [\"{}\"]\n{more}\n{}",
@@ -102,7 +102,7 @@ fn everything() -> Value {
     json!({ "scopes": ["watch", "prompt", "approve"] })
 }
 
-/// Minutes that a clock is ahead of UTC which shows noon.
+/// The offset from UTC, in minutes, of a time zone where it is noon.
 fn noon() -> i64 {
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
     12 * 60 - i64::try_from(now.as_secs() / 60 % (24 * 60)).unwrap()
@@ -112,7 +112,7 @@ async fn look(ws: &mut Ws, session: Option<&str>, focused: bool) {
     ws.call("presence.update", json!({ "session_id": session, "focused": focused })).await.unwrap();
 }
 
-/// The gateway's counter of these.
+/// The gateway's counter of notifications.
 async fn counted(gateway: &Gateway, way: &str, outcome: &str) -> u64 {
     let text = gateway.request("GET", "/metrics").send().await.unwrap().text().await.unwrap();
     let name = format!("plexus_notifications_total{{outcome=\"{outcome}\",way=\"{way}\"}} ");
@@ -128,18 +128,18 @@ async fn until_counted(gateway: &Gateway, way: &str, outcome: &str, count: u64) 
 }
 
 #[test]
-fn the_service_of_these_stories_holds_to_the_rfcs_example() {
+fn push_test_service_follows_the_rfc_example() {
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/push-service/push-service.mjs");
     let out = Command::new("node").args([script, "--self-test"]).output().unwrap();
     assert_eq!(String::from_utf8_lossy(&out.stdout), "ok\n", "{}", String::from_utf8_lossy(&out.stderr));
 }
 
 #[tokio::test]
-async fn with_nobody_looking_one_push_says_what_is_asked_and_another_takes_it_back() {
+async fn push_announces_a_request_nobody_looks_at_and_withdraws_it() {
     let service = Service::start();
     let gateway = Gateway::start(&service.config("")).await;
     let phone = Phone::new(&gateway, &service, everything()).await;
-    // A socket by itself keeps nothing off, attached or not.
+    // An open socket alone does not suppress notifications.
     let mut ws = gateway.ws().await;
     ws.call("session.attach", json!({ "session_id": "*", "from": "now" })).await.unwrap();
     let session = gateway.session("demo").await;
@@ -170,7 +170,7 @@ async fn with_nobody_looking_one_push_says_what_is_asked_and_another_takes_it_ba
     assert_eq!(taken_back["payload"]["by"], "this machine");
     assert!(taken_back["payload"]["title"].as_str().unwrap().starts_with("Allowed by"), "{taken_back}");
 
-    // The run then ends, and nobody looks.
+    // The run then ends without a viewer.
     let ended = service.next().await;
     assert_eq!((&ended["payload"]["kind"], &ended["payload"]["actions"]), (&json!("ended"), &Value::Null));
     assert!(ended["payload"]["tag"].as_str().unwrap().starts_with("run:"), "{ended}");
@@ -178,7 +178,7 @@ async fn with_nobody_looking_one_push_says_what_is_asked_and_another_takes_it_ba
 }
 
 #[tokio::test]
-async fn whoever_looks_is_not_told_and_whoever_leaves_is() {
+async fn push_skips_viewers_and_reaches_those_who_left() {
     let service = Service::start();
     let gateway = Gateway::start(&service.config("")).await;
     let _phone = Phone::new(&gateway, &service, everything()).await;
@@ -188,12 +188,12 @@ async fn whoever_looks_is_not_told_and_whoever_leaves_is() {
     gateway.prompt(&session, "ask").await;
     let request = gateway.open_request(&session).await;
     service.silent().await;
-    // Hidden behind another window, the socket still there.
+    // The page is hidden; the socket is still open.
     look(&mut desk, Some(&session), false).await;
     assert_eq!(service.next().await["payload"]["request_id"], request["request_id"]);
     until_counted(&gateway, "push", "sent", 1).await;
 
-    // A second request, answered while the first screen looks again: never told, nothing taken back of it.
+    // A second request, answered while the first screen has the focus again: no notification and no withdrawal.
     look(&mut desk, None, true).await;
     assert_eq!(gateway.choose(&request, &Gateway::option(&request, "reject_once")).await.0, 200);
     assert_eq!(service.next().await["payload"]["kind"], "withdrawn");
@@ -202,7 +202,7 @@ async fn whoever_looks_is_not_told_and_whoever_leaves_is() {
     assert_eq!(gateway.choose(&second, &Gateway::option(&second, "allow_once")).await.0, 200);
     service.silent().await;
 
-    // Gone with the socket, not with its word.
+    // The viewer ends with its socket.
     gateway.prompt(&session, "ask").await;
     gateway.open_request(&session).await;
     drop(desk);
@@ -210,7 +210,7 @@ async fn whoever_looks_is_not_told_and_whoever_leaves_is() {
 }
 
 #[tokio::test]
-async fn each_device_is_told_what_it_may_see_and_wants_and_one_that_is_revoked_nothing() {
+async fn push_tells_a_device_what_it_may_see_and_wants_until_revoked() {
     let service = Service::start();
     let gateway = Gateway::start(&service.config("")).await;
     let (session, other) = (gateway.session("demo").await, gateway.session("demo").await);
@@ -231,7 +231,7 @@ async fn each_device_is_told_what_it_may_see_and_wants_and_one_that_is_revoked_n
     assert_eq!(push["id"], watcher.subscription);
     assert_eq!(push["payload"]["actions"], Value::Null, "who may not approve has nothing to press");
     service.silent().await;
-    // The agent dies: whoever may see a run of it hears that it failed, if they want to.
+    // The agent dies: devices that may see its run and want failures are notified.
     gateway.prompt(&other, "crash").await;
     let mut failed = std::collections::BTreeSet::new();
     while !(failed.contains(&picky.subscription) && failed.contains(&narrow.subscription)) {
@@ -248,7 +248,7 @@ async fn each_device_is_told_what_it_may_see_and_wants_and_one_that_is_revoked_n
 }
 
 #[tokio::test]
-async fn secrets_stay_at_home() {
+async fn push_carries_no_secret() {
     let service = Service::start();
     let gateway = Gateway::start(&service.config("")).await;
     let _phone = Phone::new(&gateway, &service, everything()).await;
@@ -264,7 +264,7 @@ async fn secrets_stay_at_home() {
 }
 
 #[tokio::test]
-async fn quiet_hours_are_silent() {
+async fn push_is_silent_in_quiet_hours() {
     let service = Service::start();
     let gateway = Gateway::start(&service.config("")).await;
     let phone = Phone::new(&gateway, &service, everything()).await;
@@ -275,11 +275,11 @@ async fn quiet_hours_are_silent() {
     gateway.prompt(&session, "ask2").await;
     gateway.open_requests(&session, 2).await;
     service.silent().await;
-    // A try is one's own wish, at whatever hour.
+    // A test notification is sent even in quiet hours.
     let (status, tried) = phone.call(&gateway, "POST", "/v1/push/test", Value::Null).await;
     assert_eq!((status, tried), (200, json!({ "status": 201 })));
     assert_eq!(service.next().await["payload"]["kind"], "test");
-    // They end, and one notification says all.
+    // After quiet hours, one notification sums up.
     let (status, view) = phone.call(&gateway, "PATCH", "/v1/push/settings", json!({ "quiet": null })).await;
     assert_eq!((status, &view["settings"]["quiet"]), (200, &Value::Null));
     let sum = service.next().await;
@@ -296,10 +296,10 @@ async fn quiet_hours_are_silent() {
 }
 
 #[tokio::test]
-async fn a_subscription_is_of_the_device_that_put_it_last() {
+async fn push_subscription_belongs_to_the_device_that_put_it_last() {
     let service = Service::start();
     let gateway = Gateway::start(&service.config("")).await;
-    // One browser that was paired twice: its subscription is one.
+    // A browser paired twice has one subscription.
     let first = Phone::new(&gateway, &service, everything()).await;
     let second = Phone::new(&gateway, &service, everything()).await;
     let subscription = service.subscription().await;
@@ -312,7 +312,7 @@ async fn a_subscription_is_of_the_device_that_put_it_last() {
     gateway.prompt(&session, "ask").await;
     assert_eq!(service.next().await["id"], subscription["id"]);
     service.silent().await;
-    // The quiet of the one that has it holds.
+    // The quiet hours of the owning device apply.
     let quiet = json!({ "quiet": { "from": "00:00", "to": "23:59", "offset_minutes": noon() } });
     assert_eq!(second.call(&gateway, "PATCH", "/v1/push/settings", quiet).await.0, 200);
     let session = gateway.session("demo").await;
@@ -322,7 +322,7 @@ async fn a_subscription_is_of_the_device_that_put_it_last() {
 }
 
 #[tokio::test]
-async fn when_the_key_is_lost_every_subscription_lapses_and_is_made_anew() {
+async fn push_subscriptions_lapse_with_a_lost_key_and_are_renewed() {
     let service = Service::start();
     let mut gateway = Gateway::start(&service.config("")).await;
     let phone = Phone::new(&gateway, &service, everything()).await;
@@ -333,7 +333,7 @@ async fn when_the_key_is_lost_every_subscription_lapses_and_is_made_anew() {
         let view = phone.call(gateway, "GET", "/v1/push", Value::Null).await.1;
         (view["subscribed"] == true, view["lapsed"] == true)
     };
-    // A service that knows our key no more will not know it tomorrow.
+    // A lost key does not come back.
     service.plan(&format!("/push/{}", refused.subscription), json!({ "status": 403 })).await;
     let (status, problem) = refused.call(&gateway, "POST", "/v1/push/test", Value::Null).await;
     assert_eq!((status, &problem["code"]), (502, &json!("push_failed")));
@@ -354,7 +354,7 @@ async fn when_the_key_is_lost_every_subscription_lapses_and_is_made_anew() {
 }
 
 #[tokio::test]
-async fn a_service_that_is_down_is_tried_again_and_delays_nobody_and_one_that_says_gone_is_believed() {
+async fn push_retries_a_service_that_is_down_and_believes_gone() {
     let service = Service::start();
     let gateway = Gateway::start(&service.config("")).await;
     let slow = Phone::new(&gateway, &service, everything()).await;
@@ -391,7 +391,7 @@ async fn a_service_that_is_down_is_tried_again_and_delays_nobody_and_one_that_sa
     let (status, problem) = down.call(&gateway, "POST", "/v1/push/test", Value::Null).await;
     assert_eq!((status, &problem["code"]), (502, &json!("push_failed")));
     assert_eq!(service.next().await["status"], 500);
-    // It moves: a redirect is not followed.
+    // A redirect is not followed.
     service.plan(&path(&well), json!({ "status": 307 })).await;
     let (status, problem) = well.call(&gateway, "POST", "/v1/push/test", Value::Null).await;
     assert_eq!((status, &problem["code"]), (502, &json!("push_failed")));
@@ -401,7 +401,7 @@ async fn a_service_that_is_down_is_tried_again_and_delays_nobody_and_one_that_sa
 }
 
 #[tokio::test]
-async fn over_a_restart_nothing_is_told_twice_and_what_was_not_told_is() {
+async fn push_neither_repeats_nor_forgets_across_a_restart() {
     let service = Service::start();
     let held = common::gateway::held_runtime("demo", &[common::gateway::exe(), "agent", "demo"], "");
     let config = service.config("").replace(&demo(), &held);
@@ -412,7 +412,7 @@ async fn over_a_restart_nothing_is_told_twice_and_what_was_not_told_is() {
     let told = gateway.open_request(&first).await;
     assert_eq!(service.next().await["payload"]["request_id"], told["request_id"]);
     until_counted(&gateway, "push", "sent", 1).await;
-    // Somebody looks, so that the second is not told; then the gateway dies.
+    // A viewer suppresses the second notification; then the gateway dies.
     let mut desk = gateway.ws().await;
     look(&mut desk, Some(&second), true).await;
     gateway.prompt(&second, "ask").await;
@@ -424,7 +424,7 @@ async fn over_a_restart_nothing_is_told_twice_and_what_was_not_told_is() {
     service.silent().await;
     let view = phone.call(&gateway, "GET", "/v1/push", Value::Null).await.1;
     assert_eq!((&view["subscribed"], &view["public_key"]), (&json!(true), &push["vapid"]["k"]));
-    // What the last gateway told is taken back by this one.
+    // This gateway withdraws the notification of the previous one.
     assert_eq!(gateway.choose(&told, &Gateway::option(&told, "allow_once")).await.0, 200);
     let taken_back = service.next().await;
     assert_eq!(taken_back["payload"]["tag"], json!(format!("request:{}", told["request_id"].as_str().unwrap())));
@@ -432,7 +432,7 @@ async fn over_a_restart_nothing_is_told_twice_and_what_was_not_told_is() {
 }
 
 #[tokio::test]
-async fn a_webhook_is_signed_and_ntfy_gets_its_headers() {
+async fn webhook_is_signed_and_ntfy_gets_its_headers() {
     let service = Service::start();
     let channels = format!(
         "[[push.webhook]]\nurl = \"{0}/hook/plexus\"\nsecret = \"s3cret\"\nevents = [\"requests\"]\n\
@@ -471,7 +471,7 @@ async fn a_webhook_is_signed_and_ntfy_gets_its_headers() {
 }
 
 #[tokio::test]
-async fn telegram_gets_plain_text_and_its_token_is_shown_nowhere() {
+async fn telegram_gets_plain_text_and_no_token_is_shown() {
     let service = Service::start();
     let channel = format!(
         "[[push.telegram]]\ntoken = \"12:s3cret\"\nchat_id = \"7\"\nurl = \"{}/hook\"\nevents = [\"requests\"]\n",
@@ -501,7 +501,7 @@ fn hmac(secret: &str, text: &str) -> String {
 }
 
 #[tokio::test]
-async fn what_is_no_subscription_is_refused_and_nothing_is_connected_to() {
+async fn push_subscription_that_is_invalid_is_refused_without_connecting() {
     let service = Service::start();
     let gateway = Gateway::start(&service.config("")).await;
     let fine = service.subscription().await;

@@ -1,4 +1,4 @@
-//! Many clients, one question: the first answer wins, the agent hears one, everybody learns who.
+//! Many clients, one request: the first answer wins, the agent gets one answer, and every client learns the winner.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use crate::common;
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use tokio::sync::{Barrier, mpsc};
 
 const CLIENTS: usize = 64;
-/// A demo agent whose every line from the gateway is also kept in a file.
+/// A demo agent whose input is also written to a file.
 fn overheard(dir: &std::path::Path) -> (String, std::path::PathBuf) {
     let heard = dir.join("heard");
     let line = format!("exec tee -a {} | {} agent demo", heard.display(), exe());
@@ -19,14 +19,14 @@ fn overheard(dir: &std::path::Path) -> (String, std::path::PathBuf) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn sixty_four_clients_answer_at_once_and_one_wins() {
+async fn races_sixty_four_answers_one_wins() {
     let total = rounds("races of 64 clients", 100, 1000);
     let dir = tempfile::tempdir().unwrap();
     let (config, heard) = overheard(dir.path());
     let gateway = Gateway::start(&config).await;
     let session = gateway.session("demo").await;
 
-    // Every client waits for the question, for all the others, and answers; half of them by WebSocket, half by HTTP.
+    // Every client waits for the request and for all others, then answers; half over WebSocket, half over HTTP.
     let barrier = Arc::new(Barrier::new(CLIENTS));
     let (told, mut outcomes) = mpsc::channel::<(usize, usize, Result<Value, Value>)>(CLIENTS * 2);
     for client in 0..CLIENTS {
@@ -96,7 +96,7 @@ async fn sixty_four_clients_answer_at_once_and_one_wins() {
 }
 
 #[tokio::test]
-async fn the_same_key_gets_the_same_receipt_even_after_a_restart() {
+async fn races_same_key_gets_the_same_receipt_even_after_a_restart() {
     let mut gateway = Gateway::demo().await;
     let session = gateway.session("demo").await;
     let run = gateway.prompt(&session, "ask").await;

@@ -1,4 +1,4 @@
-//! What is said with runtimes is recorded where people ask for it, and a recording replays.
+//! Recording the wire of runtimes, and replaying the recordings.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::os::unix::fs::PermissionsExt as _;
@@ -12,7 +12,7 @@ use crate::common;
 use common::gateway::{Gateway, demo, exe, held_runtime, said};
 use common::moments::until_so;
 
-/// What an agent says, as events.
+/// The kinds of events from an agent.
 const KINDS: &[&str] = &[
     "agent_message_chunk",
     "agent_thought_chunk",
@@ -24,7 +24,7 @@ const KINDS: &[&str] = &[
     "usage_update",
 ];
 
-/// The recordings in a folder, the oldest first, each for its owner alone.
+/// The recordings in a folder, oldest first; each must be private.
 pub(crate) fn recordings(dir: &Path) -> Vec<(PathBuf, String)> {
     let mut paths: Vec<_> = std::fs::read_dir(dir).unwrap().map(|file| file.unwrap().path()).collect();
     paths.sort();
@@ -40,14 +40,14 @@ fn run_replay(args: &[&str]) -> Output {
     Command::new(exe()).arg("replay").args(args).output().unwrap()
 }
 
-/// What `plexus replay --json` says of a recording, a line each.
+/// The output of `plexus replay --json` for a recording.
 pub(crate) fn replay(file: &Path) -> Vec<Value> {
     let output = run_replay(&[file.to_str().unwrap(), "--json"]);
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     String::from_utf8(output.stdout).unwrap().lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
-/// A replay says what the session's log has, with the log's secrets masked as `mask` does.
+/// Checks that a replay has the events of the session's log, with secrets masked by `mask`.
 pub(crate) fn assert_replayed(replayed: &[Value], events: &[Value], mask: impl Fn(&str) -> String) {
     let replayed_events = replayed.iter().flat_map(|line| line["events"].as_array().cloned().unwrap_or_default());
     let opened = replayed_events.flat_map(|event| match event["type"].as_str() {
@@ -74,7 +74,7 @@ pub(crate) fn assert_replayed(replayed: &[Value], events: &[Value], mask: impl F
 }
 
 #[tokio::test]
-async fn a_recorded_session_replays_to_the_same_events() {
+async fn record_of_a_session_replays_to_the_same_events() {
     let (dir, records) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let config = format!("{}env = {{ DEMO_API_KEY = \"hunter2-and-more\" }}\n", demo());
     let record = [("PLEXUS_RECORD", records.path().to_str().unwrap())];
@@ -110,7 +110,7 @@ async fn a_recorded_session_replays_to_the_same_events() {
 }
 
 #[tokio::test]
-async fn a_recording_goes_on_with_a_runtime_that_outlived_its_gateway() {
+async fn record_goes_on_with_a_runtime_that_outlived_its_gateway() {
     let (dir, records) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let config = held_runtime("demo", &[exe(), "agent", "demo"], "");
     let record = [("PLEXUS_RECORD", records.path().to_str().unwrap())];
@@ -118,7 +118,7 @@ async fn a_recording_goes_on_with_a_runtime_that_outlived_its_gateway() {
     let session = gateway.session("demo").await;
     let run = gateway.prompt(&session, "echo before").await;
     gateway.until_ended(&session, &run).await;
-    // A recording is written aside: what is killed at once may have written nothing.
+    // Recordings are written by another thread: a gateway killed at once may have written nothing.
     let written = || recordings(records.path()).iter().any(|(_, text)| text.contains("stopReason"));
     until_so("the end of the run is recorded", async || written()).await;
     gateway.kill();
@@ -137,7 +137,7 @@ async fn a_recording_goes_on_with_a_runtime_that_outlived_its_gateway() {
 }
 
 #[test]
-fn a_transcript_that_cannot_be_replayed_is_told_of_by_its_line() {
+fn replay_reports_a_bad_transcript_by_its_line() {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("t.ndjson");
     let path = file.to_str().unwrap();
@@ -157,7 +157,7 @@ fn a_transcript_that_cannot_be_replayed_is_told_of_by_its_line() {
 }
 
 #[test]
-fn the_transcripts_of_real_agents_replay() {
+fn replay_reads_the_transcripts_of_real_agents() {
     let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/transcripts");
     let mut replayed = 0;
     for file in std::fs::read_dir(dir).unwrap() {

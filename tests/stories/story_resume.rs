@@ -1,4 +1,4 @@
-//! What a runtime could resume, through the real gateway: listed by HTTP and by `plexus`, taken up by its name.
+//! Stored conversations of a runtime through the real gateway: listed over HTTP and by `plexus`, and resumed.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use crate::common;
@@ -15,7 +15,7 @@ fn keeper(id: &str, args: &[&str]) -> String {
     runtime(id, &command, "")
 }
 
-/// All that the runtime `past` keeps, two at a time.
+/// All conversations of the runtime `past`, two at a time.
 async fn whole(gateway: &Gateway) -> Vec<Value> {
     let (mut all, mut next) = (Vec::new(), Some(String::new()));
     while let Some(cursor) = next {
@@ -26,7 +26,7 @@ async fn whole(gateway: &Gateway) -> Vec<Value> {
     all
 }
 
-/// Runs `plexus` to its end: its exit code, and what it said.
+/// Runs `plexus` to its end; returns the exit code and the output.
 async fn plexus(gateway: &Gateway, args: &[&str]) -> (i32, String) {
     let mut command = tokio::process::Command::new(exe());
     command.args(args).env("PLEXUS_HOME", &gateway.home).stdin(Stdio::null());
@@ -36,7 +36,7 @@ async fn plexus(gateway: &Gateway, args: &[&str]) -> (i32, String) {
 }
 
 #[tokio::test]
-async fn an_old_conversation_is_found_and_taken_up_by_http() {
+async fn old_conversation_is_found_and_resumed_by_http() {
     let gateway = Gateway::start(&keeper("past", &["7", "3"])).await;
     let (status, page) = gateway.get("/v1/runtimes/past/resumable?limit=2").await;
     assert_eq!(status, 200, "{page}");
@@ -68,7 +68,7 @@ async fn an_old_conversation_is_found_and_taken_up_by_http() {
 }
 
 #[tokio::test]
-async fn an_old_conversation_is_found_and_taken_up_in_a_terminal() {
+async fn old_conversation_is_found_and_resumed_in_a_terminal() {
     let gateway = Gateway::start(&(keeper("past", &["12"]) + &keeper("empty", &["0"]))).await;
     let (code, text) = plexus(&gateway, &["ls", "--resumable", "past"]).await;
     assert_eq!(code, 0, "{text}");
@@ -91,7 +91,7 @@ async fn an_old_conversation_is_found_and_taken_up_in_a_terminal() {
 }
 
 #[tokio::test]
-async fn a_runtime_that_lists_nothing_says_why() {
+async fn runtime_that_lists_no_conversations_says_why() {
     let config = runtime("plain", &["node", &AGENT.replace("past", "same_id"), "/dev/null"], "");
     let gateway = Gateway::start(&config).await;
     let (status, problem) = gateway.get("/v1/runtimes/plain/resumable").await;

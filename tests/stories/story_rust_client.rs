@@ -1,4 +1,4 @@
-//! The Rust client against a real gateway: calls, the first answer, coming back with its cursor, and the example.
+//! The Rust client against a real gateway: calls, the first answer, resuming by cursor, and the example.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use crate::common;
@@ -24,7 +24,7 @@ fn yes() -> Answer {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn it_prompts_answers_and_hears_who_won() {
+async fn rust_client_prompts_answers_and_learns_who_won() {
     let gateway = Gateway::demo().await;
     let (one, two) = (Client::new(&gateway.url, &gateway.token), Client::new(&gateway.url, &gateway.token));
     let runtime = one.runtimes().await.unwrap().remove(0).runtime_id;
@@ -60,7 +60,7 @@ async fn it_prompts_answers_and_hears_who_won() {
     }
     assert!(requests.open().is_empty());
     assert_eq!(text, said(&gateway.events(session.as_str()).await, Some(accepted.run_id.as_str())));
-    // Errors have the gateway's own codes, and the connection lives on.
+    // Errors have the gateway's codes, and the connection stays open.
     let nowhere: SessionId = "s_nothing".parse().unwrap();
     match one.prompt(&nowhere, "x").await {
         Err(Error::Rpc { code: -32004, data, .. }) => assert_eq!(data["code"], "session_not_found"),
@@ -76,7 +76,7 @@ async fn it_prompts_answers_and_hears_who_won() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn it_comes_back_to_a_gateway_that_was_killed_and_misses_nothing() {
+async fn rust_client_resumes_after_a_killed_gateway_without_a_gap() {
     let mut gateway = Gateway::demo().await;
     let session: SessionId = gateway.session("demo").await.parse().unwrap();
     let place = Arc::new(Mutex::new(Address { url: gateway.url.clone(), token: gateway.token.clone(), program: None }));
@@ -112,7 +112,7 @@ async fn it_comes_back_to_a_gateway_that_was_killed_and_misses_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_example_shows_what_happens() {
+async fn rust_client_example_shows_what_happens() {
     let gateway = Gateway::demo().await;
     let session = gateway.session("demo").await;
     let run = gateway.prompt(&session, "ask ;; echo seen").await;
@@ -138,21 +138,21 @@ async fn the_example_shows_what_happens() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_gateway_that_is_stopped_is_lost_and_found_again() {
+async fn rust_client_loses_and_finds_a_stopped_gateway() {
     let gateway = Gateway::demo().await;
     let session: SessionId = gateway.session("demo").await.parse().unwrap();
     let patience = Patience { quiet: Duration::from_millis(100), answer: Duration::from_secs(2) };
     let client = Client::new(&gateway.url, &gateway.token).patient(patience);
     let mut follow = client.attach(Some(&session), FollowStart::Now);
     while !matches!(next(&mut follow).await, ClientEvent::Live) {}
-    // It is silent, and lives.
+    // The gateway is stopped (SIGSTOP) and alive.
     assert!(tokio::time::timeout(5 * patience.quiet, follow.next()).await.is_err());
     client.sessions().await.unwrap();
     let signal = |name: &str| {
         assert!(Command::new("kill").args([name, &gateway.pid().to_string()]).status().unwrap().success());
     };
     signal("-STOP");
-    // A thread of its that was not stopped yet may answer a first call.
+    // A thread that is not stopped yet may answer the first call.
     let unanswered = async {
         loop {
             match client.call::<serde_json::Value>("session.list", serde_json::json!({})).await {

@@ -1,5 +1,5 @@
-//! An agent that uses a JSON-RPC id again, and a gateway that is killed when people have decided on the second question under it
-//! and the agent has not heard: it hears that decision, and never the one on the first.
+//! An agent reuses a JSON-RPC id, and the gateway is killed after the decision on the second request under it, before the agent
+//! got it: the agent gets that decision, and never the one on the first.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use crate::common;
@@ -11,7 +11,7 @@ use common::gateway::{Gateway, PATIENCE, alive, assert_whole, held_runtime};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
-/// More than a socket holds: what comes after it waits in the gateway while nobody reads.
+/// More bytes than a socket holds, so that later data waits in the gateway while the agent does not read.
 const FILLS_A_SOCKET: usize = 4 << 20;
 
 fn parent_of(pid: u64) -> Pid {
@@ -20,7 +20,7 @@ fn parent_of(pid: u64) -> Pid {
     Pid::from_raw(parent).unwrap()
 }
 
-/// The open request that is another one than `last`.
+/// The open request other than `last`.
 async fn asked(gateway: &Gateway, session: &str, last: &Value) -> Value {
     let deadline = Instant::now() + PATIENCE;
     loop {
@@ -46,7 +46,7 @@ async fn play(first: &str, second: &str) {
     let two = asked(&gateway, &session, &one).await;
     let (_, runtimes) = gateway.get("/v1/runtimes").await;
     let agent = runtimes["runtimes"][0]["pid"].as_u64().unwrap();
-    // Nobody reads what the gateway has for the agent any more: the decision is kept, and goes no further.
+    // The agent does not read any more: the decision is stored, but not delivered.
     let holder = parent_of(agent);
     kill_process(holder, Signal::STOP).unwrap();
     gateway.prompt(&other, &"x".repeat(FILLS_A_SOCKET)).await;
@@ -64,11 +64,11 @@ async fn play(first: &str, second: &str) {
 }
 
 #[tokio::test]
-async fn allowed_and_then_rejected() {
+async fn same_id_allowed_and_then_rejected() {
     play("yes", "no").await;
 }
 
 #[tokio::test]
-async fn rejected_and_then_allowed() {
+async fn same_id_rejected_and_then_allowed() {
     play("no", "yes").await;
 }

@@ -1,5 +1,5 @@
-//! The gateway against requests that schemathesis makes from `openapi.json`: fitting ones must be taken, others refused, and
-//! every answer must be as described. What is left out, and why, stands in `tests/schemathesis/schemathesis.toml`.
+//! The gateway against requests that schemathesis makes from `openapi.json`: valid ones must be accepted, others refused, and every
+//! response must be as described. `tests/schemathesis/schemathesis.toml` lists the exceptions with reasons.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout)]
 
 use crate::common;
@@ -10,9 +10,9 @@ use std::process::{Command, Stdio};
 use common::gateway::Gateway;
 use serde_json::json;
 
-/// Requests that are made of each operation's description, besides those that its limits call for.
+/// Random requests for each operation, besides those for its limits.
 const EXAMPLES: &str = "15";
-/// What they are made from.
+/// The seed of the requests.
 const SEED: &str = "20";
 
 fn folder() -> PathBuf {
@@ -30,18 +30,17 @@ fn install() -> PathBuf {
     PathBuf::from(String::from_utf8(out.stdout).unwrap().lines().last().unwrap())
 }
 
-/// Runs these phases on a gateway of its own: a wrong token or code counts against whoever sends it, and thirty in a minute
-/// are too many.
+/// Runs these phases on a separate gateway, since wrong tokens and codes are limited to thirty a minute.
 async fn run(venv: &Path, arguments: &[&str]) {
     let gateway = Gateway::demo().await;
     let session = gateway.session("demo").await;
-    // Something to look at: a run that is over, one that asks, and one that waits.
+    // Test data: an ended run, one with an open request, and a queued one.
     let over = gateway.prompt(&session, "diff ;; echo hello").await;
     gateway.until_ended(&session, &over).await;
     gateway.prompt(&session, "ask ;; hang").await;
     gateway.open_request(&session).await;
     gateway.prompt(&session, "echo later").await;
-    // What it may stop: without the demo runtime the rest would find nothing.
+    // A runtime that may be stopped: the other requests need the demo runtime.
     let spare = json!({ "preset": "demo", "id": "spare", "outlive": false, "cwd": gateway.home });
     let (status, runtime) = gateway.post("/v1/runtimes", spare).await;
     assert_eq!(status, 201, "{runtime}");
@@ -51,7 +50,7 @@ async fn run(venv: &Path, arguments: &[&str]) {
         .arg("--config-file")
         .arg(folder().join("schemathesis.toml"))
         .args(["run", &format!("{}/openapi.json", gateway.url)])
-        // This machine's own administrator: the one device that it cannot revoke under its own feet.
+        // The local administrator is the one device that cannot be revoked.
         .args(["-H", &format!("Authorization: Bearer {}", gateway.token)])
         .args(["--seed", SEED, "--max-examples", EXAMPLES, "--no-color", "--generation-database", "none"])
         .args(arguments)
@@ -62,13 +61,13 @@ async fn run(venv: &Path, arguments: &[&str]) {
     assert!(ran.status.success(), "{out}{}", String::from_utf8_lossy(&ran.stderr));
     let summary = out.lines().filter(|line| line.contains("Tested:") || line.contains("generated"));
     println!("{}: {}", arguments.join(" "), summary.map(str::trim).collect::<Vec<_>>().join("; "));
-    // It still serves, and nothing of it broke.
+    // The gateway still serves and has had no internal error.
     assert_eq!(gateway.get("/readyz").await.0, 200);
     assert!(!gateway.stderr().contains("panicked"), "{}", gateway.stderr());
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn every_operation_keeps_to_its_description() {
+async fn schemathesis_operations_keep_to_their_description() {
     let venv = tokio::task::spawn_blocking(install).await.unwrap();
     let rest = &["--exclude-path", "/v1/pair"];
     for phase in ["coverage", "fuzzing"] {

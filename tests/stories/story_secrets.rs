@@ -1,5 +1,4 @@
-//! The gateway's token is where it must be, and nowhere else: not in an argument, an environment, a log, a core dump, nor
-//! in reach of an agent.
+//! The gateway's token is only in its file: not in an argument, an environment, a log, a core dump, nor within reach of an agent.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use crate::common;
@@ -7,12 +6,12 @@ use crate::common;
 use common::gateway::{Gateway, family};
 
 #[tokio::test]
-async fn the_token_is_in_no_argument_environment_or_log() {
+async fn token_is_in_no_argument_environment_or_log() {
     let gateway = Gateway::demo().await;
     let session = gateway.session("demo").await;
     let run = gateway.prompt(&session, "echo hello").await;
     gateway.until_ended(&session, &run).await;
-    // A refused token, a wrong path and a query are the things that a log would want to tell of.
+    // A refused token, a wrong path and a query are what a log could contain.
     let _ = gateway.http.get(format!("{}/v1/sessions?token={}", gateway.url, gateway.token)).send().await;
     let _ = gateway.get(&format!("/no/such/{}", gateway.token)).await;
     let below = family(gateway.pid());
@@ -27,7 +26,7 @@ async fn the_token_is_in_no_argument_environment_or_log() {
     for agent in &below {
         let environ = String::from_utf8_lossy(&std::fs::read(format!("/proc/{agent}/environ")).unwrap()).into_owned();
         assert!(!environ.split('\0').any(|var| var.starts_with("PLEXUS_")), "{environ}");
-        // Nothing of the gateway's stays open in an agent: its sockets and its store are its own.
+        // No descriptor of the gateway is open in an agent.
         for fd in std::fs::read_dir(format!("/proc/{agent}/fd")).unwrap().flatten() {
             let target = std::fs::read_link(fd.path()).unwrap_or_default();
             let target = target.to_string_lossy();

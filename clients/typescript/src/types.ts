@@ -54,7 +54,7 @@ export interface Answer {
 
 /** An answer: exactly one of `option_id`, `ok`, `value`, `ids`. */
 export type AnswerParams = Said & {
-  /** The same key brings the same receipt again. */
+  /** A repeated key returns the same receipt. */
   idempotency_key?: string | null;
   request_id: string;
 };
@@ -65,62 +65,62 @@ export interface AnsweredOn {
   elevated?: string[];
 }
 
-/** What to follow, and from where: after a cursor, or from the `start` or `now`; from the start if neither is given. */
+/** The subscription, and where it begins: after a cursor, or from the `start` or `now`; from the start if neither is given. */
 export interface AttachParams {
   /** A cursor, or `now`. */
   after?: string | null;
   /** From the oldest event kept, or only what comes */
   from?: 'start' | 'now';
-  /** `native` brings what the runtime itself said along with each event. */
+  /** `native` adds the runtime's own message to each event. */
   projection?: Projection;
   /** A session, or `*` for all. */
   session_id: string;
 }
 
-/** The answer to `session.attach`. */
+/** The result of `session.attach`. */
 export interface Attached {
   attached: boolean;
-  /** Events go on after this. */
+  /** Events follow after this cursor. */
   cursor: Cursor;
   head: Cursor;
   resume: Resume;
-  /** What is followed: a session, or `*`. */
+  /** The subscription: a session, or `*`. */
   session_id: string;
 }
 
 /** A pairing that has begun. */
 export interface Begun {
-  /** What the device types. */
+  /** The code to type on the device. */
   code: string;
   expires_at: Timestamp;
   pairing_id: string;
-  /** The same as a picture, in SVG. */
+  /** The address as a QR code, in SVG. */
   qr: string;
-  /** What the device opens in place of typing. */
+  /** The address to open instead of typing the code. */
   url: string;
 }
 
-/** The run to stop: the one under way if none is named. */
+/** The run to cancel: the current one if absent. */
 export interface CancelParams {
-  /** Why, for people and for runtimes that take a reason. */
+  /** The reason, for people and for runtimes that take one. */
   reason?: string | null;
   run_id?: RunId | null;
   session_id?: SessionId | null;
 }
 
-/** Which run to stop; the one under way if absent. */
+/** The run to cancel; the current one if absent. */
 export interface CancelRun {
-  /** Why, for people and for runtimes that take a reason. */
+  /** The reason, for people and for runtimes that take one. */
   reason?: string | null;
   /** The run. */
   run_id?: RunId | null;
 }
 
-/** The answer to `run.cancel`. */
+/** The result of `run.cancel`. */
 export interface Cancelled {
   ok: boolean;
   run_id: RunId;
-  /** `running`, of a run that ends when its runtime says so; `cancelled`, of one that waited, and is over. */
+  /** `running` for a run that ends when its runtime reports it; `cancelled` for a queued one, which has ended. */
   status: RunStatus;
 }
 
@@ -130,19 +130,19 @@ export type Capabilities = Capability[];
 /** One thing that some runtimes can do. */
 export type Capability = 'load' | 'resume' | 'list' | 'fork' | 'close' | 'delete' | 'logout' | 'cancel' | 'requests' | 'reasons' | 'edits' | 'modes' | 'models' | 'images' | 'audio' | 'embedded_context' | 'mcp_http' | 'mcp_sse' | 'mcp_list' | 'skills_list' | 'permission_preflight_events' | 'context_inspect' | 'run_diagnostics' | 'shell_exec' | 'shell_tasks' | 'shell_detach' | 'tasks' | 'tool_call' | 'theme_set';
 
-/** What was looked at, and what was found. */
+/** A check and its result. */
 export interface Check {
   /** What was found. */
   detail: string;
-  /** What to do. */
+  /** The fix. */
   fix?: string;
-  /** What was looked at. */
+  /** What was checked. */
   name: string;
-  /** How bad it is. */
+  /** The severity of a check's result. */
   state: Verdict;
 }
 
-/** What works and what does not. */
+/** The checks and their results. */
 export interface Checks {
   checks: Check[];
 }
@@ -150,9 +150,9 @@ export interface Checks {
 /** What an option means, so that clients can draw it (ACP `PermissionOptionKind`). */
 export type Choice = 'allow_once' | 'allow_always' | 'reject_once' | 'reject_always' | 'other';
 
-/** A piece of what somebody said. */
+/** A piece of a message. */
 export interface Chunk {
-  /** `plexus.by` is who said it, of a message of a person. */
+  /** `plexus.by` is the author of a person's message. */
   _meta?: JsonObject | null;
   content: Content;
   messageId?: string | null;
@@ -184,13 +184,13 @@ export interface ClientServed {
 
 /** A one-time code. */
 export interface Code {
-  /** The secret; good for one device. */
+  /** The secret; valid for one device. */
   code: string;
-  /** When it stops working. */
+  /** When the code expires. */
   expires_at: Timestamp;
 }
 
-/** A yes. */
+/** The confirmation of a pairing. */
 export interface Confirm {
   /** The number that both sides show. */
   number: number;
@@ -205,7 +205,7 @@ export type Connect = {
   endpoint: string;
 };
 
-/** A part of what somebody said: ACP's content block. */
+/** A part of a message: ACP's content block. */
 export type Content = {
   text: string;
   type: 'text';
@@ -235,13 +235,13 @@ export type Content = {
   [member: string]: unknown;
 };
 
-/** One of ACP's content blocks; what is sent is the block as it came. */
+/** An ACP content block, sent unchanged. */
 export interface ContentBlock {
   type: string;
   [member: string]: unknown;
 }
 
-/** The end of the answer to `session.history`. */
+/** The end of the result of `session.history`. */
 export type CountedEnd = PageEnd & {
   events_sent: number;
 };
@@ -249,46 +249,46 @@ export type CountedEnd = PageEnd & {
 /** A place in the log: keep it, and give it back as it is. */
 export type Cursor = string;
 
-/** With `merge`: the text of the event in it is longer than a part, and this is not all of it. */
+/** With `merge`: the item has only some parts of a long text. */
 export interface Cut {
-  /** Parts of the last event's text that are missing after it. */
+  /** The number of missing parts after this one. */
   after: number;
-  /** Parts of the first event's text that are missing before it. */
+  /** The number of missing parts before this one. */
   before: number;
 }
 
-/** The answer to `session.detach`. */
+/** The result of `session.detach`. */
 export interface Detached {
-  /** Whether it was followed. */
+  /** Whether the session was followed. */
   detached: boolean;
 }
 
-/** A device as clients see it: nothing secret. */
+/** A device without its secrets. */
 export type Device = Grant & {
-  /** When it was enrolled. */
+  /** When the device was enrolled. */
   created_at: Timestamp;
-  /** Its identifier. */
+  /** The identifier. */
   device_id: DeviceId;
-  /** When it ends by itself. */
+  /** When the device expires. */
   expires_at?: Timestamp;
-  /** What sort it is. */
+  /** The kind of device. */
   kind: DeviceKind;
-  /** When it last proved itself. */
+  /** When the device last authenticated. */
   last_seen_at?: Timestamp;
-  /** Whether it is this machine's own administrator, who cannot be revoked. */
+  /** Whether this is the local administrator, which cannot be revoked. */
   local: boolean;
-  /** Its name. */
+  /** The name. */
   name: string;
-  /** Whether it has something open. */
+  /** Whether the device has an open stream, socket or long poll. */
   online: boolean;
-  /** Whether it is the one that asks. */
+  /** Whether this is the device that asks. */
   you: boolean;
 };
 
 /** An enrolled client installation: `d_` and 26 characters. */
 export type DeviceId = string;
 
-/** What sort of device. */
+/** The kind of a device. */
 export type DeviceKind = 'device' | 'share' | 'local';
 
 /** The enrolled devices. */
@@ -296,11 +296,11 @@ export interface Devices {
   devices: Device[];
 }
 
-/** What to change of a session; what is absent stays. */
+/** Changes to a session; absent members stay unchanged. */
 export interface EditSession {
-  /** Whether it is put away. */
+  /** Whether the session is archived. */
   archived?: boolean | null;
-  /** Its title from now on; the agent's own changes it no more. */
+  /** The new title; the agent no longer changes it. */
   title?: string | null;
 }
 
@@ -354,24 +354,24 @@ export interface Bodies {
 /** An `Envelope` of this `kind`. */
 export interface EnvelopeOf<K extends Kind> {
   at: Timestamp;
-  /** With `merge`: when the last event in it was, where they are several. */
+  /** With `merge`: the time of the last merged event, if there are several. */
   at_last?: Timestamp;
   cursor: Cursor;
-  /** With `merge`: the cursor of the first event in it; `cursor` is that of the last. */
+  /** With `merge`: the cursor of the first merged event; `cursor` is that of the last. */
   cursor_first?: Cursor;
   cut?: Cut;
-  /** The canonical body, by its kind. */
+  /** The canonical body; its shape depends on the kind. */
   event: Bodies[K];
   kind: K;
-  /** With `merge`: how many events are in it, where it is of a kind that can be merged. */
+  /** With `merge`: the number of merged events, for kinds that can be merged. */
   merged?: number;
   meta: Meta;
-  /** What the runtime itself said, with the projection `native`. */
+  /** The runtime's own message, with the projection `native`. */
   native?: Json;
   run_id: RunId;
-  /** Its number within the run, from 0 without a gap. */
+  /** The event's number within the run, from 0 without a gap. */
   seq: number;
-  /** With `merge`: the number of the last event in it. */
+  /** With `merge`: the number of the last merged event. */
   seq_last?: number;
   session_id: SessionId;
 }
@@ -394,16 +394,16 @@ export interface Failure {
   message: string;
 }
 
-/** What a JSON-RPC error says beside its words: `code`, and the members that the problem has over HTTP. */
+/** The `data` of a JSON-RPC error: `code`, and the members that the problem has over HTTP. */
 export type FailureData = ProblemMembers & {
   code: string;
 };
 
-/** A ticket, to hear what came of it. */
+/** A ticket of a device that joined. */
 export interface Fetch {
   /** The ticket. */
   ticket: string;
-  /** Seconds to wait for it, 60 at most. */
+  /** Seconds to wait for the outcome, 60 at most. */
   wait?: number | null;
 }
 
@@ -427,85 +427,85 @@ export interface Fits {
   pattern?: string;
 }
 
-/** What the client's screen shows, and whether somebody looks at it. */
+/** The session on the client's screen, and whether the screen has the focus. */
 export interface Focus {
   /** Whether the screen has the focus: a hidden page and a locked phone do not. */
   focused: boolean;
-  /** The session that it shows; `null` where it shows none in particular. */
+  /** The session shown; `null` for a page without one. */
   session_id?: SessionId | null;
 }
 
-/** The gateway that answers. */
+/** The gateway. */
 export interface GatewayInfo {
-  /** The life of its log. */
+  /** The epoch of the log. */
   epoch: string;
-  /** What people call the machine. */
+  /** The machine's name. */
   name: string;
-  /** Where other machines reach it. */
+  /** The origin by which other machines reach the gateway. */
   public_url?: string;
   started_at: Timestamp;
   version: string;
 }
 
-/** What a device was granted. */
+/** The rights of a device. */
 export interface Grant {
-  /** The highest risk of a request that it may answer; any, if absent. */
+  /** The highest risk of a request that the device may answer; any if absent. */
   approve_up_to?: Risk;
-  /** Whether it may answer from a notification, without opening the request. */
+  /** Whether the device may answer from a notification, without opening the request. */
   lock_screen?: boolean;
-  /** Only with these runtimes, if given. */
+  /** If present, the device is limited to these runtimes. */
   runtimes?: RuntimeId[];
-  /** What it may do. */
+  /** The scopes. */
   scopes: Scope[];
-  /** Only with these sessions, if given. */
+  /** If present, the device is limited to these sessions. */
   sessions?: SessionId[];
 }
 
-/** The first thing that a subscriber hears. */
+/** The first message to a subscriber. */
 export interface Hello {
   epoch: string;
   head: Cursor;
   oldest: Cursor;
-  /** The requests that are open; what is long of them is cut. */
+  /** The open requests; long texts in them are cut. */
   requests: Request[];
   resume: Resume;
   runs: RunInfo[];
-  /** As it was attached: a session, or `*`; absent of a stream over HTTP. */
+  /** The subscription: a session, or `*`; absent in a stream over HTTP. */
   session_id: string;
-  /** Those with the latest news, 500 at most. */
+  /** The most recently updated sessions, at most 500. */
   sessions: Session[];
-  /** How many sessions are not among them. */
+  /** The number of further sessions. */
   sessions_omitted?: number;
   you: You;
 }
 
-/** The answer to `session.history`: its events are written one by one, then its end. */
+/** The result of `session.history`: the events, written one by one, then the end. */
 export type History = CountedEnd & {
   events: Envelope[];
 };
 
-/** Which events: 500 from the oldest kept, unless it says otherwise. */
+/** A page of events; the first 500 by default. */
 export interface HistoryParams {
   /** A cursor. */
   after?: string | null;
-  /** A cursor: the newest before it, in the order of the log; `now` or nothing in it for the newest of all. */
+  /** A cursor: the newest events before it, in the order of the log; `now` or an empty string for the newest of all. */
   before?: string | null;
   /** At most 5000. */
   limit?: number | null;
-  /** At most so many bytes of events, about; 256 KiB at most. */
+  /** About the most bytes of events, up to 256 KiB. */
   max_bytes?: number | null;
-  /** Whether what belongs together comes as one item. */
+  /** Whether events are merged into items. */
   merge?: boolean;
   session_id: SessionId;
 }
 
 /** A passage found. */
 export interface Hit {
-  /** The event where it ends. */
+  /** The event where the passage ends. */
   cursor: Cursor;
-  /** Whose words. */
+  /** The role of the author. */
   role: string;
-  /** The session it is in. */
+  /** The session of the passage. */
   session_id: SessionId;
   /** The passage around the match; matches stand between U+0002 and U+0003. */
   snippet: string;
@@ -513,35 +513,35 @@ export interface Hit {
 
 /** Passages found. */
 export interface Hits {
-  /** The best of them. */
+  /** The best passages. */
   hits: Hit[];
 }
 
-/** The gateway that invites. */
+/** The gateway of a pairing. */
 export interface Host {
-  /** What people call the machine. */
+  /** The machine's name. */
   name: string;
   version: string;
 }
 
-/** Who a device is. */
+/** The identity of a device. */
 export type Identity = Grant & {
   device_id: DeviceId;
-  /** When it ends by itself. */
+  /** When the device expires. */
   expires_at?: Timestamp;
   kind: DeviceKind;
   name: string;
 };
 
-/** Who the client is, and what it can show. */
+/** The client's name and capabilities. */
 export interface Initialize {
   ui_capabilities?: UiCapabilities;
-  /** `0`: this connection speaks the UI protocol of that version to the letter, and nothing else. */
+  /** `0`: this connection speaks only the UI protocol of that version, to the letter. */
   ui_protocol?: string | null;
   [member: string]: unknown;
 }
 
-/** The answer to `initialize`. */
+/** The result of `initialize`. */
 export interface Initialized {
   protocol_version: string;
   server: Server;
@@ -549,7 +549,7 @@ export interface Initialized {
   you: You;
 }
 
-/** The UI protocol's way to say it. */
+/** A prompt in the UI protocol. */
 export type Input = {
   /** The text. */
   text: string;
@@ -560,11 +560,11 @@ export type Input = {
   type: 'parts';
 };
 
-/** What a device would join. */
+/** The pairing that a device would join. */
 export type Invitation = Grant & {
   expires_at: Timestamp;
   gateway: Host;
-  /** What it is to be called, if the computer said so. */
+  /** The device's name, if the computer set one. */
   name?: string;
 };
 
@@ -596,11 +596,11 @@ export interface Lag {
   session_id: string;
 }
 
-/** How many at most. */
+/** A page of a listing. */
 export interface Listing {
-  /** `next` of the page before. */
+  /** The `next` of the page before. */
   cursor?: string | null;
-  /** Sessions at most; 1000 at most. */
+  /** Most sessions on the page, up to 1000. */
   limit?: number | null;
 }
 
@@ -624,18 +624,18 @@ export interface LogLine {
 /** Who wrote a line. */
 export type LogSource = 'runtime' | 'gateway';
 
-/** What a runtime wrote to stderr of late. */
+/** The latest stderr lines of a runtime. */
 export interface Logs {
   lines: LogLine[];
 }
 
-/** A short code to look at. */
+/** A short code to look up. */
 export interface Look {
   /** The code. */
   code: string;
 }
 
-/** The answer to `presence.update`. */
+/** The result of `presence.update`. */
 export interface Looking {
   focused: boolean;
 }
@@ -648,12 +648,12 @@ export interface McpServer {
   last_error?: string;
   source?: McpSource;
   state: McpState;
-  /** How many tools it has. */
+  /** The number of tools. */
   tools?: number;
   transport: McpTransport;
 }
 
-/** The MCP servers of an agent, as it tells them. */
+/** The MCP servers of an agent. */
 export interface McpServers {
   servers: McpServer[];
   /** Whether there are more. */
@@ -663,17 +663,17 @@ export interface McpServers {
 /** Where an MCP server is configured. */
 export type McpSource = 'project' | 'global';
 
-/** Where an MCP server stands. */
+/** The state of an MCP server. */
 export type McpState = 'connecting' | 'disabled' | 'ready' | 'error';
 
 /** How an agent reaches an MCP server. */
 export type McpTransport = 'stdio' | 'http';
 
-/** Who asks. */
+/** The caller. */
 export type Me = Identity & {
-  /** Where this device has a limit: those that may answer what it may not, as far as it may know them. */
+  /** For a device with a risk limit: devices that may answer what it may not, as far as it may know them. */
   answered_on?: AnsweredOn;
-  /** What a page sends as `Plexus-CSRF` with every request but GET and HEAD. */
+  /** The value of `Plexus-CSRF` for every request of a page but GET and HEAD. */
   csrf?: string;
   gateway: GatewayInfo;
 };
@@ -698,7 +698,7 @@ export interface Message {
   text: string;
 }
 
-/** Where an event comes from. */
+/** The origin of an event. */
 export interface Meta {
   dialect: string;
   runtime_id: RuntimeId;
@@ -707,61 +707,61 @@ export interface Meta {
 /** A session's identifier inside its runtime: opaque text that the gateway never interprets. */
 export type NativeId = string;
 
-/** What the device that redeems the code may do. */
+/** The grant of the device that redeems the code. */
 export interface NewCode {
-  /** The highest risk that it may answer; any, if absent. */
+  /** The highest risk of a request that the device may answer; any if absent. */
   approve_up_to?: Risk | null;
-  /** Whether it may answer from a notification. */
+  /** Whether the device may answer from a notification. */
   lock_screen?: boolean;
-  /** Only with these runtimes. */
+  /** If present, limits the device to these runtimes. */
   runtimes?: RuntimeId[] | null;
-  /** What it may do: `watch`, `prompt`, `approve`, `admin`. */
+  /** The scopes: `watch`, `prompt`, `approve`, `admin`. */
   scopes: Scope[];
-  /** Only with these sessions. */
+  /** If present, limits the device to these sessions. */
   sessions?: SessionId[] | null;
-  /** Its life in seconds, at most 120. */
+  /** The lifetime of the code in seconds, at most 120. */
   ttl?: number | null;
 }
 
 /** A device to enrol. */
 export interface NewDevice {
-  /** The highest risk that it may answer; any, if absent. */
+  /** The highest risk of a request that the device may answer; any if absent. */
   approve_up_to?: Risk | null;
-  /** Whether it may answer from a notification. */
+  /** Whether the device may answer from a notification. */
   lock_screen?: boolean;
-  /** Its name. */
+  /** The device's name. */
   name: string;
-  /** Only with these runtimes. */
+  /** If present, limits the device to these runtimes. */
   runtimes?: RuntimeId[] | null;
-  /** What it may do: `watch`, `prompt`, `approve`, `admin`. */
+  /** The scopes: `watch`, `prompt`, `approve`, `admin`. */
   scopes: Scope[];
-  /** Only with these sessions. */
+  /** If present, limits the device to these sessions. */
   sessions?: SessionId[] | null;
 }
 
-/** What is to be otherwise. */
+/** The changes to a device. */
 export interface NewName {
-  /** Whether it may answer from a notification. */
+  /** Whether the device may answer from a notification. */
   lock_screen?: boolean | null;
-  /** Another name. */
+  /** The new name. */
   name?: string | null;
 }
 
-/** What a device that joins may do. */
+/** The grant of the device that joins. */
 export interface NewPairing {
-  /** The highest risk that it may answer; any, if absent. */
+  /** The highest risk of a request that the device may answer; any if absent. */
   approve_up_to?: Risk | null;
-  /** Whether it may answer from a notification. */
+  /** Whether the device may answer from a notification. */
   lock_screen?: boolean;
-  /** What it is to be called; as it says itself, if absent. */
+  /** The device's name; if absent, the one that it reports. */
   name?: string | null;
-  /** Only with these runtimes. */
+  /** If present, limits the device to these runtimes. */
   runtimes?: RuntimeId[] | null;
-  /** `watch`, `prompt`, `approve`, `admin`. */
+  /** The scopes: `watch`, `prompt`, `approve`, `admin`. */
   scopes: Scope[];
 }
 
-/** What to say to the agent: `text`, or `content`. */
+/** A prompt: `text` or `content`. */
 export interface NewPrompt {
   /** ACP content blocks. */
   content?: ContentBlock[] | null;
@@ -771,43 +771,43 @@ export interface NewPrompt {
 
 /** A session to open. */
 export interface NewSession {
-  /** The folder it works in; the runtime's own if absent. */
+  /** The session's working folder; the runtime's if absent. */
   cwd?: string | null;
-  /** The runtime's own identifier, to take up a session that the runtime knows. */
+  /** The runtime's identifier of a conversation to resume. */
   native_id?: NativeId | null;
-  /** The runtime it lives in. */
+  /** The session's runtime. */
   runtime_id: RuntimeId;
-  /** Its title. */
+  /** The session's title. */
   title?: string | null;
 }
 
 /** A link to a session. */
 export interface NewShare {
-  /** Its life in hours: a day, if absent; thirty at most. */
+  /** The lifetime in hours; a day if absent, at most 30 days. */
   hours?: number | null;
 }
 
-/** A device, and its token, which is shown this once; or `csrf`, where its token is a cookie. */
+/** A device and its token, which is shown only once; or `csrf` if the token is a cookie. */
 export type NewToken = Identity & {
   created_at: Timestamp;
-  /** What a page sends as `Plexus-CSRF` with every request but GET and HEAD. */
+  /** The value of `Plexus-CSRF` for every request of a page but GET and HEAD. */
   csrf?: string;
   token?: string;
 };
 
-/** The client's response to a question was not taken. */
+/** The client's response to a request was not accepted. */
 export interface NotTaken {
   error: Failure;
   request_id: RequestId;
 }
 
-/** No parameters: whatever comes is not looked at. */
+/** No parameters; given ones are ignored. */
 export type Nothing = { [member: string]: unknown };
 
 /** What sort of number an answer has to be. */
 export type NumberSort = 'number' | 'integer';
 
-/** A session; the one that is followed, if it is one, where absent. What else there is goes to its runtime. */
+/** A session; if absent, the only one that is followed. Other members go to its runtime. */
 export interface OfSession {
   session_id?: SessionId | null;
 }
@@ -822,19 +822,19 @@ export interface Offer {
   label: string;
 }
 
-/** A page of events. With a `resume` other than `ok`, a snapshot comes in place of what was lost; read on from `next`. */
+/** A page of events. With a `resume` other than `ok`, a snapshot replaces the lost events; continue from `next`. */
 export type Page = PageEnd & {
   events: Envelope[];
 };
 
-/** What stands after the events of a page. */
+/** The members after the events of a page. */
 export interface PageEnd {
   head: Cursor;
-  /** To be given as `after` for what comes after this page. */
+  /** The `after` of the next page. */
   next: string;
-  /** Sessions without a snapshot here, because they are too many. */
+  /** The number of sessions without a snapshot here, because there are too many. */
   omitted?: number;
-  /** To be given as `before` for the page before this one; absent at the beginning. */
+  /** The `before` of the page before this one; absent at the beginning. */
   previous?: string;
   resume: Resume;
   snapshot?: Snapshot;
@@ -845,38 +845,38 @@ export interface PageEnd {
 export interface Pair {
   /** The code. */
   code: string;
-  /** Whether it is a page of this gateway, which gets a cookie in place of a token. */
+  /** Whether the device is a page of this gateway, which gets a cookie instead of a token. */
   cookie?: boolean;
-  /** What to call the device. */
+  /** The name of the device. */
   name: string;
 }
 
-/** A pairing, for the computer. */
+/** A pairing as the computer sees it. */
 export interface Pairing {
-  /** The device that came of it. */
+  /** The device that was enrolled. */
   device_id?: DeviceId;
-  /** When it is too late. */
+  /** When the pairing expires. */
   expires_at: Timestamp;
-  /** What the device will be called. */
+  /** The name of the device. */
   name?: string;
-  /** What the phone shows. */
+  /** The number that the phone shows. */
   number?: number;
-  /** Its identifier. */
+  /** The identifier. */
   pairing_id: string;
-  /** Where it stands. */
+  /** The state. */
   state: PairingState;
 }
 
-/** Where a pairing stands. */
+/** The state of a pairing. */
 export type PairingState = 'waiting' | 'joined' | 'confirmed' | 'refused' | 'expired';
 
-/** That the computer has said nothing yet. */
+/** The computer has not decided yet. */
 export interface Patience {
   /** `waiting`. */
   state: PairingState;
 }
 
-/** The agent's plan, whole. */
+/** The agent's whole plan. */
 export interface Plan {
   entries: PlanEntry[];
   sessionUpdate: string;
@@ -891,13 +891,13 @@ export interface PlanEntry {
   [member: string]: unknown;
 }
 
-/** Who looks at a session now. */
+/** The viewers of a session changed. */
 export interface PresenceNote {
   lookers: Viewer[];
   session_id: SessionId;
 }
 
-/** RFC 9457: why something was not done. `code` is stable. */
+/** RFC 9457: an error. `code` is stable. */
 export type ProblemDetails = ProblemMembers & {
   code: string;
   detail: string;
@@ -906,41 +906,41 @@ export type ProblemDetails = ProblemMembers & {
   type: string;
 };
 
-/** What else a problem says, by its `code`. */
+/** Further members of a problem, by its `code`. */
 export type ProblemMembers = Partial<Receipt> & {
-  /** `over_limit`: whose account is full. */
+  /** `over_limit`: the account that is full. */
   account?: string;
-  /** `risk_too_high`: the highest that the device may answer. */
+  /** `risk_too_high`: the highest risk that the device may answer. */
   approve_up_to?: Risk;
-  /** `risk_too_high`: names of devices that may answer it, as far as this one may know them. */
+  /** `risk_too_high`: names of devices that may answer, as far as this one may know them. */
   devices?: string[];
-  /** Of an answer that does not fit: which of the agent's fields. */
+  /** For an answer that does not fit: the agent's field. */
   field?: string;
   /** AG-UI: the interrupt. */
   interruptId?: string;
-  /** `too_large`, `prompt_too_large`, `over_limit`: how many bytes there may be. */
+  /** `too_large`, `prompt_too_large`, `over_limit`: the limit, in bytes. */
   limit?: number;
-  /** `resume_partial`: the interrupts that were left out. */
+  /** `resume_partial`: the interrupts without an answer. */
   missing?: string[];
-  /** Of a cursor that cannot be resumed from: the oldest one that can. */
+  /** For a cursor that cannot be resumed from: the oldest one that can. */
   oldest?: Cursor;
-  /** `bad_body`: where. */
+  /** `bad_body`: the place in the body. */
   path?: string;
-  /** Of a cursor that cannot be resumed from: what became of it. */
+  /** For a cursor that cannot be resumed from: the verdict. */
   resume?: Resume;
-  /** `risk_too_high`: which. */
+  /** `risk_too_high`: the request's risk. */
   risk?: Risk;
-  /** `risk_too_high`: why the risk is what it is, in words. */
+  /** `risk_too_high`: the reasons for the risk. */
   risk_reasons?: string[];
-  /** `runtime_refused`: the runtime's own code. */
+  /** `runtime_refused`: the runtime's error code. */
   runtime_code?: number;
-  /** `runtime_refused`: what the runtime said beside it. */
+  /** `runtime_refused`: the runtime's error data. */
   runtime_data?: Json;
-  /** `scope_missing`: which. */
+  /** `scope_missing`: the missing scope. */
   scope?: Scope;
 };
 
-/** What of an event a subscriber gets. */
+/** The parts of an event that a subscriber gets. */
 export type Projection = 'canonical' | 'native';
 
 /** What a device subscribes to notifications with, and what it chose. */
@@ -1057,11 +1057,11 @@ export interface RawBody {
   text?: string;
 }
 
-/** Whether the log takes writes. */
+/** The result of the readiness check. */
 export interface Ready {
-  /** Where it ends. */
+  /** The end of the log. */
   head: Cursor;
-  /** It does. */
+  /** Always true: the log accepts writes. */
   ready: boolean;
 }
 
@@ -1194,7 +1194,7 @@ export type RequestType = 'confirm' | 'prompt' | 'pick' | 'permission' | 'elicit
 export interface Requests {
   /** The `before` of the next page; absent if there is none. */
   next?: string;
-  /** The requests; what is long of them is cut. */
+  /** The requests; long texts in them are cut. */
   requests: Request[];
 }
 
@@ -1238,7 +1238,7 @@ export interface Resolver {
   name: string;
 }
 
-/** The run to begin again: the one under way, or else the last, if none is named. */
+/** The run to repeat: if absent, the current one, else the last. */
 export interface RestartParams {
   idempotency_key?: string | null;
   run_id?: RunId | null;
@@ -1248,7 +1248,7 @@ export interface RestartParams {
 /** What to do when a runtime dies by itself. */
 export type RestartPolicy = 'never' | 'on-failure' | 'always';
 
-/** Which run to begin again; the one under way, or else the last, if absent. */
+/** The run to repeat; if absent, the current run, else the last one. */
 export interface RestartRun {
   /** The run. */
   run_id?: RunId | null;
@@ -1283,13 +1283,13 @@ export type Resume = 'ok' | 'gap' | 'reset' | 'ahead';
 export interface ResumeEntry {
   /** The interrupt: a request. */
   interruptId: string;
-  /** As the interrupt's `responseSchema` says. */
+  /** The answer, as the interrupt's `responseSchema` describes it. */
   payload?: JsonObject;
   /** `resolved` with a payload, or `cancelled`. */
   status: ResumeStatus;
 }
 
-/** What became of an interrupt, in the client's words. */
+/** The client's decision on an interrupt. */
 export type ResumeStatus = 'resolved' | 'cancelled';
 
 /** How much harm a yes could do, by the gateway's own judgement of what is asked. */
@@ -1297,27 +1297,27 @@ export type Risk = 'low' | 'elevated' | 'danger';
 
 /** A run. */
 export interface Run {
-  /** Its name. */
+  /** The run. */
   run_id: RunId;
 }
 
-/** What a client sends to run: AG-UI's `RunAgentInput`. */
+/** AG-UI's `RunAgentInput`. */
 export interface RunAgentInput {
-  /** Not carried: said so once. */
+  /** Not passed to agents; the response says so once. */
   context?: JsonObject[];
   /** `plexus`: `{cursor, follow, cancel, partial}`. */
   forwardedProps?: JsonObject;
-  /** The conversation as the client has it. People's messages at its end that the session does not have are the prompt. */
+  /** The conversation as the client has it. The people's messages at its end that the session does not have are the prompt. */
   messages: JsonObject[];
-  /** Answers to interrupts, all that are open. */
+  /** Answers to all open interrupts. */
   resume?: ResumeEntry[] | null;
-  /** The client's own name for this run; said back. The same POST again starts and decides nothing. */
+  /** The client's id of this run; returned unchanged. A repeated POST starts and decides nothing. */
   runId: string;
-  /** What the gateway said; anything else is not carried, and said so. */
+  /** The state as sent by the gateway; anything else is not passed to agents, and the response says so. */
   state?: JsonObject;
-  /** The client's own name for the conversation; said back, and not looked at. */
+  /** The client's id of the conversation; returned unchanged and not used. */
   threadId: string;
-  /** Not carried: said so once. */
+  /** Not passed to agents; the response says so once. */
   tools?: JsonObject[];
 }
 
@@ -1339,7 +1339,7 @@ export interface RunBody {
   stop_reason?: string;
 }
 
-/** How much of the model's context is left. */
+/** The part of the model's context that is left. */
 export interface RunContext {
   context_left_percent: number;
   run_id: RunId;
@@ -1364,7 +1364,7 @@ export interface RunInfo {
 /** Where a run stands (the UI protocol's `run.status`, and `queued`). */
 export type RunStatus = 'queued' | 'running' | 'awaiting_ui' | 'completed' | 'error' | 'cancelled';
 
-/** How a run stands, in the words of the UI protocol. */
+/** The state of a run, in the UI protocol. */
 export interface RunStatusNote {
   message?: string;
   run_id: RunId;
@@ -1428,7 +1428,7 @@ export interface RuntimeGone {
 /** An attached agent program or endpoint, named by its user (`gemini`) or after its preset (`gemini-2`). */
 export type RuntimeId = string;
 
-/** A runtime stands differently. */
+/** A runtime changed. */
 export interface RuntimeNote {
   runtime: Runtime;
 }
@@ -1452,11 +1452,11 @@ export type RuntimeStatus = RuntimeExit & {
 
 /** Runtimes. */
 export interface Runtimes {
-  /** Those that the caller may see. */
+  /** The runtimes that the caller may see. */
   runtimes: Runtime[];
 }
 
-/** An answer as UI clients give it: members of theirs that we do not know are none of our business. */
+/** An answer in the UI protocol; unknown members are ignored. */
 export interface Said {
   answers?: Record<string, string[]> | null;
   digest?: string | null;
@@ -1480,7 +1480,7 @@ export interface Serve {
   terminal?: boolean;
 }
 
-/** The program that answers. */
+/** The server's name and version. */
 export interface Server {
   name: string;
   version: string;
@@ -1531,14 +1531,14 @@ export interface Session {
   updated_at: Timestamp;
 }
 
-/** A session to put away, or to take back. */
+/** A session to archive or to restore. */
 export interface SessionArchive {
-  /** False takes it back; true if absent. */
+  /** False restores; true if absent. */
   archived?: boolean | null;
   session_id?: SessionId | null;
 }
 
-/** A session was forgotten. */
+/** A session was deleted. */
 export interface SessionGone {
   session_id: SessionId;
 }
@@ -1546,7 +1546,7 @@ export interface SessionGone {
 /** One conversation in a runtime: `s_` and 26 characters, minted by the gateway. */
 export type SessionId = string;
 
-/** A session to open, or with `native_id` to take up. */
+/** A session to open, or with `native_id` to resume. */
 export interface SessionNew {
   cwd?: string | null;
   native_id?: string | null;
@@ -1554,12 +1554,12 @@ export interface SessionNew {
   title?: string | null;
 }
 
-/** A session stands differently. */
+/** A session changed. */
 export interface SessionNote {
   session: Session;
 }
 
-/** Another title for a session. */
+/** A new title for a session. */
 export interface SessionRename {
   session_id?: SessionId | null;
   title: string;
@@ -1568,15 +1568,15 @@ export interface SessionRename {
 /** Where a session stands. */
 export type SessionState = 'idle' | 'running' | 'waiting' | 'exited';
 
-/** A page of sessions, those with the latest news first. */
+/** A page of sessions, most recently updated first. */
 export interface Sessions {
-  /** What to give as `cursor` for the sessions after these; absent where there are none. */
+  /** The `cursor` of the next page; absent on the last. */
   next?: string;
   /** The sessions. */
   sessions: Session[];
 }
 
-/** A link to one session. Whoever has it may watch until it expires, or is revoked like a device. */
+/** A link to one session. It allows watching until it expires or is revoked like a device. */
 export interface Share {
   device_id: DeviceId;
   expires_at: Timestamp;
@@ -1587,7 +1587,7 @@ export interface Share {
 /** A browser to sign in by the token that came with the request. */
 export interface SignIn {
   cookie: true;
-  /** What to call it; as the token's device, if absent. */
+  /** The browser's name; the token's device's if absent. */
   name?: string | null;
 }
 
@@ -1596,7 +1596,7 @@ export interface Skill {
   description: string;
   dir: string;
   id: string;
-  /** When its file last changed; 0 where the agent does not say. */
+  /** When the skill's file last changed, in milliseconds since the Unix epoch; 0 if unknown. */
   mtime_ms: number;
   name: string;
   path: string;
@@ -1609,10 +1609,10 @@ export interface SkillError {
   path: string;
 }
 
-/** Whose skill it is. */
+/** The scope of a skill. */
 export type SkillScope = 'user' | 'repo';
 
-/** The skills of an agent, as it tells them. */
+/** The skills of an agent. */
 export interface Skills {
   errors: SkillError[];
   skills: Skill[];
@@ -1654,22 +1654,22 @@ export interface Snapshot {
   truncated: boolean;
 }
 
-/** What stands for the events that cannot be replayed any more; events go on after `cursor`. */
+/** Snapshots in place of events that cannot be replayed; events follow after `cursor`. */
 export interface Snapshots {
   cursor: Cursor;
-  /** Sessions without a snapshot here, because they are too many. */
+  /** The number of sessions without a snapshot here, because there are too many. */
   omitted?: number;
-  /** As it was attached: a session, or `*`; absent of a stream over HTTP. */
+  /** The subscription: a session, or `*`; absent in a stream over HTTP. */
   session_id: string;
   snapshots: Snapshot[];
 }
 
-/** What to say to the agent: `text`, ACP's `content` blocks, or the UI protocol's `input`. */
+/** A prompt: `text`, ACP's `content` blocks, or the UI protocol's `input`. */
 export interface StartRun {
   content?: ContentBlock[] | null;
   idempotency_key?: string | null;
   input?: Input | null;
-  /** For the runtime, as it is. */
+  /** Passed to the runtime unchanged. */
   meta?: JsonObject | null;
   session_id?: SessionId | null;
   text?: string | null;
@@ -1691,21 +1691,21 @@ export interface StartRuntime {
   dialect?: string | null;
   /** Variables to set. */
   env?: Record<string, string>;
-  /** Its name; made from the program's if absent. */
+  /** The runtime's name; made from the program's if absent. */
   id?: RuntimeId | null;
-  /** Whether a program outlives the gateway. It does, unless this says no. */
+  /** Whether a program outlives the gateway; true if absent. */
   outlive?: boolean | null;
   /** Variables to pass through from the gateway's own environment. */
   pass_env?: string[];
   /** A preset's name, in place of `dialect` and `command`. */
   preset?: string | null;
-  /** Where a Gemini UI takes prompts, beside the mirror that is connected to. */
+  /** The address at which a Gemini UI takes prompts, besides its mirror. */
   remote?: string | null;
   /** `never`, `on-failure` or `always`. */
   restart?: RestartPolicy | null;
-  /** What an endpoint wants to be told before it talks: a password or a token. Never shown again. */
+  /** The password or token of an endpoint. Never shown again. */
   secret?: string | null;
-  /** What the gateway does for an ACP agent: `{fs, terminal}`. */
+  /** The client tools that the gateway offers an ACP agent: `{fs, terminal}`. */
   serve?: Serve | null;
   /** `_meta` to send with every ACP `session/new`. */
   session_meta?: JsonObject | null;
@@ -1770,13 +1770,13 @@ export interface TargetWants {
   requests: boolean;
 }
 
-/** A phone that joined, for the phone. */
+/** The ticket of a phone that joined. */
 export interface Ticket {
-  /** When it is too late. */
+  /** When the pairing expires. */
   expires_at: Timestamp;
-  /** What the computer shows, too. */
+  /** The number that the computer shows too. */
   number: number;
-  /** Its secret, to hear what comes of it. */
+  /** The secret with which the phone asks for the outcome. */
   ticket: string;
 }
 
@@ -1798,7 +1798,7 @@ export interface Tool {
   [member: string]: unknown;
 }
 
-/** A tool call, or news of one. */
+/** A tool call, or an update of one. */
 export interface ToolCall {
   _meta?: JsonObject | null;
   content?: JsonObject[] | null;
@@ -1824,31 +1824,31 @@ export interface Touched {
   removed?: number;
 }
 
-/** What the client can show. */
+/** The capabilities of a client. */
 export interface UiCapabilities {
-  /** Whether it can show a confirmation: such clients hear of questions first. */
+  /** Whether the client can show confirmations; such clients get requests first. */
   supports_confirm?: boolean;
   [member: string]: unknown;
 }
 
-/** The body of an event of ACP's kinds: ACP's own `update` object. */
+/** The body of an event of one of ACP's kinds: ACP's `update` object. */
 export interface Update {
   sessionUpdate: string;
   [member: string]: unknown;
 }
 
-/** How bad it is. */
+/** The severity of a check's result. */
 export type Verdict = 'ok' | 'warn' | 'fail';
 
-/** Somebody who looks at a session. */
+/** A device that looks at a session. */
 export interface Viewer {
   /** The device. */
   device_id: DeviceId;
-  /** Its name. */
+  /** The device's name. */
   name: string;
 }
 
-/** Who the client is. */
+/** The client's device. */
 export interface You {
   approve_up_to?: Risk;
   device_id: DeviceId;

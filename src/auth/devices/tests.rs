@@ -41,7 +41,7 @@ fn watcher() -> Grant {
 }
 
 #[test]
-fn only_the_whole_token_proves_anything() {
+fn token_proves_a_device_only_when_whole() {
     let fixture = Fixture::new();
     let token = read_token(fixture.home.path()).unwrap();
     let mut wrong = vec![
@@ -66,7 +66,7 @@ fn only_the_whole_token_proves_anything() {
 }
 
 #[test]
-fn the_comparison_looks_at_every_byte() {
+fn token_comparison_reads_every_byte() {
     let wanted = [7; 32];
     for at in 0..32 {
         let mut other = wanted;
@@ -77,7 +77,7 @@ fn the_comparison_looks_at_every_byte() {
 }
 
 #[tokio::test]
-async fn a_code_works_once_and_what_it_enrols_survives_a_restart() {
+async fn code_works_once_and_its_device_survives_a_restart() {
     let fixture = Fixture::new();
     let code = fixture.auth.mint_code(&fixture.admin(), watcher(), Duration::from_secs(60)).unwrap();
     assert!(code.code.len() >= 26, "at least 130 bits");
@@ -102,7 +102,7 @@ async fn a_code_works_once_and_what_it_enrols_survives_a_restart() {
 }
 
 #[tokio::test]
-async fn codes_die_with_their_time_and_never_pile_up() {
+async fn codes_expire_and_their_number_is_bounded() {
     let fixture = Fixture::new();
     let dead = fixture.auth.mint_code(&fixture.admin(), watcher(), Duration::ZERO).unwrap();
     assert!(matches!(fixture.auth.redeem(&dead.code, "phone", None).await, Err(AuthError::BadCode)));
@@ -116,7 +116,7 @@ async fn codes_die_with_their_time_and_never_pile_up() {
 }
 
 #[tokio::test]
-async fn a_revoked_device_is_out_at_once_even_if_the_disk_is_full() {
+async fn revoked_device_is_refused_at_once_even_on_a_full_disk() {
     let fixture = Fixture::new();
     let (device, token) = fixture.auth.enrol(&fixture.admin(), "phone", watcher()).await.unwrap();
     let caller = fixture.auth.check(&token).unwrap();
@@ -138,7 +138,7 @@ async fn a_revoked_device_is_out_at_once_even_if_the_disk_is_full() {
 }
 
 #[tokio::test]
-async fn the_local_administrator_stays_and_grants_must_make_sense() {
+async fn local_administrator_is_permanent_and_grants_are_checked() {
     let fixture = Fixture::new();
     let local = DeviceId::trusted(LOCAL);
     assert!(matches!(fixture.auth.revoke(&fixture.admin(), &local).await, Err(AuthError::Local(_))));
@@ -157,7 +157,7 @@ async fn the_local_administrator_stays_and_grants_must_make_sense() {
 }
 
 #[tokio::test]
-async fn a_device_that_cannot_be_kept_is_not_enrolled() {
+async fn device_that_cannot_be_stored_is_not_enrolled() {
     let fixture = Fixture::new();
     fixture.full.store(true, Ordering::SeqCst);
     assert!(matches!(fixture.auth.enrol(&fixture.admin(), "x", watcher()).await, Err(AuthError::Storage(_))));

@@ -1,8 +1,8 @@
-//! The demo agent's steps: what each word of a prompt does.
+//! The demo agent's commands.
 
 use super::*;
 
-/// Where one prompt plays.
+/// The run of one prompt.
 pub(super) struct Stage {
     pub(super) agent: Arc<Agent>,
     pub(super) turn: Arc<Turn>,
@@ -54,7 +54,7 @@ impl Stage {
         if lock(&self.turn.state).cancelled { Err(Cancelled) } else { Ok(()) }
     }
 
-    /// Waits for `time`, or for ever; a cancel ends it at once.
+    /// Waits for `time`, or forever; a cancel ends the wait.
     fn pause(&self, time: Option<Duration>) -> Result<(), Cancelled> {
         let until = time.and_then(|time| Instant::now().checked_add(time));
         let mut state = lock(&self.turn.state);
@@ -107,7 +107,7 @@ impl Stage {
     /// The bytes before and after the text of a message chunk's line, newline included.
     fn envelope(&self) -> (String, String) {
         let line = notification(&self.session, &chunk("agent_message_chunk", "\u{0}")).to_string();
-        // The last one is ours: only the session id could hold another, and it comes first.
+        // The last NUL is the placeholder: only the session id could contain another, and it comes first.
         let (head, tail) = line.rsplit_once("\\u0000").unwrap_or((&line, ""));
         (head.to_owned(), format!("{tail}\n"))
     }
@@ -155,7 +155,7 @@ impl Stage {
         format!("call-{}", state.next_tool)
     }
 
-    /// The id of a request of ours, whose answer comes to this turn.
+    /// A new id of a request whose answer this turn waits for.
     fn request_id(&self) -> u64 {
         let mut state = lock(&self.agent.state);
         let request = state.next_request;
@@ -164,7 +164,7 @@ impl Stage {
         request
     }
 
-    /// Asks four questions in one form (`elicitation/create`), and says what was answered. As with [`ask`](Self::ask), a
+    /// Asks four questions in one form (`elicitation/create`) and repeats the answers. As with [`ask`](Self::ask), a
     /// cancel does not end the wait.
     pub(super) fn form(&self) -> Result<(), Cancelled> {
         let titled = |value: &str, title: &str, description: &str| json!({"const": value, "title": title, "description": description});
@@ -191,24 +191,24 @@ impl Stage {
             self.turn.changed.wait_while(lock(&self.turn.state), waits).unwrap_or_else(PoisonError::into_inner);
         let (decision, cancelled) = (state.answers.remove(&request), state.cancelled);
         drop(state);
-        let said = match decision {
+        let report = match decision {
             _ if cancelled => return Err(Cancelled),
             Some(Decision::Form(action, content)) if action == "accept" => format!("The form: {content}\n"),
             Some(Decision::Form(action, _)) => format!("No answer to the form: {action}\n"),
             Some(Decision::Error(why)) => format!("The form could not be shown: {why}\n"),
             _ => "That is no answer to a form.\n".to_owned(),
         };
-        self.text(&said)
+        self.text(&report)
     }
 
-    /// Asks for all of `commands` at once, waits for all answers, then says what was decided.
+    /// Asks for all of `commands` at once, waits for all answers, then reports the decisions.
     ///
     /// A cancel does not end the wait: ACP obliges the client to answer what is open.
     pub(super) fn ask(&self, commands: &[&str]) -> Result<(), Cancelled> {
         self.ask_for(commands, false)
     }
 
-    /// As [`ask`](Self::ask), for a command that people may change before they allow it.
+    /// As [`ask`](Self::ask), for a command that people may edit before they allow it.
     fn may_change(&self, command: &str) -> Result<(), Cancelled> {
         self.ask_for(&[command], true)
     }
@@ -255,7 +255,7 @@ impl Stage {
                 Decision::Edited(_, edited) => edited,
                 _ => command,
             };
-            let (ok, said) = match &decision {
+            let (ok, report) = match &decision {
                 _ if cancelled => (false, "cancelled".to_owned()),
                 Decision::Option(id) if id == "allow_once" || id == "allow_always" => (true, format!("allowed ({id})")),
                 Decision::Edited(id, _) if editable && id == "allow_once" => {
@@ -268,8 +268,8 @@ impl Stage {
                 Decision::Cancelled => (false, "cancelled".to_owned()),
                 Decision::Error(why) => (false, format!("not allowed, for the client failed: {why}")),
             };
-            let said = format!("{said}: {command}\n");
-            let shown = if ok { "Nothing was run: this is the demo agent." } else { said.as_str() };
+            let report = format!("{report}: {command}\n");
+            let shown = if ok { "Nothing was run: this is the demo agent." } else { report.as_str() };
             self.send(&notification(
                 &self.session,
                 &json!({
@@ -281,8 +281,8 @@ impl Stage {
             if matches!(decision, Decision::Cancelled) {
                 stop = true;
             } else if !cancelled {
-                // Not `text`: a cancel that comes just now must not leave the other card open.
-                self.send(&notification(&self.session, &chunk("agent_message_chunk", &said)));
+                // Not `text`: a cancel at this moment must not leave the other card open.
+                self.send(&notification(&self.session, &chunk("agent_message_chunk", &report)));
             }
         }
         if stop { Err(Cancelled) } else { self.check() }
@@ -298,7 +298,7 @@ impl Stage {
             "sessionUpdate": "tool_call", "toolCallId": tool, "title": "Edit demo.txt", "kind": "edit", "status": "in_progress",
             "locations": [{"path": path, "line": 2}], "rawInput": {"path": path}, "content": [diff],
         }))?;
-        // Begun, so ended: no cancel between the two.
+        // A begun tool call is always ended: no cancel between the two.
         self.send(&notification(
             &self.session,
             &json!({
@@ -365,7 +365,7 @@ impl Stage {
                 Err(why) => return self.text(&format!("cannot read {}: {why}", path.display())),
             };
             match serde_json::from_str::<Value>(&line) {
-                // `{"sleep": MS}` is a pause; everything else goes out as it is.
+                // `{"sleep": MS}` is a pause; everything else is sent unchanged.
                 Ok(Value::Object(update)) => match update.get("sleep").and_then(Value::as_u64) {
                     Some(ms) => self.pause(Some(Duration::from_millis(ms)))?,
                     None => self.update(&Value::Object(update))?,
@@ -389,7 +389,7 @@ impl Stage {
     pub(super) fn crash(&self) -> Result<(), Cancelled> {
         let line = notification(&self.session, &chunk("agent_message_chunk", "never finished")).to_string();
         self.agent.out.push(line.get(..line.len() / 2).unwrap_or_default().as_bytes(), PROMPT_AHEAD);
-        self.agent.out.finish(LAST_WORDS);
+        self.agent.out.finish(FLUSH_TIME);
         std::process::exit(CRASH_CODE)
     }
 

@@ -1,4 +1,4 @@
-//! What the methods of ACP do; one file because it is one table of methods, and what stands in its rows.
+//! The handlers of ACP's methods.
 
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -12,8 +12,8 @@ use serde_json::{Value, json};
 use super::Sent;
 use super::client_session::{ClientSessionState, Entry, HistoryPolicy, Role};
 use super::question;
-use super::session_registry::Guest;
-use super::shape::{self, Can, Failure, Members, Settings, raw};
+use super::session_registry::SessionMember;
+use super::shape::{self, ClientSupport, Failure, Members, Settings, raw};
 use super::shared::{Shared, full, room};
 use crate::auth::{Approve, Caller, Permit, Prompt, Target};
 use crate::router::{AppState, Problem};
@@ -25,12 +25,12 @@ use plexus_protocol::{
 };
 use plexus_store::ReadLimit;
 
-/// Sessions in one answer of `session/list`.
+/// Sessions in one response of `session/list`.
 const LISTED: usize = 50;
-/// What is read of a log in one go while it is looked through.
+/// The events read at once while a log is searched.
 const LOOK: ReadLimit = ReadLimit { events: 4096, bytes: 1 << 20 };
 
-/// What a message needs to be acted on; cheap to clone.
+/// The context of a call; cheap to clone.
 #[derive(Clone)]
 pub(super) struct Ctx {
     pub(super) state: AppState,
@@ -40,17 +40,22 @@ pub(super) struct Ctx {
     pub(super) shared: Arc<Shared>,
 }
 
-/// What a request comes to: its result, or `None` where the response comes with the session's stream.
-pub(super) type Later = BoxFuture<'static, Result<Option<Box<RawValue>>, Failure>>;
+/// The result of a request, or `None` if the response is sent on the session's stream.
+pub(super) type PendingResult = BoxFuture<'static, Result<Option<Box<RawValue>>, Failure>>;
 
 impl Ctx {
-    pub(super) fn call(self, method: &str, id: Box<RawValue>, params: Option<&RawValue>) -> Result<Later, Failure> {
+    pub(super) fn call(
+        self,
+        method: &str,
+        id: Box<RawValue>,
+        params: Option<&RawValue>,
+    ) -> Result<PendingResult, Failure> {
         Ok(match method {
             "session/list" => now(self.list(&parse(params)?)?),
             "session/new" => self.new_session(id, parse(params)?)?,
-            "session/load" => self.attach(id, Way::Load, parse(params)?)?,
-            "session/resume" => self.attach(id, Way::Resume, parse(params)?)?,
-            "session/attach" => self.attach(id, Way::Attach, parse(params)?)?,
+            "session/load" => self.attach(id, JoinMethod::Load, parse(params)?)?,
+            "session/resume" => self.attach(id, JoinMethod::Resume, parse(params)?)?,
+            "session/attach" => self.attach(id, JoinMethod::Attach, parse(params)?)?,
             "session/prompt" => self.prompt(id, parse(params)?)?,
             "session/cancel" => self.cancel(params)?,
             "session/set_config_option" => self.set_option(params)?,
@@ -75,7 +80,7 @@ impl Ctx {
         })
     }
 
-    /// A session that the caller may see, in the runtime that the path names if it names one.
+    /// A session that the caller may see, in the runtime of the path if there is one.
     fn session(&self, id: &SessionId) -> Result<Arc<SessionInfo>, Failure> {
         let session = self.state.directory.session(id).filter(|session| self.sees(session));
         session.ok_or_else(|| SessionError::NoSession(id.clone()).into())
@@ -96,7 +101,7 @@ impl Ctx {
         all
     }
 
-    /// The caller, by the name that the program gave itself: an editor behind a bridge is that editor.
+    /// The caller, named after its program: an editor behind a bridge has the editor's name.
     fn acts(&self) -> Caller {
         self.caller.through(&self.shared.program())
     }
@@ -104,25 +109,25 @@ impl Ctx {
     /// A session in which this client may act.
     fn acting(&self, id: &SessionId) -> Result<Permit<Prompt>, Failure> {
         let session = self.session(id)?;
-        let role = self.shared.with(|tables| tables.places.get(id).map(ClientSessionState::role));
+        let role = self.shared.with(|tables| tables.sessions.get(id).map(ClientSessionState::role));
         if role == Some(Role::Observer) {
             return Err(observer());
         }
         Ok(self.acts().permit::<Prompt>(Target::Session(id, &session.runtime_id))?)
     }
 
-    fn list(&self, wants: &ListSessions) -> Result<Value, Failure> {
-        if wants.cwd.as_ref().is_some_and(|cwd| !cwd.starts_with('/')) {
+    fn list(&self, params: &ListSessions) -> Result<Value, Failure> {
+        if params.cwd.as_ref().is_some_and(|cwd| !cwd.starts_with('/')) {
             return Err(Failure::params("`cwd` must be an absolute path"));
         }
-        let after = wants.cursor.as_deref().map(|cursor| {
+        let after = params.cursor.as_deref().map(|cursor| {
             let (at, id) = cursor.split_once('.').ok_or(())?;
             Ok::<_, ()>((at.parse::<i64>().map_err(|_| ())?, id.to_owned()))
         });
         let after = after.transpose().map_err(|()| Failure::params("`cursor` is none of this gateway's"))?;
         let mut all = self.state.directory.sessions();
-        all.retain(|session| self.sees(session) && wants.cwd.as_ref().is_none_or(|cwd| *cwd == session.cwd));
-        // By birth, which never changes, so that a page that is read later repeats and misses nothing.
+        all.retain(|session| self.sees(session) && params.cwd.as_ref().is_none_or(|cwd| *cwd == session.cwd));
+        // By creation time, which never changes, so that later pages repeat and miss nothing.
         all.sort_by(|a, b| b.created_at.cmp(&a.created_at).then_with(|| a.session_id.cmp(&b.session_id)));
         if let Some((at, id)) = after {
             all.retain(|session| {
@@ -140,7 +145,7 @@ impl Ctx {
         Ok(result)
     }
 
-    /// The runtime for a new session: the one named, or the first that is ready, else the first there is.
+    /// The runtime for a new session: the one named, or the first that is ready, else the first.
     fn choose(&self, named: Option<RuntimeId>) -> Result<RuntimeId, Failure> {
         let all = self.runtimes();
         if let Some(named) = named {
@@ -154,23 +159,23 @@ impl Ctx {
         })
     }
 
-    fn new_session(self, id: Box<RawValue>, wants: NewSession) -> Result<Later, Failure> {
-        if !wants.cwd.starts_with('/') {
+    fn new_session(self, id: Box<RawValue>, params: NewSession) -> Result<PendingResult, Failure> {
+        if !params.cwd.starts_with('/') {
             return Err(Failure::params("`cwd` must be an absolute path"));
         }
-        let plexus = wants.meta.and_then(|meta| meta.plexus).unwrap_or_default();
+        let plexus = params.meta.and_then(|meta| meta.plexus).unwrap_or_default();
         if let Some(session_id) = plexus.session_id {
             let there = Attach { session_id, role: None, history_policy: None, client_info: None, meta: None };
-            return self.attach(id, Way::Join, there);
+            return self.attach(id, JoinMethod::Join, there);
         }
         let runtime_id = self.choose(plexus.runtime_id.or_else(|| self.runtime.clone()))?;
         let permit = self.caller.permit::<Prompt>(Target::Runtime(&runtime_id))?;
         self.shared.with(|tables| full(tables))?;
-        let servers = wants.mcp_servers.unwrap_or_default().len();
+        let servers = params.mcp_servers.unwrap_or_default().len();
         Ok(Box::pin(async move {
             let open = OpenSession {
                 runtime_id,
-                cwd: Some(wants.cwd),
+                cwd: Some(params.cwd),
                 title: plexus.title,
                 native_id: None,
                 program: Some(self.shared.program()),
@@ -190,29 +195,31 @@ impl Ctx {
                 live_at: Position::START,
                 owed: None,
                 resumed: false,
-                told_ends: self.can().attach,
+                told_ends: self.support().attach,
             };
             self.shared.enter(&id, entry)?;
-            self.come(&id, true, Role::Controller, None);
+            self.join(&id, true, Role::Controller, None);
             Ok(Some(with_settings(&json!({ "sessionId": id, "_meta": { "plexus": meta } }), &settings)))
         }))
     }
 
-    fn can(&self) -> Can {
-        self.shared.can()
+    fn support(&self) -> ClientSupport {
+        self.shared.support()
     }
 
-    /// `session/load`, `session/resume`, `session/attach`: from where, and what is shown first.
-    fn attach(self, id: Box<RawValue>, way: Way, wants: Attach) -> Result<Later, Failure> {
-        let session = self.session(&wants.session_id)?;
-        let plexus = wants.meta.and_then(|meta| meta.plexus).unwrap_or_default();
-        let policy = wants.history_policy.unwrap_or_default();
-        let role = wants.role.unwrap_or_default();
-        let after = match (plexus.after.as_deref(), way, policy) {
+    /// `session/load`, `session/resume`, `session/attach`: the position to begin at, and what is sent first.
+    fn attach(self, id: Box<RawValue>, method: JoinMethod, params: Attach) -> Result<PendingResult, Failure> {
+        let session = self.session(&params.session_id)?;
+        let plexus = params.meta.and_then(|meta| meta.plexus).unwrap_or_default();
+        let policy = params.history_policy.unwrap_or_default();
+        let role = params.role.unwrap_or_default();
+        let after = match (plexus.after.as_deref(), method, policy) {
             (Some(after), ..) => {
                 StartAfter::Cursor(after.parse().map_err(|error| Failure::from(Problem::bad_cursor(error)))?)
             }
-            (None, Way::Load | Way::Join, _) | (None, Way::Attach, HistoryPolicy::Full) => StartAfter::Oldest,
+            (None, JoinMethod::Load | JoinMethod::Join, _) | (None, JoinMethod::Attach, HistoryPolicy::Full) => {
+                StartAfter::Oldest
+            }
             (None, ..) => StartAfter::Now,
         };
         self.shared.with(|tables| room(tables, &session.session_id))?;
@@ -220,7 +227,7 @@ impl Ctx {
             let log = self.state.directory.log();
             let name = session.session_id.clone();
             let filter = Filter::session(name.clone());
-            // The settings are those at `live_at`: what changes them later is told as it happens.
+            // The settings are those at `live_at`; later changes are sent as they happen.
             let attach = log.attach(&filter, &after);
             if attach.resume != ResumeVerdict::Ok {
                 let words = "the cursor cannot be resumed from: load the session, or attach without one";
@@ -234,16 +241,16 @@ impl Ctx {
             let settings = self.settings(&name).await?;
             let mut meta = json!({
                 "runtime_id": session.runtime_id, "dialect": session.dialect, "state": session.state,
-                // Up to where everything is told when this comes.
-                "cursor": log.cursor(if way == Way::Join { attach.after } else { attach.head }),
+                // Everything up to this cursor was sent before this response.
+                "cursor": log.cursor(if method == JoinMethod::Join { attach.after } else { attach.head }),
             });
             if attach.oldest > attach.after && after == StartAfter::Oldest {
                 meta["trimmed"] = log.cursor(attach.oldest).to_string().into();
             }
             let mut result = json!({ "_meta": { "plexus": meta } });
-            if way == Way::Attach {
-                let others = self.come(&name, false, role, wants.client_info);
-                let clients: Vec<Value> = others.iter().map(guest).collect();
+            if method == JoinMethod::Attach {
+                let others = self.join(&name, false, role, params.client_info);
+                let clients: Vec<Value> = others.iter().map(member).collect();
                 result["sessionId"] = json!(name);
                 result["clientId"] = json!(&*self.shared.client_id);
                 result["role"] = json!(role);
@@ -251,37 +258,37 @@ impl Ctx {
                 result["historyPolicy"] = json!(policy);
                 result["replayed"] = (attach.after < attach.head).into();
             } else {
-                self.come(&name, false, role, None);
+                self.join(&name, false, role, None);
             }
-            if way == Way::Join {
+            if method == JoinMethod::Join {
                 result["sessionId"] = json!(name);
             }
             let result = with_settings(&result, &settings);
-            // Who thinks that it opens a session hears its name before anything of it: nothing is told before this is.
-            let joins = way == Way::Join;
+            // A client that believes to open a session must get its id before any of its updates.
+            let joins = method == JoinMethod::Join;
             let entry = Entry {
                 role,
-                asks: way != Way::Attach || policy != HistoryPolicy::None,
+                asks: method != JoinMethod::Attach || policy != HistoryPolicy::None,
                 after: attach.after,
                 live_at: attach.head,
                 owed: (!joins).then(|| shape::response(id.get(), Ok(&result))),
                 resumed: matches!(after, StartAfter::Cursor(_)),
-                told_ends: way == Way::Attach || self.can().attach,
+                told_ends: method == JoinMethod::Attach || self.support().attach,
             };
             self.shared.enter(&name, entry)?;
             Ok(joins.then_some(result))
         }))
     }
 
-    /// Leaves a session, which goes on: other clients may be in it, and the agent does not end with an editor's window.
+    /// Leaves a session. The session goes on, since the agent must not end with an editor's window.
     pub(super) fn detach(&self, id: &str, params: Option<&RawValue>) -> Vec<Sent> {
         let session =
             parse(params).and_then(|OfSession { session_id }| Ok(self.session(&session_id)?.session_id.clone()));
         match session {
             Ok(session) => {
-                let there = self.shared.with(|tables| tables.places.contains_key(&session));
+                let there = self.shared.with(|tables| tables.sessions.contains_key(&session));
                 let mut all = self.leave(&session);
-                self.shared.turn();
+                self.shared.notify_streams();
                 let meta = json!({ "plexus": { "detached": there } });
                 let result = raw(&json!({ "sessionId": session, "status": "detached", "_meta": meta }));
                 all.push(shape::response(id, Ok(&result)));
@@ -291,8 +298,8 @@ impl Ctx {
         }
     }
 
-    /// The client comes into a session. Returns who is there, itself included.
-    fn come(&self, session: &SessionId, opened: bool, role: Role, info: Option<Implementation>) -> Vec<Guest> {
+    /// The client joins a session. Returns all clients in it, itself included.
+    fn join(&self, session: &SessionId, opened: bool, role: Role, info: Option<Implementation>) -> Vec<SessionMember> {
         let (name, version) = match info {
             Some(info) => (info.name, info.version),
             None => self.shared.with(|tables| {
@@ -304,26 +311,28 @@ impl Ctx {
         let client_id = Arc::clone(&self.shared.client_id);
         let device = self.caller.device().device_id.clone();
         let program = self.shared.program();
-        self.state.rooms.enter(session, Guest { client_id, name, version, role, device, program, opened, shared })
+        self.state
+            .acp_sessions
+            .enter(session, SessionMember { client_id, name, version, role, device, program, opened, shared })
     }
 
-    /// The client leaves a session. Returns the responses to its prompts there, whose ends it will not hear of.
+    /// The client leaves a session. Returns the responses to its prompts there, whose ends it will not see.
     pub(super) fn leave(&self, session: &SessionId) -> Vec<Vec<u8>> {
-        let left = self.shared.with(|tables| tables.places.remove(session));
-        let (gone, stay) = self.state.rooms.leave(session, &self.shared.client_id);
+        let left = self.shared.with(|tables| tables.sessions.remove(session));
+        let (gone, stay) = self.state.acp_sessions.leave(session, &self.shared.client_id);
         if let Some(gone) = gone {
             let update = json!({
-                "sessionUpdate": "client_disconnected", "clientId": &*gone.client_id, "client": guest(&gone),
+                "sessionUpdate": "client_disconnected", "clientId": &*gone.client_id, "client": member(&gone),
                 "timestamp": Timestamp::from(SystemTime::now()),
             });
             let json = shape::own_update(session, &update);
             for other in stay.iter().filter_map(|other| other.shared.upgrade()) {
                 let told = other.with(|tables| {
-                    let place = tables.places.get_mut(session).filter(|place| place.told_ends());
-                    place.is_some_and(|place| place.say(json.clone()))
+                    let state = tables.sessions.get_mut(session).filter(|state| state.told_ends());
+                    state.is_some_and(|state| state.say(json.clone()))
                 });
                 if told {
-                    other.turn();
+                    other.notify_streams();
                 }
             }
         }
@@ -332,20 +341,20 @@ impl Ctx {
         waiting.map(|id| shape::response(id.get(), Err(&failure))).collect()
     }
 
-    fn prompt(self, id: Box<RawValue>, wants: NewPrompt) -> Result<Later, Failure> {
-        let session = wants.session_id;
-        if wants.prompt.is_empty() {
+    fn prompt(self, id: Box<RawValue>, params: NewPrompt) -> Result<PendingResult, Failure> {
+        let session = params.session_id;
+        if params.prompt.is_empty() {
             return Err(Failure::params("nothing to say: `prompt` is empty"));
         }
-        if wants.prompt.iter().any(|block| !block.get().starts_with('{')) {
+        if params.prompt.iter().any(|block| !block.get().starts_with('{')) {
             return Err(Failure::params("`prompt` is a list of content blocks"));
         }
         let permit = self.acting(&session)?;
-        let key = wants.meta.and_then(|meta| meta.plexus).unwrap_or_default().key;
-        // Whoever prompts hears the answer, also without having opened the session here.
-        if !self.shared.with(|tables| tables.places.contains_key(&session)) {
+        let key = params.meta.and_then(|meta| meta.plexus).unwrap_or_default().key;
+        // A client that prompts gets the session's updates even if it has not opened the session.
+        if !self.shared.with(|tables| tables.sessions.contains_key(&session)) {
             let head = self.state.directory.log().head();
-            let told_ends = self.can().attach;
+            let told_ends = self.support().attach;
             let entry = Entry {
                 role: Role::Controller,
                 asks: true,
@@ -356,12 +365,12 @@ impl Ctx {
                 told_ends,
             };
             self.shared.enter(&session, entry)?;
-            self.come(&session, false, Role::Controller, None);
+            self.join(&session, false, Role::Controller, None);
         }
         let taking = Taking::begin(&self.shared, &session, &id)?;
         Ok(Box::pin(async move {
             let directory = &self.state.directory;
-            let run_id = directory.prompt_once(&permit, &session, wants.prompt, key).await?.run_id;
+            let run_id = directory.prompt_once(&permit, &session, params.prompt, key).await?.run_id;
             if !taking.taken(&run_id) {
                 return Err(detached());
             }
@@ -369,10 +378,10 @@ impl Ctx {
         }))
     }
 
-    /// The response to a prompt whose run was over before it was known to be this prompt's; `None`: it comes in its place.
+    /// The response to a prompt whose run ended before it was known to belong to this prompt; `None`: it follows on the stream.
     async fn if_over(&self, session: &SessionId, run_id: &RunId) -> Result<Option<Box<RawValue>>, Failure> {
         let filter = Filter::session(session.clone());
-        // Never older than the log.
+        // The runs are never older than the log.
         if self.state.directory.runs(&filter).iter().any(|run| run.run_id == *run_id) {
             return Ok(None);
         }
@@ -387,8 +396,8 @@ impl Ctx {
         }
         let Some(ended) = ended else { return Ok(None) };
         let behind = self.shared.with(|tables| {
-            let place = tables.places.get_mut(session)?;
-            place.ended_before(run_id, ended.position)
+            let state = tables.sessions.get_mut(session)?;
+            state.ended_before(run_id, ended.position)
         });
         match behind {
             Some(_) => shape::end_of(&ended, log.epoch()).map(Some),
@@ -396,23 +405,23 @@ impl Ctx {
         }
     }
 
-    /// Stops what this client waits for; if it waits for nothing, the run under way.
-    pub(super) fn cancel(self, params: Option<&RawValue>) -> Result<Later, Failure> {
+    /// Cancels the runs that this client waits for; if there are none, the current run.
+    pub(super) fn cancel(self, params: Option<&RawValue>) -> Result<PendingResult, Failure> {
         let OfSession { session_id } = parse(params)?;
         let permit = self.acting(&session_id)?;
         Ok(Box::pin(async move {
-            self.shared.settled().await;
+            self.shared.prompts_taken().await;
             let own = self
                 .shared
-                .with(|tables| tables.places.get(&session_id).map(ClientSessionState::runs).unwrap_or_default());
+                .with(|tables| tables.sessions.get(&session_id).map(ClientSessionState::runs).unwrap_or_default());
             let directory = &self.state.directory;
             if own.is_empty() {
                 directory.cancel(&permit, &session_id, None).await?;
             }
-            // The queued ones first, so that none of them begins in the meantime.
+            // Queued runs first, so that none of them begins in the meantime.
             for run in own.into_iter().rev() {
                 match directory.cancel(&permit, &session_id, Some(run)).await {
-                    // It ended on its own.
+                    // The run ended on its own.
                     Ok(_) | Err(SessionError::NoRun) => {}
                     Err(refusal) => return Err(refusal.into()),
                 }
@@ -421,8 +430,8 @@ impl Ctx {
         }))
     }
 
-    /// `$/cancel_request`: a prompt is cancelled; everything else is done before it could be.
-    pub(super) fn cancel_request(self, params: Option<&RawValue>) -> Result<Later, Failure> {
+    /// `$/cancel_request`: cancels a prompt; other calls finish before they could be cancelled.
+    pub(super) fn cancel_request(self, params: Option<&RawValue>) -> Result<PendingResult, Failure> {
         #[derive(Deserialize)]
         #[serde(rename_all = "camelCase")]
         struct Of {
@@ -430,10 +439,10 @@ impl Ctx {
         }
         let Of { request_id } = parse(params)?;
         Ok(Box::pin(async move {
-            self.shared.settled().await;
+            self.shared.prompts_taken().await;
             let found = self.shared.with(|tables| {
-                let mut places = tables.places.iter();
-                places.find_map(|(session, place)| Some((session.clone(), place.run_of(request_id.get())?)))
+                let mut sessions = tables.sessions.iter();
+                sessions.find_map(|(session, state)| Some((session.clone(), state.run_of(request_id.get())?)))
             });
             if let Some((session, run)) = found {
                 let permit = self.acting(&session)?;
@@ -443,8 +452,8 @@ impl Ctx {
         }))
     }
 
-    /// A method of the agent's own, in the session that its params name.
-    pub(super) fn pass(self, method: &str, params: Option<&RawValue>, notify: bool) -> Result<Later, Failure> {
+    /// Forwards a method of the agent, in the session of its params.
+    pub(super) fn pass(self, method: &str, params: Option<&RawValue>, notify: bool) -> Result<PendingResult, Failure> {
         let unknown = || Failure::new(-32601, "method_not_found", format!("there is no method {method}"));
         let own = method.strip_prefix("session/");
         let foreign = own.is_none() && !method.starts_with('_');
@@ -465,8 +474,8 @@ impl Ctx {
         }))
     }
 
-    /// Sets a model: as the agent's own method, or as all runtimes have it.
-    fn set_model(self, params: Option<&RawValue>) -> Result<Later, Failure> {
+    /// Sets the model by the agent's own method or by the gateway's.
+    fn set_model(self, params: Option<&RawValue>) -> Result<PendingResult, Failure> {
         #[derive(Deserialize)]
         #[serde(rename_all = "camelCase")]
         struct Wanted {
@@ -487,8 +496,8 @@ impl Ctx {
         }))
     }
 
-    /// Sets a configuration option. The one named `model` may be the gateway's own way to show a choice of models.
-    fn set_option(self, params: Option<&RawValue>) -> Result<Later, Failure> {
+    /// Sets a configuration option. `model` may be the gateway's own option for the choice of models.
+    fn set_option(self, params: Option<&RawValue>) -> Result<PendingResult, Failure> {
         #[derive(Deserialize)]
         #[serde(rename_all = "camelCase")]
         struct Wanted {
@@ -520,7 +529,7 @@ impl Ctx {
         }))
     }
 
-    /// What the session is set to, as its log tells it.
+    /// The session's settings, read from its log.
     async fn settings(&self, session: &SessionId) -> Result<Settings, Failure> {
         let snapshot = self.state.directory.snapshot_within(session, 0).await?;
         let mut settings = Settings::default();
@@ -528,7 +537,7 @@ impl Ctx {
         Ok(settings)
     }
 
-    /// An answer to a question of an agent's.
+    /// Answers a request of an agent.
     pub(super) async fn answer(&self, id: &RequestId, revision: u64, result: &RawValue) -> Result<(), Failure> {
         let directory = &self.state.directory;
         let missing = || Failure::from(SessionError::NoRequest(id.clone()));
@@ -536,7 +545,7 @@ impl Ctx {
         if !self.caller.sees(&session, &runtime) {
             return Err(missing());
         }
-        let role = self.shared.with(|tables| tables.places.get(&session).map(ClientSessionState::role));
+        let role = self.shared.with(|tables| tables.sessions.get(&session).map(ClientSessionState::role));
         if role == Some(Role::Observer) {
             return Err(observer());
         }
@@ -547,10 +556,10 @@ impl Ctx {
             None => Arc::new(directory.request(id).await?.ok_or_else(missing)?),
         };
         let Some(answer) = question::answer(&request, result).map_err(Failure::params)? else { return Ok(()) };
-        // It answers what it was shown.
-        let shown = |tables: &mut super::shared::Tables| tables.places.get(&session)?.digest_of(id, revision);
+        // The answer is bound to the revision that the client was shown.
+        let shown = |tables: &mut super::shared::Tables| tables.sessions.get(&session)?.digest_of(id, revision);
         let answer = Answer { revision: Some(revision), digest: self.shared.with(shown), ..answer };
-        // Before the end is told: what a client has answered is not taken back from it.
+        // Before the request's end is sent, so that it is not withdrawn from the client that answered.
         self.mark(&session, id, true);
         let outcome = self.state.answer(&permit, id, answer, None).await;
         if outcome.is_err() {
@@ -562,15 +571,15 @@ impl Ctx {
 
     fn mark(&self, session: &SessionId, id: &RequestId, answered: bool) {
         self.shared.with(|tables| {
-            if let Some(place) = tables.places.get_mut(session) {
-                place.answered(id, answered);
+            if let Some(state) = tables.sessions.get_mut(session) {
+                state.answered(id, answered);
             }
         });
     }
 
-    /// A response cannot be answered; whoever takes events hears why its answer was not taken, and that it is asked still.
+    /// The notification that an answer was not accepted and why, for clients that take events, since a response has no response.
     pub(super) async fn not_taken(&self, id: &RequestId, failure: &Failure) -> Vec<Sent> {
-        if !self.can().events {
+        if !self.support().events {
             return Vec::new();
         }
         let session = self.state.directory.request_target(id).await.ok().flatten().map(|(session, _)| session);
@@ -579,7 +588,7 @@ impl Ctx {
     }
 }
 
-/// A prompt that is being handed over; told to the place when it was, or was not.
+/// A prompt that is being passed to the session, recorded in the client's state until it was accepted or refused.
 struct Taking {
     shared: Arc<Shared>,
     session: SessionId,
@@ -590,12 +599,12 @@ struct Taking {
 impl Taking {
     fn begin(shared: &Arc<Shared>, session: &SessionId, id: &RawValue) -> Result<Self, Failure> {
         shared.with(|tables| {
-            if tables.places.values().any(|place| place.waits_for(id.get())) {
+            if tables.sessions.values().any(|state| state.waits_for(id.get())) {
                 let words = format!("a prompt with the id {id} waits for its end already");
                 return Err(Failure::new(-32600, "id_in_use", words));
             }
-            let place = tables.places.get_mut(session).ok_or_else(|| SessionError::NoSession(session.clone()))?;
-            match place.take(id) {
+            let state = tables.sessions.get_mut(session).ok_or_else(|| SessionError::NoSession(session.clone()))?;
+            match state.take(id) {
                 true => Ok(()),
                 false => {
                     Err(Failure::new(-32001, "queue_full", "too many prompts of this client wait in this session"))
@@ -605,7 +614,7 @@ impl Taking {
         Ok(Self { shared: Arc::clone(shared), session: session.clone(), id: id.to_owned(), open: true })
     }
 
-    /// False: the client has left the session in the meantime.
+    /// Records the run; false if the client has left the session in the meantime.
     fn taken(mut self, run_id: &RunId) -> bool {
         self.end(Some(run_id.clone()))
     }
@@ -613,10 +622,10 @@ impl Taking {
     fn end(&mut self, run_id: Option<RunId>) -> bool {
         self.open = false;
         let there = self.shared.with(|tables| {
-            let place = tables.places.get_mut(&self.session);
-            place.map(|place| place.taken(&self.id, run_id)).is_some()
+            let state = tables.sessions.get_mut(&self.session);
+            state.map(|state| state.taken(&self.id, run_id)).is_some()
         });
-        self.shared.turn();
+        self.shared.notify_streams();
         there
     }
 }
@@ -629,9 +638,9 @@ impl Drop for Taking {
     }
 }
 
-/// How a client comes into a session that is there.
+/// How a client joins an existing session.
 #[derive(Clone, Copy, PartialEq)]
-enum Way {
+enum JoinMethod {
     Load,
     Resume,
     Attach,
@@ -648,8 +657,8 @@ fn observer() -> Failure {
     Failure::new(-32011, "observer", "an observer only watches: attach as a controller")
 }
 
-fn guest(guest: &Guest) -> Value {
-    json!({ "clientId": &*guest.client_id, "name": guest.name, "version": guest.version, "role": guest.role })
+fn member(member: &SessionMember) -> Value {
+    json!({ "clientId": &*member.client_id, "name": member.name, "version": member.version, "role": member.role })
 }
 
 fn listed(session: &SessionInfo) -> Value {
@@ -676,11 +685,11 @@ fn with_settings(result: &Value, settings: &Settings) -> Box<RawValue> {
     }
 }
 
-fn now(value: Value) -> Later {
+fn now(value: Value) -> PendingResult {
     Box::pin(std::future::ready(Ok(Some(raw(&value)))))
 }
 
-/// The session that params name.
+/// The session of params.
 pub(super) fn session_of(params: &RawValue) -> Option<SessionId> {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
@@ -707,7 +716,7 @@ pub(super) fn parse<T: DeserializeOwned>(params: Option<&RawValue>) -> Result<T,
     })
 }
 
-/// The gateway's own part of a `_meta`.
+/// The gateway's part of a `_meta`.
 #[derive(Deserialize)]
 pub(super) struct Meta<T> {
     pub(super) plexus: Option<T>,
@@ -745,7 +754,7 @@ struct NewSession {
 #[serde(default)]
 struct Opens {
     runtime_id: Option<RuntimeId>,
-    /// Not a new one: this one, with its past told after the response.
+    /// An existing session to join; its history follows after the response.
     session_id: Option<SessionId>,
     title: Option<String>,
 }
@@ -779,6 +788,6 @@ struct NewPrompt {
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct Prompts {
-    /// Names the prompt: said again, it is the same run.
+    /// The prompt's key: a repeated prompt is the same run.
     key: Option<String>,
 }

@@ -1,4 +1,4 @@
-//! What is known of one client in one session: what was sent for which of its messages, and nothing that the log tells.
+//! The state of one client in one session: what was sent for which of its messages, and nothing that is in the log.
 
 use std::collections::VecDeque;
 
@@ -7,102 +7,102 @@ use serde_json::value::RawValue;
 
 use plexus_protocol::{Position, Request, RequestId, RunId};
 
-/// Prompts of one client in one session that are remembered: those that wait for their end, and the last that found it.
-/// A prompt more is refused while all of them wait.
+/// Most prompts of one client in one session: those that wait for their end, and the last that ended. A further prompt is
+/// refused while all of them wait.
 const PROMPTS: usize = 64;
-/// Questions that are remembered as asked of one client; past it the oldest that is closed is forgotten, and if none is,
-/// the oldest of all: its end is then not told to this client by `$/cancel_request`.
+/// Most requests remembered as sent to one client. Past it the oldest closed one is forgotten, or else the oldest of all, whose
+/// end is then not sent to this client by `$/cancel_request`.
 const ASKED: usize = 512;
-/// Messages that are in no log and wait for one client in one session; one more is not sent.
+/// Most queued messages, not in the log, for one client in one session; further ones are not sent.
 const OUT: usize = 64;
 
 /// What a client may do in a session (RFD #533).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Role {
-    /// Everything that its scopes allow.
+    /// All that the scopes allow.
     #[default]
     Controller,
     /// Only watch.
     Observer,
 }
 
-/// What a client is shown of what was before it came (RFD #533).
+/// The part of the history that a client gets (RFD #533).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum HistoryPolicy {
     /// Everything.
     #[default]
     Full,
-    /// What is asked now.
+    /// Only the open requests.
     PendingOnly,
     /// Nothing.
     None,
 }
 
-/// How a client came into a session.
+/// How a client joined a session.
 #[derive(Clone, Debug)]
 pub(super) struct Entry {
     pub(super) role: Role,
-    /// Whether what is open is asked once the past is told.
+    /// Whether open requests are sent after the history.
     pub(super) asks: bool,
-    /// It begins after this.
+    /// The stream begins after this position.
     pub(super) after: Position,
-    /// What comes up to here was before it came.
+    /// Events up to this position are history.
     pub(super) live_at: Position,
-    /// The response to be given once the past is told; kept for a stream that comes back from before it.
+    /// The response due after the history; kept for a stream that resumes from before it.
     pub(super) owed: Option<Vec<u8>>,
-    /// Whether it comes back, so that it may have been asked before what ended meanwhile.
+    /// Whether the client resumes, so that it may know requests that ended in the meantime.
     pub(super) resumed: bool,
-    /// Whether the ends of requests are told as RFD #533 has it.
+    /// Whether the ends of requests are sent in the form of RFD #533.
     pub(super) told_ends: bool,
 }
 
 /// A prompt of this client.
 pub(super) struct Waiting {
-    /// The JSON-RPC id, as it was written.
+    /// The JSON-RPC id, as written by the client.
     pub(super) id: Box<RawValue>,
     pub(super) run_id: RunId,
-    /// Where its run ended: kept for a stream that comes back from before it.
+    /// The position of the run's end; kept for a stream that resumes from before it.
     pub(super) ended: Option<Position>,
 }
 
-/// A question that this client was asked.
+/// A request that was sent to this client.
 pub(super) struct Asked {
     pub(super) id: RequestId,
     pub(super) at: Position,
-    /// Which revision of it, and its digest: what the client was shown whole.
+    /// The revision and digest that the client was shown.
     pub(super) shown: (u64, String),
-    /// The tool call that waits for it.
+    /// The tool call that waits for the answer.
     pub(super) tool_call: String,
-    /// Whether it was only shown: the client may not answer it.
+    /// Whether the request is only shown, since the client may not answer.
     pub(super) card: bool,
-    /// Where it was resolved.
+    /// The position of its end.
     pub(super) over: Option<Position>,
-    /// Whether this client has answered, so that nothing is to be taken back from it.
+    /// Whether this client has answered, so that the request need not be withdrawn from it.
     pub(super) answered: bool,
 }
 
-/// What is known of a client in a session: all that a seat is while no stream drives it.
+/// The state of a client in a session; all that is kept of its stream while no connection reads it.
 pub(super) struct ClientSessionState {
-    /// Counts how often it was entered; whoever drives an older one begins again.
+    /// Counts how often the client joined; a stream of an older generation begins again.
     pub(super) generation: u64,
     pub(super) entry: Entry,
-    /// Up to here everything was given out.
+    /// Everything up to this position was sent.
     pub(super) position: Position,
-    /// Whether what was owed at `live_at` was given out.
+    /// Whether the response and requests due at `live_at` were sent.
     pub(super) greeted: bool,
-    /// Prompts that are being handed over, so that their run is not known yet.
+    /// Prompts that are being passed to the session, whose run is not known yet.
     pub(super) taking: Vec<Box<RawValue>>,
     pub(super) prompts: Vec<Waiting>,
     pub(super) asked: Vec<Asked>,
-    /// Messages that are in no log.
+    /// Messages that are not in the log.
     pub(super) out: VecDeque<Vec<u8>>,
 }
 
 impl ClientSessionState {
-    /// `before`: what the client had here already. Its prompts still wait; what it was asked is asked once more, as all
-    /// of the past is told again.
+    /// `before`: the client's state until now. Its prompts still wait; requests are sent once more, as all of the history is sent
+    /// again.
     pub(super) fn new(generation: u64, entry: Entry, before: Option<Self>) -> Self {
         let (taking, prompts, out) = before.map(|old| (old.taking, old.prompts, old.out)).unwrap_or_default();
         Self { generation, position: entry.after, entry, greeted: false, taking, prompts, asked: Vec::new(), out }
@@ -126,12 +126,12 @@ impl ClientSessionState {
         self.entry.role
     }
 
-    /// Up to here everything was given out.
+    /// Everything up to this position was sent.
     pub(super) fn position(&self) -> Position {
         self.position
     }
 
-    /// A message that is in no log. False: too many wait, and it is not sent.
+    /// Queues a message that is not in the log. False: too many wait, and it is not sent.
     pub(super) fn say(&mut self, json: Vec<u8>) -> bool {
         let fits = self.out.len() < OUT;
         if fits {
@@ -140,8 +140,8 @@ impl ClientSessionState {
         fits
     }
 
-    /// A prompt is about to be handed over: until [`taken`](Self::taken), nothing of a run of this device's is shown.
-    /// False: too many wait.
+    /// Begins to pass a prompt to the session: until [`taken`](Self::taken), no event of a run of this device is sent. False: too
+    /// many wait.
     pub(super) fn take(&mut self, id: &RawValue) -> bool {
         let waiting = self.prompts.iter().filter(|prompt| prompt.ended.is_none()).count();
         let fits = waiting + self.taking.len() < PROMPTS;
@@ -151,7 +151,7 @@ impl ClientSessionState {
         fits
     }
 
-    /// The prompt was handed over, and this is its run; or it was refused.
+    /// Records the run of a prompt that was accepted, or that it was refused.
     pub(super) fn taken(&mut self, id: &RawValue, run_id: Option<RunId>) {
         self.taking.retain(|other| other.get() != id.get());
         let Some(run_id) = run_id else { return };
@@ -164,7 +164,7 @@ impl ClientSessionState {
         self.prompts.push(Waiting { id, run_id, ended: None });
     }
 
-    /// Whether a prompt with this JSON-RPC id is being handed over, or waits.
+    /// Whether a prompt with this JSON-RPC id is being passed on, or waits.
     pub(super) fn waits_for(&self, id: &str) -> bool {
         self.taking.iter().any(|taking| taking.get() == id) || self.run_of(id).is_some()
     }
@@ -175,7 +175,7 @@ impl ClientSessionState {
         prompt.map(|prompt| prompt.run_id.clone())
     }
 
-    /// Gives the response to a prompt whose run ended where the stream has been already.
+    /// The id of a prompt whose run ended before the current position, so that the response is due now.
     pub(super) fn ended_before(&mut self, run_id: &RunId, at: Position) -> Option<Box<RawValue>> {
         let behind = at <= self.position;
         let prompt = self.prompts.iter_mut().rfind(|prompt| prompt.run_id == *run_id && prompt.ended.is_none())?;
@@ -191,7 +191,7 @@ impl ClientSessionState {
         self.prompts.iter().filter(|prompt| prompt.ended.is_none()).map(|prompt| &*prompt.id)
     }
 
-    /// Whether the client has answered a question, so that its end is not taken back from it.
+    /// Records whether the client has answered a request.
     pub(super) fn answered(&mut self, id: &RequestId, answered: bool) {
         if let Some(asked) = self.asked.iter_mut().find(|asked| asked.id == *id) {
             asked.answered = answered;
@@ -204,7 +204,7 @@ impl ClientSessionState {
         asked.map(|asked| asked.shown.1.clone())
     }
 
-    /// Whether the client was asked this, and it is open still.
+    /// Whether the request was sent to the client and is still open.
     pub(super) fn was_asked(&self, id: &RequestId) -> bool {
         self.asked.iter().any(|asked| asked.id == *id && asked.over.is_none())
     }

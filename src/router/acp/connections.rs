@@ -1,9 +1,9 @@
-//! The connections of ACP over HTTP: what lives between a client's requests. Owned here, all of them, with their bounds.
+//! The connections of ACP over HTTP, which outlive a client's single requests, and their bounds.
 //!
-//! A connection is a [`Peer`] and its *lanes*, one for each stream: the connection's own and one a session. A lane holds the
-//! messages that are in no log, until a stream has them; what is in the log waits there, and a lane without a stream costs
-//! a cursor. There is one stream a lane: the newest takes it over. A connection that its client named itself has one lane
-//! for everything.
+//! A connection is a [`Peer`] with a [`StreamQueue`] for each stream: the connection's own and one for each session. A queue
+//! holds messages that are not in the log until a stream has sent them; a queue without an open stream costs only a cursor.
+//! Each queue has at most one stream, and a new stream replaces the old one. A connection named by its client has one queue for
+//! everything.
 
 use parking_lot::{Mutex, MutexGuard};
 use std::collections::BTreeMap;
@@ -16,7 +16,7 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 use tracing::Instrument as _;
 
-use super::outgoing::{Lane, Start, Stream};
+use super::outgoing::{Start, Stream, StreamQueue};
 use super::{Peer, Sent};
 use crate::auth::Caller;
 use crate::ledger::Charge;
@@ -24,34 +24,34 @@ use crate::router::stop::stopping;
 use crate::router::{AppState, Problem};
 use plexus_protocol::{DeviceId, SessionId};
 
-/// Connections of all devices together; one more is refused, 503.
+/// Most connections of all devices together; a further one is refused with 503.
 pub(super) const CONNECTIONS: usize = 256;
-/// Connections of one device: one more ends the one of its that is idle for longest; if none is, it is refused, 429.
+/// Most connections of one device. A further one replaces the one idle for longest; if none is idle, it is refused with 429.
 pub(super) const OF_ONE: usize = 32;
-/// How long a connection lives without an open stream and without a request; then it ends.
+/// Lifetime of a connection without an open stream and without a request.
 const IDLE: Duration = Duration::from_secs(300);
-/// Requests of one connection that are being worked on, or whose responses wait for a stream; one more is refused, 429.
+/// Most requests of one connection in progress or with responses that wait for a stream; a further one is refused with 429.
 const IN_FLIGHT: usize = 128;
 /// The same for messages of all kinds: notifications and responses are taken where requests are refused no more.
 const MESSAGES: usize = 4 * IN_FLIGHT;
-/// Bytes of messages that wait for the streams of one connection, about; past it requests are refused, 429.
+/// About the most bytes of messages that wait for the streams of one connection; past it requests are refused with 429.
 const WAITING: usize = 4 << 20;
-/// Streams of sessions that one connection may have; one more is refused, 429.
+/// Most session streams of one connection; a further one is refused with 429.
 const STREAMS: usize = 128;
-/// Those among them of sessions that do not exist, or are not for this client: it asks for a stream before it loads the
-/// session, and is told then. One more is answered 404.
+/// Most streams of unknown or hidden sessions, since a client may open a stream before it loads the session. A further one gets
+/// 404.
 const AHEAD: usize = 16;
 
-/// How long a stream that was asked for by its connection's name waits for the hello; then it is answered 404.
+/// Time that a stream, opened by its connection's name, waits for `initialize`; then it gets 404.
 const HELLO: Duration = Duration::from_secs(30);
 
 /// All connections. Cheap to clone.
 #[derive(Clone)]
 pub struct Connections {
     all: Arc<Mutex<BTreeMap<String, Arc<Connection>>>>,
-    /// Told of each that comes.
+    /// Counts new connections.
     entered: Arc<watch::Sender<u64>>,
-    /// How long one lives without an open stream and without a request.
+    /// Lifetime of a connection without an open stream and without a request.
     idle: Duration,
 }
 
@@ -62,7 +62,7 @@ impl Default for Connections {
 }
 
 impl Connections {
-    /// None yet; each will live `idle` without an open stream and without a request. The default is what is served with.
+    /// No connections yet; each will live `idle` without an open stream and without a request.
     pub fn lasting(idle: Duration) -> Self {
         Self { all: Arc::default(), entered: Arc::new(watch::Sender::new(0)), idle }
     }
@@ -71,8 +71,7 @@ impl Connections {
         self.all.lock()
     }
 
-    /// Takes in a client that has said hello, under an identifier that nobody guesses. If it gave itself a name, it takes
-    /// the place of the one of that device's that had it.
+    /// Adds an initialized client under a random identifier. With a name, it replaces the device's connection of that name.
     ///
     /// # Errors
     /// 429 or 503 `too_many_connections`.
@@ -96,13 +95,13 @@ impl Connections {
             idle: self.idle,
             peer: Mutex::new(Some(peer)),
             inner: Mutex::new(Inner {
-                lanes: BTreeMap::new(),
+                queues: BTreeMap::new(),
                 flights: 0,
                 charge: account.nothing(),
                 streams: 0,
                 idle_since: Instant::now(),
             }),
-            turned: watch::Sender::new(0),
+            changed: watch::Sender::new(0),
             ended: watch::Sender::new(false),
         });
         let mut over = Vec::new();
@@ -144,19 +143,19 @@ impl Connections {
         Ok(connection)
     }
 
-    /// The connection of that name, if it is this device's: of others' it is not told that they exist.
+    /// The connection with this identifier, if it belongs to this device; others are treated as unknown.
     pub(super) fn find(&self, caller: &Caller, id: &str) -> Option<Arc<Connection>> {
         let found = self.lock().get(id).cloned();
         found.filter(|connection| connection.device == caller.device().device_id)
     }
 
-    /// The connection that this device has given that name.
+    /// The device's connection of that name.
     pub(super) fn named(&self, caller: &Caller, name: &str) -> Option<Arc<Connection>> {
         let mine = |one: &&Arc<Connection>| one.device == caller.device().device_id;
         self.lock().values().filter(mine).find(|one| one.name.as_deref() == Some(name)).cloned()
     }
 
-    /// As [`named`](Self::named); waits [`HELLO`] for one that is just beginning. Cancellation safe.
+    /// As [`named`](Self::named); waits up to [`HELLO`] for a connection that is just beginning. Cancellation safe.
     pub(super) async fn expected(&self, caller: &Caller, name: &str) -> Option<Arc<Connection>> {
         let mut entered = self.entered.subscribe();
         let found = async {
@@ -182,10 +181,10 @@ fn too_many(status: StatusCode, words: String) -> Problem {
     Problem::new(status, "too_many_connections", words).retry_after(5)
 }
 
-/// Ends a connection when its time has come.
+/// Ends a connection when it is idle, revoked, or the gateway stops.
 async fn live(all: Connections, state: AppState, caller: Caller, connection: Arc<Connection>) {
     let mut revocations = state.auth.revocations();
-    // Whoever was revoked between the check and here.
+    // The device may have been revoked since the check.
     revocations.mark_changed();
     let mut stop = state.stop.clone();
     let mut ended = connection.ended.subscribe();
@@ -214,36 +213,36 @@ async fn live(all: Connections, state: AppState, caller: Caller, connection: Arc
 pub(super) struct Connection {
     id: String,
     device: DeviceId,
-    /// What its client calls it.
+    /// The name given by the client.
     name: Option<String>,
     idle: Duration,
-    /// `None` once it has ended: then its client is in no session any more, whatever its streams still do.
+    /// `None` once the connection has ended; its client is then in no session.
     peer: Mutex<Option<Peer>>,
     inner: Mutex<Inner>,
-    /// Told whenever a stream must look again.
-    pub(super) turned: watch::Sender<u64>,
+    /// Counts changes after which streams must check again.
+    pub(super) changed: watch::Sender<u64>,
     pub(super) ended: watch::Sender<bool>,
 }
 
 pub(super) struct Inner {
-    /// `None`: the connection's own.
-    pub(super) lanes: BTreeMap<Option<SessionId>, Lane>,
-    /// Messages that are being worked on.
+    /// The queues; the key `None` is the connection's own stream.
+    pub(super) queues: BTreeMap<Option<SessionId>, StreamQueue>,
+    /// The number of messages in progress.
     flights: usize,
-    /// For what the lanes keep for the client.
+    /// The charge for the messages in the queues.
     charge: Charge,
-    /// Streams that are open.
+    /// The number of open streams.
     pub(super) streams: usize,
     pub(super) idle_since: Instant,
 }
 
 impl Connection {
-    /// Its identifier on the wire.
+    /// The identifier on the wire.
     pub(super) fn id(&self) -> &str {
         &self.id
     }
 
-    /// Whether one stream has everything.
+    /// Whether one stream has the messages of all sessions.
     pub(super) fn is_named(&self) -> bool {
         self.name.is_some()
     }
@@ -252,37 +251,38 @@ impl Connection {
         self.inner.lock()
     }
 
-    fn turn(&self) {
-        self.turned.send_modify(|count| *count = count.wrapping_add(1));
+    fn notify_streams(&self) {
+        self.changed.send_modify(|count| *count = count.wrapping_add(1));
     }
 
     fn end(&self) {
         self.ended.send_replace(true);
         let peer = self.peer().take();
         drop(peer);
-        self.turn();
+        self.notify_streams();
     }
 
     pub(super) fn peer(&self) -> MutexGuard<'_, Option<Peer>> {
         self.peer.lock()
     }
 
-    /// When it ends unless something happens; `None` while it is in use.
+    /// When the connection ends as idle; `None` while it is in use.
     fn idle_at(&self) -> Option<Instant> {
         let inner = self.lock();
         (inner.streams == 0 && inner.flights == 0).then(|| inner.idle_since + self.idle)
     }
 
-    /// Takes one message, a request or not. What comes of it is begun before this returns, so that messages are taken in
-    /// their order; what it comes to will be on a stream. `charge` is kept until then.
+    /// Handles one message. Its call begins before this returns, so that messages are handled in order; the response is sent on a
+    /// stream. `charge` is kept until then.
     ///
     /// # Errors
-    /// 404 `connection_not_found` if it has ended just now; 429 `stream_not_open` if too many responses wait to be read, `busy` if too much is asked at once.
+    /// 404 `connection_not_found` if the connection has ended; 429 `stream_not_open` if too many responses wait to be read, `busy`
+    /// if too many calls are in progress.
     pub(super) fn message(self: &Arc<Self>, text: &str, is_request: bool, charge: Charge) -> Result<(), Problem> {
         {
             let mut inner = self.lock();
-            let waiting: usize = inner.lanes.values().map(|lane| lane.waiting.len()).sum();
-            let bytes: usize = inner.lanes.values().flat_map(|lane| &lane.waiting).map(|one| one.json.len()).sum();
+            let waiting: usize = inner.queues.values().map(|queue| queue.waiting.len()).sum();
+            let bytes: usize = inner.queues.values().flat_map(|queue| &queue.waiting).map(|one| one.json.len()).sum();
             let full = if is_request { waiting + inner.flights >= IN_FLIGHT || bytes >= WAITING } else { false };
             if full || inner.flights + waiting >= MESSAGES {
                 let busy = |code, words| Err(Problem::new(StatusCode::TOO_MANY_REQUESTS, code, words).retry_after(1));
@@ -311,32 +311,32 @@ impl Connection {
         Ok(())
     }
 
-    /// Puts responses where the client reads: on the session's stream if it is open, else on the connection's.
+    /// Queues responses where the client reads: on the session's stream if it is open, else on the connection's.
     fn deliver(&self, sent: Vec<Sent>) {
         {
             let mut inner = self.lock();
             for Sent { session, json, .. } in sent {
-                let open = session.is_some() && inner.lanes.get(&session).is_some_and(|lane| lane.open);
-                let lane = if open { session } else { None };
-                inner.lanes.entry(lane).or_default().push(json);
+                let open = session.is_some() && inner.queues.get(&session).is_some_and(|queue| queue.open);
+                let queue = if open { session } else { None };
+                inner.queues.entry(queue).or_default().push(json);
             }
-            self.settle(&mut inner);
+            self.charge_queues(&mut inner);
         }
-        // Also where there is none: the client may be in another session now.
-        self.turn();
+        // Even without a message: the client may have joined a session.
+        self.notify_streams();
     }
 
-    /// Charges what the lanes have come to keep, and gives back what they have let go of. A connection whose client leaves
-    /// more waiting than it may ends; the client begins again, and its sessions go on from its cursors.
-    pub(super) fn settle(&self, inner: &mut Inner) {
-        let kept = inner.lanes.values().map(Lane::bytes).sum();
+    /// Adjusts the charge to what the queues hold. A connection above its limit ends; its client connects again and resumes its
+    /// sessions from its cursors.
+    pub(super) fn charge_queues(&self, inner: &mut Inner) {
+        let kept = inner.queues.values().map(StreamQueue::bytes).sum();
         if kept != inner.charge.bytes() && inner.charge.resize(kept).is_err() {
             tracing::debug!("a connection of ACP ends: too much waits for its client");
             self.ended.send_replace(true);
         }
     }
 
-    /// A stream: the connection's own, or a session's; `known` says whether the client may see that session.
+    /// Opens a stream: the connection's own or a session's. `known`: whether the client may see that session.
     ///
     /// # Errors
     /// 404 `session_not_found` or `connection_not_found`, 429 `too_many_streams`.
@@ -346,50 +346,50 @@ impl Connection {
         known: bool,
         start: Start,
     ) -> Result<Stream, Problem> {
-        let seat = {
+        let stream = {
             let peer = self.peer();
             let peer = peer.as_ref().ok_or_else(super::http::no_connection)?;
             session.clone().map(|session| (peer.sessions(), peer.session_stream(session)))
         };
         let mut inner = self.lock();
-        if let Some((sessions, seat)) = seat
-            && !inner.lanes.contains_key(&session)
+        if let Some((sessions, stream)) = stream
+            && !inner.queues.contains_key(&session)
         {
-            if inner.lanes.len() > STREAMS {
-                // Sessions that the client has left need none.
-                inner.lanes.retain(|of, lane| lane.open || of.as_ref().is_none_or(|of| sessions.contains(of)));
+            if inner.queues.len() > STREAMS {
+                // Sessions that the client has left need no queue.
+                inner.queues.retain(|of, queue| queue.open || of.as_ref().is_none_or(|of| sessions.contains(of)));
             }
-            if inner.lanes.len() > STREAMS {
+            if inner.queues.len() > STREAMS {
                 let words = format!("a connection may have the streams of {STREAMS} sessions");
                 return Err(Problem::new(StatusCode::TOO_MANY_REQUESTS, "too_many_streams", words));
             }
-            let ahead = inner.lanes.keys().flatten().filter(|of| !sessions.contains(of)).count();
+            let ahead = inner.queues.keys().flatten().filter(|of| !sessions.contains(of)).count();
             if !known && ahead >= AHEAD {
                 return Err(super::http::no_session());
             }
-            inner.lanes.insert(session.clone(), Lane::over(seat));
+            inner.queues.insert(session.clone(), StreamQueue::over(stream));
         }
         inner.streams += 1;
-        let lane = inner.lanes.entry(session.clone()).or_default();
-        lane.streams += 1;
-        lane.open = true;
-        let of_lane = (lane.streams, Arc::clone(&lane.seats));
+        let queue = inner.queues.entry(session.clone()).or_default();
+        queue.newest += 1;
+        queue.open = true;
+        let numbered = (queue.newest, Arc::clone(&queue.streams));
         drop(inner);
-        // Whoever had it before looks, and ends.
-        self.turn();
-        Ok(Stream::new(Arc::clone(self), session, of_lane, start))
+        // The previous stream notices the new one and ends.
+        self.notify_streams();
+        Ok(Stream::new(Arc::clone(self), session, numbered, start))
     }
 }
 
-/// A message that is being worked on.
+/// A message in progress.
 struct Flight {
     connection: Arc<Connection>,
-    /// For what it says.
+    /// The charge for the message.
     _charge: Charge,
 }
 
 impl Flight {
-    /// It has come to this.
+    /// Delivers the responses.
     fn deliver(self, sent: Vec<Sent>) {
         self.connection.deliver(sent);
     }

@@ -1,14 +1,14 @@
-//! ACP over Streamable HTTP (RFD "Streamable HTTP & WebSocket Transport", and what the official SDKs send and expect): POST
-//! for what the client says, one GET for the connection's stream and one for each session's, DELETE at the end.
+//! ACP over Streamable HTTP (RFD "Streamable HTTP & WebSocket Transport", and the behaviour of the official SDKs): POST for the
+//! client's messages, one GET for the connection's stream and one for each session's, DELETE at the end.
 //!
-//! The RFD asks for HTTP/2, which comes with TLS; over HTTP/1.1 each stream is a socket more, and nothing else is different.
+//! The RFD asks for HTTP/2, which comes with TLS; over HTTP/1.1 each stream needs a socket of its own.
 //!
-//! Beyond the RFD: every event of a stream has an `id`, and `Last-Event-ID` brings back exactly what came after it. On a
-//! session's stream it is the cursor of the log, or `<cursor>+<n>` for a response that is in no log; on the connection's, a
-//! number. A place of the log may be several messages, the last of them with its `id`: a cut between them repeats the first.
+//! Beyond the RFD: every event of a stream has an `id`, and `Last-Event-ID` resumes exactly after it. On a session's stream it is
+//! the cursor of the log, or `<cursor>+<n>` for a response that is not in the log; on the connection's, a number. One position of
+//! the log may be several messages, of which the last has the `id`; a cut between them repeats the first ones.
 //!
-//! Clients from before the RFD had its headers (acp-http-client) know one path, one stream for everything, and do not keep
-//! what a response's headers say. They name their connection themselves, `?connection=NAME` in all of their requests.
+//! Clients older than the RFD's headers (acp-http-client) use one path and one stream for everything, and ignore response
+//! headers. They name their connection themselves by `?connection=NAME` in all requests.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -34,14 +34,14 @@ use crate::sessions::{Filter, ResumeVerdict, StartAfter};
 use plexus_protocol::object;
 use plexus_protocol::{Cursor, Position, RequestId, SessionId};
 
-/// Names a connection, once it is initialized.
+/// The header with the connection's identifier.
 const CONNECTION: HeaderName = HeaderName::from_static("acp-connection-id");
-/// Names a session.
+/// The header with the session.
 const SESSION: HeaderName = HeaderName::from_static("acp-session-id");
-/// Where a client comes back from.
+/// The header with the event id to resume after.
 const LAST: HeaderName = HeaderName::from_static("last-event-id");
 
-/// Methods of a session: they need the session's header, whatever their params.
+/// Methods that need the session's header, whatever their params.
 const OF_A_SESSION: [&str; 12] = [
     "session/attach",
     "session/cancel",
@@ -77,7 +77,7 @@ fn header<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Result<Option<&'a st
     }
 }
 
-/// The name that a client gives its connection, in the query: 1 to 64 letters, digits, `_` and `-`.
+/// The connection's name in the query: 1 to 64 letters, digits, `_` and `-`.
 fn name_of(parts: &Parts) -> Result<Option<String>, Problem> {
     let query = parts.uri.query().unwrap_or_default();
     let mut names = form_urlencoded::parse(query.as_bytes()).filter(|(name, _)| name == "connection");
@@ -112,7 +112,7 @@ pub(super) fn no_session() -> Problem {
     Problem::new(StatusCode::NOT_FOUND, "session_not_found", "there is no such session")
 }
 
-/// What of a message decides its way.
+/// The members of a message that decide its handling.
 #[derive(Deserialize)]
 struct Head<'a> {
     #[serde(borrow, default, deserialize_with = "given")]
@@ -123,7 +123,7 @@ struct Head<'a> {
     params: Option<&'a RawValue>,
 }
 
-/// Tells `null` from absent.
+/// Distinguishes `null` from absent.
 fn given<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<&'de RawValue>, D::Error> {
     <&RawValue>::deserialize(deserializer).map(Some)
 }
@@ -141,7 +141,7 @@ impl Head<'_> {
     }
 }
 
-/// A JSON-RPC error to a message that has no way to be answered but here.
+/// A JSON-RPC error as the direct response to a POST.
 fn refused(code: i64, words: &str) -> Response {
     let error = json!({ "jsonrpc": "2.0", "id": null, "error": { "code": code, "message": words } });
     let mut response = json_response(error.to_string().into_bytes());
@@ -167,12 +167,12 @@ fn accepted() -> Response {
     response
 }
 
-/// `POST /acp` and `POST /acp/{runtime_id}`: one message of the client's. `initialize` is answered here; everything else on
-/// a stream.
+/// `POST /acp` and `POST /acp/{runtime_id}`: one message of the client. `initialize` is answered directly; everything else on a
+/// stream.
 ///
 /// # Errors
-/// 400 for what is no message, or not one of this place; 404 for a connection that is not, or is another's; 429 and 503 at
-/// the bounds of [`connections`](super::connections).
+/// 400 for an invalid message or header; 404 for a connection that is unknown or belongs to another device; 429 and 503 at the
+/// bounds of [`connections`](super::connections).
 pub(in crate::router) async fn post(state: AppState, mut call: Call) -> Result<Response, Problem> {
     let charge = std::mem::replace(&mut call.charge, call.account.nothing());
     let caller = call.caller()?.clone();
@@ -208,7 +208,7 @@ pub(in crate::router) async fn post(state: AppState, mut call: Call) -> Result<R
             return Ok(refused(-32600, "not a JSON-RPC request"));
         };
         let mut response = json_response(said.json);
-        // Refused, it leaves nothing behind.
+        // A refused `initialize` adds no connection.
         if peer.initialized() {
             let connection = state.connections.enter(&state, &caller, peer, name_of(&call.parts)?)?;
             name(&mut response, CONNECTION, connection.id());
@@ -229,7 +229,7 @@ pub(in crate::router) async fn post(state: AppState, mut call: Call) -> Result<R
             return Err(mismatch());
         }
     } else if let (Some(session), Some(id)) = (session, head.id) {
-        // A response: whose question it answers is known, unless it answers none.
+        // For a response, the request that it answers gives the session.
         let asked = serde_json::from_str::<RequestId>(id.get()).ok();
         if let Some(asked) = asked
             && let Some((of, runtime)) = state.directory.request_target(&asked).await?
@@ -247,12 +247,11 @@ fn mismatch() -> Problem {
     bad("session_mismatch", "`Acp-Session-Id` and the message name two sessions")
 }
 
-/// `GET` without an upgrade: a stream, the connection's own, or with `Acp-Session-Id` that session's. It takes the place of
-/// the one that was there.
+/// `GET` without an upgrade: opens the connection's stream, or with `Acp-Session-Id` that session's. It replaces an open one.
 ///
 /// # Errors
-/// 406 unless it accepts `text/event-stream`; 400 and 404 as for [`post`]; 409 if what `Last-Event-ID` names cannot be
-/// resumed: the session is to be loaded anew.
+/// 406 unless the client accepts `text/event-stream`; 400 and 404 as for [`post`]; 409 if `Last-Event-ID` cannot be resumed:
+/// the client must load the session again.
 pub(super) async fn get(state: AppState, caller: Caller, parts: &Parts) -> Result<Response, Problem> {
     let lines = parts.headers.get_all(ACCEPT).iter().filter_map(|line| line.to_str().ok());
     let stream =
@@ -262,12 +261,12 @@ pub(super) async fn get(state: AppState, caller: Caller, parts: &Parts) -> Resul
         return Err(Problem::new(StatusCode::NOT_ACCEPTABLE, "not_acceptable", words));
     }
     let connection = match name_of(parts)? {
-        // Such a client asks for its stream as soon as it says hello.
+        // Such a client opens its stream at the same time as it initializes.
         Some(name) => state.connections.expected(&caller, &name).await.ok_or_else(no_connection)?,
         None => connection_of(&state, &caller, parts)?,
     };
     if parts.method == Method::HEAD {
-        // It would be told, not opened.
+        // A HEAD request must not open a stream.
         return Ok(Response::new(Body::empty()));
     }
     let session: Option<SessionId> = match header(&parts.headers, &SESSION)? {
@@ -279,7 +278,7 @@ pub(super) async fn get(state: AppState, caller: Caller, parts: &Parts) -> Resul
     let known = info.is_some_and(|info| caller.sees(&info.session_id, &info.runtime_id));
     let start = match header(&parts.headers, &LAST)? {
         None => Start::Flushed,
-        // What the log has of others' sessions is none of its business.
+        // A session that the client may not see is treated as unknown.
         Some(_) if session.is_some() && !known => return Err(no_session()),
         Some(last) => start(&state, session.as_ref(), last)?,
     };
@@ -294,7 +293,7 @@ pub(super) async fn get(state: AppState, caller: Caller, parts: &Parts) -> Resul
     Ok(response)
 }
 
-/// What a `Last-Event-ID` means.
+/// The position of a `Last-Event-ID`.
 fn start(state: &AppState, session: Option<&SessionId>, last: &str) -> Result<Start, Problem> {
     let wrong = || bad("bad_cursor", "`Last-Event-ID` is none of this stream's");
     let number = |text: &str| text.parse::<u64>().map_err(|_| wrong());
@@ -327,7 +326,7 @@ fn resumed(state: &AppState, session: &SessionId, cursor: Cursor) -> Result<Posi
         .with(ProblemMembers { oldest: Some(oldest), ..ProblemMembers::default() }))
 }
 
-/// `DELETE`: ends the connection and its streams; sessions live on.
+/// `DELETE`: ends the connection and its streams; sessions go on.
 ///
 /// # Errors
 /// As for [`post`].

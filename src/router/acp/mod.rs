@@ -1,5 +1,5 @@
-//! ACP: a client sees the gateway as one agent over all runtimes. Whatever the transport, a connection is a `Peer`, and
-//! each session that it follows a `SessionStream`; this file is the WebSocket.
+//! The ACP frontend: a client sees the gateway as one agent over all runtimes. With either transport, a connection is a `Peer`
+//! with a `SessionStream` for each session that it follows. This file is the WebSocket transport.
 //!
 //! Sources: ACP v1 (<https://agentclientprotocol.com/protocol/v1>), its transports (RFD "Streamable HTTP & WebSocket
 //! Transport"), and several clients of one session (RFD #533, `session/attach`).
@@ -19,7 +19,7 @@ mod shared;
 mod tests;
 
 pub use connections::Connections;
-pub use session_registry::{AcpSessionRegistry, Errands};
+pub use session_registry::{AcpSessionRegistry, ForwardedCalls};
 pub use shape::Failure;
 
 pub(super) use peer::Peer;
@@ -45,18 +45,18 @@ use plexus_protocol::{Cursor, RuntimeId, Scope, SessionId};
 /// One JSON-RPC message for the client.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Sent {
-    /// The session whose stream it belongs to; `None`: the connection's own.
+    /// The session whose stream carries the message; `None`: the connection's own.
     pub(super) session: Option<SessionId>,
-    /// Set on the last message of a place in the log: who has it may come back after it.
+    /// Set on the last message of a position in the log: the client may resume after it.
     pub(super) cursor: Option<Cursor>,
     /// The message, one line.
     pub(super) json: Vec<u8>,
-    /// Whether the log brings it again to who comes back from before it.
+    /// Whether the log brings the message again to a client that resumes from before it.
     pub(super) in_log: bool,
 }
 
 impl Sent {
-    /// A message that is in no log.
+    /// A message that is not in the log.
     fn to(session: Option<SessionId>, json: Vec<u8>) -> Self {
         Self { session, cursor: None, json, in_log: false }
     }
@@ -78,7 +78,7 @@ pub(super) async fn get(state: AppState, call: Call) -> Result<Response, Problem
 /// The runtime of the path.
 ///
 /// # Errors
-/// 404 if there is none, or none that the caller may see.
+/// 404 if there is none that the caller may see.
 pub(super) fn runtime_of(state: &AppState, caller: &Caller, call: &Call) -> Result<Option<RuntimeId>, Problem> {
     if call.params.is_empty() {
         return Ok(None);
@@ -95,30 +95,30 @@ pub(super) fn runtime_of(state: &AppState, caller: &Caller, call: &Call) -> Resu
 /// ACP over a WebSocket: answers the handshake and serves the connection from then on.
 fn serve(state: AppState, caller: Caller, parts: Parts, runtime: Option<RuntimeId>) -> Response {
     let peer = Peer::new(state.clone(), caller.clone(), runtime);
-    ws::upgrade(state, caller, parts, move |_: Arc<Conn>| Line { peer, seats: Vec::new() })
+    ws::upgrade(state, caller, parts, move |_: Arc<Conn>| WebSocketConnection { peer, streams: Vec::new() })
 }
 
-/// A connection that is one stream for everything: all seats, each at its own pace.
-struct Line {
+/// A connection over a WebSocket: all session streams, each at its own pace.
+struct WebSocketConnection {
     peer: Peer,
-    /// The one that told something last is at the end, so that all get their turn.
-    seats: Vec<SessionStream>,
+    /// The streams in round-robin order: the one that sent last is at the end.
+    streams: Vec<SessionStream>,
 }
 
-impl Line {
-    /// A seat for every session that the client is in.
-    fn settle(&mut self) {
+impl WebSocketConnection {
+    /// Keeps a stream for each session that the client is in.
+    fn sync_streams(&mut self) {
         let sessions = self.peer.sessions();
-        self.seats.retain(|seat| sessions.contains(seat.session()));
+        self.streams.retain(|stream| sessions.contains(stream.session()));
         for session in sessions {
-            if !self.seats.iter().any(|seat| *seat.session() == session) {
-                self.seats.push(self.peer.session_stream(session));
+            if !self.streams.iter().any(|stream| *stream.session() == session) {
+                self.streams.push(self.peer.session_stream(session));
             }
         }
     }
 }
 
-impl Talk for Line {
+impl Talk for WebSocketConnection {
     fn message(&mut self, text: &str) -> Option<talk::Reply> {
         let reply = self.peer.message(text)?;
         Some(Box::pin(async move { frames(&reply.await) }))
@@ -130,20 +130,20 @@ impl Talk for Line {
 
     fn news(&mut self) -> BoxFuture<'_, Option<Vec<u8>>> {
         Box::pin(async move {
-            self.settle();
-            if self.seats.is_empty() {
+            self.sync_streams();
+            if self.streams.is_empty() {
                 return std::future::pending().await;
             }
-            let nexts = self.seats.iter_mut().map(|seat| Box::pin(seat.next()));
+            let nexts = self.streams.iter_mut().map(|stream| Box::pin(stream.next()));
             let (sent, n, _) = futures_util::future::select_all(nexts).await;
-            let told = self.seats.remove(n);
-            self.seats.push(told);
+            let stream = self.streams.remove(n);
+            self.streams.push(stream);
             Some(frames(&sent))
         })
     }
 
     fn cursor(&self) -> Option<Cursor> {
-        self.seats.iter().filter_map(SessionStream::cursor).min_by_key(|cursor| cursor.position)
+        self.streams.iter().filter_map(SessionStream::cursor).min_by_key(|cursor| cursor.position)
     }
 }
 

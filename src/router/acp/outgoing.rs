@@ -1,4 +1,4 @@
-//! The streams of a connection of ACP over HTTP, and what is kept for the client that they do not reach.
+//! The streams of a connection of ACP over HTTP, and the messages kept for a client without one.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -12,63 +12,63 @@ use super::{Sent, SessionStream};
 use crate::router::sse::News;
 use plexus_protocol::{Cursor, Position, SessionId};
 
-/// Messages a lane that were handed to the socket and are kept for a client that comes back without them; the older are
+/// Messages of a queue that were passed to the socket and are kept for a client that resumes without them; older ones are
 /// forgotten.
 const KEPT: usize = 64;
-/// The bytes of these, about.
+/// About the most bytes of these messages.
 const KEPT_BYTES: usize = 1 << 20;
-/// What a stream shows beside the log.
+/// The messages of a stream that are not in the log.
 #[derive(Default)]
-pub(super) struct Lane {
-    /// Counts the streams; only the last one counts.
-    pub(super) streams: u64,
+pub(super) struct StreamQueue {
+    /// The number of streams so far; only the newest is active.
+    pub(super) newest: u64,
     pub(super) open: bool,
-    /// What drives the log's part, if it has one; whoever looks holds it, so that two streams never do at once. The one
-    /// that told something last is at the end, so that all get their turn.
-    pub(super) seats: Arc<tokio::sync::Mutex<Vec<SessionStream>>>,
-    /// Numbers the messages, from 1.
+    /// The session streams that read the log, in round-robin order: the one that sent last is at the end. Locked by the stream
+    /// that reads, so that two never do at once.
+    pub(super) streams: Arc<tokio::sync::Mutex<Vec<SessionStream>>>,
+    /// The number of messages so far.
     count: u64,
     pub(super) waiting: VecDeque<Message>,
-    /// They went out; whether they arrived only the client knows.
+    /// Sent messages, which the client may not have received.
     written: VecDeque<Message>,
-    /// Up to which message the last stream has handed all to the socket, whole.
+    /// The number of the last message that was wholly passed to the socket.
     flushed: u64,
-    /// The same for the log, by session.
-    told: BTreeMap<SessionId, Position>,
+    /// The positions up to which the log was passed to the socket, by session.
+    positions: BTreeMap<SessionId, Position>,
 }
 
-/// A message that is in no log.
+/// A message that is not in the log.
 #[derive(Clone)]
 pub(super) struct Message {
     number: u64,
-    /// Up to where the log was told when it was written.
+    /// The position up to which the log was sent when the message was written.
     at: Option<Position>,
     pub(super) json: Vec<u8>,
 }
 
-impl Lane {
-    /// A session's.
-    pub(super) fn over(seat: SessionStream) -> Self {
-        Self { seats: Arc::new(tokio::sync::Mutex::new(vec![seat])), ..Self::default() }
+impl StreamQueue {
+    /// The queue of a session.
+    pub(super) fn over(stream: SessionStream) -> Self {
+        Self { streams: Arc::new(tokio::sync::Mutex::new(vec![stream])), ..Self::default() }
     }
 
-    /// Bytes that it keeps for the client.
+    /// Bytes kept for the client.
     pub(super) fn bytes(&self) -> usize {
         self.waiting.iter().chain(&self.written).map(|message| message.json.len()).sum()
     }
 
-    /// One more.
+    /// Queues a message.
     pub(super) fn push(&mut self, json: Vec<u8>) {
         self.count += 1;
         self.waiting.push_back(Message { number: self.count, at: None, json });
     }
 
-    /// Back to `start`: what came after it will be written again.
+    /// Goes back to `start`: later messages will be written again.
     fn rewind(&mut self, start: Start) {
         let lost = |message: &Message| match start {
             Start::Flushed => message.number > self.flushed,
             Start::After { number: Some(number), .. } => message.number > number,
-            // The cursor alone: nothing was seen since.
+            // Only a cursor: the client has no message after it.
             Start::After { position, number: None } => message.at >= position,
         };
         let first = self.written.iter().position(lost).unwrap_or(self.written.len());
@@ -77,10 +77,10 @@ impl Lane {
         }
     }
 
-    /// All up to this is with the socket.
-    fn flushed(&mut self, number: u64, told: BTreeMap<SessionId, Position>) {
+    /// Records that everything up to here was passed to the socket.
+    fn flushed(&mut self, number: u64, positions: BTreeMap<SessionId, Position>) {
         self.flushed = number;
-        self.told = told;
+        self.positions = positions;
         let out = self.written.iter().take_while(|message| message.number <= number);
         let (mut count, mut bytes) = out.fold((0, 0), |(count, bytes), one| (count + 1, bytes + one.json.len()));
         while count > KEPT || bytes > KEPT_BYTES {
@@ -90,7 +90,7 @@ impl Lane {
         }
     }
 
-    /// What waits, as written where the log is told up to `at`.
+    /// Takes the waiting messages, as written after the log up to `at`.
     fn take(&mut self, at: Option<Position>) -> Vec<Message> {
         let mut taken: Vec<Message> = self.waiting.drain(..).collect();
         for message in &mut taken {
@@ -101,10 +101,10 @@ impl Lane {
     }
 }
 
-/// Where a stream begins.
+/// The start of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Start {
-    /// After what the last one has handed to the socket.
+    /// After what the previous stream passed to the socket.
     Flushed,
     /// After what the client has: the log up to a position, and the messages up to a number.
     After { position: Option<Position>, number: Option<u64> },
@@ -114,150 +114,150 @@ pub(super) enum Start {
 pub(super) struct Stream {
     connection: Arc<Connection>,
     session: Option<SessionId>,
-    /// Which of its lane's.
+    /// The stream's number in its queue.
     number: u64,
-    seats: Arc<tokio::sync::Mutex<Vec<SessionStream>>>,
-    /// Set until it has begun.
+    streams: Arc<tokio::sync::Mutex<Vec<SessionStream>>>,
+    /// Set until the stream has begun.
     start: Option<Start>,
-    turned: watch::Receiver<u64>,
-    /// The last message given out.
+    changed: watch::Receiver<u64>,
+    /// The number of the last message written.
     written: u64,
 }
 
 impl Stream {
-    /// Stream number `number` of a lane.
+    /// Stream number `number` of a queue.
     pub(super) fn new(
         connection: Arc<Connection>,
         session: Option<SessionId>,
-        (number, seats): (u64, Arc<tokio::sync::Mutex<Vec<SessionStream>>>),
+        (number, streams): (u64, Arc<tokio::sync::Mutex<Vec<SessionStream>>>),
         start: Start,
     ) -> Self {
-        let turned = connection.turned.subscribe();
-        Self { connection, session, number, seats, start: Some(start), turned, written: 0 }
+        let changed = connection.changed.subscribe();
+        Self { connection, session, number, streams, start: Some(start), changed, written: 0 }
     }
 
-    /// Its lane. `None`: the connection has ended, or another stream has taken this one's place.
-    fn lane<T>(&self, look: impl FnOnce(&mut Lane) -> T) -> Option<T> {
+    /// Accesses the queue. `None`: the connection has ended, or a newer stream has replaced this one.
+    fn queue<T>(&self, look: impl FnOnce(&mut StreamQueue) -> T) -> Option<T> {
         if *self.connection.ended.borrow() {
             return None;
         }
         let mut inner = self.connection.lock();
-        let looked = inner.lanes.get_mut(&self.session).filter(|lane| lane.streams == self.number).map(look);
-        self.connection.settle(&mut inner);
+        let looked = inner.queues.get_mut(&self.session).filter(|queue| queue.newest == self.number).map(look);
+        self.connection.charge_queues(&mut inner);
         looked
     }
 
-    /// Keeps messages that are in no log, whoever will write them.
+    /// Queues messages that are not in the log, for this stream or the next.
     fn keep(&self, messages: Vec<Sent>) {
         let mut inner = self.connection.lock();
-        let Some(lane) = inner.lanes.get_mut(&self.session) else { return };
+        let Some(queue) = inner.queues.get_mut(&self.session) else { return };
         for sent in messages {
-            lane.push(sent.json);
+            queue.push(sent.json);
         }
-        self.connection.settle(&mut inner);
+        self.connection.charge_queues(&mut inner);
     }
 
-    /// A seat for every session that the client is in, where one stream has them all.
-    fn settle(&self, seats: &mut Vec<SessionStream>) {
+    /// Keeps a session stream for each session that the client is in, if one stream has them all.
+    fn sync_streams(&self, streams: &mut Vec<SessionStream>) {
         if self.session.is_none() && self.connection.is_named() {
             let peer = self.connection.peer();
             let Some(peer) = peer.as_ref() else { return };
             let sessions = peer.sessions();
-            seats.retain(|seat| sessions.contains(seat.session()));
+            streams.retain(|stream| sessions.contains(stream.session()));
             for session in sessions {
-                if !seats.iter().any(|seat| *seat.session() == session) {
-                    seats.push(peer.session_stream(session));
+                if !streams.iter().any(|stream| *stream.session() == session) {
+                    streams.push(peer.session_stream(session));
                 }
             }
         }
     }
 
-    /// Goes back to where the stream is to begin.
-    fn begin(&self, start: Start, seats: &mut [SessionStream]) -> Option<()> {
-        let told = self.lane(|lane| {
-            lane.rewind(start);
-            lane.told.clone()
+    /// Goes back to the start of the stream.
+    fn begin(&self, start: Start, streams: &mut [SessionStream]) -> Option<()> {
+        let positions = self.queue(|queue| {
+            queue.rewind(start);
+            queue.positions.clone()
         })?;
-        for seat in seats {
+        for stream in streams {
             let position = match start {
                 Start::After { position: Some(position), .. } => Some(position),
-                _ => told.get(seat.session()).copied(),
+                _ => positions.get(stream.session()).copied(),
             };
-            // Only ever back: a session that was loaded again since begins before what the client once had.
+            // Only backwards: a session loaded again begins before the client's old position.
             if let Some(position) = position
-                && seat.cursor().is_some_and(|at| position < at.position)
+                && stream.cursor().is_some_and(|at| position < at.position)
             {
-                seat.rewind(position);
+                stream.rewind(position);
             }
         }
         Some(())
     }
 
     async fn tell(&mut self) -> Option<Vec<u8>> {
-        let seats = Arc::clone(&self.seats);
-        let mut seats = seats.lock().await;
+        let streams = Arc::clone(&self.streams);
+        let mut streams = streams.lock().await;
         if let Some(start) = self.start {
-            self.begin(start, &mut seats)?;
+            self.begin(start, &mut streams)?;
             self.start = None;
         } else {
-            // Asked for more: all before is out.
-            let at = |seat: &SessionStream| Some((seat.session().clone(), seat.cursor()?.position));
-            let told = seats.iter().filter_map(at).collect();
-            self.lane(|lane| lane.flushed(self.written, told))?;
+            // The caller asks for more, so everything before was written.
+            let at = |stream: &SessionStream| Some((stream.session().clone(), stream.cursor()?.position));
+            let positions = streams.iter().filter_map(at).collect();
+            self.queue(|queue| queue.flushed(self.written, positions))?;
         }
         loop {
-            self.turned.borrow_and_update();
-            self.settle(&mut seats);
-            let cursor = match (&self.session, &seats[..]) {
-                (Some(_), [seat]) => seat.cursor(),
+            self.changed.borrow_and_update();
+            self.sync_streams(&mut streams);
+            let cursor = match (&self.session, &streams[..]) {
+                (Some(_), [stream]) => stream.cursor(),
                 _ => None,
             };
             let at = cursor.as_ref().map(|cursor| cursor.position);
-            let messages = self.lane(|lane| lane.take(at))?;
+            let messages = self.queue(|queue| queue.take(at))?;
             if !messages.is_empty() {
                 let mut chunks = Vec::new();
                 self.put(&messages, cursor.as_ref(), &mut chunks);
                 return Some(chunks);
             }
             let next = async {
-                if seats.is_empty() {
+                if streams.is_empty() {
                     return std::future::pending().await;
                 }
-                let nexts = seats.iter_mut().map(|seat| Box::pin(seat.next()));
+                let nexts = streams.iter_mut().map(|stream| Box::pin(stream.next()));
                 let (sent, n, _) = futures_util::future::select_all(nexts).await;
                 (sent, n)
             };
             let (sent, n) = tokio::select! {
-                // The sender lives as long as the connection, which we hold.
-                _ = self.turned.changed() => continue,
+                // The sender lives as long as the connection, which is held here.
+                _ = self.changed.changed() => continue,
                 next = next => next,
             };
-            let told = seats.remove(n);
-            let session = told.session().clone();
-            seats.push(told);
+            let stream = streams.remove(n);
+            let session = stream.session().clone();
+            streams.push(stream);
             let (logged, other): (Vec<Sent>, Vec<Sent>) = sent.into_iter().partition(|sent| sent.in_log);
             let first = logged.iter().find_map(|sent| sent.cursor.as_ref());
             let before = first.map(|first| Position(first.position.0.saturating_sub(1)));
             let mut chunks = Vec::new();
             self.keep(other);
-            let messages = self.lane(|lane| {
+            let messages = self.queue(|queue| {
                 if let Some(before) = before {
-                    // So far the client has nothing of the session, or begins anew: before the first is as good as nothing.
-                    let told = lane.told.entry(session).or_insert(before);
-                    *told = before.min(*told);
+                    // The client has nothing of the session yet, or begins again.
+                    let position = queue.positions.entry(session).or_insert(before);
+                    *position = before.min(*position);
                 }
-                lane.take(at)
+                queue.take(at)
             });
             let Some(messages) = messages else {
-                // Another stream's turn: what was given out is for it.
-                if let (Some(seat), Some(before)) = (seats.last_mut(), before) {
-                    seat.rewind(before);
+                // A newer stream has taken over: it will send these messages.
+                if let (Some(stream), Some(before)) = (streams.last_mut(), before) {
+                    stream.rewind(before);
                 }
                 return None;
             };
             self.put(&messages, cursor.as_ref(), &mut chunks);
             for Sent { cursor, json, .. } in &logged {
-                // A cursor is not the whole truth of a stream of many sessions, each at its own pace.
+                // One cursor does not describe a stream of several sessions, each at its own pace.
                 let id = cursor.as_ref().filter(|_| self.session.is_some()).map(ToString::to_string);
                 event(&mut chunks, id.as_deref(), json);
             }
@@ -265,7 +265,7 @@ impl Stream {
         }
     }
 
-    /// Appends messages that are in no log; `cursor` is where the log was told up to.
+    /// Appends messages that are not in the log; `cursor`: the position up to which the log was sent.
     fn put(&mut self, messages: &[Message], cursor: Option<&Cursor>, chunks: &mut Vec<u8>) {
         for Message { number, json, .. } in messages {
             self.written = *number;
@@ -290,25 +290,27 @@ impl Drop for Stream {
         let mut inner = self.connection.lock();
         inner.streams -= 1;
         inner.idle_since = Instant::now();
-        let Some(lane) = inner.lanes.get_mut(&self.session).filter(|lane| lane.streams == self.number) else { return };
-        lane.open = false;
-        // Nobody comes back for the rest of a session that there is no place in.
-        let empty = lane.waiting.is_empty() && lane.written.is_empty() && lane.told.is_empty();
+        let Some(queue) = inner.queues.get_mut(&self.session).filter(|queue| queue.newest == self.number) else {
+            return;
+        };
+        queue.open = false;
+        // The queue of a session that the client has left is not needed any more.
+        let empty = queue.waiting.is_empty() && queue.written.is_empty() && queue.positions.is_empty();
         if empty && self.session.is_some() {
-            inner.lanes.remove(&self.session);
+            inner.queues.remove(&self.session);
         }
     }
 }
 
-/// Appends a message as one server-sent event, one chunk. It has no name: clients listen for `message`.
+/// Appends a message as one server-sent event in one chunk. It has no name, since clients listen for `message`.
 pub(super) fn event(out: &mut Vec<u8>, id: Option<&str>, json: &[u8]) {
     use std::io::Write as _;
     let id = id.map(|id| format!("id: {id}\n")).unwrap_or_default();
     let len = id.len() + "data: \n\n".len() + json.len();
     out.reserve(len + 20);
-    // Memory takes every write.
+    // Writing to memory does not fail.
     let _ = write!(out, "{len:x}\r\n{id}data: ");
-    // Inside a string a line end would not be valid JSON: one here is white space between tokens.
+    // A raw line end is not valid inside a JSON string, so it is white space between tokens.
     out.extend(json.iter().map(|&byte| if matches!(byte, b'\r' | b'\n') { b' ' } else { byte }));
     out.extend_from_slice(b"\n\n\r\n");
 }
@@ -321,19 +323,19 @@ mod tests {
         messages.iter().map(|message| message.number).collect()
     }
 
-    fn lane(count: u64) -> Lane {
-        let mut lane = Lane::default();
-        (0..count).for_each(|_| lane.push(b"{}".to_vec()));
-        lane
+    fn queue(count: u64) -> StreamQueue {
+        let mut queue = StreamQueue::default();
+        (0..count).for_each(|_| queue.push(b"{}".to_vec()));
+        queue
     }
 
     #[test]
-    fn what_a_client_has_not_comes_again_and_what_it_has_does_not() {
-        let mut lane = lane(2);
-        assert_eq!(numbers(&lane.take(Some(Position(5)))), [1, 2]);
-        lane.push(b"{}".to_vec());
-        assert_eq!(numbers(&lane.take(Some(Position(7)))), [3]);
-        lane.flushed(2, BTreeMap::new());
+    fn messages_come_again_unless_the_client_has_them() {
+        let mut queue = queue(2);
+        assert_eq!(numbers(&queue.take(Some(Position(5)))), [1, 2]);
+        queue.push(b"{}".to_vec());
+        assert_eq!(numbers(&queue.take(Some(Position(7)))), [3]);
+        queue.flushed(2, BTreeMap::new());
         let after = |position, number| Start::After { position: Some(Position(position)), number };
         for (start, again) in [
             (Start::Flushed, vec![3]),
@@ -346,35 +348,35 @@ mod tests {
             (after(7, Some(3)), vec![]),
             (Start::After { position: None, number: Some(0) }, vec![1, 2, 3]),
         ] {
-            lane.rewind(start);
+            queue.rewind(start);
             // Written again where they were, for the next.
-            let taken = lane.take(None);
+            let taken = queue.take(None);
             assert_eq!(numbers(&taken), again, "{start:?}");
-            for message in &mut lane.written {
+            for message in &mut queue.written {
                 message.at = Some(Position(if message.number == 3 { 7 } else { 5 }));
             }
         }
     }
 
     #[test]
-    fn only_what_is_with_the_socket_is_ever_forgotten() {
-        let mut lane = lane(500);
-        lane.take(None);
-        assert_eq!(lane.written.len(), 500);
-        lane.flushed(100, BTreeMap::new());
-        assert_eq!((lane.written.len(), lane.written[0].number), (400 + KEPT, 37));
-        lane.flushed(500, BTreeMap::new());
-        assert_eq!((lane.written.len(), lane.written[0].number), (KEPT, 437));
+    fn messages_are_forgotten_only_once_the_socket_has_them() {
+        let mut queue = queue(500);
+        queue.take(None);
+        assert_eq!(queue.written.len(), 500);
+        queue.flushed(100, BTreeMap::new());
+        assert_eq!((queue.written.len(), queue.written[0].number), (400 + KEPT, 37));
+        queue.flushed(500, BTreeMap::new());
+        assert_eq!((queue.written.len(), queue.written[0].number), (KEPT, 437));
         let big = vec![b' '; KEPT_BYTES / 2 + 1];
-        lane.push(big.clone());
-        lane.push(big);
-        lane.take(None);
-        lane.flushed(502, BTreeMap::new());
-        assert_eq!((lane.written.len(), lane.written[0].number), (1, 502));
+        queue.push(big.clone());
+        queue.push(big);
+        queue.take(None);
+        queue.flushed(502, BTreeMap::new());
+        assert_eq!((queue.written.len(), queue.written[0].number), (1, 502));
     }
 
     #[test]
-    fn a_message_is_one_chunk_with_one_line_of_data() {
+    fn message_is_one_chunk_with_one_line_of_data() {
         let mut out = Vec::new();
         event(&mut out, Some("e:1+2"), b"{\n\"a\":\r\n1}");
         assert_eq!(String::from_utf8(out).unwrap(), "1c\r\nid: e:1+2\ndata: { \"a\":  1}\n\n\r\n");

@@ -1,4 +1,4 @@
-//! One ACP connection, whatever its transport: its messages one by one. What the methods do is in `calls`.
+//! One ACP connection over any transport: parses its messages. The handlers of the methods are in `calls`.
 
 use std::str::FromStr as _;
 use std::sync::Arc;
@@ -11,14 +11,14 @@ use serde_json::{Value, json};
 use super::Sent;
 use super::calls::{Ctx, Implementation, Meta, parse, session_of};
 use super::session_stream::SessionStream;
-use super::shape::{self, Can, Failure, raw};
+use super::shape::{self, ClientSupport, Failure, raw};
 use super::shared::{Client, Shared};
 use crate::auth::Caller;
 use crate::metrics::metrics;
 use crate::router::AppState;
 use crate::router::guard::{DEPTH, deeper_than};
 use crate::router::jsonrpc::Incoming;
-use crate::router::wire::shown_as;
+use crate::router::wire::parse_request_name;
 use plexus_protocol::object;
 use plexus_protocol::{RequestId, RuntimeId, SessionId};
 
@@ -27,7 +27,7 @@ const PROTOCOL: u16 = 1;
 /// Longest JSON-RPC id of a client, in bytes; a longer one is refused.
 const ID_MAX: usize = 1024;
 
-/// What a message comes to: messages for the client, often none. Dropping it early does not undo what was asked.
+/// The messages for the client in reply to a message, often none. Dropping it early does not undo the call.
 pub(in crate::router) type Reply = BoxFuture<'static, Vec<Sent>>;
 
 /// One ACP connection.
@@ -40,39 +40,39 @@ impl Drop for Peer {
         for session in self.sessions() {
             self.ctx.leave(&session);
         }
-        // Whoever waits for this client's answer need not wait any more.
+        // Calls that wait for this client's response end.
         self.ctx.shared.with(|tables| {
-            tables.places.clear();
-            tables.asks.clear();
+            tables.sessions.clear();
+            tables.calls.clear();
             tables.over = true;
         });
     }
 }
 
 impl Peer {
-    /// A connection over which nothing was said yet. `runtime`: the one that its path names.
+    /// A new connection. `runtime`: the runtime of its path.
     pub(in crate::router) fn new(state: AppState, caller: Caller, runtime: Option<RuntimeId>) -> Self {
         let shared = Arc::new(Shared::new(caller.device().device_id.clone()));
         Self { ctx: Ctx { state, caller, runtime, shared } }
     }
 
-    /// Whether the client has said hello.
+    /// Whether the client has initialized.
     pub(in crate::router) fn initialized(&self) -> bool {
         self.ctx.shared.with(|tables| tables.client.is_some())
     }
 
     /// The sessions that the client is in.
     pub(in crate::router) fn sessions(&self) -> Vec<SessionId> {
-        self.ctx.shared.with(|tables| tables.places.keys().cloned().collect())
+        self.ctx.shared.with(|tables| tables.sessions.keys().cloned().collect())
     }
 
-    /// What drives a session's stream; it waits while the client is not in that session. One at a time for each session.
+    /// The stream of a session; it waits while the client is not in that session. At most one for each session may be in use.
     pub(in crate::router) fn session_stream(&self, session: SessionId) -> SessionStream {
         SessionStream::new(self.ctx.state.clone(), Arc::clone(&self.ctx.shared), session)
     }
 
-    /// Takes one message, whatever it is. What comes of it is begun when the reply is first polled; dropping it early does
-    /// not undo what was asked. Every message of the reply says whether it belongs to a session's stream.
+    /// Handles one message of any kind. Its call begins when the reply is first polled; dropping the reply early does not undo the
+    /// call. Each message of the reply names the session whose stream carries it.
     pub(in crate::router) fn message(&mut self, text: &str) -> Option<Reply> {
         if let Err(error) = serde_json::from_str::<&RawValue>(text) {
             return bad("null", Failure::new(-32700, "parse_error", format!("not JSON: {error}")));
@@ -143,7 +143,7 @@ impl Peer {
         let later = match method {
             "session/cancel" => ctx.cancel(params),
             "$/cancel_request" => ctx.cancel_request(params),
-            // Of notifications nothing is heard again; what must be known comes as an event.
+            // Notifications have no response; their effects come as events.
             method => ctx.pass(method, params, true),
         };
         match later {
@@ -179,7 +179,7 @@ impl Peer {
         let fs = fs.unwrap_or_default();
         let elicitation = elicitation.unwrap_or_default();
         let plexus = meta.and_then(|meta| meta.plexus).unwrap_or_default();
-        let can = Can {
+        let support = ClientSupport {
             events: plexus.events,
             forms: given(&elicitation.form),
             pages: given(&elicitation.url),
@@ -189,17 +189,17 @@ impl Peer {
             terminals: terminal.unwrap_or_default(),
         };
         let info = wants.client_info.unwrap_or_default();
-        let client = Client { can, name: info.name, version: info.version };
+        let client = Client { support, name: info.name, version: info.version };
         self.ctx.shared.with(|tables| tables.client = Some(client));
         let state = &self.ctx.state;
         let device = self.ctx.caller.device();
         Ok(raw(&json!({
-            // The client may close the connection if it speaks only others.
+            // A client that does not speak this version closes the connection.
             "protocolVersion": PROTOCOL,
             "agentInfo": { "name": "plexus", "title": "Plexus", "version": state.version },
             "agentCapabilities": {
                 "loadSession": true,
-                // Blocks pass as they are; a runtime that cannot take one says so.
+                // Blocks pass unchanged; a runtime refuses those that it does not support.
                 "promptCapabilities": { "image": true, "audio": true, "embeddedContext": true },
                 "mcpCapabilities": { "http": false, "sse": false },
                 "sessionCapabilities": { "list": {}, "resume": {}, "close": {}, "attach": { "roles": ["controller", "observer"] } },
@@ -219,7 +219,7 @@ impl Peer {
         })))
     }
 
-    /// A response of the client's: an answer for the log, one to a request of ours, or to nothing.
+    /// Handles a response of the client: an answer to an agent's request, a response to a call of the gateway, or a stray one.
     fn answered(&self, id: &str, result: &RawValue) -> Option<Reply> {
         let stray = || {
             metrics().stray_answers.inc();
@@ -232,7 +232,7 @@ impl Peer {
         if self.ctx.shared.answer(&name, Ok(result.to_owned())) {
             return None;
         }
-        let (name, revision) = shown_as(&name);
+        let (name, revision) = parse_request_name(&name);
         let Ok(request) = RequestId::from_str(name) else {
             stray();
             return None;
@@ -248,7 +248,7 @@ impl Peer {
         }))
     }
 
-    /// An error in answer to a request of ours. To a question for people it is no answer: that stays open, for this client
+    /// Handles an error in response to a request. For a request to people it is no answer: the request stays open for this client
     /// and the others.
     fn refused(&self, id: &str, error: &RawValue) {
         #[derive(Deserialize)]

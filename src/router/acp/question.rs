@@ -1,24 +1,24 @@
-//! Questions as ACP asks them, and a client's answers as the gateway takes them. Pure.
+//! Translates requests into ACP's questions, and clients' responses into answers. Pure.
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
-use super::shape::{self, Can, Members, notification, own_update, raw};
-use crate::router::wire::name_of;
+use super::shape::{self, ClientSupport, Members, notification, own_update, raw};
+use crate::router::wire::request_name;
 use plexus_protocol::object;
 use plexus_protocol::{Answer, Choice, Cursor, Request, RequestId, RequestState, RequestType, Resolver, SessionId};
 
-/// The option by which a client that cannot answer a question says that it gives no answer.
+/// The option with which a client that cannot answer leaves the request to others.
 const NO_ANSWER: &str = "plexus:none";
-/// The option by which it takes what the question proposes.
+/// The option that accepts the proposed default.
 const AS_PROPOSED: &str = "plexus:default";
-/// The field of a form that the gateway made itself.
+/// The field of a form made by the gateway.
 const FIELD: &str = "answer";
 
-/// A question as ACP asks it: `session/request_permission`, or `elicitation/create` where that is what it is and the client
-/// can. There is always one: what a client cannot answer it can at least see, and say so.
-pub(super) fn question(request: &Request, cursor: &Cursor, can: Can) -> Vec<u8> {
+/// A request as `session/request_permission`, or as `elicitation/create` if it fits and the client supports it. Every request
+/// has a form, so that a client can at least show what it cannot answer.
+pub(super) fn question(request: &Request, cursor: &Cursor, support: ClientSupport) -> Vec<u8> {
     let native: Option<Members<'_>> =
         request.native.as_deref().and_then(|native| serde_json::from_str(native.get()).ok());
     let native = native.unwrap_or(Members(Vec::new()));
@@ -38,20 +38,20 @@ pub(super) fn question(request: &Request, cursor: &Cursor, can: Can) -> Vec<u8> 
     meta.insert("plexus".into(), ours);
     let (session, meta) = (raw(&request.session_id), raw(&meta));
     let ours: [(&str, &RawValue); 2] = [("sessionId", &session), ("_meta", &meta)];
-    let id = &*name_of(request.request_id.as_str(), request.revision);
-    // The agent's own words for it, where it speaks ACP itself.
+    let id = &*request_name(request.request_id.as_str(), request.revision);
+    // The agent's own message, if it speaks ACP.
     if request.kind == RequestType::Permission && native.get("toolCall").is_some() && native.get("options").is_some() {
-        // Whoever shows only this shows all that is asked, also where the agent said it elsewhere.
+        // Clients may show only this tool call, so it must contain the whole request.
         let call = native.get("toolCall").and_then(|call| with_words(call, request));
         let call = call.as_ref().map(|call| ("toolCall", &**call));
         let ours: Vec<(&str, &RawValue)> = ours.into_iter().chain(call).collect();
         return shape::request(id, "session/request_permission", &native.with(&ours, &[]));
     }
-    if (can.forms && native.get("requestedSchema").is_some()) || (can.pages && native.get("url").is_some()) {
-        // It is bound to our session now, not to a request of the agent's own connection.
+    if (support.forms && native.get("requestedSchema").is_some()) || (support.pages && native.get("url").is_some()) {
+        // The elicitation belongs to the gateway's session now, not to a request of the agent's connection.
         return shape::request(id, "elicitation/create", &native.with(&ours, &["requestId"]));
     }
-    if can.forms && matches!(request.kind, RequestType::Prompt | RequestType::Pick) {
+    if support.forms && matches!(request.kind, RequestType::Prompt | RequestType::Pick) {
         let params = Members(Vec::new()).with(
             &[
                 ours[0],
@@ -73,10 +73,10 @@ pub(super) fn question(request: &Request, cursor: &Cursor, can: Can) -> Vec<u8> 
     shape::request(id, "session/request_permission", &params)
 }
 
-/// A tool call of the agent's own with the words that it lacks; `None` if it has its own.
+/// The agent's tool call with the missing text added; `None` if it has its own.
 fn with_words(call: &RawValue, request: &Request) -> Option<Box<RawValue>> {
     let mut call: Map<String, Value> = serde_json::from_str(call.get()).ok()?;
-    // What says nothing is not there.
+    // Empty members count as absent.
     call.retain(|_, value| !value.is_null() && *value != json!({}) && *value != json!([]));
     if call.contains_key("content") || call.contains_key("rawInput") {
         return None;
@@ -95,7 +95,7 @@ fn text(words: &str) -> Value {
     json!({ "type": "content", "content": { "type": "text", "text": words } })
 }
 
-/// The form that a prompt or a pick makes.
+/// The form for a prompt or a pick.
 fn form(request: &Request) -> Value {
     let titled = |item: &plexus_protocol::Item| json!({ "const": item.id, "title": item.label });
     let items: Vec<Value> = request.items.iter().map(titled).collect();
@@ -111,7 +111,7 @@ fn form(request: &Request) -> Value {
     json!({ "type": "object", "properties": { FIELD: field }, "required": [FIELD] })
 }
 
-/// What a client may choose of, in the words of a permission.
+/// The options of a request as permission options.
 fn options(request: &Request) -> Vec<Value> {
     let option = |id: &str, name: &str, kind: &str| json!({ "optionId": id, "name": name, "kind": kind });
     match request.kind {
@@ -129,7 +129,7 @@ fn options(request: &Request) -> Vec<Value> {
                 Choice::AllowOnce => "allow_once",
                 Choice::AllowAlways => "allow_always",
                 Choice::RejectAlways => "reject_always",
-                // What a client that knows four kinds should not take for a yes.
+                // A client that knows only ACP's four kinds must not read this as allowing.
                 Choice::RejectOnce | Choice::Other => "reject_once",
             };
             request.options.iter().map(|offer| option(&offer.id, &offer.label, kind(offer.kind))).collect()
@@ -137,7 +137,7 @@ fn options(request: &Request) -> Vec<Value> {
     }
 }
 
-/// A question that the client may not answer, as a card: `None` leaves it as it is.
+/// A request that the client may not answer, shown as a tool call.
 pub(super) fn card(request: &Request) -> Vec<u8> {
     let update = json!({
         "sessionUpdate": "tool_call", "toolCallId": request.request_id, "title": request.title, "kind": "other",
@@ -146,19 +146,19 @@ pub(super) fn card(request: &Request) -> Vec<u8> {
     own_update(&request.session_id, &update)
 }
 
-/// The card's end.
+/// The end of such a tool call.
 pub(super) fn card_ended(session: &SessionId, id: &RequestId, receipt: &Resolved) -> Vec<u8> {
     let status =
         if receipt.ok == Some(false) || receipt.state != RequestState::Answered { "failed" } else { "completed" };
     own_update(session, &json!({ "sessionUpdate": "tool_call_update", "toolCallId": id, "status": status }))
 }
 
-/// Somebody else has answered, or nobody will.
+/// Withdraws a request that was answered elsewhere or has closed.
 pub(super) fn retracted(id: &RequestId, revision: u64) -> Vec<u8> {
-    notification("$/cancel_request", &json!({ "requestId": name_of(id.as_str(), revision) }))
+    notification("$/cancel_request", &json!({ "requestId": request_name(id.as_str(), revision) }))
 }
 
-/// What the log says of a request's end.
+/// The end of a request in the log.
 #[derive(Deserialize)]
 pub(super) struct Resolved {
     pub(super) state: RequestState,
@@ -168,7 +168,7 @@ pub(super) struct Resolved {
     resolved_by: Resolver,
 }
 
-/// The end of a request as RFD #533 tells it.
+/// The end of a request in the form of RFD #533.
 pub(super) fn permission_resolved(session: &SessionId, tool_call: &str, receipt: &Resolved, meta: Value) -> Vec<u8> {
     let kind = match receipt.state {
         RequestState::Answered => "selected",
@@ -190,8 +190,8 @@ pub(super) fn permission_resolved(session: &SessionId, tool_call: &str, receipt:
     own_update(session, &update)
 }
 
-/// What a client's response to a question says. `Ok(None)`: it leaves the decision to others; a client says `cancelled`
-/// also when it cancels its turn, and then nobody may be decided for.
+/// Reads a client's response to a request. `Ok(None)`: it is no answer. `cancelled` is none either, since clients also send it
+/// when they cancel their turn, which must not decide the request for others.
 pub(super) fn answer(request: &Request, result: &RawValue) -> Result<Option<Answer>, String> {
     #[derive(Deserialize)]
     struct Response {
@@ -236,7 +236,7 @@ pub(super) fn answer(request: &Request, result: &RawValue) -> Result<Option<Answ
     }
 }
 
-/// A form that was filled in.
+/// Reads a completed form.
 fn filled(request: &Request, content: Map<String, Value>) -> Result<Answer, String> {
     let plain = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
     let one = match content.len() {
@@ -253,7 +253,7 @@ fn filled(request: &Request, content: Map<String, Value>) -> Result<Answer, Stri
         (RequestType::Pick, Some(id)) => Ok(Answer { ids: Some(vec![plain(id)]), ..Answer::default() }),
         (RequestType::Pick, None) => Ok(Answer { ids: Some(Vec::new()), ..Answer::default() }),
         (RequestType::Prompt, one) => {
-            // A form of several fields is asked for as a JSON object.
+            // The answer to a form of several fields is a JSON object.
             let text = match one.filter(|_| fields_of(request) <= 1) {
                 Some(value) => plain(value),
                 None => Value::Object(content).to_string(),
@@ -263,7 +263,7 @@ fn filled(request: &Request, content: Map<String, Value>) -> Result<Answer, Stri
     }
 }
 
-/// How many fields the agent's own form has; one for ours.
+/// The number of fields of the agent's form; one for a form of the gateway.
 fn fields_of(request: &Request) -> usize {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]

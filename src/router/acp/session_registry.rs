@@ -1,4 +1,4 @@
-//! Who is in which session by ACP now. Not kept: a connection's end is the end of it.
+//! The ACP clients in each session now, kept in memory only.
 
 use parking_lot::{Mutex, MutexGuard};
 use std::collections::BTreeMap;
@@ -18,102 +18,101 @@ use plexus_protocol::{DeviceId, Scope, SessionId};
 /// The clients in each session. Cheap to clone.
 #[derive(Clone, Default)]
 pub struct AcpSessionRegistry {
-    rooms: Arc<Mutex<BTreeMap<SessionId, Vec<Guest>>>>,
+    sessions: Arc<Mutex<BTreeMap<SessionId, Vec<SessionMember>>>>,
 }
 
 /// A client in a session.
 #[derive(Clone)]
-pub(super) struct Guest {
+pub(super) struct SessionMember {
     pub(super) client_id: Arc<str>,
     pub(super) name: String,
     pub(super) version: String,
     pub(super) role: Role,
-    /// The device that it is of.
+    /// The client's device.
     pub(super) device: DeviceId,
-    /// The program that it is, by the name that it gave its connection: see [`SessionOwner::program`].
+    /// The program's name as given by its connection: see [`SessionOwner::program`].
     pub(super) program: String,
-    /// Whether it opened the session: of its owner's clients, files and terminals are asked of it first.
+    /// Whether the client opened the session; calls for files and terminals go to it first.
     pub(super) opened: bool,
     pub(super) shared: Weak<Shared>,
 }
 
 impl AcpSessionRegistry {
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<SessionId, Vec<Guest>>> {
-        self.rooms.lock()
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<SessionId, Vec<SessionMember>>> {
+        self.sessions.lock()
     }
 
-    /// A client comes in, in the place of itself if it was there. Returns everybody who is there now.
-    pub(super) fn enter(&self, session: &SessionId, mut guest: Guest) -> Vec<Guest> {
-        let mut rooms = self.lock();
-        let room = rooms.entry(session.clone()).or_default();
-        guest.opened |= room.iter().any(|there| there.client_id == guest.client_id && there.opened);
-        // Somebody may have gone while it was still coming in.
-        room.retain(|there| there.client_id != guest.client_id && there.shared.strong_count() > 0);
-        room.push(guest);
-        room.clone()
+    /// Adds a client, replacing its earlier entry. Returns all clients in the session.
+    pub(super) fn enter(&self, session: &SessionId, mut member: SessionMember) -> Vec<SessionMember> {
+        let mut sessions = self.lock();
+        let members = sessions.entry(session.clone()).or_default();
+        member.opened |= members.iter().any(|there| there.client_id == member.client_id && there.opened);
+        // A client may have disconnected while it was being added.
+        members.retain(|there| there.client_id != member.client_id && there.shared.strong_count() > 0);
+        members.push(member);
+        members.clone()
     }
 
-    /// A client leaves. Returns it, if it was there, and who stays.
-    pub(super) fn leave(&self, session: &SessionId, client_id: &str) -> (Option<Guest>, Vec<Guest>) {
-        let mut rooms = self.lock();
-        let Some(room) = rooms.get_mut(session) else { return (None, Vec::new()) };
-        let at = room.iter().position(|there| *there.client_id == *client_id);
-        let gone = at.map(|at| room.remove(at));
-        let stay = room.clone();
+    /// Removes a client. Returns it, if it was there, and the remaining ones.
+    pub(super) fn leave(&self, session: &SessionId, client_id: &str) -> (Option<SessionMember>, Vec<SessionMember>) {
+        let mut sessions = self.lock();
+        let Some(members) = sessions.get_mut(session) else { return (None, Vec::new()) };
+        let at = members.iter().position(|there| *there.client_id == *client_id);
+        let gone = at.map(|at| members.remove(at));
+        let stay = members.clone();
         if stay.is_empty() {
-            rooms.remove(session);
+            sessions.remove(session);
         }
         (gone, stay)
     }
 
-    /// The owner's clients in a session that can do this: the one that opened it first, then the last that came.
+    /// The owner's client in a session that supports `method`: the one that opened the session, else the newest.
     fn able(&self, session: &SessionId, owner: &SessionOwner, method: &str) -> Option<Arc<Shared>> {
-        let mut guests = self.lock().get(session).cloned().unwrap_or_default();
-        guests.retain(|guest| owner.is(&guest.device, &guest.program) && guest.role == Role::Controller);
-        guests.reverse();
-        guests.sort_by_key(|guest| !guest.opened);
-        let mut there = guests.iter().filter_map(|guest| guest.shared.upgrade());
-        there.find(|shared| shared.can().does(method))
+        let mut members = self.lock().get(session).cloned().unwrap_or_default();
+        members.retain(|member| owner.is(&member.device, &member.program) && member.role == Role::Controller);
+        members.reverse();
+        members.sort_by_key(|member| !member.opened);
+        let mut there = members.iter().filter_map(|member| member.shared.upgrade());
+        there.find(|shared| shared.support().supports(method))
     }
 }
 
-/// How long a client may take for a file, or to start, look at or end a command.
-const ERRAND_TIME: Duration = Duration::from_secs(60);
-/// How long a client may let a command run that the agent waits for; then the agent may ask again.
+/// Time for a client to handle a file, or to start, inspect or end a command.
+const CALL_TIME: Duration = Duration::from_secs(60);
+/// Time for a command that the agent waits for; then the agent may ask again.
 const WAIT_TIME: Duration = Duration::from_secs(60 * 60);
-/// The JSON-RPC code that an agent gets when its client took longer.
+/// The JSON-RPC code for an agent whose client took too long.
 const TIMED_OUT: i64 = -32001;
 
-/// What agents ask of their client, put to the program that opened the session: never to anybody else who is there.
-/// Cheap to clone.
+/// Forwards agents' calls of client tools to the program that opened the session, and to no other client. Cheap to clone.
 #[derive(Clone)]
-pub struct Errands {
-    rooms: AcpSessionRegistry,
+pub struct ForwardedCalls {
+    sessions: AcpSessionRegistry,
     auth: Auth,
     time: Duration,
 }
 
-impl Errands {
-    /// Errands to the clients in these rooms, as far as their devices may now prompt and approve.
-    pub fn new(rooms: AcpSessionRegistry, auth: Auth) -> Self {
-        Self { rooms, auth, time: ERRAND_TIME }
+impl ForwardedCalls {
+    /// Forwards calls to the clients in this registry whose devices may prompt and approve at that time.
+    pub fn new(sessions: AcpSessionRegistry, auth: Auth) -> Self {
+        Self { sessions, auth, time: CALL_TIME }
     }
 
-    /// The same, with another bound for all but the wait for a command.
+    /// The same with another timeout, except for waiting for a command.
     #[must_use]
     pub fn within(self, time: Duration) -> Self {
         Self { time, ..self }
     }
 
-    async fn served(&self, errand: ClientCall) -> Option<ClientCallReply> {
-        let ClientCall { session, runtime, owner, method, params } = errand;
-        // As it stands now: it may have been revoked or cut down since it came in.
+    async fn served(&self, call: ClientCall) -> Option<ClientCallReply> {
+        let ClientCall { session, runtime, owner, method, params } = call;
+        // The device's current grant: it may have been revoked or reduced since it joined.
         let device = self.auth.device(&owner.device)?;
         let target = Target::Session(&session, &runtime);
         if ![Scope::Prompt, Scope::Approve].iter().all(|scope| device.grant.covers(*scope, target)) {
             return None;
         }
-        let client = self.rooms.able(&session, &owner, &method)?;
+        let client = self.sessions.able(&session, &owner, &method)?;
         let time = if method == "terminal/wait_for_exit" { WAIT_TIME } else { self.time };
         let outcome = match object::from_str::<Members<'_>>(params.get()) {
             Ok(members) => {
@@ -131,9 +130,9 @@ impl Errands {
     }
 }
 
-impl Clients for Errands {
-    fn ask(&self, errand: ClientCall) -> BoxFuture<'static, Option<ClientCallReply>> {
+impl Clients for ForwardedCalls {
+    fn ask(&self, call: ClientCall) -> BoxFuture<'static, Option<ClientCallReply>> {
         let this = self.clone();
-        Box::pin(async move { this.served(errand).await })
+        Box::pin(async move { this.served(call).await })
     }
 }

@@ -1,7 +1,7 @@
-//! One client in one session: a cursor, and the few things that a translation of the log must know of this client. Its
-//! truth is the log; what stands here says only what was sent for which of the client's own messages.
+//! The stream of one session to one client: a cursor into the log, and the few things that translating for this client needs.
+//! The log is the source; [`ClientSessionState`] records only what was sent for which of the client's own messages.
 
-// Who reads events decides for every kind: a new one has to be named here before it compiles.
+// Every event kind needs a decision here before it compiles.
 #![deny(clippy::wildcard_enum_match_arm)]
 
 use std::collections::VecDeque;
@@ -14,7 +14,7 @@ use tokio::sync::watch;
 use super::Sent;
 use super::client_session::{ClientSessionState, Role};
 use super::question;
-use super::shape::{self, Can};
+use super::shape::{self, ClientSupport};
 use super::shared::Shared;
 use crate::metrics::Subscriber;
 use crate::router::AppState;
@@ -22,34 +22,34 @@ use crate::router::follow::Follow;
 use crate::sessions::Filter;
 use plexus_protocol::{Cursor, Event, Kind, Position, Request, RequestId, SessionId};
 
-/// What drives a session's stream for one client. There is one at a time; a place without one costs what it holds.
+/// Translates a session's log for one client. At most one is in use for each client and session.
 pub(in crate::router) struct SessionStream {
     state: AppState,
     shared: Arc<Shared>,
     session: SessionId,
-    turned: watch::Receiver<u64>,
+    changed: watch::Receiver<u64>,
     follow: Option<(u64, Follow)>,
-    /// Events that were read and are not told yet: one page at most.
+    /// Events that were read and not sent yet: one page at most.
     page: VecDeque<Arc<Event>>,
-    /// What the page was read up to.
+    /// The position up to which the page was read.
     read_to: Position,
 }
 
-/// What an event comes to.
+/// The translation of an event.
 enum Shown {
     /// These messages.
     Told(Vec<Vec<u8>>),
-    /// Nothing yet: whose run it is will be known in a moment.
+    /// Not yet: it will soon be known whose run the event belongs to.
     Later,
 }
 
 impl SessionStream {
     pub(super) fn new(state: AppState, shared: Arc<Shared>, session: SessionId) -> Self {
-        let turned = shared.turned();
-        let mut seat =
-            Self { state, shared, session, turned, follow: None, page: VecDeque::new(), read_to: Position::START };
-        seat.turned.mark_changed();
-        seat
+        let changed = shared.changed();
+        let mut stream =
+            Self { state, shared, session, changed, follow: None, page: VecDeque::new(), read_to: Position::START };
+        stream.changed.mark_changed();
+        stream
     }
 
     /// The session.
@@ -57,23 +57,24 @@ impl SessionStream {
         &self.session
     }
 
-    /// Up to where everything was given out; `None` while the client is not in the session.
+    /// The cursor up to which everything was sent; `None` while the client is not in the session.
     pub(in crate::router) fn cursor(&self) -> Option<Cursor> {
-        let position = self.shared.with(|tables| tables.places.get(&self.session).map(ClientSessionState::position))?;
+        let position =
+            self.shared.with(|tables| tables.sessions.get(&self.session).map(ClientSessionState::position))?;
         Some(self.state.directory.log().cursor(position))
     }
 
-    /// Begins again after `position`, because what came later did not arrive.
+    /// Goes back to `position`, because later messages did not arrive.
     pub(in crate::router) fn rewind(&mut self, position: Position) {
         self.shared.with(|tables| {
-            let Some(place) = tables.places.get_mut(&self.session) else { return };
-            place.position = position;
-            place.greeted &= position >= place.entry.live_at;
-            place.asked.retain(|asked| asked.at <= position);
-            for asked in &mut place.asked {
+            let Some(state) = tables.sessions.get_mut(&self.session) else { return };
+            state.position = position;
+            state.greeted &= position >= state.entry.live_at;
+            state.asked.retain(|asked| asked.at <= position);
+            for asked in &mut state.asked {
                 asked.over = asked.over.filter(|over| *over <= position);
             }
-            for prompt in &mut place.prompts {
+            for prompt in &mut state.prompts {
                 prompt.ended = prompt.ended.filter(|ended| *ended <= position);
             }
         });
@@ -81,11 +82,10 @@ impl SessionStream {
         self.page.clear();
     }
 
-    /// The next messages; waits until there are some, also while the client is not in the session. Cancellation safe:
-    /// nothing is lost.
+    /// The next messages; waits until there are some, also while the client is not in the session. Cancellation safe.
     pub(in crate::router) async fn next(&mut self) -> Vec<Sent> {
         loop {
-            self.turned.borrow_and_update();
+            self.changed.borrow_and_update();
             let there = self.sync_state();
             let mut sent = self.say();
             if there {
@@ -94,10 +94,10 @@ impl SessionStream {
             if !sent.is_empty() {
                 return sent;
             }
-            let Self { turned, follow, page, read_to, .. } = self;
+            let Self { changed, follow, page, read_to, .. } = self;
             tokio::select! {
                 // The sender lives as long as `shared`.
-                _ = turned.changed() => {}
+                _ = changed.changed() => {}
                 read = async {
                     match follow {
                         Some((_, follow)) if page.is_empty() => follow.page().await,
@@ -111,11 +111,11 @@ impl SessionStream {
         }
     }
 
-    /// Follows the place as it is now. False: the client is not in the session.
+    /// Follows the client's current state. False: the client is not in the session.
     fn sync_state(&mut self) -> bool {
         let found = self.shared.with(|tables| {
-            let place = tables.places.get(&self.session)?;
-            Some((place.generation, place.position, place.entry.live_at))
+            let state = tables.sessions.get(&self.session)?;
+            Some((state.generation, state.position, state.entry.live_at))
         });
         let Some((generation, position, live_at)) = found else {
             self.follow = None;
@@ -132,25 +132,25 @@ impl SessionStream {
         true
     }
 
-    /// What is in no log.
+    /// The messages that are not in the log.
     fn say(&self) -> Vec<Sent> {
         let out = self.shared.with(|tables| {
-            tables.places.get_mut(&self.session).map(|place| std::mem::take(&mut place.out)).unwrap_or_default()
+            tables.sessions.get_mut(&self.session).map(|state| std::mem::take(&mut state.out)).unwrap_or_default()
         });
         out.into_iter().map(|json| Sent::to(Some(self.session.clone()), json)).collect()
     }
 
-    /// Looks at the place, if it is the one that is driven: the client may just have come in anew.
-    fn mine<T>(&self, look: impl FnOnce(&mut ClientSessionState, Can) -> T) -> Option<T> {
+    /// Accesses the client's state, if its generation is still this stream's: the client may have joined again.
+    fn with_state<T>(&self, look: impl FnOnce(&mut ClientSessionState, ClientSupport) -> T) -> Option<T> {
         let driven = self.follow.as_ref().map(|(generation, _)| *generation)?;
         self.shared.with(|tables| {
-            let can = tables.client.as_ref().map(|client| client.can).unwrap_or_default();
-            let place = tables.places.get_mut(&self.session).filter(|place| place.generation == driven)?;
-            Some(look(place, can))
+            let support = tables.client.as_ref().map(|client| client.support).unwrap_or_default();
+            let state = tables.sessions.get_mut(&self.session).filter(|state| state.generation == driven)?;
+            Some(look(state, support))
         })
     }
 
-    /// What the page comes to.
+    /// Translates the page.
     fn translate_page(&mut self) -> Vec<Sent> {
         let mut sent = Vec::new();
         while let Some(event) = self.page.front() {
@@ -158,7 +158,7 @@ impl SessionStream {
             self.greet(event.position, &mut sent);
             match self.show(&event) {
                 Shown::Told(mut messages) => {
-                    // One with what is said at the same place, so that nobody comes back between the two.
+                    // Joined with the messages of the same position, so that no client resumes between the two.
                     messages
                         .extend(self.greeting(event.position.next()).into_iter().flat_map(|(_, greeting)| greeting));
                     self.put(event.position, messages, &mut sent);
@@ -169,40 +169,39 @@ impl SessionStream {
         }
         let read_to = self.read_to;
         self.greet(read_to.next(), &mut sent);
-        self.mine(|place, _| place.position = place.position.max(read_to));
+        self.with_state(|state, _| state.position = state.position.max(read_to));
         sent
     }
 
-    /// Messages of one place in the log, the last of them with its cursor.
+    /// Appends the messages of one position in the log, the last of them with its cursor.
     fn put(&self, position: Position, messages: Vec<Vec<u8>>, sent: &mut Vec<Sent>) {
         let last = messages.len();
         for (n, json) in messages.into_iter().enumerate() {
             let cursor = (n + 1 == last).then(|| self.state.directory.log().cursor(position));
             sent.push(Sent { session: Some(self.session.clone()), cursor, json, in_log: true });
         }
-        self.mine(|place, _| place.position = place.position.max(position));
+        self.with_state(|state, _| state.position = state.position.max(position));
     }
 
-    /// Greets the client before the first event that is new to it.
+    /// Sends the greeting before the first event that is new to the client.
     fn greet(&self, next: Position, sent: &mut Vec<Sent>) {
         if let Some((live_at, messages)) = self.greeting(next) {
             self.put(live_at, messages, sent);
         }
     }
 
-    /// The response that the client waits for, and what is open; once, when the past is told: `next` is the first place
-    /// that is not.
+    /// The due response and the open requests, once, after the history. `next`: the first position after it.
     fn greeting(&self, next: Position) -> Option<(Position, Vec<Vec<u8>>)> {
-        let (live_at, owed, asks) = self.mine(|place, _| {
-            if place.greeted || next <= place.entry.live_at {
+        let (live_at, owed, asks) = self.with_state(|state, _| {
+            if state.greeted || next <= state.entry.live_at {
                 return None;
             }
-            place.greeted = true;
-            Some((place.entry.live_at, place.entry.owed.clone(), place.entry.asks))
+            state.greeted = true;
+            Some((state.entry.live_at, state.entry.owed.clone(), state.entry.asks))
         })??;
         let mut messages: Vec<Vec<u8>> = owed.into_iter().collect();
         if asks {
-            // Never older than the log: what closed before `live_at` is not among them.
+            // The open requests are never older than the log, so none has closed before `live_at`.
             for request in self.state.directory.open_requests(&Filter::session(self.session.clone())) {
                 messages.extend(self.ask(&request, live_at));
             }
@@ -210,19 +209,19 @@ impl SessionStream {
         Some((live_at, messages))
     }
 
-    /// Asks the client, once; shows it the question where it may not answer.
+    /// The request to the client, once; as a tool call if the client may not answer.
     fn ask(&self, request: &Request, at: Position) -> Option<Vec<u8>> {
-        self.mine(|place, can| {
-            if place.was_asked(&request.request_id) {
+        self.with_state(|state, support| {
+            if state.was_asked(&request.request_id) {
                 return None;
             }
-            let card = place.entry.role == Role::Observer || request.observe_only;
-            place.ask(request, at, card);
+            let card = state.entry.role == Role::Observer || request.observe_only;
+            state.ask(request, at, card);
             match card {
-                // Who takes events has it from there.
-                true if can.events => None,
+                // A client that takes events gets it by an event.
+                true if support.events => None,
                 true => Some(question::card(request)),
-                false => Some(question::question(request, &self.state.directory.log().cursor(at), can)),
+                false => Some(question::question(request, &self.state.directory.log().cursor(at), support)),
             }
         })?
     }
@@ -239,8 +238,8 @@ impl SessionStream {
             }
             return Shown::Told(messages);
         }
-        let can = self.shared.can();
-        if can.events {
+        let support = self.shared.support();
+        if support.events {
             messages.push(shape::event(event, log.epoch()));
         }
         match event.kind {
@@ -248,7 +247,7 @@ impl SessionStream {
             Kind::RequestUpdated => messages.extend(self.changed(event)),
             Kind::RequestResolved => messages.extend(self.resolved(event)),
             Kind::RunEnded => messages.extend(self.ended(event)),
-            // Of ACP's own kinds the update is told above; for the gateway's other kinds ACP has no word.
+            // The update of ACP's own kinds is sent above; ACP has no message for the gateway's other kinds.
             Kind::UserMessageChunk
             | Kind::AgentMessageChunk
             | Kind::AgentThoughtChunk
@@ -274,37 +273,37 @@ impl SessionStream {
         Shown::Told(messages)
     }
 
-    /// Whether the event may be the first of a run whose prompt this client is just handing over.
+    /// Whether the event may be the first of a run whose prompt this client is just sending.
     fn is_being_taken(&self, event: &Event) -> bool {
-        let unknown = self.mine(|place, _| !place.taking.is_empty() && !place.runs_own(&event.run_id));
+        let unknown = self.with_state(|state, _| !state.taking.is_empty() && !state.runs_own(&event.run_id));
         unknown == Some(true) && shape::prompted_by(event).is_some_and(|by| by.device_id == self.shared.device)
     }
 
-    /// An editor has drawn its user's own prompt already.
+    /// Whether the event is this client's own prompt, which an editor has drawn already.
     fn is_own_prompt(&self, event: &Event) -> bool {
         let own =
-            |place: &mut ClientSessionState, _| event.position > place.entry.live_at && place.runs_own(&event.run_id);
-        event.kind == Kind::UserMessageChunk && self.mine(own) == Some(true)
+            |state: &mut ClientSessionState, _| event.position > state.entry.live_at && state.runs_own(&event.run_id);
+        event.kind == Kind::UserMessageChunk && self.with_state(own) == Some(true)
     }
 
     fn opened(&self, event: &Event) -> Option<Vec<u8>> {
-        let live = self.mine(|place, _| event.position > place.entry.live_at)?;
-        // The session's view is never older than the log: what is not open now has closed since.
+        let live = self.with_state(|state, _| event.position > state.entry.live_at)?;
+        // The session's state is never older than the log: a request that is not open now has closed since.
         let id = request_of(event).filter(|_| live)?;
         let open = self.state.directory.open_requests(&Filter::session(self.session.clone()));
         let request = open.iter().find(|request| request.request_id == id)?;
         self.ask(request, event.position)
     }
 
-    /// What was asked before is taken back, and asked as it is now.
+    /// Withdraws a changed request and sends it again.
     fn changed(&self, event: &Event) -> Vec<Vec<u8>> {
         let Some(id) = request_of(event) else { return Vec::new() };
-        let taken_back = self.mine(|place, can| {
-            let asked = place.asked.iter_mut().find(|asked| asked.id == id && asked.over.is_none())?;
+        let taken_back = self.with_state(|state, support| {
+            let asked = state.asked.iter_mut().find(|asked| asked.id == id && asked.over.is_none())?;
             asked.over = Some(event.position);
             match asked.card {
-                true if can.events => None,
-                // A card is drawn anew in its place.
+                true if support.events => None,
+                // A tool call is updated in place.
                 true => None,
                 false => Some(question::retracted(&id, asked.shown.0)),
             }
@@ -317,17 +316,17 @@ impl SessionStream {
         let read = serde_json::from_slice::<question::Resolved>(&event.body).ok();
         let (Some(id), Some(end)) = (request_of(event), read) else { return messages };
         let log = self.state.directory.log();
-        self.mine(|place, can| {
-            let told_ends = place.entry.told_ends;
-            let Some(asked) = place.asked.iter_mut().find(|asked| asked.id == id && asked.over.is_none()) else {
-                if place.entry.resumed && event.position <= place.entry.live_at {
+        self.with_state(|state, support| {
+            let told_ends = state.entry.told_ends;
+            let Some(asked) = state.asked.iter_mut().find(|asked| asked.id == id && asked.over.is_none()) else {
+                if state.entry.resumed && event.position <= state.entry.live_at {
                     messages.push(question::retracted(&id, 0));
                 }
                 return;
             };
             asked.over = Some(event.position);
             match (asked.card, asked.answered) {
-                (true, _) if can.events => {}
+                (true, _) if support.events => {}
                 (true, _) => messages.push(question::card_ended(&self.session, &id, &end)),
                 (false, false) => messages.push(question::retracted(&id, asked.shown.0)),
                 (false, true) => {}
@@ -340,11 +339,11 @@ impl SessionStream {
         messages
     }
 
-    /// The responses to the prompts of this client that the run was.
+    /// The responses to this client's prompts whose run ended.
     fn ended(&self, event: &Event) -> Vec<Vec<u8>> {
         let epoch = self.state.directory.log().epoch();
-        let ended = self.mine(|place, _| {
-            let mut waiting: Vec<_> = place.prompts.iter_mut().collect();
+        let ended = self.with_state(|state, _| {
+            let mut waiting: Vec<_> = state.prompts.iter_mut().collect();
             waiting.retain(|prompt| prompt.run_id == event.run_id && prompt.ended.is_none());
             let ended = waiting.into_iter().map(|prompt| {
                 prompt.ended = Some(event.position);

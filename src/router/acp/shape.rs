@@ -1,4 +1,4 @@
-//! The log's events as ACP's messages, questions as ACP asks them, and its answers. Pure.
+//! ACP's messages: events of the log, JSON-RPC responses and notifications. Pure.
 
 use std::borrow::Cow;
 
@@ -13,28 +13,28 @@ use crate::router::wire;
 use crate::sessions::SessionError;
 use plexus_protocol::{Cursor, Epoch, Event, Resolver, RunStatus, SessionId};
 
-/// What the client said that it can do.
+/// The capabilities of a client.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Can {
-    /// Take `_plexus/event`.
+pub(super) struct ClientSupport {
+    /// Takes `_plexus/event`.
     pub(super) events: bool,
-    /// Fill in forms.
+    /// Shows forms.
     pub(super) forms: bool,
-    /// Open pages.
+    /// Opens pages.
     pub(super) pages: bool,
-    /// Be told as RFD #533 has it.
+    /// Supports RFD #533.
     pub(super) attach: bool,
-    /// Read files for an agent.
+    /// Reads files for an agent.
     pub(super) reads: bool,
-    /// Write files for an agent.
+    /// Writes files for an agent.
     pub(super) writes: bool,
-    /// Run commands for an agent.
+    /// Runs commands for an agent.
     pub(super) terminals: bool,
 }
 
-impl Can {
-    /// Whether an agent may ask the client this.
-    pub(super) fn does(self, method: &str) -> bool {
+impl ClientSupport {
+    /// Whether the client supports a method of an agent.
+    pub(super) fn supports(self, method: &str) -> bool {
         match method {
             "fs/read_text_file" => self.reads,
             "fs/write_text_file" => self.writes,
@@ -46,11 +46,11 @@ impl Can {
 /// A JSON-RPC error.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Failure {
-    /// JSON-RPC's, ACP's, or an agent's own number.
+    /// The code of JSON-RPC, ACP or the agent.
     pub code: i64,
-    /// What happened, in words.
+    /// The text for people.
     pub message: String,
-    /// What more there is to say; null if nothing.
+    /// Further data; null if none.
     #[serde(skip_serializing_if = "Value::is_null")]
     pub data: Value,
 }
@@ -90,7 +90,7 @@ impl From<Problem> for Failure {
 
 impl From<SessionError> for Failure {
     fn from(refusal: SessionError) -> Self {
-        // What the agent itself said is the better answer.
+        // The agent's own error is better.
         if let SessionError::RuntimeRefused { code, message, data } = &refusal {
             let data = data.as_ref().and_then(|data| serde_json::from_str(data.get()).ok()).unwrap_or(Value::Null);
             return Self { code: *code, message: message.clone(), data };
@@ -107,7 +107,7 @@ impl From<crate::auth::Denied> for Failure {
 
 // === JSON-RPC ===
 
-/// A JSON-RPC response; `id` as the client wrote it.
+/// A JSON-RPC response; `id` as written by the client.
 pub(super) fn response(id: &str, outcome: Result<&RawValue, &Failure>) -> Vec<u8> {
     let mut json = Vec::with_capacity(128);
     json.extend_from_slice(br#"{"jsonrpc":"2.0","id":"#);
@@ -134,11 +134,11 @@ pub(super) fn notification(method: &str, params: &impl Serialize) -> Vec<u8> {
         method: &'a str,
         params: &'a P,
     }
-    // Plain values of our own, which always can be written.
+    // Plain values, which always serialize.
     serde_json::to_vec(&Notification { jsonrpc: "2.0", method, params }).unwrap_or_default()
 }
 
-/// A request of ours.
+/// A request of the gateway.
 pub(super) fn request(id: &str, method: &str, params: &impl Serialize) -> Vec<u8> {
     #[derive(Serialize)]
     struct Asking<'a, P> {
@@ -150,7 +150,7 @@ pub(super) fn request(id: &str, method: &str, params: &impl Serialize) -> Vec<u8
     serde_json::to_vec(&Asking { jsonrpc: "2.0", id, method, params }).unwrap_or_default()
 }
 
-/// The members of a JSON object, each as it was written.
+/// The members of a JSON object as raw text.
 pub(super) struct Members<'a>(pub(super) Vec<(Cow<'a, str>, &'a RawValue)>);
 
 impl<'de> Deserialize<'de> for Members<'de> {
@@ -175,7 +175,7 @@ impl<'de> Deserialize<'de> for Members<'de> {
     }
 }
 
-/// Text that is borrowed where it has no escapes.
+/// Text that is borrowed if it has no escapes.
 #[derive(Deserialize)]
 #[serde(transparent)]
 struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
@@ -185,7 +185,7 @@ impl<'a> Members<'a> {
         self.0.iter().find(|(known, _)| known == name).map(|(_, value)| *value)
     }
 
-    /// The object again, without the members named and with these instead.
+    /// The object without the members `without` and with the members `instead`.
     pub(super) fn with(&self, instead: &[(&str, &RawValue)], without: &[&str]) -> Box<RawValue> {
         let mut json = String::from("{");
         let kept = self.0.iter().filter(|(name, _)| !without.contains(&&**name));
@@ -207,13 +207,13 @@ impl<'a> Members<'a> {
 
 /// A value as raw JSON.
 pub(super) fn raw(value: &impl Serialize) -> Box<RawValue> {
-    // Plain values of our own, which always can be written.
+    // Plain values, which always serialize.
     serde_json::value::to_raw_value(value).unwrap_or_default()
 }
 
 // === events ===
 
-/// An event of ACP's own kinds as `session/update`; the update is the event's body, byte for byte.
+/// An event of one of ACP's kinds as `session/update`; the update is the event's body, byte for byte.
 pub(super) fn update(event: &Event, epoch: &Epoch) -> Vec<u8> {
     let mut meta = own_meta(event).unwrap_or_default();
     meta.insert("plexus".into(), place(event, epoch));
@@ -232,18 +232,18 @@ fn say(session: &SessionId, update: &[u8], meta: &Map<String, Value>) -> Vec<u8>
     out
 }
 
-/// An update that no agent said.
+/// An update made by the gateway.
 pub(super) fn own_update(session: &SessionId, update: &Value) -> Vec<u8> {
     say(session, update.to_string().as_bytes(), &Map::new())
 }
 
-/// Where in the log an event is.
+/// The position of an event, for `_meta`.
 fn place(event: &Event, epoch: &Epoch) -> Value {
     let cursor = Cursor { epoch: epoch.clone(), position: event.position };
     json!({ "cursor": cursor, "run_id": event.run_id, "seq": event.seq, "at": event.at })
 }
 
-/// What the agent said beside the update.
+/// The agent's own `_meta` of an update.
 fn own_meta(event: &Event) -> Option<Map<String, Value>> {
     #[derive(Deserialize)]
     struct Frame<'a> {
@@ -257,7 +257,7 @@ fn own_meta(event: &Event) -> Option<Map<String, Value>> {
         meta: Option<Map<String, Value>>,
     }
     let (body, native) = (event.body_in_native()?, event.native.as_ref()?);
-    // Most notifications have none, and need not be read again.
+    // Most notifications have none and are not parsed again.
     let has = |part: &[u8]| part.windows(7).any(|seven| seven == br#""_meta""#);
     if !has(native.get(..body.start)?) && !has(native.get(body.end..)?) {
         return None;
@@ -274,8 +274,8 @@ pub(super) fn event(event: &Event, epoch: &Epoch) -> Vec<u8> {
     out
 }
 
-/// The end of a run as the response to its prompt: ACP knows five reasons, and everything else that is no failure is the
-/// end of the turn.
+/// The end of a run as the response to its prompt: ACP has five stop reasons, and any other end that is no failure is
+/// `end_turn`.
 pub(super) fn prompt_ended(id: &str, event: &Event, epoch: &Epoch) -> Vec<u8> {
     match end_of(event, epoch) {
         Ok(result) => response(id, Ok(&result)),
@@ -286,7 +286,7 @@ pub(super) fn prompt_ended(id: &str, event: &Event, epoch: &Epoch) -> Vec<u8> {
 /// See [`prompt_ended`].
 ///
 /// # Errors
-/// The run failed: the agent's own error, where that is how it ended.
+/// The run failed; the agent's own error if there is one.
 pub(super) fn end_of(event: &Event, epoch: &Epoch) -> Result<Box<RawValue>, Failure> {
     #[derive(Deserialize)]
     struct End {
@@ -310,7 +310,7 @@ pub(super) fn end_of(event: &Event, epoch: &Epoch) -> Result<Box<RawValue>, Fail
         (_, Some("max_turn_requests")) => "max_turn_requests",
         (_, Some("refusal")) => "refusal",
         (_, Some("cancelled")) => "cancelled",
-        // ACP's word to whoever cancelled, whatever the agent made of it; `_meta` and the log have that.
+        // ACP requires `cancelled` after a cancel, whatever the agent reported; `_meta` and the log have that.
         _ if end.cancelling => "cancelled",
         _ => "end_turn",
     };
@@ -319,7 +319,7 @@ pub(super) fn end_of(event: &Event, epoch: &Epoch) -> Result<Box<RawValue>, Fail
     Ok(raw(&json!({ "stopReason": reason, "_meta": meta })))
 }
 
-/// The agent's own error, where that is how the run ended.
+/// The agent's own error, if the run ended with one.
 fn own_error(event: &Event) -> Option<Failure> {
     #[derive(Deserialize)]
     struct Frame {
@@ -336,7 +336,7 @@ fn own_error(event: &Event) -> Option<Failure> {
     Some(Failure { code, message, data })
 }
 
-/// Who prompted, as far as an event says it.
+/// The author of a prompt, if the event names one.
 pub(super) fn prompted_by(event: &Event) -> Option<Resolver> {
     #[derive(Deserialize)]
     struct Of {
@@ -345,7 +345,7 @@ pub(super) fn prompted_by(event: &Event) -> Option<Resolver> {
     serde_json::from_slice::<Of>(&event.body).ok()?.by
 }
 
-/// What a session is set to, as its log tells it.
+/// The settings of a session, read from its log.
 #[derive(Default)]
 pub(super) struct Settings {
     modes: Option<Map<String, Value>>,
@@ -353,7 +353,7 @@ pub(super) struct Settings {
 }
 
 impl Settings {
-    /// Takes an event in, by its kind and body.
+    /// Applies an event.
     pub(super) fn take(&mut self, kind: &str, body: &[u8]) {
         #[derive(Deserialize)]
         #[serde(rename_all = "camelCase")]
@@ -390,12 +390,12 @@ impl Settings {
         }
     }
 
-    /// The configuration options; none where the agent has none.
+    /// The configuration options; `None` if the agent has none.
     pub(super) fn options(&self) -> Option<&RawValue> {
         self.options.as_deref()
     }
 
-    /// As members of a response.
+    /// The settings as members of a response.
     pub(super) fn members(&self) -> Vec<(&'static str, Box<RawValue>)> {
         let modes = self.modes.iter().map(|modes| ("modes", raw(modes)));
         modes.chain(self.options.iter().map(|options| ("configOptions", options.clone()))).collect()

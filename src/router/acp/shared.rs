@@ -1,4 +1,4 @@
-//! What a connection, its seats and its unfinished messages know together; and what the gateway itself asks of a client.
+//! The state shared by a connection, its session streams and its calls in progress; and the gateway's own calls to a client.
 
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
@@ -9,107 +9,106 @@ use serde_json::value::RawValue;
 use tokio::sync::{oneshot, watch};
 
 use super::client_session::{ClientSessionState, Entry};
-use super::shape::{self, Can, Failure};
+use super::shape::{self, ClientSupport, Failure};
 use plexus_protocol::{DeviceId, SessionId};
 
-/// Sessions that one connection may be in; one more is refused.
-const PLACES: usize = 256;
-/// Requests of the gateway that one client has not answered yet, those for people aside (they stand in the log); one more
+/// Most sessions that one connection may be in; a further one is refused.
+const SESSIONS_MAX: usize = 256;
+/// Most calls of the gateway that one client has not answered, without requests for people, which are in the log; a further one
 /// is refused.
-const ASKS: usize = 64;
+const CALLS_MAX: usize = 64;
 
-/// A client's response to a request of the gateway's.
+/// A client's response to a call of the gateway.
 pub(super) type Answered = Result<Box<RawValue>, Failure>;
 
-/// What the client said of itself.
+/// A client as it described itself.
 pub(super) struct Client {
-    pub(super) can: Can,
+    pub(super) support: ClientSupport,
     pub(super) name: String,
     pub(super) version: String,
 }
 
-/// What a connection, its seats and its unfinished messages know together. No lock is held across an await.
+/// The state shared by a connection, its session streams and its calls in progress. The lock is not held across an await.
 #[derive(Default)]
 pub(super) struct Tables {
     /// Set by `initialize`.
     pub(super) client: Option<Client>,
     /// The sessions that the client is in.
-    pub(super) places: BTreeMap<SessionId, ClientSessionState>,
-    /// Requests of the gateway's that wait for the client's response.
-    pub(super) asks: BTreeMap<String, oneshot::Sender<Answered>>,
+    pub(super) sessions: BTreeMap<SessionId, ClientSessionState>,
+    /// Calls of the gateway that wait for the client's response.
+    pub(super) calls: BTreeMap<String, oneshot::Sender<Answered>>,
     asked: u64,
     entered: u64,
-    /// The connection is over; what is still being worked on brings the client nowhere.
+    /// Whether the connection has ended; calls in progress then join no session.
     pub(super) over: bool,
 }
 
-/// Longest name of a program that is kept with what it opens, in characters.
+/// Longest name of a program that is stored with the sessions it opens, in characters.
 const PROGRAM_MAX: usize = 100;
 
 /// See [`Tables`].
 pub(super) struct Shared {
-    /// Whose token the connection came with.
+    /// The connection's device.
     pub(super) device: DeviceId,
-    /// Tells the connection from others of the same device.
+    /// Distinguishes the connection from others of the same device.
     pub(super) client_id: Arc<str>,
     tables: Mutex<Tables>,
-    turned: watch::Sender<u64>,
+    changed: watch::Sender<u64>,
 }
 
 impl Shared {
     pub(super) fn new(device: DeviceId) -> Self {
         static CLIENTS: AtomicU64 = AtomicU64::new(1);
         let client_id = format!("client_{}", CLIENTS.fetch_add(1, Ordering::Relaxed)).into();
-        Self { device, client_id, tables: Mutex::default(), turned: watch::Sender::new(0) }
+        Self { device, client_id, tables: Mutex::default(), changed: watch::Sender::new(0) }
     }
 
-    /// Looks or changes; short, and never across an await.
+    /// Accesses the state; short, and never across an await.
     pub(super) fn with<T>(&self, look: impl FnOnce(&mut Tables) -> T) -> T {
         look(&mut self.tables.lock())
     }
 
-    /// What the client said that it can do.
-    pub(super) fn can(&self) -> Can {
-        self.with(|tables| tables.client.as_ref().map(|client| client.can)).unwrap_or_default()
+    /// The client's capabilities.
+    pub(super) fn support(&self) -> ClientSupport {
+        self.with(|tables| tables.client.as_ref().map(|client| client.support)).unwrap_or_default()
     }
 
-    /// The name that the client gave itself, cut to [`PROGRAM_MAX`]; empty if it gave none.
+    /// The client's name, cut to [`PROGRAM_MAX`]; empty if it gave none.
     pub(super) fn program(&self) -> String {
         let name =
             self.with(|tables| tables.client.as_ref().map(|client| client.name.chars().take(PROGRAM_MAX).collect()));
         name.unwrap_or_default()
     }
 
-    /// Told whenever a seat must look again.
-    pub(super) fn turned(&self) -> watch::Receiver<u64> {
-        self.turned.subscribe()
+    /// Counts changes after which session streams must check again.
+    pub(super) fn changed(&self) -> watch::Receiver<u64> {
+        self.changed.subscribe()
     }
 
-    /// Makes every seat look again.
-    pub(super) fn turn(&self) {
-        self.turned.send_modify(|count| *count = count.wrapping_add(1));
+    /// Makes all session streams check again.
+    pub(super) fn notify_streams(&self) {
+        self.changed.send_modify(|count| *count = count.wrapping_add(1));
     }
 
-    /// Waits until no prompt is being handed over, so that whoever cancels knows the run. Cancellation safe.
-    pub(super) async fn settled(&self) {
-        let mut turned = self.turned();
+    /// Waits until no prompt is being passed on, so that a cancel knows all runs. Cancellation safe.
+    pub(super) async fn prompts_taken(&self) {
+        let mut changed = self.changed();
         loop {
-            turned.borrow_and_update();
-            if self.with(|tables| tables.places.values().all(|place| place.taking.is_empty())) {
+            changed.borrow_and_update();
+            if self.with(|tables| tables.sessions.values().all(|state| state.taking.is_empty())) {
                 return;
             }
             // The sender lives as long as this does.
-            if turned.changed().await.is_err() {
+            if changed.changed().await.is_err() {
                 return;
             }
         }
     }
 
-    /// Asks the client something in a session: a file, a terminal. Waits for its response; dropped, the question is taken
-    /// back.
+    /// Calls the client in a session, for a file or a terminal, and waits for its response. Dropping it withdraws the call.
     ///
     /// # Errors
-    /// The client's own error; -32603 if it is not in the session, too much is asked of it, or it leaves.
+    /// The client's own error; -32603 if it is not in the session, has too many open calls, or leaves.
     pub(super) async fn ask(
         self: &Arc<Self>,
         session: &SessionId,
@@ -119,48 +118,48 @@ impl Shared {
         let refused = |why: &str| Failure::new(-32603, "client_not_asked", why);
         let (answer, answered) = oneshot::channel();
         let id = self.with(|tables| {
-            if tables.asks.len() >= ASKS {
+            if tables.calls.len() >= CALLS_MAX {
                 return Err(refused("the client is asked too much at once"));
             }
-            let Some(place) = tables.places.get_mut(session) else {
+            let Some(state) = tables.sessions.get_mut(session) else {
                 return Err(refused("the client is not in this session any more"));
             };
             tables.asked += 1;
             let id = format!("c_{}", tables.asked);
-            if !place.say(shape::request(&id, method, &params)) {
+            if !state.say(shape::request(&id, method, &params)) {
                 return Err(refused("the client takes nothing"));
             }
-            tables.asks.insert(id.clone(), answer);
+            tables.calls.insert(id.clone(), answer);
             Ok(id)
         })?;
-        self.turn();
+        self.notify_streams();
         let asking = Asking { shared: Arc::clone(self), session: session.clone(), id };
         let outcome = answered.await;
         drop(asking);
         outcome.unwrap_or_else(|_| Err(refused("the client has left")))
     }
 
-    /// Puts the client into a session, in the place where it may be already; its seat begins again.
+    /// Adds the client to a session, replacing an earlier entry; its session stream begins again.
     pub(super) fn enter(&self, session: &SessionId, entry: Entry) -> Result<(), Failure> {
         self.with(|tables| {
             room(tables, session)?;
             tables.entered += 1;
-            let place = ClientSessionState::new(tables.entered, entry, tables.places.remove(session));
-            tables.places.insert(session.clone(), place);
+            let state = ClientSessionState::new(tables.entered, entry, tables.sessions.remove(session));
+            tables.sessions.insert(session.clone(), state);
             Ok::<_, Failure>(())
         })?;
-        self.turn();
+        self.notify_streams();
         Ok(())
     }
 
-    /// The client's response to a request of ours, if it is one.
+    /// Handles the client's response to a call of the gateway; false if it is none.
     pub(super) fn answer(&self, id: &str, answered: Answered) -> bool {
-        let waiting = self.with(|tables| tables.asks.remove(id));
+        let waiting = self.with(|tables| tables.calls.remove(id));
         waiting.is_some_and(|waiting| waiting.send(answered).is_ok())
     }
 }
 
-/// A request of ours that waits for the client.
+/// A call of the gateway that waits for the client.
 struct Asking {
     shared: Arc<Shared>,
     session: SessionId,
@@ -170,15 +169,15 @@ struct Asking {
 impl Drop for Asking {
     fn drop(&mut self) {
         let taken_back = self.shared.with(|tables| {
-            let open = tables.asks.remove(&self.id).is_some();
-            if let Some(place) = tables.places.get_mut(&self.session).filter(|_| open) {
+            let open = tables.calls.remove(&self.id).is_some();
+            if let Some(state) = tables.sessions.get_mut(&self.session).filter(|_| open) {
                 let params = serde_json::json!({ "requestId": self.id });
-                return place.say(shape::notification("$/cancel_request", &params));
+                return state.say(shape::notification("$/cancel_request", &params));
             }
             false
         });
         if taken_back {
-            self.shared.turn();
+            self.shared.notify_streams();
         }
     }
 }
@@ -188,14 +187,14 @@ pub(super) fn full(tables: &Tables) -> Result<(), Failure> {
     if tables.over {
         return Err(Failure::new(-32800, "gone", "the connection is over"));
     }
-    if tables.places.len() < PLACES {
+    if tables.sessions.len() < SESSIONS_MAX {
         return Ok(());
     }
-    let words = format!("one connection is in at most {PLACES} sessions: close one");
+    let words = format!("one connection is in at most {SESSIONS_MAX} sessions: close one");
     Err(Failure::new(-32001, "too_many_sessions", words))
 }
 
 /// Whether the client may be in this session too.
 pub(super) fn room(tables: &Tables, session: &SessionId) -> Result<(), Failure> {
-    if tables.places.contains_key(session) { Ok(()) } else { full(tables) }
+    if tables.sessions.contains_key(session) { Ok(()) } else { full(tables) }
 }

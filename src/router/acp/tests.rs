@@ -3,7 +3,7 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use super::question;
-use super::shape::{self, Can};
+use super::shape::{self, ClientSupport};
 use plexus_protocol::{
     Choice, Cursor, Epoch, Event, Item, Kind, Offer, Origin, Position, Request, RequestId, RequestState, RequestType,
     RunId, RuntimeId, SessionId, Timestamp,
@@ -70,8 +70,8 @@ fn cursor() -> Cursor {
 }
 
 /// What the client is asked: method and params, which the published types take.
-fn asked(request: &Request, can: Can) -> (String, Value) {
-    let message: Value = serde_json::from_slice(&question::question(request, &cursor(), can)).unwrap();
+fn asked(request: &Request, support: ClientSupport) -> (String, Value) {
+    let message: Value = serde_json::from_slice(&question::question(request, &cursor(), support)).unwrap();
     assert_eq!(message["id"], "q_1");
     let params = message["params"].clone();
     assert_eq!(params["sessionId"], "s_1");
@@ -90,8 +90,15 @@ fn asked(request: &Request, can: Can) -> (String, Value) {
     (message["method"].as_str().unwrap().to_owned(), params)
 }
 
-const FORMS: Can =
-    Can { events: false, forms: true, pages: true, attach: false, reads: false, writes: false, terminals: false };
+const FORMS: ClientSupport = ClientSupport {
+    events: false,
+    forms: true,
+    pages: true,
+    attach: false,
+    reads: false,
+    writes: false,
+    terminals: false,
+};
 
 fn answer(request: &Request, result: Value) -> Option<Value> {
     let answer = question::answer(request, &raw(&result)).unwrap();
@@ -99,11 +106,12 @@ fn answer(request: &Request, result: Value) -> Option<Value> {
 }
 
 #[test]
-fn what_may_be_changed_is_shown_and_the_change_is_read() {
+fn editable_input_is_shown_and_the_edit_is_read() {
     let editable = plexus_protocol::Editable { label: "Command".into(), value: "ls".into() };
     let mut asked = request(RequestType::Permission, None);
     asked.editable = Some(editable);
-    let message: Value = serde_json::from_slice(&question::question(&asked, &cursor(), Can::default())).unwrap();
+    let message: Value =
+        serde_json::from_slice(&question::question(&asked, &cursor(), ClientSupport::default())).unwrap();
     assert_eq!(message["params"]["_meta"]["plexus"]["editable"]["value"], "ls");
     let result = json!({ "outcome": { "outcome": "selected", "optionId": "yes" }, "_meta": { "plexus": { "edited": "ls -l" } } });
     let answer = question::answer(&asked, &raw(&result)).unwrap().unwrap();
@@ -111,12 +119,12 @@ fn what_may_be_changed_is_shown_and_the_change_is_read() {
 }
 
 #[test]
-fn an_acp_agents_own_question_passes_as_it_is_but_for_the_session() {
+fn acp_agent_question_passes_unchanged_but_for_the_session() {
     let native = json!({
         "sessionId": "the agent's own", "toolCall": { "toolCallId": "c", "x": [1, 2.50], "rawInput": { "command": "ls" } },
         "options": [{ "optionId": "yes", "name": "Yes", "kind": "allow_once" }], "_meta": { "agent": 1 }, "more": null,
     });
-    let (method, params) = asked(&request(RequestType::Permission, Some(native.clone())), Can::default());
+    let (method, params) = asked(&request(RequestType::Permission, Some(native.clone())), ClientSupport::default());
     assert_eq!(method, "session/request_permission");
     for member in ["toolCall", "options", "more"] {
         assert_eq!(params[member], native[member]);
@@ -124,16 +132,16 @@ fn an_acp_agents_own_question_passes_as_it_is_but_for_the_session() {
     assert_eq!(params["_meta"]["agent"], 1);
     // One that says nothing of what is asked says it here: an editor shows no more than this.
     let blind = json!({ "sessionId": "s", "toolCall": { "toolCallId": "c", "rawInput": {} }, "options": [] });
-    let (_, params) = asked(&request(RequestType::Permission, Some(blind)), Can::default());
+    let (_, params) = asked(&request(RequestType::Permission, Some(blind)), ClientSupport::default());
     let call = &params["toolCall"];
     assert_eq!((&call["toolCallId"], &call["title"]), (&json!("c"), &json!("run it")));
     assert_eq!(call["content"][0]["content"]["text"], "$ ls");
 }
 
 #[test]
-fn confirms_become_permissions_and_an_option_of_no_kind_is_no_yes() {
+fn confirms_become_permissions_and_unknown_options_do_not_allow() {
     let request = request(RequestType::Confirm, Some(json!({ "title": "run it" })));
-    let (_, params) = asked(&request, Can::default());
+    let (_, params) = asked(&request, ClientSupport::default());
     let kinds: Vec<&Value> = params["options"].as_array().unwrap().iter().map(|option| &option["kind"]).collect();
     assert_eq!(kinds, ["allow_once", "allow_always", "reject_once", "reject_once"]);
     let chosen = json!({ "outcome": { "outcome": "selected", "optionId": "always" } });
@@ -145,14 +153,14 @@ fn confirms_become_permissions_and_an_option_of_no_kind_is_no_yes() {
 }
 
 #[test]
-fn prompts_and_picks_are_forms_or_else_permissions_and_never_nothing() {
+fn prompts_and_picks_become_forms_or_permissions() {
     let prompt = request(RequestType::Prompt, None);
     assert_eq!(asked(&prompt, FORMS).0, "elicitation/create");
     let filled = json!({ "action": "accept", "content": { "answer": "dev" } });
     assert_eq!(answer(&prompt, filled), Some(json!({ "value": "dev" })));
     assert_eq!(answer(&prompt, json!({ "action": "decline" })), Some(json!({ "value": null })));
     assert_eq!(answer(&prompt, json!({ "action": "cancel" })), None);
-    let (method, params) = asked(&prompt, Can::default());
+    let (method, params) = asked(&prompt, ClientSupport::default());
     assert_eq!(method, "session/request_permission");
     let choose = |params: &Value, n: usize| json!({ "outcome": { "outcome": "selected", "optionId": params["options"][n]["optionId"] } });
     assert_eq!(answer(&prompt, choose(&params, 0)), Some(json!({ "value": "main" })));
@@ -163,7 +171,7 @@ fn prompts_and_picks_are_forms_or_else_permissions_and_never_nothing() {
     assert_eq!(params["requestedSchema"]["properties"]["answer"]["oneOf"][1]["const"], "b");
     let filled = json!({ "action": "accept", "content": { "answer": "b" } });
     assert_eq!(answer(&pick, filled), Some(json!({ "ids": ["b"] })));
-    let (_, params) = asked(&pick, Can::default());
+    let (_, params) = asked(&pick, ClientSupport::default());
     assert_eq!(answer(&pick, choose(&params, 0)), Some(json!({ "ids": ["a"] })));
     assert_eq!(answer(&pick, choose(&params, 2)), Some(json!({ "ids": [] })));
     let several = Request { multi: true, ..pick };
@@ -173,7 +181,7 @@ fn prompts_and_picks_are_forms_or_else_permissions_and_never_nothing() {
 }
 
 #[test]
-fn an_agents_own_forms_and_pages_pass_to_clients_that_take_them() {
+fn agent_forms_and_pages_pass_to_clients_that_take_them() {
     let schema =
         json!({ "type": "object", "properties": { "n": { "type": "integer" }, "name": { "type": "string" } } });
     let native = json!({
@@ -193,7 +201,7 @@ fn an_agents_own_forms_and_pages_pass_to_clients_that_take_them() {
     assert_eq!(asked(&page, FORMS).0, "elicitation/create");
     assert_eq!(answer(&page, json!({ "action": "accept" })), Some(json!({ "option_id": "accept" })));
     assert_eq!(answer(&page, json!({ "action": "decline" })), Some(json!({ "option_id": "decline" })));
-    assert_eq!(asked(&page, Can::default()).0, "session/request_permission");
+    assert_eq!(asked(&page, ClientSupport::default()).0, "session/request_permission");
 }
 
 fn event(kind: Kind, body: &str, native: Option<&str>) -> Event {
@@ -220,7 +228,7 @@ fn event(kind: Kind, body: &str, native: Option<&str>) -> Event {
 }
 
 #[test]
-fn an_update_is_the_agents_own_bytes_and_its_meta_stays_beside_ours() {
+fn update_keeps_the_agents_bytes_and_its_meta_beside_ours() {
     let body = r#"{ "sessionUpdate":"agent_message_chunk", "content":{"type":"text","text":"a\u00e9"},"x":1.50 }"#;
     let native = format!(
         r#"{{"jsonrpc":"2.0","method":"session/update","params":{{"sessionId":"own","update":{body},"_meta":{{"agent":[1]}}}}}}"#
@@ -238,7 +246,7 @@ fn an_update_is_the_agents_own_bytes_and_its_meta_stays_beside_ours() {
 }
 
 #[test]
-fn every_end_of_a_run_has_a_reason_of_acps_or_is_the_agents_own_error() {
+fn run_end_is_an_acp_stop_reason_or_the_agents_own_error() {
     let epoch = Epoch::new("e1").unwrap();
     for (body, reason) in [
         (r#"{"status":"completed","stop_reason":"end_turn"}"#, "end_turn"),
@@ -265,7 +273,7 @@ fn every_end_of_a_run_has_a_reason_of_acps_or_is_the_agents_own_error() {
 }
 
 #[test]
-fn what_a_session_is_set_to_is_what_was_said_last() {
+fn session_settings_are_the_last_ones_reported() {
     let mut settings = shape::Settings::default();
     let modes =
         json!({ "currentModeId": "a", "availableModes": [{ "id": "a", "name": "A" }, { "id": "b", "name": "B" }] });

@@ -1,4 +1,4 @@
-//! What a client of AG-UI sends: `RunAgentInput` (protocol 1.0), its messages as prompts, its `resume` as answers. Pure.
+//! The input of an AG-UI client: `RunAgentInput` (protocol 1.0), its messages as prompts, its `resume` as answers. Pure.
 
 use std::collections::HashSet;
 
@@ -14,33 +14,33 @@ use plexus_protocol::object;
 use plexus_protocol::schema::JsonObject;
 use plexus_protocol::{Answer, Answers, Choice, Request, RequestState, RequestType, RunId};
 
-/// Longest identifier of a client's own, in bytes.
+/// Longest identifier made by a client, in bytes.
 const ID_MAX: usize = 256;
-/// Content blocks of one prompt.
+/// Most content blocks of one prompt.
 const BLOCKS: usize = 256;
-/// Answers of one resume: as many as requests may be open in a session.
+/// Most answers of one resume: as many as requests may be open in a session.
 const ENTRIES: usize = 256;
 
-/// What a client sends to run: AG-UI's `RunAgentInput`.
+/// AG-UI's `RunAgentInput`.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(in super::super) struct RunAgentInput {
-    /// The client's own name for the conversation; said back, and not looked at.
+    /// The client's id of the conversation; returned unchanged and not used.
     pub(super) thread_id: String,
-    /// The client's own name for this run; said back. The same POST again starts and decides nothing.
+    /// The client's id of this run; returned unchanged. A repeated POST starts and decides nothing.
     pub(super) run_id: String,
-    /// The conversation as the client has it. People's messages at its end that the session does not have are the prompt.
+    /// The conversation as the client has it. The people's messages at its end that the session does not have are the prompt.
     #[schema(value_type = Vec<JsonObject>)]
     pub(super) messages: Vec<Message>,
-    /// Not carried: said so once.
+    /// Not passed to agents; the response says so once.
     #[serde(default)]
     #[schema(value_type = Vec<JsonObject>)]
     pub(super) tools: Vec<Value>,
-    /// Not carried: said so once.
+    /// Not passed to agents; the response says so once.
     #[serde(default)]
     #[schema(value_type = Vec<JsonObject>)]
     pub(super) context: Vec<Value>,
-    /// What the gateway said; anything else is not carried, and said so.
+    /// The state as sent by the gateway; anything else is not passed to agents, and the response says so.
     #[serde(default)]
     #[schema(value_type = JsonObject)]
     pub(super) state: Value,
@@ -48,7 +48,7 @@ pub(in super::super) struct RunAgentInput {
     #[serde(default)]
     #[schema(value_type = JsonObject)]
     pub(super) forwarded_props: Value,
-    /// Answers to interrupts, all that are open.
+    /// Answers to all open interrupts.
     #[serde(default)]
     pub(super) resume: Option<Vec<ResumeEntry>>,
 }
@@ -61,13 +61,13 @@ pub(in super::super) struct ResumeEntry {
     pub(super) interrupt_id: String,
     /// `resolved` with a payload, or `cancelled`.
     pub(super) status: Status,
-    /// As the interrupt's `responseSchema` says.
+    /// The answer, as the interrupt's `responseSchema` describes it.
     #[serde(default)]
     #[schema(value_type = JsonObject)]
     pub(super) payload: Value,
 }
 
-/// What became of an interrupt, in the client's words.
+/// The client's decision on an interrupt.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq, ToSchema)]
 #[serde(rename_all = "lowercase")]
 #[schema(as = ResumeStatus)]
@@ -89,21 +89,21 @@ pub(super) struct Message {
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(super) struct Props {
-    /// Everything after this cursor; as `Last-Event-ID`, which beats it.
+    /// The cursor to resume after; `Last-Event-ID` takes precedence.
     pub(super) cursor: Option<String>,
-    /// The stream goes on over any number of runs, whoever starts them.
+    /// Whether the stream goes on over all further runs of any client.
     pub(super) follow: bool,
-    /// Stop the run under way, or the one named.
+    /// Cancels the current run, or the one named.
     pub(super) cancel: Cancel,
-    /// The resume may leave open what it does not name.
+    /// Whether the resume may leave interrupts unanswered.
     pub(super) partial: bool,
 }
 
-/// What to stop.
+/// The run to cancel.
 #[derive(Debug, Deserialize)]
 #[serde(untagged)]
 pub(super) enum Cancel {
-    /// The run under way, or nothing.
+    /// The current run, or none.
     UnderWay(bool),
     /// This run.
     Run(RunId),
@@ -116,8 +116,8 @@ impl Default for Cancel {
 }
 
 impl Cancel {
-    /// Whether anything is to be stopped.
-    pub(super) fn wished(&self) -> bool {
+    /// Whether a run is to be cancelled.
+    pub(super) fn requested(&self) -> bool {
         !matches!(self, Self::UnderWay(false))
     }
 
@@ -138,7 +138,7 @@ impl RunAgentInput {
     /// `forwardedProps.plexus`, and the bounds of the rest.
     ///
     /// # Errors
-    /// 422 naming what does not fit.
+    /// 422 with what does not fit.
     pub(super) fn check(&self) -> Result<Props, Problem> {
         for (name, id) in [("threadId", &self.thread_id), ("runId", &self.run_id)] {
             if id.is_empty() || id.len() > ID_MAX {
@@ -161,21 +161,21 @@ impl RunAgentInput {
         }
     }
 
-    /// The name of the person's message with which the conversation ends, where the client made it.
+    /// The id of the person's message at the end of the conversation, if the client made it.
     pub(super) fn last(&self) -> Option<&str> {
         let last = self.messages.last().filter(|last| last.role == "user" && !is_ours(&last.id));
         last.map(|last| last.id.as_str())
     }
 
     /// People's messages at the end of the conversation that the session does not have, oldest first.
-    pub(super) fn fresh(&self, known: impl Fn(&str) -> bool) -> Vec<&Message> {
+    pub(super) fn new_messages(&self, known: impl Fn(&str) -> bool) -> Vec<&Message> {
         let fresh = |message: &&Message| message.role == "user" && !is_ours(&message.id) && !known(&message.id);
         let mut fresh: Vec<&Message> = self.messages.iter().rev().take_while(fresh).collect();
         fresh.reverse();
         fresh
     }
 
-    /// What came with it that no agent is told of, in words; empty if nothing.
+    /// The parts of the input that are not passed to agents, as text; empty if none.
     pub(super) fn ignored(&self) -> Vec<&'static str> {
         let mut ignored = Vec::new();
         if !self.tools.is_empty() {
@@ -184,7 +184,7 @@ impl RunAgentInput {
         if !self.context.is_empty() {
             ignored.push("context");
         }
-        // Clients send the state back that we gave them.
+        // Clients return the state that the gateway sent.
         let own = |state: &serde_json::Map<String, Value>| state.is_empty() || state.contains_key("session");
         if !self.state.is_null() && !self.state.as_object().is_some_and(own) {
             ignored.push("state");
@@ -211,10 +211,10 @@ impl Message {
     }
 }
 
-/// The messages as ACP content blocks, each marked with the client's name for it, so that the log knows.
+/// The messages as ACP content blocks, each marked with the client's id for it, which the log keeps.
 ///
 /// # Errors
-/// 422 if a part cannot be carried.
+/// 422 if a part cannot be passed on.
 pub(super) fn blocks(messages: &[&Message]) -> Result<Vec<Box<RawValue>>, Problem> {
     let mut blocks = Vec::new();
     for message in messages {
@@ -250,7 +250,7 @@ fn block(part: &Value) -> Result<Value, Problem> {
     if !matches!(kind, "image" | "audio" | "video" | "document" | "binary") {
         return Err(invalid("part_not_carried", format!("parts of type {kind:?} cannot be carried to an agent")));
     }
-    // Before 1.0 a `binary` part had these members itself.
+    // Before 1.0 a `binary` part had these members directly.
     let source = if kind == "binary" { part } else { &part["source"] };
     let mime = source["mimeType"].as_str();
     let (data, url) = match source["type"].as_str() {
@@ -285,7 +285,7 @@ fn block(part: &Value) -> Result<Value, Problem> {
     }
 }
 
-/// What an answer to a request must look like, for clients that draw forms.
+/// The schema of an answer to a request, for clients that draw forms.
 pub(super) fn schema(request: &Request) -> Value {
     let reason = json!({ "type": "string", "description": "Why, for the agent to read" });
     let mut fields = json!({});
@@ -332,7 +332,7 @@ pub(super) fn schema(request: &Request) -> Value {
     json!({ "type": "object", "properties": fields, "anyOf": required, "additionalProperties": false })
 }
 
-/// A resume's payload, as [`schema`] says.
+/// A resume's payload, as described by [`schema`].
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct Payload {
@@ -346,10 +346,10 @@ struct Payload {
     digest: Option<String>,
 }
 
-/// An entry as an answer; whether it fits is for the session to judge.
+/// An entry as an answer; the session checks whether it fits.
 ///
 /// # Errors
-/// 422 `bad_payload`: a member that would be ignored is refused, because a person meant something by it (edited arguments).
+/// 422 `bad_payload`: a member that would be ignored is refused, because it may matter to the person (edited arguments).
 pub(super) fn answer(request: &Request, entry: &ResumeEntry) -> Result<Answer, Problem> {
     if entry.status == Status::Cancelled {
         return cancelled(request);
@@ -359,7 +359,7 @@ pub(super) fn answer(request: &Request, entry: &ResumeEntry) -> Result<Answer, P
         invalid("bad_payload", format!("the payload for {id:?} does not fit its responseSchema: {error}"))
     };
     let payload = match (&entry.payload, request.kind) {
-        // A bare answer says enough.
+        // A bare value is a short form.
         (Value::Bool(approved), _) => json!({ "approved": approved }),
         (Value::String(value), RequestType::Prompt) => json!({ "value": value }),
         (Value::String(id), RequestType::Pick) => json!({ "ids": [id] }),
@@ -371,7 +371,7 @@ pub(super) fn answer(request: &Request, entry: &ResumeEntry) -> Result<Answer, P
     let Payload { approved, option_id, value, ids, answers, reason, remember, digest } =
         object::from_value(payload).map_err(|error| bad(&error))?;
     if let (Some(approved), Some(option)) = (approved, &option_id) {
-        // Both may be said if they agree; one that says yes and no decides nothing.
+        // Both are allowed if they agree; a contradiction is refused.
         let kind = request.options.iter().find(|offer| offer.id == *option).map_or(Choice::Other, |offer| offer.kind);
         if (kind.allows() && !approved) || (kind.rejects() && approved) {
             return Err(bad(&"`approved` and `optionId` say different things"));
@@ -382,7 +382,7 @@ pub(super) fn answer(request: &Request, entry: &ResumeEntry) -> Result<Answer, P
     Ok(Answer { option_id, ok, value, ids, answers, reason, remember, digest, ..Answer::default() })
 }
 
-/// The answer for "I do not answer": a refusal, in the form that the request has for it.
+/// The answer for a cancelled interrupt: the request's form of a denial.
 fn cancelled(request: &Request) -> Result<Answer, Problem> {
     match request.kind {
         RequestType::Prompt => Ok(Answer { value: Some(None), ..Answer::default() }),
@@ -399,8 +399,8 @@ fn cancelled(request: &Request) -> Result<Answer, Problem> {
     }
 }
 
-/// What an entry says to a request that is closed already: `None` if it may stand (somebody answered first, or the client
-/// gives up what nobody can answer), else why not.
+/// Checks an entry for a closed request: `None` if it is acceptable (another client answered first, or the client cancels what
+/// cannot be answered), else the problem.
 pub(super) fn late(entry: &ResumeEntry, request: &Request) -> Option<Problem> {
     let code = match request.state {
         RequestState::Open | RequestState::Answered => return None,

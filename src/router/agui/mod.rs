@@ -1,10 +1,9 @@
-//! The AG-UI surface, one file because a POST is one story from its body to its last event: `POST /ag-ui/{session_id}`
-//! takes a `RunAgentInput` and answers with a stream of AG-UI events.
+//! The AG-UI frontend: `POST /ag-ui/{session_id}` takes a `RunAgentInput` and responds with a stream of AG-UI events.
 //!
-//! AG-UI thinks in runs that a client starts; the session lives by itself. So each POST is a cursor into the one log: it may
-//! prompt, answer or cancel first, then it shows the conversation as it is at the cursor (snapshots), and then everything
-//! after it, until what it asked for is over. A question to people ends the AG-UI run with an interrupt, and the live run
-//! goes on in the next one, whoever answered. Nothing here is a second truth: what a client said before is read from the log.
+//! In AG-UI a client starts runs, while a session exists independently of its clients. So each POST is a cursor into the log: it
+//! may prompt, answer or cancel first, then it sends the conversation at the cursor (snapshots), and then all events until what
+//! it asked for has ended. A request to people ends the AG-UI run with an interrupt, and the session's run continues in the next
+//! AG-UI run, whichever client answered. No state is kept besides the log: a client's earlier messages are read from it.
 
 mod input;
 mod say;
@@ -29,7 +28,7 @@ use tokio::time::Instant;
 pub(super) use input::{ResumeEntry, RunAgentInput};
 
 use self::input::Props;
-use self::say::{Id, Say, Shown};
+use self::say::{ClientView, Id, Say};
 use self::translate::{End, Outcome, Translator};
 use super::error::ProblemMembers;
 use super::follow::Follow;
@@ -45,42 +44,41 @@ use plexus_protocol::{
 };
 use plexus_store::ReadLimit;
 
-/// An agent that asks often asks several things at once: how long the surface waits for the rest before it ends the run
-/// with an interrupt that names all of them.
-const SETTLE: Duration = Duration::from_millis(150);
-/// Bytes of messages in a snapshot, about; the oldest are left out and not read, and the state says `trimmed`. Clients of
-/// AG-UI break off at 10 MB.
+/// Time between the first open request and the interrupt that ends the run, so that the interrupt has all requests that an
+/// agent makes at once.
+const INTERRUPT_DELAY: Duration = Duration::from_millis(150);
+/// About the most bytes of messages in a snapshot. The oldest are left out and not read, and the state has `trimmed`. AG-UI
+/// clients abort at 10 MB.
 const SNAPSHOT: usize = 2 << 20;
-/// What is read of the log in one go to make a snapshot.
+/// The events read at once to make a snapshot.
 const READ: ReadLimit = ReadLimit { events: 1024, bytes: 256 << 10 };
-/// Sessions of which it is remembered what the log knows of their clients' conversations; beyond it the one that was asked
-/// for longest ago is read again when it is asked for.
+/// Most sessions whose [`Index`] is cached; the least recently used is dropped and built again when needed.
 const INDEXES: usize = 64;
-/// Prompts of one session take turns between looking whether a prompt is known and sending it; sessions share so many turns.
-const TURNS: usize = 64;
+/// The number of locks that serialize prompts. A session's prompts hold one between checking whether a prompt is known and
+/// sending it; sessions share the locks.
+const PROMPT_LOCKS_LEN: usize = 64;
 
-static TURN: [Mutex<()>; TURNS] = [const { Mutex::const_new(()) }; TURNS];
+static PROMPT_LOCKS: [Mutex<()>; PROMPT_LOCKS_LEN] = [const { Mutex::const_new(()) }; PROMPT_LOCKS_LEN];
 
-/// The turn of a session.
-fn turn(session: &SessionInfo) -> &'static Mutex<()> {
+/// The lock of a session's prompts.
+fn prompt_lock(session: &SessionInfo) -> &'static Mutex<()> {
     let mut hasher = DefaultHasher::new();
     session.session_id.hash(&mut hasher);
-    let n = usize::try_from(hasher.finish() % TURNS as u64).unwrap_or_default();
-    TURN.get(n).unwrap_or(&TURN[0])
+    let n = usize::try_from(hasher.finish() % PROMPT_LOCKS_LEN as u64).unwrap_or_default();
+    PROMPT_LOCKS.get(n).unwrap_or(&PROMPT_LOCKS[0])
 }
 
-/// What the log knows of the conversations of a session's clients: kept for all of them, and brought up to date from the
-/// log's end with each POST.
+/// An index of a session's log for AG-UI, shared by its clients and updated from the end of the log with each POST.
 #[derive(Default)]
 struct Index {
-    /// Everything up to here is in it.
-    upto: Position,
-    /// The names that clients of AG-UI gave to people's messages: who said each, in which run.
+    /// The position up to which the log is indexed.
+    read_to: Position,
+    /// The AG-UI ids of people's messages, with the device and run of each.
     messages: HashMap<String, Vec<(DeviceId, RunId)>>,
-    /// The place of each run's first event.
+    /// The position of each run's first event.
     first: HashMap<RunId, Position>,
     ends: HashMap<RunId, End>,
-    /// The place of each request that is open.
+    /// The position of each open request.
     open: HashMap<RequestId, Position>,
 }
 
@@ -116,7 +114,7 @@ impl Index {
 
 type Indexes = HashMap<(String, SessionId), (u64, Arc<Mutex<Index>>)>;
 
-/// By the log's life and the session; the number says when it was last asked for.
+/// The cached indexes by epoch and session; the number is the time of the last use.
 static KNOWN: LazyLock<parking_lot::Mutex<(u64, Indexes)>> = LazyLock::new(Default::default);
 
 /// The index of a session, which may be behind.
@@ -137,15 +135,15 @@ fn index(log: &Log, session: &SessionInfo) -> Arc<Mutex<Index>> {
     index
 }
 
-/// What the log knows of a client's conversation.
+/// The part of a client's conversation that is in the log.
 struct Known {
     index: Arc<Mutex<Index>>,
-    /// The run that the last message started that this client sends: it was sent before.
+    /// The run of the client's last message, if it was sent before.
     mine: Option<RunId>,
 }
 
 impl Known {
-    /// `last` is the name of the message of a person's with which the client's conversation ends.
+    /// `last`: the id of the person's message at the end of the client's conversation.
     async fn read(
         log: &Log,
         session: &SessionInfo,
@@ -156,13 +154,13 @@ impl Known {
         let mine = {
             let mut index = index.lock().await;
             let head = log.head();
-            // Who gives up in the middle leaves what was read.
-            each(log, session, index.upto, head, |event| {
+            // If the call is dropped in the middle, the index keeps what was read.
+            each(log, session, index.read_to, head, |event| {
                 index.event(event);
-                index.upto = event.position;
+                index.read_to = event.position;
             })
             .await?;
-            index.upto = index.upto.max(head);
+            index.read_to = index.read_to.max(head);
             let said = last.and_then(|last| index.messages.get(last)).into_iter().flatten();
             said.rev().find(|(by, _)| by == device).map(|(_, run)| run.clone())
         };
@@ -170,7 +168,7 @@ impl Known {
     }
 }
 
-/// The device that said a person's message; the gateway wrote it there.
+/// The device that sent a person's message, as recorded by the gateway.
 fn said_by(body: &[u8]) -> Option<DeviceId> {
     let body: Value = serde_json::from_slice(body).ok()?;
     body.pointer("/_meta/plexus/by/device_id")?.as_str()?.parse().ok()
@@ -192,26 +190,26 @@ async fn each(
             break;
         }
         after = page.next;
-        // A long log is hot, and never waits by itself.
+        // A long log is in memory, so reading it never yields by itself.
         tokio::task::yield_now().await;
     }
     Ok(())
 }
 
-/// What to decide, and what is decided already.
+/// The answers of a resume, and the decisions made before.
 #[derive(Default)]
 struct Answers {
-    /// What is open, and what somebody answered: whoever says the same again under the same key has won again.
+    /// Answers to open and to answered requests: a repeated answer under the same key wins again.
     open: Vec<(RequestId, Answer)>,
-    /// What nobody can answer any more, and the client gives up.
+    /// Receipts of closed requests that the client cancels.
     closed: Vec<Receipt>,
-    /// The place of the first answer that was given before.
+    /// The position of the first answer given before.
     before: Option<Position>,
-    /// The run that the interrupts came up in.
+    /// The run of the interrupts.
     run: Option<RunId>,
 }
 
-/// Reads a resume against what is open. Decides nothing.
+/// Compares a resume with the open requests. Decides nothing.
 async fn answers(
     state: &AppState,
     session: &SessionInfo,
@@ -237,8 +235,8 @@ async fn answers(
             return Err(unknown());
         }
         answers.run = Some(request.run_id.clone());
-        if props.cancel.wished() && entry.status == input::Status::Cancelled {
-            // The cancel withdraws it.
+        if props.cancel.requested() && entry.status == input::Status::Cancelled {
+            // The cancel will withdraw it.
         } else if request.state == RequestState::Open {
             let answer = input::answer(&request, entry)?;
             if let Err(refusal) = judge(&request, &answer, device.grant.approve_up_to) {
@@ -252,7 +250,7 @@ async fn answers(
             let place = receipt.cursor.as_ref().map(|cursor| Position(cursor.position.0.saturating_sub(1)));
             answers.before = answers.before.into_iter().chain(place).min();
             match receipt.state {
-                // Read as before: a key stands for the one answer that it came with.
+                // An answered request is answered again with the same key, which returns the same receipt.
                 RequestState::Answered => {
                     answers.open.push((known, input::answer(&request, entry).unwrap_or_default()));
                 }
@@ -266,7 +264,7 @@ async fn answers(
         .map(|request| request.request_id.to_string())
         .filter(|id| !entries.iter().any(|entry| entry.interrupt_id == *id))
         .collect();
-    if !entries.is_empty() && !left.is_empty() && !props.partial && !props.cancel.wished() {
+    if !entries.is_empty() && !left.is_empty() && !props.partial && !props.cancel.requested() {
         let detail = format!(
             "`resume` must answer every interrupt that is open; it leaves {}. Nothing was decided. Answer all, or say \
              `forwardedProps.plexus.partial`",
@@ -278,7 +276,7 @@ async fn answers(
     Ok(answers)
 }
 
-/// Decides. What another client decided in the meantime is no error: the receipt says who did.
+/// Sends the answers. A request that another client decided in the meantime is no error; the receipt names the winner.
 async fn decide(
     state: &AppState,
     permit: &crate::auth::Permit<Approve>,
@@ -296,7 +294,7 @@ async fn decide(
             Err(SessionError::AlreadyResolved(receipt) | SessionError::Closed(receipt)) => {
                 outcomes.push(outcome(&receipt, false));
             }
-            // What was decided stands, and the client is told of the rest.
+            // Earlier decisions stand; the client gets the error of the rest.
             Err(refusal) if decided => {
                 let problem = Problem::from(refusal);
                 outcomes
@@ -308,14 +306,14 @@ async fn decide(
     Ok(outcomes)
 }
 
-/// An idempotency key of what makes a POST the same again.
+/// An idempotency key from the values that identify a repeated POST.
 fn key(of: &impl serde::Serialize) -> String {
-    // Plain values of our own, which always can be written.
+    // Plain values, which always serialize.
     let digest = Sha256::digest(serde_json::to_vec(of).unwrap_or_default());
     format!("ag-ui:{}", data_encoding::HEXLOWER.encode(&digest))
 }
 
-/// A receipt as this surface shows it.
+/// A receipt in the form of this frontend.
 fn outcome(receipt: &Receipt, won: bool) -> Value {
     let mut value = serde_json::to_value(Receipt { won, ..receipt.clone() }).unwrap_or_default();
     value["interruptId"] = json!(receipt.request_id);
@@ -331,8 +329,8 @@ fn accepts(call: &Call) -> bool {
         })
 }
 
-/// Where the client wants to begin, if it says so. The header beats the body.
-fn wish(call: &Call, props: &Props) -> Result<Option<Cursor>, Problem> {
+/// The client's cursor, if it sent one. The header takes precedence over the body.
+fn requested_cursor(call: &Call, props: &Props) -> Result<Option<Cursor>, Problem> {
     let header = call.parts.headers.get("last-event-id").map(|last| last.to_str().unwrap_or("-"));
     let text = header.filter(|last| !last.is_empty()).or(props.cursor.as_deref()).filter(|text| !text.is_empty());
     text.map(|text| text.parse().map_err(Problem::bad_cursor)).transpose()
@@ -348,25 +346,25 @@ pub(super) async fn run(state: AppState, call: Call) -> Result<Response, Problem
     }
     let input: RunAgentInput = call.json()?;
     let props = input.check()?;
-    let wish = wish(&call, &props)?;
-    // For what the stream begins with; what waits for the client is charged by itself.
+    let requested_cursor = requested_cursor(&call, &props)?;
+    // Room for the snapshots; queued messages are charged separately.
     let _room = call.account.charge(SNAPSHOT)?;
     let begun = act(&state, &caller, &session, &input, &props).await?;
-    let (first, stream) = show(&state, &session, &input, &props, wish, begun).await?;
+    let (first, stream) = show(&state, &session, &input, &props, requested_cursor, begun).await?;
     Ok(sse::tell(state, caller, &call.parts, first, Box::new(stream)))
 }
 
-/// What a POST did before it shows anything.
+/// The effects of a POST before its first event.
 struct Begun {
     known: Known,
-    /// Where the log ended before.
+    /// The end of the log before.
     before: Position,
     /// The run that the client waits for.
     target: Option<RunId>,
-    /// Where the run goes on that the client's answers, or somebody's before, let go on.
-    goes_on: Option<Position>,
-    /// People's messages that this POST brought: name and text.
-    fresh: Vec<(String, String)>,
+    /// The position from which the run continues after the client's answers, or earlier ones.
+    resumes_at: Option<Position>,
+    /// People's messages that this POST brought: id and text.
+    new_messages: Vec<(String, String)>,
     said: Vec<Say>,
 }
 
@@ -380,39 +378,39 @@ async fn act(
     let target = Target::Session(&session.session_id, &session.runtime_id);
     let log = state.directory.log();
     let device = &caller.device().device_id;
-    // A retry must find what the first one wrote.
-    let _turn = if input.last().is_some() { Some(turn(session).lock().await) } else { None };
+    // A retry must find what the first POST wrote.
+    let _turn = if input.last().is_some() { Some(prompt_lock(session).lock().await) } else { None };
     let before = log.head();
     let known = Known::read(log, session, device, input.last()).await?;
-    let fresh = if known.mine.is_some() {
+    let new_messages = if known.mine.is_some() {
         Vec::new()
     } else {
         let index = known.index.lock().await;
-        input.fresh(|name| index.messages.contains_key(name))
+        input.new_messages(|name| index.messages.contains_key(name))
     };
-    let blocks = if fresh.is_empty() { Vec::new() } else { input::blocks(&fresh)? };
+    let blocks = if new_messages.is_empty() { Vec::new() } else { input::blocks(&new_messages)? };
     let entries = input.resume.as_deref().unwrap_or_default();
     let mut answers = answers(state, session, entries, props, caller.device()).await?;
-    // All permits before the first deed.
+    // All permits are checked before the first change.
     let prompts =
-        if blocks.is_empty() && !props.cancel.wished() { None } else { Some(caller.permit::<Prompt>(target)?) };
+        if blocks.is_empty() && !props.cancel.requested() { None } else { Some(caller.permit::<Prompt>(target)?) };
     let approves = if entries.is_empty() { None } else { Some(caller.permit::<Approve>(target)?) };
     let mut said = Vec::new();
     let mut cancelled = None;
-    if let (Some(permit), true) = (&prompts, props.cancel.wished()) {
+    if let (Some(permit), true) = (&prompts, props.cancel.requested()) {
         match state.directory.cancel(permit, &session.session_id, props.cancel.run()).await {
             Ok(run) => {
                 said.push(Say::custom("cancel", json!({ "run_id": run })));
                 cancelled = Some(run);
             }
-            // Nothing runs: that is what was asked for.
+            // Nothing runs, as the client asked.
             Err(SessionError::NoRun) => said.push(Say::custom("cancel", json!({ "run_id": null }))),
             Err(refusal) => return Err(refusal.into()),
         }
     }
-    let goes_on = answers.before;
+    let resumes_at = answers.before;
     if let Some(permit) = &approves {
-        // The same POST again has won again.
+        // A repeated POST wins again.
         let key = key(&(device, &input.thread_id, &input.run_id));
         let outcomes = decide(state, permit, &mut answers, &key).await?;
         said.push(Say::custom("resume", json!({ "interrupts": outcomes })));
@@ -420,14 +418,14 @@ async fn act(
     let mut target = known.mine.clone().or(answers.run).or(cancelled);
     let mut shown = Vec::new();
     if let (Some(permit), false) = (&prompts, blocks.is_empty()) {
-        // One that waits for its turn is not in the log yet; its key is.
-        let names: Vec<&str> = fresh.iter().map(|message| message.id()).collect();
+        // A queued prompt is not in the log yet, but its key is.
+        let names: Vec<&str> = new_messages.iter().map(|message| message.id()).collect();
         let key = Some(key(&(device, &input.thread_id, names)));
         let accepted = state.directory.prompt_once(permit, &session.session_id, blocks, key).await?;
         said.push(Say::custom("prompt", json!(accepted)));
-        shown = fresh.iter().map(|message| (message.id().to_owned(), message.text())).collect();
+        shown = new_messages.iter().map(|message| (message.id().to_owned(), message.text())).collect();
         if accepted.queued {
-            // It comes when its turn has come.
+            // A queued prompt is sent when its run starts.
             shown.clear();
         }
         target = Some(accepted.run_id);
@@ -437,45 +435,45 @@ async fn act(
         let message = "this gateway's agents cannot be given these by AG-UI: they were not used";
         said.push(Say::custom("ignored", json!({ "ignored": ignored, "message": message })));
     }
-    Ok(Begun { known, before, target, goes_on, fresh: shown, said })
+    Ok(Begun { known, before, target, resumes_at, new_messages: shown, said })
 }
 
-/// Makes the first events, up to the snapshots, and what follows them.
+/// Makes the first events, up to the snapshots, and the stream that follows them.
 async fn show(
     state: &AppState,
     session: &SessionInfo,
     input: &RunAgentInput,
     props: &Props,
-    wish: Option<Cursor>,
+    requested_cursor: Option<Cursor>,
     begun: Begun,
 ) -> Result<(Vec<u8>, Stream), Problem> {
-    let Begun { known, before, target, goes_on, fresh, mut said } = begun;
+    let Begun { known, before, target, resumes_at, new_messages, mut said } = begun;
     let log = state.directory.log();
     let filter = Filter::session(session.session_id.clone());
-    let upto = log.head();
+    let read_to = log.head();
     let again = {
         let index = known.index.lock().await;
         known.mine.as_ref().and_then(|run| index.first.get(run)).map(|first| Position(first.0.saturating_sub(1)))
     };
-    let wished = wish.is_some();
-    let wish = wish.or_else(|| again.or(goes_on).map(|position| log.cursor(position)));
-    let after = wish.map_or(StartAfter::Now, StartAfter::Cursor);
+    let requested = requested_cursor.is_some();
+    let requested_cursor = requested_cursor.or_else(|| again.or(resumes_at).map(|position| log.cursor(position)));
+    let after = requested_cursor.map_or(StartAfter::Now, StartAfter::Cursor);
     let attach = log.attach(&filter, &after);
     let at = match after {
         StartAfter::Cursor(_) if attach.resume == ResumeVerdict::Ok => attach.after,
         _ => before,
     };
-    if wished && attach.resume != ResumeVerdict::Ok {
+    if requested && attach.resume != ResumeVerdict::Ok {
         let (oldest, head) = (log.cursor(attach.oldest), log.cursor(attach.head));
         said.push(Say::custom("resume_from", json!({ "resume": attach.resume, "oldest": oldest, "head": head })));
     }
     let mut translator = Translator::new(&input.thread_id);
-    let mut shown = Shown::default();
+    let mut shown = ClientView::default();
     shown.state.extend(beginning(session));
     let most = PageLimit { items: usize::MAX, bytes: SNAPSHOT, merge: true };
     let (from, older) = log.place_before(&session.session_id, LogPlace::after(at), most).await?;
     if older || attach.oldest > Position::START {
-        // What is not read, or was removed, left its latest behind.
+        // The snapshot has the latest values of events that are not read or were removed.
         let snapshot = state.directory.snapshot(&session.session_id).await?;
         let latest = snapshot.latest.iter().filter_map(|(kind, body)| Some((named(kind)?, body)));
         for (name, body) in latest {
@@ -489,18 +487,18 @@ async fn show(
     }
     let after = Position(from.position.0.saturating_sub(1));
     if older {
-        // A run that goes on, and what is asked, stand however long ago they began.
+        // The current run and open requests are shown however long ago they began.
         for began in before_window(&known, session, from).await {
             let before = Position(began.0.saturating_sub(1));
             each(log, session, before, began, |event| translator.fold(event, &mut shown)).await?;
         }
     }
     each(log, session, after, at, |event| translator.fold(event, &mut shown)).await?;
-    // With a cursor the prompt comes in its own place.
-    let fresh = if wished { Vec::new() } else { fresh };
+    // With a cursor, the prompt comes at its own position.
+    let new_messages = if requested { Vec::new() } else { new_messages };
     let mut messages = shown.messages(SNAPSHOT);
     let mut ahead: Vec<Id> = Vec::new();
-    for (id, text) in fresh.into_iter().filter(|(id, _)| !shown.has(id)) {
+    for (id, text) in new_messages.into_iter().filter(|(id, _)| !shown.has(id)) {
         messages.push(json!({ "id": id, "role": "user", "content": text }));
         ahead.push(id.into());
     }
@@ -522,20 +520,20 @@ async fn show(
     };
     let stream = Stream {
         log: log.clone(),
-        follow: Follow::new(log, filter.clone(), at, Subscriber::AgUi).until(upto),
+        follow: Follow::new(log, filter.clone(), at, Subscriber::AgUi).until(read_to),
         filter,
         translator,
         target,
         known: ended.filter(|_| !props.follow),
         follows: props.follow,
-        upto,
+        read_to,
         interrupt_at: None,
         over: false,
     };
     Ok((first, stream))
 }
 
-/// The places, in order, where the run under way and the open requests began that are older than what is read.
+/// The positions, in order, of the begin of the current run and of the open requests that are older than what is read.
 async fn before_window(known: &Known, session: &SessionInfo, from: LogPlace) -> Vec<Position> {
     let index = known.index.lock().await;
     let run = session.run_id.as_ref().and_then(|run| index.first.get(run));
@@ -545,7 +543,7 @@ async fn before_window(known: &Known, session: &SessionInfo, from: LogPlace) -> 
     places
 }
 
-/// The name in the state of a kind of which only the latest matters.
+/// The member of the state for a kind of which only the latest matters.
 fn named(kind: &str) -> Option<&'static str> {
     match Kind::from_name(kind)? {
         Kind::Plan => Some("plan"),
@@ -559,7 +557,7 @@ fn named(kind: &str) -> Option<&'static str> {
     }
 }
 
-/// The state before anything happened: every member that changes later is there.
+/// The initial state, with every member that may change later.
 fn beginning(session: &SessionInfo) -> serde_json::Map<String, Value> {
     let about = json!({
         "session": {
@@ -573,20 +571,20 @@ fn beginning(session: &SessionInfo) -> serde_json::Map<String, Value> {
     about
 }
 
-/// What follows the snapshots.
+/// The events after the snapshots.
 struct Stream {
     log: Log,
     filter: Filter,
     follow: Follow,
     translator: Translator,
-    /// The stream ends with this run; without one, when nothing runs.
+    /// The run with which the stream ends; without one, it ends when nothing runs.
     target: Option<RunId>,
-    /// How the target ended, where it had ended before the client came.
+    /// The end of the target, if it ended before the POST.
     known: Option<End>,
-    /// The stream does not end by itself.
+    /// Whether the stream goes on after the run.
     follows: bool,
-    /// What was in the log when this was last looked at: before it is read, nothing is concluded.
-    upto: Position,
+    /// The end of the log at the last check; the stream does not end before it is read.
+    read_to: Position,
     /// When to end the run with an interrupt.
     interrupt_at: Option<Instant>,
     over: bool,
@@ -612,10 +610,10 @@ impl Stream {
                 say.write(out, (n == last).then_some(&cursor), Some(event.at));
             }
             if self.translator.waits() && !waited {
-                // It may be answered already, further on in the log.
-                self.upto = self.upto.max(self.log.head());
+                // The request may be answered already, later in the log.
+                self.read_to = self.read_to.max(self.log.head());
                 let read = self.follow.cursor().position;
-                self.follow = Follow::new(&self.log, self.filter.clone(), read, Subscriber::AgUi).until(self.upto);
+                self.follow = Follow::new(&self.log, self.filter.clone(), read, Subscriber::AgUi).until(self.read_to);
                 self.interrupt_at = None;
             }
             let ended = self.translator.ended().filter(|_| event.kind == Kind::RunEnded).cloned();
@@ -637,14 +635,14 @@ impl Stream {
         self.over = !self.follows;
     }
 
-    /// Ends the AG-UI run if there is a reason, once everything is read that was there.
-    fn rest(&mut self, out: &mut Vec<u8>) {
+    /// Ends the AG-UI run if there is a reason, once the log is read up to the last check.
+    fn finish_if_done(&mut self, out: &mut Vec<u8>) {
         let cursor = self.follow.cursor();
-        if self.over || !self.translator.active() || cursor.position < self.upto {
+        if self.over || !self.translator.active() || cursor.position < self.read_to {
             return;
         }
         if self.translator.waits() {
-            let at = *self.interrupt_at.get_or_insert_with(|| Instant::now() + SETTLE);
+            let at = *self.interrupt_at.get_or_insert_with(|| Instant::now() + INTERRUPT_DELAY);
             if Instant::now() >= at {
                 self.finish(&Outcome::Interrupt, &cursor, out);
             }
@@ -655,7 +653,7 @@ impl Stream {
             let ended = self.translator.ended().cloned().or_else(|| self.known.take());
             self.finish(&ended.map_or(Outcome::Idle, Outcome::Ended), &cursor, out);
         } else if let Some(end) = self.known.take() {
-            // The run that the client asks for is over; what runs now is another.
+            // The client's run has ended; another one runs now.
             self.finish(&Outcome::Ended(end), &cursor, out);
         }
     }
@@ -666,8 +664,8 @@ impl News for Stream {
         Box::pin(async move {
             loop {
                 let mut out = Vec::new();
-                // What stands now may be enough to conclude.
-                self.rest(&mut out);
+                // The current state may be a reason to end.
+                self.finish_if_done(&mut out);
                 if out.is_empty() {
                     if self.over {
                         return None;
@@ -684,7 +682,7 @@ impl News for Stream {
                         page = self.follow.page() => self.take(&page, &mut out),
                         () = wait => {}
                     }
-                    self.rest(&mut out);
+                    self.finish_if_done(&mut out);
                 }
                 if !out.is_empty() {
                     return Some(out);

@@ -1,5 +1,5 @@
-//! AG-UI's events as values (protocol 1.0, `@ag-ui/core`), how they are written, and what a client makes of them: the same
-//! fold makes the snapshots, so that a snapshot is what a client would have had it listened all along. Pure.
+//! AG-UI's events (protocol 1.0, `@ag-ui/core`), their serialization, and the fold that a client makes of them. The same fold
+//! makes the snapshots, so that a snapshot equals what a client has that received all events. Pure.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use plexus_protocol::{Cursor, Timestamp};
 /// An identifier: of a message, a tool call, an activity.
 pub(super) type Id = Arc<str>;
 
-/// Who speaks in a message.
+/// The author of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Role {
     User,
@@ -30,7 +30,7 @@ impl Role {
         }
     }
 
-    /// The same in the gateway's own words.
+    /// The role in the gateway's transcript.
     pub(super) const fn in_transcript(self) -> plexus_protocol::transcript::Role {
         use plexus_protocol::transcript::Role;
         match self {
@@ -152,13 +152,13 @@ pub(super) enum Say {
 }
 
 impl Say {
-    /// A `CUSTOM` of the gateway's own.
+    /// A `CUSTOM` event of the gateway.
     pub(super) fn custom(name: &str, value: Value) -> Self {
         Self::Custom { name: format!("plexus.{name}"), value }
     }
 
-    /// Appends it as a chunk of a server-sent stream: `id:` and `metadata.plexus.cursor` are where it stands in the log.
-    /// Clients of AG-UI do not show the `id:` to those who use them, so it is said twice.
+    /// Appends the event as a chunk of a server-sent stream. `id:` and `metadata.plexus.cursor` have its cursor; both, since AG-UI
+    /// client libraries do not expose the `id:`.
     pub(super) fn write(&self, out: &mut Vec<u8>, cursor: Option<&Cursor>, at: Option<Timestamp>) {
         use std::io::Write as _;
         let mut json = Vec::with_capacity(256);
@@ -167,7 +167,7 @@ impl Say {
             return;
         }
         json.pop();
-        // Memory takes every write.
+        // Writing to memory does not fail.
         if let Some(at) = at {
             let _ = write!(json, ",\"timestamp\":{}", at.as_millis());
         }
@@ -179,9 +179,9 @@ impl Say {
     }
 }
 
-/// A conversation as a client has it after the events so far (`defaultApplyEvents` of `@ag-ui/client`).
+/// The conversation of a client after the events so far (`defaultApplyEvents` of `@ag-ui/client`).
 #[derive(Clone, Debug, Default)]
-pub(super) struct Shown {
+pub(super) struct ClientView {
     messages: Vec<Value>,
     index: HashMap<Id, usize>,
     calls: HashMap<Id, usize>,
@@ -189,8 +189,8 @@ pub(super) struct Shown {
     pub(super) state: Map<String, Value>,
 }
 
-impl Shown {
-    /// The next event.
+impl ClientView {
+    /// Applies the next event.
     pub(super) fn apply(&mut self, say: &Say) {
         match say {
             Say::TextMessageStart { message_id, role } | Say::ReasoningMessageStart { message_id, role } => {
@@ -255,8 +255,8 @@ impl Shown {
         self.index.contains_key(id)
     }
 
-    /// The messages in order, of about `most` bytes: the oldest go first, and the state says so. A tool's result stands
-    /// right after its call, as clients put it and models want it.
+    /// The messages in order, of about `most` bytes: the oldest are left out, and the state says so. A tool's result follows its
+    /// call directly, as clients and models expect.
     pub(super) fn messages(&mut self, most: usize) -> Vec<Value> {
         let mut ordered: Vec<Value> = Vec::with_capacity(self.messages.len());
         let mut results: HashMap<String, Value> = HashMap::new();
@@ -290,12 +290,12 @@ impl Shown {
     }
 }
 
-/// The bytes of a value as JSON, about.
+/// About the bytes of a value as JSON.
 fn weight(value: &Value) -> usize {
     serde_json::to_string(value).map_or(0, |text| text.len())
 }
 
-/// Does a step of a patch; the paths are our own, two members deep at most.
+/// Applies a step of a patch; the gateway's paths are at most two members deep.
 fn patch(object: &mut Map<String, Value>, step: &Patch) {
     let (Patch::Add { path, .. } | Patch::Remove { path }) = step;
     let mut parts = path.trim_start_matches('/').split('/').map(|part| part.replace("~1", "/").replace("~0", "~"));

@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::input::{self, ResumeEntry, RunAgentInput, Status};
-use super::say::{Say, Shown};
+use super::say::{ClientView, Say};
 use super::translate::{Outcome, Translator, is_ours};
 use super::{beginning, named};
 use plexus_protocol::{
@@ -321,7 +321,7 @@ fn text(log: &[Event], kind: Kind) -> String {
 /// A client that comes at `from`, and is told the rest; interrupts wherever `cut` says.
 fn listen(log: &[Event], from: usize, cut: &HashSet<usize>) -> (Verifier, Vec<Value>) {
     let mut translator = Translator::new("thread");
-    let mut shown = Shown::default();
+    let mut shown = ClientView::default();
     shown.state.extend(beginning(&session()));
     log[..from].iter().for_each(|event| translator.fold(event, &mut shown));
     translator.listen(Vec::new());
@@ -354,7 +354,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
 
     #[test]
-    fn whatever_the_log_brings_the_events_are_legal_and_whole(
+    fn agui_events_are_legal_and_whole_for_any_log(
         log in log(), from in 0usize..60, cuts in prop::collection::hash_set(0usize..60, 0..8),
     ) {
         let (all, _) = listen(&log, 0, &HashSet::new());
@@ -373,7 +373,7 @@ proptest! {
 }
 
 #[test]
-fn nothing_is_dropped_in_silence() {
+fn agui_drops_no_event_silently() {
     for kind in Kind::ALL {
         for body in ["no json", "{}", "[]", r#"{"x":1}"#] {
             let mut out = Vec::new();
@@ -384,7 +384,7 @@ fn nothing_is_dropped_in_silence() {
 }
 
 #[test]
-fn text_in_order_is_the_logs_text() {
+fn agui_text_equals_the_logs_text() {
     let bodies = ["one ", "two ", "ünd", " drei"];
     let mut log = vec![event(1, "r_1", Kind::RunStarted, r#"{"status":"running"}"#)];
     for (n, text) in bodies.iter().enumerate() {
@@ -400,7 +400,7 @@ fn text_in_order_is_the_logs_text() {
 }
 
 #[test]
-fn a_long_text_comes_in_pieces_and_a_huge_event_is_told_of() {
+fn long_text_comes_in_pieces_and_a_huge_event_is_announced() {
     let long = "ü".repeat(3 << 20);
     let body = json!({ "content": { "type": "text", "text": long } }).to_string();
     let (verifier, all) = listen(&[event(1, "r_1", Kind::AgentMessageChunk, body)], 0, &HashSet::new());
@@ -413,7 +413,7 @@ fn a_long_text_comes_in_pieces_and_a_huge_event_is_told_of() {
 }
 
 #[test]
-fn an_interrupt_names_the_tool_call_and_says_what_may_be_answered() {
+fn interrupt_names_the_tool_call_and_the_possible_answers() {
     let call = json!({ "toolCallId": "t1", "kind": "execute", "title": "rm", "rawInput": { "command": "rm" } });
     let log = [
         event(1, "r_1", Kind::RunStarted, r#"{"status":"running"}"#),
@@ -437,7 +437,7 @@ fn entry(payload: Value) -> ResumeEntry {
 }
 
 #[test]
-fn payloads_become_answers_and_nothing_in_them_is_passed_over() {
+fn payloads_become_answers_and_contradictions_are_refused() {
     let permission = request("q_1", RequestType::Permission);
     let answer = |payload| input::answer(&permission, &entry(payload)).map_err(|problem| problem.code);
     assert_eq!(answer(json!({ "approved": true })).unwrap().ok, Some(true));
@@ -468,7 +468,7 @@ fn payloads_become_answers_and_nothing_in_them_is_passed_over() {
 }
 
 #[test]
-fn a_late_answer_stands_or_is_told_why_not() {
+fn late_answer_stands_or_is_refused_with_the_reason() {
     let of = |state| Request { state, ..request("q_1", RequestType::Permission) };
     let resolved = entry(json!(true));
     let cancelled = ResumeEntry { status: Status::Cancelled, ..entry(Value::Null) };
@@ -488,7 +488,7 @@ fn run_input(messages: Value) -> RunAgentInput {
 }
 
 #[test]
-fn the_prompt_is_what_the_session_does_not_have() {
+fn prompt_is_what_the_session_does_not_have_yet() {
     let input = run_input(json!([
         { "id": "u1", "role": "user", "content": "old" },
         { "id": "m_4", "role": "assistant", "content": "said" },
@@ -497,14 +497,14 @@ fn the_prompt_is_what_the_session_does_not_have() {
         { "id": "u4", "role": "user", "content": [{ "type": "text", "text": "and " }, { "type": "text", "text": "more" }] },
     ]));
     let known = HashSet::from(["u2".to_owned()]);
-    let fresh = input.fresh(|name| known.contains(name));
-    assert_eq!(fresh.iter().map(|message| message.text()).collect::<Vec<_>>(), ["new", "and more"]);
-    let blocks = input::blocks(&fresh).unwrap();
+    let new = input.new_messages(|name| known.contains(name));
+    assert_eq!(new.iter().map(|message| message.text()).collect::<Vec<_>>(), ["new", "and more"]);
+    let blocks = input::blocks(&new).unwrap();
     let first: Value = serde_json::from_str(blocks[0].get()).unwrap();
     assert_eq!(first, json!({ "type": "text", "text": "new", "_meta": { "plexus": { "message_id": "u3" } } }));
     assert!(
         run_input(json!([{ "id": "m_7", "role": "user", "content": "x" }]))
-            .fresh(|name| known.contains(name))
+            .new_messages(|name| known.contains(name))
             .is_empty(),
         "it is ours"
     );
@@ -512,10 +512,10 @@ fn the_prompt_is_what_the_session_does_not_have() {
 }
 
 #[test]
-fn parts_are_carried_or_refused() {
+fn prompt_parts_are_carried_or_refused() {
     let of = |part: Value| {
         let input = run_input(json!([{ "id": "u", "role": "user", "content": [part] }]));
-        let blocks = input::blocks(&input.fresh(|_| false)).map_err(|problem| problem.code)?;
+        let blocks = input::blocks(&input.new_messages(|_| false)).map_err(|problem| problem.code)?;
         Ok::<Value, &str>(serde_json::from_str(blocks[0].get()).unwrap())
     };
     let data = |mime: &str| json!({ "type": "data", "value": "QQ==", "mimeType": mime });
@@ -535,7 +535,7 @@ fn parts_are_carried_or_refused() {
 }
 
 #[test]
-fn what_is_not_carried_is_named() {
+fn input_that_is_not_carried_is_named() {
     let input = json!({
         "threadId": "t", "runId": "a", "messages": [], "tools": [{ "name": "x", "description": "" }],
         "context": [{ "description": "page", "value": "x" }], "state": { "mine": 1 },
@@ -554,7 +554,7 @@ fn what_is_not_carried_is_named() {
 }
 
 #[tokio::test]
-async fn what_the_log_knows_is_read_once_and_then_only_what_came() {
+async fn log_is_read_once_and_then_only_new_events() {
     use crate::sessions::{CommitEntry, CommitRows, Log, NewEvent};
     use plexus_store::{MemoryStore, SessionRow, Trim};
     let log = Log::open(Arc::new(MemoryStore::new().unwrap())).unwrap();
@@ -607,7 +607,7 @@ async fn what_the_log_knows_is_read_once_and_then_only_what_came() {
     let both = known("u2").await;
     assert_eq!(both.mine, Some(RunId::trusted("r_2")));
     assert_eq!(known("u1").await.mine, Some(RunId::trusted("r_1")));
-    assert_eq!(both.index.lock().await.upto, log.head());
+    assert_eq!(both.index.lock().await.read_to, log.head());
     let other: plexus_protocol::DeviceId = "d_2".parse().unwrap();
     assert!(super::Known::read(&log, &session, &other, Some("u2")).await.unwrap().mine.is_none(), "another device's");
 }

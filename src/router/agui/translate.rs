@@ -1,11 +1,10 @@
-//! One session's log as AG-UI events, one file because every kind of event ends what another began. Pure: an event in,
-//! what a client of AG-UI is told out. Whatever the log brings, the order and the pairing of what comes out are those that
-//! `verifyEvents` of `@ag-ui/client` asks for.
+//! Translates a session's log into AG-UI events. Pure. For any log, the events have the order and pairing that `verifyEvents` of
+//! `@ag-ui/client` requires.
 //!
 //! Identifiers come from positions in the log (`m_` a message, `t_` a tool call, `c_` the message that carries it, `r_` its
-//! result, `a_` an activity), so that every client, and the same client later, has the same ones.
+//! result, `a_` an activity), so that they are the same for all clients at all times.
 
-// Who reads events decides for every kind: a new one has to be named here before it compiles.
+// Every event kind needs a decision here before it compiles.
 #![deny(clippy::wildcard_enum_match_arm)]
 
 use std::borrow::Cow;
@@ -16,25 +15,24 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
-use super::say::{Id, Patch, Role, Say, Shown};
+use super::say::{ClientView, Id, Patch, Role, Say};
 use plexus_protocol::transcript::{MessagePlacer, Placed, ToolContent};
 use plexus_protocol::{Event, Kind, Position, Request, RequestId, RequestType, RunId, RunStatus};
 
 /// The version of AG-UI that is spoken.
 pub(super) const PROTOCOL: &str = "1.0";
-/// Longest piece of text in one event, in bytes; a longer one comes in several.
+/// Longest text in one event, in bytes; a longer one is sent in several.
 const PIECE: usize = 1 << 20;
-/// An event of the log that is longer, in bytes, is told of without its body (text excepted): clients of AG-UI break off
-/// at 10 MB. The log has the whole of it.
+/// Longer events of the log, in bytes, are sent without their body (except for text), since AG-UI clients abort at 10 MB. The log
+/// has the whole event.
 const EVENT_MAX: usize = 8 << 20;
-/// Longest result of a tool, in bytes; the activity beside it has the whole.
+/// Longest result of a tool, in bytes; the activity beside it has the whole result.
 const RESULT_MAX: usize = 256 << 10;
 /// Longest name of a tool, in bytes.
 const NAME_MAX: usize = 256;
-/// Tool calls of one run that are remembered; beyond it those that are over are forgotten, and news of them is a new card.
+/// Most tool calls of one run that are remembered. Past it ended ones are forgotten, and an update of one is a new call.
 const TOOLS: usize = 4096;
-/// Surfaces that are remembered by the agent's own names for them; beyond it all are forgotten, and more of one of them is a
-/// new one.
+/// Most surfaces that are remembered by the agent's own ids. Past it all are forgotten, and an update of one is a new surface.
 const SURFACES: usize = 1024;
 
 /// How a run ended.
@@ -61,14 +59,14 @@ pub(super) enum Outcome {
 struct Tool {
     at: Position,
     name: String,
-    /// `TOOL_CALL_START` was said to this client.
+    /// Whether `TOOL_CALL_START` was sent to this client.
     started: bool,
-    /// `TOOL_CALL_END` was said.
+    /// Whether `TOOL_CALL_END` was sent.
     whole: bool,
-    /// `TOOL_CALL_RESULT` was said.
+    /// Whether `TOOL_CALL_RESULT` was sent.
     over: bool,
     title: String,
-    /// The text it showed last.
+    /// The text sent last.
     said: String,
 }
 
@@ -78,28 +76,28 @@ impl Tool {
     }
 }
 
-/// Where a client stands in what it is told. What it holds does not grow with the log.
+/// The translation's state for one client. Its size does not grow with the log.
 #[derive(Clone)]
 pub(super) struct Translator {
     thread: Id,
     /// The AG-UI run under way in this stream.
     active: Option<Id>,
     placer: MessagePlacer,
-    /// The message that was placed last.
+    /// The last message.
     message: Option<Id>,
-    /// The message whose start was said and whose end was not.
+    /// The message whose start was sent and whose end was not.
     streaming: Option<(Role, Id)>,
     tools: HashMap<String, Tool>,
     surfaces: HashMap<String, Id>,
-    /// The requests that are open, in the order they were opened.
+    /// The open requests, in the order they were opened.
     open: Vec<(RequestId, Arc<Request>)>,
     run: Option<RunId>,
-    /// 1, and one more for each time that the run went on after its questions.
+    /// The part of the run: 1, and one more each time it went on after its requests.
     part: u32,
     queue: Vec<RunId>,
     /// The run that ended last.
     ended: Option<End>,
-    /// Messages of people that the client was shown already.
+    /// Messages of people that the client was sent ahead of the log.
     ahead: Vec<Id>,
 }
 
@@ -121,7 +119,7 @@ struct Block<'a> {
     meta: Option<Meta>,
 }
 
-/// What this surface leaves in the content of the prompts that it sends, so that the log knows what was said.
+/// The `_meta` that this frontend adds to the content of its prompts, by which it finds them in the log.
 #[derive(Default, Deserialize)]
 struct Meta {
     #[serde(default)]
@@ -131,12 +129,12 @@ struct Meta {
 /// See [`Meta`].
 #[derive(Clone, Debug, Default, Deserialize, PartialEq)]
 pub(super) struct Mark {
-    /// The client's own name for the message.
+    /// The client's id of the message.
     #[serde(default)]
     pub(super) message_id: Option<String>,
 }
 
-/// Whether an identifier is of the kind that we make.
+/// Whether an identifier has the form of the gateway's own.
 pub(super) fn is_ours(id: &str) -> bool {
     let (Some(first), Some(rest)) = (id.get(..2), id.get(2..)) else { return false };
     matches!(first, "m_" | "t_" | "c_" | "r_" | "a_" | "s_")
@@ -144,14 +142,14 @@ pub(super) fn is_ours(id: &str) -> bool {
         && rest.bytes().all(|b| b.is_ascii_digit())
 }
 
-/// What this surface, or nobody, left in a chunk of a person's message.
+/// The mark of this frontend in a chunk of a person's message, if there is one.
 pub(super) fn mark_of(body: &[u8]) -> Option<Mark> {
     let chunk: Chunk<'_> = serde_json::from_slice(body).ok()?;
     let block: Block<'_> = serde_json::from_str(chunk.content.get()).ok()?;
     block.meta.map(|meta| meta.plexus)
 }
 
-/// How a run ended, from the body of its `run_ended`.
+/// The end of a run, from the body of its `run_ended`.
 pub(super) fn end_of(event: &Event) -> Option<End> {
     #[derive(Deserialize)]
     struct Body {
@@ -165,7 +163,7 @@ pub(super) fn end_of(event: &Event) -> Option<End> {
 }
 
 impl Translator {
-    /// At the beginning of the log.
+    /// A translation from the beginning of the log.
     pub(super) fn new(thread: &str) -> Self {
         Self {
             thread: thread.into(),
@@ -184,14 +182,14 @@ impl Translator {
         }
     }
 
-    /// Folds an event into what a newcomer is shown: nothing is said yet.
-    pub(super) fn fold(&mut self, event: &Event, shown: &mut Shown) {
+    /// Folds an event into the snapshot of a new client; nothing is sent.
+    pub(super) fn fold(&mut self, event: &Event, shown: &mut ClientView) {
         let mut out = Vec::new();
         self.event(event, &mut out);
         out.iter().for_each(|say| shown.apply(say));
     }
 
-    /// The fold is over: from now on a client listens, which was told of no start yet.
+    /// Ends the fold: from now on events are sent to a client that has seen no start yet.
     pub(super) fn listen(&mut self, ahead: Vec<Id>) {
         (self.active, self.streaming, self.ended, self.ahead) = (None, None, None, ahead);
         self.tools.values_mut().for_each(|tool| tool.started = false);
@@ -207,12 +205,12 @@ impl Translator {
         self.open.iter().any(|(_, request)| !request.observe_only)
     }
 
-    /// Whether nothing runs and nothing waits for its turn.
+    /// Whether nothing runs and nothing is queued.
     pub(super) fn idle(&self) -> bool {
         self.run.is_none() && self.queue.is_empty()
     }
 
-    /// How the run ended that ended last while the client listened.
+    /// The end of the last run that ended while the client was connected.
     pub(super) fn ended(&self) -> Option<&End> {
         self.ended.as_ref()
     }
@@ -228,7 +226,7 @@ impl Translator {
     /// Begins an AG-UI run for this event if none is under way: the next part of its own run.
     pub(super) fn ensure(&mut self, event: &Event, out: &mut Vec<Say>) {
         if self.active.is_none() {
-            // Between runs each stretch has a name of its own.
+            // Between runs, each stretch has an id of its own.
             let name = match &self.run {
                 Some(run) if *run == event.run_id => format!("{run}#{}", self.part),
                 _ if event.kind == Kind::RunStarted => format!("{}#1", event.run_id),
@@ -270,7 +268,7 @@ impl Translator {
         });
     }
 
-    /// One event of the log.
+    /// Translates one event of the log.
     pub(super) fn event(&mut self, event: &Event, out: &mut Vec<Say>) {
         match event.kind {
             Kind::UserMessageChunk => self.chunk(Role::User, event, out),
@@ -302,7 +300,7 @@ impl Translator {
         }
     }
 
-    /// Closes the message that is being said.
+    /// Ends the message that is being sent.
     fn close_text(&mut self, out: &mut Vec<Say>) {
         match self.streaming.take() {
             Some((Role::Reasoning, id)) => {
@@ -353,12 +351,12 @@ impl Translator {
             });
         }
         if role == Role::User {
-            // What people said is there at once; who knows when an agent says something after it.
+            // A person's message is complete at once, and the agent's reply may come much later.
             self.close_text(out);
         }
     }
 
-    /// What in a message is no text.
+    /// Sends a part of a message that is not text.
     fn content(&mut self, role: Role, event: &Event, block: &RawValue, out: &mut Vec<Say>) {
         if event.body.len() > EVENT_MAX {
             return self.too_large(event, out);
@@ -369,7 +367,7 @@ impl Translator {
         out.push(Say::ActivitySnapshot { message_id, activity_type: "content", content, replace: true });
     }
 
-    /// Said of what clients could not bear: where it is.
+    /// Sends the position of an event that is too large for clients.
     fn too_large(&mut self, event: &Event, out: &mut Vec<Say>) {
         let (bytes, kind) = (event.body.len(), event.kind.as_str());
         let value = json!({ "run_id": event.run_id, "seq": event.seq, "kind": kind, "bytes": bytes,
@@ -382,7 +380,7 @@ impl Translator {
         let Some(native) = update.get("toolCallId").and_then(Value::as_str).map(ToOwned::to_owned) else {
             return raw(event, out);
         };
-        // Words after a tool call are another message, where the agent does not number its messages itself.
+        // Text after a tool call is another message, unless the agent numbers its messages.
         self.placer.interrupt();
         self.close_text(out);
         update.remove("sessionUpdate");
@@ -418,7 +416,7 @@ impl Translator {
         if known {
             update.remove("toolCallId");
             let plain = |key: &str| key.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_') && key != "__proto__";
-            // Clients refuse patches to such members: they get the update whole, beside the rest.
+            // Clients refuse patches to such members, so the whole update is sent.
             if update.keys().any(|key| !plain(key)) {
                 custom(event, out);
             }
@@ -452,7 +450,7 @@ impl Translator {
         }
     }
 
-    /// Closes the arguments of every call that is open.
+    /// Ends the arguments of all open calls.
     fn close_tools(&mut self, out: &mut Vec<Say>) {
         let mut open: Vec<&mut Tool> = self.tools.values_mut().filter(|tool| !tool.whole).collect();
         open.sort_by_key(|tool| tool.at);
@@ -561,7 +559,7 @@ impl Translator {
             RequestType::Permission | RequestType::Confirm => "confirmation",
             RequestType::Prompt | RequestType::Pick | RequestType::Elicitation => "input_required",
         };
-        // The gateway's own rendering: what is shown is what is decided.
+        // The gateway's own rendering, to which an answer is bound.
         let message = if request.display.is_empty() { &request.title } else { &request.display };
         let mut interrupt = json!({
             "id": request.request_id, "reason": reason, "message": message,
@@ -577,7 +575,7 @@ impl Translator {
     }
 }
 
-/// A request as people see it: without the runtime's own bytes.
+/// A request without the runtime's own message.
 fn shown(request: &Request) -> Value {
     let mut value = serde_json::to_value(Request { native: None, ..request.clone() }).unwrap_or_default();
     if let Some(fields) = value.as_object_mut() {
@@ -586,7 +584,7 @@ fn shown(request: &Request) -> Value {
     value
 }
 
-/// Says that a call begins. A client that came in the middle of it has the call already, and takes it up again.
+/// Sends the start of a call. A client that joined in the middle has the call already and resumes it.
 fn start(tool: &mut Tool, out: &mut Vec<Say>) {
     if !std::mem::replace(&mut tool.started, true) {
         let parent_message_id = format!("c_{}", tool.at).into();
@@ -594,7 +592,7 @@ fn start(tool: &mut Tool, out: &mut Vec<Say>) {
     }
 }
 
-/// Says a call's arguments, and that they are whole.
+/// Sends a call's arguments and their end.
 fn whole(tool: &mut Tool, input: Option<String>, out: &mut Vec<Say>) {
     if std::mem::replace(&mut tool.whole, true) {
         return;
@@ -609,7 +607,7 @@ fn whole(tool: &mut Tool, input: Option<String>, out: &mut Vec<Say>) {
     out.push(Say::ToolCallEnd { tool_call_id: id });
 }
 
-/// What a tool shows, as text: its content, else its output.
+/// The text of a tool's result: its content, else its output.
 fn tool_text(update: &Map<String, Value>) -> String {
     let mut said: Vec<Cow<'_, str>> = Vec::new();
     for entry in update.get("content").and_then(Value::as_array).into_iter().flatten() {
@@ -631,13 +629,13 @@ fn tool_text(update: &Map<String, Value>) -> String {
     cut(&said.join("\n"), RESULT_MAX).to_owned()
 }
 
-/// The first `most` bytes of a text, or a little less.
+/// The first `most` bytes of a text, cut at a character.
 fn cut(text: &str, most: usize) -> &str {
     let end = (0..=most.min(text.len())).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);
     text.get(..end).unwrap_or_default()
 }
 
-/// A text in pieces of [`PIECE`] bytes at most.
+/// A text in pieces of at most [`PIECE`] bytes.
 fn pieces(text: &str) -> impl Iterator<Item = &str> {
     let mut rest = text;
     std::iter::from_fn(move || {
@@ -647,7 +645,7 @@ fn pieces(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// The body without what only names its kind.
+/// The body without the member that names its kind.
 fn body(event: &Event) -> Value {
     let mut body: Value = serde_json::from_slice(&event.body).unwrap_or_default();
     if let Some(fields) = body.as_object_mut() {
@@ -656,7 +654,7 @@ fn body(event: &Event) -> Value {
     body
 }
 
-/// A part of the state is another now.
+/// Sends a changed part of the state.
 fn state(name: &str, event: &Event, out: &mut Vec<Say>) {
     let body = body(event);
     if body.is_object() {
@@ -666,18 +664,18 @@ fn state(name: &str, event: &Event, out: &mut Vec<Say>) {
     }
 }
 
-/// What AG-UI has no event for, under the gateway's own name for it.
+/// Sends an event that AG-UI does not have, under the gateway's own name.
 fn custom(event: &Event, out: &mut Vec<Say>) {
     let value = json!({ "run_id": event.run_id, "seq": event.seq, "at": event.at, "event": body(event) });
     out.push(Say::custom(event.kind.as_str(), value));
 }
 
-/// What nobody understood: as it is.
+/// Sends an event that was not understood, unchanged.
 fn raw(event: &Event, out: &mut Vec<Say>) {
     let native = event.native.as_ref().unwrap_or(&event.body);
     let bytes = if native.len() > EVENT_MAX { &event.body } else { native };
     let whole = serde_json::from_slice::<Box<RawValue>>(bytes).ok();
-    // A line break inside JSON is white space between its tokens; in a stream it would end the line.
+    // A line break inside JSON is white space between tokens, but would end the line of a stream.
     let whole = whole.filter(|whole| !whole.get().contains(['\r', '\n']) && whole.get() != "null");
     let whole = whole.or_else(|| serde_json::value::to_raw_value(&String::from_utf8_lossy(bytes)).ok());
     if let Some(whole) = whole {

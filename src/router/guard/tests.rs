@@ -14,7 +14,7 @@ fn hosts() -> Hosts {
 }
 
 #[test]
-fn only_our_own_names_are_answered() {
+fn host_must_be_a_name_of_the_gateway() {
     for host in [
         "127.0.0.1:7420",
         "localhost:7420",
@@ -67,7 +67,7 @@ fn only_our_own_names_are_answered() {
 }
 
 #[test]
-fn other_origins_are_refused() {
+fn origins_of_other_sites_are_refused() {
     for origin in ["http://127.0.0.1:7420", "http://localhost:7420", "http://[::1]:7420", "https://plexus.example"] {
         assert!(check_origin(&hosts(), &request(&[("origin", origin)], "/")).is_ok(), "{origin}");
     }
@@ -92,7 +92,7 @@ fn other_origins_are_refused() {
 }
 
 #[test]
-fn what_another_site_fetches_is_refused_but_a_link_opens_the_page() {
+fn fetches_of_other_sites_are_refused_but_a_link_opens_the_page() {
     let check = |head: &[(&str, &str)], uri| check_origin(&hosts(), &request(head, uri)).is_ok();
     let site = "sec-fetch-site";
     assert!(check(&[(site, "same-origin")], "/v1/me") && check(&[(site, "none")], "/v1/me"));
@@ -113,7 +113,7 @@ fn what_another_site_fetches_is_refused_but_a_link_opens_the_page() {
 }
 
 #[test]
-fn only_plain_json_is_a_body() {
+fn body_must_be_plain_json() {
     let check = |values: &[&str]| {
         let mut headers = HeaderMap::new();
         for value in values {
@@ -148,7 +148,7 @@ fn only_plain_json_is_a_body() {
 }
 
 #[test]
-fn depth_is_counted_outside_of_strings() {
+fn json_depth_is_counted_outside_of_strings() {
     let nested = |n: usize| format!("{}{}", "[".repeat(n), "]".repeat(n));
     assert!(!deeper_than(nested(64).as_bytes(), 64));
     assert!(deeper_than(nested(65).as_bytes(), 64));

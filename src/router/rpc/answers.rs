@@ -1,9 +1,9 @@
-//! What the methods answer, and what the gateway notifies clients of.
+//! The results of the methods, and the notifications to clients.
 
 use super::*;
 use crate::router::wire::Envelope;
 
-/// The answer to `initialize`.
+/// The result of `initialize`.
 #[derive(Serialize, ToSchema)]
 pub(in crate::router) struct Initialized<'a> {
     pub(super) protocol_version: &'static str,
@@ -13,40 +13,40 @@ pub(in crate::router) struct Initialized<'a> {
     pub(super) you: You<'a>,
 }
 
-/// The program that answers.
+/// The server's name and version.
 #[derive(Serialize, ToSchema)]
 pub(in crate::router) struct Server {
     pub(super) name: &'static str,
     pub(super) version: &'static str,
 }
 
-/// The answer to `session.attach`.
+/// The result of `session.attach`.
 #[derive(Serialize, ToSchema)]
 pub(in crate::router) struct Attached<'a> {
     pub(super) attached: bool,
-    /// What is followed: a session, or `*`.
+    /// The subscription: a session, or `*`.
     #[schema(pattern = r"^(\*|[A-Za-z0-9_.:-]{1,128})$")]
     pub(super) session_id: &'a str,
     pub(super) resume: ResumeVerdict,
-    /// Events go on after this.
+    /// Events follow after this cursor.
     pub(super) cursor: Cursor,
     pub(super) head: Cursor,
 }
 
-/// The answer to `session.detach`.
+/// The result of `session.detach`.
 #[derive(Serialize, ToSchema)]
 pub(in crate::router) struct Detached {
-    /// Whether it was followed.
+    /// Whether the session was followed.
     pub(super) detached: bool,
 }
 
-/// The answer to `presence.update`.
+/// The result of `presence.update`.
 #[derive(Serialize, ToSchema)]
 pub(in crate::router) struct Looking {
     pub(super) focused: bool,
 }
 
-/// The answer to `session.history`: its events are written one by one, then its end.
+/// The result of `session.history`: the events, written one by one, then the end.
 #[derive(Serialize, ToSchema)]
 pub(in crate::router) struct History<'a> {
     events: Vec<Envelope<'a>>,
@@ -54,7 +54,7 @@ pub(in crate::router) struct History<'a> {
     end: CountedEnd<'a>,
 }
 
-/// The end of the answer to `session.history`.
+/// The end of the result of `session.history`.
 #[derive(Serialize, ToSchema)]
 pub(in crate::router) struct CountedEnd<'a> {
     pub(super) events_sent: usize,
@@ -62,16 +62,16 @@ pub(in crate::router) struct CountedEnd<'a> {
     pub(super) end: &'a PageEnd,
 }
 
-/// The answer to `run.cancel`.
+/// The result of `run.cancel`.
 #[derive(Serialize, ToSchema)]
 pub(in crate::router) struct Cancelled {
     pub(super) ok: bool,
     pub(super) run_id: RunId,
-    /// `running`, of a run that ends when its runtime says so; `cancelled`, of one that waited, and is over.
+    /// `running` for a run that ends when its runtime reports it; `cancelled` for a queued one, which has ended.
     pub(super) status: RunStatus,
 }
 
-/// Who looks at a session now.
+/// The viewers of a session changed.
 #[derive(Serialize, ToSchema)]
 #[schema(as = PresenceNote)]
 pub(in crate::router) struct PresenceChanged<'a> {
@@ -79,7 +79,7 @@ pub(in crate::router) struct PresenceChanged<'a> {
     pub(super) lookers: &'a [Viewer],
 }
 
-/// A runtime stands differently.
+/// A runtime changed.
 #[derive(Serialize, ToSchema)]
 #[schema(as = RuntimeNote)]
 pub(in crate::router) struct RuntimeUpdated<'a> {
@@ -93,14 +93,14 @@ pub(in crate::router) struct RuntimeRemoved<'a> {
     pub(super) runtime_id: &'a RuntimeId,
 }
 
-/// A session was forgotten.
+/// A session was deleted.
 #[derive(Serialize, ToSchema)]
 #[schema(as = SessionGone)]
 pub(in crate::router) struct SessionDeleted<'a> {
     pub(super) session_id: &'a SessionId,
 }
 
-/// The client's response to a question was not taken.
+/// The client's response to a request was not accepted.
 #[derive(Serialize, ToSchema)]
 pub(in crate::router) struct NotTaken<'a> {
     #[schema(value_type = RequestId)]

@@ -1,4 +1,4 @@
-//! Examples of what is said over the native WebSocket, for `asyncapi.json`.
+//! Examples of messages of the native WebSocket, for `asyncapi.json`.
 
 use serde_json::{Value, json};
 

@@ -1,11 +1,11 @@
-//! What a client is told when it attaches.
+//! The first messages after an attach.
 
 use super::*;
 
-/// The first thing that a subscriber hears.
+/// The first message to a subscriber.
 #[derive(Serialize, ToSchema)]
 pub(in crate::router) struct Hello<'a> {
-    /// As it was attached: a session, or `*`; absent of a stream over HTTP.
+    /// The subscription: a session, or `*`; absent in a stream over HTTP.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(required, nullable = false, pattern = r"^(\*|[A-Za-z0-9_.:-]{1,128})$")]
     pub(super) session_id: Option<&'a str>,
@@ -13,24 +13,24 @@ pub(in crate::router) struct Hello<'a> {
     pub(super) epoch: &'a str,
     pub(super) oldest: Cursor,
     pub(super) head: Cursor,
-    /// Those with the latest news, 500 at most.
+    /// The most recently updated sessions, at most 500.
     pub(super) sessions: Vec<Arc<SessionInfo>>,
-    /// How many sessions are not among them.
+    /// The number of further sessions.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) sessions_omitted: Option<usize>,
     pub(super) runs: Vec<RunInfo>,
-    /// The requests that are open; what is long of them is cut.
+    /// The open requests; long texts in them are cut.
     #[serde(serialize_with = "briefly")]
     pub(super) requests: Vec<Arc<Request>>,
     pub(super) you: You<'a>,
 }
 
-/// Requests as `hello` has them: what is long is cut.
+/// Requests with long texts cut, for `hello`.
 fn briefly<S: serde::Serializer>(requests: &[Arc<Request>], serializer: S) -> Result<S::Ok, S::Error> {
     serializer.collect_seq(requests.iter().map(|request| request.brief()))
 }
 
-/// Who the client is.
+/// The client's device.
 #[derive(Serialize, ToSchema)]
 pub(in crate::router) struct You<'a> {
     #[schema(value_type = DeviceId)]
@@ -50,7 +50,7 @@ impl<'a> You<'a> {
 }
 
 impl<'a> Hello<'a> {
-    /// `attach` must have been made before: what stands here is never older than its head.
+    /// `attach` must be made before, so that this state is never older than its head.
     pub(in crate::router) fn new(
         state: &'a AppState,
         caller: &'a Caller,
@@ -78,22 +78,22 @@ impl<'a> Hello<'a> {
     }
 }
 
-/// What stands for the events that cannot be replayed any more; events go on after `cursor`.
+/// Snapshots in place of events that cannot be replayed; events follow after `cursor`.
 #[derive(Serialize, ToSchema)]
 pub(in crate::router) struct Snapshots<'a> {
-    /// As it was attached: a session, or `*`; absent of a stream over HTTP.
+    /// The subscription: a session, or `*`; absent in a stream over HTTP.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(required, nullable = false, pattern = r"^(\*|[A-Za-z0-9_.:-]{1,128})$")]
     pub(super) session_id: Option<&'a str>,
     pub(super) cursor: Cursor,
     pub(super) snapshots: Vec<Snapshot>,
-    /// Sessions without a snapshot here, because they are too many.
+    /// The number of sessions without a snapshot here, because there are too many.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) omitted: Option<usize>,
 }
 
 impl<'a> Snapshots<'a> {
-    /// Those of the sessions named, or of all.
+    /// The snapshots of these sessions, or of all.
     pub(in crate::router) fn new(
         session_id: Option<&'a str>,
         cursor: Cursor,

@@ -1,5 +1,5 @@
-//! The one table of the methods that clients call over the native WebSocket: what each takes, gives and does. Calls are
-//! dispatched by it, and `asyncapi.json` is made from it.
+//! The table of methods of the native WebSocket: the params, result and handler of each. Calls are dispatched by it, and
+//! `asyncapi.json` is made from it.
 
 use std::sync::LazyLock;
 
@@ -11,41 +11,41 @@ use crate::sessions::AcceptedPrompt;
 use plexus_protocol::Receipt;
 use plexus_protocol::schema::JsonObject;
 
-type Run = Box<dyn Fn(&mut Rpc, Option<&RawValue>) -> Result<Later, Failure> + Send + Sync>;
+type Run = Box<dyn Fn(&mut Rpc, Option<&RawValue>) -> Result<PendingResult, Failure> + Send + Sync>;
 
 /// A method that clients call.
 pub(in crate::router) struct Method {
-    /// Its name.
+    /// The method's name.
     pub(in crate::router) name: &'static str,
-    /// What it does, for people.
+    /// The description for people.
     pub(in crate::router) about: &'static str,
-    /// What it takes; of a method that is passed on to the runtime, beside whatever that takes.
+    /// The params; for a method forwarded to the runtime, besides those of the runtime.
     pub(in crate::router) takes: Shape,
-    /// What it gives.
+    /// The result.
     pub(in crate::router) gives: Shape,
-    /// An example of what it takes.
+    /// Example params.
     pub(in crate::router) params: Value,
-    /// An example of what it gives.
+    /// An example result.
     pub(in crate::router) result: Value,
-    /// Does it; absent of a method that is passed on to the session's runtime.
+    /// The handler; `None` for a method forwarded to the session's runtime.
     run: Option<Run>,
 }
 
 impl Method {
-    /// Whether it is the session's runtime that does it.
+    /// Whether the method is forwarded to the session's runtime.
     pub(in crate::router) fn is_passed(&self) -> bool {
         self.run.is_none()
     }
 }
 
-/// No parameters: whatever comes is not looked at.
+/// No parameters; given ones are ignored.
 #[derive(ToSchema)]
 pub(in crate::router) struct Nothing {}
 
-/// A row of the table: a method that takes `P` and gives `A`.
+/// A row of the table: a method with params `P` and result `A`.
 fn method<P: DeserializeOwned + ToSchema + 'static, A: Serialize + ToSchema>(
     name: &'static str,
-    run: fn(&mut Rpc, P) -> Result<Later, Failure>,
+    run: fn(&mut Rpc, P) -> Result<PendingResult, Failure>,
     about: &'static str,
     params: Value,
     result: Value,
@@ -54,10 +54,10 @@ fn method<P: DeserializeOwned + ToSchema + 'static, A: Serialize + ToSchema>(
     Method { name, about, takes: Shape::of::<P>(), gives: Shape::of::<A>(), params, result, run: Some(run) }
 }
 
-/// A row of the table: a method that takes nothing and gives `A`.
+/// A row of the table: a method without params and with result `A`.
 fn bare<A: Serialize + ToSchema>(
     name: &'static str,
-    run: fn(&mut Rpc) -> Later,
+    run: fn(&mut Rpc) -> PendingResult,
     about: &'static str,
     result: Value,
 ) -> Method {
@@ -66,13 +66,13 @@ fn bare<A: Serialize + ToSchema>(
     Method { name, about, takes, gives, params: json!({}), result, run: Some(run) }
 }
 
-/// A row of the table: a method that the session's runtime does.
+/// A row of the table: a method forwarded to the session's runtime.
 fn passed(name: &'static str, about: &'static str, params: Value, result: Value) -> Method {
     let (takes, gives) = (Shape::of::<OfSession>(), Shape::of::<JsonObject>());
     Method { name, about, takes, gives, params, result, run: None }
 }
 
-/// Every method there is.
+/// All methods.
 pub(in crate::router) fn methods() -> &'static [Method] {
     static METHODS: LazyLock<Vec<Method>> = LazyLock::new(make);
     &METHODS
@@ -118,20 +118,25 @@ fn make() -> Vec<Method> {
 }
 
 impl Rpc {
-    /// Does what a client calls.
-    pub(super) fn dispatch(&mut self, method: &str, params: Option<&RawValue>, notify: bool) -> Result<Later, Failure> {
+    /// Calls a method.
+    pub(super) fn dispatch(
+        &mut self,
+        method: &str,
+        params: Option<&RawValue>,
+        notify: bool,
+    ) -> Result<PendingResult, Failure> {
         match methods().iter().find(|known| known.name == method) {
             Some(Method { run: Some(run), .. }) => run(self, params),
             _ => self.pass_on(method, params, notify),
         }
     }
 
-    fn initialize(&mut self, wants: Initialize) -> Result<Later, Failure> {
-        if let Some(other) = wants.ui_protocol {
+    fn initialize(&mut self, params: Initialize) -> Result<PendingResult, Failure> {
+        if let Some(other) = params.ui_protocol {
             let words = format!("UI protocol {other:?} is not spoken here: {PROTOCOL:?} is");
             return Err(Failure::params(words));
         }
-        self.client = Some(wants.ui_capabilities.supports_confirm);
+        self.client = Some(params.ui_capabilities.supports_confirm);
         self.runtimes = self.runtimes();
         Ok(now(result(&Initialized {
             protocol_version: PROTOCOL,
@@ -141,17 +146,17 @@ impl Rpc {
         })))
     }
 
-    fn list_runtimes(&mut self) -> Later {
+    fn list_runtimes(&mut self) -> PendingResult {
         now(result(&Runtimes { runtimes: self.runtimes() }))
     }
 
-    fn list(&mut self, Listing { limit, cursor }: Listing) -> Result<Later, Failure> {
+    fn list(&mut self, Listing { limit, cursor }: Listing) -> Result<PendingResult, Failure> {
         let most = limit.unwrap_or(wire::SESSIONS_MAX);
         Ok(now(result(&listing(&self.state, &self.caller, None, most, cursor.as_deref())?)))
     }
 
-    fn open(&mut self, wants: SessionNew) -> Result<Later, Failure> {
-        let SessionNew { runtime_id, cwd, title, native_id } = wants;
+    fn open(&mut self, params: SessionNew) -> Result<PendingResult, Failure> {
+        let SessionNew { runtime_id, cwd, title, native_id } = params;
         let permit = self.caller.permit::<Prompt>(Target::Runtime(&runtime_id))?;
         let directory = self.state.directory.clone();
         Ok(Box::pin(async move {
@@ -160,35 +165,35 @@ impl Rpc {
         }))
     }
 
-    fn rename(&mut self, SessionRename { session_id, title }: SessionRename) -> Result<Later, Failure> {
+    fn rename(&mut self, SessionRename { session_id, title }: SessionRename) -> Result<PendingResult, Failure> {
         self.edit(session_id, Some(title), None)
     }
 
-    fn archive(&mut self, SessionArchive { session_id, archived }: SessionArchive) -> Result<Later, Failure> {
+    fn archive(&mut self, SessionArchive { session_id, archived }: SessionArchive) -> Result<PendingResult, Failure> {
         self.edit(session_id, None, Some(archived.unwrap_or(true)))
     }
 
-    fn detach(&mut self, wants: AttachParams) -> Result<Later, Failure> {
-        Ok(now(result(&Detached { detached: self.conn.unsubscribe(&wants.session_id) })))
+    fn detach(&mut self, params: AttachParams) -> Result<PendingResult, Failure> {
+        Ok(now(result(&Detached { detached: self.conn.unsubscribe(&params.session_id) })))
     }
 
-    fn focus(&mut self, Focus { session_id, focused }: Focus) -> Result<Later, Failure> {
+    fn focus(&mut self, Focus { session_id, focused }: Focus) -> Result<PendingResult, Failure> {
         if let Some(id) = &session_id {
             self.session(id)?;
         }
-        self.seat.update(session_id, focused);
+        self.presence.update(session_id, focused);
         Ok(now(result(&Looking { focused })))
     }
 
-    fn restart(&mut self, wants: RestartParams) -> Result<Later, Failure> {
-        let RestartParams { session_id, run_id, idempotency_key } = wants;
+    fn restart(&mut self, params: RestartParams) -> Result<PendingResult, Failure> {
+        let RestartParams { session_id, run_id, idempotency_key } = params;
         let (id, permit) = self.prompting(session_id)?;
         let directory = self.state.directory.clone();
         Ok(Box::pin(async move { result(&directory.restart(&permit, &id, run_id, idempotency_key).await?) }))
     }
 
-    fn answer_request(&mut self, wants: AnswerParams) -> Result<Later, Failure> {
-        let AnswerParams { request_id, idempotency_key, said } = wants;
+    fn answer_request(&mut self, params: AnswerParams) -> Result<PendingResult, Failure> {
+        let AnswerParams { request_id, idempotency_key, said } = params;
         let answer = self.answer(request_id, said.into(), idempotency_key);
         Ok(Box::pin(async move { result(&answer.await?) }))
     }

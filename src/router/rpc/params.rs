@@ -6,16 +6,16 @@ use super::*;
 use crate::router::schemas::ContentBlock;
 use plexus_protocol::schema::{JsonObject, words};
 
-/// Who the client is, and what it can show.
+/// The client's name and capabilities.
 #[derive(Deserialize, ToSchema)]
 pub(in crate::router) struct Initialize {
     #[serde(default)]
     pub(super) ui_capabilities: Capabilities,
-    /// `0`: this connection speaks the UI protocol of that version to the letter, and nothing else.
+    /// `0`: this connection speaks only the UI protocol of that version, to the letter.
     pub(super) ui_protocol: Option<String>,
 }
 
-/// The same, of a client of the UI protocol.
+/// The params of `initialize` of the UI protocol.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 pub(super) struct UiInitialize {
@@ -42,7 +42,7 @@ fn ends_of_the_log() -> RefOr<Schema> {
     words(["start", "now"], "From the oldest event kept, or only what comes")
 }
 
-/// What to follow, and from where: after a cursor, or from the `start` or `now`; from the start if neither is given.
+/// The subscription, and where it begins: after a cursor, or from the `start` or `now`; from the start if neither is given.
 #[derive(Deserialize, ToSchema)]
 pub(in crate::router) struct AttachParams {
     /// A session, or `*` for all.
@@ -55,27 +55,27 @@ pub(in crate::router) struct AttachParams {
     #[serde(default)]
     #[schema(schema_with = ends_of_the_log)]
     pub(super) from: Option<String>,
-    /// `native` brings what the runtime itself said along with each event.
+    /// `native` adds the runtime's own message to each event.
     #[serde(default)]
     pub(super) projection: Projection,
 }
 
-/// A session; the one that is followed, if it is one, where absent. What else there is goes to its runtime.
+/// A session; if absent, the only one that is followed. Other members go to its runtime.
 #[derive(Deserialize, ToSchema)]
 pub(in crate::router) struct OfSession {
     pub(super) session_id: Option<SessionId>,
 }
 
-/// How many at most.
+/// A page of a listing.
 #[derive(Deserialize, ToSchema)]
 pub(in crate::router) struct Listing {
-    /// Sessions at most; 1000 at most.
+    /// Most sessions on the page, up to 1000.
     pub(super) limit: Option<usize>,
-    /// `next` of the page before.
+    /// The `next` of the page before.
     pub(super) cursor: Option<String>,
 }
 
-/// A session to open, or with `native_id` to take up.
+/// A session to open, or with `native_id` to resume.
 #[derive(Deserialize, ToSchema)]
 pub(in crate::router) struct SessionNew {
     pub(super) runtime_id: RuntimeId,
@@ -85,7 +85,7 @@ pub(in crate::router) struct SessionNew {
     pub(super) native_id: Option<String>,
 }
 
-/// Another title for a session.
+/// A new title for a session.
 #[derive(Deserialize, ToSchema)]
 pub(in crate::router) struct SessionRename {
     pub(super) session_id: Option<SessionId>,
@@ -93,15 +93,15 @@ pub(in crate::router) struct SessionRename {
     pub(super) title: String,
 }
 
-/// A session to put away, or to take back.
+/// A session to archive or to restore.
 #[derive(Deserialize, ToSchema)]
 pub(in crate::router) struct SessionArchive {
     pub(super) session_id: Option<SessionId>,
-    /// False takes it back; true if absent.
+    /// False restores; true if absent.
     pub(super) archived: Option<bool>,
 }
 
-/// Which events: 500 from the oldest kept, unless it says otherwise.
+/// A page of events; the first 500 by default.
 #[derive(Deserialize, ToSchema)]
 pub(in crate::router) struct HistoryParams {
     #[schema(required, nullable = false)]
@@ -109,18 +109,18 @@ pub(in crate::router) struct HistoryParams {
     /// A cursor.
     #[serde(default)]
     pub(super) after: Option<String>,
-    /// A cursor: the newest before it, in the order of the log; `now` or nothing in it for the newest of all.
+    /// A cursor: the newest events before it, in the order of the log; `now` or an empty string for the newest of all.
     pub(super) before: Option<String>,
     /// At most 5000.
     pub(super) limit: Option<usize>,
-    /// At most so many bytes of events, about; 256 KiB at most.
+    /// About the most bytes of events, up to 256 KiB.
     pub(super) max_bytes: Option<usize>,
-    /// Whether what belongs together comes as one item.
+    /// Whether events are merged into items.
     #[serde(default)]
     pub(super) merge: bool,
 }
 
-/// What to say to the agent: `text`, ACP's `content` blocks, or the UI protocol's `input`.
+/// A prompt: `text`, ACP's `content` blocks, or the UI protocol's `input`.
 #[derive(Deserialize, ToSchema)]
 pub(in crate::router) struct StartRun {
     pub(super) session_id: Option<SessionId>,
@@ -133,12 +133,12 @@ pub(in crate::router) struct StartRun {
     /// Where the user works: the UI protocol's `UiContextSnapshot`.
     #[schema(value_type = Option<JsonObject>)]
     pub(super) ui_context: Option<Box<RawValue>>,
-    /// For the runtime, as it is.
+    /// Passed to the runtime unchanged.
     #[schema(value_type = Option<JsonObject>)]
     pub(super) meta: Option<Box<RawValue>>,
 }
 
-/// The UI protocol's way to say it.
+/// A prompt in the UI protocol.
 #[derive(Deserialize, ToSchema)]
 #[serde(tag = "type", rename_all = "lowercase")]
 pub(in crate::router) enum Input {
@@ -155,25 +155,25 @@ pub(in crate::router) enum Input {
     },
 }
 
-/// The run to stop: the one under way if none is named.
+/// The run to cancel: the current one if absent.
 #[derive(Deserialize, ToSchema)]
 pub(in crate::router) struct CancelParams {
     pub(super) run_id: Option<RunId>,
     pub(super) session_id: Option<SessionId>,
-    /// Why, for people and for runtimes that take a reason.
+    /// The reason, for people and for runtimes that take one.
     pub(super) reason: Option<String>,
 }
 
-/// What the client's screen shows, and whether somebody looks at it.
+/// The session on the client's screen, and whether the screen has the focus.
 #[derive(Deserialize, ToSchema)]
 pub(in crate::router) struct Focus {
-    /// The session that it shows; `null` where it shows none in particular.
+    /// The session shown; `null` for a page without one.
     pub(super) session_id: Option<SessionId>,
     /// Whether the screen has the focus: a hidden page and a locked phone do not.
     pub(super) focused: bool,
 }
 
-/// The run to begin again: the one under way, or else the last, if none is named.
+/// The run to repeat: if absent, the current one, else the last.
 #[derive(Deserialize, ToSchema)]
 pub(in crate::router) struct RestartParams {
     pub(super) session_id: Option<SessionId>,
@@ -185,13 +185,13 @@ pub(in crate::router) struct RestartParams {
 #[derive(Deserialize, ToSchema)]
 pub(in crate::router) struct AnswerParams {
     pub(super) request_id: String,
-    /// The same key brings the same receipt again.
+    /// A repeated key returns the same receipt.
     pub(super) idempotency_key: Option<String>,
     #[serde(flatten)]
     pub(super) said: Said,
 }
 
-/// An answer as UI clients give it: members of theirs that we do not know are none of our business.
+/// An answer in the UI protocol; unknown members are ignored.
 #[derive(Deserialize, ToSchema)]
 pub(in crate::router) struct Said {
     pub(super) option_id: Option<String>,

@@ -1,9 +1,9 @@
-//! The methods of the UI protocol, for a client that speaks it.
+//! The methods of the UI protocol, for a client that speaks it to the letter.
 
 use super::*;
 
 impl Rpc {
-    pub(super) fn ui_begins(&mut self, params: Option<&RawValue>) -> Result<Later, Failure> {
+    pub(super) fn ui_begins(&mut self, params: Option<&RawValue>) -> Result<PendingResult, Failure> {
         if self.client.is_some() && self.ui.is_none() {
             return Err(Failure::new(-32600, "invalid_request", "this connection speaks the native protocol already"));
         }
@@ -34,8 +34,13 @@ impl Rpc {
         }
     }
 
-    /// The reply to a request; none where it comes with what is told.
-    fn ui_request(&mut self, id: &str, method: &str, params: Option<&RawValue>) -> Result<Option<Later>, Failure> {
+    /// The reply to a request; `None` if it is sent in order with the events.
+    fn ui_request(
+        &mut self,
+        id: &str,
+        method: &str,
+        params: Option<&RawValue>,
+    ) -> Result<Option<PendingResult>, Failure> {
         let Some(ui) = &mut self.ui else { return Err(Failure::no_method(method)) };
         match method {
             "run.start" => {
@@ -69,8 +74,8 @@ impl Rpc {
         }))
     }
 
-    /// Best effort, and as often as one likes.
-    fn ui_cancel(&self, run: RunId, reason: Option<String>) -> Result<Later, Failure> {
+    /// Cancels a run; may be repeated.
+    fn ui_cancel(&self, run: RunId, reason: Option<String>) -> Result<PendingResult, Failure> {
         let known =
             self.state.directory.runs(&filter(&self.caller, None)).into_iter().find(|known| known.run_id == run);
         let Some(known) = known else {
@@ -84,14 +89,14 @@ impl Rpc {
         Ok(Box::pin(async move {
             match directory.cancel_because(&permit, &id, Some(run), reason).await {
                 Ok(_) => result(&json!({ "ok": true, "status": status })),
-                // It ended in this very moment.
+                // The run ended in the meantime.
                 Err(SessionError::NoRun) => result(&json!({ "ok": false })),
                 Err(refusal) => Err(refusal.into()),
             }
         }))
     }
 
-    /// An answer. What became of it nobody says: the protocol has no word for it.
+    /// Handles an answer. The protocol has no message for its outcome.
     pub(super) fn ui_answered(&self, id: &str, said: &RawValue) -> Reply {
         #[derive(Deserialize)]
         struct Chosen {
@@ -112,24 +117,29 @@ impl Rpc {
         })
     }
 
-    pub(super) fn pass_on(&self, method: &str, params: Option<&RawValue>, notify: bool) -> Result<Later, Failure> {
+    pub(super) fn pass_on(
+        &self,
+        method: &str,
+        params: Option<&RawValue>,
+        notify: bool,
+    ) -> Result<PendingResult, Failure> {
         if method.split('.').any(str::is_empty) || !method.contains('.') || method.starts_with("gateway.") {
             return Err(Failure::no_method(method));
         }
         let wants: OfSession = parse(params)?;
         let (id, permit) = self.prompting(wants.session_id).map_err(|failure| match method {
-            // Without a session to ask, nobody knows such a method.
+            // Without a session there is no runtime that could have such a method.
             "model.list" | "model.set" | "mcp.list" | "skills.list" | "ui.context.update" => failure,
             _ if failure.code == -32602 => Failure::no_method(method),
             _ => failure,
         })?;
         let (directory, method) = (self.state.directory.clone(), method.to_owned());
-        let params = params.map(context::without_our_names);
+        let params = params.map(context::without_gateway_ids);
         Ok(Box::pin(async move { Ok(directory.call(&permit, &id, method, params, notify).await?) }))
     }
 
-    /// A JSON-RPC error in place of an answer. "The user cancelled" is a no, in every sort of question; any other is none:
-    /// the request stays open, for this client and the others.
+    /// A JSON-RPC error in place of an answer. "The user cancelled" denies a request of any kind; any other error is no answer, and
+    /// the request stays open for this client and the others.
     pub(super) fn cancelled(&self, id: &str, error: &RawValue) -> Reply {
         #[derive(Deserialize)]
         struct Fault {
@@ -147,6 +157,6 @@ impl Rpc {
         let asked = serde_json::from_str::<String>(id).ok().filter(|_| self.ui.is_none());
         let Some(request) = asked.filter(|name| name.starts_with("q_")) else { return now(Vec::new()) };
         let words = format!("an error is no answer, but for {USER_CANCELLED}: the request stays open");
-        now(not_taken(wire::shown_as(&request).0, &Failure::new(-32602, "answer_type", words)))
+        now(not_taken(wire::parse_request_name(&request).0, &Failure::new(-32602, "answer_type", words)))
     }
 }
