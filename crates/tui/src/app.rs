@@ -733,7 +733,7 @@ impl App {
         if let Some(runtime) = self.ended() {
             let path = format!("/v1/runtimes/{runtime}/restart");
             let tag = match blank {
-                true => CallTag::Say(format!("{runtime} starts again: write, and it goes on")),
+                true => CallTag::Say(format!("{runtime} is restarting: send a prompt to continue")),
                 false => CallTag::Again(runtime),
             };
             self.again = self.talk.as_ref().filter(|_| !blank).map(|talk| talk.session.clone());

@@ -236,7 +236,7 @@ fn every_page_at_80x24() {
     stage.keys(&["4"]);
     let list = json!({ "runtimes": [{ "runtime_id": "gemini", "dialect": "acp", "state": "ready", "connect": { "command": ["gemini", "--acp"] }, "cwd": "/home/you",
         "agent": "gemini-cli 0.61", "pid": 4242, "generation": 1, "updated_at": at(NOON - 60_000) },
-        { "runtime_id": "codex", "dialect": "codex", "state": "exited", "connect": { "endpoint": "ws://127.0.0.1:1/" }, "cwd": "/", "problem": "nobody listens there", "updated_at": at(NOON) }] });
+        { "runtime_id": "codex", "dialect": "codex", "state": "exited", "connect": { "endpoint": "ws://127.0.0.1:1/" }, "cwd": "/", "problem": "nothing is listening there", "updated_at": at(NOON) }] });
     stage.msg(Msg::Done(CallTag::Runtimes, Ok((200, list))));
     insta::assert_snapshot!("runtimes", stage.screen());
     stage.keys(&["5"]);
@@ -374,7 +374,7 @@ fn sessions_are_in_the_order_of_their_news_however_the_clock_was_set() {
 fn a_session_whose_agent_ended_starts_it_again_from_the_composer() {
     let mut stage = Stage::new(80, 24, &[session("s_1", "Fix the parser", "exited", 1_000)], &[]);
     stage.open("s_1");
-    assert!(stage.screen().contains("start demo again and go on"), "{}", stage.screen());
+    assert!(stage.screen().contains("start demo again and continue"), "{}", stage.screen());
     stage.effects.clear();
     stage.keys(&["Enter"]);
     let paths = stage.effects.iter().filter_map(|effect| match effect {
@@ -417,7 +417,7 @@ fn what_cannot_be_read_says_so() {
     let mut stage = Stage::new(80, 24, &sessions(), &[ask("q_1", "s_1", "{\"blob\":1}", opaque)]);
     stage.open("s_1");
     let screen = stage.screen();
-    assert!(screen.contains("cannot be told from this") && screen.contains("{\"blob\":1}"), "{screen}");
+    assert!(screen.contains("cannot tell what this would do") && screen.contains("{\"blob\":1}"), "{screen}");
 }
 
 #[test]
@@ -576,7 +576,7 @@ fn a_form_is_declined_and_half_of_it_is_not_lost_by_looking_elsewhere() {
     // A letter that was meant for a field ends nothing.
     stage.keys(&["S-Tab", "n", "Down", "n"]);
     assert_eq!(stage.answers(), Vec::<Value>::new());
-    assert!(stage.screen().contains("once more: there is no answer"), "{}", stage.screen());
+    assert!(stage.screen().contains("press again to answer none"), "{}", stage.screen());
     stage.keys(&["n"]);
     assert_eq!(stage.answers(), [json!({ "answers": {}, "digest": "d1" })]);
     // One that changed begins anew, and is read again before it is sent; also where letters are words.
@@ -825,7 +825,7 @@ fn a_lost_gateway_is_said_with_the_time_of_what_is_shown() {
     stage.later(61_000);
     assert!(matches!(stage.app.link, ConnectionView::Lost(..)));
     let screen = stage.screen();
-    assert!(screen.contains("○ offline") && screen.contains("what you see was true at"), "{screen}");
+    assert!(screen.contains("○ offline") && screen.contains("This data is from"), "{screen}");
     assert_eq!(stage.app.true_at, NOON + 1_000);
     stage.msg(Msg::Heard(ClientEvent::Hello(json!({ "sessions": sessions(), "requests": [] }))));
     stage.msg(Msg::Heard(ClientEvent::Live));
@@ -1270,7 +1270,7 @@ fn a_past_conversation_is_chosen_by_its_title_and_taken_up() {
     stage.keys(&["Enter"]);
     assert!(stage.effects.contains(&Effect::Follow(Some("s_2".into()))), "{:?}", stage.effects);
     stage.msg(Msg::Done(CallTag::Past("demo".into()), Ok((200, json!({ "resumable": [] })))));
-    assert!(stage.screen().contains("keeps no conversation"), "{}", stage.screen());
+    assert!(stage.screen().contains("has no conversation"), "{}", stage.screen());
     stage.msg(Msg::Done(CallTag::Past("demo".into()), Ok((409, json!({ "detail": "it lists none" })))));
     assert!(stage.screen().contains("it lists none"), "{}", stage.screen());
 }

@@ -59,7 +59,7 @@ impl App {
             }
             ClientEvent::SessionGone(id) => {
                 if self.sessions.remove(id).is_some() && self.talk.as_ref().is_some_and(|talk| talk.session == *id) {
-                    self.say("this session was forgotten", true);
+                    self.say("this session was deleted", true);
                 }
                 self.doing.remove(id);
                 self.unread.remove(id);
@@ -252,7 +252,7 @@ impl App {
         let why = match value["detail"].as_str() {
             Some(detail) => sanitize::line(detail, 300),
             None if status == 404 || status == 405 => {
-                "this gateway does not know how: is it of an older version?".into()
+                "the gateway does not support this: is it an older version?".into()
             }
             None => format!("the gateway answered {status}"),
         };
@@ -262,10 +262,12 @@ impl App {
                     self.me = field(&value["name"]);
                 }
             }
-            CallTag::Again(runtime) if good => self.say(&format!("{runtime} starts again; then this is sent"), false),
+            CallTag::Again(runtime) if good => {
+                self.say(&format!("{runtime} is restarting; this is sent when it is ready"), false)
+            }
             CallTag::Again(_) => {
                 self.again = None;
-                self.say(&format!("not started again: {why}"), true);
+                self.say(&format!("not restarted: {why}"), true);
             }
             CallTag::Older(greeting) if greeting != self.greeting => {}
             CallTag::Older(_) if good => self.take_older(&value),
@@ -325,7 +327,7 @@ impl App {
                 }
                 self.pasts = agent_lists::pasts(&runtime, &value);
                 if self.pasts.is_empty() {
-                    return self.say(&format!("{runtime} keeps no conversation that could be resumed"), false);
+                    return self.say(&format!("{runtime} has no conversation that can be resumed"), false);
                 }
                 self.over = Some(Overlay::Palette { area: input::area("past "), at: 0 });
             }
@@ -372,7 +374,8 @@ impl App {
     /// A link for sharing was made.
     fn show_link(&mut self, url: String, effects: &mut Vec<Effect>) {
         let words = format!(
-            "{url}\n\nWhoever has it sees this session, and can do nothing in it. It is copied; under Devices it is revoked."
+            "{url}\n\nAnyone with this link can watch this session, but not act in it. The link was copied. Revoke \
+             it under Devices."
         );
         effects.push(Effect::Copy(url));
         self.over = Some(Overlay::Words { title: "link".into(), words, scroll: 0 });
@@ -422,7 +425,7 @@ impl App {
     fn prompted(&mut self, value: &Value) {
         if value["queued"] == true {
             let ahead = value["ahead"].as_u64().unwrap_or_default();
-            self.say(&format!("it waits for its turn: {ahead} before it"), false);
+            self.say(&format!("queued: {ahead} before it"), false);
         }
     }
 
@@ -437,7 +440,7 @@ impl App {
                 self.asked(ask);
             }
             Some(_) => {}
-            None => self.say(&format!("all of it could not be read: {why}"), true),
+            None => self.say(&format!("the complete request could not be loaded: {why}"), true),
         }
     }
 
