@@ -643,7 +643,9 @@ async fn the_gateway_dies(
             }
         }
         // Killed between the promise and the prompt: nothing was run, and that is said.
-        ((_, why), None) if why.contains("before OpenCode took the prompt") => assert_eq!(text, "", "round {round}"),
+        ((_, why), None) if why.contains("before OpenCode accepted the prompt") => {
+            assert_eq!(text, "", "round {round}")
+        }
         (end, _) => panic!("round {round}: {end:?} {text} {:#?}", events.iter().rev().take(20).collect::<Vec<_>>()),
     }
     if answers {
