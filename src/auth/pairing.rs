@@ -120,22 +120,22 @@ pub struct PhoneTicket {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PairingFault {
     /// No such pairing, or it was long ago, or the gateway has restarted since.
-    #[error("there is no such pairing: begin another")]
+    #[error("there is no such pairing: start a new one")]
     Unknown,
     /// Nobody has joined yet.
     #[error("no device has joined yet: there is nothing to confirm")]
     NotJoined,
     /// Not the number that the phone shows.
-    #[error("the device shows another number: refuse it unless both are the same")]
+    #[error("the device shows a different number: refuse it unless both numbers are equal")]
     WrongNumber,
     /// Confirmed already.
-    #[error("this pairing is confirmed: revoke its device if that was wrong")]
+    #[error("this pairing is already confirmed: to undo it, revoke the device")]
     Confirmed,
     /// Refused.
-    #[error("the computer said no")]
+    #[error("the pairing was refused on the computer")]
     Refused,
     /// Too late.
-    #[error("the time for this pairing is over: begin another")]
+    #[error("this pairing has expired: start a new one")]
     Expired,
 }
 

@@ -67,7 +67,7 @@ pub(super) fn process_of(left: &OrphanedRuntime) -> String {
 
 pub(super) fn why_unattended(left: &OrphanedRuntime) -> &str {
     match &left.known {
-        OrphanState::All { .. } => "several processes fit what its sessions know",
+        OrphanState::All { .. } => "several processes match what its sessions know",
         OrphanState::Late(why) | OrphanState::Unusable(why) => why,
     }
 }

@@ -71,19 +71,19 @@ impl Directory {
         for &place in &choice.end {
             tracing::error!(
                 runtime_id = %id, process = process_of(&left[place]),
-                "of several processes of one runtime this one is ended: another one is what its sessions know"
+                "of several processes of one runtime this one is stopped: its sessions belong to another one"
             );
             self.shared.launcher.dismiss(&left[place]);
         }
         for &place in &choice.unattended {
             let why = why_unattended(&left[place]);
-            tracing::error!(runtime_id = %id, process = process_of(&left[place]), "an agent runs unattended: {why}");
+            tracing::error!(runtime_id = %id, process = process_of(&left[place]), "an agent is running unattended: {why}");
         }
         let Some(keep) = choice.keep.map(|place| &left[place]) else {
             for survivor in survivors {
                 self.end_session(
                     survivor.state,
-                    "its agent runs unattended: nobody can say which process it belongs to",
+                    "its agent is running unattended: the process that the session belongs to is unknown",
                 )
                 .await;
             }
@@ -102,20 +102,23 @@ impl Directory {
             let say = |text: String| link.journal().add(now(), super::stderr_log::LogSource::Gateway, &text);
             for &place in &choice.end {
                 say(format!(
-                    "ended {}: another process of the same name, which no session knew",
+                    "stopped {}: another process of the same name, to which no session belongs",
                     process_of(&left[place])
                 ));
             }
             for &place in &choice.unattended {
-                say(format!("{} runs unattended: {}", process_of(&left[place]), why_unattended(&left[place])));
+                say(format!("{} is running unattended: {}", process_of(&left[place]), why_unattended(&left[place])));
             }
         }
     }
 
     /// Lists a runtime that runs and that nobody speaks with: it can be stopped, and nothing else.
     fn list_unattended(&self, id: RuntimeId, left: &OrphanedRuntime) {
-        let problem =
-            format!("{} runs unattended: {}; `plexus stop {id}` ends it", process_of(left), why_unattended(left));
+        let problem = format!(
+            "{} is running unattended: {}; `plexus stop {id}` stops it",
+            process_of(left),
+            why_unattended(left)
+        );
         let unknown = RuntimeInfo::unknown(id.clone(), problem, now());
         let pid = match &left.known {
             OrphanState::All { pid, .. } => Some(*pid),

@@ -195,7 +195,7 @@ async fn a_runtime_that_says_nothing_is_asked_once_and_whoever_waits_is_told() {
 async fn a_runtime_that_lists_or_resumes_nothing_says_so() {
     for (dialect, can, word) in [
         ("acp", &[Capability::Load][..], "does not offer"),
-        ("acp", &[Capability::List][..], "opens none"),
+        ("acp", &[Capability::List][..], "cannot reopen them"),
         ("gemini-mirror", ALL, "does not offer"),
     ] {
         let directory = directory(Past { dialect, can, ..past(3, 9) }).await;

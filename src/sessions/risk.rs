@@ -28,13 +28,13 @@ const ARGUMENT: usize = 4 << 10;
 pub(super) fn judge(subject: &RequestSubject, folder: &str, danger: bool, deceives: bool, cut: bool) -> RiskVerdict {
     let mut all = of(subject, folder);
     if deceives {
-        all.and(RiskVerdict::danger("has characters that deceive an eye"));
+        all.and(RiskVerdict::danger("has deceptive characters"));
     }
     if danger {
         all.and(RiskVerdict::danger("the agent itself calls this dangerous"));
     }
     if cut {
-        all.and(RiskVerdict::elevated("is too long to be shown whole"));
+        all.and(RiskVerdict::elevated("is too long to be shown completely"));
     }
     all
 }
@@ -139,7 +139,7 @@ fn command(argv: &[String], cwd: &str, folder: &str) -> RiskVerdict {
             let text = ShellText { line: "", cwd, folder };
             let words = SimpleCommand { words, text: &text, deep: shell::DEEP };
             if words.words.is_empty() {
-                RiskVerdict::danger("Plexus cannot tell what this would do: it is empty")
+                RiskVerdict::danger("Plexus cannot tell what this would do: the request is empty")
             } else {
                 words.verdict()
             }

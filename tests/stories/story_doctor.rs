@@ -157,7 +157,7 @@ fn servers_are_those_that_the_configuration_and_the_environment_name() {
     }
     assert_eq!(report["servers"].as_array().unwrap().len(), 5, "and nothing is looked for");
     let two = check(&report, "server two");
-    assert!(two["found"].as_str().unwrap().contains("nobody listens there"), "{two}");
+    assert!(two["found"].as_str().unwrap().contains("nothing is listening there"), "{two}");
     // They were knocked at, and told nothing.
     there.set_nonblocking(true).unwrap();
     while let Ok((mut stream, _)) = there.accept() {
@@ -189,7 +189,7 @@ fn holders_that_an_earlier_gateway_left_are_told_with_what_to_do() {
     let codex = check_of("codex");
     assert_eq!(codex["verdict"], "warn");
     let fix = codex["fix"].as_str().unwrap();
-    assert!(fix.contains("`plexus serve` picks it up") && fix.contains("`plexus stop codex`"), "{fix}");
+    assert!(fix.contains("`plexus serve` takes it over") && fix.contains("`plexus stop codex`"), "{fix}");
     assert_eq!((&check_of("gone")["verdict"], &check_of("over")["verdict"]), (&json!("warn"), &json!("warn")));
     assert_eq!(named(&report, "holders", "gone")["state"], "stale");
     assert_eq!(named(&report, "holders", "over")["state"], "ended");

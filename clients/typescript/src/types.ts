@@ -69,7 +69,7 @@ export interface AnsweredOn {
 export interface AttachParams {
   /** A cursor, or `now`. */
   after?: string | null;
-  /** From the oldest event kept, or only what comes */
+  /** From the oldest stored event, or only new events */
   from?: 'start' | 'now';
   /** `native` brings what the runtime itself said along with each event. */
   projection?: Projection;
@@ -1858,41 +1858,41 @@ export interface You {
 
 /** What clients call over the WebSocket: what each takes and gives. */
 export interface Methods {
-  /** Says hello; comes first */
+  /** Introduces the client; must come first */
   'initialize': { params: Initialize; result: Initialized };
-  /** Asks the session's runtime */
+  /** Calls the method of the session's runtime */
   'mcp.list': { params: OfSession & { [member: string]: unknown }; result: JsonObject };
-  /** Asks the session's runtime */
+  /** Calls the method of the session's runtime */
   'model.list': { params: OfSession & { [member: string]: unknown }; result: JsonObject };
-  /** Asks the session's runtime */
+  /** Calls the method of the session's runtime */
   'model.set': { params: OfSession & { [member: string]: unknown }; result: JsonObject };
-  /** Says what your screen shows and whether somebody looks at it; gone with the connection. Only a focused screen keeps notifications off */
+  /** Reports what your screen shows and whether somebody is looking at it, until the connection ends. Only a focused screen suppresses notifications */
   'presence.update': { params: Focus; result: Looking };
-  /** Stops a run; its open requests are withdrawn first */
+  /** Cancels a run; its open requests are withdrawn first */
   'run.cancel': { params: CancelParams; result: Cancelled };
-  /** Sends the prompt of a run once more: of the one under way, which is cancelled first, of the one named, or of the last */
+  /** Sends the prompt of a run again: of the current run, which is cancelled first, of the named run, or of the last one */
   'run.restart': { params: RestartParams; result: Accepted };
-  /** Prompts; queued while another run is under way */
+  /** Sends a prompt; queued while another run is active */
   'run.start': { params: StartRun; result: Accepted };
   /** Runtimes */
   'runtime.list': { params: Nothing; result: Runtimes };
-  /** Puts a session away, or with `archived` false takes it back */
+  /** Archives a session, or restores it with `archived` false */
   'session.archive': { params: SessionArchive; result: Session };
-  /** Follows a session, or all with `*`: `gateway.hello`, a snapshot if need be, what came after the cursor, `gateway.live`, and what comes */
+  /** Follows a session, or all with `*`: sends `gateway.hello`, a snapshot if necessary, the events after the cursor, `gateway.live`, then new events */
   'session.attach': { params: AttachParams; result: Attached };
   /** Ends it */
   'session.detach': { params: AttachParams; result: Detached };
-  /** Events, a page at a time */
+  /** Events, one page at a time */
   'session.history': { params: HistoryParams; result: History };
   /** Sessions */
   'session.list': { params: Listing; result: Sessions };
   /** Opens a session */
   'session.new': { params: SessionNew; result: Session };
-  /** Gives a session a title, which the agent's own changes no more */
+  /** Sets the title of a session; the agent's own title no longer changes it */
   'session.rename': { params: SessionRename; result: Session };
-  /** Asks the session's runtime */
+  /** Calls the method of the session's runtime */
   'skills.list': { params: OfSession & { [member: string]: unknown }; result: JsonObject };
-  /** Tells the session's runtime */
+  /** Notifies the session's runtime */
   'ui.context.update': { params: OfSession & { [member: string]: unknown }; result: JsonObject };
   /** Answers a request; the first answer wins, a later one is error -32010 with the winner's receipt in `data` */
   'ui.request.answer': { params: AnswerParams; result: Receipt };
@@ -1902,31 +1902,31 @@ export interface Methods {
 export interface Notifications {
   /** An event */
   'agent.event': Envelope;
-  /** Your response to a `ui.*.request` was not taken */
+  /** Your response to a `ui.*.request` was not accepted */
   'gateway.error': NotTaken;
-  /** The first thing that every attach hears */
+  /** The first message after every attach */
   'gateway.hello': Hello;
   /** You fell behind and have caught up; nothing was lost */
   'gateway.lag': Lag;
-  /** Everything up to here was told */
+  /** All events up to here were sent */
   'gateway.live': Live;
-  /** In place of what can no longer be replayed, unless `resume` is `ok` */
+  /** Sent instead of events that can no longer be replayed, unless `resume` is `ok` */
   'gateway.snapshot': Snapshots;
-  /** Who looks at a session that you follow, you included */
+  /** Who is looking at a session that you follow, including you */
   'presence.changed': PresenceNote;
   /** Follows `usage_update` */
   'run.context': RunContext;
   /** Follows `run_started`, `run_status` and `run_ended` */
   'run.status': RunStatusNote;
-  /** A runtime was stopped for good */
+  /** A runtime was stopped permanently */
   'runtime.removed': RuntimeGone;
-  /** A runtime stands differently */
+  /** The state of a runtime changed */
   'runtime.updated': RuntimeNote;
-  /** A session was forgotten, bytes and all */
+  /** A session was deleted with all its data */
   'session.deleted': SessionGone;
-  /** A session stands differently */
+  /** The state of a session changed */
   'session.updated': SessionNote;
-  /** A request ended: everybody hears how, losers included */
+  /** A request was closed; sent to all clients, also to those whose answer came too late */
   'ui.request.resolved': Resolution;
 }
 

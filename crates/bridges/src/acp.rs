@@ -67,7 +67,7 @@ pub async fn serve(client: Client, session: Option<SessionId>, runtime: Option<R
 /// A name that no other bridge has.
 fn name() -> anyhow::Result<String> {
     let mut random = [0u8; 16];
-    getrandom::fill(&mut random).map_err(|why| anyhow::anyhow!("no randomness: {why}"))?;
+    getrandom::fill(&mut random).map_err(|why| anyhow::anyhow!("the system provides no random numbers: {why}"))?;
     Ok(format!("bridge-{}", data_encoding::HEXLOWER.encode(&random)))
 }
 
@@ -170,7 +170,7 @@ impl Pipe {
                 End::Lost(why) => why,
             };
             self.passing.down(&mut self.out);
-            self.out.aside.push(format!("the gateway is gone ({why}); waiting for it"));
+            self.out.aside.push(format!("the connection to the gateway was lost ({why}); waiting for it to come back"));
             self.aside();
             match self.apart().await? {
                 Some(again) => socket = again,
@@ -206,7 +206,7 @@ impl Pipe {
                 room = gateway.reserve(), if !out.gateway.is_empty() => match (room, out.gateway.pop_front()) {
                     (Ok(room), Some(message)) => room.send(message),
                     (Ok(_), None) => {}
-                    (Err(_), _) => break End::Lost("it does not listen".into()),
+                    (Err(_), _) => break End::Lost("nothing is listening there".into()),
                 },
                 message = heard.next(), if out.editor.len() < BACKLOG => match message {
                     Some(Ok(Message::Text(text))) => self.passing.gateway(&text, out),

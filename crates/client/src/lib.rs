@@ -53,13 +53,13 @@ const DOWNLOAD: Duration = Duration::from_secs(6 * 3600);
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The address is none of a gateway's.
-    #[error("{0} is no http:// address")]
+    #[error("{0} is not an http:// address")]
     Address(String),
     /// The token is no use: unknown, revoked, or without the scope. Coming back as you are is no use either.
     #[error("{0}")]
     Refused(String),
     /// The gateway was not reached. Nothing was asked of it.
-    #[error("the gateway was not reached: {0}")]
+    #[error("the gateway could not be reached: {0}")]
     Unreached(String),
     /// The connection was lost. What was asked may or may not have been done.
     #[error("the connection was lost: {0}")]
@@ -75,7 +75,7 @@ pub enum Error {
         data: Value,
     },
     /// An answer does not fit: the gateway is of another version.
-    #[error("the gateway's answer makes no sense: {0}")]
+    #[error("the gateway's response could not be understood: {0}")]
     Answer(#[from] serde_json::Error),
 }
 
@@ -402,7 +402,7 @@ impl Client {
             request = request.header("Idempotency-Key", key);
         }
         request.send().await.map_err(|why| {
-            if why.is_connect() { Error::Unreached("nobody answers at its address".into()) } else { broken(why) }
+            if why.is_connect() { Error::Unreached("nothing responds at its address".into()) } else { broken(why) }
         })
     }
 

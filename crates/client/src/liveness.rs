@@ -90,7 +90,7 @@ impl LivenessWatch {
     /// In words, why a connection was given up.
     pub fn words(&self) -> String {
         let Patience { quiet, answer } = self.patience;
-        format!("it says nothing any more: {quiet:?} of silence, and no sign of life within {answer:?} of a question")
+        format!("it stopped responding: {quiet:?} of silence, and no response to a ping within {answer:?}")
     }
 }
 

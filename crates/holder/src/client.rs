@@ -234,7 +234,7 @@ impl HolderClient {
         let mut decoder = Decoder::of(all.into());
         let welcome = match decoder.frame().and_then(|frame| frame.map(FromHolder::parse).transpose()) {
             Ok(Some(FromHolder::Welcome(welcome))) => known(welcome).map_err(|why| what(&why))?,
-            Ok(_) => return Err(what(&"it does not begin as it should")),
+            Ok(_) => return Err(what(&"it does not start with the expected message")),
             Err(why) => return Err(what(&why)),
         };
         Ok((Self::new(left, &welcome, decoder, Source::File, None), welcome))
@@ -276,7 +276,7 @@ impl HolderClient {
             match decoder.frame().and_then(|frame| frame.map(FromHolder::parse).transpose()) {
                 Ok(Some(FromHolder::Welcome(welcome))) => break known(welcome).map_err(|why| what(&why))?,
                 Ok(Some(FromHolder::Bye { why })) => return Err(what(&why)),
-                Ok(Some(_)) => return Err(what(&"it does not begin as it should")),
+                Ok(Some(_)) => return Err(what(&"it does not start with the expected message")),
                 Ok(None) => {}
                 Err(why) => return Err(what(&why)),
             }
@@ -339,7 +339,7 @@ impl HolderClient {
                 Ok(Some(message)) => self.news(message),
                 Err(why) => Some(HolderNews::Gone(format!("its holder sent {why}"))),
                 Ok(None) => match &mut self.source {
-                    Source::File => Some(HolderNews::Gone(format!("{} ends too early", self.path.display()))),
+                    Source::File => Some(HolderNews::Gone(format!("{} is incomplete", self.path.display()))),
                     Source::Live { read, way } => {
                         let room = self.decoder.room();
                         tokio::select! {
@@ -412,7 +412,7 @@ impl HolderClient {
             }
             FromHolder::Exited { code, signal } => Some(HolderNews::Exited { code, signal }),
             FromHolder::Bye { why } => Some(HolderNews::Gone(format!("its holder hung up: {why}"))),
-            FromHolder::Welcome(_) => Some(HolderNews::Gone("its holder began again".into())),
+            FromHolder::Welcome(_) => Some(HolderNews::Gone("its holder was started again".into())),
         }
     }
 
@@ -624,7 +624,7 @@ async fn ready(child: &mut Child) -> Result<(), String> {
         match stdout.read_buf(&mut said).await {
             Ok(1..) => {}
             Ok(0) => break,
-            Err(why) => return Err(format!("its holder cannot be heard: {why}")),
+            Err(why) => return Err(format!("its holder cannot be read from: {why}")),
         }
     }
     if said.starts_with(b"ready\n") {
@@ -632,7 +632,8 @@ async fn ready(child: &mut Child) -> Result<(), String> {
     }
     let mut words = Vec::new();
     let _ = stderr.take(REASON_MAX).read_to_end(&mut words).await;
-    let status = child.wait().await.map_err(|why| format!("its holder ended, and nobody knows how: {why}"))?;
+    let status =
+        child.wait().await.map_err(|why| format!("its holder exited, and the exit status is unknown: {why}"))?;
     let words = printable(&words);
     let words = words.trim().trim_start_matches("plexus hold: ");
     match (words.is_empty(), exit::ended(status)) {

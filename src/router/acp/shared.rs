@@ -120,15 +120,15 @@ impl Shared {
         let (answer, answered) = oneshot::channel();
         let id = self.with(|tables| {
             if tables.asks.len() >= ASKS {
-                return Err(refused("the client is asked too much at once"));
+                return Err(refused("too many calls to the client at once"));
             }
             let Some(place) = tables.places.get_mut(session) else {
-                return Err(refused("the client is not in this session any more"));
+                return Err(refused("the client is no longer in this session"));
             };
             tables.asked += 1;
             let id = format!("c_{}", tables.asked);
             if !place.say(shape::request(&id, method, &params)) {
-                return Err(refused("the client takes nothing"));
+                return Err(refused("the client does not read"));
             }
             tables.asks.insert(id.clone(), answer);
             Ok(id)
@@ -191,7 +191,7 @@ pub(super) fn full(tables: &Tables) -> Result<(), Failure> {
     if tables.places.len() < PLACES {
         return Ok(());
     }
-    let words = format!("one connection is in at most {PLACES} sessions: close one");
+    let words = format!("a connection may be in at most {PLACES} sessions: close one");
     Err(Failure::new(-32001, "too_many_sessions", words))
 }
 

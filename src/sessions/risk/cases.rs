@@ -388,7 +388,7 @@ const DANGER: &[(&str, &str)] = &[
     ("crontab x", "runs later by itself (crontab)"),
     ("systemctl enable x", "runs later by itself"),
     ("mount /dev/sda /mnt", "changes the system"),
-    ("nc -l 1234", "opens a connection of its own"),
+    ("nc -l 1234", "opens a network connection"),
     ("git reset --hard HEAD~3", "not committed (git reset)"),
     ("git clean -fdx", "deletes files that git does not keep"),
     ("git push --force", "rewrites history on a server"),

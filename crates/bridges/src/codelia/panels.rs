@@ -105,7 +105,7 @@ impl PanelQueue {
                 // A key that was meant for what stood there must not allow what stands there now.
                 let (words, panel) = (format!("{}: read it again", shown.title), *panel);
                 self.waiting.push_front(request);
-                self.word("What is asked has changed", &words, panel, acts);
+                self.word("The request has changed", &words, panel, acts);
             }
             return;
         }
@@ -131,12 +131,12 @@ impl PanelQueue {
             // What it has no panel for (a form, say) is still seen.
             let none = panel == Panel::Options && request.options.is_empty();
             if request.observe_only || none || !has {
-                acts.push(PanelAction::Notice(format!("asked, to be answered elsewhere: {}", request.title)));
+                acts.push(PanelAction::Notice(format!("request, to be answered in another client: {}", request.title)));
                 continue;
             }
             if request.display_truncated {
                 acts.push(PanelAction::Notice(
-                    "too long to be shown here whole: it can be allowed only where all of it is read".into(),
+                    "too long to be shown completely here: allow it in a client that shows all of it".into(),
                 ));
             }
             for reason in &request.risk_reasons {
@@ -177,7 +177,7 @@ impl PanelQueue {
         acts.push(PanelAction::Notice(words.clone()));
         let what = match resolved.decided {
             Decided::Allowed | Decided::Denied | Decided::Answered => "Answered elsewhere",
-            Decided::Expired | Decided::Withdrawn | Decided::Orphaned | Decided::Closed => "No longer asked",
+            Decided::Expired | Decided::Withdrawn | Decided::Orphaned | Decided::Closed => "No longer open",
         };
         self.word(what, &words, panel, acts);
     }
@@ -245,7 +245,10 @@ impl PanelQueue {
     pub(super) fn not_shown(&mut self, id: &str, why: &str, acts: &mut Vec<PanelAction>) {
         match self.shown.take() {
             Some(ShownPanel::Question(request, _)) if request.request_id.as_str() == id => {
-                acts.push(PanelAction::Notice(format!("asked, to be answered elsewhere ({why}): {}", request.title)));
+                acts.push(PanelAction::Notice(format!(
+                    "request, to be answered in another client ({why}): {}",
+                    request.title
+                )));
             }
             Some(ShownPanel::Word(word)) if word == id => {}
             other => {
@@ -265,7 +268,7 @@ impl PanelQueue {
     pub(super) fn refused(&mut self, id: &str, why: &str, over: bool, acts: &mut Vec<PanelAction>) {
         let Some(at) = self.answered.iter().position(|request| request.request_id.as_str() == id) else { return };
         let Some(request) = self.answered.remove(at) else { return };
-        acts.push(PanelAction::Notice(format!("your answer did not count: {why}")));
+        acts.push(PanelAction::Notice(format!("your answer was not accepted: {why}")));
         if !over {
             self.waiting.push_front(request);
             self.next(acts);
@@ -382,7 +385,7 @@ fn answer(request: &Request, panel: Panel, result: &Value) -> Result<Value, Stri
             params["option_id"] = offer.id.as_str().into();
             Ok(())
         }
-        None => Err("this question has no \"no\": choose, or cancel the run".to_owned()),
+        None => Err("this request cannot be denied: choose an option, or cancel the run".to_owned()),
     };
     match panel {
         Panel::Confirm => {
@@ -390,7 +393,7 @@ fn answer(request: &Request, panel: Panel, result: &Value) -> Result<Value, Stri
             if yes {
                 // What was not offered to be remembered is not.
                 let offer = always(request).filter(|_| remember).or_else(|| first(request, Choice::AllowOnce));
-                let offer = offer.ok_or_else(|| "this question has no \"yes\"".to_owned())?;
+                let offer = offer.ok_or_else(|| "this request cannot be allowed with a plain yes".to_owned())?;
                 params["option_id"] = offer.id.as_str().into();
             } else if let Some(never) = for_good(request, Choice::RejectAlways).filter(|_| remember) {
                 params["option_id"] = never.id.as_str().into();

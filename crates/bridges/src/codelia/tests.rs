@@ -348,7 +348,7 @@ fn a_question_that_changes_is_read_again_and_answered_with_its_new_digest() {
     assert!(rig.calls().is_empty());
     let last = |rig: &mut Rig| rig.said().into_iter().rfind(|said| said["method"] == "ui.confirm.request").unwrap();
     let word = last(&mut rig);
-    assert_eq!(word["params"]["title"], "What is asked has changed: title of q1: read it again");
+    assert_eq!(word["params"]["title"], "The request has changed: title of q1: read it again");
     rig.answer(word["id"].as_str().unwrap(), json!({ "ok": true }));
     assert!(rig.calls().is_empty());
     let again = last(&mut rig);
@@ -597,7 +597,7 @@ fn a_panel_whose_question_is_over_is_replaced_and_the_next_one_waits_until_it_is
     rig.said();
     let lost = json!({ "code": -32010, "message": "m", "data": { "ok": true, "resolved_by": { "name": "phone" } } });
     rig.called(CallPurpose::Answer { request: "q3".into() }, Err(NoReply::Refused(lost)));
-    assert_eq!(rig.events()[0]["args"], "your answer did not count: already allowed by phone");
+    assert_eq!(rig.events()[0]["args"], "your answer was not accepted: already allowed by phone");
     assert_eq!(rig.desk.shows(), None);
     // Not taken, but not over: it is asked again.
     rig.hear(acp("r_1", "request_opened", &request("q4", "confirm", YES_NO, json!({}))));
@@ -685,7 +685,7 @@ fn models_and_sessions_are_listed_as_it_reads_them() {
     rig.line(&json!({ "id": "1", "method": "model.list", "params": { "provider": "openai" } }));
     let (why, _, params) = rig.calls().remove(0);
     assert_eq!(params["session_id"], "s_1");
-    rig.called(why, Err(NoReply::Refused(json!({ "code": -32601, "message": "no choice" }))));
+    rig.called(why, Err(NoReply::Refused(json!({ "code": -32601, "message": "not offer a choice" }))));
     assert_eq!(rig.said()[0]["result"]["models"], json!([]), "none, which is no error");
     // It takes what stands before a slash for a provider.
     for (models, name) in [(json!(["p/m", "n"]), "p/m"), (json!(["m", "p/m"]), "m"), (json!(["m"]), "m")] {

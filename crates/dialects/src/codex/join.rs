@@ -130,7 +130,7 @@ impl Codex {
         let read = object::<ThreadJoined<'_>>(result)
             .and_then(|joined| Some((object::<ThreadHead<'_>>(joined.thread)?, joined)));
         let Some((head, joined)) = read else {
-            let error = RuntimeError::new(INTERNAL, "Codex opened a conversation without a name");
+            let error = RuntimeError::new(INTERNAL, "Codex opened a conversation without an identifier");
             return out.events.push(RuntimeEvent::NotOpened { ticket, error });
         };
         let native = NativeId::from(head.id.as_str());
@@ -149,11 +149,11 @@ impl Codex {
             drafts.push(EventDraft { native: Some(frame.clone()), ..items::titled(Some(name)) });
         }
         if !goes_on && known && !turns.is_empty() {
-            let message = "what was said in this conversation while no gateway was connected to Codex is not told: how \
-                           far it was told before is not known";
+            let message = "messages of this conversation from the time when no gateway was connected to Codex are \
+                not shown: how much was reported before is unknown";
             drafts.push(trouble("gap", message, None));
         } else if !goes_on && more {
-            let message = format!("older turns of this conversation are not told: only the last {TURNS_MAX} are");
+            let message = format!("older turns of this conversation are not shown: only the last {TURNS_MAX} are");
             drafts.push(trouble("gap", &message, None));
         }
         let mut running = None;
@@ -176,7 +176,7 @@ impl Codex {
         self.state.found.remove(&native);
         self.state.helpers.remove(&native);
         // Should it be open already, what was under way in it ends here.
-        self.give_up(&native, "the conversation was opened anew", out);
+        self.give_up(&native, "the conversation was opened again", out);
         let mut present = Vec::new();
         if let Some(turn) = running {
             // Of a turn that the log knows, what was over is in it.
@@ -204,7 +204,7 @@ impl Codex {
         let read = object::<ThreadJoined<'_>>(result)
             .and_then(|joined| Some((object::<ThreadHead<'_>>(joined.thread)?, joined)));
         let Some((head, joined)) = read else {
-            let fault = RuntimeError::new(INTERNAL, "Codex's reply cannot be understood");
+            let fault = RuntimeError::new(INTERNAL, "Codex's response could not be parsed");
             return self.not_rejoined(frame, native, &fault, out);
         };
         let (turns, more) = turns(&joined, &head);
@@ -223,15 +223,14 @@ impl Codex {
         let Some(thread) = self.state.threads.get_mut(native) else { return };
         let known = turns.iter().any(|turn| thread.knows(&turn.id));
         if more && !known && !thread.told.is_empty() {
-            let message =
-                "more happened while the gateway was not connected than Codex tells of: some of it is missing";
+            let message = "more happened while the gateway was not connected than Codex reports: some of it is missing";
             self.event(native, trouble("gap", message, None), out);
         } else if let gone @ [_, ..] = gone(thread, turns).as_slice() {
             thread.told.retain(|told| !gone.contains(told));
             let gone = gone.len();
             let message = format!(
-                "the conversation was taken back while the gateway was not connected: Codex does not know the last \
-                 {gone} of the turns that are shown before this any more"
+                "the conversation was rolled back while the gateway was not connected: Codex no longer knows the \
+                 last {gone} of the turns shown above"
             );
             self.event(native, trouble("taken_back", &message, None), out);
         }
@@ -241,9 +240,9 @@ impl Codex {
         // A prompt that Codex never took, or a turn that it does not remember.
         let now = self.state.threads.get(native).and_then(|thread| thread.turn.as_ref());
         match now.map(|now| now.id.as_deref()) {
-            Some(None) => self.give_up(native, "the connection to Codex was lost before it took the prompt", out),
+            Some(None) => self.give_up(native, "the connection to Codex was lost before it accepted the prompt", out),
             Some(Some(id)) if turns.iter().all(|turn| turn.id != id) => {
-                self.give_up(native, "Codex does not remember this turn, and so not how it ended", out);
+                self.give_up(native, "Codex does not know this turn, so how it ended is unknown", out);
             }
             _ => {}
         }
@@ -276,7 +275,7 @@ impl Codex {
                 return;
             }
             if thread.turn.as_ref().is_some_and(|now| now.id.is_some()) {
-                self.give_up(native, "Codex does not say how this ended", out);
+                self.give_up(native, "Codex does not report how this ended", out);
             }
             self.pass_by(native, turn, out);
             return;
@@ -297,8 +296,8 @@ impl Codex {
         let drafts = match std::mem::take(&mut thread.partial) {
             true => {
                 let _ = told(thread, turn, end.is_some(), mine.as_deref());
-                let message = "more happened in this turn than is remembered of it: what Codex did while the gateway was \
-                               not connected is missing";
+                let message = "more happened in this turn than could be kept: what Codex did while the gateway was \
+                    not connected is missing";
                 vec![trouble("gap", message, None)]
             }
             false => told(thread, turn, end.is_some(), mine.as_deref()),
@@ -332,7 +331,7 @@ impl Codex {
             }
             None => {
                 if let Some(ticket) = waiting.and_then(|turn| turn.ticket) {
-                    let message = "the connection to Codex was lost before it took the prompt".to_owned();
+                    let message = "the connection to Codex was lost before it accepted the prompt".to_owned();
                     let end = super::failed(message, None);
                     out.events.push(RuntimeEvent::Ended { native: native.clone(), ticket: Ticket(ticket), end });
                 }
@@ -350,7 +349,7 @@ impl Codex {
 
     /// A thread could not be joined again.
     pub(super) fn not_rejoined(&mut self, frame: &Bytes, native: &NativeId, fault: &RuntimeError, out: &mut Outbox) {
-        let message = format!("Codex does not open this conversation again: {}", fault.words());
+        let message = format!("Codex could not reopen this conversation: {}", fault.words());
         self.event(native, trouble("not_resumed", &message, Some(frame)), out);
         self.give_up(native, &message, out);
         let keys: Vec<_> =

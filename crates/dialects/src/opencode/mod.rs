@@ -49,7 +49,7 @@ use plexus_protocol::{Capabilities, Capability, ErrorBody, Kind, NativeId, RunSt
 
 /// What is said of a server of the next generation, which has none of the routes that are used here.
 const SUCCESSOR: &str =
-    "this is OpenCode 2, whose interface is another one: set the runtime's `dialect` to \"opencode2\"";
+    "this server is OpenCode 2, which has a different API: set the runtime's `dialect` to \"opencode2\"";
 /// Who did what the gateway did not.
 const ANOTHER: &str = "another client of OpenCode";
 /// Sessions that one page of the list is asked for.
@@ -456,7 +456,7 @@ impl Dialect for OpenCode {
             return self.raw(&frame, None, "not UTF-8", out);
         };
         if !jsonrpc::shallow(&frame) {
-            return self.raw(&frame, None, "nested too deep", out);
+            return self.raw(&frame, None, "nested too deeply", out);
         }
         let whole = serde_json::from_str::<&RawValue>(text).ok().and_then(object::<Frame<'_>>);
         let Some(Frame { directory, payload, sort, properties }) = whole else {

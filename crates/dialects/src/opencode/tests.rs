@@ -618,7 +618,7 @@ fn the_next_generation_is_called_by_its_name() {
     let page = || Ok(super::HttpReply { status: 200, body: PAGE.into() });
     let json = || Ok(super::HttpReply { status: 200, body: "{\"healthy\":true}".into() });
     let words = |health, next| stage.rig.dialect.mistaken(&[health, next]);
-    assert!(words(page(), json()).unwrap().starts_with("this is OpenCode 2, "));
+    assert!(words(page(), json()).unwrap().starts_with("this server is OpenCode 2, "));
     assert_eq!(words(json(), json()), None, "OpenCode 1 has both");
     assert_eq!(words(page(), page()), None, "or neither");
     assert_eq!(words(Err("refused".into()), json()), None);
@@ -641,7 +641,7 @@ fn an_error_of_the_run_is_its_end() {
     );
     stage.rig.prompt(8, "s", "again");
     stage.serve();
-    assert_eq!(stage.told(), ["ended 8 Error OpenCode did not take the prompt: gone"]);
+    assert_eq!(stage.told(), ["ended 8 Error OpenCode did not accept the prompt: gone"]);
 }
 
 #[test]
@@ -1052,7 +1052,7 @@ fn a_prompt_that_the_gateway_died_over_is_looked_for() {
     stage.rig.prompt(7, "s", "do it");
     let mut next = another(&stage, Some(7), &[]);
     next.serve();
-    let lost = "ended 7 Error the connection was lost before OpenCode took the prompt";
+    let lost = "ended 7 Error the connection was lost before OpenCode accepted the prompt";
     assert_eq!(next.told(), ["opened Resumed", lost]);
     // Nor did it where another client's arrived, whatever the gateway had kept by then.
     let mut early = Stage::open();
@@ -1246,7 +1246,7 @@ fn a_prompt_that_got_lost_is_said_to_be() {
     stage.rig.connect();
     stage.rig.reply(&fetch, None);
     stage.serve();
-    assert_eq!(stage.told()[1..], ["ended 7 Error the connection was lost before OpenCode took the prompt"]);
+    assert_eq!(stage.told()[1..], ["ended 7 Error the connection was lost before OpenCode accepted the prompt"]);
     // One that arrived all the same goes on.
     stage.rig.prompt(8, "s", "do it");
     let fetch = stage.rig.fetches.pop_front().unwrap();

@@ -648,7 +648,7 @@ fn opencode2_prompt_that_never_arrived_is_said_to_be_lost() {
     stage.serve();
     let said = stage.said();
     let Some(RuntimeEvent::Ended { end, .. }) = said.last() else { panic!("{said:?}") };
-    assert_eq!(end.message.as_deref(), Some("the connection was lost before OpenCode took the prompt"));
+    assert_eq!(end.message.as_deref(), Some("the connection was lost before OpenCode accepted the prompt"));
 }
 
 #[test]
