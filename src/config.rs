@@ -641,11 +641,7 @@ fn read_runtime(fields: &mut TableFields<'_, '_>, around: &ConfigContext) -> Opt
     }
     if let Some((span, endpoint)) = connect {
         if command.is_some() {
-            fields.problem(
-                span,
-                "connect",
-                "a runtime has either a command or an endpoint: remove command or connect".into(),
-            );
+            fields.problem(span, "connect", "a runtime has a command or an endpoint: remove one of them".into());
         } else if ["ws://", "http://", "unix:"].iter().any(|scheme| endpoint.starts_with(scheme)) {
             if let Some(spec) = &mut spec {
                 spec.connect = Connect::Endpoint(endpoint);
@@ -670,11 +666,7 @@ fn read_runtime(fields: &mut TableFields<'_, '_>, around: &ConfigContext) -> Opt
     }
     for (span, name) in pass_env.iter().flatten() {
         if name.is_empty() || name.contains(['=', '\0']) {
-            fields.problem(
-                span.clone(),
-                "pass_env",
-                format!("\"{name}\" is not the name of a variable: write only its name"),
-            );
+            fields.problem(span.clone(), "pass_env", format!("\"{name}\" is not a variable name: write only the name"));
         }
     }
     if let Some((span, _)) = title.as_ref().filter(|_| !session) {

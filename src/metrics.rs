@@ -204,11 +204,7 @@ impl Metrics {
         let models = [0.1, 0.25, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 30.0, 60.0, 120.0];
         let pages = [1e-3, 2.5e-3, 5e-3, 10e-3, 25e-3, 50e-3, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0, 30.0];
         let mut make = Maker::default();
-        let build = make.gauges(
-            "plexus_build_info",
-            "Always 1; the labels describe the running program",
-            &["version", "os", "arch"],
-        );
+        let build = make.gauges("plexus_build_info", "Always 1; see the labels", &["version", "os", "arch"]);
         build.with_label_values(&[env!("CARGO_PKG_VERSION"), std::env::consts::OS, std::env::consts::ARCH]).set(1);
         let all = Self {
             events: make.counter("plexus_events_total", "Events stored"),
@@ -234,8 +230,7 @@ impl Metrics {
             ),
             answer_delivery: make.histograms(
                 "plexus_answer_delivery_seconds",
-                "Time from receiving an answer, including its commit, until it was passed to the agent's stdin or \
-                 endpoint",
+                "Time from receiving an answer until it was committed and passed to the agent's stdin or endpoint",
                 &["runtime"],
                 &quick,
             ),
@@ -276,8 +271,7 @@ impl Metrics {
             ),
             notifications: make.counters(
                 "plexus_notifications_total",
-                "Notification attempts by channel and outcome (sent; again: will be retried; refused, given_up, \
-                 gone, dropped: will not)",
+                "Notification attempts by channel and outcome (sent; again: will be retried; refused, given_up, gone, dropped: will not)",
                 &["way", "outcome"],
             ),
             notifications_waiting: make.gauge("plexus_notifications_waiting", "Notifications waiting to be sent"),

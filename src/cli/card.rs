@@ -253,7 +253,7 @@ mod tests {
             "display": "edit a\n@@ -1 +1 @@\n-old\n+new", "display_truncated": true, "display_bytes": 90_000,
         }));
         let text = card(&edit, Paint::none());
-        assert!(text.contains("  │ -old\n  │ +new\n") && text.contains("… 90000 bytes in all"), "{text}");
+        assert!(text.contains("  │ -old\n  │ +new\n") && text.contains("… 90000 bytes in total"), "{text}");
     }
 
     #[test]

@@ -340,7 +340,7 @@ fn every_mistake_is_told_with_its_place_and_fix() {
         ),
         (
             "[[runtime]]\npreset = \"demo\"\ncommand = [\"x\"]\nconnect = \"ws://x/\"",
-            "p.toml:4:11: runtime.connect: a runtime has either a command or an endpoint: remove command or connect",
+            "p.toml:4:11: runtime.connect: a runtime has a command or an endpoint: remove one of them",
         ),
         (
             "[[runtime]]\nid = \"x\"\ndialect = \"acp\"\nconnect = \"ftp://x\"",
@@ -372,7 +372,7 @@ fn every_mistake_is_told_with_its_place_and_fix() {
         ),
         (
             "[[runtime]]\npreset = \"demo\"\npass_env = [\"A=B\"]",
-            "p.toml:3:13: runtime.pass_env: \"A=B\" is not the name of a variable: write only its name",
+            "p.toml:3:13: runtime.pass_env: \"A=B\" is not a variable name: write only the name",
         ),
         (
             "[[runtime]]\npreset = \"demo\"\nrestart = \"sometimes\"",

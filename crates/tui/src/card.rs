@@ -759,10 +759,7 @@ pub(crate) fn words(
             None if ask.risk == RiskView::Danger => say(&mut hint, "allowing it requires a second confirmation"),
             None => {
                 if let Some(always) = ask.option("allow_always") {
-                    say(
-                        &mut hint,
-                        &format!("A “{}”: the agent will not ask about similar actions again", always.label),
-                    );
+                    say(&mut hint, &format!("A “{}”: the agent will not ask about similar things", always.label));
                 }
             }
         },

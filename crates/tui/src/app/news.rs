@@ -262,9 +262,7 @@ impl App {
                     self.me = field(&value["name"]);
                 }
             }
-            CallTag::Again(runtime) if good => {
-                self.say(&format!("{runtime} is restarting; this is sent when it is ready"), false)
-            }
+            CallTag::Again(runtime) if good => self.say(&format!("{runtime} is restarting; sent when ready"), false),
             CallTag::Again(_) => {
                 self.again = None;
                 self.say(&format!("not restarted: {why}"), true);
