@@ -585,7 +585,7 @@ async fn a_runtime_of_one_session_takes_no_second() {
     let _first = Session::open(&link, 1);
     let mut second = Session::open(&link, 2);
     accept(&listener).await.greet().await;
-    second.until("<not opened: this runtime carries one session only").await;
+    second.until("<not opened: this runtime supports only one session").await;
 }
 
 #[tokio::test]

@@ -122,7 +122,7 @@ mod tests {
         assert_eq!(checked(&[text; BLOCKS], 100_000), "fine");
         assert!(checked(&[text; BLOCKS + 1], 100_000).contains("at most 256"));
         assert!(checked(&[text, text], 2 * text.len()).contains("fine"));
-        assert!(checked(&[text, text], 2 * text.len() - 1).contains("may have 59 bytes"));
+        assert!(checked(&[text, text], 2 * text.len() - 1).contains("may have at most 59 bytes"));
         for bad in [r#"["text"]"#, r#"["text","hello"]"#, r#""hello""#, "{}", r#"{"type":1}"#, "null", "7"] {
             assert!(checked(&[text, bad], 1000).contains("`content[1]` is not an ACP content block"), "{bad}");
         }

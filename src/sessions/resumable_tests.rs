@@ -194,9 +194,9 @@ async fn a_runtime_that_says_nothing_is_asked_once_and_whoever_waits_is_told() {
 #[tokio::test]
 async fn a_runtime_that_lists_or_resumes_nothing_says_so() {
     for (dialect, can, word) in [
-        ("acp", &[Capability::Load][..], "does not offer"),
+        ("acp", &[Capability::Load][..], "does not list them"),
         ("acp", &[Capability::List][..], "cannot reopen them"),
-        ("gemini-mirror", ALL, "does not offer"),
+        ("gemini-mirror", ALL, "does not list them"),
     ] {
         let directory = directory(Past { dialect, can, ..past(3, 9) }).await;
         let refused = page(&directory, "", 9).await.unwrap_err();

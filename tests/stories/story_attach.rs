@@ -256,7 +256,7 @@ async fn what_the_agent_offers_is_chosen_and_a_link_made_from_the_palette() {
     screen.keys(&["C-k"]);
     screen.words("start");
     screen.keys(&["Enter"]);
-    screen.shows("its preset").await;
+    screen.shows("preset: gemini").await;
     screen.words("nothing-of-the-kind");
     screen.keys(&["Enter"]);
     screen.shows("attached: not done").await;

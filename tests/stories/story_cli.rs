@@ -329,7 +329,7 @@ for line in sys.stdin:
         }
         print(json.dumps({"id": call["id"], "result": results.get(call["method"], {})}), flush=True)
 "#;
-    for words in ["ready in", "attached already"] {
+    for words in ["ready in", "is already running"] {
         let output = run_script(&gateway, "codex", "codex-app", script);
         assert!(out(&output).contains(words), "{}{}", out(&output), err(&output));
         assert_eq!(runtimes(&gateway).iter().filter(|id| id.starts_with("codex-app")).count(), 1);
@@ -990,7 +990,7 @@ read rest
     }
     for (wrong, words) in [
         (["--env", "NOT_SET_ANYWHERE"], "not set in this shell"),
-        (["--env", "=x"], "without a name"),
+        (["--env", "=x"], "the variable has no name"),
         (["--pass-env", "A=B"], "not the name of a variable"),
     ] {
         let output = shell(&[&["run", "demo"][..], &wrong[..]].concat());

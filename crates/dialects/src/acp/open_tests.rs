@@ -289,7 +289,7 @@ fn a_conversation_at_work_is_never_loaded() {
     rig.sent();
     for known in [true, false] {
         open(&mut rig, known);
-        assert!(matches!(rig.one(), RuntimeEvent::NotOpened { error, .. } if error.message.contains("at work")));
+        assert!(matches!(rig.one(), RuntimeEvent::NotOpened { error, .. } if error.message.contains("is running")));
         assert!(rig.sent().is_empty());
     }
 }

@@ -400,8 +400,8 @@ fn a_lost_connection_is_filled_in_from_the_history_without_repeats() {
     ui.reconnect();
     ui.tell("model_output", json!({ "text": "four" }));
     ui.history(json!([{ "role": "user", "text": "go" }, { "role": "model", "text": "one two three four" }]));
-    let gap = "gap: the connection to the UI was lost for a while: what was said meanwhile is filled in from its \
-               history, which has no tool calls, questions and hooks";
+    let gap = "gap: the connection to the UI was lost for a while: messages from that time are taken from its \
+               history, which has no tool calls, requests or hooks";
     assert_eq!(ui.words(), [gap, "model two three ", "taken back 5: a user of the Gemini UI chose None", "model four"]);
     // The end was not missed: it comes. Lost again, it is; the next turn says so.
     ui.reconnect();

@@ -22,5 +22,5 @@ fn a_folder_that_others_can_look_into_is_refused_and_a_missing_one_is_made() {
     let mode = |path: &Path| std::fs::metadata(path).unwrap().mode() & 0o777;
     assert_eq!((mode(path.parent().unwrap()), mode(&path)), (0o700, 0o600));
     std::fs::set_permissions(path.parent().unwrap(), std::fs::Permissions::from_mode(0o750)).unwrap();
-    assert!(listen(&path).unwrap_err().to_string().contains("ours alone"));
+    assert!(listen(&path).unwrap_err().to_string().contains("accessible to its owner only"));
 }
