@@ -23,7 +23,7 @@ async fn main() -> Result<(), Error> {
                 let text = event.event["content"]["text"].as_str().unwrap_or_default();
                 println!("{} {} {text}", event.session_id, event.kind);
             }
-            ClientEvent::Lost(why) => println!("lost ({why}); coming back"),
+            ClientEvent::Lost(why) => println!("lost ({why}); reconnecting"),
             _ => {}
         }
     }

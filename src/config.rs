@@ -237,9 +237,9 @@ impl Config {
             Err(ConfigError { problems: vec![problem] })
         };
         match std::fs::metadata(path) {
-            Ok(meta) if meta.is_dir() => return fail("is a folder: name the file in it".into()),
+            Ok(meta) if meta.is_dir() => return fail("is a folder: specify the file in it".into()),
             Ok(meta) if meta.len() > FILE_MAX => {
-                return fail(format!("is larger than {FILE_MAX} bytes: is it the right file?"));
+                return fail(format!("is larger than {FILE_MAX} bytes: check that it is the right file"));
             }
             Ok(_) => {}
             Err(why) if why.kind() == std::io::ErrorKind::NotFound => {
@@ -296,7 +296,7 @@ pub fn parse_listen(text: &str) -> Result<SocketAddr, String> {
              listen in [tls]; or put a TLS proxy in front (public_url)",
             addr.ip()
         )),
-        Err(_) => Err(format!("\"{text}\" is no address and port: write \"{LISTEN}\"")),
+        Err(_) => Err(format!("\"{text}\" is not an address with a port: write \"{LISTEN}\"")),
     }
 }
 
@@ -316,7 +316,7 @@ fn read(root: &mut TableFields<'_, '_>, context: &ConfigContext) -> Config {
             config.public_hosts.push(host.to_ascii_lowercase());
         } else {
             let fix = "write the bare name, with its port unless it is the usual one: \"plexus.example.org\"";
-            root.problem(span, "public_hosts", format!("\"{host}\" is no host: {fix}"));
+            root.problem(span, "public_hosts", format!("\"{host}\" is not a host: {fix}"));
         }
     }
     if let Some((span, text)) = root.text("public_url", "\"https://plexus.example.org\"") {
@@ -328,7 +328,9 @@ fn read(root: &mut TableFields<'_, '_>, context: &ConfigContext) -> Config {
     for (span, text) in root.texts("trusted_proxies", "[\"127.0.0.1\"]").unwrap_or_default() {
         match text.parse() {
             Ok(network) => config.trusted_proxies.push(network),
-            Err(fix) => root.problem(span, "trusted_proxies", format!("\"{text}\" is no proxy's address: {fix}")),
+            Err(fix) => {
+                root.problem(span, "trusted_proxies", format!("\"{text}\" is not the address of a proxy: {fix}"))
+            }
         }
     }
     if let Some(mut tls) = root.table("tls") {
@@ -347,7 +349,7 @@ fn read(root: &mut TableFields<'_, '_>, context: &ConfigContext) -> Config {
                 Some(after) => config.expire_after = Some(after),
                 None => {
                     let fix = "write a whole number above 0 and s, m, h or d: \"15m\"";
-                    requests.problem(span, "expire_after", format!("\"{text}\" is no time span: {fix}"));
+                    requests.problem(span, "expire_after", format!("\"{text}\" is not a time span: {fix}"));
                 }
             }
         }
@@ -371,7 +373,7 @@ fn read(root: &mut TableFields<'_, '_>, context: &ConfigContext) -> Config {
             let line = fields.doc.place(span.start).0;
             if let Some(first) = ids.get(&runtime.spec.id) {
                 let message = format!(
-                    "\"{}\" is already the id of the runtime in line {first}: give each its own (id = \"{}-2\")",
+                    "\"{}\" is already the id of the runtime in line {first}: use a different one (id = \"{}-2\")",
                     runtime.spec.id, runtime.spec.id
                 );
                 fields.problem(span, "id", message);
@@ -388,20 +390,20 @@ fn read(root: &mut TableFields<'_, '_>, context: &ConfigContext) -> Config {
 /// Reads an origin: `https://plexus.example.org`, `https://box.local:7443`.
 fn parse_public_url(text: &str) -> Result<String, String> {
     let text = text.trim_end_matches('/').to_ascii_lowercase();
-    let fix = "write scheme, name and port alone: \"https://plexus.example.org\"";
+    let fix = "write only the scheme, name and port: \"https://plexus.example.org\"";
     let Some((scheme, authority)) = text.split_once("://") else {
-        return Err(format!("\"{text}\" is no origin: {fix}"));
+        return Err(format!("\"{text}\" is not an origin: {fix}"));
     };
     let named = authority.parse::<http::uri::Authority>().ok();
     let Some(named) = named.filter(|name| !name.as_str().contains('@') && !name.host().is_empty()) else {
-        return Err(format!("\"{text}\" is no origin: {fix}"));
+        return Err(format!("\"{text}\" is not an origin: {fix}"));
     };
     let here = ["localhost", "127.0.0.1", "[::1]"].contains(&named.host());
     match scheme {
         "https" => {}
         "http" if here => {}
-        "http" => return Err("other machines may only come by https: see docs/remote.md".into()),
-        _ => return Err(format!("\"{scheme}\" is no scheme of ours: {fix}")),
+        "http" => return Err("other machines must use https: see docs/remote.md".into()),
+        _ => return Err(format!("the scheme \"{scheme}\" is not supported: {fix}")),
     }
     // Browsers leave the default port out.
     let default = if scheme == "https" { ":443" } else { ":80" };
@@ -417,21 +419,21 @@ fn read_tls(fields: &mut TableFields<'_, '_>, plain: SocketAddr, context: &Confi
             fields.problem(span.clone(), "key", "has no certificate with it: add cert = \"...\"".into());
         }
         (Some((span, _)), _) if listen.is_none() && !fields.has("listen") => {
-            fields.problem(span.clone(), "cert", "is served nowhere: add listen = \"0.0.0.0:7443\"".into());
+            fields.problem(span.clone(), "cert", "has no effect without listen: add listen = \"0.0.0.0:7443\"".into());
         }
         _ => {}
     }
     let (span, text) = listen?;
     let address = match text.parse::<SocketAddr>() {
         Ok(address) if address == plain && address.port() != 0 => {
-            let message = format!("{address} is the plain listener already: give TLS a port of its own");
+            let message = format!("{address} is already used for plain HTTP: use another port for TLS");
             fields.problem(span, "listen", message);
             return None;
         }
         Ok(address) => address,
         Err(_) => {
             let fix = "write \"0.0.0.0:7443\" for all of IPv4, \"[::]:7443\" for everything";
-            fields.problem(span, "listen", format!("\"{text}\" is no address and port: {fix}"));
+            fields.problem(span, "listen", format!("\"{text}\" is not an address with a port: {fix}"));
             return None;
         }
     };
@@ -456,7 +458,7 @@ fn read_push(fields: &mut TableFields<'_, '_>, context: &ConfigContext) -> Push 
                 Some(given) => *span = given,
                 None => {
                     let fix = "write a whole number above 0 and s, m, h or d: \"20s\"";
-                    fields.problem(at, key, format!("\"{text}\" is no time span: {fix}"));
+                    fields.problem(at, key, format!("\"{text}\" is not a time span: {fix}"));
                 }
             }
         }
@@ -466,7 +468,7 @@ fn read_push(fields: &mut TableFields<'_, '_>, context: &ConfigContext) -> Push 
             push.contact = Some(text);
         } else {
             let fix = "write \"mailto:me@example.org\", or an address that begins with https://";
-            fields.problem(at, "contact", format!("\"{text}\" is nothing that a push service could write to: {fix}"));
+            fields.problem(at, "contact", format!("\"{text}\" is not a contact address: {fix}"));
         }
     }
     for (at, service) in fields.texts("services", "[\"push.example.org\"]").unwrap_or_default() {
@@ -487,7 +489,7 @@ fn read_push(fields: &mut TableFields<'_, '_>, context: &ConfigContext) -> Push 
 fn channels<'d, 'i>(fields: &mut TableFields<'d, 'i>, key: &'static str) -> Vec<TableFields<'d, 'i>> {
     let mut all = fields.tables(key);
     if all.len() > CHANNELS {
-        fields.problem(fields.last.clone(), key, format!("there may be {CHANNELS} of them, not {}", all.len()));
+        fields.problem(fields.last.clone(), key, format!("at most {CHANNELS} are allowed, not {}", all.len()));
         all.truncate(CHANNELS);
     }
     all
@@ -613,7 +615,7 @@ fn read_runtime(fields: &mut TableFields<'_, '_>, context: &ConfigContext) -> Op
         (Some(preset), None) => preset_spec(fields, preset, context),
         (None, Some(dialect)) => dialect_spec(fields, dialect, reached, id.is_some()),
         (Some(_), Some((at, _))) => {
-            fields.problem(at.clone(), "dialect", "a preset knows its dialect: remove one of the two".into());
+            fields.problem(at.clone(), "dialect", "a preset defines its dialect: remove one of the two".into());
             None
         }
         (None, None) => {
@@ -639,20 +641,20 @@ fn read_runtime(fields: &mut TableFields<'_, '_>, context: &ConfigContext) -> Op
     }
     if let Some((span, endpoint)) = connect {
         if command.is_some() {
-            fields.problem(span, "connect", "a runtime is started or connected to: remove command or connect".into());
+            fields.problem(span, "connect", "a runtime has a command or an endpoint: remove one of them".into());
         } else if ["ws://", "http://", "unix:"].iter().any(|scheme| endpoint.starts_with(scheme)) {
             if let Some(spec) = &mut spec {
                 spec.connect = Connect::Endpoint(endpoint);
             }
         } else {
             let fix = "write ws://..., http://... or unix:/path";
-            fields.problem(span, "connect", format!("\"{endpoint}\" is no endpoint: {fix}"));
+            fields.problem(span, "connect", format!("\"{endpoint}\" is not an endpoint: {fix}"));
         }
     }
     if let Some(words) = command {
         let words: Vec<String> = words.into_iter().map(|(_, word)| word).collect();
         if words.first().is_none_or(String::is_empty) {
-            let message = "names no program: write command = [\"gemini\", \"--acp\"]";
+            let message = "has no program: write command = [\"gemini\", \"--acp\"]";
             fields.problem(command_at, "command", message.into());
         } else if let Some(spec) = &mut spec {
             spec.connect = Connect::Command(words);
@@ -660,11 +662,11 @@ fn read_runtime(fields: &mut TableFields<'_, '_>, context: &ConfigContext) -> Op
     }
     let folder = cwd.as_ref().map_or_else(|| context.cwd.clone(), |(_, text)| folder(text, context));
     if let Some((span, text)) = cwd.filter(|_| !folder.is_dir()) {
-        fields.problem(span, "cwd", format!("\"{text}\" is no folder: make it, or name another"));
+        fields.problem(span, "cwd", format!("\"{text}\" is not a folder: create it, or use another one"));
     }
     for (span, name) in pass_env.iter().flatten() {
         if name.is_empty() || name.contains(['=', '\0']) {
-            fields.problem(span.clone(), "pass_env", format!("\"{name}\" is no variable's name: write its name alone"));
+            fields.problem(span.clone(), "pass_env", format!("\"{name}\" is not a variable name: write only the name"));
         }
     }
     if let Some((span, _)) = title.as_ref().filter(|_| !session) {
@@ -741,8 +743,8 @@ fn read_ports(fields: &mut TableFields<'_, '_>, taken: &mut BTreeMap<u16, String
         let Some((span, port)) = port else { continue };
         match taken.get(port) {
             Some(whose) if *port != 0 && !own.contains(port) => {
-                let fix = "give it one of its own, or 0 for a free one";
-                fields.problem(span.clone(), key, format!("port {port} is {whose} already: {fix}"));
+                let fix = "use another port, or 0 for a free one";
+                fields.problem(span.clone(), key, format!("port {port} is already {whose}: {fix}"));
             }
             _ => {
                 taken.insert(*port, format!("{key} of the runtime in line {line}"));
@@ -752,9 +754,12 @@ fn read_ports(fields: &mut TableFields<'_, '_>, taken: &mut BTreeMap<u16, String
     }
     if open == Some(true) {
         let message = if ui.is_none() {
-            Some("opens the UI mirror, which is not served: add ui_port = 7431")
+            Some("has no effect without a UI mirror: add ui_port = 7431")
         } else if cfg!(not(target_os = "linux")) {
-            Some("needs Linux: here the owner of a connection cannot be found out; remove it, and clients send a token")
+            Some(
+                "needs Linux, because the owner of a connection cannot be determined on this system: remove it, and \
+                 let clients send a token",
+            )
         } else {
             None
         };

@@ -365,9 +365,11 @@ impl Ledger {
                 text.push_str(&format!("{name}{{account=\"{}\"}} {}\n", sum.class.as_str(), value(sum)));
             }
         };
-        metric("plexus_ledger_bytes", "gauge", "Bytes that peers make the gateway hold", &|sum| sum.used as u64);
-        metric("plexus_ledger_limit_bytes", "gauge", "What each account may have", &|sum| sum.limit as u64);
-        metric("plexus_ledger_refusals_total", "counter", "Charges that found no room", &|sum| sum.refusals);
+        metric("plexus_ledger_bytes", "gauge", "Bytes that the gateway holds for its peers", &|sum| sum.used as u64);
+        metric("plexus_ledger_limit_bytes", "gauge", "Limit of each account, in bytes", &|sum| sum.limit as u64);
+        metric("plexus_ledger_refusals_total", "counter", "Charges refused because an account was full", &|sum| {
+            sum.refusals
+        });
         text
     }
 }

@@ -108,7 +108,7 @@ pub struct RuntimePorts {
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
     /// Another gateway runs on this state folder.
-    #[error("a gateway runs already at {url} (process {pid})")]
+    #[error("a gateway is already running at {url} (process {pid})")]
     AlreadyRunning {
         /// The address of the other gateway.
         url: String,
@@ -127,7 +127,9 @@ pub enum StartError {
     #[error(transparent)]
     Auth(#[from] AuthError),
     /// The address cannot be listened on.
-    #[error("cannot listen on {address}: {error}; choose another with --listen, or stop what uses it")]
+    #[error(
+        "cannot listen on {address}: {error}; choose another address with --listen, or stop the program that uses it"
+    )]
     Listen {
         /// The address.
         address: SocketAddr,
@@ -135,7 +137,9 @@ pub enum StartError {
         error: io::Error,
     },
     /// The address for TLS cannot be listened on.
-    #[error("cannot listen on {address} for TLS: {error}; set another listen in [tls], or stop what uses it")]
+    #[error(
+        "cannot listen on {address} for TLS: {error}; set another listen in [tls], or stop the program that uses it"
+    )]
     ListenTls {
         /// The address.
         address: SocketAddr,
@@ -146,7 +150,10 @@ pub enum StartError {
     #[error("TLS: {0}")]
     Tls(#[from] TlsError),
     /// A runtime's own port cannot be listened on.
-    #[error("cannot listen on {address} for the runtime {runtime}: {error}; set another {key}, or stop what uses it")]
+    #[error(
+        "cannot listen on {address} for the runtime {runtime}: {error}; set another {key}, or stop the program that \
+         uses it"
+    )]
     Port {
         /// The runtime.
         runtime: RuntimeId,
@@ -334,7 +341,7 @@ impl Gateway {
             let _ = tokio::time::timeout(GOODBYE, goodbye).await;
         };
         if tokio::time::timeout(STOP_DEADLINE, stopped).await.is_err() {
-            tracing::warn!("not everything had stopped in time; the rest is cut");
+            tracing::warn!("not everything stopped in time; the rest is terminated");
         }
         let _ = std::fs::remove_file(self.home.join(GATEWAY_FILE));
     }
@@ -423,10 +430,10 @@ fn attach(directory: &Directory, runtime: config::RuntimeConfig) {
             if endpoint && let Some(outcome) = directory.open_last(&id).await {
                 return match outcome {
                     Ok(session) => {
-                        tracing::info!(runtime_id = %id, session_id = %session, "the session of before is open");
+                        tracing::info!(runtime_id = %id, session_id = %session, "the previous session is open");
                     }
                     Err(error) => {
-                        tracing::error!(runtime_id = %id, %error, "the session of before could not be opened")
+                        tracing::error!(runtime_id = %id, %error, "the previous session could not be opened")
                     }
                 };
             }
@@ -507,9 +514,10 @@ fn bind_public(config: &Config, home: &Path) -> Result<PublicListener, StartErro
     let address = listener.local_addr().map_err(failed_to_listen)?;
     let origins = Authority::origins(&names, address.port());
     if origins.is_empty() && config.public_url.is_none() {
-        tracing::warn!(cert = %cert.display(), "no name of the certificate can be told: set public_url, or nobody is let in");
+        tracing::warn!(cert = %cert.display(), "the certificate's names could not be read: set public_url, otherwise \
+            nobody can connect");
     }
-    tracing::info!(%address, names = names.join(", "), "serving by TLS");
+    tracing::info!(%address, names = names.join(", "), "serving over TLS");
     let public_url = config.public_url.clone().or_else(|| origins.first().cloned());
     hosts.extend(origins);
     Ok(PublicListener { secure: Some((listener, tls)), hosts, public_url })
@@ -530,7 +538,7 @@ fn bind_ports(config: &Config) -> Result<Vec<(router::Port, TcpListener)>, Start
             let listener = listen(address).map_err(failed_to_listen)?;
             let address = listener.local_addr().map_err(failed_to_listen)?;
             let same_user = of.0 && ui_without_token_for_this_user;
-            tracing::info!(runtime_id = %id, %address, ui = of.0, remote = of.1, "serving a runtime as a Gemini UI is");
+            tracing::info!(runtime_id = %id, %address, ui = of.0, remote = of.1, "serving a runtime as a Gemini UI");
             all.push((router::Port { runtime: id, address, ui: of.0, remote: of.1, same_user }, listener));
         }
     }

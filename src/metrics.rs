@@ -204,57 +204,57 @@ impl Metrics {
         let models = [0.1, 0.25, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 30.0, 60.0, 120.0];
         let pages = [1e-3, 2.5e-3, 5e-3, 10e-3, 25e-3, 50e-3, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0, 30.0];
         let mut make = Maker::default();
-        let build = make.gauges("plexus_build_info", "1, with what runs", &["version", "os", "arch"]);
+        let build = make.gauges("plexus_build_info", "Always 1; see the labels", &["version", "os", "arch"]);
         build.with_label_values(&[env!("CARGO_PKG_VERSION"), std::env::consts::OS, std::env::consts::ARCH]).set(1);
         let all = Self {
-            events: make.counter("plexus_events_total", "Events kept"),
-            event_bytes: make.counter("plexus_event_bytes_total", "Bytes of events kept"),
+            events: make.counter("plexus_events_total", "Events stored"),
+            event_bytes: make.counter("plexus_event_bytes_total", "Bytes of events stored"),
             runtime_events: make.counters(
                 "plexus_runtime_events_total",
-                "Events kept of a runtime's sessions",
+                "Events stored for a runtime's sessions",
                 &["runtime"],
             ),
-            subscribers: make.gauges("plexus_subscribers", "Who follows the log, by the surface", &["transport"]),
+            subscribers: make.gauges("plexus_subscribers", "Subscribers of the log by frontend", &["transport"]),
             lagging: make.gauge("plexus_subscribers_lagging", "Subscribers that read from the store"),
             stalled: make.counter("plexus_clients_stalled_total", "Clients closed because they made no progress"),
             attaches: make.counters(
                 "plexus_attaches_total",
-                "Attaches by verdict (gap, reset and ahead are the ones that lost something)",
+                "Attaches by result (after gap, reset and ahead the client has missed events)",
                 &["resume"],
             ),
             delivery: make.histogram(
                 "plexus_event_delivery_seconds",
-                "From hearing of an event until the last socket that takes it was written to: of each round of writing, \
-                 the event that waited longest",
+                "Time from receiving an event until it was written to the last of its sockets; for each round of \
+                 writing, of the event that waited longest",
                 &quick,
             ),
             answer_delivery: make.histograms(
                 "plexus_answer_delivery_seconds",
-                "From an answer's coming, through its commit, until it was handed to the agent's stdin or endpoint",
+                "Time from receiving an answer until it was committed and passed to the agent's stdin or endpoint",
                 &["runtime"],
                 &quick,
             ),
             first_chunk: make.histograms(
                 "plexus_prompt_first_chunk_seconds",
-                "From handing a prompt to the agent until the first message, thought or tool call of it",
+                "Time from passing a prompt to the agent until its first message, thought or tool call",
                 &["runtime"],
                 &models,
             ),
             request_wait: make.histogram(
                 "plexus_request_wait_seconds",
-                "From a request's opening to its end",
+                "Time from opening a request until it was closed",
                 &waits,
             ),
-            requests: make.counters("plexus_requests_total", "Requests that ended, by state", &["state"]),
-            double_answers: make.counter("plexus_double_answers_total", "Answers after somebody else's"),
+            requests: make.counters("plexus_requests_total", "Closed requests by state", &["state"]),
+            double_answers: make.counter("plexus_double_answers_total", "Answers that came after another client's"),
             stray_answers: make.counter(
                 "plexus_stray_answers_total",
-                "Responses of clients to nothing that was asked, or that were not taken",
+                "Responses of clients to unknown requests, and responses that were not accepted",
             ),
-            store_commit: make.histogram("plexus_store_commit_seconds", "One group commit", &commits),
+            store_commit: make.histogram("plexus_store_commit_seconds", "Duration of a group commit", &commits),
             store_group: make.histogram(
                 "plexus_store_group_events",
-                "Events in one group commit",
+                "Events in a group commit",
                 &[1.0, 2.0, 4.0, 16.0, 64.0, 256.0, 1024.0, 4096.0],
             ),
             store_failures: make.counter("plexus_store_failures_total", "Commits that failed"),
@@ -265,20 +265,20 @@ impl Metrics {
             ),
             http_duration: make.histograms(
                 "plexus_http_request_duration_seconds",
-                "Until an HTTP request had the head of its response; long polls wait in it",
+                "Time until the head of an HTTP response was sent, including the waiting time of long polls",
                 &["route"],
                 &pages,
             ),
             notifications: make.counters(
                 "plexus_notifications_total",
-                "Attempts to notify, by way and outcome (sent; again: it will be repeated; refused, given_up, gone, dropped: it will not)",
+                "Notification attempts by channel and outcome (sent; again: will be retried; refused, given_up, gone, dropped: will not)",
                 &["way", "outcome"],
             ),
-            notifications_waiting: make.gauge("plexus_notifications_waiting", "Notifications that wait to be sent"),
+            notifications_waiting: make.gauge("plexus_notifications_waiting", "Notifications waiting to be sent"),
             connections: make.gauge("plexus_connections", "Open connections"),
             certificate_ends: make.gauge(
                 "plexus_tls_certificate_expiry_timestamp_seconds",
-                "When the certificate that the TLS listener serves ends; 0 without one",
+                "Expiry time of the certificate that the TLS listener serves; 0 without one",
             ),
             runtime_exits: make.counters("plexus_runtime_exits_total", "Runtimes that exited", &["runtime"]),
             runtimes: Mutex::default(),
@@ -352,12 +352,8 @@ impl Default for Standing {
         let mut make = Maker::default();
         let runtimes = make.gauges("plexus_runtimes", "Runtimes by state", &["state"]);
         let sessions = make.gauges("plexus_sessions", "Sessions by runtime and state", &["runtime", "state"]);
-        let runs = make.gauges("plexus_runs", "Runs that are not over, by runtime and status", &["runtime", "status"]);
-        let requests = make.gauges(
-            "plexus_requests_open",
-            "Requests that wait for people, by runtime and risk",
-            &["runtime", "risk"],
-        );
+        let runs = make.gauges("plexus_runs", "Unfinished runs by runtime and status", &["runtime", "status"]);
+        let requests = make.gauges("plexus_requests_open", "Open requests by runtime and risk", &["runtime", "risk"]);
         Self { make, runtimes, sessions, runs, requests }
     }
 }

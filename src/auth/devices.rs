@@ -62,16 +62,16 @@ pub enum AuthError {
     #[error("{} does not exist: start the gateway with `plexus serve` first", .0.display())]
     NoToken(PathBuf),
     /// The system's random number generator failed.
-    #[error("the system gives no random numbers: {0}")]
+    #[error("the system provides no random numbers: {0}")]
     Random(String),
     /// A device's row cannot be read.
-    #[error("the row of a device is damaged: {0}")]
+    #[error("the record of a device is damaged: {0}")]
     BadRow(String),
     /// The change could not be stored.
-    #[error("the change to the devices cannot be kept: {0}")]
+    #[error("the change to the devices cannot be stored: {0}")]
     Storage(String),
     /// The code is unknown, used or expired. Clients do not learn which.
-    #[error("the code is wrong, used or too old: ask for a new one")]
+    #[error("the code is wrong, used or expired: ask for a new one")]
     BadCode,
     /// No such device.
     #[error("there is no device {0}")]
@@ -86,7 +86,7 @@ pub enum AuthError {
     #[error("{0}")]
     Pairing(PairingFault),
     /// Too many wrong codes were tried, so none is checked now.
-    #[error("too many wrong codes came: wait {} s, then begin again", .0.as_secs().saturating_add(1))]
+    #[error("too many wrong codes: wait {} s, then start again", .0.as_secs().saturating_add(1))]
     TooMany(Duration),
     /// The call is invalid. The text has the cause and the fix.
     #[error("{0}")]
@@ -311,7 +311,7 @@ impl Auth {
         runtime.spawn(async move {
             let kept = auth.edit(&id, |device| device.last_seen_at = Some(Timestamp::from_millis(now))).await;
             if let Err(error) = kept {
-                tracing::debug!(device_id = %id, %error, "when a device was seen was not written down");
+                tracing::debug!(device_id = %id, %error, "the time when a device was last seen could not be stored");
             }
         });
     }
@@ -450,7 +450,7 @@ impl Auth {
     ) -> Result<(Arc<Device>, String), AuthError> {
         let device = caller.device();
         if device.kind == DeviceKind::Share {
-            return Err(AuthError::Share("open it in each browser that is to have it"));
+            return Err(AuthError::Share("open the link itself in each browser"));
         }
         let parent = Some(device.device_id.clone()).filter(|id| id.as_str() != LOCAL);
         let local = device.local || (device.kind == DeviceKind::Local && origin.starts_with("http://"));
@@ -494,7 +494,7 @@ impl Auth {
             }
             if all.iter().filter(|entry| entry.device.parent == parent).count() >= BROWSERS {
                 return Err(AuthError::Invalid(format!(
-                    "this token has signed {BROWSERS} browsers in: revoke one first"
+                    "this token has signed in {BROWSERS} browsers: revoke one first"
                 )));
             }
         }
@@ -581,13 +581,13 @@ impl Auth {
     /// As [`revoke`](Self::revoke).
     pub async fn leave(&self, caller: &Caller) -> Result<(), AuthError> {
         if caller.device().kind == DeviceKind::Share {
-            return Err(AuthError::Share("others may have it, too; close the page"));
+            return Err(AuthError::Share("others may be using it too; close the page instead"));
         }
         self.remove(&caller.device().device_id).await
     }
 
     pub(super) async fn remove(&self, id: &DeviceId) -> Result<(), AuthError> {
-        local_stays(id, "revoked; to replace its token, stop the gateway and delete the token's file")?;
+        local_stays(id, "revoked; to replace its token, stop the gateway and delete the file `token`")?;
         let mut unsaved = self.shared.changing.lock().await;
         let known = self.shared.devices.load().iter().any(|entry| entry.device.device_id == *id);
         if !known && !unsaved.contains(id) {
@@ -612,7 +612,8 @@ impl Auth {
             let delete = DeviceChange::Delete { device_id: gone.as_str().into() };
             (self.shared.persist)(delete).await.map_err(|error| {
                 AuthError::Storage(format!(
-                    "{error}; the device is revoked now but would be back after a restart: ask again"
+                    "{error}; the device is revoked until the next restart of the gateway: try again to make this \
+                     permanent"
                 ))
             })?;
             unsaved.pop();
@@ -744,11 +745,11 @@ pub(super) fn valid_grant(mut grant: Grant) -> Result<Grant, AuthError> {
     let names = |some: Option<usize>| some.is_none_or(|count| (1..=GRANT_NAMES).contains(&count));
     if grant.scopes.is_empty() {
         let all: Vec<_> = Scope::ALL.iter().map(|scope| scope.as_str()).collect();
-        return Err(AuthError::Invalid(format!("a device needs at least one scope of {}", all.join(", "))));
+        return Err(AuthError::Invalid(format!("a device needs at least one of the scopes {}", all.join(", "))));
     }
     if !names(grant.runtimes.as_ref().map(Vec::len)) || !names(grant.sessions.as_ref().map(Vec::len)) {
         return Err(AuthError::Invalid(format!(
-            "`runtimes` and `sessions` name 1 to {GRANT_NAMES} each; leave them out for all"
+            "`runtimes` and `sessions` must have 1 to {GRANT_NAMES} entries; leave them out to allow all"
         )));
     }
     Ok(grant)

@@ -220,7 +220,7 @@ async fn drop_unfetched(shared: Weak<AuthShared>, pairing: String) {
     let Some(auth) = shared.upgrade().map(|shared| Auth { shared }) else { return };
     let lost = lock(&auth.shared.pairings).drop_unfetched(&pairing);
     if let Some(device) = lost {
-        tracing::info!(device_id = %device, "a device was confirmed and never fetched its token: it is removed");
+        tracing::info!(device_id = %device, "a confirmed device never fetched its token and is removed");
         let _ = auth.remove(&device).await;
     }
 }
@@ -238,7 +238,7 @@ async fn expire(shared: Weak<AuthShared>, device: DeviceId) {
     match auth.remove(&device).await {
         Ok(()) | Err(AuthError::NoDevice(_)) => {}
         // The device is removed from memory; only its row remains.
-        Err(error) => tracing::warn!(device_id = %device, %error, "a device whose time is over could not be removed"),
+        Err(error) => tracing::warn!(device_id = %device, %error, "an expired device could not be removed"),
     }
 }
 

@@ -120,22 +120,22 @@ pub struct PhoneTicket {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PairingFault {
     /// There is no such pairing, or it ended long ago or before a restart.
-    #[error("there is no such pairing: begin another")]
+    #[error("there is no such pairing: start a new one")]
     Unknown,
     /// No phone has joined yet.
     #[error("no device has joined yet: there is nothing to confirm")]
     NotJoined,
     /// The number differs from the phone's.
-    #[error("the device shows another number: refuse it unless both are the same")]
+    #[error("the device shows a different number: refuse it unless both numbers are equal")]
     WrongNumber,
     /// The pairing is confirmed already.
-    #[error("this pairing is confirmed: revoke its device if that was wrong")]
+    #[error("this pairing is already confirmed: to undo it, revoke the device")]
     Confirmed,
     /// The computer refused.
-    #[error("the computer said no")]
+    #[error("the pairing was refused on the computer")]
     Refused,
     /// The pairing expired.
-    #[error("the time for this pairing is over: begin another")]
+    #[error("this pairing has expired: start a new one")]
     Expired,
 }
 

@@ -81,7 +81,7 @@ pub(super) fn open(home: &Path) -> Result<LocalToken, AuthError> {
             return Ok(LocalToken { hash: hash(&token), made_at: made_at(&meta) });
         }
         tracing::warn!(
-            "other users could read the token, so it is replaced; local commands find the new one themselves"
+            "the token was readable by other users and has been replaced; local commands use the new one automatically"
         );
         let token = write(home, true)?;
         return Ok(LocalToken { hash: hash(&token), made_at: std::time::SystemTime::now().into() });
@@ -106,7 +106,7 @@ fn secure_folder(home: &Path) -> Result<(), AuthError> {
     own(home, &meta)?;
     if meta.mode() & 0o777 != 0o700 {
         if meta.mode() & OTHER_USERS != 0 {
-            tracing::warn!(folder = ?home, "other users could enter the state's folder; it is closed to them now (mode 0700)");
+            tracing::warn!(folder = ?home, "the state folder was accessible to other users; its mode is now 0700");
         }
         folder.set_permissions(std::fs::Permissions::from_mode(0o700)).map_err(fail)?;
     }
@@ -121,7 +121,7 @@ fn own(path: &Path, meta: &std::fs::Metadata) -> Result<(), AuthError> {
     Err(AuthError::Unsafe(
         path.into(),
         format!(
-            "it belongs to user {}, not to this one ({me}): choose another PLEXUS_HOME, or change its owner",
+            "it belongs to user {}, not to the current user ({me}): choose another PLEXUS_HOME, or change its owner",
             meta.uid()
         ),
     ))
@@ -136,13 +136,16 @@ fn read(home: &Path) -> Result<Option<(String, std::fs::Metadata)>, AuthError> {
         Ok(file) => file,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) if error.raw_os_error() == Some(rustix::io::Errno::LOOP.raw_os_error()) => {
-            return Err(AuthError::Unsafe(path, "it is a symbolic link: remove it, and a token is made".into()));
+            return Err(AuthError::Unsafe(
+                path,
+                "it is a symbolic link: remove it, and a new token will be created".into(),
+            ));
         }
         Err(error) => return Err(fail(error)),
     };
     let meta = file.metadata().map_err(fail)?;
     if !meta.is_file() {
-        return Err(AuthError::Unsafe(path, "it is not a file: remove it, and a token is made".into()));
+        return Err(AuthError::Unsafe(path, "it is not a file: remove it, and a new token will be created".into()));
     }
     own(&path, &meta)?;
     let mut text = String::new();
@@ -152,7 +155,7 @@ fn read(home: &Path) -> Result<Option<(String, std::fs::Metadata)>, AuthError> {
     let fine =
         body.and_then(|body| BASE32_NOPAD.decode(body.as_bytes()).ok()).is_some_and(|bytes| bytes.len() == TOKEN_BYTES);
     if !fine {
-        return Err(AuthError::Unsafe(path, "it holds no token: remove it, and a new one is made".into()));
+        return Err(AuthError::Unsafe(path, "it contains no token: remove it, and a new token will be created".into()));
     }
     Ok(Some((token.to_owned(), meta)))
 }

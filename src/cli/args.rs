@@ -6,17 +6,17 @@ use std::path::PathBuf;
 use clap::{ArgGroup, Args, Parser, Subcommand, ValueEnum};
 
 /// What `--help` ends with.
-const AFTER: &str = "SESSION is an identifier, the unique beginning of one, or `last`.\n\
+const AFTER: &str = "SESSION is an identifier, a unique prefix of one, or `last`.\n\
 Exit codes: 0 ok, 1 failure, 2 usage, 64 bad configuration, 69 no gateway running, 77 not permitted.\n\
 State is in $PLEXUS_HOME (default: the platform's data folder, plexus/).";
 
-/// One gateway between every coding agent that runs on your machines and every screen you own.
+/// One gateway between the coding agents on your machine and the screens you watch them from.
 #[derive(Debug, Parser)]
 #[command(name = "plexus", version, about, after_help = AFTER, disable_help_subcommand = true)]
 pub(crate) struct Cli {
     #[command(subcommand)]
     pub(crate) command: Command,
-    /// Into a pipe or a file: JSON and exports byte for byte, with whatever agents put into them
+    /// For pipes and files: write JSON and exports byte for byte, without escaping hidden characters
     #[arg(long, global = true)]
     pub(crate) raw: bool,
 }
@@ -31,7 +31,7 @@ pub(crate) enum Command {
     Ls(Ls),
     /// Resume a conversation stored by a runtime and follow it here; `plexus ls --resumable RUNTIME` lists them
     Resume(Resume),
-    /// Follow events
+    /// Follow the events of one session or of all
     Tail(Tail),
     /// Open the full-screen terminal UI: watch, prompt, answer
     Attach(Attach),
@@ -110,43 +110,43 @@ pub(crate) enum Description {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Tls {
-    /// Make a private CA, which can sign for this machine's names alone, and a certificate
+    /// Create a certificate and a private CA that can sign only for this machine's names
     Init(TlsInit),
-    /// Make a new certificate with the CA that is there
+    /// Create a new certificate with the existing CA
     Renew,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct TlsInit {
-    /// A name or an address that phones use; several times for several [default: this machine's]
+    /// A host name or address that phones use; repeatable [default: this machine's]
     #[arg(long, value_name = "NAME|IP")]
     pub(crate) name: Vec<String>,
-    /// Make a new CA though there is one
+    /// Create a new CA even if there is one
     #[arg(long)]
     pub(crate) force: bool,
 }
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Agent {
-    /// A scripted ACP agent on stdio, for trying things out and for tests
+    /// A scripted ACP agent on stdio, to try Plexus out and for tests
     Demo,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct Serve {
-    /// The configuration [default: plexus.toml in the state folder, if there]
+    /// The configuration file [default: plexus.toml in the state folder, if it exists]
     #[arg(short, long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
-    /// Where to listen, instead of what the configuration says [default: 127.0.0.1:7420]
+    /// Address to listen on; overrides the configuration [default: 127.0.0.1:7420]
     #[arg(long, value_name = "ADDR")]
     pub(crate) listen: Option<String>,
     /// Open the page in the browser
     #[arg(long)]
     pub(crate) open: bool,
-    /// Log to this file instead of stderr; at 8 MiB it is put away, and the last three are kept
+    /// Log to this file instead of stderr; rotated at 8 MiB, keeping three files
     #[arg(long, value_name = "FILE")]
     pub(crate) log_file: Option<PathBuf>,
-    /// Leave the terminal's session, so that closing it does not end the gateway
+    /// Leave the terminal's session, so that closing it does not stop the gateway
     #[arg(long, hide = true)]
     pub(crate) detach: bool,
 }
@@ -165,7 +165,7 @@ pub(crate) struct Run {
     /// The protocol of CMD: acp or codelia
     #[arg(long, value_name = "D", requires = "cmd", required_unless_present = "preset")]
     pub(crate) dialect: Option<String>,
-    /// The runtime's name [default: the preset's, or the program's]
+    /// The runtime's name [default: the name of the preset or program]
     #[arg(long)]
     pub(crate) id: Option<String>,
     /// The working directory [default: the current one]
@@ -177,13 +177,13 @@ pub(crate) struct Run {
     /// The session's title
     #[arg(long)]
     pub(crate) title: Option<String>,
-    /// A variable for the agent: with a value, or with the one that it has in this shell (best for keys); repeatable
+    /// A variable for the agent, with a value or with its value in this shell (better for keys); repeatable
     #[arg(long, value_name = "NAME[=VALUE]")]
     pub(crate) env: Vec<String>,
-    /// A variable of this shell that the agent gets if it is set; NAME* is a family; repeatable
+    /// Pass a variable of this shell to the agent if it is set; NAME* passes all with that prefix; repeatable
     #[arg(long, value_name = "NAME")]
     pub(crate) pass_env: Vec<String>,
-    /// The authentication method, one of those the agent offers
+    /// One of the authentication methods that the agent offers
     #[arg(long, value_name = "ID")]
     pub(crate) auth_method: Option<String>,
     /// The program and its arguments
@@ -251,10 +251,10 @@ pub(crate) struct Share {
 pub(crate) struct Tail {
     /// The session [default: all]
     pub(crate) session: Option<String>,
-    /// One event a line, as JSON
+    /// Output JSON, one event per line
     #[arg(long)]
     pub(crate) json: bool,
-    /// Start after this cursor, or `now` [default: the oldest event kept]
+    /// Start after this cursor, or `now` [default: the oldest stored event]
     #[arg(long, value_name = "CURSOR")]
     pub(crate) after: Option<String>,
     /// Stop at the end instead of waiting for more
@@ -278,9 +278,9 @@ pub(crate) struct Prompt {
 
 #[derive(Debug, Args)]
 pub(crate) struct Attach {
-    /// The session to open [default: the list]
+    /// The session to open [default: the list of sessions]
     pub(crate) session: Option<String>,
-    /// Take the mouse: wheel and clicks (the terminal's own selection then needs Shift)
+    /// Use the mouse: wheel and clicks (selecting text in the terminal then needs Shift)
     #[arg(long)]
     pub(crate) mouse: bool,
 }
@@ -324,24 +324,24 @@ pub(crate) struct Answer {
     /// Remember this choice
     #[arg(long)]
     pub(crate) remember: bool,
-    /// Allow this instead of what was asked, where the agent takes a change
+    /// Allow this text instead of the original, if the agent accepts edits
     #[arg(long, value_name = "TEXT", requires = "allow", conflicts_with_all = ["remember", "deny", "option", "text"])]
     pub(crate) edit: Option<String>,
-    /// The digest of what was read, or its beginning: needed where the question changed since it was asked
+    /// The digest of the request that was read, or a prefix: needed if the request has changed since it was first shown
     #[arg(long, value_name = "D")]
     pub(crate) digest: Option<String>,
-    /// The receipt as JSON
+    /// Output the receipt as JSON
     #[arg(long)]
     pub(crate) json: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Format {
-    /// The events, one a line
+    /// The events, one per line
     Ndjson,
     /// Markdown
     Md,
-    /// One HTML file that needs nothing else
+    /// One self-contained HTML file
     Html,
 }
 
@@ -379,10 +379,10 @@ pub(crate) struct Pair {
     #[arg(long, value_name = "S,..", value_delimiter = ',', default_value = "watch,prompt,approve",
         value_parser = ["watch", "prompt", "approve", "admin"])]
     pub(crate) scope: Vec<String>,
-    /// Only with these runtimes [default: all]
+    /// Limit the device to these runtimes [default: all]
     #[arg(long, value_name = "NAME,..", value_delimiter = ',')]
     pub(crate) runtime: Vec<String>,
-    /// The highest risk of a request that it may answer [default: any]
+    /// The highest risk of requests that it may answer [default: any]
     #[arg(long, value_name = "RISK", value_parser = ["low", "elevated", "danger"])]
     pub(crate) approve_up_to: Option<String>,
     /// Allow answering from a notification without opening the request
@@ -391,10 +391,10 @@ pub(crate) struct Pair {
     /// The device's name [default: the one it reports]
     #[arg(long)]
     pub(crate) name: Option<String>,
-    /// Confirm without asking here; the number is printed all the same, for whoever compares it
+    /// Confirm without asking; the number is still printed, so that it can be compared
     #[arg(long)]
     pub(crate) yes: bool,
-    /// What happens as JSON, a line each; without --yes a line `y` on stdin confirms
+    /// Output progress as JSON, one object per line; without --yes, a line `y` on stdin confirms
     #[arg(long)]
     pub(crate) json: bool,
 }
@@ -430,20 +430,20 @@ pub(crate) struct Replay {
     /// The transcript; `-` reads stdin
     #[arg(value_name = "FILE")]
     pub(crate) file: PathBuf,
-    /// The dialect, for a transcript that does not say it, or instead of what it says
+    /// The dialect, if the transcript does not name it; overrides the transcript
     #[arg(long, value_name = "DIALECT")]
     pub(crate) dialect: Option<String>,
-    /// Output JSON, one object for each line
+    /// Output JSON, one object per line
     #[arg(long)]
     pub(crate) json: bool,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct Doctor {
-    /// Start each installed agent up to its handshake, then stop it
+    /// Start each installed agent, wait for its handshake, then stop it
     #[arg(long)]
     pub(crate) start: bool,
-    /// The configuration [default: plexus.toml in the state folder, if there]
+    /// The configuration file [default: plexus.toml in the state folder, if it exists]
     #[arg(short, long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
     /// Output JSON
@@ -465,9 +465,66 @@ pub(crate) struct Stop {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use clap::CommandFactory;
 
     use super::*;
+
+    const MANUAL: &str = include_str!("../../docs/cli.md");
+
+    /// Names of the commands that `--help` shows below this one and that can be run.
+    fn runnable(command: &clap::Command, name: &str, all: &mut BTreeSet<String>) {
+        let below = command.get_subcommands().filter(|below| !below.is_hide_set() && below.get_name() != "help");
+        for command in below {
+            let name = format!("{name} {}", command.get_name());
+            if !command.is_subcommand_required_set() {
+                all.insert(name.clone());
+            }
+            runnable(command, &name, all);
+        }
+    }
+
+    fn options(command: &clap::Command) -> BTreeSet<String> {
+        let shown = command.get_arguments().filter(|option| !option.is_hide_set());
+        shown.filter_map(|option| Some(format!("--{}", option.get_long()?))).collect()
+    }
+
+    /// What stands between backticks in the first column of each row of the manual's tables.
+    fn manual_rows() -> Vec<Vec<&'static str>> {
+        let rows = MANUAL.lines().filter(|line| line.starts_with("| `")).filter_map(|line| line[2..].split_once(" | "));
+        rows.map(|(cell, _)| cell.split('`').skip(1).step_by(2).collect()).collect()
+    }
+
+    #[test]
+    fn manual_lists_every_command_and_no_other() {
+        let mut plexus = Cli::command();
+        plexus.build();
+        let mut listed = BTreeSet::new();
+        let mut global = BTreeSet::new();
+        for row in manual_rows() {
+            let (mut command, mut name) = (&plexus, "plexus".to_owned());
+            for words in row.iter().map(|span| span.split([' ', '[', ']', ','])) {
+                for word in words {
+                    if word == "plexus" {
+                        (command, name) = (&plexus, word.to_owned());
+                    } else if let Some(below) = command.find_subcommand(word) {
+                        (command, name) = (below, format!("{name} {word}"));
+                    } else if word.starts_with("--") && word.len() > 2 {
+                        assert!(options(command).contains(word), "docs/cli.md: `{name}` has no option {word}");
+                        global.extend((name == "plexus").then(|| word.to_owned()));
+                    }
+                }
+                listed.extend((name != "plexus").then(|| name.clone()));
+            }
+        }
+        let mut there = BTreeSet::new();
+        runnable(&plexus, "plexus", &mut there);
+        let missing: Vec<_> = there.difference(&listed).collect();
+        let gone: Vec<_> = listed.difference(&there).collect();
+        assert!(missing.is_empty() && gone.is_empty(), "docs/cli.md lacks {missing:?}, and has without need {gone:?}");
+        assert_eq!(global, options(&plexus), "docs/cli.md: the options of every command");
+    }
 
     #[test]
     fn command_line_definition_is_valid() {

@@ -9,7 +9,7 @@ use super::{CommandFailure, CommandResult, NOT_PERMITTED, USAGE};
 pub(crate) async fn attach(args: args::Attach) -> CommandResult {
     let dumb = std::env::var_os("TERM").is_none_or(|term| term.is_empty() || term == "dumb");
     if dumb || !std::io::stdin().is_terminal() || !std::io::stdout().is_terminal() {
-        let fix = "`plexus tail` follows into a pipe, `plexus prompt` and `plexus answer` are for scripts";
+        let fix = "use `plexus tail` for pipes, and `plexus prompt` and `plexus answer` in scripts";
         return Err(
             CommandFailure::new(USAGE, format!("attach needs a terminal that can move its cursor; {fix}")).into()
         );

@@ -17,16 +17,16 @@ pub(crate) enum Dialect {
 
 #[derive(Debug, Args)]
 pub(crate) struct Bridge {
-    /// What the editor or TUI speaks
+    /// The protocol of the editor or terminal UI
     #[arg(value_enum)]
     pub(crate) dialect: Dialect,
-    /// Join this session where the editor first opens a new one: an identifier, the unique beginning of one, or `last`
+    /// Join this session when the editor first opens a new one: an identifier, a unique prefix of one, or `last`
     #[arg(long, value_name = "SESSION")]
     pub(crate) session: Option<String>,
     /// Open new sessions in this runtime [default: the gateway's first]
     #[arg(long, value_name = "RUNTIME")]
     pub(crate) runtime: Option<String>,
-    /// Codelia's terminal UI passes this on; the gateway's agents ask as they are set up to, and it is said that they do
+    /// Accepted for Codelia's terminal UI; it has no effect, because agents ask according to their own settings
     #[arg(long, value_name = "MODE", hide = true)]
     pub(crate) approval_mode: Option<String>,
 }
@@ -57,9 +57,9 @@ async fn acp(args: Bridge) -> CommandResult {
 
 async fn codelia_target(args: Bridge) -> anyhow::Result<(Client, plexus_bridges::codelia::CodeliaTarget)> {
     let client = Client::find().await?;
-    let notice = args.approval_mode.map(|mode| {
-        format!("--approval-mode {mode} has no effect here: the gateway's agents ask as they are set up to")
-    });
+    let notice = args
+        .approval_mode
+        .map(|mode| format!("--approval-mode {mode} has no effect here: agents ask according to their own settings"));
     let runtime = runtime(&client, args.runtime.as_deref()).await?;
     let session = match &args.session {
         Some(name) => Some(client.session(name).await?),
@@ -72,7 +72,7 @@ async fn codelia_target(args: Bridge) -> anyhow::Result<(Client, plexus_bridges:
 async fn runtime(client: &Client, name: Option<&str>) -> anyhow::Result<Option<RuntimeId>> {
     let Some(name) = name else { return Ok(None) };
     let all = client.runtimes().await?;
-    let runtime = choose(all, name, |one| one.runtime_id.as_str(), "runtime", "`plexus ls` shows them")?;
+    let runtime = choose(all, name, |one| one.runtime_id.as_str(), "runtime", "`plexus ls` lists them")?;
     Ok(Some(runtime.runtime_id))
 }
 

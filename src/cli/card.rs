@@ -35,7 +35,7 @@ pub(crate) fn card(request: &Request, paint: Paint) -> String {
     let head = format!("? {} asks ({kind}, {})", line(request.runtime_id.as_str(), NAME), word(request.risk));
     let mut out = format!("{}\n", paint.yellow(&head));
     if request.changed {
-        let words = "! this question changed since it was asked: read it again";
+        let words = "! this request has changed since it was first shown: read it again";
         out.push_str(&format!("  {}\n", paint.red(words)));
     }
     let edit = matches!(request.subject, About::Edit { .. });
@@ -73,10 +73,10 @@ pub(crate) fn card(request: &Request, paint: Paint) -> String {
     }
     if request.display_truncated {
         let bytes = request.display_bytes.unwrap_or_default();
-        out.push_str(&format!("  … {bytes} bytes in all; `plexus requests` shows all of it\n"));
+        out.push_str(&format!("  … {bytes} bytes in total; `plexus requests` shows everything\n"));
     }
     if request.subject == About::Unreadable {
-        let words = "! what would happen cannot be told from this; it is shown as the agent sent it";
+        let words = "! Plexus cannot tell what this would do; it is shown as the agent sent it";
         out.push_str(&format!("  {}\n", paint.red(words)));
     }
     if !request.risk_reasons.is_empty() {
@@ -132,8 +132,8 @@ fn wants(question: &Question) -> String {
         ),
         (false, false, false) => words.push("one of these".into()),
         (false, true, false) => words.push("any of these".into()),
-        (false, false, true) => words.push("one of these, or words of your own".into()),
-        (false, true, true) => words.push("any of these, and words of your own".into()),
+        (false, false, true) => words.push("one of these, or your own text".into()),
+        (false, true, true) => words.push("any of these, and your own text".into()),
     }
     let sort = match (question.multiple, question.options.is_empty(), fits.number) {
         (true, ..) => " of them",
@@ -147,7 +147,7 @@ fn wants(question: &Question) -> String {
         (Some(least), Some(most)) => words.push(format!("{least} to {most}{sort}")),
     }
     if question.optional {
-        words.push("may be left out".into());
+        words.push("optional".into());
     }
     words.join(", ")
 }
@@ -181,10 +181,7 @@ pub(crate) fn ways(request: &Request) -> String {
         way("--allow --edit TEXT", &format!("another {}", line(&editable.label, NAME).to_lowercase()));
     }
     if request.changed {
-        way(
-            &format!("--digest {}", seen(request)),
-            "with an answer that is more than a no: it says which one was read",
-        );
+        way(&format!("--digest {}", seen(request)), "needed to allow the request: it states which version was read");
     }
     out
 }
@@ -243,20 +240,20 @@ mod tests {
         let text = card(&danger, Paint::none());
         assert_eq!(
             text,
-            "? demo asks (permission, danger)\n  ! this question changed since it was asked: read it again\n  │ Run it\n  \
+            "? demo asks (permission, danger)\n  ! this request has changed since it was first shown: read it again\n  │ Run it\n  \
              │ rm -rf /\n  danger: deletes outside of the folder; of the whole disk\\u{1b}[2J\n  \
              ! the agent itself calls this dangerous\n"
         );
         assert!(ways(&danger).contains("--digest 0123456789ab"), "{}", ways(&danger));
         let opaque = request(json!({ "risk": "danger", "subject": { "type": "unreadable" }, "display": "{\"x\":1}" }));
         let text = card(&opaque, Paint::none());
-        assert!(text.contains("  │ {\"x\":1}\n") && text.contains("! what would happen cannot be told"), "{text}");
+        assert!(text.contains("  │ {\"x\":1}\n") && text.contains("! Plexus cannot tell what this would do"), "{text}");
         let edit = request(json!({
             "risk": "elevated", "subject": { "type": "edit", "files": [{ "path": "a" }] },
             "display": "edit a\n@@ -1 +1 @@\n-old\n+new", "display_truncated": true, "display_bytes": 90_000,
         }));
         let text = card(&edit, Paint::none());
-        assert!(text.contains("  │ -old\n  │ +new\n") && text.contains("… 90000 bytes in all"), "{text}");
+        assert!(text.contains("  │ -old\n  │ +new\n") && text.contains("… 90000 bytes in total"), "{text}");
     }
 
     #[test]
@@ -286,9 +283,9 @@ mod tests {
         assert!(text.contains(&format!("  │ {long}\n")), "{text}");
         for line in [
             "  │ Before I begin:\n",
-            "  question 1 of 2 · Database (one of these, or words of your own)\n",
+            "  question 1 of 2 · Database (one of these, or your own text)\n",
             "    1  Postgres  a server\n",
-            "  question 2 of 2 (a whole number, 1024 to 65535, may be left out)\n",
+            "  question 2 of 2 (a whole number, 1024 to 65535, optional)\n",
         ] {
             assert!(text.contains(line), "{line}: {text}");
         }

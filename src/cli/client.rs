@@ -39,22 +39,22 @@ impl Refused {
     /// "what: why, fix".
     pub(crate) fn explain(&self, what: &str) -> CommandFailure {
         let why = match self.problem["detail"].as_str() {
-            _ if self.status == 401 => "the gateway does not know the token of the state folder".into(),
+            _ if self.status == 401 => "the gateway does not accept the token of the state folder".into(),
             Some(detail) => detail.to_owned(),
             None => format!("the gateway answered with status {}", self.status),
         };
         let (code, fix) = match self.status {
-            401 => (NOT_PERMITTED, "; is PLEXUS_HOME that of the gateway?"),
+            401 => (NOT_PERMITTED, "; check that PLEXUS_HOME is the gateway's"),
             403 => (NOT_PERMITTED, ""),
             503 => (FAILURE, "; try again in a moment"),
             _ => (FAILURE, ""),
         };
         let fix = match self.code() {
-            "session_not_found" => "; `plexus ls` shows the sessions",
-            "runtime_not_found" => "; `plexus ls` shows the runtimes",
-            "request_not_found" => "; `plexus requests` shows the open ones",
+            "session_not_found" => "; `plexus ls` lists the sessions",
+            "runtime_not_found" => "; `plexus ls` lists the runtimes",
+            "request_not_found" => "; `plexus requests` lists the open ones",
             "runtime_gone" => "; start it again with `plexus run`",
-            "storage" => "; make room on the disk of the state folder, then try again",
+            "storage" => "; free some space on the disk of the state folder, then try again",
             _ => fix,
         };
         CommandFailure::new(code, format!("{what}: {why}{fix}"))
@@ -71,12 +71,14 @@ pub(crate) fn program() -> String {
 pub(crate) fn failure(what: &str, error: &Error) -> CommandFailure {
     match error {
         Error::Refused(why) => {
-            CommandFailure::new(NOT_PERMITTED, format!("{what}: {why}; is PLEXUS_HOME that of the gateway?"))
+            CommandFailure::new(NOT_PERMITTED, format!("{what}: {why}; check that PLEXUS_HOME is the gateway's"))
         }
-        Error::Unreached(why) => CommandFailure::new(NO_GATEWAY, format!("{what}: {why}; `plexus doctor` says more")),
+        Error::Unreached(why) => {
+            CommandFailure::new(NO_GATEWAY, format!("{what}: {why}; run `plexus doctor` for details"))
+        }
         Error::Lost(why) => CommandFailure::new(
             FAILURE,
-            format!("{what}: the gateway did not answer: {why}; `plexus doctor` says more"),
+            format!("{what}: the gateway did not respond: {why}; run `plexus doctor` for details"),
         ),
         Error::Address(_) | Error::Rpc { .. } | Error::Answer(_) => {
             CommandFailure::new(FAILURE, format!("{what}: {error}"))
@@ -239,9 +241,9 @@ impl Client {
             return sessions
                 .into_iter()
                 .next()
-                .ok_or_else(|| CommandFailure::plain("there is no session yet: start one with `plexus run demo`"));
+                .ok_or_else(|| CommandFailure::plain("there are no sessions yet: start one with `plexus run demo`"));
         }
-        choose(sessions, meant, |session| session.session_id.as_str(), "session", "`plexus ls` shows them")
+        choose(sessions, meant, |session| session.session_id.as_str(), "session", "`plexus ls` lists them")
     }
 }
 
@@ -260,7 +262,7 @@ pub(crate) fn choose<T>(all: Vec<T>, meant: &str, id: impl Fn(&T) -> &str, noun:
         _ => {
             let some: Vec<&str> = found.iter().take(5).map(&id).collect();
             let message =
-                format!("{meant} is the beginning of {} {noun}s: {}; write more of it", found.len(), some.join(", "));
+                format!("{meant} is ambiguous; it is the beginning of {} {noun}s: {}", found.len(), some.join(", "));
             Err(CommandFailure::plain(message))
         }
     }
@@ -268,8 +270,8 @@ pub(crate) fn choose<T>(all: Vec<T>, meant: &str, id: impl Fn(&T) -> &str, noun:
 
 fn read<T: DeserializeOwned>(text: &str, what: &str) -> anyhow::Result<T> {
     serde_json::from_str(text).map_err(|why| {
-        let fix = "is `plexus` of the same version as the gateway? `plexus doctor` says more";
-        CommandFailure::plain(format!("{what}: the gateway's answer makes no sense ({why}); {fix}"))
+        let fix = "check that `plexus` and the gateway have the same version; `plexus doctor` shows both";
+        CommandFailure::plain(format!("{what}: the gateway's response could not be understood ({why}); {fix}"))
     })
 }
 
@@ -288,7 +290,7 @@ mod tests {
         assert_eq!(pick("nope").unwrap_err().to_string(), "there is no session nope: fix");
         assert_eq!(
             pick("ab").unwrap_err().to_string(),
-            "ab is the beginning of 2 sessions: s_abc, s_abd; write more of it"
+            "ab is ambiguous; it is the beginning of 2 sessions: s_abc, s_abd"
         );
         assert!(pick("").is_err());
     }
@@ -298,7 +300,7 @@ mod tests {
         let refused = |status: u16, problem: Value| Refused { status, problem };
         let said = |refused: Refused| (refused.explain("prompting").code, refused.explain("prompting").message);
         let problem = serde_json::json!({"code": "session_not_found", "detail": "there is no session s_1"});
-        let words = "prompting: there is no session s_1; `plexus ls` shows the sessions";
+        let words = "prompting: there is no session s_1; `plexus ls` lists the sessions";
         assert_eq!(said(refused(404, problem)), (1, words.into()));
         let problem =
             serde_json::json!({"code": "scope_missing", "detail": "device \"x\" lacks the scope `prompt` here"});

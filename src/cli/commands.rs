@@ -115,7 +115,7 @@ pub(crate) async fn ls(args: args::Ls) -> CommandResult {
     let paint = Paint::stdout();
     let mut out = String::new();
     if sessions.is_empty() {
-        let none = if args.archived { "nothing is archived" } else { "no sessions yet: `plexus run demo` starts one" };
+        let none = if args.archived { "no archived sessions" } else { "no sessions yet: `plexus run demo` starts one" };
         out.push_str(none);
         out.push('\n');
     } else {
@@ -185,9 +185,11 @@ pub(crate) async fn tail(args: args::Tail) -> CommandResult {
             ClientEvent::Hello(hello) => match hello["resume"].as_str() {
                 None | Some("ok") => {}
                 Some("gap") => {
-                    remark("some events after that cursor are no longer kept; what follows the gap is shown")
+                    remark("some events after that cursor are no longer stored; the events after the gap follow")
                 }
-                Some(other) => remark(&format!("that cursor is not of this log ({other}); shown from a snapshot on")),
+                Some(other) => {
+                    remark(&format!("that cursor does not belong to this log ({other}); starting from a snapshot"))
+                }
             },
             ClientEvent::Snapshot(snapshot) if !args.json => view.snapshot(&snapshot, &mut out),
             ClientEvent::Live if args.no_follow => {
@@ -195,7 +197,7 @@ pub(crate) async fn tail(args: args::Tail) -> CommandResult {
                 print(&out)?;
                 return Ok(0);
             }
-            ClientEvent::Lost(why) => remark(&format!("the connection is lost ({why}); coming back")),
+            ClientEvent::Lost(why) => remark(&format!("the connection was lost ({why}); reconnecting")),
             ClientEvent::Snapshot(_)
             | ClientEvent::Older
             | ClientEvent::Live
@@ -238,7 +240,7 @@ async fn past(
             .append_pair("limit", &PAST_ITEMS.to_string())
             .append_pair("after", &after)
             .finish();
-        let page: Page = client.get(&format!("{of}?{query}"), "reading what was before").await?;
+        let page: Page = client.get(&format!("{of}?{query}"), "reading the earlier events").await?;
         if page.resume != "ok" {
             return Ok(if after.is_empty() { begin } else { FollowStart::After(after) });
         }
@@ -266,7 +268,7 @@ fn text_of(given: String) -> anyhow::Result<String> {
         return Err(CommandFailure::plain(format!("the prompt on stdin is longer than {PROMPT_MAX} bytes: send less")));
     }
     let text = String::from_utf8(text)
-        .map_err(|_| CommandFailure::plain("the prompt on stdin is no UTF-8 text: convert it"))?;
+        .map_err(|_| CommandFailure::plain("the prompt on stdin is not UTF-8 text: convert it first"))?;
     Ok(text.trim_end_matches('\n').to_owned())
 }
 
@@ -311,7 +313,7 @@ pub(crate) async fn prompt(args: args::Prompt) -> CommandResult {
                     end = Some(envelope.event["status"] == "completed");
                 }
             }
-            ClientEvent::Lost(why) => remark(&format!("the connection is lost ({why}); coming back")),
+            ClientEvent::Lost(why) => remark(&format!("the connection was lost ({why}); reconnecting")),
             _ => {}
         }
         print(&out)?;
@@ -319,7 +321,7 @@ pub(crate) async fn prompt(args: args::Prompt) -> CommandResult {
             return Ok(if fine { 0 } else { FAILURE });
         }
     }
-    Err(CommandFailure::plain("the run's end was not seen"))
+    Err(CommandFailure::plain("the end of the run was not received"))
 }
 
 pub(crate) async fn cancel(args: args::Cancel) -> CommandResult {
@@ -341,9 +343,9 @@ pub(crate) async fn rename(args: args::Rename) -> CommandResult {
 pub(crate) async fn archive(args: args::Archive) -> CommandResult {
     let client = Client::find().await?;
     let session = client.session(&args.session).await?.session_id;
-    let what = if args.undo { "taking the session back" } else { "archiving" };
+    let what = if args.undo { "restoring the session" } else { "archiving" };
     client.patch(&format!("/v1/sessions/{session}"), &json!({ "archived": !args.undo }), what).await?;
-    print(&format!("{session} is {}\n", if args.undo { "back in the list" } else { "archived" }))?;
+    print(&format!("{session} is {}\n", if args.undo { "restored" } else { "archived" }))?;
     Ok(0)
 }
 
@@ -361,7 +363,8 @@ pub(crate) async fn share(args: args::Share) -> CommandResult {
     // On stderr, so that `plexus share last | wl-copy` copies only the link.
     let _ = writeln!(
         std::io::stderr(),
-        "whoever has it sees this session for {} h, and can do nothing in it; `plexus devices revoke {}` ends that",
+        "anyone with this link can watch the session for {} h, but not act in it; revoke it with `plexus devices \
+         revoke {}`",
         args.hours,
         line(device, TITLE)
     );
@@ -379,7 +382,7 @@ pub(crate) async fn requests(args: args::Requests) -> CommandResult {
         return Ok(0);
     }
     if requests.is_empty() {
-        print("nothing waits for an answer\n")?;
+        print("no pending requests\n")?;
         return Ok(0);
     }
     let paint = Paint::stdout();
@@ -419,7 +422,8 @@ pub(crate) async fn send_answer(client: &Client, request: &Request, mut answer: 
         answer["digest"] = request.digest.as_str().into();
     }
     let mut key = [0u8; 16];
-    getrandom::fill(&mut key).map_err(|why| CommandFailure::plain(format!("no random numbers: {why}")))?;
+    getrandom::fill(&mut key)
+        .map_err(|why| CommandFailure::plain(format!("the system provides no random numbers: {why}")))?;
     let key = data_encoding::HEXLOWER.encode(&key);
     let path = format!("/v1/requests/{}/answer", request.request_id);
     match client.try_post(&path, &answer, Some(&key), "answering").await? {
@@ -453,7 +457,7 @@ fn answers_to(questions: &[Question], args: &args::Answer) -> anyhow::Result<Ans
     }
     if answers.is_empty() {
         let how = format!("answer with --option ID=ANSWER for each of {}, or --deny", ids());
-        return Err(CommandFailure::plain(format!("this request asks questions: {how}")));
+        return Err(CommandFailure::plain(format!("this request has several questions: {how}")));
     }
     let left: Vec<&str> = questions
         .iter()
@@ -461,8 +465,8 @@ fn answers_to(questions: &[Question], args: &args::Answer) -> anyhow::Result<Ans
         .map(|question| question.id.as_str())
         .collect();
     if !left.is_empty() {
-        let fix = "give --option ID=ANSWER for each; `plexus requests` shows them";
-        return Err(CommandFailure::plain(format!("there is no answer yet to {}: {fix}", left.join(", "))));
+        let fix = "use --option ID=ANSWER for each; `plexus requests` lists them";
+        return Err(CommandFailure::plain(format!("an answer is missing to {}: {fix}", left.join(", "))));
     }
     Ok(answers)
 }
@@ -471,11 +475,12 @@ fn answers_to(questions: &[Question], args: &args::Answer) -> anyhow::Result<Ans
 fn was_read(request: &Request, digest: Option<&str>, no: bool) -> anyhow::Result<()> {
     match digest {
         Some(read) if read.len() < 8 || !request.digest.starts_with(read) => Err(CommandFailure::plain(format!(
-            "--digest {}: the question is another one now: read it again with `plexus requests`",
+            "--digest {}: the request has changed: read it again with `plexus requests`",
             line(read, TITLE)
         ))),
         None if request.changed && !no => Err(CommandFailure::plain(format!(
-            "this question changed since it was asked: read it again with `plexus requests`, then answer with --digest {}",
+            "this request has changed since it was first shown: read it again with `plexus requests`, then answer \
+             with --digest {}",
             seen(request)
         ))),
         _ => Ok(()),
@@ -489,7 +494,7 @@ pub(crate) async fn answer(args: args::Answer) -> CommandResult {
         Ok(id) if args.request.len() >= 28 => client.get(&format!("/v1/requests/{id}"), "answering").await?,
         _ => {
             let open = client.requests(false).await?;
-            let words = ("open request", "`plexus requests` shows them");
+            let words = ("open request", "`plexus requests` lists them");
             let found = choose(open, &args.request, |one| one.request_id.as_str(), words.0, words.1)?;
             // Allowing needs the digest of the whole request, which `plexus requests` shows.
             if found.display_truncated { whole(&client, &found).await? } else { found }
@@ -515,7 +520,7 @@ pub(crate) async fn answer(args: args::Answer) -> CommandResult {
             RequestType::Pick | RequestType::Prompt if args.allow => {
                 let want = if request.kind == RequestType::Pick { "--option ID" } else { "--text T" };
                 return Err(CommandFailure::plain(format!(
-                    "this request wants more than a yes: answer with {want}, or --deny"
+                    "this request needs more than --allow: answer with {want}, or --deny"
                 )));
             }
             _ => answer["ok"] = args.allow.into(),
@@ -527,7 +532,7 @@ pub(crate) async fn answer(args: args::Answer) -> CommandResult {
     } else if let [option] = &args.option[..] {
         answer["option_id"] = option.as_str().into();
     } else {
-        return Err(CommandFailure::plain("this request takes one option: give --option once"));
+        return Err(CommandFailure::plain("this request accepts one option: use --option once"));
     }
     if let Some(reason) = &args.reason {
         answer["reason"] = reason.as_str().into();
@@ -615,14 +620,14 @@ pub(crate) fn browse(home: &Home, url: &str, code: &str) -> bool {
 pub(crate) async fn open(args: args::Open) -> CommandResult {
     let client = Client::find().await?;
     let wanted = json!({ "scopes": Scope::ALL, "ttl": CODE_SECONDS });
-    let code = client.post("/v1/codes", &wanted, "making a one-time code").await?;
+    let code = client.post("/v1/codes", &wanted, "creating a one-time code").await?;
     let Some(code) = code["code"].as_str() else {
-        return Err(CommandFailure::new(NOT_PERMITTED, "making a one-time code: the gateway gave none").into());
+        return Err(CommandFailure::new(NOT_PERMITTED, "creating a one-time code: the gateway returned none").into());
     };
     let code = line(code, TITLE);
     if !args.print && std::io::stdout().is_terminal() && browse(&Home::find()?, client.url(), &code) {
         let url = client.url();
-        print(&format!("opened {url} in the browser; if nothing comes up: plexus open --print\n"))?;
+        print(&format!("opened {url} in the browser; if nothing appears: plexus open --print\n"))?;
     } else {
         print(&format!("{}/#code={code}\n", client.url()))?;
     }
@@ -632,7 +637,7 @@ pub(crate) async fn open(args: args::Open) -> CommandResult {
 pub(crate) async fn restart(args: args::Restart) -> CommandResult {
     let client = Client::find().await?;
     let runtimes = client.runtimes().await?;
-    let runtime = choose(runtimes, &args.runtime, |one| one.runtime_id.as_str(), "runtime", "`plexus ls` shows them")?;
+    let runtime = choose(runtimes, &args.runtime, |one| one.runtime_id.as_str(), "runtime", "`plexus ls` lists them")?;
     let path = format!("/v1/runtimes/{}/restart", runtime.runtime_id);
     client.post_nothing(&path, "restarting the runtime").await?;
     print(&format!("restarted {}\n", runtime.runtime_id))?;
@@ -646,7 +651,7 @@ pub(crate) async fn stop(args: args::Stop) -> CommandResult {
         Err(none) => return stop_left(&args.runtime).await.unwrap_or(Err(none)),
     };
     let runtimes = client.runtimes().await?;
-    let runtime = choose(runtimes, &args.runtime, |one| one.runtime_id.as_str(), "runtime", "`plexus ls` shows them")?;
+    let runtime = choose(runtimes, &args.runtime, |one| one.runtime_id.as_str(), "runtime", "`plexus ls` lists them")?;
     client.delete(&format!("/v1/runtimes/{}", runtime.runtime_id), "stopping the runtime").await?;
     print(&format!("stopped {}\n", runtime.runtime_id))?;
     Ok(0)

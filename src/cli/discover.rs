@@ -105,8 +105,8 @@ impl Holder {
         match (self.state, self.pid) {
             (HolderState::Running, Some(pid)) => format!("held by process {pid} for {since}"),
             (HolderState::Running, None) => format!("held for {since}"),
-            (HolderState::Ended, _) => format!("ended {since} ago; its last words are kept"),
-            (HolderState::Stale, _) => "nobody is there any more; a file was left".into(),
+            (HolderState::Ended, _) => format!("ended {since} ago; its last output is stored"),
+            (HolderState::Stale, _) => "not running any more; a file was left".into(),
         }
     }
 }
@@ -149,10 +149,10 @@ pub(super) async fn version(program: &Path, args: &[&str]) -> Result<String, Str
         Ok(Ok(output)) => {
             let text = String::from_utf8_lossy(&output.stdout).into_owned();
             let first = text.lines().map(str::trim).find(|line| !line.is_empty());
-            first.map(|first| line(first, 100)).ok_or_else(|| "does not say its version".into())
+            first.map(|first| line(first, 100)).ok_or_else(|| "does not report its version".into())
         }
         Ok(Err(why)) => Err(format!("cannot be started: {why}")),
-        Err(_) => Err(format!("did not say its version in {} s", VERSION.as_secs())),
+        Err(_) => Err(format!("did not report its version within {} s", VERSION.as_secs())),
     }
 }
 
@@ -245,7 +245,7 @@ pub(super) async fn servers(
         let mut found = if address(&at).is_ok_and(|to| to.is_local()) {
             server(name, dialect.into(), at, "the environment".into()).await
         } else {
-            let problem = Some("is no address on this machine: not tried".into());
+            let problem = Some("is not an address on this machine: not tried".into());
             let (from, dialect) = ("the environment".into(), dialect.into());
             Server { name, dialect, at, from, listens: false, problem, fix: None, start: None }
         };
@@ -280,7 +280,7 @@ async fn server(name: String, dialect: String, at: String, from: String) -> Serv
             "gemini-mirror" => format!("start it: gemini --ui-port {port}"),
             _ => "start the program that listens there".into(),
         };
-        format!("{how}; or mend the address. The gateway tries again by itself")
+        format!("{how}; or correct the address. The gateway retries automatically")
     });
     Server { name, dialect, at, from, listens: problem.is_none(), problem, fix, start: None }
 }
@@ -300,11 +300,13 @@ fn address(at: &str) -> Result<Address, String> {
     }
     let (rest, usual) = match (at.strip_prefix("ws://"), at.strip_prefix("http://")) {
         (Some(rest), _) | (None, Some(rest)) => (rest, 80),
-        (None, None) => return Err("is no address that the gateway connects to: ws://, http:// or unix:".into()),
+        (None, None) => {
+            return Err("is not an address that the gateway can connect to: use ws://, http:// or unix:".into());
+        }
     };
     let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
     let authority = authority.rsplit('@').next().unwrap_or_default();
-    let uri: http::uri::Authority = authority.parse().map_err(|_| format!("names no host: {authority:?}"))?;
+    let uri: http::uri::Authority = authority.parse().map_err(|_| format!("has no host: {authority:?}"))?;
     Ok(Address::Tcp(uri.host().trim_matches(['[', ']']).to_owned(), uri.port_u16().unwrap_or(usual)))
 }
 
@@ -328,9 +330,11 @@ impl Address {
         };
         match tokio::time::timeout(REACH, reached).await {
             Ok(Ok(())) => Ok(()),
-            Ok(Err(why)) if why.kind() == std::io::ErrorKind::ConnectionRefused => Err("nobody listens there".into()),
+            Ok(Err(why)) if why.kind() == std::io::ErrorKind::ConnectionRefused => {
+                Err("nothing is listening there".into())
+            }
             Ok(Err(why)) => Err(why.to_string()),
-            Err(_) => Err(format!("did not answer in {} s", REACH.as_secs())),
+            Err(_) => Err(format!("did not answer within {} s", REACH.as_secs())),
         }
     }
 }
@@ -402,7 +406,7 @@ mod tests {
         assert!(there.listens && there.problem.is_none() && there.fix.is_none());
         drop(listener);
         let gone = server("c".into(), "codex".into(), at.clone(), "f".into()).await;
-        assert_eq!(gone.problem.as_deref(), Some("nobody listens there"));
+        assert_eq!(gone.problem.as_deref(), Some("nothing is listening there"));
         assert!(gone.fix.unwrap().starts_with(&format!("start it: codex app-server --listen {at}")));
         let env = |name: &str| (name == "OPENCODE_SERVER").then(|| "http://10.0.0.1:4096".to_owned());
         let found = servers(None, env, None).await;

@@ -116,8 +116,8 @@ fn duplicate_holders(checks: &mut Checks, holders: &[Holder]) {
         let of: Vec<&&Holder> = running.iter().filter(|holder| holder.runtime_id == name).collect();
         if of.len() > 1 {
             let pids: Vec<String> = of.iter().filter_map(|holder| Some(holder.pid?.to_string())).collect();
-            let found = format!("{} agents run under this name, in holders {}", of.len(), pids.join(", "));
-            let fix = format!("`plexus stop {name}` ends all of them; `plexus run` starts one anew");
+            let found = format!("{} agents are running under this name, in the holders {}", of.len(), pids.join(", "));
+            let fix = format!("`plexus stop {name}` stops all of them; `plexus run` starts a new one");
             checks.fail(&format!("agents of {name}"), found, fix);
         }
     }
@@ -158,8 +158,8 @@ impl Checks {
     fn agent(&mut self, agent: &Agent, exe: &Path) {
         let name = format!("agent {}", agent.name);
         let Some(path) = &agent.path else {
-            let install = agent.install.unwrap_or("it comes with plexus");
-            return self.warn(&name, format!("{} is not on PATH", agent.program), format!("to have it: {install}"));
+            let install = agent.install.unwrap_or("it is included in plexus");
+            return self.warn(&name, format!("{} is not on PATH", agent.program), format!("to install it: {install}"));
         };
         let found = if path == exe { "built in".to_owned() } else { path.display().to_string() };
         let found = match &agent.version {
@@ -186,7 +186,12 @@ impl Checks {
         match (&server.problem, &server.start, server.fix.clone()) {
             (Some(problem), _, fix) => self.add(&name, Verdict::Warn, format!("{found}: {problem}"), fix),
             (None, Some(start), fix) if !start.ok => {
-                self.add(&name, Verdict::Fail, format!("{found} listens, and cannot be attached: {}", start.said), fix);
+                self.add(
+                    &name,
+                    Verdict::Fail,
+                    format!("{found} is listening, but cannot be attached: {}", start.said),
+                    fix,
+                );
             }
             (None, Some(start), _) => self.ok(&name, format!("{found} answers: {}", start.said)),
             (None, None, fix) => self.add(&name, Verdict::Ok, format!("{found} listens"), fix),
@@ -199,13 +204,11 @@ impl Checks {
         match (holder.state, up) {
             (HolderState::Running, true) => self.ok(&name, holder.words()),
             (HolderState::Running, false) => {
-                let fix = format!("`plexus serve` picks it up, `plexus stop {id}` ends it");
+                let fix = format!("`plexus serve` takes it over, `plexus stop {id}` stops it");
                 self.warn(&name, format!("{}; left by an earlier gateway", holder.words()), fix);
             }
-            (HolderState::Ended, _) => {
-                self.warn(&name, holder.words(), "`plexus serve` reads them, and clears them away")
-            }
-            (HolderState::Stale, _) => self.warn(&name, holder.words(), "`plexus serve` clears it away"),
+            (HolderState::Ended, _) => self.warn(&name, holder.words(), "`plexus serve` reads and removes them"),
+            (HolderState::Stale, _) => self.warn(&name, holder.words(), "`plexus serve` removes it"),
         }
     }
 }
@@ -215,8 +218,8 @@ fn configuration(checks: &mut Checks, config: &Result<Option<(PathBuf, Config)>,
         Ok(Some((file, config))) => {
             checks.ok("configuration", format!("{} ({} runtimes)", file.display(), config.runtimes.len()));
         }
-        Ok(None) => checks.ok("configuration", "none: the defaults hold"),
-        Err(why) => checks.fail("configuration", why, "mend it: `plexus serve` refuses it as it is"),
+        Ok(None) => checks.ok("configuration", "none: the defaults apply"),
+        Err(why) => checks.fail("configuration", why, "correct it: `plexus serve` refuses it"),
     }
 }
 
@@ -225,7 +228,7 @@ fn certificate(checks: &mut Checks, config: &Config, home: &Home) {
     let Some(served) = config.tls.as_ref().map(|tls| Served::of(tls, home)) else { return };
     match served.ends_soon(jiff::Timestamp::now()) {
         Some((what, fix)) => checks.warn("certificate", what, fix),
-        None => checks.ok("certificate", "does not end soon"),
+        None => checks.ok("certificate", "does not expire soon"),
     }
 }
 
@@ -233,28 +236,28 @@ fn modes(checks: &mut Checks, dir: &Path) {
     let meta = match std::fs::metadata(dir) {
         Ok(meta) => meta,
         Err(why) if why.kind() == std::io::ErrorKind::NotFound => {
-            return checks.ok("state folder", format!("{} (made at the first start)", dir.display()));
+            return checks.ok("state folder", format!("{} (will be created at the first start)", dir.display()));
         }
         Err(why) => {
             return checks.fail(
                 "state folder",
                 format!("{}: {why}", dir.display()),
-                "set PLEXUS_HOME to a folder of yours",
+                "set PLEXUS_HOME to a folder that belongs to you",
             );
         }
     };
     let own = rustix::process::geteuid().as_raw();
     let fix = |mode: &str, path: &Path| format!("chmod {mode} '{}'", path.display());
     if !meta.is_dir() {
-        checks.fail("state folder", format!("{} is no folder", dir.display()), "set PLEXUS_HOME to a folder");
+        checks.fail("state folder", format!("{} is not a folder", dir.display()), "set PLEXUS_HOME to a folder");
     } else if meta.uid() != own {
         checks.fail(
             "state folder",
             format!("{} belongs to another user", dir.display()),
-            "set PLEXUS_HOME to a folder of yours",
+            "set PLEXUS_HOME to a folder that belongs to you",
         );
     } else if meta.permissions().mode() & 0o077 != 0 {
-        checks.fail("state folder", format!("{} is open to others", dir.display()), fix("700", dir));
+        checks.fail("state folder", format!("{} is accessible to other users", dir.display()), fix("700", dir));
     } else {
         checks.ok("state folder", dir.display().to_string());
     }
@@ -263,7 +266,7 @@ fn modes(checks: &mut Checks, dir: &Path) {
         if let Ok(meta) = std::fs::metadata(&path)
             && meta.permissions().mode() & 0o077 != 0
         {
-            checks.fail(name, "is open to others", fix("600", &path));
+            checks.fail(name, "is accessible to other users", fix("600", &path));
         }
     }
 }
@@ -277,11 +280,7 @@ async fn gateway(checks: &mut Checks, home: &Home, listen: SocketAddr) -> anyhow
             if running.version == own {
                 checks.ok("gateway", at);
             } else {
-                checks.warn(
-                    "gateway",
-                    format!("{at}; this program is {own}"),
-                    "stop it and start it again to have the same version",
-                );
+                checks.warn("gateway", format!("{at}; this program is {own}"), "restart it to use the same version");
             }
             let asked = match Client::to(home.clone(), running) {
                 Ok(client) => match client.runtimes().await {
@@ -298,7 +297,7 @@ async fn gateway(checks: &mut Checks, home: &Home, listen: SocketAddr) -> anyhow
                     });
                     runtimes.iter().for_each(|runtime| attached(checks, runtime));
                 }
-                Err(why) => checks.fail("signing in", format!("{why:#}"), "is PLEXUS_HOME that of the gateway?"),
+                Err(why) => checks.fail("signing in", format!("{why:#}"), "check that PLEXUS_HOME is the gateway's"),
             }
             Ok(true)
         }
@@ -322,7 +321,7 @@ async fn near_their_limit(client: &Client) -> Vec<over_http::Check> {
     struct All {
         checks: Vec<over_http::Check>,
     }
-    let all = client.get::<All>("/v1/doctor?only=memory", "what is near its limit").await;
+    let all = client.get::<All>("/v1/doctor?only=memory", "limits that are nearly reached").await;
     let mut checks = all.map(|all| all.checks).unwrap_or_default();
     // An older gateway answers with all checks.
     checks.retain(|check| check.name.starts_with("memory "));
@@ -332,7 +331,7 @@ async fn near_their_limit(client: &Client) -> Vec<over_http::Check> {
 /// Checks the state of a runtime of the gateway.
 fn attached(checks: &mut Checks, runtime: &RuntimeInfo) {
     let name = format!("runtime {}", runtime.runtime_id);
-    let why = runtime.problem.clone().unwrap_or_else(|| "nothing is known of why".into());
+    let why = runtime.problem.clone().unwrap_or_else(|| "the reason is unknown".into());
     match (runtime.state, &runtime.connect) {
         (RuntimeState::Ready, _) => {
             let agent = runtime.agent.clone().unwrap_or_else(|| runtime.dialect.clone());
@@ -342,10 +341,14 @@ fn attached(checks: &mut Checks, runtime: &RuntimeInfo) {
             checks.ok(&name, format!("ready: {agent}{can}"));
         }
         (RuntimeState::Starting | RuntimeState::Restarting, Connect::Endpoint(at)) => {
-            checks.warn(&name, format!("{at} is not attached yet: {why}"), "start it there; the gateway tries again");
+            checks.warn(
+                &name,
+                format!("{at} is not attached yet: {why}"),
+                "start it there; the gateway retries automatically",
+            );
         }
         (RuntimeState::Starting, _) => checks.ok(&name, "starts"),
-        (RuntimeState::Restarting, _) => checks.warn(&name, why, "it is started again by itself"),
+        (RuntimeState::Restarting, _) => checks.warn(&name, why, "it is restarted automatically"),
         (RuntimeState::Exited, _) => {
             let fix = format!("`plexus stop {}` forgets it, then it can be started again", runtime.runtime_id);
             checks.fail(&name, why, fix);
@@ -359,14 +362,14 @@ fn room(checks: &mut Checks, dir: &Path) {
         Ok(stat) => {
             let free = stat.f_bavail.saturating_mul(stat.f_frsize);
             let found = format!("{} MiB free", free >> 20);
-            let fix = "make room: a full disk refuses prompts and answers";
+            let fix = "free some space: if the disk is full, prompts and answers are refused";
             match free {
                 0..ROOM_LEAST => checks.fail("disk", found, fix),
                 ROOM_LEAST..ROOM_GOOD => checks.warn("disk", found, fix),
                 _ => checks.ok("disk", found),
             }
         }
-        Err(why) => checks.warn("disk", format!("cannot be looked at: {why}"), "check it by hand"),
+        Err(why) => checks.warn("disk", format!("cannot be checked: {why}"), "check it manually"),
     }
 }
 
@@ -438,7 +441,7 @@ mod tests {
             holder("a", 2, HolderState::Running),
             holder("b", 3, HolderState::Running),
         ]);
-        let found = "2 agents run under this name, in holders 1, 2";
+        let found = "2 agents are running under this name, in the holders 1, 2";
         assert_eq!(twins, [("agents of a".into(), Verdict::Fail, found.into())]);
     }
 
@@ -454,7 +457,7 @@ mod tests {
             path
         };
         assert_eq!(version(&program("a", "echo; echo v20.1.2"), &[]).await, Ok("v20.1.2".into()));
-        assert_eq!(version(&program("b", "exit 1"), &[]).await, Err("does not say its version".into()));
+        assert_eq!(version(&program("b", "exit 1"), &[]).await, Err("does not report its version".into()));
         assert!(version(&dir.path().join("none"), &[]).await.unwrap_err().contains("cannot be started"));
         assert_eq!((major("v20.20.2"), major("22.1"), major("x")), (Some(20), Some(22), None));
     }

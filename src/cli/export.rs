@@ -19,14 +19,12 @@ pub(crate) async fn export(args: args::Export) -> CommandResult {
     let mut out = std::io::BufWriter::new(std::io::stdout().lock());
     let written = |why: std::io::Error| match why.kind() {
         std::io::ErrorKind::BrokenPipe => anyhow::Error::from(why),
-        _ => CommandFailure::plain(format!("writing the export: {why}; is there room?")),
+        _ => CommandFailure::plain(format!("writing the export: {why}; check the free space")),
     };
     let path = format!("/v1/sessions/{session}/export?format={format}");
     let mut pieces = client.download(&path, "exporting the session").await?;
     while let Some(piece) = pieces.next().await.map_err(|_| {
-        CommandFailure::plain(
-            "exporting the session: the gateway broke it off; what was written is not the whole, try again",
-        )
+        CommandFailure::plain("exporting the session: the gateway aborted it; the output is incomplete, try again")
     })? {
         bytes.clear();
         harmless.push(&piece, &mut bytes);

@@ -117,7 +117,7 @@ pub(crate) async fn follow_session(client: Client, session: SessionId, first: Op
                 talk.cancelling = true;
                 let path = format!("/v1/sessions/{}/cancel", talk.session);
                 match talk.client.post(&path, &json!({}), "cancelling").await {
-                    Ok(_) => talk.note("· cancelling; once more to leave"),
+                    Ok(_) => talk.note("· cancelling; press again to leave"),
                     Err(error) => talk.note(&format!("· {}", line(&format!("{error:#}"), 500))),
                 }
             }
@@ -207,7 +207,7 @@ impl FollowSession {
         self.out.push('\n');
         let short = line(&self.session, LABEL);
         self.note(&format!(
-            "· left; the session goes on: `plexus tail {short}`, `plexus prompt {short} TEXT`, `plexus open`"
+            "· left; the session continues: `plexus tail {short}`, `plexus prompt {short} TEXT`, `plexus open`"
         ));
         let text = std::mem::take(&mut self.out);
         print(&text)?;
@@ -240,7 +240,7 @@ impl FollowSession {
                 self.show_card();
             }
             ClientEvent::Lost(why) => {
-                self.note(&format!("· the connection is lost ({}); coming back", line(&why, LABEL)))
+                self.note(&format!("· the connection was lost ({}); reconnecting", line(&why, LABEL)))
             }
             ClientEvent::Session(session) => {
                 if session["state"] == "exited" && session["session_id"] == self.session.as_str() {
@@ -348,7 +348,7 @@ impl FollowSession {
         let Some(request) = self.open.front().filter(|_| self.live && self.shown_at.is_none()) else { return };
         let mut text = card(request, self.paint);
         if self.open.len() > 1 {
-            text.push_str(&format!("  ({} more wait behind it)\n", self.open.len() - 1));
+            text.push_str(&format!("  ({} more requests are waiting)\n", self.open.len() - 1));
         }
         if self.present {
             text.push_str(&choices(request, self.paint));
@@ -390,7 +390,7 @@ impl FollowSession {
             return self.say(prompt.trim()).await;
         }
         if self.shown_at.is_none_or(|at| at.elapsed() < ARMING) {
-            self.note("· that came before you could have read the request: type it again");
+            self.note("· typed before the request could be read: type it again");
             return Ok(());
         }
         let asked = questions(&request);
@@ -436,20 +436,20 @@ fn question(asked: &[Question], at: usize, paint: Paint) -> String {
     let mut out = one(question, at, asked.len(), paint);
     let how = match (question.options.is_empty(), question.multiple) {
         (true, _) => "type the answer",
-        (false, false) if question.free_text => "type a number, or your own words",
+        (false, false) if question.free_text => "type a number, or your own text",
         (false, false) => "type a number",
-        (false, true) if question.free_text => "type a number, or several (1 3), or your own words",
+        (false, true) if question.free_text => "type a number, or several (1 3), or your own text",
         (false, true) => "type a number, or several (1 3)",
     };
-    let empty = if question.optional { "; an empty line leaves it out" } else { "" };
-    out.push_str(&format!("  {how}{empty}; - says that there is no answer\n"));
+    let empty = if question.optional { "; an empty line skips it" } else { "" };
+    out.push_str(&format!("  {how}{empty}; - gives no answer\n"));
     out
 }
 
 /// Takes a typed line as the answer to the next question: the whole answer once all questions have one. The error says which
 /// answers are valid.
 fn reply(asked: &[Question], answers: &mut Vec<Vec<String>>, text: &str) -> Result<Option<Value>, String> {
-    let Some(question) = asked.get(answers.len()) else { return Err("nothing is asked".into()) };
+    let Some(question) = asked.get(answers.len()) else { return Err("there is no open request".into()) };
     if text == "-" {
         return Ok(Some(json!({ "answers": {} })));
     }
@@ -473,9 +473,9 @@ fn reply(asked: &[Question], answers: &mut Vec<Vec<String>>, text: &str) -> Resu
         words.iter().filter(|word| !question.options.iter().any(|option| option.id == **word)).cloned().collect();
     match question.misfit(words.len() - own.len(), &own) {
         None => {}
-        Some(Misfit::Missing) => return Err("this question wants an answer".into()),
-        Some(Misfit::Several) => return Err("one answer only: type one number".into()),
-        Some(Misfit::NotA(_)) => return Err("a number is asked for".into()),
+        Some(Misfit::Missing) => return Err("this question must be answered".into()),
+        Some(Misfit::Several) => return Err("only one answer is possible: type one number".into()),
+        Some(Misfit::NotA(_)) => return Err("enter a number".into()),
         Some(misfit @ (Misfit::Pattern | Misfit::Form)) => {
             let fits = &question.fits;
             let wanted = if misfit == Misfit::Pattern { &fits.pattern } else { &fits.format };
@@ -530,7 +530,7 @@ fn choices(request: &Request, paint: Paint) -> String {
                 let key = if once(request, n, offer.kind) { key } else { "" };
                 out.push_str(&format!("  {}{key}  {}\n", n + 1, line(&offer.label, LABEL)));
             }
-            let reason = if request.allow_reason { ", and a reason if you like (n too risky)" } else { "" };
+            let reason = if request.allow_reason { ", optionally with a reason (n too risky)" } else { "" };
             out.push_str(&format!("  type a number or letter{reason}\n"));
         }
     }
@@ -544,7 +544,7 @@ fn once(request: &Request, at: usize, kind: Choice) -> bool {
 
 /// Reads a typed line as an answer; the error says which answers are valid.
 fn understand(request: &Request, text: &str) -> Result<Value, String> {
-    let numbers = |count: usize| format!("a request is open: type 1 to {count}; `>` and a text sends a prompt");
+    let numbers = |count: usize| format!("a request is open: type 1 to {count}, or `>` and a text to send a prompt");
     match request.kind {
         RequestType::Prompt => Ok(if text.is_empty() { json!({ "value": null }) } else { json!({ "value": text }) }),
         RequestType::Pick => {
@@ -554,7 +554,7 @@ fn understand(request: &Request, text: &str) -> Result<Value, String> {
                 ids.push(item.ok_or_else(|| numbers(request.items.len()))?.id.clone());
             }
             if ids.len() > 1 && !request.multi {
-                return Err("one may be picked: type one number".into());
+                return Err("only one can be chosen: type one number".into());
             }
             Ok(json!({ "ids": ids }))
         }
@@ -572,7 +572,7 @@ fn understand(request: &Request, text: &str) -> Result<Value, String> {
             match reason.trim() {
                 "" => {}
                 _ if !request.allow_reason => {
-                    return Err("this agent cannot be told a reason: type the number or letter alone".into());
+                    return Err("this agent does not accept a reason: type only the number or letter".into());
                 }
                 reason => answer["reason"] = reason.into(),
             }

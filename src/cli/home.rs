@@ -50,7 +50,9 @@ impl Home {
             Some(dir) => std::env::current_dir().context("the current folder")?.join(dir),
             None => {
                 let base = etcetera::base_strategy::choose_native_strategy().map_err(|why| {
-                    CommandFailure::plain(format!("no home folder ({why}): set PLEXUS_HOME to a folder of yours"))
+                    CommandFailure::plain(format!(
+                        "no home folder ({why}): set PLEXUS_HOME to a folder that belongs to you"
+                    ))
                 })?;
                 base.data_dir().join("plexus")
             }
@@ -125,7 +127,7 @@ impl Home {
             Err(_) => return Ok(GatewayState::Down(format!("{} does not answer", running.url))),
         };
         if running.proof.is_empty() {
-            let words = "is of a version that cannot prove that it is yours: stop it, and start this one";
+            let words = "has a version that cannot prove its identity: stop it, and start this one";
             return Ok(GatewayState::Down(format!("the gateway at {} {words}", running.url)));
         }
         let bytes = read_start(answer).await;
@@ -135,7 +137,7 @@ impl Home {
             return Ok(GatewayState::Up(running));
         }
         Ok(GatewayState::Down(format!(
-            "something else listens at {}, where {} says it is",
+            "another program is listening at {}, the address in {}",
             running.url,
             file.display()
         )))

@@ -67,11 +67,11 @@ pub(crate) async fn pair(args: args::Pair) -> CommandResult {
     let mut interrupted = signal(SignalKind::interrupt())?;
     let outcome = tokio::select! {
         outcome = wait(&client, &path, &args) => outcome,
-        _ = interrupted.recv() => Err(CommandFailure::plain("interrupted: the code is good no more")),
+        _ = interrupted.recv() => Err(CommandFailure::plain("interrupted: the code is no longer valid")),
     };
     if outcome.is_err() {
         // The pairing may have ended already; either way the code is not left valid.
-        let _ = client.delete(&path, "taking the code back").await;
+        let _ = client.delete(&path, "revoking the code").await;
     }
     outcome
 }
@@ -86,17 +86,18 @@ fn invite(code: &str, url: &str) -> anyhow::Result<()> {
     }
     out += &format!("  open   {}\n", paint.green(&line(url, SHOWN)));
     out += &format!("  code   {}\n", paint.bold(&line(code, SHOWN)));
-    out += "         good for one device, for 2 minutes\n";
+    out += "         valid for one device, for 2 minutes\n";
     let host = url.split("://").nth(1).unwrap_or_default();
     if ["127.", "localhost", "[::1]"].iter().any(|own| host.starts_with(own)) {
-        out += "         only this machine reaches that address: for a phone, `plexus tls init`, or a proxy and `public_url`\n";
+        out += "         only this machine can reach that address: for a phone, use `plexus tls init`, or a proxy \
+            and `public_url`\n";
     }
     print(&out)
 }
 
 async fn wait(client: &Client, path: &str, args: &args::Pair) -> CommandResult {
     let over = |pairing: &Pairing| match pairing.state.as_str() {
-        "expired" => CommandFailure::plain("nobody came in time: `plexus pair` makes another code"),
+        "expired" => CommandFailure::plain("no device joined in time: `plexus pair` creates another code"),
         "refused" => CommandFailure::plain("the device was refused"),
         other => CommandFailure::plain(format!("the pairing is {}", line(other, SHOWN))),
     };
@@ -119,7 +120,7 @@ async fn wait(client: &Client, path: &str, args: &args::Pair) -> CommandResult {
     } else {
         let paint = Paint::stdout();
         print(&format!(
-            "\n  {} wants to join, and shows the number {}\n",
+            "\n  {} wants to join and shows the number {}\n",
             paint.bold(&shown),
             paint.bold(&number.to_string())
         ))?;
@@ -138,12 +139,12 @@ async fn wait(client: &Client, path: &str, args: &args::Pair) -> CommandResult {
             } } => return Err(over(&pairing?)),
         };
         if !agreed {
-            return Err(CommandFailure::plain("refused: the device was not let in"));
+            return Err(CommandFailure::plain("refused: the device was not paired"));
         }
     }
     let done = client.post(&format!("{path}/confirm"), &json!({ "number": number }), "confirming the device").await?;
-    let done: Pairing =
-        serde_json::from_value(done).map_err(|_| CommandFailure::plain("confirming the device: no sense came back"))?;
+    let done: Pairing = serde_json::from_value(done)
+        .map_err(|_| CommandFailure::plain("confirming the device: the gateway's response could not be understood"))?;
     let device = done.device_id.unwrap_or_default();
     if args.json {
         say(&json!({ "state": "confirmed", "name": name, "number": number, "device_id": device }))?;
@@ -250,10 +251,10 @@ fn which(devices: Vec<Listed>, meant: &str) -> anyhow::Result<Listed> {
     match devices.iter().position(|one| one.name == meant) {
         Some(at) if named == 1 => devices.into_iter().nth(at).ok_or_else(|| CommandFailure::plain("gone")),
         Some(_) => {
-            let message = format!("{named} devices are called that: give the identifier, which `plexus devices` shows");
+            let message = format!("{named} devices have that name: use the identifier, which `plexus devices` shows");
             Err(CommandFailure::new(FAILURE, message).into())
         }
-        None => choose(devices, meant, |one| one.device_id.as_str(), "device", "`plexus devices` shows them"),
+        None => choose(devices, meant, |one| one.device_id.as_str(), "device", "`plexus devices` lists them"),
     }
 }
 

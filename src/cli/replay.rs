@@ -48,7 +48,7 @@ pub(crate) fn replay(args: &args::Replay) -> CommandResult {
     } else {
         let mut out = std::io::stdout().lock();
         for order in unshown {
-            writeln!(out, "      {} the dialect also tells {}", paint.yellow("!"), shown(&order))?;
+            writeln!(out, "      {} the dialect also sends {}", paint.yellow("!"), shown(&order))?;
         }
     }
     Ok(0)
@@ -64,7 +64,7 @@ fn spec(head: Option<&TranscriptHead>, dialect: Option<&str>) -> Result<RuntimeS
             let connect = Connect::Command(vec!["agent".into()]);
             Ok(RuntimeSpec::new(RuntimeId::trusted("replay"), dialect, connect, "/"))
         }
-        (None, None) => Err("it does not say its dialect in its first line: add --dialect D".into()),
+        (None, None) => Err("its first line does not name the dialect: add --dialect D".into()),
     }
 }
 
@@ -110,8 +110,8 @@ fn print(paint: Paint, at: usize, entry: &TranscriptEntry, played: &Played) -> s
         writeln!(out, "      > {}", shown(order))?;
     }
     match &played.instead {
-        Some(Some(ours)) => writeln!(out, "      {} the dialect tells {}", paint.yellow("!"), shown(ours))?,
-        Some(None) => writeln!(out, "      {} the dialect tells nothing here", paint.yellow("!"))?,
+        Some(Some(ours)) => writeln!(out, "      {} the dialect sends {}", paint.yellow("!"), shown(ours))?,
+        Some(None) => writeln!(out, "      {} the dialect sends nothing here", paint.yellow("!"))?,
         None => {}
     }
     Ok(())

@@ -36,7 +36,7 @@ async fn stored_conversations(client: &Client, runtime: &RuntimeId) -> anyhow::R
     // A page may have few conversations or none, so pages are counted too.
     for _ in 0..LISTED {
         let path = format!("/v1/runtimes/{runtime}/resumable?limit=1000&cursor={cursor}");
-        let Page { resumable, next } = client.get(&path, "listing what can be resumed").await?;
+        let Page { resumable, next } = client.get(&path, "listing the conversations").await?;
         // A conversation that changed in the meantime comes twice.
         all.extend(resumable.into_iter().filter(|one: &StoredConversation| known.insert(one.native_id.clone())));
         match next {
@@ -63,7 +63,7 @@ pub(super) async fn list(runtime: &str, json: bool) -> CommandResult {
         return Ok(0);
     }
     if all.is_empty() {
-        print(&format!("{runtime} keeps no conversation that could be resumed\n"))?;
+        print(&format!("{runtime} has no conversations that can be resumed\n"))?;
         return Ok(0);
     }
     let paint = Paint::stdout();
@@ -79,7 +79,7 @@ pub(super) async fn list(runtime: &str, json: bool) -> CommandResult {
     let rows: Vec<Vec<String>> = all.iter().map(row).collect();
     print(&table(paint, &["CONVERSATION", "AGE", "SESSION", "FOLDER", "TITLE"], &rows))?;
     let more = if more { format!("only the first {LISTED} are shown\n") } else { String::new() };
-    print(&paint.dim(&format!("{more}`plexus resume {runtime} CONVERSATION` takes one up\n")))?;
+    print(&paint.dim(&format!("{more}`plexus resume {runtime} CONVERSATION` resumes one\n")))?;
     Ok(0)
 }
 
@@ -87,14 +87,15 @@ pub(super) async fn list(runtime: &str, json: bool) -> CommandResult {
 pub(super) async fn resume(args: args::Resume) -> CommandResult {
     let client = Client::find().await?;
     let runtime = named(&args.runtime)?;
-    let cwd = match &args.cwd {
-        Some(dir) => Some(dir.canonicalize().map_err(|why| {
-            CommandFailure::plain(format!("--cwd {}: {why}; name a folder that is there", dir.display()))
-        })?),
-        None => None,
-    };
+    let cwd =
+        match &args.cwd {
+            Some(dir) => Some(dir.canonicalize().map_err(|why| {
+                CommandFailure::plain(format!("--cwd {}: {why}; use an existing folder", dir.display()))
+            })?),
+            None => None,
+        };
     let (all, more) = stored_conversations(&client, &runtime).await?;
-    let fix = format!("`plexus ls --resumable {runtime}` shows them");
+    let fix = format!("`plexus ls --resumable {runtime}` lists them");
     let chosen = choose(all, &args.conversation, |one| &one.native_id, "conversation", &fix);
     let mut wanted = match chosen {
         Ok(stored_conversations) => {

@@ -56,7 +56,10 @@ fn set_environment(spec: &mut RuntimeSpec, args: &args::Run) -> Result<(), Comma
     for name in &args.pass_env {
         let stem = name.strip_suffix('*').unwrap_or(name);
         if stem.is_empty() || stem.contains(['=', '*', '\0']) {
-            return Err(CommandFailure::new(USAGE, format!("--pass-env {}: not a variable's name", line(name, 80))));
+            return Err(CommandFailure::new(
+                USAGE,
+                format!("--pass-env {}: not the name of a variable", line(name, 80)),
+            ));
         }
         spec.pass_env.push(name.clone());
     }
@@ -73,11 +76,11 @@ fn set_environment(spec: &mut RuntimeSpec, args: &args::Run) -> Result<(), Comma
         let name_shown = line(name, 80);
         match value {
             _ if name.is_empty() || name.contains('\0') => {
-                return Err(CommandFailure::new(USAGE, "--env: a variable without a name; give NAME=VALUE or NAME"));
+                return Err(CommandFailure::new(USAGE, "--env: the variable has no name; use NAME=VALUE or NAME"));
             }
             Some(value) => drop(spec.env.insert(name.to_owned(), value)),
             None => {
-                let fix = format!("export it first, or give --env {name_shown}=VALUE");
+                let fix = format!("export it first, or use --env {name_shown}=VALUE");
                 return Err(CommandFailure::new(USAGE, format!("--env {name_shown}: not set in this shell; {fix}")));
             }
         }
@@ -100,9 +103,9 @@ fn own_environment(args: &args::Run) -> Option<&'static str> {
 
 fn spec_of(args: &args::Run) -> anyhow::Result<RuntimeSpec> {
     let cwd = match &args.cwd {
-        Some(dir) => dir.canonicalize().map_err(|why| {
-            CommandFailure::plain(format!("--cwd {}: {why}; name a folder that is there", dir.display()))
-        })?,
+        Some(dir) => dir
+            .canonicalize()
+            .map_err(|why| CommandFailure::plain(format!("--cwd {}: {why}; use an existing folder", dir.display())))?,
         None => std::env::current_dir().context("the current folder")?,
     };
     let mut spec = match &args.preset {
@@ -145,14 +148,14 @@ fn spec_of(args: &args::Run) -> anyhow::Result<RuntimeSpec> {
                     args.preset.as_ref().and_then(|name| presets::presets().iter().find(|one| one.name == name));
                 let missing = match preset {
                     Some(preset) => {
-                        let install = preset.install.unwrap_or("it comes with plexus");
+                        let install = preset.install.unwrap_or("it is included in plexus");
                         format!("{program} is not installed; to install it: {install}")
                     }
-                    None if Path::new(program).is_dir() => format!("{program} is a folder; name a program"),
+                    None if Path::new(program).is_dir() => format!("{program} is a folder; use the path of a program"),
                     None if program.contains('/') && Path::new(program).exists() => {
                         format!("{program} is not executable; if it is a program: chmod +x {program}")
                     }
-                    None if program.contains('/') => format!("there is no {program}; check the path"),
+                    None if program.contains('/') => format!("{program} does not exist; check the path"),
                     None => format!("{program} is not installed; check the name and PATH"),
                 };
                 return Err(CommandFailure::plain(missing));
@@ -181,11 +184,11 @@ pub(crate) async fn run(args: args::Run) -> CommandResult {
 pub(super) async fn open(client: Client, wanted: &Value, prompt: Option<String>) -> CommandResult {
     let session = client.post("/v1/sessions", wanted, "opening a session").await?;
     let Some(id) = session["session_id"].as_str().and_then(|id| id.parse::<SessionId>().ok()) else {
-        return Err(CommandFailure::plain("opening a session: the gateway named none"));
+        return Err(CommandFailure::plain("opening a session: the gateway returned none"));
     };
     let (paint, cwd) = (Paint::stdout(), session["cwd"].as_str().unwrap_or_default());
     print(&format!("session {} in {}\n", paint.bold(id.as_str()), clean(cwd)))?;
-    print(&paint.dim(&format!("watch it elsewhere: {} (`plexus open` signs a browser in)\n", client.url())))?;
+    print(&paint.dim(&format!("open it in a browser: {} (`plexus open` signs in)\n", client.url())))?;
     follow_session::follow_session(client, id, prompt).await
 }
 
@@ -231,7 +234,7 @@ async fn gateway() -> anyhow::Result<Client> {
                 let _ = child.kill();
                 let _ = child.wait();
             }
-            let what = if ended.is_some() { "ended at once" } else { "did not answer" };
+            let what = if ended.is_some() { "exited immediately" } else { "did not answer" };
             return Err(CommandFailure::plain(format!(
                 "the gateway that was started {what}; its log {} ends:\n  {tail}",
                 log.display()
@@ -258,11 +261,11 @@ async fn attach(
         })
     {
         if let Some(option) = own {
-            let why = format!("{option}: {name} runs already, and an agent is given its environment when it starts");
-            let fix = format!("give --id OTHER to start another one, or stop it first: plexus stop {name}");
+            let why = format!("{option}: {name} is already running, and an agent gets its environment when it starts");
+            let fix = format!("use --id OTHER to start another one, or stop it first: plexus stop {name}");
             return Err(CommandFailure::new(USAGE, format!("{why}; {fix}")).into());
         }
-        print(&format!("{name} is attached already\n"))?;
+        print(&format!("{name} is already running\n"))?;
         return Ok(there);
     }
     let mut wanted = start_body(spec)?;
@@ -310,7 +313,7 @@ async fn attach(
     print("failed\n")?;
     // A runtime that was never ready is removed from the list.
     if problem.ended && !taken.iter().any(|one| one.runtime_id.as_str() == runtime_id) {
-        let _ = client.delete(&format!("/v1/runtimes/{runtime_id}"), "forgetting the agent").await;
+        let _ = client.delete(&format!("/v1/runtimes/{runtime_id}"), "removing the agent").await;
     }
     Err(CommandFailure::plain(format!("{shown} did not start: {}", problem.why)))
 }
@@ -363,7 +366,7 @@ async fn started(
             }
             None => "it is gone".into(),
             Some(_) if start.elapsed() > AGENT_START => {
-                "it is not ready after a long time; `plexus stop` ends it".into()
+                "it is not ready after a long time; `plexus stop` stops it".into()
             }
             Some(_) => {
                 tokio::time::sleep(POLL_EVERY).await;

@@ -55,7 +55,7 @@ fn log(file: Option<&Path>) -> anyhow::Result<()> {
 
 /// The path of this program, which also is the demo agent and the holder.
 pub(crate) fn this_program() -> anyhow::Result<PathBuf> {
-    std::env::current_exe().context("cannot tell where the plexus program is")
+    std::env::current_exe().context("cannot find the path of the plexus program")
 }
 
 pub(crate) async fn serve(args: Serve) -> CommandResult {
@@ -79,7 +79,7 @@ pub(crate) async fn serve(args: Serve) -> CommandResult {
     let gateway = match Gateway::start(config, home.dir().to_owned(), exe).await {
         Ok(gateway) => gateway.with_doctor(doctor),
         Err(why @ StartError::AlreadyRunning { .. }) => {
-            let fix = "use it (`plexus ls`), stop it first, or give this one another PLEXUS_HOME";
+            let fix = "use it (`plexus ls`), stop it first, or set another PLEXUS_HOME for this one";
             return Err(CommandFailure::new(FAILURE, format!("{why}; {fix}")).into());
         }
         #[allow(unreachable_patterns, reason = "which errors there are is the roof's affair")]
@@ -94,14 +94,14 @@ pub(crate) async fn serve(args: Serve) -> CommandResult {
         }
     };
     if args.open && !commands::browse(&home, &gateway.url(), &gateway.admin_code()) {
-        tracing::warn!("no browser could be opened: open the printed address yourself");
+        tracing::warn!("no browser could be started: open the printed address yourself");
     }
     let (first, second) = (stopping()?, stopping()?);
     tokio::pin!(second);
     let mut run = Box::pin(gateway.run(first));
     let end = async {
         second.as_mut().await;
-        tracing::info!("stopping; once more to stop at once");
+        tracing::info!("stopping; press again to stop immediately");
         // Both futures got the first signal; this waits for the next.
         match stopping() {
             Ok(next) => next.await,
@@ -115,7 +115,7 @@ pub(crate) async fn serve(args: Serve) -> CommandResult {
         }
         never = certificate => match never {},
         () = end => {
-            tracing::warn!("stopped at once");
+            tracing::warn!("stopped immediately");
             Ok(FAILURE)
         }
     }
@@ -128,7 +128,7 @@ fn left_behind(home: &Home) {
     if !names.is_empty() {
         tracing::info!(
             runtimes = names.join(", "),
-            "still running: the next `plexus serve` goes on with them, `plexus stop NAME` ends one"
+            "still running: the next `plexus serve` takes them over, `plexus stop NAME` stops one"
         );
     }
 }
@@ -158,12 +158,12 @@ fn banner(
         .is_ok_and(|stat| rustix::fs::FileType::from_raw_mode(stat.st_mode) == rustix::fs::FileType::RegularFile);
     if to_file && !std::io::stdout().is_terminal() {
         let base = gateway.url();
-        writeln!(out, "plexus {} at {base} (`plexus open` signs a browser in)", env!("CARGO_PKG_VERSION"))?;
+        writeln!(out, "plexus {} at {base} (`plexus open` signs in)", env!("CARGO_PKG_VERSION"))?;
     } else {
         writeln!(out, "{} {}", paint.bold("plexus"), env!("CARGO_PKG_VERSION"))?;
         writeln!(out, "  open      {}", paint.green(url))?;
-        writeln!(out, "            good once, for 2 minutes; `plexus open` makes another")?;
-        writeln!(out, "  phone     `plexus pair` in another terminal lets one in")?;
+        writeln!(out, "            valid once, for 2 minutes; `plexus open` creates another")?;
+        writeln!(out, "  phone     run `plexus pair` in another terminal")?;
     }
     if let Some(url) = gateway.public_url() {
         writeln!(out, "  elsewhere {url}/")?;
@@ -173,7 +173,7 @@ fn banner(
         writeln!(out, "  config    {}", config.display())?;
     }
     match runtimes {
-        [] => writeln!(out, "  runtimes  none yet: `plexus run demo` in another terminal tries one out")?,
+        [] => writeln!(out, "  runtimes  none yet: try `plexus run demo` in another terminal")?,
         some => writeln!(out, "  runtimes  {}", some.join(", "))?,
     }
     out.flush()?;

@@ -12,7 +12,7 @@ static RAW: AtomicBool = AtomicBool::new(false);
 pub(crate) fn raw(wanted: bool) {
     let terminal = std::io::stdout().is_terminal();
     if wanted && terminal {
-        let _ = writeln!(std::io::stderr(), "plexus: --raw is for a pipe or a file: on a terminal it does nothing");
+        let _ = writeln!(std::io::stderr(), "plexus: --raw has no effect on a terminal, only for a pipe or a file");
     }
     RAW.store(wanted && !terminal, Ordering::Relaxed);
 }

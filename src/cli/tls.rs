@@ -58,16 +58,16 @@ fn init(args: &TlsInit) -> CommandResult {
     home.create()?;
     let folder = home.dir().join(TLS_FOLDER);
     if Authority::read(&folder).is_some() && !args.force {
-        let fix = "`plexus tls renew` makes a new certificate with it; --force makes a new CA, which every phone must \
-                   then trust anew";
-        return Err(CommandFailure::plain(format!("there is a CA already in {}: {fix}", folder.display())));
+        let fix = "`plexus tls renew` creates a new certificate with it; --force creates a new CA, which every phone \
+            must then trust again";
+        return Err(CommandFailure::plain(format!("there is already a CA in {}: {fix}", folder.display())));
     }
     let mut names = Vec::new();
     for name in &args.name {
         let name = name.trim_end_matches('.').to_ascii_lowercase();
         if !is_name(&name) {
             let fix = "write a host's name (box.local) or an address (192.168.1.5)";
-            return Err(CommandFailure::new(USAGE, format!("\"{}\" is no name: {fix}", clean(&name))).into());
+            return Err(CommandFailure::new(USAGE, format!("\"{}\" is not a valid name: {fix}", clean(&name))).into());
         }
         if !names.contains(&name) {
             names.push(name);
@@ -78,12 +78,12 @@ fn init(args: &TlsInit) -> CommandResult {
     }
     if names.is_empty() {
         return Err(CommandFailure::plain(
-            "this machine has no name and no address that others could use: give one with --name",
+            "this machine has no name or address that others can use: specify one with --name",
         ));
     }
     make_folder(&folder)?;
     let mut random = [0; 3];
-    getrandom::fill(&mut random).context("no randomness")?;
+    getrandom::fill(&mut random).context("the system provides no random numbers")?;
     let title = format!("Plexus {} {}", names[0], HEXUPPER.encode(&random));
     let key = KeyPair::generate().context("the CA's key")?;
     let mut params = authority(&title, &names);
@@ -101,19 +101,19 @@ fn renew() -> CommandResult {
     let authority = renewed(&Home::find()?.dir().join(TLS_FOLDER))?;
     let mut out = std::io::stdout().lock();
     writeln!(out, "a new certificate for {}, until {}", authority.names.join(", "), day(authority.server_until))?;
-    writeln!(out, "a running gateway takes it within seconds; phones need nothing")?;
+    writeln!(out, "a running gateway starts using it within seconds; nothing needs to be done on phones")?;
     Ok(0)
 }
 
 /// Makes a new certificate for the same names with the CA in this folder.
 fn renewed(folder: &Path) -> anyhow::Result<Authority> {
     let Some(authority) = Authority::read(folder) else {
-        let fix = "`plexus tls init` makes one";
+        let fix = "`plexus tls init` creates one";
         return Err(CommandFailure::plain(format!("there is no CA in {}: {fix}", folder.display())));
     };
     let key = folder.join(CA_KEY);
     let pem = std::fs::read_to_string(&key).with_context(|| format!("cannot read {}", key.display()))?;
-    let pair = KeyPair::from_pem(&pem).with_context(|| format!("{} is no key", key.display()))?;
+    let pair = KeyPair::from_pem(&pem).with_context(|| format!("{} is not a key", key.display()))?;
     sign(folder, &authority.title, &authority.names, &pair)
 }
 
@@ -138,11 +138,11 @@ impl Served {
     /// If the certificate expires soon: when, and the fix. A running gateway renews its own and reports a failure.
     pub(crate) fn ends_soon(&self, now: Timestamp) -> Option<(String, &'static str)> {
         let (cert, before, fix) = match self {
-            Self::Own(folder) => (folder.join(TLS_FILES[0]), RENEWED_BEFORE, "`plexus tls renew` makes another"),
+            Self::Own(folder) => (folder.join(TLS_FILES[0]), RENEWED_BEFORE, "`plexus tls renew` creates a new one"),
             Self::Theirs(cert) => (
                 cert.clone(),
                 WARNED_BEFORE,
-                "put the next one in its place: a running gateway takes it within seconds",
+                "replace the file with a new one: a running gateway starts using it within seconds",
             ),
         };
         // The listener reports a file that cannot be read.
@@ -160,10 +160,10 @@ impl Served {
                 match &self {
                     Self::Own(folder) => match renewed(folder) {
                         Ok(authority) => tracing::info!(
-                            "{what}: made another until {}; phones need nothing",
+                            "{what}: created a new one, valid until {}; nothing needs to be done on phones",
                             day(authority.server_until)
                         ),
-                        Err(why) => tracing::error!("{what}, and no other could be made: {why:#}; {fix}"),
+                        Err(why) => tracing::error!("{what}, and a new one could not be created: {why:#}; {fix}"),
                     },
                     Self::Theirs(_) => tracing::warn!("{what}: {fix}"),
                 }
@@ -181,7 +181,7 @@ impl Served {
 fn sign(folder: &Path, title: &str, names: &[String], ca: &KeyPair) -> anyhow::Result<Authority> {
     let issuer = Issuer::new(authority(title, names), ca);
     let key = KeyPair::generate().context("the server's key")?;
-    let mut params = CertificateParams::new(names.to_vec()).context("a name that no certificate can hold")?;
+    let mut params = CertificateParams::new(names.to_vec()).context("a name that cannot be used in a certificate")?;
     let until = last(&mut params, SERVER_DAYS)?;
     // The space keeps clients from reading it as a host name, which the CA would have to permit.
     params.distinguished_name = named("Plexus gateway");
@@ -389,7 +389,7 @@ fn print_next_steps(home: &Home, authority: &Authority, der: &[u8]) -> anyhow::R
     writeln!(out, "  CA           {}", folder.join(CA_CERT).display())?;
     writeln!(out, "  calls itself {}", authority.title)?;
     writeln!(out, "  SHA-256      {}", print.join(":"))?;
-    writeln!(out, "  certificate  until {}; the gateway makes the next one in time", day(authority.server_until))?;
+    writeln!(out, "  certificate  until {}; the gateway renews it in time", day(authority.server_until))?;
     writeln!(out)?;
     writeln!(out, "1. In {} (or the file after -c), then start `plexus serve` again:", config.display())?;
     writeln!(out, "     [tls]")?;

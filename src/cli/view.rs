@@ -98,7 +98,7 @@ impl View {
     pub(crate) fn snapshot(&mut self, snapshot: &Value, out: &mut String) {
         for session in snapshot["snapshots"].as_array().into_iter().flatten() {
             let id = line(session["session"]["session_id"].as_str().unwrap_or_default(), FIELD);
-            self.note(&self.paint.dim(&format!("── {id}: the beginning is no longer kept; so far:")), out);
+            self.note(&self.paint.dim(&format!("── {id}: the beginning is no longer stored; the rest:")), out);
             for message in session["messages"].as_array().into_iter().flatten() {
                 let role = Role::named(message["role"].as_str().unwrap_or_default());
                 let first = Position(message["position"].as_u64().unwrap_or_default());
@@ -137,7 +137,7 @@ impl View {
             }
             EntryBody::RunStarted(_) => self.placer(envelope).interrupt(),
             EntryBody::RunStatus(body) => match body["status"].as_str() {
-                Some("queued") => self.note(&self.paint.dim("· queued behind the run before it"), out),
+                Some("queued") => self.note(&self.paint.dim("· queued behind the previous run"), out),
                 Some("running") if body["cancelling"] == true => {
                     let by = line(body["by"]["name"].as_str().unwrap_or("somebody"), FIELD);
                     self.note(&self.paint.dim(&format!("· {by} cancels the run")), out);
@@ -211,7 +211,7 @@ impl View {
             NoteKind::Raw if self.raw_noted => {}
             NoteKind::Raw => {
                 self.raw_noted = true;
-                let text = "· the agent says more than is understood here: `plexus tail --json` has it";
+                let text = "· the agent sent something that this version cannot show: see `plexus tail --json`";
                 self.note(&self.paint.dim(text), out);
             }
             NoteKind::ClientServed | NoteKind::Hook | NoteKind::Malformed(_) => {

@@ -30,13 +30,13 @@ fn expand(text: &str, var: impl Fn(&str) -> Option<String>) -> Result<String, St
                 Some(value) => out.push_str(&value),
                 None => {
                     return Err(format!(
-                        "the variable {name} is not set: set it before the start, or write the value here"
+                        "the variable {name} is not set: set it before starting the gateway, or write the value here"
                     ));
                 }
             }
             rest = after;
         } else {
-            return Err("a lone $: write ${NAME} for a variable's value, or $$ for a dollar".into());
+            return Err("a single $: write ${NAME} for the value of a variable, or $$ for a dollar sign".into());
         }
     }
     out.push_str(rest);
@@ -210,7 +210,7 @@ impl<'d, 'i> TableFields<'d, 'i> {
         };
         let port = u16::from_str_radix(integer.as_str(), integer.radix()).ok();
         if port.is_none() {
-            self.problem(value.span(), key, format!("{} is no port: from 0 (a free one) to 65535", integer.as_str()));
+            self.problem(value.span(), key, format!("{} is not a port: use 0 (a free one) to 65535", integer.as_str()));
         }
         Some((value.span(), port?))
     }
@@ -240,7 +240,11 @@ impl<'d, 'i> TableFields<'d, 'i> {
                 continue;
             };
             if name.get_ref().is_empty() || name.get_ref().contains(['=', '\0']) {
-                self.problem(name.span(), &path, "is no variable's name: it may not be empty or hold =".into());
+                self.problem(
+                    name.span(),
+                    &path,
+                    "is not the name of a variable: it must not be empty or contain =".into(),
+                );
             }
             match expand(text, |var| context.var(var)) {
                 Ok(text) => {
@@ -273,7 +277,7 @@ impl<'d, 'i> TableFields<'d, 'i> {
         match json(value.get_ref()).and_then(|value| serde_json::value::to_raw_value(&value).ok()) {
             Some(raw) => Some(raw),
             None => {
-                self.problem(value.span(), key, "holds a number that JSON cannot carry: write another".into());
+                self.problem(value.span(), key, "contains a number that JSON cannot represent: use another".into());
                 None
             }
         }
@@ -325,7 +329,7 @@ impl<'d, 'i> TableFields<'d, 'i> {
         for (key, (span, _)) in &self.entries {
             let message = match nearest(key, self.asked.iter().copied()) {
                 Some(near) => format!("unknown key; did you mean {near}?"),
-                None => format!("unknown key; known here: {}", self.asked.join(", ")),
+                None => format!("unknown key; known keys: {}", self.asked.join(", ")),
             };
             self.problem(span.clone(), key, message);
         }

@@ -59,7 +59,7 @@ fn documented_file_has_every_key_and_no_other() {
     // Every key that the code asks for stands there: what it knows, it tells of in its error for an unknown one.
     let known = |text: &str| {
         let error = parse(text).unwrap_err();
-        let (_, list) = error.split_once("known here: ").unwrap();
+        let (_, list) = error.split_once("known keys: ").unwrap();
         list.lines().next().unwrap().split(", ").map(str::to_owned).collect::<Vec<_>>()
     };
     let tables = [
@@ -205,12 +205,12 @@ fn mistakes_are_reported_with_place_and_fix() {
         ("lisen = \"x\"", "p.toml:1:1: lisen: unknown key; did you mean listen?"),
         (
             "\n  zzz = 1",
-            "p.toml:2:3: zzz: unknown key; known here: listen, public_hosts, public_url, \
+            "p.toml:2:3: zzz: unknown key; known keys: listen, public_hosts, public_url, \
              trusted_proxies, tls, log, retention, requests, limits, push, runtime",
         ),
         ("[log]\ndurabilty = \"power\"", "p.toml:2:1: log.durabilty: unknown key; did you mean durability?"),
         ("listen = 7420", "p.toml:1:10: listen: must be text, not an integer: write listen = \"127.0.0.1:7420\""),
-        ("listen = \"7420\"", "p.toml:1:10: listen: \"7420\" is no address and port: write \"127.0.0.1:7420\""),
+        ("listen = \"7420\"", "p.toml:1:10: listen: \"7420\" is not an address with a port: write \"127.0.0.1:7420\""),
         (
             "listen = \"0.0.0.0:7420\"",
             "p.toml:1:10: listen: 0.0.0.0 is reachable from other machines, which needs TLS: keep 127.0.0.1 here, run \
@@ -218,7 +218,7 @@ fn mistakes_are_reported_with_place_and_fix() {
         ),
         (
             "public_hosts = [\"https://x/\"]",
-            "p.toml:1:17: public_hosts: \"https://x/\" is no host: write the bare name, with its port unless it is the \
+            "p.toml:1:17: public_hosts: \"https://x/\" is not a host: write the bare name, with its port unless it is the \
              usual one: \"plexus.example.org\"",
         ),
         (
@@ -227,45 +227,45 @@ fn mistakes_are_reported_with_place_and_fix() {
         ),
         (
             "public_url = \"box\"",
-            "p.toml:1:14: public_url: \"box\" is no origin: write scheme, name and port alone: \"https://plexus.example.org\"",
+            "p.toml:1:14: public_url: \"box\" is not an origin: write only the scheme, name and port: \"https://plexus.example.org\"",
         ),
         (
             "public_url = \"https://x/path\"",
-            "p.toml:1:14: public_url: \"https://x/path\" is no origin: write scheme, name and port alone: \"https://plexus.example.org\"",
+            "p.toml:1:14: public_url: \"https://x/path\" is not an origin: write only the scheme, name and port: \"https://plexus.example.org\"",
         ),
-        (
-            "public_url = \"http://box\"",
-            "p.toml:1:14: public_url: other machines may only come by https: see docs/remote.md",
-        ),
+        ("public_url = \"http://box\"", "p.toml:1:14: public_url: other machines must use https: see docs/remote.md"),
         (
             "trusted_proxies = [\"proxy\"]",
-            "p.toml:1:20: trusted_proxies: \"proxy\" is no proxy's address: write an address (\"127.0.0.1\") or a network (\"10.0.0.0/8\")",
+            "p.toml:1:20: trusted_proxies: \"proxy\" is not the address of a proxy: write an address (\"127.0.0.1\") or a network (\"10.0.0.0/8\")",
         ),
         (
             "trusted_proxies = [\"0.0.0.0/0\"]",
-            "p.toml:1:20: trusted_proxies: \"0.0.0.0/0\" is no proxy's address: that is everybody: name the proxies alone",
+            "p.toml:1:20: trusted_proxies: \"0.0.0.0/0\" is not the address of a proxy: that includes every address: list only your proxies",
         ),
         (
             "[tls]\nlisten = \"x\"",
-            "p.toml:2:10: tls.listen: \"x\" is no address and port: write \"0.0.0.0:7443\" for all of IPv4, \"[::]:7443\" for everything",
+            "p.toml:2:10: tls.listen: \"x\" is not an address with a port: write \"0.0.0.0:7443\" for all of IPv4, \"[::]:7443\" for everything",
         ),
         (
             "[tls]\nlisten = \"127.0.0.1:7420\"",
-            "p.toml:2:10: tls.listen: 127.0.0.1:7420 is the plain listener already: give TLS a port of its own",
+            "p.toml:2:10: tls.listen: 127.0.0.1:7420 is already used for plain HTTP: use another port for TLS",
         ),
         ("[tls]\nlisten = \"[::]:7443\"\ncert = \"c\"", "p.toml:3:8: tls.cert: has no key with it: add key = \"...\""),
         (
             "[tls]\nlisten = \"[::]:7443\"\nkey = \"c\"",
             "p.toml:3:7: tls.key: has no certificate with it: add cert = \"...\"",
         ),
-        ("[tls]\ncert = \"c\"\nkey = \"k\"", "p.toml:2:8: tls.cert: is served nowhere: add listen = \"0.0.0.0:7443\""),
+        (
+            "[tls]\ncert = \"c\"\nkey = \"k\"",
+            "p.toml:2:8: tls.cert: has no effect without listen: add listen = \"0.0.0.0:7443\"",
+        ),
         (
             "push.after = \"soon\"",
-            "p.toml:1:14: push.after: \"soon\" is no time span: write a whole number above 0 and s, m, h or d: \"20s\"",
+            "p.toml:1:14: push.after: \"soon\" is not a time span: write a whole number above 0 and s, m, h or d: \"20s\"",
         ),
         (
             "push.contact = \"me\"",
-            "p.toml:1:16: push.contact: \"me\" is nothing that a push service could write to: write \"mailto:me@example.org\", \
+            "p.toml:1:16: push.contact: \"me\" is not a contact address: write \"mailto:me@example.org\", \
              or an address that begins with https://",
         ),
         (
@@ -284,11 +284,11 @@ fn mistakes_are_reported_with_place_and_fix() {
         ),
         (
             "[[push.telegram]]\ntoken = \"12\"\nchat_id = \"7\"",
-            "p.toml:2:9: push.telegram.token: is no token of a bot: write token = \"${TELEGRAM_TOKEN}\"",
+            "p.toml:2:9: push.telegram.token: is not the token of a bot: write token = \"${TELEGRAM_TOKEN}\"",
         ),
         (
             "[[push.telegram]]\ntoken = \"${NOT_SET}\"\nchat_id = 7",
-            "p.toml:2:9: push.telegram.token: the variable NOT_SET is not set: set it before the start, or write the value here\n\
+            "p.toml:2:9: push.telegram.token: the variable NOT_SET is not set: set it before starting the gateway, or write the value here\n\
              p.toml:3:11: push.telegram.chat_id: must be text, not an integer: write chat_id = \"123456789\"",
         ),
         ("log = 1", "p.toml:1:7: log: must be a table, not an integer: write [log] on a line of its own"),
@@ -300,11 +300,11 @@ fn mistakes_are_reported_with_place_and_fix() {
         ),
         (
             "[requests]\nexpire_after = \"soon\"",
-            "p.toml:2:16: requests.expire_after: \"soon\" is no time span: write a whole number above 0 and s, m, h or d: \"15m\"",
+            "p.toml:2:16: requests.expire_after: \"soon\" is not a time span: write a whole number above 0 and s, m, h or d: \"15m\"",
         ),
         (
             "[requests]\nexpire_after = \"0s\"",
-            "p.toml:2:16: requests.expire_after: \"0s\" is no time span: write a whole number above 0 and s, m, h or d: \"15m\"",
+            "p.toml:2:16: requests.expire_after: \"0s\" is not a time span: write a whole number above 0 and s, m, h or d: \"15m\"",
         ),
         ("[limits]\nline_max = 1", "p.toml:2:12: limits.line_max: 1 is out of range: from 65536 to 1073741824"),
         (
@@ -328,7 +328,7 @@ fn mistakes_are_reported_with_place_and_fix() {
         ),
         (
             "[[runtime]]\npreset = \"demo\"\ndialect = \"acp\"",
-            "p.toml:3:11: runtime.dialect: a preset knows its dialect: remove one of the two",
+            "p.toml:3:11: runtime.dialect: a preset defines its dialect: remove one of the two",
         ),
         (
             "[[runtime]]\nid = \"x\"\ndialect = \"acp\"\ncommand = \"x --acp\"",
@@ -336,15 +336,15 @@ fn mistakes_are_reported_with_place_and_fix() {
         ),
         (
             "[[runtime]]\nid = \"x\"\ndialect = \"acp\"\ncommand = []",
-            "p.toml:4:11: runtime.command: names no program: write command = [\"gemini\", \"--acp\"]",
+            "p.toml:4:11: runtime.command: has no program: write command = [\"gemini\", \"--acp\"]",
         ),
         (
             "[[runtime]]\npreset = \"demo\"\ncommand = [\"x\"]\nconnect = \"ws://x/\"",
-            "p.toml:4:11: runtime.connect: a runtime is started or connected to: remove command or connect",
+            "p.toml:4:11: runtime.connect: a runtime has a command or an endpoint: remove one of them",
         ),
         (
             "[[runtime]]\nid = \"x\"\ndialect = \"acp\"\nconnect = \"ftp://x\"",
-            "p.toml:4:11: runtime.connect: \"ftp://x\" is no endpoint: write ws://..., http://... or unix:/path",
+            "p.toml:4:11: runtime.connect: \"ftp://x\" is not an endpoint: write ws://..., http://... or unix:/path",
         ),
         (
             "[[runtime]]\npreset = \"demo\"\nid = \"a b\"",
@@ -352,19 +352,19 @@ fn mistakes_are_reported_with_place_and_fix() {
         ),
         (
             "[[runtime]]\npreset = \"demo\"\n[[runtime]]\npreset = \"demo\"",
-            "p.toml:3:1: runtime.id: \"demo\" is already the id of the runtime in line 1: give each its own (id = \"demo-2\")",
+            "p.toml:3:1: runtime.id: \"demo\" is already the id of the runtime in line 1: use a different one (id = \"demo-2\")",
         ),
         (
             "[[runtime]]\npreset = \"demo\"\ncwd = \"no/such\"",
-            "p.toml:3:7: runtime.cwd: \"no/such\" is no folder: make it, or name another",
+            "p.toml:3:7: runtime.cwd: \"no/such\" is not a folder: create it, or use another one",
         ),
         (
             "[[runtime]]\npreset = \"demo\"\nenv = { A = \"${MISSING}\" }",
-            "p.toml:3:13: runtime.env.A: the variable MISSING is not set: set it before the start, or write the value here",
+            "p.toml:3:13: runtime.env.A: the variable MISSING is not set: set it before starting the gateway, or write the value here",
         ),
         (
             "[[runtime]]\npreset = \"demo\"\nenv = { A = \"cost $5\" }",
-            "p.toml:3:13: runtime.env.A: a lone $: write ${NAME} for a variable's value, or $$ for a dollar",
+            "p.toml:3:13: runtime.env.A: a single $: write ${NAME} for the value of a variable, or $$ for a dollar sign",
         ),
         (
             "[[runtime]]\npreset = \"demo\"\nenv = { A = 1 }",
@@ -372,7 +372,7 @@ fn mistakes_are_reported_with_place_and_fix() {
         ),
         (
             "[[runtime]]\npreset = \"demo\"\npass_env = [\"A=B\"]",
-            "p.toml:3:13: runtime.pass_env: \"A=B\" is no variable's name: write its name alone",
+            "p.toml:3:13: runtime.pass_env: \"A=B\" is not a variable name: write only the name",
         ),
         (
             "[[runtime]]\npreset = \"demo\"\nrestart = \"sometimes\"",
@@ -388,7 +388,7 @@ fn mistakes_are_reported_with_place_and_fix() {
         ),
         (
             "[[runtime]]\npreset = \"demo\"\nsession_meta = { a = nan }",
-            "p.toml:3:16: runtime.session_meta: holds a number that JSON cannot carry: write another",
+            "p.toml:3:16: runtime.session_meta: contains a number that JSON cannot represent: use another",
         ),
         (
             "[[runtime]]\npreset = \"demo\"\nsesion = true",
@@ -401,25 +401,25 @@ fn mistakes_are_reported_with_place_and_fix() {
         ),
         (
             "[[runtime]]\npreset = \"demo\"\nremote_port = 65536",
-            "p.toml:3:15: runtime.remote_port: 65536 is no port: from 0 (a free one) to 65535",
+            "p.toml:3:15: runtime.remote_port: 65536 is not a port: use 0 (a free one) to 65535",
         ),
         (
             "[[runtime]]\npreset = \"demo\"\nremote_port = -1",
-            "p.toml:3:15: runtime.remote_port: -1 is no port: from 0 (a free one) to 65535",
+            "p.toml:3:15: runtime.remote_port: -1 is not a port: use 0 (a free one) to 65535",
         ),
         (
             "[[runtime]]\npreset = \"demo\"\nui_port = 7420",
-            "p.toml:3:11: runtime.ui_port: port 7420 is the gateway's own (listen) already: give it one of its own, or 0 for a \
+            "p.toml:3:11: runtime.ui_port: port 7420 is already the gateway's own (listen): use another port, or 0 for a \
              free one",
         ),
         (
             "[[runtime]]\npreset = \"demo\"\nui_port = 7\n[[runtime]]\npreset = \"demo\"\nid = \"b\"\nremote_port = 7",
-            "p.toml:7:15: runtime.remote_port: port 7 is ui_port of the runtime in line 1 already: give it one of its own, or 0 \
+            "p.toml:7:15: runtime.remote_port: port 7 is already ui_port of the runtime in line 1: use another port, or 0 \
              for a free one",
         ),
         (
             "[[runtime]]\npreset = \"demo\"\nremote_port = 0\nui_port_without_token_for_this_user = true",
-            "p.toml:4:39: runtime.ui_port_without_token_for_this_user: opens the UI mirror, which is not served: add ui_port = \
+            "p.toml:4:39: runtime.ui_port_without_token_for_this_user: has no effect without a UI mirror: add ui_port = \
              7431",
         ),
         (
@@ -444,7 +444,7 @@ fn unreadable_file_is_reported_with_the_cause() {
     let load = |path: &Path| Config::load(path, &around()).unwrap_err().to_string();
     let path = dir.path().join("x.toml");
     assert_eq!(load(&path), format!("{}: there is no such file: check the path after -c", path.display()));
-    assert!(load(dir.path()).ends_with(": is a folder: name the file in it"));
+    assert!(load(dir.path()).ends_with(": is a folder: specify the file in it"));
     std::fs::write(&path, b"\xff").unwrap();
     assert!(load(&path).ends_with(": is not UTF-8 text: save it as UTF-8"));
     std::fs::write(&path, vec![b' '; FILE_MAX as usize + 1]).unwrap();

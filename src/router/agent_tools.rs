@@ -183,7 +183,7 @@ pub(super) async fn mcp(state: AppState, call: Call) -> Outcome {
     let scope = match Query::of(&call).get("scope") {
         None | Some("" | "loaded") => "loaded",
         Some("configured") => "configured",
-        Some(_) => return Err(bad_query("`scope` is one of loaded, configured".into())),
+        Some(_) => return Err(bad_query("`scope` must be loaded or configured".into())),
     };
     let (what, params) = ("MCP servers", json!({ "scope": scope }));
     let response = ask(&state, &session, &permit, (Capability::McpList, "mcp.list", what), &params).await?;
@@ -208,7 +208,7 @@ async fn ask(
     let runtime = state.directory.runtime(&session.runtime_id);
     let can = runtime.is_some_and(|runtime| runtime.capabilities.as_ref().is_some_and(|can| can.has(needs)));
     if !can {
-        let why = "this agent does not tell; ask it in words, or look where it is configured";
+        let why = "this agent does not report them; ask it in a prompt, or look in its configuration";
         return Err(SessionError::ListingUnsupported { runtime: session.runtime_id.clone(), what, why }.into());
     }
     let params: Box<RawValue> = to_raw_value(params).map_err(|_| Problem::internal())?;

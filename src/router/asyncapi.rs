@@ -37,21 +37,21 @@ fn notes() -> Vec<Note> {
         note::<Envelope<'_>>("An event", envelope()),
         note::<RunStatusParams<'_>>("Follows `run_started`, `run_status` and `run_ended`", json!({ "session_id": SESSION, "run_id": RUN, "status": "running" })),
         note::<RunContextParams<'_>>("Follows `usage_update`", json!({ "session_id": SESSION, "run_id": RUN, "context_left_percent": 80.0 })),
-        note::<Resolution<'_>>("A request ended: everybody hears how, losers included",
+        note::<Resolution<'_>>("A request was closed; sent to all clients, also to those whose answer came too late",
             json!({ "session_id": SESSION, "request_id": REQUEST, "state": "answered", "option_id": "allow_once", "ok": true, "resolved_by": { "device_id": "d_local", "name": "this machine" }, "at": AT })),
-        note::<rpc::PresenceChanged<'_>>("Who looks at a session that you follow, you included",
+        note::<rpc::PresenceChanged<'_>>("Who is looking at a session that you follow, including you",
             json!({ "session_id": SESSION, "lookers": [{ "device_id": "d_local", "name": "this machine" }] })),
-        note::<SessionUpdated<'_>>("A session stands differently", json!({ "session": session() })),
-        note::<rpc::RuntimeUpdated<'_>>("A runtime stands differently", json!({ "runtime": runtime() })),
-        note::<rpc::SessionDeleted<'_>>("A session was forgotten, bytes and all", json!({ "session_id": SESSION })),
-        note::<rpc::RuntimeRemoved<'_>>("A runtime was stopped for good", json!({ "runtime_id": "demo" })),
-        note::<rpc::Hello<'_>>("The first thing that every attach hears",
+        note::<SessionUpdated<'_>>("The state of a session changed", json!({ "session": session() })),
+        note::<rpc::RuntimeUpdated<'_>>("The state of a runtime changed", json!({ "runtime": runtime() })),
+        note::<rpc::SessionDeleted<'_>>("A session was deleted with all its data", json!({ "session_id": SESSION })),
+        note::<rpc::RuntimeRemoved<'_>>("A runtime was stopped permanently", json!({ "runtime_id": "demo" })),
+        note::<rpc::Hello<'_>>("The first message after every attach",
             json!({ "session_id": SESSION, "resume": "ok", "epoch": "k3f9", "oldest": "k3f9:0", "head": "k3f9:1050", "sessions": [session()], "runs": [], "requests": [request()], "you": you() })),
-        note::<rpc::Snapshots<'_>>("In place of what can no longer be replayed, unless `resume` is `ok`",
+        note::<rpc::Snapshots<'_>>("Sent instead of events that can no longer be replayed, unless `resume` is `ok`",
             json!({ "session_id": SESSION, "cursor": "k3f9:1050", "snapshots": [] })),
-        note::<Live<'_>>("Everything up to here was told", place.clone()),
+        note::<Live<'_>>("All events up to here were sent", place.clone()),
         note::<Lag<'_>>("You fell behind and have caught up; nothing was lost", json!({ "session_id": SESSION, "head": "k3f9:1050", "behind": 12000 })),
-        note::<rpc::NotTaken<'_>>("Your response to a `ui.*.request` was not taken",
+        note::<rpc::NotTaken<'_>>("Your response to a `ui.*.request` was not accepted",
             json!({ "request_id": REQUEST, "error": { "code": -32602, "message": "not offered", "data": { "code": "option_not_offered" } } })),
     ]
 }
@@ -117,8 +117,8 @@ pub(super) fn description(version: &str) -> Value {
     let (mut messages, mut operations) = (Map::new(), Map::new());
     let native = json!({ "$ref": "#/channels/native" });
     let on_channel = |name: &str| json!({ "$ref": format!("#/channels/native/messages/{name}") });
-    let id =
-        json!({ "type": ["string", "number"], "description": "Yours; a notification has none and is not answered" });
+    let id = json!({ "type": ["string", "number"], "description": "Chosen by the sender; a notification has none and \
+        gets no response" });
     for method in rpc::methods() {
         let (name, reply) = (method.name, format!("{}.result", method.name));
         let takes = if method.is_passed() { passed() } else { method.takes.reference() };
@@ -144,7 +144,8 @@ pub(super) fn description(version: &str) -> Value {
     let other =
         json!({ "id": id, "method": { "type": "string", "pattern": r"^[^.]+(\.[^.]+)+$" }, "params": passed() });
     let example = json!({ "id": 1, "method": "shell.history", "params": { "session_id": SESSION } });
-    let about = "Any other method goes to the session's runtime, if its dialect can carry it; else it is error -32601";
+    let about =
+        "Any other method is passed to the session's runtime if its dialect supports it; otherwise the error is -32601";
     messages.insert("runtime.call".into(), message(about, other, &["method"], example));
     let result = json!({ "id": id, "result": {} });
     let example = json!({ "id": 1, "result": {} });
@@ -179,9 +180,9 @@ pub(super) fn description(version: &str) -> Value {
         "info": {
             "title": "Plexus, native WebSocket",
             "version": version,
-            "description": "One JSON-RPC 2.0 message a text frame, over all sessions at once. Close codes: 4001 revoked and 4003 \
-                            no scope (do not come back as you are); 4008 no progress, 1001 going away, and all others: come \
-                            back with your cursor.",
+            "description": "One JSON-RPC 2.0 message per text frame, for all sessions on one connection. Close \
+             codes: 4001 revoked and 4003 no scope (do not reconnect with the same token and scopes); 4008 no \
+             progress, 1001 going away, and all others: reconnect with your cursor.",
             "license": { "name": "Apache-2.0" },
         },
         "defaultContentType": "application/json",

@@ -108,7 +108,10 @@ pub(super) fn origin(parts: &Parts) -> Result<String, Problem> {
     // The guard has checked that it is an origin of the gateway.
     let origin = only(&parts.headers, &ORIGIN).ok().flatten();
     origin.map(str::to_owned).ok_or_else(|| {
-        Problem::invalid("a cookie is for a page of this gateway, and no Origin came: leave `cookie` out for a token")
+        Problem::invalid(
+            "a cookie is only for pages of this gateway, and there is no Origin header: leave out \
+            `cookie` to get a token",
+        )
     })
 }
 

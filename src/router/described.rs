@@ -89,111 +89,121 @@ fn place() -> Value {
     matching(&format!("^(|now|{}(\\+[0-9]{{1,9}})?)$", CURSOR.trim_matches(['^', '$'])))
 }
 
-pub(super) const AFTER: Parameter =
-    Parameter::query("after", "A cursor; absent or empty: from the oldest kept; `now`: only what comes", place);
-pub(super) const EVENTS_LIMIT: Parameter = Parameter::query("limit", "Events at most (500, 5000 at most)", number);
+pub(super) const AFTER: Parameter = Parameter::query(
+    "after",
+    "A cursor; absent or empty: start at the oldest stored event; `now`: only new events",
+    place,
+);
+pub(super) const EVENTS_LIMIT: Parameter =
+    Parameter::query("limit", "Maximum number of events (default 500, at most 5000)", number);
 pub(super) const WAIT: Parameter =
-    Parameter::query("wait", "Seconds to wait if there are none yet (0, 60 at most)", number);
+    Parameter::query("wait", "Seconds to wait if there are no events yet (default 0, at most 60)", number);
 pub(super) const BEFORE: Parameter = Parameter::query(
     "before",
-    "A cursor: the newest events of one session before it; empty or `now`: the newest of all",
+    "A cursor: returns the newest events of one session before it; empty or `now`: the newest events",
     place,
 );
 pub(super) const MERGE: Parameter = Parameter::query(
     "merge",
-    "true: the chunks of a message, and the updates of a tool call, come as one item (false)",
+    "true: the chunks of a message, and the updates of a tool call, are merged into one item (default false)",
     || words(&["true", "false"]),
 );
 pub(super) const EVENTS_BYTES: Parameter = Parameter::query(
     "max_bytes",
-    "Bytes of events at most, about, on a page that is merged or read backwards (1 MiB, which is the most)",
+    "Approximate maximum size in bytes of a page that is merged or read backwards (default and maximum 1 MiB)",
     number,
 );
-pub(super) const PROJECTION: Parameter =
-    Parameter::query("projection", "For `text/event-stream`: beside each event what the runtime itself said", || {
-        words(&["canonical", "native"])
-    });
-pub(super) const LAST_EVENT_ID: Parameter =
-    Parameter::header("Last-Event-ID", "For `text/event-stream`: beats `after`", || json!({ "type": "string" }));
+pub(super) const PROJECTION: Parameter = Parameter::query(
+    "projection",
+    "For `text/event-stream`: also send the runtime's original message with each event",
+    || words(&["canonical", "native"]),
+);
+pub(super) const LAST_EVENT_ID: Parameter = Parameter::header(
+    "Last-Event-ID",
+    "For `text/event-stream`: takes precedence over `after`",
+    || json!({ "type": "string" }),
+);
 /// The parameters of every route that returns events.
 pub(super) const EVENTS: &[&Parameter] =
     &[&AFTER, &EVENTS_LIMIT, &WAIT, &BEFORE, &MERGE, &EVENTS_BYTES, &PROJECTION, &LAST_EVENT_ID];
 /// One value may name several sessions, separated by commas.
-pub(super) const SESSIONS_NAMED: Parameter =
-    Parameter::query("session", "Only this session; may be given several times", || {
-        matching("^([A-Za-z0-9_.:-]{1,128})?(,([A-Za-z0-9_.:-]{1,128})?)*$")
-    });
+pub(super) const SESSIONS_NAMED: Parameter = Parameter::query("session", "Only this session; can be repeated", || {
+    matching("^([A-Za-z0-9_.:-]{1,128})?(,([A-Za-z0-9_.:-]{1,128})?)*$")
+});
 pub(super) const SESSION_NAMED: Parameter = Parameter::query("session", "Only this session's", || {
     matching("^([A-Za-z0-9_.:-]{1,128})?(,([A-Za-z0-9_.:-]{1,128})?)*$")
 });
-pub(super) const SNAPSHOT_BYTES: Parameter =
-    Parameter::query("max_bytes", "Bytes of messages and tools at most, about (256 KiB, which is the most)", number);
+pub(super) const SNAPSHOT_BYTES: Parameter = Parameter::query(
+    "max_bytes",
+    "Approximate maximum size in bytes of messages and tools (default and maximum 256 KiB)",
+    number,
+);
 pub(super) const ARCHIVED: Parameter =
-    Parameter::query("archived", "true: only those put away; all: those, too; false if absent", || {
+    Parameter::query("archived", "true: only archived sessions; all: archived ones too; default false", || {
         words(&["true", "false", "all"])
     });
 pub(super) const SESSIONS_LIMIT: Parameter =
-    Parameter::query("limit", "Sessions at most (1000, which is the most)", number);
-pub(super) const SESSIONS_CURSOR: Parameter = Parameter::query("cursor", "`next` of the page before", || {
+    Parameter::query("limit", "Maximum number of sessions (default and maximum 1000)", number);
+pub(super) const SESSIONS_CURSOR: Parameter = Parameter::query("cursor", "`next` of the previous page", || {
     matching("^([0-9]{1,15}\\.[0-9]{1,15}\\.-?[0-9]{1,15}\\.[A-Za-z0-9_.:-]{1,128})?$")
 });
 pub(super) const RESUMABLE_LIMIT: Parameter =
-    Parameter::query("limit", "Conversations at most (100, 1000 at most)", number);
-pub(super) const RESUMABLE_CURSOR: Parameter = Parameter::query("cursor", "`next` of the page before", || {
+    Parameter::query("limit", "Maximum number of conversations (default 100, at most 1000)", number);
+pub(super) const RESUMABLE_CURSOR: Parameter = Parameter::query("cursor", "`next` of the previous page", || {
     matching(&format!("^({})?$", RESUMABLE.trim_matches(['^', '$'])))
 });
 pub(super) const FORMAT: Parameter =
-    Parameter::query("format", "ndjson (the events, one a line), md or html; ndjson if absent", || {
+    Parameter::query("format", "ndjson (one event per line), md or html; default ndjson", || {
         words(&["ndjson", "md", "html"])
     });
 pub(super) const MCP_SCOPE: Parameter =
-    Parameter::query("scope", "loaded, or configured: also those that are not in use; loaded if absent", || {
+    Parameter::query("scope", "loaded, or configured: also servers that are not in use; default loaded", || {
         words(&["loaded", "configured"])
     });
 pub(super) const REQUEST_STATE: Parameter =
     Parameter::query("state", "open, answered, expired, withdrawn, orphaned or all", || {
         words(&["open", "answered", "expired", "withdrawn", "orphaned", "all"])
     });
-pub(super) const REQUESTS_LIMIT: Parameter = Parameter::query("limit", "So many at most, up to 1000", number);
-pub(super) const REQUESTS_BEFORE: Parameter =
-    Parameter::query("before", "Only those before the `next` of a page", number);
+pub(super) const REQUESTS_LIMIT: Parameter = Parameter::query("limit", "Maximum number, at most 1000", number);
+pub(super) const REQUESTS_BEFORE: Parameter = Parameter::query("before", "`next` of the previous page", number);
 pub(super) const WORDS_SOUGHT: Parameter = Parameter {
     required: true,
     ..Parameter::query(
         "q",
-        "Words to look for",
+        "Words to search for",
         || json!({ "type": "string", "minLength": 1, "maxLength": QUERY_MAX, "pattern": WORDS }),
     )
 };
-pub(super) const HITS_LIMIT: Parameter = Parameter::query("limit", "Passages at most (20, 100 at most)", number);
+pub(super) const HITS_LIMIT: Parameter =
+    Parameter::query("limit", "Maximum number of results (default 20, at most 100)", number);
 pub(super) const PAIRING_WAIT: Parameter =
-    Parameter::query("wait", "Seconds to wait for it to be another than `known` (0, 60 at most)", number);
+    Parameter::query("wait", "Seconds to wait until the state differs from `known` (default 0, at most 60)", number);
 pub(super) const PAIRING_KNOWN: Parameter =
-    Parameter::query("known", "What you know it to be: `waiting`, or `joined` (waiting)", || {
+    Parameter::query("known", "The state that you know: `waiting` or `joined` (default waiting)", || {
         words(&["waiting", "joined"])
     });
 pub(super) const CHALLENGE: Parameter = Parameter::query(
     "challenge",
-    "32 to 128 letters and digits: the answer has their HMAC-SHA256 by the secret in the gateway's own file",
+    "32 to 128 letters and digits: the response contains their HMAC-SHA256 with the secret in the gateway's file",
     || matching("^[A-Za-z0-9]{32,128}$"),
 );
 pub(super) const ANSWER_KEY: Parameter = Parameter::header(
     "Idempotency-Key",
-    "The same key brings the same receipt again: 1 to 128 visible ASCII characters",
+    "The same key returns the same receipt again: 1 to 128 visible ASCII characters",
     key,
 );
 pub(super) const RESTART_KEY: Parameter = Parameter::header(
     "Idempotency-Key",
-    "The same under the same key is done once: 1 to 128 visible ASCII characters",
+    "A repeated request with the same key is executed once: 1 to 128 visible ASCII characters",
     key,
 );
 pub(super) const PROMPT_KEY: Parameter = Parameter::header(
     "Idempotency-Key",
-    "The same prompt under the same key is run once: 1 to 128 visible ASCII characters",
+    "A repeated prompt with the same key is run once: 1 to 128 visible ASCII characters",
     key,
 );
-const ACP_CONNECTION: Parameter = Parameter::header("Acp-Connection-Id", "As the response to `initialize` gave it", id);
-const ACP_SESSION: Parameter = Parameter::header("Acp-Session-Id", "With what belongs to a session", id);
+const ACP_CONNECTION: Parameter = Parameter::header("Acp-Connection-Id", "From the response to `initialize`", id);
+const ACP_SESSION: Parameter = Parameter::header("Acp-Session-Id", "For messages that belong to a session", id);
 /// The parameters of every route of ACP over HTTP.
 pub(super) const ACP: &[&Parameter] = &[&ACP_CONNECTION, &ACP_SESSION];
 

@@ -39,7 +39,7 @@ fn whole<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u64>, D::Error> {
     let text = number.as_f64().filter(whole).map(|float| format!("{float:.0}"));
     match text.and_then(|text| text.parse().ok()) {
         Some(whole) => Ok(Some(whole)),
-        None => Err(D::Error::custom(format_args!("{number} is no whole number from 0 up"))),
+        None => Err(D::Error::custom(format_args!("{number} is not a whole number of 0 or more"))),
     }
 }
 
@@ -338,9 +338,7 @@ pub(super) async fn sign_in(state: AppState, call: Call) -> Outcome {
     let SignIn { cookie, name } = call.json()?;
     let caller = call.caller()?;
     if !cookie || call.csrf.is_some() {
-        return Err(Problem::invalid(
-            "a token that came as a bearer signs a page in: send it with `{\"cookie\": true}`",
-        ));
+        return Err(Problem::invalid("send the token as a bearer token, with the body `{\"cookie\": true}`"));
     }
     let origin = cookies::origin(&call.parts)?;
     let by = caller.device();
@@ -419,7 +417,7 @@ pub(super) async fn pairing(state: AppState, call: Call) -> Outcome {
     let known = match query.get("known") {
         None | Some("waiting") => PairingState::Waiting,
         Some("joined") => PairingState::Joined,
-        Some(_) => return Err(bad_query("`known` is what you know it to be: waiting or joined".into())),
+        Some(_) => return Err(bad_query("`known` must be waiting or joined".into())),
     };
     let (id, mut stop) = (pairing_id(&call), state.stop.clone());
     tokio::select! {
@@ -555,7 +553,7 @@ pub(super) async fn share(state: AppState, call: Call) -> Outcome {
     let NewShare { hours } = call.json()?;
     let life = Duration::from_secs(hours.unwrap_or(SHARE_HOURS).saturating_mul(3600));
     if life.is_zero() || life > SHARE_LIFE {
-        return Err(Problem::invalid(format!("`hours` is 1 to {}", SHARE_LIFE.as_secs() / 3600)));
+        return Err(Problem::invalid(format!("`hours` must be 1 to {}", SHARE_LIFE.as_secs() / 3600)));
     }
     // A session's title may contain anything; a device's name may not.
     let title: String = session.title.as_deref().unwrap_or_default().chars().take(TITLE_CHARS).collect();

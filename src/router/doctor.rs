@@ -85,8 +85,12 @@ fn near(account: Near) -> Check {
     Check {
         name: format!("memory {class}{whose}"),
         state: Verdict::Warn,
-        detail: format!("{used} of {limit} bytes are in use; past the limit it waits, is refused, or is cut off"),
-        fix: Some(format!("see what it is at, or raise `{class}` in [limits]; docs/limits.md has the accounts")),
+        detail: format!(
+            "{used} of {limit} bytes are in use; beyond the limit it waits, is refused, or is disconnected"
+        ),
+        fix: Some(format!(
+            "check what it is doing, or raise `{class}` in [limits]; docs/limits.md explains the accounts"
+        )),
     }
 }
 
@@ -102,7 +106,7 @@ pub(super) async fn serve(state: AppState, call: Call) -> Result<Response, Probl
     let accounts = state.ledger.near(NEAR_PERCENT).into_iter().map(near);
     let checks = match parameter(&call, "only").as_deref() {
         Some("memory") => accounts.collect(),
-        Some(_) => return Err(bad_query("`only` is memory".into())),
+        Some(_) => return Err(bad_query("`only` must be memory".into())),
         None => {
             let detail = format!("version {}, since {}", state.version, state.started_at);
             let mut checks = vec![Check { name: "gateway".into(), state: Verdict::Ok, detail, fix: None }];

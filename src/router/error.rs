@@ -54,12 +54,12 @@ impl Problem {
 
     /// There is no such path.
     pub fn not_found() -> Self {
-        Self::new(StatusCode::NOT_FOUND, "not_found", "there is nothing at this path")
+        Self::new(StatusCode::NOT_FOUND, "not_found", "there is no route at this path")
     }
 
     /// The path takes only other methods.
     pub fn method_not_allowed(allow: &str) -> Self {
-        let detail = format!("this path takes {allow}");
+        let detail = format!("this path supports only {allow}");
         Self { allow: Some(allow.into()), ..Self::new(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", detail) }
     }
 
@@ -78,7 +78,7 @@ impl Problem {
         Self::new(
             StatusCode::INTERNAL_SERVER_ERROR,
             "internal",
-            "the gateway made a mistake; its log says more. What was asked may or may not have been done",
+            "an internal error occurred; see the gateway's log. The requested action may or may not have been done",
         )
     }
 
@@ -206,7 +206,7 @@ impl From<LedgerFull> for Problem {
     fn from(over: LedgerFull) -> Self {
         let own = matches!(over.class, Class::Device | Class::Connection | Class::Session);
         let status = if own { StatusCode::TOO_MANY_REQUESTS } else { StatusCode::SERVICE_UNAVAILABLE };
-        let words = format!("{over}: read what waits for you, or wait until others have");
+        let words = format!("{over}: read the pending output, or try again later");
         let problem = Self::new(status, "over_limit", words).retry_after(1);
         let (account, limit) = (Some(over.class.as_str()), Some(over.limit as u64));
         problem.with(ProblemMembers { account, limit, ..ProblemMembers::default() })
@@ -276,7 +276,7 @@ impl From<AuthError> for Problem {
             | AuthError::NoToken(_)
             | AuthError::Random(_)
             | AuthError::BadRow(_) => {
-                tracing::error!(%error, "the devices cannot be used");
+                tracing::error!(%error, "the devices could not be read or stored");
                 return Self::internal();
             }
         };

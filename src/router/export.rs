@@ -110,7 +110,7 @@ pub(super) async fn serve(state: AppState, call: Call) -> Result<Response, Probl
         Some("md") => (Some(Format::Markdown), "text/markdown; charset=utf-8", "md"),
         Some("html") => (Some(Format::Html), "text/html; charset=utf-8", "html"),
         Some(_) => {
-            return Err(Problem::new(StatusCode::BAD_REQUEST, "bad_query", "`format` is one of ndjson, md, html"));
+            return Err(Problem::new(StatusCode::BAD_REQUEST, "bad_query", "`format` must be ndjson, md or html"));
         }
     };
     let writing = begin(state, call.caller()?.clone(), call.account.clone(), session, format);

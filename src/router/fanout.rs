@@ -346,7 +346,7 @@ async fn pump(core: Arc<Core>) {
                 }
             }
             Err(error) => {
-                tracing::warn!(%error, "followers wait: the log cannot be read");
+                tracing::warn!(%error, "subscribers are waiting: the log cannot be read");
                 core.joined.fetch_or(joined, Ordering::AcqRel);
                 tokio::time::sleep(STORE_RETRY).await;
             }
@@ -846,7 +846,7 @@ impl Conn {
     /// Reads pages until [`flush`](Self::flush) is of use; waits between failures of the store. Cancellation safe.
     pub async fn catch_up_or_wait(&self) {
         if let Err(error) = Box::pin(self.catch_up()).await {
-            tracing::warn!(%error, "a client waits: the log cannot be read");
+            tracing::warn!(%error, "a client is waiting: the log cannot be read");
             tokio::time::sleep(STORE_RETRY).await;
         }
     }

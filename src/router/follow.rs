@@ -69,7 +69,7 @@ impl Follow {
                 }
                 Ok(_) => return None,
                 Err(error) => {
-                    tracing::warn!(%error, "a client waits: the log cannot be read");
+                    tracing::warn!(%error, "a client is waiting: the log cannot be read");
                     tokio::time::sleep(STORE_RETRY).await;
                 }
             }

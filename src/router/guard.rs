@@ -303,13 +303,15 @@ fn check_coding(headers: &HeaderMap) -> Result<(), Problem> {
     match words.as_slice() {
         [] if codings().next().is_none() => Ok(()),
         [one] if one.eq_ignore_ascii_case(b"chunked") => Ok(()),
-        some if some.iter().all(|one| one.eq_ignore_ascii_case(b"chunked")) => {
-            Err(Problem::new(StatusCode::BAD_REQUEST, "bad_request", "a body is in chunks once, or not at all"))
-        }
+        some if some.iter().all(|one| one.eq_ignore_ascii_case(b"chunked")) => Err(Problem::new(
+            StatusCode::BAD_REQUEST,
+            "bad_request",
+            "the transfer coding `chunked` may be given only once",
+        )),
         _ => Err(Problem::new(
             StatusCode::NOT_IMPLEMENTED,
             "transfer_coding",
-            "of transfer codings this takes `chunked` alone",
+            "the only supported transfer coding is `chunked`",
         )),
     }
 }
@@ -319,7 +321,8 @@ fn check_host(hosts: &Hosts, request: &Request) -> Result<(), Problem> {
         Problem::new(
             StatusCode::MISDIRECTED_REQUEST,
             "wrong_host",
-            "this gateway is not called that: use the address it printed, or add the name to `public_hosts`",
+            "this gateway does not accept that host name: use the address it printed, or add the name to \
+             `public_hosts`",
         )
     };
     let host = only(request.headers(), &HOST).ok().flatten().ok_or_else(wrong)?.to_ascii_lowercase();
@@ -330,7 +333,8 @@ fn check_host(hosts: &Hosts, request: &Request) -> Result<(), Problem> {
 }
 
 fn check_origin(hosts: &Hosts, request: &Request) -> Result<(), Problem> {
-    let foreign = || Problem::new(StatusCode::FORBIDDEN, "foreign_origin", "other sites may not call this gateway");
+    let foreign =
+        || Problem::new(StatusCode::FORBIDDEN, "foreign_origin", "pages of other sites may not use this gateway");
     let origin = only(request.headers(), &ORIGIN).map_err(|()| foreign())?;
     if origin.is_some_and(|origin| !hosts.origins.contains(origin)) {
         return Err(foreign());
@@ -416,7 +420,7 @@ fn enter(gate: &Gate, parts: &Parts) -> Result<Caller, Problem> {
         Some(Proof::Forged) => Err(Problem::new(
             StatusCode::FORBIDDEN,
             "csrf_missing",
-            "send `Plexus-CSRF` with what `GET /v1/me` gives as `csrf`: a cookie alone changes nothing",
+            "send `Plexus-CSRF` with the `csrf` value from `GET /v1/me`: a cookie alone is not enough for changes",
         )),
         Some(Proof::Wrong) => Err(failed(&gate.auth, parts).unwrap_or_else(Problem::unauthorized)),
         Some(Proof::Absent) | None => Err(Problem::unauthorized()),
@@ -429,7 +433,7 @@ pub(super) fn failed(auth: &Auth, parts: &Parts) -> Option<Problem> {
     let problem = Problem::new(
         StatusCode::TOO_MANY_REQUESTS,
         "too_many_failures",
-        "too many wrong tokens or codes came from this address; a right one works all the same",
+        "too many wrong tokens or codes came from this address; a valid token is still accepted",
     );
     Some(problem.retry_after(u32::try_from(wait.as_secs()).unwrap_or(u32::MAX).saturating_add(1)))
 }
@@ -576,13 +580,13 @@ async fn read_body(
     let nothing = || Ok((Bytes::new(), account.nothing()));
     let bad = |detail: &str| Problem::new(StatusCode::BAD_REQUEST, "bad_request", detail);
     let chunked = headers.contains_key(TRANSFER_ENCODING);
-    let length = only(headers, &CONTENT_LENGTH).map_err(|()| bad("two Content-Length"))?;
+    let length = only(headers, &CONTENT_LENGTH).map_err(|()| bad("more than one Content-Length"))?;
     // With both headers, hyper removes Content-Length, uses Transfer-Encoding and reads no further request.
-    let length: u64 = length.map_or(Ok(0), str::parse).map_err(|_| bad("Content-Length is no number"))?;
+    let length: u64 = length.map_or(Ok(0), str::parse).map_err(|_| bad("Content-Length is not a number"))?;
     let empty = !chunked && length == 0;
     let limit = match rule {
         BodyRule::Nothing if empty => return nothing(),
-        BodyRule::Nothing => return Err(bad("this takes no body")),
+        BodyRule::Nothing => return Err(bad("this route does not accept a body")),
         BodyRule::Optional(_) if empty => return nothing(),
         BodyRule::Optional(limit) | BodyRule::Json(limit) => limit,
     };
@@ -590,7 +594,7 @@ async fn read_body(
         if known { (limit, gate.limits.body) } else { (limit.min(STRANGER_BODY), gate.limits.body.min(STRANGER_TIME)) };
     check_type(headers)?;
     let too_large = || {
-        let detail = format!("the body may have {limit} bytes");
+        let detail = format!("the body may have at most {limit} bytes");
         Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "too_large", detail)
             .with(ProblemMembers { limit: Some(limit as u64), ..ProblemMembers::default() })
     };
@@ -608,7 +612,7 @@ async fn read_body(
             .await
             .map_err(|_| Problem::new(StatusCode::REQUEST_TIMEOUT, "too_slow", "the body took too long"))?;
         let Some(frame) = frame else { break };
-        let frame = frame.map_err(|_| bad("the body broke off"))?;
+        let frame = frame.map_err(|_| bad("the body ended early"))?;
         if let Ok(data) = frame.into_data() {
             if all.len() + data.len() > limit {
                 drain(body, known);
@@ -619,7 +623,7 @@ async fn read_body(
         }
     }
     if beside(all.len(), || deeper_than(&all, DEPTH)) {
-        let detail = format!("JSON may be nested {DEPTH} deep");
+        let detail = format!("JSON may be nested at most {DEPTH} levels deep");
         return Err(Problem::new(StatusCode::BAD_REQUEST, "too_deep", detail));
     }
     Ok((all.into(), charge))
@@ -676,7 +680,7 @@ fn grow(all: &mut Vec<u8>, more: usize, limit: usize, charge: &mut Charge) -> Re
 fn check_type(headers: &HeaderMap) -> Result<(), Problem> {
     let wrong = |detail: &str| Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "not_json", detail);
     if headers.contains_key(CONTENT_ENCODING) {
-        return Err(wrong("send the body as it is, without a Content-Encoding"));
+        return Err(wrong("send the body without a Content-Encoding"));
     }
     let given = only(headers, &CONTENT_TYPE).ok().flatten().unwrap_or_default().to_ascii_lowercase();
     match given.split_once(';').map_or((given.as_str(), ""), |(kind, rest)| (kind.trim_end(), rest.trim())) {

@@ -217,7 +217,7 @@ pub(super) async fn room(
         () = tokio::time::sleep(PATIENCE) => return Err(std::io::Error::other("there is no room")),
     };
     if *stop.borrow() || !state.auth.is_enrolled(caller) {
-        return Err(std::io::Error::other("the answer was broken off"));
+        return Err(std::io::Error::other("the response was aborted"));
     }
     Ok(room)
 }

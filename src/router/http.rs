@@ -126,9 +126,7 @@ pub(super) async fn start_runtime(state: AppState, call: Call) -> Outcome {
     let mut spec = match &wanted.preset {
         Some(preset) => {
             if wanted.dialect.is_some() || wanted.command.is_some() || wanted.connect.is_some() {
-                return Err(Problem::invalid(
-                    "a `preset` brings its own `dialect`, `command` and `connect`: leave them out",
-                ));
+                return Err(Problem::invalid("a `preset` defines `dialect`, `command` and `connect`: leave them out"));
             }
             let wish = ForwardedWish { id: wanted.id, cwd: wanted.cwd, env: wanted.env };
             (state.presets)(preset, &wish).map_err(Problem::invalid)?
@@ -196,7 +194,7 @@ pub(super) async fn sessions(state: AppState, call: Call) -> Outcome {
         None | Some("false") => Some(false),
         Some("true") => Some(true),
         Some("all") => None,
-        Some(_) => return Err(bad_query("`archived` is one of true, false, all".into())),
+        Some(_) => return Err(bad_query("`archived` must be true, false or all".into())),
     };
     let query = Query::of(&call);
     let limit = query.number("limit", SESSIONS_MAX)?;
@@ -351,9 +349,7 @@ async fn follow(state: AppState, call: Call, only: Option<BTreeSet<SessionId>>) 
     let filter = filter_for(&caller, only);
     if wants_stream(&call) {
         if ["before", "merge", "max_bytes"].iter().any(|name| query.get(name).is_some()) {
-            return Err(bad_query(
-                "a stream is every event as it comes: `before`, `merge` and `max_bytes` are for pages".into(),
-            ));
+            return Err(bad_query("`before`, `merge` and `max_bytes` are for pages, not for a stream".into()));
         }
         let last = call.parts.headers.get("last-event-id").map(|last| last.to_str().unwrap_or("-"));
         let after = after(last.filter(|last| !last.is_empty()).or_else(|| query.get("after")))?;
@@ -367,7 +363,7 @@ async fn follow(state: AppState, call: Call, only: Option<BTreeSet<SessionId>>) 
     let wait = waits(&query)?;
     match asked {
         Asked::Before(before) => {
-            let one = one.ok_or_else(|| bad_query("`before` goes back in one session: name it".into()))?;
+            let one = one.ok_or_else(|| bad_query("`before` works within one session: name the session".into()))?;
             page_before(&state, &call.account, &one, before, limit).await
         }
         Asked::After(after, part) => {
@@ -382,7 +378,7 @@ fn merges(query: &Query) -> Result<bool, Problem> {
     match query.get("merge") {
         None | Some("false") => Ok(false),
         Some("true") => Ok(true),
-        Some(_) => Err(bad_query("`merge` is true or false".into())),
+        Some(_) => Err(bad_query("`merge` must be true or false".into())),
     }
 }
 
@@ -510,7 +506,7 @@ pub(super) async fn requests(state: AppState, call: Call) -> Outcome {
         Some("withdrawn") => Some(RequestState::Withdrawn),
         Some("orphaned") => Some(RequestState::Orphaned),
         Some(_) => {
-            return Err(bad_query("`state` is one of open, answered, expired, withdrawn, orphaned, all".into()));
+            return Err(bad_query("`state` must be open, answered, expired, withdrawn, orphaned or all".into()));
         }
     };
     let caller = call.caller()?;
@@ -525,7 +521,7 @@ pub(super) async fn requests(state: AppState, call: Call) -> Outcome {
         None => Ok(None),
         Some(text) => match text.parse::<u64>() {
             Ok(number) => Ok(Some(number)),
-            Err(_) => Err(bad_query(format!("`{name}` is a whole number"))),
+            Err(_) => Err(bad_query(format!("`{name}` must be a whole number"))),
         },
     };
     let limit = number("limit")?.map_or(LISTED, |limit| usize::try_from(limit).unwrap_or(LISTED));
@@ -580,7 +576,8 @@ struct Hit {
 pub(super) async fn search(state: AppState, call: Call) -> Outcome {
     let query = Query::of(&call);
     let text = query.get("q").filter(|text| !text.trim().is_empty() && text.chars().count() <= QUERY_MAX);
-    let text = text.ok_or_else(|| bad_query(format!("`q` is 1 to {QUERY_MAX} characters of words to look for")))?;
+    let text =
+        text.ok_or_else(|| bad_query(format!("`q` must be 1 to {QUERY_MAX} characters: the words to search for")))?;
     let limit = query.number("limit", HITS)?.clamp(1, HITS_MAX);
     let caller = call.caller()?;
     // A limited device gets fewer of the best passages, and never text of other sessions.
@@ -611,7 +608,7 @@ pub(super) async fn healthz(state: AppState, call: Call) -> Outcome {
     let text = match Query::of(&call).get("challenge") {
         None => "ok\n".to_owned(),
         Some(challenge) => {
-            let words = "a challenge is 32 to 128 ASCII letters and digits";
+            let words = "a challenge must be 32 to 128 ASCII letters and digits";
             let proof = state.proof.answer(challenge);
             let proof = proof.ok_or_else(|| Problem::new(StatusCode::BAD_REQUEST, "bad_challenge", words))?;
             format!("ok {proof}\n")
@@ -644,8 +641,8 @@ pub(super) async fn readyz(state: AppState) -> Outcome {
     }
     match tokio::time::timeout(READY_WAIT, log.commit(nothing)).await {
         Ok(Ok(_)) => json(StatusCode::OK, &Ready { ready: true, head: log.cursor(log.head()) }),
-        Ok(Err(error)) => Err(not_ready(format!("the log takes no writes: {error}"))),
-        Err(_) => Err(not_ready("the log takes no writes: its writer does not answer".into())),
+        Ok(Err(error)) => Err(not_ready(format!("the log cannot be written: {error}"))),
+        Err(_) => Err(not_ready("the log cannot be written: its writer does not respond".into())),
     }
 }
 

@@ -402,7 +402,7 @@ async fn accept<F>(
             // No descriptor or memory left: the listener stays readable, so without a pause this would spin.
             Err(error) => {
                 if !pausing {
-                    tracing::warn!(%error, "no new connection can be accepted now; those that are open go on");
+                    tracing::warn!(%error, "no new connection can be accepted now; open connections continue");
                 }
                 pausing = true;
                 tokio::select! {
@@ -415,7 +415,7 @@ async fn accept<F>(
     drop(listener);
     let finish = async { while connections.join_next().await.is_some() {} };
     if tokio::time::timeout(drain, finish).await.is_err() {
-        tracing::warn!(cut = connections.len(), "connections were not done in time, and are cut");
+        tracing::warn!(cut = connections.len(), "connections did not end in time and are closed");
         connections.shutdown().await;
     }
 }

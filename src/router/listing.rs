@@ -75,7 +75,7 @@ struct Listed {
 
 impl Listed {
     fn read(text: &str) -> Result<Self, Problem> {
-        let bad = || bad_query("`cursor` is not one that a listing gave".into());
+        let bad = || bad_query("`cursor` does not come from a listing".into());
         let mut parts = text.splitn(4, '.');
         let began = parts.next().and_then(|part| part.parse().ok()).map(Position).ok_or_else(bad)?;
         let place = parts.next().and_then(|part| part.parse().ok()).ok_or_else(bad)?;

@@ -72,7 +72,7 @@ pub(super) async fn serve(port: PortState, call: Call) -> Result<Response, Probl
     let PortState { app: state, runtime } = port;
     if state.directory.runtime(&runtime).is_none() {
         let words =
-            "the runtime of this port was deleted, and nothing is to be seen here until there is one of its name";
+            "the runtime of this port was deleted; this port is empty until a runtime with its name exists again";
         return Err(Problem::new(StatusCode::SERVICE_UNAVAILABLE, "not_ready", words).retry_after(1));
     }
     let grant = &caller.device().grant;
@@ -101,7 +101,7 @@ pub(super) async fn serve(port: PortState, call: Call) -> Result<Response, Probl
             if attach.resume != ResumeVerdict::Ok {
                 let oldest = log.cursor(attach.oldest);
                 let words = format!(
-                    "what came after this cursor is not all here ({}): begin at `oldest`, or without a cursor",
+                    "some events after this cursor are no longer stored ({}): start at `oldest`, or without a cursor",
                     attach.resume.as_str()
                 );
                 return Err(Problem::new(StatusCode::GONE, "cursor_gone", words)
@@ -135,8 +135,8 @@ fn after(query: Option<&str>) -> Result<Option<StartAfter>, Problem> {
             ("after", "now") => after = Some(StartAfter::Now),
             ("after", text) => after = Some(text.parse().map(StartAfter::Cursor).map_err(Problem::bad_cursor)?),
             _ => {
-                let words = "the mirror's query takes `after` alone; a token goes into the Authorization header, or among the \
-                             subprotocols of the handshake";
+                let words = "the mirror's query accepts only `after`; send a token in the Authorization header, or \
+                    as a subprotocol of the handshake";
                 return Err(Problem::new(StatusCode::BAD_REQUEST, "bad_query", words));
             }
         }

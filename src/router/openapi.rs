@@ -70,9 +70,9 @@ pub(super) fn description(version: &str, table: &[Route<AppState>]) -> Value {
     let taken: Vec<Shape> = described.iter().filter_map(|route| route.docs.takes).collect();
     let given = described.iter().flat_map(|route| &route.docs.gives).filter_map(|given| given.json);
     let given: Vec<Shape> = given.chain([Shape::of::<ProblemDetails<'_>>()]).collect();
-    let about = "One gateway between coding agents and screens. `GET /v1/ws` speaks the native WebSocket protocol, which \
-                 `/asyncapi.json` describes; the events routes answer `Accept: text/event-stream` with a stream. A page of the \
-                 gateway may have a cookie in place of the token; then `Plexus-CSRF` comes with whatever changes something.";
+    let about = "One gateway between coding agents and screens. `GET /v1/ws` is the native WebSocket protocol, \
+        described by `/asyncapi.json`; the event routes respond to `Accept: text/event-stream` with a stream. A page \
+        of the gateway may use a cookie instead of the token; then every change also needs `Plexus-CSRF`.";
     let bearer = json!({ "type": "http", "scheme": "bearer", "description": "The token of an enrolled device" });
     json!({
         "openapi": "3.1.0",

@@ -64,7 +64,7 @@ impl FromStr for Network {
             return Err(WRONG);
         }
         if bits == 0 {
-            return Err("that is everybody: name the proxies alone");
+            return Err("that includes every address: list only your proxies");
         }
         Ok(Self { base, bits })
     }
@@ -161,7 +161,7 @@ pub(super) async fn profile(state: AppState) -> Result<Response, Problem> {
 
 async fn file(state: &AppState, name: &'static str, kind: &'static str) -> Result<Response, Problem> {
     let none = || {
-        let words = "this gateway has no CA of its own: `plexus tls init` makes one";
+        let words = "this gateway has no CA of its own: create one with `plexus tls init`";
         Problem::new(StatusCode::NOT_FOUND, "no_ca", words)
     };
     let folder = state.public_addresses.ca.as_deref().ok_or_else(none)?;

@@ -308,7 +308,7 @@ fn limit(query: Option<&str>) -> Result<usize, Problem> {
     match pairs.find(|(name, _)| name == "limit") {
         None => Ok(usize::MAX),
         Some((_, text)) => text.parse().ok().filter(|limit| *limit > 0).ok_or_else(|| {
-            let words = "`limit` is a whole number above 0: how many of the last messages are wanted";
+            let words = "`limit` must be a whole number above 0: the number of latest messages";
             Problem::new(StatusCode::BAD_REQUEST, "bad_query", words)
         }),
     }

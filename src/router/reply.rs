@@ -25,7 +25,7 @@ pub(super) type Outcome = Result<Response, Problem>;
 /// A JSON response.
 pub(super) fn json<T: Serialize + ?Sized>(status: StatusCode, value: &T) -> Outcome {
     let text = serde_json::to_vec(value).map_err(|error| {
-        tracing::error!(%error, "a response cannot be written down");
+        tracing::error!(%error, "a response could not be serialized");
         Problem::internal()
     })?;
     Ok(body(status, "application/json", text))
@@ -179,7 +179,7 @@ pub(super) fn idempotency_key(call: &Call) -> Result<Option<String>, Problem> {
         _ => Err(Problem::new(
             StatusCode::BAD_REQUEST,
             "bad_idempotency_key",
-            format!("Idempotency-Key is 1 to {KEY_MAX} visible ASCII characters, once"),
+            format!("Idempotency-Key must be 1 to {KEY_MAX} visible ASCII characters, and given once"),
         )),
     }
 }

@@ -17,7 +17,7 @@ pub(super) async fn list(state: AppState, call: Call) -> Outcome {
     let query = Query::of(&call);
     let limit = query.number("limit", PAGE)?.clamp(1, RESUMABLE_MAX);
     let at = match query.get("cursor").filter(|text| !text.is_empty()) {
-        Some(text) => text.parse().map_err(|()| bad_query("`cursor` is not one that a listing gave".into()))?,
+        Some(text) => text.parse().map_err(|()| bad_query("`cursor` does not come from a listing".into()))?,
         None => ResumableAt::default(),
     };
     json(StatusCode::OK, &state.directory.resumable(&permit, &id, &at, limit).await?)

@@ -135,11 +135,11 @@ fn make() -> Vec<Route<AppState>> {
 #[rustfmt::skip] // a route: who does it and how, then what it takes and gives
 fn runtime_routes() -> Vec<Route<AppState>> {
     vec![
-        secret(route(GET, "/v1/me", WATCH, NOTHING, "Who asks", |s, c| answer(devices::me(s, c))))
+        secret(route(GET, "/v1/me", WATCH, NOTHING, "The calling device", |s, c| answer(devices::me(s, c))))
             .gives::<devices::Me<'_>>(200),
-        route(DELETE, "/v1/me", WATCH, NOTHING, "Sign out: the device that asks is removed", |s, c| answer(devices::sign_out(s, c)))
+        route(DELETE, "/v1/me", WATCH, NOTHING, "Sign out: remove the calling device", |s, c| answer(devices::sign_out(s, c)))
             .empty(204),
-        secret(route(POST, "/v1/signin", WATCH, JSON, "Sign a browser in by a device's token: a cookie in its place", |s, c| answer(devices::sign_in(s, c))))
+        secret(route(POST, "/v1/signin", WATCH, JSON, "Sign in a browser with a device's token; sets a cookie", |s, c| answer(devices::sign_in(s, c))))
             .takes::<devices::SignIn>().gives::<devices::NewToken<'_>>(200),
         route(GET, "/v1/runtimes", WATCH, NOTHING, "Runtimes", |s, c| answer(api::runtimes(s, c)))
             .gives::<Runtimes>(200),
@@ -149,13 +149,13 @@ fn runtime_routes() -> Vec<Route<AppState>> {
             .gives::<RuntimeInfo>(200),
         route(DELETE, "/v1/runtimes/{id}", ADMIN, NOTHING, "Stop a runtime", |s, c| answer(api::stop_runtime(s, c)))
             .empty(204),
-        route(POST, "/v1/runtimes/{id}/restart", ADMIN, NOTHING, "Stop a runtime and start it again", |s, c| answer(admin::restart_runtime(s, c)))
+        route(POST, "/v1/runtimes/{id}/restart", ADMIN, NOTHING, "Restart a runtime", |s, c| answer(admin::restart_runtime(s, c)))
             .gives::<RuntimeInfo>(200),
-        route(GET, "/v1/runtimes/{id}/logs", ADMIN, NOTHING, "What a runtime wrote to stderr of late", |s, c| answer(admin::logs(s, c)))
+        route(GET, "/v1/runtimes/{id}/logs", ADMIN, NOTHING, "The recent stderr output of a runtime", |s, c| answer(admin::logs(s, c)))
             .gives::<admin::Logs>(200),
-        route(GET, "/v1/runtimes/{id}/resumable", WATCH, NOTHING, "Conversations of its own that a runtime could resume", |s, c| answer(resumable::list(s, c)))
+        route(GET, "/v1/runtimes/{id}/resumable", WATCH, NOTHING, "Conversations stored by a runtime that can be resumed", |s, c| answer(resumable::list(s, c)))
             .gives::<ResumablePage>(200).with(&[&docs::RESUMABLE_LIMIT, &docs::RESUMABLE_CURSOR]),
-        route(GET, "/v1/doctor", ADMIN, NOTHING, "What works, what does not, and the fix", |s, c| answer(doctor::serve(s, c)))
+        route(GET, "/v1/doctor", ADMIN, NOTHING, "Health checks: what works, what does not, and the fix", |s, c| answer(doctor::serve(s, c)))
             .gives::<doctor::Checks>(200),
     ]
 }
@@ -170,27 +170,27 @@ fn session_routes() -> Vec<Route<AppState>> {
             .takes::<api::NewSession>().gives::<SessionInfo>(201),
         route(GET, "/v1/sessions/{id}", WATCH, NOTHING, "One session", |s, c| answer(api::session(s, c)))
             .gives::<SessionInfo>(200),
-        route(PATCH, "/v1/sessions/{id}", PROMPTS, JSON, "Name a session, or put it away", |s, c| answer(api::edit_session(s, c)))
+        route(PATCH, "/v1/sessions/{id}", PROMPTS, JSON, "Rename or archive a session", |s, c| answer(api::edit_session(s, c)))
             .takes::<api::EditSession>().gives::<SessionInfo>(200),
-        route(DELETE, "/v1/sessions/{id}", ADMIN, NOTHING, "End a session and forget it, bytes and all", |s, c| answer(api::forget_session(s, c)))
+        route(DELETE, "/v1/sessions/{id}", ADMIN, NOTHING, "End a session and delete all its data", |s, c| answer(api::forget_session(s, c)))
             .empty(204),
         route(POST, "/v1/sessions/{id}/prompt", PROMPTS, BodyRule::Json(PROMPT), "Start a run, or queue it", |s, c| answer(api::prompt(s, c)))
             .takes::<api::NewPrompt>().gives::<AcceptedPrompt>(202).with(&[&docs::PROMPT_KEY]),
-        route(POST, "/v1/sessions/{id}/cancel", PROMPTS, BodyRule::Optional(BODY), "Stop the run under way, or the one named", |s, c| answer(api::cancel(s, c)))
+        route(POST, "/v1/sessions/{id}/cancel", PROMPTS, BodyRule::Optional(BODY), "Cancel the current run, or the named one", |s, c| answer(api::cancel(s, c)))
             .takes::<api::CancelRun>().gives::<api::Run>(202),
-        route(POST, "/v1/sessions/{id}/restart", PROMPTS, BodyRule::Optional(BODY), "Send a run's prompt once more; the run is cancelled first", |s, c| answer(admin::restart_run(s, c)))
+        route(POST, "/v1/sessions/{id}/restart", PROMPTS, BodyRule::Optional(BODY), "Send a run's prompt again; the run is cancelled first", |s, c| answer(admin::restart_run(s, c)))
             .takes::<admin::RestartRun>().gives::<AcceptedPrompt>(202).with(&[&docs::RESTART_KEY]),
-        route(GET, "/v1/sessions/{id}/events", WATCH, NOTHING, "Events of a session: a page, a long poll, or a stream", |s, c| answer(api::session_events(s, c)))
+        route(GET, "/v1/sessions/{id}/events", WATCH, NOTHING, "Events of a session: as a page, by long polling, or as a stream", |s, c| answer(api::session_events(s, c)))
             .gives_or::<Page<'_>>(200, &["text/event-stream"]).with(docs::EVENTS),
-        route(GET, "/v1/sessions/{id}/snapshot", WATCH, NOTHING, "What a newcomer must see of a session", |s, c| answer(api::snapshot(s, c)))
+        route(GET, "/v1/sessions/{id}/snapshot", WATCH, NOTHING, "The state of a session for a client that joins", |s, c| answer(api::snapshot(s, c)))
             .gives::<Snapshot>(200).with(&[&docs::SNAPSHOT_BYTES]),
-        route(GET, "/v1/sessions/{id}/export", WATCH, NOTHING, "A session as a file", |s, c| answer(export::serve(s, c)))
+        route(GET, "/v1/sessions/{id}/export", WATCH, NOTHING, "Export a session as a file", |s, c| answer(export::serve(s, c)))
             .text(200, &["application/x-ndjson", "text/markdown", "text/html"]).with(&[&docs::FORMAT]),
         route(GET, "/v1/sessions/{id}/mcp", PROMPTS, NOTHING, "The MCP servers of a session's agent", |s, c| answer(agent_tools::mcp(s, c)))
             .gives::<agent_tools::McpServers>(200).with(&[&docs::MCP_SCOPE]),
         route(GET, "/v1/sessions/{id}/skills", PROMPTS, NOTHING, "The skills of a session's agent", |s, c| answer(agent_tools::skills(s, c)))
             .gives::<agent_tools::Skills>(200),
-        route(GET, "/v1/events", WATCH, NOTHING, "Events of all sessions, or of those named: a page, a long poll, or a stream", |s, c| answer(api::events(s, c)))
+        route(GET, "/v1/events", WATCH, NOTHING, "Events of all or some sessions: as a page, by long polling, or as a stream", |s, c| answer(api::events(s, c)))
             .gives_or::<Page<'_>>(200, &["text/event-stream"]).with(&[&docs::SESSIONS_NAMED]).with(docs::EVENTS),
         route(GET, "/v1/requests", WATCH, NOTHING, "Requests", |s, c| answer(api::requests(s, c)))
             .gives::<api::Requests<'_>>(200).with(&[&docs::REQUEST_STATE, &docs::SESSION_NAMED, &docs::REQUESTS_LIMIT, &docs::REQUESTS_BEFORE]),
@@ -198,7 +198,7 @@ fn session_routes() -> Vec<Route<AppState>> {
             .gives::<plexus_protocol::Request>(200),
         route(POST, "/v1/requests/{id}/answer", APPROVE, JSON, "Answer a request; the first answer wins", |s, c| answer(api::answer(s, c)))
             .takes::<Answer>().gives::<Receipt>(200).with(&[&docs::ANSWER_KEY]),
-        route(GET, "/v1/search", WATCH, NOTHING, "Passages that hold every word", |s, c| answer(api::search(s, c)))
+        route(GET, "/v1/search", WATCH, NOTHING, "Search for messages with all of the words", |s, c| answer(api::search(s, c)))
             .gives::<api::Hits>(200).with(&[&docs::WORDS_SOUGHT, &docs::HITS_LIMIT]),
     ]
 }
@@ -211,29 +211,29 @@ fn device_routes() -> Vec<Route<AppState>> {
             .gives::<devices::Devices>(200),
         secret(route(POST, "/v1/devices", ADMIN, JSON, "Enrol a device", |s, c| answer(devices::enrol(s, c))))
             .takes::<devices::NewDevice>().gives::<devices::NewToken<'_>>(201),
-        route(PATCH, "/v1/devices/{id}", ADMIN, JSON, "Rename a device, or let it answer from a notification", |s, c| answer(devices::alter(s, c)))
+        route(PATCH, "/v1/devices/{id}", ADMIN, JSON, "Rename a device, or allow it to answer from notifications", |s, c| answer(devices::alter(s, c)))
             .takes::<devices::NewName>().gives::<devices::Identity<'_>>(200),
-        route(DELETE, "/v1/devices/{id}", ADMIN, NOTHING, "Revoke a device, at once", |s, c| answer(devices::revoke(s, c)))
+        route(DELETE, "/v1/devices/{id}", ADMIN, NOTHING, "Revoke a device immediately", |s, c| answer(devices::revoke(s, c)))
             .empty(204),
-        secret(route(POST, "/v1/codes", ADMIN, JSON, "Make a one-time code that enrols a device", |s, c| answer(devices::mint_code(s, c))))
+        secret(route(POST, "/v1/codes", ADMIN, JSON, "Create a one-time code that enrols a device", |s, c| answer(devices::mint_code(s, c))))
             .takes::<devices::NewCode>().gives::<OneTimeCode>(201),
-        secret(route(POST, "/v1/sessions/{id}/shares", ADMIN, BodyRule::Optional(BODY), "Make a link that shows one session", |s, c| answer(devices::share(s, c))))
+        secret(route(POST, "/v1/sessions/{id}/shares", ADMIN, BodyRule::Optional(BODY), "Create a read-only link to a session", |s, c| answer(devices::share(s, c))))
             .takes::<devices::NewShare>().gives::<devices::Share<'_>>(201),
-        secret(route(POST, "/v1/pairings", ADMIN, JSON, "Begin a pairing: a short code for one device", |s, c| answer(devices::begin_pairing(s, c))))
+        secret(route(POST, "/v1/pairings", ADMIN, JSON, "Start a pairing: a short code for one device", |s, c| answer(devices::begin_pairing(s, c))))
             .takes::<devices::NewPairing>().gives::<devices::Begun>(201),
-        secret(route(GET, "/v1/pairings/{id}", ADMIN, NOTHING, "Where a pairing stands", |s, c| answer(devices::pairing(s, c))))
+        secret(route(GET, "/v1/pairings/{id}", ADMIN, NOTHING, "The state of a pairing", |s, c| answer(devices::pairing(s, c))))
             .gives::<PairingView>(200).with(&[&docs::PAIRING_WAIT, &docs::PAIRING_KNOWN]),
         secret(route(POST, "/v1/pairings/{id}/confirm", ADMIN, JSON, "Confirm that the device shows this number", |s, c| answer(devices::confirm(s, c))))
             .takes::<devices::Confirm>().gives::<PairingView>(200),
         route(DELETE, "/v1/pairings/{id}", ADMIN, NOTHING, "Refuse a pairing", |s, c| answer(devices::refuse(s, c)))
             .empty(204),
-        route(GET, "/v1/push", WATCH, NOTHING, "What a device subscribes with, and what it chose", |s, c| answer(notify::api::show(s, c)))
+        route(GET, "/v1/push", WATCH, NOTHING, "The key to subscribe with, and the calling device's settings", |s, c| answer(notify::api::show(s, c)))
             .gives::<Push<'_>>(200),
         route(PUT, "/v1/push", WATCH, JSON, "Subscribe this device to notifications", |s, c| answer(notify::api::subscribe(s, c)))
             .takes::<notify::api::Subscribe>().gives::<Push<'_>>(200),
         route(DELETE, "/v1/push", WATCH, NOTHING, "End this device's subscription", |s, c| answer(notify::api::unsubscribe(s, c)))
             .empty(204),
-        route(PATCH, "/v1/push/settings", WATCH, JSON, "Choose what this device is told, and when not", |s, c| answer(notify::api::choose(s, c)))
+        route(PATCH, "/v1/push/settings", WATCH, JSON, "Choose the events and quiet hours of this device", |s, c| answer(notify::api::choose(s, c)))
             .takes::<notify::api::PushChoice>().gives::<Push<'_>>(200),
         route(POST, "/v1/push/test", WATCH, BodyRule::Optional(BODY), "Send this device a notification now", |s, c| answer(notify::api::test(s, c)))
             .takes::<notify::api::PushTry>().gives::<notify::api::PushTried>(200),
@@ -245,7 +245,7 @@ fn device_routes() -> Vec<Route<AppState>> {
 fn protocol_routes() -> Vec<Route<AppState>> {
     vec![
         // The scope `watch` is enough to listen; a prompt or an answer in the body needs its own scope.
-        route(POST, "/ag-ui/{id}", WATCH, BodyRule::Json(PROMPT), "Run a session by AG-UI: prompt, answer, listen", |s, c| answer(agui::run(s, c)))
+        route(POST, "/ag-ui/{id}", WATCH, BodyRule::Json(PROMPT), "Run a session over AG-UI: prompt, answer, read events", |s, c| answer(agui::run(s, c)))
             .takes::<agui::RunAgentInput>().empty(200),
         route(GET, WS_PATH, WATCH, NOTHING, "The native WebSocket", |s, c| answer(api::ws(s, c)))
             .empty(101).with(docs::HANDSHAKE),
@@ -264,20 +264,20 @@ fn protocol_routes() -> Vec<Route<AppState>> {
         // The code authenticates the request.
         secret(route(POST, "/v1/pair", Policy::Public, PROOF, "Exchange a one-time code for a device's token or cookie", |s, c| answer(devices::pair(s, c))))
             .takes::<devices::Pair>().gives::<devices::NewToken<'_>>(200).gives::<PhoneTicket>(202),
-        secret(route(POST, "/v1/pair/look", Policy::Public, PROOF, "What a short code is for", |s, c| answer(devices::look(s, c))))
+        secret(route(POST, "/v1/pair/look", Policy::Public, PROOF, "What a short code grants", |s, c| answer(devices::look(s, c))))
             .takes::<devices::Look>().gives::<devices::Invitation>(200),
         // The ticket authenticates the request.
-        secret(route(POST, "/v1/pair/wait", Policy::Public, PROOF, "What came of joining by a short code", |s, c| answer(devices::fetch(s, c))))
+        secret(route(POST, "/v1/pair/wait", Policy::Public, PROOF, "The result of joining with a short code", |s, c| answer(devices::fetch(s, c))))
             .takes::<devices::Fetch>().gives::<devices::NewToken<'_>>(200).gives::<devices::Patience>(202),
         // For supervisors and load balancers: only whether the gateway runs.
-        route(GET, "/healthz", Policy::Public, NOTHING, "Whether the gateway runs; with a challenge, the proof that it is its owner's", |s, c| answer(api::healthz(s, c)))
+        route(GET, "/healthz", Policy::Public, NOTHING, "Whether the gateway is running; with a challenge, the proof of its identity", |s, c| answer(api::healthz(s, c)))
             .text(200, &["text/plain"]).with(&[&docs::CHALLENGE]),
-        route(GET, "/readyz", Policy::Public, NOTHING, "Whether the log takes writes, and where it ends", |s, _| answer(api::readyz(s)))
+        route(GET, "/readyz", Policy::Public, NOTHING, "Whether the log can be written, and where it ends", |s, _| answer(api::readyz(s)))
             .gives::<api::Ready>(200),
-        route(GET, "/metrics", WATCH, NOTHING, "Counters, for Prometheus", |s, c| answer(api::metrics_text(s, c)))
+        route(GET, "/metrics", WATCH, NOTHING, "Metrics for Prometheus", |s, c| answer(api::metrics_text(s, c)))
             .text(200, &["text/plain"]),
         // The certificate that a phone has to trust; every TLS handshake shows it.
-        route(GET, "/ca.crt", Policy::Public, NOTHING, "The certificate of this gateway's own CA, if it has one", |s, _| answer(public_address::certificate(s)))
+        route(GET, "/ca.crt", Policy::Public, NOTHING, "The certificate of this gateway's private CA, if it has one", |s, _| answer(public_address::certificate(s)))
             .text(200, &["application/x-x509-ca-cert"]),
         route(GET, "/ca.mobileconfig", Policy::Public, NOTHING, "The same, as a profile for iOS", |s, _| answer(public_address::profile(s)))
             .text(200, &["application/x-apple-aspen-config"]),
@@ -304,7 +304,7 @@ fn make_port((ui, remote): (bool, bool)) -> Vec<Route<PortState>> {
     }
     if remote {
         all.push(route(POST, "/message", PROMPTS, BodyRule::Json(PROMPT), "Start a run in the runtime's current session, or queue it", |s, c| answer(remote::message(s, c))));
-        all.push(route(GET, "/history", WATCH, NOTHING, "What was said in the runtime's current session", |s, c| answer(remote::history(s, c))));
+        all.push(route(GET, "/history", WATCH, NOTHING, "The messages of the runtime's current session", |s, c| answer(remote::history(s, c))));
     }
     all
 }
@@ -397,6 +397,50 @@ mod tests {
             let body = axum::body::to_bytes(response.into_body(), 1 << 20).await.unwrap();
             assert!(!String::from_utf8_lossy(&body).contains("secret cause"), "the cause is not for strangers");
         }
+    }
+
+    /// The routes that a document names, each with its method where one stands before it.
+    fn named_routes(document: &str) -> Vec<(Option<&str>, &str)> {
+        let mut named = Vec::new();
+        let mut before = "";
+        for word in document.split([' ', '\n', '`', '"', '(', ')', ',']).filter(|word| !word.is_empty()) {
+            let path = word.strip_prefix("$U").unwrap_or(word);
+            let path = path.split(['?', '#']).next().unwrap_or_default().trim_end_matches(['.', ':', ';']);
+            if path.starts_with('/') {
+                let is_method = before.len() > 2 && before.bytes().all(|letter| letter.is_ascii_uppercase());
+                named.push((is_method.then_some(before), path));
+            }
+            before = word;
+        }
+        named
+    }
+
+    /// Whether a document's path, with values or other names in place of the parameters, is the route's.
+    fn is_path_of(route: &str, path: &str) -> bool {
+        let (route, path): (Vec<&str>, Vec<&str>) = (route.split('/').collect(), path.split('/').collect());
+        let same = |(route, path): (&&str, &&str)| route == path || (route.starts_with('{') && !path.is_empty());
+        route.len() == path.len() && route.iter().zip(&path).all(same)
+    }
+
+    #[test]
+    fn documents_name_only_routes_that_exist() {
+        let own_port = port_table(true, true).iter().map(|route| (&route.method, route.path.as_ref()));
+        let routes: Vec<_> = table().iter().map(|route| (&route.method, route.path.as_ref())).chain(own_port).collect();
+        let exists = |method: Option<&str>, path: &str| {
+            let of_method = |known: &Method| method.is_none_or(|method| method == known.as_str());
+            routes.iter().any(|(known, route)| of_method(known) && is_path_of(route, path))
+        };
+        let documents = [
+            ("docs/http.md", include_str!("../../docs/http.md"), 8),
+            ("docs/protocol.md", include_str!("../../docs/protocol.md"), 80),
+        ];
+        for (name, document, least) in documents {
+            let named = named_routes(document);
+            assert!(named.len() >= least, "{name}: {named:?}");
+            let gone: Vec<_> = named.into_iter().filter(|(method, path)| !exists(*method, path)).collect();
+            assert!(gone.is_empty(), "{name} names routes that do not exist: {gone:?}");
+        }
+        assert!(!exists(Some("PUT"), "/v1/sessions") && !exists(None, "/v1/sessions/s_1/nothing"));
     }
 
     #[test]

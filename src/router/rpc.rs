@@ -183,10 +183,10 @@ impl Talk for Rpc {
         let bad =
             |id: &str, message: String| Some(now(response(id, &Err(Failure::new(-32600, "invalid_request", message)))));
         if deeper_than(text.as_bytes(), DEPTH) {
-            return bad("null", format!("JSON may be nested {DEPTH} deep"));
+            return bad("null", format!("JSON may be nested at most {DEPTH} levels deep"));
         }
         if text.trim_start().starts_with('[') {
-            return bad("null", "one message a frame: batches are not taken".into());
+            return bad("null", "send one message per frame: batches are not supported".into());
         }
         let incoming: Incoming<'_> = match object::from_str(text) {
             Ok(incoming) => incoming,
@@ -278,7 +278,7 @@ impl Rpc {
 
     fn call(&mut self, method: &str, params: Option<&RawValue>, notify: bool) -> PendingResult {
         if method != "initialize" && self.client.is_none() {
-            return now(Err(Failure::new(-32600, "not_initialized", "say `initialize` first")));
+            return now(Err(Failure::new(-32600, "not_initialized", "send `initialize` first")));
         }
         if method == "initialize" && speaks_ui(params) {
             return self.ui_begins(params).unwrap_or_else(|failure| now(Err(failure)));
@@ -383,7 +383,7 @@ impl Rpc {
         let limit = history::limit(params.limit.unwrap_or(HISTORY).clamp(1, HISTORY_MAX), Some(bytes), params.merge);
         Ok(Box::pin(async move {
             let lost = |resume: ResumeVerdict, oldest: Position| {
-                let words = "the cursor cannot be resumed from: begin without one, or attach for a snapshot";
+                let words = "the cursor cannot be resumed from: start without one, or attach to get a snapshot";
                 let mut failure = Failure::new(-32602, "bad_cursor", words);
                 failure.data.more.resume = Some(resume);
                 failure.data.more.oldest = Some(log.cursor(oldest));
@@ -448,10 +448,10 @@ impl Rpc {
             StartRun { input: Some(Input::Parts { ref parts }), .. } => {
                 parts.iter().map(|part| block(&acp_block(part)?)).collect::<Result<_, _>>()?
             }
-            _ => return Err(Failure::params("nothing to say: give `input`, `text` or `content`")),
+            _ => return Err(Failure::params("there is nothing to send: use `input`, `text` or `content`")),
         };
         if content.is_empty() {
-            return Err(Failure::params("nothing to say: the content is empty"));
+            return Err(Failure::params("there is nothing to send: the content is empty"));
         }
         Ok(around.onto(content))
     }
@@ -522,7 +522,7 @@ impl Rpc {
         let (state, caller) = (self.state.clone(), self.caller.clone());
         async move {
             let missing = |id: &str| Failure::new(-32016, "request_not_found", format!("there is no request {id}"));
-            let id: RequestId = request_id.parse().map_err(|_| missing("of that name"))?;
+            let id: RequestId = request_id.parse().map_err(|_| missing("with that name"))?;
             let target = state.directory.request_target(&id).await?;
             let (session, runtime) = target
                 .filter(|(session, runtime)| caller.sees(session, runtime))
@@ -552,7 +552,9 @@ fn fits(conn: &Conn, name: &str) -> Result<(), Failure> {
         return Err(Failure::params("follow `*` or sessions by name on one connection, not both: detach first"));
     }
     if following.len() >= ATTACHES && !following.iter().any(|(known, _)| **known == *name) {
-        return Err(Failure::params(format!("one connection follows at most {ATTACHES} sessions by name: follow `*`")));
+        return Err(Failure::params(format!(
+            "one connection can follow at most {ATTACHES} sessions by name: follow `*`"
+        )));
     }
     Ok(())
 }
@@ -601,9 +603,9 @@ fn after(after: Option<&str>, from: Option<&str>) -> Result<StartAfter, Failure>
     match (after.filter(|after| !after.is_empty()), from) {
         (None | Some("now"), Some("now")) | (Some("now"), None) => Ok(StartAfter::Now),
         (None, None | Some("start")) => Ok(StartAfter::Oldest),
-        (None, Some(other)) => Err(Failure::params(format!("`from` is \"start\" or \"now\", not {other:?}"))),
+        (None, Some(other)) => Err(Failure::params(format!("`from` must be \"start\" or \"now\", not {other:?}"))),
         (Some(text), None) => text.parse().map(StartAfter::Cursor).map_err(|error| Problem::bad_cursor(error).into()),
-        (Some(_), Some(_)) => Err(Failure::params("`after` or `from`, not both")),
+        (Some(_), Some(_)) => Err(Failure::params("give `after` or `from`, not both")),
     }
 }
 

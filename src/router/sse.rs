@@ -158,7 +158,7 @@ pub(super) fn projection(query: Option<&str>) -> Result<Projection, Problem> {
     match given.as_ref().map(|(_, value)| value.as_ref()) {
         None | Some("canonical") => Ok(Projection::Canonical),
         Some("native") => Ok(Projection::Native),
-        Some(_) => Err(Problem::invalid("`projection` is `canonical` or `native`")),
+        Some(_) => Err(Problem::invalid("`projection` must be `canonical` or `native`")),
     }
 }
 

@@ -157,7 +157,7 @@ impl Ui {
 
     fn take(&mut self, command: UiCommand) -> Result<(), Failure> {
         if self.orders.len() >= WAITING {
-            return Err(Failure::new(-32001, "queue_full", "too many requests wait already"));
+            return Err(Failure::new(-32001, "queue_full", "too many requests are already waiting"));
         }
         self.orders.push_back(command);
         Ok(())
@@ -285,7 +285,7 @@ impl Worker {
         let mut all = self.state.directory.runtimes();
         all.retain(|runtime| self.caller.permit::<Prompt>(Target::Runtime(&runtime.runtime_id)).is_ok());
         let ready = all.iter().find(|runtime| runtime.state == RuntimeState::Ready).or_else(|| all.first());
-        let words = "the gateway has no agent that this device may prompt: attach one with `plexus run`";
+        let words = "the gateway has no agent that this device may prompt: start one with `plexus run`";
         let runtime_id = ready.map(|runtime| runtime.runtime_id.clone());
         let runtime_id = runtime_id.ok_or_else(|| Failure::new(-32015, "runtime_not_found", words))?;
         let permit = self.caller.permit::<Prompt>(Target::Runtime(&runtime_id))?;

@@ -107,10 +107,11 @@ pub(super) fn upgrade<T: Talk + 'static>(
 fn accept(parts: &Parts) -> Result<Response, Box<Response>> {
     let bad = |status, detail: &str| Box::new(Problem::new(status, "bad_handshake", detail).into_response());
     if parts.method != Method::GET || parts.version != Version::HTTP_11 {
-        return Err(bad(StatusCode::BAD_REQUEST, "a WebSocket begins with GET over HTTP/1.1"));
+        return Err(bad(StatusCode::BAD_REQUEST, "a WebSocket handshake needs GET over HTTP/1.1"));
     }
     if !lists(&parts.headers, &CONNECTION, "upgrade") || !lists(&parts.headers, &UPGRADE, "websocket") {
-        let mut response = bad(StatusCode::UPGRADE_REQUIRED, "this is a WebSocket: ask for an upgrade to `websocket`");
+        let mut response =
+            bad(StatusCode::UPGRADE_REQUIRED, "this route is a WebSocket: request an upgrade to `websocket`");
         response.headers_mut().insert(UPGRADE, HeaderValue::from_static("websocket"));
         response.headers_mut().insert(CONNECTION, HeaderValue::from_static("upgrade"));
         return Err(response);
@@ -417,7 +418,7 @@ impl Client {
             return Some(End::Ours(code::NO_PROGRESS, String::new()));
         }
         if initialize.is_some_and(|by| now >= by) {
-            return Some(End::Ours(code::POLICY, "no `initialize` came".into()));
+            return Some(End::Ours(code::POLICY, "no `initialize` was received".into()));
         }
         if reading && !self.more && self.assembly.until(body).is_some_and(|until| until <= now) {
             return Some(End::Ours(code::POLICY, "a message took too long".into()));
@@ -461,7 +462,7 @@ impl Client {
                     }
                 }
                 Ok(Message::Binary(_)) => {
-                    return Some(End::Ours(code::TEXT_ONLY, "one JSON-RPC message a text frame".into()));
+                    return Some(End::Ours(code::TEXT_ONLY, "send one JSON-RPC message per text frame".into()));
                 }
                 Ok(Message::Close(_)) => {
                     // The next read is what makes tungstenite say its answer.
@@ -581,7 +582,7 @@ fn ended(error: WsError) -> End {
         WsError::Protocol(ProtocolError::ResetWithoutClosingHandshake) => End::Gone,
         WsError::Protocol(error) => End::Broken(code::PROTOCOL, error.to_string()),
         WsError::Utf8(_) => End::Broken(code::NOT_UTF8, "text must be UTF-8".into()),
-        WsError::Capacity(_) => End::Broken(code::TOO_BIG, format!("a message may have {MESSAGE_MAX} bytes")),
+        WsError::Capacity(_) => End::Broken(code::TOO_BIG, format!("a message may have at most {MESSAGE_MAX} bytes")),
         WsError::ConnectionClosed => End::Theirs,
         WsError::Io(error) if error.get_ref().is_some_and(|cause| cause.is::<LedgerFull>()) => {
             End::Broken(code::TRY_LATER, format!("over_limit: {error}"))

@@ -23,39 +23,41 @@ impl Address {
             let path = path.strip_prefix("//").unwrap_or(path);
             if !path.starts_with('/') || path.contains('\0') {
                 return Err(format!(
-                    "cannot connect to {text}: write unix: and the socket's whole path, as unix:/path"
+                    "cannot connect to {text}: write unix: and the absolute path of the socket, such as unix:/path"
                 ));
             }
             return Ok(Self::Unix(Path::new(path).to_owned()));
         }
         let refuse = |why: &str| Err(format!("cannot connect to {text}: {why}"));
         let Ok(uri) = text.parse::<Uri>() else {
-            return refuse("it is no address; use ws://host:port/path, unix:/path or http://host:port");
+            return refuse("not an address; use ws://host:port/path, unix:/path or http://host:port");
         };
         let (http, port) = match uri.scheme_str() {
             Some("ws") => (false, 80),
             Some("http") => (true, 80),
             Some("wss" | "https") => {
-                return refuse("TLS is not supported; connect to its plain port on this machine, or to a tunnel's end");
+                return refuse(
+                    "TLS is not supported; connect to its plain port on this machine, or to the end of a tunnel",
+                );
             }
             _ => return refuse("use ws://host:port/path, unix:/path or http://host:port"),
         };
-        let Some(authority) = uri.authority() else { return refuse("it names no host") };
+        let Some(authority) = uri.authority() else { return refuse("it has no host") };
         if authority.as_str().contains('@') {
             return refuse("take the password out of it and set it as the runtime's secret");
         }
         let port = authority.port_u16().unwrap_or(port);
         let Some(hosts) = loopback(authority.host()) else {
             return refuse(&format!(
-                "only this machine's endpoints are reached, as nothing is encrypted; for another machine's make a \
-                 tunnel (ssh -L {port}:127.0.0.1:{port} {}) and connect to 127.0.0.1",
+                "only endpoints on this machine are supported, because the connection is not encrypted; for another \
+                 machine use a tunnel (ssh -L {port}:127.0.0.1:{port} {}) and connect to 127.0.0.1",
                 authority.host()
             ));
         };
         if http {
             let url = uri.to_string();
             if url.contains('?') {
-                return refuse("a query has no place in it");
+                return refuse("a query is not supported");
             }
             return Ok(Self::Http(url.trim_end_matches('/').to_owned()));
         }

@@ -41,11 +41,11 @@ const HELD_MAX: usize = 256;
 const NEVER: Duration = Duration::from_secs(365 * 24 * 3600);
 
 /// Why it is left: the gateway stops, and connects to it again when it is back …
-const AWAY: &str = "the gateway stopped; this goes on where it is, and here when the gateway is back";
+const AWAY: &str = "the gateway stopped; the endpoint continues, and so does this session when the gateway is back";
 /// … or for good: somebody said so …
 const STOPPED: &str = "it was stopped";
 /// … or nobody can want anything of it any more.
-const UNUSED: &str = "nobody uses it any more";
+const UNUSED: &str = "no longer in use";
 
 /// Drives an endpoint until it is left for good.
 pub(super) async fn drive(
@@ -248,7 +248,7 @@ impl Attached {
                 }
                 AttachedEvent::Refused => {
                     if let Some(id) = self.refused.pop_front() {
-                        let why = format!("{WAITING_MAX} requests wait already");
+                        let why = format!("{WAITING_MAX} requests are already waiting");
                         self.step(|dialect, out| dialect.reply(id, Err(why), out));
                     }
                 }
@@ -325,12 +325,12 @@ impl Attached {
         let all = async {
             while let Some((id, reply)) = self.deciding.next().await {
                 if let Err(why) = reply {
-                    tracing::warn!(request = id, %why, "a decision may not have arrived");
+                    tracing::warn!(request = id, %why, "an answer may not have been delivered");
                 }
             }
         };
         if tokio::time::timeout(self.settings.decided, all).await.is_err() {
-            tracing::warn!("decisions may not have arrived: the endpoint does not answer");
+            tracing::warn!("answers may not have been delivered: the endpoint does not respond");
         }
     }
 
@@ -385,9 +385,9 @@ impl Attached {
     fn unreached(&mut self, why: &str) -> ConnectionState {
         let at = &self.at;
         let problem = if self.was_ready {
-            format!("lost the connection to {at}; trying again: {why}")
+            format!("lost the connection to {at}; reconnecting: {why}")
         } else {
-            format!("cannot connect to {at}: {why}; trying again")
+            format!("cannot connect to {at}: {why}; retrying")
         };
         self.show_problem(problem);
         self.pause_before_reconnect()
@@ -395,7 +395,7 @@ impl Attached {
 
     /// The connection is gone.
     fn lost(&mut self, why: &str) -> ConnectionState {
-        let problem = format!("lost the connection to {}: {why}; trying again", self.at);
+        let problem = format!("lost the connection to {}: {why}; reconnecting", self.at);
         if std::mem::take(&mut self.ready) {
             self.report_status("lost", Some(&problem));
         }
@@ -463,7 +463,7 @@ impl Attached {
             && self.dialect.sessions() == SessionLimit::One
             && self.routes.taken_still()
         {
-            let why = "this runtime carries one session only, and it is open";
+            let why = "this runtime supports only one session, which is already open";
             return self.refuse(order.inlet, ticket, why.into());
         }
         self.routes.ordered(&order);
@@ -516,7 +516,8 @@ impl Attached {
         // An endpoint's words must not be able to end its driver, which would leave its sessions waiting for ever.
         let (dialect, out) = (&mut self.dialect, &mut self.step);
         if catch_unwind(AssertUnwindSafe(|| step(dialect.as_mut(), out))).is_err() {
-            let why = format!("the gateway's own {} dialect failed on its words: a bug", self.spec.dialect);
+            let why =
+                format!("the gateway's {} dialect failed on its output: this is a bug in Plexus", self.spec.dialect);
             self.over = Some((why, false));
         }
         if let Some(after) = self.step.wake_after.take() {

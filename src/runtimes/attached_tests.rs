@@ -308,7 +308,7 @@ async fn a_lost_connection_is_made_again_and_the_same_state_goes_on() {
     let info = state(&link, RuntimeState::Restarting).await;
     let why = info.problem.clone().unwrap();
     assert!(
-        why.starts_with(&format!("lost the connection to ws://{at}/: ")) && why.ends_with("; trying again"),
+        why.starts_with(&format!("lost the connection to ws://{at}/: ")) && why.ends_with("; reconnecting"),
         "{why}"
     );
     // What is wanted meanwhile waits.
@@ -425,7 +425,7 @@ async fn a_stopped_endpoint_is_not_ready_and_is_again_when_it_goes_on() {
         tokio::time::sleep(5 * Duration::from_millis(100)).await;
         assert_eq!(link.info().state, RuntimeState::Ready);
         stop.send(()).unwrap();
-        problem(&link, "it says nothing any more").await;
+        problem(&link, "it stopped responding").await;
         let (_stop, second) = lively(tokio::time::timeout(SOON, accepted()).await.unwrap(), false);
         state(&link, RuntimeState::Ready).await;
         session.until("<attached>").await;
@@ -455,7 +455,7 @@ async fn a_stopped_event_stream_is_lost_and_one_whose_server_lives_is_not() {
     assert_eq!(link.info().state, RuntimeState::Ready);
     // One is not.
     let unanswered = request(&listener).await;
-    problem(&link, "it says nothing any more").await;
+    problem(&link, "it stopped responding").await;
     drop(unanswered);
     let mut second = request(&listener).await;
     second.stream().await;
@@ -585,7 +585,7 @@ async fn a_runtime_of_one_session_takes_no_second() {
     let _first = Session::open(&link, 1);
     let mut second = Session::open(&link, 2);
     accept(&listener).await.greet().await;
-    second.until("<not opened: this runtime carries one session only").await;
+    second.until("<not opened: this runtime supports only one session").await;
 }
 
 #[tokio::test]
@@ -729,7 +729,7 @@ async fn a_server_of_the_next_generation_is_called_by_its_name() {
         assert!(asked.head.starts_with(&format!("GET {path} ")), "{}", asked.head);
         asked.reply(200, body).await;
     }
-    let info = problem(&link, "this is OpenCode 2, ").await;
+    let info = problem(&link, "this server is OpenCode 2, ").await;
     assert_eq!(info.state, RuntimeState::Starting);
     // It may be exchanged for one that is understood.
     assert!(request(&listener).await.head.starts_with("GET /global/event "));
@@ -835,7 +835,7 @@ async fn a_read_of_which_nothing_comes_is_given_up_soon() {
     let mut torn = request(&listener).await;
     torn.say("HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\nhalf").await;
     let heard = session.until("no reply 2").await;
-    assert_eq!(heard, ["no reply 1: no reply within 100ms", "no reply 2: no reply within 100ms"]);
+    assert_eq!(heard, ["no reply 1: no response within 100ms", "no reply 2: no response within 100ms"]);
     drop((silent, torn));
 }
 
@@ -861,8 +861,8 @@ async fn replies_that_do_not_come_or_are_too_long_are_none() {
     assert_eq!(
         heard,
         [
-            "no reply 1: the reply is over the limit of 1000 bytes",
-            "no reply 2: no reply within 100ms",
+            "no reply 1: the response is over the limit of 1000 bytes",
+            "no reply 2: no response within 100ms",
             "no reply 3: no remote is set for this runtime"
         ]
     );
@@ -882,7 +882,7 @@ async fn what_is_no_event_stream_is_said_to_be_none() {
     problem(&link, "it answered 401; check the runtime's secret").await;
     let mut page = request(&listener).await;
     page.say("HTTP/1.1 200 OK\r\ncontent-type: text/html\r\ncontent-length: 0\r\n\r\n").await;
-    problem(&link, "\"text/html\" where an event stream should be").await;
+    problem(&link, "\"text/html\" instead of an event stream").await;
 }
 
 // === what is refused at once ===
@@ -899,5 +899,5 @@ async fn what_cannot_work_is_refused_at_once() {
     let secret = RuntimeSpec { secret: Some("a\nb".into()), ..spec("ws://127.0.0.1:1/") };
     assert!(refused(secret).contains("secret"));
     let acp = RuntimeSpec { dialect: "acp".into(), ..spec("ws://127.0.0.1:1/") };
-    assert!(refused(acp).contains("acp is spoken over the pipes of a program"));
+    assert!(refused(acp).contains("acp needs the pipes of a program"));
 }

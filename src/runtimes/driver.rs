@@ -390,8 +390,8 @@ impl Driver {
             }
             HolderNews::Gone(why) if life.held.is_live() => {
                 self.note(&format!("the connection to its holder was lost: {why}"));
-                let problem = format!("the connection to its holder was lost ({why}): it is made again");
-                tracing::warn!(%why, "the connection to a holder was lost: it is made again");
+                let problem = format!("the connection to its holder was lost ({why}): reconnecting");
+                tracing::warn!(%why, "the connection to a holder was lost: reconnecting");
                 self.show(|info| info.problem = Some(problem));
                 life.rejoin = Some(Rejoin::start(&life.held, &self.settings));
             }
@@ -406,7 +406,7 @@ impl Driver {
     /// The holder was full and did not read the runtime: people are told why it stood still.
     fn full(&mut self, life: &mut ProcessState, since: SystemTime) {
         let since: Timestamp = since.into();
-        let message = "it said more than its holder keeps for a gateway that does not take it, and had to wait";
+        let message = "its output exceeded what its holder stores while no gateway reads it, so it had to wait";
         let body = ErrorBody::new("held_back", message).with("since", since.to_string());
         life.routes.route(RuntimeEvent::Event { native: None, draft: EventDraft::new(Kind::Error, &body) });
         self.send(life);
@@ -519,7 +519,7 @@ impl Driver {
         if self.opens.len() < OPENS_MAX {
             self.opens.push_back(order);
         } else {
-            self.refuse(order.inlet, ticket, format!("{OPENS_MAX} sessions wait for this runtime already"));
+            self.refuse(order.inlet, ticket, format!("{OPENS_MAX} sessions are already waiting for this runtime"));
         }
     }
 
@@ -529,7 +529,7 @@ impl Driver {
             return;
         }
         if life.dialect.sessions() == SessionLimit::One && life.routes.taken() {
-            let why = "this runtime carries one session only: start another runtime for another session";
+            let why = "this runtime supports only one session: start another runtime for another session";
             return self.refuse(order.inlet, ticket, why.into());
         }
         life.routes.ordered(&order);
@@ -597,7 +597,10 @@ impl Driver {
         if catch_unwind(AssertUnwindSafe(|| step(dialect.as_mut(), out))).is_err() {
             let dialect = &self.spec.dialect;
             life.broken = true;
-            life.end(format!("the gateway's own {dialect} dialect failed on its words: a bug"), &self.settings);
+            life.end(
+                format!("the gateway's {dialect} dialect failed on its output: this is a bug in Plexus"),
+                &self.settings,
+            );
         }
         if let Some(after) = life.step.wake_after.take() {
             let at = Instant::now() + after;
@@ -771,7 +774,7 @@ impl Driver {
             self.flush_acks(life);
         }
         if life.held.stalled().is_some_and(|since| since.elapsed() >= self.settings.stuck) {
-            let why = format!("it is stuck: it has read none of its stdin for {:?}", self.settings.stuck);
+            let why = format!("it is stuck: it has not read its stdin for {:?}", self.settings.stuck);
             life.end(why, &self.settings);
         }
         let Some(ending) = &mut life.ending else { return true };
@@ -792,7 +795,7 @@ impl Driver {
             return true;
         }
         let reason = life.reason.take().unwrap_or_default();
-        life.reason = Some(format!("{reason}; it was killed and the kernel did not let it go"));
+        life.reason = Some(format!("{reason}; it was killed but did not exit"));
         false
     }
 
@@ -815,4 +818,4 @@ impl Driver {
 /// Why a runtime stops for good: somebody said so …
 const STOPPED: &str = "it was stopped";
 /// … or nobody can want anything of it any more.
-const UNUSED: &str = "nobody uses it any more";
+const UNUSED: &str = "no longer in use";

@@ -51,7 +51,7 @@ const USER: &str = "opencode";
 /// Whether a secret can be sent at all.
 pub(super) fn check_secret(secret: &str) -> Result<(), String> {
     let fine = !secret.is_empty() && bearer(secret).is_some();
-    if fine { Ok(()) } else { Err("the secret is empty, or has characters that no header can carry".into()) }
+    if fine { Ok(()) } else { Err("the secret is empty, or has characters that are not allowed in a header".into()) }
 }
 
 fn bearer(secret: &str) -> Option<HeaderValue> {
@@ -199,7 +199,7 @@ impl EndpointTarget {
         }
         let sort = answer.headers().get(header::CONTENT_TYPE).map(HeaderValue::as_bytes).unwrap_or_default();
         if !sort.get(..17).is_some_and(|sort| sort.eq_ignore_ascii_case(b"text/event-stream")) {
-            return Err(format!("it answered with {:?} where an event stream should be", printable(sort)));
+            return Err(format!("it answered with {:?} instead of an event stream", printable(sort)));
         }
         let (watch, last) = (LivenessWatch::new(self.patience), Instant::now());
         let again = self.signed(self.http.get(url).header(header::ACCEPT, "text/event-stream"));
@@ -217,7 +217,7 @@ impl EndpointTarget {
             (_, Some(remote_base)) if remote => remote_base,
             (_, None) if remote => return Err("no remote is set for this runtime".into()),
             (Address::Http(base), _) => base,
-            (other, _) => return Err(format!("a {} endpoint takes no HTTP requests", other.scheme())),
+            (other, _) => return Err(format!("a {} endpoint does not accept HTTP requests", other.scheme())),
         };
         // What is read may be asked for again, so it is not waited for where nothing comes.
         let silence = if fetch.reads() { self.read.min(self.fetch) } else { self.fetch };
@@ -238,7 +238,7 @@ impl EndpointTarget {
             (false, _) => self.signed(request),
         };
         let reply = async {
-            let silent = |_| format!("no reply within {silence:?}");
+            let silent = |_| format!("no response within {silence:?}");
             let sent = timeout(silence, request.send()).await.map_err(silent)?;
             let mut answer = sent.map_err(|error| chain(&error))?;
             let status = answer.status().as_u16();
@@ -247,7 +247,7 @@ impl EndpointTarget {
                 timeout(silence, answer.chunk()).await.map_err(silent)?.map_err(|error| chain(&error))?
             {
                 if body.len() + chunk.len() > self.line_max {
-                    return Err(format!("the reply is over the limit of {} bytes", self.line_max));
+                    return Err(format!("the response is over the limit of {} bytes", self.line_max));
                 }
                 charge.grow(chunk.len()).await;
                 body.extend_from_slice(&chunk);
@@ -256,7 +256,7 @@ impl EndpointTarget {
         };
         match timeout(self.fetch, reply).await {
             Ok(reply) => reply,
-            Err(_) => Err(format!("no reply within {:?}", self.fetch)),
+            Err(_) => Err(format!("no response within {:?}", self.fetch)),
         }
     }
 
@@ -268,7 +268,7 @@ impl EndpointTarget {
     }
 
     fn silent(&self) -> String {
-        format!("it took the connection and did not answer within {:?}", self.answer)
+        format!("it accepted the connection but did not answer within {:?}", self.answer)
     }
 }
 
@@ -433,7 +433,7 @@ impl Socket {
             frame.truncate(frame.len() - 1);
         }
         if self.bytes > self.write_max {
-            self.lost.get_or_insert_with(|| "it does not read what it is sent".to_owned());
+            self.lost.get_or_insert_with(|| "it does not read its input".to_owned());
             return;
         }
         self.bytes += frame.len();

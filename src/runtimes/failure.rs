@@ -49,7 +49,7 @@ fn explained(message: &str, stderr: impl Fn() -> String) -> String {
     let wrote = stderr();
     let wrote = wrote.trim();
     let from = (0..wrote.len()).find(|at| wrote.len() - at <= STDERR_TOLD && wrote.is_char_boundary(*at));
-    let message = if message.trim().is_empty() { "it failed and did not say why" } else { message };
+    let message = if message.trim().is_empty() { "it failed without a reason" } else { message };
     match from.map(|from| &wrote[from..]) {
         None | Some("") => masked(message),
         Some(wrote) => masked(&format!("{}; it wrote: {wrote}", message.trim_end_matches('.'))),
@@ -124,7 +124,7 @@ mod tests {
         assert_eq!(message(&said), "no credit");
         let mut said = ended("");
         explain(&mut said, || "ü".repeat(4000));
-        assert!(message(&said).starts_with("it failed and did not say why; it wrote: ü") && message(&said).len() < 700);
+        assert!(message(&said).starts_with("it failed without a reason; it wrote: ü") && message(&said).len() < 700);
     }
 
     #[test]

@@ -15,7 +15,7 @@ const OFFERS_BYTES_MAX: usize = 4 * 1024 * 1024;
 
 /// What is said where there are more.
 pub(super) fn too_many() -> String {
-    "it has more conversations that are not open here than can wait to be opened: the others are not shown".into()
+    "it has more conversations than can be offered: the others are not shown".into()
 }
 
 /// What waits to be opened, in the order in which it was found.

@@ -73,7 +73,7 @@ impl Drop for Rejoin {
 pub(super) async fn end(processes: Option<Processes>, settings: &RuntimeSettings) {
     let Some(Processes { runtime, holder }) = processes else { return };
     if !runtime.end(settings.linger, settings.stop_kill).await {
-        tracing::error!(pid = runtime.pid(), "a runtime whose holder is gone was killed and lives on");
+        tracing::error!(pid = runtime.pid(), "a runtime whose holder is gone was killed but is still running");
     }
     if let Some(holder) = holder {
         holder.end(settings.linger, settings.stop_kill).await;
@@ -85,7 +85,7 @@ pub(super) async fn end_silent(path: &Path, settings: &RuntimeSettings) {
     if let Some(holder) = HolderClient::listener(path).await {
         // Asked to end, a holder that can still do anything ends its runtime first, and needs as long for it.
         if !holder.end(settings.stop_term, settings.stop_kill).await {
-            tracing::error!(pid = holder.pid(), "a holder that does not answer was killed and lives on");
+            tracing::error!(pid = holder.pid(), "a holder that does not respond was killed but is still running");
         }
     }
 }

@@ -35,19 +35,21 @@ impl Runtimes {
                     match kept.filter(|kept| (self.make)(&kept.spec.dialect).is_some()) {
                         Some(kept) => self.survives(held, welcome, kept),
                         None if !held.is_live() => {
-                            tracing::warn!(path = %path.display(), "what an ended runtime left cannot be read: it is removed");
+                            tracing::warn!(path = %path.display(), "the remains of an ended runtime cannot be read \
+                                and are removed");
                             held.bye();
                             continue;
                         }
                         None if welcome.blobs.iter().all(|(_, blob)| blob.is_empty()) => {
                             // Its gateway died before it had said anything to it, or was to be outlived by nothing and its
                             // holder has not noticed yet: without a state nobody can go on with it.
-                            tracing::warn!(path = %path.display(), "a runtime that no gateway can go on with is ended");
+                            tracing::warn!(path = %path.display(), "a runtime that no gateway can take over is \
+                                stopped");
                             self.end(held);
                             continue;
                         }
                         None => {
-                            let why = format!("{} holds a state that this version cannot read", path.display());
+                            let why = format!("{} contains a state that this version cannot read", path.display());
                             (OrphanState::Unusable(why), HolderRemains::Unusable)
                         }
                     }
@@ -110,7 +112,7 @@ async fn end(mut held: HolderClient, settings: &RuntimeSettings) {
 pub(super) async fn clear(path: &Path, settings: &RuntimeSettings) {
     match HolderClient::find_within(path, settings.answer_soon).await {
         Ok((held, _)) => {
-            tracing::warn!(path = %path.display(), "an agent that nobody spoke with is ended");
+            tracing::warn!(path = %path.display(), "an unattended agent is stopped");
             end(held, settings).await;
         }
         Err(HolderNotFound::Nobody(_)) => {}

@@ -426,15 +426,17 @@ impl Launcher for Runtimes {
 fn check(spec: &RuntimeSpec) -> Result<(), String> {
     match &spec.connect {
         Connect::Command(argv) if argv.first().is_some_and(|program| !program.is_empty()) => {}
-        Connect::Command(_) => return Err("command is empty: name a program and its arguments".into()),
+        Connect::Command(_) => return Err("command is empty: specify a program and its arguments".into()),
         Connect::Endpoint(_) => {}
     }
     for name in spec.env.keys().chain(&spec.pass_env) {
         if name.starts_with(process::OWN) {
-            return Err(format!("{name} is the gateway's own and never passed on: take it out of env and pass_env"));
+            return Err(format!(
+                "{name} belongs to the gateway and is never passed on: remove it from env and pass_env"
+            ));
         }
         if name.is_empty() || name == "*" || name.contains(['=', '\0']) {
-            return Err(format!("{name:?} is not a variable's name"));
+            return Err(format!("{name:?} is not the name of a variable"));
         }
     }
     let Connect::Command(argv) = &spec.connect else { return Ok(()) };
@@ -456,13 +458,13 @@ fn reach(spec: &RuntimeSpec, make: MakeDialect, settings: &RuntimeSettings) -> R
         return if schemes.contains(&"command") {
             Ok(None)
         } else {
-            Err(format!("{name} is spoken by running endpoints only: set connect = \"{}…\"", prefix(schemes)))
+            Err(format!("{name} is only for running endpoints: set connect = \"{}…\"", prefix(schemes)))
         };
     };
     let scheme = address::Address::parse(at)?.scheme();
     if !dialect.reached_by().contains(&scheme) {
         let ways = dialect.reached_by().iter().map(|way| prefix(&[way])).collect::<Vec<_>>();
-        return Err(format!("cannot connect to {at}: {name} is spoken over {}", ways.join(", ")));
+        return Err(format!("cannot connect to {at}: {name} needs {}", ways.join(", ")));
     }
     if let Some(secret) = &spec.secret {
         endpoint::check_secret(secret)?;

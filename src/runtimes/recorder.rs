@@ -76,11 +76,11 @@ impl Recording {
         let Some(dir) = &settings.record else { return Self::default() };
         let file = match create(dir, spec, generation) {
             Ok((file, path)) => {
-                tracing::info!(path = %path.display(), "what is said with the runtime is recorded");
+                tracing::info!(path = %path.display(), "recording the messages of a runtime");
                 file
             }
             Err(why) => {
-                tracing::warn!(folder = %dir.display(), %why, "what is said with the runtime is not recorded");
+                tracing::warn!(folder = %dir.display(), %why, "the messages of a runtime cannot be recorded");
                 return Self::default();
             }
         };
@@ -98,7 +98,7 @@ impl Recording {
         };
         if let Err(why) = std::thread::Builder::new().name(name).spawn(write) {
             WRITING.fetch_sub(1, Ordering::Relaxed);
-            tracing::warn!(%why, "what is said with the runtime is not recorded");
+            tracing::warn!(%why, "the messages of a runtime cannot be recorded");
             return Self::default();
         }
         let this = Self(Some(Arc::new(OpenRecording { lines, waiting, left_out: AtomicU64::new(0) })));
@@ -169,7 +169,9 @@ impl RecordWriter {
             let (bytes, entry) = match line {
                 RecordedLine::Entry(entry) => (entry.line.len(), entry),
                 RecordedLine::Heard(frame) => (frame.len(), TranscriptEntry::new(Direction::Out, frame_line(&frame))),
-                RecordedLine::Missing(count) => (0, note(format!("{count} lines are missing here: too many waited"))),
+                RecordedLine::Missing(count) => {
+                    (0, note(format!("{count} lines are missing here: too many were waiting to be written")))
+                }
                 RecordedLine::Secret(secret) => {
                     self.masks.learn_typed(&secret);
                     continue;
@@ -181,7 +183,7 @@ impl RecordWriter {
                 Ok(true) => {}
                 Ok(false) => break,
                 Err(why) => {
-                    tracing::warn!(%why, "a recording ends: it cannot be written");
+                    tracing::warn!(%why, "a recording has ended: it cannot be written");
                     break;
                 }
             }
@@ -198,7 +200,7 @@ impl RecordWriter {
         };
         let line = entry.written();
         if self.written + line.len() as u64 > self.max {
-            let end = format!("the recording ends here, at its limit of {} bytes; the session went on", self.max);
+            let end = format!("the recording ends here, at its limit of {} bytes; the session continued", self.max);
             self.file.write_all(note(end).written().as_bytes())?;
             return Ok(false);
         }
@@ -389,9 +391,9 @@ mod tests {
         let entries = read(&std::fs::read_to_string(&path).unwrap()).unwrap();
         let told: Vec<(&str, &str)> = entries.iter().map(|(_, entry)| (entry.dir.as_str(), &*entry.line)).collect();
         assert_eq!(told[0], ("note", "a line (out) is left out: its 1048577 bytes are over the limit of 1048576"));
-        assert_eq!(told[1], ("note", "1 lines are missing here: too many waited"));
+        assert_eq!(told[1], ("note", "1 lines are missing here: too many were waiting to be written"));
         assert_eq!(told[2], ("out", "first"));
-        assert_eq!(told[3], ("note", "the recording ends here, at its limit of 300 bytes; the session went on"));
+        assert_eq!(told[3], ("note", "the recording ends here, at its limit of 300 bytes; the session continued"));
         assert_eq!(told.len(), 4);
     }
 

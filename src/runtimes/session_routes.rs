@@ -125,7 +125,7 @@ impl SessionRoutes {
                     Some(inlet) => self.put(&inlet, RuntimeEvent::NotOpened { ticket, error }),
                     // Who asked was a client of an earlier gateway.
                     None if self.adopted => {}
-                    None => self.stray(format!("refused a session that nobody asked for: {}", error.message)),
+                    None => self.stray(format!("refused a session that was not requested: {}", error.message)),
                 }
                 self.deliver_early();
             }
@@ -196,14 +196,14 @@ impl SessionRoutes {
                     Some(inlet) => self.put(&inlet, RuntimeEvent::Ended { native, ticket, end }),
                     // Of a session that an earlier gateway has let go of.
                     None if self.adopted => {}
-                    None => self.stray(format!("ended work that nobody asked for, in its session {native}")),
+                    None => self.stray(format!("ended work that was not requested, in its session {native}")),
                 }
             }
             RuntimeEvent::Replied { ticket, reply } => match self.tickets.remove(&ticket) {
                 Some(inlet) => self.put(&inlet, RuntimeEvent::Replied { ticket, reply }),
                 // Who called was a client of an earlier gateway.
                 None if self.adopted => {}
-                None => self.stray("replied to a call that nobody made".into()),
+                None => self.stray("responded to an unknown call".into()),
             },
         }
     }
@@ -239,12 +239,12 @@ impl SessionRoutes {
         let Some(inlet) = self.tickets.remove(&ticket) else {
             // Asked for by an earlier gateway: the session is here already, if that kept it.
             if !self.adopted {
-                self.stray(format!("opened a session that nobody asked for: {native}"));
+                self.stray(format!("opened a session that was not requested: {native}"));
             }
             return;
         };
         if self.natives.get(&native).is_some_and(|there| !there.is_closed()) {
-            let error = refusal(format!("the runtime gave the session id {native} out twice"));
+            let error = refusal(format!("the runtime used the session id {native} twice"));
             self.put(&inlet, RuntimeEvent::NotOpened { ticket, error });
             return self.deliver_early();
         }
@@ -264,7 +264,7 @@ impl SessionRoutes {
                 Some(inlet) => self.put(&inlet, RuntimeEvent::Event { native: Some(named), draft }),
                 None => {
                     let Some(inlet) = self.working() else { return };
-                    let reason = format!("of a session that this gateway did not open: {named}");
+                    let reason = format!("belongs to a session that this gateway did not open: {named}");
                     let draft = EventDraft::raw(draft.native.unwrap_or(draft.body), &reason);
                     self.put(&inlet, RuntimeEvent::Event { native: None, draft });
                 }
@@ -305,7 +305,7 @@ impl SessionRoutes {
 
     /// Something that makes no sense is shown to everybody.
     fn stray(&mut self, what: String) {
-        self.event(None, EventDraft::raw(Bytes::from(what), "the runtime made no sense"));
+        self.event(None, EventDraft::raw(Bytes::from(what), "the runtime sent something unexpected"));
     }
 
     fn keep(&mut self, said: RuntimeEvent) {
@@ -506,6 +506,6 @@ mod tests {
         open(&mut routes, &b, 2);
         opened(&mut routes, 1, "A");
         opened(&mut routes, 2, "A");
-        assert_eq!(heard(&mut routes, &b), ["not opened: the runtime gave the session id A out twice"]);
+        assert_eq!(heard(&mut routes, &b), ["not opened: the runtime used the session id A twice"]);
     }
 }

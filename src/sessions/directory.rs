@@ -325,7 +325,7 @@ impl Directory {
         let Some(cwd) = &open.cwd else { return Ok(()) };
         let runtime = self.runtime(&open.runtime_id).ok_or_else(|| SessionError::NoRuntime(open.runtime_id.clone()))?;
         if self.shared.launcher.private_folder().is_some_and(|own| leads_into(cwd.as_ref(), &own) != Some(false)) {
-            return Err(SessionError::Folder(format!("{cwd} is the gateway's own folder: no agent works there")));
+            return Err(SessionError::Folder(format!("{cwd} is the gateway's state folder: agents cannot work there")));
         }
         let administrates = permit.device().grant.covers(Scope::Admin, Target::Runtime(&open.runtime_id));
         if administrates || leads_into(cwd.as_ref(), runtime.cwd.as_ref()) == Some(true) {
@@ -355,8 +355,8 @@ impl Directory {
             tokio::task::spawn_blocking(move || std::fs::metadata(folder)).await.map_err(|_| SessionError::Stopping)?;
         match found {
             Ok(found) if found.is_dir() => Ok(()),
-            Ok(_) => Err(SessionError::Invalid(format!("cwd is no folder: {cwd:?}"))),
-            Err(why) => Err(SessionError::Invalid(format!("cwd {cwd:?} cannot be worked in: {why}"))),
+            Ok(_) => Err(SessionError::Invalid(format!("cwd is not a folder: {cwd:?}"))),
+            Err(why) => Err(SessionError::Invalid(format!("cwd {cwd:?} cannot be used: {why}"))),
         }
     }
 
@@ -373,7 +373,9 @@ impl Directory {
     ) -> Result<Arc<SessionInfo>, SessionError> {
         let fine = |title: &String| !title.trim().is_empty() && title.chars().count() <= TITLE_MAX;
         if title.as_ref().is_some_and(|title| !fine(title)) {
-            return Err(SessionError::Invalid(format!("a title is 1 to {TITLE_MAX} characters, not only white space")));
+            return Err(SessionError::Invalid(format!(
+                "a title must be 1 to {TITLE_MAX} characters, not only white space"
+            )));
         }
         let (edit, by) =
             (SessionEdit { title: title.map(|title| title.trim().to_owned()), archived }, permit.device().resolver());
@@ -455,9 +457,7 @@ impl Directory {
                 }
                 self.reopen(id).await.map_err(|refusal| match refusal {
                     SessionError::RuntimeGone(_) if self.session(id).is_some_and(|info| info.restartable) => {
-                        SessionError::RuntimeGone(format!(
-                            "{why}; start it again (restart its runtime), and the session goes on"
-                        ))
+                        SessionError::RuntimeGone(format!("{why}; restart its runtime to continue the session"))
                     }
                     SessionError::RuntimeGone(_) => SessionError::RuntimeGone(why),
                     other => other,
@@ -486,15 +486,13 @@ impl Directory {
     ) -> Result<AcceptedPrompt, SessionError> {
         let info = self.handle(id)?.info();
         if info.queue.iter().any(|queued| Some(&queued.run_id) == run_id.as_ref()) {
-            return Err(SessionError::Invalid(
-                "that prompt still waits for its turn: there is nothing to restart".into(),
-            ));
+            return Err(SessionError::Invalid("that prompt is still queued: there is nothing to restart".into()));
         }
         let (log, session, wanted) = (self.shared.log.clone(), id.clone(), run_id.or(info.run_id));
         let found = blocking(move || prompts::prompt_of(&log, &session, wanted.as_ref())).await?;
         let (run_id, content) = found.ok_or(SessionError::NoRun)?;
         let content = content.ok_or(SessionError::NotKept(
-            "it began past the gateway, or what was said then is no longer kept; send it as a new prompt",
+            "it was started outside of the gateway, or its text is no longer stored; send it as a new prompt",
         ))?;
         self.prompt_with(permit, id, content, key, Some(run_id)).await
     }

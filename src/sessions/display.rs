@@ -62,7 +62,7 @@ pub(super) fn render(subject: &RequestSubject, folder: &str, danger: bool) -> Di
             if let Some(letter) = argv.iter().flat_map(|word| word.chars()).find(|c| !c.is_ascii() && c.is_alphabetic())
             {
                 display.warnings.push(format!(
-                    "has letters that are not ASCII, such as {letter} (U+{:04X}): they may look like others",
+                    "has letters that are not ASCII, such as {letter} (U+{:04X}): they may look like other letters",
                     u32::from(letter)
                 ));
             }
@@ -84,7 +84,7 @@ pub(super) fn render(subject: &RequestSubject, folder: &str, danger: bool) -> Di
                 cut |= changes.write(&mut display.text, |line, out| deceptive.escape(line, out));
             }
             if cut {
-                display.warnings.push("is too long to be shown whole: some of what changes is cut".into());
+                display.warnings.push("is too long to be shown completely: some of the changes are left out".into());
             }
         }
         RequestSubject::Diff { path, diff } => {
@@ -115,7 +115,9 @@ pub(super) fn render(subject: &RequestSubject, folder: &str, danger: bool) -> Di
             display.text.push_str("cannot be read: ");
             deceptive.inline(why, &mut display.text);
             deceptive.indented(raw, &mut display.text);
-            display.warnings.push("Plexus cannot tell what this would do: this is all that the agent sent".into());
+            display
+                .warnings
+                .push("Plexus cannot tell what this would do; this is everything that the agent sent".into());
         }
     }
     let RiskVerdict { risk, reasons } = risk::judge(subject, folder, danger, deceptive.any_hidden(), cut);

@@ -17,10 +17,10 @@ pub enum SessionError {
     #[error("there is no request {0}")]
     NoRequest(RequestId),
     /// The run's prompt is not stored.
-    #[error("the prompt of that run is not kept: {0}")]
+    #[error("the prompt of that run is not stored: {0}")]
     NotKept(&'static str),
     /// No such run, or it ended.
-    #[error("there is no such run under way or queued")]
+    #[error("no such run is active or queued")]
     NoRun,
     /// The device lacks a scope.
     #[error(transparent)]
@@ -35,13 +35,15 @@ pub enum SessionError {
     #[error("{0}")]
     RiskTooHigh(Box<TooRisky>),
     /// The request changed since the client showed it.
-    #[error("the digest is not that of the open request: show it again before answering")]
+    #[error("the digest does not match the open request: read the request again before answering")]
     StaleDigest,
     /// The request is shown in part, and the client did not send the digest of the whole.
-    #[error("this request is shown in part: fetch it whole by its id, and allow it with the digest of that")]
+    #[error(
+        "this request was shown in part: fetch it by its id, then allow it with the digest of the complete request"
+    )]
     DigestRequired,
     /// The runtime takes no answers from the gateway.
-    #[error("this request can only be watched here: answer it where the agent runs")]
+    #[error("this request can only be viewed here: answer it where the agent runs")]
     ObserveOnly,
     /// The answer does not fit the request.
     #[error("{message}")]
@@ -68,10 +70,10 @@ pub enum SessionError {
         data: Option<Box<serde_json::value::RawValue>>,
     },
     /// The runtime did not answer in time; the number is seconds.
-    #[error("the runtime has not answered for {0} seconds: it may be busy, or hang; `plexus restart` starts it again")]
+    #[error("the runtime has not responded for {0} seconds: it may be busy, or hang; restart it with `plexus restart`")]
     RuntimeSilent(u64),
     /// The runtime cannot list what was asked for.
-    #[error("runtime {runtime} lists no {what}: {why}")]
+    #[error("runtime {runtime} cannot list {what}: {why}")]
     ListingUnsupported {
         /// The runtime's identifier.
         runtime: RuntimeId,
@@ -81,11 +83,12 @@ pub enum SessionError {
         why: &'static str,
     },
     /// The prompt queue is full; the number is its length.
-    #[error("{0} prompts wait already: cancel one, or wait")]
+    #[error("{0} prompts are already queued: cancel one, or wait")]
     QueueFull(usize),
     /// The prompt has too many bytes.
     #[error(
-        "a prompt may have {limit} bytes of content, and this one has {bytes}: attach the rest as a file that the agent reads"
+        "a prompt may have at most {limit} bytes, and this one has {bytes}: put the rest into a file that the agent \
+         can read"
     )]
     PromptTooLarge {
         /// Bytes of the prompt's content.
@@ -97,13 +100,13 @@ pub enum SessionError {
     #[error("{0}")]
     OverLimit(LedgerFull),
     /// The idempotency key is malformed.
-    #[error("an idempotency key is 1 to {} visible ASCII characters", super::KEY_MAX)]
+    #[error("an idempotency key must be 1 to {} visible ASCII characters", super::KEY_MAX)]
     BadKey,
     /// The idempotency key was used for another prompt or answer.
-    #[error("this idempotency key was used for something else: give each prompt and each answer a key of its own")]
+    #[error("this idempotency key was used for another request: use a new key for each prompt and each answer")]
     KeyReused,
     /// A runtime with this name is attached already.
-    #[error("a runtime named {0} is attached already: choose another id")]
+    #[error("a runtime named {0} already exists: choose another id")]
     RuntimeExists(RuntimeId),
     /// The arguments are invalid; the text says how to fix them.
     #[error("{0}")]
@@ -112,7 +115,7 @@ pub enum SessionError {
     #[error("{0}")]
     Folder(String),
     /// The store cannot be written: no space, or the disk fails. Reading still works.
-    #[error("the state cannot be written now: {0}")]
+    #[error("the state cannot be stored now: {0}")]
     Storage(String),
     /// The gateway is stopping.
     #[error("the gateway is stopping")]

@@ -168,10 +168,10 @@ impl Directory {
         }
         let cwd = open.cwd.clone().unwrap_or_else(|| info.cwd.clone());
         if cwd.len() > CWD_MAX {
-            return Err(SessionError::Invalid(format!("cwd is {} bytes long, and {CWD_MAX} are the most", cwd.len())));
+            return Err(SessionError::Invalid(format!("cwd is {} bytes long; the maximum is {CWD_MAX}", cwd.len())));
         }
         if open.native_id.as_ref().is_some_and(|native| native.len() > NATIVE_MAX) {
-            return Err(SessionError::Invalid(format!("native_id has at most {NATIVE_MAX} bytes")));
+            return Err(SessionError::Invalid(format!("native_id may have at most {NATIVE_MAX} bytes")));
         }
         if !cwd.starts_with('/') {
             return Err(SessionError::Invalid(format!("cwd must be an absolute path, not {cwd:?}")));
@@ -311,7 +311,7 @@ impl Directory {
         let native_id = Some(native.as_str().to_owned());
         let open = OpenSession { runtime_id: id.clone(), cwd, title, native_id, program: None };
         if let Err(error) = self.begin(open).await {
-            tracing::warn!(runtime_id = %id, native_id = %native, %error, "a session that was found could not be opened");
+            tracing::warn!(runtime_id = %id, native_id = %native, %error, "a discovered session could not be opened");
         }
     }
 
@@ -329,7 +329,7 @@ impl Directory {
                 let this = this.clone();
                 let work = async move {
                     if let Err(error) = this.reopen(&session).await {
-                        tracing::warn!(session_id = %session, %error, "a session could not be opened again");
+                        tracing::warn!(session_id = %session, %error, "a session could not be reopened");
                     }
                 };
                 slots.run(work).await;
@@ -366,7 +366,7 @@ impl Directory {
         }
         let outcome = self.reopen(&session).await;
         if let Err(error) = &outcome {
-            tracing::warn!(session_id = %session, %error, "a session could not be opened again");
+            tracing::warn!(session_id = %session, %error, "a session could not be reopened");
         }
         // If the runtime was stopped again meanwhile, its next restart reopens the session.
         if !matches!(outcome, Err(SessionError::RuntimeGone(_))) {
@@ -473,7 +473,7 @@ async fn open_in_runtime(
     let silence = if link.was_found() { FOUND_SILENCE } else { OPEN_SILENCE };
     let silent = || SessionError::RuntimeSilent(silence.as_secs());
     let room = tokio::time::timeout(silence, link.room()).await.map_err(|_| silent())?;
-    room.ok_or_else(|| SessionError::RuntimeGone("it takes no orders".into()))?.send(order);
+    room.ok_or_else(|| SessionError::RuntimeGone("it does not accept commands".into()))?.send(order);
     let (mut early, mut acks) = (Vec::new(), Vec::new());
     loop {
         let gone = |exit: RuntimeExit| {

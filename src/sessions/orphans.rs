@@ -68,7 +68,7 @@ pub(super) fn process_name(orphan: &OrphanedRuntime) -> String {
 
 pub(super) fn why_unattended(orphan: &OrphanedRuntime) -> &str {
     match &orphan.known {
-        OrphanState::All { .. } => "several processes fit what its sessions know",
+        OrphanState::All { .. } => "several processes match what its sessions know",
         OrphanState::Late(why) | OrphanState::Unusable(why) => why,
     }
 }

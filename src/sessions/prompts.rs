@@ -30,11 +30,11 @@ pub(super) fn check(content: &[Box<RawValue>], limit: usize) -> Result<(), Sessi
         return Err(SessionError::PromptTooLarge { bytes, limit });
     }
     if content.len() > BLOCKS {
-        return Err(SessionError::Invalid(format!("a prompt has at most {BLOCKS} content blocks")));
+        return Err(SessionError::Invalid(format!("a prompt may have at most {BLOCKS} content blocks")));
     }
     for (n, block) in content.iter().enumerate() {
         if let Err(error) = object::from_str::<Block>(block.get()) {
-            return Err(SessionError::Invalid(format!("`content[{n}]` is no ACP content block: {error}")));
+            return Err(SessionError::Invalid(format!("`content[{n}]` is not an ACP content block: {error}")));
         }
     }
     Ok(())
@@ -122,9 +122,9 @@ mod tests {
         assert_eq!(checked(&[text; BLOCKS], 100_000), "fine");
         assert!(checked(&[text; BLOCKS + 1], 100_000).contains("at most 256"));
         assert!(checked(&[text, text], 2 * text.len()).contains("fine"));
-        assert!(checked(&[text, text], 2 * text.len() - 1).contains("may have 59 bytes"));
+        assert!(checked(&[text, text], 2 * text.len() - 1).contains("may have at most 59 bytes"));
         for bad in [r#"["text"]"#, r#"["text","hello"]"#, r#""hello""#, "{}", r#"{"type":1}"#, "null", "7"] {
-            assert!(checked(&[text, bad], 1000).contains("`content[1]` is no ACP content block"), "{bad}");
+            assert!(checked(&[text, bad], 1000).contains("`content[1]` is not an ACP content block"), "{bad}");
         }
     }
 }

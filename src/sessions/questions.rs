@@ -35,7 +35,7 @@ pub(super) fn option_id<'a>(offered: &[(&'a str, &str)], text: &str) -> Option<&
 pub(super) fn judge(request: &Request, answers: &Answers) -> Result<ParsedAnswers, SessionError> {
     let bad = |code, message: String| Err(SessionError::BadAnswer { code, message, field: None });
     let About::Question { questions } = &request.subject else {
-        return bad("answer_type", "this request asks no questions: answer it in another form".into());
+        return bad("answer_type", "this request has no questions: answer it in another form".into());
     };
     if let Some(id) = answers.keys().find(|id| !questions.iter().any(|question| question.id == **id)) {
         let ids: Vec<&str> = questions.iter().map(|question| question.id.as_str()).collect();
@@ -92,7 +92,7 @@ fn unfit(question: &Question, misfit: Misfit) -> SessionError {
         Misfit::Form => format!("a text of the form {:?}", question.fits.format.as_deref().unwrap_or_default()),
     };
     let name = question.field.as_ref().or(question.header.as_ref()).unwrap_or(&question.text);
-    let message = format!("what is said to {name:?} does not fit: it has to be {wants}");
+    let message = format!("the answer to {name:?} is not valid: it must be {wants}");
     SessionError::BadAnswer { code: "answer_unfit", message, field: Some(field_name(question)) }
 }
 
@@ -135,7 +135,7 @@ pub(super) fn parse_text(request: &Request, text: &str) -> Result<Decision, Sess
     let bad = |message: String, field| SessionError::BadAnswer { code: "answer_type", message, field };
     let Ok(Value::Object(members)) = serde_json::from_str(text) else {
         return Err(bad(
-            "there are several questions: answer with a JSON object that has a member for each".into(),
+            "there are several questions: answer with a JSON object that has a field for each".into(),
             None,
         ));
     };
@@ -156,7 +156,7 @@ pub(super) fn parse_text(request: &Request, text: &str) -> Result<Decision, Sess
             one => plain(one).map(|text| vec![text]),
         };
         let Some(texts) = texts else {
-            return Err(bad(format!("what is said to {name:?} is of no form that fits"), Some(name)));
+            return Err(bad(format!("the answer to {name:?} has the wrong type"), Some(name)));
         };
         let owner = questions.iter().find(|question| question.own.as_deref() == Some(&name));
         answers.entry(owner.map_or(name, |question| question.id.clone())).or_default().extend(texts);
@@ -181,14 +181,14 @@ fn check_answer(question: &Question, texts: &[String]) -> Result<Vec<String>, Se
     for text in texts.iter().filter(|text| !text.trim().is_empty()) {
         match option_id(&offered, text) {
             Some(id) if chosen.iter().any(|known| known == id) => {
-                return bad("answer_type", format!("{id:?} is said twice to {:?}", name()));
+                return bad("answer_type", format!("{id:?} is given twice for {:?}", name()));
             }
             Some(id) => chosen.push(id.to_owned()),
             None if question.free_text => free.push(text.clone()),
             None => {
                 let labels: Vec<&str> = offered.iter().map(|(_, label)| *label).collect();
                 let what = format!(
-                    "{text:?} is no answer to {:?}, or fits two; the answers are: {}",
+                    "{text:?} is not an answer to {:?}, or matches two; the answers are: {}",
                     name(),
                     labels.join(", ")
                 );
@@ -199,7 +199,7 @@ fn check_answer(question: &Question, texts: &[String]) -> Result<Vec<String>, Se
     match question.misfit(chosen.len(), &free) {
         None => {}
         Some(Misfit::Missing) => return bad("answer_missing", format!("{:?} has no answer", name())),
-        Some(Misfit::Several) => return bad("answer_type", format!("{:?} takes one answer", name())),
+        Some(Misfit::Several) => return bad("answer_type", format!("{:?} accepts one answer", name())),
         Some(misfit) => return Err(unfit(question, misfit)),
     }
     chosen.extend(free);

@@ -71,19 +71,19 @@ impl Directory {
         for &index in &choice.end {
             tracing::error!(
                 runtime_id = %id, process = process_name(&orphans[index]),
-                "of several processes of one runtime this one is ended: another one is what its sessions know"
+                "of several processes of one runtime this one is stopped: its sessions belong to another one"
             );
             self.shared.launcher.dismiss(&orphans[index]);
         }
         for &index in &choice.unattended {
             let why = why_unattended(&orphans[index]);
-            tracing::error!(runtime_id = %id, process = process_name(&orphans[index]), "an agent runs unattended: {why}");
+            tracing::error!(runtime_id = %id, process = process_name(&orphans[index]), "an agent is running unattended: {why}");
         }
         let Some(keep) = choice.keep.map(|index| &orphans[index]) else {
             for survivor in survivors {
                 self.end_session(
                     survivor.state,
-                    "its agent runs unattended: nobody can say which process it belongs to",
+                    "its agent is running unattended: the process that the session belongs to is unknown",
                 )
                 .await;
             }
@@ -102,12 +102,12 @@ impl Directory {
             let log = |text: String| link.journal().add(now(), super::stderr_log::LogSource::Gateway, &text);
             for &index in &choice.end {
                 log(format!(
-                    "ended {}: another process of the same name, which no session knew",
+                    "stopped {}: another process of the same name, to which no session belongs",
                     process_name(&orphans[index])
                 ));
             }
             for &index in &choice.unattended {
-                log(format!("{} runs unattended: {}", process_name(&orphans[index]), why_unattended(&orphans[index])));
+                log(format!("{} is running unattended: {}", process_name(&orphans[index]), why_unattended(&orphans[index])));
             }
         }
     }
@@ -115,7 +115,7 @@ impl Directory {
     /// Lists a runtime that runs without a driver: it can be stopped, and nothing else.
     fn list_unattended(&self, id: RuntimeId, orphan: &OrphanedRuntime) {
         let problem =
-            format!("{} runs unattended: {}; `plexus stop {id}` ends it", process_name(orphan), why_unattended(orphan));
+            format!("{} is running unattended: {}; `plexus stop {id}` stops it", process_name(orphan), why_unattended(orphan));
         let unknown = RuntimeInfo::unknown(id.clone(), problem, now());
         let pid = match &orphan.known {
             OrphanState::All { pid, .. } => Some(*pid),

@@ -171,18 +171,18 @@ fn reason_and_remember(request: &Request, answer: &Answer) -> Result<(Option<Str
     let reason = answer.reason.clone().filter(|_| request.allow_reason || !answer.as_offered);
     if let Some(reason) = &reason {
         if !request.allow_reason {
-            return bad("reason_not_offered", "this runtime cannot be told a reason: answer without one".into());
+            return bad("reason_not_offered", "this runtime does not accept a reason: answer without one".into());
         }
         if reason.len() > REASON_MAX {
-            return bad("reason_too_long", format!("a reason has {REASON_MAX} bytes at most"));
+            return bad("reason_too_long", format!("a reason may have at most {REASON_MAX} bytes"));
         }
     }
     if let Some(edited) = &answer.edited {
         if request.editable.is_none() {
-            return bad("edit_not_offered", "this request cannot be changed: answer it as it is".into());
+            return bad("edit_not_offered", "this request cannot be edited: answer it as it is".into());
         }
         if edited.len() > EDIT_MAX || edited.trim().is_empty() {
-            return bad("bad_edit", format!("an edit has 1 to {EDIT_MAX} bytes, not only white space"));
+            return bad("bad_edit", format!("an edit must have 1 to {EDIT_MAX} bytes, not only white space"));
         }
     }
     let mut remember = answer.remember == Some(true);
@@ -244,7 +244,7 @@ fn decide(request: &Request, answer: &Answer, up_to: Option<Risk>) -> Result<Dec
             match offer {
                 // "Always" also allows later requests, whatever their risk.
                 Some(Offer { kind: Choice::AllowAlways, .. }) if up_to.is_some_and(|up_to| up_to < Risk::Danger) => {
-                    let why = ["it allows what comes later as well, whatever its risk".to_owned()];
+                    let why = ["it also allows later actions, whatever their risk".to_owned()];
                     Err(too_risky(Risk::Danger, up_to.unwrap_or(Risk::Low), &why))
                 }
                 Some(Offer { id, kind, .. }) if is_edited(request, answer) => match kind {
@@ -257,7 +257,10 @@ fn decide(request: &Request, answer: &Answer, up_to: Option<Risk>) -> Result<Dec
                         Ok(Decision::Edited { id: id.clone(), text, reason })
                     }
                     // The agent's "always" is about the original text.
-                    _ => bad("bad_edit", "an edit goes with a yes for this once: leave it out, or allow once".into()),
+                    _ => bad(
+                        "bad_edit",
+                        "an edit is possible only when allowing once: leave it out, or allow once".into(),
+                    ),
                 },
                 Some(Offer { id, kind, .. }) => Ok(Decision::Option { id: id.clone(), kind: *kind, reason }),
                 None => {
@@ -308,10 +311,10 @@ fn pick(request: &Request, ids: Vec<String>) -> Result<Decision, SessionError> {
     let wrong = |words: &str| Err(SessionError::BadAnswer { code: "answer_type", message: words.into(), field: None });
     let ids: Vec<String> = ids.into_iter().map(known).collect::<Result<_, _>>()?;
     if ids.iter().enumerate().any(|(n, id)| ids[..n].contains(id)) {
-        return wrong("an item may be picked once");
+        return wrong("an item can be chosen only once");
     }
     if ids.len() > 1 && !request.multi {
-        return wrong("one item at most may be picked");
+        return wrong("at most one item can be chosen");
     }
     if !ids.is_empty() {
         questions::check_count(request, ids.len())?;

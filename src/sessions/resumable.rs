@@ -226,9 +226,9 @@ fn can_list(id: &RuntimeId, link: &RuntimeLink) -> Result<(), SessionError> {
     let has = |one| info.capabilities.as_ref().is_some_and(|capabilities| capabilities.has(one));
     let lists = has(Capability::List) && listing::question(&info.dialect, None, 1).is_some();
     let why = if !lists {
-        "this agent does not offer a list of them; open one whose id you know with `native_id`"
+        "this agent does not list them; open one whose id you know with `native_id`"
     } else if !has(Capability::Load) && !has(Capability::Resume) {
-        "this agent lists its conversations, and opens none of them again: open a new session"
+        "this agent lists its conversations but cannot reopen them: open a new session"
     } else {
         return Ok(());
     };
@@ -241,7 +241,7 @@ async fn send_query(link: &RuntimeLink, query: &ListQuery) -> Outcome {
     let gone = || SessionError::RuntimeGone("it ended before it answered".into());
     let internal = |why: &str| refused(RuntimeError { code: -32603, message: why.into(), data: None });
     let question = listing::question(&info.dialect, query.cursor.as_deref(), query.most);
-    let (method, params) = question.ok_or_else(|| internal("it has no such question"))?;
+    let (method, params) = question.ok_or_else(|| internal("it does not support listing"))?;
     let params = to_raw_value(&params).map_err(|why| internal(&why.to_string()))?;
     let (sender, mut messages) = SessionSender::new();
     let command = RuntimeCommand::Call {
@@ -278,7 +278,7 @@ async fn send_query(link: &RuntimeLink, query: &ListQuery) -> Outcome {
     let listing = listing::read(&link.info().dialect, &reply.map_err(refused)?);
     let listing = listing.ok_or_else(|| internal("its list of conversations cannot be read"))?;
     if listing.next.as_ref().is_some_and(|next| next.len() > CURSOR_MAX) {
-        return Err(internal("its list goes on at a place that is too long to ask for"));
+        return Err(internal("its list has a continuation cursor that is too long"));
     }
     Ok(Arc::new(listing))
 }

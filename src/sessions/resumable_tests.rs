@@ -199,9 +199,9 @@ async fn resumable_silent_runtime_is_asked_once_and_callers_time_out() {
 #[tokio::test]
 async fn resumable_reports_runtimes_that_cannot_list_or_resume() {
     for (dialect, can, word) in [
-        ("acp", &[Capability::Load][..], "does not offer"),
-        ("acp", &[Capability::List][..], "opens none"),
-        ("gemini-mirror", ALL, "does not offer"),
+        ("acp", &[Capability::Load][..], "does not list them"),
+        ("acp", &[Capability::List][..], "cannot reopen them"),
+        ("gemini-mirror", ALL, "does not list them"),
     ] {
         let directory = directory(ListingDriver { dialect, can, ..listing(3, 9) }).await;
         let refused = page(&directory, "", 9).await.unwrap_err();

@@ -29,13 +29,13 @@ const ARGUMENT_MAX: usize = 4 << 10;
 pub(super) fn judge(subject: &RequestSubject, folder: &str, danger: bool, deceptive: bool, cut: bool) -> RiskVerdict {
     let mut all = judge_subject(subject, folder);
     if deceptive {
-        all.and(RiskVerdict::danger("has characters that deceive an eye"));
+        all.and(RiskVerdict::danger("has deceptive characters"));
     }
     if danger {
         all.and(RiskVerdict::danger("the agent itself calls this dangerous"));
     }
     if cut {
-        all.and(RiskVerdict::elevated("is too long to be shown whole"));
+        all.and(RiskVerdict::elevated("is too long to be shown completely"));
     }
     all
 }
@@ -140,7 +140,7 @@ fn command(argv: &[String], cwd: &str, folder: &str) -> RiskVerdict {
             let text = ShellText { line: "", cwd, folder };
             let words = SimpleCommand { words, text: &text, depth: shell::DEPTH_MAX };
             if words.words.is_empty() {
-                RiskVerdict::danger("Plexus cannot tell what this would do: it is empty")
+                RiskVerdict::danger("Plexus cannot tell what this would do: the request is empty")
             } else {
                 words.verdict()
             }

@@ -529,14 +529,16 @@ impl SessionStateMachine {
             runtime_id: self.origin.runtime_id.as_str(),
             generation: Some(self.core.generation),
             resumed: how == OpenedAs::Resumed,
-            message: (again && how == OpenedAs::New)
-                .then_some("the agent could not go on with its conversation: a new one begins here, and it knows nothing of what was said before"),
+            message: (again && how == OpenedAs::New).then_some(
+                "the agent could not continue its conversation: a new one starts here, and the agent does \
+                    not know the previous messages",
+            ),
             exit: None,
         };
         let draft = EventDraft::new(Kind::RuntimeStatus, &body);
         self.log(draft, env, plan);
         if again && how == OpenedAs::New {
-            let why = "the agent could not go on with its conversation";
+            let why = "the agent could not continue its conversation";
             self.withdraw_all(RunStatus::Error, why, env, plan);
             self.core.checkpoint = None;
         }
@@ -655,8 +657,7 @@ impl SessionStateMachine {
             Some(ActiveRun { ticket: Some(ticket), cancelling, content, .. }) => {
                 if !prompts.contains(ticket) {
                     let Some(content) = content.clone() else {
-                        let message =
-                            Some("the agent was never told of it, and its words are no longer kept".to_owned());
+                        let message = Some("the agent never received it, and its text is no longer stored".to_owned());
                         let end = RunEnd { status: RunStatus::Error, stop_reason: None, message, native: None };
                         self.end_run(&end, env, plan);
                         return self.start_next(env, plan);

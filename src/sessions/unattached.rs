@@ -49,7 +49,7 @@ impl Directory {
         let this = self.clone();
         tokio::spawn(async move {
             tokio::time::sleep(UNATTACHED_WAIT).await;
-            let why = "the endpoint that this ran in is not attached any more: how it ended is not known here";
+            let why = "the endpoint of this run is no longer attached: how the run ended is unknown";
             this.abandon_sessions(why, |id| !this.shared.runtimes.contains_key(id)).await;
         });
     }

@@ -196,7 +196,7 @@ fn question(key: RequestKey, line: &str) -> AgentRequest {
                 RequestSubject::Edits(vec![("/w/a.txt".into(), Some(old), format!("{}END", lines("line 01\n")))])
             }
             "unreadable" => {
-                RequestSubject::Unreadable { why: "the agent sends no input of the tool", raw: "{}".into() }
+                RequestSubject::Unreadable { why: "the agent did not send the tool's input", raw: "{}".into() }
             }
             line => RequestSubject::Command { argv: vec![line.into()], cwd: None },
         },

@@ -81,11 +81,11 @@ async fn huge_edit_is_shown_cut_and_marked_as_cut() {
         assert_eq!((&file["added"], &file["removed"]), (&lines, &lines), "all of it is counted");
         assert!(whole["risk"] == "elevated" || whole["risk"] == "danger", "{}", whole["risk"]);
         assert!(
-            whole["risk_reasons"].to_string().contains("is too long to be shown whole"),
+            whole["risk_reasons"].to_string().contains("is too long to be shown completely"),
             "{}",
             whole["risk_reasons"]
         );
-        assert!(whole["warnings"].to_string().contains("some of what changes is cut"));
+        assert!(whole["warnings"].to_string().contains("some of the changes are left out"));
         let path = format!("{path}/answer");
         assert_eq!(front.admin("POST", &path, json!({ "ok": true })).await.code(), "digest_required");
         assert_eq!(front.admin("POST", &path, json!({ "ok": true, "digest": whole["digest"] })).await.status, 200);

@@ -299,7 +299,7 @@ async fn watch_only_device_reads_where_a_request_can_be_answered() {
         assert_eq!(told["devices"], devices, "{told}");
         let detail = told["detail"].as_str().unwrap();
         assert!(
-            detail.contains("Plexus cannot tell what this would do: the agent sends no input of the tool"),
+            detail.contains("Plexus cannot tell what this would do: the agent did not send the tool's input"),
             "{detail}"
         );
         assert_eq!(detail.ends_with("on a device that may answer danger: laptop"), devices != json!([]), "{detail}");

@@ -490,7 +490,7 @@ async fn certificate_of_our_ca_is_renewed_before_it_expires() {
     let dir = tempfile::tempdir().unwrap();
     let old = ending_in(20, &dir.path().join("home"));
     let gateway = Gateway::start_in(dir, TLS).await;
-    logged(&gateway, "made another until").await;
+    logged(&gateway, "created a new one, valid until").await;
     let client = Client::of(&gateway);
     let deadline = Instant::now() + PATIENCE;
     while shown(&client).await == old {
@@ -517,11 +517,11 @@ async fn certificate_from_elsewhere_is_warned_of_before_it_expires() {
         other.join("tls/server.key").display().to_string()
     );
     let gateway = Gateway::start_in(dir, &config).await;
-    logged(&gateway, "put the next one in its place").await;
+    logged(&gateway, "replace the file with a new one").await;
     let file = gateway.home.with_file_name("plexus.toml").display().to_string();
     let told = plexus(&gateway.home, &["doctor", "-c", &file]);
     let told = String::from_utf8_lossy(&told.stdout).into_owned() + &String::from_utf8_lossy(&told.stderr);
-    assert!(told.contains("put the next one in its place"), "{told}");
+    assert!(told.contains("replace the file with a new one"), "{told}");
     let address = running(&gateway)["tls"].as_str().unwrap().parse().unwrap();
     let client = Client::new(&other.join("tls/ca.crt"), address, &gateway.token);
     assert_eq!(shown(&client).await, old, "it is not ours to change");

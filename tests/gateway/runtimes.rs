@@ -538,7 +538,7 @@ async fn runtime_that_never_reads_stdin_is_stopped_with_the_reason() {
         }
     });
     let (_, exit) = session.all().await;
-    let why = "it is stuck: it has read none of its stdin for 300ms";
+    let why = "it is stuck: it has not read its stdin for 300ms";
     assert_eq!((exit.reason.as_deref(), exit.stopped), (Some(why), false));
     flood.abort();
 }
@@ -694,7 +694,7 @@ async fn restart_backs_off_and_is_then_given_up() {
     assert_eq!(std::fs::read_to_string(dir.path().join("starts")).unwrap().lines().count(), 5);
     assert_eq!((info.state, info.generation), (RuntimeState::Exited, 5));
     let problem = info.problem.as_deref().unwrap();
-    assert_eq!(problem, "exited with code 1; not started again after 5 early deaths in a row");
+    assert_eq!(problem, "exited with code 1; not restarted after 5 early exits in a row");
 }
 
 #[tokio::test]
@@ -815,7 +815,7 @@ async fn dialect_of_one_session_refuses_a_second() {
     let link = fixture.runtimes.launch(spec).unwrap();
     let (mut first, mut second) = (Session::open(&link, 1), Session::open(&link, 2));
     first.until("<opened A>").await;
-    let why = "this runtime carries one session only: start another runtime for another session";
+    let why = "this runtime supports only one session: start another runtime for another session";
     second.until(&format!("<not opened: {why}>")).await;
 }
 
@@ -842,7 +842,10 @@ async fn dialect_is_woken_and_its_failure_ends_only_the_runtime() {
     let link = link.unwrap();
     let (heard, exit) = Session::open(&link, 1).all().await;
     assert_eq!(heard, ["<opened A>", "woken", "<raw the gateway failed on an earlier message>"]);
-    assert_eq!(exit.reason.as_deref(), Some("the gateway's own words dialect failed on its words: a bug"));
+    assert_eq!(
+        exit.reason.as_deref(),
+        Some("the gateway's words dialect failed on its output: this is a bug in Plexus")
+    );
     ended(&link).await;
 }
 
@@ -855,7 +858,7 @@ async fn runtime_without_any_handle_is_stopped() {
     let pid = link.info().pid.unwrap();
     drop(link);
     let (_, exit) = session.all().await;
-    assert_eq!((exit.stopped, exit.reason.as_deref()), (true, Some("nobody uses it any more")));
+    assert_eq!((exit.stopped, exit.reason.as_deref()), (true, Some("no longer in use")));
     dies(pid).await;
 }
 

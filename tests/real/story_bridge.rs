@@ -308,7 +308,10 @@ async fn bridge_hides_a_gateway_death_in_the_middle_of_a_stream() {
     drop(editor.stdin.take());
     let (status, stderr) = editor.ended().await;
     assert_eq!(status.code(), Some(0));
-    let (gone, back) = (stderr.matches("the gateway is gone").count(), stderr.matches("the gateway is back").count());
+    let (gone, back) = (
+        stderr.matches("the connection to the gateway was lost").count(),
+        stderr.matches("the gateway is back").count(),
+    );
     assert!(gone == back && gone > 0 && stderr.lines().count() == gone + back, "{stderr}");
 }
 

@@ -549,7 +549,7 @@ async fn the_gateway_dies(
             assert_eq!(said(&events, Some(&run)), long(60), "round {round}");
         }
         // Killed before the prompt was sent: nothing was run, and the end says so.
-        ("error", _) if last_word(&events, &run).contains("before it took the prompt") => {
+        ("error", _) if last_word(&events, &run).contains("before it accepted the prompt") => {
             assert_eq!(said(&events, Some(&run)), "", "round {round}");
         }
         other => panic!("round {round}: {other:?} {:#?}", of_run(&events, &run)),

@@ -43,9 +43,9 @@ const CLIENTS: &[Kind] = &[
         player: "acpx",
         title: "acpx, through `plexus bridge acp`",
         cannot: &[
-            (Scenario::AnsweredElsewhere, "without a terminal it answers each question at once"),
-            (Scenario::LateJoin, "it shows what it prompted itself"),
-            (Scenario::Reconnect, "it shows what it prompted itself"),
+            (Scenario::AnsweredElsewhere, "without a terminal it answers each request at once"),
+            (Scenario::LateJoin, "it shows only its own prompts"),
+            (Scenario::Reconnect, "it shows only its own prompts"),
         ],
     },
     Kind { player: "codelia-tui", title: "the Codelia TUI, through `plexus bridge codelia`", cannot: &[] },
@@ -54,8 +54,8 @@ const CLIENTS: &[Kind] = &[
         player: "mirror",
         title: "a Gemini UI-mirror page (`ws`), with the remote control",
         cannot: &[
-            (Scenario::AnsweredThere, "it shows questions and takes no answers"),
-            (Scenario::Cancel, "it takes prompts alone"),
+            (Scenario::AnsweredThere, "it shows requests but cannot answer them"),
+            (Scenario::Cancel, "it can only send prompts"),
         ],
     },
     Kind { player: "curl", title: "curl: HTTP and server-sent events", cannot: &[] },
@@ -130,12 +130,12 @@ enum Scenario {
 
 /// In the order of the tables' rows.
 const SCENARIOS: &[(Scenario, &str)] = &[
-    (Scenario::Stream, "a prompt, and its text byte for byte"),
-    (Scenario::AnsweredThere, "an approval answered there"),
-    (Scenario::AnsweredElsewhere, "an approval answered elsewhere"),
-    (Scenario::Cancel, "cancel"),
-    (Scenario::LateJoin, "joined in mid-message"),
-    (Scenario::Reconnect, "connection cut, and back"),
+    (Scenario::Stream, "a prompt and its response, byte for byte"),
+    (Scenario::AnsweredThere, "answers a permission request"),
+    (Scenario::AnsweredElsewhere, "a permission request answered by another client"),
+    (Scenario::Cancel, "cancels a run"),
+    (Scenario::LateJoin, "joins in the middle of a message"),
+    (Scenario::Reconnect, "resumes after a lost connection"),
 ];
 
 /// A gateway with an agent; for an agent of one session, with one runtime for each scenario.

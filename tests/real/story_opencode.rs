@@ -643,7 +643,9 @@ async fn the_gateway_dies(
             }
         }
         // Killed before the prompt was sent: nothing was run, and the end says so.
-        ((_, why), None) if why.contains("before OpenCode took the prompt") => assert_eq!(text, "", "round {round}"),
+        ((_, why), None) if why.contains("before OpenCode accepted the prompt") => {
+            assert_eq!(text, "", "round {round}")
+        }
         (end, _) => panic!("round {round}: {end:?} {text} {:#?}", events.iter().rev().take(20).collect::<Vec<_>>()),
     }
     if answers {

@@ -135,7 +135,7 @@ async fn story(killed: bool) {
     env.push(("COLORTERM".into(), "truecolor".into()));
     let env: Vec<(&str, &str)> = env.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
     let run = Terminal::open(Some(&folder), (100, 30), &env, &[exe(), "run", "gemini"]);
-    run.wrote("watch it elsewhere", 1).await;
+    run.wrote("open it in a browser", 1).await;
     let (_, sessions) = gateway.get("/v1/sessions").await;
     let session = sessions["sessions"][0]["session_id"].as_str().unwrap().to_owned();
     let attach = Terminal::open(Some(&folder), (100, 30), &env, &[exe(), "attach", &session]);

@@ -92,26 +92,26 @@ type Scenario = (&'static str, fn(Arc<Stage>) -> Played);
 /// Every scenario, in the order in which they are played.
 #[rustfmt::skip] // a scenario a line
 const SCENARIOS: &[Scenario] = &[
-    ("streamed text is the same for everybody", |stage| Box::pin(streamed_text(stage))),
-    ("a message of 5,000 chunks arrives whole", |stage| Box::pin(five_thousand_chunks(stage))),
-    ("a late joiner ends with the same text", |stage| Box::pin(late_joiner(stage))),
-    ("approved: runs once, whoever was first", |stage| Box::pin(approved(stage))),
-    ("rejected: does not run", |stage| Box::pin(rejected(stage))),
+    ("streamed text is the same for all clients", |stage| Box::pin(streamed_text(stage))),
+    ("a message of 5,000 chunks arrives completely", |stage| Box::pin(five_thousand_chunks(stage))),
+    ("a client that joins late gets the same text", |stage| Box::pin(late_joiner(stage))),
+    ("approved: the command runs once, whichever client answers first", |stage| Box::pin(approved(stage))),
+    ("rejected: the command does not run", |stage| Box::pin(rejected(stage))),
     ("rejected with a reason", |stage| Box::pin(rejected_with_a_reason(stage))),
-    ("a command is shown whole, with the same risk as from every agent", |stage| Box::pin(judged_alike(stage))),
-    ("two approvals of one reply", |stage| Box::pin(two_approvals(stage))),
-    ("cancelled with an approval open", |stage| Box::pin(cancelled_while_it_asks(stage))),
+    ("a command is shown completely, with the same risk for every agent", |stage| Box::pin(judged_alike(stage))),
+    ("two permission requests in one reply", |stage| Box::pin(two_approvals(stage))),
+    ("cancelled with a permission request open", |stage| Box::pin(cancelled_while_it_asks(stage))),
     ("cancelled while the model is silent", |stage| Box::pin(cancelled_in_silence(stage))),
-    ("a second prompt waits for the first", |stage| Box::pin(second_prompt(stage))),
+    ("a second prompt waits for the first run", |stage| Box::pin(second_prompt(stage))),
     ("two sessions at once", |stage| Box::pin(two_sessions(stage))),
     ("the model refuses (400)", |stage| Box::pin(model_refuses(stage))),
     ("the model is overloaded (429)", |stage| Box::pin(model_overloaded(stage))),
     ("the model fails (500)", |stage| Box::pin(model_fails(stage))),
-    ("the model's stream breaks", |stage| Box::pin(model_breaks(stage))),
-    ("junk among the agent's lines", |stage| Box::pin(junk(stage))),
-    ("killed in mid-run, started again, goes on", |stage| Box::pin(killed(stage))),
+    ("the model's stream breaks off", |stage| Box::pin(model_breaks(stage))),
+    ("junk between the agent's lines", |stage| Box::pin(junk(stage))),
+    ("killed during a run, restarted, continues", |stage| Box::pin(killed(stage))),
     // The last: it forgets the first session.
-    ("an old conversation is opened by its native id", |stage| Box::pin(opened_by_its_native_id(stage))),
+    ("a previous conversation is opened by its native id", |stage| Box::pin(opened_by_its_native_id(stage))),
 ];
 
 fn yes() -> Verdict {
@@ -159,7 +159,7 @@ async fn five_thousand_chunks(stage: Arc<Stage>) -> Verdict {
         let whole = told == long(5000);
         let how = settled(&events, &run);
         assert!(how == "completed" || !whole && how == "cancelled", "{how}");
-        return not_supported("at full speed it stops in the middle at times, and calls its turn cancelled");
+        return not_supported("at full speed it sometimes stops in the middle and reports the turn as cancelled");
     }
     // Not `assert_eq`: a difference would print both.
     assert!(said(&events, Some(&run)) == long(5000), "{} bytes", said(&events, Some(&run)).len());
@@ -233,7 +233,7 @@ async fn rejected(stage: Arc<Stage>) -> Verdict {
     assert!(how == "completed" || how == "cancelled", "{how}");
     let goes_on = said(&events, Some(&run)).contains("All done.");
     stage.takes_the_next_prompt(session).await;
-    if goes_on { yes_but("the model goes on") } else { yes_but("the turn ends") }
+    if goes_on { yes_but("the model continues") } else { yes_but("the turn ends") }
 }
 
 async fn rejected_with_a_reason(stage: Arc<Stage>) -> Verdict {
@@ -259,7 +259,7 @@ async fn rejected_with_a_reason(stage: Arc<Stage>) -> Verdict {
     let events = gateway.until_ended(session, &run).await;
     assert!(!file.exists());
     settled(&events, &run);
-    not_supported("its answers carry no reason")
+    not_supported("its answers cannot carry a reason")
 }
 
 /// A command, its risk and the reasons for it: the same whichever agent asks.
@@ -289,8 +289,7 @@ fn judged(beside: &Path) -> Vec<Judged> {
     ]
 }
 
-/// Nothing of it runs: all that is asked is denied. What an agent does not ask for, because it lets it pass or because it refuses it
-/// itself, is said by name.
+/// Every request is denied, so nothing runs. The verdict names the commands that an agent runs or refuses without asking.
 async fn judged_alike(stage: Arc<Stage>) -> Verdict {
     let gateway = &stage.gateway;
     let beside = tempfile::tempdir().unwrap();
@@ -329,7 +328,7 @@ async fn judged_alike(stage: Arc<Stage>) -> Verdict {
     assert!(beside.path().exists() && !stage.file("made.txt").exists());
     let said = |what: &str, names: &[String]| (!names.is_empty()).then(|| format!("it {what} {}", names.join(", ")));
     let said: Vec<String> =
-        [said("asks nobody for", &passed), said("refuses by itself", &refused)].into_iter().flatten().collect();
+        [said("does not ask about", &passed), said("refuses without asking", &refused)].into_iter().flatten().collect();
     if said.is_empty() { yes() } else { yes_but(&said.join("; ")) }
 }
 
@@ -359,7 +358,7 @@ async fn two_approvals(stage: Arc<Stage>) -> Verdict {
     let events = gateway.until_ended(session, &run).await;
     assert!(files.iter().all(|file| file.exists()), "both ran");
     assert_eq!(settled(&events, &run), "completed");
-    if stage.agent.asks_at_once { yes() } else { yes_but("it asks one after the other") }
+    if stage.agent.asks_at_once { yes() } else { yes_but("it asks for one after the other") }
 }
 
 async fn cancelled_while_it_asks(stage: Arc<Stage>) -> Verdict {
@@ -460,15 +459,15 @@ async fn model_in_trouble(stage: Arc<Stage>, script: &str) -> Verdict {
     let status = settled(&events, &run);
     stage.takes_the_next_prompt(session).await;
     match (tries, status.as_str()) {
-        (false, "error") => yes_but("the run says so"),
+        (false, "error") => yes_but("the run ends with the error"),
         // Whether the cancel comes before that is a matter of milliseconds.
         (_, "completed" | "cancelled" | "error") if stage.agent.hides_failures => {
-            not_supported("it tries again, or ends the turn as if nothing had happened")
+            not_supported("it retries, or ends the turn as if nothing had happened")
         }
-        (true, "cancelled" | "error") => yes_but("it tries again, and can be cancelled"),
+        (true, "cancelled" | "error") => yes_but("it retries, and can be cancelled"),
         // What the agent says of a turn that it was told to cancel; that it was is told beside.
         (true, "completed") if of_run(&events, &run).iter().any(|event| event["event"]["cancelling"] == true) => {
-            yes_but("it tries again, and can be cancelled")
+            yes_but("it retries, and can be cancelled")
         }
         // Else that would be a failure that nobody sees.
         other => panic!("{other:?}: {events:#?}"),
@@ -477,7 +476,7 @@ async fn model_in_trouble(stage: Arc<Stage>, script: &str) -> Verdict {
 
 async fn junk(stage: Arc<Stage>) -> Verdict {
     if stage.agent.serves {
-        return not_supported("it writes no lines, it is asked over HTTP");
+        return not_supported("it writes no lines; it is an HTTP server");
     }
     let gateway = &stage.gateway;
     let noisy = format!("{}-noisy", stage.id);
@@ -574,11 +573,11 @@ async fn opened_by_its_native_id(stage: Arc<Stage>) -> Verdict {
     listed(&stage, &first["native_id"]).await;
     let wanted = json!({ "runtime_id": stage.id, "native_id": first["native_id"] });
     let (status, again) = gateway.post("/v1/sessions", wanted).await;
-    if again["detail"].as_str().is_some_and(|why| why.contains("opens no conversation again")) {
-        return not_supported("it opens no conversation again");
+    if again["detail"].as_str().is_some_and(|why| why.contains("cannot reopen a conversation")) {
+        return not_supported("it cannot reopen a conversation");
     }
     if again["detail"].as_str().is_some_and(|why| why.contains("already loaded")) {
-        return not_supported("it refuses a conversation that it still has open");
+        return not_supported("it refuses a conversation that is still open");
     }
     assert!(status == 200 || status == 201, "{status} {again}");
     assert_eq!(again["native_id"], first["native_id"]);
@@ -594,13 +593,13 @@ async fn opened_by_its_native_id(stage: Arc<Stage>) -> Verdict {
             letters
         };
         assert_eq!(sorted(&said), sorted(&words.repeat(2)), "{said}");
-        return not_supported("it says everything twice in a conversation that it still has open");
+        return not_supported("it sends everything twice in a conversation that is still open");
     }
     stage.remembers(session, "after all that").await;
     // A replay may come after the reply that ends it, but not after a whole turn.
     let events = gateway.events(session).await;
     match said(&events, None).matches(PAST).count() {
-        0 => yes_but("it remembers, and tells nothing of the past"),
+        0 => yes_but("it remembers the conversation but does not replay it"),
         told => {
             assert_eq!(told, 1, "the past is told once");
             yes()
@@ -988,7 +987,7 @@ async fn copilot() {
 // ------------------------------------------------------------------------------------ the table
 
 /// The row that says which program was driven, in its own words.
-const VERSION: &str = "what it calls itself";
+const VERSION: &str = "name and version it reports";
 const BEGIN: &str = "<!-- suite:begin -->\n";
 const END: &str = "<!-- suite:end -->\n";
 /// How to bring the table up to date.

@@ -140,7 +140,7 @@ async fn attach_prompts_watches_and_answers_by_key_at_80x24() {
     screen.keys(&["C-c", "Escape"]);
     screen.until("the end of writing", |text| text.contains("i write")).await;
     // A key counts only after the card was visible for a moment.
-    screen.shows("will not ask for the like").await;
+    screen.shows("will not ask about similar").await;
     screen.keys(&["y"]);
     let done = screen.shows("allowed (allow_once): make deploy").await;
     screen.shows("Allowed by plexus attach (local)").await;
@@ -148,7 +148,7 @@ async fn attach_prompts_watches_and_answers_by_key_at_80x24() {
     screen.shows("── done").await;
     screen.shot("allowed-80x24");
     screen.keys(&["Escape"]);
-    screen.hides("Esc takes this away").await;
+    screen.hides("Esc closes this").await;
     screen.keys(&["g"]);
     let top = screen.until("the beginning", |text| text.contains("thought: Let me think")).await;
     for words in ["▌ think ;; plan ;; diff", "Plan 3/3", "✔ Check it", "G: to now"] {
@@ -219,13 +219,13 @@ async fn attach_shows_a_lost_gateway_and_resumes() {
     screen.shows("demo asks").await;
     gateway.kill();
     let text = screen.shows("○ offline").await;
-    assert!(text.contains("what you see was true at"), "{text}");
+    assert!(text.contains("This data is from"), "{text}");
     screen.shot("offline-100x30");
     gateway.again().await;
     screen.shows("● live").await;
     screen.keys(&["Escape"]);
     screen.shows("i write").await;
-    screen.until("an armed card", |text| text.contains("will not ask for the like")).await;
+    screen.until("an armed card", |text| text.contains("will not ask about similar")).await;
     screen.keys(&["y"]);
     screen.shows("allowed (allow_once): make deploy").await;
     let text = screen.shows("three").await;
@@ -248,15 +248,15 @@ async fn attach_palette_chooses_agent_settings_and_makes_a_link() {
     screen.words("share");
     screen.shows("a link that shows this session").await;
     screen.keys(&["Enter"]);
-    let text = screen.shows("sees this session, and can do nothing in it").await;
+    let text = screen.shows("can watch this session, but not act in it").await;
     assert!(text.contains(&format!("{}/#share=", gateway.url)), "{text}");
     screen.shot("share-120x30");
     screen.keys(&["Escape"]);
-    screen.hides("can do nothing in it").await;
+    screen.hides("but not act in it").await;
     screen.keys(&["C-k"]);
     screen.words("start");
     screen.keys(&["Enter"]);
-    screen.shows("its preset").await;
+    screen.shows("preset: gemini").await;
     screen.words("nothing-of-the-kind");
     screen.keys(&["Enter"]);
     screen.shows("attached: not done").await;
@@ -376,14 +376,14 @@ async fn attach_without_gateway_session_or_terminal_says_what_to_do() {
     let gateway = Gateway::start(&demo()).await;
     let screen = Screen::open(&gateway, (80, 24), "last");
     assert_eq!(screen.ended().await, "1");
-    assert!(screen.text().contains("there is no session yet"), "{}", screen.text());
+    assert!(screen.text().contains("there are no sessions yet"), "{}", screen.text());
     let screen = Screen::open(&gateway, (80, 24), "");
-    screen.shows("No session yet").await;
+    screen.shows("No sessions yet").await;
     screen.keys(&["N"]);
     screen.shows("write to the agent").await;
 
     let out =
         Command::new(exe()).arg("attach").env("PLEXUS_HOME", &gateway.home).stdin(Stdio::null()).output().unwrap();
     assert_eq!(out.status.code(), Some(2));
-    assert!(String::from_utf8_lossy(&out.stderr).contains("`plexus tail` follows into a pipe"));
+    assert!(String::from_utf8_lossy(&out.stderr).contains("use `plexus tail` for pipes"));
 }

@@ -150,7 +150,7 @@ impl Gateway {
 }
 
 fn running(home: &Path) {
-    until("a run is under way", || fine(home, &["ls"]).contains("  running  ").then_some(()));
+    until("a run is active", || fine(home, &["ls"]).contains("  running  ").then_some(()));
 }
 
 fn open_request(home: &Path) -> Value {
@@ -310,7 +310,7 @@ for line in sys.stdin:
 "#;
     let output = run_script(&gateway, "gemini", "gemini", script);
     let said = err(&output);
-    assert!(said.contains("the agent wants a sign-in: No key. Choose with `--auth-method`"), "{said}");
+    assert!(said.contains("the agent requires a sign-in: No key. Choose with `--auth-method`"), "{said}");
     assert!(said.contains("It gets GEMINI_*, GOOGLE_* of the environment that it is started from"), "{said}");
 }
 
@@ -329,7 +329,7 @@ for line in sys.stdin:
         }
         print(json.dumps({"id": call["id"], "result": results.get(call["method"], {})}), flush=True)
 "#;
-    for words in ["ready in", "attached already"] {
+    for words in ["ready in", "is already running"] {
         let output = run_script(&gateway, "codex", "codex-app", script);
         assert!(out(&output).contains(words), "{}{}", out(&output), err(&output));
         assert_eq!(runtimes(&gateway).iter().filter(|id| id.starts_with("codex-app")).count(), 1);
@@ -444,7 +444,7 @@ fn commands_of_a_whole_day() {
     let plain = open_request(&home);
     let output = refused(plain["request_id"].as_str().unwrap());
     assert_eq!(code(&output), 1);
-    assert!(err(&output).contains("cannot be changed"), "{}", err(&output));
+    assert!(err(&output).contains("cannot be edited"), "{}", err(&output));
     fine(&home, &["answer", plain["request_id"].as_str().unwrap(), "--deny"]);
     fine(&home, &["prompt", "last", "edit touch y"]);
     let request = until("the other request opens", || {
@@ -464,7 +464,7 @@ fn commands_of_a_whole_day() {
     assert!(!fine(&home, &["ls"]).contains("The parser"));
     assert!(fine(&home, &["ls", "--archived"]).contains("The parser"));
     fine(&home, &["archive", "last", "--undo"]);
-    assert!(fine(&home, &["ls", "--archived"]).contains("nothing is archived"));
+    assert!(fine(&home, &["ls", "--archived"]).contains("no archived sessions"));
     assert_eq!(code(&done(&home, &["rename", "last", " "])), 1);
 
     // A link for others, listed as a device and revoked.
@@ -624,7 +624,11 @@ fn tail_of_a_long_session_gets_whole_messages_in_few_bytes() {
     assert!(read.ends_with(&rest) && rest.len() > 100_000, "{} of {}", rest.len(), read.len());
     assert!(fine(&home, &["tail", "--no-follow"]).contains(said.trim_end()));
     let other = done(&home, &["tail", "last", "--no-follow", "--after", "zzzz:5"]);
-    assert!(err(&other).contains("not of this log") && out(&other).contains("chunk-20000"), "{}", err(&other));
+    assert!(
+        err(&other).contains("does not belong to this log") && out(&other).contains("chunk-20000"),
+        "{}",
+        err(&other)
+    );
 }
 
 /// The open request other than this one.
@@ -647,8 +651,8 @@ fn form_is_shown_with_options_and_answered_by_question() {
     for words in [
         "  │ Before the project is set up:\n",
         "  question 1 of 4 · Database (one of these)\n  │ Which database?\n    1  PostgreSQL  a server of its own\n",
-        "  question 2 of 4 · Extras (any of these, at most 2 of them, may be left out)\n",
-        "(a whole number, 1024 to 65535, may be left out)\n",
+        "  question 2 of 4 · Extras (any of these, at most 2 of them, optional)\n",
+        "(a whole number, 1024 to 65535, optional)\n",
         "  --option database=sqlite  SQLite\n",
         "  --option title=WORDS\n",
     ] {
@@ -665,9 +669,9 @@ fn form_is_shown_with_options_and_answered_by_question() {
     };
     for (said, why) in [
         (&["sqlite"][..], "say which question: --option ID=ANSWER, with an ID of database, extras, port, title"),
-        (&["database=sqlite"], "there is no answer yet to title: give --option ID=ANSWER"),
-        (&["database=oracle", "title=x"], "\"oracle\" is no answer to \"Database\""),
-        (&["database=sqlite", "database=postgres", "title=x"], "\"Database\" takes one answer"),
+        (&["database=sqlite"], "an answer is missing to title: use --option ID=ANSWER"),
+        (&["database=oracle", "title=x"], "\"oracle\" is not an answer to \"Database\""),
+        (&["database=sqlite", "database=postgres", "title=x"], "\"Database\" accepts one answer"),
         (
             &["database=sqlite", "extras=seed", "extras=backup", "extras=migrations", "title=x"],
             "a number of answers of at most 2",
@@ -681,7 +685,10 @@ fn form_is_shown_with_options_and_answered_by_question() {
         assert!(err(&refused).contains(why), "{said:?}: {}", err(&refused));
     }
     for (args, why) in [
-        (&["answer", id, "--allow"][..], "this request asks questions: answer with --option ID=ANSWER for each of"),
+        (
+            &["answer", id, "--allow"][..],
+            "this request has several questions: answer with --option ID=ANSWER for each of",
+        ),
         (&["answer", id, "--text", "sqlite"], "say which question"),
         (&["answer", id, "--deny", "--digest", "00000000"], "read it again"),
     ] {
@@ -824,7 +831,7 @@ fn missing_scope_is_reported() {
     std::fs::write(other.join("gateway.json"), old.to_string()).unwrap();
     let output = done(&other, &["ls"]);
     assert_eq!(code(&output), 69);
-    assert!(err(&output).contains("cannot prove that it is yours"), "{}", err(&output));
+    assert!(err(&output).contains("cannot prove its identity"), "{}", err(&output));
     std::fs::write(other.join("gateway.json"), file.to_string()).unwrap();
     fine(&other, &["tail", "--no-follow"]);
     for args in
@@ -886,7 +893,7 @@ fn run_starts_what_is_missing_and_follows() {
     let said = out(&output);
     assert_eq!(code(&output), 0, "{said}");
     assert!(
-        said.contains("demo is attached already") && said.contains("> echo a") && said.contains("b\n· done"),
+        said.contains("demo is already running") && said.contains("> echo a") && said.contains("b\n· done"),
         "{said}"
     );
 
@@ -983,8 +990,8 @@ read rest
     }
     for (wrong, words) in [
         (["--env", "NOT_SET_ANYWHERE"], "not set in this shell"),
-        (["--env", "=x"], "without a name"),
-        (["--pass-env", "A=B"], "not a variable's name"),
+        (["--env", "=x"], "the variable has no name"),
+        (["--pass-env", "A=B"], "not the name of a variable"),
     ] {
         let output = shell(&[&["run", "demo"][..], &wrong[..]].concat());
         assert!(code(&output) == 2 && err(&output).contains(words), "{wrong:?}: {}", err(&output));

@@ -203,7 +203,7 @@ async fn runtimes_that_flood_or_die_do_not_affect_another() {
     assert_eq!((status, &problem["code"]), (409, &json!("runtime_gone")), "{problem}");
     // Its runtime can be started again, and everybody is told so.
     let told = problem["detail"].as_str().unwrap();
-    assert!(told.contains("start it again"), "{problem}");
+    assert!(told.contains("restart its runtime"), "{problem}");
     let (_, snapshot) = gateway.get(&format!("/v1/sessions/{dying}/snapshot")).await;
     assert_eq!(snapshot["session"]["restartable"], true, "{snapshot}");
     let events = gateway.until_ended(&flooding, &flood).await;

@@ -157,7 +157,7 @@ fn doctor_checks_servers_of_configuration_and_environment() {
     }
     assert_eq!(report["servers"].as_array().unwrap().len(), 5, "and nothing is looked for");
     let two = check(&report, "server two");
-    assert!(two["found"].as_str().unwrap().contains("nobody listens there"), "{two}");
+    assert!(two["found"].as_str().unwrap().contains("nothing is listening there"), "{two}");
     // They were connected to, and got no message.
     there.set_nonblocking(true).unwrap();
     while let Ok((mut stream, _)) = there.accept() {
@@ -189,7 +189,7 @@ fn doctor_reports_holders_of_an_earlier_gateway_with_the_fix() {
     let codex = check_of("codex");
     assert_eq!(codex["verdict"], "warn");
     let fix = codex["fix"].as_str().unwrap();
-    assert!(fix.contains("`plexus serve` picks it up") && fix.contains("`plexus stop codex`"), "{fix}");
+    assert!(fix.contains("`plexus serve` takes it over") && fix.contains("`plexus stop codex`"), "{fix}");
     assert_eq!((&check_of("gone")["verdict"], &check_of("over")["verdict"]), (&json!("warn"), &json!("warn")));
     assert_eq!(named(&report, "holders", "gone")["state"], "stale");
     assert_eq!(named(&report, "holders", "over")["state"], "ended");

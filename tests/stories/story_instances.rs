@@ -95,9 +95,9 @@ async fn duplicate_agent_is_ended_and_the_one_of_its_sessions_kept() {
         let (status, receipt) = gateway.choose(&request, &Gateway::option(&request, "allow_once")).await;
         assert_eq!((status, &receipt["won"]), (200, &json!(true)), "{receipt}");
         assert_whole(&gateway.until_ended(&session, &run).await);
-        assert!(gateway.stderr().contains("of several processes of one runtime this one is ended"));
+        assert!(gateway.stderr().contains("of several processes of one runtime this one is stopped"));
         let (_, lines) = gateway.get("/v1/runtimes/demo/logs").await;
-        assert!(lines.to_string().contains("which no session knew"), "{lines}");
+        assert!(lines.to_string().contains("to which no session belongs"), "{lines}");
     }
 }
 

@@ -301,7 +301,7 @@ async fn mirror_fills_a_lost_connection_without_repeats() {
     assert_eq!(asked(&events), ["before", "hold", "meanwhile"]);
     assert_eq!(ended(&events), 1, "the run under way is over: its follow-up was seen");
     let gap = events.iter().find(|event| event["event"]["code"] == "gap").expect("the gap is told");
-    assert!(gap["event"]["message"].as_str().unwrap().contains("filled in"), "{gap}");
+    assert!(gap["event"]["message"].as_str().unwrap().contains("taken from its history"), "{gap}");
     // The session goes on.
     ui.types("after").await;
     let events = once(&gateway, &session, |events| ended(events) == 2).await;

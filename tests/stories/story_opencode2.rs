@@ -203,7 +203,9 @@ async fn opencode2_events_are_reported_once_across_kills() {
         let text = said(&events, Some(&run));
         match status.as_str() {
             "completed" => assert!(text.starts_with(&slow(40)), "round {round}: {text}"),
-            _ => assert!(why.contains("before OpenCode took the prompt") && text.is_empty(), "round {round}: {why}"),
+            _ => {
+                assert!(why.contains("before OpenCode accepted the prompt") && text.is_empty(), "round {round}: {why}")
+            }
         }
         let told = |event: &Value| event["event"]["content"]["text"] == theirs.as_str();
         until(&gateway, session, |event| event["kind"] == "agent_message_chunk" && told(event)).await;

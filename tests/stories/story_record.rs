@@ -148,12 +148,12 @@ fn replay_reports_a_bad_transcript_by_its_line() {
         String::from_utf8(output.stderr).unwrap()
     };
     let open = "{\"dir\":\"open\",\"line\":\"\"}\n";
-    assert!(told(open, &[]).contains("it does not say its dialect in its first line: add --dialect D"));
+    assert!(told(open, &[]).contains("its first line does not name the dialect: add --dialect D"));
     assert!(told(open, &["--dialect", "x"]).contains("unknown dialect \"x\": use one of acp, codelia"));
-    assert!(told(&format!("{open}junk\n"), &["--dialect", "acp"]).contains("line 2: this is no line of a transcript"));
+    assert!(told(&format!("{open}junk\n"), &["--dialect", "acp"]).contains("line 2: not a transcript line"));
     let command = "{\"dir\":\"command\",\"line\":\"{\\\"Dance\\\":1}\"}\n";
     let words = told(&format!("{open}{command}"), &["--dialect", "acp"]);
-    assert!(words.contains("line 2 (command): this is no command: unknown variant `Dance`"), "{words}");
+    assert!(words.contains("line 2 (command): not a command: unknown variant `Dance`"), "{words}");
 }
 
 #[test]

@@ -78,7 +78,7 @@ async fn old_conversation_is_found_and_resumed_in_a_terminal() {
     let all: Value = serde_json::from_str(&text).unwrap();
     assert_eq!((code, all["resumable"].as_array().unwrap().len()), (0, 12));
     let (code, text) = plexus(&gateway, &["ls", "--resumable", "empty"]).await;
-    assert!(code == 0 && text.contains("keeps no conversation"), "{text}");
+    assert!(code == 0 && text.contains("has no conversation"), "{text}");
 
     let (code, text) = plexus(&gateway, &["resume", "past", "c11", "--prompt", "on we go"]).await;
     assert!(code == 0 && text.contains("Still c11."), "{text}");
@@ -97,5 +97,5 @@ async fn runtime_that_lists_no_conversations_says_why() {
     let (status, problem) = gateway.get("/v1/runtimes/plain/resumable").await;
     assert_eq!((status, problem["code"].as_str()), (409, Some("listing_unsupported")), "{problem}");
     let (code, text) = plexus(&gateway, &["ls", "--resumable", "plain"]).await;
-    assert!(code == 1 && text.contains("does not offer a list"), "{text}");
+    assert!(code == 1 && text.contains("does not list them"), "{text}");
 }

@@ -109,7 +109,7 @@ try {
 
   // --- what cannot be read ---------------------------------------------------------------------------------------------------------------
   const opaque = await ask({ title: 'Do it', display: '{"blob":"\\u{202e}AAECAw=="}', subject: { type: 'unreadable' }, risk: 'danger', risk_reasons: ['cannot be read'] });
-  await cardOf(opaque).locator('.unreadable', { hasText: 'cannot tell from this what would happen' }).waitFor();
+  await cardOf(opaque).locator('.unreadable', { hasText: 'cannot tell what this would do' }).waitFor();
   await cardOf(opaque).locator('h2', { hasText: 'What the agent sent' }).waitFor();
   await cardOf(opaque).locator('plexus-exact', { hasText: '{"blob":"\\u{202e}AAECAw=="}' }).waitFor();
   await judge('asked-unreadable');
@@ -120,7 +120,7 @@ try {
   await page.waitForTimeout(ARMED_MS);
   assert.equal(await allow(first).getAttribute('aria-disabled'), 'false');
   tell('request_updated', { ...first, display: 'make deploy', subject: { type: 'command', argv: ['make deploy'] }, revision: 1, changed: true, digest: 'd1' });
-  const note = cardOf(first).locator('.changed', { hasText: 'This question changed while it was open. Read it again.' });
+  const note = cardOf(first).locator('.changed', { hasText: 'This request changed while it was open. Read it again.' });
   await note.waitFor();
   await cardOf(first).locator('plexus-exact', { hasText: 'make deploy' }).waitFor();
   const before = answers.length;
@@ -152,7 +152,7 @@ try {
   assert.equal(await allow(long).getAttribute('aria-disabled'), 'true');
   // It cannot be had at first; a no is possible meanwhile, which is tried with another one.
   await cardOf(long).locator('button.open', { hasText: all.length.toLocaleString('en') }).click();
-  await cardOf(long).locator('.say', { hasText: 'could not be fetched' }).waitFor();
+  await cardOf(long).locator('.say', { hasText: 'could not be loaded' }).waitFor();
   const other = await ask({ ...part });
   await pressed(deny(other));
   await cardOf(other).and(page.locator('[data-status="closed"]')).waitFor();
@@ -186,7 +186,7 @@ try {
   const focused = () => page.evaluate(() => { let one = document.activeElement; while (one?.shadowRoot?.activeElement) one = one.shadowRoot.activeElement; return one?.closest('fieldset')?.dataset['question']; });
   assert.equal(await focused(), 'colour', 'the question that lacks an answer has the focus');
   assert.equal(await page.getByRole('radiogroup', { name: /Which colour shall the button have/ }).count(), 1);
-  await page.getByRole('radio', { name: 'Other, in your own words' }).focus();
+  await page.getByRole('radio', { name: 'Other (your own text)' }).focus();
   await page.keyboard.press('Space');
   await page.keyboard.press('Tab');
   await page.keyboard.type('teal');
@@ -194,10 +194,10 @@ try {
   await page.keyboard.press('Space');
   await page.getByRole('checkbox', { name: 'Chrome' }).focus();
   await page.keyboard.press('Space');
-  await page.getByRole('textbox', { name: 'Your own words for: How many' }).fill('1000');
+  await page.getByRole('textbox', { name: 'Your own text for: How many' }).fill('1000');
   await at.locator('.wrong', { hasText: 'At most 100.' }).waitFor();
   await judge('asked-form');
-  await page.getByRole('textbox', { name: 'Your own words for: How many' }).fill('12');
+  await page.getByRole('textbox', { name: 'Your own text for: How many' }).fill('12');
   await allow(form).scrollIntoViewIfNeeded();
   await pressed(allow(form));
   await at.and(page.locator('[data-status="closed"]')).waitFor();

@@ -131,10 +131,10 @@ const stories = {
     await shoot(desk, 'card-danger');
     const button = answerOf(card, 'option:allow_once').locator('button');
     await button.click();
-    await note(card, 'Let go too early');
+    await note(card, 'Released too early');
     await stillOpen(asked.request_id);
     await hold(desk, button, 500);
-    await note(card, 'Let go too early');
+    await note(card, 'Released too early');
     await stillOpen(asked.request_id);
     await button.focus();
     await desk.keyboard.press('Enter');
@@ -153,7 +153,7 @@ const stories = {
     const button = answerOf(card, 'option:allow_once').locator('button');
     await armed(card);
     await button.tap();
-    await note(card, 'Let go too early');
+    await note(card, 'Released too early');
     await stillOpen(asked.request_id);
     await armed(card);
     const { x, y, width, height } = await button.boundingBox();
@@ -172,7 +172,7 @@ const stories = {
     await desk.keyboard.down('a');
     await note(card, 'Keep holding');
     await desk.keyboard.up('a');
-    await note(card, 'Let go too early');
+    await note(card, 'Released too early');
     await stillOpen(first.request_id);
     await desk.keyboard.down('a');
     await closed(card, 'Allowed by you');
@@ -339,7 +339,7 @@ const stories = {
     await card.locator('.edit').fill('touch other.txt');
     assert.deepEqual((await card.locator('.changes span').allTextContents()).sort(), ['+ touch other.txt', '- touch demo.txt']);
     await press(card, 'option:allow_always');
-    await note(card, 'allowed once only');
+    await note(card, 'only be allowed once');
     await stillOpen(asked.request_id);
     await shoot(desk, 'card-edit');
     await press(card, 'allow');
@@ -357,7 +357,7 @@ const stories = {
     await armed(card);
     await shoot(desk, 'card-prompt');
     await press(card, 'send');
-    await note(card, 'Nothing is typed');
+    await note(card, 'Type an answer');
     await card.locator('.value').fill('forty-two');
     await desk.keyboard.press('Enter');
     await stillOpen(typed.request_id);
@@ -399,7 +399,7 @@ const stories = {
     const context = await browser.newContext(DESK);
     const watcher = await enter(context, { grant: { scopes: ['watch'] } });
     const card = cardOf(watcher, asked.request_id);
-    await note(card, 'may watch, not answer');
+    await note(card, 'may watch but not answer');
     await press(card, 'allow');
     await press(card, 'deny');
     await stillOpen(asked.request_id);

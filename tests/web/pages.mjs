@@ -146,7 +146,7 @@ try {
   await visit(page, `#/s/${brief.session_id}`);
   await page.locator('plexus-session', { hasText: 'soon-forgotten' }).waitFor();
   await api('DELETE', `/v1/sessions/${brief.session_id}`);
-  await page.locator('plexus-session .void', { hasText: 'not there any more' }).waitFor();
+  await page.locator('plexus-session .void', { hasText: 'no longer exists' }).waitFor();
   await page.locator('plexus-session', { hasText: 'soon-forgotten' }).waitFor({ state: 'detached' });
   await judge(page, 'session-gone');
   await page.locator('plexus-session .void a').click();
@@ -290,7 +290,7 @@ try {
   await page.keyboard.press('Enter');
   await said(page, 'before-the-end');
   await api('POST', `/v1/sessions/${mortal.session_id}/prompt`, { text: 'crash' });
-  const again = page.locator('plexus-session #start-again', { hasText: 'Start mortal again and go on' });
+  const again = page.locator('plexus-session #start-again', { hasText: 'Start mortal again and continue' });
   await again.waitFor();
   await judge(page, 'session-ended');
   await again.click();

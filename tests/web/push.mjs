@@ -110,7 +110,7 @@ const stories = {
     const [one] = await deliver(pushOf(asked, { risk: 'danger' }));
     assert.deepEqual(one.actions, ['deny']);
     const [news] = await deliver('not json');
-    assert.equal(news.title, 'Plexus has news');
+    assert.equal(news.title, 'New activity in Plexus');
     const [hidden] = await deliver({ kind: 'failed', tag: 'run:r_1', title: 'a\u202eb', body: 'x\u200by', session_id: 's_1' });
     assert.ok(!`${hidden.title}${hidden.body}`.match(/[\u202e\u200b]/), 'hidden characters are visible');
     await clear();
@@ -154,7 +154,7 @@ const stories = {
       return mine[0]?.data.kind === 'outcome' ? mine : null;
     });
     assert.match(lost.title, /^Denied by /);
-    assert.match(lost.body, /came later and was not used/);
+    assert.match(lost.body, /came too late and was not used/);
     // What is asked has changed since: nothing is answered, and somebody has to look.
     const stale = await ask('ask touch stale.txt');
     await deliver(pushOf(stale, { digest: '0'.repeat(64) }));

@@ -67,7 +67,7 @@ pub async fn serve(client: Client, session: Option<SessionId>, runtime: Option<R
 /// A unique name of this bridge.
 fn name() -> anyhow::Result<String> {
     let mut random = [0u8; 16];
-    getrandom::fill(&mut random).map_err(|why| anyhow::anyhow!("no randomness: {why}"))?;
+    getrandom::fill(&mut random).map_err(|why| anyhow::anyhow!("the system provides no random numbers: {why}"))?;
     Ok(format!("bridge-{}", data_encoding::HEXLOWER.encode(&random)))
 }
 
@@ -170,7 +170,7 @@ impl Bridge {
                 End::Lost(why) => why,
             };
             self.proxy.disconnected(&mut self.out);
-            self.out.log.push(format!("the gateway is gone ({why}); waiting for it"));
+            self.out.log.push(format!("the connection to the gateway was lost ({why}); waiting for it to come back"));
             self.log();
             match self.reconnect().await? {
                 Some(again) => socket = again,
@@ -206,7 +206,7 @@ impl Bridge {
                 room = gateway.reserve(), if !out.gateway.is_empty() => match (room, out.gateway.pop_front()) {
                     (Ok(room), Some(message)) => room.send(message),
                     (Ok(_), None) => {}
-                    (Err(_), _) => break End::Lost("it does not listen".into()),
+                    (Err(_), _) => break End::Lost("nothing is listening there".into()),
                 },
                 message = from_gateway.next(), if out.editor.len() < MESSAGES_QUEUED => match message {
                     Some(Ok(Message::Text(text))) => self.proxy.gateway(&text, out),

@@ -73,7 +73,7 @@ pub async fn serve(client: Client, target: CodeliaTarget) -> anyhow::Result<()> 
             },
             event = next(&mut bridge.session), if can_take_events => bridge.on_event(event, &mut actions),
             Some(done) = bridge.calls.join_next() => {
-                let (purpose, outcome) = done.context("a call to the gateway ended badly")?;
+                let (purpose, outcome) = done.context("a call to the gateway failed")?;
                 bridge.state.on_outcome(purpose, outcome, &mut actions);
             }
         }
@@ -97,7 +97,7 @@ async fn next(session: &mut Option<Follow>) -> anyhow::Result<ClientEvent> {
     };
     match event {
         Some(event) => event.map_err(|error| anyhow::anyhow!("following: {error}")),
-        None => Err(anyhow::anyhow!("the session is not followed any more")),
+        None => Err(anyhow::anyhow!("the session is no longer followed")),
     }
 }
 
@@ -181,7 +181,7 @@ async fn resolve_target(client: &Client, target: CodeliaTarget) -> anyhow::Resul
     let cwd = std::env::current_dir().context("the current folder")?;
     let CodeliaTarget { session, runtime, notice } = target;
     let mut random = [0; 10];
-    getrandom::fill(&mut random).map_err(|why| anyhow::anyhow!("the system gives no random bytes: {why}"))?;
+    getrandom::fill(&mut random).map_err(|why| anyhow::anyhow!("the system provides no random numbers: {why}"))?;
     let key = data_encoding::BASE32_NOPAD.encode(&random).to_lowercase();
     let mut resolved =
         BridgeTarget { session: None, runtime: None, capabilities: None, cwd: cwd.display().to_string(), notice, key };

@@ -66,7 +66,7 @@ impl CallConnection {
         let message = json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params });
         let lost = |why: tungstenite::Error| Error::Lost(why.to_string());
         let sent = tokio::time::timeout(PATIENCE, self.socket.send(Message::text(message.to_string()))).await;
-        sent.map_err(|_| Error::Lost("the gateway takes nothing any more".into()))?.map_err(lost)?;
+        sent.map_err(|_| Error::Lost("the gateway no longer reads from this connection".into()))?.map_err(lost)?;
         loop {
             let text = match self.socket.next().await {
                 Some(Ok(Message::Text(text))) => text,
@@ -134,7 +134,7 @@ pub fn closed(frame: Option<&tungstenite::protocol::CloseFrame>) -> Error {
     let Some(frame) = frame else { return Error::Lost("closed".into()) };
     let code = u16::from(frame.code);
     if close::is_final(code) {
-        return Error::Refused(format!("the gateway closed the connection for good: {}", frame.reason));
+        return Error::Refused(format!("the gateway closed the connection permanently: {}", frame.reason));
     }
     Error::Lost(format!("closed with code {code} {}", frame.reason))
 }
@@ -163,6 +163,6 @@ pub(crate) async fn connect(address: &Address, path: &str, patience: Patience) -
             Err(why) => Err(Error::Unreached(why.to_string())),
         }
     };
-    let slow = |_| Error::Unreached("the gateway does not answer".into());
+    let slow = |_| Error::Unreached("the gateway does not respond".into());
     tokio::time::timeout(PATIENCE, dial).await.map_err(slow)?
 }

@@ -53,13 +53,13 @@ const DOWNLOAD_TIMEOUT: Duration = Duration::from_secs(6 * 3600);
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The address is not a gateway's URL.
-    #[error("{0} is no http:// address")]
+    #[error("{0} is not an http:// address")]
     Address(String),
     /// The token is unknown, revoked, or without the scope. A retry with the same token is useless.
     #[error("{0}")]
     Refused(String),
     /// The gateway was not reached. Nothing was sent.
-    #[error("the gateway was not reached: {0}")]
+    #[error("the gateway could not be reached: {0}")]
     Unreached(String),
     /// The connection was lost. The call may or may not have been executed.
     #[error("the connection was lost: {0}")]
@@ -75,7 +75,7 @@ pub enum Error {
         data: Value,
     },
     /// The reply has an unknown form: the gateway is of another version.
-    #[error("the gateway's answer makes no sense: {0}")]
+    #[error("the gateway's response could not be understood: {0}")]
     Answer(#[from] serde_json::Error),
 }
 
@@ -402,7 +402,7 @@ impl Client {
             request = request.header("Idempotency-Key", key);
         }
         request.send().await.map_err(|why| {
-            if why.is_connect() { Error::Unreached("nobody answers at its address".into()) } else { lost(why) }
+            if why.is_connect() { Error::Unreached("nothing responds at its address".into()) } else { lost(why) }
         })
     }
 

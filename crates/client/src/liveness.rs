@@ -90,7 +90,7 @@ impl LivenessWatch {
     /// Why the connection was given up, for people.
     pub fn words(&self) -> String {
         let Patience { quiet, answer } = self.patience;
-        format!("it says nothing any more: {quiet:?} of silence, and no sign of life within {answer:?} of a question")
+        format!("it stopped responding: {quiet:?} of silence, and no response to a ping within {answer:?}")
     }
 }
 

@@ -76,7 +76,7 @@ pub(super) fn read(text: &str) -> Result<RpcMessage<'_>, &'static str> {
             let reply = match (result, error) {
                 (_, Some(error)) => Err(fault(error)),
                 (Some(result), None) => Ok(result),
-                (None, None) => Err(RuntimeError::new(INTERNAL, "the reply holds neither a result nor an error")),
+                (None, None) => Err(RuntimeError::new(INTERNAL, "the response has neither a result nor an error")),
             };
             Ok(RpcMessage::Response { id, reply })
         }

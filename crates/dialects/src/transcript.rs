@@ -137,10 +137,8 @@ pub fn read(text: &str) -> Result<Vec<(usize, TranscriptEntry)>, TranscriptError
     let lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
     lines
         .map(|(at, line)| {
-            let entry = serde_json::from_str(line).map_err(|error| TranscriptError {
-                line: at + 1,
-                why: format!("this is no line of a transcript: {error}"),
-            })?;
+            let entry = serde_json::from_str(line)
+                .map_err(|error| TranscriptError { line: at + 1, why: format!("not a transcript line: {error}") })?;
             Ok((at + 1, entry))
         })
         .collect()
@@ -153,7 +151,7 @@ pub fn read(text: &str) -> Result<Vec<(usize, TranscriptEntry)>, TranscriptError
 pub fn head(entries: &[(usize, TranscriptEntry)]) -> Result<Option<TranscriptHead>, TranscriptError> {
     let Some((at, entry)) = entries.first().filter(|(_, entry)| entry.dir == Direction::About) else { return Ok(None) };
     let head = serde_json::from_str(&entry.line);
-    head.map(Some).map_err(|error| TranscriptError { line: *at, why: format!("this is no runtime: {error}") })
+    head.map(Some).map_err(|error| TranscriptError { line: *at, why: format!("not a runtime description: {error}") })
 }
 
 #[cfg(test)]
@@ -175,7 +173,7 @@ mod tests {
 
         let broken = read(&format!("{text}\n{{\"dir\":\"up\",\"line\":\"x\"}}\n")).unwrap_err();
         assert_eq!(broken.line, 5);
-        assert!(broken.to_string().starts_with("line 5: this is no line of a transcript: unknown variant `up`"));
+        assert!(broken.to_string().starts_with("line 5: not a transcript line: unknown variant `up`"));
     }
 
     #[test]

@@ -232,7 +232,7 @@ impl HolderClient {
         let mut decoder = Decoder::of(all.into());
         let welcome = match decoder.frame().and_then(|frame| frame.map(FromHolder::parse).transpose()) {
             Ok(Some(FromHolder::Welcome(welcome))) => check_version(welcome).map_err(|why| unusable(&why))?,
-            Ok(_) => return Err(unusable(&"it does not begin as it should")),
+            Ok(_) => return Err(unusable(&"it does not start with the expected message")),
             Err(why) => return Err(unusable(&why)),
         };
         Ok((Self::new(end_file, &welcome, decoder, Source::File, None), welcome))
@@ -276,7 +276,7 @@ impl HolderClient {
                     break check_version(welcome).map_err(|why| unusable(&why))?;
                 }
                 Ok(Some(FromHolder::Bye { why })) => return Err(unusable(&why)),
-                Ok(Some(_)) => return Err(unusable(&"it does not begin as it should")),
+                Ok(Some(_)) => return Err(unusable(&"it does not start with the expected message")),
                 Ok(None) => {}
                 Err(why) => return Err(unusable(&why)),
             }
@@ -340,7 +340,7 @@ impl HolderClient {
                 Ok(Some(message)) => self.translate(message),
                 Err(why) => Some(HolderNews::Gone(format!("its holder sent {why}"))),
                 Ok(None) => match &mut self.source {
-                    Source::File => Some(HolderNews::Gone(format!("{} ends too early", self.path.display()))),
+                    Source::File => Some(HolderNews::Gone(format!("{} is incomplete", self.path.display()))),
                     Source::Live { read, connection } => {
                         let room = self.decoder.room();
                         tokio::select! {
@@ -417,7 +417,7 @@ impl HolderClient {
             }
             FromHolder::Exited { code, signal } => Some(HolderNews::Exited { code, signal }),
             FromHolder::Bye { why } => Some(HolderNews::Gone(format!("its holder hung up: {why}"))),
-            FromHolder::Welcome(_) => Some(HolderNews::Gone("its holder began again".into())),
+            FromHolder::Welcome(_) => Some(HolderNews::Gone("its holder was started again".into())),
         }
     }
 
@@ -637,7 +637,7 @@ async fn wait_until_ready(child: &mut Child) -> Result<(), String> {
         match stdout.read_buf(&mut line).await {
             Ok(1..) => {}
             Ok(0) => break,
-            Err(why) => return Err(format!("its holder cannot be heard: {why}")),
+            Err(why) => return Err(format!("its holder cannot be read from: {why}")),
         }
     }
     if line.starts_with(b"ready\n") {
@@ -645,7 +645,8 @@ async fn wait_until_ready(child: &mut Child) -> Result<(), String> {
     }
     let mut stderr_text = Vec::new();
     let _ = stderr.take(STDERR_READ_MAX).read_to_end(&mut stderr_text).await;
-    let status = child.wait().await.map_err(|why| format!("its holder ended, and nobody knows how: {why}"))?;
+    let status =
+        child.wait().await.map_err(|why| format!("its holder exited, and the exit status is unknown: {why}"))?;
     let stderr_text = printable(&stderr_text);
     let stderr_text = stderr_text.trim().trim_start_matches("plexus hold: ");
     match (stderr_text.is_empty(), exit::ended(status)) {

@@ -58,7 +58,7 @@ const ROOM: usize = 4 * 1024;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Broken {
     /// A payload of this many bytes was announced.
-    #[error("a message of {0} bytes, and {FRAME_MAX} are the most")]
+    #[error("a message of {0} bytes; the maximum is {FRAME_MAX}")]
     TooLong(usize),
     /// The checksum of a payload is wrong.
     #[error("a message with a wrong checksum")]

@@ -200,7 +200,7 @@ pub struct Cursor {
 
 /// Text that is not a cursor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("not a cursor: expected `<epoch>:<position>`, as the gateway gave it")]
+#[error("not a cursor: expected `<epoch>:<position>`, as the gateway sent it")]
 pub struct BadCursor;
 
 impl FromStr for Cursor {

@@ -326,7 +326,8 @@ pub enum StoreError {
     Io(String),
     /// The store was written by a newer version. It was not changed.
     #[error(
-        "the state was written by a newer plexus (schema {found}, this one knows {known}): update plexus, or point PLEXUS_HOME elsewhere"
+        "the state was written by a newer plexus (schema {found}; this version supports up to {known}): update \
+         plexus, or set PLEXUS_HOME to another folder"
     )]
     Newer {
         /// The schema of the store.
@@ -338,10 +339,10 @@ pub enum StoreError {
     #[error("another gateway uses this state")]
     Locked,
     /// The session has no row, or is being deleted. Nothing of it is stored.
-    #[error("the session {0} is not there, or was deleted")]
+    #[error("the session {0} does not exist, or was deleted")]
     Gone(SessionId),
     /// A block is damaged. The others can still be read.
-    #[error("the record at {position} of {session_id} is damaged; its neighbours are fine")]
+    #[error("the record at {position} of {session_id} is damaged; other records are not affected")]
     Damaged {
         /// The session.
         session_id: SessionId,

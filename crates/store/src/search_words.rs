@@ -15,7 +15,7 @@ const WORDS_MAX: usize = 32;
 /// A random epoch: eight letters and digits (40 bits).
 pub(super) fn random_epoch() -> Result<String, StoreError> {
     let mut bytes = [0; 5];
-    getrandom::fill(&mut bytes).map_err(|e| StoreError::Io(format!("no random bytes: {e}")))?;
+    getrandom::fill(&mut bytes).map_err(|e| StoreError::Io(format!("the system provides no random numbers: {e}")))?;
     Ok(data_encoding::BASE32_NOPAD.encode(&bytes).to_ascii_lowercase())
 }
 

@@ -208,7 +208,8 @@ impl SqliteStore {
     ) -> Result<T, StoreError> {
         if writer.sync_failed {
             return Err(StoreError::Io(
-                "an earlier fsync failed, so the disk cannot be trusted: nothing more is written until a restart"
+                "an earlier fsync failed, so the disk cannot be trusted: nothing more is written until the gateway \
+                 is restarted"
                     .into(),
             ));
         }
@@ -397,7 +398,9 @@ impl SqliteStore {
             ])?;
         let no = connection.last_insert_rowid();
         if no > SESSION_NO_MAX {
-            return Err(Failure::Refused(StoreError::Io(format!("the store holds its {SESSION_NO_MAX} sessions"))));
+            return Err(Failure::Refused(StoreError::Io(format!(
+                "the store is full: it has the maximum of {SESSION_NO_MAX} sessions"
+            ))));
         }
         Ok(Some(KnownSession { no, origin: origin(), trimmed: Position::START }))
     }

@@ -25,7 +25,7 @@ pub(crate) fn servers(value: &Value) -> String {
         let error = if error.is_empty() { String::new() } else { format!("\n{INDENT}{error}") };
         format!("{mark} {}: {state} · {}{tools}{error}", field(&server["id"]), field(&server["transport"]))
     };
-    all(&value["servers"], one, value, "this agent has no MCP server")
+    all(&value["servers"], one, value, "this agent has no MCP servers")
 }
 
 /// `skills.list` as text, one paragraph a skill, wrapped at `width` columns.
@@ -38,7 +38,7 @@ pub(crate) fn skills(value: &Value, width: usize) -> String {
     let errors = value["errors"].as_array().into_iter().flatten();
     let errors: Vec<String> =
         errors.map(|error| format!("✘ {}: {}", field(&error["path"]), field(&error["message"]))).collect();
-    let skills = all(&value["skills"], one, value, "this agent has no skill");
+    let skills = all(&value["skills"], one, value, "this agent has no skills");
     if errors.is_empty() { skills } else { format!("{skills}\n\n{}", errors.join("\n")) }
 }
 

@@ -736,7 +736,7 @@ impl App {
         if let Some(runtime) = self.ended_runtime() {
             let path = format!("/v1/runtimes/{runtime}/restart");
             let tag = match blank {
-                true => CallTag::Notice(format!("{runtime} starts again: write, and it goes on")),
+                true => CallTag::Notice(format!("{runtime} is restarting: send a prompt to continue")),
                 false => CallTag::Restart(runtime),
             };
             self.pending_restart =

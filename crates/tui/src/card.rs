@@ -31,8 +31,8 @@ const FORM_FRAME: usize = 4;
 /// Most lines of content that are laid out; a longer request cannot be allowed here.
 const LINES_MAX: usize = 40_000;
 /// Shown when a request changed on the screen.
-const CHANGED: &str = "this question changed while it was open: read it again, then press c";
-const CHANGED_TYPING: &str = "this question changed while it was open: read it again, then press Ctrl-R";
+const CHANGED: &str = "this request changed while it was open: read it again, then press c";
+const CHANGED_TYPING: &str = "this request changed while it was open: read it again, then press Ctrl-R";
 
 /// The state of answering.
 #[derive(Clone, Debug)]
@@ -232,7 +232,7 @@ impl Card {
         } else if now - self.shown < ARM_DELAY {
             Some("…")
         } else if self.fetching {
-            Some("only its beginning is here: a no is possible")
+            Some("only the beginning is loaded: you can only deny it")
         } else if self.changed {
             // While text is typed, letters go into the text.
             Some(match self.mode {
@@ -597,7 +597,7 @@ fn choices_of(card: &Card, ask: &RequestView) -> Vec<(String, String, bool)> {
         more("e", "Edit", true);
     }
     if ask.reason {
-        more("r", "Deny, saying why", false);
+        more("r", "Deny with a reason", false);
     }
     if ask.remember && ask.option("allow_always").is_none() {
         more("m", if card.remember { "Remember: yes" } else { "Remember: no" }, false);
@@ -645,7 +645,7 @@ fn content(ask: &RequestView, width: usize, theme: &Theme) -> Vec<Line<'static>>
         lines.extend(wrap(&spans, &Span::raw(""), &Span::raw("  "), width));
     }
     if ask.subject == "unreadable" {
-        let text = "what would happen cannot be told from this; it is shown as the agent sent it";
+        let text = "Plexus cannot tell what this would do; it is shown as the agent sent it";
         lines.extend(wrap(&[Span::styled(text, theme.bad)], &Span::styled("⚠ ", theme.bad), &Span::raw("  "), width));
     }
     // A command that looks like a diff is not one.
@@ -672,7 +672,7 @@ fn content(ask: &RequestView, width: usize, theme: &Theme) -> Vec<Line<'static>>
         };
         lines.extend(wrap(&[Span::styled(line.to_owned(), style)], &bar, &bar, width));
         if lines.len() >= LINES_MAX {
-            lines.push(Line::from(Span::styled("too long to be read here: answer it elsewhere", theme.bad)));
+            lines.push(Line::from(Span::styled("too long to be shown here: answer it in another client", theme.bad)));
             return lines;
         }
     }
@@ -750,20 +750,20 @@ pub(crate) fn card_text(
     let mut hint = vec![];
     let say = |hint: &mut Vec<Span<'static>>, text: &str| hint.push(Span::styled(text.to_owned(), theme.dim));
     match (&card.mode, outcome) {
-        (_, Some(_)) => say(&mut hint, "Esc takes this away"),
+        (_, Some(_)) => say(&mut hint, "Esc closes this"),
         (CardMode::Choose, None) if ask.observe => {
-            say(&mut hint, "its agent takes the answer elsewhere alone: it can only be watched here")
+            say(&mut hint, "it can only be viewed here: answer it where the agent runs")
         }
         (CardMode::Choose, None) => match card.block_reason(now) {
             Some(why) => hint.push(Span::styled(why.to_owned(), theme.warn)),
-            None if ask.risk == RiskView::Danger => say(&mut hint, "a yes is asked for twice"),
+            None if ask.risk == RiskView::Danger => say(&mut hint, "allowing it requires a second confirmation"),
             None => {
                 if let Some(always) = ask.option("allow_always") {
-                    say(&mut hint, &format!("A “{}”: the agent will not ask for the like of this again", always.label));
+                    say(&mut hint, &format!("A “{}”: the agent will not ask about similar things", always.label));
                 }
             }
         },
-        (CardMode::Reason(_), None) => say(&mut hint, "why not, for the agent to read · Enter denies · Esc back"),
+        (CardMode::Reason(_), None) => say(&mut hint, "reason for the agent · Enter denies · Esc back"),
         (CardMode::Yes { typed, .. }, None) => {
             hint.push(Span::styled("this is dangerous. Type yes and Enter to allow it: ", theme.bad));
             hint.push(Span::styled(format!("{typed}▏"), theme.text));
@@ -771,7 +771,7 @@ pub(crate) fn card_text(
         }
         (CardMode::Edit(_), None) => {
             let what = ask.editable.as_ref().map_or("it", |(label, _)| label.as_str());
-            say(&mut hint, &format!("{what} as you want it · Enter allows that · Esc back"));
+            say(&mut hint, &format!("edit the {what} · Enter allows your version · Esc back"));
         }
         (CardMode::Text(_), None) => match card.block_reason(now) {
             Some(why) => hint.push(Span::styled(why.to_owned(), theme.warn)),

@@ -62,7 +62,7 @@ pub(crate) fn diff(
         }
     }
     if added + removed > LINES_MAX {
-        lines.push(Line::from(Span::styled("… the rest is too long to draw: export it", theme.warn)));
+        lines.push(Line::from(Span::styled("… the rest is too long to show: export it", theme.warn)));
     }
     (lines, added, removed)
 }

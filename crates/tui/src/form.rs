@@ -205,7 +205,7 @@ impl Form {
                     ("n" | "d", _) => {
                         // Letters that were meant for a text field.
                         self.leaving = true;
-                        return FormStep::Wrong("once more: there is no answer to any of it".into());
+                        return FormStep::Wrong("press again to answer none of the questions".into());
                     }
                     ("Enter" | "a", FormPlace::Send) => return self.send(questions),
                     (" " | "Enter", _) if hidden => {}
@@ -261,9 +261,9 @@ impl Form {
         Some(match misfit {
             Misfit::Missing if question.options.is_empty() => "type an answer".into(),
             Misfit::Missing => "choose an answer".into(),
-            Misfit::Several => "one answer only".into(),
-            Misfit::NotA(Number::Integer) => "a whole number is asked for".into(),
-            Misfit::NotA(Number::Number) => "a number is asked for".into(),
+            Misfit::Several => "only one answer is possible".into(),
+            Misfit::NotA(Number::Integer) => "enter a whole number".into(),
+            Misfit::NotA(Number::Number) => "enter a number".into(),
             Misfit::Pattern => format!(
                 "a text that matches {}",
                 sanitize::line(question.fits.pattern.as_deref().unwrap_or_default(), PATTERN_SHOWN)
@@ -296,7 +296,7 @@ impl Form {
         }
         if answers.is_empty() {
             // All questions are optional and unanswered: the gateway takes that for no answer.
-            return FormStep::Wrong("nothing is chosen; n says that there is no answer".into());
+            return FormStep::Wrong("nothing is chosen; press n to give no answer".into());
         }
         FormStep::Send(answers.into())
     }
@@ -333,7 +333,7 @@ impl Form {
                 (false, false) => how.push("choose one".into()),
             }
             if question.optional {
-                how.push("may be left out".into());
+                how.push("optional".into());
             }
             if let Some(fits) = bounds(question) {
                 how.push(fits);

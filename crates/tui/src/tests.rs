@@ -236,7 +236,7 @@ fn tui_draws_every_page_at_80x24() {
     stage.keys(&["4"]);
     let list = json!({ "runtimes": [{ "runtime_id": "gemini", "dialect": "acp", "state": "ready", "connect": { "command": ["gemini", "--acp"] }, "cwd": "/home/you",
         "agent": "gemini-cli 0.61", "pid": 4242, "generation": 1, "updated_at": at(NOON - 60_000) },
-        { "runtime_id": "codex", "dialect": "codex", "state": "exited", "connect": { "endpoint": "ws://127.0.0.1:1/" }, "cwd": "/", "problem": "nobody listens there", "updated_at": at(NOON) }] });
+        { "runtime_id": "codex", "dialect": "codex", "state": "exited", "connect": { "endpoint": "ws://127.0.0.1:1/" }, "cwd": "/", "problem": "nothing is listening there", "updated_at": at(NOON) }] });
     stage.msg(Msg::Done(CallTag::Runtimes, Ok((200, list))));
     insta::assert_snapshot!("runtimes", stage.screen());
     stage.keys(&["5"]);
@@ -374,7 +374,7 @@ fn tui_orders_sessions_by_news_whatever_the_clock_says() {
 fn tui_composer_restarts_a_session_whose_agent_ended() {
     let mut stage = Stage::new(80, 24, &[session("s_1", "Fix the parser", "exited", 1_000)], &[]);
     stage.open("s_1");
-    assert!(stage.screen().contains("start demo again and go on"), "{}", stage.screen());
+    assert!(stage.screen().contains("start demo again and continue"), "{}", stage.screen());
     stage.effects.clear();
     stage.keys(&["Enter"]);
     let paths = stage.effects.iter().filter_map(|effect| match effect {
@@ -419,7 +419,7 @@ fn tui_shows_read_errors() {
     let mut stage = Stage::new(80, 24, &sessions(), &[ask("q_1", "s_1", "{\"blob\":1}", opaque)]);
     stage.open("s_1");
     let screen = stage.screen();
-    assert!(screen.contains("cannot be told from this") && screen.contains("{\"blob\":1}"), "{screen}");
+    assert!(screen.contains("cannot tell what this would do") && screen.contains("{\"blob\":1}"), "{screen}");
 }
 
 #[test]
@@ -578,7 +578,7 @@ fn tui_declines_a_form_and_keeps_a_partial_one() {
     // A letter that was meant for a text field ends nothing.
     stage.keys(&["S-Tab", "n", "Down", "n"]);
     assert_eq!(stage.answers(), Vec::<Value>::new());
-    assert!(stage.screen().contains("once more: there is no answer"), "{}", stage.screen());
+    assert!(stage.screen().contains("press again to answer none"), "{}", stage.screen());
     stage.keys(&["n"]);
     assert_eq!(stage.answers(), [json!({ "answers": {}, "digest": "d1" })]);
     // A changed form starts anew, and has to be read again before it is sent; also where letters are text.
@@ -828,7 +828,7 @@ fn tui_shows_a_lost_gateway_with_the_age_of_its_data() {
     stage.advance(61_000);
     assert!(matches!(stage.app.link, ConnectionView::Lost(..)));
     let screen = stage.screen();
-    assert!(screen.contains("○ offline") && screen.contains("what you see was true at"), "{screen}");
+    assert!(screen.contains("○ offline") && screen.contains("This data is from"), "{screen}");
     assert_eq!(stage.app.true_at, NOON + 1_000);
     stage.msg(Msg::Event(ClientEvent::Hello(json!({ "sessions": sessions(), "requests": [] }))));
     stage.msg(Msg::Event(ClientEvent::Live));
@@ -1274,7 +1274,7 @@ fn tui_resumes_a_past_conversation_chosen_by_title() {
     stage.keys(&["Enter"]);
     assert!(stage.effects.contains(&Effect::Follow(Some("s_2".into()))), "{:?}", stage.effects);
     stage.msg(Msg::Done(CallTag::Past("demo".into()), Ok((200, json!({ "resumable": [] })))));
-    assert!(stage.screen().contains("keeps no conversation"), "{}", stage.screen());
+    assert!(stage.screen().contains("has no conversation"), "{}", stage.screen());
     stage.msg(Msg::Done(CallTag::Past("demo".into()), Ok((409, json!({ "detail": "it lists none" })))));
     assert!(stage.screen().contains("it lists none"), "{}", stage.screen());
 }

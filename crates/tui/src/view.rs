@@ -244,7 +244,7 @@ impl Draw<'_> {
         }
         if let ConnectionView::Lost(at, why) = &app.link {
             let words = format!(
-                "No gateway since {}: what you see was true at {}. Trying again … ({why})",
+                "No gateway since {}. This data is from {}. Reconnecting … ({why})",
                 clock(*at),
                 clock(app.true_at)
             );
@@ -255,11 +255,11 @@ impl Draw<'_> {
                 ("↑↓", "move"),
                 ("y", "allow"),
                 ("n", "deny"),
-                ("Enter", "its session"),
+                ("Enter", "open session"),
                 ("?", "keys"),
-                ("q", "leave"),
+                ("q", "quit"),
             ],
-            TuiPage::Sessions if app.filtering => &[("Enter", "list"), ("Esc", "all of them")],
+            TuiPage::Sessions if app.filtering => &[("Enter", "list"), ("Esc", "all sessions")],
             TuiPage::Sessions => &[
                 ("↑↓", "move"),
                 ("Enter", "open"),
@@ -268,12 +268,10 @@ impl Draw<'_> {
                 ("a", "archived"),
                 (":", "commands"),
                 ("?", "keys"),
-                ("q", "leave"),
+                ("q", "quit"),
             ],
             TuiPage::Search if app.query_typing => &[("Enter", "search"), ("Esc", "list"), ("Tab", "next page")],
-            TuiPage::Search => {
-                &[("↑↓", "move"), ("Enter", "open there"), ("i", "other words"), ("?", "keys"), ("q", "leave")]
-            }
+            TuiPage::Search => &[("↑↓", "move"), ("Enter", "open"), ("i", "new search"), ("?", "keys"), ("q", "quit")],
             TuiPage::Runtimes => &[
                 ("↑↓", "move"),
                 ("N", "new session"),
@@ -281,10 +279,10 @@ impl Draw<'_> {
                 ("x", "stop"),
                 ("l", "log"),
                 ("?", "keys"),
-                ("q", "leave"),
+                ("q", "quit"),
             ],
             TuiPage::Devices => {
-                &[("↑↓", "move"), ("R", "rename"), ("x", "revoke"), ("r", "look again"), ("?", "keys"), ("q", "leave")]
+                &[("↑↓", "move"), ("R", "rename"), ("x", "revoke"), ("r", "refresh"), ("?", "keys"), ("q", "quit")]
             }
             TuiPage::Session if app.writing && app.card.is_some() => {
                 &[("Esc", "answer the request"), ("Enter", "send"), ("Alt-Enter", "new line")]
@@ -373,7 +371,7 @@ impl Draw<'_> {
         let lines = conversation.screen(&cx);
         if lines.is_empty() && area.height > 2 {
             let words = match (conversation.live, &app.link) {
-                (true, _) => "Nothing was said yet. What you write below goes to the agent.".to_owned(),
+                (true, _) => "No messages yet. Write a prompt below.".to_owned(),
                 (false, ConnectionView::Live) => format!("reading … {} events", conversation.events),
                 _ => "connecting …".to_owned(),
             };
@@ -527,12 +525,12 @@ impl Draw<'_> {
                 .map(|one| one.state.as_str())
             {
                 _ if !app.writing => "i: write to the agent",
-                Some("running" | "waiting") => "write: it waits for its turn",
+                Some("running" | "waiting") => "write a prompt: it will be queued",
                 _ => "write to the agent",
             };
             let ended_runtime = app.ended_runtime().map(|name| match app.writing {
-                true => format!("{name} has ended. Enter: start {name} again and go on"),
-                false => format!("{name} has ended. i, Enter: start {name} again and go on"),
+                true => format!("{name} has ended. Enter: start {name} again and continue"),
+                false => format!("{name} has ended. i, Enter: start {name} again and continue"),
             });
             let words = ended_runtime.unwrap_or_else(|| words.to_owned());
             self.put(field.x + u16::from(app.writing), field.y, Span::styled(words, theme.dim), field.width);
@@ -694,7 +692,7 @@ impl Draw<'_> {
             Some(Overlay::Input { label, area, .. }) => {
                 let inside = self.window(64, 4, label);
                 self.field(Rect { height: 1, ..inside }, area, true);
-                self.put(inside.x, inside.y + 1, Span::styled("Enter takes it · Esc back", theme.dim), inside.width);
+                self.put(inside.x, inside.y + 1, Span::styled("Enter accepts · Esc back", theme.dim), inside.width);
             }
             Some(Overlay::Palette { area, at }) => {
                 let list = app.palette(&area.lines().join(" "));

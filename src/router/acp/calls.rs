@@ -61,7 +61,7 @@ impl Ctx {
             "session/set_config_option" => self.set_option(params)?,
             "session/set_model" => self.set_model(params)?,
             "session/delete" => {
-                let words = "a session is forgotten with DELETE /v1/sessions/{id}; `session/close` leaves it";
+                let words = "to delete a session, use DELETE /v1/sessions/{id}; to leave it, use `session/close`";
                 return Err(Failure::new(-32601, "method_not_found", words));
             }
             "session/fork" => {
@@ -69,11 +69,11 @@ impl Ctx {
                 return Err(Failure::new(-32601, "method_not_found", words));
             }
             "authenticate" => {
-                let words = "there is nothing to choose: a connection is signed in by its bearer";
+                let words = "no sign-in is needed: the connection is authenticated by its token";
                 return Err(Failure::params(words));
             }
             "logout" => {
-                let words = "a connection is signed in by its bearer: revoke the device, or hang up";
+                let words = "the connection is authenticated by its token: revoke the device, or close the connection";
                 return Err(Failure::new(-32601, "method_not_found", words));
             }
             other => self.pass(other, params, false)?,
@@ -124,7 +124,7 @@ impl Ctx {
             let (at, id) = cursor.split_once('.').ok_or(())?;
             Ok::<_, ()>((at.parse::<i64>().map_err(|_| ())?, id.to_owned()))
         });
-        let after = after.transpose().map_err(|()| Failure::params("`cursor` is none of this gateway's"))?;
+        let after = after.transpose().map_err(|()| Failure::params("`cursor` does not come from this gateway"))?;
         let mut all = self.state.directory.sessions();
         all.retain(|session| self.sees(session) && params.cwd.as_ref().is_none_or(|cwd| *cwd == session.cwd));
         // By creation time, which never changes, so that later pages repeat and miss nothing.
@@ -186,7 +186,7 @@ impl Ctx {
             let cursor = self.state.directory.log().cursor(Position::START);
             let mut meta = json!({ "runtime_id": session.runtime_id, "dialect": session.dialect, "cursor": cursor });
             if servers > 0 {
-                meta["mcp_servers"] = "not passed on: the agent has those of its own configuration".into();
+                meta["mcp_servers"] = "not passed on: the agent uses those of its own configuration".into();
             }
             let entry = Entry {
                 role: Role::Controller,
@@ -344,10 +344,10 @@ impl Ctx {
     fn prompt(self, id: Box<RawValue>, params: NewPrompt) -> Result<PendingResult, Failure> {
         let session = params.session_id;
         if params.prompt.is_empty() {
-            return Err(Failure::params("nothing to say: `prompt` is empty"));
+            return Err(Failure::params("`prompt` is empty"));
         }
         if params.prompt.iter().any(|block| !block.get().starts_with('{')) {
-            return Err(Failure::params("`prompt` is a list of content blocks"));
+            return Err(Failure::params("`prompt` must be a list of content blocks"));
         }
         let permit = self.acting(&session)?;
         let key = params.meta.and_then(|meta| meta.plexus).unwrap_or_default().key;
@@ -600,14 +600,14 @@ impl Taking {
     fn begin(shared: &Arc<Shared>, session: &SessionId, id: &RawValue) -> Result<Self, Failure> {
         shared.with(|tables| {
             if tables.sessions.values().any(|state| state.waits_for(id.get())) {
-                let words = format!("a prompt with the id {id} waits for its end already");
+                let words = format!("a prompt with the id {id} has not ended yet");
                 return Err(Failure::new(-32600, "id_in_use", words));
             }
             let state = tables.sessions.get_mut(session).ok_or_else(|| SessionError::NoSession(session.clone()))?;
             match state.take(id) {
                 true => Ok(()),
                 false => {
-                    Err(Failure::new(-32001, "queue_full", "too many prompts of this client wait in this session"))
+                    Err(Failure::new(-32001, "queue_full", "this client has too many prompts waiting in this session"))
                 }
             }
         })?;
@@ -649,12 +649,12 @@ enum JoinMethod {
 }
 
 fn detached() -> Failure {
-    let words = "this client left the session; the run goes on, and the session's history tells its end";
+    let words = "this client left the session; the run continues, and its end will be in the session's history";
     Failure::new(-32800, "detached", words)
 }
 
 fn observer() -> Failure {
-    Failure::new(-32011, "observer", "an observer only watches: attach as a controller")
+    Failure::new(-32011, "observer", "an observer can only watch: attach as a controller")
 }
 
 fn member(member: &SessionMember) -> Value {

@@ -84,7 +84,7 @@ impl Connections {
     ) -> Result<Arc<Connection>, Problem> {
         let mut random = [0; 20];
         getrandom::fill(&mut random).map_err(|error| {
-            tracing::error!(%error, "no randomness for a connection's name");
+            tracing::error!(%error, "the system provides no random numbers");
             Problem::internal()
         })?;
         let account = state.account(caller);
@@ -119,13 +119,13 @@ impl Connections {
                 match mine.filter_map(|other| Some((other.idle_at()?, other.id.clone()))).min() {
                     Some((_, idle)) => over.extend(all.remove(&idle)),
                     None => {
-                        let words = format!("a device may have {OF_ONE} connections: end one with DELETE");
+                        let words = format!("a device may have at most {OF_ONE} connections: end one with DELETE");
                         room = Err(too_many(StatusCode::TOO_MANY_REQUESTS, words));
                     }
                 }
             }
             if room.is_ok() && all.len() >= CONNECTIONS {
-                let words = "the gateway has as many connections as it takes: come back later".to_owned();
+                let words = "the gateway has the maximum number of connections: try again later".to_owned();
                 room = Err(too_many(StatusCode::SERVICE_UNAVAILABLE, words));
             }
             if room.is_ok() {
@@ -289,10 +289,10 @@ impl Connection {
                 return if waiting > 0 {
                     busy(
                         "stream_not_open",
-                        "responses wait to be read: open the connection's stream with GET, and read it",
+                        "too many responses are waiting to be read: open the connection's stream with GET and read it",
                     )
                 } else {
-                    busy("busy", "too much was asked at once: wait for responses")
+                    busy("busy", "too many requests at once: wait for responses")
                 };
             }
             inner.flights += 1;
@@ -331,7 +331,7 @@ impl Connection {
     pub(super) fn charge_queues(&self, inner: &mut Inner) {
         let kept = inner.queues.values().map(StreamQueue::bytes).sum();
         if kept != inner.charge.bytes() && inner.charge.resize(kept).is_err() {
-            tracing::debug!("a connection of ACP ends: too much waits for its client");
+            tracing::debug!("an ACP connection is closed: too much output is waiting for its client");
             self.ended.send_replace(true);
         }
     }
@@ -360,7 +360,7 @@ impl Connection {
                 inner.queues.retain(|of, queue| queue.open || of.as_ref().is_none_or(|of| sessions.contains(of)));
             }
             if inner.queues.len() > STREAMS {
-                let words = format!("a connection may have the streams of {STREAMS} sessions");
+                let words = format!("a connection may have the streams of at most {STREAMS} sessions");
                 return Err(Problem::new(StatusCode::TOO_MANY_REQUESTS, "too_many_streams", words));
             }
             let ahead = inner.queues.keys().flatten().filter(|of| !sessions.contains(of)).count();

@@ -71,9 +71,9 @@ fn header<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Result<Option<&'a st
         (None, _) => Ok(None),
         (Some(one), None) => match one.to_str() {
             Ok(text) if !text.is_empty() => Ok(Some(text)),
-            _ => Err(bad("bad_header", format!("`{name}` is empty, or no text"))),
+            _ => Err(bad("bad_header", format!("`{name}` is empty or not valid text"))),
         },
-        (Some(_), Some(_)) => Err(bad("bad_header", format!("`{name}` may come once"))),
+        (Some(_), Some(_)) => Err(bad("bad_header", format!("`{name}` may be given only once"))),
     }
 }
 
@@ -84,7 +84,7 @@ fn name_of(parts: &Parts) -> Result<Option<String>, Problem> {
     let Some((_, name)) = names.next() else { return Ok(None) };
     let fine = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
     if names.next().is_some() || name.is_empty() || name.len() > NAME_MAX || !name.bytes().all(fine) {
-        let words = format!("`connection` is a name: 1 to {NAME_MAX} letters, digits, `_` and `-`");
+        let words = format!("`connection` must be 1 to {NAME_MAX} letters, digits, `_` or `-`");
         return Err(bad("bad_connection", words));
     }
     Ok(Some(name.into_owned()))
@@ -97,13 +97,13 @@ fn connection_of(state: &AppState, caller: &Caller, parts: &Parts) -> Result<Arc
     }
     match name_of(parts)? {
         Some(name) => state.connections.named(caller, &name).ok_or_else(no_connection),
-        None => Err(bad("connection_missing", "send `Acp-Connection-Id`, as the response to `initialize` gave it")),
+        None => Err(bad("connection_missing", "send the `Acp-Connection-Id` from the response to `initialize`")),
     }
 }
 
 /// There is no such connection for this device.
 pub(super) fn no_connection() -> Problem {
-    let words = "there is no such connection, or no more: begin again with `initialize`";
+    let words = "there is no such connection (any more): start again with `initialize`";
     Problem::new(StatusCode::NOT_FOUND, "connection_not_found", words)
 }
 
@@ -183,7 +183,7 @@ pub(in crate::router) async fn post(state: AppState, mut call: Call) -> Result<R
         return Err(bad("bad_json", format!("the body is not JSON: {error}")));
     }
     if text.trim_start().starts_with('[') {
-        return Ok(refused(-32600, "one message a request: batches are not taken"));
+        return Ok(refused(-32600, "send one message per request: batches are not supported"));
     }
     let head: Head<'_> = match object::from_str(text) {
         Ok(head) => head,
@@ -193,11 +193,11 @@ pub(in crate::router) async fn post(state: AppState, mut call: Call) -> Result<R
         if header(headers, &CONNECTION)?.is_some() {
             return Err(bad(
                 "initialized",
-                "this connection is initialized: `initialize` without its header begins another",
+                "this connection is already initialized: send `initialize` without its header to start another",
             ));
         }
         if head.id.is_none_or(|id| id.get() == "null") {
-            return Err(bad("bad_message", "`initialize` is a request: give it an `id`"));
+            return Err(bad("bad_message", "`initialize` is a request: it needs an `id`"));
         }
         let mut peer = Peer::new(state.clone(), caller.clone(), runtime);
         let sent = match peer.message(text) {
@@ -221,7 +221,7 @@ pub(in crate::router) async fn post(state: AppState, mut call: Call) -> Result<R
         let named = head.session();
         let one_stream = connection.is_named();
         if !one_stream && session.is_none() && (named.is_some() || OF_A_SESSION.contains(&method.as_ref())) {
-            return Err(bad("session_missing", "send `Acp-Session-Id` with what belongs to a session"));
+            return Err(bad("session_missing", "send `Acp-Session-Id` with messages that belong to a session"));
         }
         if let (Some(session), Some(named)) = (session, &named)
             && session != named
@@ -257,7 +257,8 @@ pub(super) async fn get(state: AppState, caller: Caller, parts: &Parts) -> Resul
     let stream =
         |one: &str| one.split(';').next().is_some_and(|kind| kind.trim().eq_ignore_ascii_case("text/event-stream"));
     if !lines.flat_map(|line| line.split(',')).any(stream) {
-        let words = "a stream is `text/event-stream`: accept that, or ask for an upgrade to `websocket`";
+        let words =
+            "this route responds with a stream: accept `text/event-stream`, or request an upgrade to `websocket`";
         return Err(Problem::new(StatusCode::NOT_ACCEPTABLE, "not_acceptable", words));
     }
     let connection = match name_of(parts)? {
@@ -295,7 +296,7 @@ pub(super) async fn get(state: AppState, caller: Caller, parts: &Parts) -> Resul
 
 /// The position of a `Last-Event-ID`.
 fn start(state: &AppState, session: Option<&SessionId>, last: &str) -> Result<Start, Problem> {
-    let wrong = || bad("bad_cursor", "`Last-Event-ID` is none of this stream's");
+    let wrong = || bad("bad_cursor", "`Last-Event-ID` does not belong to this stream");
     let number = |text: &str| text.parse::<u64>().map_err(|_| wrong());
     let Some(session) = session else {
         return Ok(Start::After { position: None, number: Some(number(last)?) });
@@ -320,7 +321,7 @@ fn resumed(state: &AppState, session: &SessionId, cursor: Cursor) -> Result<Posi
         ResumeVerdict::Reset => "resume_reset",
         ResumeVerdict::Ahead => "resume_ahead",
     };
-    let words = "the log does not have what came after that: load the session anew";
+    let words = "the log no longer has the events after that: load the session again";
     let oldest = log.cursor(attach.oldest);
     Err(Problem::new(StatusCode::CONFLICT, code, words)
         .with(ProblemMembers { oldest: Some(oldest), ..ProblemMembers::default() }))

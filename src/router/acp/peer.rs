@@ -79,7 +79,7 @@ impl Peer {
         }
         let invalid = |id: &str, words: String| bad(id, Failure::new(-32600, "invalid_request", words));
         if deeper_than(text.as_bytes(), DEPTH) {
-            return invalid("null", format!("JSON may be nested {DEPTH} deep"));
+            return invalid("null", format!("JSON may be nested at most {DEPTH} levels deep"));
         }
         if text.trim_start().starts_with('[') {
             return invalid("null", "JSON-RPC batches are not supported: one message at a time".into());
@@ -92,7 +92,7 @@ impl Peer {
         if let Some(id) = id
             && (id.len() > ID_MAX || id.starts_with(['{', '[', 't', 'f']))
         {
-            return invalid("null", format!("an id is text, a number or null, of {ID_MAX} bytes at most"));
+            return invalid("null", format!("an id must be a string, a number or null, with at most {ID_MAX} bytes"));
         }
         if incoming.jsonrpc.as_deref() != Some("2.0") {
             return invalid(id.unwrap_or("null"), "`jsonrpc` must be \"2.0\"".into());
@@ -115,7 +115,7 @@ impl Peer {
             return done(None, shape::response(id, outcome.as_deref()));
         }
         if !self.initialized() {
-            return bad(id, Failure::new(-32600, "not_initialized", "say `initialize` first"));
+            return bad(id, Failure::new(-32600, "not_initialized", "send `initialize` first"));
         }
         let session = params.and_then(session_of);
         let ctx = self.ctx.clone();
@@ -170,7 +170,7 @@ impl Peer {
             return Err(Failure::new(
                 -32600,
                 "already_initialized",
-                "`initialize` was said already on this connection",
+                "`initialize` was already sent on this connection",
             ));
         }
         let wants: Initialize = parse(params)?;

@@ -119,15 +119,15 @@ impl Shared {
         let (answer, answered) = oneshot::channel();
         let id = self.with(|tables| {
             if tables.calls.len() >= CALLS_MAX {
-                return Err(refused("the client is asked too much at once"));
+                return Err(refused("too many calls to the client at once"));
             }
             let Some(state) = tables.sessions.get_mut(session) else {
-                return Err(refused("the client is not in this session any more"));
+                return Err(refused("the client is no longer in this session"));
             };
             tables.asked += 1;
             let id = format!("c_{}", tables.asked);
             if !state.say(shape::request(&id, method, &params)) {
-                return Err(refused("the client takes nothing"));
+                return Err(refused("the client does not read"));
             }
             tables.calls.insert(id.clone(), answer);
             Ok(id)
@@ -190,7 +190,7 @@ pub(super) fn full(tables: &Tables) -> Result<(), Failure> {
     if tables.sessions.len() < SESSIONS_MAX {
         return Ok(());
     }
-    let words = format!("one connection is in at most {SESSIONS_MAX} sessions: close one");
+    let words = format!("a connection may be in at most {SESSIONS_MAX} sessions: close one");
     Err(Failure::new(-32001, "too_many_sessions", words))
 }
 

@@ -142,17 +142,17 @@ impl RunAgentInput {
     pub(super) fn check(&self) -> Result<Props, Problem> {
         for (name, id) in [("threadId", &self.thread_id), ("runId", &self.run_id)] {
             if id.is_empty() || id.len() > ID_MAX {
-                return Err(Problem::invalid(format!("`{name}` has 1 to {ID_MAX} bytes")));
+                return Err(Problem::invalid(format!("`{name}` must have 1 to {ID_MAX} bytes")));
             }
         }
         let entries = self.resume.as_deref().unwrap_or_default();
         if entries.len() > ENTRIES {
-            return Err(Problem::invalid(format!("`resume` has {ENTRIES} entries at most")));
+            return Err(Problem::invalid(format!("`resume` may have at most {ENTRIES} entries")));
         }
         let mut seen = HashSet::new();
         if let Some(twice) = entries.iter().find(|entry| !seen.insert(&entry.interrupt_id)) {
             let id = &twice.interrupt_id;
-            return Err(invalid("resume_twice", format!("`resume` answers {id:?} twice: give one answer")));
+            return Err(invalid("resume_twice", format!("`resume` has two answers for {id:?}: give one")));
         }
         match self.forwarded_props.get("plexus") {
             None | Some(Value::Null) => Ok(Props::default()),
@@ -219,12 +219,12 @@ pub(super) fn blocks(messages: &[&Message]) -> Result<Vec<Box<RawValue>>, Proble
     let mut blocks = Vec::new();
     for message in messages {
         if message.id.is_empty() || message.id.len() > ID_MAX {
-            return Err(Problem::invalid(format!("the `id` of a message has 1 to {ID_MAX} bytes")));
+            return Err(Problem::invalid(format!("the `id` of a message must have 1 to {ID_MAX} bytes")));
         }
         let parts = match &message.content {
             Value::String(text) => vec![json!({ "type": "text", "text": text })],
             Value::Array(parts) => parts.iter().map(block).collect::<Result<_, _>>()?,
-            _ => return Err(Problem::invalid("the `content` of a person's message is text, or a list of parts")),
+            _ => return Err(Problem::invalid("the `content` of a user message must be text or a list of parts")),
         };
         if parts.iter().all(|part| part["text"].as_str().is_some_and(|text| text.trim().is_empty())) {
             return Err(Problem::invalid("the prompt is empty"));
@@ -235,7 +235,7 @@ pub(super) fn blocks(messages: &[&Message]) -> Result<Vec<Box<RawValue>>, Proble
         }
     }
     if blocks.len() > BLOCKS {
-        return Err(Problem::invalid(format!("a prompt has at most {BLOCKS} parts")));
+        return Err(Problem::invalid(format!("a prompt may have at most {BLOCKS} parts")));
     }
     Ok(blocks)
 }
@@ -244,11 +244,11 @@ pub(super) fn blocks(messages: &[&Message]) -> Result<Vec<Box<RawValue>>, Proble
 fn block(part: &Value) -> Result<Value, Problem> {
     let kind = part["type"].as_str().unwrap_or_default();
     if kind == "text" {
-        let text = part["text"].as_str().ok_or_else(|| Problem::invalid("a text part has `text`"))?;
+        let text = part["text"].as_str().ok_or_else(|| Problem::invalid("a text part needs `text`"))?;
         return Ok(json!({ "type": "text", "text": text }));
     }
     if !matches!(kind, "image" | "audio" | "video" | "document" | "binary") {
-        return Err(invalid("part_not_carried", format!("parts of type {kind:?} cannot be carried to an agent")));
+        return Err(invalid("part_not_carried", format!("parts of type {kind:?} cannot be passed to an agent")));
     }
     // Before 1.0 a `binary` part had these members directly.
     let source = if kind == "binary" { part } else { &part["source"] };
@@ -260,7 +260,7 @@ fn block(part: &Value) -> Result<Value, Problem> {
     };
     match (data, url) {
         (Some(data), _) => {
-            let mime = mime.ok_or_else(|| Problem::invalid("a part with data has a `mimeType`"))?;
+            let mime = mime.ok_or_else(|| Problem::invalid("a part with data needs a `mimeType`"))?;
             Ok(if mime.starts_with("image/") {
                 json!({ "type": "image", "data": data, "mimeType": mime })
             } else if mime.starts_with("audio/") {
@@ -280,7 +280,7 @@ fn block(part: &Value) -> Result<Value, Problem> {
         }
         (None, None) => Err(invalid(
             "part_not_carried",
-            "a part whose bytes are at a provider cannot be carried: send data or a url",
+            "a part whose data is stored by a provider cannot be passed on: send data or a url",
         )),
     }
 }
@@ -374,7 +374,7 @@ pub(super) fn answer(request: &Request, entry: &ResumeEntry) -> Result<Answer, P
         // Both are allowed if they agree; a contradiction is refused.
         let kind = request.options.iter().find(|offer| offer.id == *option).map_or(Choice::Other, |offer| offer.kind);
         if (kind.allows() && !approved) || (kind.rejects() && approved) {
-            return Err(bad(&"`approved` and `optionId` say different things"));
+            return Err(bad(&"`approved` and `optionId` contradict each other"));
         }
     }
     let ok = if option_id.is_some() { None } else { approved };
@@ -409,7 +409,7 @@ pub(super) fn late(entry: &ResumeEntry, request: &Request) -> Option<Problem> {
         RequestState::Orphaned => "orphaned",
     };
     let detail = format!(
-        "the interrupt {} is {code} and takes no answer: resume it as `cancelled`, or not at all",
+        "the interrupt {} is {code} and cannot be answered: resume it as `cancelled`, or leave it out",
         request.request_id
     );
     (entry.status == Status::Resolved)

@@ -266,7 +266,7 @@ async fn answers(
         .collect();
     if !entries.is_empty() && !left.is_empty() && !props.partial && !props.cancel.requested() {
         let detail = format!(
-            "`resume` must answer every interrupt that is open; it leaves {}. Nothing was decided. Answer all, or say \
+            "`resume` must answer every open interrupt; missing: {}. Nothing was decided. Answer all, or set \
              `forwardedProps.plexus.partial`",
             left.join(", ")
         );
@@ -341,7 +341,7 @@ pub(super) async fn run(state: AppState, call: Call) -> Result<Response, Problem
     let (session, _) = session_of::<Watch>(&state, &call)?;
     let caller = call.caller()?.clone();
     if !accepts(&call) {
-        let words = "this answers with a stream: accept `text/event-stream`";
+        let words = "this route responds with a stream: accept `text/event-stream`";
         return Err(Problem::new(StatusCode::NOT_ACCEPTABLE, "not_acceptable", words));
     }
     let input: RunAgentInput = call.json()?;
@@ -432,7 +432,7 @@ async fn act(
     }
     let ignored = input.ignored();
     if !ignored.is_empty() {
-        let message = "this gateway's agents cannot be given these by AG-UI: they were not used";
+        let message = "agents of this gateway cannot receive these over AG-UI: they were ignored";
         said.push(Say::custom("ignored", json!({ "ignored": ignored, "message": message })));
     }
     Ok(Begun { known, before, target, resumes_at, new_messages: shown, said })

@@ -371,7 +371,7 @@ impl Translator {
     fn too_large(&mut self, event: &Event, out: &mut Vec<Say>) {
         let (bytes, kind) = (event.body.len(), event.kind.as_str());
         let value = json!({ "run_id": event.run_id, "seq": event.seq, "kind": kind, "bytes": bytes,
-            "message": "this event is too large for a client of AG-UI: the session's log has it, at this cursor" });
+            "message": "this event is too large for an AG-UI client: read it from the session's log at this cursor" });
         out.push(Say::custom("too_large", value));
     }
 

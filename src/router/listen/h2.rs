@@ -124,11 +124,11 @@ async fn exchange<A: ListenApp>(
     busy: Busy,
 ) -> Result<Response<Body>, hyper::Error> {
     if request.method() == Method::CONNECT {
-        let words = "there is no tunnel here, and WebSockets are for HTTP/1.1: connect without `h2` in ALPN";
+        let words = "CONNECT is not supported; for WebSockets use HTTP/1.1: connect without `h2` in ALPN";
         return Ok(Problem::new(StatusCode::NOT_IMPLEMENTED, "no_tunnel", words).into_response());
     }
     let Some(place) = from.request(&shared) else {
-        let words = "this address has as many requests under way as it may: wait until one ends";
+        let words = "too many requests of this address are in progress: wait until one ends";
         return Ok(Problem::new(StatusCode::SERVICE_UNAVAILABLE, "busy", words).retry_after(1).into_response());
     };
     let Ok(permit) = Arc::clone(&shared.streams).acquire_owned().await else {
@@ -156,7 +156,7 @@ async fn exchange<A: ListenApp>(
 
 fn no_room(error: &io::Error) -> Response<Body> {
     tracing::warn!(%error, "a request over HTTP/2 cannot be served now");
-    let words = "the gateway has no descriptors left: try again in a moment";
+    let words = "the gateway has no file descriptors left: try again in a moment";
     Problem::new(StatusCode::SERVICE_UNAVAILABLE, "busy", words).retry_after(1).into_response()
 }
 

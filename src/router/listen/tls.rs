@@ -90,7 +90,7 @@ impl Default for TlsLimits {
 #[derive(Debug, thiserror::Error)]
 pub enum TlsError {
     /// A file cannot be read.
-    #[error("{}: {error}; `plexus tls init` makes a certificate, or name yours in [tls]", .path.display())]
+    #[error("{}: {error}; create a certificate with `plexus tls init`, or configure yours in [tls]", .path.display())]
     Read {
         /// The file.
         path: PathBuf,
@@ -178,7 +178,8 @@ impl Tls {
                         tracing::info!(cert = %cert.display(), "the certificate has changed; new connections get the new one");
                     }
                     Err(error) => {
-                        tracing::error!(%error, "the changed certificate cannot be used; new connections get the one before it");
+                        tracing::error!(%error, "the changed certificate cannot be used; new connections get the \
+                            previous one");
                     }
                 }
                 loaded = now;
@@ -227,9 +228,9 @@ fn read(path: &Path) -> Result<Vec<u8>, TlsError> {
 fn chain(cert: &Path) -> Result<Vec<CertificateDer<'static>>, TlsError> {
     let bad = |what: String| TlsError::Bad { path: cert.into(), what };
     let chain: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&read(cert)?).collect();
-    let chain = chain.map_err(|error| bad(format!("no certificate in PEM: {error}")))?;
+    let chain = chain.map_err(|error| bad(format!("not a certificate in PEM: {error}")))?;
     if chain.is_empty() {
-        return Err(bad("holds no certificate: it must be PEM, the gateway's own first".into()));
+        return Err(bad("contains no certificate: it must be PEM, with the gateway's own certificate first".into()));
     }
     Ok(chain)
 }
@@ -241,9 +242,9 @@ fn load(cert: &Path, key: &Path, provider: &CryptoProvider) -> Result<CertifiedK
         return Err(bad(cert, format!("the first certificate cannot be read: {error}")));
     }
     let secret = PrivateKeyDer::from_pem_slice(&read(key)?)
-        .map_err(|error| bad(key, format!("no private key in PEM: {error}")))?;
+        .map_err(|error| bad(key, format!("not a private key in PEM: {error}")))?;
     let signing = provider.key_provider.load_private_key(secret);
-    let signing = signing.map_err(|error| bad(key, format!("a key that cannot be used: {error}")))?;
+    let signing = signing.map_err(|error| bad(key, format!("the key cannot be used: {error}")))?;
     let both = CertifiedKey::new(chain, signing);
     both.keys_match().map_err(|_| bad(key, format!("is not the key of {}", cert.display())))?;
     Ok(both)

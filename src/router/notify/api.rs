@@ -143,8 +143,7 @@ pub(in crate::router) async fn subscribe(state: AppState, call: Call) -> Outcome
     // Sealing something shows whether the key is a point of the curve.
     let usable = keys.is_some_and(|(theirs, auth)| notifier.shared.keys.seal(&theirs, &auth, b"{}").is_some());
     if !usable {
-        let words =
-            "`keys` are not those of a subscription: `p256dh` is a P-256 point and `auth` 16 bytes, in base64url";
+        let words = "`keys` are invalid: `p256dh` must be a P-256 point and `auth` 16 bytes, both in base64url";
         return Err(Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "push_keys", words));
     }
     let change = |row: &mut TargetRow| {
@@ -172,8 +171,8 @@ pub(in crate::router) async fn choose(state: AppState, call: Call) -> Outcomes {
         && hours.read().is_none()
     {
         return Err(Problem::invalid(
-            "`quiet` is two different times of day, such as \"22:00\" and \"07:00\", and the minutes that your clock is \
-             ahead of UTC, or the name of its time zone, such as \"Europe/Berlin\"",
+            "`quiet` needs two different times of day, such as \"22:00\" and \"07:00\", and the minutes that the \
+             clock is ahead of UTC, or its time zone, such as \"Europe/Berlin\"",
         ));
     }
     let change = |row: &mut TargetRow| {
@@ -205,9 +204,9 @@ pub(in crate::router) async fn test(state: AppState, call: Call) -> Outcomes {
         PostOutcome::Taken(status) => answer(StatusCode::OK, &PushTried { status }),
         PostOutcome::Gone(_) => {
             state.notifier.gone(&place, &subscription).await.map_err(storage)?;
-            failed("the push service knows no such subscription any more: subscribe again".into())
+            failed("the push service no longer knows the subscription: subscribe again".into())
         }
         PostOutcome::Refused(status) => failed(format!("the push service refused it ({status}): subscribe again")),
-        PostOutcome::Later(_) => failed("the push service does not answer now: try again later".into()),
+        PostOutcome::Later(_) => failed("the push service does not respond: try again later".into()),
     }
 }

@@ -53,10 +53,12 @@ impl Keys {
         let mut made_now = false;
         let bytes = match std::fs::read(&path) {
             Ok(bytes) if bytes.len() <= KEY_FILE_MAX => bytes,
-            Ok(_) => return Err(format!("{} is no key of ours: move it away and start again", path.display())),
+            Ok(_) => {
+                return Err(format!("{} is not a key of this gateway: move it away and start again", path.display()));
+            }
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
                 let made = EcdsaKeyPair::generate_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, &random);
-                let made = made.map_err(|_| "the system gives no random numbers".to_owned())?;
+                let made = made.map_err(|_| "the system provides no random numbers".to_owned())?;
                 write(&path, made.as_ref())
                     .map_err(|error| format!("{} cannot be written: {error}", path.display()))?;
                 made_now = true;
@@ -65,7 +67,10 @@ impl Keys {
             Err(error) => return Err(format!("{} cannot be read: {error}", path.display())),
         };
         let pair = EcdsaKeyPair::from_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, &bytes, &random).map_err(|_| {
-            format!("{} is damaged: remove it, start again, and let every device subscribe anew", path.display())
+            format!(
+                "{} is damaged: remove it and start again; every device then has to subscribe again",
+                path.display()
+            )
         })?;
         let public = BASE64URL_NOPAD.encode(pair.public_key().as_ref());
         Ok(Self { pair, random, public, made: made_now })

@@ -337,7 +337,7 @@ impl Engine {
             tracing::warn!(
                 place,
                 tag = dropped.message.tag,
-                "too many notifications wait for one place: one is left out"
+                "too many notifications are waiting for one target: one is dropped"
             );
             self.rules.lost(place, &dropped.message.tag);
         }
@@ -399,7 +399,7 @@ impl Engine {
             }
             AttemptOutcome::Lost(queued) => {
                 count(to, if matches!(outcome, PostOutcome::Refused(_)) { "refused" } else { "given_up" });
-                tracing::warn!(place, ?outcome, tag = queued.message.tag, "a notification was not taken");
+                tracing::warn!(place, ?outcome, tag = queued.message.tag, "a notification was not accepted");
                 if queued.withdraws {
                     let tag = queued.message.tag;
                     self.notifier.change(place, |row| row.forget(&tag)).await
@@ -410,7 +410,7 @@ impl Engine {
             }
             AttemptOutcome::Gone => {
                 count(to, "gone");
-                tracing::info!(place, ?outcome, "a subscription is gone");
+                tracing::info!(place, ?outcome, "a subscription has ended");
                 match to {
                     Destination::Push(subscription) => self.notifier.gone(place, subscription).await,
                     Destination::Channel(_) => Ok(()),
@@ -418,7 +418,11 @@ impl Engine {
             }
         };
         if let Err(error) = kept {
-            tracing::warn!(place, error, "what was told is not kept: after a restart it may be told again");
+            tracing::warn!(
+                place,
+                error,
+                "the sent notifications could not be stored: after a restart they may be sent again"
+            );
         }
     }
 }

@@ -239,7 +239,7 @@ impl Notifier {
             match serde_json::from_slice(&body) {
                 Ok(row) => drop(rows.insert(name, row)),
                 // A device subscribes anew by itself; that is no reason not to start.
-                Err(error) => tracing::warn!(name, %error, "what was kept of notifications is damaged and left out"),
+                Err(error) => tracing::warn!(name, %error, "stored notifications are damaged and ignored"),
             }
         }
         let origin = Arc::new(Origin {
@@ -298,7 +298,7 @@ impl Notifier {
         let (ours, made) = (&self.shared.keys.public, self.shared.keys.made);
         let strange = |subscription: &Subscription| subscription.key.as_ref().map_or(made, |key| key != ours);
         for name in self.with(|_, subscription| strange(subscription)) {
-            tracing::info!(place = name, "a subscription is to a key that is gone: its page subscribes anew");
+            tracing::info!(place = name, "a subscription uses a lost key: its page will subscribe again");
             self.change(&name, TargetRow::mark_lapsed).await?;
         }
         let mut seen = BTreeSet::new();

@@ -67,16 +67,16 @@ impl DeliveryTarget {
             Some("http") => false,
             _ => return Err("must begin with https:// or http://".into()),
         };
-        let authority = uri.authority().ok_or("names no host")?;
+        let authority = uri.authority().ok_or("has no host")?;
         if authority.as_str().contains('@') {
-            return Err("carries a name or a password: use `secret` or `token`".into());
+            return Err("contains a user name or password: use `secret` or `token`".into());
         }
         if url.contains('#') {
             return Err("carries a fragment".into());
         }
         let host = authority.host().to_ascii_lowercase();
         if host.is_empty() {
-            return Err("names no host".into());
+            return Err("has no host".into());
         }
         let port = match (port_of(authority)?, tls) {
             (Some(port), _) => port,
@@ -96,7 +96,7 @@ impl DeliveryTarget {
             return Err(format!("is longer than {ENDPOINT_MAX} bytes"));
         }
         if !url.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'\\') {
-            return Err("has characters that no address has".into());
+            return Err("has characters that are not allowed in an address".into());
         }
         let goal = Self::of_owner(url)?;
         if services.iter().any(|service| goal.is_of(service)) {
@@ -108,7 +108,7 @@ impl DeliveryTarget {
         });
         if !goal.tls || !known || goal.port != 443 {
             return Err(format!(
-                "{} is no push service that is known: name it in [push] services if it is yours",
+                "{} is not a known push service: add it to [push] services if it is yours",
                 goal.origin()
             ));
         }
@@ -252,7 +252,7 @@ async fn connector() -> Result<TlsConnector, String> {
     let mut roots = RootCertStore::empty();
     roots.add_parsable_certificates(found.certs);
     if roots.is_empty() {
-        let why = "no certificates of the system's were found: install them (ca-certificates), or set SSL_CERT_FILE";
+        let why = "no system certificates were found: install them (ca-certificates), or set SSL_CERT_FILE";
         tracing::warn!(errors = ?found.errors, "{why}");
         return Err(why.into());
     }
@@ -277,7 +277,7 @@ async fn connect(goal: &DeliveryTarget) -> Result<TcpStream, String> {
     let mut why = format!("{} has no address", goal.host);
     for address in addresses {
         if !goal.trusted && !is_public(address.ip()) {
-            why = format!("{} is {}, which is not of the open internet", goal.host, address.ip());
+            why = format!("{} is {}, which is not a public address", goal.host, address.ip());
             continue;
         }
         match TcpStream::connect(address).await {
@@ -440,7 +440,7 @@ mod tests {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = listener.local_addr().unwrap().port();
         let goal = DeliveryTarget { tls: false, host: "localhost".into(), port, path: "/".into(), trusted: false };
-        assert!(connect(&goal).await.unwrap_err().contains("open internet"));
+        assert!(connect(&goal).await.unwrap_err().contains("public address"));
         assert!(connect(&DeliveryTarget { trusted: true, ..goal }).await.is_ok());
     }
 

@@ -208,7 +208,10 @@ impl NotificationText {
         let may = grant.covers(Scope::Approve, Target::Session(&self.session_id, &self.runtime_id));
         may.then(|| {
             let (risk, up_to) = (risk.as_str(), up_to.as_str());
-            format!("This device may answer up to {up_to}: answer it where Plexus runs, or on a device that may answer {risk}.")
+            format!(
+                "This device may answer up to {up_to}. Answer it on the computer that runs Plexus, or on a \
+                device that may answer {risk}."
+            )
         })
     }
 
@@ -262,8 +265,8 @@ impl RunEndText {
             (RequestState::Answered, Some(false)) => format!("Denied{by}"),
             (RequestState::Answered, None) => format!("Answered{by}"),
             (RequestState::Expired, _) => "Expired: nobody answered in time".into(),
-            (RequestState::Orphaned, _) => "No longer asked: the agent is gone".into(),
-            (RequestState::Open | RequestState::Withdrawn, _) => "No longer asked".into(),
+            (RequestState::Orphaned, _) => "No longer open: the agent is gone".into(),
+            (RequestState::Open | RequestState::Withdrawn, _) => "No longer open".into(),
         }
     }
 }
@@ -280,7 +283,7 @@ pub(super) fn summary(stories: &[Arc<NotificationText>]) -> Option<NotificationM
     let parts = [
         of(asked, "question waits", "questions wait"),
         of(failed, "run failed", "runs failed"),
-        of(ended, "run is done", "runs are done"),
+        of(ended, "run has ended", "runs have ended"),
     ];
     let title = parts.into_iter().flatten().collect::<Vec<_>>().join(", ");
     let line = |story: &Arc<NotificationText>| match story.brief() {
@@ -303,7 +306,7 @@ pub(super) fn summary(stories: &[Arc<NotificationText>]) -> Option<NotificationM
 
 /// That nothing of what was summed up is asked any more.
 pub(super) fn sum_withdrawn() -> NotificationMessage {
-    let payload = json!({ "kind": "withdrawn", "tag": SUM_TAG, "title": "No question waits any more", "body": "" });
+    let payload = json!({ "kind": "withdrawn", "tag": SUM_TAG, "title": "No open requests any more", "body": "" });
     NotificationMessage { tag: SUM_TAG.into(), payload, urgency: Urgency::Normal, ttl: TTL_REQUEST }
 }
 
@@ -434,7 +437,8 @@ mod tests {
         assert_eq!(body(json!({}), None), format!("touch a.txt\n{why}\n“My work”"));
         assert_eq!(body(json!({ "risk": "low" }), None), "touch a.txt\n“My work”");
         let limited = Grant { approve_up_to: Some(Risk::Elevated), ..Grant::all() };
-        let place = "This device may answer up to elevated: answer it where Plexus runs, or on a device that may answer danger.";
+        let place = "This device may answer up to elevated. Answer it on the computer that runs Plexus, or on a \
+            device that may answer danger.";
         assert_eq!(body(json!({}), Some(&limited)), format!("touch a.txt\n{why}\n{place}\n“My work”"));
         assert!(!body(json!({ "risk": "elevated" }), Some(&limited)).contains("This device"));
         let watches = Grant { scopes: vec![Scope::Watch], ..limited.clone() };

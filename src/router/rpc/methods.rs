@@ -82,38 +82,43 @@ pub(in crate::router) fn methods() -> &'static [Method] {
 fn make() -> Vec<Method> {
     let session_only = || json!({ "session_id": SESSION });
     vec![
-        method::<Initialize, Initialized<'_>>("initialize", Rpc::initialize, "Says hello; comes first",
+        method::<Initialize, Initialized<'_>>("initialize", Rpc::initialize, "Introduces the client; must come first",
             json!({ "protocol_version": "0", "client": { "name": "example", "version": "1" }, "ui_capabilities": { "supports_confirm": true } }),
             json!({ "protocol_version": "0", "server": { "name": "plexus", "version": "0.1.0" }, "server_capabilities": { "supports_run_cancel": true }, "you": you() })),
         bare::<Runtimes>("runtime.list", Rpc::list_runtimes, "Runtimes", json!({ "runtimes": [runtime()] })),
         method::<Listing, Sessions>("session.list", Rpc::list, "Sessions", json!({ "limit": 10 }), json!({ "sessions": [session()] })),
         method::<SessionNew, SessionInfo>("session.new", Rpc::open, "Opens a session", json!({ "runtime_id": "demo", "cwd": "/home/me/project" }), session()),
-        method::<SessionRename, SessionInfo>("session.rename", Rpc::rename, "Gives a session a title, which the agent's own changes no more",
+        method::<SessionRename, SessionInfo>("session.rename", Rpc::rename, "Sets the title of a session; the \
+            agent's own title no longer changes it",
             json!({ "session_id": SESSION, "title": "The parser" }), session()),
-        method::<SessionArchive, SessionInfo>("session.archive", Rpc::archive, "Puts a session away, or with `archived` false takes it back",
+        method::<SessionArchive, SessionInfo>("session.archive", Rpc::archive, "Archives a session, or restores it with `archived` false",
             json!({ "session_id": SESSION, "archived": true }), session()),
-        method::<AttachParams, Attached<'_>>("session.attach", Rpc::attach, "Follows a session, or all with `*`: `gateway.hello`, a snapshot if need be, what came after the cursor, `gateway.live`, and what comes",
+        method::<AttachParams, Attached<'_>>("session.attach", Rpc::attach, "Follows a session, or all with `*`: \
+            sends `gateway.hello`, a snapshot if necessary, the events after the cursor, `gateway.live`, then new \
+            events",
             json!({ "session_id": SESSION, "after": "k3f9:1042" }),
             json!({ "attached": true, "session_id": SESSION, "resume": "ok", "cursor": "k3f9:1042", "head": "k3f9:1050" })),
         method::<AttachParams, Detached>("session.detach", Rpc::detach, "Ends it", session_only(), json!({ "detached": true })),
-        method::<HistoryParams, History<'_>>("session.history", Rpc::history, "Events, a page at a time",
+        method::<HistoryParams, History<'_>>("session.history", Rpc::history, "Events, one page at a time",
             json!({ "session_id": SESSION, "limit": 100 }),
             json!({ "events": [envelope()], "events_sent": 1, "next": "k3f9:1042", "head": "k3f9:1050", "resume": "ok" })),
-        method::<StartRun, AcceptedPrompt>("run.start", Rpc::start, "Prompts; queued while another run is under way",
+        method::<StartRun, AcceptedPrompt>("run.start", Rpc::start, "Sends a prompt; queued while another run is active",
             json!({ "session_id": SESSION, "text": "hello" }), json!({ "run_id": RUN, "queued": false, "ahead": 0 })),
-        method::<CancelParams, Cancelled>("run.cancel", Rpc::cancel, "Stops a run; its open requests are withdrawn first",
+        method::<CancelParams, Cancelled>("run.cancel", Rpc::cancel, "Cancels a run; its open requests are withdrawn first",
             json!({ "session_id": SESSION }), json!({ "ok": true, "run_id": RUN, "status": "running" })),
-        method::<RestartParams, AcceptedPrompt>("run.restart", Rpc::restart, "Sends the prompt of a run once more: of the one under way, which is cancelled first, of the one named, or of the last",
+        method::<RestartParams, AcceptedPrompt>("run.restart", Rpc::restart, "Sends the prompt of a run again: of \
+            the current run, which is cancelled first, of the named run, or of the last one",
             json!({ "session_id": SESSION }), json!({ "run_id": RUN, "queued": true, "ahead": 1 })),
         method::<AnswerParams, Receipt>("ui.request.answer", Rpc::answer_request, "Answers a request; the first answer wins, a later one is error -32010 with the winner's receipt in `data`",
             json!({ "request_id": REQUEST, "option_id": "allow_once", "idempotency_key": "k1" }), receipt()),
-        method::<Focus, Looking>("presence.update", Rpc::focus, "Says what your screen shows and whether somebody looks at it; gone with the connection. Only a focused screen keeps notifications off",
+        method::<Focus, Looking>("presence.update", Rpc::focus, "Reports what your screen shows and whether somebody \
+            is looking at it, until the connection ends. Only a focused screen suppresses notifications",
             json!({ "session_id": SESSION, "focused": true }), json!({ "focused": true })),
-        passed("model.list", "Asks the session's runtime", session_only(), json!({ "models": [] })),
-        passed("model.set", "Asks the session's runtime", json!({ "session_id": SESSION, "name": "small" }), json!({})),
-        passed("mcp.list", "Asks the session's runtime", session_only(), json!({ "servers": [] })),
-        passed("skills.list", "Asks the session's runtime", session_only(), json!({ "skills": [] })),
-        passed("ui.context.update", "Tells the session's runtime", session_only(), json!({})),
+        passed("model.list", "Calls the method of the session's runtime", session_only(), json!({ "models": [] })),
+        passed("model.set", "Calls the method of the session's runtime", json!({ "session_id": SESSION, "name": "small" }), json!({})),
+        passed("mcp.list", "Calls the method of the session's runtime", session_only(), json!({ "servers": [] })),
+        passed("skills.list", "Calls the method of the session's runtime", session_only(), json!({ "skills": [] })),
+        passed("ui.context.update", "Notifies the session's runtime", session_only(), json!({})),
     ]
 }
 
@@ -133,7 +138,7 @@ impl Rpc {
 
     fn initialize(&mut self, params: Initialize) -> Result<PendingResult, Failure> {
         if let Some(other) = params.ui_protocol {
-            let words = format!("UI protocol {other:?} is not spoken here: {PROTOCOL:?} is");
+            let words = format!("UI protocol {other:?} is not supported; {PROTOCOL:?} is");
             return Err(Failure::params(words));
         }
         self.client = Some(params.ui_capabilities.supports_confirm);

@@ -39,7 +39,7 @@ pub(super) struct UiCancel {
 }
 
 fn ends_of_the_log() -> RefOr<Schema> {
-    words(["start", "now"], "From the oldest event kept, or only what comes")
+    words(["start", "now"], "From the oldest stored event, or only new events")
 }
 
 /// The subscription, and where it begins: after a cursor, or from the `start` or `now`; from the start if neither is given.

@@ -5,7 +5,7 @@ use super::*;
 impl Rpc {
     pub(super) fn ui_begins(&mut self, params: Option<&RawValue>) -> Result<PendingResult, Failure> {
         if self.client.is_some() && self.ui.is_none() {
-            return Err(Failure::new(-32600, "invalid_request", "this connection speaks the native protocol already"));
+            return Err(Failure::new(-32600, "invalid_request", "this connection already uses the native protocol"));
         }
         let wants: UiInitialize = parse(params)?;
         self.client = Some(false);
@@ -156,7 +156,7 @@ impl Rpc {
         tracing::debug!(id, error = error.get(), "a client answered with an error");
         let asked = serde_json::from_str::<String>(id).ok().filter(|_| self.ui.is_none());
         let Some(request) = asked.filter(|name| name.starts_with("q_")) else { return now(Vec::new()) };
-        let words = format!("an error is no answer, but for {USER_CANCELLED}: the request stays open");
+        let words = format!("an error other than {USER_CANCELLED} is not an answer: the request stays open");
         now(not_taken(wire::parse_request_name(&request).0, &Failure::new(-32602, "answer_type", words)))
     }
 }

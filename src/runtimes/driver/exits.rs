@@ -92,7 +92,7 @@ impl Driver {
         }
         if after == RestartDecision::GivenUp {
             let deaths = self.settings.give_up;
-            problem = format!("{problem}; not started again after {deaths} early deaths in a row");
+            problem = format!("{problem}; not restarted after {deaths} early exits in a row");
         }
         self.note(&problem);
         self.show(|info| {

@@ -48,7 +48,7 @@ pub(in crate::runtimes) async fn drive_late(
         found = found => found.and_then(|(held, welcome)| {
             let kept = welcome.blobs.iter().rev().find_map(|(_, blob)| Some(HandoverState::read(blob)?.0));
             let known = kept.and_then(|kept| Some((find(&kept.spec.dialect)?, kept)));
-            let (make, kept) = known.ok_or("the state that an earlier gateway left of it cannot be read")?;
+            let (make, kept) = known.ok_or("the state saved by an earlier gateway cannot be read")?;
             Ok((held, welcome, make, kept))
         }),
     };
@@ -60,7 +60,7 @@ pub(in crate::runtimes) async fn drive_late(
             let belongs = |session: &ReattachedSession| session.start.belongs(&whose.0, whose.1, kept.generation);
             let (mut sessions, others): (Vec<_>, Vec<_>) = sessions.into_iter().partition(belongs);
             for other in others {
-                other.inlet.put(gone("its agent is gone: another process runs in its place")).await;
+                other.inlet.put(gone("its agent is gone: another process has its id")).await;
             }
             sessions.iter_mut().for_each(|session| session.heard = session.start.last_stop(&whose.0, whose.1));
             end.info.send_modify(|info| {
@@ -173,7 +173,7 @@ impl Driver {
     /// Takes over the newest whole state that was left by where the output was heard, and makes the steps after it that
     /// were made by then. What they wrote was written, and what they said was said.
     fn retrace(&self, life: &mut ProcessState) -> Result<(), &'static str> {
-        const UNREADABLE: &str = "the state that an earlier gateway left of it cannot be read";
+        const UNREADABLE: &str = "the state saved by an earlier gateway cannot be read";
         let due = life.replay.iter().take_while(|(offset, _)| *offset <= life.offset).count();
         let whole = life.replay.range(..due).rposition(|(_, blob)| !saved_steps::is_step(blob));
         let made: Vec<(u64, Bytes)> = life.replay.drain(..due).skip(whole.unwrap_or(0)).collect();
@@ -210,7 +210,8 @@ impl Driver {
             };
             if again != wrote {
                 return Err(
-                    "an earlier gateway told it what this one would not have: they cannot go on with each other",
+                    "an earlier gateway sent it messages that this version would not send: they cannot continue \
+                     together",
                 );
             }
         }

@@ -73,7 +73,7 @@ impl Directory {
                 self.shared.sessions.get(session).is_none_or(|handle| handle.origin.runtime_id == *id)
             };
             self.shared.reopening.retain(|session| !is_of(session));
-            let why = "the endpoint was left: how this ended is not known here";
+            let why = "the endpoint was detached: how this ended is unknown";
             self.abandon_sessions(why, |runtime| runtime == id).await;
         }
         self.shared.changed.send_modify(|count| *count += 1);
@@ -98,7 +98,7 @@ impl Directory {
             let Some(link) = link else { return Err(SessionError::NoRuntime(id)) };
             let spec = this.shared.specs.get(&id).map(|spec| spec.clone()).or_else(|| link.spec().cloned());
             let Some(spec) = spec else {
-                let why = "what it was started with is not known: stop it, and start it anew";
+                let why = "its start settings are unknown: stop it, and start it again";
                 return Err(SessionError::Invalid(why.into()));
             };
             let reopening = |session: &SessionId| this.shared.reopening.contains(session);

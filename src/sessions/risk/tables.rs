@@ -455,7 +455,7 @@ pub(super) const DANGEROUS: &[(&str, &[&str])] = &[
     ("stops programs, or the machine", &["halt", "poweroff", "reboot", "shutdown", "kill", "killall", "pkill", "init"]),
     ("runs as another user", &["sudo", "su", "doas", "pkexec", "runas", "runuser", "setpriv", "sudoedit"]),
     (
-        "changes who may do what",
+        "changes permissions",
         &[
             "chown", "chgrp", "setcap", "setfacl", "passwd", "chpasswd", "useradd", "userdel", "usermod", "groupadd",
             "visudo", "chattr", "adduser", "deluser",
@@ -484,10 +484,10 @@ pub(super) const DANGEROUS: &[(&str, &[&str])] = &[
         ],
     ),
     (
-        "sets up what runs later by itself",
+        "schedules a program to run later",
         &["crontab", "systemctl", "launchctl", "at", "batch", "systemd-run", "schtasks"],
     ),
-    ("opens a connection of its own", &["nc", "ncat", "netcat", "socat", "telnet"]),
+    ("opens a network connection", &["nc", "ncat", "netcat", "socat", "telnet"]),
     ("attaches to running programs", &["gdb", "strace", "ptrace", "lldb"]),
 ];
 /// Programs that are dangerous with one of these words, with the reason.

@@ -312,7 +312,7 @@ impl<'a> SimpleCommand<'a> {
                         || (word.len() == 4 && word.starts_with(['2', '4', '6']))
                 };
                 if rest.iter().any(wide) {
-                    all.and(RiskVerdict::danger("changes who may do what (chmod)"));
+                    all.and(RiskVerdict::danger("changes permissions (chmod)"));
                 }
             }
             "mv" | "cp" | "tee" | "ln" | "install" | "touch" | "patch" | "sed" | "tar" | "unzip" | "curl" | "wget"

@@ -133,7 +133,7 @@ impl SessionStateMachine {
         let body = RuntimeStatusBody {
             status: "stuck",
             runtime_id: self.origin.runtime_id.as_str(),
-            message: Some("the agent takes no input: it is being stopped"),
+            message: Some("the agent does not read its input and is being stopped"),
             ..RuntimeStatusBody::default()
         };
         self.log(EventDraft::new(Kind::RuntimeStatus, &body), env, plan);

@@ -267,7 +267,8 @@ impl AcpProxy {
         for pending in lost {
             let pending: Pending = pending;
             let message = format!(
-                "the gateway went away during {}: it may or may not have been done; look, then try again",
+                "the connection to the gateway was lost during {}: it may or may not have been done; check, then try \
+                 again",
                 pending.method
             );
             out.editor.push_back(failure(&pending.id, INTERNAL_ERROR, &message, "gateway_gone"));
@@ -331,12 +332,12 @@ impl AcpProxy {
     pub(super) fn editor(&mut self, line: &str, out: &mut ProxyOutput) {
         let message: Message<'_> = match serde_json::from_str(line) {
             Ok(_) if !line.trim_start().starts_with('{') => {
-                let message = "one message a line: an object, no batch";
+                let message = "send one JSON-RPC message per line: an object, not a batch";
                 return out.editor.push_back(failure("null", -32600, message, "invalid_request"));
             }
             Ok(message) => message,
             Err(why) => {
-                let message = format!("that is no JSON-RPC message: {why}");
+                let message = format!("not a JSON-RPC message: {why}");
                 return out.editor.push_back(failure("null", -32700, &message, "parse_error"));
             }
         };
@@ -359,7 +360,7 @@ impl AcpProxy {
             }
             (None, Some(id)) => self.editor_response(id.get(), line, &message, out),
             (None, None) => {
-                let message = "that is no JSON-RPC message: it has neither a method nor an id";
+                let message = "not a JSON-RPC message: it has neither a method nor an id";
                 out.editor.push_back(failure("null", -32600, message, "invalid_request"));
             }
         }
@@ -367,23 +368,18 @@ impl AcpProxy {
 
     /// Handles a line of the editor that is not UTF-8.
     pub(super) fn invalid_utf8(line: &[u8], out: &mut ProxyOutput) {
-        out.editor.push_back(failure(
-            &id_of_prefix(line),
-            -32700,
-            "the message is not UTF-8: nothing of it was done",
-            "parse_error",
-        ));
+        out.editor.push_back(failure(&id_of_prefix(line), -32700, "the message is not UTF-8 and was ignored", "parse_error"));
     }
 
     /// Handles a line of the editor that is too long, by its beginning.
     pub(super) fn too_long(prefix: &[u8], limit: usize, out: &mut ProxyOutput) {
-        let message = format!("the message is longer than {limit} bytes: nothing of it was done");
+        let message = format!("the message is longer than {limit} bytes and was ignored");
         out.editor.push_back(failure(&id_of_prefix(prefix), -32600, &message, "too_long"));
     }
 
     fn editor_request(&mut self, method: &str, id: &str, params: Option<&RawValue>, out: &mut ProxyOutput) {
         if self.pending.len() >= PENDING_MAX || self.pending.iter().any(|pending| pending.id == id) {
-            let message = "too many requests wait, or this id is in use: wait for an answer first";
+            let message = "too many requests are pending, or this id is in use: wait for a response first";
             return out.editor.push_back(failure(id, -32600, message, "busy"));
         }
         let of = MessageHead::of(params);
@@ -464,7 +460,7 @@ impl AcpProxy {
     /// Handles a message of the gateway.
     pub(super) fn gateway(&mut self, line: &str, out: &mut ProxyOutput) {
         let Ok(message) = serde_json::from_str::<Message<'_>>(line) else {
-            return out.log.push("the gateway said something that is no JSON-RPC message; it was left out".into());
+            return out.log.push("the gateway sent something that is not a JSON-RPC message; it was ignored".into());
         };
         match (message.method.as_deref(), message.id) {
             (Some(method), Some(id)) => self.gateway_request(method, id.get(), message.params, line, out),

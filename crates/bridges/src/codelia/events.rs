@@ -130,7 +130,7 @@ impl EventTranslator {
     pub(super) fn lose_run(&mut self, out: &mut Vec<UiMessage>) {
         if let Some(run) = self.run.clone() {
             self.flush(&run, out);
-            let body = json!({ "status": "error", "message": "it is not known here how this run ended" });
+            let body = json!({ "status": "error", "message": "how this run ended is unknown" });
             self.ended(&run, &body, out);
         }
     }
@@ -443,7 +443,7 @@ impl EventTranslator {
         match body["status"].as_str() {
             Some("queued") => {
                 if self.is_own(run) && !past {
-                    self.notice("queued: it begins when the run before it is over", out);
+                    self.notice("queued: it starts when the previous run has ended", out);
                 }
                 return;
             }

@@ -105,7 +105,7 @@ impl PanelQueue {
                 // A key meant for the earlier question must not allow the changed one.
                 let (note_text, panel) = (format!("{}: read it again", shown.title), *panel);
                 self.waiting.push_front(request);
-                self.show_note("What is asked has changed", &note_text, panel, actions);
+                self.show_note("The request has changed", &note_text, panel, actions);
             }
             return;
         }
@@ -131,12 +131,12 @@ impl PanelQueue {
             // A question without a panel (a form, say) is still mentioned.
             let none = panel == Panel::Options && request.options.is_empty();
             if request.observe_only || none || !has_panel {
-                actions.push(PanelAction::Notice(format!("asked, to be answered elsewhere: {}", request.title)));
+                actions.push(PanelAction::Notice(format!("request, to be answered in another client: {}", request.title)));
                 continue;
             }
             if request.display_truncated {
                 actions.push(PanelAction::Notice(
-                    "too long to be shown here whole: it can be allowed only where all of it is read".into(),
+                    "too long to be shown completely here: allow it in a client that shows all of it".into(),
                 ));
             }
             for reason in &request.risk_reasons {
@@ -177,7 +177,7 @@ impl PanelQueue {
         actions.push(PanelAction::Notice(note_text.clone()));
         let what = match resolved.decided {
             Decided::Allowed | Decided::Denied | Decided::Answered => "Answered elsewhere",
-            Decided::Expired | Decided::Withdrawn | Decided::Orphaned | Decided::Closed => "No longer asked",
+            Decided::Expired | Decided::Withdrawn | Decided::Orphaned | Decided::Closed => "No longer open",
         };
         self.show_note(what, &note_text, panel, actions);
     }
@@ -246,7 +246,10 @@ impl PanelQueue {
         match self.shown.take() {
             Some(ShownPanel::Question(request, _)) if request.request_id.as_str() == id => {
                 actions
-                    .push(PanelAction::Notice(format!("asked, to be answered elsewhere ({why}): {}", request.title)));
+                    .push(PanelAction::Notice(format!(
+                    "request, to be answered in another client ({why}): {}",
+                    request.title
+                )));
             }
             Some(ShownPanel::Note(show_note)) if show_note == id => {}
             other => {
@@ -266,7 +269,7 @@ impl PanelQueue {
     pub(super) fn refused(&mut self, id: &str, why: &str, closed: bool, actions: &mut Vec<PanelAction>) {
         let Some(at) = self.answered.iter().position(|request| request.request_id.as_str() == id) else { return };
         let Some(request) = self.answered.remove(at) else { return };
-        actions.push(PanelAction::Notice(format!("your answer did not count: {why}")));
+        actions.push(PanelAction::Notice(format!("your answer was not accepted: {why}")));
         if !closed {
             self.waiting.push_front(request);
             self.next(actions);
@@ -383,7 +386,7 @@ fn answer(request: &Request, panel: Panel, result: &Value) -> Result<Value, Stri
             params["option_id"] = offer.id.as_str().into();
             Ok(())
         }
-        None => Err("this question has no \"no\": choose, or cancel the run".to_owned()),
+        None => Err("this request cannot be denied: choose an option, or cancel the run".to_owned()),
     };
     match panel {
         Panel::Confirm => {
@@ -391,7 +394,7 @@ fn answer(request: &Request, panel: Panel, result: &Value) -> Result<Value, Stri
             if yes {
                 // "Remember" counts only where it was offered.
                 let offer = allow_always(request).filter(|_| remember).or_else(|| first(request, Choice::AllowOnce));
-                let offer = offer.ok_or_else(|| "this question has no \"yes\"".to_owned())?;
+                let offer = offer.ok_or_else(|| "this request cannot be allowed with a plain yes".to_owned())?;
                 params["option_id"] = offer.id.as_str().into();
             } else if let Some(never) = single_option(request, Choice::RejectAlways).filter(|_| remember) {
                 params["option_id"] = never.id.as_str().into();

@@ -199,7 +199,7 @@ impl BridgeState {
         if !self.initialized && method != "initialize" {
             // Before `initialize` the terminal UI's panels are unknown.
             if let Some(id) = id {
-                out.push(refuse(&id, INVALID_REQUEST, "say `initialize` first"));
+                out.push(refuse(&id, INVALID_REQUEST, "send `initialize` first"));
             }
             return;
         }
@@ -227,7 +227,7 @@ impl BridgeState {
             "initialize" => self.hello(&id, &params, out),
             "run.start" => self.start(id, params, out),
             "run.cancel" => match (&self.session, params["run_id"].as_str()) {
-                (_, None) => out.push(refuse(&id, INVALID_PARAMS, "run.cancel wants {\"run_id\": ..}")),
+                (_, None) => out.push(refuse(&id, INVALID_PARAMS, "run.cancel needs {\"run_id\": ..}")),
                 (Some(session), Some(run)) => {
                     let reason = &params["reason"];
                     let params = json!({ "session_id": session.id, "run_id": run, "reason": reason });
@@ -255,7 +255,7 @@ impl BridgeState {
             }
             "session.history" => {
                 let Some(session) = params["session_id"].as_str() else {
-                    return out.push(refuse(&id, INVALID_PARAMS, "session.history wants {\"session_id\": ..}"));
+                    return out.push(refuse(&id, INVALID_PARAMS, "session.history needs {\"session_id\": ..}"));
                 };
                 let number_or = |name: &str, other| {
                     params[name].as_u64().map_or(other, |number_or| usize::try_from(number_or).unwrap_or(other))
@@ -290,7 +290,7 @@ impl BridgeState {
                         return out.push(refuse(
                             &id,
                             INVALID_PARAMS,
-                            "this agent's model can be set, not reset: name one",
+                            "this agent's model cannot be reset: name a model",
                         ));
                     }
                     let listing = json!({ "session_id": session.id });
@@ -315,7 +315,7 @@ impl BridgeState {
                     });
                 }
                 None => {
-                    let words = format!("{method}: no session is open yet, and so no agent that could be asked");
+                    let words = format!("{method}: no session is open yet, so there is no agent to ask");
                     out.push(refuse(&id, METHOD_NOT_FOUND, &words));
                 }
             },
@@ -349,7 +349,7 @@ impl BridgeState {
 
     fn start(&mut self, id: Value, params: Value, out: &mut Vec<BridgeAction>) {
         if params["force_compaction"] == true {
-            let words = "compaction is the agent's own: the gateway cannot ask for it";
+            let words = "the gateway cannot start a compaction: use the agent's own command";
             return out.push(refuse(&id, METHOD_NOT_FOUND, words));
         }
         let metadata = [params["ui_context"].clone(), params["meta"].clone()];
@@ -426,7 +426,7 @@ impl BridgeState {
         out: &mut Vec<BridgeAction>,
     ) {
         if let Some(HistoryReplay { id: Some(id), .. }) = self.past.take() {
-            out.push(refuse(&id, INTERNAL, "another session was asked for meanwhile"));
+            out.push(refuse(&id, INTERNAL, "another session was requested meanwhile"));
         }
         self.panel_queue.forget();
         self.translator.forget();
@@ -474,7 +474,7 @@ impl BridgeState {
             ClientEvent::Lost(why) => {
                 if !std::mem::replace(&mut self.disconnected, true) {
                     let why = if why.is_empty() { String::new() } else { format!(" ({why})") };
-                    self.notice(&format!("the gateway does not answer{why}: this goes on when it is back"), out);
+                    self.notice(&format!("the gateway does not respond{why}: this continues when it is back"), out);
                 }
             }
             ClientEvent::Older => {
@@ -498,7 +498,7 @@ impl BridgeState {
     /// Some events are lost: `hello` has the current state.
     fn resync(&mut self, resume: &str, hello: &Value, out: &mut Vec<BridgeAction>) {
         self.notice(
-            &format!("some of what happened is missing here ({resume}): `plexus export` has what is kept"),
+            &format!("some events are missing here ({resume}): `plexus export` has everything that is stored"),
             out,
         );
         let runs = hello["runs"].as_array().into_iter().flatten();
@@ -547,7 +547,7 @@ impl BridgeState {
         past.add(rest);
         let (runs, events, truncated) = past.limit_runs();
         if truncated && past.id.is_none() {
-            self.notice("the beginning is not shown here: `plexus export` has all of it", out);
+            self.notice("the beginning is not shown here: `plexus export` has everything", out);
         }
         for messages in past.messages {
             self.send_message(messages, out);

@@ -363,7 +363,7 @@ fn codelia_bridge_rereads_a_changed_question_and_answers_its_new_digest() {
     assert!(rig.calls().is_empty());
     let last = |rig: &mut Rig| rig.sent().into_iter().rfind(|sent| sent["method"] == "ui.confirm.request").unwrap();
     let word = last(&mut rig);
-    assert_eq!(word["params"]["title"], "What is asked has changed: title of q1: read it again");
+    assert_eq!(word["params"]["title"], "The request has changed: title of q1: read it again");
     rig.answer(word["id"].as_str().unwrap(), json!({ "ok": true }));
     assert!(rig.calls().is_empty());
     let retry = last(&mut rig);
@@ -612,7 +612,7 @@ fn codelia_bridge_replaces_a_closed_panel_and_delays_the_next() {
     rig.sent();
     let lost = json!({ "code": -32010, "message": "m", "data": { "ok": true, "resolved_by": { "name": "phone" } } });
     rig.on_outcome(CallPurpose::Answer { request: "q3".into() }, Err(NoReply::Refused(lost)));
-    assert_eq!(rig.events()[0]["args"], "your answer did not count: already allowed by phone");
+    assert_eq!(rig.events()[0]["args"], "your answer was not accepted: already allowed by phone");
     assert_eq!(rig.state.shown_id(), None);
     // The answer was refused, but the question is open: it is asked again.
     rig.feed(acp("r_1", "request_opened", &request("q4", "confirm", YES_NO, json!({}))));
@@ -700,7 +700,7 @@ fn codelia_bridge_lists_models_and_sessions() {
     rig.line(&json!({ "id": "1", "method": "model.list", "params": { "provider": "openai" } }));
     let (purpose, _, params) = rig.calls().remove(0);
     assert_eq!(params["session_id"], "s_1");
-    rig.on_outcome(purpose, Err(NoReply::Refused(json!({ "code": -32601, "message": "no choice" }))));
+    rig.on_outcome(purpose, Err(NoReply::Refused(json!({ "code": -32601, "message": "not offer a choice" }))));
     assert_eq!(rig.sent()[0]["result"]["models"], json!([]), "none, which is no error");
     // The terminal UI takes the text before a slash for a provider.
     for (models, name) in [(json!(["p/m", "n"]), "p/m"), (json!(["m", "p/m"]), "m"), (json!(["m"]), "m")] {

@@ -180,11 +180,11 @@ impl Acp {
         out: &mut Outbox,
     ) -> RequestSlot {
         if self.asks.keys().any(|open| open.id() == key.id()) {
-            self.raw(frame, native.cloned(), "a question under the identifier of one that is still open", out);
+            self.raw(frame, native.cloned(), "a request with the identifier of one that is still open", out);
             return RequestSlot::Taken;
         }
         if self.asks.len() >= ASKS_MAX {
-            let message = format!("{ASKS_MAX} questions wait already: this one was answered `cancelled`");
+            let message = format!("{ASKS_MAX} requests are open already: this one was answered `cancelled`");
             let draft = trouble("too_many_requests", &message, Some(frame.clone()));
             out.events.push(RuntimeEvent::Event { native: native.cloned(), draft });
             return RequestSlot::Full;
@@ -206,7 +206,7 @@ impl Acp {
         });
         let Some((params, options, said, asked)) = parts else {
             let native = self.named(params);
-            self.raw(frame, native, "a permission request that cannot be understood: answered `cancelled`", out);
+            self.raw(frame, native, "a permission request that could not be parsed: answered `cancelled`", out);
             return out.frames.push(cancelled(key.id()));
         };
         let native = self.native(&asked.session_id);
@@ -310,7 +310,7 @@ impl Acp {
                 out.events.push(RuntimeEvent::TakenBack { native, key, elsewhere: None });
             }
             None if self.dropped(id, out) => {}
-            None => self.raw(frame, None, "a withdrawal of a question that is not open", out),
+            None => self.raw(frame, None, "a withdrawal of a request that is not open", out),
         }
     }
 }

@@ -82,7 +82,7 @@ impl Acp {
                 sets: Some(SettingChange::SignedIn(true)),
             }),
             _ => {
-                let why = format!("auth.login wants {{\"method_id\": a way to sign in}}. {}", self.offered());
+                let why = format!("auth.login needs {{\"method_id\": a sign-in method}}. {}", self.offered());
                 Err(RuntimeError::new(INVALID_PARAMS, why))
             }
         }
@@ -103,7 +103,7 @@ impl Acp {
         let models = native.and_then(|native| self.sessions.get(native)).map(|session| &session.models);
         let models = models.filter(|models| !models.offered.is_empty());
         let Some(models) = models else {
-            return Err(RuntimeError::new(METHOD_NOT_FOUND, "this agent offers no choice of models"));
+            return Err(RuntimeError::new(METHOD_NOT_FOUND, "this agent does not offer a choice of models"));
         };
         let ids: Vec<_> = models.offered.iter().map(|(id, _)| id).collect();
         let details: serde_json::Map<_, _> =
@@ -121,14 +121,14 @@ impl Acp {
             name: String,
         }
         let Some(Set { name }) = params.and_then(object) else {
-            return Err(RuntimeError::new(INVALID_PARAMS, "model.set wants {\"name\": the model}"));
+            return Err(RuntimeError::new(INVALID_PARAMS, "model.set needs {\"name\": the model}"));
         };
         let known = native.and_then(|native| Some((native, &self.sessions.get(native)?.models)));
         let Some((native, models)) = known.filter(|(_, models)| !models.offered.is_empty()) else {
-            return Err(RuntimeError::new(METHOD_NOT_FOUND, "this agent offers no choice of models"));
+            return Err(RuntimeError::new(METHOD_NOT_FOUND, "this agent does not offer a choice of models"));
         };
         if !models.offered.iter().any(|(id, _)| *id == name) {
-            return Err(RuntimeError::new(INVALID_PARAMS, format!("no such model: {name}; model.list names them")));
+            return Err(RuntimeError::new(INVALID_PARAMS, format!("no such model: {name}; model.list lists them")));
         }
         let (method, params) = match &models.option {
             Some(option) => (
@@ -186,7 +186,7 @@ impl Acp {
                     Some(draft(Kind::CurrentModeUpdate, &body, frame))
                 }
                 (Some(SettingChange::End), _) => {
-                    let why = "a client ended this session in the agent: its next prompt will fail";
+                    let why = "a client closed this session in the agent: its next prompt will fail";
                     Some(trouble("session_ended", why, Some(frame.clone())))
                 }
                 (Some(SettingChange::Option | SettingChange::SignedIn(_)) | None, _) => None,
@@ -214,7 +214,7 @@ impl Acp {
             None => method.to_owned(),
         };
         if OWNED.contains(&method.as_str()) {
-            return Err(RuntimeError::new(METHOD_NOT_FOUND, format!("{method} is the gateway's own to call")));
+            return Err(RuntimeError::new(METHOD_NOT_FOUND, format!("{method} can only be called by the gateway")));
         }
         if !method.starts_with("session/") && !method.starts_with('_') {
             return Err(RuntimeError::new(METHOD_NOT_FOUND, format!("{method}: an ACP agent has no such method")));

@@ -189,7 +189,7 @@ impl Acp {
         method: &str,
         out: &mut Outbox,
     ) {
-        self.raw(frame, native, "a request that cannot be understood: refused", out);
+        self.raw(frame, native, "a request that could not be parsed: refused", out);
         let why = format!("{method}: these parameters, or this session, are not known here");
         out.frames.push(jsonrpc::refuse(key.id(), INVALID_PARAMS, &why));
     }

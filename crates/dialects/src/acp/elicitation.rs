@@ -394,7 +394,7 @@ impl Acp {
         let key = self.key(id.get());
         let read = params.and_then(|params| Some((params, object::<Elicitation<'_>>(params)?)));
         let Some((params, asked)) = read else {
-            self.raw(frame, None, "an elicitation that cannot be understood: answered `cancel`", out);
+            self.raw(frame, None, "an elicitation that could not be parsed: answered `cancel`", out);
             return out.frames.push(elicited(key.id(), "cancel"));
         };
         let native = match asked.session_id.as_deref() {
@@ -409,7 +409,7 @@ impl Acp {
         };
         if native.is_none() && self.sessions.is_empty() {
             // Nobody would see it, and the agent would wait for ever.
-            let what = "the agent asks something before any session is open: answered `cancel`";
+            let what = "the agent sent a request before any session was open: answered `cancel`";
             let draft = trouble("elicitation_not_carried", what, Some(frame.clone()));
             out.events.push(RuntimeEvent::Event { native, draft });
             return out.frames.push(elicited(key.id(), "cancel"));
@@ -501,7 +501,7 @@ impl Acp {
             }
             None => {
                 let native = self.named(params);
-                self.raw(frame, native, "a page that was opened is done", out);
+                self.raw(frame, native, "a page that was opened is complete", out);
             }
         }
     }

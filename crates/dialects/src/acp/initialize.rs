@@ -222,7 +222,7 @@ impl Acp {
             }
         };
         let Some(hello) = object::<Hello<'_>>(result) else {
-            return self.fail("the agent's reply to `initialize` is no ACP".into(), out);
+            return self.fail("the agent's response to `initialize` is not ACP".into(), out);
         };
         let version = hello.protocol_version.map_or("none", RawValue::get);
         if version != "1" {
@@ -287,7 +287,7 @@ impl Acp {
             (None, Err(fault)) => {
                 let method = self.auth_method.clone().unwrap_or_default();
                 let offered = self.offered();
-                self.fail(format!("the agent refused to sign in by `{method}`: {}. {offered}", fault.words()), out);
+                self.fail(format!("the agent refused to sign in with `{method}`: {}. {offered}", fault.words()), out);
             }
             (Some(wish), Err(fault)) => {
                 let message = format!("signing in failed: {}. {}", fault.words(), self.offered());
@@ -315,7 +315,7 @@ impl Acp {
             return self.not_signed_in(wish, fault, out);
         }
         let params = jsonrpc::to_raw(&serde_json::json!({ "authMethods": self.methods }));
-        let mut ask = question(&key, RequestType::Pick, "The agent wants a sign-in", &params, frame.clone());
+        let mut ask = question(&key, RequestType::Pick, "The agent requires a sign-in", &params, frame.clone());
         ask.subject = RequestSubject::Text(format!("{}\nTo open a session in {}", fault.words(), wish.cwd));
         (ask.message, ask.items) = (Some(fault.words()), items);
         self.asks.insert(key, PendingRequest::SignIn(wish));
@@ -345,7 +345,7 @@ impl Acp {
 
     /// That it wants a sign-in, why, and how to give it one.
     pub(super) fn wants_sign_in(&self, fault: &RuntimeError) -> String {
-        format!("the agent wants a sign-in: {}. {}", fault.words().trim_end_matches('.'), self.offered())
+        format!("the agent requires a sign-in: {}. {}", fault.words().trim_end_matches('.'), self.offered())
     }
 
     /// The ways to sign in that the agent offers, for a person to read.

@@ -56,7 +56,7 @@ impl Acp {
                 (true, _) => OpenMethod::Resume,
                 (_, true) => OpenMethod::Load,
                 (_, false) => {
-                    let fault = RuntimeError::new(INTERNAL, "this agent opens no conversation again");
+                    let fault = RuntimeError::new(INTERNAL, "this agent cannot reopen a conversation");
                     self.not_rejoined(native, &fault, out);
                     continue;
                 }
@@ -94,7 +94,8 @@ impl Acp {
     fn not_rejoined(&mut self, native: NativeId, fault: &RuntimeError, out: &mut Outbox) {
         self.past.remove(&native);
         self.sessions.remove(&native);
-        let why = format!("after the connection was lost, the agent did not open this again: {}", fault.words());
+        let why =
+            format!("after the connection was lost, the agent did not reopen this conversation: {}", fault.words());
         let draft = trouble("session_lost", &why, None);
         out.events.push(RuntimeEvent::Event { native: Some(native), draft });
     }

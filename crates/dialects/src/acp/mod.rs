@@ -436,7 +436,7 @@ impl Acp {
     fn update(&mut self, frame: &Bytes, session: &str, update: &RawValue, out: &mut Outbox) {
         let native = self.native(session);
         let Some(head) = object::<Head<'_>>(update) else {
-            return self.raw(frame, Some(native), "a session update without a kind", out);
+            return self.raw(frame, Some(native), "a session update without a type", out);
         };
         // The gateway's own kinds are no updates: an agent must not be able to say that a request was resolved.
         let Some(kind) = Kind::from_name(&head.session_update.0).filter(|kind| kind.is_acp()) else {
@@ -491,7 +491,7 @@ impl Acp {
                 method if self.serves(method) => self.serve(frame, (id, method, params), out),
                 _ => {
                     let native = self.named(params);
-                    self.raw(frame, native, "a request that the gateway does not serve: refused", out);
+                    self.raw(frame, native, "an unsupported request: refused", out);
                     out.frames.push(client_tools::unsupported(id.get(), &method));
                 }
             },
@@ -505,7 +505,7 @@ impl Acp {
             },
             RpcMessage::Response { id, reply } => match self.take_pending(id) {
                 Some(pending) => self.reply(frame, pending, reply, out),
-                None => self.raw(frame, None, "an answer to nothing that was asked", out),
+                None => self.raw(frame, None, "a response to an unknown request", out),
             },
         }
     }
@@ -517,7 +517,7 @@ impl Acp {
 
     /// Nothing waits for ever because a message was nested too deep to be passed on.
     fn too_deep(&mut self, frame: &Bytes, message: RpcMessage<'_>, out: &mut Outbox) {
-        self.raw(frame, None, "nested too deep", out);
+        self.raw(frame, None, "nested too deeply", out);
         match message {
             RpcMessage::Request { id, method, .. } => out.frames.push(match method.as_ref() {
                 "session/request_permission" => ask::cancelled(id.get()),
@@ -526,7 +526,7 @@ impl Acp {
             }),
             RpcMessage::Response { id, .. } => {
                 if let Some(pending) = self.take_pending(id) {
-                    let fault = RuntimeError::new(INTERNAL, "the agent's reply is nested too deep");
+                    let fault = RuntimeError::new(INTERNAL, "the agent's response is nested too deeply");
                     self.reply(frame, pending, Err(fault), out);
                 }
             }

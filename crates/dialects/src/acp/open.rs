@@ -103,7 +103,7 @@ impl Acp {
         if self.prompted(&native) {
             // An agent that loads a conversation at work disposes of it.
             let error =
-                RuntimeError::new(INTERNAL, format!("the conversation {native} is at work: it is not opened again"));
+                RuntimeError::new(INTERNAL, format!("the conversation {native} is running: it cannot be reopened now"));
             return out.events.push(RuntimeEvent::NotOpened { ticket: wish.ticket, error });
         }
         match (self.can.resume, self.can.load) {
@@ -113,7 +113,7 @@ impl Acp {
                 None => self.open_by(OpenMethod::Load, wish, out),
             },
             (_, false) => {
-                let fault = RuntimeError::new(METHOD_NOT_FOUND, "this agent opens no conversation again");
+                let fault = RuntimeError::new(METHOD_NOT_FOUND, "this agent cannot reopen a conversation");
                 self.lost(wish, fault, out);
             }
         }
@@ -127,7 +127,7 @@ impl Acp {
         (ticks, told): (u32, &'static str),
         out: &mut Outbox,
     ) {
-        let why = format!("{told}: this one is opened in {ticks} seconds");
+        let why = format!("{told}: this one will be opened in {ticks} seconds");
         let draft = trouble("opening_waits", &why, None);
         out.events.push(RuntimeEvent::Event { native: Some(native.clone()), draft });
         self.waiting.push(DeferredLoad { wish, ticks: ticks + 1 });
@@ -188,11 +188,11 @@ impl Acp {
         self.hold(native.clone(), cwd, models);
         self.await_quiet(&native, out);
         if let Some(why) = instead {
-            let why = format!("{why}: a new one was opened in its place, and the agent knows nothing of what was said");
+            let why = format!("{why}: a new one was opened instead, and the agent does not know the previous messages");
             drafts.push(trouble("not_resumed", &why, None));
         }
         if by == OpenMethod::Resume && !known {
-            let why = "this agent does not tell what was said before: the conversation goes on from here";
+            let why = "this agent does not replay earlier messages: the conversation continues from here";
             drafts.push(trouble("past_unknown", why, None));
         }
         let how = if by == OpenMethod::New { OpenedAs::New } else { OpenedAs::Resumed };
@@ -229,7 +229,7 @@ impl Acp {
     fn lost(&mut self, mut wish: PendingOpen, fault: RuntimeError, out: &mut Outbox) {
         match wish.resume.take() {
             Some(ResumeTarget { known: true, .. }) => {
-                wish.instead = Some(format!("the agent could not open the conversation again ({})", fault.words()));
+                wish.instead = Some(format!("the agent could not reopen the conversation ({})", fault.words()));
                 self.open_by(OpenMethod::New, wish, out);
             }
             Some(ResumeTarget { native, known: false, .. }) => {

@@ -74,7 +74,8 @@ quirks! {
         what: "empties a conversation that is loaded in the minute of the wall clock in which it was made",
         why: "making and loading write to the same file, which is named after that minute; there is no clock here, and no knowing when it was made, so a whole minute is waited, and some for clocks and the first tick",
         test: "gemini_is_not_asked_for_a_conversation_in_the_minute_it_was_made_in",
-        then: Treatment::LoadLater { ticks: 65, told: "Gemini CLI loses a conversation that is opened again in the minute it was made in" }
+        then: Treatment::LoadLater { ticks: 65, told: "Gemini CLI loses a conversation that is reopened within the \
+            minute in which it was created" }
     }
     {
         agent: "gemini",

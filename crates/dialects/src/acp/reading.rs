@@ -100,9 +100,9 @@ pub(super) fn message(told: &ToolCallState) -> Option<String> {
 pub(super) fn about(announced: Option<&ToolCallState>, told: &ToolCallState, agent: Option<&str>) -> RequestSubject {
     let unreadable = |why| RequestSubject::Unreadable { why, raw: pretty(&told.json()) };
     if told.lost() || announced.is_some_and(ToolCallState::lost) {
-        return unreadable("a part of it was too long to outlive the restart of the gateway");
+        return unreadable("a part of it was too long to be kept over the restart of the gateway");
     }
-    let Some(blocks) = blocks(told) else { return unreadable("a part of it is of a form that is not known") };
+    let Some(blocks) = blocks(told) else { return unreadable("a part of it has an unknown form") };
     let (kind, title) = (word(told.kind.as_ref()), word(told.title.as_ref()));
     let executes = kind.as_deref() == Some("execute");
     let input = told.input.as_ref().and_then(|input| input.raw());
@@ -120,7 +120,7 @@ pub(super) fn about(announced: Option<&ToolCallState>, told: &ToolCallState, age
         let unread = || from_input.is_none() && input.is_some_and(subject::may_run);
         let beside = executes || from_input.as_ref().is_some_and(command) || unread();
         return if beside {
-            unreadable("it is a command and a change to files at once")
+            unreadable("it is a command and a file change at once")
         } else {
             RequestSubject::Edits(edits)
         };
@@ -147,13 +147,13 @@ pub(super) fn about(announced: Option<&ToolCallState>, told: &ToolCallState, age
     }
     match (input, title) {
         (Some(input), _) if executes || subject::may_run(input) => {
-            unreadable("its input has no command that can be read for certain")
+            unreadable("its input has no command that can be identified with certainty")
         }
         (Some(input), Some(name)) => RequestSubject::Tool { name, arguments: pretty(input.get()) },
         (Some(input), None) => {
             RequestSubject::Tool { name: kind.unwrap_or_else(|| "tool".into()), arguments: pretty(input.get()) }
         }
-        (None, _) => unreadable("the agent sends no input of the tool"),
+        (None, _) => unreadable("the agent did not send the tool's input"),
     }
 }
 

@@ -72,7 +72,7 @@ fn handshakes_that_fail_say_what_to_do() {
     for (reply, part) in [
         (r#"{"id":0,"result":{"protocolVersion":2}}"#, "version 2"),
         (r#"{"id":0,"result":{}}"#, "version none"),
-        (r#"{"id":0,"result":null}"#, "no ACP"),
+        (r#"{"id":0,"result":null}"#, "not ACP"),
         (r#"{"id":0,"error":{"code":-32603,"message":"boom"}}"#, "boom"),
         (r#"{"id":0}"#, "neither"),
     ] {

@@ -120,22 +120,22 @@ impl Codelia {
                 return out.frames.push(no_tool(id.get(), params));
             }
             _ => {
-                self.raw(frame, "a request that the gateway does not serve: refused", out);
+                self.raw(frame, "an unsupported request: refused", out);
                 return out.frames.push(no(id.get(), method));
             }
         };
         let read = params.and_then(|params| Some((params, object::<Question>(params)?)));
         let Some((params, question)) = read else {
-            self.raw(frame, "a question that cannot be understood: answered no", out);
+            self.raw(frame, "a request that could not be parsed: denied", out);
             return out.frames.push(no(id.get(), method));
         };
         self.asked += 1;
         let key = RequestKey::nth(id.get(), self.asked);
         if self.asks.keys().any(|open| open.id() == key.id()) {
-            return self.raw(frame, "a question under the identifier of one that is still open", out);
+            return self.raw(frame, "a request with the identifier of one that is still open", out);
         }
         if self.asks.len() >= ASKS_MAX {
-            let message = format!("{ASKS_MAX} questions wait already: this one was answered no");
+            let message = format!("{ASKS_MAX} requests are open already: this one was denied");
             self.event(error_event("too_many_requests", &message, Some(frame)), out);
             return out.frames.push(no(id.get(), method));
         }
@@ -154,7 +154,7 @@ impl Codelia {
         let subject = match tool_call_id.as_ref().and_then(|(_, id)| self.transcript.arguments(id)) {
             Some((tool, arguments)) => match subject::tool(tool, arguments) {
                 RequestSubject::Tool { .. } if super::events::runs_commands(tool) => {
-                    let why = "its input has no command that can be read for certain";
+                    let why = "its input has no command that can be identified with certainty";
                     RequestSubject::Unreadable {
                         why,
                         raw: format!("{text}\n{tool} {}", pretty(arguments.get())).trim().into(),
@@ -163,7 +163,7 @@ impl Codelia {
                 subject => subject,
             },
             None if confirm => {
-                let why = "the agent says it in words alone";
+                let why = "the agent describes it in text only";
                 RequestSubject::Unreadable {
                     why,
                     raw: format!("{}\n{text}", question.title.as_deref().unwrap_or_default()),

@@ -136,7 +136,7 @@ impl Transcript {
         // A tool call with another event between it and the confirm is not what the confirm is about.
         self.ready = None;
         let Some(event) = object::<Event<'_>>(raw) else {
-            return EventDraft::raw(frame.clone(), "an agent event that cannot be understood");
+            return EventDraft::raw(frame.clone(), "an agent event that could not be parsed");
         };
         let content = event.content.and_then(string);
         match (event.sort.as_str(), &content) {
@@ -478,9 +478,9 @@ fn words(content: &[&RawValue]) -> Result<Box<RawValue>, String> {
                 continue;
             }
             Some(Content::Resource { .. } | Content::Other) => {
-                return Err("Codelia takes text, links and images; the prompt holds something else".into());
+                return Err("Codelia accepts text, links and images; the prompt contains something else".into());
             }
-            None => return Err("the prompt holds a content block that is not ACP's".into()),
+            None => return Err("the prompt contains a content block that is not ACP's".into()),
         };
         parts.push(serde_json::json!({ "type": "text", "text": text }));
     }

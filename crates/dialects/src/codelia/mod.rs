@@ -478,7 +478,7 @@ impl Codelia {
         for pending in self.pending.values_mut().filter(|pending| !named && matches!(pending, Pending::Start)) {
             *pending = Pending::Late;
         }
-        let silent = "the runtime was told to stop, and said nothing more of it";
+        let silent = "the runtime was told to stop and did not report the end of the run";
         let message = (status == RunStatus::Cancelled).then(|| silent.to_owned());
         self.finish(end(status, message, None), out);
     }
@@ -486,7 +486,7 @@ impl Codelia {
     fn prompt(&mut self, ticket: Ticket, native: NativeId, content: &[Box<RawValue>], out: &mut Outbox) {
         let problem = match (&self.session, &self.run) {
             (None, _) => Some("no session is open".to_owned()),
-            (Some(_), Some(_)) => Some("a run is under way".to_owned()),
+            (Some(_), Some(_)) => Some("a run is active".to_owned()),
             (Some(_), None) => None,
         };
         let input = problem.map_or_else(|| events::input(content), Err);
@@ -569,13 +569,13 @@ impl Codelia {
         let problem = if self.phase != Phase::Ready {
             Some(RuntimeError::new(INTERNAL, "the runtime is not ready"))
         } else if let Some((_, why)) = owner {
-            Some(RuntimeError::new(METHOD_NOT_FOUND, format!("{method} is the gateway's own to call: {why}")))
+            Some(RuntimeError::new(METHOD_NOT_FOUND, format!("{method} can only be called by the gateway: {why}")))
         } else if !method.contains('.') || method.starts_with("ui.") && !context || notify && !context {
-            Some(RuntimeError::new(METHOD_NOT_FOUND, format!("{method}: the runtime takes no such message")))
+            Some(RuntimeError::new(METHOD_NOT_FOUND, format!("{method}: the runtime does not support this message")))
         } else if !params.get().starts_with('{') {
             Some(RuntimeError::new(INVALID_PARAMS, "params must be an object"))
         } else if calls >= CALLS_MAX && !context {
-            Some(RuntimeError::new(BUSY, format!("{CALLS_MAX} calls wait for the runtime's reply already")))
+            Some(RuntimeError::new(BUSY, format!("{CALLS_MAX} calls are already waiting for the runtime's response")))
         } else {
             None
         };
@@ -605,7 +605,7 @@ impl Codelia {
             RpcMessage::Notification { method, params } => self.notified(frame, &method, params, out),
             RpcMessage::Response { id, reply } => match self.take_pending(id) {
                 Some(pending) => self.reply(frame, pending, reply, out),
-                None => self.raw(frame, "an answer to nothing that was asked", out),
+                None => self.raw(frame, "a response to an unknown request", out),
             },
         }
     }
@@ -617,12 +617,12 @@ impl Codelia {
 
     /// Answers a message that is too deep to be passed on, so that nothing waits for ever.
     fn too_deep(&mut self, frame: &Bytes, message: RpcMessage<'_>, out: &mut Outbox) {
-        self.raw(frame, "nested too deep", out);
+        self.raw(frame, "nested too deeply", out);
         match message {
             RpcMessage::Request { id, method, .. } => out.frames.push(ask::no(id.get(), &method)),
             RpcMessage::Response { id, .. } => {
                 if let Some(pending) = self.take_pending(id) {
-                    let fault = RuntimeError::new(INTERNAL, "the runtime's reply is nested too deep");
+                    let fault = RuntimeError::new(INTERNAL, "the runtime's response is nested too deeply");
                     self.reply(frame, pending, Err(fault), out);
                 }
             }
@@ -634,15 +634,15 @@ impl Codelia {
         match method {
             "agent.event" => match params.and_then(object::<AgentEvent<'_>>) {
                 Some(event) => self.agent_event(frame, &event, out),
-                None => self.raw(frame, "an agent event that cannot be understood", out),
+                None => self.raw(frame, "an agent event that could not be parsed", out),
             },
             "run.status" => match params.and_then(object::<Status>) {
                 Some(status) => self.status(frame, params, status, out),
-                None => self.raw(frame, "a run status that cannot be understood", out),
+                None => self.raw(frame, "a run status that could not be parsed", out),
             },
             "run.context" => match params.and_then(|params| events::usage(frame, params)) {
                 Some(draft) => self.event(draft, out),
-                None => self.raw(frame, "a run context that cannot be understood", out),
+                None => self.raw(frame, "a run context that could not be parsed", out),
             },
             "run.diagnostics" | "client.tool.cancel" => self.hook(frame, method, params, out),
             _ => self.raw(frame, "unknown notification", out),
@@ -676,7 +676,7 @@ impl Codelia {
             self.numbers[at].1 = seq.saturating_add(1);
             if seq > expected {
                 let message = format!(
-                    "gap in the runtime's own numbering: event {expected} of run {run_id} should follow, {seq} came"
+                    "gap in the runtime's event numbers: expected event {expected} of run {run_id}, received {seq}"
                 );
                 self.event(error_event("runtime_gap", &message, Some(frame)), out);
             }

@@ -37,7 +37,7 @@ impl Codelia {
                 out.events.push(RuntimeEvent::Replied { ticket, reply: reply.map(jsonrpc::owned) });
             }
             (Pending::Call { ticket: None }, _) => {
-                self.raw(frame, "the reply to a call that was made through an earlier gateway", out);
+                self.raw(frame, "the response to a call that was made through an earlier gateway", out);
             }
             (Pending::Find { ticket, native, known, cwd }, reply) => {
                 let is_offered = resume::listed(reply, native.as_str());
@@ -80,7 +80,7 @@ impl Codelia {
     pub(super) fn late_start(&mut self, frame: &Bytes, result: &RawValue, out: &mut Outbox) {
         match object::<Started>(result) {
             Some(Started { run_id }) => self.send_cancel(run_id, out),
-            None => self.raw(frame, "the start of a run without a name", out),
+            None => self.raw(frame, "the start of a run without an identifier", out),
         }
     }
 
@@ -115,13 +115,13 @@ impl Codelia {
             Some(Hello { protocol_version: spoken, .. }) => {
                 self.fail(format!("the runtime speaks UI protocol {spoken}; the gateway speaks {VERSION}"), out);
             }
-            None => self.fail("the runtime's reply to `initialize` is not of the UI protocol".into(), out),
+            None => self.fail("the runtime's response to `initialize` does not follow the UI protocol".into(), out),
         }
     }
 
     pub(super) fn started(&mut self, frame: &Bytes, result: &RawValue, out: &mut Outbox) {
         let Some(Started { run_id }) = object(result) else {
-            let message = Some("the runtime started a run without a name".to_owned());
+            let message = Some("the runtime started a run without an identifier".to_owned());
             return self.finish(end(RunStatus::Error, message, Some(frame.clone())), out);
         };
         let Some(run) = &mut self.run else { return };

@@ -52,7 +52,7 @@ impl Codelia {
         let problem = if self.phase != Phase::Ready {
             Some((INTERNAL, "the runtime is not ready"))
         } else if self.session.is_some() || opening {
-            Some((ONE_SESSION, "a Codelia process has one session: start another runtime for another"))
+            Some((ONE_SESSION, "a Codelia process has only one session: start another runtime for another session"))
         } else {
             None
         };
@@ -163,12 +163,12 @@ impl Codelia {
         }
         match reply.map(object::<HistoryReply>) {
             Ok(Some(HistoryReply { truncated: Some(true) })) => {
-                let message = "the runtime told the latest part of this conversation only";
+                let message = "the runtime replayed only the latest part of this conversation";
                 self.past(error_event("history_cut", message, Some(frame)), out);
             }
             Ok(_) => {}
             Err(fault) => {
-                let message = format!("the runtime does not tell what was said before: {}", fault.words());
+                let message = format!("the runtime does not replay earlier messages: {}", fault.words());
                 self.past(error_event("history_failed", &message, Some(frame)), out);
             }
         }
@@ -188,7 +188,7 @@ impl Codelia {
         let Some(session) = self.session.as_mut().filter(|session| session.known) else { return false };
         let Some(lost) = session.load.take() else { return false };
         let message = format!(
-            "the runtime cannot go on with conversation {lost} ({}): it knows nothing of what was said before",
+            "the runtime cannot continue conversation {lost} ({}): it does not know the previous messages",
             fault.words()
         );
         self.event(error_event("conversation_lost", &message, Some(frame)), out);

@@ -100,7 +100,7 @@ fn codelia_capabilities_are_those_of_the_server() {
 fn codelia_failed_handshake_states_the_reason() {
     for (reply, part) in [
         (r#"{"id":"1","result":{"protocol_version":"1"}}"#, "protocol 1"),
-        (r#"{"id":"1","result":{}}"#, "not of the UI protocol"),
+        (r#"{"id":"1","result":{}}"#, "does not follow the UI protocol"),
         (r#"{"id":"1","error":{"code":-32000,"message":"boom","data":{"error":"no key"}}}"#, "boom: no key"),
     ] {
         let mut rig = Rig::new(&spec("codelia"));
@@ -428,7 +428,7 @@ fn codelia_confirm_offers_every_decision() {
             (
                 RequestType::Confirm,
                 "Run?",
-                &RequestSubject::Unreadable { why: "the agent says it in words alone", raw: "Run?\nls".into() }
+                &RequestSubject::Unreadable { why: "the agent describes it in text only", raw: "Run?\nls".into() }
             )
         );
         assert!(asked.danger && asked.allow_reason && asked.allow_remember);

@@ -62,7 +62,7 @@ pub(super) fn servers(result: &RawValue) -> Box<RawValue> {
         if let Some(error) = error.as_str() {
             reply["last_error"] = error.into();
         } else if server["runtimeStatus"] == "authenticationRequired" {
-            reply["last_error"] = "it wants a sign-in: `codex mcp login`".into();
+            reply["last_error"] = "it requires a sign-in: `codex mcp login`".into();
         }
         reply
     };

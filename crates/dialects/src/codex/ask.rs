@@ -273,7 +273,7 @@ fn option(decision: &Value) -> Offer {
         "acceptWithExecpolicyAmendment" => {
             let words = body["execpolicy_amendment"].as_array().map(Vec::as_slice).unwrap_or_default();
             let start: Vec<_> = words.iter().filter_map(Value::as_str).collect();
-            let label = format!("Allow, and from now on all that starts with `{}`", start.join(" "));
+            let label = format!("Allow, and from now on every command that starts with `{}`", start.join(" "));
             offer(name, &label, Choice::AllowAlways)
         }
         "applyNetworkPolicyAmendment" => {
@@ -313,10 +313,10 @@ fn edits_subject(edits: Option<&Vec<FileEdit>>, grant: bool, params: &RawValue) 
     match edits.filter(|edits| !edits.is_empty()) {
         Some(edits) if !grant => RequestSubject::Edits(edits.clone()),
         Some(edits) => RequestSubject::Unreadable {
-            why: "it asks for the right to write in a folder besides",
+            why: "it also asks for permission to write in a folder",
             raw: format!("{}\n{}", pretty(params.get()), edits_text(edits)),
         },
-        None => RequestSubject::Unreadable { why: "what changes is not known", raw: pretty(params.get()) },
+        None => RequestSubject::Unreadable { why: "the changes are unknown", raw: pretty(params.get()) },
     }
 }
 
@@ -377,7 +377,7 @@ impl Params<'_> {
             title: "Codex asks for more permissions".into(),
             message: text(self.reason),
             subject: RequestSubject::Unreadable {
-                why: "it asks for rights, not for one thing",
+                why: "it asks for permissions, not for a single action",
                 raw: pretty(raw.get()),
             },
             options: vec![
@@ -638,7 +638,7 @@ impl Codex {
             return;
         }
         if self.asks().len() >= ASKS_MAX {
-            let message = format!("{ASKS_MAX} questions wait already: this one was not put to people");
+            let message = format!("{ASKS_MAX} requests are open already: this one was not shown");
             let draft = error_event("too_many_requests", &message, Some(frame));
             self.event(&native, draft, out);
             return self.refuse(id.get(), method, out);
@@ -734,8 +734,8 @@ impl Codex {
     /// Logs a request that is not shown to people, and denies it if no other client can answer.
     fn not_asked(&mut self, frame: &Bytes, id: &RawValue, method: &str, native: Option<NativeId>, out: &mut Outbox) {
         let reason = match self.alone {
-            true => "a request that the gateway does not serve: refused",
-            false => "a request that the gateway does not serve: left to other clients",
+            true => "an unsupported request: refused",
+            false => "an unsupported request: left to other clients",
         };
         self.raw(frame, native, reason, out);
         self.refuse(id.get(), method, out);

@@ -100,7 +100,7 @@ impl Codex {
     ) {
         match self.made(native.as_ref(), method, params) {
             Ok(_) if notify => {
-                let message = format!("{method} was not sent: Codex takes no notifications");
+                let message = format!("{method} was not sent: Codex does not accept notifications");
                 out.events.push(RuntimeEvent::Event { native, draft: error_event("call_refused", &message, None) });
             }
             Ok((method, params, sort)) => {
@@ -134,7 +134,7 @@ impl Codex {
                     name: String,
                 }
                 let (Some(native), Some(Set { name })) = (native, params.and_then(object)) else {
-                    return Err(RuntimeError::new(INVALID_PARAMS, "model.set wants {\"name\": the model}"));
+                    return Err(RuntimeError::new(INVALID_PARAMS, "model.set needs {\"name\": the model}"));
                 };
                 let params = jsonrpc::to_raw(&serde_json::json!({ "threadId": native, "model": name }));
                 return Ok(("thread/settings/update".into(), params, ReplyHandling::Model { provider, name }));
@@ -151,7 +151,7 @@ impl Codex {
         if !of_thread && !OF_SERVER.contains(&method.as_str()) {
             return Err(RuntimeError::new(
                 METHOD_NOT_FOUND,
-                format!("{method}: the gateway does not pass this on to Codex"),
+                format!("{method}: the gateway does not pass this method on to Codex"),
             ));
         }
         let mut extra = serde_json::Map::new();
@@ -163,7 +163,7 @@ impl Codex {
         }
         if method == "turn/steer" {
             let Some(turn) = thread.and_then(|thread| thread.turn.as_ref()?.id.clone()) else {
-                return Err(RuntimeError::new(INVALID_PARAMS, "no turn is under way"));
+                return Err(RuntimeError::new(INVALID_PARAMS, "no turn is active"));
             };
             extra.insert("expectedTurnId".into(), turn.into());
         }

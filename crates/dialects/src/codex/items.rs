@@ -503,8 +503,8 @@ impl Items {
         }
         if missed || item.torn {
             item.torn = false;
-            let message =
-                "the gateway was not connected while Codex said the beginning of this; the whole follows at its end";
+            let message = "the gateway was not connected when Codex sent the beginning of this message; the complete \
+                message follows when it ends";
             drafts.push(error_event("gap", message, None));
             // Every text of the item, not only this one.
             for shown in item.texts.values_mut() {
@@ -565,7 +565,7 @@ impl Items {
         echoed: &mut bool,
         frame: &Bytes,
     ) -> Result<Vec<EventDraft>, &'static str> {
-        let Some(server_item) = object::<ServerItem<'_>>(raw) else { return Err("an item without a name") };
+        let Some(server_item) = object::<ServerItem<'_>>(raw) else { return Err("an item without an identifier") };
         let first = !self.knows(&server_item.id);
         let item = self.item(&server_item.id);
         if item.done {
@@ -605,7 +605,7 @@ impl Items {
             }
             _ => {
                 let Some(mut tool) = server_item.tool(raw) else {
-                    return Err("an item of an unknown sort");
+                    return Err("an item of an unknown type");
                 };
                 item.tool = true;
                 if let Some(edits) = server_item.changes.and_then(edits) {
@@ -741,9 +741,9 @@ pub(super) fn input(content: &[Box<RawValue>]) -> Result<Vec<Value>, String> {
         Some(Block::Image { data: image, mime_type }) => Ok(data("image", &mime_type, &image)),
         Some(Block::Audio { data: audio, mime_type }) => Ok(data("audio", &mime_type, &audio)),
         Some(Block::Resource { .. } | Block::Other) => {
-            Err("Codex takes text, links, images and audio; the prompt holds something else".to_owned())
+            Err("Codex accepts text, links, images and audio; the prompt contains something else".to_owned())
         }
-        None => Err("the prompt holds a content block that is not ACP's".to_owned()),
+        None => Err("the prompt contains a content block that is not ACP's".to_owned()),
     };
     content.iter().map(|raw| block(raw)).collect()
 }

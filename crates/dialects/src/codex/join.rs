@@ -137,7 +137,7 @@ impl Codex {
         let read = object::<ThreadJoined<'_>>(result)
             .and_then(|joined| Some((object::<ThreadHead<'_>>(joined.thread)?, joined)));
         let Some((head, joined)) = read else {
-            let error = RuntimeError::new(INTERNAL, "Codex opened a conversation without a name");
+            let error = RuntimeError::new(INTERNAL, "Codex opened a conversation without an identifier");
             return out.events.push(RuntimeEvent::NotOpened { ticket, error });
         };
         let native = NativeId::from(head.id.as_str());
@@ -156,11 +156,11 @@ impl Codex {
             drafts.push(EventDraft { native: Some(frame.clone()), ..items::titled(Some(name)) });
         }
         if !continues && known && !turns.is_empty() {
-            let message = "what was said in this conversation while no gateway was connected to Codex is not told: how \
-                           far it was told before is not known";
+            let message = "messages of this conversation from the time when no gateway was connected to Codex are \
+                not shown: how much was reported before is unknown";
             drafts.push(error_event("gap", message, None));
         } else if !continues && more {
-            let message = format!("older turns of this conversation are not told: only the last {TURNS_MAX} are");
+            let message = format!("older turns of this conversation are not shown: only the last {TURNS_MAX} are");
             drafts.push(error_event("gap", &message, None));
         }
         let mut running = None;
@@ -183,7 +183,7 @@ impl Codex {
         self.state.found.remove(&native);
         self.state.helpers.remove(&native);
         // If it is already open, its current turn ends here.
-        self.give_up(&native, "the conversation was opened anew", out);
+        self.give_up(&native, "the conversation was opened again", out);
         let mut present = Vec::new();
         if let Some(turn) = running {
             // If the log knows the turn, it has its finished items.
@@ -211,7 +211,7 @@ impl Codex {
         let read = object::<ThreadJoined<'_>>(result)
             .and_then(|joined| Some((object::<ThreadHead<'_>>(joined.thread)?, joined)));
         let Some((head, joined)) = read else {
-            let fault = RuntimeError::new(INTERNAL, "Codex's reply cannot be understood");
+            let fault = RuntimeError::new(INTERNAL, "Codex's response could not be parsed");
             return self.not_rejoined(frame, native, &fault, out);
         };
         let (turns, more) = turns(&joined, &head);
@@ -230,15 +230,14 @@ impl Codex {
         let Some(thread) = self.state.threads.get_mut(native) else { return };
         let known = turns.iter().any(|turn| thread.knows(&turn.id));
         if more && !known && !thread.told.is_empty() {
-            let message =
-                "more happened while the gateway was not connected than Codex tells of: some of it is missing";
+            let message = "more happened while the gateway was not connected than Codex reports: some of it is missing";
             self.event(native, error_event("gap", message, None), out);
         } else if let removed_turns @ [_, ..] = removed_turns(thread, turns).as_slice() {
             thread.told.retain(|told| !removed_turns.contains(told));
             let removed_turns = removed_turns.len();
             let message = format!(
-                "the conversation was taken back while the gateway was not connected: Codex does not know the last \
-                 {removed_turns} of the turns that are shown before this any more"
+                "the conversation was rolled back while the gateway was not connected: Codex no longer knows the \
+                 last {removed_turns} of the turns shown above"
             );
             self.event(native, error_event("taken_back", &message, None), out);
         }
@@ -248,9 +247,9 @@ impl Codex {
         // A prompt that Codex never took, or a turn that it does not have any more.
         let now = self.state.threads.get(native).and_then(|thread| thread.turn.as_ref());
         match now.map(|now| now.id.as_deref()) {
-            Some(None) => self.give_up(native, "the connection to Codex was lost before it took the prompt", out),
+            Some(None) => self.give_up(native, "the connection to Codex was lost before it accepted the prompt", out),
             Some(Some(id)) if turns.iter().all(|turn| turn.id != id) => {
-                self.give_up(native, "Codex does not remember this turn, and so not how it ended", out);
+                self.give_up(native, "Codex does not know this turn, so how it ended is unknown", out);
             }
             _ => {}
         }
@@ -284,7 +283,7 @@ impl Codex {
                 return;
             }
             if thread.turn.as_ref().is_some_and(|now| now.id.is_some()) {
-                self.give_up(native, "Codex does not say how this ended", out);
+                self.give_up(native, "Codex does not report how this ended", out);
             }
             self.missed_foreign_turn(native, turn, out);
             return;
@@ -305,8 +304,8 @@ impl Codex {
         let drafts = match std::mem::take(&mut thread.partial) {
             true => {
                 let _ = told(thread, turn, end.is_some(), mine.as_deref());
-                let message = "more happened in this turn than is remembered of it: what Codex did while the gateway was \
-                               not connected is missing";
+                let message = "more happened in this turn than could be kept: what Codex did while the gateway was \
+                    not connected is missing";
                 vec![error_event("gap", message, None)]
             }
             false => told(thread, turn, end.is_some(), mine.as_deref()),
@@ -340,7 +339,7 @@ impl Codex {
             }
             None => {
                 if let Some(ticket) = waiting.and_then(|turn| turn.ticket) {
-                    let message = "the connection to Codex was lost before it took the prompt".to_owned();
+                    let message = "the connection to Codex was lost before it accepted the prompt".to_owned();
                     let end = super::failed(message, None);
                     out.events.push(RuntimeEvent::Ended { native: native.clone(), ticket: Ticket(ticket), end });
                 }
@@ -358,7 +357,7 @@ impl Codex {
 
     /// A thread could not be joined again.
     pub(super) fn not_rejoined(&mut self, frame: &Bytes, native: &NativeId, fault: &RuntimeError, out: &mut Outbox) {
-        let message = format!("Codex does not open this conversation again: {}", fault.words());
+        let message = format!("Codex could not reopen this conversation: {}", fault.words());
         self.event(native, error_event("not_resumed", &message, Some(frame)), out);
         self.give_up(native, &message, out);
         let keys: Vec<_> =

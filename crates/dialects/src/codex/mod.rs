@@ -359,7 +359,7 @@ impl Dialect for Codex {
             match sent.pending {
                 Pending::Open { ticket, want } => self.state.reopen.push((ticket, want)),
                 Pending::Call { ticket, .. } => {
-                    let fault = RuntimeError::new(INTERNAL, "the connection to Codex was lost before it answered");
+                    let fault = RuntimeError::new(INTERNAL, "the connection to Codex was lost before it responded");
                     out.events.push(RuntimeEvent::Replied { ticket: Ticket(ticket), reply: Err(fault) });
                 }
                 Pending::Look { native } => {
@@ -473,11 +473,11 @@ impl Codex {
 
     /// Answers a message that is too deep to be passed on, so that nothing waits for ever.
     fn too_deep(&mut self, frame: &Bytes, message: RpcMessage<'_>, out: &mut Outbox) {
-        self.raw(frame, None, "nested too deep", out);
+        self.raw(frame, None, "nested too deeply", out);
         match message {
             RpcMessage::Request { id, method, .. } => self.refuse(id.get(), &method, out),
             RpcMessage::Response { id, .. } => {
-                let fault = RuntimeError::new(INTERNAL, "Codex's reply is nested too deep");
+                let fault = RuntimeError::new(INTERNAL, "Codex's response is nested too deeply");
                 self.response(frame, id, Err(fault), out);
             }
             RpcMessage::Notification { .. } => {}
@@ -487,7 +487,7 @@ impl Codex {
     fn response(&mut self, frame: &Bytes, id: &RawValue, reply: Result<&RawValue, RuntimeError>, out: &mut Outbox) {
         let id = id.get().parse::<u64>().ok().filter(|id| self.state.sent.contains_key(id));
         let Some(mut sent) = id.and_then(|id| self.state.sent.remove(&id)) else {
-            return self.raw(frame, None, "an answer to nothing that was asked", out);
+            return self.raw(frame, None, "a response to an unknown request", out);
         };
         if let (Err(RuntimeError { code: OVERLOADED, .. }), Some(id)) = (&reply, id)
             && sent.tries < TRIES
@@ -560,7 +560,7 @@ impl Codex {
         }
         let Some(Hello { user_agent: Some(agent) }) = object::<Hello<'_>>(result) else {
             self.state.phase = Phase::Failed;
-            let message = "the reply to `initialize` is not a Codex app-server's".to_owned();
+            let message = "the response to `initialize` is not that of a Codex app-server".to_owned();
             return out.events.push(RuntimeEvent::Failed { message });
         };
         self.state.phase = Phase::Ready;

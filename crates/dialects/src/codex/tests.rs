@@ -130,7 +130,7 @@ fn codex_initialize_asks_for_the_decisions_of_a_question() {
     assert_eq!(rig.sent(), [j!({ "method": "initialized" })]);
     for (reply, part) in [
         (r#"{"id":0,"error":{"code":-1,"message":"boom","data":"no key"}}"#, "boom: no key"),
-        (r#"{"id":0,"result":{}}"#, "not a Codex"),
+        (r#"{"id":0,"result":{}}"#, "not that of a Codex"),
     ] {
         let mut rig = Rig::new(&spec("codex"));
         rig.feed(reply);
@@ -316,8 +316,8 @@ fn codex_other_notifications_become_events() {
         ("configWarning", j!({ "summary": "odd", "details": "file" }), Kind::Error, r"odd\nfile"),
         ("thread/goal/cleared", j!({}), Kind::Hook, "thread/goal/cleared"),
         ("item/new/thing", j!({}), Kind::Raw, "unknown notification"),
-        ("item/agentMessage/delta", j!({}), Kind::Raw, "lacks a part"),
-        ("item/completed", j!({ "item": { "type": "new", "id": "x" } }), Kind::Raw, "unknown sort"),
+        ("item/agentMessage/delta", j!({}), Kind::Raw, "incomplete notification"),
+        ("item/completed", j!({ "item": { "type": "new", "id": "x" } }), Kind::Raw, "unknown type"),
         (
             "item/completed",
             j!({ "item": { "type": "contextCompaction", "id": "x" } }),

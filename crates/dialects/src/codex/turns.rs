@@ -7,7 +7,7 @@ impl Codex {
         let Ticket(number) = ticket;
         let problem = match self.state.threads.get(&native) {
             None => Some("Codex has no such conversation open".to_owned()),
-            Some(Thread { turn: Some(Turn { ticket: Some(_), .. }), .. }) => Some("a turn is under way".to_owned()),
+            Some(Thread { turn: Some(Turn { ticket: Some(_), .. }), .. }) => Some("a turn is active".to_owned()),
             Some(_) => None,
         };
         let input = match problem.map_or_else(|| items::input(content), Err) {
@@ -63,7 +63,7 @@ impl Codex {
         let Some(turn) = thread.turn.as_mut().filter(|turn| turn.ticket == Some(ticket)) else { return };
         turn.starting = false;
         let Some(id) = id else {
-            let fault = RuntimeError::new(INTERNAL, "Codex started a turn without a name");
+            let fault = RuntimeError::new(INTERNAL, "Codex started a turn without an identifier");
             return self.turn_refused(frame, native.clone(), ticket, fault, out);
         };
         let early = turn.early.take().filter(|(early, _)| *early == id);

@@ -178,17 +178,15 @@ pub(super) fn dialog(
     let subject = match call {
         Some((_, ToolUnderWay { name, args: Some(args) })) => match subject::tool(name, args) {
             RequestSubject::Tool { .. } if sort_of(name) == "execute" => {
-                let why = "its input has no command that can be read for certain";
+                let why = "its input has no command that can be identified with certainty";
                 RequestSubject::Unreadable { why, raw: format!("{name} {}", pretty(args.get())) }
             }
             subject => subject,
         },
         Some((_, ToolUnderWay { name, args: None })) => {
-            RequestSubject::Unreadable { why: "the tool's input is not known", raw: name.clone() }
+            RequestSubject::Unreadable { why: "the tool's input is unknown", raw: name.clone() }
         }
-        None => {
-            RequestSubject::Unreadable { why: "it is not known which tool call it is about", raw: pretty(data.get()) }
-        }
+        None => RequestSubject::Unreadable { why: "which tool call it is about is unknown", raw: pretty(data.get()) },
     };
     let mut options: Vec<Offer> = Vec::with_capacity(dialog.options.len());
     for label in &dialog.options {
@@ -200,7 +198,7 @@ pub(super) fn dialog(
         key,
         kind: RequestType::Permission,
         title: format!("The Gemini UI asks {what}"),
-        message: Some("It can be answered there only.".to_owned()),
+        message: Some("It can only be answered there.".to_owned()),
         subject,
         options,
         items: Vec::new(),
@@ -278,7 +276,7 @@ pub(super) fn prompt(content: &[Box<RawValue>]) -> Result<String, String> {
             Some(Content::ResourceLink { uri }) => {
                 texts.push(format!("@{}", uri.strip_prefix("file://").unwrap_or(&uri)));
             }
-            _ => return Err("the Gemini UI takes text only, and links to files".into()),
+            _ => return Err("the Gemini UI accepts only text and links to files".into()),
         }
     }
     let text = texts.join("\n");

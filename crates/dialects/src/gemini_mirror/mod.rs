@@ -30,7 +30,7 @@ mod tests;
 const NATIVE: &str = "ui";
 
 /// The author of what is done at the UI.
-const UI_USER: &str = "somebody at the Gemini UI";
+const UI_USER: &str = "a user of the Gemini UI";
 
 /// Interval of retries and of checks for silence.
 const TICK: Duration = Duration::from_secs(1);
@@ -192,7 +192,7 @@ impl Dialect for Mirror {
             RuntimeCommand::Answer { .. } => {}
             RuntimeCommand::Call { ticket, method, notify, .. } => {
                 if !notify {
-                    let why = format!("{method}: a Gemini UI has no methods to call");
+                    let why = format!("{method}: a Gemini UI does not support method calls");
                     out.events
                         .push(RuntimeEvent::Replied { ticket, reply: Err(RuntimeError::new(METHOD_NOT_FOUND, why)) });
                 }
@@ -298,11 +298,11 @@ impl Mirror {
             return self.ask_history(out);
         }
         let message = match what {
-            Missing::Past => "what was said in the UI before is not here",
-            Missing::Unknown => "what was said in the UI while the gateway was away is not here",
-            Missing::Meanwhile => "what was said in the UI while the connection was lost is not here",
+            Missing::Past => "earlier messages of the UI are missing here",
+            Missing::Unknown => "messages of the UI from the time when the gateway was not running are missing here",
+            Missing::Meanwhile => "messages of the UI from the time when the connection was lost are missing here",
         };
-        emit_error("gap", &format!("{message}: the runtime has no remote set, which would tell it"), out);
+        emit_error("gap", &format!("{message}: set the runtime's `remote` to get them"), out);
         if self.run.is_some() {
             self.doubt(SILENT_TICKS);
         }
@@ -328,7 +328,7 @@ impl Mirror {
         let (why, tries) = match reply {
             Ok(HttpReply { status: 200, body }) => match Turns::read(&body) {
                 Some(history) => return self.caught_up(&history, out),
-                None => return self.give_up("its history cannot be understood", out),
+                None => return self.give_up("its history could not be parsed", out),
             },
             Ok(HttpReply { status: 503, .. }) => ("it is not ready (503)".to_owned(), READY_TICKS),
             Ok(HttpReply { status, .. }) => return self.give_up(&format!("it answered {status}"), out),
@@ -343,7 +343,7 @@ impl Mirror {
 
     /// The history is unavailable.
     fn give_up(&mut self, why: &str, out: &mut Outbox) {
-        emit_error("gap", &format!("what was said in the UI until now is not all here: {why}"), out);
+        emit_error("gap", &format!("some earlier messages of the UI are missing here: {why}"), out);
         if self.run.is_some() {
             self.doubt(SILENT_TICKS);
         }
@@ -365,15 +365,19 @@ impl Mirror {
         let new = self.turns.missed(history, &live);
         match what {
             Missing::Past if history.full() => {
-                emit_error("gap", &format!("only the last {TURNS_MAX} messages of what was said before are here"), out);
+                emit_error("gap", &format!("only the last {TURNS_MAX} earlier messages are shown"), out);
             }
             Missing::Past => {}
             Missing::Unknown => {
-                emit_error("gap", "what was said in the UI while the gateway was away is not here", out);
+                emit_error(
+                    "gap",
+                    "messages of the UI from the time when the gateway was not running are missing here",
+                    out,
+                );
             }
             Missing::Meanwhile if self.run.is_some() || !new.is_empty() => {
-                let message = "the connection to the UI was lost for a while: what was said meanwhile is filled in \
-                               from its history, which has no tool calls, questions and hooks";
+                let message = "the connection to the UI was lost for a while: messages from that time are taken from \
+                    its history, which has no tool calls, requests or hooks";
                 emit_error("gap", message, out);
             }
             Missing::Meanwhile => {}
@@ -388,7 +392,7 @@ impl Mirror {
                     continue;
                 }
                 if !matches!(&self.run, Some(Run::Ours { shown: false, .. })) {
-                    self.over(&completed(Some("its end was not heard: the connection was lost"), None), out);
+                    self.over(&completed(Some("its end was missed: the connection was lost"), None), out);
                 }
             }
             event(events::past(&turn), out);
@@ -406,7 +410,7 @@ impl Mirror {
             return;
         }
         if self.catching.is_some() {
-            return self.give_up("more was said since than can be kept waiting", out);
+            return self.give_up("more arrived since then than can be buffered", out);
         }
         if let Some(old) = self.held.pop_front() {
             self.held_bytes -= old.len();
@@ -437,8 +441,8 @@ impl Mirror {
             None
         } else {
             Some(
-                "the gateway can only watch this UI: start it with GEMINI_CLI_REMOTE_PORT=PORT and set the runtime's \
-                 remote = \"http://127.0.0.1:PORT\""
+                "the gateway can only watch this UI: to send prompts, start it with GEMINI_CLI_REMOTE_PORT=PORT and \
+                 set the runtime's remote = \"http://127.0.0.1:PORT\""
                     .to_owned(),
             )
         };
@@ -476,10 +480,10 @@ impl Mirror {
                 return;
             }
             Ok(HttpReply { status: 503, .. }) => {
-                format!("the UI was not ready to take a message (503), {READY_TICKS} times over")
+                format!("the UI was not ready to accept a message (503) in {READY_TICKS} attempts")
             }
-            Ok(HttpReply { status, .. }) => format!("the UI did not take the message: it answered {status}"),
-            Err(why) => format!("it is not known whether the UI took the message: {why}"),
+            Ok(HttpReply { status, .. }) => format!("the UI did not accept the message: it answered {status}"),
+            Err(why) => format!("whether the UI accepted the message is unknown: {why}"),
         };
         // If it is shown after all, the run goes on to its end.
         if !*shown {
@@ -490,12 +494,12 @@ impl Mirror {
     fn cancel(&mut self, ticket: Option<Ticket>, out: &mut Outbox) {
         match &self.run {
             Some(Run::Ours { ticket: ours, post: Post::Again { .. }, .. }) if Some(*ours) == ticket => {
-                let message = Some("the UI had not taken it yet".to_owned());
+                let message = Some("the UI had not accepted it yet".to_owned());
                 self.over(&RunEnd { status: RunStatus::Cancelled, stop_reason: None, message, native: None }, out);
             }
             Some(_) => {
-                let message = "the Gemini UI cannot be told to stop from outside: press Esc in it; the run goes on until \
-                               it is idle";
+                let message = "the Gemini UI cannot be stopped from outside: press Esc in it; the run continues \
+                    until the UI is idle";
                 emit_error("cannot_cancel", message, out);
             }
             None => {}
@@ -550,8 +554,10 @@ impl Mirror {
     /// The run was silent for long enough to count as over.
     fn silent(&mut self, out: &mut Outbox) {
         let end = match &self.run {
-            Some(Run::Ours { shown: false, .. }) => failed("the UI took the message and did not show it".into()),
-            _ => completed(Some("taken as over: the UI said nothing more, and not that it is idle"), None),
+            Some(Run::Ours { shown: false, .. }) => failed("the UI accepted the message but did not show it".into()),
+            _ => {
+                completed(Some("considered ended: the UI sent nothing more, and did not report that it is idle"), None)
+            }
         };
         self.over(&end, out);
     }
@@ -574,16 +580,16 @@ impl Mirror {
     /// Handles a message of the mirror.
     fn message(&mut self, frame: &Bytes, out: &mut Outbox) {
         if !shallow(frame) {
-            return self.raw(frame.clone(), "a message that nests too deep", out);
+            return self.raw(frame.clone(), "a message that is nested too deeply", out);
         }
         let Ok(Message { sort, data }) = plexus_protocol::object::from_slice::<Message<'_>>(frame) else {
-            return self.raw(frame.clone(), "a message that cannot be understood", out);
+            return self.raw(frame.clone(), "a message that could not be parsed", out);
         };
         if let Some(doubt) = &mut self.doubt {
             doubt.left = doubt.limit;
         }
         if self.apply(&sort, data, frame, out).is_none() {
-            self.raw(frame.clone(), "an event of the mirror that is not known, or has not the shape of its kind", out);
+            self.raw(frame.clone(), "a mirror event that is unknown or malformed", out);
         }
         self.tick(out);
     }

@@ -150,7 +150,7 @@ fn word(event: &RuntimeEvent) -> String {
     }
 }
 
-const BEGAN: &str = "began by somebody at the Gemini UI";
+const BEGAN: &str = "began by a user of the Gemini UI";
 
 #[test]
 fn mirror_translates_all_events_and_keeps_their_bytes() {
@@ -188,7 +188,7 @@ fn mirror_translates_all_events_and_keeps_their_bytes() {
     ui.mirror_sends("model_output", json!({ "txt": 1 }));
     let call = r#"tool_call {"sessionUpdate":"tool_call","toolCallId":"call_1","title":"run_shell_command","kind":"execute","status":"in_progress","rawInput":{"command":"echo hello"}}"#;
     let output = r#"tool_call_update {"sessionUpdate":"tool_call_update","toolCallId":"call_1","status":"completed","content":[{"type":"content","content":{"type":"text","text":"hello "}}],"rawOutput":"hello "}"#;
-    let unknown = "raw: an event of the mirror that is not known, or has not the shape of its kind";
+    let unknown = "raw: a mirror event that is unknown or malformed";
     assert_eq!(
         ui.words(),
         [
@@ -197,12 +197,12 @@ fn mirror_translates_all_events_and_keeps_their_bytes() {
             "model Here is the ",
             call,
             "asked \"req_1\": The Gemini UI asks to run a command",
-            "taken back \"req_1\": somebody at the Gemini UI chose Some(\"Allow\")",
+            "taken back \"req_1\": a user of the Gemini UI chose Some(\"Allow\")",
             output,
             r#"hook {"hookName":"on_session_start","eventName":"hook_end","success":true}"#,
             "done Completed",
             unknown,
-            "raw: a message that cannot be understood",
+            "raw: a message that could not be parsed",
             unknown,
         ]
     );
@@ -255,7 +255,7 @@ fn mirror_reports_an_unavailable_history() {
         (Ok((503, "")), READY_TICKS, "it is not ready (503)"),
         (Err("refused"), THERE_TICKS, "refused"),
         (Ok((404, "")), 1, "it answered 404"),
-        (Ok((200, "{}")), 1, "its history cannot be understood"),
+        (Ok((200, "{}")), 1, "its history could not be parsed"),
     ];
     for (reply, times, why) in replies {
         let mut ui = Ui::new(true);
@@ -273,7 +273,7 @@ fn mirror_reports_an_unavailable_history() {
         assert_eq!(
             ui.words(),
             [
-                format!("gap: what was said in the UI until now is not all here: {why}"),
+                format!("gap: some earlier messages of the UI are missing here: {why}"),
                 BEGAN.into(),
                 "model live".into()
             ]
@@ -329,10 +329,10 @@ fn mirror_refused_prompt_ends_with_an_error() {
         ui.prompt_or_tick();
         ui.reply(Ok((503, "")));
     }
-    assert_eq!(ui.words(), ["ended 9 Error: the UI was not ready to take a message (503), 60 times over"]);
+    assert_eq!(ui.words(), ["ended 9 Error: the UI was not ready to accept a message (503) in 60 attempts"]);
     for (reply, why) in [
-        (Ok((500, "")), "the UI did not take the message: it answered 500"),
-        (Err("reset"), "it is not known whether the UI took the message: reset"),
+        (Ok((500, "")), "the UI did not accept the message: it answered 500"),
+        (Err("reset"), "whether the UI accepted the message is unknown: reset"),
     ] {
         ui.prompt(2, "hi");
         ui.reply(reply);
@@ -342,7 +342,7 @@ fn mirror_refused_prompt_ends_with_an_error() {
     ui.prompt(3, "hi");
     ui.reply(Ok((200, "")));
     ui.tick(SILENT_TICKS);
-    assert_eq!(ui.words(), ["ended 3 Error: the UI took the message and did not show it"]);
+    assert_eq!(ui.words(), ["ended 3 Error: the UI accepted the message but did not show it"]);
 }
 
 impl Ui {
@@ -359,7 +359,10 @@ fn mirror_silence_ends_a_slash_command_but_no_turn() {
     ui.reply(Ok((200, "")));
     ui.mirror_sends("user_message", json!({ "text": "/help" }));
     ui.tick(COMMAND_TICKS);
-    assert_eq!(ui.words(), ["ended 1 Completed: taken as over: the UI said nothing more, and not that it is idle"]);
+    assert_eq!(
+        ui.words(),
+        ["ended 1 Completed: considered ended: the UI sent nothing more, and did not report that it is idle"]
+    );
     ui.mirror_sends("user_message", json!({ "text": "/init" }));
     ui.tick(COMMAND_TICKS - 1);
     ui.mirror_sends("model_output", json!({ "text": "working" }));
@@ -383,7 +386,7 @@ fn mirror_refuses_a_cancel_unless_the_prompt_is_unsent() {
     ui.prompt(2, "hi");
     ui.reply(Ok((503, "")));
     ui.cancel(Some(2));
-    assert_eq!(ui.words(), ["ended 2 Cancelled: the UI had not taken it yet"]);
+    assert_eq!(ui.words(), ["ended 2 Cancelled: the UI had not accepted it yet"]);
     assert!(!ui.wakes);
 }
 
@@ -397,12 +400,9 @@ fn mirror_fills_a_lost_connection_from_the_history() {
     ui.reconnect();
     ui.mirror_sends("model_output", json!({ "text": "four" }));
     ui.history(json!([{ "role": "user", "text": "go" }, { "role": "model", "text": "one two three four" }]));
-    let gap = "gap: the connection to the UI was lost for a while: what was said meanwhile is filled in from its \
-               history, which has no tool calls, questions and hooks";
-    assert_eq!(
-        ui.words(),
-        [gap, "model two three ", "taken back 5: somebody at the Gemini UI chose None", "model four"]
-    );
+    let gap = "gap: the connection to the UI was lost for a while: messages from that time are taken from its \
+               history, which has no tool calls, requests or hooks";
+    assert_eq!(ui.words(), [gap, "model two three ", "taken back 5: a user of the Gemini UI chose None", "model four"]);
     // The end was not missed: it comes. Lost again, it is missed; the next turn shows it.
     ui.reconnect();
     ui.history(json!([
@@ -411,7 +411,7 @@ fn mirror_fills_a_lost_connection_from_the_history() {
     ]));
     assert_eq!(
         ui.words(),
-        [gap, "done Completed: its end was not heard: the connection was lost", "user next", "model done"]
+        [gap, "done Completed: its end was missed: the connection was lost", "user next", "model done"]
     );
     // Nothing happened: nothing is reported.
     ui.reconnect();
@@ -439,7 +439,10 @@ fn mirror_silence_ends_a_run_whose_end_was_missed() {
         ui.tick(SILENT_TICKS - 1);
         ui.words();
         ui.tick(1);
-        assert_eq!(ui.words(), ["done Completed: taken as over: the UI said nothing more, and not that it is idle"]);
+        assert_eq!(
+            ui.words(),
+            ["done Completed: considered ended: the UI sent nothing more, and did not report that it is idle"]
+        );
     }
 }
 
@@ -463,7 +466,7 @@ fn mirror_known_session_does_not_repeat_its_history() {
     ui.words();
     let past = json!([{ "role": "user", "text": "one" }, { "role": "model", "text": "1" }]);
     ui.history(past.clone());
-    assert_eq!(ui.words(), ["gap: what was said in the UI while the gateway was away is not here"]);
+    assert_eq!(ui.words(), ["gap: messages of the UI from the time when the gateway was not running are missing here"]);
     ui.reconnect();
     ui.history(past);
     assert_eq!(ui.words(), [""; 0]);

@@ -150,9 +150,10 @@ pub(super) fn permission(native: &Bytes, raw: &RawValue, routes: &[AnswerRoute])
         (Some(command @ RequestSubject::Command { .. }), _) if sort == "bash" => command,
         (_, Some(Metadata { filepath: Some(path), diff: Some(diff) })) => RequestSubject::Diff { path, diff },
         (Some(subject @ (RequestSubject::Fetch { .. } | RequestSubject::Edits(_))), _) => subject,
-        _ if sort == "bash" || asked.metadata.is_none_or(subject::may_run) => {
-            RequestSubject::Unreadable { why: "it has no command that can be read for certain", raw: pretty(raw.get()) }
-        }
+        _ if sort == "bash" || asked.metadata.is_none_or(subject::may_run) => RequestSubject::Unreadable {
+            why: "it has no command that can be identified with certainty",
+            raw: pretty(raw.get()),
+        },
         _ => RequestSubject::Tool { name: sort.clone(), arguments: pretty(raw.get()) },
     };
     let title = asked.title.unwrap_or_else(|| match patterns.as_slice() {
@@ -193,10 +194,10 @@ pub(super) fn questions(native: &Bytes, raw: &RawValue) -> Option<ParsedRequests
         let what = RequestKind::Question { group: set.id.clone(), count };
         let mut text = question.question.clone();
         if question.custom != Some(false) && !question.options.is_empty() {
-            text.push_str("\n(An answer in other words than these can be given in OpenCode itself.)");
+            text.push_str("\n(To answer with your own text, use OpenCode itself.)");
         }
         if count > 1 {
-            text.push_str(&format!("\n({} of {count}: the agent goes on when all are answered.)", index + 1));
+            text.push_str(&format!("\n({} of {count}: the agent continues when all are answered.)", index + 1));
         }
         let title = question.header.filter(|header| !header.is_empty()).unwrap_or_else(|| question.question.clone());
         let ask = AgentRequest {
@@ -299,7 +300,7 @@ impl OpenCode {
                 continue;
             }
             if self.asks.len() >= ASKS_MAX {
-                let message = format!("{ASKS_MAX} questions wait already: this one was rejected");
+                let message = format!("{ASKS_MAX} requests are open already: this one was rejected");
                 let draft = error_event("too_many_requests", &message, Some(native.clone()));
                 self.emit(&read.native, RuntimeEvent::Event { native: Some(read.native.clone()), draft }, out);
                 let asked = PendingRequest::new(read.native.clone(), what);
@@ -485,7 +486,7 @@ impl OpenCode {
         for key in self.group(key) {
             if let Some(asked) = self.asks.remove(&key) {
                 self.mark_over(key);
-                let draft = error_event("answer_not_taken", &format!("OpenCode did not take the answer: {why}"), None);
+                let draft = error_event("answer_not_taken", &format!("OpenCode did not accept the answer: {why}"), None);
                 let event = RuntimeEvent::Event { native: Some(asked.native.clone()), draft };
                 self.emit(&asked.native, event, out);
             }

@@ -74,7 +74,7 @@ impl Models {
     /// The reply to `model.list` if the session's model is `set`.
     pub(super) fn list(&self, set: Option<&(String, String)>) -> Result<Box<RawValue>, RuntimeError> {
         if self.offered.is_empty() {
-            return Err(RuntimeError::new(METHOD_NOT_FOUND, "OpenCode offers no choice of models"));
+            return Err(RuntimeError::new(METHOD_NOT_FOUND, "OpenCode does not offer a choice of models"));
         }
         let ids: Vec<_> = self.offered.iter().map(|(id, ..)| id).collect();
         let details: serde_json::Map<_, _> =
@@ -275,11 +275,11 @@ impl OpenCode {
             name: String,
         }
         let Some(Set { name }) = params.and_then(object) else {
-            return Err(RuntimeError::new(INVALID_PARAMS, "model.set wants {\"name\": the model}"));
+            return Err(RuntimeError::new(INVALID_PARAMS, "model.set needs {\"name\": the model}"));
         };
         let offered = self.models.has(&name);
         let Some((provider, model)) = name.split_once('/').filter(|_| offered) else {
-            return Err(RuntimeError::new(INVALID_PARAMS, format!("no such model: {name}; model.list names them")));
+            return Err(RuntimeError::new(INVALID_PARAMS, format!("no such model: {name}; model.list lists them")));
         };
         let session = native.and_then(|native| Some((native, self.sessions.get_mut(native)?)));
         let Some((native, session)) = session else {
@@ -302,7 +302,10 @@ impl OpenCode {
             return Ok(("GET", listing(params), None));
         }
         let Some((_, verb, rest)) = ROUTES.iter().find(|(name, ..)| *name == method) else {
-            return Err(RuntimeError::new(METHOD_NOT_FOUND, format!("{method}: not carried to OpenCode")));
+            return Err(RuntimeError::new(
+                METHOD_NOT_FOUND,
+                format!("{method}: the gateway does not pass this method on to OpenCode"),
+            ));
         };
         let Some(native) = native else {
             return Err(RuntimeError::new(INVALID_PARAMS, format!("{method} is for a session")));

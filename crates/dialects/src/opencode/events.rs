@@ -496,10 +496,7 @@ impl Telling {
         }
         if part.held {
             if !std::mem::replace(&mut part.gap, true) {
-                said.push(gap(
-                    "a part of a message went by unheard: its text follows whole when it is complete",
-                    native,
-                ));
+                said.push(gap("a part of a message was missed: the complete text follows when it ends", native));
             }
             return;
         }
@@ -574,7 +571,7 @@ impl Telling {
             }
         } else if over && !cut {
             (known.said, known.sum) = (text.len(), checksum(0, text));
-            said.push(gap("OpenCode changed what it had said: the message follows whole, as it is now", native));
+            said.push(gap("OpenCode changed an earlier message: the message follows completely, as it is now", native));
             said.push(chunk(kind, Some(&part.message), text, native));
         }
         known.over = over;
@@ -592,7 +589,7 @@ impl Telling {
             return said.push(EventDraft::raw(native.clone(), "a tool call without an identifier"));
         };
         let Some(state) = object::<State<'_>>(raw) else {
-            return said.push(EventDraft::raw(native.clone(), "a tool call whose state cannot be understood"));
+            return said.push(EventDraft::raw(native.clone(), "a tool call whose state could not be parsed"));
         };
         let status = match state.status.as_deref() {
             Some("running") => "in_progress",

@@ -48,7 +48,7 @@ use plexus_protocol::{Capabilities, Capability, ErrorBody, Kind, NativeId, RunSt
 
 /// The problem of a server of the next generation, which has none of the routes used here.
 const SUCCESSOR: &str =
-    "this is OpenCode 2, whose interface is another one: set the runtime's `dialect` to \"opencode2\"";
+    "this server is OpenCode 2, which has a different API: set the runtime's `dialect` to \"opencode2\"";
 /// The author of whatever the gateway did not do.
 const ANOTHER: &str = "another client of OpenCode";
 /// Sessions requested in a page of the list.
@@ -454,7 +454,7 @@ impl Dialect for OpenCode {
             return self.raw(&frame, None, "not UTF-8", out);
         };
         if !jsonrpc::shallow(&frame) {
-            return self.raw(&frame, None, "nested too deep", out);
+            return self.raw(&frame, None, "nested too deeply", out);
         }
         let whole = serde_json::from_str::<&RawValue>(text).ok().and_then(object::<Frame<'_>>);
         let Some(Frame { directory, payload, sort, properties }) = whole else {

@@ -51,7 +51,7 @@ impl OpenCode {
             // It may have arrived: the messages show it.
             Err(_) if reply.is_err() => self.sync_again(out),
             Err(why) => {
-                session.error = Some(format!("OpenCode did not take the prompt: {why}"));
+                session.error = Some(format!("OpenCode did not accept the prompt: {why}"));
                 self.end(native, None, out);
             }
         }
@@ -197,7 +197,7 @@ impl OpenCode {
         let named = object::<Properties<'_>>(properties);
         let Some((session, read)) = named.and_then(|read| Some((session_of(&read)?, read))) else {
             if plexus_protocol::object::from_str::<Named>(properties.get()).is_ok() {
-                return self.raw(frame, None, "an event that cannot be understood", out);
+                return self.raw(frame, None, "an event that could not be parsed", out);
             }
             // About the server itself: plugins, files, terminals. No conversation is concerned.
             return;
@@ -230,12 +230,12 @@ impl OpenCode {
                 };
                 match ask::permission(frame, properties, routes) {
                     Some(read) => self.ask(read, frame, out),
-                    None => self.raw(frame, Some(native), "a permission that cannot be understood", out),
+                    None => self.raw(frame, Some(native), "a permission request that could not be parsed", out),
                 }
             }
             "question.asked" | "question.v2.asked" => match ask::questions(frame, properties) {
                 Some(read) => self.ask(read, frame, out),
-                None => self.raw(frame, Some(native), "a question that cannot be understood", out),
+                None => self.raw(frame, Some(native), "a question that could not be parsed", out),
             },
             "permission.replied"
             | "permission.v2.replied"
@@ -244,11 +244,11 @@ impl OpenCode {
             | "question.rejected"
             | "question.v2.rejected" => match &read.request {
                 Some(id) => self.replied(id, read.reply.clone(), out),
-                None => self.raw(frame, Some(native), "an answer to nothing", out),
+                None => self.raw(frame, Some(native), "an answer to an unknown request", out),
             },
             "todo.updated" => match read.todos.and_then(|todos| events::plan(frame, todos)) {
                 Some(draft) => self.emit(&native, RuntimeEvent::Event { native: Some(native.clone()), draft }, out),
-                None => self.raw(frame, Some(native), "a plan that cannot be understood", out),
+                None => self.raw(frame, Some(native), "a plan that could not be parsed", out),
             },
             // No change; each change is in the tool call that made it.
             "session.diff" if read.diff.is_none_or(|diff| diff.get() == "[]") => {}
@@ -309,7 +309,7 @@ impl OpenCode {
 
     pub(super) fn status(&mut self, native: &NativeId, frame: &Bytes, read: &Properties<'_>, out: &mut Outbox) {
         let Some(status) = read.status.and_then(object::<Status>) else {
-            return self.raw(frame, Some(native.clone()), "a status that cannot be understood", out);
+            return self.raw(frame, Some(native.clone()), "a status that could not be parsed", out);
         };
         self.note_status(native);
         self.tells_status = true;
@@ -318,7 +318,7 @@ impl OpenCode {
             "retry" => {
                 self.busy(native, out);
                 let words = status.message.unwrap_or_else(|| "the model did not answer".into());
-                let words = format!("OpenCode tries again: {words}");
+                let words = format!("OpenCode is retrying: {words}");
                 let body = ErrorBody::new("retry", &words).with("attempt", status.attempt).with("next", status.next);
                 let draft = EventDraft { native: Some(frame.clone()), ..EventDraft::new(Kind::Error, &body) };
                 self.emit(native, RuntimeEvent::Event { native: Some(native.clone()), draft }, out);
@@ -345,7 +345,7 @@ impl OpenCode {
 
     pub(super) fn session(&mut self, native: &NativeId, frame: &Bytes, read: &Properties<'_>, out: &mut Outbox) {
         let Some(info) = read.info.and_then(object::<SessionInfo>) else {
-            return self.raw(frame, Some(native.clone()), "a session that cannot be understood", out);
+            return self.raw(frame, Some(native.clone()), "a session that could not be parsed", out);
         };
         let Some(session) = self.sessions.get_mut(native) else { return };
         let mut reverted = None;
@@ -393,7 +393,7 @@ impl OpenCode {
             return self.sync_again(out);
         }
         if session.telling.remove(message) && !makes_revert_final {
-            let what = "one of the messages that are shown before this was removed in OpenCode";
+            let what = "one of the messages shown above was removed in OpenCode";
             self.emit_all(native, vec![error_event("taken_back", what, Some(frame.clone()))], out);
         }
     }
@@ -413,7 +413,7 @@ impl OpenCode {
 
     pub(super) fn message(&mut self, native: &NativeId, frame: &Bytes, read: &Properties<'_>, out: &mut Outbox) {
         let Some(info) = read.info.and_then(object::<Info<'_>>) else {
-            return self.raw(frame, Some(native.clone()), "a message that cannot be understood", out);
+            return self.raw(frame, Some(native.clone()), "a message that could not be parsed", out);
         };
         let Some(session) = self.sessions.get_mut(native) else { return };
         session.telling.message(&info);
@@ -423,7 +423,7 @@ impl OpenCode {
 
     pub(super) fn part(&mut self, native: &NativeId, frame: &Bytes, read: &Properties<'_>, out: &mut Outbox) {
         let Some(part) = read.part.and_then(object::<PartIn<'_>>) else {
-            return self.raw(frame, Some(native.clone()), "a part of a message that cannot be understood", out);
+            return self.raw(frame, Some(native.clone()), "a part of a message that could not be parsed", out);
         };
         let Some(session) = self.sessions.get_mut(native) else { return };
         let mut said = Vec::new();
@@ -486,13 +486,13 @@ impl Session {
         }
         self.reverted = now;
         let Some(revert) = &self.reverted else {
-            let what = "what was taken back in OpenCode is part of the conversation again";
+            let what = "the messages reverted in OpenCode are part of the conversation again";
             return undone.then(|| error_event("given_back", what, frame.cloned()));
         };
         let count = self.telling.since(&revert.message);
         let what = format!(
-            "the conversation was taken back in OpenCode: the last {count} of the messages that are shown before this are no \
-             part of it any more, unless that is undone before the next prompt"
+            "the conversation was reverted in OpenCode: the last {count} of the messages shown above are no longer \
+             part of it, unless this is undone before the next prompt"
         );
         (count > 0).then(|| error_event("taken_back", &what, frame.cloned()))
     }

@@ -83,9 +83,9 @@ impl OpenCode {
                 self.phase = Phase::Failed;
                 self.resync_state = None;
                 let message = if self.secret {
-                    "OpenCode refuses the password: set the runtime's `secret` to the server's OPENCODE_SERVER_PASSWORD"
+                    "OpenCode refused the password: set the runtime's `secret` to the server's OPENCODE_SERVER_PASSWORD"
                 } else {
-                    "OpenCode wants a password: set the runtime's `secret` to the server's OPENCODE_SERVER_PASSWORD"
+                    "OpenCode requires a password: set the runtime's `secret` to the server's OPENCODE_SERVER_PASSWORD"
                 };
                 return out.events.push(RuntimeEvent::Failed { message: message.into() });
             }
@@ -151,7 +151,8 @@ impl OpenCode {
             self.read_folder(&folder, None, out);
         }
         if !more.is_empty() && !self.greeted {
-            let what = format!("OpenCode has {}: the oldest are seen when they next do something", more.join(" and "));
+            let what =
+                format!("OpenCode has {}: the oldest will appear when they next do something", more.join(" and "));
             out.events.push(RuntimeEvent::Event { native: None, draft: error_event("not_all", &what, None) });
         }
         self.on_sync_reply(out);
@@ -361,7 +362,7 @@ impl OpenCode {
     pub(super) fn created(&mut self, ticket: Ticket, cwd: String, reply: &Result<HttpReply, String>, out: &mut Outbox) {
         let info = reply_body(reply).and_then(|body| plexus_protocol::object::from_slice::<SessionInfo>(body).ok());
         let Some(info) = info else {
-            let why = done(reply).err().unwrap_or_else(|| "its reply makes no sense".into());
+            let why = done(reply).err().unwrap_or_else(|| "its response could not be parsed".into());
             let error = RuntimeError::new(INTERNAL, format!("OpenCode opened no session: {why}"));
             return out.events.push(RuntimeEvent::NotOpened { ticket, error });
         };
@@ -407,7 +408,7 @@ impl OpenCode {
         else {
             self.sessions.remove(native);
             self.asks.retain(|_, asked| asked.native != *native);
-            let why = done(reply).err().unwrap_or_else(|| "its reply makes no sense".into());
+            let why = done(reply).err().unwrap_or_else(|| "its response could not be parsed".into());
             let error = RuntimeError::new(INTERNAL, format!("OpenCode has no such session: {why}"));
             return out.events.push(RuntimeEvent::NotOpened { ticket, error });
         };
@@ -446,8 +447,8 @@ impl OpenCode {
             Some((body, list)) => {
                 let known = opening.is_some_and(|(_, known, goes_on)| known && !goes_on);
                 if known && !list.is_empty() {
-                    let what = "what was said in this conversation while no gateway was connected to OpenCode is not told: \
-                                how far it was told before is not known";
+                    let what = "messages of this conversation from the time when no gateway was connected to \
+                        OpenCode are not shown: how much was reported before is unknown";
                     past.push(RuntimeEvent::Event {
                         native: Some(native.clone()),
                         draft: error_event("gap", what, None),
@@ -463,7 +464,7 @@ impl OpenCode {
                 self.past(native, body, &list, known, opening.is_some() && !goes_on, &mut past);
             }
             None => {
-                let why = done(reply).err().unwrap_or_else(|| "its reply makes no sense".into());
+                let why = done(reply).err().unwrap_or_else(|| "its response could not be parsed".into());
                 let what = format!("the messages of this session could not be read: {why}");
                 past.push(RuntimeEvent::Event { native: Some(native.clone()), draft: error_event("gap", &what, None) });
                 if opening.is_none() && reply.is_err() {
@@ -515,7 +516,7 @@ impl OpenCode {
             past.extend(session.missed(&read).map(event));
         }
         if std::mem::take(&mut session.partial) {
-            let what = "how far the messages under way were told is not known: the rest of them is left out";
+            let what = "how much of the current messages was reported before is unknown: the rest of them is left out";
             past.push(event(error_event("gap", what, None)));
         }
         // A prompt that is not among them never arrived: later work is not its own.
@@ -530,7 +531,7 @@ impl OpenCode {
             };
             let mut there = read.iter().enumerate().filter(|(at, (info, _))| may_be(*at, info));
             if !there.any(|(_, (_, parts))| parts.iter().any(ours)) {
-                let end = failed("the connection was lost before OpenCode took the prompt");
+                let end = failed("the connection was lost before OpenCode accepted the prompt");
                 past.push(RuntimeEvent::Ended { native: native.clone(), ticket: prompt.ticket, end });
                 (session.prompt, session.cancelled) = (None, false);
             }
@@ -644,7 +645,7 @@ impl OpenCode {
         {
             let waits = self.pending.values().any(|p| matches!(p, Pending::Prompt { native: n, .. } if n == native));
             if !waits && !prompt.taken {
-                session.error = Some("the connection was lost before OpenCode took the prompt".into());
+                session.error = Some("the connection was lost before OpenCode accepted the prompt".into());
                 self.end(native, None, out);
             }
             return;
@@ -653,7 +654,7 @@ impl OpenCode {
             if middle {
                 session.error = Some("OpenCode stopped in the middle of it".into());
             } else if unbegun && session.prompt.is_some() {
-                session.error = Some("OpenCode took the prompt and did not reply".into());
+                session.error = Some("OpenCode accepted the prompt but did not reply".into());
             }
             self.end(native, None, out);
         }
@@ -679,13 +680,13 @@ impl Session {
         }
         let overlaps = read.iter().any(|(info, _)| self.telling.knows(&info.id));
         if !overlaps && read.len() >= MESSAGES_READ {
-            let what = "more was said while the gateway was not connected than is read: some of it is missing";
+            let what = "more was said while the gateway was not connected than can be read: some of it is missing";
             return Some(error_event("gap", what, None));
         }
         (gone > known).then(|| {
             let what = format!(
-                "the conversation was taken back while the gateway was not connected: OpenCode does not have the last {gone} \
-                 of the messages that are shown before this any more"
+                "the conversation was reverted while the gateway was not connected: OpenCode no longer has the last \
+                 {gone} of the messages shown above"
             );
             error_event("taken_back", &what, None)
         })

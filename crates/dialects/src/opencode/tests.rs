@@ -621,7 +621,7 @@ fn opencode_unsupported_generation_is_named() {
     let page = || Ok(super::HttpReply { status: 200, body: PAGE.into() });
     let json = || Ok(super::HttpReply { status: 200, body: "{\"healthy\":true}".into() });
     let words = |health, next| stage.rig.dialect.mistaken(&[health, next]);
-    assert!(words(page(), json()).unwrap().starts_with("this is OpenCode 2, "));
+    assert!(words(page(), json()).unwrap().starts_with("this server is OpenCode 2, "));
     assert_eq!(words(json(), json()), None, "OpenCode 1 has both");
     assert_eq!(words(page(), page()), None, "or neither");
     assert_eq!(words(Err("refused".into()), json()), None);
@@ -644,7 +644,7 @@ fn opencode_error_of_a_run_ends_it() {
     );
     stage.rig.prompt(8, "s", "again");
     stage.serve();
-    assert_eq!(stage.reported(), ["ended 8 Error OpenCode did not take the prompt: gone"]);
+    assert_eq!(stage.reported(), ["ended 8 Error OpenCode did not accept the prompt: gone"]);
 }
 
 #[test]
@@ -1055,7 +1055,7 @@ fn opencode_restart_looks_for_a_prompt_under_way() {
     stage.rig.prompt(7, "s", "do it");
     let mut next = another(&stage, Some(7), &[]);
     next.serve();
-    let lost = "ended 7 Error the connection was lost before OpenCode took the prompt";
+    let lost = "ended 7 Error the connection was lost before OpenCode accepted the prompt";
     assert_eq!(next.reported(), ["opened Resumed", lost]);
     // Nor where another client's prompt arrived, whatever the gateway had stored by then.
     let mut early = Stage::open();
@@ -1249,7 +1249,7 @@ fn opencode_reports_a_lost_prompt() {
     stage.rig.connect();
     stage.rig.reply(&fetch, None);
     stage.serve();
-    assert_eq!(stage.reported()[1..], ["ended 7 Error the connection was lost before OpenCode took the prompt"]);
+    assert_eq!(stage.reported()[1..], ["ended 7 Error the connection was lost before OpenCode accepted the prompt"]);
     // A prompt that arrived after all goes on.
     stage.rig.prompt(8, "s", "do it");
     let fetch = stage.rig.fetches.pop_front().unwrap();

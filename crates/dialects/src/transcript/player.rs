@@ -66,21 +66,21 @@ impl Player {
             Direction::Restored => {
                 let mut dialect = (self.make)(&self.spec);
                 if !dialect.restore(line.as_bytes()) {
-                    return Err(format!("this is no state of the dialect {}", self.spec.dialect));
+                    return Err(format!("not a saved state of the dialect {}", self.spec.dialect));
                 }
                 self.dialect = dialect;
             }
             Direction::Command => {
                 let command: RuntimeCommand =
-                    serde_json::from_str(line).map_err(|error| format!("this is no command: {error}"))?;
+                    serde_json::from_str(line).map_err(|error| format!("not a command: {error}"))?;
                 self.dialect.command(command, &mut out);
             }
             Direction::Out => self.dialect.feed(Bytes::copy_from_slice(line.as_bytes()), &mut out),
             Direction::Wake => self.dialect.wake(&mut out),
             Direction::Lost => self.dialect.lost(line, &mut out),
             Direction::Done => {
-                let id = entry.id.ok_or("it has no id: the number of the call that it belongs to")?;
-                let done = serde_json::from_str(line).map_err(|error| format!("this is no result: {error}"))?;
+                let id = entry.id.ok_or("the id is missing: the number of the call that it belongs to")?;
+                let done = serde_json::from_str(line).map_err(|error| format!("not a result: {error}"))?;
                 self.dialect.done(id, done, &mut out);
             }
             Direction::Reply => self.reply(entry, &mut out)?,
@@ -91,7 +91,7 @@ impl Player {
 
     fn reply(&mut self, entry: &TranscriptEntry, out: &mut Outbox) -> Result<(), String> {
         let (status, body) = entry.line.split_once(' ').unwrap_or((&entry.line, ""));
-        let status: u16 = status.parse().map_err(|_| "a reply begins with its status".to_owned())?;
+        let status: u16 = status.parse().map_err(|_| "a reply must begin with its status".to_owned())?;
         // Of a reply to nobody the dialect hears nothing.
         let Some(id) = entry.id.or_else(|| self.shown.take()) else { return Ok(()) };
         self.requests.retain(|(request, _)| request.id != id);

@@ -5,14 +5,14 @@ use super::*;
 /// A new path for the socket of a runtime's holder.
 pub(super) fn socket(dir: &Path, runtime: &RuntimeId) -> Result<PathBuf, String> {
     let mut random = [0; 5];
-    getrandom::fill(&mut random).map_err(|why| format!("no random numbers: {why}"))?;
+    getrandom::fill(&mut random).map_err(|why| format!("the system provides no random numbers: {why}"))?;
     let random = data_encoding::BASE32_NOPAD.encode(&random).to_ascii_lowercase();
     let dir = std::path::absolute(dir).map_err(|why| format!("{}: {why}", dir.display()))?;
     let path = dir.join(format!("{runtime}.{random}.sock"));
     let len = path.as_os_str().len();
     if len > PATH_MAX {
         return Err(format!(
-            "its holder would listen at {}, which is {len} bytes long, and a socket's path has room for {PATH_MAX}: set \
+            "the path of its holder's socket, {}, is {len} bytes long, but at most {PATH_MAX} are possible: set \
              PLEXUS_HOME to a shorter path, or give the runtime a shorter id",
             path.display()
         ));
@@ -89,7 +89,7 @@ pub(super) fn wait_until_gone(socket: &Path) -> Result<(), &'static str> {
     let deadline = Instant::now() + STOP_SLACK;
     while socket.symlink_metadata().is_ok() {
         if Instant::now() >= deadline {
-            return Err("its runtime has ended, but its holder does not go");
+            return Err("its runtime has ended, but its holder does not exit");
         }
         // Callers without a gateway run this in a thread of its own.
         std::thread::park_timeout(GONE_POLL_INTERVAL);

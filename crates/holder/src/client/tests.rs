@@ -239,7 +239,7 @@ async fn holder_client_reads_and_removes_leftovers_of_a_dead_holder() {
     assert_eq!((said, held.path()), (welcome(), &*left));
     assert_eq!(held.next().await, HolderNews::Out { offset: 10, bytes: text("abc") });
     let HolderNews::Gone(why) = held.next().await else { panic!() };
-    assert!(why.ends_with("ends too early"), "{why}");
+    assert!(why.ends_with("is incomplete"), "{why}");
     FromHolder::Exited { code: None, signal: Some(9) }.encode(&mut bytes);
     std::fs::write(&left, &bytes).unwrap();
     assert_eq!(HolderClient::all(dir.path()).await, [("demo".to_owned(), left.clone())]);

@@ -110,7 +110,7 @@ pub fn run(orders: HolderOrders) -> ! {
     });
     let mut random = [0; 10];
     if let Err(why) = getrandom::fill(&mut random) {
-        fail_start("no random numbers", &why);
+        fail_start("the system provides no random numbers", &why);
     }
     let instance = format!("i_{}", data_encoding::BASE32_NOPAD.encode(&random).to_ascii_lowercase());
     let mut errors = String::new();
@@ -218,7 +218,7 @@ fn listen(path: &Path) -> io::Result<UnixListener> {
     DirBuilder::new().recursive(true).mode(0o700).create(dir)?;
     let meta = std::fs::metadata(dir)?;
     if meta.uid() != rustix::process::geteuid().as_raw() || meta.mode() & 0o077 != 0 {
-        return Err(io::Error::other("its folder must be ours alone: chown and chmod 700 it"));
+        return Err(io::Error::other("its folder must be accessible to its owner only: use chown and chmod 700"));
     }
     // Bound under a temporary name first: a socket that does not listen yet would look dead.
     let new = path.with_extension("new");

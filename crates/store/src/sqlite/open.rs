@@ -249,10 +249,14 @@ fn rewrite(dir: &Path, connection: Connection, flags: OpenFlags) -> rusqlite::Re
     let bytes = path.metadata().map_or(0, |meta| meta.len());
     let free = rustix::fs::statvfs(dir).map_or(0, |disk| disk.f_bavail.saturating_mul(disk.f_frsize));
     if free < bytes.saturating_add(REWRITE_SPARE_BYTES) {
-        tracing::warn!(bytes, free, "too little space to rewrite the database: deleted bytes are not given back");
+        tracing::warn!(
+            bytes,
+            free,
+            "not enough space to rewrite the database: the space of deleted data is not released"
+        );
         return Ok(connection);
     }
-    tracing::info!(bytes, "rewriting the database once, so that deleted bytes are given back to the disk");
+    tracing::info!(bytes, "rewriting the database once, to release the space of deleted data");
     let made = (|| {
         let _ = std::fs::remove_file(&copy);
         // Created here for its mode.
@@ -273,7 +277,7 @@ fn rewrite(dir: &Path, connection: Connection, flags: OpenFlags) -> rusqlite::Re
     });
     if let Err(error) = done {
         let _ = std::fs::remove_file(&copy);
-        tracing::warn!(%error, "the database could not be rewritten: deleted bytes are not given back");
+        tracing::warn!(%error, "the database could not be rewritten: the space of deleted data is not released");
     }
     Connection::open_with_flags(&path, flags)
 }
@@ -348,7 +352,7 @@ fn io(path: &Path, error: &std::io::Error) -> StoreError {
 }
 
 fn not_ours(path: &Path) -> StoreError {
-    StoreError::Io(format!("{} is not a plexus store; it was not touched", path.display()))
+    StoreError::Io(format!("{} is not a plexus store; it was left unchanged", path.display()))
 }
 
 /// Translates an SQLite error. `dir` is where to check for free space: SQLite reports "full" only as such, not for a quota or a failed

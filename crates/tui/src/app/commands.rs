@@ -136,7 +136,7 @@ impl App {
             "doctor" => effects.push(get(CallTag::TextPage("doctor"), "/v1/doctor".into())),
             "start" => {
                 self.overlay = Some(Overlay::Input {
-                    label: "its preset: gemini, codex, claude, opencode …",
+                    label: "preset: gemini, codex, claude, opencode …",
                     area: input::area(""),
                     then: Box::new(AfterConfirm::With {
                         tag: CallTag::Notice("attached".into()),
@@ -147,12 +147,12 @@ impl App {
                 });
             }
             "resume" => match self.runtimes.as_slice() {
-                [] => self.say("no runtime is attached: `plexus run` attaches one", true),
+                [] => self.say("no runtime is attached: start one with `plexus run`", true),
                 [only] => effects.push(list_past_conversations(&only.id)),
                 _ => self.overlay = Some(Overlay::Palette { area: input::area("resume "), at: 0 }),
             },
             "new" => match self.runtimes.as_slice() {
-                [] => self.say("no runtime is attached: `plexus run` attaches one", true),
+                [] => self.say("no runtime is attached: start one with `plexus run`", true),
                 [only] => effects.push(post(CallTag::New, "/v1/sessions".into(), json!({ "runtime_id": only.id }))),
                 _ => self.overlay = Some(Overlay::Palette { area: input::area("new "), at: 0 }),
             },
@@ -168,7 +168,7 @@ impl App {
         match name {
             "cancel" if session.run.is_empty() => self.say("nothing runs", false),
             "cancel" => self.confirm(
-                "Cancel the run? What it asked is withdrawn.".into(),
+                "Cancel the run? Its open requests are withdrawn.".into(),
                 AfterConfirm::Call {
                     tag: CallTag::Notice("the run is cancelled".into()),
                     method: "POST",
@@ -177,7 +177,7 @@ impl App {
                 },
             ),
             "restart" => self.confirm(
-                "Run the last prompt again? A run under way is cancelled.".into(),
+                "Repeat the last prompt? The current run is cancelled.".into(),
                 AfterConfirm::Call {
                     tag: CallTag::Notice("run again".into()),
                     method: "POST",
@@ -193,7 +193,7 @@ impl App {
                         json!({ "run_id": run }),
                     ));
                 }
-                None => self.say("no prompt waits", false),
+                None => self.say("no prompt is queued", false),
             },
             "rename" => {
                 self.overlay = Some(Overlay::Input {
@@ -232,9 +232,7 @@ impl App {
                 effects.push(Effect::Export { session: session.id.clone(), format, name: session.name() });
             }
             "copy" => match self.conversation.as_ref().and_then(Conversation::copied) {
-                Some(words) if words.len() > COPY_MAX => {
-                    self.say("that is too long for a clipboard: export it (E)", true)
-                }
+                Some(words) if words.len() > COPY_MAX => self.say("too long for the clipboard: export it (E)", true),
                 Some(words) => {
                     self.say(&format!("copied {} lines", words.lines().count()), false);
                     effects.push(Effect::Copy(words));

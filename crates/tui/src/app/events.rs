@@ -60,7 +60,7 @@ impl App {
                 if self.sessions.remove(id).is_some()
                     && self.conversation.as_ref().is_some_and(|conversation| conversation.session == *id)
                 {
-                    self.say("this session was forgotten", true);
+                    self.say("this session was deleted", true);
                 }
                 self.doing.remove(id);
                 self.unread.remove(id);
@@ -253,7 +253,7 @@ impl App {
         let why = match value["detail"].as_str() {
             Some(detail) => sanitize::line(detail, 300),
             None if status == 404 || status == 405 => {
-                "this gateway does not know how: is it of an older version?".into()
+                "the gateway does not support this: is it an older version?".into()
             }
             None => format!("the gateway answered {status}"),
         };
@@ -263,10 +263,10 @@ impl App {
                     self.me = field(&value["name"]);
                 }
             }
-            CallTag::Restart(runtime) if good => self.say(&format!("{runtime} starts again; then this is sent"), false),
+            CallTag::Restart(runtime) if good => self.say(&format!("{runtime} is restarting; sent when ready"), false),
             CallTag::Restart(_) => {
                 self.pending_restart = None;
-                self.say(&format!("not started again: {why}"), true);
+                self.say(&format!("not restarted: {why}"), true);
             }
             CallTag::Older(greeting) if greeting != self.greeting => {}
             CallTag::Older(_) if good => self.add_older_sessions(&value),
@@ -326,7 +326,7 @@ impl App {
                 }
                 self.past_conversations = agent_lists::past_conversations(&runtime, &value);
                 if self.past_conversations.is_empty() {
-                    return self.say(&format!("{runtime} keeps no conversation that could be resumed"), false);
+                    return self.say(&format!("{runtime} has no conversation that can be resumed"), false);
                 }
                 self.overlay = Some(Overlay::Palette { area: input::area("past "), at: 0 });
             }
@@ -373,7 +373,8 @@ impl App {
     /// Shows and copies a share link.
     fn show_link(&mut self, url: String, effects: &mut Vec<Effect>) {
         let words = format!(
-            "{url}\n\nWhoever has it sees this session, and can do nothing in it. It is copied; under Devices it is revoked."
+            "{url}\n\nAnyone with this link can watch this session, but not act in it. The link was copied. Revoke \
+             it under Devices."
         );
         effects.push(Effect::Copy(url));
         self.overlay = Some(Overlay::TextPage { title: "link".into(), words, scroll: 0 });
@@ -423,7 +424,7 @@ impl App {
     fn on_prompt_reply(&mut self, value: &Value) {
         if value["queued"] == true {
             let ahead = value["ahead"].as_u64().unwrap_or_default();
-            self.say(&format!("it waits for its turn: {ahead} before it"), false);
+            self.say(&format!("queued: {ahead} before it"), false);
         }
     }
 
@@ -438,7 +439,7 @@ impl App {
                 self.on_request(ask);
             }
             Some(_) => {}
-            None => self.say(&format!("all of it could not be read: {why}"), true),
+            None => self.say(&format!("the complete request could not be loaded: {why}"), true),
         }
     }
 

@@ -17,7 +17,7 @@ impl App {
                     self.quit = true;
                 }
                 self.interrupted = self.now;
-                return self.say("Ctrl-C again leaves; agents go on", false);
+                return self.say("press Ctrl-C again to quit; agents keep running", false);
             }
             "C-z" => return effects.push(Effect::Suspend),
             "C-l" => return effects.push(Effect::Redraw),
@@ -270,7 +270,7 @@ impl App {
         match key.name() {
             "N" | "Enter" => effects.push(post(CallTag::New, "/v1/sessions".into(), json!({ "runtime_id": id }))),
             "R" => self.confirm(
-                format!("Restart {id}? What it is doing ends."),
+                format!("Restart {id}? Its current work is stopped."),
                 AfterConfirm::Call {
                     tag: CallTag::Notice(format!("{id} restarts")),
                     method: "POST",
@@ -279,7 +279,7 @@ impl App {
                 },
             ),
             "x" => self.confirm(
-                format!("Stop {id}? It ends with everything it started."),
+                format!("Stop {id} and everything it started?"),
                 AfterConfirm::Call {
                     tag: CallTag::Notice(format!("{id} is stopped")),
                     method: "DELETE",
@@ -403,7 +403,7 @@ impl App {
         // Pasted text is text only: no line is sent, and no key acts.
         let words = words.replace("\r\n", "\n").replace('\r', "\n");
         if words.len() > input::TEXT_MAX {
-            return self.say("that is too long to paste", true);
+            return self.say("too long to paste", true);
         }
         let single = words.replace('\n', " ");
         match &mut self.overlay {

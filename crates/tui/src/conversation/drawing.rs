@@ -67,11 +67,11 @@ impl Conversation {
     /// What to show above the first line.
     pub(crate) fn before(&self) -> Option<&'static str> {
         if self.fetching {
-            Some("reading what was before …")
+            Some("loading older messages …")
         } else if self.older.is_some() {
             Some("older")
         } else if self.trimmed && self.previous.is_none() {
-            Some("the beginning is no longer kept")
+            Some("the beginning is no longer stored")
         } else {
             None
         }
@@ -152,7 +152,7 @@ impl Conversation {
                 let Some((ask, outcome)) = self.asks.get(id) else { return };
                 let title = sanitize::line(ask.display.split('\n').next().unwrap_or(&ask.title), width);
                 let (mark, head, style) = match outcome {
-                    None if self.live => ("?", "waits for an answer".to_owned(), theme.warn),
+                    None if self.live => ("?", "waiting for an answer".to_owned(), theme.warn),
                     None => ("?", "asked".to_owned(), theme.dim),
                     Some(outcome) => {
                         let (mark, style) = match outcome.allowed() {

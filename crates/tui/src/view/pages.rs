@@ -51,7 +51,7 @@ impl Draw<'_> {
             false => format!("   {:<10}{:<room$}{:<20}{:>8}", "AGENT", "ASKS", "SESSION", "AGE"),
         };
         let none =
-            "No pending requests. What an agent asks is shown here, on every screen at once; the first answer counts.";
+            "No pending requests. Requests of agents appear here and on every other screen; the first answer counts.";
         if ids.is_empty() {
             return self.list(all, "", Vec::new(), 0, none);
         }
@@ -124,9 +124,9 @@ impl Draw<'_> {
         let filtered = !app.filter.is_empty() || app.filtering;
         let none = match app.link {
             ConnectionView::Live if filtered && app.is_reading() => "Reading older sessions …",
-            ConnectionView::Live if filtered => "No session has these words. Esc shows all of them.",
+            ConnectionView::Live if filtered => "No matching sessions. Esc shows all sessions.",
             ConnectionView::Live => {
-                "No session yet. N opens one in an agent that is attached; `plexus run demo` attaches one."
+                "No sessions yet. N starts one with an attached agent; `plexus run demo` starts an agent."
             }
             _ => "Connecting …",
         };
@@ -174,8 +174,8 @@ impl Draw<'_> {
             .collect();
         let none = match (&app.searched, app.list_errors.get("search")) {
             (_, Some(why)) => why.clone(),
-            (Some(words), _) => format!("Nothing that was said holds all of “{}”.", sanitize::line(words, 100)),
-            (None, _) => "Words to find in all that was said, in every session.".into(),
+            (Some(words), _) => format!("No results for “{}”.", sanitize::line(words, 100)),
+            (None, _) => "Type words to search for in all sessions.".into(),
         };
         let heads = match &app.searched {
             Some(words) if !rows.is_empty() => {
@@ -219,7 +219,7 @@ impl Draw<'_> {
         let at = app.index(TuiPage::Runtimes, &ids);
         let heads = format!("   {:<14}{:<12}{:<14}{}", "RUNTIME", "STATE", "DIALECT", "WHAT IT IS");
         let none = app.list_errors.get("runtimes").cloned().unwrap_or_else(|| {
-            "No agent is attached. `plexus run gemini` attaches one; `plexus doctor` says which are here.".into()
+            "No agent is attached. `plexus run gemini` starts one; `plexus doctor` lists the installed ones.".into()
         });
         let high = all.height.saturating_sub(6);
         self.list(Rect { height: high, ..all }, &heads, rows, at, &none);

@@ -27,7 +27,7 @@ pub(super) const KIND: ChannelKind = ChannelKind {
         let (token, chat_id) = (value("token"), value("chat_id"));
         // `<bot's number>:<letters>`: it becomes a part of the path.
         if !token.contains(':') || !token.bytes().all(|byte| byte.is_ascii_alphanumeric() || b":_-".contains(&byte)) {
-            return Err(SettingError { setting: "token", why: "is no token of a bot".into() });
+            return Err(SettingError { setting: "token", why: "is not the token of a bot".into() });
         }
         let number = chat_id.strip_prefix('-').unwrap_or(chat_id);
         let named = chat_id.strip_prefix('@').is_some_and(|name| !name.is_empty());

@@ -203,7 +203,7 @@ impl BridgeState {
             Some(runtime) => self.open(start, runtime, out),
             None => {
                 self.opening = false;
-                let message = "the gateway has no agent: attach one with `plexus run`, or in its configuration";
+                let message = "the gateway has no agent: start one with `plexus run`, or add it to the configuration";
                 out.push(refuse(&start.id, INTERNAL, message));
             }
         }
@@ -284,10 +284,10 @@ impl BridgeState {
 fn rpc_error(why: NoReply) -> Value {
     match why {
         NoReply::Refused(error) => error,
-        NoReply::NotSent(why) => json!({ "code": INTERNAL, "message": format!("the gateway does not answer: {why}") }),
+        NoReply::NotSent(why) => json!({ "code": INTERNAL, "message": format!("the gateway does not respond: {why}") }),
         NoReply::Lost(why) => json!({
             "code": INTERNAL,
-            "message": format!("the connection to the gateway was lost ({why}): it may have heard this, or not"),
+            "message": format!("the connection to the gateway was lost ({why}): it may or may not have received this"),
         }),
     }
 }

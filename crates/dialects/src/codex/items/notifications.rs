@@ -75,7 +75,7 @@ impl Codex {
         if method == "thread/started" {
             return match params.thread.and_then(object::<ThreadHead<'_>>) {
                 Some(head) => self.thread_started(&head, out),
-                None => self.raw(frame, native, "a thread without a name", out),
+                None => self.raw(frame, native, "a thread without an identifier", out),
             };
         }
         if let Some(id) = native.as_ref().filter(|id| self.state.helpers.contains_key(id))
@@ -107,7 +107,7 @@ impl Codex {
         native: Option<&NativeId>,
         out: &mut Outbox,
     ) -> Option<Vec<EventDraft>> {
-        let unreadable = || Some(vec![EventDraft::raw(frame.clone(), "a notification that lacks a part")]);
+        let unreadable = || Some(vec![EventDraft::raw(frame.clone(), "an incomplete notification")]);
         if !matches!(method, "item/started" | "item/completed" | "turn/started" | "turn/completed")
             && !method.ends_with("Delta")
             && !method.ends_with("/delta")
@@ -238,7 +238,7 @@ impl Codex {
                 let broken = params.status.is_some_and(|status| status.get().contains("\"systemError\""));
                 let thread = native.and_then(|native| self.state.threads.get(native));
                 let broken = broken && thread.is_none_or(|thread| thread.turn.is_none());
-                let message = "Codex met an error of its own in this conversation";
+                let message = "Codex reported an internal error in this conversation";
                 broken.then(|| error_event("system_error", message, None)).into_iter().collect()
             }
             "warning" => warning("warning"),

@@ -221,7 +221,7 @@ impl OpenCode2 {
         match read {
             Some((ask, what)) => self.show(native, ask, what, out),
             None => {
-                let draft = EventDraft::raw(frame.clone(), "a question that cannot be understood");
+                let draft = EventDraft::raw(frame.clone(), "a question that could not be parsed");
                 out.events.push(RuntimeEvent::Event { native: native.cloned(), draft });
             }
         }
@@ -280,7 +280,7 @@ impl OpenCode2 {
             return;
         }
         if self.asks.len() > ASKS_MAX {
-            let message = format!("{ASKS_MAX} questions wait already: this one was rejected");
+            let message = format!("{ASKS_MAX} requests are open already: this one was rejected");
             let draft = error_event("too_many_requests", &message, Some(ask.native));
             out.events.push(RuntimeEvent::Event { native: native.cloned(), draft });
             return self.answer(&key, Decision::Withdrawn, out);
@@ -393,14 +393,14 @@ impl OpenCode2 {
             }
             200 | 404 | 405 if dismissed && !older => self.send_answer(key, true, out),
             400 | 422 if matches!(asked.what, What::Form { .. }) && !dismissed => {
-                let why = format!("OpenCode does not take that: {}", refused(reply));
+                let why = format!("OpenCode does not accept that: {}", refused(reply));
                 self.ask_again(key, &why, &Decision::Value(None), out);
             }
             _ => {
                 let native = asked.native.clone();
                 self.asks.remove(key);
                 self.is_over(key.clone());
-                let what = format!("OpenCode did not take the answer: {}", refused(reply));
+                let what = format!("OpenCode did not accept the answer: {}", refused(reply));
                 out.events.push(RuntimeEvent::Event { native, draft: error_event("answer_not_taken", &what, None) });
             }
         }
@@ -522,7 +522,7 @@ impl OpenCode2 {
             match read {
                 Some((ask, what)) => self.show(Some(native), ask, what, out),
                 None => {
-                    let draft = EventDraft::raw(bytes, "a question that cannot be understood");
+                    let draft = EventDraft::raw(bytes, "a question that could not be parsed");
                     out.events.push(RuntimeEvent::Event { native: Some(native.clone()), draft });
                 }
             }

@@ -82,7 +82,7 @@ impl OpenCode2 {
         match body {
             Ok(body) => self.replay(native, &body, out),
             Err(why) => {
-                let what = format!("what this session did meanwhile could not be read: {why}");
+                let what = format!("the events of this session from that time could not be read: {why}");
                 out.events
                     .push(RuntimeEvent::Event { native: Some(native.clone()), draft: error_event("gap", &what, None) });
                 if let Some(session) = self.sessions.get_mut(native) {
@@ -92,8 +92,8 @@ impl OpenCode2 {
         }
         let Some(session) = self.sessions.get_mut(native) else { return };
         if std::mem::take(&mut session.silent) {
-            let what = "what was said in this conversation while no gateway was connected to OpenCode is not told: how far it \
-                        was told before is not known";
+            let what = "messages of this conversation from the time when no gateway was connected to OpenCode are \
+                not shown: how much was reported before is unknown";
             if session.progress.seq.is_some() {
                 out.events
                     .push(RuntimeEvent::Event { native: Some(native.clone()), draft: error_event("gap", what, None) });
@@ -155,7 +155,7 @@ impl OpenCode2 {
         let lost = progress.prompt.as_ref().is_some_and(|prompt| !prompt.taken && !prompt.seen) && !waits;
         let outstanding = progress.prompt.as_ref().is_some_and(|prompt| prompt.taken || prompt.seen) || progress.began;
         if lost && !session.busy {
-            let why = "the connection was lost before OpenCode took the prompt";
+            let why = "the connection was lost before OpenCode accepted the prompt";
             return self.end(native, None, events::End::Failed(Some(why.into())), out);
         }
         if !outstanding {
@@ -177,7 +177,7 @@ impl OpenCode2 {
         let begun = session.progress.prompt.as_ref().is_none_or(|prompt| prompt.seen);
         let why = match begun {
             true => "OpenCode stopped in the middle of it",
-            false => "OpenCode was stopped before it began with the prompt",
+            false => "OpenCode was stopped before it started the prompt",
         };
         let waiting = session.progress.prompt.as_ref().filter(|prompt| !prompt.seen).map(|prompt| prompt.id.clone());
         session.busy = false;

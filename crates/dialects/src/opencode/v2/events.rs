@@ -254,7 +254,7 @@ impl Progress {
         let part = self.parts.get_mut(key)?;
         if part.held {
             let first = !std::mem::replace(&mut part.gap, true);
-            let what = "a part of a message went by unheard: its text follows whole when it is complete";
+            let what = "a part of a message was missed: the complete text follows when it ends";
             return first.then(|| gap(what, frame));
         }
         (part.said, part.sum) = (part.said + delta.len(), checksum(part.sum, delta));
@@ -271,7 +271,7 @@ impl Progress {
             true => vec![chunk(kind, Some(message), &text[part.said..], frame)],
             false if text.len() < part.said => Vec::new(),
             false => vec![
-                gap("OpenCode changed what it had said: the message follows whole, as it is now", frame),
+                gap("OpenCode changed an earlier message: the message follows completely, as it is now", frame),
                 chunk(kind, Some(message), text, frame),
             ],
         }
@@ -304,21 +304,21 @@ const BOOKKEEPING: &[&str] = &[
 
 /// The conversation is shorter than what was reported.
 fn taken_back(frame: &Bytes) -> EventDraft {
-    let what = "the conversation was taken back in OpenCode: the agent does not know any more what is shown after the message \
-                that it was taken back to";
+    let what = "the conversation was reverted in OpenCode: the agent no longer knows the messages after the one that \
+        it was reverted to";
     error_event("taken_back", what, Some(frame.clone()))
 }
 
 /// The conversation was forked from another session.
 fn forked(parent: &str, frame: &Bytes) -> EventDraft {
-    let what = format!("this conversation is a fork: what was said before it is in the session {parent}");
+    let what = format!("this conversation is a fork: the earlier messages are in the session {parent}");
     error_event("gap", &what, Some(frame.clone()))
 }
 
 /// The model did not answer, and OpenCode retries.
 fn retry(words: Option<String>, attempt: Option<u64>, at: Option<u64>, frame: &Bytes) -> EventDraft {
     let words = words.unwrap_or_else(|| "the model did not answer".into());
-    let words = format!("OpenCode tries again: {words}");
+    let words = format!("OpenCode is retrying: {words}");
     let body = ErrorBody::new("retry", &words).with("attempt", attempt).with("next", at);
     EventDraft { native: Some(frame.clone()), ..EventDraft::new(Kind::Error, &body) }
 }
@@ -398,7 +398,7 @@ impl OpenCode2 {
     fn on_event(&mut self, native: &NativeId, frame: &Bytes, event: &Frame<'_>, live: bool, out: &mut Outbox) {
         let said = |draft| RuntimeEvent::Event { native: Some(native.clone()), draft };
         let Some(data) = event.data.and_then(object::<Data<'_>>) else {
-            return out.events.push(said(EventDraft::raw(frame.clone(), "an event that cannot be understood")));
+            return out.events.push(said(EventDraft::raw(frame.clone(), "an event that could not be parsed")));
         };
         let Some(session) = self.sessions.get_mut(native) else { return };
         let progress = &mut session.progress;
@@ -515,7 +515,7 @@ impl OpenCode2 {
         }
         let said = |draft| RuntimeEvent::Event { native: Some(native.clone()), draft };
         let Some(waiting) = session.progress.inbox.remove(id) else {
-            let what = "what another client of OpenCode said went by unheard";
+            let what = "a prompt of another client of OpenCode was missed";
             return out.events.push(said(gap(what, frame)));
         };
         if session.progress.prompt.is_none() && !session.progress.began {

@@ -39,7 +39,7 @@ use events::{Part, Tool, Waiting};
 use plexus_protocol::{Capabilities, Capability, NativeId, RuntimeSpec, Ticket};
 
 /// The problem of a server of the first generation.
-const PREDECESSOR: &str = "this is OpenCode 1: set the runtime's `dialect` to \"opencode\"";
+const PREDECESSOR: &str = "this server is OpenCode 1: set the runtime's `dialect` to \"opencode\"";
 /// Sessions known; beyond that those that are not open are dropped until their next event.
 const SESSIONS_MAX: usize = 1024;
 /// Events of a session's stream queued while its log is read.
@@ -582,9 +582,9 @@ impl OpenCode2 {
             Ok(HttpReply { status: 401 | 403, .. }) => {
                 self.phase = Phase::Failed;
                 let message = if self.secret {
-                    "OpenCode refuses the password: set the runtime's `secret` to the server's OPENCODE_SERVER_PASSWORD"
+                    "OpenCode refused the password: set the runtime's `secret` to the server's OPENCODE_SERVER_PASSWORD"
                 } else {
-                    "OpenCode wants a password: set the runtime's `secret` to the server's OPENCODE_SERVER_PASSWORD"
+                    "OpenCode requires a password: set the runtime's `secret` to the server's OPENCODE_SERVER_PASSWORD"
                 };
                 return out.events.push(RuntimeEvent::Failed { message: message.into() });
             }
@@ -627,7 +627,7 @@ impl OpenCode2 {
         let Some(session) = self.sessions.get_mut(native) else { return };
         let Some(info) = info else {
             if let Stage::Opening { ticket, .. } = session.stage {
-                let why = done(reply).err().unwrap_or_else(|| "its reply makes no sense".into());
+                let why = done(reply).err().unwrap_or_else(|| "its response could not be parsed".into());
                 let error = RuntimeError::new(INTERNAL, format!("OpenCode has no such session: {why}"));
                 out.events.push(RuntimeEvent::NotOpened { ticket, error });
             }
@@ -651,7 +651,7 @@ impl OpenCode2 {
 
     fn created(&mut self, ticket: Ticket, cwd: String, reply: &Result<HttpReply, String>, out: &mut Outbox) {
         let Some(info) = data::<Info>(reply) else {
-            let why = done(reply).err().unwrap_or_else(|| "its reply makes no sense".into());
+            let why = done(reply).err().unwrap_or_else(|| "its response could not be parsed".into());
             let error = RuntimeError::new(INTERNAL, format!("OpenCode opened no session: {why}"));
             return out.events.push(RuntimeEvent::NotOpened { ticket, error });
         };
@@ -745,10 +745,10 @@ impl OpenCode2 {
             }
             "model.set" => {
                 let Some(Set { name }) = params.and_then(object) else {
-                    return Some(Err(RuntimeError::new(INVALID_PARAMS, "model.set wants {\"name\": the model}")));
+                    return Some(Err(RuntimeError::new(INVALID_PARAMS, "model.set needs {\"name\": the model}")));
                 };
                 let Some((provider, model)) = name.split_once('/').filter(|_| self.models.has(&name)) else {
-                    let what = format!("no such model: {name}; model.list names them");
+                    let what = format!("no such model: {name}; model.list lists them");
                     return Some(Err(RuntimeError::new(INVALID_PARAMS, what)));
                 };
                 let Some((native, _)) = session else {
@@ -760,7 +760,12 @@ impl OpenCode2 {
                 self.send(Pending::Model { ticket, native, name, notify }, "POST", path, Some(&body), out);
             }
             "session.list" if !notify => self.get(Pending::List { ticket }, listing(params), out),
-            _ => return Some(Err(RuntimeError::new(METHOD_NOT_FOUND, format!("{method}: not carried to OpenCode")))),
+            _ => {
+                return Some(Err(RuntimeError::new(
+                    METHOD_NOT_FOUND,
+                    format!("{method}: the gateway does not pass this method on to OpenCode"),
+                )));
+            }
         }
         None
     }

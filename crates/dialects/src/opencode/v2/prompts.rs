@@ -48,7 +48,7 @@ impl OpenCode2 {
                 }
             }
             Err(why) => {
-                let why = format!("OpenCode did not take the prompt: {why}");
+                let why = format!("OpenCode did not accept the prompt: {why}");
                 self.end(native, None, events::End::Failed(Some(why)), out);
             }
         }

@@ -648,7 +648,7 @@ fn opencode2_reports_a_lost_prompt() {
     stage.serve();
     let events = stage.events();
     let Some(RuntimeEvent::Ended { end, .. }) = events.last() else { panic!("{events:?}") };
-    assert_eq!(end.message.as_deref(), Some("the connection was lost before OpenCode took the prompt"));
+    assert_eq!(end.message.as_deref(), Some("the connection was lost before OpenCode accepted the prompt"));
 }
 
 #[test]

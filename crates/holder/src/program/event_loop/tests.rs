@@ -22,5 +22,5 @@ fn holder_folder_is_created_private_and_refused_otherwise() {
     let mode = |path: &Path| std::fs::metadata(path).unwrap().mode() & 0o777;
     assert_eq!((mode(path.parent().unwrap()), mode(&path)), (0o700, 0o600));
     std::fs::set_permissions(path.parent().unwrap(), std::fs::Permissions::from_mode(0o750)).unwrap();
-    assert!(listen(&path).unwrap_err().to_string().contains("ours alone"));
+    assert!(listen(&path).unwrap_err().to_string().contains("accessible to its owner only"));
 }
