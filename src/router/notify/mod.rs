@@ -37,7 +37,7 @@ use encryption::Keys;
 use rule::Quiet;
 pub use rule::TargetWants;
 pub use sender::check_service;
-use sender::{DeliveryTarget, Post};
+use sender::{DeliveryTarget, Sender};
 use text::NotificationMessage;
 
 use crate::sessions::{CommitEntry, CommitRows, Log};
@@ -218,7 +218,7 @@ pub struct Notifier {
 struct Shared {
     settings: NotifySettings,
     keys: Keys,
-    post: Post,
+    sender: Sender,
     log: Log,
     origin: Arc<Origin>,
     rows: Mutex<BTreeMap<String, TargetRow>>,
@@ -251,7 +251,7 @@ impl Notifier {
             shared: Arc::new(Shared {
                 settings,
                 keys,
-                post: Post::default(),
+                sender: Sender::default(),
                 log: log.clone(),
                 origin,
                 rows: Mutex::new(rows),
@@ -356,7 +356,7 @@ impl Notifier {
             }
         };
         match delivery {
-            Ok(Delivery { target, headers, body }) => self.shared.post.send(&target, headers, body).await,
+            Ok(Delivery { target, headers, body }) => self.shared.sender.send(&target, headers, body).await,
             Err(why) => {
                 tracing::warn!(why, "a notification cannot be sent");
                 sender::PostOutcome::Refused(0)
