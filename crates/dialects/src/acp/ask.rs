@@ -2,6 +2,9 @@
 
 use std::collections::HashSet;
 
+use agent_client_protocol_schema::v1::{
+    RequestPermissionOutcome, RequestPermissionResponse, SelectedPermissionOutcome,
+};
 use bytes::Bytes;
 use serde::{Deserialize, Serialize, Serializer};
 use serde_json::value::RawValue;
@@ -12,7 +15,7 @@ use super::super::{
 };
 use super::client_tools::CommandRun;
 use super::elicitation::ElicitationForm;
-use super::open::PendingOpen;
+use super::open::{PendingOpen, quoted};
 use super::tool_calls::{SAVED_MAX, ToolCallState};
 use super::{ASKS_MAX, Acp, reading, trouble};
 use plexus_protocol::{Choice, Decision, Editable, Kind, NativeId, Offer, RequestType};
@@ -77,17 +80,16 @@ impl PendingRequest {
 /// The answer to a permission request. What is no offered option is told as `cancelled`: the gateway never says yes by
 /// mistake.
 fn permitted(key: &RequestKey, options: &[String], decision: &Decision) -> Bytes {
+    let selected = |id: &String| {
+        let option = SelectedPermissionOutcome::new(id.clone());
+        RequestPermissionResponse::new(RequestPermissionOutcome::Selected(option))
+    };
     match decision {
-        Decision::Option { id, .. } if options.contains(id) => {
-            let outcome = serde_json::json!({ "outcome": { "outcome": "selected", "optionId": id } });
-            jsonrpc::answer(key.id(), &outcome)
-        }
-        // Only an agent that offered it gets this: it said that it reads the rest.
+        Decision::Option { id, .. } if options.contains(id) => jsonrpc::answer(key.id(), &selected(id)),
+        // Only an agent that offered edits gets the text: it said that it reads `_meta`.
         Decision::Edited { id, text, .. } if options.contains(id) => {
-            let outcome = serde_json::json!({
-                "outcome": { "outcome": "selected", "optionId": id }, "_meta": { "plexus": { "edited": text } },
-            });
-            jsonrpc::answer(key.id(), &outcome)
+            let meta = [("plexus".to_owned(), serde_json::json!({ "edited": text }))];
+            jsonrpc::answer(key.id(), &selected(id).meta(serde_json::Map::from_iter(meta)))
         }
         _ => cancelled(key.id()),
     }
@@ -95,7 +97,7 @@ fn permitted(key: &RequestKey, options: &[String], decision: &Decision) -> Bytes
 
 /// The answer `cancelled` to a permission request.
 pub(super) fn cancelled(id: &str) -> Bytes {
-    jsonrpc::answer(id, &serde_json::json!({ "outcome": { "outcome": "cancelled" } }))
+    jsonrpc::answer(id, &RequestPermissionResponse::new(RequestPermissionOutcome::Cancelled))
 }
 
 /// A question with nothing set but what it cannot do without.
@@ -358,8 +360,4 @@ fn first_mention(frame: &Bytes, tool_call: &RawValue, id: &str, titled: bool) ->
         tool: Some(ToolCallRef { id: id.to_owned(), over: false }),
         title: None,
     }
-}
-
-fn quoted(text: &str) -> String {
-    serde_json::to_string(text).unwrap_or_default()
 }

@@ -1,6 +1,9 @@
 //! Calls that clients make to the agent themselves: ACP's `session/*` and extension methods pass, the UI protocol's
 //! `model.list` and `model.set` are translated, the rest is refused.
 
+use agent_client_protocol_schema::v1::{
+    AuthenticateRequest, CurrentModeUpdate, LogoutRequest, SessionUpdate, SetSessionConfigOptionRequest,
+};
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -49,7 +52,7 @@ impl Acp {
             "auth.login" => self.login(params),
             "auth.logout" if self.can.logout => Ok(CallStep::Send {
                 method: "logout".into(),
-                params: jsonrpc::to_raw(&serde_json::json!({})),
+                params: jsonrpc::to_raw(&LogoutRequest::new()),
                 sets: Some(SettingChange::SignedIn(false)),
             }),
             _ => self.pass(native.as_ref(), method, params),
@@ -78,7 +81,7 @@ impl Acp {
         match params.and_then(object::<Login>) {
             Some(Login { method_id }) if self.has_method(&method_id) => Ok(CallStep::Send {
                 method: "authenticate".into(),
-                params: jsonrpc::to_raw(&serde_json::json!({ "methodId": method_id })),
+                params: jsonrpc::to_raw(&AuthenticateRequest::new(method_id)),
                 sets: Some(SettingChange::SignedIn(true)),
             }),
             _ => {
@@ -133,15 +136,14 @@ impl Acp {
         let (method, params) = match &models.option {
             Some(option) => (
                 "session/set_config_option",
-                serde_json::json!({ "sessionId": native, "configId": option, "value": name }),
+                jsonrpc::to_raw(&SetSessionConfigOptionRequest::new(native.to_string(), option.clone(), name.as_str())),
             ),
-            None => ("session/set_model", serde_json::json!({ "sessionId": native, "modelId": name })),
+            // No longer a part of ACP, but of agents.
+            None => {
+                ("session/set_model", jsonrpc::to_raw(&serde_json::json!({ "sessionId": native, "modelId": name })))
+            }
         };
-        Ok(CallStep::Send {
-            method: method.into(),
-            params: jsonrpc::to_raw(&params),
-            sets: Some(SettingChange::Model(name)),
-        })
+        Ok(CallStep::Send { method: method.into(), params, sets: Some(SettingChange::Model(name)) })
     }
 
     fn provider(&self) -> &str {
@@ -182,7 +184,7 @@ impl Acp {
                     models.option.is_none().then(|| models.draft(frame))
                 }
                 (Some(SettingChange::Mode(mode)), _) => {
-                    let body = serde_json::json!({ "sessionUpdate": "current_mode_update", "currentModeId": mode });
+                    let body = SessionUpdate::CurrentModeUpdate(CurrentModeUpdate::new(mode.clone()));
                     Some(draft(Kind::CurrentModeUpdate, &body, frame))
                 }
                 (Some(SettingChange::End), _) => {

@@ -7,6 +7,9 @@
 //! A refusal is a JSON-RPC error here: what the agent sent is no question to people, and it must learn that nothing was
 //! done. Schema: <https://agentclientprotocol.com/protocol/v1/file-system>, `…/v1/terminals`.
 
+use std::path::PathBuf;
+
+use agent_client_protocol_schema::v1::{CreateTerminalRequest, WriteTextFileRequest};
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -70,33 +73,12 @@ pub(super) struct CommandRun {
     keep: Option<u64>,
 }
 
+/// Not the published type, whose numbers are `u32`: an agent may set a limit of `Number.MAX_SAFE_INTEGER`.
 #[derive(Deserialize)]
 struct ReadFile {
     path: String,
     line: Option<u64>,
     limit: Option<u64>,
-}
-
-#[derive(Deserialize)]
-struct WriteFile {
-    path: String,
-    content: String,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Create {
-    command: String,
-    args: Option<Vec<String>>,
-    env: Option<Vec<Variable>>,
-    cwd: Option<String>,
-    output_byte_limit: Option<u64>,
-}
-
-#[derive(Deserialize)]
-struct Variable {
-    name: String,
-    value: String,
 }
 
 #[derive(Deserialize)]
@@ -125,21 +107,25 @@ fn read(method: &str, params: &RawValue) -> Option<ParsedRequest> {
     match method {
         "fs/read_text_file" => object(params).map(ParsedRequest::Read),
         "fs/write_text_file" => {
-            let WriteFile { path, content } = object(params)?;
-            Some(ParsedRequest::Write(FileWrite { path, text: content }))
+            let WriteTextFileRequest { path, content, .. } = object(params)?;
+            Some(ParsedRequest::Write(FileWrite { path: text_of(path), text: content }))
         }
         "terminal/create" => {
-            let Create { command, args, env, cwd, output_byte_limit } = object(params)?;
-            let args = args.unwrap_or_default();
+            let CreateTerminalRequest { command, args, env, cwd, output_byte_limit: keep, .. } = object(params)?;
             // A program and its arguments, or a line for a shell: agents send both.
-            let argv = if args.is_empty() { vec![command] } else { [vec![command], args].concat() };
-            let env = env.unwrap_or_default().into_iter().map(|var| (var.name, var.value)).collect();
-            Some(ParsedRequest::Run(CommandRun { argv, env, cwd, keep: output_byte_limit }))
+            let argv = [vec![command], args].concat();
+            let env = env.into_iter().map(|var| (var.name, var.value)).collect();
+            Some(ParsedRequest::Run(CommandRun { argv, env, cwd: cwd.map(text_of), keep }))
         }
         "terminal/output" => terminal(JobKind::Output),
         "terminal/wait_for_exit" => terminal(JobKind::Wait),
         _ => terminal(JobKind::End),
     }
+}
+
+/// A path as JSON wrote it.
+fn text_of(path: PathBuf) -> String {
+    path.to_string_lossy().into_owned()
 }
 
 impl Acp {

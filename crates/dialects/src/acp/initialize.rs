@@ -1,5 +1,6 @@
 //! The handshake, and signing in.
 
+use agent_client_protocol_schema::v1::AuthenticateRequest;
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -266,7 +267,7 @@ impl Acp {
     }
 
     fn authenticate(&mut self, method: &str, then: Option<PendingOpen>, out: &mut Outbox) {
-        let params = serde_json::json!({ "methodId": method });
+        let params = AuthenticateRequest::new(method.to_owned());
         self.request(Pending::Authenticate { then }, "authenticate", &params, out);
     }
 

@@ -37,11 +37,14 @@ mod saved_state;
 #[cfg(test)]
 mod saved_state_tests;
 #[cfg(test)]
+pub(super) mod schema_tests;
+#[cfg(test)]
 mod tests;
 mod tool_calls;
 
 use std::collections::{HashMap, HashSet};
 
+use agent_client_protocol_schema::v1::CancelNotification;
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -288,7 +291,7 @@ impl Dialect for Acp {
                 if let Some(stopped) = self.withdrawn.get_mut(&native) {
                     *stopped = true;
                 }
-                out.frames.push(jsonrpc::notify("session/cancel", &serde_json::json!({ "sessionId": native })));
+                out.frames.push(jsonrpc::notify("session/cancel", &CancelNotification::new(native.to_string())));
             }
             RuntimeCommand::Answer { key, decision } => {
                 let native = self.asks.get(&key).and_then(PendingRequest::native).cloned();

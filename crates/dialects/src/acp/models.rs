@@ -3,6 +3,9 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
+use agent_client_protocol_schema::v1::{
+    ConfigOptionUpdate, SessionConfigOption, SessionConfigOptionCategory, SessionConfigSelectOption, SessionUpdate,
+};
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -169,16 +172,15 @@ impl SessionModels {
 
     /// The models as the configuration option that ACP would have.
     pub(super) fn draft(&self, frame: &Bytes) -> EventDraft {
-        let choices: Vec<_> =
-            self.offered.iter().map(|(value, name)| serde_json::json!({ "value": value, "name": name })).collect();
-        let body = serde_json::json!({
-            "sessionUpdate": "config_option_update",
-            "configOptions": [{
-                "id": "model", "name": "Model", "category": "model", "type": "select",
-                "currentValue": self.current.as_deref().unwrap_or_default(), "options": choices,
-            }],
-        });
-        draft(Kind::ConfigOptionUpdate, &body, frame)
+        let choice = |(value, name): &(String, String)| SessionConfigSelectOption::new(value.clone(), name.clone());
+        let choices: Vec<_> = self.offered.iter().map(choice).collect();
+        let option = SessionConfigOption::select("model", "Model", self.current.clone().unwrap_or_default(), choices)
+            .category(SessionConfigOptionCategory::Model);
+        draft(
+            Kind::ConfigOptionUpdate,
+            &SessionUpdate::ConfigOptionUpdate(ConfigOptionUpdate::new(vec![option])),
+            frame,
+        )
     }
 }
 
