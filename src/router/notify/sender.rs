@@ -318,6 +318,8 @@ fn with_causes(error: &dyn Error) -> String {
 #[cfg(test)]
 mod tests {
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    use tokio_rustls::rustls::pki_types::PrivatePkcs8KeyDer;
+    use tokio_rustls::rustls::{RootCertStore, ServerConfig};
 
     use super::*;
 
@@ -502,6 +504,40 @@ mod tests {
         let (_, taken) = told.recv().await.unwrap();
         assert!(taken < 32 << 20, "{taken} bytes of the body were taken");
         assert!(reached.try_recv().is_err(), "the redirect was followed");
+    }
+
+    #[tokio::test]
+    async fn push_sender_checks_certificate_and_name() {
+        let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+        let key = PrivatePkcs8KeyDer::from(made.signing_key.serialize_der()).into();
+        let provider = Arc::new(crypto::ring::default_provider());
+        let server = ServerConfig::builder_with_provider(Arc::clone(&provider));
+        let server = server.with_safe_default_protocol_versions().unwrap().with_no_client_auth();
+        let server = server.with_single_cert(vec![made.cert.der().clone()], key).unwrap();
+        let acceptor = tokio_rustls::TlsAcceptor::from(Arc::new(server));
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let port = listener.local_addr().unwrap().port();
+        tokio::spawn(async move {
+            while let Ok((stream, _)) = listener.accept().await {
+                let Ok(mut stream) = acceptor.accept(stream).await else { continue };
+                let _ = stream.read(&mut [0; 4096]).await;
+                let _ = stream.write_all(b"HTTP/1.1 201 Created\r\ncontent-length: 0\r\n\r\n").await;
+                let _ = stream.shutdown().await;
+            }
+        });
+        let mut roots = RootCertStore::empty();
+        roots.add(made.cert.der().clone()).unwrap();
+        let client = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions().unwrap();
+        let client = Arc::new(client.with_root_certificates(roots).with_no_client_auth());
+        let trusting = Sender { tls: Arc::new(OnceCell::new_with(Some(client))) };
+        for (sender, host, accepted) in
+            [(&trusting, "localhost", true), (&trusting, "127.0.0.1", false), (&Sender::default(), "localhost", false)]
+        {
+            let target = DeliveryTarget { tls: true, ..local(host, port) };
+            let outcome = sender.try_send(&target, HeaderMap::new(), Vec::new());
+            let outcome = tokio::time::timeout(ATTEMPT, outcome).await.unwrap();
+            assert_eq!(outcome == Ok(PostOutcome::Taken(201)), accepted, "{host}: {outcome:?}");
+        }
     }
 
     #[tokio::test]
