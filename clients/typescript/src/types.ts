@@ -965,12 +965,12 @@ export interface PushChoice {
   requests?: boolean | null;
 }
 
-/** Quiet hours as a device says them. */
+/** Quiet hours as a device sets them. */
 export interface PushQuiet {
   from: string;
   offset_minutes: number;
   to: string;
-  /** Its owner's time zone, by its IANA name; rows of earlier releases have the offset alone. */
+  /** The owner's time zone by its IANA name; rows of earlier releases have only the offset. */
   zone?: string;
 }
 
@@ -985,7 +985,7 @@ export interface PushTried {
   status: number;
 }
 
-/** Nothing needs to be said to try it. */
+/** The body of a test, which is empty. */
 export type PushTry = Record<string, never>;
 
 /** A question to a person. */
@@ -1760,7 +1760,7 @@ export interface SubscribeKeys {
   p256dh: string;
 }
 
-/** The kinds of news that a place wants. */
+/** The kinds of news that a target wants. */
 export interface TargetWants {
   /** Runs that complete. */
   ends: boolean;

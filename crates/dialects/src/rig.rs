@@ -7,6 +7,7 @@ use bytes::Bytes;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
+use super::acp::schema_tests::SchemaCheck;
 use super::{
     AgentRequest, Dialect, EventDraft, HttpReply, HttpRequest, Outbox, RequestKey, RunEnd, RuntimeCommand,
     RuntimeError, RuntimeEvent, find,
@@ -21,6 +22,8 @@ pub(super) struct Rig {
     pub(super) wakes: usize,
     /// The last checkpoint.
     pub(super) checkpoint: Option<String>,
+    /// What ACP says of the messages, where that is the dialect.
+    schema: Option<SchemaCheck>,
 }
 
 pub(super) fn spec(dialect: &str) -> RuntimeSpec {
@@ -49,6 +52,7 @@ impl Rig {
             fetches: VecDeque::new(),
             wakes: 0,
             checkpoint: None,
+            schema: (spec.dialect == "acp").then(SchemaCheck::default),
         };
         rig.step(|dialect, out| dialect.open(out));
         rig
@@ -60,7 +64,11 @@ impl Rig {
         for frame in &out.frames {
             let (end, line) = frame.split_last().unwrap();
             assert!(*end == b'\n' && !line.iter().any(|b| matches!(b, b'\r' | b'\n')), "one line: {frame:?}");
-            self.sent.push(json(line));
+            let sent = json(line);
+            if let Some(schema) = &self.schema {
+                schema.sends(&sent);
+            }
+            self.sent.push(sent);
         }
         for said in &out.events {
             if let RuntimeEvent::Event { draft, .. } = said {
@@ -80,6 +88,9 @@ impl Rig {
 
     pub(super) fn feed(&mut self, frame: impl Into<Bytes>) {
         let frame = frame.into();
+        if let Some(schema) = &mut self.schema {
+            schema.received(&frame);
+        }
         self.step(|dialect, out| dialect.feed(frame, out));
     }
 

@@ -1,5 +1,5 @@
-//! The routes by which a device subscribes to notifications, chooses among them, and tries them. Each is about the device that
-//! asks, and no other.
+//! The routes by which a device subscribes to notifications, chooses among them, and tests them. Each is about the calling device
+//! only.
 
 use axum::response::Response;
 use http::StatusCode;
@@ -9,7 +9,7 @@ use utoipa::ToSchema;
 use super::encryption::{AUTH, POINT};
 use super::engine::without_rejected_key;
 use super::sender::{DeliveryTarget, PostOutcome};
-use super::{ChosenChannels, Destination, Hours, Notifier, Subscription, TargetRow, place_of, text};
+use super::{ChosenChannels, Destination, Hours, Notifier, Subscription, TargetRow, target_of, text};
 use crate::router::guard::Call;
 use crate::router::reply::{json as answer, no_content};
 use crate::router::{AppState, Problem};
@@ -72,17 +72,17 @@ pub(in crate::router) struct QuietHours {
     zone: Option<String>,
 }
 
-/// Nothing needs to be said to try it.
+/// The body of a test, which is empty.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(in crate::router) struct PushTry {}
 
-/// Tells `null` from absent.
+/// Distinguishes `null` from absent.
 fn given<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Option<QuietHours>>, D::Error> {
     Option::<QuietHours>::deserialize(deserializer).map(Some)
 }
 
-type Outcomes = Result<Response, Problem>;
+type Reply = Result<Response, Problem>;
 
 fn storage(error: String) -> Problem {
     Problem::new(StatusCode::INSUFFICIENT_STORAGE, "storage", error)
@@ -115,21 +115,21 @@ fn view(notifier: &Notifier, row: TargetRow) -> Push<'_> {
     }
 }
 
-fn shown(state: &AppState, place: &str) -> Outcomes {
-    answer(StatusCode::OK, &view(&state.notifier, state.notifier.row(place)))
+fn shown(state: &AppState, target: &str) -> Reply {
+    answer(StatusCode::OK, &view(&state.notifier, state.notifier.row(target)))
 }
 
-/// The name of the place of the device that asks.
-fn mine(call: &Call) -> Result<String, Problem> {
-    Ok(place_of(&call.caller()?.device().device_id))
+/// The target that the calling device is.
+fn own_target(call: &Call) -> Result<String, Problem> {
+    Ok(target_of(&call.caller()?.device().device_id))
 }
 
-pub(in crate::router) async fn show(state: AppState, call: Call) -> Outcomes {
-    shown(&state, &mine(&call)?)
+pub(in crate::router) async fn show(state: AppState, call: Call) -> Reply {
+    shown(&state, &own_target(&call)?)
 }
 
-pub(in crate::router) async fn subscribe(state: AppState, call: Call) -> Outcomes {
-    let place = mine(&call)?;
+pub(in crate::router) async fn subscribe(state: AppState, call: Call) -> Reply {
+    let target = own_target(&call)?;
     let Subscribe { endpoint, keys: SubscribeKeys { p256dh, auth }, _expiration } = call.json()?;
     let notifier = &state.notifier;
     let refused = |why: String| {
@@ -138,9 +138,9 @@ pub(in crate::router) async fn subscribe(state: AppState, call: Call) -> Outcome
     DeliveryTarget::of_client(&endpoint, &notifier.shared.settings.services).map_err(refused)?;
     let key = Some(notifier.shared.keys.public.clone());
     let subscription = Subscription { endpoint, p256dh, auth, key };
-    notifier.claim(&place, &subscription.endpoint).await.map_err(storage)?;
+    notifier.claim(&target, &subscription.endpoint).await.map_err(storage)?;
     let keys = subscription.keys().filter(|(theirs, auth)| theirs.len() == POINT && auth.len() == AUTH);
-    // Sealing something shows whether the key is a point of the curve.
+    // Encrypting something shows whether the key is a point of the curve.
     let usable = keys.is_some_and(|(theirs, auth)| notifier.shared.keys.seal(&theirs, &auth, b"{}").is_some());
     if !usable {
         let words = "`keys` are invalid: `p256dh` must be a P-256 point and `auth` 16 bytes, both in base64url";
@@ -148,22 +148,22 @@ pub(in crate::router) async fn subscribe(state: AppState, call: Call) -> Outcome
     }
     let change = |row: &mut TargetRow| {
         if row.subscription.as_ref() != Some(&subscription) {
-            // Another subscription was told of nothing.
+            // To a new subscription nothing was sent.
             row.leave();
             row.subscription = Some(subscription);
         }
     };
-    notifier.change(&place, change).await.map_err(storage)?;
-    shown(&state, &place)
+    notifier.change(&target, change).await.map_err(storage)?;
+    shown(&state, &target)
 }
 
-pub(in crate::router) async fn unsubscribe(state: AppState, call: Call) -> Outcomes {
-    state.notifier.change(&mine(&call)?, TargetRow::leave).await.map_err(storage)?;
+pub(in crate::router) async fn unsubscribe(state: AppState, call: Call) -> Reply {
+    state.notifier.change(&own_target(&call)?, TargetRow::leave).await.map_err(storage)?;
     no_content()
 }
 
-pub(in crate::router) async fn choose(state: AppState, call: Call) -> Outcomes {
-    let place = mine(&call)?;
+pub(in crate::router) async fn choose(state: AppState, call: Call) -> Reply {
+    let target = own_target(&call)?;
     let PushChoice { requests, ends, failures, quiet } = call.json()?;
     let hours = |QuietHours { from, to, offset_minutes, zone }| Hours { from, to, offset_minutes, zone };
     let quiet = quiet.map(|quiet| quiet.map(hours));
@@ -184,15 +184,15 @@ pub(in crate::router) async fn choose(state: AppState, call: Call) -> Outcomes {
             row.chosen.quiet = quiet;
         }
     };
-    state.notifier.change(&place, change).await.map_err(storage)?;
-    shown(&state, &place)
+    state.notifier.change(&target, change).await.map_err(storage)?;
+    shown(&state, &target)
 }
 
-/// Sends one at once, whoever looks and however late it is, and says how it went.
-pub(in crate::router) async fn test(state: AppState, call: Call) -> Outcomes {
-    let place = mine(&call)?;
+/// Sends a test at once, whatever the viewers and the quiet hours, and reports the outcome.
+pub(in crate::router) async fn test(state: AppState, call: Call) -> Reply {
+    let target = own_target(&call)?;
     let PushTry {} = call.json()?;
-    let Some(subscription) = state.notifier.row(&place).subscription else {
+    let Some(subscription) = state.notifier.row(&target).subscription else {
         let words = "this device is not subscribed: PUT /v1/push first";
         return Err(Problem::new(StatusCode::CONFLICT, "not_subscribed", words));
     };
@@ -203,7 +203,7 @@ pub(in crate::router) async fn test(state: AppState, call: Call) -> Outcomes {
     match without_rejected_key(&to, state.notifier.send(&to, &message, now).await) {
         PostOutcome::Taken(status) => answer(StatusCode::OK, &PushTried { status }),
         PostOutcome::Gone(_) => {
-            state.notifier.gone(&place, &subscription).await.map_err(storage)?;
+            state.notifier.gone(&target, &subscription).await.map_err(storage)?;
             failed("the push service no longer knows the subscription: subscribe again".into())
         }
         PostOutcome::Refused(status) => failed(format!("the push service refused it ({status}): subscribe again")),

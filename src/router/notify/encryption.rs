@@ -1,5 +1,5 @@
-//! What makes a Web Push private and ours: the payload sealed for one subscription (RFC 8291, `aes128gcm`), and the proof of
-//! who sends it (VAPID, RFC 8292). The primitives are ring's.
+//! Web Push encryption for one subscription (RFC 8291, `aes128gcm`) and the proof of the sender (VAPID, RFC 8292), with the primitives
+//! of ring.
 
 use std::fs::OpenOptions;
 use std::io::Write as _;
@@ -16,34 +16,34 @@ use serde_json::json;
 
 use plexus_protocol::Timestamp;
 
-/// The key pair's file in the state's folder. Whoever has it can send to every subscription that they know; if it is
-/// lost, every device subscribes anew.
+/// The file of the key pair in the state folder. Whoever has it can send to every subscription that they know; if it is lost, every
+/// device subscribes anew.
 pub(super) const KEY_FILE: &str = "push.key";
-/// How long a proof holds, in seconds: services take a day at most, and their clocks may differ from ours.
+/// How long a proof is valid, in seconds: services accept a day at most, and their clocks may differ from ours.
 const PROOF_LIFE: i64 = 12 * 3600;
-/// Bytes of a key pair's file that are read; a longer one is not ours.
+/// Longest key file, in bytes; a longer one is not ours.
 const KEY_FILE_MAX: usize = 1024;
 /// Bytes of a P-256 point, uncompressed.
 pub(super) const POINT: usize = 65;
-/// Bytes of a subscription's secret.
+/// Bytes of the secret of a subscription.
 pub(super) const AUTH: usize = 16;
-/// The record size that is announced, in bytes: a message is one record.
+/// The announced record size, in bytes: a message is one record.
 const RECORD: u32 = 4096;
-/// Messages are filled up to a multiple of this, in bytes, so that their length says little.
+/// Messages are padded to a multiple of this, in bytes, so that their length says little.
 const FILL: usize = 512;
 
-/// The gateway's own key pair.
+/// The key pair of the gateway.
 pub(super) struct Keys {
     pair: EcdsaKeyPair,
     random: SystemRandom,
     /// The public half, as browsers take it (`applicationServerKey`).
     pub(super) public: String,
-    /// Whether it is new: what was subscribed before was so to another.
+    /// Whether it is new, so that existing subscriptions were made for another.
     pub(super) made: bool,
 }
 
 impl Keys {
-    /// Reads the pair in `home`, or makes it, for its owner's eyes alone.
+    /// Reads the pair in `home`, or makes it, readable by its owner only.
     ///
     /// # Errors
     /// In words, with the fix.
@@ -76,7 +76,7 @@ impl Keys {
         Ok(Self { pair, random, public, made: made_now })
     }
 
-    /// The `Authorization` for a push service: that it is us, for this origin, for a while.
+    /// The `Authorization` for a push service at the origin `audience`.
     pub(super) fn proof(&self, audience: &str, contact: Option<&str>, now: Timestamp) -> Option<String> {
         let mut claims = json!({ "aud": audience, "exp": now.as_millis() / 1000 + PROOF_LIFE });
         if let Some(contact) = contact {
@@ -88,7 +88,7 @@ impl Keys {
         Some(format!("vapid t={said}.{}, k={}", BASE64URL_NOPAD.encode(signature.as_ref()), self.public))
     }
 
-    /// Seals `plain` for the subscription with these keys. `None` if they are none, or `plain` is too long.
+    /// Encrypts `plain` for the subscription with these keys. `None` if the keys are invalid, or `plain` is too long.
     pub(super) fn seal(&self, theirs: &[u8], auth: &[u8], plain: &[u8]) -> Option<Vec<u8>> {
         if theirs.len() != POINT || auth.len() != AUTH {
             return None;
@@ -102,7 +102,7 @@ impl Keys {
             agree_ephemeral(ours, &theirs_key, |secret| derive(secret, auth, theirs, public.as_ref(), &salt))
                 .ok()??;
         let mut sealed = plain.to_vec();
-        // The end of the last record, then nothing but zeros.
+        // The delimiter of the last record, then padding.
         sealed.push(2);
         sealed.resize(sealed.len().next_multiple_of(FILL), 0);
         let key = LessSafeKey::new(UnboundKey::new(&AES_128_GCM, &key).ok()?);
@@ -113,7 +113,7 @@ impl Keys {
         message.push(u8::try_from(POINT).ok()?);
         message.extend_from_slice(public.as_ref());
         message.extend_from_slice(&sealed);
-        // What services take: RFC 8030, 7.2.
+        // What services accept: RFC 8030, 7.2.
         (message.len() <= RECORD as usize).then_some(message)
     }
 }
@@ -139,7 +139,7 @@ fn derive(secret: &[u8], auth: &[u8], theirs: &[u8], ours: &[u8], salt: &[u8]) -
     Some((key, hkdf(salt, &secret, &[b"Content-Encoding: nonce\0"])?))
 }
 
-/// Writes a file that only its owner can read, all of it or none.
+/// Writes a file that only its owner can read, whole or not at all.
 fn write(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
     let beside = path.with_extension("new");
     let _ = std::fs::remove_file(&beside);
@@ -164,7 +164,7 @@ mod tests {
     const SECRET: &str = "BTBZMqHH6r4Tts7J_aSIgg";
 
     #[test]
-    fn keys_are_derived_as_in_the_rfcs_example() {
+    fn push_keys_are_derived_as_in_the_rfc_example() {
         let ours = "BP4z9KsN6nGRTbVYI_c7VJSPQTBtkgcy27mlmlMoZIIgDll6e3vCYLocInmYWAmS6TlzAC8wEqKK6PBru3jl7A8";
         let shared = bytes("kyrL1jIIOHEzg3sM2ZWRHDRB62YACZhhSlknJ672kSs");
         let salt = bytes("DGv6ra1nlYgDCS1FRnbzlw");
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn the_pair_is_made_once_for_its_owner_alone_and_what_is_no_key_is_refused() {
+    fn push_key_file_is_made_once_private_and_checked() {
         let home = tempfile::tempdir().unwrap();
         let keys = Keys::open(home.path()).unwrap();
         assert_eq!(bytes(&keys.public).len(), POINT);

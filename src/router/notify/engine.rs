@@ -1,5 +1,5 @@
-//! What drives the rule: one task that hears the log, who looks, and the clock, and sends. It waits for no service: each attempt is
-//! a task of its own, one a place at a time.
+//! Drives the rule: one task that follows the log, the viewers and the clock, and sends. It waits for no service: each attempt is a
+//! task of its own, one for each target at a time.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, LazyLock};
@@ -23,10 +23,10 @@ use plexus_protocol::{
     DeviceId, Event, Kind, Position, Receipt, Request, RequestId, RequestState, RunStatus, SessionId, Timestamp,
 };
 
-/// The longest sleep: clocks jump, and what is forgotten without a word is noticed so.
+/// The longest sleep: finds sessions and devices that are gone without an event, and clocks that were set.
 const SWEEP: Duration = Duration::from_secs(30);
 
-/// How a place is reached, and what waits for it.
+/// A target, and what waits for it.
 struct Reach {
     to: Destination,
     queue: DeliveryQueue,
@@ -39,13 +39,13 @@ struct Engine {
     state: AppState,
     rules: RuleState,
     reaches: BTreeMap<String, Reach>,
-    /// What places know by themselves to be over, to be forgotten of their rows.
+    /// Targets and tags of news that they know to be over, still to be removed from their rows.
     known: Vec<(String, String)>,
-    flights: JoinSet<(String, Destination, PostOutcome)>,
+    attempts: JoinSet<(String, Destination, PostOutcome)>,
     give_up: Millis,
 }
 
-/// How a request ended, as the log says.
+/// The body of a `request_resolved` event.
 #[derive(Deserialize)]
 struct Resolved {
     request_id: RequestId,
@@ -75,14 +75,14 @@ struct RunOver {
     message: Option<String>,
 }
 
-/// Notifies until the gateway stops. `from` is where the log stood before the sessions were opened again: what the last
-/// gateway's end did to them is news.
+/// Notifies until the gateway stops. `from` is the end of the log before the sessions were opened again: what the end of the last
+/// gateway did to them is news.
 pub(super) async fn run(notifier: Notifier, state: AppState, from: Position) {
     let mut stop = state.stop.clone();
     let settings = &notifier.shared.settings;
     let millis = |span: Duration| Millis::try_from(span.as_millis()).unwrap_or(Millis::MAX);
     let mut follow = Follow::new(state.directory.log(), Filter::all(), from, Subscriber::Notifications);
-    let (mut looks, mut changed) = (state.presence.changes(), notifier.shared.changed.subscribe());
+    let (mut viewers, mut changed) = (state.presence.changes(), notifier.shared.changed.subscribe());
     let mut revoked = state.auth.revocations();
     let mut engine = Engine {
         rules: RuleState::new(millis(settings.after)),
@@ -91,14 +91,14 @@ pub(super) async fn run(notifier: Notifier, state: AppState, from: Position) {
         auth: state.auth.clone(),
         reaches: BTreeMap::new(),
         known: Vec::new(),
-        flights: JoinSet::new(),
+        attempts: JoinSet::new(),
         notifier,
         state,
     };
     if let Err(error) = engine.notifier.settle().await {
-        tracing::warn!(error, "subscriptions to an earlier key are still there");
+        tracing::warn!(error, "subscriptions to an earlier key could not be removed");
     }
-    engine.places().await;
+    engine.targets().await;
     engine.begin().await;
     loop {
         let now = millis_now();
@@ -114,12 +114,12 @@ pub(super) async fn run(notifier: Notifier, state: AppState, from: Position) {
                     engine.event(event);
                 }
             }
-            _ = looks.changed() => engine.looks(),
-            _ = changed.changed() => engine.places().await,
-            _ = revoked.changed() => engine.places().await,
-            Some(landed) = engine.flights.join_next(), if !engine.flights.is_empty() => {
-                if let Ok((place, to, outcome)) = landed {
-                    engine.record_attempt(&place, &to, outcome).await;
+            _ = viewers.changed() => engine.viewers(),
+            _ = changed.changed() => engine.targets().await,
+            _ = revoked.changed() => engine.targets().await,
+            Some(finished) = engine.attempts.join_next(), if !engine.attempts.is_empty() => {
+                if let Ok((target, to, outcome)) = finished {
+                    engine.record_attempt(&target, &to, outcome).await;
                 }
             }
             () = tokio::time::sleep(wait) => engine.sweep().await,
@@ -128,7 +128,7 @@ pub(super) async fn run(notifier: Notifier, state: AppState, from: Position) {
     }
 }
 
-/// What waits are measured by: time that has passed, however the clock is set meanwhile.
+/// The clock of all waits: it is never set.
 fn millis_now() -> Millis {
     static BEGUN: LazyLock<Instant> = LazyLock::new(Instant::now);
     Millis::try_from(BEGUN.elapsed().as_millis()).unwrap_or(Millis::MAX)
@@ -138,17 +138,17 @@ fn wall_clock() -> Timestamp {
     SystemTime::now().into()
 }
 
-/// The requests among these.
-fn tags(stories: &[Arc<NotificationText>]) -> Vec<String> {
-    let asked = stories.iter().filter(|story| story.what == NewsKind::Request);
-    asked.map(|story| story.tag.clone()).collect()
+/// The tags of the requests among these.
+fn tags(texts: &[Arc<NotificationText>]) -> Vec<String> {
+    let asked = texts.iter().filter(|text| text.what == NewsKind::Request);
+    asked.map(|text| text.tag.clone()).collect()
 }
 
 fn count(to: &Destination, outcome: &str) {
     metrics().notifications.with_label_values(&[to.kind(), outcome]).inc();
 }
 
-/// A push service that does not take our key for a subscription (401, 403) never will: the subscription is of no use.
+/// A push service that refuses our key for a subscription (401, 403) always will, so the subscription counts as gone.
 pub(super) fn without_rejected_key(to: &Destination, outcome: PostOutcome) -> PostOutcome {
     match (to, outcome) {
         (Destination::Push(_), PostOutcome::Refused(status @ (401 | 403))) => PostOutcome::Gone(status),
@@ -157,20 +157,20 @@ pub(super) fn without_rejected_key(to: &Destination, outcome: PostOutcome) -> Po
 }
 
 impl Engine {
-    /// Takes up what is open, and takes back what is not any more.
+    /// Adds the open requests, and withdraws those that closed while no gateway ran.
     async fn begin(&mut self) {
         let now = millis_now();
         let rows = self.notifier.rows().clone();
         let mut open = BTreeSet::new();
         for request in self.directory.open_requests(&Filter::all()) {
-            let story = self.story(&request);
+            let text = self.text(&request);
             let of = |known: fn(&TargetRow) -> &BTreeSet<String>| {
-                let some = rows.iter().filter(|(_, row)| known(row).contains(&story.tag));
+                let some = rows.iter().filter(|(_, row)| known(row).contains(&text.tag));
                 some.map(|(name, _)| name.clone()).collect()
             };
             let (told, summed) = (of(|row| &row.told), of(|row| &row.summed));
-            open.insert(story.tag.clone());
-            self.rules.open_again(story, &told, &summed, now);
+            open.insert(text.tag.clone());
+            self.rules.open_again(text, &told, &summed, now);
         }
         for (name, row) in rows {
             for tag in row.told.into_iter().filter(|tag| !open.contains(tag)) {
@@ -185,10 +185,10 @@ impl Engine {
                 self.push(&name, QueuedNotification { message: sum_withdrawn(), withdraws: true, tells: Vec::new() });
             }
         }
-        self.looks();
+        self.viewers();
     }
 
-    /// What to say of something told by an earlier gateway that is over by now.
+    /// The withdrawal of what an earlier gateway sent and is over by now.
     async fn over(&self, tag: &str) -> Option<NotificationMessage> {
         let id: RequestId = tag.strip_prefix("request:")?.parse().ok()?;
         let request = self.directory.request(&id).await.ok()??;
@@ -200,14 +200,14 @@ impl Engine {
                 by: Some(resolved_by.name.clone()),
             },
         );
-        Some(self.story(&request).withdrawn(&end))
+        Some(self.text(&request).withdrawn(&end))
     }
 
     fn title(&self, session: &SessionId) -> Option<String> {
         self.directory.session(session)?.title.clone()
     }
 
-    fn story(&self, request: &Request) -> NotificationText {
+    fn text(&self, request: &Request) -> NotificationText {
         NotificationText::of_request(request, self.title(&request.session_id).as_deref())
     }
 
@@ -216,51 +216,51 @@ impl Engine {
         match event.kind {
             Kind::RequestOpened => {
                 let Ok(request) = serde_json::from_slice::<Request>(&event.body) else { return };
-                self.rules.open(self.story(&request), now);
+                self.rules.open(self.text(&request), now);
             }
             Kind::RequestResolved => {
                 let Ok(Resolved { request_id, receipt }) = serde_json::from_slice(&event.body) else { return };
                 let Ended { state, ok, resolved_by } = receipt;
                 let somebody = state == RequestState::Answered;
                 let end = RunEndText { state, ok, by: somebody.then(|| resolved_by.name.clone()) };
-                let acts = self.rules.close(&format!("request:{request_id}"), Some(&resolved_by.device_id));
-                self.perform(acts, &end);
+                let actions = self.rules.close(&format!("request:{request_id}"), Some(&resolved_by.device_id));
+                self.perform(actions, &end);
             }
             Kind::RunEnded => {
                 let Ok(RunOver { run_id, status, message }) = serde_json::from_slice(&event.body) else { return };
                 let failed = match status {
                     RunStatus::Completed => false,
                     RunStatus::Error => true,
-                    // Who cancels knows.
+                    // Whoever cancelled it knows.
                     _ => return,
                 };
                 let (session, runtime) = (event.origin.session_id.clone(), event.origin.runtime_id.clone());
                 let title = self.title(&session);
-                let story =
+                let text =
                     NotificationText::of_end(&run_id, failed, session, runtime, message.as_deref(), title.as_deref());
-                self.rules.open(story, now);
+                self.rules.open(text, now);
             }
             _ => {}
         }
     }
 
-    fn looks(&mut self) {
-        let looks = self.state.presence.screens().into_iter().map(|screen| ViewerPresence {
+    fn viewers(&mut self) {
+        let viewers = self.state.presence.screens().into_iter().map(|screen| ViewerPresence {
             device: screen.device.device_id.clone(),
             grant: screen.device.grant.clone(),
         });
-        self.rules.looks(looks.collect(), millis_now());
+        self.rules.viewers(viewers.collect(), millis_now());
     }
 
-    /// Reads anew who is to be told: devices that are still enrolled and subscribed, and the owner's channels.
-    async fn places(&mut self) {
+    /// Reads the targets: devices that are still enrolled and subscribed, and the channels of the owner.
+    async fn targets(&mut self) {
         let rows = self.notifier.rows().clone();
         let settings = self.notifier.shared.settings.clone();
-        let mut places = BTreeMap::new();
+        let mut targets = BTreeMap::new();
         let mut destinations = BTreeMap::new();
         for channel in settings.channels {
-            let name = channel.place();
-            places.insert(name.clone(), TargetState { device: None, wants: channel.events, quiet: None });
+            let name = channel.target_name();
+            targets.insert(name.clone(), TargetState { device: None, wants: channel.events, quiet: None });
             destinations.insert(name, Destination::Channel(channel));
         }
         for (name, row) in rows {
@@ -269,89 +269,89 @@ impl Engine {
             }
             let device = name.parse::<DeviceId>().ok().and_then(|id| self.auth.device(&id));
             let Some(device) = device else {
-                // Revoked, or a channel that the configuration has no more.
+                // A revoked device, or a channel that was removed from the configuration.
                 if let Err(error) = self.notifier.forget(&name).await {
-                    tracing::warn!(name, error, "what was kept of a place's notifications is still there");
+                    tracing::warn!(name, error, "the notification state of a removed target could not be deleted");
                 }
                 continue;
             };
             let Some(subscription) = row.subscription else { continue };
             let device = Some((device.device_id.clone(), device.grant.clone()));
             let quiet = row.chosen.quiet.as_ref().and_then(Hours::read);
-            places.insert(name.clone(), TargetState { device, wants: row.chosen.wants, quiet });
+            targets.insert(name.clone(), TargetState { device, wants: row.chosen.wants, quiet });
             destinations.insert(name, Destination::Push(subscription));
         }
         self.reaches.retain(|name, reach| destinations.get(name).is_some_and(|to| *to == reach.to));
         for (name, to) in destinations {
             self.reaches.entry(name).or_insert_with(|| Reach { to, queue: DeliveryQueue::default() });
         }
-        self.rules.places(places, millis_now());
+        self.rules.targets(targets, millis_now());
     }
 
-    /// What is gone without a word: sessions that were forgotten, devices whose time is over.
+    /// Removes what is gone without an event: deleted sessions, expired devices.
     async fn sweep(&mut self) {
-        let gone = self.rules.stories().filter(|story| self.directory.session(&story.session_id).is_none());
-        let gone: Vec<String> = gone.map(|story| story.tag.clone()).collect();
+        let gone = self.rules.texts().filter(|text| self.directory.session(&text.session_id).is_none());
+        let gone: Vec<String> = gone.map(|text| text.tag.clone()).collect();
         for tag in gone {
-            let acts = self.rules.close(&tag, None);
-            self.perform(acts, &RunEndText { state: RequestState::Withdrawn, ok: None, by: None });
+            let actions = self.rules.close(&tag, None);
+            self.perform(actions, &RunEndText { state: RequestState::Withdrawn, ok: None, by: None });
         }
-        self.places().await;
+        self.targets().await;
     }
 
-    fn perform(&mut self, acts: Vec<RuleAction>, end: &RunEndText) {
+    fn perform(&mut self, actions: Vec<RuleAction>, end: &RunEndText) {
         let now = wall_clock();
-        for act in acts {
-            let (place, message, withdraws, tells) = match act {
-                RuleAction::Tell { place, story } => {
-                    let grant = match self.reaches.get(&place).map(|reach| &reach.to) {
+        for action in actions {
+            let (target, message, withdraws, tells) = match action {
+                RuleAction::Notify { target, text } => {
+                    let grant = match self.reaches.get(&target).map(|reach| &reach.to) {
                         Some(Destination::Push(_)) => {
-                            let device = place.parse::<DeviceId>().ok().and_then(|id| self.auth.device(&id));
+                            let device = target.parse::<DeviceId>().ok().and_then(|id| self.auth.device(&id));
                             let Some(device) = device else { continue };
                             Some(device.grant.clone())
                         }
                         _ => None,
                     };
-                    let message = story.message(grant.as_ref(), now);
-                    (place, message, false, tags(&[story]))
+                    let message = text.message(grant.as_ref(), now);
+                    (target, message, false, tags(&[text]))
                 }
-                RuleAction::Sum { place, stories } => match summary(&stories) {
-                    Some(message) => (place, message, false, tags(&stories)),
+                RuleAction::Summarize { target, texts } => match summary(&texts) {
+                    Some(message) => (target, message, false, tags(&texts)),
                     None => continue,
                 },
-                RuleAction::Withdraw { place, story } => (place, story.withdrawn(end), true, Vec::new()),
-                RuleAction::WithdrawSum { place } => (place, sum_withdrawn(), true, Vec::new()),
-                RuleAction::Known { place, tag } => {
-                    self.known.push((place, tag));
+                RuleAction::Withdraw { target, text } => (target, text.withdrawn(end), true, Vec::new()),
+                RuleAction::WithdrawSummary { target } => (target, sum_withdrawn(), true, Vec::new()),
+                RuleAction::Known { target, tag } => {
+                    self.known.push((target, tag));
                     continue;
                 }
             };
-            self.push(&place, QueuedNotification { message, withdraws, tells });
+            self.push(&target, QueuedNotification { message, withdraws, tells });
         }
     }
 
-    fn push(&mut self, place: &str, queued: QueuedNotification) {
-        let Some(reach) = self.reaches.get_mut(place) else { return };
+    fn push(&mut self, target: &str, queued: QueuedNotification) {
+        let Some(reach) = self.reaches.get_mut(target) else { return };
         if let Some(dropped) = reach.queue.push(queued) {
             count(&reach.to, "dropped");
             tracing::warn!(
-                place,
+                name = target,
                 tag = dropped.message.tag,
-                "too many notifications are waiting for one target: one is dropped"
+                "too many notifications wait for one target: the oldest was dropped"
             );
-            self.rules.lost(place, &dropped.message.tag);
+            self.rules.lost(target, &dropped.message.tag);
         }
     }
 
-    /// What is due goes into the queues, and what the queues have goes out.
+    /// Queues what is due, and starts the attempts that may start.
     fn tick(&mut self, now: Millis) {
-        let acts = self.rules.tick(now);
-        self.perform(acts, &RunEndText { state: RequestState::Withdrawn, ok: None, by: None });
+        let actions = self.rules.tick(now);
+        self.perform(actions, &RunEndText { state: RequestState::Withdrawn, ok: None, by: None });
         for (name, reach) in &mut self.reaches {
             let Some(queued) = reach.queue.take(now) else { continue };
             let (notifier, to, message) = (self.notifier.clone(), reach.to.clone(), queued.message.clone());
             let name = name.clone();
-            self.flights.spawn(async move {
+            self.attempts.spawn(async move {
                 let outcome = notifier.send(&to, &message, wall_clock()).await;
                 (name, to, outcome)
             });
@@ -365,22 +365,26 @@ impl Engine {
     }
 
     async fn forget_known(&mut self) {
-        for (place, tag) in std::mem::take(&mut self.known) {
-            if self.notifier.rows().contains_key(&place)
-                && let Err(error) = self.notifier.change(&place, |row| row.forget(&tag)).await
+        for (target, tag) in std::mem::take(&mut self.known) {
+            if self.notifier.rows().contains_key(&target)
+                && let Err(error) = self.notifier.change(&target, |row| row.forget(&tag)).await
             {
-                tracing::warn!(place, error, "what is over is still kept as told");
+                tracing::warn!(
+                    name = target,
+                    error,
+                    "a closed request could not be removed from the notification state"
+                );
             }
         }
     }
 
-    async fn record_attempt(&mut self, place: &str, to: &Destination, outcome: PostOutcome) {
-        // The place may have been subscribed anew meanwhile: then this was another's.
-        let Some(reach) = self.reaches.get_mut(place).filter(|reach| reach.to == *to) else { return };
+    async fn record_attempt(&mut self, target: &str, to: &Destination, outcome: PostOutcome) {
+        // The device may have subscribed anew meanwhile: then this attempt was for its old subscription.
+        let Some(reach) = self.reaches.get_mut(target).filter(|reach| reach.to == *to) else { return };
         let outcome = without_rejected_key(to, outcome);
         let kept = match reach.queue.record_attempt(outcome, self.give_up, millis_now()) {
-            AttemptOutcome::There(queued) => {
-                let kept = self.notifier.change(place, |row| {
+            AttemptOutcome::Delivered(queued) => {
+                let kept = self.notifier.change(target, |row| {
                     let sum = queued.message.tag == SUM_TAG;
                     let set = if sum { &mut row.summed } else { &mut row.told };
                     match queued.withdraws {
@@ -393,44 +397,44 @@ impl Engine {
                 count(to, "sent");
                 kept
             }
-            AttemptOutcome::Again => {
+            AttemptOutcome::Retry => {
                 count(to, "again");
                 Ok(())
             }
-            AttemptOutcome::Lost(queued) => {
+            AttemptOutcome::Dropped(queued) => {
                 count(to, if matches!(outcome, PostOutcome::Refused(_)) { "refused" } else { "given_up" });
-                tracing::warn!(place, ?outcome, tag = queued.message.tag, "a notification was not accepted");
+                tracing::warn!(name = target, ?outcome, tag = queued.message.tag, "a notification was not delivered");
                 if queued.withdraws {
                     let tag = queued.message.tag;
-                    self.notifier.change(place, |row| row.forget(&tag)).await
+                    self.notifier.change(target, |row| row.forget(&tag)).await
                 } else {
-                    self.rules.lost(place, &queued.message.tag);
+                    self.rules.lost(target, &queued.message.tag);
                     Ok(())
                 }
             }
             AttemptOutcome::Gone => {
                 count(to, "gone");
-                tracing::info!(place, ?outcome, "a subscription has ended");
+                tracing::info!(name = target, ?outcome, "a subscription has ended");
                 match to {
-                    Destination::Push(subscription) => self.notifier.gone(place, subscription).await,
+                    Destination::Push(subscription) => self.notifier.gone(target, subscription).await,
                     Destination::Channel(_) => Ok(()),
                 }
             }
         };
         if let Err(error) = kept {
             tracing::warn!(
-                place,
+                name = target,
                 error,
-                "the sent notifications could not be stored: after a restart they may be sent again"
+                "a delivery could not be recorded: after a restart it may be sent again"
             );
         }
     }
 }
 
 impl Notifier {
-    /// The service says that there is no such subscription any more. What the device chose stays.
-    pub(super) async fn gone(&self, place: &str, subscription: &super::Subscription) -> Result<(), String> {
-        self.change(place, |row| {
+    /// Removes a subscription that the service no longer knows. What the device chose stays.
+    pub(super) async fn gone(&self, target: &str, subscription: &super::Subscription) -> Result<(), String> {
+        self.change(target, |row| {
             if row.subscription.as_ref() == Some(subscription) {
                 row.mark_lapsed();
             }
@@ -438,8 +442,7 @@ impl Notifier {
         .await
     }
 
-    /// Begins to notify: the future ends when the gateway stops. `from` is where the log stood before the sessions were
-    /// opened again.
+    /// Notifies until the gateway stops. `from` is the end of the log before the sessions were opened again.
     pub fn run(&self, state: AppState, from: Position) -> impl Future<Output = ()> + Send + use<> {
         run(self.clone(), state, from)
     }

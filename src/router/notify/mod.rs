@@ -1,10 +1,10 @@
-//! Notifications to devices and to the owner's own channels. One file: what is kept of each place, and how each is sent to.
-//! It follows the log like any subscriber, hears who looks, asks the `rule` what to send, and sends it; nobody waits for it,
+//! Notifications to devices and to the owner's own channels. One file: the stored state of each target, and how a target is reached.
+//! The engine follows the log like any subscriber, hears of viewers, asks the `rule` what to send, and sends it; nobody waits for it,
 //! whatever the services do.
 //!
-//! What was told is kept beside each place's subscription, once the service took it: after a restart nothing is told twice, and
-//! what is over can still be taken back. (Killed between the service's yes and our note of it, a notification may come twice; the
-//! second then replaces the first.) Requests that are open at a start and were not told are considered again.
+//! What a service accepted is stored beside the subscription: after a restart nothing is sent twice, and what is over can still be
+//! withdrawn. (After a kill between the acceptance and its storage a notification may come twice; the second replaces the first.)
+//! Requests that are open at a start and were not sent are considered again.
 
 pub(super) mod api;
 mod channels;
@@ -37,23 +37,23 @@ use encryption::Keys;
 use rule::Quiet;
 pub use rule::TargetWants;
 pub use sender::check_service;
-use sender::{DeliveryTarget, Post};
+use sender::{DeliveryTarget, Sender};
 use text::NotificationMessage;
 
 use crate::sessions::{CommitEntry, CommitRows, Log};
 use plexus_protocol::{DeviceId, Origin, RuntimeId, SessionId, Timestamp};
 use plexus_store::PushChange;
 
-/// How long nobody must have been looking, unless the configuration says otherwise.
+/// How long nobody must have viewed a session before its news is sent, unless the configuration says otherwise.
 pub const AFTER: Duration = Duration::from_secs(20);
-/// How long a notification that cannot be sent is tried again, unless the configuration says otherwise.
+/// How long a failed notification is retried, unless the configuration says otherwise.
 pub const GIVE_UP_AFTER: Duration = Duration::from_secs(600);
-/// Channels of the owner's of one kind at most.
+/// Most channels of one kind.
 pub const CHANNELS: usize = 16;
-/// What of a place's row is remembered as told at most: as much as waits at most.
+/// Most tags that the row of a target remembers as sent: as many as the rule keeps.
 const TOLD: usize = 1024;
 
-/// A secret of the configuration's: never shown.
+/// A secret of the configuration; never shown.
 #[derive(Clone, PartialEq, Eq)]
 pub struct HiddenText(pub String);
 
@@ -63,20 +63,20 @@ impl fmt::Debug for HiddenText {
     }
 }
 
-/// What the owner decided about notifications.
+/// The settings of `[push]`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NotifySettings {
-    /// Nobody is told before nobody has been looking for so long.
+    /// How long nobody must have viewed a session before its news is sent.
     pub after: Duration,
-    /// What cannot be sent is tried again for so long.
+    /// How long a failed notification is retried.
     pub give_up_after: Duration,
-    /// Whom a push service may write to: `mailto:` or `https:`.
+    /// The contact for push services: `mailto:` or `https:`.
     pub contact: Option<String>,
     /// Push services beside the browsers' own: hosts or origins.
     pub services: Vec<String>,
-    /// The owner's own channels.
+    /// The channels of the owner.
     pub channels: Vec<ConfiguredChannel>,
-    /// Where the owner's screens reach the gateway: what links in notifications begin with.
+    /// The address of the gateway as the owner's screens reach it: the beginning of links in notifications.
     pub public_url: Option<String>,
 }
 
@@ -99,25 +99,25 @@ struct Subscription {
     endpoint: String,
     p256dh: String,
     auth: String,
-    /// Our key that it was made for, its public half; rows of earlier releases do not say.
+    /// The public half of our key that it was made for; rows of earlier releases do not have it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     key: Option<String>,
 }
 
-/// Quiet hours as a device says them.
+/// Quiet hours as a device sets them.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[schema(as = PushQuiet)]
 struct Hours {
     from: String,
     to: String,
     offset_minutes: i16,
-    /// Its owner's time zone, by its IANA name; rows of earlier releases have the offset alone.
+    /// The owner's time zone by its IANA name; rows of earlier releases have only the offset.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     zone: Option<String>,
 }
 
 impl Hours {
-    /// The hours, if they are some.
+    /// The hours, if they are valid.
     fn read(&self) -> Option<Quiet> {
         let minutes = |text: &str| {
             let (hours, minutes) = text.split_once(':')?;
@@ -148,32 +148,32 @@ struct ChosenChannels {
     quiet: Option<Hours>,
 }
 
-/// What is kept of one place.
+/// What is stored of one target.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 struct TargetRow {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     subscription: Option<Subscription>,
-    /// It was subscribed, and that came to nothing without its wish: its page subscribes anew at its next visit.
+    /// Its subscription ended without its wish: its page subscribes anew at its next visit.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     lapsed: bool,
     #[serde(default)]
     chosen: ChosenChannels,
-    /// The tags of what it was told and was not taken back.
+    /// The tags of what was sent and not withdrawn.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     told: BTreeSet<String>,
-    /// The same, of what it was told in a summary.
+    /// The same, of what was in a summary.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     summed: BTreeSet<String>,
 }
 
 impl TargetRow {
-    /// Its subscription is of no use any more.
+    /// Drops the subscription, for its page to subscribe anew.
     fn mark_lapsed(&mut self) {
         self.leave();
         self.lapsed = true;
     }
 
-    /// It has no subscription, and was told of nothing.
+    /// Drops the subscription and what was sent to it.
     fn leave(&mut self) {
         self.subscription = None;
         self.lapsed = false;
@@ -181,7 +181,7 @@ impl TargetRow {
         self.summed.clear();
     }
 
-    /// What has this tag is over, and was taken back.
+    /// Drops what was sent with this tag.
     fn forget(&mut self, tag: &str) {
         if tag == text::SUM_TAG {
             self.summed.clear();
@@ -190,17 +190,17 @@ impl TargetRow {
     }
 }
 
-/// Where notifications of a place go.
+/// Where the notifications of a target go.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Destination {
     /// A device, through the push service of its browser.
     Push(Subscription),
-    /// A channel of the owner's.
+    /// A channel of the owner.
     Channel(ConfiguredChannel),
 }
 
 impl Destination {
-    /// For the metrics.
+    /// The label in the metrics.
     const fn kind(&self) -> &'static str {
         match self {
             Self::Push(_) => "push",
@@ -209,7 +209,7 @@ impl Destination {
     }
 }
 
-/// Whom to notify, and with what. Cheap to clone; clones share everything.
+/// The targets and how to reach them. Cheap to clone; clones share everything.
 #[derive(Clone)]
 pub struct Notifier {
     shared: Arc<Shared>,
@@ -218,7 +218,7 @@ pub struct Notifier {
 struct Shared {
     settings: NotifySettings,
     keys: Keys,
-    post: Post,
+    sender: Sender,
     log: Log,
     origin: Arc<Origin>,
     rows: Mutex<BTreeMap<String, TargetRow>>,
@@ -228,7 +228,7 @@ struct Shared {
 }
 
 impl Notifier {
-    /// Opens what is kept, and the key pair in `home`, which is made if it is not there.
+    /// Reads the stored targets, and the key pair in `home`, which is made if it is absent.
     ///
     /// # Errors
     /// In words, with the fix.
@@ -239,7 +239,9 @@ impl Notifier {
             match serde_json::from_slice(&body) {
                 Ok(row) => drop(rows.insert(name, row)),
                 // A device subscribes anew by itself; that is no reason not to start.
-                Err(error) => tracing::warn!(name, %error, "stored notifications are damaged and ignored"),
+                Err(error) => {
+                    tracing::warn!(name, %error, "the stored notification state of a target is damaged and ignored")
+                }
             }
         }
         let origin = Arc::new(Origin {
@@ -251,7 +253,7 @@ impl Notifier {
             shared: Arc::new(Shared {
                 settings,
                 keys,
-                post: Post::default(),
+                sender: Sender::default(),
                 log: log.clone(),
                 origin,
                 rows: Mutex::new(rows),
@@ -269,7 +271,7 @@ impl Notifier {
         self.rows().get(name).cloned().unwrap_or_default()
     }
 
-    /// Changes a row, on the disk first. The error is in words.
+    /// Changes a row, in the store first. The error is in words.
     async fn change(&self, name: &str, change: impl FnOnce(&mut TargetRow)) -> Result<(), String> {
         let _changing = self.shared.changing.lock().await;
         let old = self.rows().get(name).cloned();
@@ -285,7 +287,7 @@ impl Notifier {
         Ok(())
     }
 
-    /// A browser's subscription is of the device that subscribed last: whoever had it before has none.
+    /// Takes a subscription away from every target but `name`: it belongs to the device that subscribed last.
     async fn claim(&self, name: &str, endpoint: &str) -> Result<(), String> {
         for other in self.with(|row, subscription| row != name && subscription.endpoint == endpoint) {
             self.change(&other, TargetRow::leave).await?;
@@ -293,12 +295,12 @@ impl Notifier {
         Ok(())
     }
 
-    /// Lets go of what another key made, or two devices have; and notes whose the rest is.
+    /// Drops subscriptions that were made for another key, or that two devices have; the others are marked with our key.
     async fn settle(&self) -> Result<(), String> {
         let (ours, made) = (&self.shared.keys.public, self.shared.keys.made);
         let strange = |subscription: &Subscription| subscription.key.as_ref().map_or(made, |key| key != ours);
         for name in self.with(|_, subscription| strange(subscription)) {
-            tracing::info!(place = name, "a subscription uses a lost key: its page will subscribe again");
+            tracing::info!(name, "a subscription was made for another key: its page subscribes anew");
             self.change(&name, TargetRow::mark_lapsed).await?;
         }
         let mut seen = BTreeSet::new();
@@ -308,21 +310,21 @@ impl Notifier {
                 self.change(&name, |row| row.subscription.iter_mut().for_each(|one| one.key = Some(ours.clone())))
                     .await?;
             } else {
-                // Which of them subscribed last is not known: the page of either asks for it again.
+                // Which device subscribed last is unknown: each page subscribes anew.
                 self.change(&name, TargetRow::mark_lapsed).await?;
             }
         }
         Ok(())
     }
 
-    /// The places with such a subscription.
+    /// The targets with such a subscription.
     fn with(&self, wanted: impl Fn(&str, &Subscription) -> bool) -> Vec<String> {
         let rows = self.rows();
         let some = rows.iter().filter(|(name, row)| row.subscription.as_ref().is_some_and(|one| wanted(name, one)));
         some.map(|(name, _)| name.clone()).collect()
     }
 
-    /// Forgets a place.
+    /// Deletes a target.
     async fn forget(&self, name: &str) -> Result<(), String> {
         let _changing = self.shared.changing.lock().await;
         if self.rows().remove(name).is_some() {
@@ -347,7 +349,7 @@ impl Notifier {
         self.shared.log.commit(entry).await.map(drop).map_err(|error| error.to_string())
     }
 
-    /// Sends to a place, once.
+    /// Makes one attempt to send to a target.
     async fn send(&self, to: &Destination, message: &NotificationMessage, now: Timestamp) -> sender::PostOutcome {
         let delivery = match to {
             Destination::Push(subscription) => self.pushed(subscription, message, now),
@@ -356,7 +358,7 @@ impl Notifier {
             }
         };
         match delivery {
-            Ok(Delivery { target, headers, body }) => self.shared.post.send(&target, headers, body).await,
+            Ok(Delivery { target, headers, body }) => self.shared.sender.send(&target, headers, body).await,
             Err(why) => {
                 tracing::warn!(why, "a notification cannot be sent");
                 sender::PostOutcome::Refused(0)
@@ -367,7 +369,7 @@ impl Notifier {
     /// A message to a browser's push service (RFC 8030), sealed for the browser.
     fn pushed(&self, to: &Subscription, message: &NotificationMessage, now: Timestamp) -> Result<Delivery, String> {
         let NotifySettings { services, contact, .. } = &self.shared.settings;
-        // Judged at each use: the configuration may have become stricter since.
+        // Checked at each use: the configuration may have become stricter since.
         let target = DeliveryTarget::of_client(&to.endpoint, services)?;
         let (theirs, auth) = to.keys().ok_or("its keys are none")?;
         let plain = message.payload.to_string();
@@ -384,7 +386,7 @@ impl Notifier {
         Ok(Delivery { target, headers, body })
     }
 
-    /// Where the page shows it.
+    /// The link to the page that shows it.
     fn link(&self, message: &NotificationMessage) -> Option<String> {
         let base = self.shared.settings.public_url.as_deref()?.trim_end_matches('/');
         let part = match (message.payload["request_id"].as_str(), message.payload["session_id"].as_str()) {
@@ -404,13 +406,13 @@ impl Subscription {
     }
 }
 
-/// A tag as a push service takes it: 32 characters of base64url at most (RFC 8030, 5.4), and telling nothing.
+/// A tag as a push service takes it: at most 32 characters of base64url (RFC 8030, 5.4), a hash that says nothing of the tag.
 fn topic(tag: &str) -> String {
     BASE64URL_NOPAD.encode(&Sha256::digest(tag.as_bytes())[..24])
 }
 
-/// The name of a device's place.
-fn place_of(device: &DeviceId) -> String {
+/// The name of the target that a device is.
+fn target_of(device: &DeviceId) -> String {
     device.as_str().to_owned()
 }
 
@@ -419,7 +421,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn hours_are_two_times_of_day_that_differ() {
+    fn push_quiet_hours_are_two_different_times_of_day() {
         let hours = |from: &str, to: &str, offset_minutes| Hours {
             from: from.into(),
             to: to.into(),

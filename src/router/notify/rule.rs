@@ -1,7 +1,6 @@
-//! Who is told of what, and when. One file: the rule, and the tables of cases that hold it.
+//! The rule: which target is notified of what, and when. One file: the rule, and the tables of cases that test it.
 //!
-//! Pure: it hears what the log says, who looks, and what time it is, and says what to send; it keeps no state of its own of
-//! sessions or requests beyond what waits to be told.
+//! Pure: events, viewers and the time go in, and what to send comes out. Of sessions and requests it keeps only what waits to be sent.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -13,19 +12,18 @@ use super::text::NotificationText;
 use crate::auth::{Grant, Target};
 use plexus_protocol::{DeviceId, Scope};
 
-/// Milliseconds: of waiting since the gateway began, which no change of the clock shortens or prolongs, except where it says `wall`.
+/// Milliseconds since the gateway started, by a clock that is never set; by the system clock where a name says `wall`.
 pub(super) type Millis = i64;
 
 const MINUTE: Millis = 60_000;
-/// What waits to be told at once; past it nothing more is taken in, so that a flood of questions costs bounded memory. They
-/// are in every inbox all the same.
+/// News that waits at once; past it more is ignored, so that a flood of requests costs bounded memory. The inbox has them all the same.
 const ITEMS: usize = 1024;
-/// Notifications of their own that one place gets at once; more become one that sums them up.
+/// Single notifications that one target gets at once; more become one summary.
 const AT_ONCE: usize = 3;
-/// Notifications that one place gets in a minute; what comes beyond waits, and becomes one that sums it up.
+/// Notifications that one target gets in a minute; more wait and become one summary.
 const PER_MINUTE: usize = 8;
 
-/// What sort of news.
+/// The kind of news.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum NewsKind {
     /// A request is open.
@@ -36,7 +34,7 @@ pub(super) enum NewsKind {
     Failed,
 }
 
-/// The kinds of news that a place wants.
+/// The kinds of news that a target wants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct TargetWants {
     /// Requests that open.
@@ -70,12 +68,12 @@ pub(super) struct Quiet {
     pub(super) from: u16,
     /// Minutes after midnight; before `from` it is the next day's.
     pub(super) to: u16,
-    /// Where its owner is: what the clock shows there, in summer and in winter.
+    /// The time zone of its owner, so that the hours hold in summer and in winter.
     pub(super) zone: TimeZone,
 }
 
 impl Quiet {
-    /// When the quiet that reigns at this time of day, in milliseconds since the epoch, ends.
+    /// The end of the quiet hours that contain `wall`, if it is in quiet hours; both in milliseconds since the epoch.
     fn ends(&self, wall: Millis) -> Option<Millis> {
         let now = jiff::Timestamp::from_millisecond(wall).ok()?.to_zoned(self.zone.clone()).datetime();
         let minute = |at: jiff::civil::Time| i64::from(at.hour()) * 60 + i64::from(at.minute());
@@ -87,16 +85,16 @@ impl Quiet {
         let day = if local < to { now.date() } else { now.date().tomorrow().ok()? };
         let end = day.at(i8::try_from(self.to / 60).ok()?, i8::try_from(self.to % 60).ok()?, 0, 0);
         let end = self.zone.to_ambiguous_timestamp(end);
-        // An hour that comes twice ends at its first end, unless that is over; one that is left out ends where it would be.
+        // Of a time that exists twice the first counts, unless it is past; one that is skipped counts as if it existed.
         let first = end.compatible().ok()?.as_millisecond();
         Some(if first > wall { first } else { end.later().ok()?.as_millisecond().max(wall + 1) })
     }
 }
 
-/// Somebody who is told.
+/// A target of notifications: a device, or a channel of the owner.
 #[derive(Clone, Debug)]
 pub(super) struct TargetState {
-    /// Its device and what that may see; `None` is a channel of the owner's, which may see everything.
+    /// The device and its grant; `None` is a channel of the owner, which may see everything.
     pub(super) device: Option<(DeviceId, Grant)>,
     pub(super) wants: TargetWants,
     pub(super) quiet: Option<Quiet>,
@@ -109,91 +107,91 @@ pub(super) struct ViewerPresence {
     pub(super) grant: Grant,
 }
 
-/// How far a place has been told of one thing.
+/// How far one piece of news has got with one target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum DeliveryStage {
-    /// Nobody has been looking since then.
+    /// Not viewed by anybody since this time.
     Waiting(Millis),
-    /// It is due, but not now: the hours are quiet, or there was much already.
+    /// Due, but held by quiet hours or by the rate limit.
     Held,
-    /// It was handed to the place's lane.
+    /// In the delivery queue of the target, or delivered.
     Sent,
-    /// It was summed up with others.
+    /// Part of a summary.
     Summed,
 }
 
 struct PendingNews {
-    story: Arc<NotificationText>,
+    text: Arc<NotificationText>,
     to: BTreeMap<String, DeliveryStage>,
 }
 
-/// What is to be done.
+/// What to send.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum RuleAction {
-    /// Tell a place.
-    Tell { place: String, story: Arc<NotificationText> },
-    /// Tell a place of several things at once.
-    Sum { place: String, stories: Vec<Arc<NotificationText>> },
-    /// Tell a place that it is over, if it was told.
-    Withdraw { place: String, story: Arc<NotificationText> },
-    /// A place was told and knows by itself that it is over.
-    Known { place: String, tag: String },
-    /// Tell a place that everything is over that was summed up.
-    WithdrawSum { place: String },
+    /// One piece of news.
+    Notify { target: String, text: Arc<NotificationText> },
+    /// A summary of several.
+    Summarize { target: String, texts: Vec<Arc<NotificationText>> },
+    /// News that a target was notified of is over.
+    Withdraw { target: String, text: Arc<NotificationText> },
+    /// The same, and the target knows it: its device answered.
+    Known { target: String, tag: String },
+    /// All that was in the last summary is over.
+    WithdrawSummary { target: String },
 }
 
-/// The rule's desk.
+/// What the rule knows.
 pub(super) struct RuleState {
     after: Millis,
-    /// How far the clock on the wall is ahead of ours. Only quiet hours ask for it.
+    /// How far the system clock is ahead of ours; only quiet hours use it.
     ahead: Millis,
     items: BTreeMap<String, PendingNews>,
-    places: BTreeMap<String, TargetState>,
-    looks: Vec<ViewerPresence>,
-    /// When each place was told, within the last minute.
+    targets: BTreeMap<String, TargetState>,
+    viewers: Vec<ViewerPresence>,
+    /// When each target was notified, within the last minute.
     told: BTreeMap<String, VecDeque<Millis>>,
-    /// The open requests that each place's last summary was about.
+    /// The open requests in the last summary of each target.
     sums: BTreeMap<String, BTreeSet<String>>,
 }
 
 impl RuleState {
-    /// Nobody is told before nobody has been looking for so long.
+    /// `after`: how long nobody must have viewed a session before a target is notified.
     pub(super) fn new(after: Millis) -> Self {
         Self {
             after,
             ahead: 0,
             items: BTreeMap::new(),
-            places: BTreeMap::new(),
-            looks: Vec::new(),
+            targets: BTreeMap::new(),
+            viewers: Vec::new(),
             told: BTreeMap::new(),
             sums: BTreeMap::new(),
         }
     }
 
-    /// What time it is on the wall when it is `now` here.
+    /// Sets the system clock's time at `now`.
     pub(super) fn clock(&mut self, wall: Millis, now: Millis) {
         self.ahead = wall - now;
     }
 
-    /// When a place's quiet ends, if it is quiet there.
-    fn quiet_until(&self, place: &TargetState, now: Millis) -> Option<Millis> {
-        Some(place.quiet.as_ref()?.ends(now + self.ahead)? - self.ahead)
+    /// When the quiet hours of a target end, if it is in quiet hours.
+    fn quiet_until(&self, target: &TargetState, now: Millis) -> Option<Millis> {
+        Some(target.quiet.as_ref()?.ends(now + self.ahead)? - self.ahead)
     }
 
-    /// There is news.
-    pub(super) fn open(&mut self, story: NotificationText, now: Millis) {
-        self.open_again(story, &BTreeSet::new(), &BTreeSet::new(), now);
+    /// Adds news.
+    pub(super) fn open(&mut self, text: NotificationText, now: Millis) {
+        self.open_again(text, &BTreeSet::new(), &BTreeSet::new(), now);
     }
 
-    /// There is news that an earlier gateway may have told: to the places `told` by itself, to those `summed` with others.
+    /// Adds news that an earlier gateway may have sent: by itself to the targets `told`, in a summary to those `summed`.
     pub(super) fn open_again(
         &mut self,
-        story: NotificationText,
+        text: NotificationText,
         told: &BTreeSet<String>,
         summed: &BTreeSet<String>,
         now: Millis,
     ) {
-        if self.items.contains_key(&story.tag) || self.items.len() >= ITEMS {
+        if self.items.contains_key(&text.tag) || self.items.len() >= ITEMS {
             return;
         }
         let stage = |name: &String| match (told.contains(name), summed.contains(name)) {
@@ -201,75 +199,76 @@ impl RuleState {
             (_, true) => DeliveryStage::Summed,
             _ => DeliveryStage::Waiting(now),
         };
-        for name in summed.iter().filter(|name| self.places.contains_key(*name)) {
-            self.sums.entry(name.clone()).or_default().insert(story.tag.clone());
+        for name in summed.iter().filter(|name| self.targets.contains_key(*name)) {
+            self.sums.entry(name.clone()).or_default().insert(text.tag.clone());
         }
-        let to = self.places.keys().map(|name| (name.clone(), stage(name))).collect();
-        self.items.insert(story.tag.clone(), PendingNews { story: Arc::new(story), to });
+        let to = self.targets.keys().map(|name| (name.clone(), stage(name))).collect();
+        self.items.insert(text.tag.clone(), PendingNews { text: Arc::new(text), to });
     }
 
-    /// What was asked is asked no more. The device that answered knows already.
+    /// Removes news that is over; `by` is the device that answered a request.
     pub(super) fn close(&mut self, tag: &str, by: Option<&DeviceId>) -> Vec<RuleAction> {
         let Some(item) = self.items.remove(tag) else { return Vec::new() };
-        let mut acts = Vec::new();
-        for (place, stage) in item.to {
-            let of = self.places.get(&place).and_then(|place| place.device.as_ref());
+        let mut actions = Vec::new();
+        for (target, stage) in item.to {
+            let of = self.targets.get(&target).and_then(|target| target.device.as_ref());
             match stage {
                 DeliveryStage::Sent if of.is_none_or(|(device, _)| Some(device) != by) => {
-                    acts.push(RuleAction::Withdraw { place, story: Arc::clone(&item.story) });
+                    actions.push(RuleAction::Withdraw { target, text: Arc::clone(&item.text) });
                 }
                 DeliveryStage::Summed => {
-                    if let Some(sum) = self.sums.get_mut(&place)
+                    if let Some(sum) = self.sums.get_mut(&target)
                         && sum.remove(tag)
                         && sum.is_empty()
                     {
-                        self.sums.remove(&place);
-                        acts.push(RuleAction::WithdrawSum { place });
+                        self.sums.remove(&target);
+                        actions.push(RuleAction::WithdrawSummary { target });
                     }
                 }
-                DeliveryStage::Sent => acts.push(RuleAction::Known { place, tag: tag.to_owned() }),
+                DeliveryStage::Sent => actions.push(RuleAction::Known { target, tag: tag.to_owned() }),
                 DeliveryStage::Waiting(_) | DeliveryStage::Held => {}
             }
         }
-        acts
+        actions
     }
 
-    /// The tags and stories of all that waits or was told.
-    pub(super) fn stories(&self) -> impl Iterator<Item = &Arc<NotificationText>> {
-        self.items.values().map(|item| &item.story)
+    /// All news that waits or was sent.
+    pub(super) fn texts(&self) -> impl Iterator<Item = &Arc<NotificationText>> {
+        self.items.values().map(|item| &item.text)
     }
 
-    /// These are the places now. To one that is new, what is open is news.
-    pub(super) fn places(&mut self, places: BTreeMap<String, TargetState>, now: Millis) {
+    /// Sets the targets. A new one is notified of open requests.
+    pub(super) fn targets(&mut self, targets: BTreeMap<String, TargetState>, now: Millis) {
         for item in self.items.values_mut() {
-            item.to.retain(|name, _| places.contains_key(name));
-            if item.story.what == NewsKind::Request {
-                for name in places.keys().filter(|name| !self.places.contains_key(*name)) {
+            item.to.retain(|name, _| targets.contains_key(name));
+            if item.text.what == NewsKind::Request {
+                for name in targets.keys().filter(|name| !self.targets.contains_key(*name)) {
                     item.to.entry(name.clone()).or_insert(DeliveryStage::Waiting(now));
                 }
             }
         }
-        self.told.retain(|name, _| places.contains_key(name));
-        self.sums.retain(|name, _| places.contains_key(name));
-        self.places = places;
+        self.told.retain(|name, _| targets.contains_key(name));
+        self.sums.retain(|name, _| targets.contains_key(name));
+        self.targets = targets;
     }
 
-    /// These are the focused screens now. What was looked at until now begins to wait anew.
-    pub(super) fn looks(&mut self, looks: Vec<ViewerPresence>, now: Millis) {
+    /// Sets the focused screens. The wait of what was viewed until now starts again.
+    pub(super) fn viewers(&mut self, viewers: Vec<ViewerPresence>, now: Millis) {
         self.seen(now);
-        self.looks = looks;
+        self.viewers = viewers;
         self.seen(now);
     }
 
-    /// Whatever somebody looks at has not waited; the end of a run that was seen is no news any more.
+    /// Restarts the wait of what is being viewed, and drops ends of runs that are.
     fn seen(&mut self, now: Millis) {
-        let (places, looks) = (&self.places, &self.looks);
+        let (targets, viewers) = (&self.targets, &self.viewers);
         for item in self.items.values_mut() {
-            let story = &item.story;
+            let text = &item.text;
             item.to.retain(|name, stage| {
-                let looked = places.get(name).is_some_and(|place| looks.iter().any(|look| counts(look, place, story)));
+                let looked =
+                    targets.get(name).is_some_and(|target| viewers.iter().any(|viewer| counts(viewer, target, text)));
                 match stage {
-                    DeliveryStage::Waiting(_) | DeliveryStage::Held if looked && story.what != NewsKind::Request => {
+                    DeliveryStage::Waiting(_) | DeliveryStage::Held if looked && text.what != NewsKind::Request => {
                         return false;
                     }
                     DeliveryStage::Waiting(_) | DeliveryStage::Held if looked => *stage = DeliveryStage::Waiting(now),
@@ -278,16 +277,16 @@ impl RuleState {
                 true
             });
         }
-        self.items.retain(|_, item| item.story.what == NewsKind::Request || !item.to.is_empty());
+        self.items.retain(|_, item| item.text.what == NewsKind::Request || !item.to.is_empty());
     }
 
-    /// What is due.
+    /// What is due now.
     pub(super) fn tick(&mut self, now: Millis) -> Vec<RuleAction> {
         self.seen(now);
-        let mut acts = Vec::new();
-        let quiet = self.places.iter().filter(|(_, place)| self.quiet_until(place, now).is_some());
+        let mut actions = Vec::new();
+        let quiet = self.targets.iter().filter(|(_, target)| self.quiet_until(target, now).is_some());
         let quiet: BTreeSet<String> = quiet.map(|(name, _)| name.clone()).collect();
-        for (name, place) in &self.places {
+        for (name, target) in &self.targets {
             let mut due = Vec::new();
             let mut held = false;
             for (tag, item) in &mut self.items {
@@ -296,7 +295,7 @@ impl RuleState {
                     Some(DeliveryStage::Held) => held = true,
                     _ => continue,
                 }
-                if wanted(place, &item.story) {
+                if wanted(target, &item.text) {
                     due.push(tag.clone());
                 } else {
                     item.to.remove(name);
@@ -316,48 +315,50 @@ impl RuleState {
                 (false, true) => DeliveryStage::Summed,
                 (false, false) => DeliveryStage::Sent,
             };
-            let mut stories = Vec::new();
+            let mut texts = Vec::new();
             for tag in &due {
                 let Some(item) = self.items.get_mut(tag) else { continue };
-                stories.push(Arc::clone(&item.story));
-                // The end of a run is told once, and nothing of it is kept.
+                texts.push(Arc::clone(&item.text));
+                // The end of a run is never withdrawn, so nothing of it is kept.
                 match stage {
                     DeliveryStage::Held => drop(item.to.insert(name.clone(), stage)),
-                    _ if item.story.what != NewsKind::Request => drop(item.to.remove(name)),
+                    _ if item.text.what != NewsKind::Request => drop(item.to.remove(name)),
                     _ => drop(item.to.insert(name.clone(), stage)),
                 }
             }
             match stage {
                 DeliveryStage::Summed => {
                     told.push_back(now);
-                    let asked = stories.iter().filter(|story| story.what == NewsKind::Request);
-                    self.sums.entry(name.clone()).or_default().extend(asked.map(|story| story.tag.clone()));
-                    acts.push(RuleAction::Sum { place: name.clone(), stories });
+                    let asked = texts.iter().filter(|text| text.what == NewsKind::Request);
+                    self.sums.entry(name.clone()).or_default().extend(asked.map(|text| text.tag.clone()));
+                    actions.push(RuleAction::Summarize { target: name.clone(), texts });
                 }
                 DeliveryStage::Sent => {
-                    told.extend(stories.iter().map(|_| now));
-                    acts.extend(stories.into_iter().map(|story| RuleAction::Tell { place: name.clone(), story }));
+                    told.extend(texts.iter().map(|_| now));
+                    actions.extend(texts.into_iter().map(|text| RuleAction::Notify { target: name.clone(), text }));
                 }
                 DeliveryStage::Held | DeliveryStage::Waiting(_) => {}
             }
         }
-        self.items.retain(|_, item| item.story.what == NewsKind::Request || !item.to.is_empty());
-        acts
+        self.items.retain(|_, item| item.text.what == NewsKind::Request || !item.to.is_empty());
+        actions
     }
 
-    /// When something is due next, unless something else happens.
+    /// When something is due next, if nothing else changes.
     pub(super) fn next(&self, now: Millis) -> Option<Millis> {
         let mut next: Option<Millis> = None;
         for item in self.items.values() {
             for (name, stage) in &item.to {
-                let Some(place) = self.places.get(name) else { continue };
+                let Some(target) = self.targets.get(name) else { continue };
                 let at = match stage {
-                    DeliveryStage::Waiting(_) if self.looks.iter().any(|look| counts(look, place, &item.story)) => {
+                    DeliveryStage::Waiting(_)
+                        if self.viewers.iter().any(|viewer| counts(viewer, target, &item.text)) =>
+                    {
                         continue;
                     }
                     DeliveryStage::Waiting(since) => *since + self.after,
                     DeliveryStage::Held => {
-                        let quiet = self.quiet_until(place, now);
+                        let quiet = self.quiet_until(target, now);
                         let pace = self.told.get(name).and_then(|told| told.front()).map(|at| *at + MINUTE);
                         quiet.or(pace).unwrap_or(now)
                     }
@@ -369,33 +370,33 @@ impl RuleState {
         next
     }
 
-    /// A place could not be told: it has nothing to be taken back from it.
-    pub(super) fn lost(&mut self, place: &str, tag: &str) {
+    /// A notification was not delivered, so there is nothing to withdraw.
+    pub(super) fn lost(&mut self, target: &str, tag: &str) {
         if let Some(item) = self.items.get_mut(tag) {
-            item.to.remove(place);
+            item.to.remove(target);
         }
     }
 }
 
-/// Whether somebody who looks there spares this place the news. A device that may only watch (a wall display, a guest) does
-/// not spare others a question that it cannot answer.
-fn counts(look: &ViewerPresence, place: &TargetState, story: &NotificationText) -> bool {
-    let target = Target::Session(&story.session_id, &story.runtime_id);
-    let may = |scope| look.grant.covers(scope, target);
-    let own = place.device.as_ref().is_some_and(|(device, _)| *device == look.device);
-    let acts = match story.what {
-        NewsKind::Request => story.may_answer(&look.grant),
+/// Whether this viewer spares the target the news. A device that may only watch (a wall display, a guest) does not spare others a
+/// request that it cannot answer.
+fn counts(viewer: &ViewerPresence, target: &TargetState, text: &NotificationText) -> bool {
+    let session = Target::Session(&text.session_id, &text.runtime_id);
+    let may = |scope| viewer.grant.covers(scope, session);
+    let own = target.device.as_ref().is_some_and(|(device, _)| *device == viewer.device);
+    let answers = match text.what {
+        NewsKind::Request => text.may_answer(&viewer.grant),
         NewsKind::Ended | NewsKind::Failed => may(Scope::Approve) || may(Scope::Prompt),
     };
-    may(Scope::Watch) && (own || acts)
+    may(Scope::Watch) && (own || answers)
 }
 
-/// Whether a place wants such news, and may see it.
-fn wanted(place: &TargetState, story: &NotificationText) -> bool {
+/// Whether a target wants such news, and may see it.
+fn wanted(target: &TargetState, text: &NotificationText) -> bool {
     let sees = |(_, grant): &(DeviceId, Grant)| {
-        grant.covers(Scope::Watch, Target::Session(&story.session_id, &story.runtime_id))
+        grant.covers(Scope::Watch, Target::Session(&text.session_id, &text.runtime_id))
     };
-    place.wants.covers(story.what) && place.device.as_ref().is_none_or(sees)
+    target.wants.covers(text.what) && target.device.as_ref().is_none_or(sees)
 }
 
 #[cfg(test)]
@@ -416,7 +417,7 @@ mod tests {
         Grant { sessions, ..Grant::of(scopes) }
     }
 
-    fn story(what: NewsKind, id: &str) -> NotificationText {
+    fn text(what: NewsKind, id: &str) -> NotificationText {
         let kind = if what == NewsKind::Request { "request" } else { "run" };
         NotificationText::plain(what, format!("{kind}:{id}"))
     }
@@ -426,8 +427,8 @@ mod tests {
     }
 
     struct Fixture {
-        desk: RuleState,
-        places: BTreeMap<String, TargetState>,
+        rule: RuleState,
+        targets: BTreeMap<String, TargetState>,
     }
 
     impl Fixture {
@@ -437,54 +438,54 @@ mod tests {
         }
 
         fn with(phone: TargetState) -> Self {
-            let mut fixture = Self { desk: RuleState::new(AFTER), places: BTreeMap::from([("phone".into(), phone)]) };
-            fixture.desk.places(fixture.places.clone(), NOON);
+            let mut fixture = Self { rule: RuleState::new(AFTER), targets: BTreeMap::from([("phone".into(), phone)]) };
+            fixture.rule.targets(fixture.targets.clone(), NOON);
             fixture
         }
 
         fn open(&mut self, what: NewsKind, id: &str, at: Millis) {
-            self.desk.open(story(what, id), NOON + at);
+            self.rule.open(text(what, id), NOON + at);
         }
 
-        fn look(&mut self, looks: &[(&str, Grant)], at: Millis) {
-            let looks =
-                looks.iter().map(|(id, grant)| ViewerPresence { device: DeviceId::trusted(*id), grant: grant.clone() });
-            self.desk.looks(looks.collect(), NOON + at);
+        fn viewer(&mut self, viewers: &[(&str, Grant)], at: Millis) {
+            let viewers = viewers
+                .iter()
+                .map(|(id, grant)| ViewerPresence { device: DeviceId::trusted(*id), grant: grant.clone() });
+            self.rule.viewers(viewers.collect(), NOON + at);
         }
 
-        /// What is done then, in short.
+        /// What is to be sent then, in short.
         fn tick(&mut self, at: Millis) -> Vec<String> {
-            short(&self.desk.tick(NOON + at))
+            short(&self.rule.tick(NOON + at))
         }
 
         fn close(&mut self, id: &str, by: &str) -> Vec<String> {
-            short(&self.desk.close(&format!("request:{id}"), Some(&DeviceId::trusted(by))))
+            short(&self.rule.close(&format!("request:{id}"), Some(&DeviceId::trusted(by))))
         }
 
         /// When something is due next, from noon.
         fn next(&self, at: Millis) -> Option<Millis> {
-            self.desk.next(NOON + at).map(|next| next - NOON)
+            self.rule.next(NOON + at).map(|next| next - NOON)
         }
     }
 
-    fn short(acts: &[RuleAction]) -> Vec<String> {
-        let tags = |stories: &[Arc<NotificationText>]| {
-            stories.iter().map(|story| story.tag.clone()).collect::<Vec<_>>().join(" ")
+    fn short(actions: &[RuleAction]) -> Vec<String> {
+        let tags =
+            |texts: &[Arc<NotificationText>]| texts.iter().map(|text| text.tag.clone()).collect::<Vec<_>>().join(" ");
+        let line = |action: &RuleAction| match action {
+            RuleAction::Notify { target, text } => format!("{target} {}", text.tag),
+            RuleAction::Summarize { target, texts } => format!("{target} sum {}", tags(texts)),
+            RuleAction::Withdraw { target, text } => format!("{target} not {}", text.tag),
+            RuleAction::WithdrawSummary { target } => format!("{target} not sum"),
+            RuleAction::Known { target, tag } => format!("{target} knows {tag}"),
         };
-        let line = |act: &RuleAction| match act {
-            RuleAction::Tell { place, story } => format!("{place} {}", story.tag),
-            RuleAction::Sum { place, stories } => format!("{place} sum {}", tags(stories)),
-            RuleAction::Withdraw { place, story } => format!("{place} not {}", story.tag),
-            RuleAction::WithdrawSum { place } => format!("{place} not sum"),
-            RuleAction::Known { place, tag } => format!("{place} knows {tag}"),
-        };
-        acts.iter().map(line).collect()
+        actions.iter().map(line).collect()
     }
 
     const NONE: [&str; 0] = [];
 
     #[test]
-    fn who_is_looking_decides_whether_the_phone_is_told() {
+    fn push_rule_viewers_decide_whether_a_phone_is_notified() {
         let all = Grant::all;
         let watch = || grant(&[Scope::Watch], None);
         let approve = || grant(&[Scope::Watch, Scope::Approve], None);
@@ -493,18 +494,18 @@ mod tests {
         let other = || Grant { sessions: Some(vec![SessionId::trusted("s_2")]), ..Grant::all() };
         use NewsKind::{Ended, Failed, Request};
         type Looks<'a> = &'a [(&'a str, Grant)];
-        // What happens, who looks all the while, and whether the phone is told.
+        // The news, the viewers all the while, and whether the phone is notified.
         let table: &[(NewsKind, Looks<'_>, bool)] = &[
             (Request, &[], true),
             (Request, &[("d_desk", all())], false),
             (Request, &[("d_desk", approve())], false),
-            // Who cannot answer spares nobody the question.
+            // A viewer that cannot answer spares nobody the request.
             (Request, &[("d_wall", watch())], true),
             (Request, &[("d_desk", prompt())], true),
             (Request, &[("d_phone2", low())], true),
-            // Its own screen does, whatever it may.
+            // The own screen of the phone does, whatever its grant.
             (Request, &[("d_phone", watch())], false),
-            // Who cannot see it does not look at it.
+            // A device that may not see the session does not view it.
             (Request, &[("d_desk", other())], true),
             (Request, &[("d_wall", watch()), ("d_desk", all())], false),
             (Ended, &[], true),
@@ -516,33 +517,33 @@ mod tests {
             (Failed, &[("d_desk", all())], false),
             (Failed, &[("d_desk", other())], true),
         ];
-        for (what, looks, told) in table {
+        for (what, viewers, told) in table {
             let mut fixture = Fixture::new();
-            fixture.look(looks, 0);
+            fixture.viewer(viewers, 0);
             fixture.open(*what, "1", 1000);
-            assert_eq!(fixture.tick(AFTER + 999), NONE, "not before its time: {what:?} {looks:?}");
-            assert_eq!(!fixture.tick(AFTER + 1000).is_empty(), *told, "{what:?} {looks:?}");
-            assert_eq!(fixture.tick(10 * AFTER), NONE, "once: {what:?} {looks:?}");
+            assert_eq!(fixture.tick(AFTER + 999), NONE, "not before its time: {what:?} {viewers:?}");
+            assert_eq!(!fixture.tick(AFTER + 1000).is_empty(), *told, "{what:?} {viewers:?}");
+            assert_eq!(fixture.tick(10 * AFTER), NONE, "once: {what:?} {viewers:?}");
         }
     }
 
     #[test]
-    fn a_look_within_the_time_begins_it_anew_and_the_end_of_a_run_that_was_seen_is_no_news() {
+    fn push_rule_a_viewer_restarts_the_wait_and_drops_ends_of_runs() {
         let mut fixture = Fixture::new();
         fixture.open(NewsKind::Request, "1", 0);
         fixture.open(NewsKind::Ended, "1", 0);
         assert_eq!(fixture.next(0), Some(AFTER));
-        fixture.look(&[("d_desk", Grant::all())], 19_000);
-        assert_eq!(fixture.next(19_000), None, "who looks is not told");
+        fixture.viewer(&[("d_desk", Grant::all())], 19_000);
+        assert_eq!(fixture.next(19_000), None, "viewed, so nobody is notified");
         assert_eq!(fixture.tick(60_000), NONE);
-        fixture.look(&[], 61_000);
+        fixture.viewer(&[], 61_000);
         assert_eq!(fixture.next(61_000), Some(61_000 + AFTER));
         assert_eq!(fixture.tick(61_000 + AFTER - 1), NONE);
         assert_eq!(fixture.tick(61_000 + AFTER), ["phone request:1"]);
     }
 
     #[test]
-    fn what_was_told_is_taken_back_once_and_what_was_not_is_not() {
+    fn push_rule_withdraws_once_and_only_what_was_sent() {
         let mut fixture = Fixture::new();
         fixture.open(NewsKind::Request, "1", 0);
         assert_eq!(fixture.close("1", "d_desk"), NONE, "never told, nothing to take back");
@@ -554,19 +555,19 @@ mod tests {
         assert_eq!(fixture.close("2", "d_desk"), ["phone not request:2"]);
         assert_eq!(fixture.close("2", "d_desk"), NONE);
         assert_eq!(fixture.close("3", "d_phone"), ["phone knows request:3"]);
-        fixture.desk.lost("phone", "request:4");
+        fixture.rule.lost("phone", "request:4");
         assert_eq!(fixture.close("4", "d_desk"), NONE, "it never came");
     }
 
     #[test]
-    fn what_was_told_before_a_restart_is_not_told_again_and_can_be_taken_back() {
+    fn push_rule_after_a_restart_repeats_nothing_and_can_withdraw() {
         let mut fixture = Fixture::new();
         let already = BTreeSet::from(["phone".to_owned()]);
         let none = BTreeSet::new();
-        fixture.desk.open_again(story(NewsKind::Request, "1"), &already, &none, NOON);
-        fixture.desk.open_again(story(NewsKind::Request, "2"), &none, &none, NOON);
-        fixture.desk.open_again(story(NewsKind::Request, "3"), &none, &already, NOON);
-        // The log tells of it once more.
+        fixture.rule.open_again(text(NewsKind::Request, "1"), &already, &none, NOON);
+        fixture.rule.open_again(text(NewsKind::Request, "2"), &none, &none, NOON);
+        fixture.rule.open_again(text(NewsKind::Request, "3"), &none, &already, NOON);
+        // The log has it once more.
         fixture.open(NewsKind::Request, "1", 5);
         assert_eq!(fixture.tick(AFTER), ["phone request:2"]);
         assert_eq!(fixture.close("1", "d_desk"), ["phone not request:1"]);
@@ -574,7 +575,7 @@ mod tests {
     }
 
     #[test]
-    fn a_place_gets_what_it_wants_and_may_see() {
+    fn push_rule_sends_what_a_target_wants_and_may_see() {
         let only = |wants| TargetState { wants, ..device("d_phone", Grant::all()) };
         let nothing = TargetWants { requests: false, ends: false, failures: false };
         for (what, wants) in [
@@ -599,7 +600,7 @@ mod tests {
         sees(grant(&[Scope::Approve], None), false);
         let elsewhere = Grant { runtimes: Some(vec![RuntimeId::trusted("other")]), ..Grant::all() };
         sees(elsewhere, false);
-        // A channel of the owner's sees everything; others' screens spare it the news.
+        // A channel of the owner sees everything; screens of devices spare it the news.
         let channel = TargetState { device: None, wants: TargetWants::default(), quiet: None };
         let mut fixture = Fixture::with(channel);
         fixture.open(NewsKind::Request, "1", 0);
@@ -607,7 +608,7 @@ mod tests {
     }
 
     #[test]
-    fn quiet_hours_are_the_owners_and_end_with_one_notification() {
+    fn push_rule_quiet_hours_end_with_one_summary() {
         // At noon UTC it is 22:30 there, and 30 minutes are gone of the quiet that lasts until 7:00.
         let quiet = Some(Quiet { from: 22 * 60, to: 7 * 60, zone: ahead(630) });
         let mut fixture = Fixture::with(TargetState { quiet: quiet.clone(), ..device("d_phone", Grant::all()) });
@@ -618,14 +619,14 @@ mod tests {
         assert_eq!(fixture.tick(AFTER), NONE);
         let end = 8 * 60 * MINUTE + 30 * MINUTE;
         assert_eq!(fixture.next(AFTER), Some(end));
-        assert_eq!(fixture.close("3", "d_desk"), NONE, "who was not told hears of no end");
+        assert_eq!(fixture.close("3", "d_desk"), NONE, "not notified of the request, so not of its end");
         assert_eq!(fixture.tick(end - 1), NONE);
         assert_eq!(fixture.tick(end), ["phone sum request:1 request:2 run:4"]);
         assert_eq!(fixture.tick(end + AFTER), NONE);
         assert_eq!(fixture.close("1", "d_desk"), NONE);
         assert_eq!(fixture.close("2", "d_desk"), ["phone not sum"]);
 
-        // If but one thing is left, it is told as it is.
+        // A single piece of news is sent by itself.
         let mut fixture = Fixture::with(TargetState { quiet: quiet.clone(), ..device("d_phone", Grant::all()) });
         fixture.open(NewsKind::Request, "1", 0);
         assert_eq!(fixture.tick(AFTER), NONE);
@@ -633,7 +634,7 @@ mod tests {
     }
 
     #[test]
-    fn the_clock_of_quiet_hours() {
+    fn push_quiet_hours_end_at_their_time() {
         let at = |hour: i64, minute: i64| NOON - 12 * 60 * MINUTE + (hour * 60 + minute) * MINUTE;
         let night = Quiet { from: 22 * 60, to: 7 * 60, zone: ahead(0) };
         let day = Quiet { from: 9 * 60, to: 17 * 60, zone: ahead(-60) };
@@ -654,7 +655,7 @@ mod tests {
     }
 
     #[test]
-    fn quiet_hours_are_the_same_on_the_clock_of_their_place_in_summer_and_in_winter() {
+    fn push_quiet_hours_follow_their_time_zone_in_summer_and_winter() {
         let zone = TimeZone::get("Europe/Berlin").unwrap();
         let at = |text: &str| text.parse::<jiff::Timestamp>().unwrap().as_millisecond();
         let night = Quiet { from: 22 * 60, to: 7 * 60, zone: zone.clone() };
@@ -677,10 +678,10 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_that_is_set_shortens_and_prolongs_no_wait_and_quiet_follows_the_wall() {
+    fn push_rule_waits_ignore_a_changed_clock_and_quiet_hours_follow_it() {
         let mut fixture = Fixture::new();
         fixture.open(NewsKind::Request, "1", 0);
-        fixture.desk.clock(NOON - 60 * MINUTE, NOON);
+        fixture.rule.clock(NOON - 60 * MINUTE, NOON);
         assert_eq!(fixture.next(0), Some(AFTER));
         assert_eq!(fixture.tick(AFTER), ["phone request:1"]);
         let quiet = Some(Quiet { from: 11 * 60, to: 13 * 60, zone: ahead(0) });
@@ -688,14 +689,14 @@ mod tests {
         fixture.open(NewsKind::Request, "1", 0);
         fixture.tick(AFTER);
         assert_eq!(fixture.next(AFTER), Some(60 * MINUTE));
-        fixture.desk.clock(NOON - 60 * MINUTE, NOON);
+        fixture.rule.clock(NOON - 60 * MINUTE, NOON);
         assert_eq!(fixture.next(AFTER), Some(120 * MINUTE), "on the wall it is eleven, and quiet until one");
         assert_eq!(fixture.tick(60 * MINUTE), NONE);
         assert_eq!(fixture.tick(120 * MINUTE), ["phone request:1"]);
     }
 
     #[test]
-    fn a_flood_becomes_one_notification_and_then_a_pace() {
+    fn push_rule_sums_up_a_flood_and_limits_the_rate() {
         let mut fixture = Fixture::new();
         for n in 0..100 {
             fixture.open(NewsKind::Request, &format!("{n:03}"), 0);
@@ -714,27 +715,27 @@ mod tests {
     }
 
     #[test]
-    fn a_new_place_hears_of_what_is_open_and_one_that_is_gone_of_nothing() {
+    fn push_rule_notifies_a_new_target_of_open_requests_and_a_removed_one_of_nothing() {
         let mut fixture = Fixture::new();
         fixture.open(NewsKind::Request, "1", 0);
         fixture.open(NewsKind::Ended, "2", 0);
-        let mut places = fixture.places.clone();
-        places.insert("tablet".into(), device("d_tablet", Grant::all()));
-        fixture.desk.places(places.clone(), NOON + 10_000);
+        let mut targets = fixture.targets.clone();
+        targets.insert("tablet".into(), device("d_tablet", Grant::all()));
+        fixture.rule.targets(targets.clone(), NOON + 10_000);
         assert_eq!(fixture.tick(AFTER), ["phone request:1", "phone run:2"]);
         assert_eq!(fixture.tick(AFTER + 10_000), ["tablet request:1"]);
-        places.remove("phone");
-        fixture.desk.places(places, NOON + AFTER + 10_000);
+        targets.remove("phone");
+        fixture.rule.targets(targets, NOON + AFTER + 10_000);
         assert_eq!(fixture.close("1", "d_desk"), ["tablet not request:1"]);
-        assert!(fixture.desk.items.is_empty());
+        assert!(fixture.rule.items.is_empty());
     }
 
     #[test]
-    fn more_than_there_is_room_for_is_not_taken_in() {
+    fn push_rule_items_are_bounded() {
         let mut fixture = Fixture::new();
         for n in 0..ITEMS + 10 {
             fixture.open(NewsKind::Request, &n.to_string(), 0);
         }
-        assert_eq!(fixture.desk.items.len(), ITEMS);
+        assert_eq!(fixture.rule.items.len(), ITEMS);
     }
 }

@@ -1,35 +1,39 @@
-//! One POST to somewhere outside: the only connections that the gateway makes by itself. Where to is judged before anything is
-//! resolved, and again by address; nothing is followed, nothing of the answer is read but its status.
+//! Sends one notification: a POST to an address outside, the only connections that the gateway opens by itself.
+//!
+//! A target is checked before its name is resolved, and the addresses that its name resolves to are checked again. Redirects are not
+//! followed, proxies of the environment are not used, and nothing of an answer is read but its head.
 
+use std::error::Error;
+use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::header::{CONNECTION, HOST, HeaderMap, HeaderValue, RETRY_AFTER};
+use http::header::{CONNECTION, HeaderMap, HeaderValue, RETRY_AFTER};
 use http::uri::{Authority, Uri};
 use http_body_util::Full;
-use hyper_util::rt::TokioIo;
-use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::TcpStream;
+use hyper_rustls::{ConfigBuilderExt as _, HttpsConnector};
+use hyper_util::client::legacy::Client;
+use hyper_util::client::legacy::connect::dns::Name;
+use hyper_util::client::legacy::connect::{Connect, HttpConnector};
+use hyper_util::rt::TokioExecutor;
 use tokio::sync::OnceCell;
-use tokio_rustls::TlsConnector;
-use tokio_rustls::rustls::pki_types::ServerName;
-use tokio_rustls::rustls::{ClientConfig, RootCertStore, crypto};
+use tokio_rustls::rustls::{ClientConfig, crypto};
 
-/// Longest address of a subscription, in bytes; a longer one is refused.
+/// Longest address of a subscription, in bytes.
 pub(super) const ENDPOINT_MAX: usize = 1024;
-/// How long a whole attempt may take; then it counts as failed.
+/// How long an attempt may take from the resolution of the name to the head of the answer; then it counts as failed.
 const ATTEMPT: Duration = Duration::from_secs(10);
-/// Bytes of an answer's head that are read; a longer one counts as failed.
+/// Longest head of an answer, in bytes; a longer one counts as failed.
 const HEAD_MAX: usize = 16 << 10;
-/// Longest `Retry-After` that is obeyed, in seconds; a longer one is cut to it.
+/// Longest `Retry-After` that is obeyed, in seconds; a longer one is shortened to it.
 const RETRY_AFTER_MAX: u64 = 300;
 
-/// The push services of the browsers that there are: by name, or with a leading dot by the end of a name.
+/// The push services of known browsers: a host name, or with a leading dot the end of one.
 const KNOWN: [&str; 4] = ["fcm.googleapis.com", ".push.services.mozilla.com", ".push.apple.com", ".notify.windows.com"];
 
-/// Where to send.
+/// Where a notification is sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct DeliveryTarget {
     tls: bool,
@@ -37,12 +41,12 @@ pub(super) struct DeliveryTarget {
     port: u16,
     /// Path and query.
     path: String,
-    /// The owner named it: its address may be a private one.
+    /// The owner named it, so its address may be private.
     trusted: bool,
 }
 
 impl DeliveryTarget {
-    /// Scheme, host and port, as RFC 6454 writes them.
+    /// Scheme, host and port as in RFC 6454.
     pub(super) fn origin(&self) -> String {
         let scheme = if self.tls { "https" } else { "http" };
         format!("{scheme}://{}", self.authority())
@@ -56,10 +60,10 @@ impl DeliveryTarget {
         }
     }
 
-    /// Reads an address that the owner wrote: any host, `http` or `https`.
+    /// Parses an address of the configuration: any host, `http` or `https`.
     ///
     /// # Errors
-    /// In words.
+    /// What is wrong with it, in words.
     pub(super) fn of_owner(url: &str) -> Result<Self, String> {
         let uri: Uri = url.parse().map_err(|error| format!("no address: {error}"))?;
         let tls = match uri.scheme_str() {
@@ -87,10 +91,10 @@ impl DeliveryTarget {
         Ok(Self { tls, host, port, path, trusted: true })
     }
 
-    /// Reads the address of a subscription, which a client said: only a known push service, or one that the owner named.
+    /// Parses the address of a subscription, which a client sent: a known push service by `https`, or a service that the owner named.
     ///
     /// # Errors
-    /// In words, with the fix.
+    /// What is wrong with it and how to fix it, in words.
     pub(super) fn of_client(url: &str, services: &[String]) -> Result<Self, String> {
         if url.len() > ENDPOINT_MAX {
             return Err(format!("is longer than {ENDPOINT_MAX} bytes"));
@@ -98,24 +102,24 @@ impl DeliveryTarget {
         if !url.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'\\') {
             return Err("has characters that are not allowed in an address".into());
         }
-        let goal = Self::of_owner(url)?;
-        if services.iter().any(|service| goal.is_of(service)) {
-            return Ok(goal);
+        let target = Self::of_owner(url)?;
+        if services.iter().any(|service| target.is_of(service)) {
+            return Ok(target);
         }
         let known = KNOWN.iter().any(|known| match known.strip_prefix('.') {
-            Some(end) => goal.host.strip_suffix(end).is_some_and(|rest| rest.len() > 1 && rest.ends_with('.')),
-            None => goal.host == *known,
+            Some(end) => target.host.strip_suffix(end).is_some_and(|rest| rest.len() > 1 && rest.ends_with('.')),
+            None => target.host == *known,
         });
-        if !goal.tls || !known || goal.port != 443 {
+        if !target.tls || !known || target.port != 443 {
             return Err(format!(
                 "{} is not a known push service: add it to [push] services if it is yours",
-                goal.origin()
+                target.origin()
             ));
         }
-        Ok(Self { trusted: false, ..goal })
+        Ok(Self { trusted: false, ..target })
     }
 
-    /// Whether it is a service as the owner names one: a host (then by `https` on its usual port), or an origin.
+    /// Whether `service` of the configuration names this target: a host (by `https` on port 443), or an origin.
     fn is_of(&self, service: &str) -> bool {
         match service.contains("://") {
             true => self.origin() == service.trim_end_matches('/').to_ascii_lowercase(),
@@ -124,19 +128,19 @@ impl DeliveryTarget {
     }
 }
 
-/// Whether a service of the configuration is one: a host, an `https` origin, or an `http` origin on loopback.
+/// Checks a service of the configuration: a host, an `https` origin, or an `http` origin on loopback.
 ///
 /// # Errors
-/// In words, with the fix.
+/// What is wrong with it and how to fix it, in words.
 pub fn check_service(service: &str) -> Result<(), String> {
     let fix = "write a host or an origin: \"push.example.org\", \"https://push.example.org:8443\"";
     let url = if service.contains("://") { service.to_owned() } else { format!("https://{service}") };
-    let goal = DeliveryTarget::of_owner(&url).map_err(|why| format!("\"{service}\" {why}: {fix}"))?;
-    if goal.path != "/" || (!service.contains("://") && service.contains(':')) {
+    let target = DeliveryTarget::of_owner(&url).map_err(|why| format!("\"{service}\" {why}: {fix}"))?;
+    if target.path != "/" || (!service.contains("://") && service.contains(':')) {
         return Err(format!("\"{service}\" is neither a host nor an origin: {fix}"));
     }
-    let loopback = goal.host == "localhost" || ip(&goal.host).is_some_and(|ip| ip.is_loopback());
-    if !goal.tls && !loopback {
+    let loopback = target.host == "localhost" || ip(&target.host).is_some_and(|ip| ip.is_loopback());
+    if !target.tls && !loopback {
         return Err(format!("\"{service}\" is not encrypted, and not on this machine: {fix}"));
     }
     Ok(())
@@ -151,12 +155,12 @@ fn port_of(authority: &Authority) -> Result<Option<u16>, String> {
     }
 }
 
-/// A host that is an address.
+/// The address that a host is, where it is no name.
 fn ip(host: &str) -> Option<IpAddr> {
     host.trim_start_matches('[').trim_end_matches(']').parse().ok()
 }
 
-/// Whether an address is one of the open internet: everything else could be this machine, or this network.
+/// Whether an address is of the open internet; any other may be of this machine or this network.
 fn is_public(ip: IpAddr) -> bool {
     match ip {
         IpAddr::V4(ip) => is_public_v4(ip),
@@ -182,20 +186,20 @@ fn is_public_v4(ip: Ipv4Addr) -> bool {
 
 fn is_public_v6(ip: Ipv6Addr) -> bool {
     let [a, b, ..] = ip.segments();
-    // 2000::/3 is what is given out; within it stand ways to write an IPv4 address, and examples.
+    // 2000::/3 is what is assigned; within it are embedded IPv4 addresses and ranges for documentation.
     (0x2000..0x4000).contains(&a) && a != 0x2002 && !(a == 0x2001 && (b < 0x0200 || b == 0x0db8)) && a != 0x3fff
 }
 
-/// How an attempt went.
+/// The outcome of an attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum PostOutcome {
-    /// It was taken.
+    /// The service accepted the notification.
     Taken(u16),
-    /// There is no such subscription any more.
+    /// The subscription no longer exists.
     Gone(u16),
-    /// It was refused, and would be again.
+    /// The service refused it, and would refuse it again.
     Refused(u16),
-    /// Nobody answered, or not now: in so many milliseconds at the earliest, if the other end says so.
+    /// No answer, or a temporary failure: try again after so many milliseconds at the earliest, if the service says so.
     Later(Option<i64>),
 }
 
@@ -205,124 +209,122 @@ impl PostOutcome {
             200..=299 => Self::Taken(status),
             404 | 410 => Self::Gone(status),
             408 | 425 | 429 | 500..=599 => Self::Later(retry_after),
-            // Redirects too: where to send is not for the other end to say.
+            // Redirects included: the service does not decide where to send.
             _ => Self::Refused(status),
         }
     }
 }
 
-/// Makes the connections.
+/// Sends notifications. Cheap to clone; clones share the trusted certificates.
 #[derive(Clone, Default)]
-pub(super) struct Post {
-    tls: Arc<OnceCell<TlsConnector>>,
+pub(super) struct Sender {
+    tls: Arc<OnceCell<Arc<ClientConfig>>>,
 }
 
-impl Post {
-    /// Sends once. Takes [`ATTEMPT`] at most; a connection of its own, closed after.
-    pub(super) async fn send(&self, goal: &DeliveryTarget, headers: HeaderMap, body: Vec<u8>) -> PostOutcome {
-        match tokio::time::timeout(ATTEMPT, self.try_send(goal, headers, body)).await {
-            Ok(Ok(outcome)) => outcome,
-            Ok(Err(why)) => {
-                tracing::debug!(origin = goal.origin(), why, "a notification could not be sent");
-                PostOutcome::Later(None)
-            }
-            Err(_) => {
-                tracing::debug!(origin = goal.origin(), "a notification could not be sent: no answer in time");
-                PostOutcome::Later(None)
-            }
-        }
+impl Sender {
+    /// Makes one attempt, over a connection that nothing else uses. Takes [`ATTEMPT`] at most.
+    pub(super) async fn send(&self, target: &DeliveryTarget, headers: HeaderMap, body: Vec<u8>) -> PostOutcome {
+        let why = match tokio::time::timeout(ATTEMPT, self.try_send(target, headers, body)).await {
+            Ok(Ok(outcome)) => return outcome,
+            Ok(Err(why)) => why,
+            Err(_) => "no answer in time".to_owned(),
+        };
+        tracing::debug!(origin = target.origin(), why, "a notification could not be sent");
+        PostOutcome::Later(None)
     }
 
-    async fn try_send(&self, goal: &DeliveryTarget, headers: HeaderMap, body: Vec<u8>) -> Result<PostOutcome, String> {
-        let stream = connect(goal).await?;
-        if !goal.tls {
-            return exchange(stream, goal, headers, body).await;
+    async fn try_send(
+        &self,
+        target: &DeliveryTarget,
+        headers: HeaderMap,
+        body: Vec<u8>,
+    ) -> Result<PostOutcome, String> {
+        let trusted = target.trusted;
+        // The connector resolves no host that is an address already.
+        if let Some(ip) = ip(&target.host).filter(|ip| !trusted && !is_public(*ip)) {
+            return Err(not_public(&target.host, ip));
         }
-        let name = ServerName::try_from(goal.host.clone()).map_err(|error| error.to_string())?;
-        let tls = self.tls.get_or_try_init(connector).await?;
-        let stream = tls.connect(name, stream).await.map_err(|error| error.to_string())?;
-        exchange(stream, goal, headers, body).await
+        // The connector connects to what this resolver returns, and resolves nothing itself: an address cannot change after its check.
+        let mut tcp = HttpConnector::new_with_resolver(tower::service_fn(move |name| resolve(name, trusted)));
+        tcp.enforce_http(false);
+        if !target.tls {
+            return post(tcp, target, headers, body).await;
+        }
+        let tls = Arc::clone(self.tls.get_or_try_init(tls_config).await?);
+        post(HttpsConnector::from((tcp, tls)), target, headers, body).await
     }
 }
 
-/// Whom the system trusts; read once, when it is first needed.
-async fn connector() -> Result<TlsConnector, String> {
-    let found = tokio::task::spawn_blocking(rustls_native_certs::load_native_certs).await;
-    let found = found.map_err(|error| error.to_string())?;
-    let mut roots = RootCertStore::empty();
-    roots.add_parsable_certificates(found.certs);
-    if roots.is_empty() {
-        let why = "no system certificates were found: install them (ca-certificates), or set SSL_CERT_FILE";
-        tracing::warn!(errors = ?found.errors, "{why}");
-        return Err(why.into());
-    }
-    let config = ClientConfig::builder_with_provider(Arc::new(crypto::ring::default_provider()))
-        .with_safe_default_protocol_versions()
-        .map_err(|error| error.to_string())?
-        .with_root_certificates(roots)
-        .with_no_client_auth();
-    Ok(TlsConnector::from(Arc::new(config)))
-}
-
-/// The addresses are judged here, after they were resolved and right before they are used: a name that leads into this
-/// network is no push service, whatever it said before.
-async fn connect(goal: &DeliveryTarget) -> Result<TcpStream, String> {
-    let addresses: Vec<SocketAddr> = match ip(&goal.host) {
-        Some(ip) => vec![SocketAddr::new(ip, goal.port)],
-        None => {
-            let found = tokio::net::lookup_host((goal.host.as_str(), goal.port)).await;
-            found.map_err(|error| error.to_string())?.collect()
-        }
+/// TLS with the system's certificates, which are read once, when they are first needed.
+async fn tls_config() -> Result<Arc<ClientConfig>, String> {
+    let read = || {
+        let provider = Arc::new(crypto::ring::default_provider());
+        let config = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
+        let config = config.map_err(|error| error.to_string())?.with_native_roots().map_err(|error| {
+            let why = "no system certificates were found: install them (ca-certificates), or set SSL_CERT_FILE";
+            tracing::warn!(%error, "{why}");
+            why.to_owned()
+        });
+        Ok(Arc::new(config?.with_no_client_auth()))
     };
-    let mut why = format!("{} has no address", goal.host);
-    for address in addresses {
-        if !goal.trusted && !is_public(address.ip()) {
-            why = format!("{} is {}, which is not a public address", goal.host, address.ip());
-            continue;
-        }
-        match TcpStream::connect(address).await {
-            Ok(stream) => return Ok(stream),
-            Err(error) => why = error.to_string(),
-        }
-    }
-    Err(why)
+    tokio::task::spawn_blocking(read).await.map_err(|error| error.to_string())?
 }
 
-async fn exchange<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
-    stream: S,
-    goal: &DeliveryTarget,
+/// Resolves a name, to public addresses only unless the target is `trusted`: a name that leads into this network is no push service.
+async fn resolve(name: Name, trusted: bool) -> io::Result<std::vec::IntoIter<SocketAddr>> {
+    let found = tokio::net::lookup_host((name.as_str(), 0)).await?;
+    let (public, private): (Vec<_>, Vec<_>) = found.partition(|address| trusted || is_public(address.ip()));
+    match private.first() {
+        Some(address) if public.is_empty() => Err(io::Error::other(not_public(name.as_str(), address.ip()))),
+        _ => Ok(public.into_iter()),
+    }
+}
+
+fn not_public(host: &str, ip: IpAddr) -> String {
+    format!("{host} is {ip}, which is not of the open internet")
+}
+
+async fn post<C: Connect + Clone + Send + Sync + 'static>(
+    connector: C,
+    target: &DeliveryTarget,
     mut headers: HeaderMap,
     body: Vec<u8>,
 ) -> Result<PostOutcome, String> {
-    let built = hyper::client::conn::http1::Builder::new()
-        .max_buf_size(HEAD_MAX)
-        .handshake::<_, Full<Bytes>>(TokioIo::new(stream))
-        .await;
-    let (mut sender, connection) = built.map_err(|error| error.to_string())?;
-    let host = HeaderValue::from_str(&goal.authority()).map_err(|error| error.to_string())?;
-    headers.insert(HOST, host);
+    let client = Client::builder(TokioExecutor::new())
+        .pool_max_idle_per_host(0)
+        .retry_canceled_requests(false)
+        .http1_max_buf_size(HEAD_MAX)
+        .build(connector);
     headers.insert(CONNECTION, HeaderValue::from_static("close"));
-    let mut request = http::Request::post(goal.path.as_str()).body(Full::from(body)).map_err(|e| e.to_string())?;
+    let request = http::Request::post(format!("{}{}", target.origin(), target.path));
+    let mut request = request.body(Full::new(Bytes::from(body))).map_err(|error| error.to_string())?;
     *request.headers_mut() = headers;
-    let mut asked = std::pin::pin!(sender.send_request(request));
-    // Both go on together; what is said after the head is never read.
-    let response = tokio::select! {
-        response = &mut asked => response,
-        // The other end may hang up with its last word.
-        _ = connection => asked.await,
-    };
-    let response = response.map_err(|error| error.to_string())?;
+    // The body of the answer is dropped unread, and the connection with it.
+    let response = client.request(request).await.map_err(|error| with_causes(&error))?;
     let seconds = response.headers().get(RETRY_AFTER).and_then(|text| text.to_str().ok()?.parse::<u64>().ok());
     let retry_after = seconds.map(|seconds| i64::try_from(seconds.min(RETRY_AFTER_MAX) * 1000).unwrap_or(i64::MAX));
     Ok(PostOutcome::of(response.status().as_u16(), retry_after))
 }
 
+fn with_causes(error: &dyn Error) -> String {
+    let (mut text, mut cause) = (error.to_string(), error.source());
+    while let Some(inner) = cause {
+        text = format!("{text}: {inner}");
+        cause = inner.source();
+    }
+    text
+}
+
 #[cfg(test)]
 mod tests {
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    use tokio_rustls::rustls::pki_types::PrivatePkcs8KeyDer;
+    use tokio_rustls::rustls::{RootCertStore, ServerConfig};
+
     use super::*;
 
     #[test]
-    fn only_known_push_services_by_https_and_those_that_the_owner_named_are_sent_to() {
+    fn push_target_is_a_known_service_by_https_or_one_that_the_owner_named() {
         let own = ["http://127.0.0.1:8090".to_owned(), "push.example.org".into(), "https://other.example:8443".into()];
         for good in [
             "https://fcm.googleapis.com/fcm/send/abc:def",
@@ -389,7 +391,7 @@ mod tests {
     }
 
     #[test]
-    fn addresses_of_this_machine_and_this_network_are_not_public() {
+    fn push_address_of_this_machine_or_network_is_not_public() {
         let addresses = |list: &[&str], public| {
             for text in list {
                 assert_eq!(is_public(text.parse().unwrap()), public, "{text}");
@@ -435,17 +437,128 @@ mod tests {
         );
     }
 
-    #[tokio::test]
-    async fn a_known_name_that_leads_into_this_network_is_not_connected_to() {
+    fn local(host: &str, port: u16) -> DeliveryTarget {
+        DeliveryTarget { tls: false, host: host.into(), port, path: "/push?a=b".into(), trusted: true }
+    }
+
+    /// A service on loopback that gives each connection this answer, and then more bytes than anybody should read. Tells what it was
+    /// sent and how many bytes of its answer were taken.
+    async fn service(answer: String) -> (u16, tokio::sync::mpsc::Receiver<(String, usize)>) {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = listener.local_addr().unwrap().port();
-        let goal = DeliveryTarget { tls: false, host: "localhost".into(), port, path: "/".into(), trusted: false };
-        assert!(connect(&goal).await.unwrap_err().contains("public address"));
-        assert!(connect(&DeliveryTarget { trusted: true, ..goal }).await.is_ok());
+        let (tell, told) = tokio::sync::mpsc::channel(8);
+        tokio::spawn(async move {
+            while let Ok((mut stream, _)) = listener.accept().await {
+                let mut request = [0; 4096];
+                let length = stream.read(&mut request).await.unwrap_or_default();
+                let mut taken = 0;
+                for chunk in std::iter::once(answer.as_bytes()).chain(std::iter::repeat_n(&[b'x'; 4096][..], 16 << 10))
+                {
+                    if stream.write_all(chunk).await.is_err() {
+                        break;
+                    }
+                    taken += chunk.len();
+                }
+                let request = String::from_utf8_lossy(&request[..length]).into_owned();
+                if tell.send((request, taken)).await.is_err() {
+                    return;
+                }
+            }
+        });
+        (port, told)
+    }
+
+    async fn sent(target: &DeliveryTarget) -> Result<PostOutcome, String> {
+        let mut headers = HeaderMap::new();
+        headers.insert("ttl", HeaderValue::from_static("60"));
+        let attempt = Sender::default();
+        let attempt = attempt.try_send(target, headers, b"sealed".to_vec());
+        tokio::time::timeout(ATTEMPT, attempt).await.unwrap()
+    }
+
+    #[tokio::test]
+    async fn push_sender_connects_to_no_private_address_unless_the_owner_named_the_target() {
+        let (port, mut told) = service("HTTP/1.1 201 Created\r\ncontent-length: 0\r\n\r\n".into()).await;
+        for host in ["localhost", "127.0.0.1"] {
+            let target = DeliveryTarget { trusted: false, ..local(host, port) };
+            assert!(sent(&target).await.unwrap_err().contains("open internet"), "{host}");
+        }
+        assert!(told.try_recv().is_err(), "nothing was connected to");
+        for host in ["localhost", "127.0.0.1"] {
+            assert_eq!(sent(&local(host, port)).await, Ok(PostOutcome::Taken(201)), "{host}");
+        }
+        let (request, _) = told.recv().await.unwrap();
+        let request = request.to_ascii_lowercase();
+        assert!(request.starts_with("post /push?a=b http/1.1\r\n"), "{request}");
+        for part in [&format!("\r\nhost: localhost:{port}\r\n"), "\r\nttl: 60\r\n", "\r\nconnection: close\r\n"] {
+            assert!(request.contains(part), "{part} in {request}");
+        }
+    }
+
+    #[tokio::test]
+    async fn push_sender_reads_only_the_head_of_an_answer_and_follows_no_redirect() {
+        let (elsewhere, mut reached) = service("HTTP/1.1 201 Created\r\n\r\n".into()).await;
+        let answer = format!("HTTP/1.1 307 Temporary Redirect\r\nlocation: http://127.0.0.1:{elsewhere}/\r\n\r\n");
+        let (port, mut told) = service(answer).await;
+        assert_eq!(sent(&local("127.0.0.1", port)).await, Ok(PostOutcome::Refused(307)));
+        let (_, taken) = told.recv().await.unwrap();
+        assert!(taken < 32 << 20, "{taken} bytes of the body were taken");
+        assert!(reached.try_recv().is_err(), "the redirect was followed");
+    }
+
+    #[tokio::test]
+    async fn push_sender_checks_certificate_and_name() {
+        let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+        let key = PrivatePkcs8KeyDer::from(made.signing_key.serialize_der()).into();
+        let provider = Arc::new(crypto::ring::default_provider());
+        let server = ServerConfig::builder_with_provider(Arc::clone(&provider));
+        let server = server.with_safe_default_protocol_versions().unwrap().with_no_client_auth();
+        let server = server.with_single_cert(vec![made.cert.der().clone()], key).unwrap();
+        let acceptor = tokio_rustls::TlsAcceptor::from(Arc::new(server));
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let port = listener.local_addr().unwrap().port();
+        tokio::spawn(async move {
+            while let Ok((stream, _)) = listener.accept().await {
+                let Ok(mut stream) = acceptor.accept(stream).await else { continue };
+                let _ = stream.read(&mut [0; 4096]).await;
+                let _ = stream.write_all(b"HTTP/1.1 201 Created\r\ncontent-length: 0\r\n\r\n").await;
+                let _ = stream.shutdown().await;
+            }
+        });
+        let mut roots = RootCertStore::empty();
+        roots.add(made.cert.der().clone()).unwrap();
+        let client = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions().unwrap();
+        let client = Arc::new(client.with_root_certificates(roots).with_no_client_auth());
+        let trusting = Sender { tls: Arc::new(OnceCell::new_with(Some(client))) };
+        for (sender, host, accepted) in
+            [(&trusting, "localhost", true), (&trusting, "127.0.0.1", false), (&Sender::default(), "localhost", false)]
+        {
+            let target = DeliveryTarget { tls: true, ..local(host, port) };
+            let outcome = sender.try_send(&target, HeaderMap::new(), Vec::new());
+            let outcome = tokio::time::timeout(ATTEMPT, outcome).await.unwrap();
+            assert_eq!(outcome == Ok(PostOutcome::Taken(201)), accepted, "{host}: {outcome:?}");
+        }
+    }
+
+    #[tokio::test]
+    async fn push_sender_counts_a_head_over_the_bound_as_a_failure() {
+        let answer = |length| format!("HTTP/1.1 201 Created\r\nx-long: {}\r\n\r\n", "x".repeat(length));
+        let (port, _told) = service(answer(HEAD_MAX / 2)).await;
+        assert_eq!(sent(&local("127.0.0.1", port)).await, Ok(PostOutcome::Taken(201)));
+        let (port, _told) = service(answer(2 * HEAD_MAX)).await;
+        assert!(sent(&local("127.0.0.1", port)).await.is_err());
+    }
+
+    #[tokio::test]
+    async fn push_sender_obeys_retry_after_up_to_a_bound() {
+        for (said, outcome) in [("7", Some(7_000)), ("86400", Some(300_000)), ("soon", None)] {
+            let (port, _told) = service(format!("HTTP/1.1 429 Slow\r\nretry-after: {said}\r\n\r\n")).await;
+            assert_eq!(sent(&local("127.0.0.1", port)).await, Ok(PostOutcome::Later(outcome)), "{said}");
+        }
     }
 
     #[test]
-    fn a_service_of_the_configuration_is_a_host_or_an_origin() {
+    fn push_service_setting_is_a_host_or_an_origin() {
         for good in ["push.example.org", "https://push.example.org", "https://push.example.org:8443/", "http://[::1]:1"]
         {
             assert_eq!(check_service(good), Ok(()), "{good}");
@@ -457,7 +570,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_status_means() {
+    fn push_outcome_follows_the_status() {
         assert_eq!(PostOutcome::of(201, None), PostOutcome::Taken(201));
         assert_eq!(PostOutcome::of(410, None), PostOutcome::Gone(410));
         assert_eq!(PostOutcome::of(429, Some(5)), PostOutcome::Later(Some(5)));

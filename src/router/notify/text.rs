@@ -1,8 +1,7 @@
-//! What a notification says.
+//! The text of a notification. Pure.
 //!
-//! Pure. The words around are the gateway's; what an agent said stands in the body, safe to show, cut to
-//! fit, and with whatever looks like a secret left out: a notification lies on a lock screen, and in the hands of a push service's
-//! metadata or a webhook's log.
+//! The title is the gateway's own words. What an agent said is in the body, safe to show, shortened to fit, and without whatever looks
+//! like a secret: a notification appears on lock screens and in logs of webhooks.
 
 use std::sync::Arc;
 
@@ -16,21 +15,21 @@ use plexus_protocol::{
     Choice, Request, RequestId, RequestState, RequestType, Risk, RuntimeId, Scope, SessionId, Timestamp,
 };
 
-/// Longest payload, in bytes of JSON; the body is cut to fit. Sealed and filled up it stays below what services take.
+/// Longest payload, in bytes of JSON; the body is cut to fit. Encrypted and padded it stays below what services accept.
 pub(super) const PAYLOAD_MAX: usize = 2048;
 /// Longest name or title that is quoted, in characters.
 const NAME_CHARS: usize = 60;
-/// Bytes of what was asked that a withdrawal and a summary's line repeat.
+/// Bytes of a request that a withdrawal and a line of a summary repeat.
 const BRIEF: usize = 120;
 /// Lines of a summary; the others are counted.
 const SUM_LINES: usize = 6;
-/// Bytes of what is said beside what is asked: the reasons, the warnings, where it can be answered, the session's title. These
-/// are kept, and what is asked is cut.
+/// Bytes of what stands below the request: reasons, warnings, where it can be answered, the title of the session. They are kept, and
+/// the request is cut.
 const ASIDE: usize = 600;
-/// What replaces all that was summed up.
+/// The tag of summaries: a new one replaces the last.
 pub(super) const SUM_TAG: &str = "summary";
 
-/// One piece of news, with all that can be said of it.
+/// One piece of news, with all that a notification may say of it.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct NotificationText {
     pub(super) tag: String,
@@ -40,23 +39,23 @@ pub(super) struct NotificationText {
     title: String,
     /// Masked, not yet cut.
     body: String,
-    /// What is said below it, in lines; masked.
+    /// Lines below the body; masked.
     aside: Vec<String>,
     request: Option<Asked>,
 }
 
-/// What a card needs beside words.
+/// What a client needs to show and answer a request.
 #[derive(Clone, Debug, PartialEq)]
 struct Asked {
     request_id: RequestId,
     digest: String,
     risk: Risk,
-    /// Whether yes and no are all there is to say.
+    /// Whether it can be answered by a yes or a no.
     yes_or_no: bool,
     expires_at: Option<Timestamp>,
 }
 
-/// How soon a phone should know (RFC 8030, 5.3).
+/// The urgency for a push service (RFC 8030, 5.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Urgency {
     Low,
@@ -74,26 +73,26 @@ impl Urgency {
     }
 }
 
-/// Something to send, to whatever place.
+/// A notification for any target.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct NotificationMessage {
     pub(super) tag: String,
     pub(super) payload: Value,
     pub(super) urgency: Urgency,
-    /// How long a push service keeps it for a phone that is off, in seconds.
+    /// How long a push service keeps it for a phone that is offline, in seconds.
     pub(super) ttl: i64,
 }
 
 const HOUR: i64 = 3600;
-/// How long a question is kept for a phone that is off, unless it expires sooner.
+/// The time to live of a request, in seconds, unless it expires sooner.
 const TTL_REQUEST: i64 = 24 * HOUR;
-/// How long the end of a run is.
+/// The time to live of the end of a run, in seconds.
 const TTL_END: i64 = 4 * HOUR;
-/// How long a try of the notifications is.
+/// The time to live of a test, in seconds.
 const TTL_TEST: i64 = 60;
 
 impl NotificationText {
-    /// A question.
+    /// The news that a request is open.
     pub(super) fn of_request(request: &Request, session_title: Option<&str>) -> Self {
         let asks = match request.kind {
             RequestType::Confirm | RequestType::Permission => "asks for permission",
@@ -131,7 +130,7 @@ impl NotificationText {
         }
     }
 
-    /// The end of a run.
+    /// The news that a run ended.
     pub(super) fn of_end(
         run: &str,
         failed: bool,
@@ -152,7 +151,7 @@ impl NotificationText {
         }
     }
 
-    /// Something with a tag, for tests of the rule.
+    /// News with a tag and no words, for tests of the rule.
     #[cfg(test)]
     pub(super) fn plain(what: NewsKind, tag: String) -> Self {
         Self {
@@ -167,7 +166,7 @@ impl NotificationText {
         }
     }
 
-    /// What a place is told; `grant` is its device's, absent for the owner's own channels.
+    /// The notification for a target; `grant` is that of its device, absent for the channels of the owner.
     pub(super) fn message(&self, grant: Option<&Grant>, now: Timestamp) -> NotificationMessage {
         let kind = match self.what {
             NewsKind::Request => "request",
@@ -184,7 +183,7 @@ impl NotificationText {
         let mut aside = self.aside.clone();
         if let Some(asked) = &self.request {
             if let Some(where_to) = grant.and_then(|grant| self.elsewhere(grant, asked.risk)) {
-                // Below the reasons, before the title.
+                // Below the reasons, above the title.
                 let reasons = aside.first().is_some_and(|line| line.starts_with("Why: "));
                 aside.insert(usize::from(reasons), where_to);
             }
@@ -194,7 +193,7 @@ impl NotificationText {
             if asked.yes_or_no && grant.is_none_or(|grant| self.may_answer(grant)) {
                 payload["actions"] = json!(["allow_once", "deny"]);
             }
-            // An agent waits, and nothing else happens meanwhile; what only reads can wait until the phone wakes.
+            // The agent waits; a request that only reads can wait until the phone wakes.
             urgency = if asked.risk == Risk::Low { Urgency::Normal } else { Urgency::High };
             let left = asked.expires_at.map_or(TTL_REQUEST, |at| (at.as_millis() - now.as_millis()) / 1000);
             ttl = left.clamp(0, TTL_REQUEST);
@@ -202,7 +201,7 @@ impl NotificationText {
         NotificationMessage { tag: self.tag.clone(), payload: with_body(payload, &self.body, &aside), urgency, ttl }
     }
 
-    /// Where it can be answered, if this device may answer, but nothing of such a risk.
+    /// Where it can be answered, if this device may answer requests but none of such a risk.
     fn elsewhere(&self, grant: &Grant, risk: Risk) -> Option<String> {
         let up_to = grant.approve_up_to.filter(|up_to| risk > *up_to)?;
         let may = grant.covers(Scope::Approve, Target::Session(&self.session_id, &self.runtime_id));
@@ -215,7 +214,7 @@ impl NotificationText {
         })
     }
 
-    /// That it is over. `end` is how it ended and who did it.
+    /// The withdrawal; `end` is how it ended and by whom.
     pub(super) fn withdrawn(&self, end: &RunEndText) -> NotificationMessage {
         let mut payload = json!({
             "kind": "withdrawn", "tag": self.tag, "title": end.title(), "session_id": self.session_id,
@@ -242,7 +241,7 @@ impl NotificationText {
             && grant.approve_up_to.is_none_or(|most| risk <= most)
     }
 
-    /// The first line of what it is about.
+    /// The first line of the body, shortened.
     fn brief(&self) -> &str {
         cut(self.body.lines().next().unwrap_or_default(), BRIEF)
     }
@@ -253,7 +252,7 @@ impl NotificationText {
 pub(super) struct RunEndText {
     pub(super) state: RequestState,
     pub(super) ok: Option<bool>,
-    /// Who decided, where it was somebody.
+    /// Who answered, if somebody did.
     pub(super) by: Option<String>,
 }
 
@@ -271,9 +270,9 @@ impl RunEndText {
     }
 }
 
-/// Several things at once.
-pub(super) fn summary(stories: &[Arc<NotificationText>]) -> Option<NotificationMessage> {
-    let count = |what| stories.iter().filter(|story| story.what == what).count();
+/// One notification of several pieces of news.
+pub(super) fn summary(texts: &[Arc<NotificationText>]) -> Option<NotificationMessage> {
+    let count = |what| texts.iter().filter(|text| text.what == what).count();
     let (asked, failed, ended) = (count(NewsKind::Request), count(NewsKind::Failed), count(NewsKind::Ended));
     let of = |count: usize, one: &str, more: &str| match count {
         0 => None,
@@ -286,31 +285,31 @@ pub(super) fn summary(stories: &[Arc<NotificationText>]) -> Option<NotificationM
         of(ended, "run has ended", "runs have ended"),
     ];
     let title = parts.into_iter().flatten().collect::<Vec<_>>().join(", ");
-    let line = |story: &Arc<NotificationText>| match story.brief() {
-        "" => story.title.clone(),
-        brief => format!("{}: {brief}", story.runtime_id),
+    let line = |text: &Arc<NotificationText>| match text.brief() {
+        "" => text.title.clone(),
+        brief => format!("{}: {brief}", text.runtime_id),
     };
-    let mut lines: Vec<String> = stories.iter().take(SUM_LINES).map(line).collect();
-    if stories.len() > SUM_LINES {
-        lines.push(format!("and {} more", stories.len() - SUM_LINES));
+    let mut lines: Vec<String> = texts.iter().take(SUM_LINES).map(line).collect();
+    if texts.len() > SUM_LINES {
+        lines.push(format!("and {} more", texts.len() - SUM_LINES));
     }
     let (kind, urgency, ttl) = match (asked, failed) {
         (1.., _) => ("request", Urgency::High, TTL_REQUEST),
         (_, 1..) => ("failed", Urgency::Normal, TTL_END),
         _ => ("ended", Urgency::Low, TTL_END),
     };
-    let first = stories.iter().find(|story| story.what == NewsKind::Request).or(stories.first())?;
+    let first = texts.iter().find(|text| text.what == NewsKind::Request).or(texts.first())?;
     let payload = json!({ "kind": kind, "tag": SUM_TAG, "title": title, "session_id": first.session_id });
     Some(NotificationMessage { tag: SUM_TAG.into(), payload: with_body(payload, &lines.join("\n"), &[]), urgency, ttl })
 }
 
-/// That nothing of what was summed up is asked any more.
+/// The withdrawal of the last summary.
 pub(super) fn sum_withdrawn() -> NotificationMessage {
     let payload = json!({ "kind": "withdrawn", "tag": SUM_TAG, "title": "No open requests any more", "body": "" });
     NotificationMessage { tag: SUM_TAG.into(), payload, urgency: Urgency::Normal, ttl: TTL_REQUEST }
 }
 
-/// A try.
+/// A test notification.
 pub(super) fn test(device: &str) -> NotificationMessage {
     let payload = json!({
         "kind": "test", "tag": "test", "title": "Notifications work", "body": format!("This is {}.", name(device)),
@@ -318,7 +317,7 @@ pub(super) fn test(device: &str) -> NotificationMessage {
     NotificationMessage { tag: "test".into(), payload, urgency: Urgency::High, ttl: TTL_TEST }
 }
 
-/// The payload with as much of the body as fits above what is said beside it.
+/// The payload with `aside` and as much of the body as fits above it.
 fn with_body(mut payload: Value, body: &str, aside: &[String]) -> Value {
     let whole = aside.join("\n");
     let kept = cut(&whole, ASIDE);
@@ -326,7 +325,7 @@ fn with_body(mut payload: Value, body: &str, aside: &[String]) -> Value {
     let between = if body.is_empty() || kept.is_empty() { "" } else { "\n" };
     let (mut fits, mut most) = (0, body.len().min(PAYLOAD_MAX));
     loop {
-        // How long a text becomes in JSON nobody knows but JSON: the longest beginning is looked for by halves.
+        // The length in JSON depends on escapes, so the longest beginning that fits is found by bisection.
         let tried = (fits + most).div_ceil(2);
         let short = cut(body, tried);
         let dots = if short.len() < body.len() { "…" } else { "" };
@@ -340,19 +339,19 @@ fn with_body(mut payload: Value, body: &str, aside: &[String]) -> Value {
     }
 }
 
-/// The beginning of a text, in bytes at most.
+/// The beginning of a text, at most so many bytes.
 fn cut(text: &str, most: usize) -> &str {
     &text[..text.floor_char_boundary(most)]
 }
 
-/// A name that somebody gave, for our own line: nothing that is invisible or turns what you see.
+/// A name that somebody gave, without invisible characters and those that change the direction of text.
 fn name(text: &str) -> String {
     let mut before = None;
     let mut plain = |c| if hides(c, before.replace(c)) { '·' } else { c };
     text.chars().take(NAME_CHARS).map(&mut plain).collect()
 }
 
-/// The session's title, which an agent may have given, in quotes.
+/// The title of the session, which an agent may have given, in quotes.
 fn quoted(session_title: Option<&str>) -> Option<String> {
     let title = session_title.filter(|title| !title.trim().is_empty())?;
     Some(format!("“{}”", name(&masked(title))))
@@ -383,7 +382,7 @@ mod tests {
     }
 
     #[test]
-    fn a_question_says_what_is_asked_in_our_words_and_has_buttons_only_for_who_may_press_them() {
+    fn push_text_of_a_request_has_buttons_only_for_who_may_answer() {
         let message = told(json!({}), None);
         assert_eq!(
             message.payload,
@@ -411,7 +410,7 @@ mod tests {
     }
 
     #[test]
-    fn whatever_is_asked_it_fits_and_keeps_what_was_typed_to_itself() {
+    fn push_text_is_bounded_and_shows_no_typed_secret() {
         for display in ["x y ".repeat(50_000), "\"\\\n\u{1}".repeat(5000), "漢字 ".repeat(3000)] {
             let message = told(json!({ "display": display, "default_value": "hunter2", "secret": true }), None);
             let text = message.payload.to_string();
@@ -424,7 +423,7 @@ mod tests {
     }
 
     #[test]
-    fn a_risk_has_its_reasons_and_a_device_that_may_not_learns_where() {
+    fn push_text_of_a_risk_has_its_reasons_and_where_to_answer() {
         let risky = |more: Value| {
             let mut all =
                 json!({ "risk": "danger", "risk_reasons": ["deletes outside the folder", "sends TOKEN=hunter2"] });
@@ -442,8 +441,8 @@ mod tests {
         assert_eq!(body(json!({}), Some(&limited)), format!("touch a.txt\n{why}\n{place}\n“My work”"));
         assert!(!body(json!({ "risk": "elevated" }), Some(&limited)).contains("This device"));
         let watches = Grant { scopes: vec![Scope::Watch], ..limited.clone() };
-        assert!(!body(json!({}), Some(&watches)).contains("This device"), "it answers nothing anyway");
-        // However long the rest is, the reasons are read; however many there are, it fits.
+        assert!(!body(json!({}), Some(&watches)).contains("This device"), "it may answer nothing anyway");
+        // A long request never pushes the reasons out; many reasons still fit.
         let long = body(json!({ "display": "x y ".repeat(50_000) }), Some(&limited));
         assert!(long.contains(&format!("…\n{why}\n{place}\n")), "{long}");
         let many = told(risky(json!({ "risk_reasons": vec!["\"deletes\" 漢字"; 500] })), Some(&limited)).payload;
@@ -453,10 +452,10 @@ mod tests {
     }
 
     #[test]
-    fn what_is_over_says_how_and_by_whom() {
-        let story = NotificationText::of_request(&request(json!({ "display": "touch a.txt\nin /src" })), None);
+    fn push_text_of_a_withdrawal_says_how_and_by_whom() {
+        let text = NotificationText::of_request(&request(json!({ "display": "touch a.txt\nin /src" })), None);
         let end =
-            |state, ok, by: Option<&str>| story.withdrawn(&RunEndText { state, ok, by: by.map(Into::into) }).payload;
+            |state, ok, by: Option<&str>| text.withdrawn(&RunEndText { state, ok, by: by.map(Into::into) }).payload;
         let allowed = end(RequestState::Answered, Some(true), Some("my\u{202e} phone"));
         assert_eq!(
             allowed,
@@ -471,7 +470,7 @@ mod tests {
     }
 
     #[test]
-    fn several_at_once_are_counted_and_named() {
+    fn push_text_of_a_summary_counts_and_names() {
         let asked = |n: usize| {
             Arc::new(NotificationText::of_request(
                 &request(json!({ "display": format!("touch {n}"), "request_id": format!("q_{n}") })),
@@ -480,8 +479,8 @@ mod tests {
         };
         let (session, runtime) = (SessionId::trusted("s_1"), RuntimeId::trusted("demo"));
         let ended = Arc::new(NotificationText::of_end("r_1", true, session, runtime, None, None));
-        let stories: Vec<_> = (0..7).map(asked).chain([ended]).collect();
-        let message = summary(&stories).unwrap();
+        let texts: Vec<_> = (0..7).map(asked).chain([ended]).collect();
+        let message = summary(&texts).unwrap();
         assert_eq!(message.payload["title"], "7 questions wait, 1 run failed");
         assert_eq!(message.payload["kind"], "request");
         assert_eq!(message.tag, SUM_TAG);

@@ -1,7 +1,10 @@
-//! Questions: `session/request_permission`, and the answers to all there are.
+//! Permission requests (`session/request_permission`), and the answers to every kind of request.
 
 use std::collections::HashSet;
 
+use agent_client_protocol_schema::v1::{
+    RequestPermissionOutcome, RequestPermissionResponse, SelectedPermissionOutcome,
+};
 use bytes::Bytes;
 use serde::{Deserialize, Serialize, Serializer};
 use serde_json::value::RawValue;
@@ -12,33 +15,33 @@ use super::super::{
 };
 use super::client_tools::CommandRun;
 use super::elicitation::ElicitationForm;
-use super::open::PendingOpen;
+use super::open::{PendingOpen, quoted};
 use super::tool_calls::{SAVED_MAX, ToolCallState};
 use super::{ASKS_MAX, Acp, reading, trouble};
 use plexus_protocol::{Choice, Decision, Editable, Kind, NativeId, Offer, RequestType};
 
-/// A question that waits for its answer.
+/// An open request.
 #[derive(Serialize, Deserialize)]
 pub(super) enum PendingRequest {
     /// `session/request_permission`, with the options it offers.
     Permission {
         native: NativeId,
         options: Vec<String>,
-        /// For when more becomes known of its tool call.
+        /// What it said, to be read again when more is known of its tool call.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         wait: Option<PermissionDetails>,
     },
     /// `elicitation/create`.
     Elicitation { native: Option<NativeId>, wanted: ElicitationForm, params: Box<RawValue> },
-    /// The gateway's own: how to sign in, so that a conversation can be opened.
+    /// A request of the gateway itself: how to sign in, so that a conversation can be opened.
     SignIn(PendingOpen),
-    /// `fs/write_text_file`: what the file held, and what it is to hold.
+    /// `fs/write_text_file`: the text of the file before and after.
     Write { native: NativeId, path: String, before: Option<String>, text: String },
     /// `terminal/create`.
     Run { native: NativeId, run: CommandRun },
 }
 
-/// What a permission request said, to be read again with what its tool call says later.
+/// What a permission request said, to be read again with later updates of its tool call.
 #[derive(Serialize, Deserialize)]
 pub(super) struct PermissionDetails {
     tool: Option<String>,
@@ -47,7 +50,7 @@ pub(super) struct PermissionDetails {
     params: Box<RawValue>,
 }
 
-/// What is saved of a question's params: all of them, or where they are long the members that are read again.
+/// Saves the params of a request: all of them, or if they are long only the members that are read again.
 fn brief<S: Serializer>(params: &RawValue, serializer: S) -> Result<S::Ok, S::Error> {
     #[derive(Serialize, Deserialize)]
     struct Brief<'a> {
@@ -60,7 +63,7 @@ fn brief<S: Serializer>(params: &RawValue, serializer: S) -> Result<S::Ok, S::Er
         return params.serialize(serializer);
     }
     let Brief { options, meta } = object(params).unwrap_or(Brief { options: None, meta: None });
-    // The options were found to be short; whose meta is long has nothing in it for us.
+    // The options were checked to be short; a long `_meta` holds nothing for us.
     Brief { options, meta: meta.filter(|meta| meta.get().len() <= SAVED_MAX) }.serialize(serializer)
 }
 
@@ -74,20 +77,19 @@ impl PendingRequest {
     }
 }
 
-/// The answer to a permission request. What is no offered option is told as `cancelled`: the gateway never says yes by
+/// The answer to a permission request. Any decision that is not an offered option becomes `cancelled`: the gateway never allows by
 /// mistake.
 fn permitted(key: &RequestKey, options: &[String], decision: &Decision) -> Bytes {
+    let selected = |id: &String| {
+        let option = SelectedPermissionOutcome::new(id.clone());
+        RequestPermissionResponse::new(RequestPermissionOutcome::Selected(option))
+    };
     match decision {
-        Decision::Option { id, .. } if options.contains(id) => {
-            let outcome = serde_json::json!({ "outcome": { "outcome": "selected", "optionId": id } });
-            jsonrpc::answer(key.id(), &outcome)
-        }
-        // Only an agent that offered it gets this: it said that it reads the rest.
+        Decision::Option { id, .. } if options.contains(id) => jsonrpc::answer(key.id(), &selected(id)),
+        // Only an agent that offered edits gets the text: it said that it reads `_meta`.
         Decision::Edited { id, text, .. } if options.contains(id) => {
-            let outcome = serde_json::json!({
-                "outcome": { "outcome": "selected", "optionId": id }, "_meta": { "plexus": { "edited": text } },
-            });
-            jsonrpc::answer(key.id(), &outcome)
+            let meta = [("plexus".to_owned(), serde_json::json!({ "edited": text }))];
+            jsonrpc::answer(key.id(), &selected(id).meta(serde_json::Map::from_iter(meta)))
         }
         _ => cancelled(key.id()),
     }
@@ -95,10 +97,10 @@ fn permitted(key: &RequestKey, options: &[String], decision: &Decision) -> Bytes
 
 /// The answer `cancelled` to a permission request.
 pub(super) fn cancelled(id: &str) -> Bytes {
-    jsonrpc::answer(id, &serde_json::json!({ "outcome": { "outcome": "cancelled" } }))
+    jsonrpc::answer(id, &RequestPermissionResponse::new(RequestPermissionOutcome::Cancelled))
 }
 
-/// A question with nothing set but what it cannot do without.
+/// A request with only the required members set.
 pub(super) fn question(
     key: &RequestKey,
     kind: RequestType,
@@ -141,7 +143,7 @@ struct Permission<'a> {
     options: Vec<&'a RawValue>,
 }
 
-/// The params of a permission request that was read before.
+/// The params of an open permission request.
 #[derive(Deserialize)]
 struct Asking<'a> {
     #[serde(borrow)]
@@ -150,7 +152,7 @@ struct Asking<'a> {
     meta: Option<&'a RawValue>,
 }
 
-/// What an agent says of a question beyond ACP: what of it may be changed before it is allowed.
+/// An extension of permission requests: what may be edited before it is allowed.
 #[derive(Deserialize)]
 struct Meta {
     plexus: Offered,
@@ -171,7 +173,7 @@ struct PermissionOption<'a> {
 }
 
 impl Acp {
-    /// Whether another question may wait under this key; if not, says why.
+    /// Whether another request may be opened under this key; if not, logs why.
     pub(super) fn room(
         &mut self,
         frame: &Bytes,
@@ -197,7 +199,7 @@ impl Acp {
         let read = params.and_then(|params| Some((params, object::<Permission<'_>>(params)?)));
         let parts = read.and_then(|(params, asked)| {
             let said = ToolCallState::of(frame, asked.tool_call)?;
-            // They outlive the gateway with the question, whole.
+            // They are saved whole with the request.
             let options: usize = asked.options.iter().map(|option| option.get().len()).sum();
             if options > SAVED_MAX {
                 return None;
@@ -229,7 +231,7 @@ impl Acp {
         out.events.push(RuntimeEvent::Asked { native: Some(native), ask: Box::new(ask) });
     }
 
-    /// The tool call that a question without an identifier is about: the plan that waits, or the only one under way.
+    /// The tool call of a permission request that names none: a plan that waits, or the only one in progress.
     fn unnamed(&self, native: &NativeId) -> Option<String> {
         let plan = self.known.latest(native).find(|(_, told)| reading::is_plan(told, self.agent.as_deref()));
         let mut all = self.known.latest(native);
@@ -237,7 +239,7 @@ impl Acp {
         plan.or(only).map(|(id, _)| id.to_owned())
     }
 
-    /// A question as it reads with all that is known of its tool call; without its options.
+    /// The request with all that is known of its tool call; without its options.
     fn put_together(
         &self,
         key: &RequestKey,
@@ -259,10 +261,10 @@ impl Acp {
         ask
     }
 
-    /// More is known of a tool call: the questions about it that are open are told as they read now.
+    /// Reports the open requests about a tool call again, after more became known of it.
     pub(super) fn asks_again(&self, frame: &Bytes, native: &NativeId, tool: &str, out: &mut Outbox) {
         let mut open: Vec<(&RequestKey, &PendingRequest)> = self.asks.iter().collect();
-        // In the same order whoever goes on with this state.
+        // In an order that does not depend on the map.
         open.sort_unstable_by_key(|(key, _)| *key);
         for (key, asked) in open {
             let PendingRequest::Permission { native: of, wait: Some(wait), .. } = asked else { continue };
@@ -276,7 +278,7 @@ impl Acp {
         }
     }
 
-    /// Somebody decided, or nobody did.
+    /// Answers a request by a decision of people, or by the lack of one.
     pub(super) fn answer(&mut self, key: &RequestKey, decision: &Decision, out: &mut Outbox) {
         match self.asks.remove(key) {
             Some(PendingRequest::Permission { options, .. }) => out.frames.push(permitted(key, &options, decision)),
@@ -292,7 +294,7 @@ impl Acp {
         }
     }
 
-    /// `$/cancel_request`: the agent takes a question back.
+    /// `$/cancel_request`: the agent withdraws a request.
     pub(super) fn taken_back(&mut self, frame: &Bytes, params: Option<&RawValue>, out: &mut Outbox) {
         #[derive(Deserialize)]
         #[serde(rename_all = "camelCase")]
@@ -305,7 +307,7 @@ impl Acp {
         let open = self.asks.iter().find(|(key, _)| key.id() == id);
         match open.map(|(key, asked)| (key.clone(), asked.native().cloned())) {
             Some((key, native)) => {
-                // A request that was taken back still has an answer: the agent may go on waiting for it.
+                // A withdrawn request is answered as well: the agent may go on waiting for that.
                 self.answer(&key, &Decision::Withdrawn, out);
                 out.events.push(RuntimeEvent::TakenBack { native, key, elsewhere: None });
             }
@@ -321,7 +323,7 @@ pub(super) enum RequestSlot {
     Full,
 }
 
-/// The options as the agent wrote them; none if there is none to choose, or if one identifier names two.
+/// The options as the agent wrote them; `None` if there are none, or if two have the same id.
 fn offers(options: &[&RawValue]) -> Option<Vec<Offer>> {
     let mut ids = HashSet::new();
     let mut offers = Vec::with_capacity(options.len());
@@ -337,14 +339,14 @@ fn offers(options: &[&RawValue]) -> Option<Vec<Offer>> {
     (!offers.is_empty()).then_some(offers)
 }
 
-/// The tool call of a question as the event that the agent never sent.
+/// The `tool_call` event for a tool call that the agent mentions first in a permission request.
 fn first_mention(frame: &Bytes, tool_call: &RawValue, id: &str, titled: bool) -> EventDraft {
-    // ACP wants a title in a `tool_call`; an update may lack it.
+    // ACP requires a title in a `tool_call`; an update may lack it.
     let title = if titled { "" } else { r#""title":"tool","# };
     let whole = jsonrpc::owned(tool_call);
     let rest = whole.get().strip_prefix('{').unwrap_or("}");
     let body = format!(r#"{{"sessionUpdate":"tool_call",{title}{}"#, rest.trim_start());
-    // A tool call that names an update itself would make the body say two things.
+    // A tool call with a `sessionUpdate` of its own would give the body two.
     let twins = serde_json::from_str::<super::Head<'_>>(&body).is_err();
     let body = if twins {
         format!(r#"{{"sessionUpdate":"tool_call","toolCallId":{},"title":"tool"}}"#, quoted(id))
@@ -358,8 +360,4 @@ fn first_mention(frame: &Bytes, tool_call: &RawValue, id: &str, titled: bool) ->
         tool: Some(ToolCallRef { id: id.to_owned(), over: false }),
         title: None,
     }
-}
-
-fn quoted(text: &str) -> String {
-    serde_json::to_string(text).unwrap_or_default()
 }

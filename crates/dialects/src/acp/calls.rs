@@ -1,6 +1,9 @@
-//! Calls that clients make to the agent themselves: ACP's `session/*` and extension methods pass, the UI protocol's
-//! `model.list` and `model.set` are translated, the rest is refused.
+//! Calls of clients to the agent: `session/*` and extension methods of ACP pass, `model.list`, `model.set`, `auth.login` and
+//! `auth.logout` are translated, the rest is refused.
 
+use agent_client_protocol_schema::v1::{
+    AuthenticateRequest, CurrentModeUpdate, LogoutRequest, SessionUpdate, SetSessionConfigOptionRequest,
+};
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -11,13 +14,13 @@ use super::models::{SessionModels, draft, options_draft, options_in};
 use super::{Acp, Pending, trouble};
 use plexus_protocol::{Kind, NativeId, Ticket};
 
-/// Session methods that are the gateway's to call: it owns sessions, their one run at a time, and their history.
+/// Session methods that only the gateway calls: it owns sessions, their one run at a time, and their history.
 const OWNED: [&str; 6] =
     ["session/new", "session/load", "session/resume", "session/prompt", "session/cancel", "session/update"];
 /// Session methods that name no session.
 const SESSIONLESS: [&str; 1] = ["session/list"];
 
-/// What a call sets in its session, told to everybody once the agent said yes.
+/// What a call changes in its session; reported to everybody once the agent accepts it.
 #[derive(Serialize, Deserialize)]
 pub(super) enum SettingChange {
     /// The mode with this identifier.
@@ -26,14 +29,14 @@ pub(super) enum SettingChange {
     Model(String),
     /// A configuration option; the reply holds all of them.
     Option,
-    /// Nothing: the agent lets go of the session, or forgets it for good.
+    /// The agent closes or deletes the session.
     End,
     /// Whether somebody is signed in.
     SignedIn(bool),
 }
 
 impl Acp {
-    /// Carries a client's call.
+    /// Makes the call of a client.
     pub(super) fn call(
         &mut self,
         ticket: Ticket,
@@ -49,7 +52,7 @@ impl Acp {
             "auth.login" => self.login(params),
             "auth.logout" if self.can.logout => Ok(CallStep::Send {
                 method: "logout".into(),
-                params: jsonrpc::to_raw(&serde_json::json!({})),
+                params: jsonrpc::to_raw(&LogoutRequest::new()),
                 sets: Some(SettingChange::SignedIn(false)),
             }),
             _ => self.pass(native.as_ref(), method, params),
@@ -69,7 +72,7 @@ impl Acp {
         }
     }
 
-    /// Signs in by one of the agent's methods.
+    /// Signs in by one of the methods of the agent.
     fn login(&self, params: Option<&RawValue>) -> Result<CallStep, RuntimeError> {
         #[derive(Deserialize)]
         struct Login {
@@ -78,7 +81,7 @@ impl Acp {
         match params.and_then(object::<Login>) {
             Some(Login { method_id }) if self.has_method(&method_id) => Ok(CallStep::Send {
                 method: "authenticate".into(),
-                params: jsonrpc::to_raw(&serde_json::json!({ "methodId": method_id })),
+                params: jsonrpc::to_raw(&AuthenticateRequest::new(method_id)),
                 sets: Some(SettingChange::SignedIn(true)),
             }),
             _ => {
@@ -88,7 +91,7 @@ impl Acp {
         }
     }
 
-    /// Whether the agent offers a method that it need not have.
+    /// Whether the agent offers an optional method.
     fn offers(&self, method: &str) -> bool {
         match method {
             "session/list" => self.can.list,
@@ -133,15 +136,14 @@ impl Acp {
         let (method, params) = match &models.option {
             Some(option) => (
                 "session/set_config_option",
-                serde_json::json!({ "sessionId": native, "configId": option, "value": name }),
+                jsonrpc::to_raw(&SetSessionConfigOptionRequest::new(native.to_string(), option.clone(), name.as_str())),
             ),
-            None => ("session/set_model", serde_json::json!({ "sessionId": native, "modelId": name })),
+            // No longer a part of ACP, but of agents.
+            None => {
+                ("session/set_model", jsonrpc::to_raw(&serde_json::json!({ "sessionId": native, "modelId": name })))
+            }
         };
-        Ok(CallStep::Send {
-            method: method.into(),
-            params: jsonrpc::to_raw(&params),
-            sets: Some(SettingChange::Model(name)),
-        })
+        Ok(CallStep::Send { method: method.into(), params, sets: Some(SettingChange::Model(name)) })
     }
 
     fn provider(&self) -> &str {
@@ -172,7 +174,7 @@ impl Acp {
                 models.options_changed(result);
                 self.lists.share(models);
             }
-            // Not every agent tells what a call of ours changed, and other clients did not see the call.
+            // Not every agent reports what a call changed, and other clients did not see the call.
             let draft = match (&sets, options) {
                 (Some(SettingChange::Option | SettingChange::Model(_)), Some(options)) => {
                     Some(options_draft(options, frame))
@@ -182,7 +184,7 @@ impl Acp {
                     models.option.is_none().then(|| models.draft(frame))
                 }
                 (Some(SettingChange::Mode(mode)), _) => {
-                    let body = serde_json::json!({ "sessionUpdate": "current_mode_update", "currentModeId": mode });
+                    let body = SessionUpdate::CurrentModeUpdate(CurrentModeUpdate::new(mode.clone()));
                     Some(draft(Kind::CurrentModeUpdate, &body, frame))
                 }
                 (Some(SettingChange::End), _) => {
@@ -202,7 +204,7 @@ impl Acp {
         out.events.push(RuntimeEvent::Replied { ticket, reply: Ok(answer) });
     }
 
-    /// A method of the agent's own, as the client wrote it, in the session that the client may speak of.
+    /// Passes a method of the agent as the client wrote it, in the session that the client may use.
     fn pass(
         &self,
         native: Option<&NativeId>,
@@ -240,7 +242,7 @@ impl Acp {
         Ok(CallStep::Send { method, params, sets })
     }
 
-    /// What every conversation is opened with, where the client did not say otherwise.
+    /// Adds the params that every conversation is opened with, where the client did not give them.
     fn as_opened(&self, native: Option<&NativeId>, params: &RawValue) -> Result<Box<RawValue>, RuntimeError> {
         let cwd = native.and_then(|native| self.sessions.get(native)).map(|session| jsonrpc::to_raw(&session.cwd));
         let servers = jsonrpc::to_raw(&[(); 0]);
@@ -256,14 +258,13 @@ impl Acp {
     }
 }
 
-/// What a call comes to.
+/// What follows from a call.
 enum CallStep {
     Send { method: String, params: Box<RawValue>, sets: Option<SettingChange> },
     Reply(Box<RawValue>),
 }
 
-/// The params with the session's identifier in them. Another session's is refused: the client's permission is for this
-/// one.
+/// The params with the id of the session. The id of another session is refused: the permission of the client is for this one.
 fn in_session(native: Option<&NativeId>, params: Option<&RawValue>) -> Result<Box<RawValue>, RuntimeError> {
     let params = params.filter(|params| params.get() != "null").map_or("{}", RawValue::get);
     let parsed = serde_json::from_str::<&RawValue>(params).ok().and_then(object::<Fields<'_>>);
@@ -283,7 +284,7 @@ fn in_session(native: Option<&NativeId>, params: Option<&RawValue>) -> Result<Bo
     with("sessionId", &jsonrpc::to_raw(native), params)
 }
 
-/// The JSON object with one more member, at its beginning.
+/// The JSON object with one more member at its beginning.
 fn with(name: &str, value: &RawValue, params: &str) -> Result<Box<RawValue>, RuntimeError> {
     let rest = params.trim_start().strip_prefix('{').unwrap_or("}").trim_start();
     let comma = if rest.starts_with('}') { "" } else { "," };

@@ -1,12 +1,15 @@
-//! One file, because each method is asked for, done and answered here: what is done for an agent that asks its client.
+//! Client tools: files (`fs/*`) and terminals (`terminal/*`) that the agent asks its client for. One file: each method is read, done and
+//! answered here.
 //!
-//! Where the gateway is set to, files are read and written (`fs/*`), commands run (`terminal/*`). The client that opened the
-//! session does it, if it offered to; else the gateway, inside the session's folder, and nothing is written or run before
-//! people allow it.
+//! They are served where the runtime is set to. The client that opened the session does the work, if it offered to; else the gateway,
+//! inside the folder of the session, and nothing is written or run before people allow it.
 //!
-//! A refusal is a JSON-RPC error here: what the agent sent is no question to people, and it must learn that nothing was
-//! done. Schema: <https://agentclientprotocol.com/protocol/v1/file-system>, `…/v1/terminals`.
+//! A refusal is a JSON-RPC error here: the request is not one to people, and the agent must learn that nothing was done. Schema:
+//! <https://agentclientprotocol.com/protocol/v1/file-system>, `…/v1/terminals`.
 
+use std::path::PathBuf;
+
+use agent_client_protocol_schema::v1::{CreateTerminalRequest, WriteTextFileRequest};
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -22,14 +25,14 @@ use plexus_protocol::{Choice, ClientServed, Decision, Kind, NativeId, Offer, Req
 
 /// ACP: there is no such file.
 const RESOURCE_NOT_FOUND: i64 = -32002;
-/// Requests of this sort that may be under way at a time on one connection; one more is refused.
+/// Calls that may be in progress on one connection; one more is refused.
 const JOBS_MAX: usize = 64;
-/// Bytes of a path, a command or an error that the log keeps of an errand.
+/// Bytes of a path, a command or an error that the log keeps of a call that a client served.
 const SERVED_WORDS: usize = 1000;
-/// Terminals that an agent may have at a time on one connection; one more is refused until it releases one.
+/// Terminals that an agent may have on one connection; one more is refused until it releases one.
 const TERMINALS_MAX: usize = 32;
 
-/// Something under way for the agent.
+/// A call in progress.
 #[derive(Serialize, Deserialize)]
 pub(super) struct ClientToolJob {
     key: RequestKey,
@@ -39,13 +42,13 @@ pub(super) struct ClientToolJob {
 
 #[derive(Serialize, Deserialize)]
 enum JobKind {
-    /// A client was asked; should the session have none, the gateway does it.
+    /// A client was asked; if the session has none, the gateway does it.
     Errand {
         method: String,
         params: Box<RawValue>,
     },
     Read,
-    /// What a file holds before it is written, to show it.
+    /// The text of a file before it is written, to show the change.
     Before(FileWrite, Box<RawValue>),
     Write,
     Run(u64),
@@ -70,6 +73,7 @@ pub(super) struct CommandRun {
     keep: Option<u64>,
 }
 
+/// Not the published type, whose numbers are `u32`: an agent may set a limit of `Number.MAX_SAFE_INTEGER`.
 #[derive(Deserialize)]
 struct ReadFile {
     path: String,
@@ -78,37 +82,15 @@ struct ReadFile {
 }
 
 #[derive(Deserialize)]
-struct WriteFile {
-    path: String,
-    content: String,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Create {
-    command: String,
-    args: Option<Vec<String>>,
-    env: Option<Vec<Variable>>,
-    cwd: Option<String>,
-    output_byte_limit: Option<u64>,
-}
-
-#[derive(Deserialize)]
-struct Variable {
-    name: String,
-    value: String,
-}
-
-#[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Named {
     terminal_id: String,
 }
 
-/// What a client's terminals are called before the agent, so that none is taken for the gateway's own.
+/// The prefix of the ids of a client's terminals before the agent, so that none is taken for one of the gateway.
 const CLIENTS: &str = "client-";
 
-/// What of a request is understood.
+/// A request, parsed.
 enum ParsedRequest {
     Read(ReadFile),
     Write(FileWrite),
@@ -116,7 +98,7 @@ enum ParsedRequest {
     Terminal(u64, JobKind),
 }
 
-/// Reads a request; none if its parameters do not fit it.
+/// Parses a request; `None` if its params do not fit its method.
 fn read(method: &str, params: &RawValue) -> Option<ParsedRequest> {
     let terminal = |what| {
         let Named { terminal_id } = object(params)?;
@@ -125,21 +107,25 @@ fn read(method: &str, params: &RawValue) -> Option<ParsedRequest> {
     match method {
         "fs/read_text_file" => object(params).map(ParsedRequest::Read),
         "fs/write_text_file" => {
-            let WriteFile { path, content } = object(params)?;
-            Some(ParsedRequest::Write(FileWrite { path, text: content }))
+            let WriteTextFileRequest { path, content, .. } = object(params)?;
+            Some(ParsedRequest::Write(FileWrite { path: text_of(path), text: content }))
         }
         "terminal/create" => {
-            let Create { command, args, env, cwd, output_byte_limit } = object(params)?;
-            let args = args.unwrap_or_default();
+            let CreateTerminalRequest { command, args, env, cwd, output_byte_limit: keep, .. } = object(params)?;
             // A program and its arguments, or a line for a shell: agents send both.
-            let argv = if args.is_empty() { vec![command] } else { [vec![command], args].concat() };
-            let env = env.unwrap_or_default().into_iter().map(|var| (var.name, var.value)).collect();
-            Some(ParsedRequest::Run(CommandRun { argv, env, cwd, keep: output_byte_limit }))
+            let argv = [vec![command], args].concat();
+            let env = env.into_iter().map(|var| (var.name, var.value)).collect();
+            Some(ParsedRequest::Run(CommandRun { argv, env, cwd: cwd.map(text_of), keep }))
         }
         "terminal/output" => terminal(JobKind::Output),
         "terminal/wait_for_exit" => terminal(JobKind::Wait),
         _ => terminal(JobKind::End),
     }
+}
+
+/// A path as JSON wrote it.
+fn text_of(path: PathBuf) -> String {
+    path.to_string_lossy().into_owned()
 }
 
 impl Acp {
@@ -171,7 +157,7 @@ impl Acp {
             let why = format!("{JOBS_MAX} requests are under way already");
             return out.frames.push(jsonrpc::refuse(key.id(), INTERNAL, &why));
         }
-        // A terminal of the gateway's own is no client's business.
+        // Terminals of the gateway are not offered to clients.
         let made = method.starts_with("terminal/") && method != "terminal/create";
         if made && !object(params).is_some_and(|Named { terminal_id }| terminal_id.starts_with(CLIENTS)) {
             return self.serve_here(frame, key, native, method, params, out);
@@ -242,9 +228,9 @@ impl Acp {
         out.client_tools.push(ClientToolCall { id, folder, work });
     }
 
-    /// What came of a chore.
+    /// Answers the agent with the result of a call.
     pub(super) fn worked(&mut self, id: u64, done: Result<ClientToolResult, ClientToolError>, out: &mut Outbox) {
-        // Forgotten meanwhile, if the agent took its request back.
+        // Removed meanwhile, if the agent cancelled its request.
         let Some(ClientToolJob { key, native, what }) = self.jobs.remove(&id) else { return };
         let reply = match (what, done) {
             (JobKind::Errand { method, params }, Err(ClientToolError::Nobody)) => {
@@ -284,7 +270,7 @@ impl Acp {
                 if let JobKind::Run(terminal) = what {
                     self.terminals.remove(&terminal);
                 }
-                // Agents tell a file that is not there yet from one that they may not have by these words.
+                // Agents recognize a file that does not exist by these words.
                 let (code, why) = match undone {
                     ClientToolError::Missing(why) => {
                         (RESOURCE_NOT_FOUND, format!("Resource not found: {why} (ENOENT)"))
@@ -337,7 +323,7 @@ impl Acp {
             return out.frames.push(jsonrpc::refuse(key.id(), INTERNAL, &why));
         }
         let mut ask = question(&key, RequestType::Permission, &run.argv.join(" "), params, frame.clone());
-        // What is set for the command decides what it does: it is shown as a part of it.
+        // The variables of a command decide what it does: they are shown as a part of it.
         let set = run.env.iter().map(|(name, value)| format!("{name}={value}"));
         let argv = match run.env.is_empty() {
             true => run.argv.clone(),
@@ -373,7 +359,7 @@ impl Acp {
         out.events.push(RuntimeEvent::Asked { native: Some(native), ask: Box::new(ask) });
     }
 
-    /// Somebody decided on a write, or nobody did.
+    /// Writes a file if people allowed it.
     pub(super) fn write(
         &mut self,
         key: &RequestKey,
@@ -394,7 +380,7 @@ impl Acp {
         }
     }
 
-    /// Somebody decided on a command, or nobody did.
+    /// Runs a command if people allowed it.
     pub(super) fn run(
         &mut self,
         key: &RequestKey,
@@ -421,12 +407,12 @@ impl Acp {
         }
     }
 
-    /// The agent takes a request back that is under way; false if there is none.
+    /// The agent cancels a call in progress; false if there is none.
     pub(super) fn dropped(&mut self, id: &str, out: &mut Outbox) -> bool {
         let job = self.jobs.iter().find(|(_, job)| job.key.id() == id);
         let Some(number) = job.map(|(number, _)| *number) else { return false };
         if let Some(ClientToolJob { native, what: JobKind::Run(terminal), .. }) = self.jobs.remove(&number) {
-            // Nobody would ever release it.
+            // The agent would never release it.
             self.terminals.remove(&terminal);
             let folder = self.sessions.get(&native).map_or_else(String::new, |session| session.cwd.clone());
             let chore = ClientToolCall { id: self.next_job, folder, work: ClientToolWork::Release { terminal } };
@@ -437,7 +423,7 @@ impl Acp {
         true
     }
 
-    /// What an older gateway had under way is lost with it, its terminals too: the agent hears of it instead of waiting.
+    /// Answers the calls that the gateway before this one had in progress with an error: they and its terminals are lost.
     pub(super) fn give_up_jobs(&mut self, out: &mut Outbox) {
         self.terminals.clear();
         let mut jobs: Vec<_> = std::mem::take(&mut self.jobs).into_iter().collect();
@@ -448,7 +434,7 @@ impl Acp {
     }
 }
 
-/// What is kept of an errand: who was asked for what, and what came of it. Not the text of a file or a terminal itself.
+/// The event of a call that a client served: who did what, with which result; without the text of files and terminals.
 fn served(
     method: &str,
     params: &RawValue,
@@ -480,7 +466,7 @@ fn served(
     EventDraft::new(Kind::ClientServed, &body)
 }
 
-/// The parameters as the client knows them: a terminal by the client's own name for it.
+/// The params for the client: a terminal by the client's own id.
 fn unnamed(params: &RawValue) -> String {
     let Some(Named { terminal_id }) = object::<Named>(params) else { return params.get().to_owned() };
     let Some(own) = terminal_id.strip_prefix(CLIENTS) else { return params.get().to_owned() };
@@ -493,7 +479,7 @@ fn unnamed(params: &RawValue) -> String {
     }
 }
 
-/// A client's result as the agent is to see it: a new terminal by the name that tells it from the gateway's.
+/// The result for the agent: a new terminal of a client by an id that differs from those of the gateway.
 fn named(method: &str, mut result: serde_json::Value) -> serde_json::Value {
     if method == "terminal/create"
         && let Some(id) = result.get("terminalId").and_then(serde_json::Value::as_str)
@@ -507,7 +493,7 @@ fn offer(id: &str, label: &str, kind: Choice) -> Offer {
     Offer { id: id.into(), label: label.into(), kind }
 }
 
-/// Tells the agent that something was not done.
+/// The error for a call that was not allowed.
 fn refused(key: &RequestKey, decision: &Decision) -> Bytes {
     let (code, why) = match decision {
         Decision::Expired => (INTERNAL, "expired, not a user decision"),
@@ -517,7 +503,7 @@ fn refused(key: &RequestKey, decision: &Decision) -> Bytes {
     jsonrpc::refuse(key.id(), code, why)
 }
 
-/// Tells the agent that a method is not served.
+/// The error for a method that is not served.
 pub(super) fn unsupported(id: &str, method: &str) -> Bytes {
     jsonrpc::refuse(id, METHOD_NOT_FOUND, &format!("{method}: not served here"))
 }

@@ -135,7 +135,7 @@ impl Bench {
 }
 
 #[test]
-fn a_file_is_read_in_the_sessions_folder() {
+fn acp_client_tools_read_a_file_in_the_session_folder() {
     let mut bench = Bench::new();
     bench.request(3, "fs/read_text_file", j!({ "path": "/w/a", "line": 2, "limit": 5 }));
     let ClientToolCall { id, folder, work } = bench.chore();
@@ -150,7 +150,7 @@ fn a_file_is_read_in_the_sessions_folder() {
 }
 
 #[test]
-fn the_client_whose_session_it_is_comes_first_and_its_terminals_are_told_from_ours() {
+fn acp_client_tools_go_to_the_client_first_and_tell_its_terminals_from_ours() {
     let mut bench = Bench::new();
     let (id, method, params) = bench.ask_client(3, "fs/read_text_file", j!({ "path": "/w/a", "line": 2 }));
     assert_eq!(method, "fs/read_text_file");
@@ -188,7 +188,7 @@ fn the_client_whose_session_it_is_comes_first_and_its_terminals_are_told_from_ou
 }
 
 #[test]
-fn a_missing_file_is_told_in_the_words_that_agents_know() {
+fn acp_client_tools_report_a_missing_file_as_agents_expect() {
     let mut bench = Bench::new();
     bench.request(3, "fs/read_text_file", j!({ "path": "/w/new" }));
     let id = bench.chore().id;
@@ -200,7 +200,7 @@ fn a_missing_file_is_told_in_the_words_that_agents_know() {
 }
 
 #[test]
-fn nothing_is_written_before_people_saw_it_and_said_yes() {
+fn acp_client_tools_write_only_after_people_saw_the_change_and_allowed_it() {
     for before in [Some("old"), None] {
         let mut bench = Bench::new();
         bench.request(3, "fs/write_text_file", j!({ "path": "/w/a", "content": "new" }));
@@ -223,7 +223,7 @@ fn nothing_is_written_before_people_saw_it_and_said_yes() {
 }
 
 #[test]
-fn what_people_do_not_allow_is_an_error_for_the_agent_and_not_done() {
+fn acp_client_tools_answer_a_denied_call_with_an_error() {
     let ask = |bench: &mut Bench, method: &str| {
         bench.request(3, method, j!({ "path": "/w/a", "content": "new", "command": "make" }));
         if method == "fs/write_text_file" {
@@ -254,7 +254,7 @@ fn what_people_do_not_allow_is_an_error_for_the_agent_and_not_done() {
 }
 
 #[test]
-fn writes_of_a_session_can_be_allowed_for_good() {
+fn acp_client_tools_can_allow_all_writes_of_a_session() {
     let mut bench = Bench::new();
     for n in 0..2 {
         bench.request(n, "fs/write_text_file", j!({ "path": "/w/a", "content": "new" }));
@@ -269,7 +269,7 @@ fn writes_of_a_session_can_be_allowed_for_good() {
 }
 
 #[test]
-fn a_command_is_shown_with_all_that_decides_what_it_does() {
+fn acp_client_tools_show_a_command_with_its_environment_and_folder() {
     let of = |params: Value| {
         let mut bench = Bench::new();
         bench.request(3, "terminal/create", params);
@@ -298,7 +298,7 @@ fn a_command_is_shown_with_all_that_decides_what_it_does() {
 }
 
 #[test]
-fn a_terminal_is_looked_at_waited_for_killed_and_released() {
+fn acp_client_tools_serve_the_life_of_a_terminal() {
     let end = || CommandEnd { code: Some(2), signal: None };
     for (method, work, done, result) in [
         (
@@ -338,7 +338,7 @@ fn a_terminal_is_looked_at_waited_for_killed_and_released() {
 }
 
 #[test]
-fn what_is_not_the_sessions_is_refused() {
+fn acp_client_tools_refuse_terminals_and_files_of_other_sessions() {
     let mut bench = Bench::running();
     for params in [
         r#"{"sessionId":"s","terminalId":"term-1"}"#,
@@ -362,7 +362,7 @@ fn what_is_not_the_sessions_is_refused() {
 }
 
 #[test]
-fn an_agent_may_take_back_what_is_under_way() {
+fn acp_client_tools_calls_can_be_cancelled_by_the_agent() {
     let mut bench = Bench::running();
     bench.request(4, "terminal/wait_for_exit", j!({ "terminalId": "term-0" }));
     let id = bench.chore().id;
@@ -380,7 +380,7 @@ fn an_agent_may_take_back_what_is_under_way() {
 }
 
 #[test]
-fn an_agent_that_asks_for_too_much_is_refused() {
+fn acp_client_tools_refuse_calls_past_their_bounds() {
     let mut bench = Bench::new();
     for id in 0..200 {
         bench.request(id, "fs/read_text_file", j!({ "path": "/w/a" }));
@@ -390,7 +390,7 @@ fn an_agent_that_asks_for_too_much_is_refused() {
 }
 
 #[test]
-fn what_an_older_gateway_had_under_way_is_given_up_and_told() {
+fn acp_client_tools_calls_of_an_older_gateway_are_given_up_with_an_error() {
     let mut bench = Bench::running();
     bench.request(4, "terminal/wait_for_exit", j!({ "terminalId": "term-0" }));
     bench.request(5, "terminal/create", j!({ "command": "make" }));

@@ -1,5 +1,5 @@
-//! Prompts said again: some agents send what they were asked back as `user_message_chunk`. The session has told it already, so what
-//! is the same is not told a second time; what differs is a message of its own.
+//! Echoes of prompts: some agents send the prompt back as `user_message_chunk`. The session has shown it already, so what is the same is
+//! dropped; what differs is a message of its own.
 
 use std::borrow::Cow;
 
@@ -12,23 +12,23 @@ use super::Acp;
 use super::open::quoted;
 use plexus_protocol::{NativeId, Ticket};
 
-/// Bytes of a prompt that are compared; beyond them its length counts. It is a part of the state that is saved.
+/// Bytes of a prompt that are compared; beyond them only its length is. They are a part of the saved state.
 const COMPARED: usize = 1024;
 /// Blocks without text that are remembered.
 const BLOCKS: usize = 16;
 
-/// What a prompt said that was not heard again yet.
+/// The rest of a prompt that was not echoed yet.
 #[derive(Serialize, Deserialize)]
 pub(super) struct Echo {
     /// Which prompt.
     ticket: Ticket,
-    /// Its text without spaces: agents trim it, and cut it where they like.
+    /// Its text without white space: agents trim it, and split it anywhere.
     text: String,
-    /// Characters that follow.
+    /// How many characters follow.
     beyond: usize,
-    /// The sorts of its other blocks.
+    /// The types of its other blocks.
     blocks: Vec<String>,
-    /// What came was something else: so is all that follows.
+    /// Something else came, so nothing that follows is an echo.
     differs: bool,
 }
 
@@ -40,7 +40,7 @@ struct Block<'a> {
     text: Option<&'a RawValue>,
 }
 
-/// A block's sort, and its text if it is one of text.
+/// The type of a block, and its text if it is a text block.
 fn read(block: &RawValue) -> Option<(Cow<'_, str>, Option<Cow<'_, str>>)> {
     let Block { sort, text } = object(block)?;
     let sort = string(sort?)?;
@@ -67,7 +67,7 @@ impl Echo {
         echo
     }
 
-    /// Whether a block is what the prompt goes on with.
+    /// Whether a block continues the echo.
     fn takes(&mut self, block: &RawValue) -> bool {
         match read(block) {
             Some((_, Some(text))) => {
@@ -93,12 +93,12 @@ impl Echo {
 }
 
 impl Acp {
-    /// A prompt goes to the agent, which may say it again.
+    /// A prompt goes to the agent, which may echo it.
     pub(super) fn expect_echo(&mut self, ticket: Ticket, native: &NativeId, content: &[Box<RawValue>]) {
         self.echoes.insert(native.clone(), Echo::of(ticket, content));
     }
 
-    /// What there is to tell of a chunk of a user's message; `None` if it is the prompt's own words.
+    /// The event body for a chunk of a user message; `None` if it is an echo of the prompt.
     pub(super) fn heard_again(&mut self, frame: &Bytes, native: &NativeId, update: &RawValue) -> Option<Bytes> {
         #[derive(Deserialize)]
         #[serde(rename_all = "camelCase")]
@@ -119,7 +119,7 @@ impl Acp {
         if chunk.message_id.and_then(string).is_some() {
             return Some(whole);
         }
-        // A name keeps it apart from the prompt before it.
+        // An id keeps it apart from the prompt before it.
         let Some(Fields(fields)) = object(update) else { return Some(whole) };
         let theirs = fields.iter().filter(|(key, _)| key != "messageId");
         let theirs: Vec<String> = theirs.map(|(key, value)| format!("{}:{}", quoted(key), value.get())).collect();
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn a_prompt_that_its_agent_says_again_is_told_once() {
+    fn acp_echo_of_a_prompt_is_not_shown_twice() {
         // Whole, trimmed, in pieces that end anywhere, and again with each prompt.
         for pieces in
             [&["  Why does\nit fail?\n"][..], &["Why does\nit fail?"], &["Wh", "y does", "\n", "it fail", "?"]]
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn what_an_agent_says_otherwise_is_a_message_of_its_own() {
+    fn acp_echo_that_differs_is_a_message_of_its_own() {
         let mut rig = asked("see @a.txt");
         let told = [says(&mut rig, "see "), says(&mut rig, "<file>"), says(&mut rig, "see @a.txt")].concat();
         let texts: Vec<_> = told.iter().map(|body| body["content"]["text"].as_str().unwrap()).collect();
@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn another_gateway_knows_what_was_heard_again() {
+    fn acp_echo_is_recognized_by_the_next_gateway() {
         let mut rig = asked("one two three");
         assert!(says(&mut rig, "one").is_empty());
         let saved = rig.dialect.save().unwrap();

@@ -1,9 +1,8 @@
-//! Elicitations: `elicitation/create` as a question that people can answer, and their answer as what the agent wants. One file:
-//! what is asked of a field and what fits it belong together.
+//! Elicitations: `elicitation/create` as a request to people, and their answer as the content that the agent wants. One file: what is
+//! asked of a field and what fits it belong together.
 //!
-//! A form of one field is a pick or a prompt; one of several is a prompt whose text is a JSON object. Text that does not
-//! fit the form is not sent: the same is asked again, and says why. Schema:
-//! <https://agentclientprotocol.com/protocol/v1/elicitation>.
+//! A form of one field is a pick or a prompt; one of several is a prompt whose text is a JSON object. An answer that does not fit the
+//! form is not sent: the request is opened again, and says why. Schema: <https://agentclientprotocol.com/protocol/v1/elicitation>.
 
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
@@ -18,12 +17,12 @@ use plexus_protocol::{
     Answers, Choice, Decision, Fits, Item, NativeId, Number, Offer, Question, QuestionOption, RequestType,
 };
 
-/// What an elicitation wants.
+/// What an elicitation asks for.
 #[derive(Clone, Serialize, Deserialize)]
 pub(crate) enum ElicitationForm {
-    /// A yes to a form that asks for nothing.
+    /// A confirmation: a form without fields.
     Yes,
-    /// That a page is opened.
+    /// A page to be opened.
     Page { id: Option<String> },
     /// A form to be filled in.
     Form(Vec<Field>),
@@ -125,7 +124,7 @@ struct TitledOption {
     description: Option<String>,
 }
 
-/// The values to choose from; none if there are none to choose, or if a value stands there twice.
+/// The values to choose from; `None` if there are none, or if a value is there twice.
 fn items(values: Option<Vec<String>>, titled: Option<Vec<TitledOption>>) -> Option<Vec<Item>> {
     let plain = |value: String| Item { label: value.clone(), id: value, detail: None };
     let named = |t: TitledOption| Item {
@@ -142,7 +141,7 @@ fn items(values: Option<Vec<String>>, titled: Option<Vec<TitledOption>>) -> Opti
     (!items.is_empty() && !twins).then_some(items)
 }
 
-/// The fields of a form; none if one of them cannot be shown, or has to be filled in and is not there.
+/// The fields of a form; `None` if a required one cannot be shown, or is not there.
 fn form(schema: &RawValue) -> Option<Vec<Field>> {
     let schema: Schema<'_> = object(schema)?;
     let (properties, required) = (schema.properties.map_or_else(Vec::new, |fields| fields.0), schema.required);
@@ -156,7 +155,7 @@ fn form(schema: &RawValue) -> Option<Vec<Field>> {
         match field(name.into_owned(), property, required) {
             Some(field) if fields.iter().any(|other| other.name == field.name) => return None,
             Some(field) => fields.push(field),
-            // What nobody has to fill in can be left out.
+            // An optional field can be left out.
             None if !required => {}
             None => return None,
         }
@@ -185,7 +184,7 @@ impl Field {
         self.title.as_deref().unwrap_or(&self.name)
     }
 
-    /// What fits, in words.
+    /// What fits the field, in words.
     fn wants(&self) -> String {
         fn within<T: std::fmt::Display>(least: Option<T>, most: Option<T>) -> String {
             match (least, most) {
@@ -217,7 +216,7 @@ impl Field {
         }
     }
 
-    /// What an answer is measured by.
+    /// The bounds of an answer.
     fn bounds(&self) -> Fits {
         let number = |least: Option<u64>| least.map(|n| n as f64);
         match &self.sort {
@@ -259,10 +258,10 @@ impl Field {
     }
 }
 
-/// How the companion of a field is called in which words of one's own stand: claude-agent-acp's way.
+/// The suffix of the field with free text beside a choice.
 const OWN_WORDS: &str = "_custom";
 
-/// The fields as questions: a choice and the field for words of one's own beside it are one.
+/// The fields as questions: a choice and the field with free text beside it are one.
 fn questions(fields: &[Field], message: Option<&str>) -> Vec<Question> {
     let chooses = |field: &Field| matches!(field.sort, FieldType::One(_) | FieldType::Several { .. });
     let choice_of = |field: &Field| {
@@ -294,7 +293,7 @@ fn questions(fields: &[Field], message: Option<&str>) -> Vec<Question> {
                 text: said.unwrap_or(field.label()).to_owned(),
                 multiple: matches!(field.sort, FieldType::Several { .. }),
                 free_text: paired || options.is_empty(),
-                // A choice with words beside it is one of the two: left out, the agent would ask again.
+                // Of a choice and its free text one is needed: without either the agent would ask again.
                 optional: !field.required && !paired,
                 options,
                 fits: field.bounds(),
@@ -305,7 +304,7 @@ fn questions(fields: &[Field], message: Option<&str>) -> Vec<Question> {
         .collect()
 }
 
-/// The content that answers to questions are. They were checked against the questions before.
+/// The content of the answers to the questions, which were checked against the questions before.
 fn answered(fields: &[Field], answers: &Answers) -> Result<serde_json::Map<String, Value>, String> {
     let mut content = serde_json::Map::new();
     for (name, said) in answers {
@@ -338,7 +337,7 @@ fn answered(fields: &[Field], answers: &Answers) -> Result<serde_json::Map<Strin
     }
 }
 
-/// What a decision says to a form: its content, nothing (cancelled), or why it does not fit.
+/// The content that a decision gives a form, `None` if it was cancelled, or why it does not fit.
 pub(crate) fn filled(fields: &[Field], decision: &Decision) -> Result<Option<serde_json::Map<String, Value>>, String> {
     let one = |field: &Field, value: Value| match field.fits(&value) {
         true => Ok(Some([(field.name.clone(), value)].into_iter().collect())),
@@ -351,7 +350,7 @@ pub(crate) fn filled(fields: &[Field], decision: &Decision) -> Result<Option<ser
             _ => one(field, ids[0].clone().into()),
         },
         ([field], Decision::Value(Some(text))) => match &field.sort {
-            // Left out, not said to be empty, where empty is no answer.
+            // Empty text leaves the field out, where empty does not fit.
             FieldType::Number { .. } | FieldType::Text { .. }
                 if !field.required && text.trim().is_empty() && !field.fits(&text.as_str().into()) =>
             {
@@ -428,7 +427,7 @@ impl Acp {
         out.events.push(RuntimeEvent::Asked { native, ask: Box::new(ask) });
     }
 
-    /// The session of the request of ours in which the agent asks.
+    /// The session of our request during which the agent asks.
     fn asked_within(&self, id: Option<&RawValue>) -> Option<NativeId> {
         match self.pending.get(&id?.get().parse().ok()?)? {
             Pending::Prompt { native, .. } => Some(native.clone()),
@@ -470,7 +469,7 @@ impl Acp {
         out.frames.push(elicited(key.id(), action));
     }
 
-    /// `elicitation/complete`: somebody did what the page wanted, wherever it was opened.
+    /// `elicitation/complete`: the page was completed, wherever it was opened.
     pub(super) fn page_done(&mut self, frame: &Bytes, params: Option<&RawValue>, out: &mut Outbox) {
         #[derive(Deserialize)]
         #[serde(rename_all = "camelCase")]
@@ -489,7 +488,7 @@ impl Acp {
         });
         match open.and_then(|key| Some((self.asks.remove(&key)?, key))) {
             Some((asked, key)) => {
-                // A yes that grants nothing: the agent itself says that it is done.
+                // This grants nothing: the agent itself says that it is completed.
                 out.frames.push(elicited(key.id(), "accept"));
                 let elsewhere =
                     AnsweredElsewhere { by: "whoever opened the page".into(), option_id: Some("accept".into()) };
@@ -507,7 +506,7 @@ impl Acp {
     }
 }
 
-/// What an elicitation's `params` want; none where that cannot be shown.
+/// What the `params` of an elicitation ask for; `None` where that cannot be shown.
 pub(crate) fn wanted(params: &RawValue) -> Option<ElicitationForm> {
     let asked: Elicitation<'_> = object(params)?;
     match (asked.mode.as_deref(), asked.requested_schema, asked.url) {
@@ -518,7 +517,7 @@ pub(crate) fn wanted(params: &RawValue) -> Option<ElicitationForm> {
     }
 }
 
-/// The question once more, after an answer that does not fit, and why it does not.
+/// The request again, after an answer that does not fit, with the reason.
 pub(crate) fn once_more(
     key: &RequestKey,
     wanted: &ElicitationForm,
@@ -534,7 +533,7 @@ pub(crate) fn once_more(
     ask
 }
 
-/// The question for people.
+/// The request to people.
 pub(crate) fn ask(key: &RequestKey, wanted: &ElicitationForm, params: &RawValue, native: Bytes) -> AgentRequest {
     let read: Option<Elicitation<'_>> = object(params);
     let (message, url, schema) =

@@ -47,7 +47,7 @@ fn ids(ids: &[&str]) -> Decision {
 }
 
 #[test]
-fn a_form_of_one_field_is_a_pick_or_a_prompt() {
+fn acp_elicitation_of_one_field_is_a_pick_or_a_prompt() {
     let accept = |value: Value| Some(j!({ "action": "accept", "content": { "f": value } }));
     let cancel = || Some(j!({ "action": "cancel" }));
     let colours =
@@ -93,7 +93,7 @@ fn a_form_of_one_field_is_a_pick_or_a_prompt() {
 }
 
 #[test]
-fn what_does_not_fit_is_asked_again_and_never_sent() {
+fn acp_elicitation_answer_that_does_not_fit_is_asked_again_and_never_sent() {
     let mut rig = session();
     rig.feed(form(j!({ "n": { "type": "integer", "minimum": 1 } }), j!(["n"])));
     rig.ask();
@@ -109,7 +109,7 @@ fn what_does_not_fit_is_asked_again_and_never_sent() {
 }
 
 #[test]
-fn what_is_expected_of_a_field_goes_with_the_question() {
+fn acp_elicitation_sends_the_bounds_of_a_field_with_the_question() {
     for (property, required, good, bad) in [
         (j!({ "type": "string", "minLength": 2, "maxLength": 3 }), j!(["n"]), "ab", "abcd"),
         (j!({ "type": "string", "pattern": "^v[0-9]+$" }), j!(["n"]), "v1", "1"),
@@ -142,7 +142,7 @@ fn what_is_expected_of_a_field_goes_with_the_question() {
 }
 
 #[test]
-fn a_form_of_several_fields_is_filled_in_as_json() {
+fn acp_elicitation_of_several_fields_is_filled_in_as_json() {
     let properties = j!({
         "name": { "type": "string", "description": "who" },
         "age": { "type": "integer", "default": 7 },
@@ -178,7 +178,7 @@ fn a_form_of_several_fields_is_filled_in_as_json() {
 }
 
 #[test]
-fn a_form_that_asks_for_nothing_and_a_page_are_a_yes_or_a_no() {
+fn acp_elicitation_without_fields_or_of_a_page_is_a_yes_or_a_no() {
     let page =
         j!({ "sessionId": "s", "mode": "url", "message": "Sign in", "url": "https://x/y", "elicitationId": "e" });
     let empty = form(j!({}), j!(null));
@@ -206,7 +206,7 @@ fn a_form_that_asks_for_nothing_and_a_page_are_a_yes_or_a_no() {
 }
 
 #[test]
-fn what_cannot_be_shown_is_cancelled_and_logged() {
+fn acp_elicitation_that_cannot_be_shown_is_cancelled_and_logged() {
     for frame in [
         form(j!({ "f": { "type": "_hologram" } }), j!(["f"])),
         form(j!({}), j!(["absent"])),
@@ -227,7 +227,7 @@ fn what_cannot_be_shown_is_cancelled_and_logged() {
 }
 
 #[test]
-fn a_page_that_is_done_elsewhere_closes_its_question() {
+fn acp_elicitation_page_completed_elsewhere_closes_the_request() {
     let page = j!({ "sessionId": "s", "mode": "url", "message": "m", "url": "https://x", "elicitationId": "e" });
     let complete = |id: &str| j!({ "method": "elicitation/complete", "params": { "elicitationId": id } }).to_string();
     let mut rig = session();
@@ -249,7 +249,7 @@ fn a_page_that_is_done_elsewhere_closes_its_question() {
 }
 
 #[test]
-fn what_is_asked_in_no_session_goes_where_it_belongs_or_nowhere() {
+fn acp_elicitation_without_a_session_goes_to_the_session_of_its_request() {
     let page = |id: u64| create(j!({ "requestId": id, "mode": "url", "message": "m", "url": "https://x" }));
     let mut rig = session();
     rig.prompt(7, "s", "hi");
@@ -266,7 +266,7 @@ fn what_is_asked_in_no_session_goes_where_it_belongs_or_nowhere() {
 
 /// As claude-agent-acp puts AskUserQuestion: a choice, and beside it a field for words of one's own.
 #[test]
-fn a_choice_with_words_of_ones_own_is_one_question() {
+fn acp_elicitation_choice_with_free_text_is_one_question() {
     let option = |label: &str| j!({ "const": label, "title": label, "description": format!("{label}!") });
     let fields = j!({
         "question_0": { "type": "string", "title": "Colour", "oneOf": [option("Red"), option("Blue")] },

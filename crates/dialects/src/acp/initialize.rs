@@ -1,5 +1,6 @@
 //! The handshake, and signing in.
 
+use agent_client_protocol_schema::v1::AuthenticateRequest;
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -11,11 +12,11 @@ use super::open::PendingOpen;
 use super::{ASKS_MAX, Acp, Pending, Phase};
 use plexus_protocol::{Capabilities, Capability, Decision, Item, RequestType};
 
-/// The version of the protocol that is spoken here.
+/// The version of the protocol.
 const VERSION: u64 = 1;
 /// ACP: the agent wants `authenticate` first.
 pub(super) const AUTH_REQUIRED: i64 = -32000;
-/// Variables that are named to a person, for one way to sign in.
+/// Most variables that are named to people for one way to sign in.
 const VARIABLES_MAX: usize = 8;
 
 /// A way to sign in.
@@ -23,10 +24,10 @@ const VARIABLES_MAX: usize = 8;
 pub(super) struct AuthMethod {
     id: String,
     name: String,
-    /// `env_var`, `terminal`; none for the plain sort.
+    /// `env_var` or `terminal`; `None` for `authenticate` alone.
     #[serde(rename = "type", skip_serializing_if = "Option::is_none", default)]
     sort: Option<String>,
-    /// The variables of the environment that it is about.
+    /// The environment variables that it reads.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     vars: Vec<Variable>,
 }
@@ -37,7 +38,7 @@ struct Variable {
     name: String,
 }
 
-/// The variables that a method names, in `vars` or in its words (`Requires OPENAI_API_KEY`).
+/// The variables of a method, from `vars` or from its words (`Requires OPENAI_API_KEY`).
 fn variables(vars: Option<&RawValue>, words: &[Option<&str>]) -> Vec<Variable> {
     let listed = vars.and_then(|raw| serde_json::from_str::<Vec<Variable>>(raw.get()).ok()).unwrap_or_default();
     if !listed.is_empty() {
@@ -55,13 +56,13 @@ fn variables(vars: Option<&RawValue>, words: &[Option<&str>]) -> Vec<Variable> {
 }
 
 impl AuthMethod {
-    /// Whether `authenticate` does it; the other sort is done by hand, in a terminal.
+    /// Whether `authenticate` does it; otherwise people do it in a terminal.
     fn here(&self) -> bool {
         self.sort.as_deref() != Some("terminal")
     }
 }
 
-/// What the agent says that it can do.
+/// The capabilities that the agent reports.
 #[derive(Clone, Copy, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub(super) struct AgentCapabilities {
@@ -144,7 +145,7 @@ impl AgentCapabilities {
         }
     }
 
-    /// The same in the gateway's words. Every agent that speaks ACP can be cancelled and may ask; none takes a reason.
+    /// The same as the gateway names them. Every agent that speaks ACP can be cancelled and may open requests; none takes a reason.
     pub(super) fn capabilities(self) -> Capabilities {
         let Self { load, resume, list, fork, close, delete, logout, image, audio, embedded_context, .. } = self;
         let Self { mcp_http, mcp_sse, edits, modes, models, .. } = self;
@@ -266,7 +267,7 @@ impl Acp {
     }
 
     fn authenticate(&mut self, method: &str, then: Option<PendingOpen>, out: &mut Outbox) {
-        let params = serde_json::json!({ "methodId": method });
+        let params = AuthenticateRequest::new(method.to_owned());
         self.request(Pending::Authenticate { then }, "authenticate", &params, out);
     }
 
@@ -297,19 +298,19 @@ impl Acp {
         }
     }
 
-    /// The agent opens nothing before somebody signs in. People are asked where there is a session to ask in; else the
-    /// error names the ways there are.
+    /// The agent opens nothing before somebody signs in. People are asked if a session is open; else the error names the ways to sign
+    /// in.
     pub(super) fn sign_in(&mut self, frame: &Bytes, wish: PendingOpen, fault: RuntimeError, out: &mut Outbox) {
         let mut env = self.methods.iter().filter(|method| method.sort.as_deref() == Some("env_var"));
         if let (false, Some(only), None) = (self.authenticated, env.next(), env.next()) {
-            // The variable is set or it is not: nothing to ask a person, so try it.
+            // The variable is set or it is not: there is nothing to ask, so try it.
             let method = only.id.clone();
             return self.authenticate(&method, Some(wish), out);
         }
         let here = self.methods.iter().filter(|method| method.here());
         let items: Vec<Item> =
             here.map(|m| Item { id: m.id.clone(), label: m.name.clone(), detail: m.sort.clone() }).collect();
-        // Not JSON, so no request of the agent's is named like it.
+        // Not JSON, so no request of the agent has this key.
         let key = RequestKey::unique(format!("sign-in {}", wish.ticket.0));
         if items.is_empty() || self.sessions.is_empty() || self.asks.len() >= ASKS_MAX {
             return self.not_signed_in(wish, fault, out);
@@ -322,7 +323,7 @@ impl Acp {
         out.events.push(RuntimeEvent::Asked { native: None, ask: Box::new(ask) });
     }
 
-    /// Somebody picked a way to sign in, or nobody did.
+    /// Signs in by the way that people picked.
     pub(super) fn sign_in_by(&mut self, wish: PendingOpen, decision: &Decision, out: &mut Outbox) {
         let picked = if let Decision::Ids(ids) = decision { ids.first() } else { None };
         match picked.filter(|id| self.has_method(id)) {
@@ -338,17 +339,17 @@ impl Acp {
         out.events.push(RuntimeEvent::NotOpened { ticket: wish.ticket, error });
     }
 
-    /// Whether there is such a way to sign in that needs no terminal.
+    /// Whether there is such a way to sign in, without a terminal.
     pub(super) fn has_method(&self, id: &str) -> bool {
         self.methods.iter().any(|method| method.here() && method.id == id)
     }
 
-    /// That it wants a sign-in, why, and how to give it one.
+    /// An error message: a sign-in is needed, why, and how to do it.
     pub(super) fn wants_sign_in(&self, fault: &RuntimeError) -> String {
         format!("the agent requires a sign-in: {}. {}", fault.words().trim_end_matches('.'), self.offered())
     }
 
-    /// The ways to sign in that the agent offers, for a person to read.
+    /// The ways to sign in that the agent offers, in words.
     pub(super) fn offered(&self) -> String {
         if self.methods.is_empty() {
             return "The agent offers no way to sign in here: pass it its key (`plexus run .. --pass-env NAME`, or \

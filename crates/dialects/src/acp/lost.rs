@@ -1,5 +1,5 @@
-//! A connection to an endpoint that is lost and made again: what waited for a reply hears that none will come, and what
-//! was open is opened again on the next connection.
+//! Lost connections to endpoints: what waits for a response ends with an error, and what was open is opened again on the next
+//! connection.
 
 use bytes::Bytes;
 use serde_json::value::RawValue;
@@ -13,7 +13,7 @@ use super::{Acp, Pending, Phase, failed, trouble};
 use plexus_protocol::{NativeId, Ticket};
 
 impl Acp {
-    /// Nothing more comes from this connection.
+    /// The connection is lost.
     pub(super) fn disconnected(&mut self, why: &str, out: &mut Outbox) {
         let fault = || RuntimeError::new(INTERNAL, format!("the connection to the agent was lost: {why}"));
         let not_opened = |ticket| RuntimeEvent::NotOpened { ticket, error: fault() };
@@ -32,7 +32,7 @@ impl Acp {
         let held = |(native, past): (NativeId, PastReplay)| past.held().map(|ticket| ended(native, ticket));
         out.events.extend(std::mem::take(&mut self.past).into_iter().filter_map(held));
         out.events.extend(self.stop_waiting().map(|wish| not_opened(wish.ticket)));
-        // The agent asks again what it still wants to know, if it does at all.
+        // The agent opens its requests again, if it still needs them.
         for (key, asked) in std::mem::take(&mut self.asks) {
             let native = asked.native().cloned();
             if let PendingRequest::SignIn(wish) = &asked {
@@ -47,7 +47,7 @@ impl Acp {
         self.authenticated = false;
     }
 
-    /// Takes up on this connection what was open on the one before.
+    /// Opens the sessions of the connection before.
     pub(super) fn rejoin(&mut self, out: &mut Outbox) {
         let mut natives: Vec<NativeId> = self.sessions.keys().cloned().collect();
         natives.sort_unstable();
@@ -67,7 +67,7 @@ impl Acp {
         }
     }
 
-    /// The agent replied to that.
+    /// The agent answered that.
     pub(super) fn rejoined(
         &mut self,
         frame: &Bytes,

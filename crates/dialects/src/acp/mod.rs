@@ -1,18 +1,16 @@
-//! The Agent Client Protocol, version 1, client side. One file: a connection's state and every message that changes it.
+//! The Agent Client Protocol, version 1, client side. One file: the state of a connection and every message that changes it.
 //!
-//! Gemini CLI, OpenCode, codex-acp and claude-agent-acp speak it. Schema:
-//! <https://agentclientprotocol.com/protocol/v1/schema>. The handshake and signing in are in `hello`, conversations that
-//! are opened and opened again in `open`, connections that are lost in `lost`, questions in `ask`, forms in `elicit`, models in `models`, clients' own calls in
-//! `calls`.
+//! Gemini CLI, OpenCode, codex-acp and claude-agent-acp speak it. Schema: <https://agentclientprotocol.com/protocol/v1/schema>. The
+//! handshake and signing in are in `initialize`, opening and resuming conversations in `open`, lost connections in `lost`, permission
+//! requests in `ask`, forms in `elicitation`, models in `models`, calls of clients in `calls`, files and terminals in `client_tools`.
 //!
-//! What it holds to, because agents are as they are:
-//! - A `session/update` passes as it came: the event's body is a part of the frame. Only what an agent replays of a
-//!   conversation's past is marked as that, or left out.
-//! - Every question that is put to people gets one answer, and never a JSON-RPC error (an agent that gets one may never
-//!   answer again). A question that cannot be understood is answered `cancelled` at once, and logged.
-//! - An agent's request is never taken for an answer to ours: both sides count from 0.
-//! - The agent gets no files and no terminals, unless the runtime is set to: both are refused, and logged. What it gets
-//!   is in `serve`, and done by whoever does the chores.
+//! Invariants, each because of what agents do:
+//! - A `session/update` passes unchanged: the body of the event is a slice of the frame. Only the replay of a conversation's past is
+//!   marked as such, or left out.
+//! - Every request that is shown to people gets one answer, and never a JSON-RPC error (an agent that gets one may never answer again).
+//!   A request that cannot be understood is answered `cancelled` at once, and logged.
+//! - A request of the agent is never taken for a response to ours: both sides count from 0.
+//! - The agent gets no files and no terminals unless the runtime is set to serve them: requests for them are refused, and logged.
 
 mod ask;
 mod calls;
@@ -37,11 +35,14 @@ mod saved_state;
 #[cfg(test)]
 mod saved_state_tests;
 #[cfg(test)]
+pub(super) mod schema_tests;
+#[cfg(test)]
 mod tests;
 mod tool_calls;
 
 use std::collections::{HashMap, HashSet};
 
+use agent_client_protocol_schema::v1::CancelNotification;
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -63,18 +64,18 @@ use tool_calls::{KnownToolCalls, ToolCallState};
 
 /// ACP: the request was cancelled.
 const REQUEST_CANCELLED: i64 = -32800;
-/// Questions that may wait at a time on one connection; one more is answered `cancelled` at once, and logged.
+/// Requests that may be open on one connection; one more is answered `cancelled` at once, and logged.
 const ASKS_MAX: usize = 256;
-/// Tool calls under way remembered as mentioned; past it all are forgotten, and a question may mention one a second time.
+/// Tool calls in progress that are remembered as mentioned; past it all are forgotten, and a permission request may mention one again.
 const SEEN_MAX: usize = 4096;
 
-/// Makes a connection's state.
+/// Makes the state of a connection.
 pub(super) fn make(spec: &RuntimeSpec) -> Box<dyn Dialect> {
     Box::new(Acp {
         auth_method: spec.auth_method.clone(),
         passed: spec.pass_env.clone(),
         session_meta: spec.session_meta.clone(),
-        // Only a program shares our files.
+        // Only a program on this machine shares our files.
         serve: if matches!(spec.connect, Connect::Command(_)) { spec.serve } else { Serve::default() },
         taken_over: false,
         phase: Phase::Hello,
@@ -110,7 +111,7 @@ enum Phase {
     Failed,
 }
 
-/// What a request of ours was for.
+/// What a request of ours is for.
 #[derive(Serialize, Deserialize)]
 enum Pending {
     Initialize,
@@ -127,20 +128,20 @@ struct Session {
     models: SessionModels,
 }
 
-/// Everything but the spec's part is saved: another gateway, maybe of another version, goes on with the same agent. What
-/// is not known to it is ignored, what is missing has its default.
+/// All but the part of the spec is saved: the next gateway, perhaps of another version, goes on with the same agent. It ignores what
+/// it does not know, and what is missing has its default.
 #[derive(Serialize, Deserialize)]
 struct Acp {
     #[serde(skip)]
     auth_method: Option<String>,
-    /// The variables that it gets of the environment it is started from.
+    /// The names of the environment variables that are passed to it.
     #[serde(skip)]
     passed: Vec<String>,
     #[serde(skip)]
     session_meta: Option<Box<RawValue>>,
     #[serde(skip)]
     serve: Serve,
-    /// Another gateway's state was taken over, and nobody was woken since.
+    /// The state of another gateway was taken over, and no wake-up came since.
     #[serde(skip)]
     taken_over: bool,
     phase: Phase,
@@ -157,14 +158,14 @@ struct Acp {
     pending: HashMap<u64, Pending>,
     #[serde(default)]
     asks: HashMap<RequestKey, PendingRequest>,
-    /// Sessions in whose turn a request was withdrawn, and whether the turn was cancelled after that.
+    /// Sessions with a run in which a request was withdrawn, and whether the run was cancelled after that.
     #[serde(default)]
     withdrawn: HashMap<NativeId, bool>,
-    /// How many requests of the agent were given a key: the next one's occurrence. Counted where a request is read, so that
-    /// it comes out the same when the agent's output is read again.
+    /// How many requests of the agent were given a key: the occurrence of the next one. Counted where a request is read, so that it is
+    /// the same when the agent's output is read again.
     #[serde(default)]
     asked: u64,
-    /// What was opened; saved beside the rest.
+    /// The open sessions; saved separately.
     #[serde(skip)]
     sessions: HashMap<NativeId, Session>,
     #[serde(skip)]
@@ -172,10 +173,10 @@ struct Acp {
     /// Conversations whose past may still be replayed.
     #[serde(default)]
     past: HashMap<NativeId, PastReplay>,
-    /// Conversations that are opened again later.
+    /// Conversations that are loaded later.
     #[serde(default)]
     waiting: Vec<DeferredLoad>,
-    /// What is done for the agent.
+    /// Calls of client tools in progress.
     #[serde(default)]
     jobs: HashMap<u64, ClientToolJob>,
     #[serde(default)]
@@ -185,24 +186,24 @@ struct Acp {
     terminals: HashMap<u64, NativeId>,
     #[serde(default)]
     next_terminal: u64,
-    /// Sessions whose writes are all allowed.
+    /// Sessions in which all writes are allowed.
     #[serde(default)]
     writable: HashSet<NativeId>,
-    /// Tool calls under way that were mentioned.
+    /// Tool calls in progress that clients were told of.
     #[serde(default)]
     seen: HashSet<(NativeId, String)>,
-    /// What was said of them.
+    /// What is known of tool calls in progress.
     #[serde(default, skip_serializing_if = "KnownToolCalls::is_empty")]
     known: KnownToolCalls,
-    /// What the prompts under way said, which may be told back.
+    /// The prompts in progress, which the agent may echo.
     #[serde(default, skip_serializing_if = "HashMap::is_empty")]
     echoes: HashMap<NativeId, echo::Echo>,
-    /// Memory shared by events in a row, no more.
+    /// The session that was named last, so that events in a row share its memory.
     #[serde(skip)]
     last: Option<NativeId>,
 }
 
-/// `session/update` read in one pass; anything else fails to be one and is read again as a [`RpcMessage`].
+/// `session/update`, read in one pass; anything else fails to parse as one and is read again as an [`RpcMessage`].
 #[derive(Deserialize)]
 struct Update<'a> {
     #[serde(borrow, default, deserialize_with = "jsonrpc::present")]
@@ -273,7 +274,7 @@ impl Dialect for Acp {
     fn command(&mut self, command: RuntimeCommand, out: &mut Outbox) {
         if self.phase != Phase::Ready {
             if let RuntimeCommand::Answer { key, .. } = &command {
-                // Nobody hears it; what comes later changes no question that is closed.
+                // Nobody receives the answer; the request is closed all the same.
                 self.asks.remove(key);
             }
             return not_ready(command, out);
@@ -288,7 +289,7 @@ impl Dialect for Acp {
                 if let Some(stopped) = self.withdrawn.get_mut(&native) {
                     *stopped = true;
                 }
-                out.frames.push(jsonrpc::notify("session/cancel", &serde_json::json!({ "sessionId": native })));
+                out.frames.push(jsonrpc::notify("session/cancel", &CancelNotification::new(native.to_string())));
             }
             RuntimeCommand::Answer { key, decision } => {
                 let native = self.asks.get(&key).and_then(PendingRequest::native).cloned();
@@ -347,7 +348,7 @@ impl Dialect for Acp {
     }
 }
 
-/// What a command comes to while the connection is of no use.
+/// The outcome of a command while the connection is not ready.
 fn not_ready(command: RuntimeCommand, out: &mut Outbox) {
     let fault = RuntimeError::new(INTERNAL, "the agent is not ready");
     match command {
@@ -364,12 +365,12 @@ fn not_ready(command: RuntimeCommand, out: &mut Outbox) {
                 draft: trouble("not_ready", &format!("{method} was not sent"), None),
             });
         }
-        // No session, so no run to stop and no question to answer.
+        // No session, so no run to stop and no request to answer.
         RuntimeCommand::Cancel { .. } | RuntimeCommand::Answer { .. } => {}
     }
 }
 
-/// An event that says that something went wrong.
+/// An error event.
 fn trouble(code: &str, message: &str, frame: Option<Bytes>) -> EventDraft {
     let draft = EventDraft::new(Kind::Error, &ErrorBody::new(code, message));
     EventDraft { native: frame, ..draft }
@@ -393,13 +394,13 @@ impl Acp {
         self.pending.values().any(|pending| matches!(pending, Pending::Prompt { native: at, .. } if at == native))
     }
 
-    /// A key for a request of the agent's that was just read, unlike that of any earlier one under the same id.
+    /// A key for a request of the agent that was just read, different from that of every earlier one with the same id.
     fn key(&mut self, id: &str) -> RequestKey {
         self.asked += 1;
         RequestKey::nth(id, self.asked)
     }
 
-    /// The session with this name, sharing the memory of the last one named.
+    /// The session with this name; shares memory with the last one named.
     fn native(&mut self, session: &str) -> NativeId {
         match &self.last {
             Some(last) if last.as_str() == session => last.clone(),
@@ -424,7 +425,7 @@ impl Acp {
         self.seen.insert((native.clone(), tool.to_owned()))
     }
 
-    /// Notes where a tool call stands: one that is over is not asked about any more.
+    /// Notes that a tool call is in progress, or over.
     fn follow(&mut self, native: &NativeId, tool: &str, over: bool) {
         if over {
             self.seen.remove(&(native.clone(), tool.to_owned()));
@@ -438,7 +439,7 @@ impl Acp {
         let Some(head) = object::<Head<'_>>(update) else {
             return self.raw(frame, Some(native), "a session update without a type", out);
         };
-        // The gateway's own kinds are no updates: an agent must not be able to say that a request was resolved.
+        // The gateway's own kinds are no updates: an agent must not be able to report that a request was resolved.
         let Some(kind) = Kind::from_name(&head.session_update.0).filter(|kind| kind.is_acp()) else {
             return self.raw(frame, Some(native), "unknown session update", out);
         };
@@ -510,12 +511,12 @@ impl Acp {
         }
     }
 
-    /// The request of ours that has this id: ours are integers, written without a point.
+    /// Our request with this id: ours are integers, written without a decimal point.
     fn take_pending(&mut self, id: &RawValue) -> Option<Pending> {
         self.pending.remove(&id.get().parse::<u64>().ok()?)
     }
 
-    /// Nothing waits for ever because a message was nested too deep to be passed on.
+    /// Answers or ends a message that is nested too deep to be passed on, so that nobody waits for it.
     fn too_deep(&mut self, frame: &Bytes, message: RpcMessage<'_>, out: &mut Outbox) {
         self.raw(frame, None, "nested too deeply", out);
         match message {
@@ -570,8 +571,8 @@ impl Acp {
     }
 }
 
-/// How a run ended, by the reply to `session/prompt`. `stopped`: it was cancelled with a request open. Some agents end the
-/// turn over the answer `cancelled` before they read `session/cancel`, and call that an ordinary end.
+/// The end of a run, from the response to `session/prompt`. `stopped`: it was cancelled with a request open. Some agents end the turn
+/// on the answer `cancelled` before they read `session/cancel`, and report an ordinary end.
 fn ended(result: &RawValue, frame: &Bytes, stopped: bool) -> RunEnd {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]

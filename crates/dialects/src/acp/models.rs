@@ -1,8 +1,11 @@
-//! What a session says of its modes, models and options when it opens, and the models it offers.
+//! The modes, models and configuration options that a session reports.
 
 use std::collections::HashSet;
 use std::sync::Arc;
 
+use agent_client_protocol_schema::v1::{
+    ConfigOptionUpdate, SessionConfigOption, SessionConfigOptionCategory, SessionConfigSelectOption, SessionUpdate,
+};
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -20,16 +23,16 @@ pub(super) struct SessionModels {
     pub(super) current: Option<String>,
     /// The configuration option that sets it; none where the agent has `session/set_model`.
     pub(super) option: Option<String>,
-    /// Whether there are modes as well; told once, and kept in what the agent can.
+    /// Whether there are modes as well; copied to the capabilities of the agent once.
     pub(super) modes: bool,
 }
 
-/// The lists of models of one agent's sessions: equal ones are kept once, however many sessions there are.
+/// The model lists of the sessions of one agent: equal ones share memory, however many sessions there are.
 #[derive(Debug, Default)]
 pub(super) struct ModelLists(HashSet<Arc<[(String, String)]>>);
 
 impl ModelLists {
-    /// Makes the session's list the one that an equal one is kept as.
+    /// Replaces the list of the session by an equal one that is kept, or keeps it.
     pub(super) fn share(&mut self, models: &mut SessionModels) {
         if models.offered.is_empty() {
             return;
@@ -38,7 +41,7 @@ impl ModelLists {
             models.offered = Arc::clone(known);
             return;
         }
-        // Lists that no session has any more go whenever another comes.
+        // Lists that no session uses any more are dropped whenever a new one comes.
         self.0.retain(|list| Arc::strong_count(list) > 1);
         self.0.insert(Arc::clone(&models.offered));
     }
@@ -97,7 +100,7 @@ struct Choice<'a> {
 }
 
 impl SessionModels {
-    /// The models of a session that was just opened, and the events that tell what it is set to.
+    /// The models of a session that was just opened, and the events that report its settings.
     pub(super) fn of_new_session(frame: &Bytes, result: &RawValue) -> (Self, Vec<EventDraft>) {
         #[derive(Serialize)]
         #[serde(rename_all = "camelCase")]
@@ -135,7 +138,7 @@ impl SessionModels {
         (models, drafts)
     }
 
-    /// A `config_option_update` came, or a reply with the same member.
+    /// Reads a `config_option_update`, or a response with the same member.
     pub(super) fn options_changed(&mut self, update: &RawValue) {
         if let Some(options) = object::<NewSession<'_>>(update).and_then(|update| update.config_options) {
             self.options_are(options);
@@ -167,22 +170,21 @@ impl SessionModels {
         self.offered = offered.into();
     }
 
-    /// The models as the configuration option that ACP would have.
+    /// The models as a configuration option, for agents that have none.
     pub(super) fn draft(&self, frame: &Bytes) -> EventDraft {
-        let choices: Vec<_> =
-            self.offered.iter().map(|(value, name)| serde_json::json!({ "value": value, "name": name })).collect();
-        let body = serde_json::json!({
-            "sessionUpdate": "config_option_update",
-            "configOptions": [{
-                "id": "model", "name": "Model", "category": "model", "type": "select",
-                "currentValue": self.current.as_deref().unwrap_or_default(), "options": choices,
-            }],
-        });
-        draft(Kind::ConfigOptionUpdate, &body, frame)
+        let choice = |(value, name): &(String, String)| SessionConfigSelectOption::new(value.clone(), name.clone());
+        let choices: Vec<_> = self.offered.iter().map(choice).collect();
+        let option = SessionConfigOption::select("model", "Model", self.current.clone().unwrap_or_default(), choices)
+            .category(SessionConfigOptionCategory::Model);
+        draft(
+            Kind::ConfigOptionUpdate,
+            &SessionUpdate::ConfigOptionUpdate(ConfigOptionUpdate::new(vec![option])),
+            frame,
+        )
     }
 }
 
-/// A `config_option_update` with these options, the whole list.
+/// A `config_option_update` with these options.
 pub(super) fn options_draft(options: &RawValue, frame: &Bytes) -> EventDraft {
     #[derive(Serialize)]
     #[serde(rename_all = "camelCase")]
@@ -194,12 +196,12 @@ pub(super) fn options_draft(options: &RawValue, frame: &Bytes) -> EventDraft {
     draft(Kind::ConfigOptionUpdate, &body, frame)
 }
 
-/// The member `configOptions` of a reply, if it has one.
+/// The member `configOptions` of a response.
 pub(super) fn options_in(result: &RawValue) -> Option<&RawValue> {
     object::<NewSession<'_>>(result)?.config_options
 }
 
-/// An event made from a reply.
+/// An event made from a response.
 pub(super) fn draft(kind: Kind, body: &impl Serialize, frame: &Bytes) -> EventDraft {
     let body = super::super::jsonrpc::owned(&super::super::jsonrpc::to_raw(body));
     EventDraft {

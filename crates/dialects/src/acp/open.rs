@@ -1,4 +1,4 @@
-//! Conversations that are opened, and opened again: `session/new`, `session/resume`, `session/load` and its replay.
+//! Opening and resuming conversations: `session/new`, `session/resume`, `session/load` and its replay.
 
 use std::time::Duration;
 
@@ -13,26 +13,25 @@ use super::quirks;
 use super::{AUTH_REQUIRED, Acp, Pending, trouble};
 use plexus_protocol::{Kind, NativeId, RunStatus, Ticket};
 
-/// How often what waits is looked at. All waits are counted in ticks, and one wish to be woken is out at a time: however
-/// early a first tick comes (a gateway that took over may wake us at once), what waits loses one tick at most.
+/// The unit of all waits here. Only one wake-up is requested at a time: however early the first one comes (a gateway that took over may
+/// wake us at once), a wait is shortened by one tick at most.
 const TICK: Duration = Duration::from_secs(1);
 /// How long an agent must have replayed nothing before it is prompted, in ticks.
 const QUIET: u32 = 2;
-/// An agent that does not stop is prompted all the same after so long, in ticks; what it still replays then is taken for
-/// a part of that run.
+/// How long a replay may delay a prompt, in ticks; what is replayed after it counts as a part of the run.
 const QUIET_MAX: u32 = 60;
 
-/// A conversation that somebody wants opened.
+/// A conversation to be opened.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct PendingOpen {
     pub(super) ticket: Ticket,
     pub(super) cwd: String,
     pub(super) resume: Option<ResumeTarget>,
-    /// Why it is a new one in place of the one that was asked for.
+    /// Why a new one is opened in its place.
     pub(super) instead: Option<String>,
 }
 
-/// By which method a conversation is opened.
+/// The method by which a conversation is opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum OpenMethod {
     New,
@@ -63,15 +62,15 @@ impl DeferredLoad {
     }
 }
 
-/// A conversation whose past the agent replays, from its `session/load` until its first prompt. ACP has the replay end
-/// before the reply; Gemini CLI replies first and replays then.
+/// A conversation whose past the agent replays, from `session/load` until the first prompt. By ACP the replay ends before the response;
+/// some agents respond first.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct PastReplay {
-    /// Whether the log has it already: then the replay is left out.
+    /// Whether the log has the past already, so that the replay is left out.
     known: bool,
     /// The prompt that waits for the replay to end.
     held: Option<(Ticket, Vec<Box<RawValue>>)>,
-    /// Ticks without a replay to wait for, and ticks at all; none before the reply.
+    /// Ticks to wait without a replay, and at most; `None` before the response.
     quiet: Option<(u32, u32)>,
 }
 
@@ -81,7 +80,7 @@ impl PastReplay {
     }
 }
 
-/// Whether a replay repeats this kind of update: what was said and done, not what the session is set to now.
+/// Whether a replay repeats this kind of update: messages and tool calls, not the current settings.
 fn repeats(kind: Kind) -> bool {
     matches!(
         kind,
@@ -95,13 +94,13 @@ fn repeats(kind: Kind) -> bool {
 }
 
 impl Acp {
-    /// Opens a conversation in the way that the agent has.
+    /// Opens a conversation by a method that the agent has.
     pub(super) fn open_session(&mut self, wish: PendingOpen, out: &mut Outbox) {
         let Some(ResumeTarget { native, known, .. }) = wish.resume.clone() else {
             return self.open_by(OpenMethod::New, wish, out);
         };
         if self.prompted(&native) {
-            // An agent that loads a conversation at work disposes of it.
+            // An agent that loads a conversation with a run loses the run.
             let error =
                 RuntimeError::new(INTERNAL, format!("the conversation {native} is running: it cannot be reopened now"));
             return out.events.push(RuntimeEvent::NotOpened { ticket: wish.ticket, error });
@@ -119,7 +118,7 @@ impl Acp {
         }
     }
 
-    /// Loads a conversation when the agent does not lose it by that any more.
+    /// Loads a conversation later, when the agent does not lose it by that.
     fn load_later(
         &mut self,
         wish: PendingOpen,
@@ -154,7 +153,7 @@ impl Acp {
             session_id: Option<&'a NativeId>,
             cwd: &'a str,
             mcp_servers: [(); 0],
-            // Agents may refuse to open anything without it, whatever the method.
+            // Agents may refuse to open anything without it, by any method.
             #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
             meta: Option<&'a RawValue>,
         }
@@ -167,7 +166,7 @@ impl Acp {
         self.request(pending, by.method(), &params, out);
     }
 
-    /// The agent opened what was wanted.
+    /// The agent opened a conversation.
     pub(super) fn opened(
         &mut self,
         frame: &Bytes,
@@ -199,7 +198,7 @@ impl Acp {
         out.events.push(RuntimeEvent::Opened { ticket, native, drafts, how });
     }
 
-    /// A load was replied to: the replay goes on for a moment, with some agents.
+    /// The response to a load came; some agents go on replaying for a moment.
     pub(super) fn await_quiet(&mut self, native: &NativeId, out: &mut Outbox) {
         if let Some(past) = self.past.get_mut(native) {
             past.quiet = Some((QUIET, QUIET_MAX));
@@ -207,7 +206,7 @@ impl Acp {
         }
     }
 
-    /// The agent did not.
+    /// The agent did not open a conversation.
     pub(super) fn not_opened(
         &mut self,
         frame: &Bytes,
@@ -225,7 +224,7 @@ impl Acp {
         self.lost(wish, fault, out);
     }
 
-    /// A conversation that cannot be opened: a new one in its place where nothing is lost but the agent's memory of it.
+    /// Opens a new conversation in place of one that cannot be opened, if the log has its past.
     fn lost(&mut self, mut wish: PendingOpen, fault: RuntimeError, out: &mut Outbox) {
         match wish.resume.take() {
             Some(ResumeTarget { known: true, .. }) => {
@@ -241,7 +240,7 @@ impl Acp {
         }
     }
 
-    /// Whether an update is of the past and is shown as that; `None` if it is of a past that the log has.
+    /// Whether an update is a replay; `None` if the log has it already.
     pub(super) fn is_past(&mut self, native: &NativeId, kind: Kind) -> Option<bool> {
         if self.past.is_empty() || !repeats(kind) {
             return Some(false);
@@ -253,7 +252,7 @@ impl Acp {
         if past.known { None } else { Some(true) }
     }
 
-    /// Prompts, once the past is told: a replay that goes on must not end up in the run.
+    /// Sends a prompt, once the replay is over: what is replayed must not become a part of the run.
     pub(super) fn prompt(&mut self, ticket: Ticket, native: NativeId, content: Vec<Box<RawValue>>, out: &mut Outbox) {
         #[derive(Serialize)]
         #[serde(rename_all = "camelCase")]
@@ -274,7 +273,7 @@ impl Acp {
         self.request(pending, "session/prompt", &Params { session_id: &native, prompt: &content }, out);
     }
 
-    /// Takes a prompt back that was not sent yet; false if there is none.
+    /// Cancels a prompt that was not sent yet; false if there is none.
     pub(super) fn drop_prompt(&mut self, native: &NativeId, out: &mut Outbox) -> bool {
         let Some((ticket, _)) = self.past.get_mut(native).and_then(|past| past.held.take()) else { return false };
         let end = RunEnd { status: RunStatus::Cancelled, stop_reason: None, message: None, native: None };
@@ -312,7 +311,7 @@ impl Acp {
     }
 }
 
-/// An update as the body of an event of the past: `_meta.plexus.replay` says so.
+/// The body of an event of the past: the update, marked by `_meta.plexus.replay`.
 pub(super) fn marked(update: &RawValue) -> Bytes {
     const MARK: &str = r#""plexus":{"replay":true}"#;
     let Some(Fields(fields)) = object(update) else { return Bytes::copy_from_slice(update.get().as_bytes()) };
@@ -331,7 +330,7 @@ pub(super) fn marked(update: &RawValue) -> Bytes {
         body.push_str(&format!("{}:{}", quoted(key), value.get()));
     }
     body.push_str(&format!(r#","_meta":{meta}}}"#));
-    // What was valid JSON in parts is valid as a whole.
+    // Valid members make a valid object.
     let body = RawValue::from_string(body).unwrap_or_else(|_| update.to_owned());
     String::from(Box::<str>::from(jsonrpc::owned(&body))).into()
 }

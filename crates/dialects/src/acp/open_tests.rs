@@ -55,7 +55,7 @@ fn loading(known: bool) -> Rig {
 }
 
 #[test]
-fn a_conversation_is_opened_again_by_the_method_that_the_agent_has() {
+fn acp_open_resumes_by_the_method_that_the_agent_has() {
     for (can, known, method) in [
         (BOTH, true, "session/resume"),
         (BOTH, false, "session/load"),
@@ -88,7 +88,7 @@ fn a_conversation_is_opened_again_by_the_method_that_the_agent_has() {
 }
 
 #[test]
-fn an_unknown_conversation_is_never_swapped_for_a_new_one() {
+fn acp_open_never_replaces_an_unknown_conversation_by_a_new_one() {
     let mut rig = ready("a", j!({}));
     open(&mut rig, false);
     assert!(
@@ -103,7 +103,7 @@ fn an_unknown_conversation_is_never_swapped_for_a_new_one() {
 }
 
 #[test]
-fn a_known_conversation_that_is_lost_goes_on_in_a_new_one_and_says_so() {
+fn acp_open_replaces_a_lost_known_conversation_and_says_so() {
     let mut rig = loading(true);
     rig.feed(r#"{"id":1,"error":{"code":-32603,"message":"Invalid session identifier"}}"#);
     assert!(rig.said().is_empty());
@@ -118,7 +118,7 @@ fn a_known_conversation_that_is_lost_goes_on_in_a_new_one_and_says_so() {
 }
 
 #[test]
-fn session_meta_goes_out_with_every_opening_whatever_its_method() {
+fn acp_open_sends_session_meta_with_every_method() {
     for (can, method) in [("{}", "session/new"), (LOAD, "session/load"), (RESUME, "session/resume")] {
         let meta = Some(raw(r#"{"claudeCode":{}}"#));
         let mut rig = ready_with(&RuntimeSpec { session_meta: meta, ..spec("acp") }, "a", json(can.as_bytes()));
@@ -130,7 +130,7 @@ fn session_meta_goes_out_with_every_opening_whatever_its_method() {
 }
 
 #[test]
-fn the_replay_of_a_known_past_is_left_out_and_what_is_set_now_is_not() {
+fn acp_replay_of_a_known_past_is_left_out_but_not_the_current_settings() {
     let mut rig = loading(true);
     for kind in Kind::ALL.iter().filter(|kind| kind.is_acp()) {
         rig.feed(update(kind.as_str(), ""));
@@ -156,7 +156,7 @@ fn the_replay_of_a_known_past_is_left_out_and_what_is_set_now_is_not() {
 }
 
 #[test]
-fn the_replay_of_an_unknown_past_is_told_and_marked() {
+fn acp_replay_of_an_unknown_past_is_shown_and_marked() {
     let mut rig = loading(false);
     for (more, meta) in [
         ("", j!({ "plexus": { "replay": true } })),
@@ -179,7 +179,7 @@ fn the_replay_of_an_unknown_past_is_told_and_marked() {
 }
 
 #[test]
-fn gemini_replays_after_it_replied_and_the_replay_is_no_part_of_the_run() {
+fn acp_replay_after_the_reply_is_no_part_of_the_run() {
     for known in [true, false] {
         let mut rig = loading(known);
         rig.feed(r#"{"id":1,"result":{}}"#);
@@ -205,7 +205,7 @@ fn gemini_replays_after_it_replied_and_the_replay_is_no_part_of_the_run() {
 }
 
 #[test]
-fn a_late_replay_is_waited_for_even_after_a_silence() {
+fn acp_replay_that_comes_late_is_waited_for() {
     let mut rig = loading(true);
     rig.feed(r#"{"id":1,"result":{}}"#);
     opened(&mut rig);
@@ -223,7 +223,7 @@ fn a_late_replay_is_waited_for_even_after_a_silence() {
 }
 
 #[test]
-fn a_prompt_after_a_quiet_replay_goes_out_at_once() {
+fn acp_replay_that_is_over_delays_no_prompt() {
     let mut rig = loading(true);
     rig.feed(r#"{"id":1,"result":{}}"#);
     opened(&mut rig);
@@ -234,7 +234,7 @@ fn a_prompt_after_a_quiet_replay_goes_out_at_once() {
 }
 
 #[test]
-fn an_agent_that_never_stops_replaying_is_prompted_all_the_same() {
+fn acp_replay_without_end_delays_a_prompt_for_a_bounded_time() {
     let mut rig = loading(true);
     rig.feed(r#"{"id":1,"result":{}}"#);
     rig.prompt(7, "s", "hi");
@@ -248,7 +248,7 @@ fn an_agent_that_never_stops_replaying_is_prompted_all_the_same() {
 }
 
 #[test]
-fn a_prompt_that_waits_for_the_replay_can_be_cancelled() {
+fn acp_replay_prompt_that_waits_can_be_cancelled() {
     let mut rig = loading(true);
     rig.feed(r#"{"id":1,"result":{}}"#);
     opened(&mut rig);
@@ -262,7 +262,7 @@ fn a_prompt_that_waits_for_the_replay_can_be_cancelled() {
 }
 
 #[test]
-fn gemini_is_not_asked_for_a_conversation_in_the_minute_it_was_made_in() {
+fn acp_quirk_gemini_loads_no_conversation_in_the_minute_of_its_creation() {
     let mut rig = ready("gemini-cli", json(LOAD.as_bytes()));
     open(&mut rig, true);
     let why = json(&rig.event().body);
@@ -283,7 +283,7 @@ fn gemini_is_not_asked_for_a_conversation_in_the_minute_it_was_made_in() {
 }
 
 #[test]
-fn a_conversation_at_work_is_never_loaded() {
+fn acp_open_never_loads_a_conversation_with_a_run() {
     let mut rig = ready("a", json(BOTH.as_bytes()));
     rig.prompt(7, "s", "hi");
     rig.sent();
@@ -295,7 +295,7 @@ fn a_conversation_at_work_is_never_loaded() {
 }
 
 #[test]
-fn signing_in_comes_before_opening_again() {
+fn acp_open_signs_in_before_it_resumes() {
     let mut rig = Rig::new(&spec("acp"));
     let methods = j!([{ "id": "env", "name": "E", "type": "env_var" }]);
     let result = j!({ "protocolVersion": 1, "agentCapabilities": { "loadSession": true }, "authMethods": methods });
@@ -311,7 +311,7 @@ fn signing_in_comes_before_opening_again() {
 }
 
 #[test]
-fn what_waited_on_a_lost_connection_hears_of_it() {
+fn acp_lost_connection_ends_what_waited_on_it() {
     let mut rig = ready("a", j!({}));
     rig.open(1);
     rig.feed(r#"{"id":1,"result":{"sessionId":"s"}}"#);
@@ -338,7 +338,7 @@ fn what_waited_on_a_lost_connection_hears_of_it() {
 }
 
 #[test]
-fn what_was_open_is_opened_again_on_the_next_connection() {
+fn acp_lost_connection_is_followed_by_reopened_sessions() {
     for (can, method) in [(LOAD, Some("session/load")), (BOTH, Some("session/resume")), ("{}", None)] {
         let mut rig = ready("a", json(can.as_bytes()));
         rig.open(1);
@@ -374,7 +374,7 @@ fn can(rig: &Rig) -> Vec<&'static str> {
 }
 
 #[test]
-fn what_an_agent_can_is_what_it_says_and_what_its_sessions_have() {
+fn acp_capabilities_come_from_the_handshake_and_from_sessions() {
     let said = j!({
         "loadSession": true, "sessionCapabilities": { "list": {}, "fork": false }, "auth": { "logout": {} },
         "promptCapabilities": { "image": true, "audio": false, "embeddedContext": true },

@@ -1,13 +1,13 @@
-//! What single agents do otherwise than ACP has it, or than most do. No other file of the dialect names an agent.
+//! Special cases of single agents, which differ from ACP or from most agents. No other file of the dialect names an agent.
 //!
-//! An agent is known by how its `agentInfo.name` begins; of one that stands in no row, nothing is special. A row says which
-//! versions were seen to do it, and the test that holds what the dialect does about it.
+//! An agent is known by the beginning of its `agentInfo.name`; one that is in no row has no special case. A row names the versions that
+//! were seen to do it, and the test of what the dialect does about it.
 
 use super::reading::CommandField::{self, Input, Text, Title};
 
-/// Something that one agent does.
+/// A special case of one agent.
 pub(super) struct Quirk {
-    /// How its `agentInfo.name` begins.
+    /// The beginning of its `agentInfo.name`.
     pub(super) agent: &'static str,
     /// The versions that were seen to do it.
     #[cfg(test)]
@@ -15,7 +15,7 @@ pub(super) struct Quirk {
     /// What it does.
     #[cfg(test)]
     pub(super) what: &'static str,
-    /// Why the dialect minds, or why the agent does it.
+    /// Why the dialect cares, or why the agent does it.
     #[cfg(test)]
     pub(super) why: &'static str,
     /// The test, in `acp/open_tests.rs` or `acp/reading_tests.rs`.
@@ -27,7 +27,7 @@ pub(super) struct Quirk {
 
 /// What the dialect does about a quirk.
 pub(super) enum Treatment {
-    /// Reads what a command is in these places, the first first.
+    /// Reads the command from these fields, in this order.
     Commands {
         places: &'static [CommandField],
         /// The recording that shows it.
@@ -36,9 +36,9 @@ pub(super) enum Treatment {
     },
     /// Waits before it loads a conversation.
     LoadLater {
-        /// How long, in ticks of a second.
+        /// How long, in seconds.
         ticks: u32,
-        /// What people are told meanwhile.
+        /// What people are shown meanwhile.
         told: &'static str,
     },
 }
@@ -73,7 +73,7 @@ quirks! {
         versions: "0.61.0",
         what: "empties a conversation that is loaded in the minute of the wall clock in which it was made",
         why: "making and loading write to the same file, which is named after that minute; there is no clock here, and no knowing when it was made, so a whole minute is waited, and some for clocks and the first tick",
-        test: "gemini_is_not_asked_for_a_conversation_in_the_minute_it_was_made_in",
+        test: "acp_quirk_gemini_loads_no_conversation_in_the_minute_of_its_creation",
         then: Treatment::LoadLater { ticks: 65, told: "Gemini CLI loses a conversation that is reopened within the \
             minute in which it was created" }
     }
@@ -82,7 +82,7 @@ quirks! {
         versions: "0.61.0",
         what: "asks with a title that is the command, and no input; the announced call is never sent",
         why: "the general rules take no title for a command",
-        test: "every_agent_of_the_table_is_read_from_its_transcript",
+        test: "acp_quirk_commands_are_read_from_the_transcript_of_each_agent",
         then: commands!([Input, Title], "gemini")
     }
     {
@@ -90,7 +90,7 @@ quirks! {
         versions: "0.24.4",
         what: "asks as the agent that it is a fork of",
         why: "the general rules take no title for a command",
-        test: "every_agent_of_the_table_is_read_from_its_transcript",
+        test: "acp_quirk_commands_are_read_from_the_transcript_of_each_agent",
         then: commands!([Input, Title], "gemini")
     }
     {
@@ -98,7 +98,7 @@ quirks! {
         versions: "1.18.33",
         what: "says the command in the input alone",
         why: "its text blocks are words about it",
-        test: "every_agent_of_the_table_is_read_from_its_transcript",
+        test: "acp_quirk_commands_are_read_from_the_transcript_of_each_agent",
         then: commands!([Input], "opencode")
     }
     {
@@ -106,7 +106,7 @@ quirks! {
         versions: "0.16.0",
         what: "says the command in the input alone",
         why: "its text blocks are words about it",
-        test: "every_agent_of_the_table_is_read_from_its_transcript",
+        test: "acp_quirk_commands_are_read_from_the_transcript_of_each_agent",
         then: commands!([Input], "codex-acp")
     }
     {
@@ -114,7 +114,7 @@ quirks! {
         versions: "3.0.2",
         what: "asks with the call's identifier alone; the announced call has the input",
         why: "what is not in the question is read from what was announced",
-        test: "every_agent_of_the_table_is_read_from_its_transcript",
+        test: "acp_quirk_commands_are_read_from_the_transcript_of_each_agent",
         then: commands!([Input], "vibe")
     }
     {
@@ -122,7 +122,7 @@ quirks! {
         versions: "1.51.0",
         what: "sends no input: the announced call has it as text, and the question says it in words",
         why: "only the text is the command to the letter",
-        test: "every_agent_of_the_table_is_read_from_its_transcript",
+        test: "acp_quirk_commands_are_read_from_the_transcript_of_each_agent",
         then: commands!([Text], "kimi")
     }
 }
@@ -131,7 +131,7 @@ fn of(agent: Option<&str>) -> impl Iterator<Item = &'static Quirk> {
     QUIRKS.iter().filter(move |quirk| agent.is_some_and(|agent| agent.starts_with(quirk.agent)))
 }
 
-/// Where an agent says what it will run, if that is known.
+/// The fields in which an agent says the command, if they are known.
 pub(super) fn command_places(agent: Option<&str>) -> Option<&'static [CommandField]> {
     of(agent).find_map(|quirk| match quirk.then {
         Treatment::Commands { places, .. } => Some(places),
@@ -139,7 +139,7 @@ pub(super) fn command_places(agent: Option<&str>) -> Option<&'static [CommandFie
     })
 }
 
-/// How long a load waits for an agent that would lose the conversation, in ticks, and what people are told.
+/// How long a load waits for an agent that would lose the conversation, in seconds, and what people are shown.
 pub(super) fn load_later(agent: Option<&str>) -> Option<(u32, &'static str)> {
     of(agent).find_map(|quirk| match quirk.then {
         Treatment::LoadLater { ticks, told } => Some((ticks, told)),
@@ -152,7 +152,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_quirk_says_what_it_is_and_names_a_test_that_is_there() {
+    fn acp_quirk_rows_are_described_and_name_an_existing_test() {
         let tests = concat!(include_str!("open_tests.rs"), include_str!("reading_tests.rs"));
         for quirk in QUIRKS {
             let Quirk { agent, versions, what, why, test, .. } = quirk;
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn an_agent_in_no_row_has_no_quirks() {
+    fn acp_quirks_do_not_apply_to_unlisted_agents() {
         assert!(command_places(Some("some-agent")).is_none() && command_places(None).is_none());
         assert!(load_later(Some("OpenCode 1.18.33")).is_none());
         assert_eq!(command_places(Some("gemini-cli 0.61.0")), Some(&[Input, Title][..]));

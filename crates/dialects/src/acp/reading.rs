@@ -1,7 +1,7 @@
 //! What a tool call will do, read from all that is known of it. Pure.
 //!
-//! Where an agent says the command is in [`quirks`]; one that stands there in no row, or in none of its row's places, is read
-//! by the same general rules as every other. What cannot be read for certain is [`RequestSubject::Unreadable`].
+//! The fields in which an agent says the command are in [`quirks`]; the general rules read every other agent, and a command that is in
+//! none of these fields. What cannot be read for certain is [`RequestSubject::Unreadable`].
 
 use std::borrow::Cow;
 
@@ -13,7 +13,7 @@ use super::super::{RequestSubject, subject};
 use super::quirks;
 use super::tool_calls::ToolCallState;
 
-/// Where an agent says what it will run, beyond what the general rules know.
+/// A field in which an agent says the command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum CommandField {
     /// The members of `rawInput`, by the general rules.
@@ -52,7 +52,7 @@ struct Resource {
     text: Option<String>,
 }
 
-/// The blocks of `content`; none if one of them cannot be read.
+/// The blocks of `content`; `None` if one of them cannot be read.
 fn blocks(told: &ToolCallState) -> Option<Vec<Block>> {
     let Some(content) = &told.content else { return Some(Vec::new()) };
     let all: Vec<&RawValue> = serde_json::from_str(content.raw()?.get()).ok()?;
@@ -69,7 +69,7 @@ fn block(raw: &RawValue) -> Option<Block> {
     struct Content {
         content: Inner,
     }
-    // What its type is first: an enum that serde tags is read out of our sight, and takes arrays for objects.
+    // The type by itself first: a tagged enum of serde buffers the value, and takes arrays for objects.
     Some(match &*object::<Head<'_>>(raw)?.kind {
         "diff" => Block::Diff(object(raw)?),
         "content" => Block::Content(object::<Content>(raw)?.content),
@@ -90,13 +90,13 @@ fn word(part: Option<&super::tool_calls::RawPart>) -> Option<String> {
     Some(string(part?.raw()?)?.into_owned())
 }
 
-/// The agent's words around a question: the text of its content.
+/// The words of the agent around a request: the text of its content.
 pub(super) fn message(told: &ToolCallState) -> Option<String> {
     let blocks = blocks(told)?;
     Some(texts(&blocks).collect::<Vec<_>>().join("\n")).filter(|text| !text.is_empty())
 }
 
-/// What a tool call will do. `announced` is what was said before the question, `told` all of it; `agent` is who says it.
+/// What a tool call will do. `announced` is what was known before the request, `told` includes the request; `agent` is its name.
 pub(super) fn about(announced: Option<&ToolCallState>, told: &ToolCallState, agent: Option<&str>) -> RequestSubject {
     let unreadable = |why| RequestSubject::Unreadable { why, raw: pretty(&told.json()) };
     if told.lost() || announced.is_some_and(ToolCallState::lost) {
@@ -116,7 +116,7 @@ pub(super) fn about(announced: Option<&ToolCallState>, told: &ToolCallState, age
     let command = |subject: &RequestSubject| matches!(subject, RequestSubject::Command { .. });
     let from_input = input.and_then(of_input);
     if !edits.is_empty() {
-        // A command beside a change is not the change alone.
+        // With a command beside them, the edits are not all that it does.
         let unread = || from_input.is_none() && input.is_some_and(subject::may_run);
         let beside = executes || from_input.as_ref().is_some_and(command) || unread();
         return if beside {
@@ -129,7 +129,7 @@ pub(super) fn about(announced: Option<&ToolCallState>, told: &ToolCallState, age
     for place in quirks::command_places(agent).unwrap_or_default().iter().chain(GENERAL) {
         let found = match place {
             CommandField::Input => from_input.clone(),
-            // What cannot be read in the input is not made up for by words.
+            // An input that cannot be read is not replaced by words.
             _ if input.is_some_and(|input| input.get().starts_with('{') && subject::may_run(input)) => None,
             CommandField::Text => in_texts(&texts(&blocks).collect::<Vec<_>>(), executes)
                 .or_else(|| announced.and_then(|told| before(told, executes))),
@@ -157,7 +157,7 @@ pub(super) fn about(announced: Option<&ToolCallState>, told: &ToolCallState, age
     }
 }
 
-/// What an input says: an object by the general rules, a line, or a program with its arguments.
+/// What an input says: an object by the general rules, a command line, or a program with its arguments.
 fn of_input(raw: &RawValue) -> Option<RequestSubject> {
     if let Some(text) = string(raw) {
         let text = text.trim();
@@ -172,7 +172,7 @@ fn of_input(raw: &RawValue) -> Option<RequestSubject> {
     }
 }
 
-/// The one thing that texts say; none if two of them say two.
+/// The one thing that texts say; `None` if they say several.
 fn in_texts(texts: &[&str], executes: bool) -> Option<RequestSubject> {
     let mut found: Vec<RequestSubject> = texts.iter().filter_map(|text| subject::in_text(text, executes)).collect();
     found.dedup();
@@ -183,31 +183,31 @@ fn before(told: &ToolCallState, executes: bool) -> Option<RequestSubject> {
     in_texts(&texts(&blocks(told)?).collect::<Vec<_>>(), executes)
 }
 
-/// The folder, where the agent says it in a text: `[current working directory /w]`.
+/// The folder in a text: `[current working directory /w]`.
 fn folder(text: &str) -> Option<String> {
     let (folder, _) = text.strip_prefix("[current working directory ")?.split_once(']')?;
     Some(folder.to_owned())
 }
 
-/// The folder that was announced, where the question says the command without it.
+/// The subject with the announced folder, if the request has the command without one.
 fn with_folder(subject: RequestSubject, announced: Option<&ToolCallState>) -> RequestSubject {
     let RequestSubject::Command { argv, cwd: None } = subject else { return subject };
     let input = announced.and_then(|told| told.input.as_ref()?.raw());
     let cwd = match input.and_then(of_input) {
         Some(RequestSubject::Command { argv: before, cwd }) if before == argv => cwd,
-        // It was announced before its command was known.
+        // Announced before its command was known.
         None => input.and_then(subject::folder),
         _ => None,
     };
     RequestSubject::Command { argv, cwd }
 }
 
-/// Whether a tool call is a plan that waits for a yes.
+/// Whether a tool call is a plan that waits for approval.
 pub(super) fn is_plan(told: &ToolCallState, agent: Option<&str>) -> bool {
     matches!(about(None, told, agent), RequestSubject::Plan(_))
 }
 
-/// The identifier that a `toolCall` has, if it has one.
+/// The id of a `toolCall`, if it has one.
 pub(super) fn id_of(tool_call: &RawValue) -> Option<String> {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]

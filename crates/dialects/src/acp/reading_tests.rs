@@ -115,7 +115,7 @@ const UNREAD: &[&str] = &[
 ];
 
 #[test]
-fn a_command_is_read_however_it_is_worded_or_it_is_said_that_it_cannot_be() {
+fn acp_reading_finds_the_command_or_says_that_it_cannot() {
     assert!(SAID.len() >= 25);
     for (n, call) in SAID.iter().enumerate() {
         assert_eq!(ask(&mut session("nobody knows it"), n as u32, call).subject, line(COMMAND), "{call}");
@@ -135,7 +135,7 @@ fn a_command_is_read_however_it_is_worded_or_it_is_said_that_it_cannot_be() {
 }
 
 #[test]
-fn other_things_are_what_they_are() {
+fn acp_reading_finds_edits_plans_and_tools() {
     let of = |call: &str| ask(&mut session("a"), 0, call).subject;
     let edit =
         |old: Option<&str>, new: &str| RequestSubject::Edits(vec![("/a".into(), old.map(Into::into), new.into())]);
@@ -181,7 +181,7 @@ fn other_things_are_what_they_are() {
 }
 
 #[test]
-fn a_question_is_read_with_what_was_announced_before_it() {
+fn acp_reading_merges_a_permission_request_with_its_announced_tool_call() {
     let announced = r#"{"sessionUpdate":"tool_call","toolCallId":"t","title":"bash","kind":"execute","rawInput":{"command":"sudo rm -rf x","cwd":"/w"}}"#;
     let whole = RequestSubject::Command { argv: vec![COMMAND.into()], cwd: Some("/w".into()) };
     for call in [
@@ -222,7 +222,7 @@ fn a_question_is_read_with_what_was_announced_before_it() {
 }
 
 #[test]
-fn what_comes_later_changes_the_question_while_it_is_open() {
+fn acp_reading_updates_an_open_permission_request() {
     let mut rig = session("a");
     let first = ask(&mut rig, 0, r#"{"toolCallId":"t","title":"ls","kind":"execute","rawInput":{"command":"ls"}}"#);
     assert_eq!(first.subject, line("ls"));
@@ -250,7 +250,7 @@ fn what_comes_later_changes_the_question_while_it_is_open() {
 
 /// Each agent of the table, with what it said when it was recorded.
 #[test]
-fn every_agent_of_the_table_is_read_from_its_transcript() {
+fn acp_quirk_commands_are_read_from_the_transcript_of_each_agent() {
     for quirk in QUIRKS {
         let Treatment::Commands { transcript, .. } = quirk.then else { continue };
         let agent = quirk.agent;
@@ -286,7 +286,7 @@ fn every_agent_of_the_table_is_read_from_its_transcript() {
 }
 
 #[test]
-fn an_array_is_no_block_and_no_part_of_one() {
+fn acp_reading_takes_no_array_for_an_object() {
     for content in [
         r#"[["content",{"type":"text","text":"```sh\nls\n```"}]]"#,
         r#"[{"type":"content","content":["```sh\nls\n```"]}]"#,
@@ -304,7 +304,7 @@ fn an_array_is_no_block_and_no_part_of_one() {
 
 /// The state is saved often: what is long in it does not outlive the gateway, but that it was there does.
 #[test]
-fn after_a_restart_a_question_whose_tool_call_was_long_cannot_be_read() {
+fn acp_reading_after_a_restart_does_not_guess_a_tool_call_that_was_too_long_to_save() {
     let long = "x".repeat(super::tool_calls::SAVED_MAX);
     let announced = |command: &str| {
         format!(
@@ -346,7 +346,7 @@ fn after_a_restart_a_question_whose_tool_call_was_long_cannot_be_read() {
 }
 
 #[test]
-fn options_longer_than_what_is_saved_are_answered_cancelled() {
+fn acp_permission_options_too_long_to_save_are_cancelled() {
     let mut rig = session("a");
     let name = "x".repeat(super::tool_calls::SAVED_MAX);
     rig.feed(format!(

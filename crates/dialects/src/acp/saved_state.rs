@@ -1,4 +1,4 @@
-//! The state as bytes, for another gateway to go on with. Lists of models are written once each, not once a session.
+//! The state as bytes, for the next gateway. Model lists are written once each, not once a session.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -9,10 +9,10 @@ use super::models::SessionModels;
 use super::{Acp, Session};
 use plexus_protocol::NativeId;
 
-/// The form of what is written …
+/// The format that is written.
 const FORM: u32 = 2;
 
-/// … and the oldest that is read: that of the release 0.1.0, in which each session has its own list of models.
+/// The oldest format that is read, that of release 0.1.0: each session has its own list of models.
 const OLDEST: u32 = 1;
 
 /// A list of models: identifiers and names.
@@ -33,7 +33,7 @@ struct Kept<'a> {
     current: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     option: Option<&'a str>,
-    /// Which of the lists.
+    /// The index of its list.
     #[serde(skip_serializing_if = "Option::is_none")]
     list: Option<usize>,
 }
@@ -59,7 +59,7 @@ struct FoundSession {
     list: Option<usize>,
 }
 
-/// Where form 1 has its sessions.
+/// The place of the sessions in format 1.
 #[derive(Deserialize)]
 struct FoundOld {
     state: OldState,
@@ -120,7 +120,7 @@ pub(super) fn restore(saved: &[u8]) -> Option<Acp> {
 }
 
 impl Acp {
-    /// A session is open, with these models.
+    /// Adds an open session.
     pub(super) fn hold(&mut self, native: NativeId, cwd: String, mut models: SessionModels) {
         self.lists.share(&mut models);
         self.sessions.insert(native, Session { cwd, models });

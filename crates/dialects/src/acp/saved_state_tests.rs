@@ -145,7 +145,7 @@ proptest! {
 
     /// One connection lives on; the other is saved and taken over before every step.
     #[test]
-    fn a_connection_taken_over_at_any_point_goes_on_as_it_would_have(
+    fn acp_saved_state_taken_over_at_any_point_goes_on_the_same(
         agent in prop::sample::select(vec!["gemini-cli", "other"]),
         can in prop::sample::select(vec![
             "{}",
@@ -178,7 +178,7 @@ proptest! {
     /// A state and the commands and lines since lead to where the connection stands, and write what it wrote: so a driver
     /// need not save the whole state with each frame.
     #[test]
-    fn the_same_steps_from_the_same_state_lead_to_the_same(
+    fn acp_saved_state_is_deterministic(
         before in prop::collection::vec(step(), 0..20),
         after in prop::collection::vec(step(), 1..20),
     ) {
@@ -202,7 +202,7 @@ proptest! {
 }
 
 #[test]
-fn what_is_no_saved_state_is_not_taken_over() {
+fn acp_saved_state_that_is_damaged_is_refused() {
     let saved = fresh().save().unwrap();
     let text = String::from_utf8(saved.clone()).unwrap();
     assert!(fresh().restore(&saved));
@@ -224,7 +224,7 @@ fn what_is_no_saved_state_is_not_taken_over() {
 }
 
 #[test]
-fn equal_lists_of_models_are_kept_and_saved_once() {
+fn acp_saved_state_has_equal_model_lists_once() {
     let models: Vec<_> = (0..300)
         .map(|n| serde_json::json!({ "modelId": format!("vendor/model-{n}"), "name": format!("M {n}") }))
         .collect();
@@ -263,7 +263,7 @@ fn equal_lists_of_models_are_kept_and_saved_once() {
 }
 
 #[test]
-fn secrets_and_settings_are_not_in_what_is_saved() {
+fn acp_saved_state_holds_no_secrets_and_no_settings() {
     let text = String::from_utf8(fresh().save().unwrap()).unwrap();
     assert!(!text.contains("session_meta") && !text.contains("auth_method"), "{text}");
 }

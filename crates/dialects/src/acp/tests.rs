@@ -56,7 +56,7 @@ fn permission(id: &str, tool: &str) -> String {
 }
 
 #[test]
-fn says_hello_with_no_files_and_no_terminal() {
+fn acp_initialize_offers_no_files_and_no_terminal() {
     let mut rig = Rig::new(&spec("acp"));
     let hello = rig.sent().remove(0);
     assert_eq!((&hello["id"], &hello["method"]), (&j!(0), &j!("initialize")));
@@ -68,7 +68,7 @@ fn says_hello_with_no_files_and_no_terminal() {
 }
 
 #[test]
-fn handshakes_that_fail_say_what_to_do() {
+fn acp_initialize_failures_say_what_to_do() {
     for (reply, part) in [
         (r#"{"id":0,"result":{"protocolVersion":2}}"#, "version 2"),
         (r#"{"id":0,"result":{}}"#, "version none"),
@@ -89,7 +89,7 @@ fn hello_with(methods: Value) -> String {
 }
 
 #[test]
-fn signs_in_only_by_a_method_that_is_set_and_listed() {
+fn acp_sign_in_uses_only_a_method_that_is_set_and_listed() {
     let methods = j!([{ "id": "key", "name": "Key" }, { "id": "tty", "name": "T", "type": "terminal" }]);
     for (set, tries) in [(None, false), (Some("key"), true), (Some("other"), false), (Some("tty"), false)] {
         let mut rig = Rig::new(&plexus_protocol::RuntimeSpec { auth_method: set.map(Into::into), ..spec("acp") });
@@ -106,7 +106,7 @@ fn signs_in_only_by_a_method_that_is_set_and_listed() {
 }
 
 #[test]
-fn a_refused_sign_in_names_the_methods_on_offer() {
+fn acp_sign_in_refused_names_the_offered_methods() {
     let mut rig = Rig::new(&plexus_protocol::RuntimeSpec { auth_method: Some("key".into()), ..spec("acp") });
     rig.feed(hello_with(j!([{ "id": "key", "name": "Key" }, { "id": "web", "name": "Web" }])));
     rig.feed(r#"{"id":1,"error":{"code":-32000,"message":"bad key"}}"#);
@@ -117,7 +117,7 @@ fn a_refused_sign_in_names_the_methods_on_offer() {
 }
 
 #[test]
-fn a_session_that_wants_a_sign_in_gets_the_only_env_method_once() {
+fn acp_sign_in_tries_the_only_env_method_once() {
     let mut rig = Rig::new(&spec("acp"));
     rig.feed(hello_with(j!([{ "id": "web", "name": "W" }, { "id": "env", "name": "E", "type": "env_var" }])));
     rig.open(1);
@@ -134,7 +134,7 @@ fn a_session_that_wants_a_sign_in_gets_the_only_env_method_once() {
 }
 
 #[test]
-fn two_env_methods_are_a_choice_for_a_person() {
+fn acp_sign_in_by_two_env_methods_is_a_choice_for_people() {
     let mut rig = Rig::new(&spec("acp"));
     let env = |id| j!({ "id": id, "name": id, "type": "env_var" });
     rig.feed(hello_with(j!([env("a"), env("b")])));
@@ -147,7 +147,7 @@ fn two_env_methods_are_a_choice_for_a_person() {
 }
 
 #[test]
-fn people_are_asked_how_to_sign_in_where_there_is_a_session_to_ask_in() {
+fn acp_sign_in_is_asked_where_a_session_is_open() {
     let methods = j!([{ "id": "web", "name": "Web" }, { "id": "tty", "name": "T", "type": "terminal" }]);
     let refused = r#"{"id":ID,"error":{"code":-32000,"message":"Authentication required"}}"#;
     // The only session: nobody is there to be asked, so the error names the ways.
@@ -183,7 +183,7 @@ fn people_are_asked_how_to_sign_in_where_there_is_a_session_to_ask_in() {
 }
 
 #[test]
-fn a_prompt_that_wants_a_sign_in_says_how() {
+fn acp_sign_in_wanted_by_a_prompt_says_how() {
     let mut rig = Rig::new(&spec("acp"));
     rig.feed(hello_with(j!([{ "id": "web", "name": "Web" }])));
     rig.said();
@@ -194,7 +194,7 @@ fn a_prompt_that_wants_a_sign_in_says_how() {
 }
 
 #[test]
-fn sessions_of_one_agent_do_not_mix() {
+fn acp_sessions_of_one_agent_do_not_mix() {
     let mut rig = session();
     rig.open(2);
     rig.feed(r#"{"id":2,"result":{"sessionId":"t"}}"#);
@@ -225,7 +225,7 @@ fn sessions_of_one_agent_do_not_mix() {
 }
 
 #[test]
-fn session_meta_goes_out_with_every_new_session_on_one_line() {
+fn acp_open_sends_session_meta_on_one_line() {
     let meta = Some(raw("{\n \"claudeCode\": {\"options\":{}}\r\n}"));
     let mut rig = Rig::new(&plexus_protocol::RuntimeSpec { session_meta: meta, ..spec("acp") });
     rig.feed(HELLO);
@@ -236,7 +236,7 @@ fn session_meta_goes_out_with_every_new_session_on_one_line() {
 }
 
 #[test]
-fn what_a_session_is_set_to_comes_with_its_opening() {
+fn acp_open_reports_modes_models_and_options() {
     let modes = r#""modes":{"currentModeId":"ask","availableModes":[{"id":"ask","name":"Ask"}]}"#;
     let models =
         r#""models":{"currentModelId":"m1","availableModels":[{"modelId":"m1","name":"One"},{"modelId":"m2"}]}"#;
@@ -261,7 +261,7 @@ fn what_a_session_is_set_to_comes_with_its_opening() {
 }
 
 #[test]
-fn models_are_set_the_way_the_agent_has() {
+fn acp_models_are_set_by_the_method_that_the_agent_has() {
     let by_method =
         r#"{"sessionId":"s","models":{"currentModelId":"m1","availableModels":[{"modelId":"m1"},{"modelId":"m2"}]}}"#;
     let mut rig = opened(by_method);
@@ -300,7 +300,7 @@ fn models_are_set_the_way_the_agent_has() {
 }
 
 #[test]
-fn an_update_is_a_part_of_its_frame() {
+fn acp_update_body_shares_the_memory_of_its_frame() {
     let mut rig = session();
     let body =
         r#"{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"hé \u202e"},"_meta":{"x":1.50}}"#;
@@ -314,14 +314,14 @@ fn an_update_is_a_part_of_its_frame() {
 }
 
 #[test]
-fn a_body_is_one_line_whatever_the_agent_put_between_its_tokens() {
+fn acp_update_body_is_one_line() {
     let mut rig = session();
     rig.feed(update("{\"sessionUpdate\" :\r \"plan\",\r\"entries\": [ ]}"));
     assert_eq!(&rig.event().body[..], br#"{"sessionUpdate":"plan","entries":[]}"#);
 }
 
 #[test]
-fn escaped_names_are_the_same_names() {
+fn acp_update_with_escaped_names_is_read() {
     let mut rig = session();
     rig.feed(r#"{"params":{"update":{"sessionUpdate":"agent\u005fmessage_chunk"},"sessionId":"\u0073"},"method":"session\/update"}"#);
     let said = rig.one();
@@ -331,7 +331,7 @@ fn escaped_names_are_the_same_names() {
 }
 
 #[test]
-fn every_kind_of_update_passes_and_unknown_ones_are_kept_raw() {
+fn acp_update_of_every_kind_passes_and_unknown_ones_are_raw() {
     let mut rig = session();
     for kind in Kind::ALL.iter().filter(|kind| kind.is_acp()) {
         rig.feed(update(&format!(r#"{{"sessionUpdate":"{}","toolCallId":"t"}}"#, kind.as_str())));
@@ -353,7 +353,7 @@ fn every_kind_of_update_passes_and_unknown_ones_are_kept_raw() {
 }
 
 #[test]
-fn tools_and_titles_are_marked() {
+fn acp_update_marks_tool_calls_and_titles() {
     let mut rig = session();
     for (status, over) in [("pending", false), ("in_progress", false), ("completed", true), ("failed", true)] {
         rig.feed(update(&format!(r#"{{"sessionUpdate":"tool_call_update","toolCallId":"t","status":"{status}"}}"#)));
@@ -365,14 +365,14 @@ fn tools_and_titles_are_marked() {
 }
 
 #[test]
-fn an_update_of_a_session_that_nobody_opened_still_goes_out() {
+fn acp_update_of_an_unopened_session_is_shown() {
     let mut rig = ready();
     rig.feed(update(r#"{"sessionUpdate":"plan"}"#));
     assert!(matches!(rig.one(), RuntimeEvent::Event { native: Some(native), .. } if native.as_str() == "s"));
 }
 
 #[test]
-fn stop_reasons_and_errors_end_a_run() {
+fn acp_run_ends_by_stop_reasons_and_errors() {
     for (reply, status, reason) in [
         (r#""result":{"stopReason":"end_turn"}"#, RunStatus::Completed, Some("end_turn")),
         (r#""result":{"stopReason":"max_tokens"}"#, RunStatus::Completed, Some("max_tokens")),
@@ -396,7 +396,7 @@ fn stop_reasons_and_errors_end_a_run() {
 }
 
 #[test]
-fn what_an_errors_data_tells_is_in_the_runs_last_word() {
+fn acp_run_end_quotes_the_data_of_the_error() {
     let mut rig = session();
     rig.prompt(7, "s", "hi");
     rig.feed(r#"{"id":2,"error":{"code":-32603,"message":"Internal error","data":{"details":"Missing environment variable: X"}}}"#);
@@ -410,7 +410,7 @@ fn what_an_errors_data_tells_is_in_the_runs_last_word() {
 }
 
 #[test]
-fn a_prompt_that_is_told_back_is_told_once() {
+fn acp_prompt_that_is_echoed_is_shown_once() {
     let chunk = |text: &str| {
         update(&j!({ "sessionUpdate": "user_message_chunk", "content": { "type": "text", "text": text } }).to_string())
     };
@@ -439,7 +439,7 @@ fn a_prompt_that_is_told_back_is_told_once() {
 }
 
 #[test]
-fn a_refused_sign_in_names_the_variables_and_the_ways_to_pass_them() {
+fn acp_sign_in_refused_names_the_variables_and_how_to_pass_them() {
     let mut rig = Rig::new(&spec("acp"));
     rig.feed(hello_with(j!([
         { "id": "key", "name": "Use a key", "description": "Requires setting the `OPENAI_API_KEY` environment variable" },
@@ -460,7 +460,7 @@ fn a_refused_sign_in_names_the_variables_and_the_ways_to_pass_them() {
 }
 
 #[test]
-fn cancel_is_a_notification() {
+fn acp_cancel_is_a_notification() {
     let mut rig = session();
     rig.cancel(7, "s");
     assert_eq!(rig.sent(), [j!({ "jsonrpc": "2.0", "method": "session/cancel", "params": { "sessionId": "s" } })]);
@@ -494,7 +494,7 @@ fn acp_cancel_with_a_request_open_is_no_ordinary_end() {
 }
 
 #[test]
-fn a_reverse_request_is_not_taken_for_a_response() {
+fn acp_request_of_the_agent_is_not_taken_for_a_response() {
     let mut rig = session();
     rig.prompt(7, "s", "hi"); // our id 2
     rig.sent();
@@ -507,7 +507,7 @@ fn a_reverse_request_is_not_taken_for_a_response() {
 }
 
 #[test]
-fn string_and_number_ids_are_not_the_same() {
+fn acp_request_ids_differ_by_type() {
     let mut rig = session();
     rig.prompt(7, "s", "hi");
     for id in ["\"2\"", "2.0", "null", "-2", "02e0", "99"] {
@@ -519,7 +519,7 @@ fn string_and_number_ids_are_not_the_same() {
 }
 
 #[test]
-fn ids_are_opaque_and_come_back_as_they_were() {
+fn acp_request_ids_come_back_unchanged() {
     for id in ["0", "-7", "1.5", "1.50", "null", "\"77a9-x\"", "\"\\u00e9\"", "12345678901234567890123"] {
         let mut rig = session();
         rig.feed(permission(id, r#"{"toolCallId":"t"}"#));
@@ -533,7 +533,7 @@ fn ids_are_opaque_and_come_back_as_they_were() {
 }
 
 #[test]
-fn a_permission_request_is_carried_verbatim() {
+fn acp_permission_request_is_carried_verbatim() {
     let mut rig = session();
     rig.feed(permission("0", r#"{"toolCallId":"t","title":"touch x","kind":"execute","content":[{"type":"content","content":{"type":"text","text":"why"}}],"rawInput":{"command":["/bin/sh","-c","touch x"],"cwd":"/w"}}"#));
     let ask = rig.ask();
@@ -555,7 +555,7 @@ fn a_permission_request_is_carried_verbatim() {
 }
 
 #[test]
-fn the_permission_request_can_be_the_first_mention_of_its_tool_call() {
+fn acp_permission_can_be_the_first_mention_of_its_tool_call() {
     let mut rig = session();
     rig.feed(permission("0", r#"{"toolCallId":"t","title":"touch x","status":"pending"}"#));
     let draft = rig.ask().first_mention.unwrap();
@@ -577,7 +577,7 @@ fn the_permission_request_can_be_the_first_mention_of_its_tool_call() {
 }
 
 #[test]
-fn exactly_one_answer_goes_out_and_never_an_error() {
+fn acp_permission_gets_exactly_one_answer_and_never_an_error() {
     for decision in [
         choose("nonsense", Choice::AllowOnce),
         Decision::Expired,
@@ -596,7 +596,7 @@ fn exactly_one_answer_goes_out_and_never_an_error() {
 }
 
 #[test]
-fn a_change_is_carried_to_an_agent_that_offered_it() {
+fn acp_permission_edit_reaches_only_an_agent_that_offered_it() {
     let asks = |meta: &str| {
         format!(
             r#"{{"id":3,"method":"session/request_permission","params":{{"sessionId":"s","toolCall":{{"toolCallId":"t"}},"options":[{{"optionId":"y","kind":"allow_once"}}],"_meta":{meta}}}}}"#
@@ -619,7 +619,7 @@ fn a_change_is_carried_to_an_agent_that_offered_it() {
 }
 
 #[test]
-fn a_permission_request_that_cannot_be_understood_is_cancelled_and_logged() {
+fn acp_permission_that_cannot_be_read_is_cancelled_and_logged() {
     for params in [
         "7",
         "{}",
@@ -636,7 +636,7 @@ fn a_permission_request_that_cannot_be_understood_is_cancelled_and_logged() {
 }
 
 #[test]
-fn options_of_unknown_kinds_stay_options() {
+fn acp_permission_options_of_unknown_kinds_stay() {
     let mut rig = session();
     rig.feed(r#"{"id":1,"method":"session/request_permission","params":{"sessionId":"s","toolCall":{},"options":[{"optionId":"a","kind":"allow_maybe"},{"optionId":"b","kind":7},{"optionId":"c","name":"C"}]}}"#);
     let ask = rig.ask();
@@ -645,7 +645,7 @@ fn options_of_unknown_kinds_stay_options() {
 }
 
 #[test]
-fn an_identifier_that_is_still_open_is_not_asked_twice() {
+fn acp_request_id_that_is_still_open_is_not_asked_twice() {
     let mut rig = session();
     rig.feed(permission("0", r#"{"toolCallId":"t"}"#));
     rig.ask();
@@ -660,7 +660,7 @@ fn an_identifier_that_is_still_open_is_not_asked_twice() {
 
 /// Some agents count their tool calls anew with each prompt, and end some of them without a word.
 #[test]
-fn a_name_that_is_given_to_two_tool_calls_says_nothing_of_the_first_of_the_second() {
+fn acp_tool_call_id_used_again_does_not_inherit_the_first_call() {
     let mut rig = session();
     let call = |input: &str| {
         update(&format!(r#"{{"sessionUpdate":"tool_call","toolCallId":"t","kind":"execute","title":"run"{input}}}"#))
@@ -681,7 +681,7 @@ fn a_name_that_is_given_to_two_tool_calls_says_nothing_of_the_first_of_the_secon
 }
 
 #[test]
-fn a_flood_of_questions_is_bounded() {
+fn acp_requests_are_bounded() {
     let mut rig = session();
     for id in 0..super::ASKS_MAX {
         rig.feed(permission(&id.to_string(), r#"{"toolCallId":"t"}"#));
@@ -693,7 +693,7 @@ fn a_flood_of_questions_is_bounded() {
 }
 
 #[test]
-fn cancel_request_takes_a_question_back() {
+fn acp_cancel_request_withdraws_a_request() {
     let mut rig = session();
     rig.feed(permission("5", r#"{"toolCallId":"t"}"#));
     rig.ask();
@@ -709,7 +709,7 @@ fn cancel_request_takes_a_question_back() {
 }
 
 #[test]
-fn files_and_terminals_are_refused_and_logged() {
+fn acp_client_tools_not_served_are_refused_and_logged() {
     let mut rig = session();
     for method in ["fs/read_text_file", "fs/write_text_file", "terminal/create", "_x/y", "session/update"] {
         rig.feed(format!(r#"{{"id":"a","method":"{method}","params":{{"sessionId":"s"}}}}"#));
@@ -723,7 +723,7 @@ fn files_and_terminals_are_refused_and_logged() {
 }
 
 #[test]
-fn a_notification_that_is_no_acp_is_kept() {
+fn acp_notification_that_is_unknown_is_raw() {
     let mut rig = session();
     rig.feed(r#"{"jsonrpc":"2.0","method":"_auth/status_update","params":{"sessionId":"s","x":1}}"#);
     let draft = rig.event();
@@ -731,7 +731,7 @@ fn a_notification_that_is_no_acp_is_kept() {
 }
 
 #[test]
-fn an_error_without_an_id_and_other_junk_are_raw() {
+fn acp_junk_is_raw() {
     let deep = format!("{}{}", "[".repeat(DEPTH_MAX + 1), "]".repeat(DEPTH_MAX + 1));
     let deep_update = update(&format!(r#"{{"sessionUpdate":"plan","x":{deep}}}"#));
     for junk in [
@@ -755,14 +755,14 @@ fn an_error_without_an_id_and_other_junk_are_raw() {
 }
 
 #[test]
-fn brackets_in_strings_are_not_depth() {
+fn acp_depth_does_not_count_brackets_in_strings() {
     let mut rig = session();
     rig.feed(update(&format!(r#"{{"sessionUpdate":"plan","x":"{}"}}"#, "[{\\\"".repeat(DEPTH_MAX))));
     assert_eq!(rig.event().kind, Kind::Plan);
 }
 
 #[test]
-fn nothing_waits_for_ever_on_a_message_too_deep_to_pass() {
+fn acp_message_nested_too_deep_is_answered() {
     let deep = format!("{}{}", "[".repeat(DEPTH_MAX * 100), "]".repeat(DEPTH_MAX * 100));
     let mut rig = session();
     rig.prompt(7, "s", "hi");
@@ -776,7 +776,7 @@ fn nothing_waits_for_ever_on_a_message_too_deep_to_pass() {
 }
 
 #[test]
-fn blank_lines_are_nothing() {
+fn acp_blank_lines_are_ignored() {
     let mut rig = session();
     for blank in ["", " ", "\r", "\t \r"] {
         rig.feed(blank);
@@ -785,7 +785,7 @@ fn blank_lines_are_nothing() {
 }
 
 #[test]
-fn calls_pass_in_their_own_session_only() {
+fn acp_calls_pass_in_their_own_session_only() {
     let mut rig = session_that_can(j!({ "list": {} }));
     for (method, params, sent) in [
         ("session/set_mode", Some(r#"{"modeId":"m"}"#), j!({ "sessionId": "s", "modeId": "m" })),
@@ -825,7 +825,7 @@ fn calls_pass_in_their_own_session_only() {
 }
 
 #[test]
-fn what_the_agent_offers_may_be_called_and_what_it_does_not_is_refused() {
+fn acp_calls_need_a_method_that_the_agent_offers() {
     let can = j!({ "list": {}, "fork": {}, "close": {}, "delete": {} });
     let mut rig = session_that_can(can);
     let list = r#"{"sessions":[{"sessionId":"x","cwd":"/w","_meta":{"n":1.50}}],"nextCursor":null}"#;
@@ -852,7 +852,7 @@ fn what_the_agent_offers_may_be_called_and_what_it_does_not_is_refused() {
 }
 
 #[test]
-fn clients_sign_in_and_out() {
+fn acp_calls_sign_in_and_out() {
     let mut rig = Rig::new(&spec("acp"));
     let methods = j!([{ "id": "web", "name": "Web" }, { "id": "tty", "name": "T", "type": "terminal" }]);
     let can = j!({ "auth": { "logout": {} } });
@@ -874,7 +874,7 @@ fn clients_sign_in_and_out() {
 }
 
 #[test]
-fn a_mode_that_a_client_set_is_told_to_everybody() {
+fn acp_calls_that_set_a_mode_are_shown_to_everybody() {
     let mut rig = session();
     rig.call("s", "session/set_mode", Some(r#"{"modeId":"m"}"#));
     rig.feed(r#"{"id":2,"result":{}}"#);
@@ -891,7 +891,7 @@ fn a_mode_that_a_client_set_is_told_to_everybody() {
 }
 
 #[test]
-fn a_refused_notification_is_not_silent() {
+fn acp_calls_refused_as_notifications_are_logged() {
     let mut rig = session();
     let call = |method: &str| RuntimeCommand::Call {
         ticket: Ticket(1),
@@ -907,7 +907,7 @@ fn a_refused_notification_is_not_silent() {
 }
 
 #[test]
-fn an_id_that_is_used_again_names_another_question_over_a_restart_too() {
+fn acp_request_id_used_again_names_another_request_even_over_a_restart() {
     let mut rig = session();
     rig.feed(permission("5", r#"{"toolCallId":"a"}"#));
     let first = rig.ask().key;
@@ -930,7 +930,7 @@ fn an_id_that_is_used_again_names_another_question_over_a_restart_too() {
 }
 
 #[test]
-fn a_state_that_knows_questions_by_their_ids_alone_is_taken_over() {
+fn acp_saved_state_with_bare_request_ids_is_taken_over() {
     let mut rig = session();
     rig.feed(permission("5", r#"{"toolCallId":"a"}"#));
     rig.said();

@@ -1,5 +1,5 @@
-//! What is known of the tool calls under way: what was announced and updated, merged field by field, so that a question is
-//! judged with its tool call. Bounded for each session; what is over is forgotten.
+//! What is known of the tool calls in progress: announcements and updates, merged field by field, so that a permission request is judged
+//! with its tool call. Bounded for each session; what is over is removed.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -10,30 +10,30 @@ use serde_json::value::RawValue;
 use super::super::jsonrpc::{self, object};
 use plexus_protocol::NativeId;
 
-/// Tool calls under way that are known in one session; beyond it the oldest are forgotten.
+/// Tool calls in progress that are kept for one session; past it the oldest are removed.
 const CALLS_MAX: usize = 64;
-/// Bytes that are known of them in one session; beyond it the oldest are forgotten, but never the latest.
+/// Bytes of them that are kept for one session; past it the oldest are removed, but never the latest.
 const CALLS_BYTES: usize = 4 << 20;
-/// Sessions with tool calls under way; beyond it the one that was heard of longest ago is forgotten.
+/// Sessions with tool calls in progress; past it one is removed.
 const SESSIONS_MAX: usize = 1024;
-/// Longest part that outlives the gateway, in bytes: the state is saved often. Of a longer one it is known that it was there: a
-/// question that comes after a restart, and that it is a part of, cannot be read, and says so.
+/// Longest part that is saved, in bytes: the state is saved often. Of a longer one only its presence is saved: after a restart a
+/// permission request about it cannot be read, and says so.
 pub(super) const SAVED_MAX: usize = 16 << 10;
 
-/// A part of a message, as the agent wrote it. Empty: it was too long to outlive the gateway that heard it.
+/// A part of a message, as the agent wrote it. Empty: it was too long to be saved.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct RawPart(Bytes);
 
 impl RawPart {
     fn of(frame: &Bytes, raw: Option<&RawValue>) -> Option<Self> {
-        // What says nothing takes nothing away.
+        // An empty member does not replace an earlier one.
         let raw = raw.filter(|raw| !matches!(raw.get(), "null" | "{}" | "[]" | "\"\""))?;
-        // A small part of a long frame must not keep all of it.
+        // A small part must not keep the memory of a long frame.
         let shares = raw.get().len() * 2 > frame.len();
         Some(Self(if shares { jsonrpc::slice(frame, raw) } else { Bytes::from(jsonrpc::owned(raw).get().to_owned()) }))
     }
 
-    /// The JSON again.
+    /// The part as JSON.
     pub(super) fn raw(&self) -> Option<&RawValue> {
         serde_json::from_slice(&self.0).ok()
     }
@@ -55,18 +55,18 @@ impl Serialize for RawPart {
 impl<'de> Deserialize<'de> for RawPart {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let raw = Box::<RawValue>::deserialize(deserializer)?;
-        // No agent's `null` is kept: it is one that was too long.
+        // A saved `null` is a part that was too long: those of agents are not kept.
         let kept = if raw.get() == "null" { "" } else { raw.get() };
         Ok(Self(Bytes::copy_from_slice(kept.as_bytes())))
     }
 }
 
-/// A part that is there, whether it was too long or not.
+/// A part that was present, even if it was too long.
 fn there<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<RawPart>, D::Error> {
     RawPart::deserialize(deserializer).map(Some)
 }
 
-/// What was said of one tool call: the latest of each member.
+/// What is known of one tool call: the latest of each member.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct ToolCallState {
     #[serde(default, deserialize_with = "there", skip_serializing_if = "Option::is_none")]
@@ -77,7 +77,7 @@ pub(super) struct ToolCallState {
     pub(super) content: Option<RawPart>,
     #[serde(default, deserialize_with = "there", skip_serializing_if = "Option::is_none")]
     pub(super) input: Option<RawPart>,
-    /// The files that it touches: shown where nothing else can be read.
+    /// The files that it touches, shown where nothing else can be read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) locations: Option<RawPart>,
 }
@@ -98,7 +98,7 @@ struct Members<'a> {
 }
 
 impl ToolCallState {
-    /// What a `toolCall` or an update says, which was read from `frame`.
+    /// Reads a `toolCall` or an update, which is a part of `frame`.
     pub(super) fn of(frame: &Bytes, said: &RawValue) -> Option<Self> {
         let Members { title, kind, content, raw_input, locations } = object(said)?;
         Some(Self {
@@ -133,7 +133,7 @@ impl ToolCallState {
         ]
     }
 
-    /// Whether a part of it was too long to outlive the gateway that heard it.
+    /// Whether a part of it was too long to be saved.
     pub(super) fn lost(&self) -> bool {
         self.parts().iter().any(|(_, part)| part.is_some_and(|part| part.0.is_empty()))
     }
@@ -150,7 +150,7 @@ impl ToolCallState {
     }
 }
 
-/// The tool calls under way, by session.
+/// The tool calls in progress, by session.
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(transparent)]
 pub(super) struct KnownToolCalls(HashMap<NativeId, VecDeque<(String, ToolCallState)>>);
@@ -160,10 +160,10 @@ impl KnownToolCalls {
         self.0.is_empty()
     }
 
-    /// An update was heard.
+    /// Merges an update.
     pub(super) fn record(&mut self, native: &NativeId, id: &str, said: ToolCallState) {
         if !self.0.contains_key(native) && self.0.len() >= SESSIONS_MAX {
-            // Any will do: they all are at work, and what is forgotten is asked about as what it cannot read.
+            // Any will do: a request about a removed tool call is shown as one that cannot be read.
             if let Some(old) = self.0.keys().next().cloned() {
                 self.0.remove(&old);
             }
@@ -181,7 +181,7 @@ impl KnownToolCalls {
         }
     }
 
-    /// A tool call is over.
+    /// Removes a tool call that is over.
     pub(super) fn over(&mut self, native: &NativeId, id: &str) {
         if let Some(calls) = self.0.get_mut(native) {
             calls.retain(|(known, _)| known != id);
@@ -191,7 +191,7 @@ impl KnownToolCalls {
         }
     }
 
-    /// A turn is over, and its tool calls with it: an agent may give their names to other calls.
+    /// Removes the tool calls of a turn that is over: an agent may use their ids again.
     pub(super) fn turn_over(&mut self, native: &NativeId) {
         self.0.remove(native);
     }
@@ -201,12 +201,12 @@ impl KnownToolCalls {
         self.0.get(native)?.iter().find(|(known, _)| known == id).map(|(_, told)| told)
     }
 
-    /// The tool calls under way in a session, the one heard of last first.
+    /// The tool calls in progress of a session, the latest first.
     pub(super) fn latest(&self, native: &NativeId) -> impl Iterator<Item = (&str, &ToolCallState)> {
         self.0.get(native).into_iter().flat_map(|calls| calls.iter().rev()).map(|(id, told)| (id.as_str(), told))
     }
 
-    /// Nothing is under way any more.
+    /// Removes all.
     pub(super) fn clear(&mut self) {
         self.0.clear();
     }
@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_said_later_is_merged_member_by_member_and_nothing_takes_away() {
+    fn acp_tool_call_updates_are_merged_member_by_member() {
         let mut known = KnownToolCalls::default();
         let native = NativeId::from("s");
         known.record(&native, "t", told(r#"{"title":"a","kind":"execute","rawInput":{"command":"ls"}}"#));
@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_kept_of_a_session_is_bounded_and_the_latest_is_always_there() {
+    fn acp_tool_calls_kept_are_bounded_and_include_the_latest() {
         let mut known = KnownToolCalls::default();
         let native = NativeId::from("s");
         let long = |n: usize| told(&format!(r#"{{"rawInput":"{}"}}"#, "x".repeat(n)));

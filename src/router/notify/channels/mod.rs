@@ -1,5 +1,5 @@
-//! The owner's channels. A kind of channel is a file of its own that implements [`Channel`], and a line in [`KINDS`] beside its `mod`: the
-//! configuration, the delivery and the metrics know it by that.
+//! The channels of the owner. A kind of channel is a file that implements [`Channel`] and a line in [`KINDS`]: the configuration, the
+//! delivery and the metrics know it from there.
 
 mod ntfy;
 mod telegram;
@@ -27,7 +27,7 @@ pub struct ChannelKind {
     pub name: &'static str,
     /// What such a table may hold beside `events`; `${VAR}` is expanded in each.
     pub settings: &'static [ChannelSetting],
-    /// Makes a channel of the settings that are there; those that it needs are.
+    /// Makes a channel; the settings that it needs are present.
     pub(super) make: fn(&ChannelSettings) -> Result<Arc<dyn Channel>, SettingError>,
 }
 
@@ -37,14 +37,14 @@ pub struct ChannelSetting {
     pub name: &'static str,
     /// A value, for error messages.
     pub example: &'static str,
-    /// What there is none of without it, where there has to be one: "an address".
+    /// What a table without this setting lacks, in words ("an address"); `None` if the setting is optional.
     pub needed: Option<&'static str>,
 }
 
-/// What a channel's table says.
+/// The settings of the table of a channel.
 pub type ChannelSettings = BTreeMap<&'static str, HiddenText>;
 
-/// A setting that is none.
+/// A setting whose value is not valid.
 #[derive(Debug)]
 pub struct SettingError {
     /// Its key.
@@ -53,26 +53,26 @@ pub struct SettingError {
     pub why: String,
 }
 
-/// A way to tell the owner.
+/// A way to notify the owner.
 pub(super) trait Channel: Send + Sync {
-    /// What makes it the same place after a restart: its address. Never shown.
+    /// The address, by which it is the same target after a restart. Never shown.
     fn address(&self) -> String;
 
-    /// The POST that brings a message.
+    /// The POST that delivers a message.
     ///
     /// # Errors
-    /// In words: it cannot be sent, now or later.
+    /// Why it can never be sent, in words.
     fn delivery(&self, message: &NotificationMessage, context: &DeliveryContext) -> Result<Delivery, String>;
 }
 
-/// What a channel may need beside the message.
+/// What a channel may need besides the message.
 pub(super) struct DeliveryContext {
     pub(super) now: Timestamp,
-    /// Where the page shows what the message is about, if the gateway knows how the owner's screens reach it.
+    /// The link to the page that shows it, if the public address of the gateway is configured.
     pub(super) link: Option<String>,
 }
 
-/// A POST.
+/// A POST to make.
 pub(super) struct Delivery {
     pub(super) target: DeliveryTarget,
     pub(super) headers: HeaderMap,
@@ -84,9 +84,9 @@ pub(super) struct Delivery {
 pub struct ConfiguredChannel {
     /// The name of its [`ChannelKind`].
     pub kind: &'static str,
-    /// Which news.
+    /// Which news it gets.
     pub events: TargetWants,
-    /// As the configuration says them.
+    /// The settings of its table.
     pub settings: ChannelSettings,
     pub(super) channel: Arc<dyn Channel>,
 }
@@ -101,8 +101,8 @@ impl ConfiguredChannel {
         Ok(Self { kind: kind.name, events, settings, channel })
     }
 
-    /// The name of its place: the same as long as its address is.
-    pub(super) fn place(&self) -> String {
+    /// The name of the target that it is: the same as long as its address is.
+    pub(super) fn target_name(&self) -> String {
         let hash = HEXLOWER.encode(&Sha256::digest(self.channel.address().as_bytes()));
         format!("{}:{}", self.kind, &hash[..16])
     }
@@ -127,13 +127,13 @@ impl fmt::Debug for ConfiguredChannel {
     }
 }
 
-/// Reads the address in a setting.
+/// Parses the address in a setting.
 pub(super) fn target(settings: &ChannelSettings, name: &'static str) -> Result<DeliveryTarget, SettingError> {
     let url = settings.get(name).map_or("", |url| url.0.as_str());
     DeliveryTarget::of_owner(url).map_err(|why| SettingError { setting: name, why })
 }
 
-/// A header, where its value can be one.
+/// Adds a header, if its value is a valid one.
 pub(super) fn put(headers: &mut HeaderMap, name: &'static str, value: &str) {
     if let Ok(value) = HeaderValue::from_str(value) {
         headers.insert(HeaderName::from_static(name), value);
@@ -157,7 +157,7 @@ mod tests {
     fn channel_place_is_the_same_as_long_as_the_address_is() {
         let place = |kind: &ChannelKind, settings: &[(&'static str, &str)]| {
             let settings = settings.iter().map(|(key, value)| (*key, HiddenText((*value).into()))).collect();
-            ConfiguredChannel::new(kind, settings, TargetWants::default()).unwrap().place()
+            ConfiguredChannel::new(kind, settings, TargetWants::default()).unwrap().target_name()
         };
         let hook = place(&webhook::KIND, &[("url", "https://x/1")]);
         // Rows of earlier releases have this name.

@@ -47,7 +47,7 @@ impl Channel for Ntfy {
         put(&mut headers, "title", &encoded_word(text("title")));
         put(&mut headers, "priority", priority);
         put(&mut headers, "tags", text("kind"));
-        // Servers from 2.16 on replace what has the same; older ones let it be.
+        // Servers from 2.16 on replace the message with the same id; older ones ignore it.
         put(&mut headers, "x-sequence-id", &topic(&message.tag));
         if let Some(link) = &context.link {
             put(&mut headers, "click", link);
@@ -60,7 +60,7 @@ impl Channel for Ntfy {
     }
 }
 
-/// Text for a header (RFC 2047), where it is not plain.
+/// Text for a header, encoded (RFC 2047) where it is not ASCII.
 fn encoded_word(text: &str) -> String {
     if text.bytes().all(|byte| byte == b' ' || byte.is_ascii_graphic()) {
         return text.to_owned();

@@ -1,4 +1,4 @@
-//! Telegram: a bot of the owner's writes to a chat (Bot API, `sendMessage`: <https://core.telegram.org/bots/api#sendmessage>).
+//! Telegram: a bot of the owner writes to a chat (Bot API, `sendMessage`: <https://core.telegram.org/bots/api#sendmessage>).
 
 use std::sync::Arc;
 
@@ -9,9 +9,9 @@ use super::super::sender::DeliveryTarget;
 use super::super::text::NotificationMessage;
 use super::{Channel, ChannelKind, ChannelSetting, Delivery, DeliveryContext, SettingError};
 
-/// Where bots are served, unless the configuration names a server of one's own.
+/// The server, unless the configuration names another.
 const API: &str = "https://api.telegram.org";
-/// Longest text of a message, in UTF-16 units; what is longer is cut.
+/// Longest text of a message, in UTF-16 units; longer text is cut.
 const TEXT_MAX: usize = 4096;
 
 /// `[[push.telegram]]`.
@@ -72,7 +72,7 @@ impl Channel for Telegram {
     }
 }
 
-/// The words, cut so that the link fits below them.
+/// The words, shortened so that the link fits below them.
 fn text(words: &str, link: &str) -> String {
     let below = if link.is_empty() { String::new() } else { format!("\n\n{link}") };
     let room = TEXT_MAX.saturating_sub(below.encode_utf16().count());

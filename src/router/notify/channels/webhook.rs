@@ -1,4 +1,4 @@
-//! Webhooks: the message as JSON, signed if there is a secret.
+//! Webhooks: the message as JSON, signed if a secret is configured.
 
 use std::sync::Arc;
 
@@ -55,7 +55,7 @@ impl Channel for Webhook {
     }
 }
 
-/// What a webhook's posts are signed with: HMAC-SHA256 of the time, a dot, and the body.
+/// The signature of a POST: HMAC-SHA256 of the time, a dot, and the body.
 fn signature(secret: &str, at: &str, body: &[u8]) -> String {
     let mut signing = hmac::Context::with_key(&hmac::Key::new(hmac::HMAC_SHA256, secret.as_bytes()));
     signing.update(at.as_bytes());
