@@ -1,4 +1,4 @@
-//! Tests of the parts of the gateway: the front door and its surfaces over real sockets, dialects against recorded transcripts,
+//! Tests of the parts of the gateway: the front door and its surfaces over real sockets, dialects against recordings,
 //! runtimes and their holders with real processes. Nothing here needs npm.
 //!
 //! One binary, because linking is what costs; a test is found by its file: `cargo test --test gateway front_ws`.
@@ -27,5 +27,5 @@ mod front_ws;
 mod golden;
 mod hold;
 mod hold_tied;
+mod recordings;
 mod runtimes;
-mod transcripts;

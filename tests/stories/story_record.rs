@@ -137,7 +137,7 @@ async fn a_recording_goes_on_with_a_runtime_that_outlived_its_gateway() {
 }
 
 #[test]
-fn a_transcript_that_cannot_be_replayed_is_told_of_by_its_line() {
+fn a_recording_that_cannot_be_replayed_is_told_of_by_its_line() {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("t.ndjson");
     let path = file.to_str().unwrap();
@@ -150,15 +150,15 @@ fn a_transcript_that_cannot_be_replayed_is_told_of_by_its_line() {
     let open = "{\"dir\":\"open\",\"line\":\"\"}\n";
     assert!(told(open, &[]).contains("it does not say its dialect in its first line: add --dialect D"));
     assert!(told(open, &["--dialect", "x"]).contains("unknown dialect \"x\": use one of acp, codelia"));
-    assert!(told(&format!("{open}junk\n"), &["--dialect", "acp"]).contains("line 2: this is no line of a transcript"));
+    assert!(told(&format!("{open}junk\n"), &["--dialect", "acp"]).contains("line 2: this is no line of a recording"));
     let command = "{\"dir\":\"command\",\"line\":\"{\\\"Dance\\\":1}\"}\n";
     let words = told(&format!("{open}{command}"), &["--dialect", "acp"]);
     assert!(words.contains("line 2 (command): this is no command: unknown variant `Dance`"), "{words}");
 }
 
 #[test]
-fn the_transcripts_of_real_agents_replay() {
-    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/transcripts");
+fn the_recordings_of_real_agents_replay() {
+    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/recordings");
     let mut replayed = 0;
     for file in std::fs::read_dir(dir).unwrap() {
         let lines = replay(&file.unwrap().path());

@@ -1,9 +1,9 @@
 //! The protocols that runtimes speak, one file, since the values that they turn into refer to each other. Bytes in, values out: a dialect does no I/O, has no clock and starts no task, so
-//! that each is tested from recorded transcripts and fuzzed.
+//! that each is tested from recordings and fuzzed.
 //!
 //! A [`Dialect`] is one connection's state: it is fed the frames that a runtime sends ([`Dialect::feed`]) and the
 //! commands that the gateway has for it ([`Dialect::command`]), and puts what follows into an [`Outbox`]: values for the
-//! gateway, bytes for the runtime. Adding a runtime kind is one file here, one line in [`TABLE`], one transcript.
+//! gateway, bytes for the runtime. Adding a runtime kind is one file here, one line in [`TABLE`], one recording.
 
 use std::time::Duration;
 
@@ -26,10 +26,10 @@ mod http;
 mod jsonrpc;
 pub mod listing;
 mod opencode;
+pub mod recording;
 #[cfg(test)]
 mod rig;
 mod subject;
-pub mod transcript;
 
 pub use ask_key::RequestKey;
 pub use client_tools::{ClientToolCall, ClientToolError, ClientToolResult, ClientToolWork, CommandEnd};

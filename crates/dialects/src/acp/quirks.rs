@@ -32,7 +32,7 @@ pub(super) enum Treatment {
         places: &'static [CommandField],
         /// The recording that shows it.
         #[cfg(test)]
-        transcript: &'static str,
+        recording: &'static str,
     },
     /// Waits before it loads a conversation.
     LoadLater {
@@ -44,11 +44,11 @@ pub(super) enum Treatment {
 }
 
 macro_rules! commands {
-    ($places:expr, $transcript:literal) => {
+    ($places:expr, $recording:literal) => {
         Treatment::Commands {
             places: &$places,
             #[cfg(test)]
-            transcript: include_str!(concat!("../../../../tests/transcripts/", $transcript, ".ndjson")),
+            recording: include_str!(concat!("../../../../tests/recordings/", $recording, ".ndjson")),
         }
     };
 }
@@ -81,7 +81,7 @@ quirks! {
         versions: "0.61.0",
         what: "asks with a title that is the command, and no input; the announced call is never sent",
         why: "the general rules take no title for a command",
-        test: "every_agent_of_the_table_is_read_from_its_transcript",
+        test: "every_agent_of_the_table_is_read_from_its_recording",
         then: commands!([Input, Title], "gemini")
     }
     {
@@ -89,7 +89,7 @@ quirks! {
         versions: "0.24.4",
         what: "asks as the agent that it is a fork of",
         why: "the general rules take no title for a command",
-        test: "every_agent_of_the_table_is_read_from_its_transcript",
+        test: "every_agent_of_the_table_is_read_from_its_recording",
         then: commands!([Input, Title], "gemini")
     }
     {
@@ -97,7 +97,7 @@ quirks! {
         versions: "1.18.33",
         what: "says the command in the input alone",
         why: "its text blocks are words about it",
-        test: "every_agent_of_the_table_is_read_from_its_transcript",
+        test: "every_agent_of_the_table_is_read_from_its_recording",
         then: commands!([Input], "opencode")
     }
     {
@@ -105,7 +105,7 @@ quirks! {
         versions: "0.16.0",
         what: "says the command in the input alone",
         why: "its text blocks are words about it",
-        test: "every_agent_of_the_table_is_read_from_its_transcript",
+        test: "every_agent_of_the_table_is_read_from_its_recording",
         then: commands!([Input], "codex-acp")
     }
     {
@@ -113,7 +113,7 @@ quirks! {
         versions: "3.0.2",
         what: "asks with the call's identifier alone; the announced call has the input",
         why: "what is not in the question is read from what was announced",
-        test: "every_agent_of_the_table_is_read_from_its_transcript",
+        test: "every_agent_of_the_table_is_read_from_its_recording",
         then: commands!([Input], "vibe")
     }
     {
@@ -121,7 +121,7 @@ quirks! {
         versions: "1.51.0",
         what: "sends no input: the announced call has it as text, and the question says it in words",
         why: "only the text is the command to the letter",
-        test: "every_agent_of_the_table_is_read_from_its_transcript",
+        test: "every_agent_of_the_table_is_read_from_its_recording",
         then: commands!([Text], "kimi")
     }
 }

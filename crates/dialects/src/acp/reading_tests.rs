@@ -250,13 +250,13 @@ fn what_comes_later_changes_the_question_while_it_is_open() {
 
 /// Each agent of the table, with what it said when it was recorded.
 #[test]
-fn every_agent_of_the_table_is_read_from_its_transcript() {
+fn every_agent_of_the_table_is_read_from_its_recording() {
     for quirk in QUIRKS {
-        let Treatment::Commands { transcript, .. } = quirk.then else { continue };
+        let Treatment::Commands { recording, .. } = quirk.then else { continue };
         let agent = quirk.agent;
         let mut rig = session(agent);
         let mut read = 0;
-        for entry in transcript.lines() {
+        for entry in recording.lines() {
             let entry: serde_json::Value = serde_json::from_str(entry).unwrap();
             let mut message: serde_json::Value =
                 serde_json::from_str(entry["line"].as_str().unwrap()).unwrap_or_default();

@@ -19,7 +19,7 @@ const TEXT_MAX: usize = 1 << 20;
 
 /// What was said in a run so far, as far as later events refer to it.
 #[derive(Default, Serialize, Deserialize)]
-pub(super) struct Transcript {
+pub(super) struct RunContext {
     /// The text of the last message.
     text: String,
     /// Where the last piece of it begins.
@@ -130,7 +130,7 @@ impl<'a> Tool<'a> {
     }
 }
 
-impl Transcript {
+impl RunContext {
     /// The canonical event of an agent event.
     pub(super) fn read(&mut self, frame: &Bytes, raw: &RawValue, run_id: Option<&str>) -> EventDraft {
         // Anything between it and the confirm, and it is not what the confirm is about.

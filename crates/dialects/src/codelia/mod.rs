@@ -45,7 +45,7 @@ use super::{
     Dialect, EventDraft, Outbox, RequestKey, RunEnd, RuntimeCommand, RuntimeError, RuntimeEvent, SessionLimit,
 };
 use ask::PendingRequest;
-use events::Transcript;
+use events::RunContext;
 use plexus_protocol::{Capabilities, Capability, Decision, ErrorBody, Kind, NativeId, RunStatus, RuntimeSpec, Ticket};
 
 /// The version of the protocol that is spoken here.
@@ -102,7 +102,7 @@ pub(super) fn make(_: &RuntimeSpec) -> Box<dyn Dialect> {
         early: None,
         tells: false,
         numbers: VecDeque::new(),
-        transcript: Transcript::default(),
+        context: RunContext::default(),
         replay: None,
         armed: false,
     })
@@ -265,7 +265,8 @@ struct Codelia {
     /// For the latest runs: name, and the number that the next event should have.
     #[serde(default)]
     numbers: VecDeque<(String, i64)>,
-    transcript: Transcript,
+    #[serde(rename = "transcript")]
+    context: RunContext,
     /// The past is being told.
     replay: Option<Replay>,
     /// Whether a wake was asked for that has not come yet. A gateway that takes over has asked for none.
@@ -497,7 +498,7 @@ impl Codelia {
                 self.run = Some(Run::new(ticket, input));
                 self.early = None;
                 if self.replay.is_none() {
-                    self.transcript = Transcript::default();
+                    self.context = RunContext::default();
                 }
                 self.start(out);
             }
@@ -525,7 +526,7 @@ impl Codelia {
 
     fn finish(&mut self, mut end: RunEnd, out: &mut Outbox) {
         let (Some(run), Some(native)) = (self.run.take(), self.native()) else { return };
-        self.transcript.ready = None;
+        self.context.ready = None;
         if run.unnamed && end.status == RunStatus::Completed {
             end.status = RunStatus::Cancelled;
         }
@@ -693,7 +694,7 @@ impl Codelia {
                 }
             }
         }
-        let draft = self.transcript.read(frame, event.event, event.run_id.as_deref());
+        let draft = self.context.read(frame, event.event, event.run_id.as_deref());
         self.event(events::with_meta(draft, event.meta), out);
     }
 

@@ -1,4 +1,4 @@
-//! The dialects against what real agents said: recorded transcripts played back, and properties over damaged ones. One
+//! The dialects against what real agents said: recordings played back, and properties over damaged ones. One
 //! file: what is played back is also what is damaged.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 
 use agent_client_protocol_schema::v1;
 use bytes::Bytes;
-use plexus_dialects::transcript::{self, Direction, Player, TranscriptEntry};
+use plexus_dialects::recording::{self, Direction, Player, RecordingEntry};
 use plexus_dialects::{Dialect, Outbox, RequestKey, RuntimeCommand, RuntimeEvent, find};
 use plexus_protocol::{Choice, Connect, Decision, Kind, NativeId, RuntimeId, RuntimeSpec, Ticket};
 use proptest::prelude::*;
@@ -29,19 +29,19 @@ fn made(spec: &RuntimeSpec) -> Box<dyn Dialect> {
     find(&spec.dialect).unwrap()(spec)
 }
 
-/// A transcript, with the numbers of its lines.
-fn recording(name: &str) -> Vec<(usize, TranscriptEntry)> {
-    let path = format!("{}/tests/transcripts/{name}.ndjson", env!("CARGO_MANIFEST_DIR"));
-    transcript::read(&std::fs::read_to_string(path).unwrap()).unwrap()
+/// A recording, with the numbers of its lines.
+fn recording(name: &str) -> Vec<(usize, RecordingEntry)> {
+    let path = format!("{}/tests/recordings/{name}.ndjson", env!("CARGO_MANIFEST_DIR"));
+    recording::read(&std::fs::read_to_string(path).unwrap()).unwrap()
 }
 
-/// What the agent said in a transcript.
+/// What the agent said in a recording.
 fn said_by_the_agent(name: &str) -> Vec<String> {
     let entries = recording(name).into_iter().map(|(_, entry)| entry);
     entries.filter(|entry| entry.dir == Direction::Out).map(|entry| entry.line).collect()
 }
 
-/// Plays a transcript. What the dialect sends must be what worked when it was made, but for what `may_differ` says of a
+/// Plays a recording. What the dialect sends must be what worked when it was made, but for what `may_differ` says of a
 /// line and what is sent in its place. Gives what was said as `say` words it, the same words folded; and the dialect.
 fn play(
     name: &str,
@@ -50,7 +50,7 @@ fn play(
     may_differ: impl Fn(&str, Option<&str>) -> bool,
 ) -> (String, Player) {
     let entries = recording(name);
-    let head = transcript::head(&entries).unwrap().unwrap();
+    let head = recording::head(&entries).unwrap().unwrap();
     let mut player = Player::new(head.spec).unwrap();
     let mut lines = Vec::<(String, usize)>::new();
     for (at, entry) in &entries {
@@ -75,7 +75,7 @@ fn play(
     (lines.iter().map(|(line, times)| format!("{times:>3} {line}\n")).collect(), player)
 }
 
-/// A refusal's words are ours; everything else we send must be what worked when the transcript was made.
+/// A refusal's words are ours; everything else we send must be what worked when the recording was made.
 fn comparable(mut message: Value) -> Value {
     if let Some(error) = message.get_mut("error") {
         error["message"] = Value::Null;
@@ -112,7 +112,7 @@ fn is_acp(frame: &Value) {
     assert_eq!(frame["jsonrpc"], "2.0");
 }
 
-/// Whether what is sent is what was sent when the transcript was made, as far as the agent could tell.
+/// Whether what is sent is what was sent when the recording was made, as far as the agent could tell.
 fn is_as_good(recorded: &str, ours: Option<&str>) -> bool {
     let Some(ours) = ours else { return false };
     let (mut ours, recorded) = (parsed(ours), parsed(recorded));
@@ -130,7 +130,7 @@ fn parsed(line: &str) -> Value {
     serde_json::from_str(line).unwrap()
 }
 
-/// Plays a transcript of ACP. Gives what was said and all the text that the agent streamed.
+/// Plays a recording of ACP. Gives what was said and all the text that the agent streamed.
 fn play_acp(name: &str) -> (String, String) {
     let mut text = String::new();
     let say = |said: RuntimeEvent| {
@@ -177,7 +177,7 @@ fn update_is_acp(body: &[u8]) {
     parses::<v1::SessionUpdate>(&serde_json::from_slice(body).unwrap());
 }
 
-/// The text that the agent streamed, taken from the transcript by other means.
+/// The text that the agent streamed, taken from the recording by other means.
 fn streamed(name: &str) -> String {
     let mut text = String::new();
     for line in said_by_the_agent(name) {
@@ -225,7 +225,7 @@ fn kimi() {
     insta::assert_snapshot!(said);
 }
 
-/// Plays the transcript of `opencode serve`. Gives what was said, and the text that was streamed.
+/// Plays the recording of `opencode serve`. Gives what was said, and the text that was streamed.
 fn play_served(name: &str) -> (String, String) {
     let (mut text, mut native) = (String::new(), NativeId::from(""));
     let say = |said: RuntimeEvent| {
@@ -317,7 +317,7 @@ fn opencode_serve() {
     insta::assert_snapshot!(said);
 }
 
-/// Plays a transcript of Codex's app-server, as [`play_acp`] does ACP's.
+/// Plays a recording of Codex's app-server, as [`play_acp`] does ACP's.
 fn play_codex(name: &str) -> (String, String) {
     let mut text = String::new();
     let say = |said: RuntimeEvent| {
@@ -423,7 +423,7 @@ proptest! {
     }
 
     #[test]
-    fn damaged_transcripts_never_panic(
+    fn damaged_recordings_never_panic(
         which in 0usize..4, line in any::<prop::sample::Index>(), cut in any::<prop::sample::Index>(),
         bytes in prop::collection::vec(any::<u8>(), 0..4),
     ) {
