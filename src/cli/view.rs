@@ -121,9 +121,10 @@ impl View {
             return self.note(&self.paint.dim(&line(&format!("· {}", envelope.kind), FIELD)), out);
         };
         let field = |body: &Value, name: &str| line(body[name].as_str().unwrap_or_default(), FIELD);
+        let placer = self.placers.entry(envelope.session_id.clone()).or_default();
+        let placed = placer.entry(&entry, &envelope.run_id, envelope.position());
         match entry {
-            EntryBody::Message { role, id, content } => {
-                let placed = self.placer(envelope).chunk(role, &envelope.run_id, id.as_deref(), envelope.position());
+            EntryBody::Message { role, content, .. } => {
                 let first = placed.first(envelope.position());
                 match content {
                     Content::Text(text) => self.words(role, first, &text, out),
@@ -131,11 +132,8 @@ impl View {
                 }
             }
             EntryBody::Tool { id, update } => self.tool(envelope, id, update, out),
-            EntryBody::Plan(entries) => {
-                self.placer(envelope).plan(&envelope.run_id);
-                self.plan(&entries, out);
-            }
-            EntryBody::RunStarted(_) => self.placer(envelope).interrupt(),
+            EntryBody::Plan(entries) => self.plan(&entries, out),
+            EntryBody::RunStarted(_) => {}
             EntryBody::RunStatus(body) => match body["status"].as_str() {
                 Some("queued") => self.note(&self.paint.dim("· queued behind the run before it"), out),
                 Some("running") if body["cancelling"] == true => {
@@ -145,7 +143,6 @@ impl View {
                 _ => {}
             },
             EntryBody::RunEnded(body) => {
-                self.placer(envelope).interrupt();
                 let words = [field(&body, "stop_reason"), field(&body, "message")];
                 let words = words.into_iter().filter(|word| !word.is_empty() && word != "end_turn");
                 let words = words.collect::<Vec<_>>().join(", ");
@@ -220,12 +217,7 @@ impl View {
         }
     }
 
-    fn placer(&mut self, envelope: &Envelope) -> &mut MessagePlacer {
-        self.placers.entry(envelope.session_id.clone()).or_default()
-    }
-
     fn tool(&mut self, envelope: &Envelope, id: String, update: Map<String, Value>, out: &mut String) {
-        self.placer(envelope).interrupt();
         let key = (envelope.session_id.clone(), id);
         let known = self.tools.get(&key).cloned();
         let old_status = known.as_ref().map(|call| call.status().to_owned());

@@ -162,17 +162,13 @@ impl Export {
         let at = event.at;
         let body = EntryBody::read(event.kind, serde_json::from_slice(&event.body).unwrap_or_default());
         let text = |body: &Value, name: &str| body[name].as_str().unwrap_or_default().to_owned();
+        let placed = self.placer.entry(&body, event.run_id.as_str(), event.position);
         match body {
-            EntryBody::Message { role, id, content } => {
-                let placed = self.placer.chunk(role, event.run_id.as_str(), id.as_deref(), event.position);
+            EntryBody::Message { role, content, .. } => {
                 self.said(role, placed.first(event.position), at, &content.text());
             }
-            EntryBody::Tool { id, update } => {
-                self.placer.interrupt();
-                self.tool(at, id, update);
-            }
+            EntryBody::Tool { id, update } => self.tool(at, id, update),
             EntryBody::Plan(entries) => {
-                self.placer.plan(event.run_id.as_str());
                 let entries = entries.iter().map(|entry| {
                     let done = if entry.status == "completed" { "x" } else { " " };
                     format!("[{done}] {}", line(&entry.content, TITLE))
@@ -182,9 +178,7 @@ impl Export {
             EntryBody::RequestOpened(body) => self.note("Asked", at, text(&body, "display")),
             EntryBody::RequestUpdated(body) => self.note("Asked, changed", at, text(&body, "display")),
             EntryBody::RequestResolved(body) => self.note("Answer", at, outcome(&body)),
-            EntryBody::RunStarted(_) => self.placer.interrupt(),
             EntryBody::RunEnded(body) => {
-                self.placer.interrupt();
                 // Nothing more comes of its tools.
                 for part in &mut self.parts {
                     if let What::Tool { over, .. } = &mut part.what {
@@ -213,7 +207,7 @@ impl Export {
             EntryBody::Note(NoteKind::Raw | NoteKind::Malformed(_), body) => {
                 self.note("Not understood", at, body.to_string())
             }
-            EntryBody::Latest(..) | EntryBody::RunStatus(_) => {}
+            EntryBody::Latest(..) | EntryBody::RunStarted(_) | EntryBody::RunStatus(_) => {}
         }
         self.flush(false, out);
     }

@@ -16,6 +16,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
+use plexus_protocol::transcript::EntryKind;
 use plexus_protocol::{Event, Kind, Position};
 
 /// A text that takes more bytes than this, as JSON, is cut into parts. Tests have small ones.
@@ -98,8 +99,8 @@ impl PageUnit {
     #[deny(clippy::wildcard_enum_match_arm)]
     pub(super) fn of(event: &Arc<Event>) -> Vec<Self> {
         let one = |what| vec![Self { event: Arc::clone(event), what, part: 0, parts: 1 }];
-        match event.kind {
-            Kind::UserMessageChunk | Kind::AgentMessageChunk | Kind::AgentThoughtChunk => match text_of(&event.body) {
+        match EntryKind::of(event.kind) {
+            EntryKind::Message(_) => match text_of(&event.body) {
                 Some(text) if text.len() > LONG => {
                     let cuts = cuts(&event.body, text);
                     let parts = u32::try_from(cuts.len()).unwrap_or(u32::MAX);
@@ -110,29 +111,19 @@ impl PageUnit {
                 Some(text) => one(UnitKind::Text(text)),
                 None => one(UnitKind::Other),
             },
-            Kind::ToolCall | Kind::ToolCallUpdate => {
+            EntryKind::Tool => {
                 one(Tool::of(&event.body).map_or(UnitKind::Other, |tool| UnitKind::Tool(Arc::new(tool))))
             }
-            Kind::Plan
-            | Kind::AvailableCommandsUpdate
-            | Kind::CurrentModeUpdate
-            | Kind::ConfigOptionUpdate
-            | Kind::SessionInfoUpdate
-            | Kind::UsageUpdate
-            | Kind::RunStarted
-            | Kind::RunStatus
-            | Kind::RunEnded
-            | Kind::RequestOpened
-            | Kind::RequestUpdated
-            | Kind::RequestResolved
-            | Kind::SurfaceUpdated
-            | Kind::Hook
-            | Kind::RuntimeStatus
-            | Kind::ClientJoined
-            | Kind::ClientLeft
-            | Kind::ClientServed
-            | Kind::Error
-            | Kind::Raw => one(UnitKind::Other),
+            EntryKind::Plan
+            | EntryKind::Latest(_)
+            | EntryKind::RunStarted
+            | EntryKind::RunStatus
+            | EntryKind::RunEnded
+            | EntryKind::RequestOpened
+            | EntryKind::RequestUpdated
+            | EntryKind::RequestResolved
+            | EntryKind::Surface
+            | EntryKind::Note(_) => one(UnitKind::Other),
         }
     }
 

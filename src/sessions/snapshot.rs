@@ -15,7 +15,8 @@ use utoipa::openapi::{RefOr, Schema};
 use super::page_merge::text_of;
 use plexus_protocol::schema::{JsonObject, words};
 use plexus_protocol::transcript::{
-    Content, EntryBody, Message, Part, Role, Transcript, TranscriptItem, json_size as size, surface_id,
+    Content, EntryBody, EntryKind, Message, MessageKey, Part, Role, Transcript, TranscriptItem, json_size as size,
+    surface_id,
 };
 use plexus_protocol::{Cursor, Event, Kind, Position, Request, RunId, SessionInfo, Timestamp};
 
@@ -162,32 +163,15 @@ struct Piece {
 
 /// Whether the messages and tool calls of a snapshot come from events of this kind.
 const fn in_window(kind: Kind) -> bool {
-    match kind {
-        Kind::UserMessageChunk
-        | Kind::AgentMessageChunk
-        | Kind::AgentThoughtChunk
-        | Kind::ToolCall
-        | Kind::ToolCallUpdate
-        | Kind::Plan
-        | Kind::RunStarted
-        | Kind::RunEnded => true,
-        Kind::AvailableCommandsUpdate
-        | Kind::CurrentModeUpdate
-        | Kind::ConfigOptionUpdate
-        | Kind::SessionInfoUpdate
-        | Kind::UsageUpdate
-        | Kind::RunStatus
-        | Kind::RequestOpened
-        | Kind::RequestUpdated
-        | Kind::RequestResolved
-        | Kind::SurfaceUpdated
-        | Kind::Hook
-        | Kind::RuntimeStatus
-        | Kind::ClientJoined
-        | Kind::ClientLeft
-        | Kind::ClientServed
-        | Kind::Error
-        | Kind::Raw => false,
+    match EntryKind::of(kind) {
+        EntryKind::Message(_) | EntryKind::Tool | EntryKind::Plan | EntryKind::RunStarted | EntryKind::RunEnded => true,
+        EntryKind::Latest(_)
+        | EntryKind::RunStatus
+        | EntryKind::RequestOpened
+        | EntryKind::RequestUpdated
+        | EntryKind::RequestResolved
+        | EntryKind::Surface
+        | EntryKind::Note(_) => false,
     }
 }
 
@@ -227,12 +211,12 @@ impl Piece {
 
     /// Whether `next` goes on with the same message: words after anything else are another, unless the agent numbers them.
     fn goes_on(&self, next: &Self) -> bool {
-        match (&self.body, &next.body) {
-            (EntryBody::Message { role, id, .. }, EntryBody::Message { role: other, id: named, .. }) => {
-                role == other && self.run_id == next.run_id && (named.is_none() || id == named)
-            }
-            _ => false,
-        }
+        matches!((self.message(), next.message()), (Some(before), Some(next)) if next.goes_on_with(&before))
+    }
+
+    fn message(&self) -> Option<MessageKey<'_>> {
+        let EntryBody::Message { role, id, .. } = &self.body else { return None };
+        Some(MessageKey::new(*role, &self.run_id, id.as_deref()))
     }
 
     /// Takes in what comes right after; gives it back where it must stay a piece of its own.

@@ -268,20 +268,20 @@ impl Conversation {
             all.extend(list.map(|value| (value["position"].as_u64().unwrap_or_default(), tool, value)));
         }
         all.sort_by_key(|(position, ..)| *position);
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
         for (place, tool, value) in all {
             let at = millis(&value["at"]).unwrap_or_default();
-            if tool {
-                let Value::Object(mut call) = value.clone() else { continue };
-                let id = call.remove("tool_call_id").and_then(|id| id.as_str().map(str::to_owned));
-                ["run_id", "position"].iter().for_each(|name| drop(call.remove(*name)));
-                self.tool(id.unwrap_or_default(), call, (at, at), place);
+            let entry = if tool {
+                let Value::Object(mut update) = value.clone() else { continue };
+                ["tool_call_id", "run_id", "position"].iter().for_each(|name| drop(update.remove(*name)));
+                EntryBody::Tool { id: text(&value["tool_call_id"]), update }
             } else {
-                let who = Role::named(value["role"].as_str().unwrap_or_default());
-                // What is said next may go on with it.
+                // The next event may go on with the message; the message itself is whole.
                 self.placer.interrupt();
-                let run = value["run_id"].as_str().unwrap_or_default();
-                self.said(who, run, None, value["text"].as_str().unwrap_or_default(), place);
-            }
+                let content = Content::Text(text(&value["text"]));
+                EntryBody::Message { role: Role::named(&text(&value["role"])), id: None, content }
+            };
+            self.entry(entry, &text(&value["run_id"]), place, (at, at));
         }
         for (kind, body) in one["latest"].as_object().into_iter().flatten() {
             self.event(kind, body, "", cursor, 0);
@@ -312,31 +312,25 @@ impl Conversation {
     }
 
     fn entry(&mut self, entry: EntryBody, run: &str, place: u64, (at, last): (i64, i64)) {
+        let placed = self.placer.entry(&entry, run, Position(place));
         match entry {
-            EntryBody::Message { role, id, content } => match content {
-                Content::Text(words) => self.said(role, run, id.as_deref(), &words, place),
+            EntryBody::Message { role, content, .. } => match content {
+                Content::Text(words) => self.said(role, placed, &words, place),
                 Content::Block(block) => {
                     let size = block["data"].as_str().map(|data| format!(", {} KiB", data.len() * 3 / 4096));
                     let label = block_label(&block);
                     let label = format!("{}{}]", label.trim_end_matches(']'), size.unwrap_or_default());
-                    self.said(role, run, id.as_deref(), &sanitize::line(&label, FIELD), place);
+                    self.said(role, placed, &sanitize::line(&label, FIELD), place);
                 }
             },
             EntryBody::Tool { id, update } => self.tool(id, update, (at, last), place),
-            EntryBody::Plan(entries) => {
-                self.placer.plan(run);
-                self.plan(entries, place);
-            }
-            EntryBody::RunStarted(_) => {
-                self.placer.interrupt();
-                self.running = Some(at);
-            }
+            EntryBody::Plan(entries) => self.plan(entries, place),
+            EntryBody::RunStarted(_) => self.running = Some(at),
             EntryBody::RunStatus(body) if body["cancelling"] == true => {
                 self.note(false, format!("{} cancels the run", some(&body["by"]["name"])), place);
             }
             EntryBody::RunStatus(_) => {}
             EntryBody::RunEnded(body) => {
-                self.placer.interrupt();
                 let took = self.running.take().map_or(-1, |from| at - from);
                 let words: Vec<String> = [&body["stop_reason"], &body["message"]]
                     .into_iter()
@@ -462,8 +456,7 @@ impl Conversation {
         self.push(BlockBody::Note { bad, words }, place);
     }
 
-    fn said(&mut self, who: Role, run: &str, id: Option<&str>, words: &str, place: u64) {
-        let placed = self.placer.chunk(who, run, id, Position(place));
+    fn said(&mut self, who: Role, placed: Placed, words: &str, place: u64) {
         let first = placed.first(Position(place));
         let last =
             matches!(&self.blocks.back(), Some(Block { body: BlockBody::Said { who: last, .. }, .. }) if *last == who);
@@ -520,7 +513,6 @@ impl Conversation {
     }
 
     fn tool(&mut self, key: String, update: Map<String, Value>, (at, last): (i64, i64), place: u64) {
-        self.placer.interrupt();
         let id = match self.tools.get(&key) {
             Some(id) => *id,
             None => {

@@ -17,7 +17,7 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
 use super::say::{Id, Patch, Role, Say, Shown};
-use plexus_protocol::transcript::{MessagePlacer, Placed, ToolContent};
+use plexus_protocol::transcript::{MessageKey, MessagePlacer, Placed, ToolContent};
 use plexus_protocol::{Event, Kind, Position, Request, RequestId, RequestType, RunId, RunStatus};
 
 /// The version of AG-UI that is spoken.
@@ -323,7 +323,8 @@ impl Translator {
         let mine = block.as_ref().and_then(|block| block.meta.as_ref()?.plexus.message_id.as_deref());
         let mine = mine.filter(|id| role == Role::User && !id.is_empty() && !is_ours(id));
         let named = mine.or(chunk.message_id.as_deref());
-        let placed = self.placer.chunk(role.in_transcript(), event.run_id.as_str(), named, event.position);
+        let key = MessageKey::new(role.in_transcript(), event.run_id.as_str(), named);
+        let placed = self.placer.chunk(&key, event.position);
         let id: Id = match (placed, &self.message, mine) {
             (Placed::Current(_), Some(id), _) => Arc::clone(id),
             (_, _, Some(mine)) => mine.into(),

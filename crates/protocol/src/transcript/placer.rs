@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use super::Role;
+use super::{EntryBody, Role};
 use crate::Position;
 
 /// Messages with an identifier of the agent's that are remembered; a chunk of an older one begins another message.
@@ -12,12 +12,38 @@ const PLANS_MAX: usize = 64;
 /// Bytes of such an identifier that tell one message from another.
 const ID_MAX: usize = 256;
 
+/// What tells one message from another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MessageKey<'a> {
+    role: Role,
+    run_id: &'a str,
+    id: Option<&'a str>,
+}
+
+impl<'a> MessageKey<'a> {
+    /// The key of a chunk; `id` is the agent's own identifier of the message.
+    pub fn new(role: Role, run_id: &'a str, id: Option<&'a str>) -> Self {
+        Self { role, run_id, id: id.map(|id| &id[..id.floor_char_boundary(ID_MAX)]) }
+    }
+
+    /// Whether a chunk belongs to the message `before`, whose last chunk stands right before it.
+    pub fn goes_on_with(&self, before: &MessageKey<'_>) -> bool {
+        self.role == before.role && self.run_id == before.run_id && (self.id.is_none() || self.id == before.id)
+    }
+}
+
 #[derive(Clone, Debug, PartialEq)]
 struct Placement {
     role: Role,
     run_id: String,
     id: Option<String>,
     first: Position,
+}
+
+impl Placement {
+    fn key(&self) -> MessageKey<'_> {
+        MessageKey { role: self.role, run_id: &self.run_id, id: self.id.as_deref() }
+    }
 }
 
 /// Where a chunk belongs.
@@ -55,16 +81,33 @@ pub struct MessagePlacer {
 }
 
 impl MessagePlacer {
+    /// Takes an entry of the run: places a chunk of a message, and lets everything else interrupt that does.
+    pub fn entry(&mut self, body: &EntryBody, run_id: &str, at: Position) -> Placed {
+        match body {
+            EntryBody::Message { role, id, .. } => {
+                return self.chunk(&MessageKey::new(*role, run_id, id.as_deref()), at);
+            }
+            EntryBody::Tool { .. } | EntryBody::RunStarted(_) | EntryBody::RunEnded(_) => self.interrupt(),
+            EntryBody::Plan(_) => self.plan(run_id),
+            EntryBody::Latest(..)
+            | EntryBody::RunStatus(_)
+            | EntryBody::RequestOpened(_)
+            | EntryBody::RequestUpdated(_)
+            | EntryBody::RequestResolved(_)
+            | EntryBody::Surface { .. }
+            | EntryBody::Note(..) => {}
+        }
+        Placed::New
+    }
+
     /// Places the chunk at `at`.
-    pub fn chunk(&mut self, role: Role, run_id: &str, id: Option<&str>, at: Position) -> Placed {
-        let id = id.map(|id| &id[..id.floor_char_boundary(ID_MAX)]);
+    pub fn chunk(&mut self, key: &MessageKey<'_>, at: Position) -> Placed {
         if let Some(current) = &self.current
-            && current.role == role
-            && current.run_id == run_id
-            && (id.is_none() || current.id.as_deref() == id)
+            && key.goes_on_with(&current.key())
         {
             return Placed::Current(current.first);
         }
+        let MessageKey { role, run_id, id } = *key;
         if id.is_some()
             && let Some(known) = self.named.iter().rev().find(|known| known.role == role && known.id.as_deref() == id)
         {

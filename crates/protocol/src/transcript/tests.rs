@@ -10,9 +10,10 @@ fn placer_holds_a_bounded_number_of_messages() {
     let mut placer = MessagePlacer::default();
     for n in 0..10_000 {
         let id = format!("{}{n}", "x".repeat(n % 300));
-        placer.chunk(Role::Agent, "r", Some(&id), Position(n as u64));
+        placer.chunk(&MessageKey::new(Role::Agent, "r", Some(&id)), Position(n as u64));
     }
-    assert_eq!(placer.chunk(Role::Agent, "r", Some("0"), Position(20_000)), Placed::New, "an old one is forgotten");
+    let old = MessageKey::new(Role::Agent, "r", Some("0"));
+    assert_eq!(placer.chunk(&old, Position(20_000)), Placed::New, "an old one is forgotten");
 }
 
 #[test]
