@@ -479,8 +479,8 @@ impl Screen {
         let body: Value = serde_json::from_slice(&event.body).unwrap_or_default();
         // The gateway's own pieces are the blocks of a prompt; an agent's are pieces of one text.
         let block = !body["_meta"]["plexus"].is_null();
-        let EntryBody::Message { role, id, content } = EntryBody::read(event.kind, body) else { return };
-        let key = MessageKey::new(role, event.run_id.as_str(), id.as_deref());
+        let EntryBody::Message { role, id, parent, content } = EntryBody::read(event.kind, body) else { return };
+        let key = MessageKey::new(role, event.run_id.as_str(), id.as_deref(), parent.as_deref());
         if !matches!(self.placer.chunk(&key, event.position), Placed::Current(_)) {
             self.user_done(out);
         }
@@ -533,7 +533,7 @@ impl Screen {
             raw_output: Option<&'a RawValue>,
         }
         let Ok(verbatim) = serde_json::from_slice::<Verbatim<'_>>(&event.body) else { return };
-        let EntryBody::Tool { id, update } = entry(event) else { return };
+        let EntryBody::Tool { id, update, .. } = entry(event) else { return };
         let mut call = ToolCall::default();
         call.update(update);
         if !call.kind().is_empty() && (self.tools.len() < TOOLS || self.tools.contains_key(&id)) {

@@ -104,7 +104,7 @@ async fn last_turns(
     account: &Account,
 ) -> Result<LogPlace, Problem> {
     // What tells the message after the item at hand from others.
-    let mut later: Option<(Role, RunId, Option<String>)> = None;
+    let mut later: Option<(Role, RunId, Option<String>, Option<String>)> = None;
     let (mut to, mut turns) = (until, 0);
     let mut room = account.charge(2 * READ.bytes)?;
     loop {
@@ -112,11 +112,11 @@ async fn last_turns(
         for item in page.items.iter().rev() {
             match Spoken::of(item) {
                 Spoken::Words { text, .. } if text.is_empty() => {}
-                Spoken::Words { role, id, .. } => {
+                Spoken::Words { role, id, parent, .. } => {
                     let run_id = &item.first().run_id;
-                    let goes_on = later.as_ref().is_some_and(|(role_after, run_after, id_after)| {
-                        MessageKey::new(*role_after, run_after.as_str(), id_after.as_deref())
-                            .goes_on_with(&MessageKey::new(role, run_id.as_str(), id.as_deref()))
+                    let goes_on = later.as_ref().is_some_and(|(role_after, run_after, id_after, parent_after)| {
+                        MessageKey::new(*role_after, run_after.as_str(), id_after.as_deref(), parent_after.as_deref())
+                            .goes_on_with(&MessageKey::new(role, run_id.as_str(), id.as_deref(), parent.as_deref()))
                     });
                     if !goes_on {
                         if turns == limit {
@@ -124,7 +124,7 @@ async fn last_turns(
                         }
                         turns += 1;
                     }
-                    later = Some((role, run_id.clone(), id));
+                    later = Some((role, run_id.clone(), id, parent));
                 }
                 Spoken::Between => later = None,
                 Spoken::Aside => {}
@@ -139,8 +139,8 @@ async fn last_turns(
 
 /// What an item of the log is in the history.
 enum Spoken {
-    /// Words of a turn; `id` is the agent's own identifier of the message.
-    Words { role: Role, id: Option<String>, text: String },
+    /// Words of a turn; `id` is the agent's own identifier of the message, `parent` the tool call that it belongs to.
+    Words { role: Role, id: Option<String>, parent: Option<String>, text: String },
     /// Words after it are another turn.
     Between,
     /// Nothing.
@@ -153,8 +153,10 @@ impl Spoken {
         match EntryKind::of(kind) {
             EntryKind::Message(Role::User | Role::Agent) => {
                 let body = EntryBody::read(kind, serde_json::from_slice(&item.body()).unwrap_or_default());
-                let EntryBody::Message { role, id, content: Content::Text(text) } = body else { return Self::Aside };
-                Self::Words { role, id, text }
+                let EntryBody::Message { role, id, parent, content: Content::Text(text) } = body else {
+                    return Self::Aside;
+                };
+                Self::Words { role, id, parent, text }
             }
             EntryKind::Message(Role::Thought) | EntryKind::Tool | EntryKind::RunStarted | EntryKind::RunEnded => {
                 Self::Between
@@ -192,9 +194,9 @@ struct Turns {
 impl Turns {
     fn take(&mut self, item: &PageItem, out: &mut String) {
         match Spoken::of(item) {
-            Spoken::Words { role, id, text } => {
+            Spoken::Words { role, id, parent, text } => {
                 let event = item.first();
-                let key = MessageKey::new(role, event.run_id.as_str(), id.as_deref());
+                let key = MessageKey::new(role, event.run_id.as_str(), id.as_deref(), parent.as_deref());
                 if !matches!(self.placer.chunk(&key, event.position), Placed::Current(_)) {
                     self.close(out);
                 }

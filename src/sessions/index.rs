@@ -11,7 +11,7 @@ use serde_json::value::RawValue;
 
 use super::string_slices::StringSlices;
 use super::{CommitEntry, CommitRows, Filter, Log};
-use plexus_protocol::transcript::{EntryKind, MessageKey, MessagePlacer, Placed, Role};
+use plexus_protocol::transcript::{EntryKind, MessageKey, MessagePlacer, Placed, Role, parent_of};
 use plexus_protocol::{Event, Kind, Origin, Position, RunId};
 use plexus_store::{ReadLimit, StoreError, TextRow};
 
@@ -78,7 +78,8 @@ impl IndexWriter {
             EntryKind::Message(role) => {
                 let Some(body) = IndexedBody::of(event) else { return Ok(()) };
                 let id = body.message_id.and_then(|id| serde_json::from_str::<Cow<'_, str>>(id.get()).ok());
-                let key = MessageKey::new(role, event.run_id.as_str(), id.as_deref());
+                let parent = body.meta.and_then(|meta| parent_of(&mut serde_json::Deserializer::from_str(meta.get())));
+                let key = MessageKey::new(role, event.run_id.as_str(), id.as_deref(), parent.as_deref());
                 if !matches!(self.placer.chunk(&key, event.position), Placed::Current(_)) {
                     self.cut();
                 }
@@ -175,6 +176,8 @@ impl IndexWriter {
 struct IndexedBody<'a> {
     #[serde(rename = "messageId", borrow, default)]
     message_id: Option<&'a RawValue>,
+    #[serde(rename = "_meta", borrow, default)]
+    meta: Option<&'a RawValue>,
     #[serde(borrow, default)]
     title: Option<&'a RawValue>,
     #[serde(borrow, default)]

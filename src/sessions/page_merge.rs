@@ -2,7 +2,7 @@
 //! updates of one tool call that follow each other are one item too. Pure.
 //!
 //! What is merged is exact: folding the items gives what folding the events gives. Chunks are one message when they are of
-//! one session, run and kind, and say the same beside their text (`_meta` apart, whose `plexus` must be the same too).
+//! one session, run and kind, and say the same beside their text (`_meta` apart, whose `plexus` and parent must be the same too).
 //! Between them may stand only what nobody shows in its place ([`ASIDE`]); it keeps its own item. A text that is longer
 //! than [`LONG`] is cut into parts, so that a page need not hold all of it.
 
@@ -16,7 +16,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
-use plexus_protocol::transcript::EntryKind;
+use plexus_protocol::transcript::{EntryKind, name_parent, parent_of};
 use plexus_protocol::{Event, Kind, Position};
 
 /// A text that takes more bytes than this, as JSON, is cut into parts. Tests have small ones.
@@ -283,8 +283,9 @@ fn same_message(a: &[u8], one: &Range<usize>, b: &[u8], other: &Range<usize>) ->
     let shell = |body: &[u8]| {
         let mut members: Map<String, Value> = serde_json::from_slice(body).ok()?;
         members.get_mut("content")?.as_object_mut()?.remove("text");
-        let ours = members.remove("_meta").and_then(|mut meta| meta.get_mut("plexus").map(Value::take));
-        Some((members, ours))
+        let meta = members.remove("_meta").unwrap_or_default();
+        let parent = parent_of(&meta);
+        Some((members, meta.get("plexus").cloned(), parent))
     };
     matches!((shell(a), shell(b)), (Some(a), Some(b)) if a == b)
 }
@@ -352,15 +353,17 @@ impl PageItem {
     }
 
     /// The updates of a tool call one over the other, as clients merge them: member by member, and the output in
-    /// `_meta.terminal_output.data` one after the other.
+    /// `_meta.terminal_output.data` one after the other. The parent that was named first stays.
     fn tool(&self) -> Option<Bytes> {
         let mut call: Map<String, Value> = Map::new();
         let mut output: Option<(Value, String)> = None;
+        let mut parent: Option<String> = None;
         for (n, unit) in self.units.iter().enumerate() {
             let mut update: Map<String, Value> = serde_json::from_slice(&unit.event.body).ok()?;
             if n > 0 {
                 update.remove("sessionUpdate");
             }
+            parent = parent.or_else(|| update.get("_meta").and_then(parent_of));
             let terminal = update.get_mut("_meta").and_then(|meta| meta.get_mut("terminal_output"));
             if let Some(data) = terminal.as_ref().and_then(|terminal| terminal["data"].as_str()) {
                 let mut whole = output.take().map_or_else(String::new, |(_, whole)| whole);
@@ -373,6 +376,9 @@ impl PageItem {
             terminal["data"] = whole.into();
             let meta = call.entry("_meta").or_insert_with(|| Value::Object(Map::new()));
             meta.as_object_mut()?.insert("terminal_output".into(), terminal);
+        }
+        if let Some(parent) = parent {
+            name_parent(&mut call, &parent);
         }
         serde_json::to_vec(&call).ok().map(Into::into)
     }

@@ -90,6 +90,9 @@ pub struct SnapshotMessage {
     pub at: Timestamp,
     /// The place of its first event in the log.
     pub position: u64,
+    /// The tool call that it stands under: these are a subagent's words.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub parent_tool_call_id: Option<String>,
 }
 
 fn roles() -> RefOr<Schema> {
@@ -107,6 +110,9 @@ pub struct SnapshotTool {
     pub run_id: String,
     /// The place of its first event in the log.
     pub position: u64,
+    /// The tool call that it stands under: this is what a subagent does.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub parent_tool_call_id: Option<String>,
     /// ACP's tool call, every update merged into it (`title`, `kind`, `status`, `content`, `rawInput`, `rawOutput`, `locations`).
     #[serde(flatten)]
     pub call: serde_json::Map<String, serde_json::Value>,
@@ -215,8 +221,8 @@ impl Piece {
     }
 
     fn message(&self) -> Option<MessageKey<'_>> {
-        let EntryBody::Message { role, id, .. } = &self.body else { return None };
-        Some(MessageKey::new(*role, &self.run_id, id.as_deref()))
+        let EntryBody::Message { role, id, parent, .. } = &self.body else { return None };
+        Some(MessageKey::new(*role, &self.run_id, id.as_deref(), parent.as_deref()))
     }
 
     /// Takes in what comes right after; gives it back where it must stay a piece of its own.
@@ -233,11 +239,12 @@ impl Piece {
                 self.bytes += more.len();
                 None
             }
-            (EntryBody::Tool { id, update }, EntryBody::Tool { id: same, update: newer })
+            (EntryBody::Tool { id, parent, update }, EntryBody::Tool { id: same, parent: named, update: newer })
                 if *id == same && !outputs(update) && !outputs(&newer) =>
             {
                 let replaced: usize = newer.keys().filter_map(|name| update.get(name)).map(size).sum();
                 update.extend(newer);
+                *parent = parent.take().or(named);
                 self.bytes = (self.bytes + next.bytes).saturating_sub(replaced + AROUND);
                 None
             }
@@ -386,7 +393,7 @@ impl SnapshotFold {
             transcript.apply(piece.first, &piece.run_id, piece.at, piece.body.clone());
         }
         let (mut messages, mut tools) = (Vec::new(), Vec::new());
-        for TranscriptItem { first, run_id, at, part, .. } in transcript.into_items() {
+        for TranscriptItem { first, run_id, at, parent, part, .. } in transcript.into_items() {
             match part {
                 Part::Message(Message { role, text, blocks, partial, .. }) => messages.push(SnapshotMessage {
                     role,
@@ -397,9 +404,12 @@ impl SnapshotFold {
                     continued: false,
                     at,
                     position: first.0,
+                    parent_tool_call_id: parent,
                 }),
                 Part::Tool { id, call } => {
-                    tools.push(SnapshotTool { tool_call_id: id, run_id, position: first.0, call: call.into_members() });
+                    let call = call.into_members();
+                    let (tool_call_id, position, parent_tool_call_id) = (id, first.0, parent);
+                    tools.push(SnapshotTool { tool_call_id, run_id, position, parent_tool_call_id, call });
                 }
                 // The latest plan, the requests and the surfaces stand beside; the rest is on the pages.
                 Part::Plan(_)

@@ -686,6 +686,8 @@ export interface Message {
   content?: JsonObject[];
   /** Whether it began before what the snapshot has: this is its end. */
   continued?: boolean;
+  /** The tool call that it stands under: these are a subagent's words. */
+  parent_tool_call_id?: string;
   /** Whether it is being said, or was cut off. */
   partial: boolean;
   /** The place of its first event in the log. */
@@ -1789,6 +1791,8 @@ export type Timestamp = string;
 
 /** One tool call, latest state. */
 export interface Tool {
+  /** The tool call that it stands under: this is what a subagent does. */
+  parent_tool_call_id?: string | null;
   /** The place of its first event in the log. */
   position: number;
   /** The run it belongs to. */

@@ -10,7 +10,7 @@
 mod blocks;
 mod drawing;
 
-use blocks::{Block, BlockBody, ToolPart};
+use blocks::{Above, Block, BlockBody, ToolPart};
 use drawing::{parts, some};
 use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap, VecDeque};
@@ -57,8 +57,8 @@ const ASKS_MAX: usize = 2000;
 /// Laid-out blocks that are kept while others are looked at.
 const CACHE_MAX: usize = 400;
 
-/// A block's lines, for a width, with or without an empty one before.
-type Drawn = (u16, bool, Rc<Vec<Line<'static>>>);
+/// A block's lines, for a width, with or without an empty one and one that names the call above it before.
+type Drawn = (u16, (bool, bool), Rc<Vec<Line<'static>>>);
 
 /// Where one looks.
 #[derive(Clone, Debug, PartialEq)]
@@ -173,6 +173,8 @@ pub(crate) struct Conversation {
     /// What people asked for, oldest first.
     pub(crate) prompts: VecDeque<String>,
     placer: MessagePlacer,
+    /// The tool call that the entry at hand stands under.
+    above: Option<Above>,
     /// Where the message begins that the latest block of words belongs to.
     message: Option<Position>,
     /// Where to look once it is there.
@@ -209,6 +211,7 @@ impl Conversation {
             commands: Vec::new(),
             prompts: VecDeque::new(),
             placer: MessagePlacer::default(),
+            above: None,
             message: None,
             sought: None,
             trimmed: false,
@@ -271,15 +274,18 @@ impl Conversation {
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
         for (place, tool, value) in all {
             let at = millis(&value["at"]).unwrap_or_default();
+            let parent = value["parent_tool_call_id"].as_str().map(str::to_owned);
             let entry = if tool {
                 let Value::Object(mut update) = value.clone() else { continue };
-                ["tool_call_id", "run_id", "position"].iter().for_each(|name| drop(update.remove(*name)));
-                EntryBody::Tool { id: text(&value["tool_call_id"]), update }
+                ["tool_call_id", "run_id", "position", "parent_tool_call_id"]
+                    .iter()
+                    .for_each(|name| drop(update.remove(*name)));
+                EntryBody::Tool { id: text(&value["tool_call_id"]), parent, update }
             } else {
                 // The next event may go on with the message; the message itself is whole.
                 self.placer.interrupt();
                 let content = Content::Text(text(&value["text"]));
-                EntryBody::Message { role: Role::named(&text(&value["role"])), id: None, content }
+                EntryBody::Message { role: Role::named(&text(&value["role"])), id: None, parent, content }
             };
             self.entry(entry, &text(&value["run_id"]), place, (at, at));
         }
@@ -303,6 +309,7 @@ impl Conversation {
 
     fn take(&mut self, kind: &str, body: &Value, run: &str, cursor: &str, place: u64, (at, last): (i64, i64)) {
         self.events += 1;
+        self.above = None;
         match Kind::from_name(kind) {
             Some(kind) => self.entry(EntryBody::read(kind, body.clone()), run, place, (at, last)),
             // A newer gateway's: shown as it is.
@@ -313,6 +320,10 @@ impl Conversation {
 
     fn entry(&mut self, entry: EntryBody, run: &str, place: u64, (at, last): (i64, i64)) {
         let placed = self.placer.entry(&entry, run, Position(place));
+        self.above = self.placer.parent(&entry).map(|parent| {
+            let title = if parent.title.is_empty() { parent.id } else { parent.title };
+            Above { id: parent.id.to_owned(), title: sanitize::line(title, FIELD), depth: parent.depth }
+        });
         match entry {
             EntryBody::Message { role, content, .. } => match content {
                 Content::Text(words) => self.said(role, placed, &words, place),
@@ -323,7 +334,7 @@ impl Conversation {
                     self.said(role, placed, &sanitize::line(&label, FIELD), place);
                 }
             },
-            EntryBody::Tool { id, update } => self.tool(id, update, (at, last), place),
+            EntryBody::Tool { id, update, .. } => self.tool(id, update, (at, last), place),
             EntryBody::Plan(entries) => self.plan(entries, place),
             EntryBody::RunStarted(_) => self.running = Some(at),
             EntryBody::RunStatus(body) if body["cancelling"] == true => {
@@ -417,7 +428,8 @@ impl Conversation {
     fn push(&mut self, body: BlockBody, place: u64) -> u64 {
         let id = self.next;
         self.next += 1;
-        let block = Block { id, position: place, body, turned: false, drawn: RefCell::default() };
+        let above = self.above.clone();
+        let block = Block { id, position: place, body, above, turned: false, drawn: RefCell::default() };
         self.bytes += block.bytes();
         self.blocks.push_back(block);
         if !self.look.follow {
@@ -526,6 +538,7 @@ impl Conversation {
             return;
         };
         let before = block.bytes();
+        block.above.clone_from(&self.above);
         if let BlockBody::Tool { call, until, .. } = &mut block.body {
             call.update(update);
             if call.is_finished() && *until == 0 {

@@ -39,6 +39,8 @@ pub struct TranscriptItem {
     pub run_id: String,
     /// When it began.
     pub at: Timestamp,
+    /// The tool call that it stands under.
+    pub parent: Option<String>,
     /// What it is.
     pub part: Part,
 }
@@ -142,11 +144,13 @@ impl Message {
 impl Transcript {
     /// Takes the event at `at`, of a run, said at `time`.
     pub fn apply(&mut self, at: Position, run_id: &str, time: Timestamp, body: EntryBody) {
-        let new = |part| TranscriptItem { first: at, last: at, run_id: run_id.to_owned(), at: time, part };
         let before = self.placer.current();
         let placed = self.placer.entry(&body, run_id, at);
+        let parent = self.placer.parent(&body).map(|parent| parent.id.to_owned());
+        let run = run_id.to_owned();
+        let new = |part| TranscriptItem { first: at, last: at, run_id: run, at: time, parent: parent.clone(), part };
         match body {
-            EntryBody::Message { role, id, content } => {
+            EntryBody::Message { role, id, content, .. } => {
                 let known = match placed {
                     Placed::New => None,
                     Placed::Current(first) | Placed::Earlier(first) => self.messages.get(&first).copied(),
@@ -160,13 +164,16 @@ impl Transcript {
                     message.append(content);
                 }
             }
-            EntryBody::Tool { id, update } => {
+            EntryBody::Tool { id, update, .. } => {
                 let index = self.tools.get(&id).copied().unwrap_or_else(|| {
                     self.tools.insert(id.clone(), self.items.len());
                     self.push(new(Part::Tool { id, call: ToolCall::default() }))
                 });
                 if let Some(Part::Tool { call, .. }) = self.news(index, at) {
                     call.update(update);
+                }
+                if let Some(item) = self.items.get_mut(index) {
+                    item.parent = parent;
                 }
             }
             EntryBody::Plan(entries) => match self.plans.get(run_id).copied() {

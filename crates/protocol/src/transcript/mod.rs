@@ -11,11 +11,13 @@
 #![deny(clippy::wildcard_enum_match_arm)]
 
 mod fold;
+mod nesting;
 mod outcome;
 mod placer;
 mod tool_call;
 
 pub use fold::{Message, MessageBlock, Part, Transcript, TranscriptItem};
+pub use nesting::{ParentCall, name_parent, parent_of};
 pub use outcome::{Decided, Outcome};
 pub use placer::{MessageKey, MessagePlacer, Placed};
 pub use tool_call::{ToolCall, ToolContent, json_size};
@@ -244,6 +246,8 @@ pub enum EntryBody {
         role: Role,
         /// The agent's own identifier of the message, where it gives one.
         id: Option<String>,
+        /// The tool call that it says it belongs to: a subagent's words.
+        parent: Option<String>,
         /// What the piece brings.
         content: Content,
     },
@@ -251,6 +255,8 @@ pub enum EntryBody {
     Tool {
         /// The runtime's identifier of the call.
         id: String,
+        /// The tool call that it says it belongs to: what a subagent does.
+        parent: Option<String>,
         /// What is said of it: ACP's tool call without `toolCallId` and `sessionUpdate`.
         update: Map<String, Value>,
     },
@@ -309,7 +315,8 @@ impl EntryBody {
             Some(Value::String(id)) => Some(id),
             _ => None,
         };
-        Self::Message { role, id, content: Content::read(members.remove("content").unwrap_or_default()) }
+        let parent = members.get("_meta").and_then(parent_of);
+        Self::Message { role, id, parent, content: Content::read(members.remove("content").unwrap_or_default()) }
     }
 
     fn tool(kind: Kind, body: Value) -> Self {
@@ -317,7 +324,8 @@ impl EntryBody {
         match update.remove("toolCallId") {
             Some(Value::String(id)) if !id.is_empty() => {
                 update.remove("sessionUpdate");
-                Self::Tool { id, update }
+                let parent = update.get("_meta").and_then(parent_of);
+                Self::Tool { id, parent, update }
             }
             other => {
                 update.extend(other.map(|id| ("toolCallId".into(), id)));

@@ -98,19 +98,43 @@ impl Conversation {
             |body: &BlockBody| matches!(body, BlockBody::Tool { .. } | BlockBody::Asked(_) | BlockBody::Note { .. });
         let continued = matches!(block.body, BlockBody::Said { continued: true, .. });
         let gap = at > 0 && !continued && !(tight(&block.body) && tight(&list[at - 1].body));
+        // Named where it is not what stands right above, as it or as something else under it.
+        let named = block.above.as_ref().filter(|call| {
+            let before = at.checked_sub(1).and_then(|n| list.get(n));
+            !before.is_some_and(|before| {
+                self.tools.get(&call.id) == Some(&before.id)
+                    || before.above.as_ref().is_some_and(|other| other.id == call.id)
+            })
+        });
+        let head = (gap, named.is_some());
         // What says how long ago changes by itself.
         let lasting =
             !matches!(block.body, BlockBody::Asked(_)) && !matches!(block.body, BlockBody::Tool { until: 0, .. });
         if let Some((width, same, lines)) = &*block.drawn.borrow()
             && lasting
-            && (*width, *same) == (pen.width, gap)
+            && (*width, *same) == (pen.width, head)
         {
             return Rc::clone(lines);
         }
         let mut lines = if gap { vec![Line::default()] } else { Vec::new() };
-        self.draw(block, pen, &mut lines);
+        match &block.above {
+            None => self.draw(block, pen, &mut lines),
+            Some(above) => {
+                let margin = u16::try_from(2 * above.depth).unwrap_or(u16::MAX).min(pen.width / 3);
+                let inner = DrawContext { width: pen.width - margin, ..*pen };
+                if let Some(above) = named {
+                    let words = sanitize::cut(&above.title, usize::from(inner.width).saturating_sub(8));
+                    lines.push(Line::from(Span::styled(format!("  ↳ in {words}"), pen.theme.dim)));
+                }
+                self.draw(block, &inner, &mut lines);
+                let margin = " ".repeat(usize::from(margin));
+                for line in lines.iter_mut().skip(usize::from(gap)) {
+                    line.spans.insert(0, Span::raw(margin.clone()));
+                }
+            }
+        }
         let lines = Rc::new(lines);
-        *block.drawn.borrow_mut() = Some((pen.width, gap, Rc::clone(&lines)));
+        *block.drawn.borrow_mut() = Some((pen.width, head, Rc::clone(&lines)));
         lines
     }
 
