@@ -1,5 +1,7 @@
 //! Every abuse at once against the real binary: what it comes to in memory, what is left of that afterwards, and how long
 //! somebody else waits for an answer meanwhile. docs/limits.md says which account each of them meets.
+//!
+//! Raw sockets: they misbehave.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;

@@ -1,5 +1,7 @@
 //! The load: many clients in one thread, which read, count and check, and do as little else as they can, since they
 //! share the machine with what is measured.
+//!
+//! Raw sockets: this is the load generator, for the gateway and for the floor.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};

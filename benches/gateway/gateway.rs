@@ -1,4 +1,6 @@
 //! The real binary, and the little HTTP that it takes to drive it.
+//!
+//! Raw sockets instead of `plexus-client`: the time and memory of a client library must not be in the numbers.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};

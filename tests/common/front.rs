@@ -1,4 +1,6 @@
 //! The front door on a port of its own, over a store in memory and a runtime that is a few lines of this file.
+//!
+//! Raw sockets: the tests over it look at the bytes of an answer, and send what no client would.
 #![allow(unreachable_pub, reason = "each story uses a part of it")]
 
 use std::collections::HashMap;

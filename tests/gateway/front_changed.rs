@@ -1,5 +1,7 @@
 //! A question that changes while it is open, on every wire of the front door: each client reads it anew, and nobody allows
 //! what they have not read.
+//!
+//! Raw messages: each wire is read as it is.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use crate::common;

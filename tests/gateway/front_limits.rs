@@ -1,5 +1,7 @@
 //! What peers can make the front door hold: each abuse over real sockets, against accounts small enough to see their ends. One
 //! file: every abuse is counted in the same accounts.
+//!
+//! Raw sockets: they misbehave.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use crate::common;

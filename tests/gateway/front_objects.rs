@@ -1,5 +1,7 @@
 //! An object is an object: what serde would take in its place, an array with the members in the order of the code, is refused
 //! on every route and by every method, at the top and further inside.
+//!
+//! Raw messages: no client sends these.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use crate::common;

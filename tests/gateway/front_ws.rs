@@ -1,6 +1,8 @@
 //! The native WebSocket over real sockets; one file because one client, which can also be rude, serves every test.
 //!
 //! First the UI protocol, then RFC 6455 with a client that breaks it on purpose.
+//!
+//! Raw sockets: frames are counted, cut and broken.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use crate::common;

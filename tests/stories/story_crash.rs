@@ -1,5 +1,7 @@
 //! `kill -9` at random instants: whatever any client saw is in the log, cursors go on, requests say `orphaned`, and no
 //! process is left behind.
+//!
+//! Raw messages: what was on its way when the gateway died is read to its end, and nothing comes back by itself.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout)]
 
 use crate::common;

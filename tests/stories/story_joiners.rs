@@ -1,5 +1,7 @@
 //! Many clients join at random instants, by three transports, some changing transport half way: nobody misses an
 //! event, nobody gets one twice.
+//!
+//! Raw messages: three transports with one cursor, and millions of events.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use crate::common;
