@@ -503,8 +503,26 @@ fn unfinished(path: &str, text: &str) -> Vec<String> {
 
 /// Identifiers that meant something in this project alone. docs/glossary.md has the words that took their place.
 const OLD_WORDS: &[&str] = &[
-    "Adopted", "Birth", "Chore", "Death", "Inlet", "Landed", "Letter", "Looker", "Lookers", "NoOrders", "Parked",
-    "Undone", "Upto", "Wish", "buried", "bury", "lend",
+    "Adopted",
+    "Birth",
+    "Chore",
+    "Death",
+    "Inlet",
+    "Landed",
+    "Letter",
+    "Looker",
+    "Lookers",
+    "NoOrders",
+    "Parked",
+    "TranscriptEntry",
+    "TranscriptHead",
+    "TranscriptMasks",
+    "Undone",
+    "Upto",
+    "Wish",
+    "buried",
+    "bury",
+    "lend",
 ];
 
 /// Identifiers of a file that are no words of this project any more.
