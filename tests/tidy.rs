@@ -503,8 +503,25 @@ fn unfinished(path: &str, text: &str) -> Vec<String> {
 
 /// Identifiers that meant something in this project alone. docs/glossary.md has the words that took their place.
 const OLD_WORDS: &[&str] = &[
-    "Adopted", "Asker", "Birth", "Books", "Chore", "Death", "Errands", "Inlet", "Landed", "Lane", "Letter", "Looker",
-    "Lookers", "NoOrders", "Parked", "Tally", "Teller", "Undone", "Upto", "Wish", "buried", "bury", "errands", "lanes",
+    "Adopted",
+    "Asker", "Birth",
+    "Books", "Chore",
+    "Death",
+    "Errands", "Inlet",
+    "Landed",
+    "Lane", "Letter",
+    "Looker",
+    "Lookers",
+    "NoOrders",
+    "Parked", "Tally", "Teller", "TranscriptEntry",
+    "TranscriptHead",
+    "TranscriptMasks",
+    "Undone",
+    "Upto",
+    "Wish",
+    "buried",
+    "bury",
+    "errands", "lanes",
     "lend", "seat", "seats", "unlucky", "wished",
 ];
 /// The same, for the files of `crates/`.

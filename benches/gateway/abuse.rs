@@ -1,5 +1,7 @@
 //! All abuses at once against the real binary: peak memory, memory left afterwards, and the latency of another client
 //! meanwhile. docs/limits.md lists the limit that each of them hits.
+//!
+//! Raw sockets: they misbehave.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;

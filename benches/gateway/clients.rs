@@ -1,5 +1,7 @@
 //! The load: many clients in one thread, which read, count and check with as little work as possible, because they share the
 //! machine with the measured process.
+//!
+//! Raw sockets: this is the load generator, for the gateway and for the floor.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};

@@ -1,4 +1,6 @@
 //! Drives the real binary over a minimal HTTP client.
+//!
+//! Raw sockets instead of `plexus-client`: the time and memory of a client library must not be in the numbers.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};

@@ -70,7 +70,7 @@ pub(crate) enum Command {
     Tls(Tls),
     /// Check the installation and suggest fixes
     Doctor(Doctor),
-    /// Show what a dialect makes of each line of a transcript; `PLEXUS_RECORD=DIR plexus serve` records them
+    /// Show what a dialect makes of each line of a recording; `PLEXUS_RECORD=DIR plexus serve` records them
     Replay(Replay),
     /// Built-in agents
     #[command(subcommand)]
@@ -427,10 +427,10 @@ pub(crate) enum DevicesAction {
 
 #[derive(Debug, Args)]
 pub(crate) struct Replay {
-    /// The transcript; `-` reads stdin
+    /// The recording; `-` reads stdin
     #[arg(value_name = "FILE")]
     pub(crate) file: PathBuf,
-    /// The dialect, if the transcript does not name it; overrides the transcript
+    /// The dialect, if the recording does not name it; overrides the transcript
     #[arg(long, value_name = "DIALECT")]
     pub(crate) dialect: Option<String>,
     /// Output JSON, one object per line

@@ -1,8 +1,8 @@
-//! `plexus replay`: feeds a transcript to its dialect, without a gateway or an agent.
+//! `plexus replay`: feeds a recording to its dialect, without a gateway or an agent.
 
 use std::io::{Read as _, Write as _};
 
-use plexus_dialects::transcript::{self, Played, Player, TranscriptEntry, TranscriptHead, describe};
+use plexus_dialects::recording::{self, Played, Player, RecordingEntry, RecordingHead, describe};
 use plexus_protocol::{Connect, RuntimeId, RuntimeSpec};
 use serde_json::{Value, json};
 
@@ -25,8 +25,8 @@ pub(crate) fn replay(args: &args::Replay) -> CommandResult {
         _ => std::fs::read_to_string(&args.file),
     };
     let entries =
-        transcript::read(&text.map_err(|why| wrong(why.to_string()))?).map_err(|why| wrong(why.to_string()))?;
-    let head = transcript::head(&entries).map_err(|why| wrong(why.to_string()))?;
+        recording::read(&text.map_err(|why| wrong(why.to_string()))?).map_err(|why| wrong(why.to_string()))?;
+    let head = recording::head(&entries).map_err(|why| wrong(why.to_string()))?;
     let spec = spec(head.as_ref(), args.dialect.as_deref()).map_err(wrong)?;
     let dialect = spec.dialect.clone();
     let mut player = Player::new(spec).ok_or_else(|| {
@@ -55,7 +55,7 @@ pub(crate) fn replay(args: &args::Replay) -> CommandResult {
 }
 
 /// The spec of the runtime that the dialect is told it speaks with.
-fn spec(head: Option<&TranscriptHead>, dialect: Option<&str>) -> Result<RuntimeSpec, String> {
+fn spec(head: Option<&RecordingHead>, dialect: Option<&str>) -> Result<RuntimeSpec, String> {
     let known = head.map(|head| head.spec.clone());
     match (known, dialect) {
         (Some(spec), Some(dialect)) => Ok(RuntimeSpec { dialect: dialect.to_owned(), ..spec }),
@@ -68,7 +68,7 @@ fn spec(head: Option<&TranscriptHead>, dialect: Option<&str>) -> Result<RuntimeS
     }
 }
 
-fn as_json(at: usize, entry: &TranscriptEntry, played: &Played) -> Value {
+fn as_json(at: usize, entry: &RecordingEntry, played: &Played) -> Value {
     let events: Vec<Value> = played.events.iter().map(describe).collect();
     let calls: Vec<Value> = played.calls.iter().map(call).collect();
     let mut value = json!({
@@ -92,7 +92,7 @@ fn call(call: &plexus_dialects::ClientToolCall) -> Value {
     json!({ "id": call.id, "work": format!("{:?}", call.work) })
 }
 
-fn print(paint: Paint, at: usize, entry: &TranscriptEntry, played: &Played) -> std::io::Result<()> {
+fn print(paint: Paint, at: usize, entry: &RecordingEntry, played: &Played) -> std::io::Result<()> {
     let mut out = std::io::stdout().lock();
     writeln!(out, "{at:>5} {:<8} {}", paint.bold(entry.dir.as_str()), paint.dim(&shown(&entry.line)))?;
     for event in &played.events {

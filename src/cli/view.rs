@@ -21,12 +21,23 @@ const FIELD: usize = 200;
 /// Tool calls whose titles are remembered; updates of further ones are shown without a title.
 const TOOLS: usize = 4096;
 
+/// The tool call that an entry belongs to.
+struct Above {
+    id: String,
+    title: String,
+    depth: usize,
+}
+
 /// Turns a stream of events into text.
 pub(crate) struct View {
     paint: Paint,
     /// The message of the last line: its role and first position.
     block: Option<(Role, Position)>,
     placers: HashMap<String, MessagePlacer>,
+    /// The tool call that the entry at hand stands under.
+    above: Option<Above>,
+    /// The one that was named last.
+    named: Option<String>,
     /// Whether the last character shown ended a line.
     fresh: bool,
     cleaner: Cleaner,
@@ -46,6 +57,8 @@ impl View {
             paint,
             block: None,
             placers: HashMap::new(),
+            above: None,
+            named: None,
             fresh: true,
             cleaner: Cleaner::default(),
             tools: HashMap::new(),
@@ -69,6 +82,7 @@ impl View {
     fn words(&mut self, role: Role, first: Position, text: &str, out: &mut String) {
         if self.block != Some((role, first)) {
             self.end_line(out);
+            self.name_above(out);
             self.block = Some((role, first));
             if role == Role::User {
                 out.push_str(&self.paint.bold("> "));
@@ -79,12 +93,41 @@ impl View {
         if shown.is_empty() {
             return;
         }
+        if let Some(Above { depth, .. }) = &self.above {
+            let margin = "  ".repeat(*depth);
+            let mut begins = self.fresh;
+            let mut lines = String::with_capacity(shown.len());
+            for piece in shown.split_inclusive('\n') {
+                lines.push_str(if begins { &margin } else { "" });
+                lines.push_str(piece);
+                begins = true;
+            }
+            shown = lines;
+        }
         self.fresh = shown.ends_with('\n');
         out.push_str(&match role {
             Role::Thought => self.paint.dim(&shown),
             Role::User => self.paint.bold(&shown),
             Role::Agent => shown,
         });
+    }
+
+    /// Names the tool call that the current entry belongs to, unless it was named last.
+    fn name_above(&mut self, out: &mut String) {
+        let id = self.above.as_ref().map(|above| above.id.clone());
+        if self.named == id {
+            return;
+        }
+        self.named = id;
+        if let Some(Above { title, depth, .. }) = &self.above {
+            let text = format!("{}↳ in {title}", "  ".repeat(*depth));
+            self.note(&self.paint.dim(&text), out);
+        }
+    }
+
+    /// The indentation of the current entry.
+    fn margin(&self) -> String {
+        "  ".repeat(self.above.as_ref().map_or(0, |above| above.depth))
     }
 
     /// Adds a line of the gateway; text of agents in it was sanitized before.
@@ -121,21 +164,23 @@ impl View {
             return self.note(&self.paint.dim(&line(&format!("· {}", envelope.kind), FIELD)), out);
         };
         let field = |body: &Value, name: &str| line(body[name].as_str().unwrap_or_default(), FIELD);
+        let placer = self.placers.entry(envelope.session_id.clone()).or_default();
+        let placed = placer.entry(&entry, &envelope.run_id, envelope.position());
+        self.above = placer.parent(&entry).map(|parent| {
+            let title = if parent.title.is_empty() { parent.id } else { parent.title };
+            Above { id: parent.id.to_owned(), title: line(title, FIELD), depth: parent.depth }
+        });
         match entry {
-            EntryBody::Message { role, id, content } => {
-                let placed = self.placer(envelope).chunk(role, &envelope.run_id, id.as_deref(), envelope.position());
+            EntryBody::Message { role, content, .. } => {
                 let first = placed.first(envelope.position());
                 match content {
                     Content::Text(text) => self.words(role, first, &text, out),
                     Content::Block(block) => self.words(role, first, &line(&block_label(&block), FIELD), out),
                 }
             }
-            EntryBody::Tool { id, update } => self.tool(envelope, id, update, out),
-            EntryBody::Plan(entries) => {
-                self.placer(envelope).plan(&envelope.run_id);
-                self.plan(&entries, out);
-            }
-            EntryBody::RunStarted(_) => self.placer(envelope).interrupt(),
+            EntryBody::Tool { id, update, .. } => self.tool(envelope, id, update, out),
+            EntryBody::Plan(entries) => self.plan(&entries, out),
+            EntryBody::RunStarted(_) => {}
             EntryBody::RunStatus(body) => match body["status"].as_str() {
                 Some("queued") => self.note(&self.paint.dim("· queued behind the previous run"), out),
                 Some("running") if body["cancelling"] == true => {
@@ -145,7 +190,6 @@ impl View {
                 _ => {}
             },
             EntryBody::RunEnded(body) => {
-                self.placer(envelope).interrupt();
                 let words = [field(&body, "stop_reason"), field(&body, "message")];
                 let words = words.into_iter().filter(|word| !word.is_empty() && word != "end_turn");
                 let words = words.collect::<Vec<_>>().join(", ");
@@ -220,12 +264,7 @@ impl View {
         }
     }
 
-    fn placer(&mut self, envelope: &Envelope) -> &mut MessagePlacer {
-        self.placers.entry(envelope.session_id.clone()).or_default()
-    }
-
     fn tool(&mut self, envelope: &Envelope, id: String, update: Map<String, Value>, out: &mut String) {
-        self.placer(envelope).interrupt();
         let key = (envelope.session_id.clone(), id);
         let known = self.tools.get(&key).cloned();
         let old_status = known.as_ref().map(|call| call.status().to_owned());
@@ -240,7 +279,8 @@ impl View {
                 "" | "pending" => text,
                 other => format!("{text} {}", self.paint.dim(&format!("({})", other.replace('_', " ")))),
             };
-            self.note(&text, out);
+            self.name_above(out);
+            self.note(&format!("{}{text}", self.margin()), out);
         }
         let diffs: Vec<String> = call
             .content()
@@ -255,7 +295,7 @@ impl View {
             .collect();
         if !diffs.is_empty() && diffs != self.diffs {
             for diff in &diffs {
-                self.note(&self.paint.dim(diff), out);
+                self.note(&format!("{}{}", self.margin(), self.paint.dim(diff)), out);
             }
             self.diffs = diffs;
         }
@@ -346,6 +386,27 @@ mod tests {
             ("run_ended", json!({ "status": "completed", "stop_reason": "end_turn" })),
         ]);
         assert_eq!(text, "> hi\nhm\nhello\n○ touch a\n✔ touch a\nbye\n· done\n");
+    }
+
+    #[test]
+    fn view_shows_subagents_under_the_call_that_started_them() {
+        let under = |parent: &str, mut body: Value| {
+            body["_meta"] = json!({ "claudeCode": { "parentToolUseId": parent } });
+            body
+        };
+        let call = |id: &str, title: &str| json!({ "toolCallId": id, "title": title, "status": "pending" });
+        let text = shown(&[
+            ("tool_call", call("a", "Explore\u{1b}[31m")),
+            ("tool_call", under("a", call("b", "ls"))),
+            ("agent_message_chunk", under("a", said("I see\n"))),
+            ("agent_message_chunk", under("a", said("two."))),
+            ("tool_call", under("b", call("c", "deeper"))),
+            ("agent_message_chunk", under("never", said("bye"))),
+        ]);
+        let title = line("Explore\u{1b}[31m", FIELD);
+        let expected = format!("○ {title}\n  ↳ in {title}\n  ○ ls\n  I see\n  two.\n    ↳ in ls\n    ○ deeper\nbye\n");
+        assert_eq!(text, expected);
+        assert!(!text.contains('\u{1b}'));
     }
 
     #[test]

@@ -21,6 +21,7 @@ use axum::response::Response;
 use futures_util::future::BoxFuture;
 use http::StatusCode;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::error::ProblemMembers;
@@ -34,6 +35,9 @@ use crate::auth::{Caller, Denied, Grant, Right, Target};
 use crate::ledger::Charge;
 use crate::metrics::Subscriber;
 use crate::sessions::{Directory, Filter, ResumeVerdict, StartAfter, zero_of};
+use plexus_protocol::transcript::{
+    Content, EntryBody, EntryKind, MessageKey, MessagePlacer, NoteKind, Outcome, Placed, Role, ToolCall, ToolContent,
+};
 use plexus_protocol::{
     Cursor, Event, Kind, Offer, Position, Request, RequestId, RunId, RuntimeId, Scope, SessionId, SessionInfo,
     SessionState,
@@ -215,8 +219,23 @@ impl Mirror {
 
 /// A prompt as a person at a Gemini UI would have typed it.
 pub(super) fn typed(asked: &[Box<RawValue>]) -> String {
-    let blocks = asked.iter().filter_map(|block| serde_json::from_str::<Block<'_>>(block.get()).ok());
-    blocks.map(Block::typed).collect::<Vec<_>>().join("\n")
+    let blocks = asked.iter().filter_map(|block| serde_json::from_str(block.get()).ok());
+    blocks.map(|block| typed_content(Content::read(block))).collect::<Vec<_>>().join("\n")
+}
+
+/// One block of it.
+fn typed_content(content: Content) -> String {
+    match content {
+        Content::Text(text) => text,
+        Content::Block(block) => typed_block(&block),
+    }
+}
+
+fn typed_block(block: &Value) -> String {
+    match block["uri"].as_str() {
+        Some(uri) => format!("@{}", uri.strip_prefix("file://").unwrap_or(uri)),
+        None => format!("[{}]", block["type"].as_str().unwrap_or_default()),
+    }
 }
 
 /// What was told and not yet taken: whole frames.
@@ -258,7 +277,7 @@ struct Text<'a> {
 }
 
 #[derive(Serialize)]
-struct ToolCall<'a> {
+struct ToolStart<'a> {
     #[serde(rename = "callId")]
     id: &'a str,
     name: &'a str,
@@ -287,7 +306,7 @@ struct ToolOutput<'a> {
 #[derive(Serialize)]
 #[serde(untagged)]
 enum Output<'a> {
-    Text(Cow<'a, str>),
+    Text(String),
     Other(&'a RawValue),
 }
 
@@ -325,6 +344,7 @@ struct Screen {
     session: Option<SessionId>,
     /// Its run under way, whose end is the next `idle`.
     running: Option<RunId>,
+    placer: MessagePlacer,
     /// A person's message so far, and where it stands: it comes in pieces, and the mirror tells it whole.
     user: Option<(String, Position)>,
     /// For that message, where somebody is charged for it.
@@ -339,53 +359,9 @@ struct Screen {
     told: BTreeSet<RunId>,
 }
 
-/// A chunk's body, as far as the mirror reads it.
-#[derive(Deserialize)]
-struct Chunk<'a> {
-    #[serde(borrow)]
-    content: Block<'a>,
-    #[serde(rename = "_meta", default, borrow)]
-    meta: Option<&'a RawValue>,
-}
-
-#[derive(Deserialize)]
-struct Block<'a> {
-    #[serde(rename = "type", borrow, default)]
-    sort: Cow<'a, str>,
-    #[serde(borrow, default)]
-    text: Option<Cow<'a, str>>,
-    #[serde(borrow, default)]
-    uri: Option<Cow<'a, str>>,
-}
-
-impl<'a> Block<'a> {
-    /// As a person at a Gemini UI would have typed it.
-    fn typed(self) -> Cow<'a, str> {
-        match (self.text, self.uri) {
-            (Some(text), _) => text,
-            (None, Some(uri)) => format!("@{}", uri.strip_prefix("file://").unwrap_or(&uri)).into(),
-            (None, None) => format!("[{}]", self.sort).into(),
-        }
-    }
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Tool<'a> {
-    #[serde(borrow)]
-    tool_call_id: Cow<'a, str>,
-    #[serde(borrow, default)]
-    title: Option<Cow<'a, str>>,
-    #[serde(borrow, default)]
-    kind: Option<Cow<'a, str>>,
-    #[serde(borrow, default)]
-    status: Option<Cow<'a, str>>,
-    #[serde(borrow, default)]
-    raw_input: Option<&'a RawValue>,
-    #[serde(borrow, default)]
-    raw_output: Option<&'a RawValue>,
-    #[serde(borrow, default)]
-    content: Option<&'a RawValue>,
+/// An event's body, as the transcript reads it.
+fn entry(event: &Event) -> EntryBody {
+    EntryBody::read(event.kind, serde_json::from_slice(&event.body).unwrap_or_default())
 }
 
 impl Screen {
@@ -429,33 +405,35 @@ impl Screen {
             let (session, charge) = (Some(event.origin.session_id.clone()), self.charge.take());
             *self = Self { session, charge, ..Self::default() };
         }
-        if event.kind != Kind::UserMessageChunk {
+        let kind = EntryKind::of(event.kind);
+        if kind != EntryKind::Message(Role::User) {
             self.user_done(out);
         }
         let at = Some(event.position);
-        match event.kind {
-            Kind::RunStarted => self.running = Some(event.run_id.clone()),
-            Kind::UserMessageChunk if self.told.contains(&event.run_id) => {}
-            Kind::UserMessageChunk => self.user(event, out),
-            Kind::AgentMessageChunk => {
-                let chunk = serde_json::from_slice::<Chunk<'_>>(&event.body).ok();
-                if let Some(text) = chunk.and_then(|chunk| chunk.content.text).filter(|text| !text.is_empty()) {
+        match kind {
+            EntryKind::RunStarted => self.running = Some(event.run_id.clone()),
+            EntryKind::Message(Role::User) if self.told.contains(&event.run_id) => {}
+            EntryKind::Message(Role::User) => self.user(event, out),
+            EntryKind::Message(Role::Agent) => {
+                if let EntryBody::Message { content: Content::Text(text), .. } = entry(event)
+                    && !text.is_empty()
+                {
                     out.say(at, "model_output", &Text { text: &text });
                     self.between(event, out);
                 }
             }
-            Kind::ToolCall | Kind::ToolCallUpdate => self.tool(event, out),
+            EntryKind::Tool => self.tool(event, out),
             // One that was cancelled in the queue never kept the screen busy.
-            Kind::RunEnded if self.running.as_ref() != Some(&event.run_id) => {
+            EntryKind::RunEnded if self.running.as_ref() != Some(&event.run_id) => {
                 self.told.remove(&event.run_id);
             }
-            Kind::RunEnded => {
+            EntryKind::RunEnded => {
                 self.told.remove(&event.run_id);
                 self.running = None;
                 self.tools.clear();
                 out.say(at, "idle", &Nothing {});
             }
-            Kind::RequestOpened => {
+            EntryKind::RequestOpened => {
                 if let Ok(request) = serde_json::from_slice::<Request>(&event.body)
                     && !self.dialogs.contains_key(&request.request_id)
                 {
@@ -463,31 +441,30 @@ impl Screen {
                 }
             }
             // The same dialog again, as it reads now.
-            Kind::RequestUpdated => {
+            EntryKind::RequestUpdated => {
                 if let Ok(request) = serde_json::from_slice::<Request>(&event.body)
                     && self.dialogs.remove(&request.request_id).is_some()
                 {
                     self.dialog(&request, at, out);
                 }
             }
-            Kind::RequestResolved => self.resolved(event, out),
-            Kind::Hook => hook(event, out),
+            EntryKind::RequestResolved => self.resolved(event, out),
+            EntryKind::Note(NoteKind::Hook) => hook(event, out),
             // The protocol has no word for these.
-            Kind::AgentThoughtChunk
-            | Kind::Plan
-            | Kind::AvailableCommandsUpdate
-            | Kind::CurrentModeUpdate
-            | Kind::ConfigOptionUpdate
-            | Kind::SessionInfoUpdate
-            | Kind::UsageUpdate
-            | Kind::RunStatus
-            | Kind::SurfaceUpdated
-            | Kind::RuntimeStatus
-            | Kind::ClientJoined
-            | Kind::ClientLeft
-            | Kind::ClientServed
-            | Kind::Error
-            | Kind::Raw => {}
+            EntryKind::Message(Role::Thought)
+            | EntryKind::Plan
+            | EntryKind::Latest(_)
+            | EntryKind::RunStatus
+            | EntryKind::Surface
+            | EntryKind::Note(
+                NoteKind::Runtime
+                | NoteKind::ClientJoined
+                | NoteKind::ClientLeft
+                | NoteKind::ClientServed
+                | NoteKind::Error
+                | NoteKind::Raw
+                | NoteKind::Malformed(_),
+            ) => {}
         }
     }
 
@@ -499,10 +476,15 @@ impl Screen {
     }
 
     fn user(&mut self, event: &Event, out: &mut Out) {
-        let Ok(chunk) = serde_json::from_slice::<Chunk<'_>>(&event.body) else { return };
+        let body: Value = serde_json::from_slice(&event.body).unwrap_or_default();
         // The gateway's own pieces are the blocks of a prompt; an agent's are pieces of one text.
-        let block = chunk.meta.is_some_and(|meta| meta.get().contains("\"plexus\""));
-        let piece = chunk.content.typed();
+        let block = !body["_meta"]["plexus"].is_null();
+        let EntryBody::Message { role, id, parent, content } = EntryBody::read(event.kind, body) else { return };
+        let key = MessageKey::new(role, event.run_id.as_str(), id.as_deref(), parent.as_deref());
+        if !matches!(self.placer.chunk(&key, event.position), Placed::Current(_)) {
+            self.user_done(out);
+        }
+        let piece = typed_content(content);
         let whole = self.user.as_ref().map_or(0, |(text, _)| text.len()) + piece.len();
         let room = self.charge.as_mut().is_none_or(|charge| charge.resize(whole).is_ok());
         if self.user.is_some() && (whole > USER_MAX || !room) {
@@ -516,7 +498,7 @@ impl Screen {
                 text.push_str(&piece);
                 *at = event.position;
             }
-            None => self.user = Some((piece.into_owned(), event.position)),
+            None => self.user = Some((piece, event.position)),
         }
         // Without room for its first piece it does not wait for the others.
         let held = self.user.as_ref().map_or(0, |(text, _)| text.len());
@@ -541,22 +523,31 @@ impl Screen {
     }
 
     fn tool(&mut self, event: &Event, out: &mut Out) {
-        let Ok(tool) = serde_json::from_slice::<Tool<'_>>(&event.body) else { return };
-        let id = &*tool.tool_call_id;
-        if let Some(kind) = &tool.kind
-            && (self.tools.len() < TOOLS || self.tools.contains_key(id))
-        {
-            self.tools.insert(id.to_owned(), kind.clone().into_owned());
+        /// What is passed on as the agent wrote it.
+        #[derive(Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Verbatim<'a> {
+            #[serde(borrow, default)]
+            raw_input: Option<&'a RawValue>,
+            #[serde(borrow, default)]
+            raw_output: Option<&'a RawValue>,
         }
-        let over = tool.status.as_deref().is_some_and(|status| matches!(status, "completed" | "failed"));
+        let Ok(verbatim) = serde_json::from_slice::<Verbatim<'_>>(&event.body) else { return };
+        let EntryBody::Tool { id, update, .. } = entry(event) else { return };
+        let mut call = ToolCall::default();
+        call.update(update);
+        if !call.kind().is_empty() && (self.tools.len() < TOOLS || self.tools.contains_key(&id)) {
+            self.tools.insert(id.clone(), call.kind().to_owned());
+        }
+        let over = call.is_finished();
         let at = Some(event.position);
         if event.kind == Kind::ToolCall {
-            let name = tool.title.as_deref().or(tool.kind.as_deref()).unwrap_or("tool");
-            let args = Args(tool.raw_input.filter(|args| args.get() != "null"));
-            out.say(at.filter(|_| !over), "tool_call", &ToolCall { id, name, args });
+            let name = [call.title(), call.kind()].into_iter().find(|name| !name.is_empty()).unwrap_or("tool");
+            let args = Args(verbatim.raw_input.filter(|args| args.get() != "null"));
+            out.say(at.filter(|_| !over), "tool_call", &ToolStart { id: &id, name, args });
         }
         if over {
-            out.say(at, "tool_output", &ToolOutput { id, output: output(&tool) });
+            out.say(at, "tool_output", &ToolOutput { id: &id, output: output(&call, verbatim.raw_output) });
         }
         if over || event.kind == Kind::ToolCall {
             self.between(event, out);
@@ -574,51 +565,39 @@ impl Screen {
     }
 
     fn resolved(&mut self, event: &Event, out: &mut Out) {
-        #[derive(Deserialize)]
-        struct Resolved<'a> {
-            request_id: RequestId,
-            #[serde(borrow)]
-            state: Cow<'a, str>,
-            #[serde(borrow, default)]
-            option_id: Option<Cow<'a, str>>,
-            #[serde(default)]
-            ids: Option<Vec<String>>,
-        }
-        let Ok(resolved) = serde_json::from_slice::<Resolved<'_>>(&event.body) else { return };
-        let offers = self.dialogs.remove(&resolved.request_id).unwrap_or_default();
-        let label = |id: &str| {
+        let outcome = Outcome::read(&serde_json::from_slice(&event.body).unwrap_or_default());
+        let Ok(id) = outcome.request_id.parse::<RequestId>() else { return };
+        let offers = self.dialogs.remove(&id).unwrap_or_default();
+        let label = |id: &String| {
             let known = offers.iter().find(|(other, _)| other == id);
-            known.map_or_else(|| id.to_owned(), |(_, label)| label.clone())
+            known.map_or_else(|| id.clone(), |(_, label)| label.clone())
         };
-        let selection = match (resolved.option_id, resolved.ids) {
-            (Some(id), _) => label(&id),
-            (None, Some(ids)) if !ids.is_empty() => ids.iter().map(|id| label(id)).collect::<Vec<_>>().join(", "),
+        let selection = match &outcome.option {
+            Some(option) => label(option),
+            None if !outcome.items.is_empty() => outcome.items.iter().map(label).collect::<Vec<_>>().join(", "),
             // Nobody chose, or what was typed is not one of the options: how it ended.
-            _ => resolved.state.into_owned(),
+            None => outcome.decided.state().to_owned(),
         };
-        let data = Selection { id: &resolved.request_id, selection: &selection };
-        out.say(Some(event.position), "permission_selection", &data);
+        out.say(Some(event.position), "permission_selection", &Selection { id: &id, selection: &selection });
     }
 }
 
 /// What a tool gave: its own words, else what of its content is text, else whatever it gave.
-fn output<'a>(tool: &Tool<'a>) -> Output<'a> {
-    #[derive(Deserialize)]
-    struct Item<'a> {
-        #[serde(borrow, default)]
-        content: Option<Block<'a>>,
-        #[serde(borrow, default)]
-        path: Option<Cow<'a, str>>,
+fn output<'a>(call: &ToolCall, raw: Option<&'a RawValue>) -> Output<'a> {
+    if let Some(text) = raw.and_then(|raw| serde_json::from_str(raw.get()).ok()) {
+        return Output::Text(text);
     }
-    if let Some(text) = tool.raw_output.and_then(|raw| serde_json::from_str::<String>(raw.get()).ok()) {
-        return Output::Text(text.into());
-    }
-    let items = tool.content.and_then(|raw| serde_json::from_str::<Vec<Item<'_>>>(raw.get()).ok()).unwrap_or_default();
-    let lines = items.into_iter().filter_map(|item| item.content.map(Block::typed).or(item.path));
-    let text = lines.map(Cow::into_owned).collect::<Vec<_>>().join("\n");
-    match tool.raw_output.filter(|raw| raw.get() != "null") {
+    let lines = call.content().filter_map(|content| match content {
+        ToolContent::Text(text) => Some(text.to_owned()),
+        ToolContent::Block(block) => Some(typed_block(block)),
+        ToolContent::Diff { path, .. } => Some(path.to_owned()),
+        ToolContent::Other(entry) => entry["content"]["text"].as_str().or(entry["path"].as_str()).map(str::to_owned),
+        ToolContent::Terminal(_) => None,
+    });
+    let text = lines.collect::<Vec<_>>().join("\n");
+    match raw.filter(|raw| raw.get() != "null") {
         Some(raw) if text.is_empty() => Output::Other(raw),
-        _ => Output::Text(text.into()),
+        _ => Output::Text(text),
     }
 }
 

@@ -23,7 +23,8 @@ use super::{AppState, PortState, Problem};
 use crate::auth::{Caller, Permit, Prompt, Right, Target, Watch};
 use crate::ledger::Account;
 use crate::sessions::{Filter, Log, LogPlace, PageItem, PageLimit, SessionError};
-use plexus_protocol::{Kind, RunId, SessionId, SessionInfo, text_block};
+use plexus_protocol::transcript::{Content, EntryBody, EntryKind, MessageKey, MessagePlacer, Placed, Role};
+use plexus_protocol::{RunId, SessionId, SessionInfo, text_block};
 
 fn not_ready(why: &str) -> Problem {
     Problem::new(StatusCode::SERVICE_UNAVAILABLE, "not_ready", why).retry_after(1)
@@ -102,20 +103,28 @@ async fn last_turns(
     limit: usize,
     account: &Account,
 ) -> Result<LogPlace, Problem> {
-    let (mut to, mut turns, mut later) = (until, 0, None);
+    // What tells the message after the item at hand from others.
+    let mut later: Option<(Role, RunId, Option<String>, Option<String>)> = None;
+    let (mut to, mut turns) = (until, 0);
     let mut room = account.charge(2 * READ.bytes)?;
     loop {
         let page = log.page_before(session, to, READ, &mut room).await?;
         for item in page.items.iter().rev() {
             match Spoken::of(item) {
-                Spoken::Words { turn, text } => {
-                    if later.as_ref() != Some(&turn) && !text.is_empty() {
+                Spoken::Words { text, .. } if text.is_empty() => {}
+                Spoken::Words { role, id, parent, .. } => {
+                    let run_id = &item.first().run_id;
+                    let goes_on = later.as_ref().is_some_and(|(role_after, run_after, id_after, parent_after)| {
+                        MessageKey::new(*role_after, run_after.as_str(), id_after.as_deref(), parent_after.as_deref())
+                            .goes_on_with(&MessageKey::new(role, run_id.as_str(), id.as_deref(), parent.as_deref()))
+                    });
+                    if !goes_on {
                         if turns == limit {
                             return Ok(LogPlace::after(item.last().position));
                         }
                         turns += 1;
-                        later = Some(turn);
                     }
+                    later = Some((role, run_id.clone(), id, parent));
                 }
                 Spoken::Between => later = None,
                 Spoken::Aside => {}
@@ -128,13 +137,10 @@ async fn last_turns(
     }
 }
 
-/// Who says what in which run: what belongs to one turn has the same.
-type Turn = (&'static str, RunId, Option<String>);
-
 /// What an item of the log is in the history.
 enum Spoken {
-    /// Words of a turn.
-    Words { turn: Turn, text: String },
+    /// Words of a turn; `id` is the agent's own identifier of the message, `parent` the tool call that it belongs to.
+    Words { role: Role, id: Option<String>, parent: Option<String>, text: String },
     /// Words after it are another turn.
     Between,
     /// Nothing.
@@ -143,92 +149,88 @@ enum Spoken {
 
 impl Spoken {
     fn of(item: &PageItem) -> Self {
-        let event = item.first();
-        let role = match event.kind {
-            Kind::UserMessageChunk => "user",
-            Kind::AgentMessageChunk => "model",
-            Kind::AgentThoughtChunk | Kind::ToolCall | Kind::ToolCallUpdate | Kind::RunStarted | Kind::RunEnded => {
-                return Self::Between;
+        let kind = item.first().kind;
+        match EntryKind::of(kind) {
+            EntryKind::Message(Role::User | Role::Agent) => {
+                let body = EntryBody::read(kind, serde_json::from_slice(&item.body()).unwrap_or_default());
+                let EntryBody::Message { role, id, parent, content: Content::Text(text) } = body else {
+                    return Self::Aside;
+                };
+                Self::Words { role, id, parent, text }
             }
-            Kind::Plan
-            | Kind::AvailableCommandsUpdate
-            | Kind::CurrentModeUpdate
-            | Kind::ConfigOptionUpdate
-            | Kind::SessionInfoUpdate
-            | Kind::UsageUpdate
-            | Kind::RunStatus
-            | Kind::RequestOpened
-            | Kind::RequestUpdated
-            | Kind::RequestResolved
-            | Kind::SurfaceUpdated
-            | Kind::Hook
-            | Kind::RuntimeStatus
-            | Kind::ClientJoined
-            | Kind::ClientLeft
-            | Kind::ClientServed
-            | Kind::Error
-            | Kind::Raw => return Self::Aside,
-        };
-        #[derive(Deserialize)]
-        struct Chunk {
-            content: Block,
-            #[serde(rename = "messageId")]
-            message_id: Option<String>,
-        }
-        #[derive(Deserialize)]
-        struct Block {
-            #[serde(rename = "type")]
-            kind: String,
-            text: String,
-        }
-        match serde_json::from_slice::<Chunk>(&item.body()) {
-            Ok(Chunk { content, message_id }) if content.kind == "text" => {
-                Self::Words { turn: (role, event.run_id.clone(), message_id), text: content.text }
+            EntryKind::Message(Role::Thought) | EntryKind::Tool | EntryKind::RunStarted | EntryKind::RunEnded => {
+                Self::Between
             }
-            _ => Self::Aside,
+            // A plan is not in the history: the words before and after it are one turn.
+            EntryKind::Plan
+            | EntryKind::Latest(_)
+            | EntryKind::RunStatus
+            | EntryKind::RequestOpened
+            | EntryKind::RequestUpdated
+            | EntryKind::RequestResolved
+            | EntryKind::Surface
+            | EntryKind::Note(_) => Self::Aside,
         }
+    }
+}
+
+/// The role in the words of this protocol.
+const fn role_word(role: Role) -> &'static str {
+    match role {
+        Role::User => "user",
+        Role::Agent | Role::Thought => "model",
     }
 }
 
 /// Turns as a JSON array, piece by piece.
 #[derive(Default)]
 struct Turns {
-    /// The turn that words may go on with, and whether it is open in the array.
-    turn: Option<(Turn, bool)>,
+    placer: MessagePlacer,
+    /// Whether a turn is open in the array.
+    open: bool,
     begun: bool,
 }
 
 impl Turns {
     fn take(&mut self, item: &PageItem, out: &mut String) {
         match Spoken::of(item) {
-            Spoken::Words { turn, text } => {
-                if self.turn.as_ref().is_none_or(|(known, _)| *known != turn) {
+            Spoken::Words { role, id, parent, text } => {
+                let event = item.first();
+                let key = MessageKey::new(role, event.run_id.as_str(), id.as_deref(), parent.as_deref());
+                if !matches!(self.placer.chunk(&key, event.position), Placed::Current(_)) {
                     self.close(out);
-                    self.turn = Some((turn, false));
                 }
-                let Some(((role, ..), open)) = self.turn.as_mut().filter(|_| !text.is_empty()) else { return };
-                if !*open {
-                    *open = true;
-                    let comma = if std::mem::replace(&mut self.begun, true) { "," } else { "[" };
-                    out.push_str(&format!("{comma}{{\"role\":\"{role}\",\"text\":\""));
+                if text.is_empty() {
+                    return;
+                }
+                if !std::mem::replace(&mut self.open, true) {
+                    let comma = self.comma();
+                    out.push_str(&format!("{comma}{{\"role\":\"{}\",\"text\":\"", role_word(role)));
                 }
                 let text = Value::String(text).to_string();
                 out.push_str(&text[1..text.len() - 1]);
             }
-            Spoken::Between => self.close(out),
+            Spoken::Between => {
+                self.placer.interrupt();
+                self.close(out);
+            }
             Spoken::Aside => {}
         }
     }
 
     /// A turn of its own, whole.
-    fn said(&mut self, role: &str, text: &str, out: &mut String) {
+    fn said(&mut self, role: Role, text: &str, out: &mut String) {
         self.close(out);
-        let comma = if std::mem::replace(&mut self.begun, true) { "," } else { "[" };
-        out.push_str(&format!("{comma}{{\"role\":\"{role}\",\"text\":{}}}", Value::from(text)));
+        let comma = self.comma();
+        out.push_str(&format!("{comma}{{\"role\":\"{}\",\"text\":{}}}", role_word(role), Value::from(text)));
+    }
+
+    fn comma(&mut self) -> &'static str {
+        if std::mem::replace(&mut self.begun, true) { "," } else { "[" }
     }
 
     fn close(&mut self, out: &mut String) {
-        if matches!(self.turn.take(), Some((_, true))) {
+        if std::mem::take(&mut self.open) {
             out.push_str("\"}");
         }
     }
@@ -274,7 +276,7 @@ impl Telling {
         let items = page.items.iter().filter(|item| item.first().position < self.until.position);
         for item in items {
             // It begins in what is told: it waits no more.
-            self.waiting.retain(|(run, _)| *run != item.first().run_id || item.first().kind != Kind::UserMessageChunk);
+            self.waiting.retain(|(run, _)| *run != item.first().run_id || item.first().kind.role() != Some(Role::User));
             self.turns.take(item, &mut out);
         }
         self.at = page.to;
@@ -295,7 +297,7 @@ impl Telling {
         let bytes = asked.iter().map(|block| block.get().len()).sum::<usize>();
         let room = room(&self.app, &self.caller, &self.account, 2 * bytes).await?;
         let mut out = String::new();
-        self.turns.said("user", &typed(&asked), &mut out);
+        self.turns.said(Role::User, &typed(&asked), &mut out);
         if self.waiting.is_empty() {
             self.turns.end(&mut out);
         }

@@ -26,13 +26,13 @@ mod meter;
 pub mod presets;
 mod process;
 mod recorder;
+mod recording_masks;
 #[cfg(test)]
 mod released_tests;
 mod saved_steps;
 mod session_outbox;
 mod session_routes;
 mod sse;
-mod transcript_masks;
 
 use parking_lot::{Mutex, MutexGuard};
 use std::collections::{BTreeMap, HashMap};
@@ -124,7 +124,7 @@ const READ: Duration = Duration::from_secs(20);
 /// How long what was decided may take to leave when an endpoint is left.
 const DECIDED: Duration = Duration::from_secs(5);
 
-/// The variable that names the folder of transcripts.
+/// The variable that names the folder of recordings.
 const RECORD: &str = "PLEXUS_RECORD";
 
 /// What the back door needs to know, and how patient it is. The defaults are for use, the fields for tests.
@@ -181,7 +181,7 @@ pub struct RuntimeSettings {
     pub silence: Duration,
     /// For answers and cancels to leave when an endpoint is left. 5 s.
     pub decided: Duration,
-    /// The folder of transcripts, if what is said with runtimes is recorded. `PLEXUS_RECORD` of this process.
+    /// The folder of recordings, if what is said with runtimes is recorded. `PLEXUS_RECORD` of this process.
     pub record: Option<PathBuf>,
     /// What agents make the gateway hold.
     pub ledger: crate::ledger::Ledger,

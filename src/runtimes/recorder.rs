@@ -1,4 +1,4 @@
-//! Records what a runtime and the gateway say to each other, for `plexus replay`: one transcript for each start of a program
+//! Records what a runtime and the gateway say to each other, for `plexus replay`: one recording for each start of a program
 //! and each attachment to an endpoint.
 //!
 //! The dialect is recorded: all that it is given, and all that it sends. A thread of its own masks and writes, so that
@@ -15,8 +15,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use bytes::Bytes;
 
 use super::RuntimeSettings;
-use super::transcript_masks::TranscriptMasks;
-use plexus_dialects::transcript::{Direction, TranscriptEntry, TranscriptHead, frame_line, request_line};
+use super::recording_masks::RecordingMasks;
+use plexus_dialects::recording::{Direction, RecordingEntry, RecordingHead, frame_line, request_line};
 use plexus_dialects::{
     ClientToolError, ClientToolResult, Dialect, HttpReply, Outbox, RequestKey, RuntimeCommand, SessionLimit,
 };
@@ -61,7 +61,7 @@ struct OpenRecording {
 
 /// Something to be written.
 enum RecordedLine {
-    Entry(TranscriptEntry),
+    Entry(RecordingEntry),
     /// As it came; made text where it is written.
     Heard(Bytes),
     /// Lines are missing here.
@@ -86,7 +86,7 @@ impl Recording {
         };
         let passed = settings.env.iter().filter_map(|(name, value)| Some((name.to_str()?, value.to_str()?)));
         let passed = passed.filter(|(name, _)| spec.pass_env.iter().any(|passed| passed == name));
-        let masks = TranscriptMasks::new(spec, passed);
+        let masks = RecordingMasks::new(spec, passed);
         let (lines, to_write) = sync_channel(WAITING_LINES_MAX);
         let waiting = Arc::new(AtomicUsize::new(0));
         let writer = RecordWriter { file, masks, written: 0, waiting: Arc::clone(&waiting), max: RECORDING_MAX };
@@ -102,8 +102,8 @@ impl Recording {
             return Self::default();
         }
         let this = Self(Some(Arc::new(OpenRecording { lines, waiting, left_out: AtomicU64::new(0) })));
-        let head = TranscriptHead::new(env!("CARGO_PKG_VERSION"), spec);
-        this.entry(|| TranscriptEntry::new(Direction::About, serde_json::to_string(&head).unwrap_or_default()));
+        let head = RecordingHead::new(env!("CARGO_PKG_VERSION"), spec);
+        this.entry(|| RecordingEntry::new(Direction::About, serde_json::to_string(&head).unwrap_or_default()));
         this
     }
 
@@ -115,7 +115,7 @@ impl Recording {
         }
     }
 
-    fn entry(&self, entry: impl FnOnce() -> TranscriptEntry) {
+    fn entry(&self, entry: impl FnOnce() -> RecordingEntry) {
         if let Some(open) = &self.0 {
             let entry = entry();
             open.put(entry.line.len(), RecordedLine::Entry(entry));
@@ -156,7 +156,7 @@ fn create(dir: &Path, spec: &RuntimeSpec, generation: u64) -> std::io::Result<(F
 /// What the thread of a recording owns.
 struct RecordWriter {
     file: File,
-    masks: TranscriptMasks,
+    masks: RecordingMasks,
     written: u64,
     waiting: Arc<AtomicUsize>,
     max: u64,
@@ -168,7 +168,7 @@ impl RecordWriter {
         while let Ok(line) = lines.recv() {
             let (bytes, entry) = match line {
                 RecordedLine::Entry(entry) => (entry.line.len(), entry),
-                RecordedLine::Heard(frame) => (frame.len(), TranscriptEntry::new(Direction::Out, frame_line(&frame))),
+                RecordedLine::Heard(frame) => (frame.len(), RecordingEntry::new(Direction::Out, frame_line(&frame))),
                 RecordedLine::Missing(count) => {
                     (0, note(format!("{count} lines are missing here: too many were waiting to be written")))
                 }
@@ -191,7 +191,7 @@ impl RecordWriter {
     }
 
     /// Writes one line; false if it was the last.
-    fn write(&mut self, entry: TranscriptEntry) -> std::io::Result<bool> {
+    fn write(&mut self, entry: RecordingEntry) -> std::io::Result<bool> {
         let entry = if entry.line.len() > RECORDED_LINE_MAX {
             let (dir, len) = (entry.dir.as_str(), entry.line.len());
             note(format!("a line ({dir}) is left out: its {len} bytes are over the limit of {RECORDED_LINE_MAX}"))
@@ -210,8 +210,8 @@ impl RecordWriter {
     }
 }
 
-fn note(words: String) -> TranscriptEntry {
-    TranscriptEntry::new(Direction::Note, words)
+fn note(words: String) -> RecordingEntry {
+    RecordingEntry::new(Direction::Note, words)
 }
 
 /// A dialect of which all is recorded that it is given, and all that it sends.
@@ -226,17 +226,17 @@ impl RecordedDialect {
         let (frames, fetches) = (out.frames.len(), out.fetches.len());
         step(self.dialect.as_mut(), out);
         for frame in out.frames.get(frames..).unwrap_or_default() {
-            self.to.entry(|| TranscriptEntry::new(Direction::In, frame_line(frame)));
+            self.to.entry(|| RecordingEntry::new(Direction::In, frame_line(frame)));
         }
         for fetch in out.fetches.get(fetches..).unwrap_or_default() {
-            self.to.entry(|| TranscriptEntry::about(Direction::In, fetch.id, request_line(fetch)));
+            self.to.entry(|| RecordingEntry::about(Direction::In, fetch.id, request_line(fetch)));
         }
     }
 }
 
 impl Dialect for RecordedDialect {
     fn open(&mut self, out: &mut Outbox) {
-        self.to.entry(|| TranscriptEntry::new(Direction::Open, ""));
+        self.to.entry(|| RecordingEntry::new(Direction::Open, ""));
         self.step(out, |dialect, out| dialect.open(out));
     }
 
@@ -254,17 +254,17 @@ impl Dialect for RecordedDialect {
         {
             open.put(0, RecordedLine::Secret(typed.clone()));
         }
-        self.to.entry(|| TranscriptEntry::new(Direction::Command, serde_json::to_string(&command).unwrap_or_default()));
+        self.to.entry(|| RecordingEntry::new(Direction::Command, serde_json::to_string(&command).unwrap_or_default()));
         self.step(out, |dialect, out| dialect.command(command, out));
     }
 
     fn wake(&mut self, out: &mut Outbox) {
-        self.to.entry(|| TranscriptEntry::new(Direction::Wake, ""));
+        self.to.entry(|| RecordingEntry::new(Direction::Wake, ""));
         self.step(out, |dialect, out| dialect.wake(out));
     }
 
     fn lost(&mut self, why: &str, out: &mut Outbox) {
-        self.to.entry(|| TranscriptEntry::new(Direction::Lost, why));
+        self.to.entry(|| RecordingEntry::new(Direction::Lost, why));
         self.step(out, |dialect, out| dialect.lost(why, out));
     }
 
@@ -274,18 +274,18 @@ impl Dialect for RecordedDialect {
                 Ok(reply) => format!("{} {}", reply.status, String::from_utf8_lossy(&reply.body)),
                 Err(why) => format!("0 {why}"),
             };
-            TranscriptEntry::about(Direction::Reply, id, line)
+            RecordingEntry::about(Direction::Reply, id, line)
         });
         self.step(out, |dialect, out| dialect.reply(id, reply, out));
     }
 
     fn done(&mut self, id: u64, done: Result<ClientToolResult, ClientToolError>, out: &mut Outbox) {
-        self.to.entry(|| TranscriptEntry::about(Direction::Done, id, serde_json::to_string(&done).unwrap_or_default()));
+        self.to.entry(|| RecordingEntry::about(Direction::Done, id, serde_json::to_string(&done).unwrap_or_default()));
         self.step(out, |dialect, out| dialect.done(id, done, out));
     }
 
     fn restore(&mut self, saved: &[u8]) -> bool {
-        self.to.entry(|| TranscriptEntry::new(Direction::Restored, String::from_utf8_lossy(saved)));
+        self.to.entry(|| RecordingEntry::new(Direction::Restored, String::from_utf8_lossy(saved)));
         self.dialect.restore(saved)
     }
 
@@ -329,7 +329,7 @@ impl Dialect for RecordedDialect {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use plexus_dialects::transcript::read;
+    use plexus_dialects::recording::read;
     use plexus_protocol::{Connect, RuntimeId};
 
     fn spec() -> RuntimeSpec {
@@ -375,7 +375,7 @@ mod tests {
         let path = home.path().join("r");
         let (to, lines) = sync_channel(16);
         let waiting = Arc::new(AtomicUsize::new(0));
-        let masks = TranscriptMasks::new(&spec(), std::iter::empty());
+        let masks = RecordingMasks::new(&spec(), std::iter::empty());
         let writer =
             RecordWriter { file: File::create(&path).unwrap(), masks, written: 0, waiting: waiting.clone(), max: 300 };
         let recording = OpenRecording { lines: to, waiting: waiting.clone(), left_out: AtomicU64::new(0) };

@@ -46,9 +46,17 @@ enum PartKind {
     Note(&'static str, String),
 }
 
+/// The tool call that a part stands under.
+#[derive(Debug, PartialEq)]
+struct Above {
+    title: String,
+    depth: usize,
+}
+
 #[derive(Debug, PartialEq)]
 struct Part {
     at: Timestamp,
+    above: Option<Above>,
     kind: PartKind,
 }
 
@@ -60,6 +68,7 @@ impl Part {
 
     fn weight(&self) -> usize {
         size_of::<Self>()
+            + self.above.as_ref().map_or(0, |above| above.title.len())
             + match &self.kind {
                 PartKind::Message(_, _, text) | PartKind::Note(_, text) => text.len(),
                 PartKind::Tool { id, call, .. } => id.len() + call.bytes(),
@@ -161,17 +170,17 @@ impl Export {
         let at = event.at;
         let body = EntryBody::read(event.kind, serde_json::from_slice(&event.body).unwrap_or_default());
         let text = |body: &Value, name: &str| body[name].as_str().unwrap_or_default().to_owned();
+        let placed = self.placer.entry(&body, event.run_id.as_str(), event.position);
+        let above = self.placer.parent(&body).map(|parent| {
+            let title = if parent.title.is_empty() { parent.id } else { parent.title };
+            Above { title: line(title, TITLE), depth: parent.depth }
+        });
         match body {
-            EntryBody::Message { role, id, content } => {
-                let placed = self.placer.chunk(role, event.run_id.as_str(), id.as_deref(), event.position);
-                self.message(role, placed.first(event.position), at, &content.text());
+            EntryBody::Message { role, content, .. } => {
+                self.message(role, placed.first(event.position), at, above, &content.text());
             }
-            EntryBody::Tool { id, update } => {
-                self.placer.interrupt();
-                self.tool(at, id, update);
-            }
+            EntryBody::Tool { id, update, .. } => self.tool(at, above, id, update),
             EntryBody::Plan(entries) => {
-                self.placer.plan(event.run_id.as_str());
                 let entries = entries.iter().map(|entry| {
                     let done = if entry.status == "completed" { "x" } else { " " };
                     format!("[{done}] {}", line(&entry.content, TITLE_MAX))
@@ -181,9 +190,7 @@ impl Export {
             EntryBody::RequestOpened(body) => self.note("Asked", at, text(&body, "display")),
             EntryBody::RequestUpdated(body) => self.note("Asked, changed", at, text(&body, "display")),
             EntryBody::RequestResolved(body) => self.note("Answer", at, outcome(&body)),
-            EntryBody::RunStarted(_) => self.placer.interrupt(),
             EntryBody::RunEnded(body) => {
-                self.placer.interrupt();
                 // The run's tool calls do not change any more.
                 for part in &mut self.parts {
                     if let PartKind::Tool { finished, .. } = &mut part.kind {
@@ -212,7 +219,7 @@ impl Export {
             EntryBody::Note(NoteKind::Raw | NoteKind::Malformed(_), body) => {
                 self.note("Not understood", at, body.to_string())
             }
-            EntryBody::Latest(..) | EntryBody::RunStatus(_) => {}
+            EntryBody::Latest(..) | EntryBody::RunStarted(_) | EntryBody::RunStatus(_) => {}
         }
         self.flush(false, out);
     }
@@ -231,32 +238,35 @@ impl Export {
     }
 
     fn note(&mut self, heading: &'static str, at: Timestamp, text: String) {
-        self.push(Part { at, kind: PartKind::Note(heading, text) });
+        self.push(Part { at, above: None, kind: PartKind::Note(heading, text) });
     }
 
-    fn message(&mut self, role: Role, first: Position, at: Timestamp, text: &str) {
+    fn message(&mut self, role: Role, first: Position, at: Timestamp, above: Option<Above>, text: &str) {
         match self.parts.back_mut().map(|part| &mut part.kind) {
             // A message that continues after another part gets a heading of its own: its beginning may be written already.
             Some(PartKind::Message(_, last, so_far)) if *last == first && so_far.len() < MESSAGE_MAX => {
                 self.held += text.len();
                 so_far.push_str(text);
             }
-            _ => self.push(Part { at, kind: PartKind::Message(role, first, text.to_owned()) }),
+            _ => self.push(Part { at, above, kind: PartKind::Message(role, first, text.to_owned()) }),
         }
     }
 
-    fn tool(&mut self, at: Timestamp, id: String, update: Map<String, Value>) {
+    fn tool(&mut self, at: Timestamp, above: Option<Above>, id: String, update: Map<String, Value>) {
         let is = |part: &Part| matches!(&part.kind, PartKind::Tool { id: known, .. } if *known == id);
         let index = self.parts.iter().rposition(is).unwrap_or_else(|| {
-            let call = ToolCall::default();
-            self.push(Part { at, kind: PartKind::Tool { id: id.clone(), call, finished: false } });
+            let kind = PartKind::Tool { id: id.clone(), call: ToolCall::default(), finished: false };
+            self.push(Part { at, above: None, kind });
             self.parts.len() - 1
         });
-        if let Some(Part { kind: PartKind::Tool { call, finished, .. }, .. }) = self.parts.get_mut(index) {
-            let before = call.bytes();
-            call.update(update);
-            *finished = call.is_finished();
-            self.held = (self.held + call.bytes()).saturating_sub(before);
+        if let Some(part) = self.parts.get_mut(index) {
+            let before = part.weight();
+            part.above = above;
+            if let PartKind::Tool { call, finished, .. } = &mut part.kind {
+                call.update(update);
+                *finished = call.is_finished();
+            }
+            self.held = (self.held + part.weight()).saturating_sub(before);
         }
     }
 
@@ -297,14 +307,15 @@ fn outcome(receipt: &Value) -> String {
 
 fn markdown(part: &Part, out: &mut String) {
     out.push('\n');
+    let above = part.above.as_ref().map_or_else(String::new, |above| format!(", in {}", plain(&above.title)));
     match &part.kind {
         PartKind::Message(role, _, text) => {
-            let _ = writeln!(out, "**{}**\n", heading(*role));
+            let _ = writeln!(out, "**{}**{above}\n", heading(*role));
             quoted(&clean(text), out);
         }
         PartKind::Tool { call, .. } => {
             let (title, status) = tool_heading(call);
-            let _ = writeln!(out, "**Tool** {} ({})", plain(&title), plain(&status));
+            let _ = writeln!(out, "**Tool** {} ({}){above}", plain(&title), plain(&status));
             let output = tool_output(call);
             if !output.trim().is_empty() {
                 let _ = write!(out, "\n{}", fence(&clean(&output)));
@@ -411,7 +422,7 @@ const HTML_HEAD: &str = r#"<!doctype html>
 body { font: 16px/1.55 system-ui, sans-serif; max-width: 52rem; margin: 0 auto; padding: 2rem 1rem 4rem; }
 header { border-bottom: 1px solid var(--line); margin-bottom: 1.5rem; } h1 { font-size: 1.5rem; margin: 0 0 .5rem; overflow-wrap: anywhere; }
 dl { display: grid; grid-template-columns: max-content 1fr; gap: .1rem 1rem; margin: 0 0 1rem; font-size: .875rem; } dt { color: var(--dim); } dd { margin: 0; overflow-wrap: anywhere; }
-section, details { margin: 1rem 0; padding: .6rem 1rem; border: 1px solid var(--line); border-radius: .6rem; unicode-bidi: isolate; }
+section, details { margin: 1rem 0; margin-inline-start: calc(var(--depth, 0) * 1.5rem); padding: .6rem 1rem; border: 1px solid var(--line); border-radius: .6rem; unicode-bidi: isolate; }
 section.user { border-inline-start: 4px solid #2f74d0; } section.asked { border-inline-start: 4px solid #b7791f; } section.error { border-inline-start: 4px solid #c53030; }
 h2, summary { font-size: .8rem; font-weight: 600; color: var(--dim); margin: 0; } summary { cursor: pointer; } time { float: inline-end; font-weight: 400; }
 pre { white-space: pre-wrap; overflow-wrap: anywhere; font: inherit; margin: .35rem 0 0; } .tool pre, .asked pre { font: .875em/1.45 ui-monospace, monospace; }
@@ -423,16 +434,19 @@ pre { white-space: pre-wrap; overflow-wrap: anywhere; font: inherit; margin: .35
 fn html(part: &Part, out: &mut String) {
     let at = part.at.to_string();
     let time = format!("<time datetime=\"{at}\">{}</time>", at.get(..16).unwrap_or(&at).replace('T', " "));
+    let (above, depth) = part.above.as_ref().map_or_else(Default::default, |above| {
+        (format!(", in {}", escape(&above.title)), format!(" style=\"--depth:{}\"", above.depth))
+    });
     let _ = match &part.kind {
         // Collapsed, as on screen.
         PartKind::Message(Role::Thought, _, text) => writeln!(
             out,
-            "<details class=\"thought\"><summary>Thought{time}</summary><pre dir=\"auto\">{}</pre></details>",
+            "<details class=\"thought\"{depth}><summary>Thought{above}{time}</summary><pre dir=\"auto\">{}</pre></details>",
             escape(text)
         ),
         PartKind::Message(role, _, text) => writeln!(
             out,
-            "<section class=\"{}\"><h2>{}{time}</h2><pre dir=\"auto\">{}</pre></section>",
+            "<section class=\"{}\"{depth}><h2>{}{above}{time}</h2><pre dir=\"auto\">{}</pre></section>",
             role.as_str(),
             heading(*role),
             escape(text.trim_end())
@@ -440,7 +454,7 @@ fn html(part: &Part, out: &mut String) {
         PartKind::Tool { call, .. } => {
             let (title, status) = tool_heading(call);
             let (title, status) = (escape(&title), escape(&status));
-            let head = format!("<section class=\"tool\"><h2>Tool: {title} ({status}){time}</h2>");
+            let head = format!("<section class=\"tool\"{depth}><h2>Tool: {title} ({status}){above}{time}</h2>");
             match tool_output(call).trim_end() {
                 "" => writeln!(out, "{head}</section>"),
                 output => writeln!(out, "{head}<pre>{}</pre></section>", escape(output)),
@@ -507,6 +521,26 @@ mod tests {
 
     fn tool(id: &str, status: &str, text: &str) -> Value {
         json!({ "toolCallId": id, "title": "ls", "status": status, "content": [{ "type": "content", "content": { "type": "text", "text": text } }] })
+    }
+
+    #[test]
+    fn export_shows_subagents_under_the_call_that_started_them() {
+        let under = |parent: &str, mut body: Value| {
+            body["_meta"] = json!({ "claudeCode": { "parentToolUseId": parent } });
+            body
+        };
+        let events = [
+            (Kind::ToolCall, json!({ "toolCallId": "a", "title": "<b>Explore</b>", "status": "completed" })),
+            (Kind::ToolCall, under("a", tool("b", "completed", "out"))),
+            (Kind::AgentMessageChunk, under("a", said("I see"))),
+            (Kind::AgentMessageChunk, under("never", said("bye"))),
+        ];
+        let markdown = export(Format::Markdown, "t", &events);
+        assert!(markdown.contains("**Tool** ls (completed), in \\<b\\>Explore\\</b\\>\n"), "{markdown}");
+        assert!(markdown.contains("**Agent**, in ") && markdown.contains("**Agent**\n\n> bye"), "{markdown}");
+        let html = export(Format::Html, "t", &events);
+        assert_eq!(html.matches("style=\"--depth:1\"").count(), 2, "{html}");
+        assert!(html.contains("(completed), in &lt;b&gt;Explore&lt;/b&gt;<time"), "{html}");
     }
 
     #[test]

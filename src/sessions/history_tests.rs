@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use bytes::Bytes;
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 
@@ -10,6 +11,7 @@ use super::history::PageLimit;
 use super::log::{CommitEntry, CommitRows, Filter, Log, NewEvent};
 use super::page_merge::{LogPlace, PageItem};
 use crate::ledger::{Charge, Ledger};
+use plexus_protocol::transcript::{EntryBody, Part, Transcript, name_parent};
 use plexus_protocol::*;
 use plexus_store::{MemoryStore, ReadLimit, SessionRow};
 
@@ -95,10 +97,9 @@ impl Folded {
                 self.in_message = false;
                 let id = body["toolCallId"].as_str().unwrap().to_owned();
                 let output = body["_meta"]["terminal_output"]["data"].as_str().unwrap_or_default().to_owned();
-                if let Some(meta) = body.get_mut("_meta").and_then(Value::as_object_mut) {
-                    meta.remove("terminal_output");
-                }
                 let Value::Object(mut update) = body else { unreachable!() };
+                // Output is compared as a whole, parents by the fold of every screen.
+                update.remove("_meta");
                 update.remove("sessionUpdate");
                 match self.tools.iter_mut().find(|(known, ..)| *known == id) {
                     Some((_, call, whole)) => {
@@ -121,6 +122,24 @@ impl Folded {
         items.iter().for_each(|item| folded.take(&item.first().run_id, item.first().kind, &item.body()));
         folded
     }
+}
+
+/// What stands under which tool call, as every screen has it: the run, the parent, and the words or the call with its output.
+fn nested<'a>(events: impl Iterator<Item = (&'a Event, Bytes)>) -> Vec<(String, Option<String>, String)> {
+    let mut transcript = Transcript::default();
+    for (event, body) in events {
+        let body = EntryBody::read(event.kind, serde_json::from_slice(&body).unwrap());
+        transcript.apply(event.position, event.run_id.as_str(), event.at, body);
+    }
+    let items = transcript.into_items().into_iter().filter_map(|item| {
+        let what = match item.part {
+            Part::Message(message) => message.text,
+            Part::Tool { id, call } => format!("{id} {}", call.terminal_output().0),
+            _ => return None,
+        };
+        Some((item.run_id, item.parent, what))
+    });
+    items.collect()
 }
 
 async fn plain(log: &Log) -> Vec<Arc<Event>> {
@@ -163,6 +182,15 @@ async fn backwards(log: &Log, limit: PageLimit) -> Vec<Vec<PageItem>> {
     }
 }
 
+/// A body that names its parent.
+fn under(body: &str, parent: Option<&str>) -> String {
+    let mut body: Map<String, Value> = serde_json::from_str(body).unwrap();
+    if let Some(parent) = parent {
+        name_parent(&mut body, parent);
+    }
+    Value::Object(body).to_string()
+}
+
 fn any_event() -> impl Strategy<Value = (Kind, String, u8)> {
     let text = prop_oneof![
         4 => "[a-z ]{0,6}".prop_map(String::from),
@@ -174,8 +202,12 @@ fn any_event() -> impl Strategy<Value = (Kind, String, u8)> {
         6 => Just(Kind::AgentMessageChunk), 1 => Just(Kind::AgentThoughtChunk), 1 => Just(Kind::UserMessageChunk)
     ];
     let id = prop_oneof![4 => Just(None), 1 => Just(Some("m1")), 1 => Just(Some("m2"))];
-    let message = (kind, text, id).prop_map(|(kind, text, id)| chunk(kind, &text, id));
-    let tool = (0..3u8, 0..4u8, "[a-z]{0,9}", any::<bool>()).prop_map(|(id, what, text, first)| {
+    let parent = || prop_oneof![4 => Just(None), 1 => Just(Some("t0")), 1 => Just(Some("t1")), 1 => Just(Some("t9"))];
+    let message = (kind, text, id, parent()).prop_map(|(kind, text, id, parent)| {
+        let (kind, body) = chunk(kind, &text, id);
+        (kind, under(&body, parent))
+    });
+    let tool = (0..3u8, 0..4u8, "[a-z]{0,9}", any::<bool>(), parent()).prop_map(|(id, what, text, first, parent)| {
         let kind = if first { Kind::ToolCall } else { Kind::ToolCallUpdate };
         let mut body = json!({ "sessionUpdate": kind.as_str(), "toolCallId": format!("t{id}") });
         match what {
@@ -184,7 +216,7 @@ fn any_event() -> impl Strategy<Value = (Kind, String, u8)> {
             2 => body["content"] = json!([{ "type": "content", "content": { "type": "text", "text": text } }]),
             _ => body["_meta"] = json!({ "terminal_output": { "data": text, "terminal_id": "x" } }),
         }
-        (kind, body.to_string())
+        (kind, under(&body.to_string(), parent))
     });
     let other = prop_oneof![
         Just((Kind::UsageUpdate, json!({ "used": 1 }).to_string())),
@@ -223,6 +255,9 @@ proptest! {
                     assert!(pages.iter().all(|page| page.len() <= limit.items), "{limit:?}");
                     let all: Vec<PageItem> = pages.concat();
                     assert_eq!(Folded::of(&all), whole, "{limit:?}");
+                    let merged = nested(all.iter().map(|item| (item.first(), item.body())));
+                    let events = nested(plain.iter().map(|event| (&**event, event.body.clone())));
+                    assert_eq!(merged, events, "{limit:?}");
                     assert!(all.windows(2).all(|two| two[0].last().position <= two[1].last().position));
                     let cut: usize = all.iter().filter(|item| item.cut().is_some_and(|(before, _)| before > 0)).count();
                     let counted: usize = all.iter().map(|item| item.merged().unwrap_or(1)).sum();

@@ -3,6 +3,7 @@
 // Who reads events decides for every kind: a new one has to be named here before it compiles.
 #![deny(clippy::wildcard_enum_match_arm)]
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use serde::Deserialize;
@@ -10,6 +11,7 @@ use serde_json::value::RawValue;
 
 use super::string_slices::StringSlices;
 use super::{CommitEntry, CommitRows, Filter, Log};
+use plexus_protocol::transcript::{EntryKind, MessageKey, MessagePlacer, Placed, Role, parent_of};
 use plexus_protocol::{Event, Kind, Origin, Position, RunId};
 use plexus_store::{ReadLimit, StoreError, TextRow};
 
@@ -37,6 +39,7 @@ struct IndexWriter {
     log: Log,
     origin: Arc<Origin>,
     run_id: RunId,
+    placer: MessagePlacer,
     ready: Vec<TextRow>,
     role: &'static str,
     text: String,
@@ -46,8 +49,8 @@ struct IndexWriter {
 
 impl IndexWriter {
     fn new(log: Log, origin: Arc<Origin>, run_id: RunId) -> Self {
-        let (ready, text) = (Vec::new(), String::new());
-        Self { log, origin, run_id, ready, role: "agent", text, position: Position::START, total: 0 }
+        let (placer, ready, text) = (MessagePlacer::default(), Vec::new(), String::new());
+        Self { log, origin, run_id, placer, ready, role: "agent", text, position: Position::START, total: 0 }
     }
 
     async fn all(mut self, mut after: Position) -> Result<(), Arc<StoreError>> {
@@ -71,38 +74,44 @@ impl IndexWriter {
         if event.run_id != self.run_id {
             return Ok(());
         }
-        let role = match event.kind {
-            Kind::UserMessageChunk => "user",
-            Kind::AgentMessageChunk => "agent",
-            Kind::ToolCall => "tool",
-            // Thoughts and everything else are not searched; they do not end a message either.
-            Kind::AgentThoughtChunk
-            | Kind::ToolCallUpdate
-            | Kind::Plan
-            | Kind::AvailableCommandsUpdate
-            | Kind::CurrentModeUpdate
-            | Kind::ConfigOptionUpdate
-            | Kind::SessionInfoUpdate
-            | Kind::UsageUpdate
-            | Kind::RunStarted
-            | Kind::RunStatus
-            | Kind::RunEnded
-            | Kind::RequestOpened
-            | Kind::RequestUpdated
-            | Kind::RequestResolved
-            | Kind::SurfaceUpdated
-            | Kind::Hook
-            | Kind::RuntimeStatus
-            | Kind::ClientJoined
-            | Kind::ClientLeft
-            | Kind::ClientServed
-            | Kind::Error
-            | Kind::Raw => return Ok(()),
+        let (role, body) = match EntryKind::of(event.kind) {
+            EntryKind::Message(role) => {
+                let Some(body) = IndexedBody::of(event) else { return Ok(()) };
+                let id = body.message_id.and_then(|id| serde_json::from_str::<Cow<'_, str>>(id.get()).ok());
+                let parent = body.meta.and_then(|meta| parent_of(&mut serde_json::Deserializer::from_str(meta.get())));
+                let key = MessageKey::new(role, event.run_id.as_str(), id.as_deref(), parent.as_deref());
+                if !matches!(self.placer.chunk(&key, event.position), Placed::Current(_)) {
+                    self.cut();
+                }
+                match role {
+                    Role::User | Role::Agent => (role.as_str(), body),
+                    // Thoughts are not searched.
+                    Role::Thought => return Ok(()),
+                }
+            }
+            EntryKind::Tool => {
+                self.placer.interrupt();
+                self.cut();
+                match IndexedBody::of(event) {
+                    Some(body) if event.kind == Kind::ToolCall => ("tool", body),
+                    _ => return Ok(()),
+                }
+            }
+            EntryKind::Plan => {
+                self.placer.plan(event.run_id.as_str());
+                return Ok(());
+            }
+            EntryKind::RunStarted
+            | EntryKind::RunEnded
+            | EntryKind::Latest(_)
+            | EntryKind::RunStatus
+            | EntryKind::RequestOpened
+            | EntryKind::RequestUpdated
+            | EntryKind::RequestResolved
+            | EntryKind::Surface
+            | EntryKind::Note(_) => return Ok(()),
         };
-        let Some(words) = words(event) else { return Ok(()) };
-        if role != self.role || role == "tool" {
-            self.cut();
-        }
+        let Some(words) = body.words() else { return Ok(()) };
         for slice in words {
             let left = RUN_MAX.saturating_sub(self.total);
             if left == 0 {
@@ -162,25 +171,36 @@ impl IndexWriter {
     }
 }
 
-/// The words of a message chunk, or the title of a tool call.
-fn words(event: &Event) -> Option<StringSlices<'_>> {
-    #[derive(Deserialize)]
-    struct Body<'a> {
-        #[serde(borrow, default)]
-        title: Option<&'a RawValue>,
-        #[serde(borrow, default)]
-        content: Option<&'a RawValue>,
+/// A body, as far as it is searched; nothing of it is copied.
+#[derive(Deserialize)]
+struct IndexedBody<'a> {
+    #[serde(rename = "messageId", borrow, default)]
+    message_id: Option<&'a RawValue>,
+    #[serde(rename = "_meta", borrow, default)]
+    meta: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    title: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    content: Option<&'a RawValue>,
+}
+
+impl<'a> IndexedBody<'a> {
+    fn of(event: &'a Event) -> Option<Self> {
+        serde_json::from_slice(&event.body).ok()
     }
-    #[derive(Deserialize)]
-    struct Block<'a> {
-        #[serde(borrow, default)]
-        text: Option<&'a RawValue>,
+
+    /// The words of a message chunk, or the title of a tool call.
+    fn words(&self) -> Option<StringSlices<'a>> {
+        #[derive(Deserialize)]
+        struct Block<'a> {
+            #[serde(borrow, default)]
+            text: Option<&'a RawValue>,
+        }
+        let block = self.content.filter(|content| content.get().starts_with('{'));
+        let text = block.and_then(|block| serde_json::from_str::<Block<'_>>(block.get()).ok()?.text);
+        let slices = text.and_then(|text| StringSlices::of(text, PASSAGE));
+        slices.or_else(|| StringSlices::of(self.title?, PASSAGE))
     }
-    let body: Body<'_> = serde_json::from_slice(&event.body).ok()?;
-    let block = body.content.filter(|content| content.get().starts_with('{'));
-    let text = block.and_then(|block| serde_json::from_str::<Block<'_>>(block.get()).ok()?.text);
-    let slices = text.and_then(|text| StringSlices::of(text, PASSAGE));
-    slices.or_else(|| StringSlices::of(body.title?, PASSAGE))
 }
 
 #[cfg(test)]
@@ -248,7 +268,7 @@ mod tests {
         let mut event = said(&passages, 1, "");
         let mut of = |body: &str| {
             event.body = body.to_owned().into();
-            words(&event).map(|slices| slices.collect::<String>())
+            IndexedBody::of(&event)?.words().map(|slices| slices.collect::<String>())
         };
         assert_eq!(of(r#"{"content":{"type":"text","text":"a\nb"}}"#).as_deref(), Some("a\nb"));
         assert_eq!(of(r#"{"title":"ls","content":[{"type":"content"}]}"#).as_deref(), Some("ls"));

@@ -2,7 +2,7 @@
 //! updates of one tool call become one item. Pure.
 //!
 //! The merge is exact: folding the items gives the same as folding the events. Chunks are one message if they are of one
-//! session, run and kind, and are equal beside their text (`_meta` may differ, except its `plexus`). Only kinds of
+//! session, run and kind, and are equal beside their text (`_meta` may differ, except its `plexus` and the parent). Only kinds of
 //! [`INTERLEAVED`] may stand between them; such an event stays an item of its own. A text longer than [`LONG_TEXT`] is cut into
 //! parts, so that a page need not hold all of it.
 
@@ -16,6 +16,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
+use plexus_protocol::transcript::{EntryKind, name_parent, parent_of};
 use plexus_protocol::{Event, Kind, Position};
 
 /// Longest text that is not cut into parts, in bytes of JSON.
@@ -99,8 +100,8 @@ impl PageUnit {
     #[deny(clippy::wildcard_enum_match_arm)]
     pub(super) fn of(event: &Arc<Event>) -> Vec<Self> {
         let one = |kind| vec![Self { event: Arc::clone(event), kind, part: 0, parts: 1 }];
-        match event.kind {
-            Kind::UserMessageChunk | Kind::AgentMessageChunk | Kind::AgentThoughtChunk => match text_of(&event.body) {
+        match EntryKind::of(event.kind) {
+            EntryKind::Message(_) => match text_of(&event.body) {
                 Some(text) if text.len() > LONG_TEXT => {
                     let cuts = cuts(&event.body, text);
                     let parts = u32::try_from(cuts.len()).unwrap_or(u32::MAX);
@@ -111,29 +112,19 @@ impl PageUnit {
                 Some(text) => one(UnitKind::Text(text)),
                 None => one(UnitKind::Other),
             },
-            Kind::ToolCall | Kind::ToolCallUpdate => {
+            EntryKind::Tool => {
                 one(Tool::of(&event.body).map_or(UnitKind::Other, |tool| UnitKind::Tool(Arc::new(tool))))
             }
-            Kind::Plan
-            | Kind::AvailableCommandsUpdate
-            | Kind::CurrentModeUpdate
-            | Kind::ConfigOptionUpdate
-            | Kind::SessionInfoUpdate
-            | Kind::UsageUpdate
-            | Kind::RunStarted
-            | Kind::RunStatus
-            | Kind::RunEnded
-            | Kind::RequestOpened
-            | Kind::RequestUpdated
-            | Kind::RequestResolved
-            | Kind::SurfaceUpdated
-            | Kind::Hook
-            | Kind::RuntimeStatus
-            | Kind::ClientJoined
-            | Kind::ClientLeft
-            | Kind::ClientServed
-            | Kind::Error
-            | Kind::Raw => one(UnitKind::Other),
+            EntryKind::Plan
+            | EntryKind::Latest(_)
+            | EntryKind::RunStarted
+            | EntryKind::RunStatus
+            | EntryKind::RunEnded
+            | EntryKind::RequestOpened
+            | EntryKind::RequestUpdated
+            | EntryKind::RequestResolved
+            | EntryKind::Surface
+            | EntryKind::Note(_) => one(UnitKind::Other),
         }
     }
 
@@ -293,8 +284,9 @@ fn same_message(a: &[u8], one: &Range<usize>, b: &[u8], other: &Range<usize>) ->
     let rest = |body: &[u8]| {
         let mut members: Map<String, Value> = serde_json::from_slice(body).ok()?;
         members.get_mut("content")?.as_object_mut()?.remove("text");
-        let meta = members.remove("_meta").and_then(|mut meta| meta.get_mut("plexus").map(Value::take));
-        Some((members, meta))
+        let meta = members.remove("_meta").unwrap_or_default();
+        let parent = parent_of(&meta);
+        Some((members, meta.get("plexus").cloned(), parent))
     };
     matches!((rest(a), rest(b)), (Some(a), Some(b)) if a == b)
 }
@@ -362,15 +354,17 @@ impl PageItem {
     }
 
     /// The updates of a tool call merged as clients do it: member by member, with the output in
-    /// `_meta.terminal_output.data` appended.
+    /// `_meta.terminal_output.data` appended. The parent that was named first stays.
     fn tool(&self) -> Option<Bytes> {
         let mut call: Map<String, Value> = Map::new();
         let mut output: Option<(Value, String)> = None;
+        let mut parent: Option<String> = None;
         for (n, unit) in self.units.iter().enumerate() {
             let mut update: Map<String, Value> = serde_json::from_slice(&unit.event.body).ok()?;
             if n > 0 {
                 update.remove("sessionUpdate");
             }
+            parent = parent.or_else(|| update.get("_meta").and_then(parent_of));
             let terminal = update.get_mut("_meta").and_then(|meta| meta.get_mut("terminal_output"));
             if let Some(data) = terminal.as_ref().and_then(|terminal| terminal["data"].as_str()) {
                 let mut whole = output.take().map_or_else(String::new, |(_, whole)| whole);
@@ -383,6 +377,9 @@ impl PageItem {
             terminal["data"] = whole.into();
             let meta = call.entry("_meta").or_insert_with(|| Value::Object(Map::new()));
             meta.as_object_mut()?.insert("terminal_output".into(), terminal);
+        }
+        if let Some(parent) = parent {
+            name_parent(&mut call, &parent);
         }
         serde_json::to_vec(&call).ok().map(Into::into)
     }

@@ -15,7 +15,8 @@ use utoipa::openapi::{RefOr, Schema};
 use super::page_merge::text_of;
 use plexus_protocol::schema::{JsonObject, words};
 use plexus_protocol::transcript::{
-    Content, EntryBody, Message, Part, Role, Transcript, TranscriptItem, json_size as size, surface_id,
+    Content, EntryBody, EntryKind, Message, MessageKey, Part, Role, Transcript, TranscriptItem, json_size as size,
+    surface_id,
 };
 use plexus_protocol::{Cursor, Event, Kind, Position, Request, RunId, SessionInfo, Timestamp};
 
@@ -87,6 +88,9 @@ pub struct SnapshotMessage {
     pub at: Timestamp,
     /// The position of its first event.
     pub position: u64,
+    /// The tool call that it stands under: these are a subagent's words.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub parent_tool_call_id: Option<String>,
 }
 
 fn roles() -> RefOr<Schema> {
@@ -104,6 +108,9 @@ pub struct SnapshotTool {
     pub run_id: String,
     /// The position of its first event.
     pub position: u64,
+    /// The tool call that it stands under: this is what a subagent does.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub parent_tool_call_id: Option<String>,
     /// ACP's tool call, every update merged into it (`title`, `kind`, `status`, `content`, `rawInput`, `rawOutput`, `locations`).
     #[serde(flatten)]
     pub call: serde_json::Map<String, serde_json::Value>,
@@ -160,32 +167,15 @@ struct Piece {
 
 /// Whether events of this kind are part of the window.
 const fn in_window(kind: Kind) -> bool {
-    match kind {
-        Kind::UserMessageChunk
-        | Kind::AgentMessageChunk
-        | Kind::AgentThoughtChunk
-        | Kind::ToolCall
-        | Kind::ToolCallUpdate
-        | Kind::Plan
-        | Kind::RunStarted
-        | Kind::RunEnded => true,
-        Kind::AvailableCommandsUpdate
-        | Kind::CurrentModeUpdate
-        | Kind::ConfigOptionUpdate
-        | Kind::SessionInfoUpdate
-        | Kind::UsageUpdate
-        | Kind::RunStatus
-        | Kind::RequestOpened
-        | Kind::RequestUpdated
-        | Kind::RequestResolved
-        | Kind::SurfaceUpdated
-        | Kind::Hook
-        | Kind::RuntimeStatus
-        | Kind::ClientJoined
-        | Kind::ClientLeft
-        | Kind::ClientServed
-        | Kind::Error
-        | Kind::Raw => false,
+    match EntryKind::of(kind) {
+        EntryKind::Message(_) | EntryKind::Tool | EntryKind::Plan | EntryKind::RunStarted | EntryKind::RunEnded => true,
+        EntryKind::Latest(_)
+        | EntryKind::RunStatus
+        | EntryKind::RequestOpened
+        | EntryKind::RequestUpdated
+        | EntryKind::RequestResolved
+        | EntryKind::Surface
+        | EntryKind::Note(_) => false,
     }
 }
 
@@ -225,12 +215,12 @@ impl Piece {
 
     /// Whether `next` continues the same message. A chunk with a message id of its own continues only that message.
     fn continues_with(&self, next: &Self) -> bool {
-        match (&self.body, &next.body) {
-            (EntryBody::Message { role, id, .. }, EntryBody::Message { role: other, id: named, .. }) => {
-                role == other && self.run_id == next.run_id && (named.is_none() || id == named)
-            }
-            _ => false,
-        }
+        matches!((self.message(), next.message()), (Some(before), Some(next)) if next.goes_on_with(&before))
+    }
+
+    fn message(&self) -> Option<MessageKey<'_>> {
+        let EntryBody::Message { role, id, parent, .. } = &self.body else { return None };
+        Some(MessageKey::new(*role, &self.run_id, id.as_deref(), parent.as_deref()))
     }
 
     /// Merges the piece right after this one; returns it if it must stay a piece of its own.
@@ -247,11 +237,12 @@ impl Piece {
                 self.bytes += more.len();
                 None
             }
-            (EntryBody::Tool { id, update }, EntryBody::Tool { id: same, update: newer })
+            (EntryBody::Tool { id, parent, update }, EntryBody::Tool { id: same, parent: named, update: newer })
                 if *id == same && !outputs(update) && !outputs(&newer) =>
             {
                 let replaced: usize = newer.keys().filter_map(|name| update.get(name)).map(size).sum();
                 update.extend(newer);
+                *parent = parent.take().or(named);
                 self.bytes = (self.bytes + next.bytes).saturating_sub(replaced + OVERHEAD);
                 None
             }
@@ -401,7 +392,7 @@ impl SnapshotFold {
             transcript.apply(piece.first, &piece.run_id, piece.at, piece.body.clone());
         }
         let (mut messages, mut tools) = (Vec::new(), Vec::new());
-        for TranscriptItem { first, run_id, at, part, .. } in transcript.into_items() {
+        for TranscriptItem { first, run_id, at, parent, part, .. } in transcript.into_items() {
             match part {
                 Part::Message(Message { role, text, blocks, partial, .. }) => messages.push(SnapshotMessage {
                     role,
@@ -412,9 +403,12 @@ impl SnapshotFold {
                     continued: false,
                     at,
                     position: first.0,
+                    parent_tool_call_id: parent,
                 }),
                 Part::Tool { id, call } => {
-                    tools.push(SnapshotTool { tool_call_id: id, run_id, position: first.0, call: call.into_members() });
+                    let call = call.into_members();
+                    let (tool_call_id, position, parent_tool_call_id) = (id, first.0, parent);
+                    tools.push(SnapshotTool { tool_call_id, run_id, position, parent_tool_call_id, call });
                 }
                 // Plan, requests and surfaces are members of their own; the rest is on the pages.
                 Part::Plan(_)

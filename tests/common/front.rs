@@ -1,4 +1,6 @@
 //! The router on a port of its own, over a store in memory and a small fake runtime.
+//!
+//! Raw sockets: the tests over it look at the bytes of an answer, and send what no client would.
 #![allow(unreachable_pub, reason = "each story uses a part of it")]
 
 use std::collections::HashMap;

@@ -6,6 +6,8 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use futures_util::{SinkExt, StreamExt};
+use plexus_client::{Client, ClientEvent, Follow, FollowStart};
+use plexus_protocol::SessionId;
 use serde_json::{Value, json};
 use tokio_tungstenite::tungstenite::client::IntoClientRequest;
 use tokio_tungstenite::tungstenite::{Error as WsError, Message};
@@ -48,7 +50,9 @@ pub struct Gateway {
     _dir: tempfile::TempDir,
     pub url: String,
     pub token: String,
+    /// For requests that the client of the gateway does not make: other tokens, other headers.
     pub http: reqwest::Client,
+    client: Client,
 }
 
 impl Gateway {
@@ -75,8 +79,8 @@ impl Gateway {
         std::fs::write(dir.path().join("plexus.toml"), format!("listen = \"127.0.0.1:0\"\n{config}")).unwrap();
         let env: Vec<_> = env.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
         let child = spawn(dir.path(), &home, &env);
-        let mut gateway =
-            Self { child, env, home, _dir: dir, url: String::new(), token: String::new(), http: client() };
+        let (url, token, client) = (String::new(), String::new(), Client::new("", ""));
+        let mut gateway = Self { child, env, home, _dir: dir, url, token, http: http(), client };
         gateway.ready().await;
         gateway
     }
@@ -92,7 +96,8 @@ impl Gateway {
             if let Some(json) = json.filter(|json| json["pid"] == self.child.id()) {
                 self.url = json["url"].as_str().unwrap().trim_end_matches('/').to_owned();
                 self.token = std::fs::read_to_string(self.home.join("token")).unwrap().trim().to_owned();
-                if self.http.get(format!("{}/healthz", self.url)).send().await.is_ok() {
+                self.client = Client::new(&self.url, &self.token);
+                if self.client.http("GET", "/healthz", None, None).await.is_ok() {
                     return;
                 }
             }
@@ -144,17 +149,31 @@ impl Gateway {
 
     /// GET, as status and JSON.
     pub async fn get(&self, path: &str) -> (u16, Value) {
-        answer(self.request("GET", path)).await
+        self.call("GET", path, None).await
     }
 
     /// POST of JSON, as status and JSON.
     pub async fn post(&self, path: &str, body: Value) -> (u16, Value) {
-        answer(self.request("POST", path).json(&body)).await
+        self.call("POST", path, Some(&body)).await
     }
 
     /// DELETE, as status and JSON.
     pub async fn delete(&self, path: &str) -> (u16, Value) {
-        answer(self.request("DELETE", path)).await
+        self.call("DELETE", path, None).await
+    }
+
+    async fn call(&self, method: &str, path: &str, body: Option<&Value>) -> (u16, Value) {
+        let reply = self.client.http(method, path, body, None).await;
+        let reply = reply.unwrap_or_else(|why| panic!("{method} {path}: {why}"));
+        (reply.status, serde_json::from_str(&reply.text).unwrap_or(Value::String(reply.text)))
+    }
+
+    /// Follows a session; the follower is there when this returns.
+    pub async fn follow(&self, session: &str, begin: FollowStart) -> Watcher {
+        let session: SessionId = session.parse().unwrap();
+        let mut watcher = Watcher(self.client.attach(Some(&session), begin));
+        while !matches!(watcher.next().await, ClientEvent::Hello(_)) {}
+        watcher
     }
 
     /// Opens a session and returns its identifier.
@@ -243,7 +262,7 @@ impl Gateway {
         }
     }
 
-    /// An initialized WebSocket client.
+    /// An initialized WebSocket client, for tests of the wire itself; [`follow`](Self::follow) is for those that only watch.
     pub async fn ws(&self) -> Ws {
         let token = self.token.clone();
         self.ws_as(&token).await
@@ -312,20 +331,38 @@ fn spawn(dir: &Path, home: &Path, env: &[(String, String)]) -> Child {
 
 /// An HTTP client that closes idle connections before the gateway's five seconds: on a busy machine a request could otherwise
 /// use a connection that is just being closed.
-fn client() -> reqwest::Client {
+fn http() -> reqwest::Client {
     // Reading back a conversation may take an agent more than a minute.
     let client = reqwest::Client::builder().no_proxy().read_timeout(3 * PATIENCE);
     client.pool_idle_timeout(Duration::from_secs(2)).build().unwrap()
 }
 
-async fn answer(request: reqwest::RequestBuilder) -> (u16, Value) {
-    let response = request.send().await.unwrap();
-    let status = response.status().as_u16();
-    let text = response.text().await.unwrap();
-    (status, serde_json::from_str(&text).unwrap_or(Value::String(text)))
+/// A follower of a session whose connection is never lost.
+pub struct Watcher(Follow);
+
+impl Watcher {
+    async fn next(&mut self) -> ClientEvent {
+        let next = tokio::time::timeout(PATIENCE, self.0.next()).await.expect("nothing came");
+        match next.expect("the follower ended").unwrap() {
+            ClientEvent::Lost(why) => panic!("the connection was lost: {why}"),
+            next => next,
+        }
+    }
+
+    /// Events until the run has ended, that one included.
+    pub async fn until_ended(&mut self, run: &str) -> Vec<Value> {
+        let mut events = Vec::new();
+        loop {
+            let ClientEvent::Event(event) = self.next().await else { continue };
+            events.push(serde_json::from_str(event.raw.get()).unwrap());
+            if event.kind == "run_ended" && event.run_id == run {
+                return events;
+            }
+        }
+    }
 }
 
-/// A native WebSocket client.
+/// A native WebSocket client, message by message.
 pub struct Ws {
     socket: tokio_tungstenite::WebSocketStream<tokio_tungstenite::MaybeTlsStream<tokio::net::TcpStream>>,
     next_id: u64,

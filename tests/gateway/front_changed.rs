@@ -1,4 +1,6 @@
 //! A request that changes while it is open, on every frontend: each client gets the new text, and no client can allow the old.
+//!
+//! Raw messages: each wire is read as it is.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use crate::common;

@@ -1,4 +1,6 @@
 //! The memory that peers can make the gateway hold: each abuse over real sockets, with small limits.
+//!
+//! Raw sockets: they misbehave.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use crate::common;

@@ -1,4 +1,6 @@
 //! serde reads an array as a struct, member by member in the order of the code. Every route and method refuses that, at any depth.
+//!
+//! Raw messages: no client sends these.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use crate::common;

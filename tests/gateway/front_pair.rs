@@ -1,5 +1,7 @@
 //! What a device may do and for how long, over real sockets: levels of risk on every surface, links to a session, and what
 //! is open when a device ends.
+//!
+//! Raw messages: what a device may do that has no right to it.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use crate::common;

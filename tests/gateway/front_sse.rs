@@ -1,4 +1,6 @@
 //! Server-sent events over real sockets, read by a plain client.
+//!
+//! Raw sockets: the bytes of the stream are what is tested.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use crate::common;

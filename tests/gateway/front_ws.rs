@@ -1,6 +1,8 @@
 //! The native WebSocket over real sockets. One file: all tests use the same client, which can also break the protocol.
 //!
 //! First the UI protocol, then RFC 6455 with deliberate violations.
+//!
+//! Raw sockets: frames are counted, cut and broken.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use crate::common;

@@ -37,6 +37,9 @@ fn shown(item: &TranscriptItem) -> Value {
     };
     out["position"] = item.first.0.into();
     out["run_id"] = item.run_id.as_str().into();
+    if let Some(parent) = &item.parent {
+        out["parent"] = parent.as_str().into();
+    }
     out
 }
 

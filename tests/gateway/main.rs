@@ -1,4 +1,4 @@
-//! Tests of the gateway's parts: the router and its frontends over real sockets, dialects against recorded transcripts, runtimes
+//! Tests of the gateway's parts: the router and its frontends over real sockets, dialects against recordings, runtimes
 //! and their holders with real processes. None needs npm.
 //!
 //! One binary, because linking is slow; a test is found by its file: `cargo test --test gateway front_ws`.
@@ -27,5 +27,5 @@ mod front_ws;
 mod golden;
 mod hold;
 mod hold_tied;
+mod recordings;
 mod runtimes;
-mod transcripts;

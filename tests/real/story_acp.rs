@@ -12,6 +12,7 @@ use common::cast::Player;
 use common::gateway::{Gateway, PATIENCE, demo, exe, position, runtime, said};
 use common::moments::rounds;
 use futures_util::{SinkExt as _, StreamExt as _};
+use plexus_client::FollowStart;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use tokio_tungstenite::tungstenite::Message;
@@ -483,8 +484,7 @@ async fn acp_client_that_joins_mid_message_gets_the_same_bytes() {
     let session = gateway.session("demo").await;
     let mut one = Editor::hello(&gateway, "/acp", json!({})).await;
     one.call("session/load", load(&session)).await.unwrap();
-    let mut native = gateway.ws().await;
-    native.call("session.attach", json!({ "session_id": session })).await.unwrap();
+    let mut native = gateway.follow(&session, FollowStart::Now).await;
     let id = one.prompt(&session, "stream 400 2").await;
     one.until("session/update").await;
     let before = one.told.clone();

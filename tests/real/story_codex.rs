@@ -13,6 +13,7 @@ use common::agents::{self, AgentSetup, FakeModel};
 use common::gateway::{Gateway, PATIENCE, assert_whole, said};
 use common::moments::{Moments, kills};
 use futures_util::{SinkExt, StreamExt};
+use plexus_client::FollowStart;
 use serde_json::{Value, json};
 use tokio_tungstenite::tungstenite::Message;
 
@@ -69,8 +70,7 @@ async fn until(gateway: &Gateway, session: &str, found: impl Fn(&[Value]) -> boo
 }
 
 async fn text_is_told_once_and_whole(gateway: &Gateway, session: &str) {
-    let mut ws = gateway.ws().await;
-    ws.call("session.attach", json!({ "session_id": session, "from": "now" })).await.unwrap();
+    let mut ws = gateway.follow(session, FollowStart::Now).await;
     let run = gateway.prompt(session, "FAKE:long 300 1").await;
     let (live, polled) = tokio::join!(ws.until_ended(&run), gateway.until_ended(session, &run));
     assert_eq!(said(&live, Some(&run)), long(300));

@@ -12,6 +12,7 @@ use common::agents::{self, FakeModel};
 use common::gateway::{Gateway, PATIENCE, assert_whole, said};
 use common::moments::{Moments, kills};
 use futures_util::future::join_all;
+use plexus_client::FollowStart;
 use serde_json::{Value, json};
 
 /// The server, its model, and another client of it.
@@ -210,8 +211,7 @@ async fn opencode_actions_through_the_gateway() {
     let work = server.work.path();
 
     // The stream, byte for byte.
-    let mut ws = gateway.ws().await;
-    ws.call("session.attach", json!({ "session_id": session, "from": "now" })).await.unwrap();
+    let mut ws = gateway.follow(&session, FollowStart::Now).await;
     let run = gateway.prompt(&session, "FAKE:long 300 1").await;
     let (by_ws, by_poll) = tokio::join!(ws.until_ended(&run), gateway.until_ended(&session, &run));
     assert_eq!(said(&by_ws, Some(&run)), long(300));

@@ -18,6 +18,7 @@ use std::time::{Duration, Instant};
 use common::agents::{self, AgentSetup, FakeModel};
 use common::gateway::{Gateway, alive, assert_whole, said};
 use futures_util::future::join_all;
+use plexus_client::FollowStart;
 use serde_json::{Value, json};
 
 // ------------------------------------------------------------------------------------ agents
@@ -134,8 +135,7 @@ fn long(n: usize) -> String {
 async fn streamed_text(stage: Arc<Stage>) -> Verdict {
     let gateway = &stage.gateway;
     let session = &stage.session().await;
-    let mut ws = gateway.ws().await;
-    ws.call("session.attach", json!({ "session_id": session, "from": "now" })).await.unwrap();
+    let mut ws = gateway.follow(session, FollowStart::Now).await;
     let mut sse = gateway.sse(&format!("/v1/sessions/{session}/events?after=now"), None).await;
     assert_eq!(sse.next().await.unwrap().event, "hello");
     let run = gateway.prompt(session, "FAKE:long 300 1").await;
@@ -190,8 +190,8 @@ async fn late_joiner(stage: Arc<Stage>) -> Verdict {
         .collect();
     assert!(so_far.starts_with("chunk-0001 ") && long(400).starts_with(&so_far), "{so_far}");
     assert!(messages.last().unwrap()["partial"] == true || so_far == long(400));
-    let mut late = gateway.ws().await;
-    late.call("session.attach", json!({ "session_id": session, "after": snapshot["cursor"] })).await.unwrap();
+    let cursor = snapshot["cursor"].as_str().unwrap().to_owned();
+    let mut late = gateway.follow(session, FollowStart::After(cursor)).await;
     let rest = late.until_ended(&run).await;
     assert_eq!(so_far + &said(&rest, Some(&run)), long(400), "snapshot and what follows make the whole");
     yes()

@@ -8,6 +8,7 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use common::gateway::{Gateway, PATIENCE, assert_whole, demo, exe, runtime, said};
+use plexus_client::FollowStart;
 use serde_json::{Value, json};
 use tokio_tungstenite::tungstenite::Message;
 
@@ -60,8 +61,7 @@ async fn clients_get_every_byte_of_a_burst() {
         .collect();
     let mut clients = Vec::new();
     for _ in 0..3 {
-        let mut ws = gateway.ws().await;
-        ws.call("session.attach", json!({ "session_id": session, "from": "start" })).await.unwrap();
+        let mut ws = gateway.follow(&session, FollowStart::Start).await;
         let mut sse = gateway.sse(&path, None).await;
         let (for_ws, for_sse) = (run.clone(), run.clone());
         clients.push(tokio::spawn(async move { ws.until_ended(&for_ws).await }));

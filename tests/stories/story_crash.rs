@@ -1,5 +1,7 @@
 //! `kill -9` at random instants: everything that a client saw is in the log, cursors resume, requests are `orphaned`, and no
 //! process is left.
+//!
+//! Raw messages: what was on its way when the gateway died is read to its end, and nothing comes back by itself.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout)]
 
 use crate::common;

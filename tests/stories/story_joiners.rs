@@ -1,5 +1,7 @@
 //! Many clients join at random instants over three transports, some changing it half way: no client misses an event or gets one
 //! twice.
+//!
+//! Raw messages: three transports with one cursor, and millions of events.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use crate::common;

@@ -150,7 +150,7 @@ fn replay_reports_a_bad_transcript_by_its_line() {
     let open = "{\"dir\":\"open\",\"line\":\"\"}\n";
     assert!(told(open, &[]).contains("its first line does not name the dialect: add --dialect D"));
     assert!(told(open, &["--dialect", "x"]).contains("unknown dialect \"x\": use one of acp, codelia"));
-    assert!(told(&format!("{open}junk\n"), &["--dialect", "acp"]).contains("line 2: not a transcript line"));
+    assert!(told(&format!("{open}junk\n"), &["--dialect", "acp"]).contains("line 2: not a line of a recording"));
     let command = "{\"dir\":\"command\",\"line\":\"{\\\"Dance\\\":1}\"}\n";
     let words = told(&format!("{open}{command}"), &["--dialect", "acp"]);
     assert!(words.contains("line 2 (command): not a command: unknown variant `Dance`"), "{words}");
@@ -158,7 +158,7 @@ fn replay_reports_a_bad_transcript_by_its_line() {
 
 #[test]
 fn replay_reads_the_transcripts_of_real_agents() {
-    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/transcripts");
+    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/recordings");
     let mut replayed = 0;
     for file in std::fs::read_dir(dir).unwrap() {
         let lines = replay(&file.unwrap().path());

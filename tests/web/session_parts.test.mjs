@@ -56,7 +56,7 @@ try {
     // --- the golden cases, which the gateway's fold has to pass as well (crates/protocol/src/transcript)
     const NOTE = /** @type {Record<string, string>} */ ({ error: 'error', runtime: 'runtime_status', client: 'client_joined', status: 'run_status' });
     const shown = (/** @type {any} */ item) => {
-      const base = { position: item.key, run_id: item.run };
+      const base = { position: item.key, run_id: item.run, ...(item.parent ? { parent: item.parent.id } : {}) };
       const blocks = () => item.parts.filter((/** @type {any} */ part) => part.kind === 'block').map((/** @type {any} */ part) => part.block);
       switch (item.type) {
         case 'user': case 'agent': case 'thought': return { ...base, type: item.type, id: item.id, text: item.text, blocks: blocks(), partial: item.partial };

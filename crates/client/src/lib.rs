@@ -46,7 +46,9 @@ use plexus_protocol::{Answer, Receipt, RequestId, RunId, RuntimeId, RuntimeInfo,
 
 /// Deadline of an HTTP call; starting an agent is the slowest one.
 const CALL_TIMEOUT: Duration = Duration::from_secs(180);
-/// Deadline of an HTTP download.
+/// Deadline of a connection without a call is kept: less than the gateway keeps it, so that no call goes out on one that is being closed.
+const IDLE: Duration = Duration::from_secs(2);
+/// How long an HTTP download.
 const DOWNLOAD_TIMEOUT: Duration = Duration::from_secs(6 * 3600);
 
 /// Why a call failed.
@@ -383,7 +385,7 @@ impl Client {
             Some(client) => client,
             None => {
                 let builder = reqwest::Client::builder().no_proxy().redirect(reqwest::redirect::Policy::none());
-                let made = builder.connect_timeout(PATIENCE).build();
+                let made = builder.connect_timeout(PATIENCE).pool_idle_timeout(IDLE).build();
                 let made = made.map_err(|why| Error::Unreached(why.to_string()))?;
                 self.http.get_or_init(|| made)
             }

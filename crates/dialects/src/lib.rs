@@ -1,9 +1,9 @@
-//! The dialects: the protocols that runtimes speak. A dialect is pure (no I/O, no clock, no tasks), so that each is tested with recorded
-//! transcripts and fuzzed. One file, since the values refer to each other.
+//! The dialects: the protocols that runtimes speak. A dialect is pure (no I/O, no clock, no tasks), so that each is tested with
+//! recordings and fuzzed. One file, since the values refer to each other.
 //!
 //! A [`Dialect`] is the state of one connection: it takes the frames of a runtime ([`Dialect::feed`]) and the gateway's commands
 //! ([`Dialect::command`]), and writes the results into an [`Outbox`]: events for the gateway, bytes for the runtime. A new runtime type is
-//! one file here, one line in [`TABLE`], one transcript.
+//! one file here, one line in [`TABLE`], one recording.
 
 use std::time::Duration;
 
@@ -26,10 +26,10 @@ mod http;
 mod jsonrpc;
 pub mod listing;
 mod opencode;
+pub mod recording;
 #[cfg(test)]
 mod rig;
 mod subject;
-pub mod transcript;
 
 pub use ask_key::RequestKey;
 pub use client_tools::{ClientToolCall, ClientToolError, ClientToolResult, ClientToolWork, CommandEnd};

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use super::transcript::Role;
+use super::transcript::{EntryKind, Role};
 use super::{Position, RunId, RuntimeId, SessionId, Timestamp};
 
 macro_rules! kinds {
@@ -104,10 +104,8 @@ kinds! {
 impl Kind {
     /// The author of a message chunk; `None` for kinds that are not chunks.
     pub const fn role(self) -> Option<Role> {
-        match self {
-            Self::UserMessageChunk => Some(Role::User),
-            Self::AgentMessageChunk => Some(Role::Agent),
-            Self::AgentThoughtChunk => Some(Role::Thought),
+        match EntryKind::of(self) {
+            EntryKind::Message(role) => Some(role),
             _ => None,
         }
     }

@@ -10,7 +10,7 @@
 mod blocks;
 mod drawing;
 
-use blocks::{Block, BlockBody, ToolPart};
+use blocks::{Above, Block, BlockBody, ToolPart};
 use drawing::{parts, some};
 use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap, VecDeque};
@@ -57,8 +57,8 @@ const ASKS_MAX: usize = 2000;
 /// Laid-out blocks that are cached while others are on the screen.
 const CACHE_MAX: usize = 400;
 
-/// A block's lines, with their width and whether an empty line is before them.
-type Drawn = (u16, bool, Rc<Vec<Line<'static>>>);
+/// A block's lines, with their width and whether an empty line is and one that names the call above it before them.
+type Drawn = (u16, (bool, bool), Rc<Vec<Line<'static>>>);
 
 /// The scroll position.
 #[derive(Clone, Debug, PartialEq)]
@@ -173,6 +173,8 @@ pub(crate) struct Conversation {
     /// The prompts, oldest first.
     pub(crate) prompts: VecDeque<String>,
     placer: MessagePlacer,
+    /// The tool call that the current entry belongs to.
+    above: Option<Above>,
     /// The start of the message that the last text block belongs to.
     message: Option<Position>,
     /// The place to scroll to once it is loaded.
@@ -209,6 +211,7 @@ impl Conversation {
             commands: Vec::new(),
             prompts: VecDeque::new(),
             placer: MessagePlacer::default(),
+            above: None,
             message: None,
             seek_target: None,
             trimmed: false,
@@ -268,20 +271,23 @@ impl Conversation {
             all.extend(list.map(|value| (value["position"].as_u64().unwrap_or_default(), tool, value)));
         }
         all.sort_by_key(|(position, ..)| *position);
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
         for (place, tool, value) in all {
             let at = millis(&value["at"]).unwrap_or_default();
-            if tool {
-                let Value::Object(mut call) = value.clone() else { continue };
-                let id = call.remove("tool_call_id").and_then(|id| id.as_str().map(str::to_owned));
-                ["run_id", "position"].iter().for_each(|name| drop(call.remove(*name)));
-                self.tool(id.unwrap_or_default(), call, (at, at), place);
+            let parent = value["parent_tool_call_id"].as_str().map(str::to_owned);
+            let entry = if tool {
+                let Value::Object(mut update) = value.clone() else { continue };
+                ["tool_call_id", "run_id", "position", "parent_tool_call_id"]
+                    .iter()
+                    .for_each(|name| drop(update.remove(*name)));
+                EntryBody::Tool { id: text(&value["tool_call_id"]), parent, update }
             } else {
-                let who = Role::named(value["role"].as_str().unwrap_or_default());
-                // A later chunk may continue this message.
+                // The next event may go on with the message; the message itself is whole.
                 self.placer.interrupt();
-                let run = value["run_id"].as_str().unwrap_or_default();
-                self.add_text(who, run, None, value["text"].as_str().unwrap_or_default(), place);
-            }
+                let content = Content::Text(text(&value["text"]));
+                EntryBody::Message { role: Role::named(&text(&value["role"])), id: None, parent, content }
+            };
+            self.entry(entry, &text(&value["run_id"]), place, (at, at));
         }
         for (kind, body) in one["latest"].as_object().into_iter().flatten() {
             self.event(kind, body, "", cursor, 0);
@@ -310,6 +316,7 @@ impl Conversation {
 
     fn take(&mut self, kind: &str, body: &Value, run: &str, cursor: &str, place: u64, (at, last): (i64, i64)) {
         self.events += 1;
+        self.above = None;
         match Kind::from_name(kind) {
             Some(kind) => self.entry(EntryBody::read(kind, body.clone()), run, place, (at, last)),
             // A kind of a newer gateway: shown as JSON.
@@ -319,31 +326,29 @@ impl Conversation {
     }
 
     fn entry(&mut self, entry: EntryBody, run: &str, place: u64, (at, last): (i64, i64)) {
+        let placed = self.placer.entry(&entry, run, Position(place));
+        self.above = self.placer.parent(&entry).map(|parent| {
+            let title = if parent.title.is_empty() { parent.id } else { parent.title };
+            Above { id: parent.id.to_owned(), title: sanitize::line(title, FIELD), depth: parent.depth }
+        });
         match entry {
-            EntryBody::Message { role, id, content } => match content {
-                Content::Text(words) => self.add_text(role, run, id.as_deref(), &words, place),
+            EntryBody::Message { role, content, .. } => match content {
+                Content::Text(words) => self.add_text(role, placed, &words, place),
                 Content::Block(block) => {
                     let size = block["data"].as_str().map(|data| format!(", {} KiB", data.len() * 3 / 4096));
                     let label = block_label(&block);
                     let label = format!("{}{}]", label.trim_end_matches(']'), size.unwrap_or_default());
-                    self.add_text(role, run, id.as_deref(), &sanitize::line(&label, FIELD), place);
+                    self.add_text(role, placed, &sanitize::line(&label, FIELD), place);
                 }
             },
-            EntryBody::Tool { id, update } => self.tool(id, update, (at, last), place),
-            EntryBody::Plan(entries) => {
-                self.placer.plan(run);
-                self.plan(entries, place);
-            }
-            EntryBody::RunStarted(_) => {
-                self.placer.interrupt();
-                self.running = Some(at);
-            }
+            EntryBody::Tool { id, update, .. } => self.tool(id, update, (at, last), place),
+            EntryBody::Plan(entries) => self.plan(entries, place),
+            EntryBody::RunStarted(_) => self.running = Some(at),
             EntryBody::RunStatus(body) if body["cancelling"] == true => {
                 self.note(false, format!("{} cancels the run", some(&body["by"]["name"])), place);
             }
             EntryBody::RunStatus(_) => {}
             EntryBody::RunEnded(body) => {
-                self.placer.interrupt();
                 let took = self.running.take().map_or(-1, |from| at - from);
                 let words: Vec<String> = [&body["stop_reason"], &body["message"]]
                     .into_iter()
@@ -430,7 +435,8 @@ impl Conversation {
     fn push(&mut self, body: BlockBody, place: u64) -> u64 {
         let id = self.next;
         self.next += 1;
-        let block = Block { id, position: place, body, toggled: false, drawn: RefCell::default() };
+        let above = self.above.clone();
+        let block = Block { id, position: place, body, above, toggled: false, drawn: RefCell::default() };
         self.bytes += block.bytes();
         self.blocks.push_back(block);
         if !self.scroll_position.follow {
@@ -469,8 +475,7 @@ impl Conversation {
         self.push(BlockBody::Note { bad, words }, place);
     }
 
-    fn add_text(&mut self, who: Role, run: &str, id: Option<&str>, words: &str, place: u64) {
-        let placed = self.placer.chunk(who, run, id, Position(place));
+    fn add_text(&mut self, who: Role, placed: Placed, words: &str, place: u64) {
         let first = placed.first(Position(place));
         let last =
             matches!(&self.blocks.back(), Some(Block { body: BlockBody::Text { who: last, .. }, .. }) if *last == who);
@@ -527,7 +532,6 @@ impl Conversation {
     }
 
     fn tool(&mut self, key: String, update: Map<String, Value>, (at, last): (i64, i64), place: u64) {
-        self.placer.interrupt();
         let id = match self.tools.get(&key) {
             Some(id) => *id,
             None => {
@@ -541,6 +545,7 @@ impl Conversation {
             return;
         };
         let before = block.bytes();
+        block.above.clone_from(&self.above);
         if let BlockBody::Tool { call, until, .. } = &mut block.body {
             call.update(update);
             if call.is_finished() && *until == 0 {

@@ -1348,6 +1348,34 @@ fn tui_keeps_read_positions_per_owner() {
 }
 
 #[test]
+fn tui_shows_subagents_under_the_call_that_started_them() {
+    let mut stage = Stage::new(80, 24, &[session("s_1", "one", "running", 0)], &[]);
+    stage.open("s_1");
+    let under = |parent: &str, mut body: Value| {
+        body["_meta"] = json!({ "claudeCode": { "parentToolUseId": parent } });
+        body
+    };
+    let call =
+        |id: &str, title: &str| json!({ "toolCallId": id, "title": title, "kind": "read", "status": "completed" });
+    let text = |text: &str| json!({ "content": { "type": "text", "text": text } });
+    stage.event("s_1", "tool_call", &call("a", "Explore the sources"));
+    stage.event("s_1", "tool_call", &under("a", call("b", "first file")));
+    stage.event("s_1", "agent_message_chunk", &under("a", text("what I saw")));
+    stage.event("s_1", "agent_message_chunk", &text("all is back"));
+    stage.event("s_1", "tool_call", &under("a", call("c", "second file")));
+    stage.event("s_1", "tool_call", &under("never", call("d", "an orphan")));
+    let screen = stage.screen();
+    let margin = |words: &str| {
+        let line = screen.lines().find(|line| line.contains(words)).unwrap_or_else(|| panic!("{words}: {screen}"));
+        line.chars().position(|c| c.is_alphanumeric()).unwrap()
+    };
+    assert_eq!(margin("first file"), margin("Explore the sources") + 2, "{screen}");
+    assert_eq!(margin("an orphan"), margin("Explore the sources"), "{screen}");
+    assert!(margin("what I saw") > margin("all is back"), "{screen}");
+    assert_eq!(screen.matches("in Explore the sources").count(), 1, "only where the call is not right above: {screen}");
+}
+
+#[test]
 fn tui_does_not_report_an_unfinished_tool_call() {
     let mut stage = Stage::new(80, 24, &[session("s_1", "Parser", "running", 0)], &[]);
     stage.open("s_1");

@@ -16,7 +16,7 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
 use super::say::{ClientView, Id, Patch, Role, Say};
-use plexus_protocol::transcript::{MessagePlacer, Placed, ToolContent};
+use plexus_protocol::transcript::{MessageKey, MessagePlacer, Placed, ToolContent, parent_of};
 use plexus_protocol::{Event, Kind, Position, Request, RequestId, RequestType, RunId, RunStatus};
 
 /// The version of AG-UI that is spoken.
@@ -107,6 +107,8 @@ struct Chunk<'a> {
     content: &'a RawValue,
     #[serde(rename = "messageId", borrow)]
     message_id: Option<Cow<'a, str>>,
+    #[serde(rename = "_meta", borrow, default)]
+    meta: Option<&'a RawValue>,
 }
 
 #[derive(Deserialize)]
@@ -321,7 +323,9 @@ impl Translator {
         let mine = block.as_ref().and_then(|block| block.meta.as_ref()?.plexus.message_id.as_deref());
         let mine = mine.filter(|id| role == Role::User && !id.is_empty() && !is_ours(id));
         let named = mine.or(chunk.message_id.as_deref());
-        let placed = self.placer.chunk(role.in_transcript(), event.run_id.as_str(), named, event.position);
+        let parent = chunk.meta.and_then(|meta| parent_of(&mut serde_json::Deserializer::from_str(meta.get())));
+        let key = MessageKey::new(role.in_transcript(), event.run_id.as_str(), named, parent.as_deref());
+        let placed = self.placer.chunk(&key, event.position);
         let id: Id = match (placed, &self.message, mine) {
             (Placed::Current(_), Some(id), _) => Arc::clone(id),
             (_, _, Some(mine)) => mine.into(),

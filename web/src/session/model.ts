@@ -12,6 +12,10 @@ import { isKind, parseCursor, type Envelope, type Request, type Resolver } from 
 const OUTPUT_MAX = 4_000_000;
 /** Most messages with an agent's message id that are remembered; a chunk of an older one begins a new message. */
 const NAMED_MAX = 64;
+/** Characters of an identifier; a call with a longer one has nothing under it. */
+const PARENT_MAX = 256;
+/** Levels of calls under calls that are told apart. */
+const DEPTH_MAX = 8;
 
 /** A part of a message; each is a row of the list. */
 export type Part = { kind: 'text'; segment: Segment } | { kind: 'block'; block: any };
@@ -30,6 +34,10 @@ export interface MessageItem extends Base {
   partial: boolean;
   by: Resolver | null;
   id: string | null;
+  /** The tool call that it says it belongs to: a subagent's words. */
+  named: string | null;
+  /** The one that it stands under. */
+  parent: ToolItem | null;
   segmenter: Segmenter;
   /** The number of parts before those of the segmenter. */
   base: number;
@@ -44,6 +52,10 @@ export interface ToolItem extends Base {
   /** Terminal output from `_meta`. */
   output: string;
   outputCut: boolean;
+  /** The tool call that it stands under: what a subagent does. */
+  parent: ToolItem | null;
+  /** Whether it said what it belongs to: the first that it names counts. */
+  decided: boolean;
   requests: RequestItem[];
 }
 export interface PlanItem extends Base { type: 'plan'; entries: any[] }
@@ -77,6 +89,24 @@ const object = (v: unknown): Record<string, any> => (v && typeof v === 'object' 
 
 /** Whether a tool call of this status does not change any more. */
 export const finished = (status: unknown) => ['completed', 'failed', 'cancelled', 'not_reported'].includes(String(status));
+
+/** The tool call that an update says it belongs to. */
+function parentOf(update: Record<string, any>): string | null {
+  const id = update._meta?.claudeCode?.parentToolUseId;
+  return typeof id === 'string' && id && id.length <= PARENT_MAX ? id : null;
+}
+
+/** How many tool calls an item is nested in. */
+export function depthOf(item: Item): number {
+  let depth = 0;
+  for (let above = parentItem(item); above && depth < DEPTH_MAX; above = above.parent) depth++;
+  return depth;
+}
+
+/** The tool call that an item belongs to. */
+export function parentItem(item: Item): ToolItem | null {
+  return item.type === 'tool' || item.type === 'user' || item.type === 'agent' || item.type === 'thought' ? item.parent : null;
+}
 
 /** The fold of a session's events. */
 export class Conversation {
@@ -268,9 +298,10 @@ export class Conversation {
     this.push({ type: 'folded', kind, body, key, run, at, rev: 0 });
   }
 
-  private message(type: MessageItem['type'], run: string, key: number, at: string, by: Resolver | null, id: string | null): MessageItem {
+  private message(type: MessageItem['type'], run: string, key: number, at: string, by: Resolver | null, id: string | null, named: string | null): MessageItem {
+    const parent = (named !== null && this.tools.get(named)) || null;
     return this.push(
-      { type, run, key, at, by, id, rev: 0, text: '', parts: [], partial: false, segmenter: new Segmenter(), base: 0, settled: 0 },
+      { type, run, key, at, by, id, named, parent, rev: 0, text: '', parts: [], partial: false, segmenter: new Segmenter(), base: 0, settled: 0 },
       type === 'agent' ? 0 : 1,
     );
   }
@@ -287,13 +318,14 @@ export class Conversation {
 
   private chunk(role: MessageItem['type'], run: string, pos: number, at: string, e: Record<string, any>): void {
     const id = typeof e.messageId === 'string' ? e.messageId : null;
+    const parent = parentOf(e);
     let item = this.current;
-    if (!item || item.type !== role || item.run !== run || (id !== null && item.id !== id)) {
-      item = (id !== null && this.named.findLast((known) => known.type === role && known.id === id)) || null;
+    if (!item || item.type !== role || item.run !== run || item.named !== parent || (id !== null && item.id !== id)) {
+      item = (id !== null && this.named.findLast((known) => known.type === role && known.id === id && known.named === parent)) || null;
       if (this.current && this.current !== item) this.finish();
       if (!item) {
         const by = e._meta?.plexus?.by ?? (role === 'user' ? this.by.get(run) : null) ?? null;
-        item = this.message(role, run, pos, at, by, id);
+        item = this.message(role, run, pos, at, by, id, parent);
         if (id !== null && this.named.push(item) > NAMED_MAX) this.named.shift();
       }
       item.partial = role !== 'user';
@@ -364,8 +396,15 @@ export class Conversation {
   private tool(id: string, run: string, pos: number, at: string, call: Record<string, any>): void {
     let item = this.tools.get(id);
     if (!item) {
-      item = this.push({ type: 'tool', id, call: {}, output: '', outputCut: false, requests: [], key: pos, run, at, rev: 0 });
+      item = this.push({ type: 'tool', id, call: {}, output: '', outputCut: false, parent: null, decided: false, requests: [], key: pos, run, at, rev: 0 });
       this.tools.set(id, item);
+    }
+    const named = parentOf(call);
+    if (named !== null && !item.decided) {
+      item.decided = true;
+      // It began before, so that there is no circle.
+      const parent = this.tools.get(named);
+      if (parent && parent.key < item.key) item.parent = parent;
     }
     Object.assign(item.call, call);
     // The gateway closed the call because the agent did not: no failure.

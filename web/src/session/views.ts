@@ -12,7 +12,7 @@ import { outputView } from '../render/output.js';
 import { longLine } from '../render/lines.js';
 import { segments } from '../render/segment.js';
 import { cut, oneLine, readable, visible, visibleOutput } from '../render/visible.js';
-import { finished, itemMarkdown, type FoldedItem, type Item, type LineItem, type MessageItem, type PlanItem, type RequestItem, type Row, type ToolItem } from './model.js';
+import { depthOf, finished, itemMarkdown, parentItem, type FoldedItem, type Item, type LineItem, type MessageItem, type PlanItem, type RequestItem, type Row, type ToolItem } from './model.js';
 
 const w = words.session;
 
@@ -27,6 +27,9 @@ const CALM_MS = 500;
 const DIFF_OPEN_LINES = 60;
 /** Largest picture or sound shown, in characters of base64. */
 const MEDIA_MAX = 24_000_000;
+
+/** Calls under calls that are indented; deeper ones stand at the same margin. */
+const DEPTH_SHOWN = 4;
 
 const IMAGES = new Set(['image/png', 'image/jpeg', 'image/gif', 'image/webp', 'image/avif']);
 const SOUNDS = new Set(['audio/mpeg', 'audio/mp3', 'audio/wav', 'audio/x-wav', 'audio/ogg', 'audio/webm', 'audio/mp4', 'audio/aac', 'audio/flac']);
@@ -74,6 +77,8 @@ export function makeRow(row: Row, host: Host): HTMLElement {
 export function updateRow(row: Row, el: HTMLElement, host: Host): void {
   const item = row.item;
   el.dataset.at = String(item.key);
+  const depth = depthOf(item);
+  if (depth) el.dataset.depth = String(Math.min(depth, DEPTH_SHOWN));
   switch (item.type) {
     case 'agent': agent(item, row.part, el, host); break;
     case 'user': user(item, el, host); break;
@@ -112,7 +117,13 @@ function who(label: string, item: Item, host: Host, tools: Node[] = []): HTMLEle
   at.href = host.link(item);
   at.title = w.copyLink;
   const copyButton = button(w.copyMessage, () => void copy(itemMarkdown(item), copyButton, words.common.copied, w.notCopied), 'quiet hover');
-  return h('div', 'who', h('span', 'name', label), at, h('span', 'fill'), ...tools, copyButton);
+  return h('div', 'who', h('span', 'name', label), within(item), at, h('span', 'fill'), ...tools, copyButton);
+}
+
+/** Names the call that an item stands under. */
+function within(item: Item): HTMLElement | null {
+  const parent = parentItem(item);
+  return parent && h('bdi', 'within', w.within(oneLine(cut(toolTitle(parent), 80))));
 }
 
 function agent(item: MessageItem, n: number, el: HTMLElement, host: Host): void {
@@ -165,7 +176,7 @@ function thought(item: MessageItem, el: HTMLElement, host: Host): void {
   const key = String(item.key);
   const open = host.opened(key) === true;
   const preview = oneLine(item.text.slice(-240).replace(/[*_`#]+/g, ''));
-  const head = foldHead(open, () => { host.open(key, !open); host.again(item); }, [glyph('think'), h('span', 'name', item.partial ? w.thinking : w.thought), open ? null : h('span', 'preview', preview)]);
+  const head = foldHead(open, () => { host.open(key, !open); host.again(item); }, [glyph('think'), h('span', 'name', item.partial ? w.thinking : w.thought), within(item), open ? null : h('span', 'preview', preview)]);
   const parts: Node[] = [head];
   if (open) {
     const body = h('div', 'prose quoted');
@@ -290,6 +301,7 @@ function tool(item: ToolItem, el: HTMLElement, host: Host): void {
     glyph(TOOL_ICONS[kind] ?? 'heart'),
     h('span', 'kind', kindName),
     h('bdi', `title${kind === 'execute' ? ' mono' : ''}`, title),
+    within(item),
     counts(item),
     allowed(item, host),
     state,

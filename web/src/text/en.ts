@@ -404,6 +404,7 @@ export const text = {
     noOutput: 'No output.',
     outputOf: (title: string) => `Output of ${title}`,
     untitledTool: 'Tool call',
+    within: (title: string) => `in ${title}`,
     lines: (n: number) => many(n, 'line'),
     tool: { pending: 'waiting', in_progress: 'running', completed: 'done', failed: 'failed', cancelled: 'cancelled', not_reported: 'end not reported' } as Record<string, string>,
     kinds: {

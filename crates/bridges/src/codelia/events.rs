@@ -61,6 +61,7 @@ pub(super) enum UiMessage {
 struct Piece {
     thought: bool,
     message: Option<String>,
+    parent: Option<String>,
     text: String,
     /// The start of the unfinished line.
     line: usize,
@@ -206,10 +207,11 @@ impl EventTranslator {
                     event(run, &json!({ "type": "hidden_user_message", "content": content }), &mut out);
                 }
             }
-            EntryBody::Message { role, id, content } => {
-                self.chunk(run, role == Role::Thought, id, &text_of(&content), &mut out);
+            EntryBody::Message { role, id, parent, content } => {
+                let message = (id, parent);
+                self.chunk(run, role == Role::Thought, message, &text_of(&content), &mut out);
             }
-            EntryBody::Tool { id, update } => self.tool(run, &id, update, &mut out),
+            EntryBody::Tool { id, update, .. } => self.tool(run, &id, update, &mut out),
             EntryBody::Plan(entries) => self.plan(run, &entries, &mut out),
             EntryBody::Latest(LatestKind::Usage, body) => {
                 if let Some(percent) = context_left_percent(&body) {
@@ -358,12 +360,20 @@ impl EventTranslator {
         }
     }
 
-    fn chunk(&mut self, run: &str, thought: bool, message: Option<String>, text: &str, out: &mut Vec<UiMessage>) {
-        if self.piece.thought != thought || matches!((&message, &self.piece.message), (Some(a), Some(b)) if a != b) {
+    fn chunk(
+        &mut self,
+        run: &str,
+        thought: bool,
+        (message, parent): (Option<String>, Option<String>),
+        text: &str,
+        out: &mut Vec<UiMessage>,
+    ) {
+        let other = matches!((&message, &self.piece.message), (Some(a), Some(b)) if a != b);
+        if other || self.piece.thought != thought || self.piece.parent != parent {
             self.flush(run, out);
         }
         self.piece.thought = thought;
-        self.piece.message = message;
+        (self.piece.message, self.piece.parent) = (message, parent);
         let from = self.piece.text.len();
         self.piece.text.push_str(text);
         for chunk in self.piece.cut(from) {

@@ -32,7 +32,7 @@ pub(super) enum Treatment {
         places: &'static [CommandField],
         /// The recording that shows it.
         #[cfg(test)]
-        transcript: &'static str,
+        recording: &'static str,
     },
     /// Waits before it loads a conversation.
     LoadLater {
@@ -44,11 +44,11 @@ pub(super) enum Treatment {
 }
 
 macro_rules! commands {
-    ($places:expr, $transcript:literal) => {
+    ($places:expr, $recording:literal) => {
         Treatment::Commands {
             places: &$places,
             #[cfg(test)]
-            transcript: include_str!(concat!("../../../../tests/transcripts/", $transcript, ".ndjson")),
+            recording: include_str!(concat!("../../../../tests/recordings/", $recording, ".ndjson")),
         }
     };
 }

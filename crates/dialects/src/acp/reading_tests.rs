@@ -252,11 +252,11 @@ fn acp_reading_updates_an_open_permission_request() {
 #[test]
 fn acp_quirk_commands_are_read_from_the_transcript_of_each_agent() {
     for quirk in QUIRKS {
-        let Treatment::Commands { transcript, .. } = quirk.then else { continue };
+        let Treatment::Commands { recording, .. } = quirk.then else { continue };
         let agent = quirk.agent;
         let mut rig = session(agent);
         let mut read = 0;
-        for entry in transcript.lines() {
+        for entry in recording.lines() {
             let entry: serde_json::Value = serde_json::from_str(entry).unwrap();
             let mut message: serde_json::Value =
                 serde_json::from_str(entry["line"].as_str().unwrap()).unwrap_or_default();

@@ -140,7 +140,7 @@ impl Codelia {
             return out.frames.push(no(id.get(), method));
         }
         let confirm = matches!(asked, PendingRequest::Confirm);
-        let ready = if confirm { self.transcript.ready.take() } else { None };
+        let ready = if confirm { self.context.ready.take() } else { None };
         // Another run's question is not about this run's tool call.
         let ready = ready.filter(|ready| match (&ready.run_id, &question.run_id) {
             (Some(ready), Some(asked)) => ready == asked,
@@ -149,9 +149,9 @@ impl Codelia {
         let tool_call_id = ready.map(|ready| (ready.tool, ready.id));
         let allow_remember = confirm && question.allow_remember == Some(true);
         let first_mention =
-            tool_call_id.as_ref().and_then(|(tool, id)| self.transcript.first_mention(frame, tool.as_deref(), id));
+            tool_call_id.as_ref().and_then(|(tool, id)| self.context.first_mention(frame, tool.as_deref(), id));
         let text = question.message.clone().unwrap_or_default();
-        let subject = match tool_call_id.as_ref().and_then(|(_, id)| self.transcript.arguments(id)) {
+        let subject = match tool_call_id.as_ref().and_then(|(_, id)| self.context.arguments(id)) {
             Some((tool, arguments)) => match subject::tool(tool, arguments) {
                 RequestSubject::Tool { .. } if super::events::runs_commands(tool) => {
                     let why = "its input has no command that can be identified with certainty";

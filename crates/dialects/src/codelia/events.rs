@@ -19,7 +19,7 @@ const TEXT_MAX: usize = 1 << 20;
 
 /// The state of a run that later events refer to.
 #[derive(Default, Serialize, Deserialize)]
-pub(super) struct Transcript {
+pub(super) struct RunContext {
     /// The text of the last message.
     text: String,
     /// The start of its last piece.
@@ -130,7 +130,7 @@ impl<'a> Tool<'a> {
     }
 }
 
-impl Transcript {
+impl RunContext {
     /// Translates an agent event.
     pub(super) fn read(&mut self, frame: &Bytes, raw: &RawValue, run_id: Option<&str>) -> EventDraft {
         // A tool call with another event between it and the confirm is not what the confirm is about.

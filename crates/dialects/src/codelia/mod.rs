@@ -44,7 +44,7 @@ use super::{
     Dialect, EventDraft, Outbox, RequestKey, RunEnd, RuntimeCommand, RuntimeError, RuntimeEvent, SessionLimit,
 };
 use ask::PendingRequest;
-use events::Transcript;
+use events::RunContext;
 use plexus_protocol::{Capabilities, Capability, Decision, ErrorBody, Kind, NativeId, RunStatus, RuntimeSpec, Ticket};
 
 /// The supported version of the protocol.
@@ -101,7 +101,7 @@ pub(super) fn make(_: &RuntimeSpec) -> Box<dyn Dialect> {
         early: None,
         tells: false,
         numbers: VecDeque::new(),
-        transcript: Transcript::default(),
+        context: RunContext::default(),
         replay: None,
         armed: false,
     })
@@ -263,7 +263,8 @@ struct Codelia {
     /// For the latest runs: id, and the expected number of the next event.
     #[serde(default)]
     numbers: VecDeque<(String, i64)>,
-    transcript: Transcript,
+    #[serde(rename = "transcript")]
+    context: RunContext,
     /// Set while the history is replayed.
     replay: Option<Replay>,
     /// Whether a wake was requested and has not come. A gateway that takes over has requested none.
@@ -495,7 +496,7 @@ impl Codelia {
                 self.run = Some(Run::new(ticket, input));
                 self.early = None;
                 if self.replay.is_none() {
-                    self.transcript = Transcript::default();
+                    self.context = RunContext::default();
                 }
                 self.start(out);
             }
@@ -523,7 +524,7 @@ impl Codelia {
 
     fn finish(&mut self, mut end: RunEnd, out: &mut Outbox) {
         let (Some(run), Some(native)) = (self.run.take(), self.native()) else { return };
-        self.transcript.ready = None;
+        self.context.ready = None;
         if run.unnamed && end.status == RunStatus::Completed {
             end.status = RunStatus::Cancelled;
         }
@@ -691,7 +692,7 @@ impl Codelia {
                 }
             }
         }
-        let draft = self.transcript.read(frame, event.event, event.run_id.as_deref());
+        let draft = self.context.read(frame, event.event, event.run_id.as_deref());
         self.event(events::with_meta(draft, event.meta), out);
     }
 

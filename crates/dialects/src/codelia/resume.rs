@@ -11,7 +11,7 @@ use serde_json::value::RawValue;
 
 use super::super::jsonrpc::{INTERNAL, object};
 use super::super::{EventDraft, OpenedAs, Outbox, ResumeTarget, RuntimeError, RuntimeEvent};
-use super::events::{self, Transcript};
+use super::events::{self, RunContext};
 use super::{AgentEvent, Codelia, Pending, Phase, Replay, SESSION, SESSION_NOT_FOUND, Session, error_event};
 use plexus_protocol::codes::ONE_SESSION;
 use plexus_protocol::{NativeId, Ticket};
@@ -120,10 +120,10 @@ impl Codelia {
             && replay.run_id != event.run_id
         {
             replay.run_id.clone_from(&event.run_id);
-            self.transcript = Transcript::default();
+            self.context = RunContext::default();
         }
         let draft = events::user_message(frame, event.event)
-            .unwrap_or_else(|| self.transcript.read(frame, event.event, event.run_id.as_deref()));
+            .unwrap_or_else(|| self.context.read(frame, event.event, event.run_id.as_deref()));
         self.past(draft, out);
     }
 
@@ -172,7 +172,7 @@ impl Codelia {
                 self.past(error_event("history_failed", &message, Some(frame)), out);
             }
         }
-        self.transcript = Transcript::default();
+        self.context = RunContext::default();
         let drafts = self.replay.take().map(|replay| replay.drafts).unwrap_or_default();
         // Without a ticket the session was opened before, or the gateway that asked for it is gone.
         if let (Some(ticket), None) = (ticket, &self.session) {

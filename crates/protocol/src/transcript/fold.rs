@@ -39,6 +39,8 @@ pub struct TranscriptItem {
     pub run_id: String,
     /// When it began.
     pub at: Timestamp,
+    /// The tool call that it stands under.
+    pub parent: Option<String>,
     /// What it is.
     pub part: Part,
 }
@@ -142,11 +144,14 @@ impl Message {
 impl Transcript {
     /// Takes the event at `at`, of a run, said at `time`.
     pub fn apply(&mut self, at: Position, run_id: &str, time: Timestamp, body: EntryBody) {
-        let new = |part| TranscriptItem { first: at, last: at, run_id: run_id.to_owned(), at: time, part };
+        let before = self.placer.current();
+        let placed = self.placer.entry(&body, run_id, at);
+        let parent = self.placer.parent(&body).map(|parent| parent.id.to_owned());
+        let run = run_id.to_owned();
+        let new = |part| TranscriptItem { first: at, last: at, run_id: run, at: time, parent: parent.clone(), part };
         match body {
-            EntryBody::Message { role, id, content } => {
-                let place = self.placer.chunk(role, run_id, id.as_deref(), at);
-                let known = match place {
+            EntryBody::Message { role, id, content, .. } => {
+                let known = match placed {
                     Placed::New => None,
                     Placed::Current(first) | Placed::Earlier(first) => self.messages.get(&first).copied(),
                 };
@@ -159,14 +164,16 @@ impl Transcript {
                     message.append(content);
                 }
             }
-            EntryBody::Tool { id, update } => {
-                self.placer.interrupt();
+            EntryBody::Tool { id, update, .. } => {
                 let index = self.tools.get(&id).copied().unwrap_or_else(|| {
                     self.tools.insert(id.clone(), self.items.len());
                     self.push(new(Part::Tool { id, call: ToolCall::default() }))
                 });
                 if let Some(Part::Tool { call, .. }) = self.news(index, at) {
                     call.update(update);
+                }
+                if let Some(item) = self.items.get_mut(index) {
+                    item.parent = parent;
                 }
             }
             EntryBody::Plan(entries) => match self.plans.get(run_id).copied() {
@@ -176,13 +183,11 @@ impl Transcript {
                     }
                 }
                 None => {
-                    self.placer.plan(run_id);
                     self.plans.insert(run_id.to_owned(), self.items.len());
                     self.push(new(Part::Plan(entries)));
                 }
             },
             EntryBody::RunStarted(_) => {
-                self.placer.interrupt();
                 self.runs.insert(run_id.to_owned(), time);
             }
             EntryBody::RunStatus(body) if body["cancelling"] == true => {
@@ -191,9 +196,8 @@ impl Transcript {
             EntryBody::Latest(..) | EntryBody::RunStatus(_) => {}
             EntryBody::RunEnded(body) => {
                 if body["status"] != "completed" {
-                    self.cut_off(run_id);
+                    self.cut_off(before, run_id);
                 }
-                self.placer.interrupt();
                 let began = self.runs.remove(run_id);
                 let took = began.map(|began| time.as_millis() - began.as_millis()).filter(|took| *took >= 0);
                 self.push(new(Part::End { body, took }));
@@ -236,9 +240,9 @@ impl Transcript {
         }
     }
 
-    /// The agent was saying something when its run ended without being completed.
-    fn cut_off(&mut self, run_id: &str) {
-        let index = self.placer.current().and_then(|first| self.messages.get(&first).copied());
+    /// The run ended without being completed; the agent was saying the message at `first`.
+    fn cut_off(&mut self, first: Option<Position>, run_id: &str) {
+        let index = first.and_then(|first| self.messages.get(&first).copied());
         if let Some(TranscriptItem { run_id: run, part: Part::Message(message), .. }) =
             index.and_then(|n| self.items.get_mut(n))
         {

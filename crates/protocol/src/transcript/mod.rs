@@ -1,9 +1,9 @@
 //! The transcript of a session: its events folded into what people see.
 //!
-//! Every consumer of events reads a body with [`EntryBody::read`], which has a decision for every [`Kind`], and shares the rules
-//! of this module: which message a chunk belongs to ([`MessagePlacer`]), how the updates of a tool call merge ([`ToolCall`]),
-//! how a request's end reads ([`Outcome`]). [`Transcript`] is the whole fold; who writes events out one by one (AG-UI, the
-//! command line, the bridges) uses the rules without keeping the items.
+//! [`EntryKind::of`] has a decision for every [`Kind`], and [`EntryBody::read`] reads a body by it. Every consumer of events shares
+//! the rules of this module: which message a chunk belongs to ([`MessagePlacer`]), how the updates of a tool call merge
+//! ([`ToolCall`]), how a request ended ([`Outcome`]). [`Transcript`] is the whole fold; a consumer that writes events out one by
+//! one (AG-UI, the mirror, the search index, the command line, the bridges) uses the rules without keeping the items.
 //!
 //! The page folds in TypeScript (`web/src/session/model.ts`). Both are held to the same cases in `tests/golden`.
 
@@ -11,13 +11,15 @@
 #![deny(clippy::wildcard_enum_match_arm)]
 
 mod fold;
+mod nesting;
 mod outcome;
 mod placer;
 mod tool_call;
 
 pub use fold::{Message, MessageBlock, Part, Transcript, TranscriptItem};
+pub use nesting::{ParentCall, name_parent, parent_of};
 pub use outcome::{Decided, Outcome};
-pub use placer::{MessagePlacer, Placed};
+pub use placer::{MessageKey, MessagePlacer, Placed};
 pub use tool_call::{ToolCall, ToolContent, json_size};
 
 use serde::Serialize;
@@ -174,7 +176,68 @@ impl NoteKind {
     }
 }
 
-/// An event's body, by what a transcript does with it. A new [`Kind`] has to be sorted in here before anything compiles.
+/// What a transcript does with an event, by its kind alone. A new [`Kind`] has to be sorted in here before anything compiles.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EntryKind {
+    /// A piece of a message.
+    Message(Role),
+    /// A tool call, or an update of one.
+    Tool,
+    /// The agent's plan, whole.
+    Plan,
+    /// Only the latest counts.
+    Latest(LatestKind),
+    /// A run began.
+    RunStarted,
+    /// A run waits, runs, or is being cancelled.
+    RunStatus,
+    /// A run is over.
+    RunEnded,
+    /// A request was opened.
+    RequestOpened,
+    /// An open request asks something else now.
+    RequestUpdated,
+    /// A request is over.
+    RequestResolved,
+    /// A surface of the agent changed.
+    Surface,
+    /// A line of its own.
+    Note(NoteKind),
+}
+
+impl EntryKind {
+    /// What a transcript does with events of this kind.
+    pub const fn of(kind: Kind) -> Self {
+        match kind {
+            Kind::UserMessageChunk => Self::Message(Role::User),
+            Kind::AgentMessageChunk => Self::Message(Role::Agent),
+            Kind::AgentThoughtChunk => Self::Message(Role::Thought),
+            Kind::ToolCall | Kind::ToolCallUpdate => Self::Tool,
+            Kind::Plan => Self::Plan,
+            Kind::AvailableCommandsUpdate => Self::Latest(LatestKind::Commands),
+            Kind::CurrentModeUpdate => Self::Latest(LatestKind::Mode),
+            Kind::ConfigOptionUpdate => Self::Latest(LatestKind::Options),
+            Kind::SessionInfoUpdate => Self::Latest(LatestKind::Info),
+            Kind::UsageUpdate => Self::Latest(LatestKind::Usage),
+            Kind::RunStarted => Self::RunStarted,
+            Kind::RunStatus => Self::RunStatus,
+            Kind::RunEnded => Self::RunEnded,
+            Kind::RequestOpened => Self::RequestOpened,
+            Kind::RequestUpdated => Self::RequestUpdated,
+            Kind::RequestResolved => Self::RequestResolved,
+            Kind::SurfaceUpdated => Self::Surface,
+            Kind::RuntimeStatus => Self::Note(NoteKind::Runtime),
+            Kind::ClientJoined => Self::Note(NoteKind::ClientJoined),
+            Kind::ClientLeft => Self::Note(NoteKind::ClientLeft),
+            Kind::ClientServed => Self::Note(NoteKind::ClientServed),
+            Kind::Error => Self::Note(NoteKind::Error),
+            Kind::Hook => Self::Note(NoteKind::Hook),
+            Kind::Raw => Self::Note(NoteKind::Raw),
+        }
+    }
+}
+
+/// An event's body, by what a transcript does with it.
 #[derive(Clone, Debug, PartialEq)]
 pub enum EntryBody {
     /// A piece of a message.
@@ -183,6 +246,8 @@ pub enum EntryBody {
         role: Role,
         /// The agent's own identifier of the message, where it gives one.
         id: Option<String>,
+        /// The tool call that it says it belongs to: a subagent's words.
+        parent: Option<String>,
         /// What the piece brings.
         content: Content,
     },
@@ -190,6 +255,8 @@ pub enum EntryBody {
     Tool {
         /// The runtime's identifier of the call.
         id: String,
+        /// The tool call that it says it belongs to: what a subagent does.
+        parent: Option<String>,
         /// What is said of it: ACP's tool call without `toolCallId` and `sessionUpdate`.
         update: Map<String, Value>,
     },
@@ -223,34 +290,22 @@ pub enum EntryBody {
 impl EntryBody {
     /// Reads the body of an event of this kind. What does not have the shape of its kind is [`NoteKind::Malformed`].
     pub fn read(kind: Kind, body: Value) -> Self {
-        match kind {
-            Kind::UserMessageChunk => Self::message(Role::User, kind, body),
-            Kind::AgentMessageChunk => Self::message(Role::Agent, kind, body),
-            Kind::AgentThoughtChunk => Self::message(Role::Thought, kind, body),
-            Kind::ToolCall | Kind::ToolCallUpdate => Self::tool(kind, body),
-            Kind::Plan => Self::Plan(PlanEntry::list(&body)),
-            Kind::AvailableCommandsUpdate => Self::Latest(LatestKind::Commands, body),
-            Kind::CurrentModeUpdate => Self::Latest(LatestKind::Mode, body),
-            Kind::ConfigOptionUpdate => Self::Latest(LatestKind::Options, body),
-            Kind::SessionInfoUpdate => Self::Latest(LatestKind::Info, body),
-            Kind::UsageUpdate => Self::Latest(LatestKind::Usage, body),
-            Kind::RunStarted => Self::RunStarted(body),
-            Kind::RunStatus => Self::RunStatus(body),
-            Kind::RunEnded => Self::RunEnded(body),
-            Kind::RequestOpened => Self::RequestOpened(body),
-            Kind::RequestUpdated => Self::RequestUpdated(body),
-            Kind::RequestResolved => Self::RequestResolved(body),
-            Kind::SurfaceUpdated => match surface_id(&body) {
+        match EntryKind::of(kind) {
+            EntryKind::Message(role) => Self::message(role, kind, body),
+            EntryKind::Tool => Self::tool(kind, body),
+            EntryKind::Plan => Self::Plan(PlanEntry::list(&body)),
+            EntryKind::Latest(latest) => Self::Latest(latest, body),
+            EntryKind::RunStarted => Self::RunStarted(body),
+            EntryKind::RunStatus => Self::RunStatus(body),
+            EntryKind::RunEnded => Self::RunEnded(body),
+            EntryKind::RequestOpened => Self::RequestOpened(body),
+            EntryKind::RequestUpdated => Self::RequestUpdated(body),
+            EntryKind::RequestResolved => Self::RequestResolved(body),
+            EntryKind::Surface => match surface_id(&body) {
                 Some(id) => Self::Surface { id, body },
                 None => Self::Note(NoteKind::Malformed(kind), body),
             },
-            Kind::RuntimeStatus => Self::Note(NoteKind::Runtime, body),
-            Kind::ClientJoined => Self::Note(NoteKind::ClientJoined, body),
-            Kind::ClientLeft => Self::Note(NoteKind::ClientLeft, body),
-            Kind::ClientServed => Self::Note(NoteKind::ClientServed, body),
-            Kind::Error => Self::Note(NoteKind::Error, body),
-            Kind::Hook => Self::Note(NoteKind::Hook, body),
-            Kind::Raw => Self::Note(NoteKind::Raw, body),
+            EntryKind::Note(note) => Self::Note(note, body),
         }
     }
 
@@ -260,7 +315,8 @@ impl EntryBody {
             Some(Value::String(id)) => Some(id),
             _ => None,
         };
-        Self::Message { role, id, content: Content::read(members.remove("content").unwrap_or_default()) }
+        let parent = members.get("_meta").and_then(parent_of);
+        Self::Message { role, id, parent, content: Content::read(members.remove("content").unwrap_or_default()) }
     }
 
     fn tool(kind: Kind, body: Value) -> Self {
@@ -268,7 +324,8 @@ impl EntryBody {
         match update.remove("toolCallId") {
             Some(Value::String(id)) if !id.is_empty() => {
                 update.remove("sessionUpdate");
-                Self::Tool { id, update }
+                let parent = update.get("_meta").and_then(parent_of);
+                Self::Tool { id, parent, update }
             }
             other => {
                 update.extend(other.map(|id| ("toolCallId".into(), id)));

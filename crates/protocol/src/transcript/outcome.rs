@@ -21,6 +21,19 @@ pub enum Decided {
     Closed,
 }
 
+impl Decided {
+    /// The word of the receipt's `state`.
+    pub const fn state(self) -> &'static str {
+        match self {
+            Self::Allowed | Self::Denied | Self::Answered => "answered",
+            Self::Expired => "expired",
+            Self::Withdrawn => "withdrawn",
+            Self::Orphaned => "orphaned",
+            Self::Closed => "closed",
+        }
+    }
+}
+
 /// A `request_resolved` event or a receipt, as far as people are told of it. Nothing in it is made safe to show.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Outcome {
@@ -34,6 +47,8 @@ pub struct Outcome {
     pub device: String,
     /// The option chosen.
     pub option: Option<String>,
+    /// The items chosen, where several could be.
+    pub items: Vec<String>,
     /// Whether words or choices were the answer, rather than a yes.
     pub given: bool,
     /// What was said to each question: its identifier and the answers.
@@ -67,6 +82,7 @@ impl Outcome {
             by: text(&receipt["resolved_by"]["name"]).unwrap_or_default(),
             device: text(&receipt["resolved_by"]["device_id"]).unwrap_or_default(),
             option: text(&receipt["option_id"]),
+            items: receipt["ids"].as_array().into_iter().flatten().filter_map(text).collect(),
             given: ["value", "ids", "answers"].iter().any(|name| !receipt[*name].is_null()),
             answers: answers.collect(),
             reason: text(&receipt["reason"]),

@@ -2,7 +2,10 @@
 
 use std::collections::VecDeque;
 
-use super::Role;
+use serde_json::Value;
+
+use super::nesting::Nesting;
+use super::{EntryBody, ParentCall, Role};
 use crate::Position;
 
 /// Messages with an identifier of the agent's that are remembered; a chunk of an older one begins another message.
@@ -12,12 +15,44 @@ const PLANS_MAX: usize = 64;
 /// Bytes of such an identifier that tell one message from another.
 const ID_MAX: usize = 256;
 
+/// What tells one message from another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MessageKey<'a> {
+    role: Role,
+    run_id: &'a str,
+    id: Option<&'a str>,
+    parent: Option<&'a str>,
+}
+
+impl<'a> MessageKey<'a> {
+    /// The key of a chunk; `id` is the agent's own identifier of the message, `parent` the tool call that it belongs to.
+    pub fn new(role: Role, run_id: &'a str, id: Option<&'a str>, parent: Option<&'a str>) -> Self {
+        Self { role, run_id, id: id.map(|id| &id[..id.floor_char_boundary(ID_MAX)]), parent }
+    }
+
+    /// Whether a chunk belongs to the message `before`, whose last chunk stands right before it.
+    pub fn goes_on_with(&self, before: &MessageKey<'_>) -> bool {
+        self.role == before.role
+            && self.run_id == before.run_id
+            && self.parent == before.parent
+            && (self.id.is_none() || self.id == before.id)
+    }
+}
+
 #[derive(Clone, Debug, PartialEq)]
 struct Placement {
     role: Role,
     run_id: String,
     id: Option<String>,
+    parent: Option<String>,
     first: Position,
+}
+
+impl Placement {
+    fn key(&self) -> MessageKey<'_> {
+        let (id, parent) = (self.id.as_deref(), self.parent.as_deref());
+        MessageKey { role: self.role, run_id: &self.run_id, id, parent }
+    }
 }
 
 /// Where a chunk belongs.
@@ -41,9 +76,10 @@ impl Placed {
     }
 }
 
-/// Tells for each chunk of a session which message it belongs to. What it holds is bounded.
+/// Tells for each chunk of a session which message it belongs to, and for each entry which tool call it stands under. What it
+/// holds is bounded.
 ///
-/// A chunk goes on with the message before it if that is of the same role and run, and the agent gives no other identifier.
+/// A chunk goes on with the message before it if that is of the same role, run and parent, and the agent gives no other identifier.
 /// A tool call, a run's first plan, and a run's beginning and end interrupt: words after them are another message, unless the agent's
 /// identifier names an earlier one.
 #[derive(Clone, Debug, Default)]
@@ -52,27 +88,72 @@ pub struct MessagePlacer {
     named: VecDeque<Placement>,
     /// Runs that have a plan.
     planned: VecDeque<String>,
+    nesting: Nesting,
 }
 
 impl MessagePlacer {
+    /// Takes an entry of the run: places a chunk of a message, and lets everything else interrupt that does.
+    pub fn entry(&mut self, body: &EntryBody, run_id: &str, at: Position) -> Placed {
+        match body {
+            EntryBody::Message { role, id, parent, .. } => {
+                return self.chunk(&MessageKey::new(*role, run_id, id.as_deref(), parent.as_deref()), at);
+            }
+            EntryBody::Tool { id, parent, update } => {
+                self.interrupt();
+                self.nesting.tool(id, parent.as_deref(), update.get("title").and_then(Value::as_str));
+            }
+            EntryBody::RunStarted(_) | EntryBody::RunEnded(_) => self.interrupt(),
+            EntryBody::Plan(_) => self.plan(run_id),
+            EntryBody::Latest(..)
+            | EntryBody::RunStatus(_)
+            | EntryBody::RequestOpened(_)
+            | EntryBody::RequestUpdated(_)
+            | EntryBody::RequestResolved(_)
+            | EntryBody::Surface { .. }
+            | EntryBody::Note(..) => {}
+        }
+        Placed::New
+    }
+
+    /// What an entry stands under that was taken.
+    pub fn parent(&self, body: &EntryBody) -> Option<ParentCall<'_>> {
+        match body {
+            EntryBody::Message { parent, .. } => self.nesting.named(parent.as_deref()?),
+            EntryBody::Tool { id, .. } => self.nesting.of_tool(id),
+            EntryBody::Plan(_)
+            | EntryBody::Latest(..)
+            | EntryBody::RunStarted(_)
+            | EntryBody::RunStatus(_)
+            | EntryBody::RunEnded(_)
+            | EntryBody::RequestOpened(_)
+            | EntryBody::RequestUpdated(_)
+            | EntryBody::RequestResolved(_)
+            | EntryBody::Surface { .. }
+            | EntryBody::Note(..) => None,
+        }
+    }
+
     /// Places the chunk at `at`.
-    pub fn chunk(&mut self, role: Role, run_id: &str, id: Option<&str>, at: Position) -> Placed {
-        let id = id.map(|id| &id[..id.floor_char_boundary(ID_MAX)]);
+    pub fn chunk(&mut self, key: &MessageKey<'_>, at: Position) -> Placed {
         if let Some(current) = &self.current
-            && current.role == role
-            && current.run_id == run_id
-            && (id.is_none() || current.id.as_deref() == id)
+            && key.goes_on_with(&current.key())
         {
             return Placed::Current(current.first);
         }
+        let MessageKey { role, run_id, id, parent } = *key;
         if id.is_some()
-            && let Some(known) = self.named.iter().rev().find(|known| known.role == role && known.id.as_deref() == id)
+            && let Some(known) = self
+                .named
+                .iter()
+                .rev()
+                .find(|known| known.role == role && known.id.as_deref() == id && known.parent.as_deref() == parent)
         {
             let first = known.first;
             self.current = Some(known.clone());
             return Placed::Earlier(first);
         }
-        let new = Placement { role, run_id: run_id.to_owned(), id: id.map(str::to_owned), first: at };
+        let (id, parent) = (id.map(str::to_owned), parent.map(str::to_owned));
+        let new = Placement { role, run_id: run_id.to_owned(), id, parent, first: at };
         if new.id.is_some() {
             if self.named.len() >= NAMED_MAX {
                 self.named.pop_front();

@@ -3,16 +3,17 @@
 use serde_json::{Value, json};
 
 use super::*;
-use crate::Position;
+use crate::{Position, Timestamp};
 
 #[test]
 fn placer_holds_a_bounded_number_of_messages() {
     let mut placer = MessagePlacer::default();
     for n in 0..10_000 {
         let id = format!("{}{n}", "x".repeat(n % 300));
-        placer.chunk(Role::Agent, "r", Some(&id), Position(n as u64));
+        placer.chunk(&MessageKey::new(Role::Agent, "r", Some(&id), None), Position(n as u64));
     }
-    assert_eq!(placer.chunk(Role::Agent, "r", Some("0"), Position(20_000)), Placed::New, "an old one is forgotten");
+    let old = MessageKey::new(Role::Agent, "r", Some("0"), None);
+    assert_eq!(placer.chunk(&old, Position(20_000)), Placed::New, "an old one is forgotten");
 }
 
 #[test]
@@ -29,4 +30,117 @@ fn tool_call_counts_what_it_holds() {
     assert!(call.bytes() < 4_700_000 && call.terminal_output().1, "{}", call.bytes());
     call.forget_details();
     assert!(call.bytes() < 20 && call.title() == "t", "{}", call.bytes());
+}
+
+/// Takes news of a tool call, and tells what it stands under and how deep.
+fn nested(placer: &mut MessagePlacer, id: &str, parent: Option<&str>) -> Option<(String, usize)> {
+    let parent = parent.map(str::to_owned);
+    let update = json!({ "title": format!("call {id}") }).as_object().unwrap().clone();
+    let body = EntryBody::Tool { id: id.to_owned(), parent, update };
+    placer.entry(&body, "r", Position(1));
+    placer.parent(&body).map(|parent| {
+        assert_eq!(parent.title, format!("call {}", parent.id));
+        (parent.id.to_owned(), parent.depth)
+    })
+}
+
+#[test]
+fn nesting_follows_the_first_parent_that_began_before() {
+    let mut placer = MessagePlacer::default();
+    assert_eq!(nested(&mut placer, "task", None), None);
+    assert_eq!(nested(&mut placer, "read", Some("task")), Some(("task".into(), 1)));
+    assert_eq!(nested(&mut placer, "inner", Some("read")), Some(("read".into(), 2)));
+    assert_eq!(nested(&mut placer, "read", None), Some(("task".into(), 1)), "an update need not name it again");
+    assert_eq!(nested(&mut placer, "read", Some("other")), Some(("task".into(), 1)), "it does not move");
+    let late = nested(&mut placer, "late", None);
+    assert_eq!(
+        (late, nested(&mut placer, "late", Some("task"))),
+        (None, Some(("task".into(), 1))),
+        "named in an update"
+    );
+}
+
+#[test]
+fn nesting_has_no_circle_and_takes_no_parent_that_is_not_there() {
+    let mut placer = MessagePlacer::default();
+    assert_eq!(nested(&mut placer, "self", Some("self")), None);
+    assert_eq!(nested(&mut placer, "a", Some("b")), None, "not there yet");
+    assert_eq!(nested(&mut placer, "b", Some("a")), Some(("a".into(), 1)));
+    assert_eq!(nested(&mut placer, "a", Some("b")), None, "a circle");
+    assert_eq!(nested(&mut placer, "child", Some("never")), None);
+    nested(&mut placer, "never", None);
+    assert_eq!(
+        nested(&mut placer, "child", Some("never")),
+        None,
+        "it does not move under a parent that comes after it"
+    );
+    let long = "x".repeat(10_000);
+    nested(&mut placer, &long, None);
+    assert_eq!(nested(&mut placer, "short", Some(&long)), None);
+}
+
+#[test]
+fn nesting_is_bounded() {
+    let mut placer = MessagePlacer::default();
+    nested(&mut placer, "0", None);
+    for n in 1..10_000 {
+        let (parent, depth) = nested(&mut placer, &n.to_string(), Some(&(n - 1).to_string())).unwrap();
+        assert!(parent == (n - 1).to_string() && depth <= 8, "{parent} {depth}");
+    }
+    assert_eq!(nested(&mut placer, "x", Some("0")), None, "an old one is forgotten");
+}
+
+#[test]
+fn nesting_under_a_forgotten_call_does_not_come_back_with_its_identifier() {
+    let mut placer = MessagePlacer::default();
+    nested(&mut placer, "p", None);
+    for n in 0..4094 {
+        nested(&mut placer, &n.to_string(), None);
+    }
+    assert_eq!(nested(&mut placer, "a", Some("p")), Some(("p".into(), 1)));
+    nested(&mut placer, "one more", None);
+    assert_eq!(nested(&mut placer, "a", None), None, "the call above it is forgotten");
+    assert_eq!(nested(&mut placer, "p", Some("a")), Some(("a".into(), 1)), "another call of that identifier");
+    assert_eq!(nested(&mut placer, "a", None), None, "no circle");
+}
+
+#[test]
+fn parent_is_read_from_meta_and_written_to_it() {
+    let read = |meta: Value| parent_of(&meta);
+    assert_eq!(read(json!({ "claudeCode": { "parentToolUseId": "t", "toolName": "Read" } })).as_deref(), Some("t"));
+    for none in
+        [json!(null), json!([]), json!({ "claudeCode": 1 }), json!({ "claudeCode": { "parentToolUseId": null } })]
+    {
+        assert_eq!(read(none), None);
+    }
+    assert_eq!(read(json!({ "claudeCode": { "parentToolUseId": "t".repeat(1000) } })), None);
+    for mut update in [json!({}), json!({ "_meta": 7 }), json!({ "_meta": { "x": 1, "claudeCode": "odd" } })] {
+        let members = update.as_object_mut().unwrap();
+        name_parent(members, "t");
+        assert_eq!(parent_of(&members["_meta"]).as_deref(), Some("t"));
+    }
+    let mut kept = json!({ "_meta": { "x": 1, "claudeCode": { "toolName": "Read" } } });
+    name_parent(kept.as_object_mut().unwrap(), "t");
+    assert_eq!(kept, json!({ "_meta": { "x": 1, "claudeCode": { "toolName": "Read", "parentToolUseId": "t" } } }));
+}
+
+#[test]
+fn words_of_a_subagent_are_a_message_of_their_own() {
+    let mut transcript = Transcript::default();
+    let mut events = vec![(Kind::ToolCall, json!({ "toolCallId": "task", "title": "Explore" }))];
+    for (text, parent) in [("a", None), ("b", Some("task")), ("c", Some("task")), ("d", None), ("e", Some("never"))] {
+        let mut body = json!({ "content": { "type": "text", "text": text } });
+        if let Some(parent) = parent {
+            name_parent(body.as_object_mut().unwrap(), parent);
+        }
+        events.push((Kind::AgentMessageChunk, body));
+    }
+    for (at, (kind, body)) in events.into_iter().enumerate() {
+        transcript.apply(Position(at as u64), "r", Timestamp::default(), EntryBody::read(kind, body));
+    }
+    let said = transcript.items().iter().filter_map(|item| match &item.part {
+        Part::Message(message) => Some((message.text.as_str(), item.parent.as_deref())),
+        _ => None,
+    });
+    assert_eq!(said.collect::<Vec<_>>(), [("a", None), ("bc", Some("task")), ("d", None), ("e", None)]);
 }

@@ -21,6 +21,14 @@ pub(super) enum BlockBody {
     Note { bad: bool, words: String },
 }
 
+/// The tool call that a block belongs to.
+#[derive(Clone, Debug)]
+pub(super) struct Above {
+    pub(super) id: String,
+    pub(super) title: String,
+    pub(super) depth: usize,
+}
+
 /// A block.
 #[derive(Debug)]
 pub(crate) struct Block {
@@ -28,6 +36,7 @@ pub(crate) struct Block {
     /// The place of its first event.
     pub(super) position: u64,
     pub(super) body: BlockBody,
+    pub(super) above: Option<Above>,
     /// Whether the user toggled its folding.
     pub(super) toggled: bool,
     pub(super) drawn: RefCell<Option<Drawn>>,
@@ -35,12 +44,13 @@ pub(crate) struct Block {
 
 impl Block {
     pub(super) fn bytes(&self) -> usize {
-        128 + match &self.body {
-            BlockBody::Text { words, .. } | BlockBody::Note { words, .. } => words.len(),
-            BlockBody::Tool { call, .. } => call.bytes(),
-            BlockBody::Plan(entries) => entries.iter().map(|entry| entry.content.len()).sum(),
-            BlockBody::Asked(_) | BlockBody::Ended { .. } => 0,
-        }
+        128 + self.above.as_ref().map_or(0, |above| above.id.len() + above.title.len())
+            + match &self.body {
+                BlockBody::Text { words, .. } | BlockBody::Note { words, .. } => words.len(),
+                BlockBody::Tool { call, .. } => call.bytes(),
+                BlockBody::Plan(entries) => entries.iter().map(|entry| entry.content.len()).sum(),
+                BlockBody::Asked(_) | BlockBody::Ended { .. } => 0,
+            }
     }
 
     pub(super) fn folds(&self) -> bool {

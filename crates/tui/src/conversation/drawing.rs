@@ -98,19 +98,43 @@ impl Conversation {
             |body: &BlockBody| matches!(body, BlockBody::Tool { .. } | BlockBody::Asked(_) | BlockBody::Note { .. });
         let continued = matches!(block.body, BlockBody::Text { continued: true, .. });
         let gap = at > 0 && !continued && !(tight(&block.body) && tight(&list[at - 1].body));
+        // The parent is named unless it, or another block that belongs to it, is right above.
+        let named = block.above.as_ref().filter(|call| {
+            let before = at.checked_sub(1).and_then(|n| list.get(n));
+            !before.is_some_and(|before| {
+                self.tools.get(&call.id) == Some(&before.id)
+                    || before.above.as_ref().is_some_and(|other| other.id == call.id)
+            })
+        });
+        let head = (gap, named.is_some());
         // A relative time changes by itself, so such blocks are not cached.
         let cacheable =
             !matches!(block.body, BlockBody::Asked(_)) && !matches!(block.body, BlockBody::Tool { until: 0, .. });
         if let Some((width, same, lines)) = &*block.drawn.borrow()
             && cacheable
-            && (*width, *same) == (cx.width, gap)
+            && (*width, *same) == (cx.width, head)
         {
             return Rc::clone(lines);
         }
         let mut lines = if gap { vec![Line::default()] } else { Vec::new() };
-        self.draw(block, cx, &mut lines);
+        match &block.above {
+            None => self.draw(block, cx, &mut lines),
+            Some(above) => {
+                let margin = u16::try_from(2 * above.depth).unwrap_or(u16::MAX).min(pen.width / 3);
+                let inner = DrawContext { width: pen.width - margin, ..*pen };
+                if let Some(above) = named {
+                    let words = sanitize::cut(&above.title, usize::from(inner.width).saturating_sub(8));
+                    lines.push(Line::from(Span::styled(format!("  ↳ in {words}"), pen.theme.dim)));
+                }
+                self.draw(block, &inner, &mut lines);
+                let margin = " ".repeat(usize::from(margin));
+                for line in lines.iter_mut().skip(usize::from(gap)) {
+                    line.spans.insert(0, Span::raw(margin.clone()));
+                }
+            }
+        }
         let lines = Rc::new(lines);
-        *block.drawn.borrow_mut() = Some((cx.width, gap, Rc::clone(&lines)));
+        *block.drawn.borrow_mut() = Some((cx.width, head, Rc::clone(&lines)));
         lines
     }
 

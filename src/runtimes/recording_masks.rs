@@ -1,4 +1,4 @@
-//! A transcript without secrets.
+//! A recording without secrets.
 //!
 //! Each secret gets a name of its own (`•••1`, `•••2`), the same wherever it stands: what refers to each other in a
 //! conversation still does. Identifiers of sessions, messages and calls stay; many look like keys.
@@ -8,7 +8,7 @@ use std::collections::{HashMap, HashSet};
 use serde_json::Value;
 
 use crate::sessions::masked_by;
-use plexus_dialects::transcript::{Direction, TranscriptEntry};
+use plexus_dialects::recording::{Direction, RecordingEntry};
 use plexus_protocol::RuntimeSpec;
 
 /// The shortest value that is looked for wherever it stands, in bytes: a shorter one would be found in ordinary words.
@@ -18,9 +18,9 @@ const IDS_MAX: usize = 1 << 16;
 /// What a name of a secret begins with.
 const MASK: &str = "•••";
 
-/// What is known of the secrets in one transcript.
+/// What is known of the secrets in one recording.
 #[derive(Default)]
-pub(super) struct TranscriptMasks {
+pub(super) struct RecordingMasks {
     /// Secrets whose value is known.
     known: Vec<String>,
     /// Values that are secrets where they are a whole string: what people typed, however short.
@@ -31,7 +31,7 @@ pub(super) struct TranscriptMasks {
     names: HashMap<String, usize>,
 }
 
-impl TranscriptMasks {
+impl RecordingMasks {
     /// For a runtime, whose environment has these variables besides its own.
     pub(super) fn new<'a>(spec: &'a RuntimeSpec, passed: impl Iterator<Item = (&'a str, &'a str)>) -> Self {
         let mut masks = Self::default();
@@ -59,7 +59,7 @@ impl TranscriptMasks {
     }
 
     /// The entry without secrets.
-    pub(super) fn mask(&mut self, mut entry: TranscriptEntry) -> TranscriptEntry {
+    pub(super) fn mask(&mut self, mut entry: RecordingEntry) -> RecordingEntry {
         entry.line = match entry.dir {
             Direction::Reply | Direction::In if !is_json(&entry.line) => {
                 // `STATUS BODY`, or `METHOD PATH BODY`.
@@ -204,7 +204,7 @@ mod tests {
 
     #[test]
     fn secrets_are_named_and_everything_else_stays_as_it_was_written() {
-        let mut masks = TranscriptMasks::new(&spec(), [("PASSED_TOKEN", "passed-on-value")].into_iter());
+        let mut masks = RecordingMasks::new(&spec(), [("PASSED_TOKEN", "passed-on-value")].into_iter());
         masks.learn_typed("typed by somebody");
         masks.learn_typed("1234");
         let id = "ses_e03b615e7ffe7wqHCMagEUSafu";
@@ -229,17 +229,17 @@ mod tests {
             (r#"{"editor":"/usr/bin/vi"}"#, r#"{"editor":"/usr/bin/vi"}"#),
             (r#"{"Value":"1234","text":"12345"}"#, r#"{"Value":"•••10","text":"12345"}"#),
         ] {
-            assert_eq!(masks.mask(TranscriptEntry::new(Direction::Out, line)).line, masked);
+            assert_eq!(masks.mask(RecordingEntry::new(Direction::Out, line)).line, masked);
         }
         let asked = r#"POST /session/x/message?token=abc123 {"password":"short"}"#;
-        let asked = masks.mask(TranscriptEntry::about(Direction::In, 1, asked));
+        let asked = masks.mask(RecordingEntry::about(Direction::In, 1, asked));
         assert_eq!(asked.line, r#"POST /session/x/message?token=•••11 {"password":"•••8"}"#);
     }
 
     #[test]
     fn a_string_that_does_not_end_is_looked_at_as_text() {
-        let mut masks = TranscriptMasks::new(&spec(), std::iter::empty());
+        let mut masks = RecordingMasks::new(&spec(), std::iter::empty());
         let line = r#"{"a":"b","token":"hunter2hunter2 and"#;
-        assert_eq!(masks.mask(TranscriptEntry::new(Direction::Out, line)).line, r#"{"a":"b","token":"•••1 and"#);
+        assert_eq!(masks.mask(RecordingEntry::new(Direction::Out, line)).line, r#"{"a":"b","token":"•••1 and"#);
     }
 }

@@ -1,4 +1,4 @@
-//! What a dialect says, for people and programs that look at a transcript.
+//! What a dialect says, for people and programs that look at a recording.
 
 use serde_json::{Value, json};
 

@@ -1,11 +1,11 @@
-//! The dialects against transcripts of real agents: played back, and with random damage.
+//! The dialects against recordings of real agents: played back, and with random damage. One file: the same recordings are used for both.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use std::collections::VecDeque;
 
 use agent_client_protocol_schema::v1;
 use bytes::Bytes;
-use plexus_dialects::transcript::{self, Direction, Player, TranscriptEntry};
+use plexus_dialects::recording::{self, Direction, Player, RecordingEntry};
 use plexus_dialects::{Dialect, Outbox, RequestKey, RuntimeCommand, RuntimeEvent, find};
 use plexus_protocol::{Choice, Connect, Decision, Kind, NativeId, RuntimeId, RuntimeSpec, Ticket};
 use proptest::prelude::*;
@@ -28,19 +28,19 @@ fn made(spec: &RuntimeSpec) -> Box<dyn Dialect> {
     find(&spec.dialect).unwrap()(spec)
 }
 
-/// A transcript with line numbers.
-fn recording(name: &str) -> Vec<(usize, TranscriptEntry)> {
-    let path = format!("{}/tests/transcripts/{name}.ndjson", env!("CARGO_MANIFEST_DIR"));
-    transcript::read(&std::fs::read_to_string(path).unwrap()).unwrap()
+/// A recording with line numbers.
+fn recording(name: &str) -> Vec<(usize, RecordingEntry)> {
+    let path = format!("{}/tests/recordings/{name}.ndjson", env!("CARGO_MANIFEST_DIR"));
+    recording::read(&std::fs::read_to_string(path).unwrap()).unwrap()
 }
 
-/// The agent's lines of a transcript.
+/// The agent's lines of a recording.
 fn said_by_the_agent(name: &str) -> Vec<String> {
     let entries = recording(name).into_iter().map(|(_, entry)| entry);
     entries.filter(|entry| entry.dir == Direction::Out).map(|entry| entry.line).collect()
 }
 
-/// Plays a transcript. The dialect must send what was recorded, except where `may_differ` accepts a line and its replacement.
+/// Plays a recording. The dialect must send what was recorded, except where `may_differ` accepts a line and its replacement.
 /// Returns the events as `say` prints them, the same folded, and the dialect.
 fn play(
     name: &str,
@@ -49,7 +49,7 @@ fn play(
     may_differ: impl Fn(&str, Option<&str>) -> bool,
 ) -> (String, Player) {
     let entries = recording(name);
-    let head = transcript::head(&entries).unwrap().unwrap();
+    let head = recording::head(&entries).unwrap().unwrap();
     let mut player = Player::new(head.spec).unwrap();
     let mut lines = Vec::<(String, usize)>::new();
     for (at, entry) in &entries {
@@ -129,7 +129,7 @@ fn parsed(line: &str) -> Value {
     serde_json::from_str(line).unwrap()
 }
 
-/// Plays a transcript of ACP. Returns the events and the agent's text.
+/// Plays a recording of ACP. Returns the events and the agent's text.
 fn play_acp(name: &str) -> (String, String) {
     let mut text = String::new();
     let say = |said: RuntimeEvent| {
@@ -176,7 +176,7 @@ fn update_is_acp(body: &[u8]) {
     parses::<v1::SessionUpdate>(&serde_json::from_slice(body).unwrap());
 }
 
-/// The agent's text, taken from the transcript independently of the dialect.
+/// The agent's text, taken from the recording independently of the dialect.
 fn streamed(name: &str) -> String {
     let mut text = String::new();
     for line in said_by_the_agent(name) {
@@ -224,7 +224,7 @@ fn kimi() {
     insta::assert_snapshot!(said);
 }
 
-/// Plays the transcript of `opencode serve`. Returns the events and the agent's text.
+/// Plays the recording of `opencode serve`. Returns the events and the agent's text.
 fn play_served(name: &str) -> (String, String) {
     let (mut text, mut native) = (String::new(), NativeId::from(""));
     let say = |said: RuntimeEvent| {
@@ -316,7 +316,7 @@ fn opencode_serve() {
     insta::assert_snapshot!(said);
 }
 
-/// Plays a transcript of Codex's app-server, as [`play_acp`] does for ACP.
+/// Plays a recording of Codex's app-server, as [`play_acp`] does for ACP.
 fn play_codex(name: &str) -> (String, String) {
     let mut text = String::new();
     let say = |said: RuntimeEvent| {

@@ -1,6 +1,6 @@
-//! Transcripts: what a runtime and the gateway said to each other, and what the gateway was asked meanwhile.
+//! Recordings: what a runtime and the gateway said to each other, and what the gateway was asked meanwhile.
 //!
-//! A transcript is NDJSON, one [`TranscriptEntry`] a line: `{"dir":"out","line":".."}`. `out` is what the runtime said and
+//! A recording is NDJSON, one [`RecordingEntry`] a line: `{"dir":"out","line":".."}`. `out` is what the runtime said and
 //! `in` what it was told; the other directions are those of [`Direction`]. The recorder of a gateway writes them, `plexus
 //! replay` and the tests read them, and a [`Player`] has a dialect go through one.
 
@@ -14,9 +14,9 @@ use plexus_protocol::RuntimeSpec;
 pub use describe::describe;
 pub use player::{Played, Player, frame_line, request_line};
 
-/// One line of a transcript.
+/// One line of a recording.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct TranscriptEntry {
+pub struct RecordingEntry {
     /// Who said it, or what it is.
     pub dir: Direction,
     /// The number of the HTTP request or client tool call that it belongs to.
@@ -26,11 +26,11 @@ pub struct TranscriptEntry {
     pub line: String,
 }
 
-/// Who said a line of a transcript, or what it is.
+/// Who said a line of a recording, or what it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Direction {
-    /// The runtime that it is of: a [`TranscriptHead`]. The first line of what a gateway records.
+    /// The runtime that it is of: a [`RecordingHead`]. The first line of what a gateway records.
     About,
     /// The connection was open: the dialect said hello.
     Open,
@@ -56,7 +56,7 @@ pub enum Direction {
 }
 
 impl Direction {
-    /// Its name in a transcript.
+    /// Its name in a recording.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::About => "about",
@@ -76,14 +76,14 @@ impl Direction {
 
 /// What the first line of a recording says.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct TranscriptHead {
+pub struct RecordingHead {
     /// The version of the gateway.
     pub plexus: String,
     /// The runtime, without its environment and its secret.
     pub spec: RuntimeSpec,
 }
 
-impl TranscriptHead {
+impl RecordingHead {
     /// The head of a recording of this runtime.
     pub fn new(version: &str, spec: &RuntimeSpec) -> Self {
         let spec =
@@ -92,24 +92,24 @@ impl TranscriptHead {
     }
 }
 
-/// A line of a transcript that cannot be used.
+/// A line of a recording that cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct TranscriptError {
+pub struct RecordingError {
     /// Which, counting from 1.
     pub line: usize,
     /// What is wrong with it.
     pub why: String,
 }
 
-impl std::fmt::Display for TranscriptError {
+impl std::fmt::Display for RecordingError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "line {}: {}", self.line, self.why)
     }
 }
 
-impl std::error::Error for TranscriptError {}
+impl std::error::Error for RecordingError {}
 
-impl TranscriptEntry {
+impl RecordingEntry {
     /// A line.
     pub fn new(dir: Direction, line: impl Into<String>) -> Self {
         Self { dir, id: None, line: line.into() }
@@ -129,29 +129,29 @@ impl TranscriptEntry {
     }
 }
 
-/// Reads a transcript. Empty lines count and say nothing.
+/// Reads a recording. Empty lines count and say nothing.
 ///
 /// # Errors
-/// The first line that is none of a transcript.
-pub fn read(text: &str) -> Result<Vec<(usize, TranscriptEntry)>, TranscriptError> {
+/// The first line that is none of a recording.
+pub fn read(text: &str) -> Result<Vec<(usize, RecordingEntry)>, RecordingError> {
     let lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
     lines
         .map(|(at, line)| {
             let entry = serde_json::from_str(line)
-                .map_err(|error| TranscriptError { line: at + 1, why: format!("not a transcript line: {error}") })?;
+                .map_err(|error| RecordingError { line: at + 1, why: format!("not a line of a recording: {error}") })?;
             Ok((at + 1, entry))
         })
         .collect()
 }
 
-/// The head of a transcript that has one.
+/// The head of a recording that has one.
 ///
 /// # Errors
 /// The line that should be one and is not.
-pub fn head(entries: &[(usize, TranscriptEntry)]) -> Result<Option<TranscriptHead>, TranscriptError> {
+pub fn head(entries: &[(usize, RecordingEntry)]) -> Result<Option<RecordingHead>, RecordingError> {
     let Some((at, entry)) = entries.first().filter(|(_, entry)| entry.dir == Direction::About) else { return Ok(None) };
     let head = serde_json::from_str(&entry.line);
-    head.map(Some).map_err(|error| TranscriptError { line: *at, why: format!("not a runtime description: {error}") })
+    head.map(Some).map_err(|error| RecordingError { line: *at, why: format!("not a runtime description: {error}") })
 }
 
 #[cfg(test)]
@@ -160,20 +160,20 @@ mod tests {
     use plexus_protocol::{Connect, RuntimeId};
 
     #[test]
-    fn a_transcript_is_read_as_it_was_written_and_a_mistake_names_its_line() {
+    fn a_recording_is_read_as_it_was_written_and_a_mistake_names_its_line() {
         let entries = vec![
-            TranscriptEntry::new(Direction::Open, ""),
-            TranscriptEntry::about(Direction::Reply, 7, "200 {\"a\":\"\\n\"}"),
-            TranscriptEntry::new(Direction::Out, "no JSON \u{1} at all"),
+            RecordingEntry::new(Direction::Open, ""),
+            RecordingEntry::about(Direction::Reply, 7, "200 {\"a\":\"\\n\"}"),
+            RecordingEntry::new(Direction::Out, "no JSON \u{1} at all"),
         ];
-        let text: String = entries.iter().map(TranscriptEntry::written).collect();
+        let text: String = entries.iter().map(RecordingEntry::written).collect();
         let back = read(&text).unwrap();
         assert_eq!(back.iter().map(|(at, _)| *at).collect::<Vec<_>>(), [1, 2, 3]);
         assert_eq!(back.into_iter().map(|(_, entry)| entry).collect::<Vec<_>>(), entries);
 
         let broken = read(&format!("{text}\n{{\"dir\":\"up\",\"line\":\"x\"}}\n")).unwrap_err();
         assert_eq!(broken.line, 5);
-        assert!(broken.to_string().starts_with("line 5: not a transcript line: unknown variant `up`"));
+        assert!(broken.to_string().starts_with("line 5: not a line of a recording: unknown variant `up`"));
     }
 
     #[test]
@@ -182,11 +182,11 @@ mod tests {
         let mut spec = RuntimeSpec::new(RuntimeId::trusted("a"), "acp", connect, "/w");
         spec.env.insert("API_KEY".into(), "hunter2".into());
         spec.secret = Some("hunter3".into());
-        let written = serde_json::to_string(&TranscriptHead::new("1", &spec)).unwrap();
+        let written = serde_json::to_string(&RecordingHead::new("1", &spec)).unwrap();
         assert!(!written.contains("hunter") && !written.contains("API_KEY"), "{written}");
-        let entry = TranscriptEntry::new(Direction::About, written);
+        let entry = RecordingEntry::new(Direction::About, written);
         assert_eq!(head(&[(1, entry)]).unwrap().unwrap().spec.dialect, "acp");
-        assert_eq!(head(&[(1, TranscriptEntry::new(Direction::About, "{}"))]).unwrap_err().line, 1);
-        assert!(head(&[(1, TranscriptEntry::new(Direction::Open, ""))]).unwrap().is_none());
+        assert_eq!(head(&[(1, RecordingEntry::new(Direction::About, "{}"))]).unwrap_err().line, 1);
+        assert!(head(&[(1, RecordingEntry::new(Direction::Open, ""))]).unwrap().is_none());
     }
 }

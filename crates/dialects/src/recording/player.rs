@@ -1,23 +1,23 @@
-//! A dialect that goes through a transcript.
+//! A dialect that goes through a recording.
 
 use std::collections::VecDeque;
 
 use bytes::Bytes;
 
-use super::{Direction, TranscriptEntry};
+use super::{Direction, RecordingEntry};
 use crate::{ClientToolCall, Dialect, HttpReply, HttpRequest, MakeDialect, Outbox, RuntimeCommand, RuntimeEvent, find};
 use plexus_protocol::RuntimeSpec;
 
-/// Has a dialect go through a transcript line by line, as the driver of the runtime did.
+/// Has a dialect go through a recording line by line, as the driver of the runtime did.
 pub struct Player {
     make: MakeDialect,
     spec: RuntimeSpec,
     dialect: Box<dyn Dialect>,
-    /// Frames that the dialect sent and the transcript has not shown yet.
+    /// Frames that the dialect sent and the recording has not shown yet.
     frames: VecDeque<String>,
-    /// Requests that the dialect made and that have no reply yet; whether the transcript has shown them.
+    /// Requests that the dialect made and that have no reply yet; whether the recording has shown them.
     requests: Vec<(HttpRequest, bool)>,
-    /// The request that the transcript showed last.
+    /// The request that the recording showed last.
     shown: Option<u64>,
 }
 
@@ -57,7 +57,7 @@ impl Player {
     ///
     /// # Errors
     /// Why it cannot be played.
-    pub fn play(&mut self, entry: &TranscriptEntry) -> Result<Played, String> {
+    pub fn play(&mut self, entry: &RecordingEntry) -> Result<Played, String> {
         let mut out = Outbox::default();
         let line = &entry.line;
         match entry.dir {
@@ -89,7 +89,7 @@ impl Player {
         Ok(self.took(out))
     }
 
-    fn reply(&mut self, entry: &TranscriptEntry, out: &mut Outbox) -> Result<(), String> {
+    fn reply(&mut self, entry: &RecordingEntry, out: &mut Outbox) -> Result<(), String> {
         let (status, body) = entry.line.split_once(' ').unwrap_or((&entry.line, ""));
         let status: u16 = status.parse().map_err(|_| "a reply must begin with its status".to_owned())?;
         // Of a reply to nobody the dialect hears nothing.
@@ -104,7 +104,7 @@ impl Player {
     }
 
     /// A line that the runtime was told: whether the dialect tells it too.
-    fn shown(&mut self, entry: &TranscriptEntry) -> Played {
+    fn shown(&mut self, entry: &RecordingEntry) -> Played {
         let line = &entry.line;
         if line.trim_start().starts_with('{') || line.trim_start().starts_with('[') {
             let ours = self.frames.pop_front();
@@ -135,12 +135,12 @@ impl Player {
     }
 }
 
-/// A frame as a line of a transcript.
+/// A frame as a line of a recording.
 pub fn frame_line(frame: &[u8]) -> String {
     String::from_utf8_lossy(frame).trim_end_matches('\n').to_owned()
 }
 
-/// An HTTP request as a line of a transcript.
+/// An HTTP request as a line of a recording.
 pub fn request_line(request: &HttpRequest) -> String {
     let body = request.body.as_ref().map(|body| format!(" {}", String::from_utf8_lossy(body)));
     format!("{} {}{}", request.method, request.path, body.unwrap_or_default())

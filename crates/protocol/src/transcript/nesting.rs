@@ -1,0 +1,125 @@
+//! Which tool call something stands under: what a subagent says and does stands under the call that started the subagent.
+
+use std::collections::{HashMap, VecDeque};
+
+use serde::{Deserialize, Deserializer};
+use serde_json::{Map, Value};
+
+/// Tool calls that are remembered; what names an older one as its parent stands by itself.
+const CALLS_MAX: usize = 4096;
+/// Bytes of an identifier; a call with a longer one has nothing under it.
+const ID_MAX: usize = 256;
+/// Bytes of a title that are remembered.
+const TITLE_MAX: usize = 256;
+/// Levels that are told apart.
+const DEPTH_MAX: usize = 8;
+
+/// The member of `_meta` that names the parent, and its own member. ACP has no word for it; this is the one of Claude's adapter.
+const PARENT: (&str, &str) = ("claudeCode", "parentToolUseId");
+
+/// The tool call that an ACP update belongs to, by the update's `_meta`.
+pub fn parent_of<'de>(meta: impl Deserializer<'de>) -> Option<String> {
+    #[derive(Deserialize)]
+    struct Meta {
+        #[serde(rename = "claudeCode")]
+        agent: Agent,
+    }
+    #[derive(Deserialize)]
+    struct Agent {
+        #[serde(rename = "parentToolUseId")]
+        parent: String,
+    }
+    let parent = Meta::deserialize(meta).ok()?.agent.parent;
+    Some(parent).filter(|id| !id.is_empty() && id.len() <= ID_MAX)
+}
+
+/// Has the update `update` name its parent, whatever else its `_meta` holds.
+pub fn name_parent(update: &mut Map<String, Value>, parent: &str) {
+    let mut value = &mut *update.entry("_meta").or_insert(Value::Null);
+    for name in [PARENT.0, PARENT.1] {
+        if !value.is_object() {
+            *value = Value::Object(Map::new());
+        }
+        value = &mut value[name];
+    }
+    *value = parent.into();
+}
+
+/// The tool call that something stands under.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ParentCall<'a> {
+    /// Its identifier.
+    pub id: &'a str,
+    /// Its title. Not made safe to show.
+    pub title: &'a str,
+    /// How many calls stand above: 1 under a call that stands under none.
+    pub depth: usize,
+}
+
+#[derive(Clone, Debug)]
+struct Call {
+    /// The how manieth call it is.
+    number: u64,
+    title: String,
+    /// Whether it named its parent.
+    decided: bool,
+    /// Its parent, and the number of that.
+    parent: Option<(String, u64)>,
+}
+
+/// The tool calls of a session, and which stands under which. What it holds is bounded.
+///
+/// The first parent that a call names counts, if that call began before. So there is no circle, and nothing ever moves; what
+/// names a call that is not known stands by itself.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Nesting {
+    calls: HashMap<String, Call>,
+    order: VecDeque<String>,
+    count: u64,
+}
+
+impl Nesting {
+    /// Takes a tool call, or news of it.
+    pub(super) fn tool(&mut self, id: &str, parent: Option<&str>, title: Option<&str>) {
+        if id.len() > ID_MAX {
+            return;
+        }
+        // A call that is new has no number yet, so it is not found as its own parent.
+        let known = parent.and_then(|id| Some((id.to_owned(), self.calls.get(id)?.number)));
+        if !self.calls.contains_key(id) {
+            if self.order.len() >= CALLS_MAX
+                && let Some(oldest) = self.order.pop_front()
+            {
+                self.calls.remove(&oldest);
+            }
+            self.count += 1;
+            self.order.push_back(id.to_owned());
+            let call = Call { number: self.count, title: String::new(), decided: false, parent: None };
+            self.calls.insert(id.to_owned(), call);
+        }
+        let Some(call) = self.calls.get_mut(id) else { return };
+        if let Some(title) = title {
+            title[..title.floor_char_boundary(TITLE_MAX)].clone_into(&mut call.title);
+        }
+        if parent.is_some() && !std::mem::replace(&mut call.decided, true) {
+            call.parent = known.filter(|(_, number)| *number < call.number);
+        }
+    }
+
+    /// What something that names this call as its parent stands under.
+    pub(super) fn named(&self, parent: &str) -> Option<ParentCall<'_>> {
+        let (id, call) = self.calls.get_key_value(parent)?;
+        let above = |call: &Call| {
+            let (id, number) = call.parent.as_ref()?;
+            self.calls.get(id).filter(|above| above.number == *number)
+        };
+        let depth = std::iter::successors(Some(call), |call| above(call)).take(DEPTH_MAX).count();
+        Some(ParentCall { id, title: &call.title, depth })
+    }
+
+    /// What the tool call stands under.
+    pub(super) fn of_tool(&self, id: &str) -> Option<ParentCall<'_>> {
+        let (parent, number) = self.calls.get(id)?.parent.as_ref()?;
+        self.named(parent).filter(|_| self.calls.get(parent).is_some_and(|call| call.number == *number))
+    }
+}
