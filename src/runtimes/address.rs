@@ -89,7 +89,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn addresses_of_this_machine_are_taken() {
+    fn address_of_this_machine_is_taken() {
         let ws = |at: &[&str], url: &str| {
             Ok(Address::Ws { at: at.iter().map(|at| at.parse().unwrap()).collect(), url: url.into() })
         };
@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn others_are_refused_with_the_fix() {
+    fn address_elsewhere_is_refused_with_the_fix() {
         let cases = [
             ("ws://10.0.0.5:9999/", "ssh -L 9999:127.0.0.1:9999 10.0.0.5"),
             ("ws://example.org/", "ssh -L 80:127.0.0.1:80 example.org"),

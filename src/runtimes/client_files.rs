@@ -373,7 +373,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_are_counted_from_one_and_kept_as_they_are() {
+    fn client_files_count_lines_from_one_and_keep_them_as_they_are() {
         let Site { root, _dir, .. } = site();
         for (line, limit, text) in [
             (None, None, "one\ntwo\r\nthree"),
@@ -390,7 +390,7 @@ mod tests {
     }
 
     #[test]
-    fn no_path_leads_out_of_the_folder() {
+    fn client_files_follow_no_path_out_of_the_folder() {
         let Site { root, secret, _dir } = site();
         let paths = [
             secret.clone(),
@@ -416,7 +416,7 @@ mod tests {
     }
 
     #[test]
-    fn links_that_stay_inside_are_followed_by_the_kernel_and_never_by_the_walk() {
+    fn client_files_have_the_kernel_follow_links_that_stay_inside() {
         let Site { root, _dir, .. } = site();
         if cfg!(target_os = "linux") {
             assert_eq!(read(&root, &root.join("in"), None, None), Ok("b".into()));
@@ -440,7 +440,7 @@ mod tests {
     }
 
     #[test]
-    fn a_link_swapped_in_while_files_are_read_never_leads_out() {
+    fn client_files_are_safe_from_a_link_swapped_in_while_they_are_read() {
         let Site { root, secret, _dir } = site();
         let stop = std::sync::atomic::AtomicBool::new(false);
         std::thread::scope(|scope| {
@@ -463,7 +463,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_text_file_is_refused_and_a_pipe_is_not_waited_for() {
+    fn client_files_refuse_what_is_no_text_file_and_wait_for_no_pipe() {
         let Site { root, _dir, .. } = site();
         std::fs::write(root.join("bytes"), b"\xff").unwrap();
         File::create(root.join("large")).unwrap().set_len(FILE_MAX + 1).unwrap();
@@ -477,7 +477,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_shown_is_what_is_replaced() {
+    fn client_files_replace_only_what_was_shown() {
         let Site { root, _dir, .. } = site();
         let path = root.join("sub/b");
         assert!(why(write(&root, &path, Some("not b"), "new")).contains("changed"));
@@ -500,7 +500,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_that_is_reached_by_a_link_is_named_either_way() {
+    fn client_files_take_both_names_of_a_linked_folder() {
         let Site { root, _dir, .. } = site();
         let alias = root.with_file_name("alias");
         symlink(&root, &alias).unwrap();
@@ -513,7 +513,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_of_the_gateways_own_folder_is_touched_whatever_leads_there() {
+    fn client_files_touch_nothing_in_the_gateways_own_folder() {
         let Site { root, _dir, .. } = site();
         // It may lie inside of the session's folder, and be reached by links.
         let own = root.join("own");
@@ -546,7 +546,7 @@ mod tests {
     }
 
     #[test]
-    fn the_new_text_takes_the_old_ones_place_whole() {
+    fn client_files_are_replaced_whole() {
         use std::os::unix::fs::MetadataExt;
         let Site { root, _dir, .. } = site();
         let path = root.join("sub/b");

@@ -1,4 +1,4 @@
-//! One command that an agent has run, behind a holder: what it wrote last, how it ended, and its end if need be.
+//! A terminal of an agent: one command behind a holder, the end of its output, and its exit.
 
 use parking_lot::{Mutex, MutexGuard};
 use std::collections::{BTreeMap, VecDeque};
@@ -119,7 +119,7 @@ impl Terminal {
         self.shared.kill.notify_one();
     }
 
-    /// Lets go of it; what still runs is ended, and waited for without anybody's notice.
+    /// Releases it; what still runs is ended in the background.
     pub(super) fn release(mut self) {
         self.kill();
         self.task = None;
@@ -166,9 +166,9 @@ impl Drop for Family {
 async fn run(start: TerminalStart, shared: Arc<Shared>, tell: oneshot::Sender<Result<(), ClientToolError>>) {
     let (mut family, mut pipe) = match spawn(start).await {
         Ok(spawned) => spawned,
-        Err(undone) => {
+        Err(error) => {
             shared.end.send_replace(Some(CommandEnd::default()));
-            let _ = tell.send(Err(undone));
+            let _ = tell.send(Err(error));
             return;
         }
     };

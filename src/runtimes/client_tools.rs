@@ -1,7 +1,8 @@
-//! The desk of one runtime: does the chores that its dialect may not do itself, because they are I/O.
+//! The client tools of one runtime: files and terminals that an agent asks its client for, which its dialect may not touch
+//! itself because that is I/O.
 //!
-//! The driver puts chores here ([`ClientTools::start`]) and carries back what came of them ([`ClientTools::next`]). A dropped desk ends
-//! every command that it started, and their families.
+//! The driver starts calls ([`ClientTools::start`]) and gives their results to the dialect ([`ClientTools::next`]). When it is
+//! dropped, every command that it started ends, with all processes of the command.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::ffi::OsString;
@@ -19,31 +20,31 @@ use plexus_dialects::{ClientToolCall, ClientToolError, ClientToolResult, ClientT
 use plexus_protocol::{NativeId, RuntimeId};
 use terminal::{Terminal, TerminalStart};
 
-/// Chores under way at a time; one more is refused at once. Dialects have a bound of their own, below this.
-const CHORES_MAX: usize = 256;
+/// Calls under way at a time; one more is refused at once. Dialects have a bound of their own, below this.
+const CALLS_MAX: usize = 256;
 
 /// Terminals at a time; one more is refused until one is released.
 const TERMINALS_MAX: usize = 64;
 
-/// What came of a chore.
+/// The result of a call, under its id.
 pub(super) type ClientToolOutcome = (u64, Result<ClientToolResult, ClientToolError>);
 
-/// Does the chores of one runtime.
+/// Carries out the client tool calls of one runtime.
 pub(super) struct ClientTools {
     runtime: RuntimeId,
     clients: ClientRouter,
-    /// The gateway's own folder: no chore touches it.
+    /// The gateway's own folder: no call touches it.
     private: Option<Arc<Path>>,
     hold_exe: PathBuf,
     env: Arc<BTreeMap<OsString, OsString>>,
     under_way: JoinSet<ClientToolOutcome>,
-    /// What is done already, at most one for each chore started.
+    /// What is done already, at most one for each call started.
     done: VecDeque<ClientToolOutcome>,
     terminals: HashMap<u64, Terminal>,
 }
 
 impl ClientTools {
-    /// A desk without anything on it. Commands run behind `hold_exe` (the `plexus` program), which ends them when the
+    /// Nothing is under way yet. Commands run behind `hold_exe` (the `plexus` program), which ends them when the
     /// gateway dies, and see `env`: the runtime's own environment.
     ///
     /// `clients` reaches the editors that do what is theirs to do for `runtime`'s sessions. In the folder `private`, under
@@ -67,11 +68,11 @@ impl ClientTools {
         }
     }
 
-    /// Starts a chore; what comes of it comes from [`next`](Self::next), once.
-    pub(super) fn start(&mut self, chore: ClientToolCall) {
-        let ClientToolCall { id, folder, work } = chore;
-        if self.under_way.len() >= CHORES_MAX {
-            let why = format!("{CHORES_MAX} chores are under way already");
+    /// Starts a call; [`next`](Self::next) returns its result, once.
+    pub(super) fn start(&mut self, call: ClientToolCall) {
+        let ClientToolCall { id, folder, work } = call;
+        if self.under_way.len() >= CALLS_MAX {
+            let why = format!("{CALLS_MAX} chores are under way already");
             return self.done.push_back((id, Err(ClientToolError::Refused(why))));
         }
         let place = FilePlace { folder: PathBuf::from(folder), private: self.private.clone() };
@@ -116,7 +117,7 @@ impl ClientTools {
                 Ok(ended) => {
                     self.under_way.spawn(async move { (id, Ok(ClientToolResult::Ended(ended.await))) });
                 }
-                Err(undone) => self.done.push_back((id, Err(undone))),
+                Err(error) => self.done.push_back((id, Err(error))),
             },
             ClientToolWork::Kill { terminal } => {
                 let killed = self.terminal(terminal).map(|terminal| {
@@ -133,7 +134,7 @@ impl ClientTools {
         }
     }
 
-    /// What came of the next chore that is done; waits for ever while none is under way. Cancellation safe: what was not
+    /// The next result; waits for ever while none is under way. Cancellation safe: what was not
     /// taken comes the next time.
     pub(super) async fn next(&mut self) -> ClientToolOutcome {
         if let Some(done) = self.done.pop_front() {

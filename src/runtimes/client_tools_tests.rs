@@ -1,4 +1,4 @@
-//! The desk with real files and real commands, behind a holder of a few lines.
+//! Client tools with real files and real commands, behind a holder of a few lines.
 #![allow(clippy::unwrap_used)]
 
 use std::io::Read;
@@ -30,7 +30,7 @@ exit $?
 "#;
 
 struct Room {
-    desk: ClientTools,
+    tools: ClientTools,
     dir: TempDir,
 }
 
@@ -46,7 +46,7 @@ impl Room {
         std::fs::create_dir(dir.path().join("w")).unwrap();
         let path = std::env::var_os("PATH").unwrap();
         let env = [("PATH".into(), path), ("BASE".into(), "base".into())].into();
-        Self { desk: ClientTools::new(hold, env, RuntimeId::trusted("r"), ClientRouter::default(), None), dir }
+        Self { tools: ClientTools::new(hold, env, RuntimeId::trusted("r"), ClientRouter::default(), None), dir }
     }
 
     fn folder(&self) -> PathBuf {
@@ -55,11 +55,11 @@ impl Room {
 
     fn start(&mut self, id: u64, work: ClientToolWork) {
         let folder = self.folder().to_str().unwrap().to_owned();
-        self.desk.start(ClientToolCall { id, folder, work });
+        self.tools.start(ClientToolCall { id, folder, work });
     }
 
     async fn next(&mut self) -> (u64, Result<ClientToolResult, ClientToolError>) {
-        timeout(SOON, self.desk.next()).await.unwrap()
+        timeout(SOON, self.tools.next()).await.unwrap()
     }
 
     async fn done(&mut self, work: ClientToolWork) -> Result<ClientToolResult, ClientToolError> {
@@ -113,7 +113,7 @@ fn command(line: &str) -> ClientToolWork {
 }
 
 #[tokio::test]
-async fn files_are_read_and_written() {
+async fn client_tools_read_and_write_files() {
     let mut room = Room::new();
     let path = room.folder().join("f").to_str().unwrap().to_owned();
     let write = ClientToolWork::Write { path: path.clone(), before: None, text: "text".into() };
@@ -125,7 +125,7 @@ async fn files_are_read_and_written() {
 }
 
 #[tokio::test]
-async fn a_command_says_what_it_wrote_in_order_and_how_it_ended() {
+async fn terminal_returns_output_in_order_and_the_exit() {
     let mut room = Room::new();
     room.run("echo out; echo err >&2; echo out; exit 3").await;
     assert_eq!(room.end().await, CommandEnd { code: Some(3), signal: None });
@@ -135,7 +135,7 @@ async fn a_command_says_what_it_wrote_in_order_and_how_it_ended() {
 }
 
 #[tokio::test]
-async fn words_are_run_as_they_are_in_their_folder_with_their_variables() {
+async fn terminal_runs_arguments_unchanged_in_their_folder_with_their_variables() {
     let mut room = Room::new();
     let sub = room.folder().join("sub");
     std::fs::create_dir(&sub).unwrap();
@@ -155,7 +155,7 @@ async fn words_are_run_as_they_are_in_their_folder_with_their_variables() {
 }
 
 #[tokio::test]
-async fn a_command_starts_nowhere_else() {
+async fn terminal_starts_in_no_other_folder() {
     let mut room = Room::new();
     std::os::unix::fs::symlink("/", room.folder().join("out")).unwrap();
     for cwd in
@@ -170,7 +170,7 @@ async fn a_command_starts_nowhere_else() {
 }
 
 #[tokio::test]
-async fn only_the_end_of_the_output_is_kept_and_no_torn_character() {
+async fn terminal_keeps_the_end_of_the_output_and_no_torn_character() {
     let mut room = Room::new();
     let ClientToolWork::Run { terminal, env, cwd, .. } = command("") else { panic!() };
     let argv = vec!["printf 'xéé'".into()];
@@ -185,7 +185,7 @@ async fn only_the_end_of_the_output_is_kept_and_no_torn_character() {
 }
 
 #[tokio::test]
-async fn a_killed_command_takes_its_family_along() {
+async fn terminal_that_is_killed_ends_all_its_processes() {
     let mut room = Room::new();
     let gone = room.watched().await;
     room.start(7, ClientToolWork::Wait { terminal: 0 });
@@ -208,12 +208,12 @@ async fn a_killed_command_takes_its_family_along() {
 }
 
 #[tokio::test]
-async fn neither_a_released_command_nor_those_of_a_dropped_desk_go_on() {
+async fn terminal_that_is_released_or_dropped_ends() {
     for dropped in [false, true] {
         let mut room = Room::new();
         let gone = room.watched().await;
         if dropped {
-            drop(room.desk);
+            drop(room.tools);
         } else {
             assert_eq!(room.done(ClientToolWork::Release { terminal: 0 }).await, Ok(ClientToolResult::Fine));
         }
@@ -222,7 +222,7 @@ async fn neither_a_released_command_nor_those_of_a_dropped_desk_go_on() {
 }
 
 #[tokio::test]
-async fn too_many_chores_are_refused_at_once() {
+async fn client_tools_refuse_too_many_calls_at_once() {
     let mut room = Room::new();
     room.run("sleep 1000").await;
     for id in 0..300 {
@@ -232,26 +232,26 @@ async fn too_many_chores_are_refused_at_once() {
         let (_, done) = room.next().await;
         assert!(matches!(done, Err(ClientToolError::Refused(why)) if why.contains("256 chores")));
     }
-    assert!(room.desk.next().now_or_never().is_none());
+    assert!(room.tools.next().now_or_never().is_none());
 }
 
 #[tokio::test]
-async fn nothing_is_lost_by_a_wait_that_was_given_up() {
+async fn client_tools_lose_no_result_when_a_wait_is_given_up() {
     let mut room = Room::new();
     for id in 0..20 {
         room.start(id, ClientToolWork::Read { path: "/none".into(), line: None, limit: None });
     }
-    let mut heard = Vec::new();
+    let mut finished = Vec::new();
     timeout(SOON, async {
-        while heard.len() < 20 {
-            match room.desk.next().now_or_never() {
-                Some((id, _)) => heard.push(id),
+        while finished.len() < 20 {
+            match room.tools.next().now_or_never() {
+                Some((id, _)) => finished.push(id),
                 None => tokio::task::yield_now().await,
             }
         }
     })
     .await
     .unwrap();
-    heard.sort_unstable();
-    assert_eq!(heard, Vec::from_iter(0..20));
+    finished.sort_unstable();
+    assert_eq!(finished, Vec::from_iter(0..20));
 }

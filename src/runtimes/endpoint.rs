@@ -1,5 +1,5 @@
-//! How endpoints are reached: WebSocket over TCP or over a Unix socket, event streams and requests over HTTP. One file, because
-//! all of these share their bounds and what is said of an endpoint that does not keep to them.
+//! Connections to endpoints: WebSocket over TCP or over a Unix socket, event streams and requests over HTTP. One file, because
+//! all of these share their limits and the messages about an endpoint that exceeds them.
 //!
 //! Endpoints of this machine only: nothing here is encrypted. No proxy is asked, no redirect followed, no name looked up,
 //! and nothing is waited for without a bound: a port may take a connection and never answer.
@@ -33,7 +33,7 @@ use plexus_dialects::{HttpReply, HttpRequest};
 use plexus_protocol::RuntimeId;
 use plexus_protocol::text::printable;
 
-/// How many messages that are there already are taken at once, so that one commit keeps them …
+/// How many messages that have arrived are taken at once, so that one commit stores them …
 const BATCH: usize = 256;
 
 /// … and bytes, and one message: a session that does not read keeps 64 of these waiting.
@@ -45,7 +45,7 @@ pub(super) const READ: usize = 128 * 1024;
 /// How much of an answer that refuses us is shown, in bytes.
 const ANSWER_SHOWN: usize = 200;
 
-/// Who an HTTP endpoint with a password takes us for.
+/// The user name for an HTTP endpoint with a password.
 const USER: &str = "opencode";
 
 /// Whether a secret can be sent at all.
@@ -309,18 +309,18 @@ pub(super) enum EndpointConnection {
     Events(Box<Events>),
 }
 
-/// What was heard.
+/// What a connection brought.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum EndpointEvent {
     /// A frame, or the beginning of one that is too long.
-    Told(SseItem),
+    Frame(SseItem),
     /// The connection is gone, and why. Nothing follows.
     Lost(String),
 }
 
 impl EndpointConnection {
-    /// Sends what waits and, if `reading`, hears what is there: something, or nothing yet where a message that is longer
-    /// than [`READ`] is on its way. Cancellation safe: nothing is lost.
+    /// Sends what waits and, if `reading`, returns what has arrived: something, or nothing yet where a message that is
+    /// longer than [`READ`] is on its way. Cancellation safe: nothing is lost.
     pub(super) async fn next(&mut self, reading: bool) -> Vec<EndpointEvent> {
         match self {
             Self::Socket(socket) => std::future::poll_fn(|cx| socket.poll(cx, reading)).await,
@@ -423,7 +423,7 @@ pub(super) struct Socket {
     watch: LivenessWatch,
     /// Bytes that had come when that was looked at last.
     came: u64,
-    /// It is to be asked whether it lives.
+    /// A ping is to be sent.
     ping: bool,
 }
 
@@ -445,23 +445,23 @@ impl Socket {
             return Poll::Ready(vec![EndpointEvent::Lost(why)]);
         }
         let written = self.write(cx);
-        let (mut heard, mut bytes) = (Vec::new(), 0);
+        let (mut events, mut bytes) = (Vec::new(), 0);
         self.stream.get_mut().may = READ;
-        while reading && heard.len() < BATCH && bytes < BATCH_BYTES {
+        while reading && events.len() < BATCH && bytes < BATCH_BYTES {
             match self.stream.poll_next_unpin(cx) {
                 Poll::Pending => break,
                 Poll::Ready(Some(Ok(message @ (Message::Text(_) | Message::Binary(_))))) => {
                     let data = message.into_data();
                     self.stream.get_mut().held = 0;
                     bytes += data.len();
-                    heard.push(EndpointEvent::Told(SseItem::Data(data)));
+                    events.push(EndpointEvent::Frame(SseItem::Data(data)));
                 }
                 Poll::Ready(Some(Ok(Message::Close(close)))) => {
                     let why = close.map_or_else(String::new, |close| {
                         format!(" ({} {})", u16::from(close.code), printable(close.reason.as_bytes()))
                     });
-                    heard.push(EndpointEvent::Lost(format!("it closed the connection{why}")));
-                    return Poll::Ready(heard);
+                    events.push(EndpointEvent::Lost(format!("it closed the connection{why}")));
+                    return Poll::Ready(events);
                 }
                 Poll::Ready(Some(Ok(other))) => {
                     let stream = self.stream.get_mut();
@@ -476,37 +476,37 @@ impl Socket {
                         CapacityError::MessageTooLong { size, .. } => size as u64,
                         CapacityError::TooManyHeaders => 0,
                     };
-                    heard.push(EndpointEvent::Told(SseItem::Cut { head: Bytes::new(), dropped }));
-                    heard.push(EndpointEvent::Lost(why));
-                    return Poll::Ready(heard);
+                    events.push(EndpointEvent::Frame(SseItem::Cut { head: Bytes::new(), dropped }));
+                    events.push(EndpointEvent::Lost(why));
+                    return Poll::Ready(events);
                 }
                 Poll::Ready(Some(Err(error))) => {
-                    heard.push(EndpointEvent::Lost(error.to_string()));
-                    return Poll::Ready(heard);
+                    events.push(EndpointEvent::Lost(error.to_string()));
+                    return Poll::Ready(events);
                 }
                 Poll::Ready(None) => {
-                    heard.push(EndpointEvent::Lost("it closed the connection".into()));
-                    return Poll::Ready(heard);
+                    events.push(EndpointEvent::Lost("it closed the connection".into()));
+                    return Poll::Ready(events);
                 }
             }
         }
         if let Some(silence) = self.watched(cx, reading) {
-            heard.push(EndpointEvent::Lost(silence));
-            return Poll::Ready(heard);
+            events.push(EndpointEvent::Lost(silence));
+            return Poll::Ready(events);
         }
         match written {
             // What it said last comes first: the reason for a broken pipe may stand in it.
-            Err(why) if heard.is_empty() => Poll::Ready(vec![EndpointEvent::Lost(why)]),
+            Err(why) if events.is_empty() => Poll::Ready(vec![EndpointEvent::Lost(why)]),
             Err(why) => {
                 self.lost = Some(why);
-                Poll::Ready(heard)
+                Poll::Ready(events)
             }
-            Ok(()) if heard.is_empty() && (!reading || self.stream.get_ref().may > 0) => Poll::Pending,
-            Ok(()) => Poll::Ready(heard),
+            Ok(()) if events.is_empty() && (!reading || self.stream.get_ref().may > 0) => Poll::Pending,
+            Ok(()) => Poll::Ready(events),
         }
     }
 
-    /// Sees to it that the other side lives; why it is taken for lost.
+    /// Checks that the other side lives; why it is taken for lost.
     fn watched(&mut self, cx: &mut Context<'_>, reading: bool) -> Option<String> {
         if !reading {
             self.watch.pause();
@@ -582,7 +582,7 @@ type Probe = Pin<Box<dyn Future<Output = bool> + Send>>;
 
 impl Events {
     async fn next(&mut self) -> Vec<EndpointEvent> {
-        let mut told = Vec::new();
+        let mut frames = Vec::new();
         loop {
             let (watch, probe) = (&mut self.watch, &mut self.probe);
             // Cancellation safe: a chunk is taken and read in one go.
@@ -592,8 +592,8 @@ impl Events {
                     Ok(Some(chunk)) => {
                         self.watch.on_input();
                         self.last = Instant::now();
-                        self.sse.feed(&chunk, &mut told);
-                        return told.into_iter().map(EndpointEvent::Told).collect();
+                        self.sse.feed(&chunk, &mut frames);
+                        return frames.into_iter().map(EndpointEvent::Frame).collect();
                     }
                     Ok(None) => return vec![EndpointEvent::Lost("its event stream ended".into())],
                     Err(error) => return vec![EndpointEvent::Lost(chain(&error))],
@@ -642,7 +642,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_remote_is_told_the_secret_only_where_the_endpoint_is() {
+    fn endpoint_secret_is_sent_to_a_remote_at_the_same_place_only() {
         for (one, other, same) in [
             ("ws://127.0.0.1:7431/", "http://127.0.0.1:7431", true),
             ("ws://localhost:7431/", "http://LOCALHOST:7431/x", true),
@@ -657,7 +657,7 @@ mod tests {
     }
 
     #[test]
-    fn a_secret_is_sent_in_a_header_or_refused() {
+    fn endpoint_secret_is_sent_in_a_header_or_refused() {
         assert_eq!(bearer("s3cret").unwrap(), "Bearer s3cret");
         assert_eq!(basic("pass:word").unwrap(), "Basic b3BlbmNvZGU6cGFzczp3b3Jk");
         assert!(check_secret("ok").is_ok());

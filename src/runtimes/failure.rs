@@ -1,5 +1,5 @@
-//! What a runtime says of its failures on its way to people: what looks like a secret is left out, and an error that says nothing
-//! is told with what the program wrote to stderr meanwhile. One place for every dialect.
+//! Failures that a runtime reports, made fit to be shown: what looks like a secret is left out, and an error without words is
+//! shown with what the program wrote to stderr meanwhile. One place for every dialect.
 
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -11,10 +11,10 @@ use plexus_protocol::{Kind, RunStatus};
 /// Bytes of stderr that go with an error.
 const STDERR_TOLD: usize = 600;
 
-/// Makes a failure fit to be told; its words, for the journal, if it is one. `stderr` is what the program wrote since it was
-/// asked for something.
-pub(super) fn explain(said: &mut RuntimeEvent, stderr: impl Fn() -> String) -> Option<String> {
-    match said {
+/// Makes a failure fit to be shown; its words, for the runtime's log, if the event is one. `stderr` is what the program wrote
+/// since it was last given a prompt.
+pub(super) fn explain(event: &mut RuntimeEvent, stderr: impl Fn() -> String) -> Option<String> {
+    match event {
         RuntimeEvent::Failed { message } => {
             *message = explained(message, stderr);
             Some(format!("it cannot be used: {message}"))
@@ -103,8 +103,8 @@ mod tests {
         RuntimeEvent::Ended { native: "s".into(), ticket: Ticket(1), end }
     }
 
-    fn message(said: &RuntimeEvent) -> &str {
-        match said {
+    fn message(event: &RuntimeEvent) -> &str {
+        match event {
             RuntimeEvent::Ended { end, .. } => end.message.as_deref().unwrap_or_default(),
             RuntimeEvent::NotOpened { error, .. } => &error.message,
             RuntimeEvent::Failed { message } => message,
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn an_error_that_says_nothing_is_told_with_what_was_written_meanwhile() {
+    fn failure_without_words_is_told_with_stderr() {
         let mut said = ended("Internal error");
         let words = explain(&mut said, || "warming up\nError: no credit, OPENAI_API_KEY=sk-abc123def456\n".into());
         assert!(message(&said).starts_with("Internal error; it wrote: warming up\nError: no credit"), "{said:?}");
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn no_failure_of_any_sort_tells_a_secret() {
+    fn failure_of_any_kind_tells_no_secret() {
         let data = r#"{"authMethods":[{"id":"x"}],"body":"{\"api_key\":\"hunter2\"}","api_key":"hunter2","n":1}"#;
         let data = Some(RawValue::from_string(data.to_owned()).unwrap());
         let error = RuntimeError { code: -1, message: "password: hunter2".into(), data };

@@ -1,4 +1,4 @@
-//! Conversations that a runtime has and nobody has opened: offered one after the other to whoever opens them, none left out.
+//! Conversations of a runtime that nobody has opened here: offered to the sessions' side one after the other, none left out.
 
 use std::collections::{HashSet, VecDeque};
 
@@ -10,10 +10,10 @@ use plexus_protocol::NativeId;
 /// Conversations of one runtime that wait to be opened. Beyond this the runtime's further ones are not shown, and that is said.
 pub(super) const OFFERS_MAX: usize = 16 * 1024;
 
-/// Bytes of their names, folders and titles at most, which are the runtime's own words: beyond this it is the same.
+/// Bytes of their names, folders and titles, which the runtime chooses; beyond this, too, further ones are not shown.
 const OFFERS_BYTES_MAX: usize = 4 * 1024 * 1024;
 
-/// What is said where there are more.
+/// The problem that is shown when there are more.
 pub(super) fn too_many() -> String {
     "it has more conversations than can be offered: the others are not shown".into()
 }
@@ -33,7 +33,7 @@ fn size(found: &FoundSession) -> usize {
 }
 
 impl FoundSessions {
-    /// Takes one up, unless it waits already; false if there are too many.
+    /// Adds one, unless it waits already; false if there are too many.
     pub(super) fn push(&mut self, found: FoundSession) -> bool {
         if self.names.contains(&found.native) {
             return true;
@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn none_is_left_out_or_offered_twice_and_too_many_are_refused() {
+    async fn found_sessions_are_offered_once_each_and_too_many_are_refused() {
         let (to, mut at) = mpsc::channel(2);
         let mut offers = FoundSessions::default();
         for n in (0..OFFERS_MAX).chain(0..5) {
@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_waits_is_bounded_in_bytes_too() {
+    async fn found_sessions_are_bounded_in_bytes_too() {
         let (to, mut at) = mpsc::channel(1);
         let mut offers = FoundSessions::default();
         let long = |n| FoundSession { title: Some("t".repeat(OFFERS_BYTES_MAX / 2)), ..found(n) };

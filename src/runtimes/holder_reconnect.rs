@@ -1,5 +1,5 @@
-//! A connection to a holder that was lost is made again, for as long as there is a holder. Only where nobody listens any
-//! more is the holder gone; the runtime, which has lost its pipes then, is ended before that is said.
+//! Connects again to a holder whose connection was lost, for as long as there is a holder. Only where nobody listens any more
+//! is the holder gone; the runtime, which has lost its pipes then, is ended before its exit is reported.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ const PAUSE_MIN: Duration = Duration::from_millis(20);
 /// … up to this.
 const PAUSE_MAX: Duration = Duration::from_secs(1);
 
-/// How it ended.
+/// How connecting again ended.
 pub(super) enum Rejoined {
     /// The same holder, with the same runtime.
     Found(Box<(HolderClient, Welcome)>),

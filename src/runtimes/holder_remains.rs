@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::driver::{HandoverState, SurvivingProcess};
+use super::process_transport::{HandoverState, SurvivingProcess};
 use super::{RuntimeSettings, Runtimes, holder_reconnect};
 use crate::sessions::{OrphanState, OrphanedRuntime};
 use plexus_holder::wire::Welcome;
@@ -30,14 +30,14 @@ impl Runtimes {
         let mut all = Vec::new();
         for (place, name, found, path) in futures_util::future::join_all(looks).await {
             let (known, remains) = match found {
-                Ok((held, welcome)) => {
+                Ok((holder, welcome)) => {
                     let kept = welcome.blobs.iter().rev().find_map(|(_, blob)| Some(HandoverState::read(blob)?.0));
                     match kept.filter(|kept| (self.make)(&kept.spec.dialect).is_some()) {
-                        Some(kept) => self.survives(held, welcome, kept),
-                        None if !held.is_live() => {
+                        Some(kept) => self.survives(holder, welcome, kept),
+                        None if !holder.is_live() => {
                             tracing::warn!(path = %path.display(), "the remains of an ended runtime cannot be read \
                                 and are removed");
-                            held.bye();
+                            holder.bye();
                             continue;
                         }
                         None if welcome.blobs.iter().all(|(_, blob)| blob.is_empty()) => {
@@ -45,7 +45,7 @@ impl Runtimes {
                             // holder has not noticed yet: without a state nobody can go on with it.
                             tracing::warn!(path = %path.display(), "a runtime that no gateway can take over is \
                                 stopped");
-                            self.end(held);
+                            self.end(holder);
                             continue;
                         }
                         None => {
@@ -69,32 +69,32 @@ impl Runtimes {
         all
     }
 
-    fn survives(&self, held: HolderClient, welcome: Welcome, kept: HandoverState) -> (OrphanState, HolderRemains) {
+    fn survives(&self, holder: HolderClient, welcome: Welcome, kept: HandoverState) -> (OrphanState, HolderRemains) {
         let known = OrphanState::All {
             spec: Box::new(kept.spec.clone()),
             generation: kept.generation,
-            instance: held.instance().to_owned(),
-            nameless: held.is_nameless(),
+            instance: holder.instance().to_owned(),
+            nameless: holder.is_nameless(),
             pid: welcome.pid,
             started_at: welcome.started_at.into(),
         };
-        let survivor = SurvivingProcess { held, welcome, generation: kept.generation, sessions: Vec::new() };
+        let survivor = SurvivingProcess { holder, welcome, generation: kept.generation, sessions: Vec::new() };
         (known, HolderRemains::Survivor(Box::new((kept.spec, survivor))))
     }
 
     /// Ends a runtime that nobody can go on with.
-    pub(super) fn end(&self, held: HolderClient) {
+    pub(super) fn end(&self, holder: HolderClient) {
         let settings = Arc::clone(&self.settings);
-        tokio::spawn(async move { end(held, &settings).await });
+        tokio::spawn(async move { end(holder, &settings).await });
     }
 }
 
 /// Ends a runtime: by its holder, or, if that does not do it, by its number and start.
-async fn end(mut held: HolderClient, settings: &RuntimeSettings) {
-    held.stop(settings.stop_stdin, settings.stop_term);
+async fn end(mut holder: HolderClient, settings: &RuntimeSettings) {
+    holder.stop(settings.stop_stdin, settings.stop_term);
     let over = async {
         loop {
-            match held.next().await {
+            match holder.next().await {
                 HolderNews::Exited { .. } => break true,
                 HolderNews::Gone(_) => break false,
                 _ => {}
@@ -103,17 +103,17 @@ async fn end(mut held: HolderClient, settings: &RuntimeSettings) {
     };
     let most = settings.stop_stdin + settings.stop_term + settings.stop_kill;
     match tokio::time::timeout(most, over).await {
-        Ok(true) => held.bye(),
-        Ok(false) | Err(_) => holder_reconnect::end(held.processes(), settings).await,
+        Ok(true) => holder.bye(),
+        Ok(false) | Err(_) => holder_reconnect::end(holder.processes(), settings).await,
     }
 }
 
 /// Ends whatever the holder at `path` holds: by asking it, or else by force.
 pub(super) async fn clear(path: &Path, settings: &RuntimeSettings) {
     match HolderClient::find_within(path, settings.answer_soon).await {
-        Ok((held, _)) => {
+        Ok((holder, _)) => {
             tracing::warn!(path = %path.display(), "an unattended agent is stopped");
-            end(held, settings).await;
+            end(holder, settings).await;
         }
         Err(HolderNotFound::Nobody(_)) => {}
         Err(HolderNotFound::Silent(_) | HolderNotFound::Unusable(_)) => {

@@ -175,13 +175,13 @@ mod tests {
     }
 
     #[test]
-    fn line_ends_and_empty_lines_are_no_part_of_it() {
+    fn line_reader_leaves_out_line_ends_and_empty_lines() {
         let got = fed(100, &[b"a\r\n\n\r\nb c\n", b"d", b"e\n"]);
         assert_eq!(got, [whole("a"), whole("b c"), whole("de")]);
     }
 
     #[test]
-    fn a_long_line_is_not_moved_as_it_grows_and_leaves_its_memory_to_nobody() {
+    fn line_reader_neither_moves_a_long_line_nor_keeps_its_memory() {
         let max = 64 * LONG;
         let mut lines = LineReader::new(max);
         let (mut moved, mut at) = (0, std::ptr::null());
@@ -199,12 +199,12 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_end_is_told_apart() {
+    fn line_reader_tells_an_unfinished_line_apart() {
         assert_eq!(fed(100, &[b"a\nhal", b"f"]), [whole("a"), CutLine::Unfinished(Bytes::from_static(b"half"))]);
     }
 
     #[test]
-    fn a_long_line_is_cut_and_counted_and_the_stream_goes_on() {
+    fn line_reader_cuts_and_counts_a_long_line_and_goes_on() {
         let cut = |head: &'static [u8], dropped| CutLine::Cut { head: Bytes::from_static(head), dropped };
         // Inside one read, over several, and without an end.
         assert_eq!(fed(4, &[b"123456\nok\n"]), [cut(b"1234", 2), whole("ok")]);
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_line_costs_no_more_than_the_limit() {
+    fn line_reader_spends_no_more_than_the_limit_on_a_long_line() {
         let mut lines = LineReader::new(256 * 1024);
         for _ in 0..1000 {
             lines.room().extend_from_slice(&[b'x'; READ]);
@@ -226,7 +226,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn however_it_is_split_the_lines_are_the_same(
+        fn line_reader_returns_the_same_lines_however_input_is_split(
             text in proptest::collection::vec(prop_oneof![Just(b'\n'), Just(b'\r'), any::<u8>()], 0..400),
             cuts in proptest::collection::vec(0usize..400, 0..12),
             max in 1usize..40,

@@ -1,13 +1,13 @@
-//! What a runtime makes the gateway hold: charged to its account before more of it is read.
+//! Output of runtimes that the gateway holds is charged to their account before more of it is read.
 
 use crate::ledger::{Account, Charge, Exempt, Ledger};
 
-/// The charge for what one connection to a runtime has said: what of a message is here, and what is not kept yet.
+/// The charge for one runtime's output: what is here of a message, and what is not stored yet.
 pub(super) struct RuntimeMeter {
     ledger: Ledger,
     account: Account,
     charge: Charge,
-    /// It goes on though there is no room.
+    /// The runtime goes on though there is no room.
     exempt: Option<Exempt>,
     /// What one read may bring, in bytes: this much is charged ahead.
     step: usize,
@@ -28,7 +28,7 @@ impl RuntimeMeter {
         if held < self.step {
             self.exempt = None;
         }
-        // In steps: most of what is said comes and goes within one.
+        // In steps: most output comes and goes within one.
         let needed = held.saturating_add(self.step).next_multiple_of(self.step);
         if self.exempt.is_some() && needed > self.charge.bytes() {
             self.charge.join(self.account.force(needed - self.charge.bytes()));
@@ -36,8 +36,8 @@ impl RuntimeMeter {
         needed == self.charge.bytes() || self.charge.resize(needed).is_ok()
     }
 
-    /// Waits for room for one read more. `alone`: nothing that it said is on its way, so that nobody gives room back by
-    /// going on. Then it may be the one who goes on without, to the end of its message. Cancellation safe.
+    /// Waits for room for one read more. `alone`: no output of the runtime is on its way to sessions, so that none gives
+    /// room back. Then it may be the one runtime that goes on without room, to the end of its message. Cancellation safe.
     pub(super) async fn wait(&self, alone: bool) -> MeteredRoom {
         wait(&self.ledger, &self.account, self.step, alone).await
     }
@@ -57,7 +57,7 @@ async fn wait(ledger: &Ledger, account: &Account, bytes: usize, alone: bool) -> 
     }
 }
 
-/// The charge for an answer that comes in pieces.
+/// The charge for a reply that comes in pieces.
 pub(super) struct ReplyCharge {
     ledger: Ledger,
     account: Account,
@@ -72,7 +72,7 @@ impl ReplyCharge {
         Self { ledger: ledger.clone(), charge: account.nothing(), account, exempt: None }
     }
 
-    /// Waits for room for a piece of `bytes`, or is the one that goes on without.
+    /// Waits for room for a piece of `bytes`, or to be the one that goes on without.
     pub(super) async fn grow(&mut self, bytes: usize) {
         if self.exempt.is_some() {
             return self.charge.join(self.account.force(bytes));
@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_held_is_charged_and_one_goes_on_without_room() {
+    async fn meter_charges_what_is_held_and_lets_one_runtime_go_on_without_room() {
         let ledger = ledger();
         let (mut one, mut other) = (RuntimeMeter::new(&ledger, "one", STEP), RuntimeMeter::new(&ledger, "other", STEP));
         let mut third = RuntimeMeter::new(&ledger, "third", STEP);
@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_answer_waits_for_room_and_gives_it_back() {
+    async fn meter_has_a_reply_wait_for_room_and_give_it_back() {
         let ledger = ledger();
         let mut first = ReplyCharge::new(&ledger, "one");
         first.grow(8 * STEP).await;

@@ -1,14 +1,9 @@
-//! The back door: starts agent programs and connects to running ones, carries what they say to the sessions and what the sessions want to them, and
-//! sees to it that none outlives its use.
+//! Runtimes: starts agent programs, connects to endpoints, carries events from them to sessions and orders from sessions to
+//! them, and ends every program that nobody uses any more.
 //!
-//! One task, the driver, lives as long as a runtime may be started again. It never waits for the runtime to read, nor
-//! with its hands full: while a session has no room for what was said, nothing more is read from the runtime, which then
-//! waits itself; orders, deadlines and the end of the process are still attended to.
+//! Each runtime has a task of its own, the [`driver`], which lives as long as the runtime may be started again.
 
 mod address;
-mod attached;
-#[cfg(test)]
-mod attached_tests;
 mod client_files;
 mod client_terminal;
 mod client_tools;
@@ -16,6 +11,9 @@ mod client_tools;
 mod client_tools_tests;
 mod driver;
 mod endpoint;
+#[cfg(test)]
+mod endpoint_tests;
+mod endpoint_transport;
 mod failure;
 mod fetch_queue;
 mod found_sessions;
@@ -25,6 +23,7 @@ mod line_reader;
 mod meter;
 pub mod presets;
 mod process;
+mod process_transport;
 mod recorder;
 mod recording_masks;
 #[cfg(test)]
@@ -46,9 +45,9 @@ use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 use tracing::Instrument as _;
 
-use self::driver::{StartMode, SurvivingProcess};
 use self::endpoint::EndpointTarget;
 use self::holder_remains::{HolderRemains, clear};
+use self::process_transport::{StartMode, SurvivingProcess};
 use crate::sessions::{ClientRouter, DriverEnd, Launcher, OrphanedRuntime, ReattachedSession, RuntimeLink};
 use crate::spans;
 use plexus_client::liveness::Patience;
@@ -127,7 +126,7 @@ const DECIDED: Duration = Duration::from_secs(5);
 /// The variable that names the folder of recordings.
 const RECORD: &str = "PLEXUS_RECORD";
 
-/// What the back door needs to know, and how patient it is. The defaults are for use, the fields for tests.
+/// The settings of all runtimes: paths, limits and timeouts. The defaults are for use, the fields for tests.
 #[derive(Clone, Debug)]
 pub struct RuntimeSettings {
     /// The `plexus` program: every runtime is started as `plexus hold --socket PATH -- PROGRAM ARGS`.
@@ -244,19 +243,19 @@ struct Drivers {
     running: Vec<RunningDriver>,
 }
 
-/// A driver at work.
+/// A driver that runs.
 struct RunningDriver {
     leave: Arc<Notify>,
     task: JoinHandle<()>,
 }
 
 impl Runtimes {
-    /// A back door without runtimes.
+    /// No runtime runs yet.
     pub fn new(settings: RuntimeSettings) -> Self {
         Self::speaking(settings, plexus_dialects::find)
     }
 
-    /// A back door whose runtimes speak other dialects than the usual ones.
+    /// As [`new`](Self::new), with other dialects than the usual ones.
     pub fn speaking(settings: RuntimeSettings, make: fn(&str) -> Option<MakeDialect>) -> Self {
         Self { settings: Arc::new(settings), drivers: Mutex::default(), left: Mutex::default(), make }
     }
@@ -345,12 +344,12 @@ impl Launcher for Runtimes {
             // Left is let go: an endpoint has its own life.
             Some((reach, dialect)) => {
                 let span = spans::runtime(&spec.id);
-                let drive = attached::drive(spec, reach, dialect, end, settings, Arc::clone(&leave));
+                let drive = endpoint_transport::drive(spec, reach, dialect, end, settings, Arc::clone(&leave));
                 (leave, tokio::spawn(drive.instrument(span)))
             }
             None => {
                 let span = spans::runtime(&spec.id);
-                let drive = driver::drive(spec, make, end, settings, Arc::clone(&leave), StartMode::New);
+                let drive = process_transport::drive(spec, make, end, settings, Arc::clone(&leave), StartMode::New);
                 (leave, tokio::spawn(drive.instrument(span)))
             }
         })
@@ -376,7 +375,7 @@ impl Launcher for Runtimes {
                 let birth = StartMode::Found(Box::new(SurvivingProcess { sessions, ..survivor }));
                 self.start(info, |end, leave| {
                     let span = spans::runtime(&spec.id);
-                    let drive = driver::drive(spec, make, end, settings, Arc::clone(&leave), birth);
+                    let drive = process_transport::drive(spec, make, end, settings, Arc::clone(&leave), birth);
                     (leave, tokio::spawn(drive.instrument(span)))
                 })
                 .map(RuntimeLink::found_again)
@@ -387,9 +386,9 @@ impl Launcher for Runtimes {
                     left.id
                 );
                 let info = RuntimeInfo::unknown(left.id.clone(), problem, SystemTime::now().into());
-                let late = driver::Late { path, find: self.make, sessions };
+                let late = process_transport::Late { path, find: self.make, sessions };
                 self.start(info, |end, leave| {
-                    let drive = driver::drive_late(late, end, settings, Arc::clone(&leave));
+                    let drive = process_transport::drive_late(late, end, settings, Arc::clone(&leave));
                     (leave, tokio::spawn(drive.instrument(spans::runtime(&left.id))))
                 })
                 .map(RuntimeLink::found_again)
@@ -401,7 +400,7 @@ impl Launcher for Runtimes {
     fn dismiss(&self, left: &OrphanedRuntime) {
         let settings = Arc::clone(&self.settings);
         match self.left_ones().remove(&left.place) {
-            Some(HolderRemains::Survivor(survivor)) => self.end(survivor.1.held),
+            Some(HolderRemains::Survivor(survivor)) => self.end(survivor.1.holder),
             Some(HolderRemains::Late(path)) => {
                 let work = async move { clear(&path, &settings).await };
                 drop(tokio::spawn(work.instrument(spans::runtime(&left.id))));
@@ -422,7 +421,7 @@ impl Launcher for Runtimes {
     }
 }
 
-/// What can be said against a spec without trying it.
+/// Refuses a spec that cannot work, without trying it.
 fn check(spec: &RuntimeSpec) -> Result<(), String> {
     match &spec.connect {
         Connect::Command(argv) if argv.first().is_some_and(|program| !program.is_empty()) => {}

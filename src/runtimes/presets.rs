@@ -300,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn every_preset_can_be_made_and_speaks_a_dialect_there_is() {
+    fn presets_can_all_be_made_and_speak_known_dialects() {
         for preset in presets() {
             let spec = made(preset.name, &[]);
             assert!(plexus_dialects::find(&spec.dialect).is_some(), "{}", preset.name);
@@ -318,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_choose_how_to_sign_in() {
+    fn preset_keys_choose_how_to_sign_in() {
         assert_eq!(made("gemini", &[]).auth_method, None);
         assert_eq!(made("gemini", &[("GEMINI_API_KEY", "")]).auth_method, None);
         assert_eq!(made("gemini", &[("GEMINI_API_KEY", "k")]).auth_method.as_deref(), Some("gemini-api-key"));
@@ -340,7 +340,7 @@ mod tests {
     }
 
     #[test]
-    fn programs_are_named_by_the_gateway_and_the_environment() {
+    fn preset_programs_are_named_by_the_gateway_and_the_environment() {
         assert_eq!(command(&made("demo", &[])), ["/opt/plexus", "agent", "demo"]);
         assert_eq!(command(&made("codelia", &[])), ["codelia-runtime"]);
         let env = [("CODELIA_RUNTIME_CMD", "bun"), ("CODELIA_RUNTIME_ARGS", "run 'my runtime.ts'")];

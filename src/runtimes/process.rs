@@ -1,4 +1,4 @@
-//! An agent's process: how it is found, which environment it gets, what of its words may be shown.
+//! An agent's program: how it is found, which environment it gets, and the end of its stderr.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::ffi::{OsStr, OsString};
@@ -132,7 +132,7 @@ pub(super) struct Stderr {
     /// The line that has no end yet.
     line: Vec<u8>,
     journal: StderrLog,
-    /// How much of the text was there when the runtime was last asked for something.
+    /// How much of the text was there at the last [`mark`](Self::mark).
     seen: usize,
 }
 
@@ -157,7 +157,7 @@ impl Stderr {
         }
     }
 
-    /// What has no end has come to one.
+    /// Ends the last line.
     pub(super) fn finish(&mut self) {
         self.end_of_line();
     }
@@ -179,7 +179,7 @@ impl Stderr {
         self.from(self.text.len().saturating_sub(STDERR_SHOWN))
     }
 
-    /// The runtime is asked for something: what it writes from now on may be about that.
+    /// The runtime is given a prompt: what it writes from now on may be about that.
     pub(super) fn mark(&mut self) {
         self.seen = self.text.len();
     }
@@ -202,7 +202,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_named_variables_reach_a_runtime_and_never_the_gateways_own() {
+    fn environment_has_named_variables_only_and_none_of_the_gateways_own() {
         let own =
             ["PATH", "LC_ALL", "XDG_DATA_HOME", "LD_PRELOAD", "NODE_OPTIONS", "SECRET", "PLEXUS_TOKEN", "GEMINI_X"];
         let own = own.iter().map(|name| (name.into(), "own".into())).collect();
@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn programs_are_found_as_a_shell_would_and_missing_ones_come_with_the_fix() {
+    fn program_is_found_as_by_a_shell_and_a_missing_one_comes_with_the_fix() {
         let path = OsStr::new("/nonexistent:/usr/bin:/bin");
         assert!(find("sh", Some(path), Path::new("/")).unwrap().ends_with("sh"));
         assert!(find("bin/sh", None, Path::new("/")).is_ok());
@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn no_secret_on_stderr_is_shown_or_written_down() {
+    fn stderr_shows_and_logs_no_secret() {
         let journal = StderrLog::default();
         let mut stderr = Stderr::new(journal.clone());
         stderr.push(b"calling with OPENAI_API_KEY=sk-abc123def456ghi\n");
@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn stderr_is_written_down_line_by_line() {
+    fn stderr_is_logged_line_by_line() {
         let journal = StderrLog::default();
         let mut stderr = Stderr::new(journal.clone());
         let long = "x".repeat(STDERR_LINE + 7);

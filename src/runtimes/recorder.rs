@@ -22,7 +22,7 @@ use plexus_dialects::{
 };
 use plexus_protocol::{Capabilities, Decision, RuntimeSpec, Ticket};
 
-/// The longest recording, in bytes (64 MiB). There it ends, and says so.
+/// The longest recording, in bytes (64 MiB). There it ends, with a note.
 const RECORDING_MAX: u64 = 64 << 20;
 /// The longest line that is recorded, in bytes (1 MiB). A longer one is left out, and a note stands in its place.
 const RECORDED_LINE_MAX: usize = 1 << 20;
@@ -62,8 +62,8 @@ struct OpenRecording {
 /// Something to be written.
 enum RecordedLine {
     Entry(RecordingEntry),
-    /// As it came; made text where it is written.
-    Heard(Bytes),
+    /// A frame as it came; made text where it is written.
+    Frame(Bytes),
     /// Lines are missing here.
     Missing(u64),
     /// What is masked from now on.
@@ -168,7 +168,7 @@ impl RecordWriter {
         while let Ok(line) = lines.recv() {
             let (bytes, entry) = match line {
                 RecordedLine::Entry(entry) => (entry.line.len(), entry),
-                RecordedLine::Heard(frame) => (frame.len(), RecordingEntry::new(Direction::Out, frame_line(&frame))),
+                RecordedLine::Frame(frame) => (frame.len(), RecordingEntry::new(Direction::Out, frame_line(&frame))),
                 RecordedLine::Missing(count) => {
                     (0, note(format!("{count} lines are missing here: too many were waiting to be written")))
                 }
@@ -242,13 +242,13 @@ impl Dialect for RecordedDialect {
 
     fn feed(&mut self, frame: Bytes, out: &mut Outbox) {
         if let Some(open) = &self.to.0 {
-            open.put(frame.len(), RecordedLine::Heard(frame.clone()));
+            open.put(frame.len(), RecordedLine::Frame(frame.clone()));
         }
         self.step(out, |dialect, out| dialect.feed(frame, out));
     }
 
     fn command(&mut self, command: RuntimeCommand, out: &mut Outbox) {
-        // What somebody typed is written down nowhere.
+        // Text that a person typed is stored nowhere.
         if let (RuntimeCommand::Answer { decision: Decision::Value(Some(typed)), .. }, Some(open)) =
             (&command, &self.to.0)
         {
@@ -342,7 +342,7 @@ mod tests {
     }
 
     #[test]
-    fn a_dialect_is_recorded_in_a_file_of_its_owners() {
+    fn recorder_writes_a_dialect_to_a_file_of_its_owners() {
         use std::os::unix::fs::PermissionsExt as _;
         let home = tempfile::tempdir().unwrap();
         let dir = home.path().join("a/b");
@@ -370,7 +370,7 @@ mod tests {
     }
 
     #[test]
-    fn a_recording_ends_at_its_limit_and_leaves_out_lines_that_are_too_long() {
+    fn recorder_ends_at_its_limit_and_leaves_out_long_lines() {
         let home = tempfile::tempdir().unwrap();
         let path = home.path().join("r");
         let (to, lines) = sync_channel(16);
@@ -379,13 +379,13 @@ mod tests {
         let writer =
             RecordWriter { file: File::create(&path).unwrap(), masks, written: 0, waiting: waiting.clone(), max: 300 };
         let recording = OpenRecording { lines: to, waiting: waiting.clone(), left_out: AtomicU64::new(0) };
-        let heard = |frame: Vec<u8>| recording.put(frame.len(), RecordedLine::Heard(frame.into()));
-        heard(vec![b'x'; RECORDED_LINE_MAX + 1]);
+        let frame = |frame: Vec<u8>| recording.put(frame.len(), RecordedLine::Frame(frame.into()));
+        frame(vec![b'x'; RECORDED_LINE_MAX + 1]);
         // More than may wait at all.
-        heard(vec![b'x'; WAITING_BYTES_MAX + 1]);
-        heard(b"first".to_vec());
-        heard("words ".repeat(50).into_bytes());
-        heard(b"second".to_vec());
+        frame(vec![b'x'; WAITING_BYTES_MAX + 1]);
+        frame(b"first".to_vec());
+        frame("words ".repeat(50).into_bytes());
+        frame(b"second".to_vec());
         drop(recording);
         writer.write_all(&lines);
         let entries = read(&std::fs::read_to_string(&path).unwrap()).unwrap();
@@ -398,7 +398,7 @@ mod tests {
     }
 
     #[test]
-    fn a_recording_that_cannot_be_is_none() {
+    fn recorder_without_a_usable_folder_records_nothing() {
         let home = tempfile::tempdir().unwrap();
         let mut settings = RuntimeSettings::new("plexus".into(), home.path().into());
         settings.record = Some("/dev/null/not/a/folder".into());

@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn secrets_are_named_and_everything_else_stays_as_it_was_written() {
+    fn masks_name_secrets_and_leave_everything_else_as_it_is() {
         let mut masks = RecordingMasks::new(&spec(), [("PASSED_TOKEN", "passed-on-value")].into_iter());
         masks.learn_typed("typed by somebody");
         masks.learn_typed("1234");
@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn a_string_that_does_not_end_is_looked_at_as_text() {
+    fn masks_treat_an_unterminated_string_as_text() {
         let mut masks = RecordingMasks::new(&spec(), std::iter::empty());
         let line = r#"{"a":"b","token":"hunter2hunter2 and"#;
         assert_eq!(masks.mask(RecordingEntry::new(Direction::Out, line)).line, r#"{"a":"b","token":"•••1 and"#);

@@ -1,7 +1,7 @@
 //! What released versions left is read, and gone on with: see `tests/fixtures/released-0.1.0-7961eb0`.
 #![allow(clippy::unwrap_used)]
 
-use super::driver::HandoverState;
+use super::process_transport::HandoverState;
 use super::saved_steps;
 use plexus_dialects::{Dialect, Outbox, RuntimeCommand, RuntimeEvent};
 use plexus_holder::wire::{Decoder, FromHolder, Welcome};
@@ -32,7 +32,7 @@ fn taken_over(greeting: &'static [u8]) -> (HandoverState, Box<dyn Dialect>) {
 }
 
 #[test]
-fn every_dialect_goes_on_from_what_the_release_0_1_0_left() {
+fn release_0_1_0_state_is_taken_over_by_every_dialect() {
     for greeting in [greeting!("demo"), greeting!("models"), greeting!("codex"), greeting!("codelia")] {
         let (kept, dialect) = taken_over(greeting);
         assert_eq!((kept.generation, kept.spec.outlive), (1, true));
@@ -47,7 +47,7 @@ fn every_dialect_goes_on_from_what_the_release_0_1_0_left() {
 }
 
 #[test]
-fn the_models_that_each_session_had_for_itself_are_known() {
+fn release_0_1_0_models_of_each_session_are_known() {
     let (_, mut dialect) = taken_over(greeting!("models"));
     let mut out = Outbox::default();
     let (native, method) = (Some(NativeId::from("s1")), "model.list".to_owned());
@@ -60,7 +60,7 @@ fn the_models_that_each_session_had_for_itself_are_known() {
 }
 
 #[test]
-fn what_a_later_version_adds_is_ignored_and_what_it_leaves_out_has_its_default() {
+fn handover_state_ignores_additions_and_defaults_what_is_missing() {
     let blob = greeted(greeting!("models")).blobs.pop().unwrap().1;
     let head = usize::try_from(u32::from_be_bytes(blob[..4].try_into().unwrap())).unwrap();
     let mut kept: serde_json::Value = serde_json::from_slice(&blob[4..4 + head]).unwrap();

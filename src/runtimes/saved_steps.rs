@@ -1,11 +1,11 @@
 //! Steps: what a driver gives a holder in place of a whole state, with the frames that they made it write. A dialect is a
 //! state machine without a clock, so the same steps, made from the same state at the same places in the output, lead to
-//! the same state and write the same messages. That they do is checked: a gateway that would have written others does not
-//! go on with the runtime. The same are those of one method under one identifier: how a message is worded may change from
-//! one version to the next, and the order of its members with every build.
+//! the same state and write the same messages. This is checked: a gateway that would have written others does not go on
+//! with the runtime. Messages are the same if they have the same method and identifier: their other members may change from
+//! one version to the next, and the order of members with every build.
 //!
 //! A step is four bytes that no whole state begins with, a checksum of the messages, and JSON: the command, or `null` for
-//! the line that was heard last.
+//! the line before it.
 
 use bytes::Bytes;
 use serde::Deserialize;
@@ -24,10 +24,10 @@ pub(super) struct SavedStep {
     pub(super) entry: StepEntry,
 }
 
-/// What a step was made for.
+/// What led to a step.
 pub(super) enum StepEntry {
     /// The line of output that ends where the step stands.
-    Heard,
+    Frame,
     /// A command.
     Command(RuntimeCommand),
 }
@@ -66,12 +66,12 @@ pub(super) fn checksum(frames: &[Bytes]) -> u32 {
 }
 
 /// The step made for a line.
-pub(super) fn heard(frames: &[Bytes]) -> Bytes {
-    command(frames, b"null")
+pub(super) fn of_frame(frames: &[Bytes]) -> Bytes {
+    of_command(frames, b"null")
 }
 
 /// The step made for a command, given as JSON.
-pub(super) fn command(frames: &[Bytes], command: &[u8]) -> Bytes {
+pub(super) fn of_command(frames: &[Bytes], command: &[u8]) -> Bytes {
     [&MARK[..], &checksum(frames).to_be_bytes(), command].concat().into()
 }
 
@@ -80,7 +80,7 @@ pub(super) fn read(blob: &[u8]) -> Option<SavedStep> {
     let (wrote, entry) = blob.strip_prefix(&MARK)?.split_first_chunk::<4>()?;
     let entry = match serde_json::from_slice::<Option<RuntimeCommand>>(entry).ok()? {
         Some(command) => StepEntry::Command(command),
-        None => StepEntry::Heard,
+        None => StepEntry::Frame,
     };
     Some(SavedStep { wrote: u32::from_be_bytes(*wrote), entry })
 }
@@ -90,7 +90,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn messages_are_the_same_by_what_they_are_and_not_by_how_they_are_written() {
+    fn checksum_covers_what_messages_are_and_not_how_they_are_written() {
         let of =
             |frames: &[&str]| checksum(&frames.iter().map(|frame| Bytes::from(frame.to_string())).collect::<Vec<_>>());
         let prompt =

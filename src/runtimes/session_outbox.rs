@@ -1,8 +1,10 @@
-//! What a driver has said and sessions have not taken yet.
+//! What a driver has for sessions that they have not taken yet.
 
 use std::collections::VecDeque;
 use std::future::Future;
 use std::pin::Pin;
+
+use futures_util::FutureExt as _;
 
 use crate::sessions::{RuntimeMessage, SessionSender};
 
@@ -20,6 +22,11 @@ impl SessionOutbox {
 
     pub(super) fn push(&mut self, inlet: SessionSender, batch: RuntimeMessage) {
         self.then.push_back((inlet, batch));
+    }
+
+    /// Delivers what sessions have room for now. What they have none for, [`deliver`](Self::deliver) waits for.
+    pub(super) fn deliver_now(&mut self) {
+        let _ = self.deliver().now_or_never();
     }
 
     /// Delivers everything. Cancellation safe: what was not delivered still is on its way.

@@ -1,4 +1,4 @@
-//! Routing of what a runtime says to its sessions: one table of native ids, tickets and request keys. Pure: the driver carries
+//! Routes a runtime's events to its sessions: one table of native ids, tickets and request keys. Pure: the driver delivers
 //! the batches.
 
 use std::collections::{HashMap, HashSet, VecDeque};
@@ -9,26 +9,26 @@ use crate::sessions::{ReattachedSession, RuntimeOrder, SessionSender};
 use plexus_dialects::{EventDraft, OpenedAs, RequestKey, RuntimeCommand, RuntimeError, RuntimeEvent};
 use plexus_protocol::{NativeId, Ticket};
 
-/// What a runtime may say of sessions that are not open yet: messages …
+/// How many events of sessions that are not open yet are kept …
 const EARLY_MAX: usize = 1024;
 
-/// … and bytes. Beyond either the oldest are dropped, and the first session is told how many.
+/// … and how many bytes of them. Beyond either the oldest are dropped, and the first session is told how many.
 const EARLY_BYTES: usize = 8 * 1024 * 1024;
 
 /// The JSON-RPC code of the gateway's own refusals.
 const REFUSED: i64 = -32000;
 
-/// One start's routes.
+/// The routes of one start of a runtime.
 #[derive(Default)]
 pub(super) struct SessionRoutes {
     /// Every session that was opened, oldest first.
     sessions: Vec<SessionSender>,
     natives: HashMap<NativeId, SessionSender>,
-    /// What was asked of the runtime and has no outcome yet.
+    /// Orders that have no outcome yet.
     tickets: HashMap<Ticket, SessionSender>,
     /// Those of them that open a session.
     opening: HashSet<Ticket>,
-    /// Who was asked what.
+    /// The session that each request was shown to.
     asks: HashMap<RequestKey, SessionSender>,
     /// The session that was prompted last.
     prompted: Option<SessionSender>,
@@ -36,12 +36,12 @@ pub(super) struct SessionRoutes {
     early_bytes: usize,
     early_dropped: u64,
     batches: Vec<(SessionSender, Vec<RuntimeEvent>)>,
-    /// Questions that nobody is left to answer.
-    unheard: Vec<RequestKey>,
-    /// Where in the output what is said now stands.
+    /// Requests that no session is left to answer.
+    abandoned: Vec<RequestKey>,
+    /// Where in the output the events that are routed now stand.
     at: u64,
-    /// Sessions that heard a part of it in an earlier gateway, and up to where.
-    heard: Vec<(SessionSender, u64)>,
+    /// Sessions that got a part of the output in an earlier gateway, and up to where.
+    covered: Vec<(SessionSender, u64)>,
     /// Whether an earlier gateway gave some of its orders.
     adopted: bool,
 }
@@ -71,7 +71,7 @@ impl SessionRoutes {
         }
     }
 
-    /// A session that goes on from an earlier gateway: what was said up to where it has heard is not said again.
+    /// Adds a session that goes on from an earlier gateway: events of the output that it covers are not repeated.
     pub(super) fn reattach(&mut self, session: ReattachedSession) {
         let ReattachedSession { native, inlet, heard, asks, prompt, start: _ } = session;
         self.natives.insert(native, inlet.clone());
@@ -80,20 +80,20 @@ impl SessionRoutes {
         if prompt.is_some() {
             self.prompted = Some(inlet.clone());
         }
-        self.heard.push((inlet.clone(), heard));
+        self.covered.push((inlet.clone(), heard));
         self.adopted = true;
         self.sessions.push(inlet);
     }
 
-    /// What is said from now on stands here in the output.
+    /// Events that are routed from now on stand here in the output.
     pub(super) fn at(&mut self, offset: u64) {
         self.at = offset;
-        if !self.heard.is_empty() {
-            self.heard.retain(|(_, heard)| *heard >= offset);
+        if !self.covered.is_empty() {
+            self.covered.retain(|(_, until)| *until >= offset);
         }
     }
 
-    /// Whether a session knows this question.
+    /// Whether a session knows this request.
     pub(super) fn asked(&self, key: &RequestKey) -> bool {
         self.asks.keys().any(|kept| kept.means(key))
     }
@@ -113,10 +113,10 @@ impl SessionRoutes {
         self.natives.get(native).is_some_and(|inlet| !inlet.is_closed())
     }
 
-    /// Puts what was said where it belongs.
-    pub(super) fn route(&mut self, said: RuntimeEvent) {
-        match said {
-            // The driver's own.
+    /// Adds an event to the batches of the sessions that it is for.
+    pub(super) fn route(&mut self, event: RuntimeEvent) {
+        match event {
+            // The driver handles these.
             RuntimeEvent::Ready { .. } | RuntimeEvent::Failed { .. } | RuntimeEvent::Found { .. } => {}
             RuntimeEvent::Opened { ticket, native, drafts, how } => self.opened(ticket, native, drafts, how),
             RuntimeEvent::NotOpened { ticket, error } => {
@@ -143,7 +143,7 @@ impl SessionRoutes {
                         self.asks.insert(ask.key.clone(), inlet.clone());
                         self.put(&inlet, RuntimeEvent::Asked { native, ask });
                     }
-                    None => self.unheard.push(ask.key),
+                    None => self.abandoned.push(ask.key),
                 }
             }
             RuntimeEvent::AskChanged { native, ask } => {
@@ -152,7 +152,7 @@ impl SessionRoutes {
                 } else if self
                     .early
                     .iter()
-                    .any(|said| matches!(said, RuntimeEvent::Asked { ask: known, .. } if known.key == ask.key))
+                    .any(|event| matches!(event, RuntimeEvent::Asked { ask: known, .. } if known.key == ask.key))
                 {
                     self.keep(RuntimeEvent::AskChanged { native, ask });
                 }
@@ -161,14 +161,14 @@ impl SessionRoutes {
                 let early = self
                     .early
                     .iter()
-                    .position(|said| matches!(said, RuntimeEvent::Asked { ask, .. } if ask.key == key));
+                    .position(|event| matches!(event, RuntimeEvent::Asked { ask, .. } if ask.key == key));
                 let kept = self.asks.keys().find(|kept| kept.means(&key)).cloned();
                 if let Some(inlet) = kept.and_then(|kept| self.asks.remove(&kept)) {
                     self.put(&inlet, RuntimeEvent::TakenBack { native, key, elsewhere });
                 } else if early.is_some() {
                     self.keep(RuntimeEvent::TakenBack { native, key, elsewhere });
                 }
-                // Else it is a question that was answered meanwhile: over, on both sides.
+                // Else the request was answered meanwhile: it is over on both sides.
             }
             RuntimeEvent::AnswerLost { native, key, elsewhere } => {
                 let known = native.as_ref().and_then(|native| self.natives.get(native)).cloned();
@@ -181,7 +181,7 @@ impl SessionRoutes {
                 None => self.keep(RuntimeEvent::Began { native, by }),
             },
             RuntimeEvent::Checkpoint { native, state } => {
-                // One of a session that is not open speaks of what nobody has.
+                // A checkpoint of a session that is not open is of no use.
                 if let Some(inlet) = self.natives.get(&native).cloned() {
                     self.put(&inlet, RuntimeEvent::Checkpoint { native, state });
                 }
@@ -208,25 +208,25 @@ impl SessionRoutes {
         }
     }
 
-    /// What is to be delivered: one batch a session, in order.
-    pub(super) fn take(&mut self) -> Vec<(SessionSender, Vec<RuntimeEvent>)> {
-        std::mem::take(&mut self.batches)
+    /// Takes what is to be delivered: one batch a session, in order.
+    pub(super) fn batches(&mut self) -> std::vec::Drain<'_, (SessionSender, Vec<RuntimeEvent>)> {
+        self.batches.drain(..)
     }
 
-    /// Questions that nobody is left to answer: the runtime must not wait for ever.
+    /// Takes the requests that no session is left to answer: the runtime must not wait for ever.
     pub(super) fn abandoned_requests(&mut self) -> Vec<RequestKey> {
-        std::mem::take(&mut self.unheard)
+        std::mem::take(&mut self.abandoned)
     }
 
-    /// The last words that no session heard, for the report of a start that never got as far as one.
+    /// The last output that no session got, for the report of a start that never had a session.
     pub(super) fn last_words(&self) -> Option<&Bytes> {
-        self.early.iter().rev().find_map(|said| match said {
+        self.early.iter().rev().find_map(|event| match event {
             RuntimeEvent::Event { draft, .. } => draft.native.as_ref(),
             _ => None,
         })
     }
 
-    /// The runtime is gone: what each session that waits is told, and all that hear of the end.
+    /// The runtime is gone: the sessions that wait to be opened, and those that are open.
     pub(super) fn end(&mut self) -> (Vec<(SessionSender, Ticket)>, Vec<SessionSender>) {
         let routes = std::mem::take(self);
         let waiting = routes.opening.iter();
@@ -277,7 +277,7 @@ impl SessionRoutes {
         }
     }
 
-    /// Whether something said of `native` has to wait for a session to be opened.
+    /// Whether an event of `native` has to wait for a session to be opened.
     fn early_for(&self, native: Option<&NativeId>) -> bool {
         match native {
             // A session that was forgotten may be the one that is being opened: its past comes before the reply.
@@ -293,35 +293,35 @@ impl SessionRoutes {
         self.prompted.as_ref().filter(living).or_else(|| self.sessions.iter().find(living)).cloned()
     }
 
-    fn put(&mut self, inlet: &SessionSender, said: RuntimeEvent) {
-        if self.heard.iter().any(|(to, heard)| *heard >= self.at && to.same(inlet)) {
+    fn put(&mut self, inlet: &SessionSender, event: RuntimeEvent) {
+        if self.covered.iter().any(|(to, until)| *until >= self.at && to.same(inlet)) {
             return;
         }
         match self.batches.iter_mut().find(|(to, _)| to.same(inlet)) {
-            Some((_, batch)) => batch.push(said),
-            None => self.batches.push((inlet.clone(), vec![said])),
+            Some((_, batch)) => batch.push(event),
+            None => self.batches.push((inlet.clone(), vec![event])),
         }
     }
 
-    /// Something that makes no sense is shown to everybody.
+    /// Shows every session something that makes no sense.
     fn stray(&mut self, what: String) {
         self.event(None, EventDraft::raw(Bytes::from(what), "the runtime sent something unexpected"));
     }
 
-    fn keep(&mut self, said: RuntimeEvent) {
-        self.early_bytes += weight(&said);
-        self.early.push_back(said);
+    fn keep(&mut self, event: RuntimeEvent) {
+        self.early_bytes += weight(&event);
+        self.early.push_back(event);
         while self.early.len() > EARLY_MAX || (self.early_bytes > EARLY_BYTES && self.early.len() > 1) {
             let Some(old) = self.early.pop_front() else { break };
             self.early_bytes -= weight(&old);
             self.early_dropped += 1;
             if let RuntimeEvent::Asked { ask, .. } = old {
-                self.unheard.push(ask.key);
+                self.abandoned.push(ask.key);
             }
         }
     }
 
-    /// Lets go of what has waited for a session, now that one more is known.
+    /// Routes the events that have waited for a session, now that one more is known.
     fn deliver_early(&mut self) {
         if self.sessions.is_empty() || (self.early.is_empty() && self.early_dropped == 0) {
             return;
@@ -332,9 +332,9 @@ impl SessionRoutes {
             self.event(None, EventDraft::raw(Bytes::from(what), "too many early messages"));
         }
         self.early_bytes = 0;
-        for said in std::mem::take(&mut self.early) {
-            // What names a session that is still being opened is kept again.
-            self.route(said);
+        for event in std::mem::take(&mut self.early) {
+            // An event of a session that is still being opened is kept again.
+            self.route(event);
         }
     }
 }
@@ -411,7 +411,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_past_of_a_forgotten_session_waits_until_it_is_open_again() {
+    async fn routes_keep_the_past_of_a_forgotten_session_until_it_is_open_again() {
         let (mut routes, gone, other, again) = (SessionRoutes::default(), session(), session(), session());
         open(&mut routes, &gone, 1);
         opened(&mut routes, 1, "A");
@@ -426,7 +426,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn events_go_to_the_session_they_name_and_nameless_ones_to_all() {
+    async fn routes_send_events_to_the_session_they_name_and_nameless_ones_to_all() {
         let (mut routes, a, b) = (SessionRoutes::default(), session(), session());
         open(&mut routes, &a, 1);
         open(&mut routes, &b, 2);
@@ -438,11 +438,11 @@ mod tests {
         let chunk = |n: u8| format!("agent_message_chunk {n}");
         assert_eq!(heard(&mut routes, &a), ["opened A".into(), chunk(1), chunk(3), chunk(4)]);
         assert_eq!(heard(&mut routes, &b), ["opened B".into(), chunk(2), chunk(3)]);
-        assert_eq!(routes.take().len(), 2, "one batch a session");
+        assert_eq!(routes.batches().len(), 2, "one batch a session");
     }
 
     #[tokio::test]
-    async fn what_comes_before_its_session_waits_for_it() {
+    async fn routes_keep_early_events_for_their_session() {
         let (mut routes, a, b) = (SessionRoutes::default(), session(), session());
         open(&mut routes, &a, 1);
         routes.route(event(None, "hello"));
@@ -457,7 +457,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_an_earlier_gateway_asked_for_is_no_news_to_the_sessions_of_this_one() {
+    async fn routes_show_no_session_what_an_earlier_gateway_asked_for() {
         let (mut routes, a) = (SessionRoutes::default(), session());
         let start = crate::sessions::ProcessStart { instance: None, generation: 1, mark: None };
         let inlet = a.inlet.clone();
@@ -477,7 +477,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_session_nobody_opened_is_shown_raw() {
+    async fn routes_show_events_of_an_unknown_session_raw() {
         let (mut routes, a) = (SessionRoutes::default(), session());
         open(&mut routes, &a, 1);
         routes.route(event(Some("stranger"), "early"));
@@ -487,7 +487,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn too_much_before_the_first_session_is_counted() {
+    async fn routes_count_dropped_early_events() {
         let (mut routes, a) = (SessionRoutes::default(), session());
         for _ in 0..EARLY_MAX + 5 {
             routes.route(event(None, "x"));
@@ -500,7 +500,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn one_native_id_belongs_to_one_session() {
+    async fn routes_give_a_native_id_to_one_session() {
         let (mut routes, a, b) = (SessionRoutes::default(), session(), session());
         open(&mut routes, &a, 1);
         open(&mut routes, &b, 2);

@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn the_examples_of_the_standard() {
+    fn sse_reads_the_examples_of_the_standard() {
         always(99, b"data: YHOO\ndata: +2\ndata: 10\n\n", &["YHOO\n+2\n10"]);
         let stream =
             b": test stream\n\ndata: first event\nid: 1\n\ndata:second event\nid\n\ndata:  third event\n\ndata: cut";
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn every_end_of_line_counts_once() {
+    fn sse_counts_every_end_of_line_once() {
         for end in ["\n", "\r", "\r\n"] {
             let stream = ["data: a", "data: b", "", ": hello", "retry: 10", "event: x", "data: c", "", ""].join(end);
             always(99, stream.as_bytes(), &["a\nb", "c"]);
@@ -176,12 +176,12 @@ mod tests {
     }
 
     #[test]
-    fn other_fields_say_nothing() {
+    fn sse_ignores_other_fields() {
         always(99, b"\xef\xbb\xbfdata: a\n\nDATA: b\ndatabase: c\n data: d\ndata : e\n\ndata: f\n\n", &["a", "f"]);
     }
 
     #[test]
-    fn data_over_the_limit_is_cut_and_the_stream_goes_on() {
+    fn sse_cuts_data_over_the_limit_and_goes_on() {
         always(
             4,
             b"data: 123456\n\ndata: 1234\n\ndata: 12\ndata: 34\n\ndata: ok\n\n",

@@ -266,7 +266,7 @@ async fn accept(listener: &TcpListener) -> Peer<TcpStream> {
 // === WebSocket ===
 
 #[tokio::test]
-async fn frames_go_both_ways_and_orders_wait_until_it_is_ready() {
+async fn endpoint_exchanges_frames_and_orders_wait_until_it_is_ready() {
     let (listener, at) = listener().await;
     let door = door(|_| {});
     let link = door.launch(spec(&format!("ws://{at}/"))).unwrap();
@@ -295,7 +295,7 @@ async fn frames_go_both_ways_and_orders_wait_until_it_is_ready() {
 }
 
 #[tokio::test]
-async fn a_lost_connection_is_made_again_and_the_same_state_goes_on() {
+async fn endpoint_reconnects_and_the_same_dialect_goes_on() {
     let (listener, at) = listener().await;
     let door = door(|_| {});
     let link = door.launch(spec(&format!("ws://{at}/"))).unwrap();
@@ -329,7 +329,7 @@ async fn a_lost_connection_is_made_again_and_the_same_state_goes_on() {
 }
 
 #[tokio::test]
-async fn an_endpoint_that_is_not_there_yet_is_waited_for() {
+async fn endpoint_that_is_not_there_yet_is_waited_for() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("a.sock");
     let door = door(|_| {});
@@ -347,7 +347,7 @@ async fn an_endpoint_that_is_not_there_yet_is_waited_for() {
 }
 
 #[tokio::test]
-async fn what_never_answers_is_given_up_and_tried_again() {
+async fn endpoint_that_never_answers_is_given_up_and_tried_again() {
     let (listener, at) = listener().await;
     let door = door(|settings| {
         settings.answer = Duration::from_millis(50);
@@ -403,7 +403,7 @@ fn impatient(settings: &mut RuntimeSettings) {
 }
 
 #[tokio::test]
-async fn a_stopped_endpoint_is_not_ready_and_is_again_when_it_goes_on() {
+async fn endpoint_that_is_stopped_is_not_ready_until_it_goes_on() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("a.sock");
     let (tcp, at) = listener().await;
@@ -437,7 +437,7 @@ async fn a_stopped_endpoint_is_not_ready_and_is_again_when_it_goes_on() {
 }
 
 #[tokio::test]
-async fn a_stopped_event_stream_is_lost_and_one_whose_server_lives_is_not() {
+async fn endpoint_event_stream_is_lost_unless_its_server_lives() {
     let (listener, at) = listener().await;
     let door = door(|settings| {
         impatient(settings);
@@ -467,7 +467,7 @@ async fn a_stopped_event_stream_is_lost_and_one_whose_server_lives_is_not() {
 }
 
 #[tokio::test]
-async fn an_event_stream_that_is_cut_while_its_server_lives_is_lost() {
+async fn endpoint_event_stream_that_is_cut_while_its_server_lives_is_lost() {
     let (listener, at) = listener().await;
     let door = door(|settings| {
         impatient(settings);
@@ -488,7 +488,7 @@ async fn an_event_stream_that_is_cut_while_its_server_lives_is_lost() {
 }
 
 #[tokio::test]
-async fn a_secret_goes_into_the_header_and_a_refusal_names_it() {
+async fn endpoint_secret_goes_into_the_header_and_a_refusal_names_it() {
     use tokio_tungstenite::tungstenite::handshake::server::{ErrorResponse, Request, Response};
     let (listener, at) = listener().await;
     let door = door(|_| {});
@@ -509,7 +509,7 @@ async fn a_secret_goes_into_the_header_and_a_refusal_names_it() {
 }
 
 #[tokio::test]
-async fn a_message_over_the_limit_is_told_and_the_connection_begun_anew() {
+async fn endpoint_message_over_the_limit_is_reported_and_the_connection_made_again() {
     let (listener, at) = listener().await;
     let door = door(|settings| settings.line_max = 1000);
     let link = door.launch(spec(&format!("ws://{at}/"))).unwrap();
@@ -528,7 +528,7 @@ async fn a_message_over_the_limit_is_told_and_the_connection_begun_anew() {
 }
 
 #[tokio::test]
-async fn one_that_says_it_is_hopeless_or_breaks_the_dialect_is_left() {
+async fn endpoint_that_fails_or_breaks_the_dialect_is_left() {
     for (word, why) in [("failed", "sign in first"), ("panic", "a bug")] {
         let (listener, at) = listener().await;
         let door = door(|_| {});
@@ -546,7 +546,7 @@ async fn one_that_says_it_is_hopeless_or_breaks_the_dialect_is_left() {
 }
 
 #[tokio::test]
-async fn found_conversations_are_told_once_they_are_not_open() {
+async fn endpoint_conversations_are_offered_unless_they_are_open() {
     let (listener, at) = listener().await;
     let door = door(|_| {});
     let link = door.launch(spec(&format!("ws://{at}/"))).unwrap();
@@ -578,7 +578,7 @@ async fn found_conversations_are_told_once_they_are_not_open() {
 }
 
 #[tokio::test]
-async fn a_runtime_of_one_session_takes_no_second() {
+async fn endpoint_of_one_session_takes_no_second() {
     let (listener, at) = listener().await;
     let door = door(|_| {});
     let link = door.launch(RuntimeSpec { dialect: "word".into(), ..spec(&format!("ws://{at}/")) }).unwrap();
@@ -589,7 +589,7 @@ async fn a_runtime_of_one_session_takes_no_second() {
 }
 
 #[tokio::test]
-async fn a_session_that_does_not_read_holds_the_endpoint_back_and_loses_nothing() {
+async fn endpoint_waits_for_a_session_that_does_not_read_and_loses_nothing() {
     let (listener, at) = listener().await;
     let door = door(|_| {});
     let link = door.launch(spec(&format!("ws://{at}/"))).unwrap();
@@ -672,7 +672,7 @@ impl Http {
 }
 
 #[tokio::test]
-async fn an_event_stream_is_heard_and_requests_are_made_in_order() {
+async fn endpoint_event_stream_is_read_and_requests_are_made_in_order() {
     let (listener, at) = listener().await;
     let (other, remote) = self::listener().await;
     let door = door(|_| {});
@@ -715,7 +715,7 @@ async fn an_event_stream_is_heard_and_requests_are_made_in_order() {
 }
 
 #[tokio::test]
-async fn a_server_of_the_next_generation_is_called_by_its_name() {
+async fn endpoint_of_the_next_generation_is_named() {
     let (listener, at) = listener().await;
     let door = door(|_| {});
     let at = Connect::Endpoint(format!("http://{at}"));
@@ -749,7 +749,7 @@ async fn ready_to_fetch(listener: &TcpListener, door: &Runtimes) -> (RuntimeLink
 }
 
 #[tokio::test]
-async fn a_decision_waits_for_no_read_and_what_it_overtook_is_read_again() {
+async fn endpoint_decision_waits_for_no_read_and_an_overtaken_read_is_repeated() {
     let (listener, _) = listener().await;
     let door = door(|_| {});
     let (_link, mut session, mut events) = ready_to_fetch(&listener, &door).await;
@@ -779,7 +779,7 @@ async fn a_decision_waits_for_no_read_and_what_it_overtook_is_read_again() {
 }
 
 #[tokio::test]
-async fn a_request_about_one_session_that_hangs_holds_back_no_other_session() {
+async fn endpoint_request_that_hangs_holds_back_no_other_session() {
     let (listener, _) = listener().await;
     let door = door(|_| {});
     let (_link, mut session, mut events) = ready_to_fetch(&listener, &door).await;
@@ -806,7 +806,7 @@ async fn a_request_about_one_session_that_hangs_holds_back_no_other_session() {
 }
 
 #[tokio::test]
-async fn what_was_decided_leaves_before_the_endpoint_is_left() {
+async fn endpoint_decisions_are_sent_before_it_is_left() {
     let (listener, _) = listener().await;
     let door = door(|_| {});
     let (link, mut session, mut events) = ready_to_fetch(&listener, &door).await;
@@ -826,7 +826,7 @@ async fn what_was_decided_leaves_before_the_endpoint_is_left() {
 }
 
 #[tokio::test]
-async fn a_read_of_which_nothing_comes_is_given_up_soon() {
+async fn endpoint_read_without_a_reply_is_given_up_soon() {
     let (listener, _) = listener().await;
     let door = door(|settings| settings.read = Duration::from_millis(100));
     let (_link, mut session, mut events) = ready_to_fetch(&listener, &door).await;
@@ -840,7 +840,7 @@ async fn a_read_of_which_nothing_comes_is_given_up_soon() {
 }
 
 #[tokio::test]
-async fn replies_that_do_not_come_or_are_too_long_are_none() {
+async fn endpoint_replies_that_do_not_come_or_are_too_long_are_reported() {
     let (listener, at) = listener().await;
     let door = door(|settings| {
         settings.line_max = 1000;
@@ -874,7 +874,7 @@ async fn replies_that_do_not_come_or_are_too_long_are_none() {
 }
 
 #[tokio::test]
-async fn what_is_no_event_stream_is_said_to_be_none() {
+async fn endpoint_without_an_event_stream_is_said_to_have_none() {
     let (listener, at) = listener().await;
     let door = door(|_| {});
     let link = door.launch(spec(&format!("http://{at}"))).unwrap();
@@ -888,7 +888,7 @@ async fn what_is_no_event_stream_is_said_to_be_none() {
 // === what is refused at once ===
 
 #[tokio::test]
-async fn what_cannot_work_is_refused_at_once() {
+async fn endpoint_spec_that_cannot_work_is_refused_at_once() {
     let door = door(|_| {});
     let refused = |spec: RuntimeSpec| door.launch(spec).map(|_| ()).unwrap_err();
     assert!(refused(spec("ws://192.168.1.2:9/")).contains("ssh -L 9:127.0.0.1:9 192.168.1.2"));

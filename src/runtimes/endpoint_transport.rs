@@ -1,0 +1,412 @@
+//! An endpoint as a transport: its connections, one after the other, and the HTTP requests to it.
+//!
+//! A lost connection is made again for as long as somebody wants the endpoint; the dialect is the same across all of them.
+//! The endpoint is another's: it is never started, stopped or waited for.
+
+use std::collections::VecDeque;
+use std::pin::Pin;
+use std::sync::Arc;
+
+use futures_util::StreamExt as _;
+use futures_util::stream::FuturesUnordered;
+use tokio::sync::Notify;
+use tokio::time::{Instant, Sleep, sleep_until};
+
+use super::RuntimeSettings;
+use super::driver::{Admission, CloseReason, Driver, Gates, Intake, StepCause, Transport, never};
+use super::endpoint::{self, EndpointConnection, EndpointEvent, EndpointTarget, Fetching};
+use super::fetch_queue::{FetchQueue, WAITING_MAX};
+use super::meter::ReplyCharge;
+use super::recorder::Recording;
+use super::sse::SseItem;
+use crate::sessions::{DriverEnd, RuntimeExit, RuntimeOrder};
+use plexus_dialects::{
+    Dialect, EventDraft, HttpBase, HttpReply, HttpRequest, RuntimeCommand, RuntimeEvent, SessionLimit,
+};
+use plexus_protocol::{Connect, Kind, RuntimeSpec, RuntimeState, RuntimeStatusBody};
+
+/// Orders that wait until the endpoint is ready; then its queue fills, and when that is full too it is stuck, and left.
+const ORDERS_MAX: usize = 256;
+
+/// Drives an endpoint until it is left for good.
+pub(super) async fn drive(
+    spec: RuntimeSpec,
+    target: EndpointTarget,
+    dialect: Box<dyn Dialect>,
+    end: DriverEnd,
+    settings: Arc<RuntimeSettings>,
+    leave: Arc<Notify>,
+) {
+    let address = match &spec.connect {
+        Connect::Endpoint(address) => address.clone(),
+        Connect::Command(_) => String::new(),
+    };
+    let dialect = Recording::begin(&settings, &spec, 1).of(dialect);
+    let mut driver = Driver::new(spec, dialect, end, settings, leave, endpoint::READ);
+    let mut endpoint = EndpointTransport {
+        address,
+        connection: dial(&target, &driver),
+        target,
+        timer: Box::pin(sleep_until(never())),
+        due: None,
+        fetches: FetchQueue::default(),
+        fetching: FuturesUnordered::new(),
+        deciding: FuturesUnordered::new(),
+        refused: VecDeque::new(),
+        was_ready: false,
+        failures: 0,
+        closed: None,
+    };
+    driver.run(&mut endpoint).await;
+    endpoint.leave(driver).await;
+}
+
+/// The connections to an endpoint, and what is asked of it beside them.
+pub(super) struct EndpointTransport {
+    /// The endpoint, as people wrote it.
+    address: String,
+    target: EndpointTarget,
+    connection: ConnectionState,
+    /// Fires when the connection's deadline, as of this turn, has passed.
+    timer: Pin<Box<Sleep>>,
+    due: Option<Instant>,
+    /// Requests that wait for their turn or are under way.
+    fetches: FetchQueue,
+    /// The replies of those under way …
+    fetching: FuturesUnordered<Fetching>,
+    /// … and of the decisions among them, which are taken whatever waits to be delivered.
+    deciding: FuturesUnordered<Fetching>,
+    /// Requests that there was no room for.
+    refused: VecDeque<u64>,
+    /// The endpoint has been ready before.
+    was_ready: bool,
+    /// Connections in a row that never got ready.
+    failures: u32,
+    /// The endpoint is left for good, and why.
+    closed: Option<CloseReason>,
+}
+
+/// The connection.
+enum ConnectionState {
+    Connecting(Pin<Box<dyn Future<Output = Result<EndpointConnection, ConnectFailure>> + Send>>),
+    /// It is there; the dialect's handshake is over by then.
+    Open(EndpointConnection, Instant),
+    /// Another is made at this time.
+    Resting(Instant),
+}
+
+/// Why there is no connection, and what the dialect wanted to know of what is there instead.
+pub(super) struct ConnectFailure {
+    why: String,
+    probed: Vec<Result<HttpReply, String>>,
+}
+
+/// A request that looks at what is there.
+fn probe(path: &str) -> HttpRequest {
+    HttpRequest {
+        id: 0,
+        base: HttpBase::Connect,
+        method: "GET",
+        path: path.into(),
+        body: None,
+        decides: false,
+        session: None,
+    }
+}
+
+pub(super) enum ConnectionEvent {
+    /// The connection's deadline has passed.
+    Due,
+    Fetched(u64, Result<(HttpReply, ReplyCharge), String>),
+    /// A request was refused that there was no room for.
+    Refused,
+    Connected(Result<EndpointConnection, ConnectFailure>),
+    Received(Vec<EndpointEvent>),
+}
+
+impl Transport for EndpointTransport {
+    type Event = ConnectionEvent;
+
+    async fn next(&mut self, intake: Intake) -> ConnectionEvent {
+        let due = self.due;
+        if let Some(at) = due
+            && self.timer.deadline() != at
+        {
+            self.timer.as_mut().reset(at);
+        }
+        tokio::select! {
+            biased;
+            () = self.timer.as_mut(), if due.is_some() => ConnectionEvent::Due,
+            Some((id, reply)) = self.deciding.next() => ConnectionEvent::Fetched(id, reply),
+            Some((id, reply)) = self.fetching.next(), if intake.idle => ConnectionEvent::Fetched(id, reply),
+            event = progress(&mut self.connection, intake.idle && intake.room) => event,
+            () = std::future::ready(()), if !self.refused.is_empty() => ConnectionEvent::Refused,
+        }
+    }
+
+    /// Without a connection a frame goes nowhere: the dialect knows, and says it all again.
+    fn send(&mut self, driver: &mut Driver, _cause: &StepCause) {
+        let (frames, fetches) = (std::mem::take(&mut driver.step.frames), std::mem::take(&mut driver.step.fetches));
+        if self.closed.is_some() {
+            return;
+        }
+        for frame in frames {
+            if let ConnectionState::Open(connection, _) = &mut self.connection {
+                connection.send(frame);
+            }
+        }
+        for fetch in fetches {
+            // Not refused on the spot: a dialect that asks again at once would never come to an end.
+            if let Err(fetch) = self.fetches.push(fetch) {
+                self.refused.push_back(fetch.id);
+            }
+        }
+    }
+
+    fn close(&mut self, driver: &mut Driver, why: CloseReason) {
+        driver.closing = true;
+        self.closed.get_or_insert(why);
+    }
+
+    fn prepare(&mut self, driver: &mut Driver) -> Option<Gates> {
+        if self.closed.is_some() {
+            return None;
+        }
+        self.due = match &self.connection {
+            ConnectionState::Open(_, handshake) if driver.ready.is_none() => Some(*handshake),
+            ConnectionState::Resting(until) => Some(*until),
+            ConnectionState::Connecting(_) | ConnectionState::Open(..) => None,
+        };
+        while let Some(fetch) = self.fetches.next() {
+            let to = if fetch.decides { &self.deciding } else { &self.fetching };
+            to.push(self.fetch(fetch));
+        }
+        let held = if let ConnectionState::Open(connection, _) = &self.connection { connection.held() } else { 0 };
+        Some(Gates { orders: driver.waiting.len() < ORDERS_MAX, leave: true, wake: true, reads: true, held })
+    }
+
+    fn handle(&mut self, driver: &mut Driver, event: ConnectionEvent) {
+        match event {
+            ConnectionEvent::Due => match &self.connection {
+                ConnectionState::Resting(_) => self.connection = dial(&self.target, driver),
+                ConnectionState::Open(..) => {
+                    let why = format!("it did not finish its handshake within {:?}", driver.settings.handshake);
+                    self.lost(driver, &why);
+                }
+                ConnectionState::Connecting(_) => {}
+            },
+            ConnectionEvent::Fetched(id, reply) => {
+                if self.fetches.over(id, reply.is_ok()) {
+                    self.replied(driver, id, reply);
+                }
+            }
+            ConnectionEvent::Refused => {
+                if let Some(id) = self.refused.pop_front() {
+                    let why = format!("{WAITING_MAX} requests are already waiting");
+                    driver.step(self, StepCause::Other, |dialect, out| dialect.reply(id, Err(why), out));
+                }
+            }
+            ConnectionEvent::Connected(Ok(connection)) => {
+                self.connection = ConnectionState::Open(connection, Instant::now() + driver.settings.handshake);
+                driver.step(self, StepCause::Other, |dialect, out| dialect.open(out));
+            }
+            ConnectionEvent::Connected(Err(ConnectFailure { why, probed })) => {
+                let known = if probed.is_empty() { None } else { driver.dialect.mistaken(&probed) };
+                self.unreached(driver, known.unwrap_or(&why));
+            }
+            ConnectionEvent::Received(events) => self.receive(driver, events),
+        }
+    }
+
+    fn ready(&mut self, driver: &mut Driver, _agent: Option<&str>) {
+        self.failures = 0;
+        if driver.ready.is_none() && std::mem::replace(&mut self.was_ready, true) {
+            report_status(driver, "attached", None);
+        }
+    }
+
+    fn admit(&self, driver: &Driver, order: &RuntimeOrder) -> Admission {
+        if order.inlet.is_closed() {
+            return Admission::Dropped;
+        }
+        let opens = matches!(order.command, RuntimeCommand::Open { .. });
+        if opens && driver.dialect.sessions() == SessionLimit::One && driver.routes.taken_still() {
+            return Admission::Refused("this runtime supports only one session, which is already open");
+        }
+        Admission::Admitted
+    }
+}
+
+/// Connects; where it cannot be, finds out for the dialect what is there instead.
+fn dial(target: &EndpointTarget, driver: &Driver) -> ConnectionState {
+    let (target, events, probes) = (target.clone(), driver.dialect.events_path(), driver.dialect.probes());
+    ConnectionState::Connecting(Box::pin(async move {
+        let why = match target.clone().connect(events).await {
+            Ok(connection) => return Ok(connection),
+            Err(why) => why,
+        };
+        let mut probed = Vec::with_capacity(probes.len());
+        for path in probes {
+            probed.push(target.clone().fetch(probe(path), false).await.map(|(reply, _charge)| reply));
+        }
+        Err(ConnectFailure { why, probed })
+    }))
+}
+
+/// What the connection brings next. Cancellation safe.
+async fn progress(connection: &mut ConnectionState, reading: bool) -> ConnectionEvent {
+    match connection {
+        ConnectionState::Connecting(connecting) => ConnectionEvent::Connected(connecting.await),
+        ConnectionState::Open(connection, _) => ConnectionEvent::Received(connection.next(reading).await),
+        ConnectionState::Resting(_) => std::future::pending().await,
+    }
+}
+
+/// Tells every open session how the connection stands.
+fn report_status(driver: &mut Driver, status: &'static str, message: Option<&str>) {
+    if driver.routes.taken() {
+        let runtime_id = driver.spec.id.as_str();
+        let body = RuntimeStatusBody { status, runtime_id, message, ..RuntimeStatusBody::default() };
+        let draft = EventDraft::new(Kind::RuntimeStatus, &body);
+        driver.routes.route(RuntimeEvent::Event { native: None, draft });
+    }
+}
+
+impl EndpointTransport {
+    // === requests ===
+
+    fn fetch(&self, fetch: HttpRequest) -> Fetching {
+        let (target, id, remote) = (self.target.clone(), fetch.id, fetch.base == HttpBase::Remote);
+        Box::pin(async move { (id, target.fetch(fetch, remote).await) })
+    }
+
+    fn replied(&mut self, driver: &mut Driver, id: u64, reply: Result<(HttpReply, ReplyCharge), String>) {
+        // Its charge is the meter's, once what it says is on its way.
+        let (reply, _charge) = reply.map_or_else(|why| (Err(why), None), |(reply, charge)| (Ok(reply), Some(charge)));
+        driver.offset += reply.as_ref().map_or(0, |reply| reply.body.len() as u64);
+        driver.step(self, StepCause::Other, |dialect, out| dialect.reply(id, reply, out));
+    }
+
+    /// Sends what was decided before the endpoint is left: its receipts say that it was.
+    async fn send_decisions(&mut self, driver: &mut Driver) {
+        for order in std::mem::take(&mut driver.waiting) {
+            match order.command {
+                RuntimeCommand::Answer { .. } | RuntimeCommand::Cancel { .. } if driver.ready.is_some() => {
+                    driver.command(self, order.command);
+                }
+                _ => driver.waiting.push_back(order),
+            }
+        }
+        for fetch in std::mem::take(&mut self.fetches).into_decisions() {
+            self.deciding.push(self.fetch(fetch));
+        }
+        let all = async {
+            while let Some((id, reply)) = self.deciding.next().await {
+                if let Err(why) = reply {
+                    tracing::warn!(request = id, %why, "an answer may not have been delivered");
+                }
+            }
+        };
+        if tokio::time::timeout(driver.settings.decided, all).await.is_err() {
+            tracing::warn!("answers may not have been delivered: the endpoint does not respond");
+        }
+    }
+
+    /// The end of the driver: sessions are told, and what is on its way is delivered.
+    async fn leave(mut self, mut driver: Driver) {
+        let reason = self.closed.take().unwrap_or(CloseReason::Stopped);
+        let (left, stopped) = (reason == CloseReason::Leaving, !matches!(reason, CloseReason::Failed(_)));
+        let why = reason.into_words();
+        // Decisions among them are still sent.
+        driver.closing = false;
+        driver.close_orders().await;
+        if stopped {
+            self.send_decisions(&mut driver).await;
+        }
+        driver.show(|info| {
+            info.state = RuntimeState::Exited;
+            info.problem = Some(why.clone());
+        });
+        driver.report_end(&RuntimeExit { reason: Some(why.clone()), stopped, left, ..RuntimeExit::default() }, &why);
+        let (linger, out) = (driver.settings.linger, &mut driver.out);
+        let goodbye = async move {
+            if let ConnectionState::Open(connection, _) = self.connection {
+                connection.close(linger).await;
+            }
+        };
+        tokio::join!(goodbye, out.deliver());
+    }
+
+    // === the connection ===
+
+    /// The endpoint could not be reached.
+    fn unreached(&mut self, driver: &Driver, why: &str) {
+        let address = &self.address;
+        let problem = if self.was_ready {
+            format!("lost the connection to {address}; trying again: {why}")
+        } else {
+            format!("cannot connect to {address}: {why}; trying again")
+        };
+        self.show_problem(driver, problem);
+        self.pause_before_reconnect(driver);
+    }
+
+    /// The connection is gone.
+    fn lost(&mut self, driver: &mut Driver, why: &str) {
+        let problem = format!("lost the connection to {}: {why}; reconnecting", self.address);
+        if driver.ready.take().is_some() {
+            report_status(driver, "lost", Some(&problem));
+        }
+        self.show_problem(driver, problem);
+        self.pause_before_reconnect(driver);
+        if self.closed.is_none() {
+            driver.step_quietly(self, StepCause::Other, |dialect, out| dialect.lost(why, out));
+        }
+        driver.flush(self);
+    }
+
+    fn pause_before_reconnect(&mut self, driver: &Driver) {
+        let settings = &driver.settings;
+        let pause = settings.pause_min.saturating_mul(1 << self.failures.min(16)).min(settings.pause_max);
+        self.failures += 1;
+        self.connection = ConnectionState::Resting(Instant::now() + pause);
+    }
+
+    fn show_problem(&self, driver: &Driver, problem: String) {
+        driver.note(&problem);
+        let state = if self.was_ready { RuntimeState::Restarting } else { RuntimeState::Starting };
+        let same = {
+            let info = driver.end.info.borrow();
+            info.state == state && info.problem.as_ref() == Some(&problem)
+        };
+        if !same {
+            driver.show(|info| {
+                info.state = state;
+                info.problem = Some(problem);
+            });
+        }
+    }
+
+    /// Passes on what was received at once, and then that the connection is gone, if it is.
+    fn receive(&mut self, driver: &mut Driver, events: Vec<EndpointEvent>) {
+        let mut lost = None;
+        for event in events {
+            match event {
+                EndpointEvent::Frame(SseItem::Data(frame)) if self.closed.is_none() => {
+                    driver.offset += frame.len() as u64;
+                    driver.step_quietly(self, StepCause::Frame, |dialect, out| dialect.feed(frame, out));
+                }
+                EndpointEvent::Frame(SseItem::Data(_)) => {}
+                EndpointEvent::Frame(SseItem::Cut { head, dropped }) => {
+                    let max = driver.settings.line_max;
+                    driver.raw(head, &format!("message over the limit of {max} bytes; {dropped} bytes dropped"));
+                }
+                EndpointEvent::Lost(why) => lost = Some(why),
+            }
+        }
+        driver.flush(self);
+        if let Some(why) = lost {
+            self.lost(driver, &why);
+        }
+    }
+}

@@ -1,0 +1,155 @@
+//! The exit of a process: why it ended, who is told, and whether the program is started again.
+
+use std::time::Duration;
+
+use tokio::time::{Instant, sleep_until};
+
+use super::ProcessTransport;
+use crate::runtimes::driver::{CloseReason, Driver, never};
+use crate::runtimes::presets;
+use crate::sessions::RuntimeExit;
+use plexus_protocol::{Connect, RestartPolicy, RuntimeState};
+
+/// How much of a runtime's last output goes into its problem, in bytes.
+const WORDS_SHOWN: usize = 500;
+
+/// How a start ended.
+pub(super) struct ExitReport {
+    pub(super) exit: RuntimeExit,
+    /// There was no process at all.
+    pub(super) never_started: bool,
+    /// It was ready for long enough.
+    pub(super) healthy: bool,
+}
+
+/// What follows an exit.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum RestartDecision {
+    /// Another start, after a pause.
+    Again(Duration),
+    /// No start: the process would only exit again.
+    GivenUp,
+    /// No start.
+    Rest,
+}
+
+impl ProcessTransport {
+    pub(super) fn exit_report(mut self, driver: &mut Driver) -> ExitReport {
+        driver.stderr.finish();
+        let (code, signal) = self.status.take().unwrap_or_default();
+        let reason = self.reason.take().or_else(|| driver.stop.clone().map(CloseReason::into_words));
+        let reason = reason.or_else(|| {
+            let words = driver.routes.last_words()?;
+            Some(format!("it said: {}", plexus_protocol::text::printable(&words[..words.len().min(WORDS_SHOWN)])))
+        });
+        let early = driver.ready.is_none() && driver.stop.is_none();
+        let known = match &driver.spec.connect {
+            Connect::Command(argv) if early => argv.first().and_then(|program| presets::ended_early(program)),
+            _ => None,
+        };
+        let reason = match (reason, known) {
+            (Some(reason), Some(known)) => Some(format!("{reason}; {known}")),
+            (reason, known) => reason.or_else(|| known.map(str::to_owned)),
+        };
+        let stderr_tail = driver.stderr.tail();
+        let exit = RuntimeExit { code, signal, stderr_tail, reason, stopped: driver.stop.is_some(), left: false };
+        let healthy = driver.ready.is_some_and(|at| at.elapsed() >= driver.settings.healthy);
+        ExitReport { exit, never_started: false, healthy }
+    }
+}
+
+/// Whether the program is started again after an exit that `early_exits` others came before.
+pub(super) fn decide(driver: &Driver, report: &ExitReport, early_exits: u32) -> RestartDecision {
+    let again = match driver.spec.restart {
+        RestartPolicy::Never => false,
+        RestartPolicy::OnFailure => report.exit.code != Some(0),
+        RestartPolicy::Always => true,
+    };
+    // A program that was never there is a mistake to mend; one that is missing now may be in the middle of an update.
+    let mistaken = report.never_started && driver.generation == 1;
+    if driver.stop.is_some() || !again || mistaken || driver.hopeless {
+        RestartDecision::Rest
+    } else if early_exits + 1 >= driver.settings.give_up {
+        RestartDecision::GivenUp
+    } else {
+        let pause = driver.settings.pause_min.saturating_mul(1 << early_exits.min(16));
+        RestartDecision::Again(pause.min(driver.settings.pause_max))
+    }
+}
+
+/// Tells people and sessions of an exit.
+pub(super) async fn report_exit(driver: &mut Driver, report: ExitReport, decision: RestartDecision) {
+    let ExitReport { exit, never_started, .. } = report;
+    let mut problem = describe(&exit);
+    if let Some(reason) = &exit.reason {
+        problem = if never_started { reason.clone() } else { format!("{problem}: {reason}") };
+    }
+    if decision == RestartDecision::GivenUp {
+        let exits = driver.settings.give_up;
+        problem = format!("{problem}; not restarted after {exits} early exits in a row");
+    }
+    driver.note(&problem);
+    driver.show(|info| {
+        let again = matches!(decision, RestartDecision::Again(_));
+        info.state = if again { RuntimeState::Restarting } else { RuntimeState::Exited };
+        info.stopped = exit.stopped;
+        info.pid = None;
+        info.stderr_tail.clone_from(&exit.stderr_tail);
+        info.problem = Some(problem.clone());
+    });
+    let tail = exit.stderr_tail.trim_end();
+    let why = if tail.is_empty() { problem } else { format!("{problem}; it wrote: {tail}") };
+    driver.report_end(&exit, &why);
+    deliver(driver, None).await;
+}
+
+/// Waits before the next start; false if there is to be none.
+pub(super) async fn pause_before_restart(driver: &mut Driver, pause: Duration) -> bool {
+    deliver(driver, Some(Instant::now() + pause)).await;
+    driver.stop.is_none()
+}
+
+/// The end of the driver.
+pub(super) async fn close(driver: &mut Driver) {
+    let problem = driver.end.info.borrow().problem.clone();
+    let why = problem.unwrap_or_else(|| CloseReason::Stopped.into_words());
+    // It may have been stopped in a pause between two starts.
+    driver.show(|info| info.state = RuntimeState::Exited);
+    driver.close_orders().await;
+    driver.refuse_waiting(&why);
+    driver.out.deliver().await;
+}
+
+/// Delivers what is on its way, without a process: for a pause until then or, without one, until all is delivered.
+async fn deliver(driver: &mut Driver, pause: Option<Instant>) {
+    let timer = sleep_until(pause.unwrap_or_else(never));
+    tokio::pin!(timer);
+    // Orders other than for new sessions are meant for the start that is over.
+    driver.closing = true;
+    loop {
+        let done = if pause.is_some() { driver.stop.is_some() } else { driver.out.is_empty() };
+        if done {
+            return;
+        }
+        tokio::select! {
+            biased;
+            () = driver.end.stop.notified(), if driver.stop.is_none() => driver.stop = Some(CloseReason::Stopped),
+            () = driver.leave.notified(), if driver.stop.is_none() => driver.stop = Some(CloseReason::Stopped),
+            order = driver.end.orders.recv(), if driver.is_used() => match order {
+                Some(order) => driver.wait_until_ready(order),
+                None => driver.stop = Some(CloseReason::Unused),
+            },
+            () = driver.out.deliver(), if !driver.out.is_empty() => {}
+            () = &mut timer => return,
+        }
+    }
+}
+
+/// How a process ended, in words.
+fn describe(exit: &RuntimeExit) -> String {
+    match (exit.code, &exit.signal) {
+        (Some(code), _) => format!("exited with code {code}"),
+        (None, Some(signal)) => format!("killed by {signal}"),
+        (None, None) => "ended".into(),
+    }
+}

@@ -1,0 +1,287 @@
+//! Going on with a process that an earlier gateway started, and with a holder whose connection was lost.
+
+use std::collections::VecDeque;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use bytes::Bytes;
+use tokio::sync::Notify;
+use tokio::time::Instant;
+
+use super::{DialectSource, HandoverState, ProcessTransport, StartMode, drive};
+use crate::runtimes::RuntimeSettings;
+use crate::runtimes::driver::{CloseReason, Driver, StepCause};
+use crate::runtimes::holder_reconnect::{self, Rejoined};
+use crate::runtimes::line_reader::{LineReader, SkippedLine};
+use crate::runtimes::saved_steps::{self, SavedStep, StepEntry};
+use crate::runtimes::session_routes::refusal;
+use crate::sessions::{DriverEnd, ReattachedSession, RuntimeExit, RuntimeMessage, SessionSender};
+use plexus_dialects::{MakeDialect, Outbox, RequestKey, RuntimeCommand, RuntimeEvent};
+use plexus_holder::wire::Welcome;
+use plexus_holder::{HolderClient, HolderNotFound};
+use plexus_protocol::{Decision, RuntimeInfo, RuntimeState};
+
+/// How often a holder that did not answer is asked again.
+const LOOK_AGAIN: Duration = Duration::from_secs(1);
+
+/// A runtime that outlived an earlier gateway, as its holder and its last state tell of it.
+pub(in crate::runtimes) struct SurvivingProcess {
+    pub(in crate::runtimes) holder: HolderClient,
+    pub(in crate::runtimes) welcome: Welcome,
+    pub(in crate::runtimes) generation: u64,
+    /// The sessions that belong to this very process.
+    pub(in crate::runtimes) sessions: Vec<ReattachedSession>,
+}
+
+/// A holder that did not answer in time, and who waits for what it holds.
+pub(in crate::runtimes) struct Late {
+    pub(in crate::runtimes) path: PathBuf,
+    pub(in crate::runtimes) find: fn(&str) -> Option<MakeDialect>,
+    /// Sessions of its runtime: those that belong to the process that it holds go on, the others end.
+    pub(in crate::runtimes) sessions: Vec<ReattachedSession>,
+}
+
+/// Waits for a holder that did not answer in time, for as long as there is one, and says so; then drives its runtime.
+/// Until then no other is started in its place, and its sessions' orders wait.
+pub(in crate::runtimes) async fn drive_late(
+    late: Late,
+    mut end: DriverEnd,
+    settings: Arc<RuntimeSettings>,
+    leave: Arc<Notify>,
+) {
+    let Late { path, find, sessions } = late;
+    let mut stopped = false;
+    let found = async {
+        loop {
+            match HolderClient::find(&path).await {
+                Ok(found) => break Ok(found),
+                Err(HolderNotFound::Silent(_)) => tokio::time::sleep(LOOK_AGAIN).await,
+                Err(HolderNotFound::Nobody(why)) => break Err(format!("its holder is gone: {why}")),
+                Err(HolderNotFound::Unusable(why)) => break Err(why),
+            }
+        }
+    };
+    let outcome = tokio::select! {
+        biased;
+        () = end.stop.notified() => {
+            holder_reconnect::end_silent(&path, &settings).await;
+            stopped = true;
+            Err(CloseReason::Stopped.into_words())
+        }
+        () = leave.notified() => return,
+        found = found => found.and_then(|(holder, welcome)| {
+            let kept = welcome.blobs.iter().rev().find_map(|(_, blob)| Some(HandoverState::read(blob)?.0));
+            let known = kept.and_then(|kept| Some((find(&kept.spec.dialect)?, kept)));
+            let (make, kept) = known.ok_or("the state saved by an earlier gateway cannot be read")?;
+            Ok((holder, welcome, make, kept))
+        }),
+    };
+    let gone =
+        |reason: &str| RuntimeMessage::Gone(RuntimeExit { reason: Some(reason.into()), ..RuntimeExit::default() });
+    match outcome {
+        Ok((holder, welcome, make, kept)) => {
+            let whose = (holder.instance().to_owned(), holder.is_nameless());
+            let belongs = |session: &ReattachedSession| session.start.belongs(&whose.0, whose.1, kept.generation);
+            let (mut sessions, others): (Vec<_>, Vec<_>) = sessions.into_iter().partition(belongs);
+            for other in others {
+                other.inlet.put(gone("its agent is gone: another process has its id")).await;
+            }
+            sessions.iter_mut().for_each(|session| session.heard = session.start.last_stop(&whose.0, whose.1));
+            end.info.send_modify(|info| {
+                let (spec, cwd) = (&kept.spec, kept.spec.cwd.to_string_lossy().into_owned());
+                *info = Arc::new(RuntimeInfo::starting(spec, cwd, kept.generation, SystemTime::now().into()));
+            });
+            let _ = end.spec.set(kept.spec.clone());
+            let found = SurvivingProcess { holder, welcome, generation: kept.generation, sessions };
+            drive(kept.spec, make, end, settings, leave, StartMode::Found(Box::new(found))).await;
+        }
+        Err(why) => {
+            for session in sessions {
+                session.inlet.put(gone(&why)).await;
+            }
+            end.orders.close();
+            end.info.send_modify(|info| {
+                let (state, problem) = (RuntimeState::Exited, Some(why.clone()));
+                *info = Arc::new(RuntimeInfo { state, problem, stopped, generation: 1, ..RuntimeInfo::clone(info) });
+            });
+            while let Some(order) = end.orders.recv().await {
+                if let RuntimeCommand::Open { ticket, .. } = order.command {
+                    let said = vec![RuntimeEvent::NotOpened { ticket, error: refusal(why.clone()) }];
+                    order.inlet.put(RuntimeMessage::Said(said, None)).await;
+                }
+            }
+        }
+    }
+}
+
+/// What an earlier gateway left, on the way to its state of now.
+pub(super) struct HandoverReplay {
+    /// States and steps that are still to be taken over, with where they stand in the output.
+    states: VecDeque<(u64, Bytes)>,
+    /// The [checksum](saved_steps::checksum) of the frames that the last replayed step would have written.
+    pub(super) checksum: u32,
+    /// Up to where at least output is replayed; `None` once it was, or where none is.
+    pub(super) until: Option<u64>,
+    /// Sessions to be told when the replay is over.
+    sessions: Vec<SessionSender>,
+}
+
+impl Default for HandoverReplay {
+    fn default() -> Self {
+        Self { states: VecDeque::new(), checksum: saved_steps::checksum(&[]), until: None, sessions: Vec::new() }
+    }
+}
+
+impl ProcessTransport {
+    /// Goes on with a process that outlived an earlier gateway.
+    pub(super) fn reattach(driver: &mut Driver, source: DialectSource, found: SurvivingProcess) -> Self {
+        let SurvivingProcess { holder, mut welcome, generation: _, sessions } = found;
+        let mut process = Self::new(driver, source, holder, true);
+        driver.note(&format!("found again, process {}", process.holder.pid()));
+        driver.stderr.push(&welcome.stderr);
+        process.replay.sessions = sessions.iter().map(|session| session.inlet.clone()).collect();
+        // Only what the sessions know, and what was answered, is replayed: after that all is news.
+        process.replay.until = sessions.iter().map(|session| session.heard).max().or(Some(0));
+        for session in sessions {
+            driver.routes.reattach(session);
+        }
+        process.replay.states = welcome.blobs.drain(..).collect();
+        driver.replaying = !process.replay.states.is_empty();
+        let whole = process.replay.states.iter().filter(|(_, blob)| !saved_steps::is_step(blob));
+        process.saved.states = whole.map(|(offset, _)| *offset).filter(|offset| *offset > welcome.acked).collect();
+        process.lines = LineReader::at(driver.settings.line_max, welcome.acked, None);
+        (driver.offset, driver.passed_on, process.saved.stated) = (welcome.acked, welcome.acked, welcome.acked);
+        driver.show(|info| {
+            info.pid = Some(process.holder.pid());
+            info.instance = Some(process.holder.instance().to_owned());
+            info.stderr_tail = driver.stderr.tail();
+        });
+        if let Some(since) = welcome.full_since {
+            process.report_full(driver, since);
+        }
+        process.catch_up(driver);
+        process
+    }
+
+    /// Takes over the states that were left, up to where the output was replayed; after the last one this gateway knows all
+    /// that the one before it did.
+    pub(super) fn catch_up(&mut self, driver: &mut Driver) {
+        let Some(until) = self.replay.until else { return };
+        if let Err(why) = self.retrace(driver) {
+            self.replay.states.clear();
+            driver.hopeless = true;
+            self.end(driver, why.into());
+        }
+        driver.replaying = !self.replay.states.is_empty();
+        if driver.replaying || driver.offset < until {
+            return;
+        }
+        self.replay.until = None;
+        if self.greeted {
+            driver.ready = Some(Instant::now());
+            let (agent, capabilities) = (self.agent.clone(), driver.dialect.capabilities());
+            // One that has ended is never ready: it is there to tell of its end, and who wants it running starts another.
+            let lives = self.holder.processes().is_some();
+            driver.show(|info| {
+                info.agent = agent;
+                info.capabilities = Some(capabilities);
+                if lives {
+                    info.state = RuntimeState::Ready;
+                }
+            });
+        } else {
+            self.handshake = Some(Instant::now() + driver.settings.handshake);
+        }
+        driver.flush(self);
+        let (asks, prompts) = (driver.dialect.asks(), driver.dialect.prompts());
+        let unknown: Vec<RequestKey> = asks.iter().filter(|key| !driver.routes.asked(key)).cloned().collect();
+        for key in unknown {
+            // Its session is gone; the agent that waits for an answer gets one.
+            driver.command(self, RuntimeCommand::Answer { key, decision: Decision::Withdrawn });
+        }
+        for inlet in std::mem::take(&mut self.replay.sessions) {
+            driver.out.push(inlet, RuntimeMessage::Found { asks: asks.clone(), prompts: prompts.clone() });
+        }
+        // Whatever the dialect asked to be woken for, it is woken now.
+        driver.step(self, StepCause::Other, |dialect, out| dialect.wake(out));
+    }
+
+    /// Takes over the newest whole state that stands before the end of the replayed output, and makes the steps after it
+    /// that were made by then. What they wrote was written, and what they reported was reported.
+    fn retrace(&mut self, driver: &mut Driver) -> Result<(), &'static str> {
+        const UNREADABLE: &str = "the state saved by an earlier gateway cannot be read";
+        let states = &mut self.replay.states;
+        let due = states.iter().take_while(|(offset, _)| *offset <= driver.offset).count();
+        let whole = states.range(..due).rposition(|(_, blob)| !saved_steps::is_step(blob));
+        let made: Vec<(u64, Bytes)> = states.drain(..due).skip(whole.unwrap_or(0)).collect();
+        for (_, blob) in made {
+            if !saved_steps::is_step(&blob) {
+                self.restore(driver, &blob).ok_or(UNREADABLE)?;
+                continue;
+            }
+            let SavedStep { wrote, entry } = saved_steps::read(&blob).ok_or(UNREADABLE)?;
+            let again = match entry {
+                StepEntry::Frame => self.replay.checksum,
+                StepEntry::Command(command) => {
+                    let mut out = Outbox::default();
+                    let dialect = &mut driver.dialect;
+                    let step = AssertUnwindSafe(|| dialect.command(command, &mut out));
+                    catch_unwind(step).map_err(|_| UNREADABLE)?;
+                    saved_steps::checksum(&out.frames)
+                }
+            };
+            if again != wrote {
+                return Err(
+                    "an earlier gateway sent it messages that this version would not send: they cannot continue together",
+                );
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes over a whole state; `None` if it cannot be read.
+    fn restore(&mut self, driver: &mut Driver, blob: &[u8]) -> Option<()> {
+        let (kept, saved) = HandoverState::read(blob)?;
+        let mut dialect = self.source.dialect(&driver.spec);
+        if !dialect.restore(saved) {
+            return None;
+        }
+        driver.dialect = dialect;
+        if let Some((head, dropped)) = kept.over
+            && let Ok(head) = data_encoding::HEXLOWER.decode(head.as_bytes())
+        {
+            let skipped = SkippedLine { head: head.into(), dropped };
+            self.lines = LineReader::at(driver.settings.line_max, driver.offset, Some(skipped));
+        }
+        (self.agent, self.greeted) = (kept.agent, kept.ready);
+        Some(())
+    }
+
+    /// The connection to the holder was lost and made again, or there is nobody to connect to.
+    pub(super) fn rejoined(&mut self, driver: &mut Driver, rejoined: Rejoined) {
+        self.rejoin = None;
+        let (mut holder, welcome) = match rejoined {
+            Rejoined::Found(found) => *found,
+            Rejoined::Gone(why) => return self.lost(driver, why),
+        };
+        let lost = holder.continue_from(&self.holder, &welcome);
+        self.holder = holder;
+        // Those that were on their way may never have come.
+        self.saved.states.clear();
+        driver.note("connected to its holder again");
+        if self.ending.is_none() {
+            driver.show(|info| info.problem = None);
+        }
+        self.write_again(driver, lost);
+        self.schedule_ack();
+        if let Some(ending) = &self.ending {
+            if ending.killed {
+                self.holder.kill();
+            } else {
+                self.holder.stop(driver.settings.stop_stdin, driver.settings.stop_term);
+            }
+        }
+    }
+}
