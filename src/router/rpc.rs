@@ -34,9 +34,9 @@ use tokio::sync::watch;
 use utoipa::ToSchema;
 
 use super::AppState;
+use super::client_link::{ClientLink, EventFeed, NewSubscription};
 use super::context;
 use super::error::Problem;
-use super::fanout::{Conn, FanKey, Subscribe};
 use super::frames::{Framing, Notification, Projection, ask, ws_notify};
 use super::guard::{DEPTH, deeper_than};
 use super::history::{self, Asked, PageEnd};
@@ -75,7 +75,7 @@ const HELLO_SESSIONS: usize = 500;
 pub(super) struct Rpc {
     state: AppState,
     caller: Caller,
-    conn: Arc<Conn>,
+    link: ClientLink,
     /// Set by `initialize`: whether the client can show a confirmation.
     client: Option<bool>,
     /// As they were when the client was last told.
@@ -122,7 +122,7 @@ impl Talk for Rpc {
     }
 
     fn cursor(&self) -> Option<Cursor> {
-        self.conn.following().into_iter().map(|(_, cursor)| cursor).min_by_key(|cursor| cursor.position)
+        self.link.following().into_iter().map(|(_, cursor)| cursor).min_by_key(|cursor| cursor.position)
     }
 
     /// Tells the client of every runtime that stands differently, or is there no more.
@@ -133,13 +133,13 @@ impl Talk for Rpc {
         let runtimes = self.runtimes();
         for runtime in &runtimes {
             if !self.runtimes.iter().any(|known| Arc::ptr_eq(known, runtime)) {
-                self.conn.push(|out| ws_notify(out, &RuntimeUpdated { runtime }));
+                self.link.push(|out| ws_notify(out, &RuntimeUpdated { runtime }));
             }
         }
         for known in &self.runtimes {
             if !runtimes.iter().any(|runtime| runtime.runtime_id == known.runtime_id) {
                 let gone = RuntimeRemoved { runtime_id: &known.runtime_id };
-                self.conn.push(|out| ws_notify(out, &gone));
+                self.link.push(|out| ws_notify(out, &gone));
             }
         }
         self.runtimes = runtimes;
@@ -148,7 +148,7 @@ impl Talk for Rpc {
     fn forgotten(&mut self, session: &Origin) {
         if self.ui.is_none() && self.caller.sees(&session.session_id, &session.runtime_id) {
             let gone = SessionDeleted { session_id: &session.session_id };
-            self.conn.push(|out| ws_notify(out, &gone));
+            self.link.push(|out| ws_notify(out, &gone));
         }
     }
 
@@ -232,12 +232,12 @@ impl Talk for Rpc {
 }
 
 impl Rpc {
-    pub(super) fn new(state: AppState, caller: Caller, conn: Arc<Conn>) -> Self {
+    pub(super) fn new(state: AppState, caller: Caller, link: ClientLink) -> Self {
         let (seat, looks) = (state.presence.enter(&caller), state.presence.changes());
         Self {
             state,
             caller,
-            conn,
+            link,
             client: None,
             runtimes: Vec::new(),
             seat,
@@ -263,7 +263,7 @@ impl Rpc {
 
     /// `presence.changed` for every session that the client follows, may see, and was told otherwise of.
     fn presence_frame(&mut self) -> Vec<u8> {
-        let following = self.conn.following();
+        let following = self.link.following();
         let followed = |id: &SessionId| following.iter().any(|(name, _)| **name == *"*" || **name == *id.as_str());
         let now = self.state.presence.viewers(|id| followed(id) && self.session(id).is_ok());
         let mut frames = Vec::new();
@@ -300,7 +300,7 @@ impl Rpc {
 
     /// The session named, or else the one that the client follows; and the permit for it.
     fn prompting(&self, id: Option<SessionId>) -> Result<(SessionId, Permit<Prompt>), Failure> {
-        let only = || match self.conn.following().as_slice() {
+        let only = || match self.link.following().as_slice() {
             [(name, _)] => SessionId::from_str(name).ok(),
             _ => None,
         };
@@ -329,15 +329,14 @@ impl Rpc {
         };
         let name: Arc<str> = wants.session_id.into();
         let filter = filter(&self.caller, session);
-        let (state, caller, conn) = (self.state.clone(), self.caller.clone(), Arc::clone(&self.conn));
+        let (state, caller, link) = (self.state.clone(), self.caller.clone(), self.link.clone());
         let follows = Arc::clone(&self.follows);
         let answers = self.client == Some(true) && caller.device().grant.scopes.contains(&Scope::Approve);
-        fits(&conn, &name)?;
+        fits(&link, &name)?;
         Ok(Box::pin(async move {
             let log = state.directory.log();
-            // The fan first, so that it is never behind the head that is promised.
-            let key = FanKey { filter: filter.clone(), projection: wants.projection, framing: Framing::WebSocket };
-            let fan = state.fans.fan(key);
+            let (raw, framing) = (link.is_raw(), Framing::WebSocket);
+            let feed = EventFeed::open(&state.fans, raw, framing, filter.clone(), wants.projection);
             let attach = log.attach(&filter, &after);
             let hello = Hello::new(&state, &caller, &filter, &attach, Some(&name));
             let mut frames = Vec::new();
@@ -353,11 +352,12 @@ impl Rpc {
                 still_open(log, &filter, position, &hello.requests, &mut frames).await?;
             }
             // Others may have been attached since.
-            fits(&conn, &name)?;
+            fits(&link, &name)?;
             let live_at = attach.head.max(position);
             follows.store(true, Ordering::Release);
-            conn.subscribe(
-                Subscribe { name: Arc::clone(&name), fan, answers, after: position, live_at, live_id: false },
+            let followed = Arc::clone(&name);
+            link.subscribe(
+                NewSubscription { name: followed, feed, answers, after: position, live_at, live_id: false },
                 &frames,
             );
             result(&Attached {
@@ -375,7 +375,7 @@ impl Rpc {
         let session = self.session(&id)?.session_id.clone();
         let asked = Asked::read(wants.after.as_deref(), wants.before.as_deref())?;
         let log = self.state.directory.log().clone();
-        let account = self.conn.account().clone();
+        let account = self.link.account().clone();
         let bytes = wants.max_bytes.unwrap_or(HISTORY_BYTES).clamp(1, HISTORY_BYTES);
         let limit = history::limit(wants.limit.unwrap_or(HISTORY).clamp(1, HISTORY_MAX), Some(bytes), wants.merge);
         Ok(Box::pin(async move {
@@ -543,8 +543,8 @@ fn not_taken(request: &str, failure: &Failure) -> Vec<u8> {
 }
 
 /// Whether a connection may follow `name` too: either everything, or sessions by name, or an event would come twice.
-fn fits(conn: &Conn, name: &str) -> Result<(), Failure> {
-    let following = conn.following();
+fn fits(link: &ClientLink, name: &str) -> Result<(), Failure> {
+    let following = link.following();
     if following.iter().any(|(known, _)| **known != *name && (name == "*" || **known == *"*")) {
         return Err(Failure::params("follow `*` or sessions by name on one connection, not both: detach first"));
     }

@@ -169,7 +169,7 @@ impl Rpc {
     }
 
     fn detach(&mut self, wants: AttachParams) -> Result<Later, Failure> {
-        Ok(now(result(&Detached { detached: self.conn.unsubscribe(&wants.session_id) })))
+        Ok(now(result(&Detached { detached: self.link.unsubscribe(&wants.session_id) })))
     }
 
     fn focus(&mut self, Focus { session_id, focused }: Focus) -> Result<Later, Failure> {
