@@ -46,19 +46,28 @@ async fn plain(fans: &Fans, framing: Framing) -> (ClientLink, TcpStream) {
     (ClientLink::Raw(Conn::new(fans, socket, framing, account()), None), client)
 }
 
-/// Reads frames until event `last`; all bytes up to the end of it.
-async fn read_to(client: &mut (impl AsyncRead + Unpin), framing: Framing, last: usize) -> Vec<u8> {
-    let (mut bytes, mut at) = (Vec::new(), 0);
-    loop {
-        while let Some((_, json, taken)) = parse(framing, &bytes[at..]) {
-            at += taken;
-            if json["event"]["n"] == last {
-                bytes.truncate(at);
-                return bytes;
+/// A client, with what it has read and not looked at.
+struct Reading<T>(T, Vec<u8>);
+
+impl<T: AsyncRead + Unpin> Reading<T> {
+    fn new(client: T) -> Self {
+        Self(client, Vec::new())
+    }
+
+    /// All bytes up to the end of event `last`.
+    async fn to(&mut self, framing: Framing, last: usize) -> Vec<u8> {
+        let Self(client, bytes) = self;
+        let mut at = 0;
+        loop {
+            while let Some((_, json, taken)) = parse(framing, &bytes[at..]) {
+                at += taken;
+                if json["event"]["n"] == last {
+                    return bytes.drain(..at).collect();
+                }
             }
+            let n = tokio::time::timeout(LONG, client.read_buf(bytes)).await.expect("silence").unwrap();
+            assert!(n > 0, "hung up");
         }
-        let n = tokio::time::timeout(LONG, client.read_buf(&mut bytes)).await.expect("silence").unwrap();
-        assert!(n > 0, "hung up");
     }
 }
 
@@ -77,16 +86,17 @@ fn unchunked(mut bytes: &[u8]) -> Vec<u8> {
 async fn streamed_websocket_has_the_bytes_of_a_plain_one() {
     let fans = fans();
     append(fans.log(), "s_1", (0..2000).map(|n| body(n, n * 31 % 600))).await;
-    let (raw, mut socket) = plain(&fans, Framing::WebSocket).await;
-    let (link, mut client) = upgraded(&fans, 1 << 10);
+    let (raw, socket) = plain(&fans, Framing::WebSocket).await;
+    let (link, client) = upgraded(&fans, 1 << 10);
+    let (mut socket, mut client) = (Reading::new(socket), Reading::new(client));
     follow(&fans, &raw, Framing::WebSocket, Position(17));
     follow(&fans, &link, Framing::WebSocket, Position(17));
-    let replayed = read_to(&mut socket, Framing::WebSocket, 1999).await;
-    assert!(read_to(&mut client, Framing::WebSocket, 1999).await == replayed);
+    let replayed = socket.to(Framing::WebSocket, 1999).await;
+    assert!(client.to(Framing::WebSocket, 1999).await == replayed);
     append(fans.log(), "s_1", (2000..2500).map(|n| body(n, n * 31 % 600))).await;
-    let live = read_to(&mut socket, Framing::WebSocket, 2499).await;
+    let live = socket.to(Framing::WebSocket, 2499).await;
     assert!(live.windows(12).any(|name| name == b"gateway.live"), "it comes after the replay");
-    assert!(read_to(&mut client, Framing::WebSocket, 2499).await == live);
+    assert!(client.to(Framing::WebSocket, 2499).await == live);
     let cursor = |link: &ClientLink| link.following().pop().unwrap();
     assert_eq!(cursor(&raw), cursor(&link));
     assert!(link.unsubscribe("*") && !link.unsubscribe("*") && link.following().is_empty());
@@ -96,14 +106,15 @@ async fn streamed_websocket_has_the_bytes_of_a_plain_one() {
 async fn streamed_body_has_the_text_of_a_plain_response() {
     let fans = fans();
     append(fans.log(), "s_1", (0..2000).map(|n| body(n, n * 31 % 600))).await;
-    let (raw, mut socket) = plain(&fans, Framing::Sse).await;
+    let (raw, socket) = plain(&fans, Framing::Sse).await;
+    let mut socket = Reading::new(socket);
     let (link, mut response) = Streamed::body(&fans, account());
     let link = ClientLink::Streamed(link);
     follow(&fans, &raw, Framing::Sse, Position::START);
     follow(&fans, &link, Framing::SseBody, Position::START);
-    let mut text = unchunked(&read_to(&mut socket, Framing::Sse, 1999).await);
+    let mut text = unchunked(&socket.to(Framing::Sse, 1999).await);
     append(fans.log(), "s_1", (2000..2500).map(|n| body(n, n * 31 % 600))).await;
-    text.extend(unchunked(&read_to(&mut socket, Framing::Sse, 2499).await));
+    text.extend(unchunked(&socket.to(Framing::Sse, 2499).await));
     let mut bare = Vec::new();
     while bare.len() < text.len() {
         let frame = tokio::time::timeout(LONG, response.frame()).await.expect("silence").unwrap().unwrap();
