@@ -255,9 +255,8 @@ async fn tls_connections_of_a_device_end_when_it_is_revoked() {
     assert_eq!(gateway.delete(&format!("/v1/devices/{id}")).await.0, 204);
     let closed = async {
         loop {
-            match ws.next().await.expect("it said nothing").unwrap() {
-                Message::Close(frame) => return frame.unwrap(),
-                _ => {}
+            if let Message::Close(frame) = ws.next().await.expect("it said nothing").unwrap() {
+                return frame.unwrap();
             }
         }
     };
