@@ -15,12 +15,12 @@ use std::time::Duration;
 
 use bytes::{Buf, Bytes};
 use serde::Serialize;
+use tokio::net::TcpStream;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 use utoipa::ToSchema;
 
-use super::Stream;
-use super::frames::{DoingAt, Encoder, Framing, Notification, Projection, SessionView, sse_notify, ws_notify};
+use super::frames::{DoingAt, Encoder, Framing, Notification, Projection, SessionView};
 use crate::ledger::{Account, Charge};
 use crate::metrics::{Subscribed, Subscriber, metrics};
 use crate::sessions::{Directory, EventWatch, Filter, Log};
@@ -157,6 +157,18 @@ impl Fans {
         &self.shared.log
     }
 
+    /// How long a client may take nothing of what is there for it.
+    pub(super) fn stall(&self) -> Duration {
+        self.shared.stall
+    }
+
+    /// Makes frames of events.
+    pub(super) fn encoder(&self, projection: Projection, framing: Framing) -> Encoder {
+        let Registry { log, view, doing_at, .. } = &*self.shared;
+        let (view, doing_at) = (Arc::clone(view), Arc::clone(doing_at));
+        Encoder { epoch: log.epoch().clone(), projection, framing, view, doing_at }
+    }
+
     /// The fan for `key`: the one there is, or a new one that ends when its last holder lets go.
     pub fn fan(&self, key: FanKey) -> Arc<EventFan> {
         let mut fans = lock(&self.shared.fans);
@@ -167,16 +179,9 @@ impl Fans {
         // Before the head is looked at: what comes after it is told of.
         let news = log.watch_for(&key.filter);
         let head = log.head();
-        let encoder = Encoder {
-            epoch: log.epoch().clone(),
-            projection: key.projection,
-            framing: key.framing,
-            view: Arc::clone(&self.shared.view),
-            doing_at: Arc::clone(&self.shared.doing_at),
-        };
         let core = Arc::new(Core {
             filter: key.filter.clone(),
-            encoder,
+            encoder: self.encoder(key.projection, key.framing),
             log,
             news,
             joined: AtomicBool::new(false),
@@ -372,7 +377,7 @@ pub enum Flow {
 /// Whoever holds one runs a task that calls [`flush`](Self::flush) with `own` set whenever `needs_attention` tells it
 /// to, and until it gets [`Flow::Done`]; [`leave`](Self::leave) at the end takes it out of its fans.
 pub struct Conn {
-    socket: Arc<Stream>,
+    socket: Arc<TcpStream>,
     log: Log,
     framing: Framing,
     /// As what its subscriptions are counted.
@@ -458,6 +463,21 @@ pub(super) struct Lag<'a> {
     behind: u64,
 }
 
+impl Live<'_> {
+    /// Appends it; `with_id`: the cursor is the event's id as well.
+    pub(super) fn put(out: &mut Vec<u8>, framing: Framing, name: &str, head: Cursor, with_id: bool) {
+        let id = with_id.then(|| head.clone());
+        framing.notify(out, id.as_ref(), "live", &Live { session_id: name, head });
+    }
+}
+
+impl Lag<'_> {
+    /// Appends it.
+    pub(super) fn put(out: &mut Vec<u8>, framing: Framing, name: &str, head: Cursor, behind: u64) {
+        framing.notify(out, None, "lag", &Lag { session_id: name, head, behind });
+    }
+}
+
 /// A subscription to add.
 pub struct Subscribe {
     /// What was asked for: a session's id, or `*`.
@@ -476,10 +496,10 @@ pub struct Subscribe {
 
 impl Conn {
     /// A connection that follows nothing yet. What waits for its client is charged to `account`.
-    pub fn new(fans: &Fans, socket: Arc<Stream>, framing: Framing, account: Account) -> Arc<Self> {
+    pub fn new(fans: &Fans, socket: Arc<TcpStream>, framing: Framing, account: Account) -> Arc<Self> {
         let transport = match framing {
             Framing::WebSocket => Subscriber::WebSocket,
-            Framing::Sse => Subscriber::Sse,
+            Framing::Sse | Framing::SseBody => Subscriber::Sse,
         };
         Arc::new(Self {
             socket,
@@ -515,7 +535,7 @@ impl Conn {
     }
 
     /// The socket.
-    pub fn socket(&self) -> &Arc<Stream> {
+    pub fn socket(&self) -> &Arc<TcpStream> {
         &self.socket
     }
 
@@ -755,11 +775,7 @@ impl Conn {
             sub.cold = false;
             if let Some(behind) = sub.fell.take() {
                 metrics().lagging.dec();
-                let lag = Lag { session_id: &sub.name, head: self.log.cursor(tail.end), behind };
-                match self.framing {
-                    Framing::WebSocket => ws_notify(out, &lag),
-                    Framing::Sse => sse_notify(out, None, "lag", &lag),
-                }
+                Lag::put(out, self.framing, &sub.name, self.log.cursor(tail.end), behind);
             }
             loop {
                 let upto = sub.live_at.unwrap_or(Position(u64::MAX)).min(tail.end);
@@ -781,13 +797,7 @@ impl Conn {
     fn say_live(&self, sub: &mut SubscriberState, out: &mut Vec<u8>) {
         let Some(head) = sub.live_at.filter(|&at| sub.position >= at) else { return };
         sub.live_at = None;
-        let head = self.log.cursor(head);
-        let id = sub.live_id.then(|| head.clone());
-        let live = Live { session_id: &sub.name, head };
-        match self.framing {
-            Framing::WebSocket => ws_notify(out, &live),
-            Framing::Sse => sse_notify(out, id.as_ref(), "live", &live),
-        }
+        Live::put(out, self.framing, &sub.name, self.log.cursor(head), sub.live_id);
     }
 
     /// Reads one page of the log for a cold subscription; the next [`flush`](Self::flush) writes it. Waits for room in the
@@ -869,4 +879,4 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

@@ -1,9 +1,10 @@
-//! Reading the log at a client's own pace, for frontends that translate for each client, because they keep state about it:
-//! which prompts wait, which requests were sent. Frontends that send all clients the same bytes use an
-//! [`EventFan`](super::fanout::EventFan).
+//! The log at a client's own pace: for frontends that keep something about each client and so translate for each (which of
+//! its prompts wait, what it was asked), and for connections that hyper writes ([`streamed`](super::streamed)). On plain
+//! connections frontends that show everybody the same bytes use an [`EventFan`](super::fanout::EventFan).
 
 use std::time::Duration;
 
+use crate::ledger::{Account, Charge};
 use crate::metrics::{Subscribed, Subscriber};
 use crate::sessions::{EventPage, EventWatch, Filter, Log};
 use plexus_protocol::{Cursor, Position};
@@ -22,6 +23,8 @@ pub(super) struct Follow {
     /// A position whose passing ends a wait, even without events.
     mark: Option<Position>,
     news: EventWatch,
+    /// The last read had to ask the store.
+    cold: bool,
     _counted: Subscribed,
 }
 
@@ -29,7 +32,7 @@ impl Follow {
     /// Begins after `after`; counted as a subscriber of that kind until dropped.
     pub(super) fn new(log: &Log, filter: Filter, after: Position, kind: Subscriber) -> Self {
         let news = log.watch_for(&filter);
-        Self { log: log.clone(), filter, position: after, mark: None, news, _counted: kind.count() }
+        Self { log: log.clone(), filter, position: after, mark: None, news, cold: false, _counted: kind.count() }
     }
 
     /// Makes [`page`](Self::page) return once the log is read up to `mark`, even without events.
@@ -48,7 +51,35 @@ impl Follow {
             if let Some(page) = self.more().await {
                 return page;
             }
-            self.news.changed().await;
+            self.changed().await;
+        }
+    }
+
+    /// Waits until there may be more. Cancellation safe.
+    pub(super) async fn changed(&self) {
+        self.news.changed().await;
+    }
+
+    /// Whether it is so far behind that its last read was from the store.
+    pub(super) fn is_cold(&self) -> bool {
+        self.cold
+    }
+
+    /// As [`more`](Self::more), with the charge for what is read. Room first: of many that come at once some wait, and
+    /// what is read for them is bounded. Cancellation safe.
+    pub(super) async fn more_within(&mut self, account: &Account) -> Option<(EventPage, Charge)> {
+        let mut asked = PAGE.bytes;
+        loop {
+            let mut room = account.wait(asked).await;
+            let before = (self.position, self.mark);
+            let page = self.more().await?;
+            let bytes = page.events.iter().map(|event| event.weight()).sum();
+            if bytes <= asked || room.resize(bytes).is_ok() {
+                return Some((page, room));
+            }
+            // One long event: it is read again once there is room for it.
+            (self.position, self.mark) = before;
+            asked = bytes;
         }
     }
 
@@ -56,8 +87,14 @@ impl Follow {
     pub(super) async fn more(&mut self) -> Option<EventPage> {
         loop {
             let page = match self.log.read_hot(&self.filter, self.position, PAGE) {
-                Some(page) => Ok(page),
-                None => Box::pin(self.log.read(&self.filter, self.position, PAGE)).await,
+                Some(page) => {
+                    self.cold = false;
+                    Ok(page)
+                }
+                None => {
+                    self.cold = true;
+                    Box::pin(self.log.read(&self.filter, self.position, PAGE)).await
+                }
             };
             match page {
                 Ok(page) if page.next > self.position => {

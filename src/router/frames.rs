@@ -1,7 +1,7 @@
 //! Frames: an event as bytes for a transport. Pure: no socket, no clock, no task.
 //!
 //! A server's WebSocket frames are unmasked and an SSE stream consists of HTTP chunks, so both are made once and written to
-//! every subscriber unchanged.
+//! every plain connection unchanged. Where hyper writes the response, it makes the chunks itself.
 
 // Every event kind needs a decision here before it compiles.
 #![deny(clippy::wildcard_enum_match_arm)]
@@ -35,8 +35,10 @@ pub enum Projection {
 pub enum Framing {
     /// JSON-RPC notifications in WebSocket text frames.
     WebSocket,
-    /// Server-sent events, one HTTP chunk each.
+    /// Server-sent events, one HTTP chunk each: what is written to the socket itself.
     Sse,
+    /// Server-sent events as they are: the body of a response that hyper writes.
+    SseBody,
 }
 
 /// Looks up a session's current state; `None` if it is gone.
@@ -65,10 +67,10 @@ impl Encoder {
     pub fn event(&self, out: &mut Vec<u8>, scratch: &mut Vec<u8>, event: &Event) {
         scratch.clear();
         match self.framing {
-            Framing::Sse => {
+            Framing::Sse | Framing::SseBody => {
                 self.envelope(scratch, event);
                 let cursor = Cursor { epoch: self.epoch.clone(), position: event.position };
-                sse_event(out, Some(&cursor), event.kind.as_str(), scratch);
+                self.framing.sse(out, |out| sse_event(out, Some(&cursor), event.kind.as_str(), scratch));
             }
             Framing::WebSocket => {
                 scratch.extend_from_slice(br#"{"jsonrpc":"2.0","method":"agent.event","params":"#);
@@ -358,28 +360,30 @@ pub fn ws_ping(out: &mut Vec<u8>) {
     out.extend_from_slice(&[0x89, 0]);
 }
 
-/// Appends one server-sent event as one chunk. `data` is one line.
+/// Appends one server-sent event. `data` is one line.
 pub fn sse_event(out: &mut Vec<u8>, id: Option<&Cursor>, event: &str, data: &[u8]) {
     use std::io::Write;
-    let id = id.map(|cursor| format!("id: {cursor}\n")).unwrap_or_default();
-    let len = id.len() + "event: \ndata: \n\n".len() + event.len() + data.len();
-    out.reserve(len + 20);
+    out.reserve(data.len() + 96);
     // Writing to memory does not fail.
-    let _ = write!(out, "{len:x}\r\n{id}event: {event}\ndata: ");
+    if let Some(cursor) = id {
+        let _ = writeln!(out, "id: {cursor}");
+    }
+    let _ = write!(out, "event: {event}\ndata: ");
     out.extend_from_slice(data);
-    out.extend_from_slice(b"\n\n\r\n");
+    out.extend_from_slice(b"\n\n");
 }
 
-/// Appends one server-sent event without a name as one chunk, for protocols whose events name themselves. `data` is one line.
-pub fn sse_data(out: &mut Vec<u8>, id: Option<&Cursor>, data: &[u8]) {
+/// Appends one server-sent event without a name, for protocols whose events name themselves. A line end in `data` must be
+/// white space between tokens: it becomes a space.
+pub fn sse_data(out: &mut Vec<u8>, id: Option<&dyn std::fmt::Display>, data: &[u8]) {
     use std::io::Write;
-    let id = id.map(|cursor| format!("id: {cursor}\n")).unwrap_or_default();
-    let len = id.len() + "data: \n\n".len() + data.len();
-    out.reserve(len + 20);
-    // Writing to memory does not fail.
-    let _ = write!(out, "{len:x}\r\n{id}data: ");
-    out.extend_from_slice(data);
-    out.extend_from_slice(b"\n\n\r\n");
+    out.reserve(data.len() + 96);
+    if let Some(id) = id {
+        let _ = writeln!(out, "id: {id}");
+    }
+    out.extend_from_slice(b"data: ");
+    out.extend(data.iter().map(|&byte| if matches!(byte, b'\r' | b'\n') { b' ' } else { byte }));
+    out.extend_from_slice(b"\n\n");
 }
 
 /// Appends a named server-sent event.
@@ -389,10 +393,31 @@ pub fn sse_notify(out: &mut Vec<u8>, id: Option<&Cursor>, event: &str, data: &im
     sse_event(out, id, event, &json);
 }
 
-/// Appends lines of a server-sent stream that are no event (a comment, `retry:`) as one chunk.
+/// Appends lines of a server-sent stream that are no event (a comment, `retry:`).
 pub fn sse_lines(out: &mut Vec<u8>, lines: &str) {
-    use std::io::Write;
-    let _ = write!(out, "{:x}\r\n{lines}\n\n\r\n", lines.len() + 2);
+    out.extend_from_slice(lines.as_bytes());
+    out.extend_from_slice(b"\n\n");
+}
+
+impl Framing {
+    /// Appends what `write` appends of a server-sent stream, as this framing has it.
+    pub fn sse(self, out: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>)) {
+        let start = out.len();
+        write(out);
+        if self == Self::Sse && out.len() > start {
+            let head = format!("{:x}\r\n", out.len() - start);
+            out.splice(start..start, head.into_bytes());
+            out.extend_from_slice(b"\r\n");
+        }
+    }
+
+    /// Appends a notification of the gateway's own: on a server-sent stream an event of this name.
+    pub fn notify<N: Notification>(self, out: &mut Vec<u8>, id: Option<&Cursor>, event: &str, params: &N) {
+        match self {
+            Self::WebSocket => ws_notify(out, params),
+            Self::Sse | Self::SseBody => self.sse(out, |out| sse_notify(out, id, event, params)),
+        }
+    }
 }
 
 #[cfg(test)]
@@ -556,10 +581,28 @@ mod tests {
     #[test]
     fn event_is_one_chunk() {
         let mut out = Vec::new();
-        sse_event(&mut out, Some(&"k3f9:7".parse().unwrap()), "raw", b"{}");
+        Framing::Sse.sse(&mut out, |out| sse_event(out, Some(&"k3f9:7".parse().unwrap()), "raw", b"{}"));
         assert_eq!(out, b"20\r\nid: k3f9:7\nevent: raw\ndata: {}\n\n\r\n");
         out.clear();
-        sse_lines(&mut out, ": head k3f9:7");
+        Framing::Sse.sse(&mut out, |out| sse_lines(out, ": head k3f9:7"));
         assert_eq!(out, b"f\r\n: head k3f9:7\n\n\r\n");
+        out.clear();
+        Framing::Sse.sse(&mut out, |_| {});
+        assert_eq!(out, b"", "an empty chunk would end the response");
+        for kind in [Kind::Raw, Kind::RunStarted] {
+            let (mut chunked, mut bare) = (Vec::new(), Vec::new());
+            let event = event(kind, &json!({ "x": 1 }), None);
+            encoder(Projection::Canonical, Framing::Sse).event(&mut chunked, &mut Vec::new(), &event);
+            encoder(Projection::Canonical, Framing::SseBody).event(&mut bare, &mut Vec::new(), &event);
+            let head = format!("{:x}\r\n", bare.len());
+            assert_eq!(chunked, [head.as_bytes(), &bare, b"\r\n"].concat());
+        }
+    }
+
+    #[test]
+    fn data_without_a_name_is_one_line() {
+        let mut out = Vec::new();
+        sse_data(&mut out, Some(&"e:1+2"), b"{\n\"a\":\r\n1}");
+        assert_eq!(String::from_utf8(out).unwrap(), "id: e:1+2\ndata: { \"a\":  1}\n\n");
     }
 }

@@ -1,22 +1,12 @@
-//! Our own accept loop. One file: the socket, who may write to it when, and the tests that hold hyper to what that needs.
+//! The accept loop, and HTTP/1.1 on a connection: what both listeners, plain and TLS, have in common.
 //!
-//! hyper's HTTP/1.1 server with limits cuts slow, silent and oversize clients, which `axum::serve` does not.
-//!
-//! **One socket, two users.** hyper reads and writes through [`ListenSocket`], which holds the stream in an [`Arc`]. Every
-//! request carries a [`ConnHandle`] with the same `Arc`, so that a streaming surface can, once hyper has written the
-//! response's head, write to the socket itself: no body type, no chunk per event, no task in between.
-//!
-//! - *Server-sent events*: answer with a [`ConnHandle::hold`] body and await [`take_over`]. hyper flushes the IO object only
-//!   when its own write buffer is empty; so the first flush after hyper has asked the body for data means that the head is
-//!   out. From then on hyper writes nothing until the held body ends; it still reads, and so notices when the client leaves.
-//!   Wait on the stream with `ready`, `readable` or `writable`: the `poll_*_ready` functions keep one waker each, and they
-//!   are hyper's.
-//! - *WebSocket*: `hyper::upgrade::on`, then [`Upgrade::from_hyper`], which gives the stream and what hyper had read ahead.
-//!
-//! **TLS** ([`tls`]) is taken off before all that: what the surfaces write to is then one end of a pair within the process.
+//! hyper's HTTP/1.1 server with limits cuts slow, silent and oversize clients, which `axum::serve` does not. Every request
+//! carries a [`ConnHandle`]. On a plain connection it has the socket as well ([`raw`]): a streaming frontend writes to it
+//! itself. Over TLS ([`tls`], and [`h2`] for HTTP/2) hyper writes every response.
 
 mod h2;
-mod stream;
+mod raw;
+mod stall;
 pub mod tls;
 pub mod unauthenticated;
 
@@ -24,25 +14,22 @@ use crate::router::stop::stopping;
 use std::future::Future;
 use std::io;
 use std::net::SocketAddr;
-use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, Ordering};
-use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use axum::body::Body;
 use bytes::Bytes;
 use http::{Request, Response};
-use hyper::body::{Frame, Incoming};
+use hyper::body::Incoming;
 use hyper::upgrade::Upgraded;
 use hyper_util::rt::{TokioIo, TokioTimer};
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, oneshot, watch};
-use tokio::time::Sleep;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tracing::Instrument as _;
 
-pub use self::stream::Stream;
+pub use self::raw::{FlushWatch, HeldCharge, ListenSocket, RawHandle, take_over};
+use self::tls::TlsSocket;
 use self::unauthenticated::{UnauthenticatedConnection, UnauthenticatedConnections};
 use crate::ledger::Ledger;
 use crate::metrics::metrics;
@@ -96,17 +83,6 @@ impl Default for ListenLimits {
     }
 }
 
-/// The IO object that hyper holds.
-#[derive(Debug)]
-pub struct ListenSocket {
-    stream: Arc<Stream>,
-    flushed: Arc<FlushWatch>,
-    slot: Arc<Slot>,
-    stall: Duration,
-    /// Runs while the client takes nothing.
-    stalled: Option<Pin<Box<Sleep>>>,
-}
-
 /// A connection's place among [`ListenLimits::connections`]; whoever serves the connection keeps it.
 #[derive(Debug)]
 pub struct Slot {
@@ -129,202 +105,53 @@ impl Drop for Slot {
 /// The connection a request came on. In every request's extensions.
 #[derive(Clone, Debug)]
 pub struct ConnHandle {
-    /// The stream. Write to it only after [`take_over`], or after an upgrade.
-    pub socket: Arc<Stream>,
-    /// Tells when hyper has written the head of a held response.
-    pub flushed: Arc<FlushWatch>,
     /// The other end. Never a reason to trust anybody.
     pub peer: SocketAddr,
-    /// Keeps the connection counted for as long as somebody serves it.
-    pub slot: Arc<Slot>,
     /// Its place among those without a proof.
     pub stranger: Arc<UnauthenticatedConnection>,
+    /// The socket of a plain connection; `None` over TLS.
+    pub raw: Option<RawHandle>,
 }
 
-/// hyper has written nothing of a held response yet, or there is none.
-const IDLE: u8 = 0;
-/// hyper has asked the held body for data: its head is in the write buffer, or out.
-const ARMED: u8 = 1;
-/// The write buffer was empty after that: the head is out.
-const READY: u8 = 2;
-/// hyper has let go of the held body: the client left, or the connection broke.
-const GONE: u8 = 3;
+/// A stream of bytes to a client that hyper, or the WebSocket on it, reads and writes.
+pub trait ByteStream: AsyncRead + AsyncWrite + Send + Unpin {}
 
-/// How far hyper is with a held response.
-#[derive(Debug, Default)]
-pub struct FlushWatch {
-    state: AtomicU8,
-    changed: Notify,
-}
-
-impl FlushWatch {
-    fn set(&self, state: u8) {
-        self.state.store(state, Ordering::Release);
-        self.changed.notify_waiters();
-    }
-
-    fn flushed(&self) {
-        if self.state.compare_exchange(ARMED, READY, Ordering::AcqRel, Ordering::Acquire).is_ok() {
-            self.changed.notify_waiters();
-        }
-    }
-
-    /// Waits until hyper has let go of the held body: its client left or the connection broke. Cancellation safe.
-    pub async fn gone(&self) {
-        self.until(|state| state == GONE).await;
-    }
-
-    async fn until(&self, done: impl Fn(u8) -> bool) -> u8 {
-        loop {
-            let mut changed = std::pin::pin!(self.changed.notified());
-            // Registered before looking, so that a change between the two is not missed.
-            changed.as_mut().enable();
-            let state = self.state.load(Ordering::Acquire);
-            if done(state) {
-                return state;
-            }
-            changed.await;
-        }
-    }
-}
-
-impl ConnHandle {
-    /// A response body that hyper waits on while somebody else writes the stream, and what ends it: drop [`HeldCharge`] to let
-    /// hyper end the response as usual. HTTP/1.1 clients expect chunks (hyper's head says so and hyper writes the last
-    /// chunk), so frame what you write accordingly.
-    pub fn hold(&self) -> (Body, HeldCharge) {
-        self.flushed.set(IDLE);
-        let (release, released) = oneshot::channel();
-        (Body::new(HeldBody { watch: Arc::clone(&self.flushed), released }), HeldCharge { _release: release })
-    }
-}
-
-/// Keeps a held response open.
-#[derive(Debug)]
-pub struct HeldCharge {
-    _release: oneshot::Sender<()>,
-}
-
-struct HeldBody {
-    watch: Arc<FlushWatch>,
-    released: oneshot::Receiver<()>,
-}
-
-impl hyper::body::Body for HeldBody {
-    type Data = Bytes;
-    type Error = std::convert::Infallible;
-
-    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
-        let armed = self.watch.state.compare_exchange(IDLE, ARMED, Ordering::AcqRel, Ordering::Acquire);
-        if armed.is_ok() {
-            self.watch.changed.notify_waiters();
-        }
-        Pin::new(&mut self.released).poll(cx).map(|_| None)
-    }
-}
-
-impl Drop for HeldBody {
-    fn drop(&mut self) {
-        self.watch.set(GONE);
-    }
-}
-
-/// Waits until hyper has written the whole head of a response whose body is [`held`](ConnHandle::hold); from then until
-/// [`HeldCharge`] is dropped the stream is the caller's to write. Cancellation safe.
-///
-/// # Errors
-/// `BrokenPipe` if the client left, or the connection broke, before that.
-pub async fn take_over(handle: &ConnHandle) -> io::Result<Arc<Stream>> {
-    match handle.flushed.until(|state| state >= READY).await {
-        READY => Ok(Arc::clone(&handle.socket)),
-        _ => Err(io::ErrorKind::BrokenPipe.into()),
-    }
-}
+impl<T: AsyncRead + AsyncWrite + Send + Unpin> ByteStream for T {}
 
 /// An upgraded connection, hyper out of the way.
-#[derive(Debug)]
 pub struct Upgrade {
-    /// The stream, all the caller's.
-    pub socket: Arc<Stream>,
-    /// What hyper had read past the request's head: comes before anything read from the stream.
+    /// How its bytes come and go.
+    pub io: UpgradedIo,
+    /// What hyper had read past the request's head: comes before anything read from `io`.
     pub read_ahead: Bytes,
-    /// Keep it while serving.
-    pub slot: Arc<Slot>,
+}
+
+/// How the bytes of an upgraded connection come and go.
+pub enum UpgradedIo {
+    /// The socket of a plain connection.
+    Raw {
+        /// The socket, all the caller's.
+        socket: Arc<TcpStream>,
+        /// Keep it while serving.
+        slot: Arc<Slot>,
+    },
+    /// Through TLS.
+    Streamed(Box<dyn ByteStream>),
 }
 
 impl Upgrade {
-    /// Takes hyper's wrapping off. `None` if the connection did not come through this listener.
+    /// Takes hyper's wrapping off. `None` if the connection did not come through a listener of ours.
     pub fn from_hyper(upgraded: Upgraded) -> Option<Self> {
-        let parts = upgraded.downcast::<TokioIo<ListenSocket>>().ok()?;
-        let socket = parts.io.into_inner();
-        Some(Self { socket: socket.stream, read_ahead: parts.read_buf, slot: socket.slot })
-    }
-}
-
-impl AsyncRead for ListenSocket {
-    fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
-        loop {
-            ready!(self.stream.poll_read_ready(cx))?;
-            match self.stream.try_read_buf(buf) {
-                Ok(_) => return Poll::Ready(Ok(())),
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-                Err(error) => return Poll::Ready(Err(error)),
+        let upgraded = match upgraded.downcast::<TokioIo<ListenSocket>>() {
+            Ok(parts) => {
+                let (socket, slot) = parts.io.into_inner().into_parts();
+                return Some(Self { io: UpgradedIo::Raw { socket, slot }, read_ahead: parts.read_buf });
             }
-        }
-    }
-}
-
-impl ListenSocket {
-    fn poll_try<T>(
-        &mut self,
-        cx: &mut Context<'_>,
-        mut write: impl FnMut(&Stream) -> io::Result<T>,
-    ) -> Poll<io::Result<T>> {
-        while self.stream.poll_write_ready(cx)?.is_ready() {
-            match write(&self.stream) {
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-                outcome => {
-                    self.stalled = None;
-                    return Poll::Ready(outcome);
-                }
-            }
-        }
-        let stall = self.stall;
-        let stalled = self.stalled.get_or_insert_with(|| Box::pin(tokio::time::sleep(stall)));
-        ready!(stalled.as_mut().poll(cx));
-        metrics().stalled.inc();
-        Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
-    }
-}
-
-impl AsyncWrite for ListenSocket {
-    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
-        self.poll_try(cx, |stream| stream.try_write(buf))
-    }
-
-    fn poll_write_vectored(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        bufs: &[io::IoSlice<'_>],
-    ) -> Poll<io::Result<usize>> {
-        self.poll_try(cx, |stream| stream.try_write_vectored(bufs))
-    }
-
-    fn is_write_vectored(&self) -> bool {
-        true
-    }
-
-    /// hyper comes here only with an empty write buffer: see the module's first lines.
-    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
-        self.flushed.flushed();
-        Poll::Ready(Ok(()))
-    }
-
-    fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
-        match socket2::SockRef::from(&*self.stream).shutdown(std::net::Shutdown::Write) {
-            Err(error) if error.kind() != io::ErrorKind::NotConnected => Poll::Ready(Err(error)),
-            _ => Poll::Ready(Ok(())),
-        }
+            Err(upgraded) => upgraded,
+        };
+        let parts = upgraded.downcast::<TokioIo<TlsSocket>>().ok()?;
+        let stream = parts.io.into_inner().upgraded();
+        Some(Self { io: UpgradedIo::Streamed(Box::new(stream)), read_ahead: parts.read_buf })
     }
 }
 
@@ -359,9 +186,7 @@ pub async fn serve<A: ListenApp>(
         let (app, stopping, limits) = (app.clone(), stop.clone(), limits.clone());
         let drain = limits.drain;
         let each = move |stream: TcpStream, peer, slot| {
-            // Only latency is lost if the system refuses.
-            let _ = stream.set_nodelay(true);
-            connection(stream.into(), peer, Arc::new(slot), app.clone(), limits.clone(), stopping.clone())
+            plain(stream, peer, slot, app.clone(), limits.clone(), stopping.clone())
         };
         accepting.spawn(accept(listener, drain, Arc::clone(&slots), stop.clone(), each));
     }
@@ -427,25 +252,35 @@ fn died_early(error: &io::Error) -> bool {
     )
 }
 
-/// Serves one connection of HTTP/1.1 until it ends. Both ends of a pair within the process are served as sockets are.
-async fn connection<A: ListenApp>(
-    stream: Stream,
+/// Serves a plain connection until it ends.
+async fn plain<A: ListenApp>(
+    stream: TcpStream,
     peer: SocketAddr,
-    slot: Arc<Slot>,
+    slot: Slot,
+    app: A,
+    limits: ListenLimits,
+    stop: watch::Receiver<bool>,
+) {
+    // Only latency is lost if the system refuses.
+    let _ = stream.set_nodelay(true);
+    let (socket, raw) = ListenSocket::new(stream, Arc::new(slot), limits.stall);
+    connection(socket, peer, Some(raw), app, limits, stop).await;
+}
+
+/// Serves one connection of HTTP/1.1 until it ends, or is upgraded.
+async fn connection<I, A>(
+    io: I,
+    peer: SocketAddr,
+    raw: Option<RawHandle>,
     app: A,
     limits: ListenLimits,
     mut stop: watch::Receiver<bool>,
-) {
+) where
+    I: ByteStream + 'static,
+    A: ListenApp,
+{
     let stranger = Arc::new(limits.strangers.admit(peer.ip()).await);
-    let handle =
-        ConnHandle { socket: Arc::new(stream), flushed: Arc::default(), peer, slot, stranger: Arc::clone(&stranger) };
-    let socket = ListenSocket {
-        stream: Arc::clone(&handle.socket),
-        flushed: Arc::clone(&handle.flushed),
-        slot: Arc::clone(&handle.slot),
-        stall: limits.stall,
-        stalled: None,
-    };
+    let handle = ConnHandle { peer, stranger: Arc::clone(&stranger), raw };
     let service = hyper::service::service_fn(move |mut request: Request<Incoming>| {
         request.extensions_mut().insert(handle.clone());
         tower::ServiceExt::oneshot(app.clone(), request)
@@ -455,7 +290,7 @@ async fn connection<A: ListenApp>(
         .header_read_timeout(limits.head)
         .max_buf_size(BUFFER)
         .max_headers(HEADERS)
-        .serve_connection(TokioIo::new(socket), service)
+        .serve_connection(TokioIo::new(io), service)
         .with_upgrades();
     let mut connection = std::pin::pin!(connection);
     let ended = tokio::select! {
@@ -537,7 +372,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn whoever_is_silent_slow_or_idle_is_cut_and_nobody_else() {
+    async fn listener_cuts_who_is_silent_slow_or_idle_and_nobody_else() {
         let served = served(ok(), short()).await;
         let mut cut = Vec::new();
         for text in ["", "G", "GET /ok HTTP/1.1\r\nhost: x\r\n", OK] {
@@ -560,7 +395,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_head_too_long_or_with_too_many_headers_is_refused() {
+    async fn request_head_too_long_or_with_too_many_headers_is_refused() {
         let served = served(ok(), patient()).await;
         let long = format!("GET /ok HTTP/1.1\r\nhost: x\r\na: {}\r\n\r\n", "y".repeat(70 << 10));
         let many = format!("GET /ok HTTP/1.1\r\nhost: x\r\n{}\r\n", "a: b\r\n".repeat(HEADERS));
@@ -576,14 +411,14 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn http_2_is_not_spoken() {
+    async fn plain_listener_does_not_speak_http_2() {
         let served = served(ok(), patient()).await;
         let mut stream = client(&served, "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n").await;
         assert!(!rest(&mut stream).await.starts_with(b"HTTP/1.1 2"));
     }
 
     #[tokio::test]
-    async fn past_the_limit_new_connections_wait_for_others_to_end() {
+    async fn connections_past_the_limit_wait_for_others_to_end() {
         let served = served(ok(), ListenLimits { connections: 1, ..patient() }).await;
         let mut first = client(&served, OK).await;
         until(&mut first, "fine").await;
@@ -596,7 +431,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_stop_lets_requests_finish_closes_idle_connections_and_cuts_what_hangs() {
+    async fn stop_lets_requests_finish_closes_idle_connections_and_cuts_what_hangs() {
         let (go, gate) = watch::channel(false);
         let slow = move || {
             let mut gate = gate.clone();
@@ -628,6 +463,7 @@ mod tests {
     /// Writes one chunk to the stream itself, then lets hyper end the response.
     fn held() -> axum::Router {
         let hold = |axum::Extension(handle): axum::Extension<ConnHandle>| async move {
+            let handle = handle.raw.unwrap();
             let (body, held) = handle.hold();
             tokio::spawn(async move {
                 let stream = take_over(&handle).await.unwrap();
@@ -646,7 +482,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_a_surface_writes_itself_comes_between_the_head_and_the_end() {
+    async fn raw_bytes_come_between_the_head_and_the_end() {
         let served = served(held(), patient()).await;
         let mut stream = client(&served, HELD).await;
         // Twice on one connection, and an ordinary request after it.
@@ -662,14 +498,15 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_surface_waits_until_the_head_is_out() {
+    async fn raw_socket_is_taken_over_once_the_head_is_out() {
         // Less than hyper buffers, so that it asks the body at once; more than the two small kernel buffers take.
         const PAD: usize = 28 << 10;
         let (told, mut tell) = tokio::sync::mpsc::channel(1);
         let hold = move |axum::Extension(handle): axum::Extension<ConnHandle>| {
             let told = told.clone();
             async move {
-                socket2::SockRef::from(&*handle.socket).set_send_buffer_size(4 << 10).unwrap();
+                socket2::SockRef::from(&*handle.raw.as_ref().unwrap().socket).set_send_buffer_size(4 << 10).unwrap();
+                let handle = handle.raw.unwrap();
                 let (body, held) = handle.hold();
                 tokio::spawn(async move {
                     take_over(&handle).await.unwrap();
@@ -692,16 +529,17 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_surface_learns_that_its_client_left() {
+    async fn raw_response_tells_that_its_client_left() {
         let (told, mut tell) = tokio::sync::mpsc::channel(2);
         let hold = move |axum::Extension(handle): axum::Extension<ConnHandle>| {
             let told = told.clone();
             async move {
+                let handle = handle.raw.unwrap();
                 let (body, held) = handle.hold();
                 tokio::spawn(async move {
                     take_over(&handle).await.unwrap();
                     told.send("over").await.unwrap();
-                    handle.flushed.gone().await;
+                    handle.gone().await;
                     drop(held);
                     told.send("gone").await.unwrap();
                 });
@@ -716,11 +554,12 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn no_stream_is_taken_over_for_a_response_that_has_no_body() {
+    async fn raw_socket_is_not_taken_over_for_a_response_without_a_body() {
         let (told, mut tell) = tokio::sync::mpsc::channel(1);
         let hold = move |axum::Extension(handle): axum::Extension<ConnHandle>| {
             let told = told.clone();
             async move {
+                let handle = handle.raw.unwrap();
                 let (body, held) = handle.hold();
                 tokio::spawn(async move {
                     told.send(take_over(&handle).await.is_err()).await.unwrap();
@@ -735,11 +574,12 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_upgrade_gives_the_stream_and_what_was_read_ahead() {
+    async fn upgrade_gives_the_stream_and_what_was_read_ahead() {
         let upgrade = |mut request: axum::extract::Request| async move {
             let upgrade = hyper::upgrade::on(&mut request);
             tokio::spawn(async move {
-                let Upgrade { socket, read_ahead, slot } = Upgrade::from_hyper(upgrade.await.unwrap()).unwrap();
+                let Upgrade { io, read_ahead } = Upgrade::from_hyper(upgrade.await.unwrap()).unwrap();
+                let UpgradedIo::Raw { socket, slot } = io else { panic!("it is a plain connection") };
                 let mut got = read_ahead.to_vec();
                 while !got.ends_with(b"!") {
                     socket.readable().await.unwrap();

@@ -5,6 +5,7 @@ mod admin;
 mod agent_tools;
 mod agui;
 mod asyncapi;
+mod client_link;
 mod context;
 mod cookies;
 mod described;
@@ -36,6 +37,7 @@ mod rpc;
 mod schemas;
 mod sse;
 mod stop;
+mod streamed;
 mod talk;
 mod ui;
 mod web;
@@ -53,9 +55,7 @@ pub use cookies::CSRF_HEADER;
 pub use error::Problem;
 pub use guard::{BodyRule, Call, Gate, GateLimits, Hosts, Policy, Route};
 pub use listen::tls::{Tls, TlsError, TlsLimits, certificate_end, serve_tls};
-pub use listen::{
-    ConnHandle, FlushWatch, HeldCharge, ListenLimits, ListenSocket, MAX_CONNECTIONS, Stream, Upgrade, serve, take_over,
-};
+pub use listen::{ListenLimits, MAX_CONNECTIONS, serve};
 pub use public_address::{Authority, Network, Proxies, PublicAddresses};
 
 use crate::auth::{Approve, Auth, Caller, Device, Permit, Target};

@@ -17,7 +17,9 @@ const ESTABLISHED: &str = "01";
 
 /// Whether the other end is a process of the gateway's user; false if unknown. Cancellation safe.
 pub(super) async fn is_ours(handle: &ConnHandle) -> bool {
-    let (peer, Ok(here)) = (handle.peer, handle.socket.local_addr()) else { return false };
+    // Over TLS it may be a proxy's.
+    let Some(Ok(here)) = handle.raw.as_ref().map(|raw| raw.socket.local_addr()) else { return false };
+    let peer = handle.peer;
     // The list is long if there are many connections.
     tokio::task::spawn_blocking(move || ours(peer, here)).await.unwrap_or(false)
 }

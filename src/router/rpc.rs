@@ -32,9 +32,9 @@ use tokio::sync::watch;
 use utoipa::ToSchema;
 
 use super::AppState;
+use super::client_link::{ClientLink, EventFeed, NewSubscription};
 use super::context;
 use super::error::Problem;
-use super::fanout::{Conn, FanKey, Subscribe};
 use super::frames::{Framing, Notification, Projection, ask, ws_notify};
 use super::guard::{DEPTH, deeper_than};
 use super::history::{self, Asked, PageEnd};
@@ -73,7 +73,7 @@ const HELLO_SESSIONS: usize = 500;
 pub(super) struct Rpc {
     state: AppState,
     caller: Caller,
-    conn: Arc<Conn>,
+    link: ClientLink,
     /// Set by `initialize`: whether the client can show confirmations.
     client: Option<bool>,
     /// The runtimes as last sent to the client.
@@ -120,7 +120,7 @@ impl Talk for Rpc {
     }
 
     fn cursor(&self) -> Option<Cursor> {
-        self.conn.following().into_iter().map(|(_, cursor)| cursor).min_by_key(|cursor| cursor.position)
+        self.link.following().into_iter().map(|(_, cursor)| cursor).min_by_key(|cursor| cursor.position)
     }
 
     /// Sends the client every runtime that changed or was removed.
@@ -131,13 +131,13 @@ impl Talk for Rpc {
         let runtimes = self.runtimes();
         for runtime in &runtimes {
             if !self.runtimes.iter().any(|known| Arc::ptr_eq(known, runtime)) {
-                self.conn.push(|out| ws_notify(out, &RuntimeUpdated { runtime }));
+                self.link.push(|out| ws_notify(out, &RuntimeUpdated { runtime }));
             }
         }
         for known in &self.runtimes {
             if !runtimes.iter().any(|runtime| runtime.runtime_id == known.runtime_id) {
                 let gone = RuntimeRemoved { runtime_id: &known.runtime_id };
-                self.conn.push(|out| ws_notify(out, &gone));
+                self.link.push(|out| ws_notify(out, &gone));
             }
         }
         self.runtimes = runtimes;
@@ -146,7 +146,7 @@ impl Talk for Rpc {
     fn forgotten(&mut self, session: &Origin) {
         if self.ui.is_none() && self.caller.sees(&session.session_id, &session.runtime_id) {
             let gone = SessionDeleted { session_id: &session.session_id };
-            self.conn.push(|out| ws_notify(out, &gone));
+            self.link.push(|out| ws_notify(out, &gone));
         }
     }
 
@@ -230,12 +230,12 @@ impl Talk for Rpc {
 }
 
 impl Rpc {
-    pub(super) fn new(state: AppState, caller: Caller, conn: Arc<Conn>) -> Self {
+    pub(super) fn new(state: AppState, caller: Caller, link: ClientLink) -> Self {
         let (presence, presence_changes) = (state.presence.enter(&caller), state.presence.changes());
         Self {
             state,
             caller,
-            conn,
+            link,
             client: None,
             runtimes: Vec::new(),
             presence,
@@ -261,7 +261,7 @@ impl Rpc {
 
     /// `presence.changed` for every followed session whose viewers differ from those last sent.
     fn presence_frame(&mut self) -> Vec<u8> {
-        let following = self.conn.following();
+        let following = self.link.following();
         let followed = |id: &SessionId| following.iter().any(|(name, _)| **name == *"*" || **name == *id.as_str());
         let now = self.state.presence.viewers(|id| followed(id) && self.session(id).is_ok());
         let mut frames = Vec::new();
@@ -298,7 +298,7 @@ impl Rpc {
 
     /// The session named, else the only one that the client follows, with a permit.
     fn prompting(&self, id: Option<SessionId>) -> Result<(SessionId, Permit<Prompt>), Failure> {
-        let only = || match self.conn.following().as_slice() {
+        let only = || match self.link.following().as_slice() {
             [(name, _)] => SessionId::from_str(name).ok(),
             _ => None,
         };
@@ -332,15 +332,15 @@ impl Rpc {
         };
         let name: Arc<str> = params.session_id.into();
         let filter = filter(&self.caller, session);
-        let (state, caller, conn) = (self.state.clone(), self.caller.clone(), Arc::clone(&self.conn));
+        let (state, caller, link) = (self.state.clone(), self.caller.clone(), self.link.clone());
         let follows_changed = Arc::clone(&self.follows_changed);
         let answers = self.client == Some(true) && caller.device().grant.scopes.contains(&Scope::Approve);
-        fits(&conn, &name)?;
+        fits(&link, &name)?;
         Ok(Box::pin(async move {
             let log = state.directory.log();
-            // The fan is made first, so that it is never behind the promised head.
-            let key = FanKey { filter: filter.clone(), projection: params.projection, framing: Framing::WebSocket };
-            let fan = state.fans.fan(key);
+            // The feed is opened first, so that it is never behind the promised head.
+            let (raw, framing) = (link.is_raw(), Framing::WebSocket);
+            let feed = EventFeed::open(&state.fans, raw, framing, filter.clone(), params.projection);
             let attach = log.attach(&filter, &after);
             let hello = Hello::new(&state, &caller, &filter, &attach, Some(&name));
             let mut frames = Vec::new();
@@ -356,11 +356,12 @@ impl Rpc {
                 still_open(log, &filter, position, &hello.requests, &mut frames).await?;
             }
             // Other sessions may have been attached since.
-            fits(&conn, &name)?;
+            fits(&link, &name)?;
             let live_at = attach.head.max(position);
             follows_changed.store(true, Ordering::Release);
-            conn.subscribe(
-                Subscribe { name: Arc::clone(&name), fan, answers, after: position, live_at, live_id: false },
+            let followed = Arc::clone(&name);
+            link.subscribe(
+                NewSubscription { name: followed, feed, answers, after: position, live_at, live_id: false },
                 &frames,
             );
             result(&Attached {
@@ -378,7 +379,7 @@ impl Rpc {
         let session = self.session(&id)?.session_id.clone();
         let asked = Asked::read(params.after.as_deref(), params.before.as_deref())?;
         let log = self.state.directory.log().clone();
-        let account = self.conn.account().clone();
+        let account = self.link.account().clone();
         let bytes = params.max_bytes.unwrap_or(HISTORY_BYTES).clamp(1, HISTORY_BYTES);
         let limit = history::limit(params.limit.unwrap_or(HISTORY).clamp(1, HISTORY_MAX), Some(bytes), params.merge);
         Ok(Box::pin(async move {
@@ -546,8 +547,8 @@ fn not_taken(request: &str, failure: &Failure) -> Vec<u8> {
 }
 
 /// Checks that a connection may follow `name` too: either all or sessions by name, or events would come twice.
-fn fits(conn: &Conn, name: &str) -> Result<(), Failure> {
-    let following = conn.following();
+fn fits(link: &ClientLink, name: &str) -> Result<(), Failure> {
+    let following = link.following();
     if following.iter().any(|(known, _)| **known != *name && (name == "*" || **known == *"*")) {
         return Err(Failure::params("follow `*` or sessions by name on one connection, not both: detach first"));
     }

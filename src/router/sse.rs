@@ -1,9 +1,7 @@
-//! Server-sent events: the same fan-out, framed as HTTP chunks.
-//!
-//! The head goes through hyper; then this surface writes finished chunks to the socket itself, while hyper waits on a body
-//! that never yields and so still notices when the client leaves.
+//! Server-sent events. The head goes through hyper. Over a plain connection this frontend then writes finished chunks to
+//! the socket itself, while hyper waits on a body that never yields and so still notices when the client leaves; over TLS
+//! the events are the response's body.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use axum::response::{IntoResponse as _, Response};
@@ -14,12 +12,13 @@ use http::{HeaderName, HeaderValue, StatusCode, Version};
 use tokio::time::Instant;
 use tracing::Instrument as _;
 
-use super::fanout::{Conn, FanKey, Flow, Subscribe};
-use super::frames::{Framing, Projection, sse_lines, sse_notify};
+use super::client_link::{ClientLink, EventFeed, Leave, NewSubscription, StreamStart};
+use super::fanout::Flow;
+use super::frames::{Projection, sse_lines, sse_notify};
+use super::listen::ConnHandle;
 use super::rpc::{Hello, Snapshots};
 use super::stop::stopping;
-use super::ws::Leave;
-use super::{AppState, ConnHandle, Problem, take_over};
+use super::{AppState, Problem};
 use crate::auth::Caller;
 use crate::metrics::metrics;
 use crate::sessions::{Filter, ResumeVerdict, StartAfter};
@@ -30,7 +29,7 @@ const HEARTBEAT: Duration = Duration::from_secs(15);
 const RETRY: u16 = 1000;
 /// See [`RETRY`].
 const RETRY_SPREAD: u16 = 2000;
-/// How long the rest of a chunk may take once the gateway stops; then the connection is cut within it.
+/// How long the rest of an event may take once the gateway stops; then the connection is cut within it.
 const CLOSING: Duration = Duration::from_secs(2);
 
 /// Serves a stream. `parts` holds the [`ConnHandle`].
@@ -41,24 +40,21 @@ pub(super) async fn serve(
     filter: Filter,
     after: StartAfter,
 ) -> Response {
-    let Some(handle) = parts.extensions.get::<ConnHandle>().cloned() else {
-        tracing::error!("an event stream was asked for over a connection that is not ours");
-        return Problem::internal().into_response();
+    let handle = match handle(&parts) {
+        Ok(handle) => handle,
+        Err(problem) => return problem.into_response(),
     };
-    if parts.version != Version::HTTP_11 {
-        let words = "an event stream needs HTTP/1.1";
-        return Problem::new(StatusCode::HTTP_VERSION_NOT_SUPPORTED, "http_version", words).close().into_response();
-    }
     let projection = match projection(parts.uri.query()) {
         Ok(projection) => projection,
         Err(problem) => return problem.into_response(),
     };
-    let fan = state.fans.fan(FanKey { filter: filter.clone(), projection, framing: Framing::Sse });
+    let framing = StreamStart::framing(handle);
+    let feed = EventFeed::open(&state.fans, handle.raw.is_some(), framing, filter.clone(), projection);
     let log = state.directory.log();
     let attach = log.attach(&filter, &after);
-    let mut frames = Vec::new();
-    sse_lines(&mut frames, &format!("retry: {}", retry()));
-    sse_notify(&mut frames, None, "hello", &Hello::new(&state, &caller, &filter, &attach, None));
+    let mut text = Vec::new();
+    sse_lines(&mut text, &format!("retry: {}", retry()));
+    sse_notify(&mut text, None, "hello", &Hello::new(&state, &caller, &filter, &attach, None));
     let mut position = attach.after;
     if attach.resume != ResumeVerdict::Ok {
         match state.directory.snapshots(&filter).await {
@@ -66,27 +62,27 @@ pub(super) async fn serve(
                 position = many.at;
                 let cursor = log.cursor(many.at);
                 let snapshots = Snapshots::new(None, cursor.clone(), many);
-                sse_notify(&mut frames, Some(&cursor), "snapshot", &snapshots);
+                sse_notify(&mut text, Some(&cursor), "snapshot", &snapshots);
             }
             Err(refusal) => return Problem::from(refusal).into_response(),
         }
     }
     let one = filter.sessions.as_ref().filter(|some| some.len() == 1).and_then(|some| some.first());
-    let subscribe = Subscribe {
+    let subscription = NewSubscription {
         name: one.map_or("*", |session| session.as_str()).into(),
-        fan,
+        feed,
         answers: false,
         after: position,
         live_at: attach.head.max(position),
         // With nothing replayed, no event has told the client yet where it is.
         live_id: after == StartAfter::Now,
     };
-    begin(state, caller, handle, frames, Some(subscribe), Box::new(Quiet))
+    begin(state, caller, handle, text, Some(subscription), Box::new(Quiet))
 }
 
-/// What a stream shows beside what its connection follows of a [`EventFan`](super::fanout::EventFan).
+/// What a stream shows beside the log's events as they are.
 pub(super) trait News: Send {
-    /// The next chunks, whole ones ([`sse_event`](super::frames::sse_event)); waits until there are some. Polled only
+    /// The next events, whole ones ([`sse_event`](super::frames::sse_event)); waits until there are some. Polled only
     /// while nothing waits to be written, so that a client that does not read costs a cursor. `None` ends the stream.
     /// Must be cancellation safe.
     fn next(&mut self) -> BoxFuture<'_, Option<Vec<u8>>>;
@@ -101,47 +97,58 @@ impl News for Quiet {
     }
 }
 
-/// Serves a stream of news; `first` are the chunks to begin with. `parts` holds the [`ConnHandle`].
+/// Serves a stream of news; `first` is the text to begin with. `parts` holds the [`ConnHandle`].
 pub(super) fn tell(state: AppState, caller: Caller, parts: &Parts, first: Vec<u8>, news: Box<dyn News>) -> Response {
-    let Some(handle) = parts.extensions.get::<ConnHandle>().cloned() else {
+    match handle(parts) {
+        Ok(handle) => begin(state, caller, handle, first, None, news),
+        Err(problem) => problem.into_response(),
+    }
+}
+
+/// The connection of a request that asks for a stream.
+fn handle(parts: &Parts) -> Result<&ConnHandle, Problem> {
+    let Some(handle) = parts.extensions.get::<ConnHandle>() else {
         tracing::error!("an event stream was asked for over a connection that is not ours");
-        return Problem::internal().into_response();
+        return Err(Problem::internal());
     };
     if parts.version != Version::HTTP_11 {
         let words = "an event stream needs HTTP/1.1";
-        return Problem::new(StatusCode::HTTP_VERSION_NOT_SUPPORTED, "http_version", words).close().into_response();
+        return Err(Problem::new(StatusCode::HTTP_VERSION_NOT_SUPPORTED, "http_version", words).close());
     }
-    begin(state, caller, handle, first, None, news)
+    Ok(handle)
 }
 
 fn begin(
     state: AppState,
     caller: Caller,
-    handle: ConnHandle,
+    handle: &ConnHandle,
     first: Vec<u8>,
-    subscribe: Option<Subscribe>,
+    subscription: Option<NewSubscription>,
     mut news: Box<dyn News>,
 ) -> Response {
-    let (body, held) = handle.hold();
+    let account = state.account(&caller);
+    let framing = StreamStart::framing(handle);
+    let (body, start) = StreamStart::new(handle, &state.fans, &account);
     let serve = async move {
-        let Ok(socket) = take_over(&handle).await else { return };
-        let conn = Conn::new(&state.fans, socket, Framing::Sse, state.account(&caller));
-        let leave = Leave(Arc::clone(&conn));
-        match subscribe {
-            Some(subscribe) => conn.subscribe(subscribe, &first),
-            None => conn.push(|out| out.extend_from_slice(&first)),
+        let Some(link) = start.begin(&state.fans, account).await else { return };
+        let leave = Leave(link.clone());
+        match subscription {
+            Some(subscription) => {
+                let mut hello = Vec::with_capacity(first.len() + 16);
+                framing.sse(&mut hello, |out| out.extend_from_slice(&first));
+                link.subscribe(subscription, &hello);
+            }
+            None => link.push_sse(|out| out.extend_from_slice(&first)),
         }
         drop(first);
-        let clean = run(&state, &caller, &conn, &handle, &mut *news).await;
+        let clean = run(&state, &caller, &link, &mut *news).await;
         drop(leave);
-        if clean && finish(&conn, &handle).await {
-            // hyper writes the last chunk.
-            drop(held);
-        } else {
-            // In the middle of a chunk nothing but the end of the connection is true.
-            let _ = socket2::SockRef::from(&**conn.socket()).shutdown(std::net::Shutdown::Both);
-            drop(held);
+        if !clean || !finish(&link).await {
+            // In the middle of an event nothing but the end of the connection is true.
+            link.cut();
         }
+        // Of a response that is whole, hyper writes the end now.
+        drop(link);
     };
     tokio::spawn(serve.in_current_span());
     let mut response = Response::new(body);
@@ -170,27 +177,25 @@ fn retry() -> u16 {
 }
 
 /// Serves until the stream is to end. Whether it may end properly: if not, the client or the socket is gone.
-async fn run(state: &AppState, caller: &Caller, conn: &Conn, handle: &ConnHandle, news: &mut dyn News) -> bool {
+async fn run(state: &AppState, caller: &Caller, link: &ClientLink, news: &mut dyn News) -> bool {
     let mut revocations = state.auth.revocations();
     revocations.mark_changed();
     let mut stop = state.stop.clone();
     let _online = state.auth.online(caller);
     let mut beat_at = Instant::now() + HEARTBEAT;
-    let mut gone = std::pin::pin!(handle.flushed.gone());
+    let mut gone = std::pin::pin!(link.gone());
     loop {
-        let flow = conn.flush(true);
+        let flow = link.flush().await;
         // With more waiting than there is room for, the client comes back with its cursor.
-        if flow == Flow::Dead || conn.over() {
+        if flow == Flow::Dead || link.over() {
             return false;
         }
-        let wake_at = if flow == Flow::Blocked { conn.stalls_at() } else { beat_at };
+        let wake_at = if flow == Flow::Blocked { link.stalls_at() } else { beat_at };
         tokio::select! {
             () = &mut gone => return false,
-            _ = conn.socket().writable(), if flow == Flow::Blocked => {}
-            () = conn.catch_up_or_wait(), if flow == Flow::Cold => {}
-            () = conn.needs_attention() => {}
+            () = link.wait(flow) => {}
             next = news.next(), if flow == Flow::Done => match next {
-                Some(chunks) => conn.push(|out| out.extend_from_slice(&chunks)),
+                Some(text) => link.push_sse(|out| out.extend_from_slice(&text)),
                 None => return true,
             },
             changed = revocations.changed() => {
@@ -201,7 +206,7 @@ async fn run(state: &AppState, caller: &Caller, conn: &Conn, handle: &ConnHandle
             () = stopping(&mut stop) => return true,
             () = tokio::time::sleep_until(wake_at) => {
                 if flow == Flow::Blocked {
-                    if conn.stalls_at() <= Instant::now() {
+                    if link.stalls_at() <= Instant::now() {
                         metrics().stalled.inc();
                         return false;
                     }
@@ -209,7 +214,7 @@ async fn run(state: &AppState, caller: &Caller, conn: &Conn, handle: &ConnHandle
                     beat_at = Instant::now() + HEARTBEAT;
                     let log = state.directory.log();
                     let head = log.cursor(log.head());
-                    conn.push(|out| sse_lines(out, &format!(": head {head}")));
+                    link.push_sse(|out| sse_lines(out, &format!(": head {head}")));
                 }
             }
         }
@@ -217,17 +222,18 @@ async fn run(state: &AppState, caller: &Caller, conn: &Conn, handle: &ConnHandle
 }
 
 /// Writes what is half written. Whether it got out.
-async fn finish(conn: &Conn, handle: &ConnHandle) -> bool {
+async fn finish(link: &ClientLink) -> bool {
     let out = async {
         loop {
-            match conn.flush(true) {
+            let flow = link.flush().await;
+            match flow {
                 Flow::Done => return true,
                 Flow::Dead => return false,
                 Flow::Blocked | Flow::Cold => {}
             }
             tokio::select! {
-                () = handle.flushed.gone() => return false,
-                writable = conn.socket().writable() => if writable.is_err() { return false },
+                () = link.gone() => return false,
+                () = link.wait(flow) => {}
             }
         }
     };

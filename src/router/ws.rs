@@ -1,5 +1,5 @@
-//! WebSockets over our own connection, one message a text frame. This file is the wire: handshake, frames, pings, close
-//! codes. What the messages mean is a [`Talk`]'s: [`rpc`](super::rpc) for the native one.
+//! WebSockets, one message a text frame. This file is the wire: handshake, frames, pings, close codes. What the messages
+//! mean is a [`Talk`]'s: [`rpc`](super::rpc) for the native one.
 //!
 //! One task serves a connection. It reads with tungstenite's protocol state machine, which never writes to the socket
 //! itself: what it wants to say goes among the connection's own frames, so that nothing ever lands inside an event's frame.
@@ -25,11 +25,12 @@ use tungstenite::protocol::frame::CloseFrame;
 use tungstenite::protocol::{Role, WebSocketConfig, WebSocketContext};
 
 use super::AppState;
+use super::client_link::{ClientLink, Leave};
 use super::error::Problem;
-use super::fanout::{Conn, Flow};
-use super::frames::{Framing, ws_ping};
+use super::fanout::Flow;
+use super::frames::ws_ping;
 use super::guard::{BODY_STRIDE, WS_PROTOCOL, beside};
-use super::listen::{Stream, Upgrade};
+use super::listen::{Upgrade, UpgradedIo};
 use super::rpc::Rpc;
 use super::stop::stopping;
 use super::talk::{Reply, Talk};
@@ -75,7 +76,7 @@ pub(super) fn upgrade<T: Talk + 'static>(
     state: AppState,
     caller: Caller,
     parts: Parts,
-    talk: impl FnOnce(Arc<Conn>) -> T + Send + 'static,
+    talk: impl FnOnce(ClientLink) -> T + Send + 'static,
 ) -> Response {
     match accept(&parts) {
         Ok(mut response) => {
@@ -88,9 +89,13 @@ pub(super) fn upgrade<T: Talk + 'static>(
                 // It fails if the client leaves in between: nobody is left to tell.
                 let Ok(upgraded) = upgrade.await else { return };
                 match Upgrade::from_hyper(upgraded) {
-                    Some(Upgrade { socket, read_ahead, slot }) => {
+                    Some(Upgrade { io, read_ahead }) => {
                         drop(request);
-                        run(state, caller, socket, read_ahead, talk).await;
+                        let slot = match &io {
+                            UpgradedIo::Raw { slot, .. } => Some(Arc::clone(slot)),
+                            UpgradedIo::Streamed(_) => None,
+                        };
+                        run(state, caller, io, read_ahead, talk).await;
                         drop(slot);
                     }
                     None => tracing::error!("a WebSocket came over a connection that is not ours"),
@@ -156,9 +161,9 @@ fn offers(headers: &HeaderMap) -> bool {
     tokens(headers, &SEC_WEBSOCKET_PROTOCOL).any(|one| one == WS_PROTOCOL)
 }
 
-/// The socket as tungstenite sees it: reads do not wait, writes go to a buffer.
+/// The connection as tungstenite sees it: reads do not wait, writes go to a buffer.
 struct Tap<'a> {
-    socket: &'a Stream,
+    link: &'a ClientLink,
     said: Vec<u8>,
     assembly: &'a mut Assembly,
     /// Bytes that may be read before somebody else has a turn.
@@ -171,7 +176,7 @@ impl Read for Tap<'_> {
             return Err(ErrorKind::WouldBlock.into());
         }
         self.assembly.room(buf.len()).map_err(io::Error::other)?;
-        let read = self.socket.try_read(buf)?;
+        let read = self.link.try_read(buf)?;
         *self.left = self.left.saturating_sub(read);
         self.assembly.bytes += read;
         self.assembly.since.get_or_insert_with(Instant::now);
@@ -247,7 +252,7 @@ enum End {
 
 /// One client's connection, apart from what its messages mean.
 struct Client {
-    conn: Arc<Conn>,
+    link: ClientLink,
     context: WebSocketContext,
     assembly: Assembly,
     /// tungstenite may hold messages that it has read already, so the socket need not become readable for them.
@@ -261,9 +266,9 @@ struct Client {
 async fn run<T: Talk>(
     state: AppState,
     caller: Caller,
-    socket: Arc<Stream>,
+    io: UpgradedIo,
     read_ahead: bytes::Bytes,
-    talk: impl FnOnce(Arc<Conn>) -> T,
+    talk: impl FnOnce(ClientLink) -> T,
 ) {
     let config = WebSocketConfig::default()
         .read_buffer_size(READ_BUFFER)
@@ -274,31 +279,25 @@ async fn run<T: Talk>(
     let account = state.account(&caller);
     let mut client = Client {
         assembly: Assembly::new(&account),
-        conn: Conn::new(&state.fans, socket, Framing::WebSocket, account),
+        link: ClientLink::websocket(&state.fans, io, account),
         context: WebSocketContext::from_partially_read(read_ahead.into(), Role::Server, Some(config)),
         more: true,
         left: READ_TURN_BYTES,
         missed: 0,
     };
-    let leave = Leave(Arc::clone(&client.conn));
+    let leave = Leave(client.link.clone());
     let mut flights = FuturesUnordered::new();
-    let talk = talk(Arc::clone(&client.conn));
+    let talk = talk(client.link.clone());
     let end = client.run(&state, &caller, talk, &mut flights).await;
     drop(leave);
     if !flights.is_empty() {
         // What was asked for is done all the same; only nobody hears how it went.
         tokio::spawn(async move { while flights.next().await.is_some() {} });
     }
+    let link = client.link.clone();
     Box::pin(client.end(end)).await;
-}
-
-/// Takes a connection out of its fans, also when its task is cut.
-pub(super) struct Leave(pub(super) Arc<Conn>);
-
-impl Drop for Leave {
-    fn drop(&mut self) {
-        self.0.leave();
-    }
+    // What is still being worked on has the connection, too.
+    link.close();
 }
 
 impl Client {
@@ -323,40 +322,38 @@ impl Client {
         let began = Instant::now();
         let mut ping_at = began + PING;
         loop {
-            let flow = self.conn.flush(true);
+            let flow = self.link.flush().await;
             if flow == Flow::Dead {
                 return End::Gone;
             }
-            if self.conn.over() {
+            if self.link.over() {
                 return End::Ours(code::NO_PROGRESS, come_back(&talk));
             }
             if let Some(why) = talk.over() {
                 return End::Ours(code::GOING_AWAY, why.into());
             }
             // Neither asked nor answered: what waits for the client is bounded.
-            let takes = self.conn.backlog() < BACKLOG;
+            let takes = self.link.backlog() < BACKLOG;
             let reading = flights.len() < IN_FLIGHT && takes;
             let mut wake_at = ping_at;
             if let Some(until) = self.assembly.until(state.limits.body).filter(|_| reading) {
                 wake_at = wake_at.min(until);
             }
             if flow == Flow::Blocked {
-                wake_at = wake_at.min(self.conn.stalls_at());
+                wake_at = wake_at.min(self.link.stalls_at());
             }
             if !talk.initialized() {
                 wake_at = wake_at.min(began + INITIALIZE);
             }
             tokio::select! {
-                ready = self.conn.socket().readable(), if reading && !self.more => match ready {
+                ready = self.link.readable(), if reading && !self.more => match ready {
                     Ok(()) => self.more = true,
                     Err(_) => return End::Gone,
                 },
                 () = tokio::task::yield_now(), if reading && self.more => {}
-                _ = self.conn.socket().writable(), if flow == Flow::Blocked => {}
-                () = self.conn.catch_up_or_wait(), if flow == Flow::Cold => {}
-                () = self.conn.needs_attention() => {}
+                () = self.link.wait(flow) => {}
                 Some(reply) = flights.next(), if takes && !flights.is_empty() => {
-                    self.conn.push(|out| out.extend_from_slice(&reply));
+                    self.link.push(|out| out.extend_from_slice(&reply));
                 }
                 changed = revocations.changed() => {
                     if changed.is_err() || !state.auth.is_enrolled(caller) {
@@ -381,7 +378,7 @@ impl Client {
                     gone.iter().for_each(|session| talk.forgotten(session));
                 }
                 news = talk.news(), if flow == Flow::Done && talk.initialized() => match news {
-                    Some(frames) => self.conn.push(|out| out.extend_from_slice(&frames)),
+                    Some(frames) => self.link.push(|out| out.extend_from_slice(&frames)),
                     None => return End::Ours(code::NORMAL, String::new()),
                 },
                 () = stopping(&mut stop) => return End::Ours(code::GOING_AWAY, "the gateway is stopping".into()),
@@ -413,7 +410,7 @@ impl Client {
         ping_at: &mut Instant,
     ) -> Option<End> {
         let now = Instant::now();
-        if flow == Flow::Blocked && self.conn.stalls_at() <= now {
+        if flow == Flow::Blocked && self.link.stalls_at() <= now {
             metrics().stalled.inc();
             return Some(End::Ours(code::NO_PROGRESS, String::new()));
         }
@@ -431,7 +428,7 @@ impl Client {
             self.missed = self.missed.saturating_add(1);
             *ping_at = now + PING;
             if flow == Flow::Done {
-                self.conn.push(ws_ping);
+                self.link.push(ws_ping);
             }
         }
         None
@@ -441,17 +438,17 @@ impl Client {
     fn listen(&mut self, talk: &mut impl Talk, flights: &mut FuturesUnordered<Reply>) -> Option<End> {
         self.left = READ_TURN_BYTES;
         for _ in 0..READ_TURN {
-            if flights.len() >= IN_FLIGHT || self.conn.backlog() >= BACKLOG {
+            if flights.len() >= IN_FLIGHT || self.link.backlog() >= BACKLOG {
                 return None;
             }
             match self.read() {
                 Ok(Message::Text(text)) => {
                     self.missed = 0;
-                    let charge = self.assembly.whole(self.conn.account());
+                    let charge = self.assembly.whole(self.link.account());
                     if let Some(mut reply) = beside(text.len(), || talk.message(&text)) {
                         // Begun at once, so that a client's requests take effect in the order it sent them.
                         match futures_util::FutureExt::now_or_never(&mut reply) {
-                            Some(reply) => self.conn.push(|out| out.extend_from_slice(&reply)),
+                            Some(reply) => self.link.push(|out| out.extend_from_slice(&reply)),
                             None if charge.bytes() == 0 => flights.push(reply),
                             None => flights.push(Box::pin(async move {
                                 let reply = reply.await;
@@ -486,12 +483,11 @@ impl Client {
     }
 
     fn read(&mut self) -> Result<Message, WsError> {
-        let mut tap =
-            Tap { socket: self.conn.socket(), said: Vec::new(), assembly: &mut self.assembly, left: &mut self.left };
+        let mut tap = Tap { link: &self.link, said: Vec::new(), assembly: &mut self.assembly, left: &mut self.left };
         let outcome = self.context.read(&mut tap);
         let said = tap.said;
         if !said.is_empty() {
-            self.conn.push(|out| out.extend_from_slice(&said));
+            self.link.push(|out| out.extend_from_slice(&said));
         }
         outcome
     }
@@ -511,15 +507,16 @@ impl Client {
         let until = Instant::now() + CLOSING;
         let _ = tokio::time::timeout_at(until, async {
             loop {
-                match self.conn.flush(true) {
+                let flow = self.link.flush().await;
+                match flow {
                     Flow::Dead => return,
                     Flow::Blocked => {}
                     Flow::Done | Flow::Cold if wait_for_theirs => {}
                     Flow::Done | Flow::Cold => break,
                 }
                 tokio::select! {
-                    _ = self.conn.socket().writable(), if self.conn.backlog() > 0 => {}
-                    readable = self.conn.socket().readable(), if wait_for_theirs => {
+                    () = self.link.wait(flow) => {}
+                    readable = self.link.readable(), if wait_for_theirs => {
                         if readable.is_err() {
                             return;
                         }
@@ -538,15 +535,14 @@ impl Client {
                 }
             }
             // Hanging up over unread bytes would reset the connection and might swallow what we said last.
-            let socket = self.conn.socket();
-            let _ = socket2::SockRef::from(&**socket).shutdown(std::net::Shutdown::Write);
+            self.link.close_write().await;
             let mut sink = [0; 1024];
             loop {
-                match socket.try_read(&mut sink) {
+                match self.link.try_read(&mut sink) {
                     Ok(0) => return,
                     Ok(_) => {}
                     Err(error) if error.kind() == ErrorKind::WouldBlock => {
-                        if socket.readable().await.is_err() {
+                        if self.link.readable().await.is_err() {
                             return;
                         }
                     }
@@ -561,13 +557,12 @@ impl Client {
         let mut reason = reason;
         // A control frame's payload is 125 bytes, two of them the code.
         reason.truncate(reason.floor_char_boundary(123));
-        let mut tap =
-            Tap { socket: self.conn.socket(), said: Vec::new(), assembly: &mut self.assembly, left: &mut self.left };
+        let mut tap = Tap { link: &self.link, said: Vec::new(), assembly: &mut self.assembly, left: &mut self.left };
         let frame = CloseFrame { code: code.into(), reason: reason.into() };
         // Its buffer takes everything; an error only says that the other end closed before.
         let _ = self.context.close(&mut tap, Some(frame));
         let said = tap.said;
-        self.conn.push(|out| out.extend_from_slice(&said));
+        self.link.push(|out| out.extend_from_slice(&said));
     }
 }
 

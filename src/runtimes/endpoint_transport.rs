@@ -343,9 +343,9 @@ impl EndpointTransport {
     fn unreached(&mut self, driver: &Driver, why: &str) {
         let address = &self.address;
         let problem = if self.was_ready {
-            format!("lost the connection to {address}; trying again: {why}")
+            format!("lost the connection to {address}; reconnecting: {why}")
         } else {
-            format!("cannot connect to {address}: {why}; trying again")
+            format!("cannot connect to {address}: {why}; retrying")
         };
         self.show_problem(driver, problem);
         self.pause_before_reconnect(driver);

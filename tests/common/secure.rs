@@ -91,7 +91,23 @@ impl Client {
     }
 
     pub async fn connect(&self, name: &'static str, alpn: &[&str]) -> std::io::Result<TlsStream<TcpStream>> {
-        let stream = self.tcp().await?;
+        self.connect_over(self.tcp().await?, name, alpn).await
+    }
+
+    /// A connection of HTTP/1.1 that the system buffers as little as it can of.
+    pub async fn connect_narrow(&self) -> TlsStream<TcpStream> {
+        let socket = TcpSocket::new_v4().unwrap();
+        socket.set_recv_buffer_size(4096).unwrap();
+        let stream = socket.connect(self.address).await.unwrap();
+        self.connect_over(stream, "localhost", &["http/1.1"]).await.unwrap()
+    }
+
+    async fn connect_over(
+        &self,
+        stream: TcpStream,
+        name: &'static str,
+        alpn: &[&str],
+    ) -> std::io::Result<TlsStream<TcpStream>> {
         let name = name.try_into().unwrap();
         let connecting = TlsConnector::from(self.config(alpn)).connect(name, stream);
         tokio::time::timeout(PATIENCE, connecting).await.expect("no handshake")
@@ -133,8 +149,17 @@ impl Client {
         &self,
         origin: Option<&str>,
     ) -> Result<tokio_tungstenite::WebSocketStream<TlsStream<TcpStream>>, tokio_tungstenite::tungstenite::Error> {
-        use tokio_tungstenite::tungstenite::client::IntoClientRequest as _;
         let stream = self.connect("localhost", &["http/1.1"]).await.unwrap();
+        self.ws_over(stream, origin).await
+    }
+
+    /// The same over a connection that is there.
+    pub async fn ws_over(
+        &self,
+        stream: TlsStream<TcpStream>,
+        origin: Option<&str>,
+    ) -> Result<tokio_tungstenite::WebSocketStream<TlsStream<TcpStream>>, tokio_tungstenite::tungstenite::Error> {
+        use tokio_tungstenite::tungstenite::client::IntoClientRequest as _;
         let url = format!("{}/v1/ws", self.origin().replace("https", "wss"));
         let mut request = url.into_client_request().unwrap();
         request.headers_mut().insert("Authorization", format!("Bearer {}", self.token).parse().unwrap());

@@ -147,6 +147,161 @@ async fn http_2_websocket_request_is_refused_with_a_hint() {
     assert_eq!(refused.status(), 501);
 }
 
+/// Bytes that all clients' connections make the gateway hold.
+async fn held(gateway: &Gateway) -> u64 {
+    let text = gateway.request("GET", "/metrics").send().await.unwrap().text().await.unwrap();
+    let line = text.lines().find_map(|line| line.strip_prefix("plexus_ledger_bytes{account=\"clients\"} "));
+    line.unwrap_or_else(|| panic!("{text}")).parse().unwrap()
+}
+
+/// Takes a little at a time, so that it is slow and not gone, while much comes; then all until `end` is there.
+async fn slowly(stream: &mut (impl tokio::io::AsyncRead + Unpin), gateway: &Gateway, end: &str) -> Vec<u8> {
+    let (mut all, mut chunk) = (Vec::new(), vec![0; 16 << 10]);
+    for n in 0..200 {
+        let n = if n < 100 { 64 } else { 512 };
+        let read = tokio::time::timeout(PATIENCE, stream.read(&mut chunk[..n])).await.expect("nothing comes").unwrap();
+        all.extend_from_slice(&chunk[..read]);
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    let held = held(gateway).await;
+    assert!(held < 1 << 20, "{held}");
+    while !all.ends_with(end.as_bytes())
+        && !String::from_utf8_lossy(&all[all.len().saturating_sub(4096)..]).contains(end)
+    {
+        let read = tokio::time::timeout(PATIENCE, stream.read(&mut chunk)).await.expect("nothing comes").unwrap();
+        assert!(read > 0, "hung up after {}", all.len());
+        all.extend_from_slice(&chunk[..read]);
+    }
+    all
+}
+
+#[tokio::test]
+async fn tls_reader_that_is_slow_costs_little_and_misses_nothing() {
+    let (gateway, client) = served().await;
+    let session = gateway.session("demo").await;
+    let mut stream = client.connect_narrow().await;
+    let head = format!(
+        "GET /v1/sessions/{session}/events HTTP/1.1\r\nhost: localhost:{}\r\nauthorization: Bearer {}\r\n\
+         accept: text/event-stream\r\n\r\n",
+        client.address.port(),
+        gateway.token
+    );
+    stream.write_all(head.as_bytes()).await.unwrap();
+    let run = gateway.prompt(&session, "flood 10000 200").await;
+    let all = slowly(&mut stream, &gateway, "event: run_ended").await;
+    let all = String::from_utf8(all).unwrap();
+    let ids: Vec<&str> = all.lines().filter_map(|line| line.strip_prefix("id: ")).collect();
+    let kept = gateway.until_ended(&session, &run).await;
+    assert!(kept.len() >= 10_000, "{}", kept.len());
+    let kept: Vec<&str> = kept.iter().map(|event| event["cursor"].as_str().unwrap()).collect();
+    assert!(ids == kept, "{} of {}", ids.len(), kept.len());
+}
+
+#[tokio::test]
+async fn http_2_client_with_many_streams_of_events_gets_all_of_each() {
+    const STREAMS: usize = 60;
+    let (gateway, client) = served().await;
+    let session = gateway.session("demo").await;
+    let mut h2 = client.http2().await;
+    let mut streams = Vec::new();
+    for n in 0..STREAMS {
+        // By session and by everything, with and without a start.
+        let path = match n % 3 {
+            0 => format!("/v1/sessions/{session}/events"),
+            1 => format!("/v1/sessions/{session}/events?after=now"),
+            _ => "/v1/events?after=now".into(),
+        };
+        let mut stream = h2.send("GET", &path, &[("accept", "text/event-stream")], None).await.unwrap();
+        secure::until(stream.body_mut(), "event: live").await;
+        // All are read at once: they share the connection's window.
+        let reading = async move { secure::until(stream.body_mut(), "event: run_ended").await };
+        streams.push(tokio::spawn(reading));
+    }
+    let prompt = json!({ "text": "flood 500 100" });
+    let path = format!("/v1/sessions/{session}/prompt");
+    let (status, _, run) = h2.ask("POST", &path, &[], Some(&prompt)).await;
+    assert_eq!(status, 202, "requests go on beside the streams: {run}");
+    let run: Value = serde_json::from_str(&run).unwrap();
+    let run = run["run_id"].as_str().unwrap().to_owned();
+    let kept = gateway.until_ended(&session, &run).await;
+    let chunks = kept.iter().filter(|event| event["kind"] == "agent_message_chunk").count();
+    assert!(chunks >= 500, "{chunks}");
+    for stream in streams {
+        let text = stream.await.unwrap();
+        assert_eq!(text.matches("event: agent_message_chunk").count(), chunks);
+    }
+    assert!(held(&gateway).await < 1 << 20);
+    assert_eq!(h2.ask("GET", "/healthz", &[], None).await.0, 200);
+}
+
+#[tokio::test]
+async fn tls_connections_of_a_device_end_when_it_is_revoked() {
+    let (gateway, client) = served().await;
+    let (_, code) = gateway.post("/v1/codes", json!({ "scopes": ["watch", "prompt"] })).await;
+    let (status, paired) = gateway.post("/v1/pair", json!({ "code": code["code"], "name": "phone" })).await;
+    assert!(status < 300, "{paired}");
+    let mut phone = client.clone();
+    phone.token = paired["token"].as_str().unwrap().to_owned();
+    let mut ws = phone.ws(None).await.unwrap();
+    ws.send(Message::text(hello().to_string())).await.unwrap();
+    ws.next().await.unwrap().unwrap();
+    let attach = json!({ "jsonrpc": "2.0", "id": 2, "method": "session.attach", "params": { "session_id": "*" } });
+    ws.send(Message::text(attach.to_string())).await.unwrap();
+    let mut h2 = phone.http2().await;
+    let mut stream = h2.send("GET", "/v1/events", &[("accept", "text/event-stream")], None).await.unwrap();
+    secure::until(stream.body_mut(), "event: live").await;
+    let id = paired["device_id"].as_str().unwrap();
+    assert_eq!(gateway.delete(&format!("/v1/devices/{id}")).await.0, 204);
+    let closed = async {
+        loop {
+            if let Message::Close(frame) = ws.next().await.expect("it said nothing").unwrap() {
+                return frame.unwrap();
+            }
+        }
+    };
+    let closed = tokio::time::timeout(PATIENCE, closed).await.expect("it stays open");
+    assert_eq!((u16::from(closed.code), closed.reason.as_str()), (4001, "this device was revoked"));
+    let rest = tokio::time::timeout(PATIENCE, http_body_util::BodyExt::collect(stream.into_body())).await;
+    assert!(rest.expect("the stream stays open").is_ok(), "it ends as one that is whole");
+    assert_eq!(h2.ask("GET", "/v1/me", &[], None).await.0, 401);
+}
+
+#[tokio::test]
+async fn tls_websocket_reader_that_is_slow_costs_little_and_misses_nothing() {
+    let (gateway, client) = served().await;
+    let session = gateway.session("demo").await;
+    let stream = client.connect_narrow().await;
+    let mut ws = client.ws_over(stream, None).await.unwrap();
+    ws.send(Message::text(hello().to_string())).await.unwrap();
+    let attach = json!({ "jsonrpc": "2.0", "id": 2, "method": "session.attach",
+        "params": { "session_id": session, "from": "start" } });
+    ws.send(Message::text(attach.to_string())).await.unwrap();
+    let run = gateway.prompt(&session, "flood 10000 200").await;
+    let (mut cursors, mut slow) = (Vec::new(), 200);
+    loop {
+        let message = tokio::time::timeout(PATIENCE, ws.next()).await.expect("nothing comes").unwrap().unwrap();
+        let Message::Text(message) = message else { continue };
+        let message: Value = serde_json::from_str(&message).unwrap();
+        if message["method"] == "agent.event" {
+            cursors.push(message["params"]["cursor"].clone());
+        }
+        if message["params"]["kind"] == "run_ended" {
+            break;
+        }
+        if slow > 0 {
+            slow -= 1;
+            tokio::time::sleep(Duration::from_millis(10)).await;
+            if slow == 0 {
+                assert!(held(&gateway).await < 1 << 20);
+            }
+        }
+    }
+    let kept = gateway.until_ended(&session, &run).await;
+    assert!(kept.len() >= 10_000, "{}", kept.len());
+    let kept: Vec<Value> = kept.iter().map(|event| event["cursor"].clone()).collect();
+    assert!(cursors == kept, "{} of {}", cursors.len(), kept.len());
+}
+
 #[tokio::test]
 async fn tls_refuses_other_names_and_other_sites() {
     let (gateway, client) = served().await;

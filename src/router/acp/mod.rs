@@ -25,15 +25,12 @@ pub use shape::Failure;
 pub(super) use peer::Peer;
 pub(super) use session_stream::SessionStream;
 
-use std::sync::Arc;
-
 use ::http::StatusCode;
 use ::http::header::UPGRADE;
 use ::http::request::Parts;
 use axum::response::Response;
 use futures_util::future::BoxFuture;
 
-use super::fanout::Conn;
 use super::frames::ws_text;
 use super::guard::Call;
 use super::talk::{self, Talk};
@@ -95,7 +92,7 @@ pub(super) fn runtime_of(state: &AppState, caller: &Caller, call: &Call) -> Resu
 /// ACP over a WebSocket: answers the handshake and serves the connection from then on.
 fn serve(state: AppState, caller: Caller, parts: Parts, runtime: Option<RuntimeId>) -> Response {
     let peer = Peer::new(state.clone(), caller.clone(), runtime);
-    ws::upgrade(state, caller, parts, move |_: Arc<Conn>| WebSocketConnection { peer, streams: Vec::new() })
+    ws::upgrade(state, caller, parts, move |_| WebSocketConnection { peer, streams: Vec::new() })
 }
 
 /// A connection over a WebSocket: all session streams, each at its own pace.

@@ -9,6 +9,7 @@ use tokio::time::Instant;
 
 use super::connections::Connection;
 use super::{Sent, SessionStream};
+use crate::router::frames::sse_data;
 use crate::router::sse::News;
 use plexus_protocol::{Cursor, Position, SessionId};
 
@@ -215,9 +216,9 @@ impl Stream {
             let at = cursor.as_ref().map(|cursor| cursor.position);
             let messages = self.queue(|queue| queue.take(at))?;
             if !messages.is_empty() {
-                let mut chunks = Vec::new();
-                self.put(&messages, cursor.as_ref(), &mut chunks);
-                return Some(chunks);
+                let mut text = Vec::new();
+                self.put(&messages, cursor.as_ref(), &mut text);
+                return Some(text);
             }
             let next = async {
                 if streams.is_empty() {
@@ -238,7 +239,7 @@ impl Stream {
             let (logged, other): (Vec<Sent>, Vec<Sent>) = sent.into_iter().partition(|sent| sent.in_log);
             let first = logged.iter().find_map(|sent| sent.cursor.as_ref());
             let before = first.map(|first| Position(first.position.0.saturating_sub(1)));
-            let mut chunks = Vec::new();
+            let mut text = Vec::new();
             self.keep(other);
             let messages = self.queue(|queue| {
                 if let Some(before) = before {
@@ -255,18 +256,18 @@ impl Stream {
                 }
                 return None;
             };
-            self.put(&messages, cursor.as_ref(), &mut chunks);
+            self.put(&messages, cursor.as_ref(), &mut text);
             for Sent { cursor, json, .. } in &logged {
                 // One cursor does not describe a stream of several sessions, each at its own pace.
-                let id = cursor.as_ref().filter(|_| self.session.is_some()).map(ToString::to_string);
-                event(&mut chunks, id.as_deref(), json);
+                let id = cursor.as_ref().filter(|_| self.session.is_some());
+                sse_data(&mut text, id.map(|id| id as _), json);
             }
-            return Some(chunks);
+            return Some(text);
         }
     }
 
     /// Appends messages that are not in the log; `cursor`: the position up to which the log was sent.
-    fn put(&mut self, messages: &[Message], cursor: Option<&Cursor>, chunks: &mut Vec<u8>) {
+    fn put(&mut self, messages: &[Message], cursor: Option<&Cursor>, text: &mut Vec<u8>) {
         for Message { number, json, .. } in messages {
             self.written = *number;
             let id = match (&self.session, cursor) {
@@ -274,7 +275,7 @@ impl Stream {
                 (Some(_), Some(cursor)) => format!("{cursor}+{number}"),
                 (Some(_), None) => format!("+{number}"),
             };
-            event(chunks, Some(&id), json);
+            sse_data(text, Some(&id), json);
         }
     }
 }
@@ -300,19 +301,6 @@ impl Drop for Stream {
             inner.queues.remove(&self.session);
         }
     }
-}
-
-/// Appends a message as one server-sent event in one chunk. It has no name, since clients listen for `message`.
-pub(super) fn event(out: &mut Vec<u8>, id: Option<&str>, json: &[u8]) {
-    use std::io::Write as _;
-    let id = id.map(|id| format!("id: {id}\n")).unwrap_or_default();
-    let len = id.len() + "data: \n\n".len() + json.len();
-    out.reserve(len + 20);
-    // Writing to memory does not fail.
-    let _ = write!(out, "{len:x}\r\n{id}data: ");
-    // A raw line end is not valid inside a JSON string, so it is white space between tokens.
-    out.extend(json.iter().map(|&byte| if matches!(byte, b'\r' | b'\n') { b' ' } else { byte }));
-    out.extend_from_slice(b"\n\n\r\n");
 }
 
 #[cfg(test)]
@@ -373,12 +361,5 @@ mod tests {
         queue.take(None);
         queue.flushed(502, BTreeMap::new());
         assert_eq!((queue.written.len(), queue.written[0].number), (1, 502));
-    }
-
-    #[test]
-    fn message_is_one_chunk_with_one_line_of_data() {
-        let mut out = Vec::new();
-        event(&mut out, Some("e:1+2"), b"{\n\"a\":\r\n1}");
-        assert_eq!(String::from_utf8(out).unwrap(), "1c\r\nid: e:1+2\ndata: { \"a\":  1}\n\n\r\n");
     }
 }

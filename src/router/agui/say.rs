@@ -157,7 +157,7 @@ impl Say {
         Self::Custom { name: format!("plexus.{name}"), value }
     }
 
-    /// Appends the event as a chunk of a server-sent stream. `id:` and `metadata.plexus.cursor` have its cursor; both, since AG-UI
+    /// Appends the event as an event of a server-sent stream. `id:` and `metadata.plexus.cursor` have its cursor; both, since AG-UI
     /// client libraries do not expose the `id:`.
     pub(super) fn write(&self, out: &mut Vec<u8>, cursor: Option<&Cursor>, at: Option<Timestamp>) {
         use std::io::Write as _;
@@ -175,7 +175,7 @@ impl Say {
             let _ = write!(json, ",\"metadata\":{{\"plexus\":{{\"cursor\":\"{cursor}\"}}}}");
         }
         json.push(b'}');
-        super::super::frames::sse_data(out, cursor, &json);
+        super::super::frames::sse_data(out, cursor.map(|cursor| cursor as _), &json);
     }
 }
 

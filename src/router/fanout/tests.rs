@@ -14,7 +14,7 @@ use plexus_store::{MemoryStore, SessionRow, Store as _};
 
 const STALL: Duration = Duration::from_secs(30);
 
-fn fans_with(stall: Duration) -> Fans {
+pub(in crate::router) fn fans_with(stall: Duration) -> Fans {
     let store = MemoryStore::new().unwrap();
     let row = |session: &str| SessionRow {
         session_id: SessionId::trusted(session),
@@ -31,11 +31,11 @@ fn fans_with(stall: Duration) -> Fans {
 }
 
 /// Somebody with the usual limits.
-fn account() -> crate::ledger::Account {
+pub(in crate::router) fn account() -> crate::ledger::Account {
     crate::ledger::Ledger::default().connection("d_1")
 }
 
-fn fans() -> Fans {
+pub(in crate::router) fn fans() -> Fans {
     fans_with(STALL)
 }
 
@@ -51,7 +51,7 @@ fn origin(session: &str) -> Arc<Origin> {
     })
 }
 
-async fn append(log: &Log, session: &str, bodies: impl IntoIterator<Item = String>) {
+pub(in crate::router) async fn append(log: &Log, session: &str, bodies: impl IntoIterator<Item = String>) {
     let events = bodies
         .into_iter()
         .map(|body| NewEvent {
@@ -68,11 +68,11 @@ async fn append(log: &Log, session: &str, bodies: impl IntoIterator<Item = Strin
         .unwrap();
 }
 
-fn body(n: usize, size: usize) -> String {
+pub(in crate::router) fn body(n: usize, size: usize) -> String {
     format!(r#"{{"n":{n},"text":"{}"}}"#, "x".repeat(size))
 }
 
-async fn pair(sndbuf: Option<usize>) -> (Arc<Stream>, TcpStream) {
+pub(in crate::router) async fn pair(sndbuf: Option<usize>) -> (Arc<TcpStream>, TcpStream) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     if let Some(size) = sndbuf {
         socket2::SockRef::from(&listener).set_recv_buffer_size(size).unwrap();
@@ -86,10 +86,10 @@ async fn pair(sndbuf: Option<usize>) -> (Arc<Stream>, TcpStream) {
     if let Some(size) = sndbuf {
         socket2::SockRef::from(&server).set_send_buffer_size(size).unwrap();
     }
-    (Arc::new(server.into()), client)
+    (Arc::new(server), client)
 }
 
-/// What a surface's task does, and nothing else. Ends when the socket breaks or nothing moves for too long.
+/// What a frontend's task does, and nothing else. Ends when the socket breaks or nothing moves for too long.
 async fn drive(conn: Arc<Conn>) -> Flow {
     loop {
         let flow = conn.flush(true);
@@ -117,7 +117,7 @@ fn join(fans: &Fans, conn: &Arc<Conn>, key: FanKey, after: Position) {
 }
 
 /// A JSON-RPC message of a whole frame, or an SSE event's name and data; and what is left.
-fn parse(framing: Framing, bytes: &[u8]) -> Option<(String, serde_json::Value, usize)> {
+pub(in crate::router) fn parse(framing: Framing, bytes: &[u8]) -> Option<(String, serde_json::Value, usize)> {
     match framing {
         Framing::WebSocket => {
             assert!(
@@ -138,13 +138,18 @@ fn parse(framing: Framing, bytes: &[u8]) -> Option<(String, serde_json::Value, u
             let len = usize::from_str_radix(std::str::from_utf8(&bytes[..line]).unwrap(), 16).unwrap();
             let chunk = bytes.get(line + 2..line + 2 + len)?;
             assert_eq!(bytes.get(line + 2 + len..line + 4 + len)?, b"\r\n");
-            let text = std::str::from_utf8(chunk).unwrap();
-            assert!(text.ends_with("\n\n") && text.matches("\n\n").count() == 1);
+            let (name, json, taken) = parse(Framing::SseBody, chunk)?;
+            assert_eq!(taken, len, "one event is one chunk");
+            Some((name, json, line + 4 + len))
+        }
+        Framing::SseBody => {
+            let len = bytes.windows(2).position(|two| two == b"\n\n")? + 2;
+            let text = std::str::from_utf8(&bytes[..len]).unwrap();
             let field = |name: &str| text.lines().find_map(|line| line.strip_prefix(name)).unwrap_or_default();
             let json: serde_json::Value = serde_json::from_str(field("data: ")).unwrap();
             let id = field("id: ");
             assert!(id.is_empty() || json["cursor"] == id);
-            Some((field("event: ").into(), json, line + 4 + len))
+            Some((field("event: ").into(), json, len))
         }
     }
 }

@@ -1,9 +1,7 @@
-//! HTTP/2, behind TLS only. Each stream becomes a connection of HTTP/1.1 within the process, of one request: so there is
-//! one way through the guard and one way to write a stream of events, whatever the client speaks. No two requests share
-//! such a connection, so there is nobody whose request another's could reach into.
+//! HTTP/2, behind TLS only. A request comes to the same service as one of HTTP/1.1, its head put as HTTP/1.1 has it, so
+//! that there is one way through the guard; hyper writes the response.
 
 use crate::router::stop::stopping;
-use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -13,27 +11,26 @@ use std::time::Duration;
 use axum::body::Body;
 use axum::response::IntoResponse as _;
 use bytes::Bytes;
-use http::header::{CONNECTION, COOKIE, HOST, HeaderName, HeaderValue, TE, TRANSFER_ENCODING, UPGRADE};
+use http::header::{CONNECTION, CONTENT_LENGTH, COOKIE, HOST, HeaderName, HeaderValue, TE, TRANSFER_ENCODING, UPGRADE};
 use http::{Method, Request, Response, StatusCode, Uri, Version};
-use hyper::body::{Frame, Incoming, SizeHint};
+use hyper::body::{Body as _, Frame, Incoming, SizeHint};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
-use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::UnixStream;
-use tracing::Instrument as _;
 
 use super::tls::{Place, Shared, Source};
-use super::{ListenApp, Slot, connection};
+use super::unauthenticated::UnauthenticatedConnection;
+use super::{ByteStream, ConnHandle, HEADERS, ListenApp, Slot};
 use crate::router::Problem;
 
 /// Streams of one connection at once; a client keeps further requests to itself until one ends.
 const STREAMS: u32 = 64;
 /// Longest head of a request, in bytes, as RFC 9113 counts them; a longer one is answered 431.
-const HEADERS: u32 = 16 << 10;
+const HEAD: u32 = 16 << 10;
 /// What a stream may bring before we have read it, in bytes: also how much of a prompt is on its way at once.
 const STREAM_WINDOW: u32 = 64 << 10;
 /// The same for all streams of a connection.
 const CONNECTION_WINDOW: u32 = 256 << 10;
-/// Bytes of a response that wait for one stream's client; a stream of events then waits at its cursor.
+/// Bytes of a response that hyper asks for before one stream's client has taken some; a stream of events then waits at its
+/// cursor.
 const SEND: usize = 16 << 10;
 /// Streams that a client opened and took back before we came to them; with more the connection is ended (rapid reset).
 const RESETS: usize = 20;
@@ -47,7 +44,7 @@ const LOOK: Duration = Duration::from_secs(5);
 /// Serves a connection until it ends, is idle for too long, or the gateway stops.
 pub(super) async fn serve<I, A>(io: I, from: Source, app: A, shared: &Arc<Shared>)
 where
-    I: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    I: ByteStream + 'static,
     A: ListenApp,
 {
     let mut stop = shared.stop.clone();
@@ -63,7 +60,7 @@ where
     let connection = hyper::server::conn::http2::Builder::new(TokioExecutor::new())
         .timer(TokioTimer::new())
         .max_concurrent_streams(STREAMS)
-        .max_header_list_size(HEADERS)
+        .max_header_list_size(HEAD)
         .initial_stream_window_size(STREAM_WINDOW)
         .initial_connection_window_size(CONNECTION_WINDOW)
         .max_send_buf_size(SEND)
@@ -115,6 +112,11 @@ impl Drop for Busy {
     }
 }
 
+/// The stream is reset: a newcomer needed its place among those without a proof.
+#[derive(Debug, thiserror::Error)]
+#[error("a request without a proof made room for another")]
+struct MadeRoom;
+
 /// One request and its response.
 async fn exchange<A: ListenApp>(
     request: Request<Incoming>,
@@ -122,7 +124,7 @@ async fn exchange<A: ListenApp>(
     app: A,
     shared: Arc<Shared>,
     busy: Busy,
-) -> Result<Response<Body>, hyper::Error> {
+) -> Result<Response<Body>, MadeRoom> {
     if request.method() == Method::CONNECT {
         let words = "CONNECT is not supported; for WebSockets use HTTP/1.1: connect without `h2` in ALPN";
         return Ok(Problem::new(StatusCode::NOT_IMPLEMENTED, "no_tunnel", words).into_response());
@@ -134,30 +136,32 @@ async fn exchange<A: ListenApp>(
     let Ok(permit) = Arc::clone(&shared.streams).acquire_owned().await else {
         return Ok(Problem::internal().into_response());
     };
-    let slot = Arc::new(Slot::new(permit));
-    let (ours, theirs) = match UnixStream::pair() {
-        Ok(pair) => pair,
-        Err(error) => return Ok(no_room(&error)),
+    let slot = Slot::new(permit);
+    let stranger = Arc::new(shared.limits.http.strangers.admit(from.peer.ip()).await);
+    let mut request = plain(request);
+    if request.headers().len() > HEADERS {
+        let mut refused = Response::new(Body::empty());
+        *refused.status_mut() = StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE;
+        return Ok(refused);
+    }
+    request.extensions_mut().insert(ConnHandle { peer: from.peer, stranger: Arc::clone(&stranger), raw: None });
+    let head = request.method() == Method::HEAD;
+    let mut response = tokio::select! {
+        answer = tower::ServiceExt::oneshot(app, request) => match answer {
+            Ok(response) => response,
+            Err(never) => match never {},
+        },
+        () = stranger.cut() => return Err(MadeRoom),
     };
-    let inside = connection(theirs.into(), from.peer, slot, app, shared.limits.http.clone(), shared.stop.clone());
-    tokio::spawn(inside.in_current_span());
-    let (mut sender, client) = hyper::client::conn::http1::handshake(TokioIo::new(ours)).await?;
-    let client = Client(tokio::spawn(async move {
-        // Its end is told to whoever waits for the response.
-        let _ = client.await;
-    }));
-    let mut response = sender.send_request(plain(request)).await?;
     for name in [CONNECTION, TRANSFER_ENCODING, UPGRADE, HeaderName::from_static("keep-alive")] {
         response.headers_mut().remove(name);
     }
     *response.version_mut() = Version::HTTP_2;
-    Ok(response.map(|body| Body::new(Passing { body, _client: client, _busy: busy, _place: place })))
-}
-
-fn no_room(error: &io::Error) -> Response<Body> {
-    tracing::warn!(%error, "a request over HTTP/2 cannot be served now");
-    let words = "the gateway has no file descriptors left: try again in a moment";
-    Problem::new(StatusCode::SERVICE_UNAVAILABLE, "busy", words).retry_after(1).into_response()
+    if head {
+        // hyper would write it.
+        *response.body_mut() = Body::empty();
+    }
+    Ok(response.map(|body| Body::new(Passing { body, _stranger: stranger, _slot: slot, _busy: busy, _place: place })))
 }
 
 /// The request as HTTP/1.1 has it.
@@ -171,6 +175,10 @@ fn plain(request: Request<Incoming>) -> Request<Incoming> {
     let path = parts.uri.path_and_query().cloned();
     parts.uri = path.map_or_else(|| Uri::from_static("/"), Uri::from);
     parts.headers.remove(TE);
+    if !body.is_end_stream() && !parts.headers.contains_key(CONTENT_LENGTH) {
+        // A body whose length nobody said.
+        parts.headers.insert(TRANSFER_ENCODING, HeaderValue::from_static("chunked"));
+    }
     // RFC 9113 8.2.3: a browser may send cookies one by one.
     let cookies: Vec<&[u8]> = parts.headers.get_all(COOKIE).iter().map(HeaderValue::as_bytes).collect();
     if cookies.len() > 1
@@ -182,26 +190,18 @@ fn plain(request: Request<Incoming>) -> Request<Incoming> {
     Request::from_parts(parts, body)
 }
 
-/// The task that speaks HTTP/1.1 for one stream; ends with it, so that a stream that is taken back ends what answers it.
-struct Client(tokio::task::JoinHandle<()>);
-
-impl Drop for Client {
-    fn drop(&mut self) {
-        self.0.abort();
-    }
-}
-
 /// A response's body, with what must live as long as it.
 struct Passing {
-    body: Incoming,
-    _client: Client,
+    body: Body,
+    _stranger: Arc<UnauthenticatedConnection>,
+    _slot: Slot,
     _busy: Busy,
     _place: Place,
 }
 
 impl hyper::body::Body for Passing {
     type Data = Bytes;
-    type Error = hyper::Error;
+    type Error = axum::Error;
 
     fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
         Pin::new(&mut self.body).poll_frame(cx)

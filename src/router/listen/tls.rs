@@ -1,6 +1,6 @@
 //! TLS: the only way in from other machines. The handshake has its time and each address its share of the connections;
-//! the certificate is read again when its files change. What is decrypted goes through a pair within the process, so that
-//! behind it everything is as on the plain listener: its timeouts, its limits, the surfaces that write their own streams.
+//! the certificate is read again when its files change. hyper serves the decrypted stream, HTTP/1.1 here and HTTP/2 in
+//! [`h2`]; it writes every response, streams of events too.
 
 use crate::router::stop::stopping;
 use parking_lot::Mutex;
@@ -10,7 +10,9 @@ use std::io;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
@@ -20,25 +22,27 @@ use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::{ClientHello, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::{TcpListener, TcpStream, UnixStream};
-use tokio::sync::{Semaphore, watch};
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _, ReadBuf};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{Semaphore, oneshot, watch};
+use tokio::time::Sleep;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 use x509_parser::certificate::X509Certificate;
 use x509_parser::prelude::FromDer as _;
 
+use super::stall::StallGuard;
 use super::{ListenApp, ListenLimits, Slot, accept, connection, h2};
 use crate::metrics::metrics;
 
-/// Connections by TLS at once; past it new ones wait. Each costs three descriptors.
+/// Connections by TLS at once; past it new ones wait.
 const CONNECTIONS: usize = 1024;
-/// Requests over HTTP/2 under way at once, all connections together; past it they wait. Each costs two descriptors.
+/// Requests over HTTP/2 under way at once, all connections together; past it they wait.
 const STREAMS: usize = 4096;
 /// How often the files of the certificate are looked at.
 const LOOK: Duration = Duration::from_secs(2);
-/// Bytes that are carried at once between a client and what serves it.
-const CARRY: usize = 16 << 10;
+/// Bytes that wait encrypted for a client's socket; with more, the connection's writers wait.
+const SEND: usize = 16 << 10;
 /// How long a client may take to hang up once everything was said to it.
 const LINGER: Duration = Duration::from_secs(5);
 /// The first byte of every TLS connection: a record of the handshake.
@@ -52,7 +56,7 @@ const NEEDS_TLS: &str = "{\"type\":\"about:blank\",\"title\":\"Bad Request\",\"s
 /// What the TLS listener allows. The defaults are what is served with; tests use shorter times.
 #[derive(Clone, Debug)]
 pub struct TlsLimits {
-    /// What holds behind TLS, and how many connections there may be at once.
+    /// What holds over TLS, and how many connections there may be at once.
     pub http: ListenLimits,
     /// Connections of one address at once (of IPv6: of its network of 64 bits); further ones are closed.
     pub per_address: usize,
@@ -62,8 +66,6 @@ pub struct TlsLimits {
     pub handshake: Duration,
     /// How long a client of HTTP/2 may ask for nothing.
     pub idle: Duration,
-    /// How long a client of HTTP/1.1 may take nothing of what is there for it.
-    pub stall: Duration,
 }
 
 impl TlsLimits {
@@ -75,7 +77,6 @@ impl TlsLimits {
             streams_per_address: 256,
             handshake: Duration::from_secs(5),
             idle: Duration::from_secs(120),
-            stall: Duration::from_secs(60),
         }
     }
 }
@@ -158,7 +159,7 @@ impl Tls {
         names.unwrap_or_default().into_iter().filter(|name| !name.contains('*')).collect()
     }
 
-    /// Reads the files again whenever they change, until `stop`. What is no certificate is said so and not used.
+    /// Reads the files again whenever they change, until `stop`. A file that is no certificate is logged and not used.
     pub async fn keep_fresh(&self, mut stop: watch::Receiver<bool>) {
         let Served { cert, key, current, opened, provider } = &*self.served;
         let (mut loaded, mut seen) = (*opened, None);
@@ -303,22 +304,86 @@ async fn secure<A: ListenApp>(stream: TcpStream, from: Source, slot: Slot, app: 
                 refuse(stream).await;
                 None
             }
-            Ok(1) => shared.acceptor.accept(stream).await.ok(),
+            Ok(1) => shared.acceptor.accept(StallGuard::new(stream, shared.limits.http.stall)).await.ok(),
             _ => None,
         }
     };
-    let Ok(Some(stream)) = tokio::time::timeout(shared.limits.handshake, handshake).await else { return };
+    let Ok(Some(mut stream)) = tokio::time::timeout(shared.limits.handshake, handshake).await else { return };
+    stream.get_mut().1.set_buffer_limit(Some(SEND));
     if stream.get_ref().1.alpn_protocol() == Some(ALPN[0]) {
         h2::serve(stream, from, app, shared).await;
-        drop(slot);
-        return;
+    } else {
+        let (open, closed) = oneshot::channel();
+        let socket = TlsSocket { stream, linger: None, _open: open };
+        connection(socket, from.peer, None, app, shared.limits.http.clone(), shared.stop.clone()).await;
+        // A WebSocket goes on, and counts as the connection that it is.
+        let _ = closed.await;
     }
-    let Ok((ours, theirs)) = UnixStream::pair() else { return };
-    let slot = Arc::new(slot);
-    let (limits, stop) = (shared.limits.http.clone(), shared.stop.clone());
-    let served = connection(theirs.into(), from.peer, Arc::clone(&slot), app, limits, stop);
-    tokio::join!(served, carry(stream, ours, shared.limits.stall));
     drop(slot);
+}
+
+/// A connection of HTTP/1.1 over TLS: the IO object that hyper holds, and then the WebSocket.
+pub(super) struct TlsSocket {
+    stream: TlsStream<StallGuard>,
+    /// Runs once we have said everything.
+    linger: Option<Pin<Box<Sleep>>>,
+    /// Dropped with the socket.
+    _open: oneshot::Sender<()>,
+}
+
+impl TlsSocket {
+    /// From now on a frontend has its own bound for a client that takes nothing.
+    pub(super) fn upgraded(mut self) -> Self {
+        self.stream.get_mut().0.unbounded();
+        self
+    }
+}
+
+impl AsyncRead for TlsSocket {
+    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_read(cx, buf)
+    }
+}
+
+impl AsyncWrite for TlsSocket {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write(cx, buf)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bufs: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write_vectored(cx, bufs)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(cx)
+    }
+
+    /// Ends TLS, and waits for the client to hang up, [`LINGER`] at most: hanging up over bytes that nobody has read would
+    /// make the system take back what the client has not read yet.
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let Self { stream, linger, .. } = &mut *self;
+        if linger.is_none() {
+            ready!(Pin::new(&mut *stream).poll_shutdown(cx))?;
+        }
+        let linger = linger.get_or_insert_with(|| Box::pin(tokio::time::sleep(LINGER)));
+        let mut sink = [0; 1 << 10];
+        loop {
+            let mut buf = ReadBuf::new(&mut sink);
+            match Pin::new(&mut *stream.get_mut().0).poll_read(cx, &mut buf) {
+                Poll::Ready(Ok(())) if !buf.filled().is_empty() => {}
+                Poll::Ready(_) => return Poll::Ready(Ok(())),
+                Poll::Pending => return linger.as_mut().poll(cx).map(Ok),
+            }
+        }
+    }
 }
 
 /// Tells somebody who speaks plain HTTP what this is.
@@ -329,55 +394,6 @@ async fn refuse(mut stream: TcpStream) {
         // Bytes that nobody has read would make the system take the answer back. The handshake's time bounds this.
         let mut sink = [0; 1 << 10];
         while stream.read(&mut sink).await.is_ok_and(|n| n > 0) {}
-    }
-}
-
-/// Carries bytes between a client and our end of a pair until one of them is gone, or both are done.
-async fn carry(client: TlsStream<TcpStream>, inside: UnixStream, stall: Duration) {
-    let (mut from_client, mut to_client) = tokio::io::split(client);
-    let (mut from_inside, mut to_inside) = inside.into_split();
-    // Whether what is on its way to the client may still go there.
-    let up = async {
-        let mut buffer = vec![0; CARRY];
-        loop {
-            match from_client.read(&mut buffer).await {
-                Ok(0) => {
-                    let _ = to_inside.shutdown().await;
-                    return true;
-                }
-                Ok(n) => {
-                    if to_inside.write_all(&buffer[..n]).await.is_err() {
-                        return true;
-                    }
-                }
-                Err(_) => return false,
-            }
-        }
-    };
-    let down = async {
-        let mut buffer = vec![0; CARRY];
-        loop {
-            let n = from_inside.read(&mut buffer).await.unwrap_or(0);
-            let write = async {
-                if n == 0 {
-                    return to_client.shutdown().await;
-                }
-                to_client.write_all(&buffer[..n]).await?;
-                to_client.flush().await
-            };
-            match tokio::time::timeout(stall, write).await {
-                Ok(Ok(())) if n > 0 => {}
-                Ok(Ok(())) => return true,
-                _ => return false,
-            }
-        }
-    };
-    let (mut up, mut down) = (std::pin::pin!(up), std::pin::pin!(down));
-    tokio::select! {
-        fine = &mut up => if fine { down.await; },
-        fine = &mut down => if fine {
-            let _ = tokio::time::timeout(LINGER, up).await;
-        },
     }
 }
 
@@ -434,7 +450,7 @@ impl Drop for Place {
     }
 }
 
-/// One household has one IPv4 address, or one network of IPv6.
+/// What counts as one address: an IPv4 address, or a network of IPv6, as one household has.
 fn neighbourhood(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(v6) => Ipv6Addr::from_bits(v6.to_bits() & !u128::from(u64::MAX)).into(),

@@ -1,7 +1,7 @@
-//! Connections without a proof yet. They have one small account together; when it is full, one is cut off for the newcomer:
-//! of the address with the most of them, the one that is there for longest. Who shows a token is none of them any more, a
-//! moment after it came: so many connections that only wait keep nobody out, and those of one address cut off no other's.
-//! Before any is cut off, the newcomer waits for a moment: of a burst of connections, whose requests are all on their way,
+//! Connections that have not authenticated yet. They share one small account. When it is full, a connection is cut off for
+//! the newcomer: the oldest of the address that has the most. A connection that shows a token leaves the account a moment
+//! after the token came. So many connections that only wait keep nobody out, and those of one address cut off no other's.
+//! Before any is cut off, the newcomer waits for a moment: in a burst of connections whose requests are all on their way,
 //! each has its turn.
 
 use parking_lot::{Mutex, MutexGuard};
@@ -25,15 +25,15 @@ const PATIENCE: Duration = Duration::from_millis(250);
 #[derive(Clone, Debug)]
 pub struct UnauthenticatedConnections {
     account: Account,
-    line: Arc<Mutex<ConnectionQueue>>,
+    queue: Arc<Mutex<ConnectionQueue>>,
 }
 
-/// Those who are there, the oldest first.
+/// The connections in order of their arrival.
 #[derive(Debug, Default)]
 struct ConnectionQueue {
     next: u64,
     all: BTreeMap<u64, ConnectionEntry>,
-    /// How many there are of each address.
+    /// The number of connections of each address.
     of: HashMap<IpAddr, usize>,
 }
 
@@ -64,18 +64,18 @@ struct ConnectionEntry {
     _charge: Option<Charge>,
 }
 
-/// A connection's place among them, until it is dropped or somebody has proved who they are.
+/// A connection's place among those without a proof, until it is dropped or its client has authenticated.
 #[derive(Debug)]
 pub struct UnauthenticatedConnection {
     number: u64,
     cut: Arc<Notify>,
-    line: Arc<Mutex<ConnectionQueue>>,
+    queue: Arc<Mutex<ConnectionQueue>>,
 }
 
 impl UnauthenticatedConnections {
-    /// None yet.
+    /// Without any connection yet.
     pub fn new(ledger: &Ledger) -> Self {
-        Self { account: ledger.strangers().clone(), line: Arc::default() }
+        Self { account: ledger.strangers().clone(), queue: Arc::default() }
     }
 
     /// A newcomer from this address, once there is room, or [`PATIENCE`] is over. Cancellation safe.
@@ -88,32 +88,32 @@ impl UnauthenticatedConnections {
     /// is, or nobody is left.
     fn enter(&self, address: IpAddr, mut charge: Option<Charge>) -> UnauthenticatedConnection {
         let address = network(address);
-        let mut line = lock(&self.line);
+        let mut queue = lock(&self.queue);
         let charge = loop {
             if let Some(charge) = charge.take() {
                 break Some(charge);
             }
             match self.account.charge(EACH) {
                 Ok(charge) => break Some(charge),
-                Err(_) => match line.most(address).and_then(|number| line.remove(number)) {
+                Err(_) => match queue.most(address).and_then(|number| queue.remove(number)) {
                     // Its place is free at once; its connection ends a moment later.
                     Some(oldest) => oldest.cut.notify_one(),
                     None => break None,
                 },
             }
         };
-        let (number, cut) = (line.next, Arc::new(Notify::new()));
-        line.next += 1;
-        line.all.insert(number, ConnectionEntry { address, cut: Arc::clone(&cut), _charge: charge });
-        *line.of.entry(address).or_default() += 1;
-        UnauthenticatedConnection { number, cut, line: Arc::clone(&self.line) }
+        let (number, cut) = (queue.next, Arc::new(Notify::new()));
+        queue.next += 1;
+        queue.all.insert(number, ConnectionEntry { address, cut: Arc::clone(&cut), _charge: charge });
+        *queue.of.entry(address).or_default() += 1;
+        UnauthenticatedConnection { number, cut, queue: Arc::clone(&self.queue) }
     }
 }
 
 impl UnauthenticatedConnection {
-    /// Somebody on this connection has proved who they are.
+    /// The client of this connection has authenticated.
     pub(in crate::router) fn proved(&self) {
-        lock(&self.line).remove(self.number);
+        lock(&self.queue).remove(self.number);
     }
 
     /// Waits until the connection is to be cut off. Cancellation safe.
@@ -128,7 +128,7 @@ impl Drop for UnauthenticatedConnection {
     }
 }
 
-/// What counts as one address: whoever has one of IPv6 has its whole network of 64 bits.
+/// What counts as one address: of IPv6 the network of 64 bits, since who has one address has all of it.
 fn network(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(address) => IpAddr::V6((address.to_bits() >> 64 << 64).into()),
@@ -136,8 +136,8 @@ fn network(address: IpAddr) -> IpAddr {
     }
 }
 
-fn lock(line: &Mutex<ConnectionQueue>) -> MutexGuard<'_, ConnectionQueue> {
-    line.lock()
+fn lock(queue: &Mutex<ConnectionQueue>) -> MutexGuard<'_, ConnectionQueue> {
+    queue.lock()
 }
 
 #[cfg(test)]
@@ -150,7 +150,7 @@ mod tests {
     const HERE: IpAddr = IpAddr::V4(std::net::Ipv4Addr::LOCALHOST);
 
     #[test]
-    fn an_address_with_many_cuts_off_its_own_and_nobody_elses() {
+    fn address_with_many_cuts_off_its_own_and_nobody_elses() {
         let ledger = Ledger::new(LedgerLimits { strangers: 8 * EACH, ..LedgerLimits::default() });
         let strangers = UnauthenticatedConnections::new(&ledger);
         let at = |text: &str| text.parse::<IpAddr>().unwrap();
@@ -167,11 +167,11 @@ mod tests {
         let late = strangers.enter(at("192.0.2.2"), None);
         assert!(quiet.iter().chain([&late]).all(|one| one.cut().now_or_never().is_none()));
         drop((quiet, crowd, late));
-        assert!(lock(&strangers.line).of.is_empty());
+        assert!(lock(&strangers.queue).of.is_empty());
     }
 
     #[test]
-    fn the_oldest_stranger_makes_room_and_whoever_proved_who_they_are_never_does() {
+    fn oldest_stranger_makes_room_and_who_has_proved_themselves_never_does() {
         let ledger = Ledger::new(LedgerLimits { strangers: 3 * EACH, ..LedgerLimits::default() });
         let strangers = UnauthenticatedConnections::new(&ledger);
         let old: Vec<UnauthenticatedConnection> = (0..3).map(|_| strangers.enter(HERE, None)).collect();
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_burst_of_connections_whose_requests_are_on_their_way_cuts_off_none() {
+    async fn burst_of_connections_whose_requests_are_on_their_way_cuts_off_none() {
         let ledger = Ledger::new(LedgerLimits { strangers: 4 * EACH, ..LedgerLimits::default() });
         let strangers = UnauthenticatedConnections::new(&ledger);
         let one = async || {
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn where_others_have_all_the_room_a_stranger_still_comes_in() {
+    fn stranger_comes_in_where_others_have_all_the_room() {
         let ledger = Ledger::new(LedgerLimits { strangers: EACH, ..LedgerLimits::default() });
         let _held = ledger.strangers().charge(EACH).unwrap();
         let strangers = UnauthenticatedConnections::new(&ledger);

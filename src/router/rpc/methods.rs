@@ -179,7 +179,7 @@ impl Rpc {
     }
 
     fn detach(&mut self, params: AttachParams) -> Result<PendingResult, Failure> {
-        Ok(now(result(&Detached { detached: self.conn.unsubscribe(&params.session_id) })))
+        Ok(now(result(&Detached { detached: self.link.unsubscribe(&params.session_id) })))
     }
 
     fn focus(&mut self, Focus { session_id, focused }: Focus) -> Result<PendingResult, Failure> {

@@ -9,7 +9,7 @@ impl Rpc {
         }
         let wants: UiInitialize = parse(params)?;
         self.client = Some(false);
-        let account = self.conn.account().clone();
+        let account = self.link.account().clone();
         self.ui = Some(Box::new(Ui::new(self.state.clone(), self.caller.clone(), account, wants.ui_capabilities)));
         Ok(now(result(&json!({
             "protocol_version": PROTOCOL,

@@ -1,0 +1,272 @@
+//! A client's connection as the frontends that stream see it. Over a plain connection it is the socket itself, written
+//! to by the fans ([`fanout`](super::fanout)); over TLS hyper writes it, and it reads the log at its client's own pace
+//! ([`streamed`](super::streamed)). The bytes are the same.
+
+use std::io;
+use std::sync::Arc;
+
+use axum::body::Body;
+use tokio::time::Instant;
+
+use super::fanout::{Conn, EventFan, FanKey, Fans, Flow, Subscribe};
+use super::frames::{Encoder, Framing, Projection};
+use super::listen::{ConnHandle, HeldCharge, RawHandle, UpgradedIo, take_over};
+use super::streamed::{Followed, Streamed};
+use crate::ledger::Account;
+use crate::sessions::Filter;
+use plexus_protocol::{Cursor, Position};
+
+/// A client's connection. Cheap to clone.
+///
+/// Whoever serves one runs a task that calls [`flush`](Self::flush), and [`wait`](Self::wait) with what came of it, until
+/// the connection ends; [`leave`](Self::leave) at the end stops what it follows.
+#[derive(Clone)]
+pub(super) enum ClientLink {
+    /// The socket of a plain connection; with the response that is held while it is written to, if there is one.
+    Raw(Arc<Conn>, Option<Arc<HeldResponse>>),
+    /// What hyper, or TLS, writes.
+    Streamed(Arc<Streamed>),
+}
+
+/// Keeps hyper away from a plain connection's socket.
+pub(super) struct HeldResponse {
+    handle: RawHandle,
+    _held: HeldCharge,
+}
+
+/// Where the events of a subscription come from. Opened before the log is asked where its head is, so that it is never
+/// behind a head that is promised.
+pub(super) struct EventFeed(Feed);
+
+enum Feed {
+    Fan(Arc<EventFan>),
+    Log(Filter, Encoder),
+}
+
+impl EventFeed {
+    /// For a WebSocket's subscription, or that of a response of server-sent events, over a connection that is `raw` or not.
+    pub(super) fn open(fans: &Fans, raw: bool, framing: Framing, filter: Filter, projection: Projection) -> Self {
+        Self(if raw {
+            Feed::Fan(fans.fan(FanKey { filter, projection, framing }))
+        } else {
+            Feed::Log(filter, fans.encoder(projection, framing))
+        })
+    }
+}
+
+/// A subscription to add.
+pub(super) struct NewSubscription {
+    /// What was asked for: a session's id, or `*`.
+    pub(super) name: Arc<str>,
+    /// Where its events come from.
+    pub(super) feed: EventFeed,
+    /// Whether the client can and may answer requests: over a plain connection it is written to first.
+    pub(super) answers: bool,
+    /// Begin after this.
+    pub(super) after: Position,
+    /// Say `live` after this.
+    pub(super) live_at: Position,
+    /// Whether `live` carries a cursor of its own on transports that have one.
+    pub(super) live_id: bool,
+}
+
+/// A response of server-sent events that has not begun.
+pub(super) enum StreamStart {
+    /// On a plain connection, whose socket is taken over once the head is out.
+    Raw(RawHandle, HeldCharge),
+    /// As a body that hyper writes.
+    Streamed(Arc<Streamed>),
+}
+
+impl StreamStart {
+    /// How a response over this connection is framed.
+    pub(super) fn framing(handle: &ConnHandle) -> Framing {
+        if handle.raw.is_some() { Framing::Sse } else { Framing::SseBody }
+    }
+
+    /// The body of the response, and what writes it.
+    pub(super) fn new(handle: &ConnHandle, fans: &Fans, account: &Account) -> (Body, Self) {
+        if let Some(raw) = &handle.raw {
+            let (body, held) = raw.hold();
+            return (body, Self::Raw(raw.clone(), held));
+        }
+        let (link, body) = Streamed::body(fans, account.clone());
+        (body, Self::Streamed(link))
+    }
+
+    /// The connection, once it is the frontend's to write to; `None` if its client left before.
+    pub(super) async fn begin(self, fans: &Fans, account: Account) -> Option<ClientLink> {
+        match self {
+            Self::Raw(handle, held) => {
+                let socket = take_over(&handle).await.ok()?;
+                let conn = Conn::new(fans, socket, Framing::Sse, account);
+                Some(ClientLink::Raw(conn, Some(Arc::new(HeldResponse { handle, _held: held }))))
+            }
+            Self::Streamed(link) => Some(ClientLink::Streamed(link)),
+        }
+    }
+}
+
+/// The same call on whichever it is.
+macro_rules! on {
+    ($self:ident, $link:ident => $call:expr) => {
+        match $self {
+            ClientLink::Raw($link, _) => $call,
+            ClientLink::Streamed($link) => $call,
+        }
+    };
+}
+
+impl ClientLink {
+    /// A WebSocket's connection. What waits for its client is charged to `account`.
+    pub(super) fn websocket(fans: &Fans, io: UpgradedIo, account: Account) -> Self {
+        match io {
+            UpgradedIo::Raw { socket, .. } => Self::Raw(Conn::new(fans, socket, Framing::WebSocket, account), None),
+            UpgradedIo::Streamed(io) => Self::Streamed(Streamed::upgraded(fans, io, account)),
+        }
+    }
+
+    /// Whether it is the socket of a plain connection.
+    pub(super) fn is_raw(&self) -> bool {
+        matches!(self, Self::Raw(..))
+    }
+
+    /// The connection's account.
+    pub(super) fn account(&self) -> &Account {
+        on!(self, link => link.account())
+    }
+
+    /// Whether more waited for its client than its account had room for: it is to be cut off, at its cursor.
+    pub(super) fn over(&self) -> bool {
+        on!(self, link => link.over())
+    }
+
+    /// When the client is given up if it takes nothing until then.
+    pub(super) fn stalls_at(&self) -> Instant {
+        on!(self, link => link.stalls_at())
+    }
+
+    /// Bytes of own frames that wait.
+    pub(super) fn backlog(&self) -> usize {
+        on!(self, link => link.backlog())
+    }
+
+    /// Appends own frames of a WebSocket (whole ones) and does not write yet.
+    pub(super) fn push(&self, frames: impl FnOnce(&mut Vec<u8>)) {
+        on!(self, link => link.push(frames));
+    }
+
+    /// Appends what `write` appends of a server-sent stream, and does not write yet.
+    pub(super) fn push_sse(&self, write: impl FnOnce(&mut Vec<u8>)) {
+        match self {
+            Self::Raw(conn, _) => conn.push(|out| Framing::Sse.sse(out, write)),
+            Self::Streamed(link) => link.push(write),
+        }
+    }
+
+    /// Begins to follow. `hello` (whole frames) comes first.
+    pub(super) fn subscribe(&self, new: NewSubscription, hello: &[u8]) {
+        let NewSubscription { name, feed: EventFeed(feed), answers, after, live_at, live_id } = new;
+        match (self, feed) {
+            (Self::Raw(conn, _), Feed::Fan(fan)) => {
+                conn.subscribe(Subscribe { name, fan, answers, after, live_at, live_id }, hello);
+            }
+            (Self::Streamed(link), Feed::Log(filter, encoder)) => {
+                link.subscribe(Followed { name, filter, encoder, after, live_at, live_id }, hello);
+            }
+            _ => tracing::error!("a subscription was made for another kind of connection"),
+        }
+    }
+
+    /// Stops following `name`. Returns whether it was followed. What is half written is finished first.
+    pub(super) fn unsubscribe(&self, name: &str) -> bool {
+        on!(self, link => link.unsubscribe(name))
+    }
+
+    /// Stops following everything.
+    pub(super) fn leave(&self) {
+        on!(self, link => link.leave());
+    }
+
+    /// What is followed, and how far each has come.
+    pub(super) fn following(&self) -> Vec<(Arc<str>, Cursor)> {
+        on!(self, link => link.following())
+    }
+
+    /// Writes what the client takes. Never waits.
+    pub(super) async fn flush(&self) -> Flow {
+        match self {
+            Self::Raw(conn, _) => conn.flush(true),
+            Self::Streamed(link) => link.flush().await,
+        }
+    }
+
+    /// Waits until [`flush`](Self::flush), which returned `flow`, is of use again. Cancellation safe.
+    pub(super) async fn wait(&self, flow: Flow) {
+        match self {
+            Self::Raw(conn, _) => tokio::select! {
+                _ = conn.socket().writable(), if flow == Flow::Blocked => {}
+                () = conn.catch_up_or_wait(), if flow == Flow::Cold => {}
+                () = conn.needs_attention() => {}
+            },
+            Self::Streamed(link) => Box::pin(link.wait(flow)).await,
+        }
+    }
+
+    /// Waits until something may be read. Cancellation safe.
+    pub(super) async fn readable(&self) -> io::Result<()> {
+        match self {
+            Self::Raw(conn, _) => conn.socket().readable().await,
+            Self::Streamed(link) => Box::pin(link.readable()).await,
+        }
+    }
+
+    /// Reads what is there; `WouldBlock` if nothing is.
+    pub(super) fn try_read(&self, buf: &mut [u8]) -> io::Result<usize> {
+        match self {
+            Self::Raw(conn, _) => conn.socket().try_read(buf),
+            Self::Streamed(link) => link.try_read(buf),
+        }
+    }
+
+    /// Waits until the client has let go of a response, or its connection broke. Cancellation safe.
+    pub(super) async fn gone(&self) {
+        match self {
+            Self::Raw(_, Some(response)) => response.handle.gone().await,
+            Self::Raw(_, None) => std::future::pending().await,
+            Self::Streamed(link) => link.gone().await,
+        }
+    }
+
+    /// Ends a response in its middle. One that is whole ends when its connection is dropped.
+    pub(super) fn cut(&self) {
+        match self {
+            Self::Raw(conn, _) => drop(socket2::SockRef::from(&**conn.socket()).shutdown(std::net::Shutdown::Both)),
+            Self::Streamed(link) => link.cut(),
+        }
+    }
+
+    /// Says that nothing more comes over a WebSocket's connection. Cancellation safe.
+    pub(super) async fn close_write(&self) {
+        match self {
+            Self::Raw(conn, _) => drop(socket2::SockRef::from(&**conn.socket()).shutdown(std::net::Shutdown::Write)),
+            Self::Streamed(link) => link.close_write().await,
+        }
+    }
+
+    /// Hangs up; a plain connection's socket is closed with the last who holds it.
+    pub(super) fn close(&self) {
+        if let Self::Streamed(link) = self {
+            link.close();
+        }
+    }
+}
+
+/// Stops what a connection follows when it is dropped: also when the connection's task is cut.
+pub(super) struct Leave(pub(super) ClientLink);
+
+impl Drop for Leave {
+    fn drop(&mut self) {
+        self.0.leave();
+    }
+}

@@ -1,0 +1,567 @@
+//! A client's connection that hyper or TLS writes, and what it follows: a cursor in the log for each subscription, read a
+//! page at a time once the client has taken the page before it. Over a plain connection
+//! [`fanout`](super::fanout) does the same with the socket itself.
+//!
+//! One task owns the connection: it alone flushes and waits. Locks: what is to be written, then the transport; never one
+//! across an await.
+
+use std::future::poll_fn;
+use std::io::{self, ErrorKind};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use axum::body::Body;
+use bytes::{Buf as _, Bytes};
+use futures_util::future::select_all;
+use hyper::body::Frame;
+use parking_lot::Mutex;
+use tokio::io::{AsyncRead as _, AsyncWrite as _, ReadBuf};
+use tokio::sync::{Notify, mpsc, oneshot};
+use tokio::time::Instant;
+
+use super::fanout::{Fans, Flow, Lag, Live};
+use super::follow::Follow;
+use super::frames::{Encoder, Framing};
+use super::listen::ByteStream;
+use crate::ledger::{Account, Charge, Charged};
+use crate::metrics::{Subscriber, metrics};
+use crate::sessions::{EventPage, Filter, Log};
+use plexus_protocol::{Cursor, Position};
+
+/// Bytes that are read of a client before its message is taken further.
+const READ: usize = 4 << 10;
+/// Capacity that an empty buffer for own frames keeps; a larger one is given back.
+const OUT_KEPT: usize = 1 << 10;
+
+/// A client's connection, but for the frontend on it.
+pub(super) struct Streamed {
+    log: Log,
+    /// As what its subscriptions are counted.
+    kind: Subscriber,
+    framing: Framing,
+    stall: Duration,
+    kick: Notify,
+    account: Account,
+    transport: Transport,
+    state: Mutex<State>,
+}
+
+enum Transport {
+    /// The body of a response: one chunk waits for hyper to take it.
+    Body { chunks: mpsc::Sender<Bytes>, cut: Mutex<Option<oneshot::Sender<()>>> },
+    /// An upgraded connection; `None` once it is closed.
+    Upgraded(Mutex<Option<Wire>>),
+}
+
+/// An upgraded connection.
+struct Wire {
+    io: Box<dyn ByteStream>,
+    /// What was read to find out whether something can be read, and how that ended.
+    read: Bytes,
+    end: Option<io::Result<()>>,
+}
+
+struct State {
+    /// What is left of a page of events, as frames.
+    page: Bytes,
+    page_charge: Option<Charge>,
+    /// When the gateway heard of the first event of the page.
+    heard: Option<std::time::Instant>,
+    /// Frames of the connection's own; always whole ones, but for what is sent already.
+    out: Vec<u8>,
+    sent: usize,
+    /// For them.
+    charge: Charge,
+    /// There was no room for them.
+    over: bool,
+    subs: Vec<Subscription>,
+    blocked: bool,
+    dead: bool,
+    /// When the client last took something, or was last found with nothing to take.
+    progress: Instant,
+}
+
+struct Subscription {
+    /// What was asked for: a session's id, or `*`.
+    name: Arc<str>,
+    filter: Filter,
+    encoder: Encoder,
+    /// Everything up to here is among the frames.
+    position: Position,
+    /// Replay ends here; then `live` is said.
+    live_at: Option<Position>,
+    /// Whether `live` carries an id: there was nothing before it that could.
+    live_id: bool,
+    /// It has caught up with the ring of the log once.
+    hot: bool,
+    /// How far it was behind when it had to ask the store again.
+    fell: Option<u64>,
+    reader: Arc<tokio::sync::Mutex<Reader>>,
+}
+
+/// Where a subscription reads.
+struct Reader {
+    follow: Follow,
+    /// There may be more than was read.
+    due: bool,
+}
+
+impl Drop for Subscription {
+    fn drop(&mut self) {
+        if self.fell.is_some() {
+            metrics().lagging.dec();
+        }
+    }
+}
+
+impl Subscription {
+    fn live(&mut self, log: &Log, framing: Framing, out: &mut Vec<u8>) {
+        if let Some(head) = self.live_at.take_if(|at| self.position >= *at) {
+            Live::put(out, framing, &self.name, log.cursor(head), self.live_id);
+        }
+    }
+
+    /// Appends a page, and what is to be said before, between and after its events.
+    fn put(&mut self, page: &EventPage, log: &Log, framing: Framing, out: &mut Vec<u8>) {
+        let mut scratch = Vec::new();
+        for event in &page.events {
+            if self.live_at.is_some_and(|at| event.position > at) {
+                self.position = Position(event.position.0 - 1);
+                self.live(log, framing, out);
+            }
+            self.encoder.event(out, &mut scratch, event);
+            self.position = event.position;
+        }
+        self.position = page.next;
+        self.live(log, framing, out);
+    }
+
+    /// Notes whether the log had to be read from the store.
+    fn stands(&mut self, cold: bool, log: &Log, framing: Framing, out: &mut Vec<u8>) {
+        self.hot |= !cold;
+        if cold && self.hot && self.live_at.is_none() && self.fell.is_none() {
+            self.fell = Some(log.head().0.saturating_sub(self.position.0));
+            metrics().lagging.inc();
+        } else if !cold && let Some(behind) = self.fell.take() {
+            metrics().lagging.dec();
+            Lag::put(out, framing, &self.name, log.cursor(log.head()), behind);
+        }
+    }
+}
+
+/// A subscription to add.
+pub(super) struct Followed {
+    pub(super) name: Arc<str>,
+    pub(super) filter: Filter,
+    pub(super) encoder: Encoder,
+    /// Begin after this.
+    pub(super) after: Position,
+    /// Say `live` after this.
+    pub(super) live_at: Position,
+    /// Whether `live` carries a cursor of its own.
+    pub(super) live_id: bool,
+}
+
+impl State {
+    /// Charges what has come, and gives back what is gone.
+    fn update_charge(&mut self) {
+        let waits = self.out.len() - self.sent;
+        if waits != self.charge.bytes() && self.charge.resize(waits).is_err() {
+            self.over = true;
+        }
+    }
+
+    fn waits(&self) -> bool {
+        !self.page.is_empty() || self.sent < self.out.len()
+    }
+
+    /// The client took `taken` bytes.
+    fn advance(&mut self, taken: usize) {
+        self.progress = Instant::now();
+        let of_page = taken.min(self.page.len());
+        self.page.advance(of_page);
+        if self.page.is_empty() {
+            self.page = Bytes::new();
+            self.page_charge = None;
+        }
+        self.sent += taken - of_page;
+        if self.sent == self.out.len() {
+            self.out.clear();
+            self.out.shrink_to(OUT_KEPT);
+            self.sent = 0;
+        }
+    }
+
+    /// All that waits, in one piece that is charged until it is dropped.
+    fn take(&mut self, account: &Account) -> Bytes {
+        self.progress = Instant::now();
+        if !self.page.is_empty() {
+            let charge = self.page_charge.take().unwrap_or_else(|| account.nothing());
+            return Bytes::from_owner(Charged::new(std::mem::take(&mut self.page), charge));
+        }
+        self.update_charge();
+        let charge = std::mem::replace(&mut self.charge, account.nothing());
+        self.sent = 0;
+        Bytes::from_owner(Charged::new(std::mem::take(&mut self.out), charge))
+    }
+}
+
+impl Streamed {
+    /// A connection that follows nothing yet, whose bytes are the body of a response.
+    pub(super) fn body(fans: &Fans, account: Account) -> (Arc<Self>, Body) {
+        let (chunks, taken) = mpsc::channel(1);
+        let (cut, is_cut) = oneshot::channel();
+        let transport = Transport::Body { chunks, cut: Mutex::new(Some(cut)) };
+        let body = Body::new(StreamBody { chunks: taken, cut: Some(is_cut) });
+        (Self::new(fans, transport, Framing::SseBody, Subscriber::Sse, account), body)
+    }
+
+    /// The same over an upgraded connection.
+    pub(super) fn upgraded(fans: &Fans, io: Box<dyn ByteStream>, account: Account) -> Arc<Self> {
+        let wire = Wire { io, read: Bytes::new(), end: None };
+        let transport = Transport::Upgraded(Mutex::new(Some(wire)));
+        Self::new(fans, transport, Framing::WebSocket, Subscriber::WebSocket, account)
+    }
+
+    fn new(fans: &Fans, transport: Transport, framing: Framing, kind: Subscriber, account: Account) -> Arc<Self> {
+        Arc::new(Self {
+            log: fans.log().clone(),
+            kind,
+            framing,
+            stall: fans.stall(),
+            kick: Notify::new(),
+            transport,
+            state: Mutex::new(State {
+                page: Bytes::new(),
+                page_charge: None,
+                heard: None,
+                out: Vec::new(),
+                sent: 0,
+                charge: account.nothing(),
+                over: false,
+                subs: Vec::new(),
+                blocked: false,
+                dead: false,
+                progress: Instant::now(),
+            }),
+            account,
+        })
+    }
+
+    pub(super) fn account(&self) -> &Account {
+        &self.account
+    }
+
+    pub(super) fn over(&self) -> bool {
+        self.state.lock().over
+    }
+
+    pub(super) fn stalls_at(&self) -> Instant {
+        self.state.lock().progress + self.stall
+    }
+
+    pub(super) fn backlog(&self) -> usize {
+        let state = self.state.lock();
+        state.out.len() - state.sent
+    }
+
+    pub(super) fn push(&self, frames: impl FnOnce(&mut Vec<u8>)) {
+        let mut state = self.state.lock();
+        frames(&mut state.out);
+        state.update_charge();
+    }
+
+    pub(super) fn subscribe(&self, followed: Followed, hello: &[u8]) {
+        let Followed { name, filter, encoder, after, live_at, live_id } = followed;
+        self.unsubscribe(&name);
+        let follow = Follow::new(&self.log, filter.clone(), after, self.kind).until(live_at);
+        let reader = Arc::new(tokio::sync::Mutex::new(Reader { follow, due: true }));
+        let live_at = Some(live_at.max(after));
+        let mut sub =
+            Subscription { name, filter, encoder, position: after, live_at, live_id, hot: false, fell: None, reader };
+        self.push(|out| {
+            out.extend_from_slice(hello);
+            sub.live(&self.log, self.framing, out);
+        });
+        self.state.lock().subs.push(sub);
+        self.kick.notify_one();
+    }
+
+    pub(super) fn unsubscribe(&self, name: &str) -> bool {
+        let mut state = self.state.lock();
+        let Some(at) = state.subs.iter().position(|sub| &*sub.name == name) else { return false };
+        state.subs.remove(at);
+        true
+    }
+
+    pub(super) fn leave(&self) {
+        self.state.lock().subs.clear();
+    }
+
+    pub(super) fn following(&self) -> Vec<(Arc<str>, Cursor)> {
+        let state = self.state.lock();
+        let place = |sub: &Subscription| match sub.live_at {
+            // Nothing was said to it since: it has everything up to the head.
+            None => self.log.level(&sub.filter, sub.position).unwrap_or(sub.position),
+            Some(_) => sub.position,
+        };
+        state.subs.iter().map(|sub| (Arc::clone(&sub.name), self.log.cursor(place(sub)))).collect()
+    }
+
+    /// Hands over what the transport takes. Never waits.
+    pub(super) async fn flush(&self) -> Flow {
+        poll_fn(|cx| Poll::Ready(self.poll_flush(cx))).await
+    }
+
+    fn poll_flush(&self, cx: &mut Context<'_>) -> Flow {
+        let mut state = self.state.lock();
+        let flow = if state.dead { Flow::Dead } else { self.write(&mut state, cx) };
+        // How long a slow client takes says nothing of the gateway.
+        if let Some(heard) = state.heard.take()
+            && state.page.is_empty()
+        {
+            metrics().delivery.observe(heard.elapsed().as_secs_f64());
+        }
+        if flow == Flow::Blocked && !std::mem::replace(&mut state.blocked, true) {
+            state.progress = Instant::now();
+        }
+        state.blocked = flow == Flow::Blocked;
+        state.dead |= flow == Flow::Dead;
+        state.update_charge();
+        flow
+    }
+
+    fn write(&self, state: &mut State, cx: &mut Context<'_>) -> Flow {
+        match &self.transport {
+            Transport::Body { chunks, .. } => match chunks.try_reserve() {
+                Ok(_) if !state.waits() => Flow::Done,
+                Ok(permit) => {
+                    permit.send(state.take(&self.account));
+                    Flow::Blocked
+                }
+                Err(mpsc::error::TrySendError::Full(())) => Flow::Blocked,
+                Err(mpsc::error::TrySendError::Closed(())) => Flow::Dead,
+            },
+            Transport::Upgraded(wire) => {
+                let mut wire = wire.lock();
+                let Some(Wire { io, .. }) = &mut *wire else { return Flow::Dead };
+                while state.waits() {
+                    let next = if state.page.is_empty() { &state.out[state.sent..] } else { &state.page[..] };
+                    match Pin::new(&mut *io).poll_write(cx, next) {
+                        Poll::Ready(Ok(taken)) if taken > 0 => state.advance(taken),
+                        Poll::Ready(_) => return Flow::Dead,
+                        Poll::Pending => return Flow::Blocked,
+                    }
+                }
+                match Pin::new(io).poll_flush(cx) {
+                    Poll::Ready(Ok(())) => Flow::Done,
+                    Poll::Ready(Err(_)) => Flow::Dead,
+                    Poll::Pending => Flow::Blocked,
+                }
+            }
+        }
+    }
+
+    /// Waits until [`flush`](Self::flush), which returned `flow`, is of use again. Cancellation safe.
+    pub(super) async fn wait(&self, flow: Flow) {
+        let ready = async {
+            if flow != Flow::Blocked {
+                return self.read_page().await;
+            }
+            match &self.transport {
+                // An error is found by the flush.
+                Transport::Body { chunks, .. } => drop(chunks.reserve().await),
+                Transport::Upgraded(_) => {
+                    poll_fn(|cx| match self.poll_flush(cx) {
+                        Flow::Blocked => Poll::Pending,
+                        _ => Poll::Ready(()),
+                    })
+                    .await;
+                }
+            }
+        };
+        tokio::select! {
+            () = ready => {}
+            () = self.kick.notified() => {}
+        }
+    }
+
+    /// Reads the next page of a subscription, once there is one.
+    async fn read_page(&self) {
+        loop {
+            let readers: Vec<_> = {
+                let state = self.state.lock();
+                if state.waits() {
+                    // A subscription's first frames come before its events.
+                    return;
+                }
+                state.subs.iter().map(|sub| Arc::clone(&sub.reader)).collect()
+            };
+            if readers.is_empty() {
+                return std::future::pending().await;
+            }
+            // One after the other: a connection that comes back reads one page at a time.
+            for reader in &readers {
+                let mut locked = reader.lock().await;
+                if locked.due {
+                    let read = locked.follow.more_within(&self.account).await;
+                    locked.due = read.is_some();
+                    if self.take_page(reader, read, &locked.follow) {
+                        return;
+                    }
+                }
+            }
+            let changes = readers.iter().map(|reader| {
+                Box::pin(async move {
+                    let mut reader = reader.lock().await;
+                    reader.follow.changed().await;
+                    reader.due = true;
+                })
+            });
+            select_all(changes).await;
+        }
+    }
+
+    /// Makes frames of what was read. Whether there are any.
+    fn take_page(
+        &self,
+        reader: &Arc<tokio::sync::Mutex<Reader>>,
+        read: Option<(EventPage, Charge)>,
+        follow: &Follow,
+    ) -> bool {
+        let mut state = self.state.lock();
+        let Some(at) = state.subs.iter().position(|sub| Arc::ptr_eq(&sub.reader, reader)) else { return false };
+        let mut frames = Vec::new();
+        let sub = &mut state.subs[at];
+        sub.stands(follow.is_cold(), &self.log, self.framing, &mut frames);
+        let Some((page, mut charge)) = read else {
+            // Nothing for it up to there.
+            sub.position = follow.cursor().position;
+            state.out.extend_from_slice(&frames);
+            state.update_charge();
+            return !frames.is_empty();
+        };
+        sub.put(&page, &self.log, self.framing, &mut frames);
+        if frames.len() < charge.bytes() {
+            // Giving back always fits.
+            let _ = charge.resize(frames.len());
+        }
+        // All get their turn.
+        state.subs[at..].rotate_left(1);
+        state.page = frames.into();
+        state.page_charge = Some(charge);
+        state.heard = page.heard;
+        true
+    }
+
+    /// Waits until the client has let go of a response. Cancellation safe.
+    pub(super) async fn gone(&self) {
+        match &self.transport {
+            Transport::Body { chunks, .. } => chunks.closed().await,
+            Transport::Upgraded(_) => std::future::pending().await,
+        }
+    }
+
+    /// Waits until something can be read. Cancellation safe.
+    pub(super) async fn readable(&self) -> io::Result<()> {
+        let Transport::Upgraded(wire) = &self.transport else { return std::future::pending().await };
+        poll_fn(|cx| {
+            let mut wire = wire.lock();
+            let Some(wire) = &mut *wire else { return Poll::Ready(Err(ErrorKind::NotConnected.into())) };
+            if wire.read.is_empty() && wire.end.is_none() {
+                let mut room = [0; READ];
+                let mut read = ReadBuf::new(&mut room);
+                match Pin::new(&mut wire.io).poll_read(cx, &mut read) {
+                    Poll::Ready(Ok(())) if !read.filled().is_empty() => {
+                        wire.read = Bytes::copy_from_slice(read.filled());
+                    }
+                    Poll::Ready(end) => wire.end = Some(end),
+                    Poll::Pending => return Poll::Pending,
+                }
+            }
+            Poll::Ready(Ok(()))
+        })
+        .await
+    }
+
+    /// Reads what is there; `WouldBlock` if nothing is. [`readable`](Self::readable) is to be awaited after that.
+    pub(super) fn try_read(&self, buf: &mut [u8]) -> io::Result<usize> {
+        let Transport::Upgraded(wire) = &self.transport else { return Err(ErrorKind::Unsupported.into()) };
+        let mut wire = wire.lock();
+        let Some(wire) = &mut *wire else { return Ok(0) };
+        if !wire.read.is_empty() {
+            let n = wire.read.len().min(buf.len());
+            wire.read.copy_to_slice(&mut buf[..n]);
+            return Ok(n);
+        }
+        if let Some(end) = wire.end.take() {
+            return end.map(|()| 0);
+        }
+        let mut read = ReadBuf::new(buf);
+        match Pin::new(&mut wire.io).poll_read(&mut Context::from_waker(Waker::noop()), &mut read) {
+            Poll::Ready(end) => end.map(|()| read.filled().len()),
+            Poll::Pending => Err(ErrorKind::WouldBlock.into()),
+        }
+    }
+
+    /// Says that nothing more comes. Cancellation safe.
+    pub(super) async fn close_write(&self) {
+        let Transport::Upgraded(wire) = &self.transport else { return };
+        let _ = poll_fn(|cx| match &mut *wire.lock() {
+            Some(Wire { io, .. }) => Pin::new(io).poll_shutdown(cx),
+            None => Poll::Ready(Ok(())),
+        })
+        .await;
+    }
+
+    /// Ends a response here, and not as one that is whole.
+    pub(super) fn cut(&self) {
+        if let Transport::Body { cut, .. } = &self.transport
+            && let Some(cut) = cut.lock().take()
+        {
+            // It fails where hyper has let go of the body.
+            let _ = cut.send(());
+        }
+    }
+
+    /// Lets go of an upgraded connection.
+    pub(super) fn close(&self) {
+        if let Transport::Upgraded(wire) = &self.transport {
+            *wire.lock() = None;
+        }
+    }
+}
+
+/// A response's body, whose chunks a frontend makes.
+struct StreamBody {
+    chunks: mpsc::Receiver<Bytes>,
+    /// `None` once nobody can cut it any more.
+    cut: Option<oneshot::Receiver<()>>,
+}
+
+/// The response was not whole: its client did not take it, or has more waiting than there is room for.
+#[derive(Debug, thiserror::Error)]
+#[error("a stream of events was cut")]
+struct Cut;
+
+impl hyper::body::Body for StreamBody {
+    type Data = Bytes;
+    type Error = Cut;
+
+    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Cut>>> {
+        if let Some(cut) = &mut self.cut
+            && let Poll::Ready(cut) = Pin::new(cut).poll(cx)
+        {
+            self.cut = None;
+            if cut.is_ok() {
+                return Poll::Ready(Some(Err(Cut)));
+            }
+        }
+        self.chunks.poll_recv(cx).map(|chunk| chunk.map(|chunk| Ok(Frame::data(chunk))))
+    }
+}
+
+#[cfg(test)]
+mod tests;
