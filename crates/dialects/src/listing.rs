@@ -38,7 +38,7 @@ pub struct ListedConversation {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ConversationList {
     /// Its conversations, in its own order.
-    pub stored: Vec<ListedConversation>,
+    pub kept: Vec<ListedConversation>,
     /// The cursor of the next page, in the runtime's own form.
     pub next: Option<String>,
 }
@@ -140,9 +140,9 @@ pub fn read(dialect: &str, reply: &RawValue) -> Option<ConversationList> {
         let cwd = text(words.cwd).or_else(place).filter(|cwd| cwd.starts_with('/') && cwd.len() <= CWD_MAX);
         Some(ListedConversation { native, title, cwd, updated_at })
     };
-    let stored = list.into_iter().take(ANSWER_MAX).filter_map(one).collect();
+    let kept = list.into_iter().take(ANSWER_MAX).filter_map(one).collect();
     let next = next.and_then(string).map(Cow::into_owned).filter(|next| !next.is_empty());
-    Some(ConversationList { stored, next })
+    Some(ConversationList { kept, next })
 }
 
 /// The text of a member.
@@ -189,7 +189,7 @@ mod tests {
         read(dialect, serde_json::from_str(reply).unwrap())
     }
 
-    fn stored(native: &str, title: Option<&str>, cwd: Option<&str>, at: Option<i64>) -> ListedConversation {
+    fn kept(native: &str, title: Option<&str>, cwd: Option<&str>, at: Option<i64>) -> ListedConversation {
         let text = |text: Option<&str>| text.map(str::to_owned);
         ListedConversation {
             native: native.into(),
@@ -207,7 +207,7 @@ mod tests {
                 Some("c"),
                 Some(("session/list", json!({ "cursor": "c" }))),
                 r#"{"sessions":[{"sessionId":"a","cwd":"/w","title":"T","updatedAt":"2026-01-02T03:04:05Z","_meta":{}}],"nextCursor":"d"}"#,
-                stored("a", Some("T"), Some("/w"), Some(1_767_323_045_000)),
+                kept("a", Some("T"), Some("/w"), Some(1_767_323_045_000)),
                 Some("d"),
             ),
             (
@@ -215,7 +215,7 @@ mod tests {
                 None,
                 Some(("session.list", json!({ "scope": "all", "limit": 7 }))),
                 r#"{"sessions":[{"session_id":"a","updated_at":"2026-01-02T03:04:05Z","last_user_message":"hi\nyou","workspace_root":"/w"}]}"#,
-                stored("a", Some("hi"), Some("/w"), Some(1_767_323_045_000)),
+                kept("a", Some("hi"), Some("/w"), Some(1_767_323_045_000)),
                 None,
             ),
             (
@@ -229,7 +229,7 @@ mod tests {
                     }),
                 )),
                 r#"{"data":[{"id":"a","sessionId":"tree","name":null,"preview":"first words","cwd":"/w","updatedAt":1767323045,"parentThreadId":null}],"nextCursor":null}"#,
-                stored("a", Some("first words"), Some("/w"), Some(1_767_323_045_000)),
+                kept("a", Some("first words"), Some("/w"), Some(1_767_323_045_000)),
                 None,
             ),
             (
@@ -237,7 +237,7 @@ mod tests {
                 None,
                 Some(("session.list", json!({ "limit": 7 }))),
                 r#"[{"id":"a","title":"T","directory":"/w","time":{"created":1,"updated":1767323045000}},{"id":"b","parentID":"a"}]"#,
-                stored("a", Some("T"), Some("/w"), Some(1_767_323_045_000)),
+                kept("a", Some("T"), Some("/w"), Some(1_767_323_045_000)),
                 None,
             ),
             (
@@ -245,13 +245,13 @@ mod tests {
                 Some("c"),
                 Some(("session.list", json!({ "limit": 7, "cursor": "c" }))),
                 r#"{"data":[{"id":"a","title":"T","location":{"directory":"/w"},"time":{"updated":1767323045000}}],"cursor":{"next":"d"}}"#,
-                stored("a", Some("T"), Some("/w"), Some(1_767_323_045_000)),
+                kept("a", Some("T"), Some("/w"), Some(1_767_323_045_000)),
                 Some("d"),
             ),
         ] {
             assert_eq!(question(dialect, cursor, 7), asked, "{dialect}");
             let listing = listed(dialect, reply).unwrap();
-            assert_eq!((listing.stored, listing.next.as_deref()), (vec![wanted], next), "{dialect}");
+            assert_eq!((listing.kept, listing.next.as_deref()), (vec![wanted], next), "{dialect}");
         }
         assert_eq!(question("gemini-mirror", None, 7), None);
         assert_eq!(question("codex", None, 5000).unwrap().1["limit"], 100);
@@ -268,11 +268,11 @@ mod tests {
         ], "nextCursor": "" });
         let listing = listed("acp", &reply.to_string()).unwrap();
         assert_eq!(
-            listing.stored,
+            listing.kept,
             [
-                stored("a", Some(&long[..TITLE_MAX]), None, None),
-                stored("b", Some("two words"), None, None),
-                stored("c", None, None, None),
+                kept("a", Some(&long[..TITLE_MAX]), None, None),
+                kept("b", Some("two words"), None, None),
+                kept("c", None, None, None),
             ]
         );
         assert_eq!(listing.next, None);
@@ -280,6 +280,6 @@ mod tests {
             assert_eq!(listed("acp", none), None, "{none}");
         }
         let many: Vec<Value> = (0..ANSWER_MAX + 5).map(|n| json!({ "sessionId": n.to_string() })).collect();
-        assert_eq!(listed("acp", &json!({ "sessions": many }).to_string()).unwrap().stored.len(), ANSWER_MAX);
+        assert_eq!(listed("acp", &json!({ "sessions": many }).to_string()).unwrap().kept.len(), ANSWER_MAX);
     }
 }
