@@ -4,6 +4,7 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, ensure};
@@ -15,6 +16,28 @@ use super::process::{Kill, scratch};
 
 /// How long one answer may take.
 const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Another `plexus` to start in place of ours.
+static OTHER: Mutex<Option<PathBuf>> = Mutex::new(None);
+
+/// Until it is dropped, gateways are of this program.
+pub(crate) struct ServeWith(());
+
+/// Starts gateways with this program until the result is dropped.
+pub(crate) fn serve_with(program: &str) -> ServeWith {
+    *OTHER.lock().unwrap() = Some(program.into());
+    ServeWith(())
+}
+
+impl Drop for ServeWith {
+    fn drop(&mut self) {
+        *OTHER.lock().unwrap() = None;
+    }
+}
+
+fn program() -> PathBuf {
+    OTHER.lock().unwrap().clone().unwrap_or_else(|| env!("CARGO_BIN_EXE_plexus").into())
+}
 
 /// What a client says it can do.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -57,7 +80,7 @@ impl Gateway {
             format!("listen = \"{addr}\"\n[[runtime]]\nid = \"bench\"\ndialect = \"acp\"\ncommand = {command}\n");
         std::fs::write(dir.path().join("plexus.toml"), config)?;
         let began = Instant::now();
-        let child = Command::new(env!("CARGO_BIN_EXE_plexus"))
+        let child = Command::new(program())
             .args(["serve", "-c"])
             .arg(dir.path().join("plexus.toml"))
             .env("PLEXUS_HOME", &home)

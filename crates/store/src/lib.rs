@@ -1,6 +1,6 @@
 //! What is kept. One trait, two stores (SQLite, memory), one contract suite that both pass.
 //!
-//! A [`Store`] is plain and synchronous: one thread commits (the log's writer, which groups what arrives), any thread
+//! A [`Store`] is plain and synchronous: one thread at a time commits (the log decides which), any thread
 //! reads. It assigns nothing: positions come with the events.
 
 use std::sync::Arc;
@@ -369,6 +369,10 @@ pub trait Store: Send + Sync + 'static {
     /// # Errors
     /// [`StoreError`]; then nothing of the batch was kept and the store still works.
     fn commit(&self, batch: &Batch) -> Result<(), StoreError>;
+
+    /// Whether the next commit of a small batch without [`Batch::sync`] only copies memory: it waits neither for the disk nor
+    /// for readers, so that an async task may make it. Reads nothing.
+    fn commit_is_quick(&self) -> bool;
 
     /// Events of one session after `after`, in order.
     ///

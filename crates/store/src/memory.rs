@@ -97,6 +97,10 @@ impl Store for MemoryStore {
         self.kept().head
     }
 
+    fn commit_is_quick(&self) -> bool {
+        true
+    }
+
     fn commit(&self, batch: &Batch) -> Result<(), StoreError> {
         let mut kept = self.kept();
         let groups = group(&batch.events, kept.head)?;

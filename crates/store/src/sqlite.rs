@@ -5,7 +5,7 @@ use parking_lot::{Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use bytes::Bytes;
 use rusqlite::{Connection, OptionalExtension, Row, params};
@@ -37,8 +37,10 @@ const POSITION_BITS: u32 = 40;
 /// Commits after which the head and the bytes of events are written down anew. Opening counts what came after, so this
 /// bounds that work.
 const TALLY_EVERY: u32 = 256;
-/// Bytes committed (a guess from above) between two looks at the size of the write-ahead log.
-const WAL_LOOK_BYTES: u64 = 8 << 20;
+/// Bytes committed, about, after which a commit also copies the write-ahead log into the database, and looks at its size.
+const CHECKPOINT_BYTES: u64 = 8 << 20;
+/// What a commit adds to the write-ahead log beside its events, at least: two pages.
+const COMMIT_BYTES: u64 = 16 << 10;
 /// Bytes that the buffer for encoding blocks keeps between commits; a larger one is given back.
 const SCRATCH_KEPT: usize = 1 << 20;
 /// Words of context in a [`SearchHit::snippet`].
@@ -73,6 +75,8 @@ pub struct SqliteStore {
     lookback: AtomicU64,
     blocks_read: AtomicU64,
     event_bytes: AtomicU64,
+    /// The next commit also copies the write-ahead log into the database, which syncs both.
+    checkpoint_due: AtomicBool,
     epoch: Epoch,
     dir: PathBuf,
     durability: Durability,
@@ -114,8 +118,8 @@ struct Writer {
     scratch: Vec<u8>,
     /// Commits since the tally was written.
     untallied: u32,
-    /// Bytes committed since the write-ahead log was last looked at.
-    unlooked: u64,
+    /// Bytes committed since the write-ahead log was last copied into the database.
+    uncopied: u64,
     /// Whether forgotten bytes may still stand in the write-ahead log.
     scrub: bool,
     /// What is to be removed, the first one next.
@@ -166,7 +170,7 @@ impl SqliteStore {
                 connection,
                 scratch: Vec::new(),
                 untallied: 0,
-                unlooked: 0,
+                uncopied: 0,
                 scrub: false,
                 sweeps,
                 give_back: true,
@@ -177,6 +181,7 @@ impl SqliteStore {
             lookback: AtomicU64::new(position(lookback).0),
             blocks_read: AtomicU64::new(0),
             event_bytes: AtomicU64::new(event_bytes),
+            checkpoint_due: AtomicBool::new(false),
             epoch,
             dir: dir.to_owned(),
             durability,
@@ -237,19 +242,24 @@ impl SqliteStore {
         self.writer.lock()
     }
 
-    /// Keeps the write-ahead log short, and free of what was forgotten. Called between transactions. It waits for readers
-    /// ([`open::CHECKPOINT_WAIT`] at most) only `now` or when enough was committed since it last looked; a failure is no
-    /// loss, the next look tries again.
-    fn tend(&self, writer: &mut Writer, committed: u64, now: bool) {
-        writer.unlooked = writer.unlooked.saturating_add(committed);
-        let look = writer.unlooked >= WAL_LOOK_BYTES;
-        if look {
-            writer.unlooked = 0;
-            writer.scrub |= self.file_bytes("-wal") >= open::WAL_BYTES_MAX;
+    /// Keeps the write-ahead log short, and free of deleted bytes. Called between transactions, with the bytes that the
+    /// last one wrote. A failure is no loss, the next checkpoint tries again.
+    ///
+    /// What is due is left to the next call, so that [`commit_is_quick`](Store::commit_is_quick) can tell of it. Removing
+    /// the log's old content waits for readers ([`open::CHECKPOINT_WAIT`] at most): only then, or `now`.
+    fn maintain(&self, writer: &mut Writer, committed: u64, now: bool) {
+        let due = self.checkpoint_due.load(Ordering::Relaxed);
+        writer.uncopied = if due { 0 } else { writer.uncopied.saturating_add(committed) };
+        self.checkpoint_due.store(writer.uncopied >= CHECKPOINT_BYTES, Ordering::Relaxed);
+        writer.scrub |= due && self.file_bytes("-wal") >= open::WAL_BYTES_MAX;
+        if writer.broken || !(due || now) {
+            return;
         }
-        if writer.scrub && (look || now) && !writer.broken {
+        if writer.scrub {
             let busy = writer.connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get::<_, i64>(0));
             writer.scrub = !matches!(busy, Ok(0));
+        } else if due {
+            let _ = writer.connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(()));
         }
     }
 
@@ -430,6 +440,10 @@ impl Store for SqliteStore {
         Position(self.head.load(Ordering::Acquire))
     }
 
+    fn commit_is_quick(&self) -> bool {
+        self.durability == Durability::Process && !self.checkpoint_due.load(Ordering::Relaxed)
+    }
+
     fn commit(&self, batch: &Batch) -> Result<(), StoreError> {
         let mut writer = self.lock();
         let groups = block::group(&batch.events, self.head())?;
@@ -465,8 +479,7 @@ impl Store for SqliteStore {
         self.event_bytes.store(event_bytes + bytes, Ordering::Relaxed);
         self.head.store(head.0, Ordering::Release);
         writer.untallied = if tally { 0 } else { writer.untallied + 1 };
-        // Two pages at least are written by any commit.
-        self.tend(&mut writer, bytes + 16 * 1024, false);
+        self.maintain(&mut writer, bytes + COMMIT_BYTES, false);
         Ok(())
     }
 

@@ -119,12 +119,12 @@ impl SqliteStore {
             writer.give_back = true;
             // The write-ahead log still holds pages with what was removed.
             writer.scrub = true;
-            self.tend(&mut writer, step.freed, sweep.doomed);
+            self.maintain(&mut writer, step.freed, sweep.doomed);
             if sweep.doomed {
                 self.index_mut().dying.remove(&sweep.session_id);
             }
         } else {
-            self.tend(&mut writer, step.freed, false);
+            self.maintain(&mut writer, step.freed, false);
         }
         Ok(true)
     }
@@ -153,7 +153,7 @@ impl SqliteStore {
             // The file shrinks when the write-ahead log is copied into it.
             writer.scrub = true;
         }
-        self.tend(writer, u64::from(STEP_PAGES) << 13, !more);
+        self.maintain(writer, u64::from(STEP_PAGES) << 13, !more);
         Ok(more)
     }
 
@@ -179,7 +179,7 @@ impl SqliteStore {
         })?;
         if removed > 0 {
             writer.give_back = true;
-            self.tend(&mut writer, 0, false);
+            self.maintain(&mut writer, 0, false);
         }
         Ok(removed >= STEP_REQUESTS)
     }
