@@ -97,12 +97,13 @@ fn round(pid: u32, control: &mut Control, crowd: &mut Crowd, regime: Regime, eve
                 control.token()?;
             }
             for seen in 1..=events {
-                crowd.until(seen)?;
+                crowd.at_least(seen)?;
                 control.hear("at")?;
                 if seen + lines <= events {
                     control.token()?;
                 }
             }
+            crowd.until(events)?;
         }
     }
     std::thread::sleep(AFTERMATH);
