@@ -1,4 +1,4 @@
-//! Watches every session of a running gateway, and says how many questions are open:
+//! Prints the events of all sessions of a running gateway, and the number of open requests:
 //! `cargo run --example watch -- http://127.0.0.1:7420 TOKEN`.
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
@@ -13,12 +13,12 @@ async fn main() -> Result<(), Error> {
     };
     let mut all = Client::new(&url, &token).attach(None, FollowStart::Start);
     let mut requests = Requests::default();
-    while let Some(heard) = all.next().await {
-        let heard = heard?;
-        if requests.apply(&heard) {
+    while let Some(message) = all.next().await {
+        let message = message?;
+        if requests.apply(&message) {
             println!("{} open requests", requests.open().len());
         }
-        match heard {
+        match message {
             ClientEvent::Event(event) => {
                 let text = event.event["content"]["text"].as_str().unwrap_or_default();
                 println!("{} {} {text}", event.session_id, event.kind);

@@ -1,5 +1,5 @@
-//! Every abuse at once against the real binary: what it comes to in memory, what is left of that afterwards, and how long
-//! somebody else waits for an answer meanwhile. docs/limits.md says which account each of them meets.
+//! All abuses at once against the real binary: peak memory, memory left afterwards, and the latency of another client
+//! meanwhile. docs/limits.md lists the limit that each of them hits.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -17,22 +17,22 @@ use super::process::{memory, own_memory, peak_memory, raise_file_limit};
 use super::table::{Row, Target};
 
 const MIB: usize = 1 << 20;
-/// How long the abusers hold on to what they got.
+/// How long the abusers keep their connections.
 const HOLD: Duration = Duration::from_secs(20);
-/// How long the gateway then has to come to rest.
+/// How long the gateway then has to become idle.
 const REST: Duration = Duration::from_secs(10);
-/// Between two pings of the one who only wants an answer.
+/// Interval between two requests of the well-behaved client.
 const PING_EVERY: Duration = Duration::from_millis(20);
-/// How long one write of an abuser's may take before it goes on to the next.
+/// Timeout of one write of an abuser.
 const PUSH: Duration = Duration::from_secs(2);
 
-/// What an abuser holds open, and whether what it did was refused.
+/// The open connections of an abuser, and whether it was refused.
 #[derive(Default)]
 struct Held {
     sockets: Vec<TcpStream>,
 }
 
-/// A connection that sends this and reads nothing. What the gateway does not take is its choice.
+/// A connection that sends this and reads nothing; the gateway may refuse any part.
 fn push(gateway: std::net::SocketAddr, pieces: &[&[u8]]) -> Result<TcpStream> {
     let mut socket = TcpStream::connect(gateway)?;
     socket.set_write_timeout(Some(PUSH))?;
@@ -51,7 +51,7 @@ fn head(gateway: &Gateway, token: &str, line: &str, more: &str) -> String {
 
 const UPGRADE: &str = "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n";
 
-/// A client's text frame, masked with zeros; with `length` more than the text, it never ends.
+/// A client's text frame, masked with zeros; if `length` is longer than the text, the frame never ends.
 fn frame(text: &str, length: usize) -> Vec<u8> {
     let mut out = vec![0x81, 0x80 | 127];
     out.extend((length as u64).to_be_bytes());
@@ -67,10 +67,10 @@ fn device(gateway: &Gateway, name: &str) -> Result<String> {
     Ok(device["token"].as_str().context("no token")?.to_owned())
 }
 
-/// One abuse: what it holds of the gateway goes on until it is dropped.
+/// One abuse; it lasts until it is dropped.
 type Abuse = Box<dyn FnOnce() -> Result<Held> + Send>;
 
-/// The abuses, each as often as it was seen to hurt.
+/// The abuses, each in the number that did harm before.
 fn abuses(gateway: &Gateway, session: &str, queue: &str, size: Size) -> Result<Vec<Abuse>> {
     let tokens = [device(gateway, "one")?, device(gateway, "two")?, device(gateway, "three")?];
     let address = gateway.addr;
@@ -124,7 +124,7 @@ fn abuses(gateway: &Gateway, session: &str, queue: &str, size: Size) -> Result<V
     each(3, &|token| post(token, session, &json!({ "text": "x".repeat(15 * MIB) })));
     let picture = json!({ "type": "image", "mimeType": "image/png", "data": "A".repeat(2 * MIB) });
     each(size.scale(60, 10), &|token| post(token, queue, &json!({ "content": [picture] })));
-    // Nobody at all.
+    // No abuse.
     let body = " ".repeat(MIB);
     let stranger =
         head(gateway, "", "POST /v1/pair", &format!("Content-Type: application/json\r\nContent-Length: {MIB}\r\n"));
@@ -139,7 +139,7 @@ fn abuses(gateway: &Gateway, session: &str, queue: &str, size: Size) -> Result<V
     Ok(all)
 }
 
-/// Asks for little, again and again, until told to stop: how long the slowest answer took.
+/// Sends small requests until told to stop; returns the longest latency.
 fn pings(mut client: super::clients::Client, stop: &AtomicBool) -> Result<Duration> {
     let mut worst = Duration::ZERO;
     let mut n = 0_u64;
@@ -158,13 +158,13 @@ fn pings(mut client: super::clients::Client, stop: &AtomicBool) -> Result<Durati
     Ok(worst)
 }
 
-/// Every abuse at once.
+/// Runs all abuses at once.
 pub(crate) fn abuse(size: Size) -> Result<Vec<Row>> {
     raise_file_limit(8000)?;
     let mut gateway = Gateway::start()?;
     let pid = gateway.process.id();
     let session = gateway.session()?;
-    // A long conversation to ask for.
+    // A long conversation to request.
     let (events, bytes) = (size.scale(20_000, 50), 4 << 10);
     let mut crowd = gateway.crowd(Wire::WebSocket, &session, 1, Look::Chunks)?;
     gateway.prompt(&session)?;
@@ -179,7 +179,7 @@ pub(crate) fn abuse(size: Size) -> Result<Vec<Row>> {
     for _ in 0..size.scale(60, 10) {
         gateway.call("POST", "/v1/sessions", &json!({ "runtime_id": "bench", "cwd": home }))?;
     }
-    // A session that is busy, so that prompts wait.
+    // A busy session, so that prompts are queued.
     let queue = gateway.session()?;
     gateway.prompt(&queue)?;
     let before = memory(pid)?;
@@ -220,7 +220,7 @@ pub(crate) fn abuse(size: Size) -> Result<Vec<Row>> {
     held.lock().unwrap().clear();
     std::thread::sleep(REST);
     let (after, own) = (memory(pid)?, own_memory(pid)?);
-    // Letting go of so much at once is a part of it.
+    // Closing everything at once is part of the test.
     let peak = peak_memory(pid)?;
     let mib = |bytes: u64| bytes as f64 / 1048576.0;
     let row = |name: &str, unit, plexus, target| Row { name: name.into(), unit, floor: None, plexus, target };

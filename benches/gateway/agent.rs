@@ -1,6 +1,6 @@
-//! The runtime that is measured with: an ACP agent that does nothing but what the bench tells it over a control socket.
+//! The runtime of the bench: an ACP agent that only follows commands of the bench over a control socket.
 //!
-//! A prompt hands it over to the bench (`prompted`); then commands, a line each, until `end`:
+//! After a prompt it reports `prompted` and takes commands, one a line, until `end`:
 //! `stream N BYTES` writes N chunks as fast as the pipe takes them; `step N BYTES` writes one chunk for each byte that
 //! comes, and says when (`at NANOS`); `ask N` asks for permission once for each byte that comes and says how long the
 //! answer took (`took NANOS`); `tool BYTES` and `edit BYTES` write one long tool call.
@@ -13,7 +13,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use anyhow::{Context as _, Result, bail, ensure};
 use serde_json::{Value, json};
 
-/// How long the bench waits for what must come.
+/// Timeout of the bench's waits.
 const PATIENCE: Duration = Duration::from_secs(120);
 
 /// Nanoseconds of the wall clock: the one clock that both processes can read.
@@ -24,7 +24,7 @@ pub(crate) fn now() -> u64 {
 
 // ------------------------------------------------------------------------------------ in the bench
 
-/// Where the agent will report.
+/// The control socket, before the agent has connected.
 pub(crate) struct Control {
     pub(crate) path: PathBuf,
     listener: UnixListener,
@@ -39,7 +39,7 @@ impl Control {
         Ok(Self { path, listener, line: None })
     }
 
-    /// Waits for the agent's call.
+    /// Waits for the agent to connect.
     pub(crate) fn accept(&mut self) -> Result<()> {
         let deadline = std::time::Instant::now() + PATIENCE;
         self.listener.set_nonblocking(true)?;
@@ -59,7 +59,7 @@ impl Control {
         Ok(())
     }
 
-    /// Whether an agent has called.
+    /// Whether an agent has connected.
     pub(crate) fn has_agent(&self) -> bool {
         self.line.is_some()
     }
@@ -68,17 +68,17 @@ impl Control {
         self.line.as_mut().context("no agent has called yet")
     }
 
-    /// Gives the agent a command.
+    /// Sends the agent a command.
     pub(crate) fn say(&mut self, command: &str) -> Result<()> {
         Ok(self.line()?.get_mut().write_all(format!("{command}\n").as_bytes())?)
     }
 
-    /// Lets the agent write the next chunk or ask the next question.
+    /// Lets the agent write the next chunk or open the next request.
     pub(crate) fn token(&mut self) -> Result<()> {
         Ok(self.line()?.get_mut().write_all(b".")?)
     }
 
-    /// The agent's next word, without its keyword, which must be this one.
+    /// The agent's next message without its keyword, which must be this one.
     pub(crate) fn hear(&mut self, keyword: &str) -> Result<u64> {
         let mut line = String::new();
         self.line()?.read_line(&mut line).context("the agent said nothing")?;
@@ -90,8 +90,8 @@ impl Control {
 
 // ------------------------------------------------------------------------------------ the process
 
-/// Runs the agent: ACP on stdio, the bench at `control`. With `prompted`, it begins as if it had been prompted already,
-/// for a peer that speaks no ACP.
+/// Runs the agent: ACP on stdio, the bench at `control`. With `prompted` it starts as if it had a prompt already, for peers
+/// without ACP.
 pub(crate) fn run(control: &Path, prompted: bool) -> Result<()> {
     let socket = UnixStream::connect(control)?;
     let mut agent = Agent {
@@ -130,7 +130,7 @@ pub(crate) fn run(control: &Path, prompted: bool) -> Result<()> {
                     .as_str()
                     .context("a prompt names its session")?
                     .clone_into(&mut agent.session);
-                // One of many that are sent at once: it is answered without the bench's word.
+                // One of many concurrent prompts: answered without a command of the bench.
                 if message["params"]["prompt"][0]["text"] == "at once" {
                     write_line(&agent.chunk(64))?;
                 } else if !agent.obey()? {
@@ -169,7 +169,7 @@ fn write_line(line: &str) -> Result<()> {
 }
 
 impl Agent {
-    /// Does what the bench says until the run is to end; `false` if the bench is gone.
+    /// Follows the bench's commands until the end of the run; `false` if the bench is gone.
     fn obey(&mut self) -> Result<bool> {
         self.report("prompted", 0)?;
         let mut command = String::new();
@@ -211,7 +211,7 @@ impl Agent {
 
     fn stream(&self, count: usize, bytes: usize) -> Result<()> {
         let line = format!("{}\n", self.chunk(bytes));
-        // Not through `Stdout`, which would look for line ends and copy. One write a line, as agents do it.
+        // Not through `Stdout`, which would search for line ends and copy. One write a line, as agents do it.
         let mut out = std::fs::File::from(rustix::io::dup(rustix::stdio::stdout())?);
         for _ in 0..count {
             out.write_all(line.as_bytes())?;
@@ -219,12 +219,12 @@ impl Agent {
         Ok(())
     }
 
-    /// A tool call with so many bytes of output, or with an edit of so many lines' bytes.
+    /// A tool call with this many bytes of output, or of an edit.
     fn tool(&self, bytes: usize, edit: bool) -> Result<()> {
         let line = "the quick brown fox jumps over the lazy dog\n";
         let text = line.repeat(bytes / line.len());
         let content = if edit {
-            // One line of many is another one.
+            // The edit changes one line.
             let new = text.replacen("fox", "cat", 1);
             json!({ "type": "diff", "path": "/a.txt", "oldText": text, "newText": new })
         } else {

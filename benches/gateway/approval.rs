@@ -1,4 +1,4 @@
-//! The approval's round trip: agent's question, client, answer, agent's stdin.
+//! The round trip of an approval: the agent's request, the client, the answer, the agent's stdin.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -13,18 +13,17 @@ use super::gateway::{Gateway, Role, find_text};
 use super::process::{scratch, scratch_in_memory};
 use super::table::{Row, Target, median, percentile};
 
-/// Rounds that count, after one that does not.
+/// Measured rounds, after one warm-up round.
 const ROUNDS: usize = 3;
-/// Bytes of the frame with which a floor asks.
+/// Bytes of a floor's request frame.
 const ASK_FRAME: usize = 700;
-/// How long the watchers may take to have seen an answer.
+/// Timeout for the watchers to get an answer.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// How long everything sleeps before each question, as it does before a real one. Without it both ends are still warm from
-/// the last.
+/// Pause before each request, as in real use. Without it both ends are still warm from the last request.
 const ASLEEP: Duration = Duration::from_millis(5);
 
-/// Answers the next request that the gateway shows.
+/// Answers the next request.
 fn answer(client: &mut Client) -> Result<()> {
     let request = client.next(|frame| {
         if !find_text(frame, "\"kind\":\"request_opened\"") {
@@ -47,7 +46,7 @@ fn receipt(client: &mut Client) -> Result<()> {
     Ok(())
 }
 
-/// One run of questions at a gateway, in nanoseconds each. `before` runs before each.
+/// One run of requests at a gateway; the times in nanoseconds. `before` runs before each request.
 fn ours(
     gateway: &mut Gateway,
     session: &str,
@@ -84,7 +83,7 @@ fn bare(floor: &mut Floor, client: &mut Client, count: u64, pause: Duration) -> 
     Ok(samples)
 }
 
-/// Alone with its client: the state in memory, where a sync costs nothing, and on the disk; after a sleep, and at once.
+/// With one client: state in memory, where a sync costs nothing, and on disk; after a pause, and without.
 pub(crate) fn approval(size: Size) -> Result<Vec<Row>> {
     let count = size.scale(400, 20) as u64;
     let mut places = Vec::new();
@@ -128,7 +127,7 @@ pub(crate) fn approval(size: Size) -> Result<Vec<Row>> {
     Ok(rows)
 }
 
-/// While many others watch.
+/// With many watchers.
 pub(crate) fn approval_watched(size: Size) -> Result<Vec<Row>> {
     let (count, watchers) = (size.scale(200, 10) as u64, size.scale(1000, 10));
     let (dir, place) = match scratch_in_memory() {
@@ -139,7 +138,7 @@ pub(crate) fn approval_watched(size: Size) -> Result<Vec<Row>> {
     let session = gateway.session()?;
     let mut crowd = gateway.crowd(Wire::WebSocket, &session, watchers, Look::Kind("request_resolved"))?;
     let mut client = gateway.client(Wire::WebSocket, &session, Role::Answers)?;
-    // What the watchers' thread is to wait for next, and how far it has come.
+    // The next target of the watchers' thread, and its progress.
     let (wanted, seen, over) = (AtomicU64::new(0), AtomicU64::new(0), AtomicBool::new(false));
     let mut samples = std::thread::scope(|scope| -> Result<Vec<u64>> {
         let watching = scope.spawn(|| -> Result<()> {
@@ -147,7 +146,7 @@ pub(crate) fn approval_watched(size: Size) -> Result<Vec<Row>> {
             let mut next = 1;
             while !over.load(Ordering::Acquire) {
                 if wanted.load(Ordering::Acquire) < next {
-                    // Whatever comes is read at once, as by people who watch.
+                    // Watchers read everything at once.
                     crowd.settle_for(Duration::from_millis(1))?;
                     continue;
                 }

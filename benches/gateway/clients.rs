@@ -1,5 +1,5 @@
-//! The load: many clients in one thread, which read, count and check, and do as little else as they can, since they
-//! share the machine with what is measured.
+//! The load: many clients in one thread, which read, count and check with as little work as possible, because they share the
+//! machine with the measured process.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -11,19 +11,19 @@ use rustix::event::epoll;
 
 use super::agent::now;
 
-/// How long all clients may take to get what they wait for.
+/// Timeout for all clients to get the expected frames.
 const PATIENCE: Duration = Duration::from_secs(120);
-/// What is read from a socket at once.
+/// Bytes of one read from a socket.
 const READ: usize = 256 << 10;
-/// Sockets that are learnt of at once.
+/// Most sockets of one poll result.
 const EVENTS: usize = 256;
 
-/// How frames are cut.
+/// The framing of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Wire {
     /// RFC 6455, from a server: unmasked.
     WebSocket,
-    /// HTTP chunks, an event each.
+    /// HTTP chunks with one event each.
     Sse,
 }
 
@@ -35,7 +35,7 @@ impl Wire {
         }
     }
 
-    /// Head and whole length of the frame that begins here; `None` if not even that has come.
+    /// Length of the head and of the whole frame that begins here; `None` if the head is incomplete.
     fn frame(self, bytes: &[u8]) -> Result<Option<(usize, usize)>> {
         match self {
             Self::WebSocket => {
@@ -67,14 +67,14 @@ impl Wire {
     }
 }
 
-/// What a client looks at in a frame.
+/// The frames that a client counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Look {
-    /// Every frame counts: a floor's.
+    /// All frames, for a floor.
     Frames,
-    /// Envelopes of message chunks count, and their `seq` must rise by one.
+    /// Envelopes of message chunks, whose `seq` must increase by one.
     Chunks,
-    /// Envelopes of this kind count.
+    /// Envelopes of this kind.
     Kind(&'static str),
 }
 
@@ -82,7 +82,7 @@ const SEQ: &[u8] = b"\"seq\":";
 const KIND: &[u8] = b"\"kind\":\"";
 const CHUNK: &str = "agent_message_chunk";
 
-/// Where `needle` begins in `bytes`: at the guess, or where it is found.
+/// The index of `needle` in `bytes`; the guess is tried first.
 fn find(bytes: &[u8], needle: &[u8], guess: usize) -> Option<usize> {
     if bytes.get(guess..).is_some_and(|rest| rest.starts_with(needle)) {
         return Some(guess);
@@ -94,11 +94,11 @@ fn find(bytes: &[u8], needle: &[u8], guess: usize) -> Option<usize> {
 pub(crate) struct Client {
     pub(crate) socket: TcpStream,
     wire: Wire,
-    /// The beginning of a frame whose end has not come.
+    /// The incomplete last frame.
     carry: Vec<u8>,
-    /// What counted since the round began.
+    /// Frames counted in this round.
     count: u64,
-    /// Bytes of it, heads included.
+    /// Bytes of those frames, with their heads.
     bytes: u64,
     last_seq: Option<u64>,
     seq_at: usize,
@@ -117,7 +117,7 @@ impl Client {
         Ok(Self::new(socket, wire, Vec::new()))
     }
 
-    /// Reads once and looks at every frame that is whole. Returns how many counted.
+    /// Reads once and checks all complete frames. Returns the number of counted ones.
     fn read(&mut self, buffer: &mut [u8], look: Look) -> Result<u64> {
         let read = match self.socket.read(buffer) {
             Ok(0) => bail!("the server hung up"),
@@ -128,7 +128,7 @@ impl Client {
         let before = self.count;
         let mut rest = &buffer[..read];
         while !self.carry.is_empty() && !rest.is_empty() {
-            // Only as much as completes the carried frame is copied.
+            // Only the rest of the incomplete frame is copied.
             let wanted = match self.wire.frame(&self.carry)? {
                 Some((_, length)) => length.saturating_sub(self.carry.len()).min(rest.len()),
                 None => 1,
@@ -178,7 +178,7 @@ impl Client {
         let kind = &digits[end + kind_at + KIND.len()..];
         let wanted = if let Look::Kind(kind) = look { kind } else { CHUNK };
         if !kind.starts_with(wanted.as_bytes()) || kind.get(wanted.len()) != Some(&b'"') {
-            // Another kind may stand between two chunks: that the agent was held back, in a run that is long.
+            // Other kinds may come between two chunks, such as a status of a long run.
             let seq = std::str::from_utf8(&digits[..end])?.parse().ok();
             if look == Look::Chunks && self.last_seq.is_some() && seq == self.last_seq.map(|last| last + 1) {
                 self.last_seq = seq;
@@ -202,7 +202,7 @@ impl Client {
         Ok(self.socket.write_all(&frame)?)
     }
 
-    /// Waits for the next frame and gives it whole to `take`; for one client that does nothing else.
+    /// Waits for the next frame and passes it to `take`; for a single client.
     pub(crate) fn next<T>(&mut self, mut take: impl FnMut(&[u8]) -> Option<T>) -> Result<T> {
         let mut buffer = [0; 16 << 10];
         loop {
@@ -246,12 +246,12 @@ pub(crate) struct Crowd {
     clients: Vec<Client>,
     epoll: OwnedFd,
     look: Look,
-    /// What each client must have for the crowd to be done.
+    /// The number of frames that each client must get.
     target: u64,
-    /// Clients that have less.
+    /// The number of clients that have fewer.
     behind: usize,
     buffer: Vec<u8>,
-    /// When what counted came, if that is asked for.
+    /// Arrival times of counted frames, if they are recorded.
     pub(crate) arrivals: Option<Vec<u64>>,
 }
 
@@ -271,7 +271,7 @@ impl Crowd {
         Self::new(clients, Look::Frames)
     }
 
-    /// A new round: nobody has anything.
+    /// Starts a new round: resets all counts.
     pub(crate) fn begin(&mut self) {
         for client in &mut self.clients {
             (client.count, client.bytes, client.last_seq) = (0, 0, None);
@@ -279,10 +279,10 @@ impl Crowd {
         (self.target, self.behind) = (0, 0);
     }
 
-    /// Reads until every client has so many.
+    /// Reads until every client has this many frames.
     ///
     /// # Errors
-    /// A client got more, or out of order, or was cut off, or waits for too long.
+    /// A client got too many frames, got them out of order, was disconnected, or timed out.
     pub(crate) fn until(&mut self, target: u64) -> Result<()> {
         self.at_least(target)?;
         let most = self.clients.iter().map(|client| client.count).max().unwrap_or(target);
@@ -307,18 +307,18 @@ impl Crowd {
         Ok(())
     }
 
-    /// Reads whatever comes until nothing has come for a while.
+    /// Reads until the connection is quiet.
     pub(crate) fn settle(&mut self) -> Result<()> {
         self.settle_for(Duration::from_millis(100))
     }
 
-    /// Reads what comes until nothing has come for so long.
+    /// Reads until nothing came for this long.
     pub(crate) fn settle_for(&mut self, quiet: Duration) -> Result<()> {
         while self.pump(quiet)? {}
         Ok(())
     }
 
-    /// Reads what is there, waiting for some. Returns whether anything came.
+    /// Waits for data and reads it. Returns whether anything came.
     fn pump(&mut self, wait: Duration) -> Result<bool> {
         let mut ready = Vec::with_capacity(EVENTS);
         let timeout =
@@ -344,7 +344,7 @@ impl Crowd {
         Ok(!ready.is_empty())
     }
 
-    /// Bytes on the wire of one of what counted, about, in the round so far.
+    /// Average bytes on the wire of a counted frame in this round.
     pub(crate) fn frame_length(&self) -> Result<usize> {
         let client = self.clients.first().context("nobody")?;
         ensure!(client.count > 0, "nothing came");

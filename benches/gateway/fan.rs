@@ -1,4 +1,4 @@
-//! Fan-out: what the server's CPU pays for one event at one socket; and how long the event is on its way.
+//! Fan-out: CPU time of the server per delivered event, and the latency of delivery.
 
 use std::time::Duration;
 
@@ -14,21 +14,21 @@ use super::table::{Row, Target, median, percentile};
 
 /// Bytes of text in an event.
 const TEXT: usize = 256;
-/// Rounds that count, after one that does not; the gateway's and the floor's take turns.
+/// Measured rounds, after one warm-up round; gateway and floor alternate.
 const ROUNDS: usize = 5;
-/// What a server may still have to do when its clients have everything (its log, its bookkeeping) is counted too.
+/// Pause before CPU time is read: work after the delivery (log, bookkeeping) counts, too.
 const AFTERMATH: Duration = Duration::from_millis(50);
 
 /// How the runtime writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Regime {
-    /// As fast as its pipe takes it.
+    /// As fast as the pipe accepts.
     Pipelined,
-    /// At most so many lines that some client does not have yet.
+    /// At most this many lines that some client does not have yet.
     InFlight(u64),
 }
 
-/// The next line when all clients have the last.
+/// The next line once all clients have the last.
 pub(crate) const LOCKSTEP: Regime = Regime::InFlight(1);
 
 impl Regime {
@@ -56,7 +56,7 @@ impl Watched {
         Ok(Self { gateway, session, crowd })
     }
 
-    /// One run with `work` in it; the run's own events are out of the way before and after.
+    /// One run around `work`; the run's own events are read before and after.
     fn run<T>(&mut self, work: impl FnOnce(u32, &mut Control, &mut Crowd) -> Result<T>) -> Result<T> {
         self.gateway.prompt(&self.session)?;
         self.crowd.settle()?;
@@ -111,7 +111,7 @@ fn round(pid: u32, control: &mut Control, crowd: &mut Crowd, regime: Regime, eve
     Ok(used as f64 / (events * clients) as f64)
 }
 
-/// CPU per delivery to so many clients.
+/// CPU per delivery, by number of clients.
 pub(crate) fn fan_out(size: Size, wire: Wire, clients: usize, regime: Regime) -> Result<Vec<Row>> {
     let clients = size.scale(clients, 10);
     let deliveries = match regime {

@@ -17,9 +17,9 @@ use super::agent::Control;
 use super::clients::Wire;
 use super::process::Kill;
 
-/// What the floor reads at once: what a pipe holds.
+/// Bytes of one read: the capacity of a pipe.
 const READ: usize = 64 << 10;
-/// Bytes of frames that lie ready.
+/// Bytes of prepared frames.
 const READY: usize = 256 << 10;
 /// The line that answers a permission request, whatever its id: the agent has one open at a time.
 const ANSWER: &[u8] = b"{\"jsonrpc\":\"2.0\",\"id\":\"ask-1\",\"result\":{\"outcome\":{\"outcome\":\"selected\",\"optionId\":\"allow\"}}}\n";
@@ -144,7 +144,7 @@ fn lines(bytes: &[u8]) -> usize {
     bytes.iter().filter(|byte| **byte == b'\n').count()
 }
 
-/// Fan-out: one write a socket for whatever one read brought.
+/// Fan-out: one write per socket for all lines of one read.
 pub(crate) fn run(wire: Wire, sockets: usize, length: usize) -> Result<()> {
     let mut sockets = clients(sockets)?;
     let frame = frame(wire, length);

@@ -1,4 +1,4 @@
-//! The real binary, and the little HTTP that it takes to drive it.
+//! Drives the real binary over a minimal HTTP client.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -14,7 +14,7 @@ use super::agent::Control;
 use super::clients::{Client, Crowd, Look, Wire};
 use super::process::{Kill, scratch};
 
-/// How long one answer may take.
+/// Timeout of one reply.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Another `plexus` to start in place of ours.
@@ -39,10 +39,10 @@ fn program() -> PathBuf {
     OTHER.lock().unwrap().clone().unwrap_or_else(|| env!("CARGO_BIN_EXE_plexus").into())
 }
 
-/// What a client says it can do.
+/// The capabilities that a client declares.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Role {
-    /// Shows; is asked nothing.
+    /// Only watches.
     Watches,
     /// Answers requests.
     Answers,
@@ -54,18 +54,18 @@ pub(crate) struct Gateway {
     pub(crate) addr: SocketAddr,
     pub(crate) control: Control,
     token: String,
-    /// How long it took from the start of the process to the first answer.
+    /// Time from the start of the process to its first reply.
     pub(crate) started_in: Duration,
     dir: tempfile::TempDir,
 }
 
 impl Gateway {
-    /// A gateway whose state is on the disk.
+    /// A gateway with its state on disk.
     pub(crate) fn start() -> Result<Self> {
         Self::start_in(scratch()?)
     }
 
-    /// A gateway whose state is in this directory, new or as an earlier one left it.
+    /// A gateway with its state in this directory, new or left by an earlier one.
     pub(crate) fn start_in(dir: tempfile::TempDir) -> Result<Self> {
         let socket = dir.path().join("control");
         if socket.exists() {
@@ -114,7 +114,7 @@ impl Gateway {
         format!("the gateway's stderr: {}", all.lines().rev().take(20).collect::<Vec<_>>().join("\n"))
     }
 
-    /// Stops it as a service manager would, and gives its directory back.
+    /// Stops it with SIGTERM, and returns its directory.
     pub(crate) fn stop(mut self) -> Result<tempfile::TempDir> {
         let pid = rustix::process::Pid::from_child(&self.process.0);
         rustix::process::kill_process(pid, rustix::process::Signal::TERM)?;
@@ -126,7 +126,7 @@ impl Gateway {
         Ok(self.dir)
     }
 
-    /// Kills it (`kill -9`), and gives its directory back.
+    /// Kills it (`kill -9`), and returns its directory.
     pub(crate) fn kill(self) -> tempfile::TempDir {
         let Self { process, dir, .. } = self;
         drop(process);
@@ -138,14 +138,14 @@ impl Gateway {
         self.dir.path().join("home")
     }
 
-    /// Asks for a page of text.
+    /// Sends a GET request.
     pub(crate) fn text(&self, path: &str) -> Result<String> {
         let (status, text) = exchange(self.addr, "GET", path, &self.token, None)?;
         ensure!(status == 200, "{path}: {status} {text}");
         Ok(text)
     }
 
-    /// Asks for something to be done.
+    /// Sends a POST request.
     pub(crate) fn call(&self, method: &str, path: &str, body: &Value) -> Result<Value> {
         let (status, answer) = exchange(self.addr, method, path, &self.token, Some(&body.to_string()))?;
         ensure!((200..300).contains(&status), "{method} {path}: {status} {answer}; {}", self.stderr());
@@ -161,7 +161,7 @@ impl Gateway {
         Ok(session["session_id"].as_str().with_context(|| session.to_string())?.to_owned())
     }
 
-    /// Begins a run, which is the bench's until `control` hears `end`.
+    /// Begins a run, which the bench controls until it sends `end`.
     pub(crate) fn prompt(&mut self, session: &str) -> Result<()> {
         self.call("POST", &format!("/v1/sessions/{session}/prompt"), &json!({ "text": "go" }))?;
         self.control.hear("prompted")?;
@@ -215,7 +215,7 @@ impl Gateway {
         Ok(client)
     }
 
-    /// So many clients that watch the session, all of them there.
+    /// This many attached clients that watch the session.
     pub(crate) fn crowd(&self, wire: Wire, session: &str, count: usize, look: Look) -> Result<Crowd> {
         let clients = (0..count).map(|_| self.client(wire, session, Role::Watches)).collect::<Result<_>>()?;
         let mut crowd = Crowd::new(clients, look)?;

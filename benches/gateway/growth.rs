@@ -1,5 +1,5 @@
-//! Growth: what one long text, many sessions, many prompts and a long log cost. The floor of each row is what the smallest
-//! size cost, times how much larger this one is: what is linear stays at 1, what is not goes above it with the size.
+//! Growth: the cost of one long text, many sessions, many prompts and a long log. The floor of each row is the cost of the smallest
+//! size, scaled: linear cost stays at 1, other cost grows with the size.
 
 use std::time::{Duration, Instant};
 
@@ -13,29 +13,29 @@ use super::process::peak_memory;
 use super::table::{Row, Target};
 
 const MIB: usize = 1 << 20;
-/// How long anything here may take.
+/// Timeout of each step.
 const PATIENCE: Duration = Duration::from_secs(600);
 
-/// How much above the smallest size's share something may be and count as linear: times of a busy machine vary.
+/// Greatest factor that counts as linear: times on a busy machine vary.
 const LINEAR: f64 = 1.5;
 
 /// Rounds of one text.
 const ROUNDS: usize = 3;
 
-/// A row of something `times` as large as the smallest, which came to `first`.
+/// The row of a size `times` the smallest, whose cost was `first`.
 fn grown(name: String, unit: &'static str, (first, times): (f64, f64), value: f64) -> Row {
     let target = if times > 1.0 { Target::Times(LINEAR) } else { Target::Told };
     Row { name, unit, floor: Some(first * times), plexus: value, target }
 }
 
-/// Peak memory and time of one text, by its size and by how it comes.
+/// Peak memory and time of one text, by size and kind of event.
 pub(crate) fn text(size: Size) -> Result<Vec<Row>> {
     let mut rows = Vec::new();
     let sizes: &[usize] = if size.scale(2, 2) == 1 { &[1, 4] } else { &[1, 4, 16, 60] };
     for (way, sizes) in [("stream 1", sizes), ("tool", sizes), ("edit", sizes), ("prompt", &[1, 2, 4, 7][..])] {
         let mut first: Option<(f64, f64)> = None;
         for &mib in sizes {
-            // The least of some rounds: one round of the smallest size takes milliseconds, which anything else can double.
+            // The minimum of several rounds: other load can double a round of milliseconds.
             let (mut memory, mut took) = (f64::MAX, f64::MAX);
             for _ in 0..ROUNDS {
                 let round = one_text(way, mib * MIB)?;
@@ -50,7 +50,7 @@ pub(crate) fn text(size: Size) -> Result<Vec<Row>> {
     Ok(rows)
 }
 
-/// Peak memory more than before (MiB), and milliseconds until the log has it.
+/// Additional peak memory (MiB), and milliseconds until the log has the text.
 fn one_text(way: &str, bytes: usize) -> Result<(f64, f64)> {
     let mut gateway = Gateway::start()?;
     let pid = gateway.process.id();
@@ -112,7 +112,7 @@ pub(crate) fn sessions(size: Size) -> Result<Vec<Row>> {
 /// Threads that send prompts at once.
 const SENDERS: usize = 16;
 
-/// A prompt in each of so many sessions of one agent, all at once, until all have ended.
+/// One prompt in each of many sessions of one agent, all at once, until all have ended.
 pub(crate) fn prompts(size: Size) -> Result<Vec<Row>> {
     let mut rows = Vec::new();
     let mut first: Option<(f64, f64, usize)> = None;
@@ -152,7 +152,7 @@ pub(crate) fn prompts(size: Size) -> Result<Vec<Row>> {
     Ok(rows)
 }
 
-/// A long log: to start with it, to list it, to attach to it, to replay it.
+/// A long log: starting, listing, attaching and replaying.
 pub(crate) fn stored(size: Size) -> Result<Vec<Row>> {
     let mut rows = Vec::new();
     let mut first: Option<([f64; 4], usize)> = None;

@@ -1,7 +1,7 @@
 //! The bench: `cargo bench --bench gateway -- [ROW..] [--quick] [--write] [--before=PROGRAM]`.
 //!
-//! Each row stands beside a floor measured in the same run, in turns with it. A row that misses its target says so and
-//! nothing more; a row whose counts are wrong fails the program. `--quick` is a smoke run of everything with small
+//! Each row is compared with a floor that is measured in the same run, alternating with it. A row that misses its target is only
+//! reported; wrong counts fail the program. `--quick` is a smoke test with small
 //! numbers, whose times mean nothing. `--write` puts the table into `docs/performance.md`. `--before` measures another
 //! `plexus` too, each row of it just before ours, and shows it in a column of its own.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout, clippy::print_stderr)]

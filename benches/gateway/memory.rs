@@ -1,4 +1,4 @@
-//! Memory: what an idle subscriber costs, and one that never reads.
+//! Memory of an idle subscriber, and of one that never reads.
 
 use std::time::Duration;
 
@@ -10,19 +10,19 @@ use super::gateway::{Gateway, Role, disk_use};
 use super::process::{own_memory, raise_file_limit};
 use super::table::{Row, Target, median};
 
-/// Bytes of text in an event of the flow past somebody who never reads.
+/// Bytes of text in an event of the stream to a client that never reads.
 const BIG: usize = 64 << 10;
-/// The flow is cut into runs of so many events: a run that never ends is kept for ever.
+/// Events of one run of the stream: the events of an unfinished run are never removed.
 const RUN: usize = 512;
 
-/// User memory of an idle, attached WebSocket subscriber; and that all of them still hear.
+/// User memory of an idle, attached WebSocket subscriber; checks that all of them still get events.
 pub(crate) fn idle(size: Size) -> Result<Vec<Row>> {
     let clients = size.scale(10_000, 20);
     raise_file_limit(clients as u64 + 500)?;
     let mut gateway = Gateway::start()?;
     let session = gateway.session()?;
     let pid = gateway.process.id();
-    // What the first ones cost once for all is not theirs.
+    // One-time costs of the first subscribers do not count.
     let first = gateway.crowd(Wire::WebSocket, &session, 100, Look::Chunks)?;
     let before = own_memory(pid)?;
     let mut crowd = gateway.crowd(Wire::WebSocket, &session, clients, Look::Chunks)?;
@@ -45,14 +45,14 @@ pub(crate) fn idle(size: Size) -> Result<Vec<Row>> {
     ])
 }
 
-/// The most own memory that a gateway comes to while the flow passes one client that reads, and perhaps one that does not.
+/// Peak private memory of a gateway while one client reads the stream, and optionally another does not.
 fn flow(events: usize, sleeper: bool) -> Result<(u64, u64)> {
     let mut gateway = Gateway::start()?;
     let session = gateway.session()?;
     let pid = gateway.process.id();
     let mut crowd = gateway.crowd(Wire::WebSocket, &session, 1, Look::Chunks)?;
     let asleep = sleeper.then(|| gateway.client(Wire::WebSocket, &session, Role::Watches)).transpose()?;
-    // Buffers and arenas find their size first.
+    // Warm-up, until buffers and arenas have their size.
     let mut most = Vec::new();
     for run in 0..=events.div_ceil(RUN) {
         gateway.prompt(&session)?;
@@ -68,7 +68,7 @@ fn flow(events: usize, sleeper: bool) -> Result<(u64, u64)> {
     }
     let disk = disk_use(&gateway.home());
     if let Some(client) = asleep {
-        // It is still there, or was told why not; in either case it took nothing.
+        // It is still connected, or was disconnected with a reason; in either case it read nothing.
         client.socket.set_nonblocking(true)?;
         let mut byte = [0];
         let there = client.socket.peek(&mut byte);
@@ -84,7 +84,7 @@ fn flow(events: usize, sleeper: bool) -> Result<(u64, u64)> {
     Ok((median(&mut most) as u64, disk))
 }
 
-/// What somebody who never reads costs while 1 GiB flows.
+/// The cost of a client that never reads while 1 GiB is streamed.
 pub(crate) fn sleeper(size: Size) -> Result<Vec<Row>> {
     let events = size.scale((1 << 30) / BIG, 20);
     let (mut without, mut with) = (Vec::new(), Vec::new());

@@ -1,4 +1,4 @@
-//! Processes as the kernel sees them: CPU time, memory, their end; and the machine.
+//! CPU time, memory and exit of processes, and a description of the machine.
 
 use std::collections::HashMap;
 use std::process::Child;
@@ -31,15 +31,15 @@ pub(crate) fn scratch_in_memory() -> Option<tempfile::TempDir> {
     tempfile::Builder::new().prefix("plexus-bench-").tempdir_in("/dev/shm").ok()
 }
 
-/// What a process has used so far, user and system.
+/// CPU time of a process so far, user and system.
 pub(crate) struct Cpu {
     /// Nanoseconds, by thread.
     threads: HashMap<u32, u64>,
-    /// Clock ticks of the whole process, threads that are gone among them.
+    /// Clock ticks of the whole process, with ended threads.
     ticks: u64,
 }
 
-/// Nanoseconds a clock tick, as `/proc` counts them (`USER_HZ` is 100 on every Linux there is).
+/// Nanoseconds of a clock tick of `/proc` (`USER_HZ` is 100 on all Linux systems).
 const TICK: u64 = 10_000_000;
 
 impl Cpu {
@@ -47,7 +47,7 @@ impl Cpu {
         let mut threads = HashMap::new();
         for task in std::fs::read_dir(format!("/proc/{pid}/task"))? {
             let task = task?;
-            // A thread may end between the listing and here; the ticks still hold its share.
+            // A thread may end after the listing; the ticks still include it.
             let Ok(text) = std::fs::read_to_string(task.path().join("schedstat")) else { continue };
             let nanos = text.split(' ').next().context("schedstat has numbers")?.parse()?;
             threads.insert(task.file_name().to_string_lossy().parse()?, nanos);
@@ -59,7 +59,7 @@ impl Cpu {
         Ok(Self { threads, ticks })
     }
 
-    /// Nanoseconds used since. By thread, which is exact, unless threads have ended meanwhile and taken theirs with them.
+    /// Nanoseconds used since: the exact sum over threads, or the process's ticks if threads have ended meanwhile.
     pub(crate) fn since(&self, earlier: &Self) -> u64 {
         let exact: u64 = self
             .threads
@@ -71,19 +71,19 @@ impl Cpu {
     }
 }
 
-/// Bytes of memory that are the process's own: no file, nothing shared.
+/// Private anonymous memory of the process, in bytes.
 pub(crate) fn own_memory(pid: u32) -> Result<u64> {
     let text = std::fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).context("smaps_rollup")?;
     let line = text.lines().find_map(|line| line.strip_prefix("Pss_Anon:")).context("Pss_Anon")?;
     Ok(line.trim().trim_end_matches("kB").trim().parse::<u64>()? << 10)
 }
 
-/// Bytes of memory that the process has in RAM now.
+/// Resident memory of the process, in bytes.
 pub(crate) fn memory(pid: u32) -> Result<u64> {
     status(pid, "VmRSS:")
 }
 
-/// The most that it ever had.
+/// Peak resident memory of the process, in bytes.
 pub(crate) fn peak_memory(pid: u32) -> Result<u64> {
     status(pid, "VmHWM:")
 }
@@ -94,7 +94,7 @@ fn status(pid: u32, name: &str) -> Result<u64> {
     Ok(line.trim().trim_end_matches("kB").trim().parse::<u64>()? << 10)
 }
 
-/// Lets this process, and those it starts, hold `files` files open.
+/// Raises the limit of open files of this process and its children to `files`.
 pub(crate) fn raise_file_limit(files: u64) -> Result<()> {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
     let limit = getrlimit(Resource::Nofile);
@@ -106,7 +106,7 @@ pub(crate) fn raise_file_limit(files: u64) -> Result<()> {
     Ok(())
 }
 
-/// The machine in a line, and the day.
+/// The machine in one line, and the date.
 pub(crate) fn machine() -> String {
     let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
     let info = read("/proc/cpuinfo");

@@ -1,4 +1,4 @@
-//! Which rows there are, and the program around them.
+//! The list of rows, and the program.
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -11,14 +11,14 @@ use super::gateway::serve_with;
 use super::table::{Measured, Row, markdown, write};
 use super::{abuse, agent, approval, fan, floor, growth, memory, process, start, store};
 
-/// How much of everything.
+/// The sizes of a run.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Size {
     quick: bool,
 }
 
 impl Size {
-    /// `full`, or for a smoke run its `part`th.
+    /// `full`, or `full` divided by `part` in a smoke test.
     pub(crate) fn scale(self, full: usize, part: usize) -> usize {
         if self.quick { (full / part).max(1) } else { full }
     }
@@ -26,7 +26,7 @@ impl Size {
 
 type Measure = Box<dyn Fn(Size) -> Result<Vec<Row>>>;
 
-/// Every row, by the name to ask for it.
+/// All rows by name.
 fn all() -> Vec<(String, Measure)> {
     let mut all: Vec<(String, Measure)> = Vec::new();
     for (regime, crowds) in [
@@ -84,7 +84,7 @@ pub(crate) fn main() -> ExitCode {
     let done = run_role(&args).unwrap_or_else(|| measure(&args));
     match done {
         Ok(()) => ExitCode::SUCCESS,
-        // A process that serves the bench ends with it, in whatever it is doing.
+        // Helper processes of the bench end with it.
         Err(_) if args.first().is_some_and(|arg| arg.starts_with("role-floor")) => ExitCode::FAILURE,
         Err(error) => {
             eprintln!("{error:#}");
@@ -100,7 +100,7 @@ fn wire_named(name: &str) -> Wire {
 fn measure(args: &[&str]) -> Result<()> {
     let size = Size { quick: args.contains(&"--quick") };
     let before = args.iter().find_map(|arg| arg.strip_prefix("--before="));
-    // Cargo says `--bench`.
+    // Cargo passes `--bench`.
     let names: Vec<&&str> = args.iter().filter(|arg| !arg.starts_with("--")).collect();
     let chosen: Vec<_> = all()
         .into_iter()

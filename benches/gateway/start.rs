@@ -1,4 +1,4 @@
-//! From the start of the process to the first answer.
+//! The time from the start of the process to its first reply.
 
 use anyhow::{Result, ensure};
 
@@ -7,9 +7,9 @@ use super::clients::{Look, Wire};
 use super::gateway::Gateway;
 use super::table::{Row, Target, median};
 
-/// Sessions that the stored events are of.
+/// Sessions of the stored events.
 const SESSIONS: usize = 20;
-/// Starts that are timed.
+/// Measured starts.
 const STARTS: usize = 5;
 
 /// With many events stored, after a clean stop and after `kill -9`; the floor is an empty home.

@@ -1,4 +1,4 @@
-//! The log and its store in this process: what is kept a second, what is read again a second.
+//! The log and its store in this process: events written and read per second.
 
 use std::fs::File;
 use std::io::{Read, Write};
@@ -16,15 +16,15 @@ use super::agent::now;
 use super::process::scratch;
 use super::table::{Row, Target, median};
 
-/// Bytes of an event: the agent's own line, of which the canonical body is a part.
+/// Bytes of an event: the agent's line, which contains the body.
 const EVENT: usize = 1024;
 /// Bytes of the line around the body.
 const AROUND: usize = 100;
-/// Sessions that are busy at once, each with one commit under way, as the gateway has it.
+/// Concurrent sessions, each with one pending commit, as in the gateway.
 const SESSIONS: usize = 16;
-/// Events that a session commits at once: what one read of its agent's pipe brought.
+/// Events of one commit: those of one read of the agent's pipe.
 const ENTRY: usize = 16;
-/// What a reader takes at once.
+/// Limit of one read.
 const PAGE: ReadLimit = ReadLimit { events: 1024, bytes: 1 << 20 };
 /// Rounds, interleaved with the floor's.
 const ROUNDS: usize = 3;
@@ -92,7 +92,7 @@ async fn append(log: &Log, sessions: usize, each: usize, entry_events: usize) ->
             let mut first = 0;
             while first < each {
                 let count = entry_events.min(each - first);
-                // A line is memory of its own in the gateway; here as there.
+                // Each line is an allocation of its own, as in the gateway.
                 let native = Bytes::copy_from_slice(&native);
                 log.commit(entry(&origin, first as u64, count, &native)).await?;
                 first += count;
@@ -106,7 +106,7 @@ async fn append(log: &Log, sessions: usize, each: usize, entry_events: usize) ->
     Ok(())
 }
 
-/// Pages of one filter to the end; returns how many events there were.
+/// Reads all pages of one filter; returns the number of events.
 fn replay(log: &Log, filter: &Filter) -> Result<usize> {
     let (mut after, mut count) = (Position::START, 0);
     while after < log.head() {
@@ -121,7 +121,7 @@ fn replay(log: &Log, filter: &Filter) -> Result<usize> {
     Ok(count)
 }
 
-/// Appends and reads again.
+/// Appends events and reads them.
 pub(crate) fn store(size: Size) -> Result<Vec<Row>> {
     let each = size.scale(480_000, 20) / SESSIONS;
     let total = each * SESSIONS;
@@ -160,7 +160,7 @@ pub(crate) fn store(size: Size) -> Result<Vec<Row>> {
         all[2].push(rate(began, read / EVENT));
         std::fs::remove_file(&path)?;
 
-        // A store opened anew: nothing is in the log's memory.
+        // A reopened store: the log's memory is empty.
         let log = reopened(&open)?;
         let (began, mut count) = (Instant::now(), 0);
         for session in 0..SESSIONS {
@@ -194,7 +194,7 @@ pub(crate) fn store(size: Size) -> Result<Vec<Row>> {
     ])
 }
 
-/// The cold replay of many sessions, beside that of one session with as many events.
+/// The cold replay of many sessions, compared with one session of as many events.
 pub(crate) fn replay_of_many(size: Size) -> Result<Vec<Row>> {
     let (many, each) = (size.scale(1000, 10), 100);
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
@@ -222,7 +222,7 @@ pub(crate) fn replay_of_many(size: Size) -> Result<Vec<Row>> {
     Ok(vec![Row { name, unit: "ms", floor: Some(one), plexus: many_took, target: Target::Times(2.0) }])
 }
 
-/// The writer of the log before may still be closing its store.
+/// Opens the store; the writer of the earlier log may still be closing it.
 fn reopened(open: &impl Fn() -> Result<Log>) -> Result<Log> {
     let deadline = Instant::now() + std::time::Duration::from_secs(30);
     loop {

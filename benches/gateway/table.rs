@@ -1,20 +1,20 @@
-//! Rows, and how they are shown.
+//! Rows and their table.
 
 use std::fmt::Write as _;
 use std::path::Path;
 
 use anyhow::{Context as _, Result};
 
-/// What a row is held to.
+/// The target of a row.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Target {
-    /// At most so many times the floor.
+    /// At most this many times the floor.
     Times(f64),
-    /// At most this.
+    /// At most this value.
     AtMost(f64),
-    /// At least this.
+    /// At least this value.
     AtLeast(f64),
-    /// Nothing: it is printed to be known.
+    /// No target; for information.
     Told,
 }
 
@@ -48,7 +48,7 @@ impl Row {
         }
     }
 
-    /// What stands in each column.
+    /// The text of each column.
     fn cells(&self, before: Option<&Row>) -> [String; 7] {
         let with_unit = |value: f64| format!("{} {}", number(value), self.unit);
         [
@@ -74,7 +74,7 @@ impl Row {
     }
 }
 
-/// Three digits that count, thousands apart.
+/// A number with three significant digits and a thousands separator.
 fn number(value: f64) -> String {
     if value.abs() < 100.0 {
         let places = if value.abs() < 1.0 { 3 } else { 2 };
@@ -108,7 +108,7 @@ pub(crate) fn markdown(rows: &[Measured]) -> String {
     for (at, line) in lines.iter().enumerate() {
         for &column in &columns {
             let (cell, width) = (&line[column], widths[column]);
-            // Numbers to the right.
+            // Numbers are right-aligned.
             let _ = match column {
                 1..=5 => write!(out, "| {cell:>width$} "),
                 _ => write!(out, "| {cell:<width$} "),
@@ -141,7 +141,7 @@ pub(crate) fn write(path: &Path, text: &str) -> Result<()> {
     Ok(())
 }
 
-/// The middle one.
+/// The median.
 pub(crate) fn median(values: &mut [f64]) -> f64 {
     values.sort_by(f64::total_cmp);
     values.get(values.len() / 2).copied().unwrap_or(f64::NAN)

@@ -1,21 +1,22 @@
-//! What makes an answer the same again.
+//! Idempotency keys of answers.
 
 use sha2::{Digest, Sha256};
 
 use super::SessionError;
 use plexus_protocol::{Answer, DeviceId, Receipt};
 
-/// The idempotency key that an answer came under. It is its device's own, and stands for this one answer to one request.
+/// The idempotency key of an answer: belongs to one device and stands for one answer to one request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct AnswerKey {
     key: String,
     by: DeviceId,
     answer: String,
-    /// Of the answer without what was typed: that of a secret prompt is kept nowhere, nor a digest that could be guessed.
+    /// Digest of the answer without typed text. For secret requests only this one is stored: a digest of the text could be
+    /// guessed.
     untyped: String,
 }
 
-/// What stands before a digest that leaves out what was typed.
+/// Prefix of a stored digest that leaves out typed text.
 const UNTYPED: char = '-';
 
 impl AnswerKey {
@@ -25,34 +26,34 @@ impl AnswerKey {
         Self { key, by, answer: digest(answer), untyped: digest(&untyped) }
     }
 
-    /// As it is kept with the request that it answered.
+    /// The key in the form in which it is stored with the request.
     pub(super) fn row(&self, secret: bool) -> String {
         let Self { key, by, answer, untyped } = self;
         if secret { format!("{key} {by} {UNTYPED}{untyped}") } else { format!("{key} {by} {answer}") }
     }
 
-    /// Whether the answer that won, kept as `row`, is this one.
+    /// Whether the winning answer, stored as `row`, is this one.
     ///
     /// # Errors
-    /// [`SessionError::KeyReused`]: it is another one of this device, under the same key.
+    /// [`SessionError::KeyReused`]: the winning answer is another one of the same device, under the same key.
     pub(super) fn won(&self, row: &str, receipt: &Receipt) -> Result<bool, SessionError> {
         let mut parts = row.split(' ');
         let (key, by, answer) = (parts.next(), parts.next(), parts.next());
-        // Older gateways kept the key alone; who answered stands in the receipt.
+        // Older gateways stored the key alone; the device stands in the receipt.
         let by = by.unwrap_or(receipt.resolved_by.device_id.as_str());
         if key != Some(&self.key) || by != self.by.as_str() {
             return Ok(false);
         }
-        let same = answer.is_none_or(|kept| match kept.strip_prefix(UNTYPED) {
+        let same = answer.is_none_or(|stored| match stored.strip_prefix(UNTYPED) {
             Some(untyped) => untyped == self.untyped,
-            None => kept == self.answer,
+            None => stored == self.answer,
         });
         if same { Ok(true) } else { Err(SessionError::KeyReused) }
     }
 }
 
 fn digest(answer: &Answer) -> String {
-    // Plain values of our own, which always can be written. Against mistakes, not against enemies: a device fools only itself.
+    // Plain values, which always serialize. Eight bytes guard against mistakes, not attacks: a device harms only itself.
     let digest = Sha256::digest(serde_json::to_vec(answer).unwrap_or_default());
     data_encoding::HEXLOWER.encode(digest.get(..8).unwrap_or_default())
 }
@@ -87,23 +88,23 @@ mod tests {
     }
 
     #[test]
-    fn a_key_is_of_one_device_and_one_answer() {
-        let said = |option: &str| Answer { option_id: Some(option.into()), ..Answer::default() };
-        let key = |key: &str, by: &str, option: &str| AnswerKey::new(key.into(), device(by), &said(option));
+    fn answer_key_belongs_to_one_device_and_one_answer() {
+        let answer = |option: &str| Answer { option_id: Some(option.into()), ..Answer::default() };
+        let key = |key: &str, by: &str, option: &str| AnswerKey::new(key.into(), device(by), &answer(option));
         let row = key("k", "desk", "yes").row(false);
-        let won = |asks: AnswerKey| asks.won(&row, &receipt("desk"));
+        let won = |key: AnswerKey| key.won(&row, &receipt("desk"));
         assert!(won(key("k", "desk", "yes")).unwrap());
         assert!(!won(key("k", "phone", "yes")).unwrap(), "another device's");
         assert!(!won(key("k", "phone", "no")).unwrap());
         assert!(!won(key("l", "desk", "yes")).unwrap(), "another key");
         assert!(matches!(won(key("k", "desk", "no")), Err(SessionError::KeyReused)));
-        // As older gateways kept it.
+        // As older gateways stored it.
         assert!(key("k", "desk", "yes").won("k", &receipt("desk")).unwrap());
         assert!(!key("k", "phone", "yes").won("k", &receipt("desk")).unwrap());
     }
 
     #[test]
-    fn nothing_of_a_secret_is_kept_with_a_key() {
+    fn answer_key_keeps_nothing_of_a_secret() {
         let typed = |text: &str| Answer { value: Some(Some(text.into())), ..Answer::default() };
         let key = |text: &str| AnswerKey::new("k".into(), device("desk"), &typed(text));
         assert_eq!(key("1234").row(true), key("5678").row(true));

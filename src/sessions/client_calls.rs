@@ -1,5 +1,5 @@
-//! What an agent asks its client to do: files and terminals. The device that opened the session has them; the front door
-//! knows where it is.
+//! Calls of an agent to its client: files and terminals. They go to the device that opened the session; the router delivers
+//! them.
 
 use std::fmt;
 use std::sync::{Arc, OnceLock};
@@ -11,69 +11,70 @@ use serde::{Deserialize, Serialize};
 
 use plexus_protocol::{DeviceId, NativeId, Resolver, RuntimeId, SessionId};
 
-/// Who opened a session, kept with it: its agent's files and terminals are asked of nobody else.
+/// The device that opened a session, stored with it: the agent's client calls go to no other.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SessionOwner {
-    /// The device.
+    /// The device's identifier.
     pub device: DeviceId,
-    /// The program, by the name that it gave itself (`clientInfo.name` of ACP's `initialize`); absent if it opened the
-    /// session by another door. All programs of this machine are one device: this tells two editors apart. It proves
-    /// nothing, for whoever could take another's name has that device's token.
+    /// The program's own name (`clientInfo.name` of ACP's `initialize`); absent if the session was opened by another
+    /// protocol. All programs of this machine are one device: the name tells two editors apart. It is no proof of identity:
+    /// a program that claims another's name has the same device's token anyway.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub program: Option<String>,
 }
 
 impl SessionOwner {
-    /// Whether a program of this name on this device is it. Any program of the device is, where none is named.
+    /// Whether this program of this device is the owner. If the owner names no program, any program of the device is.
     pub fn is(&self, device: &DeviceId, program: &str) -> bool {
         self.device == *device && self.program.as_deref().is_none_or(|owner| owner == program)
     }
 }
 
-/// Something that an agent asks its client to do.
+/// A call of an agent to its client.
 #[derive(Clone, Debug)]
 pub struct ClientCall {
-    /// The session that the agent asks in.
+    /// The session of the call.
     pub session: SessionId,
-    /// Its runtime.
+    /// The session's runtime.
     pub runtime: RuntimeId,
-    /// Who opened the session: nobody else is asked.
+    /// Who opened the session; the call goes to no other client.
     pub owner: SessionOwner,
-    /// What it asks for (`fs/read_text_file` …).
+    /// The method (`fs/read_text_file` …).
     pub method: String,
-    /// The agent's own parameters; the session in them is the runtime's.
+    /// The agent's parameters, unchanged: the session identifier in them is the runtime's own.
     pub params: Box<RawValue>,
 }
 
-/// The clients of sessions, as an agent sees them: one, or none.
+/// Delivers client calls to the owners of sessions.
 pub trait Clients: Send + Sync {
-    /// Has the session's owner do it. `None`: it is not there, has not offered to, or may not prompt and approve (any
-    /// more). Bounded in time; dropped, the client is told that nobody waits.
-    fn ask(&self, errand: ClientCall) -> BoxFuture<'static, Option<ClientCallReply>>;
+    /// Sends a call to the session's owner and returns its reply. `None`: the owner is not connected, does not offer the
+    /// method, or may not prompt and approve (any more). Bounded in time. If the future is dropped, the client is told that
+    /// the call is cancelled.
+    fn ask(&self, call: ClientCall) -> BoxFuture<'static, Option<ClientCallReply>>;
 }
 
-/// Who was asked, and what it said.
+/// The reply of a client, and whose it is.
 #[derive(Clone, Debug)]
 pub struct ClientCallReply {
-    /// The device.
+    /// The device that replied.
     pub by: Resolver,
-    /// Its result, untouched, or its error.
+    /// The client's result, unchanged, or its error.
     pub outcome: Result<Box<RawValue>, ClientError>,
 }
 
-/// Why a client did not do it.
+/// The JSON-RPC error of a client.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClientError {
-    /// The JSON-RPC code.
+    /// JSON-RPC error code.
     pub code: i64,
-    /// In words.
+    /// The client's message.
     pub message: String,
 }
 
-/// Finds a session by its runtime's name for it, and who opened it.
+/// Finds a session and its owner by runtime and native id.
 type FindSession = Box<dyn Fn(&RuntimeId, &NativeId) -> Option<(SessionId, SessionOwner)> + Send + Sync>;
 
-/// How runtimes reach the clients of their sessions, once there is a front door. Cheap to clone; all clones are one.
+/// The way from runtimes to the clients of their sessions, once the router is set. Cheap to clone; clones share it.
 #[derive(Clone, Default)]
 pub struct ClientRouter {
     shared: Arc<OnceLock<(FindSession, Arc<dyn Clients>)>>,
@@ -86,12 +87,12 @@ impl fmt::Debug for ClientRouter {
 }
 
 impl ClientRouter {
-    /// Says who asks clients. Once; later calls change nothing.
+    /// Sets the router's part. Later calls have no effect.
     pub(super) fn set(&self, find: FindSession, clients: Arc<dyn Clients>) {
         let _ = self.shared.set((find, clients));
     }
 
-    /// As [`Clients::ask`], in the session that the runtime calls `native`. A session that no device opened has no owner.
+    /// As [`Clients::ask`], for the session with this native id. `None` also if no device opened the session.
     pub async fn ask(
         &self,
         runtime: &RuntimeId,

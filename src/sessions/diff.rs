@@ -1,5 +1,5 @@
-//! What an edit changes, as a unified diff: hunks with three lines around each change. Pure, and linear in the size of the
-//! texts: what would cost more is shown as replaced.
+//! The unified diff of an edit: hunks with three lines around each change. Pure, and linear in the size of the texts: where a
+//! comparison would cost more, lines are shown as replaced.
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
@@ -8,14 +8,14 @@ use similar::{Algorithm, DiffOp, capture_diff_slices};
 
 /// Lines shown around a change.
 const CONTEXT: usize = 3;
-/// Most bytes of what differs, both sides together, that are compared line by line; more is shown as replaced.
+/// Most bytes between the common beginning and end, of both texts together, that are compared line by line; more is shown as
+/// replaced.
 const COMPARED_MAX: usize = 4 << 20;
-/// Steps of comparison for each line of what differs; where it would take more, lines are shown as replaced.
-const STEPS: usize = 64;
-/// Most bytes of a diff that are shown; the rest is said to be cut.
+/// Comparison steps allowed for each line that is compared; where more are needed, lines are shown as replaced.
+const STEPS_PER_LINE: usize = 64;
+/// Most bytes of a diff that are shown; the rest is cut, with a note.
 pub(super) const SHOWN_MAX: usize = 512 << 10;
 
-/// What changes.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Diff<'a> {
     /// The hunks, in order.
@@ -24,7 +24,7 @@ pub(super) struct Diff<'a> {
     pub(super) removed: usize,
 }
 
-/// Changes that stand together: where they begin in either text (lines, from 1), and the lines.
+/// Adjacent changes: the first line (from 1) and the number of lines in either text, and the lines.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Hunk<'a> {
     old: (usize, usize),
@@ -39,7 +39,7 @@ pub(super) enum Mark {
     Added,
 }
 
-/// A run of lines that are the same in both texts, or are replaced: ranges of lines of either.
+/// Consecutive lines that are the same in both texts, or replaced; ranges of line indices.
 #[derive(Clone, Copy, Debug)]
 struct Run {
     same: bool,
@@ -54,10 +54,10 @@ pub(super) fn diff<'a>(old: &'a str, new: &'a str) -> Diff<'a> {
     if old_mid.is_empty() && new_mid.is_empty() {
         return Diff::default();
     }
-    // Only the lines next to what differs are shown of what does not.
+    // Of the common beginning and end only the lines next to a change are shown.
     let before: Vec<&str> = last_lines(&old[..head]);
     let after: Vec<&str> = lines(&old[old.len() - tail..]).take(CONTEXT).collect();
-    let first = bytecount(&old[..head]);
+    let first = line_count(&old[..head]);
     let (old_lines, new_lines): (Vec<&str>, Vec<&str>) = (lines(old_mid).collect(), lines(new_mid).collect());
     let runs = if old_mid.len() + new_mid.len() > COMPARED_MAX {
         vec![Run { same: false, old: (0, old_lines.len()), new: (0, new_lines.len()) }]
@@ -67,7 +67,7 @@ pub(super) fn diff<'a>(old: &'a str, new: &'a str) -> Diff<'a> {
     hunks(&runs, (&old_lines, &new_lines), (&before, &after), first)
 }
 
-/// How many bytes of whole lines are the same at the beginning and at the end; the two never overlap.
+/// Bytes of whole lines that are the same at the beginning and at the end; the two do not overlap.
 fn common(old: &str, new: &str) -> (usize, usize) {
     let (a, b) = (old.as_bytes(), new.as_bytes());
     let same = a.iter().zip(b).take_while(|(a, b)| a == b).count();
@@ -77,7 +77,7 @@ fn common(old: &str, new: &str) -> (usize, usize) {
     };
     let (a, b) = (&a[head..], &b[head..]);
     let same = a.iter().rev().zip(b.iter().rev()).take_while(|(a, b)| a == b).count();
-    // From the beginning of a line on, in both: what stands before the common end must end a line there.
+    // The common end must start at the beginning of a line in both texts.
     let starts = |bytes: &[u8], tail: usize| tail == bytes.len() || bytes[bytes.len() - tail - 1] == b'\n';
     let mut tail = same;
     while tail > 0 && !(starts(a, tail) && starts(b, tail)) {
@@ -101,21 +101,21 @@ fn last_lines(text: &str) -> Vec<&str> {
     lines(&text[from..]).collect()
 }
 
-fn bytecount(text: &str) -> usize {
+fn line_count(text: &str) -> usize {
     memchr::memchr_iter(b'\n', text.as_bytes()).count() + usize::from(!text.is_empty() && !text.ends_with('\n'))
 }
 
-/// The runs of two lists of lines. First by lines that stand once in both, in the order that keeps the most of them; what is
-/// between those is compared in full while that is cheap.
+/// The runs of two lists of lines. Lines that occur once in both texts are anchors; the gaps between anchors are compared in
+/// full while that is cheap.
 fn compare(old: &[&str], new: &[&str]) -> Vec<Run> {
-    let mut budget = STEPS * (old.len() + new.len() + 64);
+    let mut budget = STEPS_PER_LINE * (old.len() + new.len() + 64);
     let mut runs = Vec::new();
     let (mut a, mut b) = (0, 0);
     for (x, y) in anchors(old, new).into_iter().chain([(old.len(), new.len())]) {
         if x < a || y < b {
             continue;
         }
-        gap(old, new, (a, x), (b, y), &mut budget, &mut runs);
+        compare_gap(old, new, (a, x), (b, y), &mut budget, &mut runs);
         if x < old.len() && y < new.len() {
             runs.push(Run { same: true, old: (x, x + 1), new: (y, y + 1) });
         }
@@ -124,7 +124,7 @@ fn compare(old: &[&str], new: &[&str]) -> Vec<Run> {
     runs
 }
 
-/// Pairs of places of lines that stand once in both texts, increasing in both.
+/// Index pairs of lines that occur once in both texts, increasing in both.
 fn anchors(old: &[&str], new: &[&str]) -> Vec<(usize, usize)> {
     let mut seen: HashMap<&str, (u32, usize, u32, usize)> = HashMap::with_capacity(old.len());
     for (n, line) in old.iter().enumerate() {
@@ -139,7 +139,7 @@ fn anchors(old: &[&str], new: &[&str]) -> Vec<(usize, usize)> {
     let mut pairs: Vec<(usize, usize)> =
         seen.values().filter(|(a, _, b, _)| *a == 1 && *b == 1).map(|(_, x, _, y)| (*x, *y)).collect();
     pairs.sort_unstable();
-    // The longest increasing run of the places in the new text, in n log n.
+    // The longest increasing subsequence of the indices in the new text, in n log n.
     let mut tails: Vec<usize> = Vec::new();
     let mut before: Vec<Option<usize>> = Vec::with_capacity(pairs.len());
     for (n, (_, y)) in pairs.iter().enumerate() {
@@ -161,7 +161,8 @@ fn anchors(old: &[&str], new: &[&str]) -> Vec<(usize, usize)> {
     kept
 }
 
-fn gap(
+/// Compares the lines between two anchors.
+fn compare_gap(
     old: &[&str],
     new: &[&str],
     (mut a, mut x): (usize, usize),
@@ -180,7 +181,7 @@ fn gap(
     while a < x && b < y && old[x - 1] == new[y - 1] {
         (x, y) = (x - 1, y - 1);
     }
-    // The comparison takes at most this many steps.
+    // An upper bound of the comparison's steps.
     let cost = (x - a + y - b).saturating_mul(x - a + y - b);
     if a < x && b < y && cost <= *budget {
         *budget -= cost;
@@ -196,8 +197,8 @@ fn gap(
     }
 }
 
-/// Puts runs together as hunks. `first` lines are the same before all of them, of which `before` are the last; `after` are
-/// the first of those that are the same after.
+/// Groups runs into hunks. `first`: the number of common lines before all runs; `before`: the last of those; `after`: the first
+/// common lines after the runs.
 fn hunks<'a>(
     runs: &[Run],
     (old, new): (&[&'a str], &[&'a str]),
@@ -206,30 +207,30 @@ fn hunks<'a>(
 ) -> Diff<'a> {
     let mut diff = Diff::default();
     let mut current: Option<Hunk<'a>> = None;
-    // Lines that are the same since the last change.
+    // The last common lines since the last change, and the number of all of them.
     let mut same: Vec<&'a str> = before.to_vec();
-    let mut quiet = 0usize;
+    let mut unchanged = 0usize;
     for run in runs {
         if run.same {
             let lines = &old[run.old.0..run.old.1];
             if let Some(hunk) = &mut current {
-                for line in lines.iter().take(CONTEXT.saturating_sub(quiet)) {
+                for line in lines.iter().take(CONTEXT.saturating_sub(unchanged)) {
                     hunk.lines.push((Mark::Same, line));
                 }
             }
-            quiet += lines.len();
-            // What a next hunk may begin with, or what lies between two that are one.
+            unchanged += lines.len();
+            // The context of the next hunk, or the lines between two changes of one hunk.
             same.extend(lines.iter().skip(lines.len().saturating_sub(2 * CONTEXT)));
             same.drain(..same.len().saturating_sub(2 * CONTEXT));
             continue;
         }
-        if current.as_ref().is_some_and(|_| quiet > 2 * CONTEXT) {
+        if current.as_ref().is_some_and(|_| unchanged > 2 * CONTEXT) {
             diff.hunks.extend(current.take());
         }
         let hunk = match &mut current {
             Some(hunk) => {
-                // The lines between that the hunk does not have yet.
-                let missing = quiet.saturating_sub(CONTEXT);
+                // Lines since the last change that the hunk does not have yet.
+                let missing = unchanged.saturating_sub(CONTEXT);
                 for line in &same[same.len() - missing..] {
                     hunk.lines.push((Mark::Same, line));
                 }
@@ -242,14 +243,14 @@ fn hunks<'a>(
                 current.insert(Hunk { old: (a + 1, 0), new: (b + 1, 0), lines })
             }
         };
-        (quiet, same) = (0, Vec::new());
+        (unchanged, same) = (0, Vec::new());
         hunk.lines.extend(old[run.old.0..run.old.1].iter().map(|line| (Mark::Removed, *line)));
         hunk.lines.extend(new[run.new.0..run.new.1].iter().map(|line| (Mark::Added, *line)));
         diff.removed += run.old.1 - run.old.0;
         diff.added += run.new.1 - run.new.0;
     }
     if let Some(mut hunk) = current {
-        hunk.lines.extend(after.iter().take(CONTEXT.saturating_sub(quiet)).map(|line| (Mark::Same, *line)));
+        hunk.lines.extend(after.iter().take(CONTEXT.saturating_sub(unchanged)).map(|line| (Mark::Same, *line)));
         diff.hunks.push(hunk);
     }
     for hunk in &mut diff.hunks {
@@ -260,7 +261,7 @@ fn hunks<'a>(
 }
 
 impl Diff<'_> {
-    /// Writes the hunks, each line through `escape`. True if it was cut.
+    /// Writes the hunks, each line through `escape`. Returns whether the diff was cut.
     pub(super) fn write(&self, out: &mut String, mut escape: impl FnMut(&str, &mut String)) -> bool {
         let end = out.len() + SHOWN_MAX;
         let (mut added, mut removed) = (0usize, 0usize);
@@ -308,7 +309,7 @@ mod tests {
         out
     }
 
-    /// The new text again, from the old one and what is shown.
+    /// Applies a diff to the old text.
     fn patched(old: &str, diff: &Diff<'_>) -> String {
         let old: Vec<&str> = lines(old).collect();
         let (mut out, mut at) = (String::new(), 0);
@@ -338,7 +339,7 @@ mod tests {
     }
 
     #[test]
-    fn one_word_of_a_long_file_is_a_few_lines() {
+    fn diff_of_one_word_is_one_short_hunk() {
         let old = numbered(1..601);
         let new = old.replace("line 300\n", "line THREE HUNDRED\n");
         let text = shown(&old, &new);
@@ -349,7 +350,7 @@ mod tests {
     }
 
     #[test]
-    fn hunks_that_touch_are_one_and_those_that_do_not_are_two() {
+    fn diff_merges_touching_hunks_and_splits_distant_ones() {
         let old = numbered(1..41);
         let near = old.replace("line 10\n", "A\n").replace("line 17\n", "B\n");
         assert_eq!(diff(&old, &near).hunks.len(), 1);
@@ -359,7 +360,7 @@ mod tests {
     }
 
     #[test]
-    fn ends_without_a_line_end_are_said() {
+    fn diff_marks_missing_line_end() {
         assert_eq!(shown("a", "a\n"), "\n@@ -1,1 +1,1 @@\n-a\n\\ no line end at the end of the file\n+a");
         assert_eq!(shown("", "a\n"), "\n@@ -0,0 +1,1 @@\n+a");
         assert_eq!(shown("a\n", ""), "\n@@ -1,1 +0,0 @@\n-a");
@@ -367,7 +368,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_diff_is_cut_and_says_how_much_is_left() {
+    fn diff_too_long_is_cut_and_counts_the_rest() {
         let new = numbered(0..100_000);
         let mut out = String::new();
         assert!(diff("", &new).write(&mut out, |line, out| out.push_str(line)));
@@ -377,13 +378,13 @@ mod tests {
     }
 
     #[test]
-    fn what_would_take_long_to_compare_is_shown_as_replaced() {
-        // No line of one is in the other, or all are there many times over: both are hard for a plain comparison.
+    fn diff_too_costly_to_compare_is_shown_as_replaced() {
+        // Lines that occur many times in both texts are hard for a plain comparison.
         let old: String = (0..200_000).map(|n| format!("{}\n", n % 7)).collect();
         let new: String = (0..200_000).map(|n| format!("{}\n", n % 5)).collect();
         let changed = diff(&old, &new);
         assert_eq!(patched(&old, &changed), new);
-        // A change in the midst of very much is found whatever the size.
+        // One change in a very long text is found.
         let old = "x".repeat(30 << 20) + "\n" + &numbered(0..1_000_000) + "end\n";
         let new = old.replace("line 500000\n", "here\n");
         let changed = diff(&old, &new);
@@ -392,7 +393,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_shown_makes_the_new_text_of_the_old(old in "([abc]{0,2}\n?){0,30}", new in "([abc]{0,2}\n?){0,30}") {
+        fn diff_applied_to_old_text_gives_new_text(old in "([abc]{0,2}\n?){0,30}", new in "([abc]{0,2}\n?){0,30}") {
             let changed = diff(&old, &new);
             prop_assert_eq!(patched(&old, &changed), new.clone());
             prop_assert_eq!(changed.hunks.is_empty(), old == new);

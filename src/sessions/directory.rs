@@ -1,4 +1,4 @@
-//! All sessions and runtimes: the one door to the heart.
+//! All sessions and runtimes: the interface of this module for the router and the binary.
 
 mod requests;
 mod retention;
@@ -34,33 +34,33 @@ use plexus_protocol::{
 };
 use plexus_store::{ReadLimit, RequestQuery, SearchHit, StoreError, Trim};
 
-/// Events that one read of a fold brings.
+/// Limit of one read of events.
 pub(super) const PAGE: ReadLimit = ReadLimit { events: 8192, bytes: 8 << 20 };
-/// Sessions whose snapshots one answer has at most.
+/// Most sessions in one answer with snapshots.
 const SNAPSHOTS: usize = 64;
-/// Bytes of messages and tools that one answer with several snapshots has at most, about.
+/// Most bytes of messages and tools in one answer with several snapshots, about.
 const SNAPSHOTS_BYTES: usize = 1 << 20;
-/// Requests that one page of a listing shows at most.
+/// Most requests on one page of a listing.
 pub const LISTED: usize = 1000;
-/// Requests that are looked at for one page of a listing, most of them for other eyes; then it ends, full or not.
-const LISTING_LOOKS: usize = 16 * LISTED;
-/// Rows that one read of a listing brings.
+/// Most requests read for one page of a listing, with those that the filter drops; then the page ends, full or not.
+const LISTING_READS: usize = 16 * LISTED;
+/// Rows in one read of a listing.
 const LISTING_ROWS: usize = 32;
-/// Longest key of a prompt or an answer, in bytes; a longer one is refused.
+/// Longest idempotency key, in bytes; a longer one is refused.
 pub const KEY_MAX: usize = 128;
 /// Longest title that a person gives, in characters; a longer one is refused.
 pub const TITLE_MAX: usize = 200;
-/// How often a change of a session is tried whose task ends or begins just then.
-pub(super) const PARKING: usize = 100;
-/// How long such a try is from the next one.
-pub(super) const PARKED_IN: std::time::Duration = std::time::Duration::from_millis(20);
-/// How long an answer waits for the session of its request, where that is being opened again.
+/// Attempts to reach a session whose task is just ending or starting.
+pub(super) const HANDOVER_TRIES: usize = 100;
+/// Pause between those attempts.
+pub(super) const HANDOVER_WAIT: std::time::Duration = std::time::Duration::from_millis(20);
+/// How long an answer waits for the session of its request while it is being reopened.
 const REATTACHING: std::time::Duration = std::time::Duration::from_secs(5);
-/// Sessions forgotten that are remembered for those who have not heard of it; who is further behind lists them anew.
+/// Deleted sessions that are remembered for clients that follow the list; a client further behind lists all sessions again.
 pub(super) const FORGOTTEN: usize = 256;
-/// Blocks that retention looks at in one read.
+/// Blocks in one read of retention.
 const BLOCKS: usize = 1000;
-/// Closed requests that are kept, with their receipts; retention removes the oldest beyond them.
+/// Most closed requests in the store; retention removes the oldest beyond it.
 const CLOSED_MAX: usize = 100_000;
 
 /// All sessions and runtimes. Cheap to clone.
@@ -73,40 +73,41 @@ pub(super) struct Shared {
     pub(super) log: Log,
     pub(super) launcher: Arc<dyn Launcher>,
     pub(super) rules: SessionRules,
-    /// Whom the content of prompts that wait is charged to.
+    /// Accounts for the content of queued prompts.
     ledger: OnceLock<Ledger>,
     pub(super) sessions: DashMap<SessionId, SessionHandle>,
-    pub(super) asked: Arc<DashMap<RequestId, SessionId>>,
+    /// The sessions of the open requests.
+    pub(super) request_sessions: Arc<DashMap<RequestId, SessionId>>,
     pub(super) runtimes: DashMap<RuntimeId, RuntimeLink>,
-    /// What each was started with, to start it again.
+    /// What each runtime was started with, for restarts.
     pub(super) specs: DashMap<RuntimeId, RuntimeSpec>,
-    /// Conversations that are being opened: who wants the same one meanwhile comes after.
+    /// Conversations that are being opened, so that the same one is opened once.
     pub(super) opening: Mutex<HashMap<(RuntimeId, String), OpenTurn>>,
-    /// Held while a runtime is stopped and started again: who wants the same meanwhile comes after.
+    /// Held while a runtime is restarted: one restart at a time.
     restarting: tokio::sync::Mutex<()>,
-    /// Sessions to open again once their runtime, which was restarted, is ready.
+    /// Sessions to reopen once their restarted runtime is ready.
     pub(super) reopening: dashmap::DashSet<SessionId>,
     pub(super) changed: watch::Sender<u64>,
-    /// Sessions that were forgotten, the last [`FORGOTTEN`] of them; the counter says how many there were ever.
+    /// The last [`FORGOTTEN`] deleted sessions.
     forgotten: Mutex<VecDeque<Arc<Origin>>>,
-    forgot: watch::Sender<u64>,
-    /// The folds that snapshots are made of.
+    /// The number of sessions deleted since the start.
+    forgotten_count: watch::Sender<u64>,
     pub(super) folds: SnapshotCache,
-    /// Questions to runtimes for the conversations that they keep, one a runtime.
+    /// Pending queries for the conversations that runtimes store, one per runtime.
     pub(super) listings: Listings,
 }
 
-/// Held while a conversation is opened; in it why that failed, for those who wait for the same.
+/// Held while a conversation is opened. Holds the error if that failed, for those who wait for the same conversation.
 pub(super) type OpenTurn = Arc<tokio::sync::Mutex<Option<SessionError>>>;
 
-/// What the gateway's owner decided.
+/// Settings of all sessions.
 #[derive(Clone, Copy, Debug)]
 pub struct SessionRules {
-    /// A request closes by itself after so many milliseconds.
+    /// Time after which an open request expires, in milliseconds.
     pub expire_ms: Option<u64>,
-    /// Prompts that wait for their turn in one session at most; one more is refused.
+    /// Most queued prompts of a session; one more is refused.
     pub queue: usize,
-    /// The longest prompt, in bytes of its content; a longer one is refused.
+    /// Longest prompt, in bytes of its content; a longer one is refused.
     pub prompt_max: usize,
 }
 
@@ -119,50 +120,50 @@ impl Default for SessionRules {
 /// The snapshots of several sessions, all exact at one position.
 #[derive(Debug)]
 pub struct Snapshots {
-    /// The position; read on after it.
+    /// The position of all snapshots; read on after it.
     pub at: Position,
-    /// The snapshots, of the sessions with the latest news.
+    /// The snapshots of the sessions that changed last.
     pub snapshots: Vec<Snapshot>,
-    /// Sessions beyond the 64 with the latest news, whose snapshots are asked for one by one.
+    /// The number of further sessions; their snapshots can be read one by one.
     pub omitted: usize,
 }
 
 /// How long events are kept.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RetentionRules {
-    /// Events older than this go, in milliseconds.
+    /// Greatest age of an event, in milliseconds.
     pub max_age_ms: Option<u64>,
-    /// The oldest events go while all of them weigh more than this, in bytes.
+    /// Most bytes of all events; the oldest are removed beyond it.
     pub max_bytes: Option<u64>,
 }
 
 /// A session to open.
 #[derive(Clone, Debug)]
 pub struct OpenSession {
-    /// The runtime.
+    /// The runtime to open it in.
     pub runtime_id: RuntimeId,
-    /// The folder it works in, absolute; the runtime's own if absent.
+    /// The session's folder, absolute; the runtime's own if absent.
     pub cwd: Option<String>,
-    /// Its title; taken from the first prompt if absent.
+    /// The title; taken from the first prompt if absent.
     pub title: Option<String>,
     /// A conversation that the runtime has already.
     pub native_id: Option<String>,
-    /// The program that opens it, by its own name: see [`SessionOwner::program`].
+    /// The program that opens the session: see [`SessionOwner::program`].
     pub program: Option<String>,
 }
 
-/// A prompt that was taken.
+/// An accepted prompt.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 #[schema(as = Accepted)]
 pub struct AcceptedPrompt {
-    /// The run it is, or will be.
+    /// The run of the prompt.
     pub run_id: RunId,
-    /// Whether it waits for its turn.
+    /// Whether the prompt is queued.
     pub queued: bool,
-    /// How many runs are before it.
+    /// The number of runs before it.
     pub ahead: usize,
-    /// How it ended, where the prompt came before under the same key and its run is over. Its last event is kept, and
-    /// so within the log's head, once this is said.
+    /// How the run ended, if the prompt was sent before under the same key and its run is over. The run's last event is
+    /// stored by then.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ended: Option<RunOutcome>,
 }
@@ -179,17 +180,17 @@ impl AcceptedPrompt {
 pub struct RunOutcome {
     /// `completed`, `error` or `cancelled`.
     pub status: RunStatus,
-    /// The agent's own word for it, shortened.
+    /// The agent's own stop reason, shortened.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stop_reason: Option<String>,
-    /// Why, where it failed or never began; shortened.
+    /// Why the run failed or never began, shortened.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
 }
 
 impl Directory {
-    /// Opens the directory over a log. Sessions whose gateway died under them are closed properly first: their requests
-    /// become `orphaned`, their runs end, and events say so.
+    /// Opens the directory over a log. Sessions that a killed gateway left open are closed first: their requests become
+    /// `orphaned` and their runs end, with events.
     ///
     /// # Errors
     /// [`StoreError`].
@@ -201,7 +202,7 @@ impl Directory {
                 rules,
                 ledger: OnceLock::new(),
                 sessions: DashMap::new(),
-                asked: Arc::default(),
+                request_sessions: Arc::default(),
                 runtimes: DashMap::new(),
                 specs: DashMap::new(),
                 opening: Mutex::default(),
@@ -209,7 +210,7 @@ impl Directory {
                 reopening: dashmap::DashSet::new(),
                 changed: watch::Sender::new(0),
                 forgotten: Mutex::default(),
-                forgot: watch::Sender::new(0),
+                forgotten_count: watch::Sender::new(0),
                 folds: SnapshotCache::default(),
                 listings: Listings::default(),
             }),
@@ -223,29 +224,29 @@ impl Directory {
         &self.shared.log
     }
 
-    // === seeing ===
+    // === listing ===
 
-    /// Every session, the one with the latest news first.
+    /// All sessions, the one that changed last first.
     pub fn sessions(&self) -> Vec<Arc<SessionInfo>> {
         self.ranked().into_iter().map(|(_, session)| session).collect()
     }
 
-    /// The same, with what they are ordered by: then by their identifier.
+    /// All sessions with their rank, ordered by it and then by identifier.
     pub fn ranked(&self) -> Vec<(NewsRank, Arc<SessionInfo>)> {
         let handles = self.shared.sessions.iter();
-        let mut all: Vec<_> = handles.map(|handle| (handle.rank(), Arc::new(self.shown(&handle)))).collect();
+        let mut all: Vec<_> = handles.map(|handle| (handle.rank(), Arc::new(self.info_of(&handle)))).collect();
         all.sort_by(|a, b| b.0.cmp(&a.0).then_with(|| a.1.session_id.cmp(&b.1.session_id)));
         all
     }
 
-    /// The place of the last event of a session that is known.
+    /// The position of a session's last event.
     pub fn last(&self, id: &SessionId) -> Option<Position> {
         let last = self.shared.sessions.get(id)?.last.load(std::sync::atomic::Ordering::Relaxed);
         Some(Position(last))
     }
 
-    /// The `most` sessions with the latest news of those that `wanted` lets through, and how many more there are. Costs a
-    /// look at each session, and a copy of those alone that come.
+    /// The `most` sessions that changed last, of those that `wanted` accepts, and the number of further ones. Copies only the
+    /// sessions that it returns.
     pub fn newest(&self, most: usize, wanted: impl Fn(&Origin) -> bool) -> (Vec<Arc<SessionInfo>>, usize) {
         let wanted = self.shared.sessions.iter().filter(|handle| wanted(&handle.origin));
         let mut all: Vec<(NewsRank, SessionId)> =
@@ -257,44 +258,44 @@ impl Directory {
 
     /// One session.
     pub fn session(&self, id: &SessionId) -> Option<Arc<SessionInfo>> {
-        self.shared.sessions.get(id).map(|handle| Arc::new(self.shown(&handle)))
+        self.shared.sessions.get(id).map(|handle| Arc::new(self.info_of(&handle)))
     }
 
     /// A session as clients see it.
-    fn shown(&self, handle: &SessionHandle) -> SessionInfo {
+    fn info_of(&self, handle: &SessionHandle) -> SessionInfo {
         let mut info = handle.info();
         let exited = info.state == plexus_protocol::SessionState::Exited;
         info.restartable = exited && self.shared.specs.contains_key(&info.runtime_id);
         info
     }
 
-    /// The place of the event since which a session does what it does now.
+    /// The position of the event that set a session's current activity.
     pub fn doing_at(&self, id: &SessionId) -> Option<Position> {
         let at = self.shared.sessions.get(id)?.doing_at.load(std::sync::atomic::Ordering::Relaxed);
         Some(Position(at))
     }
 
-    /// Requests that are open now, oldest first, those the filter lets through. Never older than the log.
+    /// The open requests that the filter accepts, oldest first. Never older than the log.
     pub fn open_requests(&self, filter: &Filter) -> Vec<Arc<Request>> {
-        let mut open: Vec<_> = self.seen(filter).flat_map(|handle| handle.view.load().open.clone()).collect();
+        let mut open: Vec<_> = self.handles(filter).flat_map(|handle| handle.view.load().open.clone()).collect();
         open.sort_by_key(|request| request.opened_at);
         open
     }
 
-    /// Runs under way or queued, those the filter lets through. Never older than the log.
+    /// The running and queued runs that the filter accepts. Never older than the log.
     pub fn runs(&self, filter: &Filter) -> Vec<RunInfo> {
-        self.seen(filter).flat_map(|handle| handle.view.load().runs.clone()).collect()
+        self.handles(filter).flat_map(|handle| handle.view.load().runs.clone()).collect()
     }
 
-    /// What the prompts that wait in a session ask, as content blocks, the next one first.
+    /// The content blocks of a session's queued prompts, the next one first.
     pub fn waiting(&self, id: &SessionId) -> Vec<(RunId, Arc<Vec<Box<RawValue>>>)> {
         self.shared.sessions.get(id).map(|handle| handle.view.load().waiting.clone()).unwrap_or_default()
     }
 
-    fn seen(&self, filter: &Filter) -> impl Iterator<Item = SessionHandle> {
+    fn handles(&self, filter: &Filter) -> impl Iterator<Item = SessionHandle> {
         let sessions = &self.shared.sessions;
         let handles: Vec<SessionHandle> = match &filter.sessions {
-            Some(some) => some.iter().filter_map(|id| Some(sessions.get(id)?.clone())).collect(),
+            Some(ids) => ids.iter().filter_map(|id| Some(sessions.get(id)?.clone())).collect(),
             None => sessions.iter().map(|handle| handle.clone()).collect(),
         };
         handles.into_iter().filter(|handle| filter.takes(&handle.origin))
@@ -302,7 +303,7 @@ impl Directory {
 
     // === sessions ===
 
-    /// Opens a session; waits until the runtime is ready and has opened its own.
+    /// Opens a session; waits until the runtime is ready and has opened it.
     ///
     /// # Errors
     /// [`SessionError::NoRuntime`], [`SessionError::RuntimeGone`], [`SessionError::RuntimeRefused`], [`SessionError::Storage`],
@@ -312,15 +313,15 @@ impl Directory {
         permit: &Permit<Prompt>,
         open: OpenSession,
     ) -> Result<Arc<SessionInfo>, SessionError> {
-        self.may_work_in(permit, &open)?;
-        self.is_a_folder(&open).await?;
+        self.check_folder_allowed(permit, &open)?;
+        self.check_folder_exists(&open).await?;
         let owner = SessionOwner { device: permit.device().device_id.clone(), program: open.program.clone() };
         self.begin_for(open, Some(owner)).await
     }
 
-    /// Whether the device may have an agent work in the folder that it names: any but the gateway's own for an
-    /// administrator, those inside the runtime's own for others. Folders are compared without their links.
-    fn may_work_in(&self, permit: &Permit<Prompt>, open: &OpenSession) -> Result<(), SessionError> {
+    /// Checks that the device may open a session in the folder: administrators in any but the gateway's own, others inside the
+    /// runtime's folder. Links are resolved.
+    fn check_folder_allowed(&self, permit: &Permit<Prompt>, open: &OpenSession) -> Result<(), SessionError> {
         let Some(cwd) = &open.cwd else { return Ok(()) };
         let runtime = self.runtime(&open.runtime_id).ok_or_else(|| SessionError::NoRuntime(open.runtime_id.clone()))?;
         if self.shared.launcher.private_folder().is_some_and(|own| leads_into(cwd.as_ref(), &own) != Some(false)) {
@@ -336,20 +337,20 @@ impl Directory {
         )))
     }
 
-    /// Whether the folder that is named can be one. That it is there is known of programs alone, which run here: an endpoint
-    /// may live in a container with folders of its own.
-    async fn is_a_folder(&self, open: &OpenSession) -> Result<(), SessionError> {
+    /// Checks that the folder exists. Only for programs, which run on this machine: an endpoint may have a file system of its
+    /// own.
+    async fn check_folder_exists(&self, open: &OpenSession) -> Result<(), SessionError> {
         let Some(cwd) = &open.cwd else { return Ok(()) };
         if cwd.contains('\0') {
             return Err(SessionError::Invalid("cwd has a NUL character: no folder's name has one".into()));
         }
-        let here = self.runtime(&open.runtime_id).is_some_and(|info| matches!(info.connect, Connect::Command(_)));
-        // What is too long or no whole path is refused in its own words.
-        if !here || cwd.len() > super::opening::CWD_MAX || !cwd.starts_with('/') {
+        let local = self.runtime(&open.runtime_id).is_some_and(|info| matches!(info.connect, Connect::Command(_)));
+        // Long and relative paths are refused later, with errors of their own.
+        if !local || cwd.len() > super::opening::CWD_MAX || !cwd.starts_with('/') {
             return Ok(());
         }
         let folder = std::path::PathBuf::from(cwd);
-        // Folders may lie on slow disks.
+        // A folder may be on a slow disk.
         let found =
             tokio::task::spawn_blocking(move || std::fs::metadata(folder)).await.map_err(|_| SessionError::Stopping)?;
         match found {
@@ -359,7 +360,7 @@ impl Directory {
         }
     }
 
-    /// Names a session, puts it away, or takes it back; also one that has ended. Everybody hears of it.
+    /// Renames, archives or unarchives a session, also one that has ended.
     ///
     /// # Errors
     /// [`SessionError::NoSession`], [`SessionError::Invalid`], [`SessionError::Storage`].
@@ -376,17 +377,17 @@ impl Directory {
         }
         let (edit, by) =
             (SessionEdit { title: title.map(|title| title.trim().to_owned()), archived }, permit.device().resolver());
-        for _ in 0..PARKING {
+        for _ in 0..HANDOVER_TRIES {
             let outcome = match self.handle(id)?.wants {
-                Some(wants) => {
+                Some(commands) => {
                     let (edit, by) = (edit.clone(), by.clone());
-                    ask(&wants, |reply| SessionCommand::Edit { edit, by, reply }).await
+                    send_command(&commands, |reply| SessionCommand::Edit { edit, by, reply }).await
                 }
-                None => self.edit_parked(id, edit.clone(), &by).await,
+                None => self.edit_ended(id, edit.clone(), &by).await,
             };
             match outcome {
-                // Its task ends, or begins, at this moment.
-                Err(SessionError::RuntimeGone(_)) => tokio::time::sleep(PARKED_IN).await,
+                // The session's task is just ending or starting.
+                Err(SessionError::RuntimeGone(_)) => tokio::time::sleep(HANDOVER_WAIT).await,
                 outcome => {
                     outcome?;
                     return self.session(id).ok_or_else(|| SessionError::NoSession(id.clone()));
@@ -410,9 +411,9 @@ impl Directory {
         self.prompt_once(permit, id, content, None).await
     }
 
-    /// As [`prompt`](Self::prompt), under a key of the caller's device: the same prompt again under the same key starts
-    /// nothing, and names the run that it started; also across restarts, and if the runtime is gone. A session remembers
-    /// the keys of what runs and waits, and of the last 64 runs that ended. `key`: 1 to [`KEY_MAX`] visible ASCII characters.
+    /// As [`prompt`](Self::prompt), with an idempotency key of the caller's device: the same prompt again under the same key
+    /// starts nothing and returns the first run, also across restarts and if the runtime is gone. A session remembers the keys
+    /// of running and queued prompts, and of the last 64 ended runs. `key`: 1 to [`KEY_MAX`] visible ASCII characters.
     ///
     /// # Errors
     /// As [`prompt`](Self::prompt); [`SessionError::BadKey`], [`SessionError::KeyReused`].
@@ -434,19 +435,19 @@ impl Directory {
         key: Option<String>,
         again: Option<RunId>,
     ) -> Result<AcceptedPrompt, SessionError> {
-        // One that was taken before is taken again, whatever the limits are now.
+        // A prompt that is sent again passed the check before; the limits may have changed.
         if again.is_none() {
             prompts::check(&content, self.shared.rules.prompt_max)?;
         }
         let content = Arc::new(content);
         let by = permit.device().resolver();
-        let once = checked(key)?.map(|key| PromptKey::new(key, by.device_id.clone(), Arc::clone(&content)));
-        let wants = match self.wants(id) {
-            // Its runtime may have been started again since.
+        let once = checked_key(key)?.map(|key| PromptKey::new(key, by.device_id.clone(), Arc::clone(&content)));
+        let commands = match self.commands(id) {
+            // The session's runtime may have been restarted since.
             Err(SessionError::RuntimeGone(why)) => {
                 if let Some(once) = &once {
                     let handle = self.handle(id)?;
-                    // Whoever opens it now holds its state.
+                    // While the session is being opened, its state is not in the handle.
                     let _opening = handle.opening.lock().await;
                     if let Some(known) = handle.known(once)? {
                         return Ok(known);
@@ -461,18 +462,18 @@ impl Directory {
                     SessionError::RuntimeGone(_) => SessionError::RuntimeGone(why),
                     other => other,
                 })?;
-                self.wants(id)?
+                self.commands(id)?
             }
-            wants => wants?,
+            commands => commands?,
         };
         let bytes = content.iter().map(|block| block.get().len()).sum();
         let runtime = self.handle(id)?.origin.runtime_id.clone();
         let charge = self.shared.ledger.get().map(|ledger| ledger.session(id.as_str(), runtime.as_str()).charge(bytes));
-        ask(&wants, |reply| SessionCommand::Prompt { content, by, once, again, charge, reply }).await
+        send_command(&commands, |reply| SessionCommand::Prompt { content, by, once, again, charge, reply }).await
     }
 
-    /// Sends the prompt of a run once more: of the one under way, which is cancelled first, of the one named, or of the
-    /// last one. It comes before the prompts that wait. `key` as with [`prompt_once`](Self::prompt_once).
+    /// Sends the prompt of a run again: of the run named, else of the current run, else of the last one. A current run is
+    /// cancelled first. The prompt comes before the queued ones. `key` as with [`prompt_once`](Self::prompt_once).
     ///
     /// # Errors
     /// As [`prompt_once`](Self::prompt_once); [`SessionError::NoRun`], [`SessionError::NotKept`].
@@ -498,7 +499,7 @@ impl Directory {
         self.prompt_with(permit, id, content, key, Some(run_id)).await
     }
 
-    /// Stops the run under way, or the one named. Returns which.
+    /// Cancels the current run, or the one named. Returns its identifier.
     ///
     /// # Errors
     /// [`SessionError::NoSession`], [`SessionError::NoRun`], [`SessionError::RuntimeGone`], [`SessionError::Storage`].
@@ -511,7 +512,7 @@ impl Directory {
         self.cancel_because(permit, id, run_id, None).await
     }
 
-    /// As [`cancel`](Self::cancel), with a reason for people and for runtimes that take one.
+    /// As [`cancel`](Self::cancel), with a reason, which some runtimes accept.
     ///
     /// # Errors
     /// As [`cancel`](Self::cancel).
@@ -523,11 +524,11 @@ impl Directory {
         reason: Option<String>,
     ) -> Result<RunId, SessionError> {
         let by = permit.device().resolver();
-        ask(&self.wants(id)?, |reply| SessionCommand::Cancel { run_id, by, reason, reply }).await
+        send_command(&self.commands(id)?, |reply| SessionCommand::Cancel { run_id, by, reason, reply }).await
     }
 
-    /// Calls a method of the session's runtime. With `notify` no reply is waited for, and `null` returned. Methods that
-    /// act without a question need more than the permit: see `sessions::policy`.
+    /// Calls a method of the session's runtime. With `notify` the call has no reply, and `null` is returned. Methods that act
+    /// without a permission request need more than the permit: see `sessions::policy`.
     ///
     /// # Errors
     /// [`SessionError::NoSession`], [`SessionError::Denied`], [`SessionError::RuntimeGone`], [`SessionError::RuntimeRefused`].
@@ -540,17 +541,17 @@ impl Directory {
         notify: bool,
     ) -> Result<Box<RawValue>, SessionError> {
         policy::check(permit.device(), &self.handle(id)?.origin, &method, params.as_deref())?;
-        ask(&self.wants(id)?, |reply| SessionCommand::Call { method, params, notify, reply }).await
+        send_command(&self.commands(id)?, |reply| SessionCommand::Call { method, params, notify, reply }).await
     }
 
-    /// Says who is charged for prompts that wait: their session, and its runtime. Once; until then nobody is.
+    /// Sets the ledger that accounts for queued prompts. Later calls have no effect.
     pub fn charge_to(&self, ledger: &Ledger) {
         let _ = self.shared.ledger.set(ledger.clone());
     }
 
-    /// Says who asks clients for what agents ask of their client: files, terminals. Once.
+    /// Sets the router's part that delivers client calls of agents (files, terminals). Later calls have no effect.
     pub fn reach_clients(&self, clients: Arc<dyn Clients>) {
-        // The runtimes live in it: it must not live in them.
+        // Weak: the directory owns the runtimes, which own this closure.
         let shared = Arc::downgrade(&self.shared);
         let find = move |runtime: &RuntimeId, native: &NativeId| {
             let shared = shared.upgrade()?;
@@ -566,7 +567,7 @@ impl Directory {
 
     // === reading ===
 
-    /// What a newcomer must see of a session, and the cursor at which that is exact: [`WINDOW`] bytes of messages and tools.
+    /// The snapshot of a session, with at most [`WINDOW`] bytes of messages and tools.
     ///
     /// # Errors
     /// [`SessionError::NoSession`], [`SessionError::Storage`].
@@ -574,7 +575,7 @@ impl Directory {
         self.snapshot_within(id, WINDOW).await
     }
 
-    /// The same, with `most` bytes of messages and tools at most.
+    /// The snapshot of a session, with at most `most` bytes of messages and tools.
     ///
     /// # Errors
     /// [`SessionError::NoSession`], [`SessionError::Storage`].
@@ -586,38 +587,39 @@ impl Directory {
         fold.fold().map(|fold| self.snapshot_of(fold, &handle, most)).ok_or_else(|| SessionError::NoSession(id.clone()))
     }
 
-    /// The snapshots of several sessions, all exact at one position: of the 64 with the latest news.
+    /// The snapshots of the 64 sessions that changed last, all exact at one position.
     ///
     /// # Errors
     /// [`SessionError::Storage`].
     pub async fn snapshots(&self, filter: &Filter) -> Result<Snapshots, SessionError> {
         let log = &self.shared.log;
-        let mut handles: Vec<SessionHandle> = self.seen(filter).collect();
+        let mut handles: Vec<SessionHandle> = self.handles(filter).collect();
         handles.sort_by_cached_key(|handle| std::cmp::Reverse(handle.rank()));
         let omitted = handles.len().saturating_sub(SNAPSHOTS);
         handles.truncate(SNAPSHOTS);
         let most = WINDOW.min(SNAPSHOTS_BYTES / handles.len().max(1));
-        // Held in one order, so that no two who ask for several wait for each other.
+        // Locked in one order, so that concurrent callers do not deadlock.
         handles.sort_by(|a, b| a.origin.session_id.cmp(&b.origin.session_id));
         for handle in &handles {
-            // What takes long is done before any is held.
+            // Slow work is done before any fold is locked.
             self.shared.folds.fold_up_to(log, &handle.origin.session_id, log.head()).await.map_err(|e| storage(&e))?;
         }
         let mut at = log.head();
-        let mut held = Vec::with_capacity(handles.len());
+        let mut locked = Vec::with_capacity(handles.len());
         for handle in &handles {
             let mut fold =
                 self.shared.folds.fold_up_to(log, &handle.origin.session_id, at).await.map_err(|e| storage(&e))?;
             at = at.max(fold.fold().map_or(at, |fold| fold.at));
-            held.push(fold);
+            locked.push(fold);
         }
         let mut snapshots = Vec::with_capacity(handles.len());
-        for (handle, fold) in handles.iter().zip(held) {
-            let fold = self.shared.folds.held_upto(fold, log, &handle.origin.session_id, at).await;
+        for (handle, fold) in handles.iter().zip(locked) {
+            let fold = self.shared.folds.advance(fold, log, &handle.origin.session_id, at).await;
             let mut fold = fold.map_err(|error| storage(&error))?;
             snapshots.extend(fold.fold().map(|fold| self.snapshot_of(fold, handle, most)));
         }
-        let rank = |snapshot: &Snapshot| self.shared.sessions.get(&snapshot.session.session_id).map(|one| one.rank());
+        let rank =
+            |snapshot: &Snapshot| self.shared.sessions.get(&snapshot.session.session_id).map(|handle| handle.rank());
         snapshots.sort_by_cached_key(|snapshot| std::cmp::Reverse(rank(snapshot)));
         Ok(Snapshots { at, snapshots, omitted })
     }
@@ -626,7 +628,7 @@ impl Directory {
         let log = &self.shared.log;
         let requests = handle.view.load().open.clone();
         let trimmed = log.trimmed(&handle.origin.session_id) > Position::START;
-        fold.snapshot(self.shown(handle), requests, log.cursor(fold.at), trimmed, most)
+        fold.snapshot(self.info_of(handle), requests, log.cursor(fold.at), trimmed, most)
     }
 
     /// Passages that hold every word of `text`, best first.
@@ -638,13 +640,14 @@ impl Directory {
         blocking(move || log.store().search(&text, limit)).await
     }
 
-    // === inside ===
+    // === helpers ===
 
     fn handle(&self, id: &SessionId) -> Result<SessionHandle, SessionError> {
         self.shared.sessions.get(id).map(|handle| handle.clone()).ok_or_else(|| SessionError::NoSession(id.clone()))
     }
 
-    fn wants(&self, id: &SessionId) -> Result<mpsc::Sender<SessionCommand>, SessionError> {
+    /// The command queue of a session's task.
+    fn commands(&self, id: &SessionId) -> Result<mpsc::Sender<SessionCommand>, SessionError> {
         let handle = self.handle(id)?;
         handle.wants.clone().ok_or_else(|| {
             let link = self.shared.runtimes.get(&handle.origin.runtime_id).map(|link| link.info());
@@ -655,7 +658,7 @@ impl Directory {
 }
 
 /// Stops a runtime for good; returns once it is gone.
-async fn stopped(link: &RuntimeLink) {
+async fn stop_and_wait(link: &RuntimeLink) {
     let mut info = link.watch();
     link.stop();
     while info.borrow_and_update().state != RuntimeState::Exited {
@@ -665,13 +668,14 @@ async fn stopped(link: &RuntimeLink) {
     }
 }
 
-async fn ask<T>(
-    wants: &mpsc::Sender<SessionCommand>,
-    want: impl FnOnce(oneshot::Sender<Result<T, SessionError>>) -> SessionCommand,
+/// Sends a command to a session's task, and waits for the reply.
+async fn send_command<T>(
+    commands: &mpsc::Sender<SessionCommand>,
+    command: impl FnOnce(oneshot::Sender<Result<T, SessionError>>) -> SessionCommand,
 ) -> Result<T, SessionError> {
     let (reply, outcome) = oneshot::channel();
     let gone = || SessionError::RuntimeGone("the session has just ended".into());
-    wants.send(want(reply)).await.map_err(|_| gone())?;
+    commands.send(command(reply)).await.map_err(|_| gone())?;
     outcome.await.map_err(|_| gone())?
 }
 
@@ -684,48 +688,48 @@ async fn blocking<T: Send + 'static>(
     }
 }
 
-/// Which sessions retention trims, and up to where: the oldest blocks go first, whosever they are. What an unfinished run
-/// or an open request needs stays, and what comes after it in its session.
+/// The sessions that retention trims, and up to which position: the oldest blocks of all sessions go first. Events that an
+/// unfinished run or an open request needs stay, and all later events of that session.
 fn choose(
     log: &Log,
     oldest_kept: Option<Timestamp>,
     max_bytes: Option<u64>,
 ) -> Result<BTreeMap<SessionId, Position>, StoreError> {
     let store = log.store();
-    let mut too_much = match max_bytes {
+    let mut excess = match max_bytes {
         Some(most) => store.usage()?.event_bytes.saturating_sub(most),
         None => 0,
     };
-    let (mut chosen, mut spared) = (BTreeMap::new(), HashMap::new());
+    let (mut chosen, mut retained) = (BTreeMap::new(), HashMap::new());
     let mut after = Position::START;
     loop {
         let blocks = store.oldest(after, BLOCKS)?;
         let Some(last) = blocks.last() else { return Ok(chosen) };
         after = last.first;
         for block in blocks {
-            if too_much == 0 && oldest_kept.is_none_or(|oldest| block.at >= oldest) {
+            if excess == 0 && oldest_kept.is_none_or(|oldest| block.at >= oldest) {
                 return Ok(chosen);
             }
-            let spare_from = match spared.get(&block.session_id) {
+            let retain_from = match retained.get(&block.session_id) {
                 Some(known) => *known,
                 None => {
                     let entry = store.session(&block.session_id)?;
-                    let spare_from = entry.map_or(Some(Position::START), |entry| entry.row.spare_from);
-                    spared.insert(block.session_id.clone(), spare_from);
-                    spare_from
+                    let retain_from = entry.map_or(Some(Position::START), |entry| entry.row.spare_from);
+                    retained.insert(block.session_id.clone(), retain_from);
+                    retain_from
                 }
             };
-            if spare_from.is_some_and(|from| block.last >= from) {
+            if retain_from.is_some_and(|from| block.last >= from) {
                 continue;
             }
-            too_much = too_much.saturating_sub(block.bytes as u64);
+            excess = excess.saturating_sub(block.bytes as u64);
             chosen.insert(block.session_id, block.last);
         }
     }
 }
 
-/// A key, if it can be one.
-fn checked(key: Option<String>) -> Result<Option<String>, SessionError> {
+/// Checks an idempotency key.
+fn checked_key(key: Option<String>) -> Result<Option<String>, SessionError> {
     let fits = |key: &String| !key.is_empty() && key.len() <= KEY_MAX && key.bytes().all(|b| b.is_ascii_graphic());
     if key.as_ref().is_none_or(fits) { Ok(key) } else { Err(SessionError::BadKey) }
 }

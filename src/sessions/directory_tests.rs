@@ -1,4 +1,4 @@
-//! The directory over a store: what a start finds, and what retention leaves. One file, as all of it is counted by one store.
+//! Tests of the directory over a store: recovery, retention, snapshots and deletion.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use std::sync::Arc;
@@ -14,19 +14,19 @@ use plexus_store::{
     SessionEntry, SessionRow, Store, StoreError, Trim, Usage,
 };
 
-/// Nothing is started here.
-struct Nobody;
+/// A launcher that starts nothing.
+struct NoLauncher;
 
-impl Launcher for Nobody {
+impl Launcher for NoLauncher {
     fn launch(&self, _: RuntimeSpec) -> Result<RuntimeLink, String> {
         Err("nothing is started here".into())
     }
 }
 
-/// Its driver takes an order, and is gone without a word.
-struct Deaf;
+/// A launcher whose driver takes one order and ends without an answer.
+struct EndingDriver;
 
-impl Launcher for Deaf {
+impl Launcher for EndingDriver {
     fn launch(&self, spec: RuntimeSpec) -> Result<RuntimeLink, String> {
         let info = RuntimeInfo::starting(&spec, "/".into(), 1, Timestamp::default());
         let (link, mut end) = RuntimeLink::new(RuntimeInfo { state: RuntimeState::Ready, ..info });
@@ -35,11 +35,11 @@ impl Launcher for Deaf {
     }
 }
 
-/// Its driver is the test.
+/// A launcher whose driver is the test.
 #[derive(Default)]
-struct Held(parking_lot::Mutex<Option<super::DriverEnd>>);
+struct TestDriver(parking_lot::Mutex<Option<super::DriverEnd>>);
 
-impl Launcher for Held {
+impl Launcher for TestDriver {
     fn launch(&self, spec: RuntimeSpec) -> Result<RuntimeLink, String> {
         let info = RuntimeInfo::starting(&spec, "/".into(), 1, Timestamp::default());
         let (link, end) = RuntimeLink::new(RuntimeInfo { state: RuntimeState::Ready, ..info });
@@ -50,7 +50,7 @@ impl Launcher for Held {
 
 const DAY: i64 = 86_400_000;
 
-/// A log in which a session said `words`, one chunk a word, at `at`, and was never closed.
+/// A log with a session that was never closed: one agent chunk for each of `words`, at the time `at`.
 async fn log_with(words: &[&str], at: Timestamp) -> (Log, Arc<Origin>) {
     let log = Log::open(Arc::new(MemoryStore::new().unwrap())).unwrap();
     let origin = Arc::new(Origin {
@@ -95,10 +95,10 @@ async fn log_with(words: &[&str], at: Timestamp) -> (Log, Arc<Origin>) {
 }
 
 #[tokio::test]
-async fn a_start_closes_what_the_last_gateway_left_open() {
+async fn directory_start_closes_sessions_left_open() {
     let (log, origin) = log_with(&["hello ", "there"], Timestamp::from_millis(0)).await;
     let head = log.head();
-    let directory = Directory::open(log, Arc::new(Nobody), SessionRules::default()).await.unwrap();
+    let directory = Directory::open(log, Arc::new(NoLauncher), SessionRules::default()).await.unwrap();
     let session = directory.session(&origin.session_id).unwrap();
     assert_eq!(session.state, SessionState::Exited);
     assert_eq!(directory.log().head(), head.next(), "an event says so");
@@ -106,35 +106,35 @@ async fn a_start_closes_what_the_last_gateway_left_open() {
     assert_eq!(snapshot.messages[0].text, "hello there");
     assert_eq!(snapshot.cursor.position, head.next());
     assert!(!snapshot.trimmed);
-    let again = Directory::open(directory.log().clone(), Arc::new(Nobody), SessionRules::default()).await.unwrap();
+    let again = Directory::open(directory.log().clone(), Arc::new(NoLauncher), SessionRules::default()).await.unwrap();
     assert_eq!(again.log().head(), head.next(), "once is enough");
 }
 
 #[tokio::test]
-async fn who_is_too_far_behind_of_what_was_forgotten_is_told_so() {
+async fn directory_forgotten_since_tells_callers_too_far_behind() {
     let store: Arc<dyn plexus_store::Store> = Arc::new(MemoryStore::new().unwrap());
     let directory =
-        Directory::open(Log::open(store).unwrap(), Arc::new(Nobody), SessionRules::default()).await.unwrap();
+        Directory::open(Log::open(store).unwrap(), Arc::new(NoLauncher), SessionRules::default()).await.unwrap();
     let origin = |n: usize| {
         let session_id = SessionId::trusted(format!("s_{n}"));
         Arc::new(Origin { session_id, runtime_id: RuntimeId::trusted("demo"), dialect: "acp".into() })
     };
-    let told = |many| directory.forgotten_since(many).map(|(gone, now)| (gone.len(), now));
-    assert_eq!(told(0), Some((0, 0)));
+    let since = |count| directory.forgotten_since(count).map(|(gone, now)| (gone.len(), now));
+    assert_eq!(since(0), Some((0, 0)));
     for n in 0..super::directory::FORGOTTEN + 2 {
-        directory.is_forgotten(origin(n));
+        directory.report_forgotten(origin(n));
     }
     let all = super::directory::FORGOTTEN as u64 + 2;
-    assert_eq!((told(all), told(all - 1)), (Some((0, all)), Some((1, all))));
-    assert_eq!((told(2), told(1)), (Some((super::directory::FORGOTTEN, all)), None));
+    assert_eq!((since(all), since(all - 1)), (Some((0, all)), Some((1, all))));
+    assert_eq!((since(2), since(1)), (Some((super::directory::FORGOTTEN, all)), None));
     assert_eq!(directory.forgotten_since(all - 1).unwrap().0[0].session_id, origin(257).session_id);
 }
 
 #[tokio::test]
-async fn nobody_waits_for_a_driver_that_is_gone() {
+async fn directory_open_fails_when_the_driver_is_gone() {
     let log = Log::open(Arc::new(MemoryStore::new().unwrap())).unwrap();
-    let directory = Directory::open(log, Arc::new(Deaf), SessionRules::default()).await.unwrap();
-    let runtime_id = RuntimeId::trusted("deaf");
+    let directory = Directory::open(log, Arc::new(EndingDriver), SessionRules::default()).await.unwrap();
+    let runtime_id = RuntimeId::trusted("ending");
     directory.launch(RuntimeSpec::new(runtime_id.clone(), "none", Connect::Endpoint("there".into()), "/")).unwrap();
     let refused = directory
         .begin(OpenSession { runtime_id, cwd: None, title: None, native_id: None, program: None })
@@ -144,10 +144,10 @@ async fn nobody_waits_for_a_driver_that_is_gone() {
 }
 
 #[tokio::test]
-async fn retention_removes_what_is_old_and_says_so() {
+async fn retention_removes_old_events_and_reports_a_gap() {
     let (log, origin) = log_with(&["old"], Timestamp::from_millis(0)).await;
     let cursor = log.cursor(Position(1));
-    let directory = Directory::open(log, Arc::new(Nobody), SessionRules::default()).await.unwrap();
+    let directory = Directory::open(log, Arc::new(NoLauncher), SessionRules::default()).await.unwrap();
     let week = RetentionRules { max_age_ms: Some(7 * DAY as u64), max_bytes: None };
     assert_eq!(directory.retain(week, Timestamp::from_millis(DAY)).await.unwrap(), 0, "nothing is old yet");
     assert_eq!(directory.retain(week, Timestamp::from_millis(8 * DAY)).await.unwrap(), 1);
@@ -162,7 +162,7 @@ async fn retention_removes_what_is_old_and_says_so() {
 #[tokio::test]
 async fn retention_by_size_removes_the_oldest_first() {
     let (log, origin) = log_with(&["x".repeat(5000).as_str()], Timestamp::from_millis(0)).await;
-    let directory = Directory::open(log, Arc::new(Nobody), SessionRules::default()).await.unwrap();
+    let directory = Directory::open(log, Arc::new(NoLauncher), SessionRules::default()).await.unwrap();
     let roomy = RetentionRules { max_age_ms: None, max_bytes: Some(1 << 20) };
     assert_eq!(directory.retain(roomy, Timestamp::from_millis(DAY)).await.unwrap(), 0);
     let tight = RetentionRules { max_age_ms: None, max_bytes: Some(1000) };
@@ -171,24 +171,24 @@ async fn retention_by_size_removes_the_oldest_first() {
     assert!(snapshot.trimmed && snapshot.messages.is_empty());
 }
 
-/// Counts the bytes that each commit writes of sessions' rows and of prompts.
-struct Counting {
+/// A store that counts what is written and read.
+struct CountingStore {
     store: MemoryStore,
     rows: std::sync::atomic::AtomicUsize,
     prompts: std::sync::atomic::AtomicUsize,
-    /// Sessions whose rows were read.
+    /// Session rows read.
     read: std::sync::atomic::AtomicUsize,
-    /// Events that were read, backwards or forwards.
+    /// Events read.
     events: std::sync::atomic::AtomicUsize,
 }
 
-impl Counting {
+impl CountingStore {
     fn over(store: MemoryStore) -> Arc<Self> {
         Arc::new(Self { store, rows: 0.into(), prompts: 0.into(), read: 0.into(), events: 0.into() })
     }
 }
 
-impl Store for Counting {
+impl Store for CountingStore {
     fn epoch(&self) -> Epoch {
         self.store.epoch()
     }
@@ -277,13 +277,13 @@ impl Store for Counting {
 }
 
 #[tokio::test]
-async fn what_waits_is_written_once_however_much_its_session_does() {
+async fn persister_writes_each_waiting_prompt_once() {
     use super::session::{Persister, SessionHandle, env};
     use super::state::Plan;
     use plexus_dialects::{EventDraft, RuntimeEvent};
     use std::sync::atomic::Ordering::SeqCst;
 
-    let store = Counting::over(MemoryStore::new().unwrap());
+    let store = CountingStore::over(MemoryStore::new().unwrap());
     let log = Log::open(Arc::clone(&store) as Arc<dyn Store>).unwrap();
     let origin = Arc::new(Origin {
         session_id: SessionId::trusted("s_1"),
@@ -293,7 +293,7 @@ async fn what_waits_is_written_once_however_much_its_session_does() {
     let mut state =
         SessionStateMachine::new(Arc::clone(&origin), Some("n".into()), "/".into(), None, 1, Timestamp::default());
     let handle = SessionHandle::of(&state, None);
-    let mut keeper = Persister::new(log.clone(), handle, Arc::default(), None);
+    let mut persister = Persister::new(log.clone(), handle, Arc::default(), None);
     const PICTURE: usize = 2 << 20;
     for _ in 0..6 {
         let content = format!(r#"{{"type":"image","data":"{}"}}"#, "x".repeat(PICTURE));
@@ -302,7 +302,7 @@ async fn what_waits_is_written_once_however_much_its_session_does() {
         state
             .prompt(Arc::new(content), Resolver::gateway(), None, &mut env!(SessionRules::default()), &mut plan)
             .unwrap();
-        keeper.keep(&plan, &state).await.unwrap();
+        persister.keep(&plan, &state).await.unwrap();
     }
     for n in 0..100 {
         let mut plan = Plan::default();
@@ -314,7 +314,7 @@ async fn what_waits_is_written_once_however_much_its_session_does() {
             &mut env!(SessionRules::default()),
             &mut plan,
         );
-        keeper.keep(&plan, &state).await.unwrap();
+        persister.keep(&plan, &state).await.unwrap();
     }
     let (rows, prompts) = (store.rows.load(SeqCst), store.prompts.load(SeqCst));
     assert!(prompts < 6 * (PICTURE + 100), "{prompts} bytes of prompts were written");
@@ -322,13 +322,13 @@ async fn what_waits_is_written_once_however_much_its_session_does() {
     assert_eq!(log.store().prompts(&origin.session_id).unwrap().len(), 6, "words do not mean that it was told");
     let mut plan = Plan::default();
     state.gone(&super::RuntimeExit::default(), &mut env!(SessionRules::default()), &mut plan);
-    keeper.keep(&plan, &state).await.unwrap();
+    persister.keep(&plan, &state).await.unwrap();
     assert!(log.store().prompts(&origin.session_id).unwrap().is_empty());
 }
 
-/// Sessions that speak one after the other, while the clock is set back in between.
+/// Two sessions change one after the other, with the clock set back in between.
 #[tokio::test]
-async fn the_newest_is_who_spoke_last_however_the_clock_was_set() {
+async fn session_rank_follows_the_log_not_the_clock() {
     use super::session::{Persister, SessionHandle, env};
     use super::state::{DecisionEnv, Plan};
 
@@ -343,7 +343,7 @@ async fn the_newest_is_who_spoke_last_however_the_clock_was_set() {
         });
         let mut state = SessionStateMachine::new(origin, Some("n".into()), "/".into(), None, 1, Timestamp::default());
         let handle = SessionHandle::of(&state, None);
-        let mut keeper = Persister::new(log.clone(), handle.clone(), Arc::default(), None);
+        let mut persister = Persister::new(log.clone(), handle.clone(), Arc::default(), None);
         let before = handle.rank();
         let mut plan = Plan::default();
         let now = Timestamp::from_millis(at);
@@ -357,7 +357,7 @@ async fn the_newest_is_who_spoke_last_however_the_clock_was_set() {
                 &mut plan,
             )
             .unwrap();
-        keeper.keep(&plan, &state).await.unwrap();
+        persister.keep(&plan, &state).await.unwrap();
         assert!(handle.rank() > before);
         assert_eq!(handle.info().updated_at, Timestamp::from_millis(at), "what is shown is what the clock said");
         ranks.push(handle.rank());
@@ -366,8 +366,8 @@ async fn the_newest_is_who_spoke_last_however_the_clock_was_set() {
 }
 
 #[tokio::test]
-async fn what_one_session_shows_reads_that_session_alone() {
-    let store = Counting::over(MemoryStore::new().unwrap());
+async fn directory_snapshot_reads_only_its_own_session() {
+    let store = CountingStore::over(MemoryStore::new().unwrap());
     let log = Log::open(Arc::clone(&store) as Arc<dyn Store>).unwrap();
     let id = |n: usize| SessionId::trusted(format!("s_{n}"));
     for n in 0..300 {
@@ -393,7 +393,7 @@ async fn what_one_session_shows_reads_that_session_alone() {
         };
         log.commit(entry).await.unwrap();
     }
-    let directory = Directory::open(log, Arc::new(Nobody), SessionRules::default()).await.unwrap();
+    let directory = Directory::open(log, Arc::new(NoLauncher), SessionRules::default()).await.unwrap();
     let before = store.read.load(std::sync::atomic::Ordering::SeqCst);
     directory.snapshot(&id(7)).await.unwrap();
     let filter = Filter::session(id(7));
@@ -403,17 +403,17 @@ async fn what_one_session_shows_reads_that_session_alone() {
 }
 
 #[tokio::test]
-async fn a_session_that_is_deleted_while_it_is_opened_again_stays_deleted() {
+async fn session_deleted_while_reopening_stays_deleted() {
     use plexus_dialects::{OpenedAs, RuntimeCommand, RuntimeEvent};
 
     let (log, origin) = log_with(&["old"], Timestamp::from_millis(0)).await;
-    let (id, launcher) = (origin.session_id.clone(), Arc::new(Held::default()));
+    let (id, launcher) = (origin.session_id.clone(), Arc::new(TestDriver::default()));
     let directory =
         Directory::open(log, Arc::clone(&launcher) as Arc<dyn Launcher>, SessionRules::default()).await.unwrap();
     let spec = RuntimeSpec::new(origin.runtime_id.clone(), "acp", Connect::Endpoint("there".into()), "/");
     directory.launch(spec).unwrap();
     let mut end = launcher.0.lock().take().unwrap();
-    // As a prompt opens it, and deleted before the agent has answered.
+    // Reopened, and deleted before the agent has answered.
     let opening = {
         let (directory, id) = (directory.clone(), id.clone());
         tokio::spawn(async move { directory.reopen(&id).await })
@@ -433,11 +433,11 @@ async fn a_session_that_is_deleted_while_it_is_opened_again_stays_deleted() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_snapshot_is_bounded_and_everybody_who_asks_shares_it() {
+async fn snapshot_is_bounded_and_shared_by_all_callers() {
     let words: Vec<String> = (0..2000).map(|n| format!("word number {n} ")).collect();
     let texts: Vec<&str> = words.iter().map(String::as_str).collect();
     let (log, origin) = log_with(&texts, Timestamp::from_millis(0)).await;
-    let directory = Directory::open(log, Arc::new(Nobody), SessionRules::default()).await.unwrap();
+    let directory = Directory::open(log, Arc::new(NoLauncher), SessionRules::default()).await.unwrap();
     let id = &origin.session_id;
     let ask = |_| {
         let (directory, id) = (directory.clone(), id.clone());
@@ -453,7 +453,7 @@ async fn a_snapshot_is_bounded_and_everybody_who_asks_shares_it() {
     assert!(text.len() <= super::WINDOW && text.len() > super::WINDOW / 2, "{}", text.len());
     assert!(one.truncated && !one.trimmed && one.messages[0].continued);
     assert!(one.latest["current_mode_update"].get().contains("ask"), "the latest is always there");
-    // What is older is what stands before it, and nothing is lost or there twice.
+    // The page before the snapshot and the snapshot make up the whole text.
     let limit = super::PageLimit { items: 500, bytes: 1 << 20, merge: true };
     let to = super::LogPlace::before(one.before.as_ref().unwrap().position);
     let mut room = crate::ledger::Ledger::default().connection("phone").nothing();
@@ -479,7 +479,7 @@ async fn a_snapshot_is_bounded_and_everybody_who_asks_shares_it() {
 }
 
 #[tokio::test]
-async fn a_fold_follows_the_log_and_one_made_anew_is_the_same() {
+async fn snapshot_fold_kept_up_to_date_equals_a_rebuilt_one() {
     let words: Vec<String> = (0..300).map(|n| format!("word number {n} ")).collect();
     let texts: Vec<&str> = words.iter().map(String::as_str).collect();
     let (log, origin) = log_with(&texts, Timestamp::from_millis(0)).await;
@@ -488,7 +488,7 @@ async fn a_fold_follows_the_log_and_one_made_anew_is_the_same() {
         log.read(&filter, Position::START, plexus_store::ReadLimit { events: 9999, bytes: 1 << 30 }).await.unwrap();
     let folds = super::snapshot_cache::SnapshotCache::default();
     for event in &page.events {
-        // Kept up to date, event by event; and made from the end.
+        // One fold is kept up to date event by event, the other built from the end.
         let mut kept = folds.fold_up_to(&log, &origin.session_id, event.position).await.unwrap();
         if event.position.0 % 50 != 0 {
             continue;
@@ -504,23 +504,23 @@ async fn a_fold_follows_the_log_and_one_made_anew_is_the_same() {
             (text, snapshot.truncated)
         };
         let (one, other) = (shown(&mut kept), shown(&mut made));
-        // Where the window begins may differ by a piece; what is in both is the same.
+        // The windows may differ by one piece at the beginning; the common part is equal.
         let shorter = one.0.len().min(other.0.len());
         assert_eq!(one.0[one.0.len() - shorter..], other.0[other.0.len() - shorter..]);
         assert!(one.0.len().abs_diff(other.0.len()) <= 600, "{} {}", one.0.len(), other.0.len());
         assert_eq!(one.1, other.1);
     }
-    let (count, bytes) = folds.kept();
+    let (count, bytes) = folds.usage();
     assert!(count == 1 && bytes < 64 << 10, "{count} {bytes}");
     folds.forget(&origin.session_id);
-    assert_eq!(folds.kept(), (0, 0));
+    assert_eq!(folds.usage(), (0, 0));
 }
 
 #[tokio::test]
-async fn what_a_run_was_asked_costs_what_came_since_it_began() {
+async fn prompt_of_a_run_reads_only_events_since_it_began() {
     use super::prompts::prompt_of;
 
-    let store = Counting::over(MemoryStore::new().unwrap());
+    let store = CountingStore::over(MemoryStore::new().unwrap());
     let log = Log::open(Arc::clone(&store) as Arc<dyn Store>).unwrap();
     let (session_id, runtime_id) = (SessionId::trusted("s_1"), RuntimeId::trusted("demo"));
     let origin = Arc::new(Origin { session_id: session_id.clone(), runtime_id, dialect: "acp".into() });
@@ -533,20 +533,20 @@ async fn what_a_run_was_asked_costs_what_came_since_it_began() {
         native: None,
     };
     let asked = |run: &str, words: &str| {
-        let said = serde_json::json!({ "content": { "type": "text", "text": words }, "_meta": { "plexus": { "by": Resolver::gateway() } } });
+        let prompt = serde_json::json!({ "content": { "type": "text", "text": words }, "_meta": { "plexus": { "by": Resolver::gateway() } } });
         let echo = serde_json::json!({ "content": { "type": "text", "text": "an echo of the agent's" } });
         let chunk = |seq, body| event(run, seq, Kind::UserMessageChunk, body);
         vec![
             event(run, 1, Kind::RunStarted, serde_json::json!({})),
-            chunk(2, said.clone()),
-            chunk(3, said),
+            chunk(2, prompt.clone()),
+            chunk(3, prompt),
             chunk(4, echo),
         ]
     };
-    let said = |run: &str, count: u64| {
+    let output = |run: &str, count: u64| {
         (5..5 + count).map(|seq| event(run, seq, Kind::AgentMessageChunk, serde_json::json!({}))).collect::<Vec<_>>()
     };
-    // The second waited while the first ran.
+    // The second prompt was queued while the first ran.
     let queued = vec![event("r_2", 0, Kind::RunStatus, serde_json::json!({ "status": "queued" }))];
     let never = vec![
         event("r_3", 0, Kind::RunStatus, serde_json::json!({})),
@@ -571,9 +571,14 @@ async fn what_a_run_was_asked_costs_what_came_since_it_began() {
         sync: false,
     };
     log.commit(entry).await.unwrap();
-    for events in
-        [asked("r_1", "the first"), queued, said("r_1", 50_000), asked("r_2", "the second"), never, said("r_2", 500)]
-    {
+    for events in [
+        asked("r_1", "the first"),
+        queued,
+        output("r_1", 50_000),
+        asked("r_2", "the second"),
+        never,
+        output("r_2", 500),
+    ] {
         for events in events.chunks(5_000) {
             let (origin, events) = (Arc::clone(&origin), events.to_vec());
             log.commit(CommitEntry { origin, events, rows: None, kept: None, heard: None, sync: false }).await.unwrap();

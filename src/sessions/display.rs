@@ -1,5 +1,5 @@
-//! What is asked, safe to show. One file, as every sort of question must look unlike every other: made here once, so that
-//! phone, terminal and browser cannot disagree. Pure.
+//! The display form of requests, in which nothing is hidden. Made here for all clients, so that they cannot disagree; requests
+//! that differ never look the same. Pure.
 
 use std::fmt::Write as _;
 
@@ -13,28 +13,28 @@ use plexus_protocol::{
 };
 use sha2::{Digest, Sha256};
 
-/// A `display` longer than this warns that it must be read in full, in bytes.
-const LONG: usize = 4 << 10;
+/// Longest display without the warning to read all of it, in bytes.
+const LONG_DISPLAY: usize = 4 << 10;
 
-/// The rendering and what a person should know before answering.
+/// The display form of a request, with what a person should know before answering.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Display {
     pub(super) text: String,
     pub(super) warnings: Vec<String>,
     pub(super) risk: Risk,
-    /// Why it is judged so.
+    /// The reasons for the risk.
     pub(super) reasons: Vec<String>,
-    /// What of each file comes and goes, in lines, for an edit.
+    /// Lines added and removed, for each file of an edit.
     pub(super) counts: Vec<(usize, usize)>,
-    /// SHA-256 (hex) over what is asked, whole: also what a diff leaves out, or what is cut.
-    pub(super) whole: String,
+    /// SHA-256 (hex) of the whole subject, with the parts that a diff leaves out or that are cut.
+    pub(super) subject_digest: String,
 }
 
-/// What a command is not taken for: how the others begin. One that begins so itself has a `$` before it.
-const HEADS: [&str; 9] = ["$ ", "argv[", "edit ", "write ", "fetch ", "tool ", "plan:", "cannot be read:", "asks:"];
+/// The beginnings of other displays. A command that begins like one of them gets a `$` before it.
+const PREFIXES: [&str; 9] = ["$ ", "argv[", "edit ", "write ", "fetch ", "tool ", "plan:", "cannot be read:", "asks:"];
 
-/// Renders what is asked. Whatever could deceive an eye is escaped as `\u{..}` and named in a warning; the only control
-/// character that passes is the line feed. Two subjects that differ never look the same. `folder` is the session's.
+/// Renders the subject of a request. Deceptive characters are escaped as `\u{..}` and named in a warning; the only control
+/// character that passes is the line feed. Subjects that differ never look the same. `folder` is the session's.
 pub(super) fn render(subject: &RequestSubject, folder: &str, danger: bool) -> Display {
     let mut display = Display {
         text: String::new(),
@@ -42,19 +42,19 @@ pub(super) fn render(subject: &RequestSubject, folder: &str, danger: bool) -> Di
         risk: Risk::Danger,
         reasons: Vec::new(),
         counts: Vec::new(),
-        whole: whole(subject),
+        subject_digest: subject_digest(subject),
     };
     if danger {
         display.warnings.push("the agent itself calls this dangerous".into());
     }
-    let mut seen = DeceptiveCharacters::default();
+    let mut deceptive = DeceptiveCharacters::default();
     let mut cut = false;
     match subject {
         RequestSubject::Command { argv, cwd } => {
-            command(argv, &mut display, &mut seen);
+            command(argv, &mut display, &mut deceptive);
             if let Some(cwd) = cwd {
                 display.text.push_str("\nin ");
-                seen.inline(cwd, &mut display.text);
+                deceptive.inline(cwd, &mut display.text);
             }
             if argv.iter().any(|word| word.contains('\n')) {
                 display.warnings.push("the command has several lines: read them all".into());
@@ -73,7 +73,7 @@ pub(super) fn render(subject: &RequestSubject, folder: &str, danger: bool) -> Di
                     display.text.push('\n');
                 }
                 display.text.push_str(if old.is_some() { "edit " } else { "write " });
-                seen.inline(path, &mut display.text);
+                deceptive.inline(path, &mut display.text);
                 let changes = diff::diff(old.as_deref().unwrap_or_default(), new);
                 display.counts.push((changes.added, changes.removed));
                 if display.text.len() > diff::SHOWN_MAX {
@@ -81,7 +81,7 @@ pub(super) fn render(subject: &RequestSubject, folder: &str, danger: bool) -> Di
                     cut = true;
                     continue;
                 }
-                cut |= changes.write(&mut display.text, |line, out| seen.escape(line, out));
+                cut |= changes.write(&mut display.text, |line, out| deceptive.escape(line, out));
             }
             if cut {
                 display.warnings.push("is too long to be shown whole: some of what changes is cut".into());
@@ -89,44 +89,46 @@ pub(super) fn render(subject: &RequestSubject, folder: &str, danger: bool) -> Di
         }
         RequestSubject::Diff { path, diff } => {
             display.text.push_str("edit ");
-            seen.inline(path, &mut display.text);
-            seen.under(diff, &mut display.text);
+            deceptive.inline(path, &mut display.text);
+            deceptive.indented(diff, &mut display.text);
         }
         RequestSubject::Fetch { url, more } => {
             display.text.push_str("fetch ");
-            seen.inline(url, &mut display.text);
+            deceptive.inline(url, &mut display.text);
             if !more.is_empty() {
-                seen.under(more, &mut display.text);
+                deceptive.indented(more, &mut display.text);
             }
         }
         RequestSubject::Tool { name, arguments } => {
             display.text.push_str("tool ");
-            seen.inline(name, &mut display.text);
-            seen.under(arguments, &mut display.text);
+            deceptive.inline(name, &mut display.text);
+            deceptive.indented(arguments, &mut display.text);
         }
         RequestSubject::Plan(plan) => {
             display.text.push_str("plan:");
-            seen.under(plan, &mut display.text);
+            deceptive.indented(plan, &mut display.text);
         }
-        RequestSubject::Questions { words, .. } | RequestSubject::Text(words) => seen.escape(words, &mut display.text),
+        RequestSubject::Questions { words, .. } | RequestSubject::Text(words) => {
+            deceptive.escape(words, &mut display.text)
+        }
         RequestSubject::Unreadable { why, raw } => {
             display.text.push_str("cannot be read: ");
-            seen.inline(why, &mut display.text);
-            seen.under(raw, &mut display.text);
+            deceptive.inline(why, &mut display.text);
+            deceptive.indented(raw, &mut display.text);
             display.warnings.push("Plexus cannot tell what this would do: this is all that the agent sent".into());
         }
     }
-    let RiskVerdict { risk, reasons } = risk::judge(subject, folder, danger, seen.hides(), cut);
+    let RiskVerdict { risk, reasons } = risk::judge(subject, folder, danger, deceptive.any_hidden(), cut);
     (display.risk, display.reasons) = (risk, reasons);
-    seen.warn(&mut display.warnings);
-    if display.text.len() > LONG {
+    deceptive.warn(&mut display.warnings);
+    if display.text.len() > LONG_DISPLAY {
         display.warnings.push(format!("long: {} bytes; read all of it", display.text.len()));
     }
     display
 }
 
-/// SHA-256 (hex) over all of a subject, each part with its length.
-fn whole(subject: &RequestSubject) -> String {
+/// SHA-256 (hex) of a subject, each part with its length.
+fn subject_digest(subject: &RequestSubject) -> String {
     let mut sum = Sha256::new();
     let mut part = |text: &str| {
         sum.update((text.len() as u64).to_le_bytes());
@@ -163,33 +165,33 @@ fn whole(subject: &RequestSubject) -> String {
     data_encoding::HEXLOWER.encode(&sum.finalize())
 }
 
-fn command(argv: &[String], display: &mut Display, seen: &mut DeceptiveCharacters) {
-    // Every word is itself for a shell too, and the first is a program for it.
+fn command(argv: &[String], display: &mut Display, deceptive: &mut DeceptiveCharacters) {
+    // Words that a shell would not change.
     let plain = |word: &String| {
         !word.is_empty() && word.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_./=:@%+,".contains(&b))
     };
     let out = &mut display.text;
     match argv {
         [line] => {
-            if HEADS.iter().any(|head| line.starts_with(head)) {
+            if PREFIXES.iter().any(|prefix| line.starts_with(prefix)) {
                 out.push_str("$ ");
             }
-            // What follows is further in than the lines that are not the command's.
+            // Further lines of the command are indented, unlike the lines after the command.
             for (n, line) in line.split('\n').enumerate() {
                 if n > 0 {
                     out.push_str("\n  ");
                 }
-                seen.escape(line, out);
+                deceptive.escape(line, out);
             }
         }
         [first, ..] if argv.iter().all(plain) && !first.contains('=') => {
             let words = argv.join(" ");
-            if HEADS.iter().any(|head| words.starts_with(head)) {
+            if PREFIXES.iter().any(|prefix| words.starts_with(prefix)) {
                 out.push_str("$ ");
             }
             out.push_str(&words);
         }
-        // Where one argument ends and the next begins matters: one a line, quoted.
+        // Argument borders matter: one argument a line, quoted.
         words => {
             for (n, word) in words.iter().enumerate() {
                 if n > 0 {
@@ -201,7 +203,7 @@ fn command(argv: &[String], display: &mut Display, seen: &mut DeceptiveCharacter
                         '\\' => out.push_str("\\\\"),
                         '"' => out.push_str("\\\""),
                         '\n' => out.push_str("\\n"),
-                        c if seen.deceives(c) => drop(write!(out, "\\u{{{:x}}}", u32::from(c))),
+                        c if deceptive.deceives(c) => drop(write!(out, "\\u{{{:x}}}", u32::from(c))),
                         c => out.push(c),
                     }
                 }
@@ -211,7 +213,7 @@ fn command(argv: &[String], display: &mut Display, seen: &mut DeceptiveCharacter
     }
 }
 
-/// What a question is about, for a screen to draw: the parts of the subject, safe to show.
+/// The parts of a request's subject, safe to show, for clients that lay them out themselves.
 pub(super) fn about(subject: &RequestSubject, ask: &AgentRequest, counts: &[(usize, usize)]) -> About {
     let safe = |text: &str| {
         let mut out = String::new();
@@ -241,18 +243,18 @@ pub(super) fn about(subject: &RequestSubject, ask: &AgentRequest, counts: &[(usi
         RequestSubject::Fetch { url, .. } => About::Fetch { url: label(url, ABOUT_MAX) },
         RequestSubject::Tool { name, .. } => About::Tool { name: label(name, ABOUT_MAX) },
         RequestSubject::Plan(_) => About::Plan,
-        // What takes only a yes or a no cannot carry answers.
+        // A request that takes only yes or no cannot carry answers.
         RequestSubject::Questions { .. } if ask.kind != RequestType::Prompt => About::Tool { name: "questions".into() },
         RequestSubject::Questions { questions, .. } => {
-            About::Question { questions: questions.iter().map(shown).collect() }
+            About::Question { questions: questions.iter().map(safe_question).collect() }
         }
-        RequestSubject::Text(_) => About::Question { questions: vec![question(ask)] },
+        RequestSubject::Text(_) => About::Question { questions: vec![question_of(ask)] },
         RequestSubject::Unreadable { .. } => About::Unreadable,
     }
 }
 
-/// A question safe to show; the identifiers stay the agent's own.
-fn shown(question: &Question) -> Question {
+/// A question that is safe to show; identifiers stay the agent's own.
+fn safe_question(question: &Question) -> Question {
     let safe = |text: &str| label(text, ABOUT_MAX);
     let option = |option: &QuestionOption| QuestionOption {
         id: option.id.clone(),
@@ -268,8 +270,8 @@ fn shown(question: &Question) -> Question {
     }
 }
 
-/// The one question that a pick or a prompt is.
-fn question(ask: &AgentRequest) -> Question {
+/// A pick or prompt request as one question.
+fn question_of(ask: &AgentRequest) -> Question {
     let text = ask.message.as_deref().filter(|text| !text.trim().is_empty()).unwrap_or(&ask.title);
     let option = |item: &Item| QuestionOption {
         id: item.id.clone(),
@@ -294,11 +296,11 @@ fn question(ask: &AgentRequest) -> Question {
     }
 }
 
-/// What deceptive characters were met.
+/// Counts of the deceptive characters in a text.
 #[derive(Default)]
 struct DeceptiveCharacters {
     controls: usize,
-    /// Those of them that are neither tabs nor ends of lines.
+    /// Control characters that are neither tabs nor carriage returns.
     hostile: usize,
     invisible: usize,
     bidirectional: usize,
@@ -316,7 +318,7 @@ impl DeceptiveCharacters {
             }
             let kept = line.trim_end_matches(' ');
             for (at, c) in kept.char_indices() {
-                // What only looks like an escape of ours is none.
+                // A text that looks like an escape is escaped itself.
                 let imitates = c == '\\' && kept[at + 1..].starts_with("u{");
                 if imitates || self.deceives(c) {
                     let _ = write!(out, "\\u{{{:x}}}", u32::from(c));
@@ -324,7 +326,7 @@ impl DeceptiveCharacters {
                     out.push(c);
                 }
             }
-            // Trailing spaces are part of what runs, and no eye sees them.
+            // Trailing spaces are part of the command, and invisible.
             for _ in kept.len()..line.len() {
                 self.trailing += 1;
                 out.push_str("\\u{20}");
@@ -332,7 +334,7 @@ impl DeceptiveCharacters {
         }
     }
 
-    /// A text on one line, within the line of a header.
+    /// Writes a text in one line.
     fn inline(&mut self, text: &str, out: &mut String) {
         for (n, line) in text.split('\n').enumerate() {
             if n > 0 {
@@ -343,8 +345,8 @@ impl DeceptiveCharacters {
         }
     }
 
-    /// A text under a header, further in than headers are.
-    fn under(&mut self, text: &str, out: &mut String) {
+    /// Writes a text as an indented block.
+    fn indented(&mut self, text: &str, out: &mut String) {
         for line in text.split('\n') {
             out.push_str("\n  ");
             self.escape(line, out);
@@ -365,7 +367,7 @@ impl DeceptiveCharacters {
             Category::LineSeparator | Category::ParagraphSeparator => &mut self.spaces,
             Category::SpaceSeparator if c != ' ' => &mut self.spaces,
             Category::PrivateUse | Category::Unassigned | Category::Surrogate => &mut self.other,
-            // Letters and marks that draw nothing: Hangul fillers, variation selectors, combining grapheme joiner, braille blank.
+            // Letters and marks that are invisible: Hangul fillers, variation selectors, combining grapheme joiner, braille blank.
             _ if matches!(c, '\u{115f}' | '\u{1160}' | '\u{3164}' | '\u{ffa0}' | '\u{34f}' | '\u{2800}' | '\u{fe00}'..='\u{fe0f}' | '\u{e0100}'..='\u{e01ef}' | '\u{17b4}' | '\u{17b5}') => {
                 &mut self.invisible
             }
@@ -375,8 +377,8 @@ impl DeceptiveCharacters {
         true
     }
 
-    /// Whether anything was met that has no place in an honest command. Tabs and the ends of lines have theirs.
-    fn hides(&self) -> bool {
+    /// Whether the text has characters that no ordinary command has. Tabs and carriage returns are ordinary.
+    fn any_hidden(&self) -> bool {
         self.bidirectional + self.invisible + self.spaces + self.other + self.hostile > 0
     }
 
@@ -395,10 +397,10 @@ impl DeceptiveCharacters {
     }
 }
 
-/// Text of an agent's own for a place where it is shown: escaped as above, cut to `most` bytes with an ellipsis.
+/// An agent's text as one line that is safe to show: escaped as in [`render`], cut to `most` bytes with an ellipsis.
 pub(super) fn label(text: &str, most: usize) -> String {
     let mut out = String::new();
-    let mut seen = DeceptiveCharacters::default();
+    let mut deceptive = DeceptiveCharacters::default();
     for c in text.chars() {
         if out.len() >= most {
             out.push('…');
@@ -406,7 +408,7 @@ pub(super) fn label(text: &str, most: usize) -> String {
         }
         if c == '\n' {
             out.push(' ');
-        } else if seen.deceives(c) {
+        } else if deceptive.deceives(c) {
             let _ = write!(out, "\\u{{{:x}}}", u32::from(c));
         } else {
             out.push(c);
@@ -426,7 +428,7 @@ mod tests {
     }
 
     #[test]
-    fn a_plain_command_is_shown_as_it_is_and_warns_of_nothing() {
+    fn display_of_plain_command_is_unchanged_without_warnings() {
         let plain = shown("touch a.txt && ls -l");
         assert_eq!(
             (plain.text.as_str(), plain.warnings.len(), plain.risk),
@@ -435,7 +437,7 @@ mod tests {
     }
 
     #[test]
-    fn no_deceptive_character_is_shown_raw_and_each_is_flagged() {
+    fn display_escapes_and_flags_every_deceptive_character() {
         let deceptive = [
             '\u{0}',
             '\u{7}',
@@ -503,7 +505,7 @@ mod tests {
     }
 
     #[test]
-    fn arguments_stand_one_a_line_where_their_borders_matter() {
+    fn display_quotes_arguments_where_borders_matter() {
         let argv = |words: &[&str]| {
             let argv = words.iter().map(ToString::to_string).collect();
             render(&RequestSubject::Command { argv, cwd: Some("/src".into()) }, "/src", false).text
@@ -514,14 +516,14 @@ mod tests {
     }
 
     #[test]
-    fn look_alikes_several_lines_and_length_are_warned_of() {
+    fn display_warns_of_lookalikes_several_lines_and_length() {
         assert!(shown("c\u{430}t x").warnings[0].contains("U+0430"));
         assert!(shown("a\nrm -rf /").warnings[0].contains("several lines"));
-        assert!(shown(&"x".repeat(LONG + 1)).warnings[0].contains("long"));
+        assert!(shown(&"x".repeat(LONG_DISPLAY + 1)).warnings[0].contains("long"));
     }
 
     #[test]
-    fn an_edit_is_a_diff_and_its_digest_covers_both_texts() {
+    fn display_of_edit_is_a_diff_and_its_digest_covers_both_texts() {
         let old: String = (1..601).map(|n| format!("line {n}\n")).collect();
         let edit = |old: &str, new: String| {
             render(&RequestSubject::Edits(vec![("/w/a".into(), Some(old.into()), new)]), "/w", false)
@@ -531,12 +533,12 @@ mod tests {
         assert!(one.text.starts_with("edit /w/a\n@@ -297,7 +297,7 @@\n line 297\n"));
         assert_eq!(one.counts, [(1, 1)]);
         assert!(one.warnings.is_empty() && one.reasons == ["changes files in the folder"]);
-        // What the diff leaves out is decided upon, too.
+        // The digest covers what the diff leaves out.
         let elsewhere = old.replace("line 9\n", "line IX\n");
         let other = edit(&elsewhere, elsewhere.replace("line 300\n", "line THREE\n"));
         assert_eq!(other.text, one.text);
-        assert_ne!(other.whole, one.whole);
-        // A very long one is cut, and says so.
+        assert_ne!(other.subject_digest, one.subject_digest);
+        // A very long diff is cut, with a warning.
         let cut = edit("", (0..200_000).map(|n| format!("{n}\n")).collect());
         assert!(cut.text.len() < diff::SHOWN_MAX + 200 && cut.text.contains("cut here"));
         assert!(
@@ -547,7 +549,7 @@ mod tests {
     }
 
     #[test]
-    fn an_escape_that_was_written_is_not_one_that_was_made() {
+    fn display_tells_written_escapes_from_its_own() {
         assert_eq!(shown("a\u{1b}b").text, "a\\u{1b}b");
         assert_eq!(shown("a\\u{1b}b").text, "a\\u{5c}u{1b}b");
         assert_eq!(shown("C:\\users a\\b").text, "C:\\users a\\b", "no noise");
@@ -566,7 +568,7 @@ mod tests {
         assert_ne!(cwd("ls", Some("/w\nin /x")), cwd("ls\nin /w", Some("/x")));
     }
 
-    /// Anything that an agent may write, with what imitates other parts made likely.
+    /// Any text of an agent; imitations of other displays are likely.
     fn odd() -> impl Strategy<Value = String> {
         let part = prop_oneof![
             Just("\\".to_owned()),
@@ -612,7 +614,7 @@ mod tests {
         ]
     }
 
-    /// A line of plain words and the same words one by one are one command.
+    /// A command as one line of plain words equals the same command as a list of words.
     fn normal(subject: RequestSubject) -> RequestSubject {
         match subject {
             RequestSubject::Command { argv, cwd } => {
@@ -635,7 +637,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(3000))]
         #[test]
-        fn two_subjects_that_differ_never_look_the_same(a in subject(), b in subject()) {
+        fn display_differs_for_different_subjects(a in subject(), b in subject()) {
             let (a, b) = (normal(a), normal(b));
             let (x, y) = (render(&a, "/w", false), render(&b, "/w", false));
             prop_assert_eq!(x.text == y.text, a == b, "{:?} {:?}: {:?}", a, b, x.text);
@@ -643,7 +645,7 @@ mod tests {
         }
 
         #[test]
-        fn two_lines_that_differ_never_look_the_same(a in odd(), b in odd()) {
+        fn display_differs_for_different_lines(a in odd(), b in odd()) {
             prop_assert_eq!(shown(&a).text == shown(&b).text, a == b);
         }
     }

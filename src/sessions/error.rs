@@ -1,10 +1,10 @@
-//! Why something that a client asked for was not done.
+//! The errors of session operations.
 
 use crate::auth::Denied;
 use crate::ledger::LedgerFull;
 use plexus_protocol::{Receipt, RequestId, RequestState, Risk, RuntimeId, SessionId};
 
-/// Why something that a client asked for was not done. Nothing of it was.
+/// Why an operation was refused. A refused operation had no effect.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum SessionError {
     /// No such session.
@@ -16,102 +16,102 @@ pub enum SessionError {
     /// No such request.
     #[error("there is no request {0}")]
     NoRequest(RequestId),
-    /// The run's prompt is not kept.
+    /// The run's prompt is not stored.
     #[error("the prompt of that run is not kept: {0}")]
     NotKept(&'static str),
-    /// No such run, or it is over.
+    /// No such run, or it ended.
     #[error("there is no such run under way or queued")]
     NoRun,
     /// The device lacks a scope.
     #[error(transparent)]
     Denied(#[from] Denied),
-    /// Somebody else, or this client with another key, has answered before.
+    /// The request was answered before, by another client or under another key.
     #[error("already resolved by {}", .0.resolved_by.name)]
     AlreadyResolved(Box<Receipt>),
     /// The request closed without an answer: expired, withdrawn, or its runtime is gone.
     #[error("the request is closed: {}", closed(.0.state))]
     Closed(Box<Receipt>),
-    /// What is asked is riskier than the device may answer.
+    /// The request's risk is above what the device may answer.
     #[error("{0}")]
     RiskTooHigh(Box<TooRisky>),
-    /// The request is not what the client showed.
+    /// The request changed since the client showed it.
     #[error("the digest is not that of the open request: show it again before answering")]
     StaleDigest,
-    /// The request is too long to be shown unasked, and the client has not shown that it has read all of it.
+    /// The request is shown in part, and the client did not send the digest of the whole.
     #[error("this request is shown in part: fetch it whole by its id, and allow it with the digest of that")]
     DigestRequired,
-    /// The runtime takes no answers from here.
+    /// The runtime takes no answers from the gateway.
     #[error("this request can only be watched here: answer it where the agent runs")]
     ObserveOnly,
     /// The answer does not fit the request.
     #[error("{message}")]
     BadAnswer {
-        /// Stable: `option_not_offered`, `remember_not_offered`, `reason_not_offered`, `answer_type`, `item_not_offered`, `edit_not_offered`,
+        /// A stable code: `option_not_offered`, `remember_not_offered`, `reason_not_offered`, `answer_type`, `item_not_offered`, `edit_not_offered`,
         /// `bad_edit`, `answer_missing`, `answer_unfit`.
         code: &'static str,
-        /// In words, with what would fit.
+        /// What is wrong, and what would fit.
         message: String,
-        /// Which of the agent's fields it is about, if it is one.
+        /// The agent's form field that the error is about, if it is about one.
         field: Option<String>,
     },
     /// The runtime of the session is gone.
     #[error("the runtime of this session is gone: {0}")]
     RuntimeGone(String),
-    /// The runtime said no.
+    /// The runtime refused the call.
     #[error("the runtime refused: {message}")]
     RuntimeRefused {
-        /// The runtime's JSON-RPC code.
+        /// The runtime's JSON-RPC error code.
         code: i64,
-        /// The runtime's words.
+        /// The runtime's message.
         message: String,
-        /// The runtime's data.
+        /// The runtime's `data`.
         data: Option<Box<serde_json::value::RawValue>>,
     },
-    /// The runtime says nothing.
+    /// The runtime did not answer in time; the number is seconds.
     #[error("the runtime has not answered for {0} seconds: it may be busy, or hang; `plexus restart` starts it again")]
     RuntimeSilent(u64),
-    /// The runtime does not list this.
+    /// The runtime cannot list what was asked for.
     #[error("runtime {runtime} lists no {what}: {why}")]
     ListingUnsupported {
-        /// The runtime.
+        /// The runtime's identifier.
         runtime: RuntimeId,
-        /// What it was asked for.
+        /// What it cannot list.
         what: &'static str,
-        /// Why, and what to do.
+        /// Why, and what to do instead.
         why: &'static str,
     },
-    /// The queue of prompts is full.
+    /// The prompt queue is full; the number is its length.
     #[error("{0} prompts wait already: cancel one, or wait")]
     QueueFull(usize),
-    /// The prompt is too long.
+    /// The prompt has too many bytes.
     #[error(
         "a prompt may have {limit} bytes of content, and this one has {bytes}: attach the rest as a file that the agent reads"
     )]
     PromptTooLarge {
-        /// Bytes of its content.
+        /// Bytes of the prompt's content.
         bytes: usize,
-        /// Bytes that it may have.
+        /// Bytes allowed.
         limit: usize,
     },
-    /// An account has no room for it.
+    /// A memory limit of the ledger is reached.
     #[error("{0}")]
     OverLimit(LedgerFull),
-    /// An idempotency key that is none.
+    /// The idempotency key is malformed.
     #[error("an idempotency key is 1 to {} visible ASCII characters", super::KEY_MAX)]
     BadKey,
-    /// The idempotency key belongs to another prompt, or another answer.
+    /// The idempotency key was used for another prompt or answer.
     #[error("this idempotency key was used for something else: give each prompt and each answer a key of its own")]
     KeyReused,
     /// A runtime with this name is attached already.
     #[error("a runtime named {0} is attached already: choose another id")]
     RuntimeExists(RuntimeId),
-    /// What was asked makes no sense; in words, with the fix.
+    /// The arguments are invalid; the text says how to fix them.
     #[error("{0}")]
     Invalid(String),
-    /// The device may not have an agent work in this folder; in words.
+    /// The device may not open sessions in this folder; the text says why.
     #[error("{0}")]
     Folder(String),
-    /// The state cannot be written: no space, or the disk fails. Reading still works.
+    /// The store cannot be written: no space, or the disk fails. Reading still works.
     #[error("the state cannot be written now: {0}")]
     Storage(String),
     /// The gateway is stopping.
@@ -122,24 +122,24 @@ pub enum SessionError {
 /// Why a device may not give an answer, and who may.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TooRisky {
-    /// The request's, or danger where a yes is for always.
+    /// The request's risk, or danger for an "always" answer.
     pub risk: Risk,
-    /// The device's.
+    /// The highest risk that the device may answer.
     pub up_to: Risk,
-    /// Why the risk is what it is, in words.
+    /// The reasons for the risk.
     pub reasons: Vec<String>,
-    /// Names of devices that may, as far as this one may know them.
+    /// Names of devices that may answer, if this device may see them.
     pub devices: Vec<String>,
 }
 
-/// Most reasons that a refusal's words have.
-const REASONS_SAID: usize = 4;
+/// Most reasons in the message of a [`TooRisky`].
+const REASONS_SHOWN: usize = 4;
 
 impl std::fmt::Display for TooRisky {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let (risk, up_to) = (self.risk.as_str(), self.up_to.as_str());
         write!(f, "this is {risk}")?;
-        for (n, why) in self.reasons.iter().take(REASONS_SAID).enumerate() {
+        for (n, why) in self.reasons.iter().take(REASONS_SHOWN).enumerate() {
             write!(f, "{}{why}", if n == 0 { " (" } else { "; " })?;
         }
         f.write_str(if self.reasons.is_empty() { "" } else { ")" })?;
@@ -155,6 +155,7 @@ impl std::fmt::Display for TooRisky {
     }
 }
 
+/// Why a request is closed.
 fn closed(state: RequestState) -> &'static str {
     match state {
         RequestState::Expired => "its deadline passed",

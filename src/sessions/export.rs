@@ -1,8 +1,7 @@
-//! A session as a file to read: Markdown, or one HTML file that needs nothing else. One file: the parts and both ways to
-//! write them. Pure, and never holds more than a part and what waits for a tool call to end, so that a session may
-//! be of any length.
+//! The export of a session: Markdown, or one HTML file without external parts. Pure. Written event by event; only parts that
+//! may still change are held, so that a session may be of any length.
 
-// Who reads events decides for every kind: a new one has to be named here before it compiles.
+// Every kind is named here, so that a new one does not compile before it was decided on.
 #![deny(clippy::wildcard_enum_match_arm)]
 
 use std::collections::VecDeque;
@@ -17,57 +16,57 @@ use plexus_protocol::transcript::{
 use plexus_protocol::{Event, Position, SessionInfo, Timestamp};
 
 /// Longest title, in characters.
-const TITLE: usize = 200;
-/// Longest remark, in characters; the whole of it is in the events.
-const NOTE: usize = 2000;
-/// Longest stretch of words that is held together, in bytes; what is longer goes on under a heading of its own.
-const SAID: usize = 1 << 20;
-/// What may wait for a tool call to end, in bytes; past it the call is written as it stands.
-const WAITING: usize = 4 << 20;
+const TITLE_MAX: usize = 200;
+/// Longest note, in characters; the events have the whole text.
+const NOTE_MAX: usize = 2000;
+/// Longest part of a message held in memory, in bytes; a longer message continues under a heading of its own.
+const MESSAGE_MAX: usize = 1 << 20;
+/// Most bytes held while a tool call is unfinished; beyond it the call is written as it is.
+const HELD_MAX: usize = 4 << 20;
 
 /// How the file is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
-    /// Markdown. What the agent said stays Markdown, quoted, and can neither leave its quote nor bring HTML or images.
+    /// Markdown. Messages stay Markdown, quoted: they can neither leave the quote nor contain HTML or images.
     Markdown,
-    /// HTML without script, without requests to anywhere; everything but the page itself is text.
+    /// HTML without scripts and external requests; all content is plain text.
     Html,
 }
 
 #[derive(Debug, PartialEq)]
-enum What {
-    /// Whose words, where their message begins, and the words.
-    Said(Role, Position, String),
+enum PartKind {
+    /// The role, the position at which the message begins, and the text.
+    Message(Role, Position, String),
     Tool {
         id: String,
         call: ToolCall,
-        over: bool,
+        finished: bool,
     },
+    /// The heading and the text.
     Note(&'static str, String),
 }
 
 #[derive(Debug, PartialEq)]
 struct Part {
     at: Timestamp,
-    what: What,
+    kind: PartKind,
 }
 
 impl Part {
-    /// Whether nothing of it can follow.
+    /// Whether later events no longer change it.
     fn finished(&self) -> bool {
-        !matches!(self.what, What::Tool { over: false, .. })
+        !matches!(self.kind, PartKind::Tool { finished: false, .. })
     }
 
     fn weight(&self) -> usize {
         size_of::<Self>()
-            + match &self.what {
-                What::Said(_, _, text) | What::Note(_, text) => text.len(),
-                What::Tool { id, call, .. } => id.len() + call.bytes(),
+            + match &self.kind {
+                PartKind::Message(_, _, text) | PartKind::Note(_, text) => text.len(),
+                PartKind::Tool { id, call, .. } => id.len() + call.bytes(),
             }
     }
 }
 
-/// The heading of what was said.
 const fn heading(role: Role) -> &'static str {
     match role {
         Role::User => "User",
@@ -76,14 +75,14 @@ const fn heading(role: Role) -> &'static str {
     }
 }
 
-/// What a tool call is named and how it stands, in words.
-fn tool_words(call: &ToolCall) -> (String, String) {
+/// The title and status of a tool call.
+fn tool_heading(call: &ToolCall) -> (String, String) {
     let title = if call.title().is_empty() { "tool" } else { call.title() };
     let status = if call.status() == "not_reported" { "not reported" } else { call.status() };
-    (line(title, TITLE), line(status, TITLE))
+    (line(title, TITLE_MAX), line(status, TITLE_MAX))
 }
 
-/// What a tool call shows, as text.
+/// The output of a tool call as text.
 fn tool_output(call: &ToolCall) -> String {
     let mut output = String::new();
     for content in call.content() {
@@ -111,25 +110,25 @@ fn tool_output(call: &ToolCall) -> String {
     output
 }
 
-/// Writes a session, event by event.
+/// Writes the export of a session, event by event.
 #[derive(Debug)]
 pub struct Export {
     format: Format,
     placer: MessagePlacer,
     parts: VecDeque<Part>,
-    /// What they weigh together.
+    /// Bytes of the parts.
     held: usize,
 }
 
 impl Export {
-    /// Begins the file: its head goes to `out`.
+    /// Begins the file: appends its head to `out`.
     pub fn begin(format: Format, session: &SessionInfo, out: &mut String) -> Self {
         let title = session.title.as_deref().unwrap_or(session.session_id.as_str());
-        let title = line(title, TITLE);
+        let title = line(title, TITLE_MAX);
         let facts = [
             ("Session", session.session_id.to_string()),
-            ("Runtime", format!("{} ({})", session.runtime_id, line(&session.dialect, TITLE))),
-            ("Folder", line(&session.cwd, TITLE)),
+            ("Runtime", format!("{} ({})", session.runtime_id, line(&session.dialect, TITLE_MAX))),
+            ("Folder", line(&session.cwd, TITLE_MAX)),
             ("Begun", session.created_at.to_string()),
         ];
         match format {
@@ -152,12 +151,12 @@ impl Export {
         Self { format, placer: MessagePlacer::default(), parts: VecDeque::new(), held: 0 }
     }
 
-    /// Bytes of what waits to be written, about.
+    /// Bytes of the parts that are not written yet, about.
     pub fn held(&self) -> usize {
         self.held
     }
 
-    /// The next event; what is whole by then goes to `out`.
+    /// Applies the next event; appends the parts that are finished by then to `out`.
     pub fn event(&mut self, event: &Event, out: &mut String) {
         let at = event.at;
         let body = EntryBody::read(event.kind, serde_json::from_slice(&event.body).unwrap_or_default());
@@ -165,7 +164,7 @@ impl Export {
         match body {
             EntryBody::Message { role, id, content } => {
                 let placed = self.placer.chunk(role, event.run_id.as_str(), id.as_deref(), event.position);
-                self.said(role, placed.first(event.position), at, &content.text());
+                self.message(role, placed.first(event.position), at, &content.text());
             }
             EntryBody::Tool { id, update } => {
                 self.placer.interrupt();
@@ -175,7 +174,7 @@ impl Export {
                 self.placer.plan(event.run_id.as_str());
                 let entries = entries.iter().map(|entry| {
                     let done = if entry.status == "completed" { "x" } else { " " };
-                    format!("[{done}] {}", line(&entry.content, TITLE))
+                    format!("[{done}] {}", line(&entry.content, TITLE_MAX))
                 });
                 self.note("Plan", at, entries.collect::<Vec<_>>().join("\n"));
             }
@@ -185,10 +184,10 @@ impl Export {
             EntryBody::RunStarted(_) => self.placer.interrupt(),
             EntryBody::RunEnded(body) => {
                 self.placer.interrupt();
-                // Nothing more comes of its tools.
+                // The run's tool calls do not change any more.
                 for part in &mut self.parts {
-                    if let What::Tool { over, .. } = &mut part.what {
-                        *over = true;
+                    if let PartKind::Tool { finished, .. } = &mut part.kind {
+                        *finished = true;
                     }
                 }
                 if body["status"] != "completed" {
@@ -205,7 +204,7 @@ impl Export {
                 }
             }
             EntryBody::Note(NoteKind::Error, body) => self.note("Error", at, text(&body, "message")),
-            // Who looked on, and what the agent had its client do, is no part of what was said and done.
+            // Viewers and client calls are no part of the conversation.
             EntryBody::Note(
                 NoteKind::ClientJoined | NoteKind::ClientLeft | NoteKind::ClientServed | NoteKind::Hook,
                 _,
@@ -231,41 +230,42 @@ impl Export {
         self.parts.push_back(part);
     }
 
-    fn note(&mut self, about: &'static str, at: Timestamp, text: String) {
-        self.push(Part { at, what: What::Note(about, text) });
+    fn note(&mut self, heading: &'static str, at: Timestamp, text: String) {
+        self.push(Part { at, kind: PartKind::Note(heading, text) });
     }
 
-    fn said(&mut self, role: Role, first: Position, at: Timestamp, text: &str) {
-        match self.parts.back_mut().map(|part| &mut part.what) {
-            // What goes on after something else has a heading of its own: what is before it may be written already.
-            Some(What::Said(_, last, so_far)) if *last == first && so_far.len() < SAID => {
+    fn message(&mut self, role: Role, first: Position, at: Timestamp, text: &str) {
+        match self.parts.back_mut().map(|part| &mut part.kind) {
+            // A message that continues after another part gets a heading of its own: its beginning may be written already.
+            Some(PartKind::Message(_, last, so_far)) if *last == first && so_far.len() < MESSAGE_MAX => {
                 self.held += text.len();
                 so_far.push_str(text);
             }
-            _ => self.push(Part { at, what: What::Said(role, first, text.to_owned()) }),
+            _ => self.push(Part { at, kind: PartKind::Message(role, first, text.to_owned()) }),
         }
     }
 
     fn tool(&mut self, at: Timestamp, id: String, update: Map<String, Value>) {
-        let is = |part: &Part| matches!(&part.what, What::Tool { id: known, .. } if *known == id);
-        let place = self.parts.iter().rposition(is).unwrap_or_else(|| {
-            self.push(Part { at, what: What::Tool { id: id.clone(), call: ToolCall::default(), over: false } });
+        let is = |part: &Part| matches!(&part.kind, PartKind::Tool { id: known, .. } if *known == id);
+        let index = self.parts.iter().rposition(is).unwrap_or_else(|| {
+            let call = ToolCall::default();
+            self.push(Part { at, kind: PartKind::Tool { id: id.clone(), call, finished: false } });
             self.parts.len() - 1
         });
-        if let Some(Part { what: What::Tool { call, over, .. }, .. }) = self.parts.get_mut(place) {
+        if let Some(Part { kind: PartKind::Tool { call, finished, .. }, .. }) = self.parts.get_mut(index) {
             let before = call.bytes();
             call.update(update);
-            *over = call.is_finished();
+            *finished = call.is_finished();
             self.held = (self.held + call.bytes()).saturating_sub(before);
         }
     }
 
-    /// Writes what is whole: all that stands before the first that may go on.
+    /// Writes the parts before the first unfinished one; with `all`, every part.
     fn flush(&mut self, all: bool, out: &mut String) {
         while let Some(first) = self.parts.front() {
-            // Words go on until something else is there.
-            let whole = first.finished() && (self.parts.len() > 1 || !matches!(first.what, What::Said(..)));
-            if !(all || whole || self.held > WAITING) {
+            // A message may continue until another part follows it.
+            let whole = first.finished() && (self.parts.len() > 1 || !matches!(first.kind, PartKind::Message(..)));
+            if !(all || whole || self.held > HELD_MAX) {
                 break;
             }
             self.held = self.held.saturating_sub(first.weight());
@@ -278,16 +278,16 @@ impl Export {
     }
 }
 
-/// What became of a request, in a few words.
+/// The outcome of a request, in a few words.
 fn outcome(receipt: &Value) -> String {
     let outcome = Outcome::read(receipt);
-    let mut words = line(&outcome.words(), TITLE);
+    let mut words = line(&outcome.words(), TITLE_MAX);
     if let Some(option) = &outcome.option {
-        let _ = write!(words, " ({})", line(option, TITLE));
+        let _ = write!(words, " ({})", line(option, TITLE_MAX));
     }
-    for (more, about) in [(&outcome.reason, "because"), (&outcome.edited, "changed to")] {
-        if let Some(more) = more {
-            let _ = write!(words, "\n{about}: {more}");
+    for (text, label) in [(&outcome.reason, "because"), (&outcome.edited, "changed to")] {
+        if let Some(text) = text {
+            let _ = write!(words, "\n{label}: {text}");
         }
     }
     words
@@ -297,28 +297,28 @@ fn outcome(receipt: &Value) -> String {
 
 fn markdown(part: &Part, out: &mut String) {
     out.push('\n');
-    match &part.what {
-        What::Said(role, _, text) => {
+    match &part.kind {
+        PartKind::Message(role, _, text) => {
             let _ = writeln!(out, "**{}**\n", heading(*role));
             quoted(&clean(text), out);
         }
-        What::Tool { call, .. } => {
-            let (title, status) = tool_words(call);
+        PartKind::Tool { call, .. } => {
+            let (title, status) = tool_heading(call);
             let _ = writeln!(out, "**Tool** {} ({})", plain(&title), plain(&status));
             let output = tool_output(call);
             if !output.trim().is_empty() {
                 let _ = write!(out, "\n{}", fence(&clean(&output)));
             }
         }
-        What::Note(about, text) => {
-            let _ = writeln!(out, "*{about}: {}*", plain(&line(text, NOTE)));
+        PartKind::Note(heading, text) => {
+            let _ = writeln!(out, "*{heading}: {}*", plain(&line(text, NOTE_MAX)));
         }
     }
 }
 
-/// An agent's Markdown in a quote that it cannot leave. Outside of fences nothing in it begins HTML or an image.
+/// Writes an agent's Markdown as a quote that it cannot leave. Outside of fences it contains no HTML, images or unsafe links.
 fn quoted(text: &str, out: &mut String) {
-    // Only a fence at a line's very beginning is surely one for every reader, and surely holds until its own end.
+    // All Markdown readers agree only on fences at the very beginning of a line.
     let mut fence: Option<(u8, usize)> = None;
     for text in text.trim_end().split('\n') {
         out.push_str(if text.is_empty() { ">" } else { "> " });
@@ -333,10 +333,11 @@ fn quoted(text: &str, out: &mut String) {
             (None, Some(mark)) if run >= 3 && !(mark == b'`' && rest.contains('`')) => fence = Some((mark, run)),
             (None, _) => {
                 for (n, c) in text.char_indices() {
-                    let begins = c == '<' || (c == '!' && text[n..].starts_with("!["));
-                    // After a link's words: its target, or, where it is defined apart, the mark before that.
-                    let leads = matches!(c, '(' | ':') && text[..n].ends_with(']') && !leads_to_a_page(&text[n + 1..]);
-                    if begins || leads {
+                    let html_or_image = c == '<' || (c == '!' && text[n..].starts_with("!["));
+                    // The target of an inline link, or of a link reference definition.
+                    let unsafe_link =
+                        matches!(c, '(' | ':') && text[..n].ends_with(']') && !is_safe_target(&text[n + 1..]);
+                    if html_or_image || unsafe_link {
                         out.push('\\');
                     }
                     out.push(c);
@@ -350,24 +351,24 @@ fn quoted(text: &str, out: &mut String) {
     }
 }
 
-/// Whether what follows is surely the address of a page, a mail, or a file beside this one: a scheme of another sort runs
-/// in whoever opens the link, and escapes and entities can hide one.
-fn leads_to_a_page(rest: &str) -> bool {
+/// Whether a link target is surely a web page, a mail address or a relative file. Other schemes may run code when the link is
+/// opened, and escapes and entities can hide a scheme.
+fn is_safe_target(rest: &str) -> bool {
     let rest = rest.trim_start_matches([' ', '\t']);
     let target = rest.split([' ', '\t', ')']).next().unwrap_or_default();
     let begins = |scheme: &str| target.get(..scheme.len()).is_some_and(|begin| begin.eq_ignore_ascii_case(scheme));
-    let beside = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '/' | '_' | '-' | '#' | '+');
-    ["https://", "http://", "mailto:"].into_iter().any(begins) || (!target.is_empty() && target.chars().all(beside))
+    let relative = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '/' | '_' | '-' | '#' | '+');
+    ["https://", "http://", "mailto:"].into_iter().any(begins) || (!target.is_empty() && target.chars().all(relative))
 }
 
-/// Words that may hold anything, as a Markdown block that they cannot leave.
+/// Any text as a fenced Markdown block that it cannot leave.
 fn fence(text: &str) -> String {
     let longest = text.split(|c| c != '`').map(str::len).max().unwrap_or(0);
     let fence = "`".repeat(longest.max(2) + 1);
     format!("{fence}\n{}\n{fence}\n", text.trim_end())
 }
 
-/// Text in which nothing is Markdown or HTML.
+/// Text with all Markdown and HTML escaped.
 fn plain(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
@@ -381,7 +382,7 @@ fn plain(text: &str) -> String {
 
 // === HTML ===
 
-/// Text as HTML text, for element content and quoted attributes.
+/// Escapes text for HTML content and quoted attributes.
 fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in clean(text).chars() {
@@ -397,7 +398,7 @@ fn escape(text: &str) -> String {
     out
 }
 
-/// No script, no request to anywhere: the file can be passed on.
+/// The Content-Security-Policy allows neither scripts nor requests.
 const HTML_HEAD: &str = r#"<!doctype html>
 <html lang="en">
 <meta charset="utf-8">
@@ -422,22 +423,22 @@ pre { white-space: pre-wrap; overflow-wrap: anywhere; font: inherit; margin: .35
 fn html(part: &Part, out: &mut String) {
     let at = part.at.to_string();
     let time = format!("<time datetime=\"{at}\">{}</time>", at.get(..16).unwrap_or(&at).replace('T', " "));
-    let _ = match &part.what {
-        // Folded, as people read it on screen.
-        What::Said(Role::Thought, _, text) => writeln!(
+    let _ = match &part.kind {
+        // Collapsed, as on screen.
+        PartKind::Message(Role::Thought, _, text) => writeln!(
             out,
             "<details class=\"thought\"><summary>Thought{time}</summary><pre dir=\"auto\">{}</pre></details>",
             escape(text)
         ),
-        What::Said(role, _, text) => writeln!(
+        PartKind::Message(role, _, text) => writeln!(
             out,
             "<section class=\"{}\"><h2>{}{time}</h2><pre dir=\"auto\">{}</pre></section>",
             role.as_str(),
             heading(*role),
             escape(text.trim_end())
         ),
-        What::Tool { call, .. } => {
-            let (title, status) = tool_words(call);
+        PartKind::Tool { call, .. } => {
+            let (title, status) = tool_heading(call);
             let (title, status) = (escape(&title), escape(&status));
             let head = format!("<section class=\"tool\"><h2>Tool: {title} ({status}){time}</h2>");
             match tool_output(call).trim_end() {
@@ -445,13 +446,13 @@ fn html(part: &Part, out: &mut String) {
                 output => writeln!(out, "{head}<pre>{}</pre></section>", escape(output)),
             }
         }
-        What::Note(about, text) => {
-            let class = match *about {
+        PartKind::Note(heading, text) => {
+            let class = match *heading {
                 "Asked" => "asked",
                 "Error" | "Not understood" => "error",
                 _ => "note",
             };
-            writeln!(out, "<section class=\"{class}\"><h2>{about}{time}</h2><pre>{}</pre></section>", escape(text))
+            writeln!(out, "<section class=\"{class}\"><h2>{heading}{time}</h2><pre>{}</pre></section>", escape(text))
         }
     };
 }
@@ -500,7 +501,7 @@ mod tests {
         out
     }
 
-    fn said(text: &str) -> Value {
+    fn chunk(text: &str) -> Value {
         json!({ "content": { "type": "text", "text": text } })
     }
 
@@ -509,16 +510,16 @@ mod tests {
     }
 
     #[test]
-    fn chunks_join_and_tools_keep_their_place() {
+    fn export_joins_chunks_and_keeps_tool_order() {
         let text = export(
             Format::Markdown,
             "T",
             &[
-                (Kind::UserMessageChunk, said("hi")),
-                (Kind::AgentMessageChunk, said("he")),
-                (Kind::AgentMessageChunk, said("llo")),
+                (Kind::UserMessageChunk, chunk("hi")),
+                (Kind::AgentMessageChunk, chunk("he")),
+                (Kind::AgentMessageChunk, chunk("llo")),
                 (Kind::ToolCall, tool("c", "pending", "")),
-                (Kind::AgentMessageChunk, said("after")),
+                (Kind::AgentMessageChunk, chunk("after")),
                 (Kind::ToolCallUpdate, tool("c", "completed", "a.txt")),
                 (
                     Kind::RequestResolved,
@@ -533,15 +534,15 @@ mod tests {
     }
 
     #[test]
-    fn nothing_an_agent_says_is_markup() {
+    fn export_escapes_all_agent_markup() {
         let evil =
             "<script>alert(1)</script><img src=x onerror=alert(1)>\"'&\u{1b}[2J\u{202e}x\u{200b}\n# heading\n```\n";
         let resolved = json!({ "state": "answered", "resolved_by": { "name": evil }, "reason": evil, "edited": evil, "option_id": evil });
         let mut call = tool("c", evil, evil);
         call["title"] = json!(evil);
         let events = [
-            (Kind::UserMessageChunk, said(evil)),
-            (Kind::AgentThoughtChunk, said(evil)),
+            (Kind::UserMessageChunk, chunk(evil)),
+            (Kind::AgentThoughtChunk, chunk(evil)),
             (Kind::ToolCall, call),
             (Kind::RequestOpened, json!({ "display": evil })),
             (Kind::RequestResolved, resolved),
@@ -575,7 +576,7 @@ mod tests {
     }
 
     #[test]
-    fn markdown_of_an_agent_leaves_neither_its_quote_nor_a_fence() {
+    fn export_markdown_cannot_leave_its_quote_or_fence() {
         let quote = |text: &str| {
             let mut out = String::new();
             quoted(text, &mut out);
@@ -624,7 +625,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tool_call_without_an_end_is_not_reported() {
+    fn export_shows_unfinished_tool_call_as_not_reported() {
         let mut end = tool("c", "failed", "");
         end["_meta"] = json!({ "plexus": { "synthesized": true, "reason": "x" } });
         let events = [(Kind::ToolCall, tool("c", "pending", "")), (Kind::ToolCallUpdate, end)];
@@ -633,7 +634,7 @@ mod tests {
     }
 
     #[test]
-    fn little_is_held_however_long_the_session() {
+    fn export_holds_bounded_memory() {
         let mut out = String::new();
         let mut export = Export::begin(Format::Html, &session("T"), &mut out);
         let held = |export: &Export| {
@@ -642,15 +643,15 @@ mod tests {
         };
         // A tool that never ends, and an agent that never stops.
         export.event(&event(1, Kind::ToolCall, tool("hangs", "pending", "x").to_string()), &mut out);
-        let (chunk, call) = (said(&"y".repeat(100_000)).to_string(), tool("t", "completed", "z").to_string());
+        let (text, call) = (chunk(&"y".repeat(100_000)).to_string(), tool("t", "completed", "z").to_string());
         for n in 0..200 {
-            let (kind, body) = if n % 50 == 49 { (Kind::ToolCall, &call) } else { (Kind::AgentMessageChunk, &chunk) };
+            let (kind, body) = if n % 50 == 49 { (Kind::ToolCall, &call) } else { (Kind::AgentMessageChunk, &text) };
             export.event(&event(n + 2, kind, body.clone()), &mut out);
-            assert!(held(&export) <= WAITING + SAID + 100_000, "{}", held(&export));
+            assert!(held(&export) <= HELD_MAX + MESSAGE_MAX + 100_000, "{}", held(&export));
             out.clear();
         }
         export.event(&event(300, Kind::RunEnded, r#"{"status":"completed"}"#.into()), &mut out);
-        export.event(&event(301, Kind::UserMessageChunk, said("next").to_string()), &mut out);
-        assert!(held(&export) < 300, "a run's end settles what is open");
+        export.event(&event(301, Kind::UserMessageChunk, chunk("next").to_string()), &mut out);
+        assert!(held(&export) < 300, "a run's end finishes its tool calls");
     }
 }

@@ -1,31 +1,31 @@
-//! Which folder a path leads to, whatever the links on its way.
+//! Whether a path lies in a folder, with symbolic links resolved.
 
 use std::path::{Component, Path, PathBuf};
 
-/// Whether `path` leads to `folder` or into it, by their names without links; what does not exist yet counts as where it
-/// would be made. `None` where nobody can say: it is relative, a link to what does not exist, or goes up through what does not.
+/// Whether `path` is `folder` or lies in it once links are resolved; a path that does not exist counts as where it would be
+/// created. `None` if that cannot be told: the path is relative, a dangling link, or goes up (`..`) through a missing folder.
 pub fn leads_into(path: &Path, folder: &Path) -> Option<bool> {
     let folder = folder.canonicalize().unwrap_or_else(|_| folder.to_owned());
-    Some(real(path)?.starts_with(folder))
+    Some(resolved(path)?.starts_with(folder))
 }
 
-/// The path without links, as far as it exists.
-fn real(path: &Path) -> Option<PathBuf> {
+/// The path with links resolved, as far as it exists.
+fn resolved(path: &Path) -> Option<PathBuf> {
     if !path.is_absolute() {
         return None;
     }
     let mut missing = Vec::new();
-    for there in path.ancestors() {
-        if let Ok(mut real) = there.canonicalize() {
+    for ancestor in path.ancestors() {
+        if let Ok(mut real) = ancestor.canonicalize() {
             real.extend(missing.iter().rev());
             return Some(real);
         }
-        if there.is_symlink() {
-            // A link to what does not exist may lead anywhere.
+        if ancestor.is_symlink() {
+            // A dangling link may lead anywhere.
             return None;
         }
         // `None` for `..` and the root.
-        missing.push(there.file_name().filter(|_| there.components().next_back() != Some(Component::ParentDir))?);
+        missing.push(ancestor.file_name().filter(|_| ancestor.components().next_back() != Some(Component::ParentDir))?);
     }
     None
 }
@@ -37,7 +37,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn links_dots_and_what_is_not_there_yet_are_seen_through() {
+    fn folders_resolve_links_dots_and_missing_parts() {
         let dir = tempfile::tempdir().unwrap();
         let (home, work) = (dir.path().join("home"), dir.path().join("work"));
         std::fs::create_dir_all(home.join("deep")).unwrap();

@@ -1,5 +1,5 @@
-//! The past of a session by pages: forwards from a place, or backwards from one, each page bounded by items, by bytes and
-//! by how much of the log is read for it.
+//! A session's past in pages, read forwards or backwards from a place in the log. Each page is bounded by items, by bytes and
+//! by the bytes of the log that are read for it.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -10,37 +10,37 @@ use crate::ledger::Charge;
 use plexus_protocol::{Event, Position, SessionId};
 use plexus_store::{ReadLimit, StoreError};
 
-/// What is read of the log in one go.
+/// Limit of one read of the log.
 const SLICE: ReadLimit = ReadLimit { events: 1024, bytes: 256 << 10 };
-/// Bytes in which the room of a page grows.
+/// Step in which a page's charge grows, in bytes.
 const STEP: usize = 64 << 10;
-/// Bytes of the log that are read for one page at most, about: a page of long messages in tiny chunks ends here, with what
-/// it has, and the next one goes on.
+/// Most bytes of the log read for one page, about. A page of long messages in tiny chunks ends here, and the next one
+/// continues.
 const SCAN: usize = 32 << 20;
 
-/// How much one page may bring. At least one item comes if there is any.
+/// The limits of one page. A page has at least one item if there is any.
 #[derive(Clone, Copy, Debug)]
 pub struct PageLimit {
-    /// Items at most.
+    /// Most items.
     pub items: usize,
-    /// Bytes of items at most, about; a single event that is larger, and is no message's text, comes whole.
+    /// Most bytes of items, about; a single larger event that is not a message's text comes whole.
     pub bytes: usize,
-    /// Whether events are merged.
+    /// Whether the chunks of a message and the updates of a tool call are merged.
     pub merge: bool,
 }
 
-/// A page of the past.
+/// One page of a session's past.
 #[derive(Debug)]
 pub struct HistoryPage {
-    /// What is on it, in the order of the log.
+    /// The items, in the order of the log.
     pub items: Vec<PageItem>,
-    /// Where it begins.
+    /// Where the page begins.
     pub from: LogPlace,
-    /// Where it ends.
+    /// Where the page ends.
     pub to: LogPlace,
-    /// Whether there is more: before it when it was read backwards, after it when forwards.
+    /// Whether the log has more: before the page if it was read backwards, after it if forwards.
     pub more: bool,
-    /// What its events hold, and what they take written down, in bytes, about.
+    /// Bytes of memory that the page's events and its serialized form take, about.
     pub bytes: usize,
 }
 
@@ -50,23 +50,22 @@ impl PageLimit {
     }
 }
 
-/// Whether there is room to go on with a page whose events hold so much: it grows with them, and without room for more the
-/// page ends with what it has.
-fn goes_on(room: &mut Charge, held: usize, limit: PageLimit) -> bool {
-    // Its text is no longer than its events are.
+/// Whether a page whose events hold `held` bytes may continue. Grows the charge with them; where the ledger has no room, the
+/// page ends with the items it has.
+fn may_continue(charge: &mut Charge, held: usize, limit: PageLimit) -> bool {
+    // The serialized page is no longer than its events.
     let needed = (held + limit.bytes.min(held) + SLICE.bytes).next_multiple_of(STEP);
-    needed <= room.bytes() || room.resize(needed).is_ok()
+    needed <= charge.bytes() || charge.resize(needed).is_ok()
 }
 
-/// What a page holds of an event, in bytes.
-fn holds(event: &Event) -> usize {
+/// Bytes of memory that a page holds of an event.
+fn held_bytes(event: &Event) -> usize {
     event.weight() + size_of::<PageUnit>()
 }
 
 impl Log {
-    /// What comes after `from`. Returns at once, with no items if there are none. `room` is what is charged for the page
-    /// already: it grows while the page does, and is less than [`HistoryPage::bytes`] only where a single event is larger.
-    /// Cancellation safe.
+    /// The page after `from`. Returns at once, without items if there are none. `charge` grows with the page, and is less than
+    /// [`HistoryPage::bytes`] only where a single event is larger. Cancellation safe.
     ///
     /// # Errors
     /// As [`read`](Self::read).
@@ -75,7 +74,7 @@ impl Log {
         filter: &Filter,
         from: LogPlace,
         limit: PageLimit,
-        room: &mut Charge,
+        charge: &mut Charge,
     ) -> Result<HistoryPage, StoreError> {
         let head = self.head();
         let mut merger = Merger::default();
@@ -85,7 +84,7 @@ impl Log {
             let page = self.read(filter, after, SLICE).await?;
             for event in &page.events {
                 scanned += event.weight();
-                let mut holds = holds(event);
+                let mut event_bytes = held_bytes(event);
                 for unit in limit.units(event) {
                     if unit.place() < to {
                         continue;
@@ -94,14 +93,14 @@ impl Log {
                         let bytes = held + merger.bytes();
                         return Ok(HistoryPage { items: merger.finish(), from, to, more: true, bytes });
                     }
-                    held += std::mem::take(&mut holds);
+                    held += std::mem::take(&mut event_bytes);
                     to = unit.end();
                     merger.push(unit);
                 }
             }
             let done = page.next <= after || page.next >= head;
             to = to.max(LogPlace::after(page.next));
-            if done || scanned >= SCAN || !goes_on(room, held, limit) {
+            if done || scanned >= SCAN || !may_continue(charge, held, limit) {
                 let bytes = held + merger.bytes();
                 return Ok(HistoryPage { items: merger.finish(), from, to, more: !done, bytes });
             }
@@ -109,7 +108,7 @@ impl Log {
         }
     }
 
-    /// The newest of one session before `to`; `room` as in [`page_after`](Self::page_after). Cancellation safe.
+    /// The page of one session right before `to`; `charge` as in [`page_after`](Self::page_after). Cancellation safe.
     ///
     /// # Errors
     /// As [`read`](Self::read).
@@ -118,19 +117,19 @@ impl Log {
         session: &SessionId,
         to: LogPlace,
         limit: PageLimit,
-        room: &mut Charge,
+        charge: &mut Charge,
     ) -> Result<HistoryPage, StoreError> {
-        // Up to the end, where that is asked for.
+        // A place beyond the log's end means the end.
         let to = to.min(LogPlace::after(self.head()));
         let mut taken: VecDeque<PageUnit> = VecDeque::new();
         let mut held = 0;
         let (from, more) = self
             .walk_back(session, to, limit, |unit, scanned| {
                 if taken.front().is_none_or(|first| first.place().position != unit.place().position) {
-                    held += holds(unit.event());
+                    held += held_bytes(unit.event());
                 }
                 taken.push_front(unit);
-                scanned < SCAN && goes_on(room, held, limit)
+                scanned < SCAN && may_continue(charge, held, limit)
             })
             .await?;
         let mut merger = Merger::default();
@@ -139,8 +138,8 @@ impl Log {
         Ok(HistoryPage { items: merger.finish(), from, to, more, bytes })
     }
 
-    /// Where the newest of one session before `to` begin that fit the limit, and whether there is more before. Keeps
-    /// nothing of it. Cancellation safe.
+    /// Where the page before `to` would begin, and whether the log has more before that. Holds no events in memory.
+    /// Cancellation safe.
     ///
     /// # Errors
     /// As [`read`](Self::read).
@@ -153,8 +152,8 @@ impl Log {
         self.walk_back(session, to.min(LogPlace::after(self.head())), limit, |_, _| true).await
     }
 
-    /// Walks back from `to` over what fits the limit, as long as `take` says yes to what there is and to the bytes of the
-    /// log that were read. Where it came to, and whether there is more before.
+    /// Walks back from `to` while units fit the limit and `take` (which gets each unit, and the bytes read so far) returns
+    /// true. Returns where the walk ended, and whether the log has more before that.
     async fn walk_back(
         &self,
         session: &SessionId,
@@ -165,7 +164,7 @@ impl Log {
         let mut walk = BackwardsCounter::default();
         let (mut from, mut scanned) = (to, 0);
         loop {
-            // A part of an event is read with the whole of it.
+            // To read a part of an event, the whole event is read.
             let before = if from.part == 0 { from.position } else { from.position.next() };
             let events = self.read_before(session, before, SLICE).await?;
             if events.is_empty() {

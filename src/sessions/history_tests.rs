@@ -1,4 +1,4 @@
-//! Pages of the past against a plain replay, for events of every sort, any limits, forwards and backwards.
+//! Tests of history pages against a plain replay: all sorts of events, any limits, forwards and backwards.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use std::sync::Arc;
@@ -63,14 +63,13 @@ fn chunk(kind: Kind, text: &str, id: Option<&str>) -> (Kind, String) {
     (kind, body.to_string())
 }
 
-/// What a client makes of events: messages, tool calls by their identifiers, the latest of what only the latest matters
-/// of, and everything else as it came.
+/// A client's fold of events: messages, tool calls by identifier, and all other events in order.
 #[derive(Debug, Default, PartialEq)]
 struct Folded {
-    said: Vec<(String, String, Value, String)>,
+    messages: Vec<(String, String, Value, String)>,
     tools: Vec<(String, Map<String, Value>, String)>,
     others: Vec<(String, String)>,
-    goes_on: bool,
+    in_message: bool,
 }
 
 impl Folded {
@@ -82,18 +81,18 @@ impl Folded {
             {
                 let Value::String(text) = body["content"]["text"].take() else { unreachable!() };
                 let one = (run.to_string(), kind.as_str().to_owned(), body);
-                match self.said.last_mut() {
+                match self.messages.last_mut() {
                     Some((run, name, shell, words))
-                        if self.goes_on && (&*run, &*name, &*shell) == (&one.0, &one.1, &one.2) =>
+                        if self.in_message && (&*run, &*name, &*shell) == (&one.0, &one.1, &one.2) =>
                     {
                         words.push_str(&text);
                     }
-                    _ => self.said.push((one.0, one.1, one.2, text)),
+                    _ => self.messages.push((one.0, one.1, one.2, text)),
                 }
-                self.goes_on = true;
+                self.in_message = true;
             }
             Kind::ToolCall | Kind::ToolCallUpdate if body["toolCallId"].is_string() => {
-                self.goes_on = false;
+                self.in_message = false;
                 let id = body["toolCallId"].as_str().unwrap().to_owned();
                 let output = body["_meta"]["terminal_output"]["data"].as_str().unwrap_or_default().to_owned();
                 if let Some(meta) = body.get_mut("_meta").and_then(Value::as_object_mut) {
@@ -111,7 +110,7 @@ impl Folded {
             }
             Kind::UsageUpdate => self.others.push((kind.as_str().into(), body.to_string())),
             _ => {
-                self.goes_on = false;
+                self.in_message = false;
                 self.others.push((kind.as_str().into(), body.to_string()));
             }
         }
@@ -175,7 +174,7 @@ fn any_event() -> impl Strategy<Value = (Kind, String, u8)> {
         6 => Just(Kind::AgentMessageChunk), 1 => Just(Kind::AgentThoughtChunk), 1 => Just(Kind::UserMessageChunk)
     ];
     let id = prop_oneof![4 => Just(None), 1 => Just(Some("m1")), 1 => Just(Some("m2"))];
-    let said = (kind, text, id).prop_map(|(kind, text, id)| chunk(kind, &text, id));
+    let message = (kind, text, id).prop_map(|(kind, text, id)| chunk(kind, &text, id));
     let tool = (0..3u8, 0..4u8, "[a-z]{0,9}", any::<bool>()).prop_map(|(id, what, text, first)| {
         let kind = if first { Kind::ToolCall } else { Kind::ToolCallUpdate };
         let mut body = json!({ "sessionUpdate": kind.as_str(), "toolCallId": format!("t{id}") });
@@ -195,17 +194,17 @@ fn any_event() -> impl Strategy<Value = (Kind, String, u8)> {
         Just((Kind::AgentMessageChunk, r#"{"content":{"type":"text","text":"\ud83d"}}"#.to_owned())),
         Just((Kind::RunEnded, json!({ "status": "completed" }).to_string())),
     ];
-    let event = prop_oneof![8 => said, 3 => tool, 2 => other];
+    let event = prop_oneof![8 => message, 3 => tool, 2 => other];
     (event, prop_oneof![9 => Just(0u8), 1 => Just(1u8)]).prop_map(|((kind, body), run)| (kind, body, run))
 }
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(160))]
     #[test]
-    fn merged_pages_in_any_direction_are_the_replay(
+    fn history_merged_pages_equal_the_replay_in_both_directions(
         events in prop::collection::vec(any_event(), 0..60), group in 1..9usize, items in 1..7usize, bytes in 1..3000usize,
     ) {
-        // A half of a character is no text that Rust can hold: such a chunk is compared as it is.
+        // Rust strings cannot hold a lone surrogate: such a chunk is compared as raw JSON.
         let events: Vec<_> = events
             .into_iter()
             .map(|(kind, body, run)| if body.contains("\\ud83d\"") { (Kind::Raw, json!({ "x": 1 }).to_string(), run) } else { (kind, body, run) })
@@ -241,12 +240,12 @@ proptest! {
 }
 
 #[tokio::test]
-async fn one_message_in_many_chunks_is_one_item() {
+async fn history_merges_many_chunks_into_one_item() {
     let mut events: Vec<_> = (0..500)
         .map(|n| chunk(Kind::AgentMessageChunk, &format!("{n} "), None))
         .map(|(kind, body)| (kind, body, 1))
         .collect();
-    // What only the latest matters of does not end it, and stands in the order of the log.
+    // A usage update does not end the message, and stays in the order of the log.
     events.insert(250, (Kind::UsageUpdate, r#"{"used":7}"#.into(), 1));
     events.push((Kind::RunEnded, r#"{"status":"completed"}"#.into(), 1));
     let log = log_of(&events, 7).await;
@@ -262,7 +261,7 @@ async fn one_message_in_many_chunks_is_one_item() {
 }
 
 #[tokio::test]
-async fn a_chunk_longer_than_a_page_comes_in_parts() {
+async fn history_splits_a_chunk_longer_than_a_page() {
     let text = "aé😀\"\\\n\u{1}".repeat(60);
     let (kind, body) = chunk(Kind::AgentMessageChunk, &text, None);
     let log = log_of(&[(kind, body, 1)], 1).await;

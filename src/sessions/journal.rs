@@ -1,4 +1,4 @@
-//! What the log says of a session at the level `debug`: runs that began and ended, requests that opened and closed.
+//! Debug output of a session: runs that begin and end, requests that open and close.
 
 use tracing::{Level, debug, enabled};
 
@@ -6,7 +6,7 @@ use super::state::Plan;
 use crate::spans;
 use plexus_protocol::Kind;
 
-/// Tells of what was kept. Costs one comparison where nobody reads it.
+/// Writes a stored plan to the debug output. Costs one comparison where `debug` is off.
 pub(super) fn kept(plan: &Plan) {
     if !enabled!(Level::DEBUG) {
         return;

@@ -66,7 +66,7 @@ async fn all(log: &Log, filter: &Filter, mut after: Position) -> Vec<Arc<Event>>
 }
 
 #[tokio::test]
-async fn an_attach_promises_only_what_holds() {
+async fn log_attach_promises_only_what_it_can_deliver() {
     let log = log();
     let one = origin(1);
     log.commit(entry(&one, 0, 10, 10)).await.unwrap();
@@ -94,7 +94,7 @@ async fn an_attach_promises_only_what_holds() {
 }
 
 #[tokio::test]
-async fn what_is_forgotten_is_gone_from_the_ring_too_and_nothing_else_is() {
+async fn log_forgets_a_session_in_ring_and_store_and_no_other() {
     let log = log();
     let (one, two) = (origin(1), origin(2));
     for round in 0..3 {
@@ -113,7 +113,7 @@ async fn what_is_forgotten_is_gone_from_the_ring_too_and_nothing_else_is() {
 }
 
 #[tokio::test]
-async fn a_reader_gets_all_of_it_from_the_store_and_from_the_ring() {
+async fn log_reader_gets_all_events_from_store_and_ring() {
     let log = log();
     let origins: Vec<_> = (0..5).map(origin).collect();
     // Twice what the ring holds, five sessions taking turns.
@@ -137,7 +137,7 @@ async fn a_reader_gets_all_of_it_from_the_store_and_from_the_ring() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn readers_that_join_while_it_grows_see_no_gap_and_no_repeat() {
+async fn log_readers_joining_while_it_grows_see_no_gap_or_repeat() {
     const EVENTS: u64 = 20_000;
     let log = log();
     let readers: Vec<_> = (0..50u64)
@@ -178,7 +178,7 @@ async fn readers_that_join_while_it_grows_see_no_gap_and_no_repeat() {
 }
 
 #[tokio::test]
-async fn what_a_reader_may_ask_beside_an_event_is_known_before_the_event_is_seen() {
+async fn log_entry_callback_runs_before_its_events_are_visible() {
     let log = log();
     let known = Arc::new(std::sync::atomic::AtomicU64::new(0));
     let one = origin(1);
@@ -200,7 +200,7 @@ async fn what_a_reader_may_ask_beside_an_event_is_known_before_the_event_is_seen
 }
 
 #[tokio::test]
-async fn positions_go_on_after_a_restart_and_cursors_hold() {
+async fn log_positions_and_cursors_continue_after_restart() {
     let dir = tempfile::tempdir().unwrap();
     let one = origin(1);
     let cursor = {
@@ -225,7 +225,7 @@ async fn positions_go_on_after_a_restart_and_cursors_hold() {
 }
 
 #[tokio::test]
-async fn what_is_late_for_a_deleted_session_harms_nobody_else() {
+async fn log_late_entry_for_deleted_session_fails_alone() {
     let dir = tempfile::tempdir().unwrap();
     let stores: [Arc<dyn Store>; 2] =
         [Arc::new(MemoryStore::new().unwrap()), Arc::new(SqliteStore::open(dir.path(), Durability::Process).unwrap())];
@@ -280,7 +280,7 @@ async fn what_is_late_for_a_deleted_session_harms_nobody_else() {
 }
 
 #[tokio::test]
-async fn an_entry_that_the_store_refuses_does_not_take_its_group_with_it() {
+async fn log_refused_entry_does_not_fail_its_group() {
     let dir = tempfile::tempdir().unwrap();
     let log = Log::open(Arc::new(SqliteStore::open(dir.path(), Durability::Process).unwrap())).unwrap();
     let one = origin(1);
@@ -312,7 +312,7 @@ async fn an_entry_that_the_store_refuses_does_not_take_its_group_with_it() {
 }
 
 #[tokio::test]
-async fn a_replay_of_many_sessions_costs_as_much_as_one_of_one_session() {
+async fn log_replay_of_many_sessions_costs_no_more_than_of_one() {
     /// Blocks read for a replay of everything, in pages of a follower.
     async fn cost(sessions: usize) -> (u64, u64) {
         const COMMITS: usize = 1200;
@@ -344,7 +344,7 @@ async fn a_replay_of_many_sessions_costs_as_much_as_one_of_one_session() {
 }
 
 #[tokio::test]
-async fn nobody_is_woken_for_what_is_not_theirs() {
+async fn log_watch_wakes_only_for_matching_events() {
     use futures_util::FutureExt as _;
     let log = log();
     let (one, two) = (origin(1), origin(2));

@@ -1,5 +1,5 @@
-//! Opening of sessions, the one way into a runtime for all of them: new, opened again in its next start, found where somebody else had opened
-//! them. Those that live on from an earlier gateway are in `recovery`.
+//! Opens sessions in a runtime: new ones, those of an earlier start, and those that another client opened. `recovery` handles the
+//! sessions that outlived an earlier gateway.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use tokio::sync::{OwnedMutexGuard, Semaphore, mpsc};
 use tracing::Instrument as _;
 
 use super::client_calls::SessionOwner;
-use super::directory::{PARKED_IN, PARKING};
+use super::directory::{HANDOVER_TRIES, HANDOVER_WAIT};
 use super::runtime_link::{Ack, FoundSession};
 use super::session::{EndedSession, MAILBOX, Persister, SessionHandle, Task, env, mint, now, refused, storage, ticket};
 use super::state::{Plan, SessionEdit, SessionStateMachine};
@@ -20,32 +20,33 @@ use crate::spans;
 use plexus_dialects::{EventDraft, OpenedAs, ResumeTarget, RuntimeCommand, RuntimeEvent};
 use plexus_protocol::{NativeId, Origin, Resolver, RuntimeId, RuntimeState, SessionId, SessionInfo};
 
-/// Longest folder of a session, in bytes: what systems have room for in a path.
+/// Longest folder of a session, in bytes: the limit of Linux for a path.
 pub(super) const CWD_MAX: usize = 4096;
-/// Longest name of a runtime's own for a session, in bytes.
+/// Longest native id of a session, in bytes.
 const NATIVE_MAX: usize = 1024;
-/// How long a runtime may say nothing at all of a session that it is to open; then whoever wants it is told. What it says
-/// of it (a question to sign in, a wait of its own) begins the time anew.
+/// How long a runtime may be silent while it opens a session; then opening fails. Every message about the session (a sign-in
+/// request, for example) restarts the time.
 const OPEN_SILENCE: Duration = Duration::from_secs(150);
-/// The same for a runtime that an earlier gateway left, which should have nothing else to do.
+/// As [`OPEN_SILENCE`], for a runtime that an earlier gateway left: it is ready already.
 const FOUND_SILENCE: Duration = Duration::from_secs(15);
-/// Sessions that are opened again at a time, in one runtime.
+/// Sessions reopened at a time in one runtime.
 const REOPEN_AT_ONCE: usize = 8;
-/// How long one of them may keep the others waiting; it is opened all the same, whenever the runtime answers.
+/// How long one reopening blocks the next ones; it goes on afterwards until the runtime answers.
 const REOPEN_WAIT: Duration = Duration::from_secs(10);
 
-/// What a runtime said while it opened a session.
+/// The runtime's messages while it opened a session.
 struct OpeningOutput {
     native: NativeId,
     drafts: Vec<EventDraft>,
     how: OpenedAs,
+    /// Events that came before the session was open.
     early: Vec<RuntimeEvent>,
-    /// Let go once all of it is kept.
-    upto: Vec<Ack>,
+    /// Dropped once the events are stored.
+    acks: Vec<Ack>,
 }
 
 impl Directory {
-    /// Puts a session in the list that has no task: it ended, or ends now.
+    /// Lists a session without a task; one that did not end before ends now.
     pub(super) async fn end_session(&self, mut state: SessionStateMachine, why: &str) {
         let handle = SessionHandle::of(&state, None);
         if state.exited().is_none() {
@@ -53,22 +54,22 @@ impl Directory {
             let exit = RuntimeExit { reason: Some(why.into()), left, ..RuntimeExit::default() };
             let mut plan = Plan::default();
             state.gone(&exit, &mut env!(self.shared.rules), &mut plan);
-            let mut keeper = self.keeper(handle.clone(), state.spared).knows(state.recalled());
-            if let Err(error) = keeper.keep(&plan, &state).await {
-                // Reading goes on with a full disk; the next start tries again.
+            let mut persister = self.persister(handle.clone(), state.retain_from).knows(state.stored_prompts());
+            if let Err(error) = persister.keep(&plan, &state).await {
+                // A full disk does not prevent reading; the next start tries again.
                 tracing::error!(session_id = %state.origin.session_id, %error, "cannot write down that a session ended");
             }
         }
         for request in state.open_requests() {
-            self.shared.asked.insert(request.request_id.clone(), request.session_id.clone());
+            self.shared.request_sessions.insert(request.request_id.clone(), request.session_id.clone());
         }
         let id = state.origin.session_id.clone();
         handle.mark_ended(EndedSession { state, died: false });
         self.shared.sessions.insert(id, handle);
     }
 
-    /// Changes a session that has no task.
-    pub(super) async fn edit_parked(
+    /// Edits a session that has no task.
+    pub(super) async fn edit_ended(
         &self,
         id: &SessionId,
         edit: SessionEdit,
@@ -79,28 +80,28 @@ impl Directory {
         let opening = Arc::clone(&handle.opening).lock_owned().await;
         let gone = || SessionError::RuntimeGone("the session has just ended".into());
         let EndedSession { mut state, died } = handle.ended_state().ok_or_else(gone)?;
-        let keeper = self.keeper(handle.clone(), state.spared).knows(state.recalled());
-        let (mut keeper, by) = (keeper, by.clone());
+        let persister = self.persister(handle.clone(), state.retain_from).knows(state.stored_prompts());
+        let (mut persister, by) = (persister, by.clone());
         let rules = self.shared.rules;
-        // Not cut short by a client that leaves: what is kept must be what is parked.
+        // Spawned, so that it goes on if the client leaves: the stored state and the one in memory must be the same.
         let work = tokio::spawn(async move {
             let _opening = opening;
             let mut plan = Plan::default();
             state.edit(edit, &by, &env!(rules), &mut plan);
-            keeper.keep(&plan, &state).await.map_err(|error| storage(&error))?;
+            persister.keep(&plan, &state).await.map_err(|error| storage(&error))?;
             handle.mark_ended(EndedSession { state, died });
             Ok(())
         });
         work.await.map_err(|_| SessionError::Stopping)?
     }
 
-    pub(super) fn keeper(&self, handle: SessionHandle, busy_since: Option<plexus_protocol::Position>) -> Persister {
-        Persister::new(self.shared.log.clone(), handle, Arc::clone(&self.shared.asked), busy_since)
+    pub(super) fn persister(&self, handle: SessionHandle, busy_since: Option<plexus_protocol::Position>) -> Persister {
+        Persister::new(self.shared.log.clone(), handle, Arc::clone(&self.shared.request_sessions), busy_since)
     }
 
-    /// Watches a runtime: tells of its changes, opens its sessions again when it was started again, opens those that
-    /// others opened in it.
-    pub(super) fn attend(&self, id: RuntimeId, link: RuntimeLink) {
+    /// Watches a runtime: reports its changes, reopens its sessions after a restart, and opens those that other clients opened
+    /// in it.
+    pub(super) fn watch_runtime(&self, id: RuntimeId, link: RuntimeLink) {
         let this = self.clone();
         let mut info = link.watch();
         if let Some(mut found) = link.take_found() {
@@ -113,8 +114,9 @@ impl Directory {
                 }
             });
         }
-        // What went on in an endpoint while no gateway was there is heard as soon as it can be, and what was open there is again.
-        self.open_again(self.unattached(|of| *of == id, |state| state.pends() || state.left()));
+        // Sessions with pending work, or left open in an endpoint, are reopened to catch up.
+        let pending = |state: &SessionStateMachine| state.has_pending_work() || state.continues_in_endpoint();
+        self.reopen_later(self.ended_sessions(|runtime| *runtime == id, pending));
         tokio::spawn(async move {
             let (mut ready, mut state) = (info.borrow_and_update().generation, RuntimeState::Starting);
             loop {
@@ -147,7 +149,7 @@ impl Directory {
         self.begin_for(open, None).await
     }
 
-    /// As [`begin`](Self::begin), for a device: the session is its own.
+    /// As [`begin`](Self::begin), for a session that a device owns.
     pub(super) async fn begin_for(
         &self,
         open: OpenSession,
@@ -161,7 +163,7 @@ impl Directory {
             return Err(SessionError::RuntimeGone(why));
         }
         if info.generation == 0 {
-            // Its holder has not answered: nobody knows when it will.
+            // Its holder has not answered yet, and may never do so.
             return Err(SessionError::RuntimeGone(info.problem.clone().unwrap_or_default()));
         }
         let cwd = open.cwd.clone().unwrap_or_else(|| info.cwd.clone());
@@ -174,7 +176,7 @@ impl Directory {
         if !cwd.starts_with('/') {
             return Err(SessionError::Invalid(format!("cwd must be an absolute path, not {cwd:?}")));
         }
-        // Of those who want the same conversation at once, the first asks the runtime; the others get what came of it.
+        // Of several callers with the same conversation, the first asks the runtime; the others share the result.
         let turn = match &open.native_id {
             Some(native) => Some(self.turn(&open.runtime_id, native).await),
             None => None,
@@ -183,15 +185,15 @@ impl Directory {
             return Err(refusal);
         }
         if let Some(native) = &open.native_id
-            && let Some(known) = self.known(&open.runtime_id, native)
+            && let Some(known) = self.session_of(&open.runtime_id, native)
         {
-            // It is ours already: opened twice, a runtime would say everything twice.
+            // The conversation is open here already: opened twice, the runtime would send every event twice.
             if self.session(&known).is_some_and(|info| info.state == plexus_protocol::SessionState::Exited) {
                 self.reopen(&known).await?;
             }
             return self.session(&known).ok_or(SessionError::NoSession(known));
         }
-        // The rest is not cut short by a client that leaves: a session that the runtime opened is one of ours.
+        // Spawned, so that it goes on if the client leaves: a session that the runtime opened must get listed.
         let this = self.clone();
         let work = tokio::spawn(async move {
             let outcome = this.begin_with(open, link, cwd, owner).await;
@@ -211,7 +213,7 @@ impl Directory {
         owner: Option<SessionOwner>,
     ) -> Result<Arc<SessionInfo>, SessionError> {
         let resume = open.native_id.map(|native| ResumeTarget::new(native.as_str().into(), false));
-        let (opened, mailbox) = order(&link, cwd.clone(), resume).await?;
+        let (opened, mailbox) = open_in_runtime(&link, cwd.clone(), resume).await?;
         let info = link.info();
         let origin = Arc::new(Origin {
             session_id: SessionId::trusted(mint("s_")),
@@ -220,21 +222,21 @@ impl Directory {
         });
         let native = Some(opened.native.clone());
         let mut state = SessionStateMachine::new(Arc::clone(&origin), native, cwd, open.title, info.generation, now());
-        state.belongs_to(info.instance.clone());
-        state.opened_by(owner);
-        let (wants, wants_rx) = mpsc::channel(MAILBOX);
-        let handle = SessionHandle::of(&state, Some(wants));
+        state.set_process(info.instance.clone());
+        state.set_owner(owner);
+        let (commands, commands_rx) = mpsc::channel(MAILBOX);
+        let handle = SessionHandle::of(&state, Some(commands));
         handle.news.store(self.shared.log.head().0 + 1, std::sync::atomic::Ordering::Relaxed);
-        // In the list before its first event can be seen.
+        // Listed before clients can see its first event.
         self.shared.sessions.insert(origin.session_id.clone(), handle.clone());
-        let keeper = self.keeper(handle.clone(), None);
-        let task = Task::new(state, keeper, link, mailbox, wants_rx, self.shared.rules);
-        match self.keep_opened(task, opened, |_| {}).await {
-            // Deleted at once: nobody can reach it, and it does nothing.
+        let persister = self.persister(handle.clone(), None);
+        let task = Task::new(state, persister, link, mailbox, commands_rx, self.shared.rules);
+        match self.store_opened(task, opened, |_| {}).await {
+            // Deleted meanwhile: its task does not start.
             Ok(_) if !self.shared.sessions.contains_key(&origin.session_id) => {
                 return Err(SessionError::NoSession(origin.session_id.clone()));
             }
-            Ok((task, plan)) => self.run(task, plan),
+            Ok((task, plan)) => self.spawn_task(task, plan),
             Err((_, refusal)) => {
                 self.shared.sessions.remove(&origin.session_id);
                 return Err(refusal);
@@ -243,37 +245,38 @@ impl Directory {
         Ok(Arc::new(handle.info()))
     }
 
-    /// Keeps what opening a session brought: its task, and what that has to do first.
-    async fn keep_opened(
+    /// Stores the events of opening a session. `prepare` changes the state first. Returns the task, and the plan that it has to
+    /// perform first.
+    async fn store_opened(
         &self,
         mut task: Task,
         opened: OpeningOutput,
-        first: impl FnOnce(&mut SessionStateMachine),
+        prepare: impl FnOnce(&mut SessionStateMachine),
     ) -> Result<(Task, Plan), (Box<SessionStateMachine>, SessionError)> {
-        let OpeningOutput { drafts, how, early, upto, .. } = opened;
-        let mut plan = Plan { heard: upto.iter().filter_map(|upto| upto.offset).max(), ..Plan::default() };
+        let OpeningOutput { drafts, how, early, acks, .. } = opened;
+        let mut plan = Plan { heard: acks.iter().filter_map(|ack| ack.offset).max(), ..Plan::default() };
         let before = task.state.clone();
-        first(&mut task.state);
+        prepare(&mut task.state);
         task.state.opened(drafts, how, &mut env!(self.shared.rules), &mut plan);
-        for said in early {
-            task.state.on_runtime_event(said, &mut env!(self.shared.rules), &mut plan);
+        for event in early {
+            task.state.on_runtime_event(event, &mut env!(self.shared.rules), &mut plan);
         }
-        task.state.goes_on(&mut env!(self.shared.rules), &mut plan);
+        task.state.resume(&mut env!(self.shared.rules), &mut plan);
         if let Err(error) = task.keeper.keep(&plan, &task.state).await {
             return Err((Box::new(before), storage(&error)));
         }
-        drop(upto);
+        drop(acks);
         Ok((task, plan))
     }
 
-    /// Runs a session's task to its end. `plan` is kept already.
-    pub(super) fn run(&self, task: Task, plan: Plan) {
+    /// Runs a session's task until it ends. `plan` is stored already.
+    pub(super) fn spawn_task(&self, task: Task, plan: Plan) {
         let (shared, own) = (Arc::clone(&self.shared), task.keeper.handle.clone());
         let span = spans::session(&own.origin);
         let work = async move {
-            let parked = task.run(plan).await;
-            // One that is being deleted is in no list, but may come back into it if it cannot be.
-            own.mark_ended(parked);
+            let ended = task.run(plan).await;
+            // A session that is being deleted is not listed, but is listed again if deleting fails.
+            own.mark_ended(ended);
             if let Some(mut handle) = shared.sessions.get_mut(&own.origin.session_id) {
                 handle.wants = None;
             }
@@ -281,28 +284,28 @@ impl Directory {
         tokio::spawn(work.instrument(span));
     }
 
-    /// Waits until nobody else opens this conversation of this runtime. In it is what those who waited as long are told.
+    /// Waits until no other caller opens this conversation. The guard holds the error of the caller before, if it failed.
     async fn turn(&self, runtime: &RuntimeId, native: &str) -> OwnedMutexGuard<Option<SessionError>> {
         let turn = {
             let mut turns = self.shared.opening.lock();
-            // Those that nobody holds or waits for are forgotten.
+            // Unused entries are dropped.
             turns.retain(|_, turn| Arc::strong_count(turn) > 1);
             Arc::clone(turns.entry((runtime.clone(), native.to_owned())).or_default())
         };
         turn.lock_owned().await
     }
 
-    /// The session with this name in this runtime, if there is one.
-    fn known(&self, runtime: &RuntimeId, native: &str) -> Option<SessionId> {
-        let of = |handle: &SessionHandle| {
+    /// The session of a runtime with this native id, if there is one.
+    fn session_of(&self, runtime: &RuntimeId, native: &str) -> Option<SessionId> {
+        let is_it = |handle: &SessionHandle| {
             let view = handle.view.load();
             handle.origin.runtime_id == *runtime && view.info.native_id.as_ref().is_some_and(|id| id.as_str() == native)
         };
-        let found = self.shared.sessions.iter().find(|handle| of(handle));
+        let found = self.shared.sessions.iter().find(|handle| is_it(handle));
         found.map(|handle| handle.origin.session_id.clone())
     }
 
-    /// Opens a session that somebody else opened in the runtime.
+    /// Opens a session that another client opened in the runtime.
     async fn opened_elsewhere(&self, id: &RuntimeId, found: FoundSession) {
         let FoundSession { native, cwd, title } = found;
         let native_id = Some(native.as_str().to_owned());
@@ -312,12 +315,12 @@ impl Directory {
         }
     }
 
-    /// Opens the sessions again that lived in an earlier start of a runtime.
+    /// Reopens the sessions that ended with the given start of a runtime.
     fn reopen_all(&self, id: &RuntimeId, generation: u64) {
-        let of = |handle: &SessionHandle| handle.origin.runtime_id == *id && handle.died_in() == Some(generation);
+        let is_one = |handle: &SessionHandle| handle.origin.runtime_id == *id && handle.died_in() == Some(generation);
         let sessions: Vec<SessionId> = {
             let handles = self.shared.sessions.iter();
-            handles.filter(|handle| of(handle)).map(|handle| handle.origin.session_id.clone()).collect()
+            handles.filter(|handle| is_one(handle)).map(|handle| handle.origin.session_id.clone()).collect()
         };
         let this = self.clone();
         tokio::spawn(async move {
@@ -334,8 +337,8 @@ impl Directory {
         });
     }
 
-    /// Opens sessions again, as soon as their tasks have ended and their runtime is ready.
-    pub(super) fn open_again(&self, sessions: Vec<SessionId>) {
+    /// Reopens sessions once their tasks have ended and their runtime is ready.
+    pub(super) fn reopen_later(&self, sessions: Vec<SessionId>) {
         let this = self.clone();
         sessions.iter().for_each(|session| {
             this.shared.reopening.insert(session.clone());
@@ -344,13 +347,13 @@ impl Directory {
             let slots = ReopenSlots::default();
             for session in sessions {
                 let this = this.clone();
-                slots.run(async move { this.open_one_again(session).await }).await;
+                slots.run(async move { this.reopen_when_ended(session).await }).await;
             }
         });
     }
 
-    async fn open_one_again(&self, session: SessionId) {
-        for _ in 0..PARKING {
+    async fn reopen_when_ended(&self, session: SessionId) {
+        for _ in 0..HANDOVER_TRIES {
             let ending = self
                 .shared
                 .sessions
@@ -359,20 +362,20 @@ impl Directory {
             if !ending {
                 break;
             }
-            tokio::time::sleep(PARKED_IN).await;
+            tokio::time::sleep(HANDOVER_WAIT).await;
         }
         let outcome = self.reopen(&session).await;
         if let Err(error) = &outcome {
             tracing::warn!(session_id = %session, %error, "a session could not be opened again");
         }
-        // One that was stopped under it again is opened by whoever did that.
+        // If the runtime was stopped again meanwhile, its next restart reopens the session.
         if !matches!(outcome, Err(SessionError::RuntimeGone(_))) {
             self.shared.reopening.remove(&session);
         }
     }
 
-    /// Opens a session again whose runtime has been started again since: the same conversation where the runtime can,
-    /// else a new one in its place, and an event says which.
+    /// Reopens a session whose runtime was started again: the same conversation if the runtime can resume it, else a new one in
+    /// its place. An event says which.
     pub(super) async fn reopen(&self, id: &SessionId) -> Result<(), SessionError> {
         let handle = self.shared.sessions.get(id).map(|handle| handle.clone());
         let handle = handle.ok_or_else(|| SessionError::NoSession(id.clone()))?;
@@ -389,7 +392,7 @@ impl Directory {
         let EndedSession { state, died } = handle.take_ended().ok_or_else(|| gone("the session has just ended"))?;
         let this = self.clone();
         let work = tokio::spawn(async move {
-            // Not cut short, and nobody else opens it meanwhile, by a client that leaves.
+            // Spawned, so that it goes on, and holds the lock, if the client leaves.
             let _opening = opening;
             let outcome = this.reopen_with(&handle, link, state).await;
             outcome.map_err(|(state, refusal)| {
@@ -408,37 +411,36 @@ impl Directory {
     ) -> Result<(), (Box<SessionStateMachine>, SessionError)> {
         let carried = state.carried().map(Box::new);
         let resume = state.native_id().map(|native| ResumeTarget { native: native.clone(), known: true, carried });
-        let (opened, mailbox) = match order(&link, state.cwd().to_owned(), resume).await {
+        let (opened, mailbox) = match open_in_runtime(&link, state.cwd().to_owned(), resume).await {
             Ok(opened) => opened,
             Err(refusal) => {
                 if matches!(refusal, SessionError::RuntimeRefused { .. }) {
-                    self.void(handle, &mut state, &refusal.to_string()).await;
+                    self.abandon_session(handle, &mut state, &refusal.to_string()).await;
                 }
                 return Err((Box::new(state), refusal));
             }
         };
         let (info, native) = (link.info(), opened.native.clone());
-        let (wants, wants_rx) = mpsc::channel(MAILBOX);
-        let keeper = self.keeper(handle.clone(), state.spared).knows(state.recalled());
-        let task = Task::new(state, keeper, link, mailbox, wants_rx, self.shared.rules);
-        let kept = self.keep_opened(task, opened, |state| {
-            state.live_again(native, info.generation);
-            state.belongs_to(info.instance.clone());
+        let (commands, commands_rx) = mpsc::channel(MAILBOX);
+        let persister = self.persister(handle.clone(), state.retain_from).knows(state.stored_prompts());
+        let task = Task::new(state, persister, link, mailbox, commands_rx, self.shared.rules);
+        let stored = self.store_opened(task, opened, |state| {
+            state.mark_live(native, info.generation);
+            state.set_process(info.instance.clone());
         });
-        let (task, plan) = kept.await?;
-        // Before the task runs: one that ends at once takes this away again.
+        let (task, plan) = stored.await?;
+        // Before the task runs: a task that ends at once clears `wants` again.
         match self.shared.sessions.get_mut(&handle.origin.session_id) {
-            Some(mut handle) => handle.wants = Some(wants),
-            // It was deleted meanwhile: it does not come back.
+            Some(mut handle) => handle.wants = Some(commands),
+            // Deleted meanwhile: it stays deleted.
             None => return Err((Box::new(task.state), SessionError::NoSession(handle.origin.session_id.clone()))),
         }
-        self.run(task, plan);
+        self.spawn_task(task, plan);
         Ok(())
     }
 }
 
-/// Room for [`REOPEN_AT_ONCE`] sessions to be opened at a time. One that takes longer than [`REOPEN_WAIT`] goes on by itself,
-/// and makes room for the next.
+/// Limits reopening to [`REOPEN_AT_ONCE`] sessions at a time. One that takes longer than [`REOPEN_WAIT`] goes on without its slot.
 struct ReopenSlots(Arc<Semaphore>);
 
 impl Default for ReopenSlots {
@@ -448,7 +450,7 @@ impl Default for ReopenSlots {
 }
 
 impl ReopenSlots {
-    /// Waits for room, and begins.
+    /// Waits for a slot, and spawns the work.
     async fn run(&self, work: impl Future<Output = ()> + Send + 'static) {
         let Ok(slot) = Arc::clone(&self.0).acquire_owned().await else { return };
         let mut work = tokio::spawn(work);
@@ -459,20 +461,20 @@ impl ReopenSlots {
     }
 }
 
-/// Orders a session and waits for it. What the runtime says of it meanwhile is returned with it.
-async fn order(
+/// Has the runtime open a session, and waits for it. Returns what the runtime sent meanwhile, and the session's channel.
+async fn open_in_runtime(
     link: &RuntimeLink,
     cwd: String,
     resume: Option<ResumeTarget>,
 ) -> Result<(OpeningOutput, (SessionSender, mpsc::Receiver<RuntimeMessage>)), SessionError> {
-    let (inlet, mut from_runtime) = SessionSender::new();
+    let (sender, mut from_runtime) = SessionSender::new();
     let command = RuntimeCommand::Open { ticket: ticket(), cwd, resume };
-    let order = RuntimeOrder { command, inlet: inlet.clone(), generation: link.info().generation, pressed: None };
+    let order = RuntimeOrder { command, inlet: sender.clone(), generation: link.info().generation, pressed: None };
     let silence = if link.was_found() { FOUND_SILENCE } else { OPEN_SILENCE };
     let silent = || SessionError::RuntimeSilent(silence.as_secs());
     let room = tokio::time::timeout(silence, link.room()).await.map_err(|_| silent())?;
     room.ok_or_else(|| SessionError::RuntimeGone("it takes no orders".into()))?.send(order);
-    let (mut early, mut marks) = (Vec::new(), Vec::new());
+    let (mut early, mut acks) = (Vec::new(), Vec::new());
     loop {
         let gone = |exit: RuntimeExit| {
             let why = exit.reason.unwrap_or_else(|| "it exited".into());
@@ -482,28 +484,28 @@ async fn order(
         let next = tokio::select! {
             biased;
             next = from_runtime.recv() => next,
-            // A driver that is gone answers no order; what it said before is still heard.
+            // The driver is gone and answers nothing; what it sent before is still read.
             () = link.ended() => from_runtime.try_recv().ok(),
-            // Before it is ready its handshake has a time of its own.
+            // Until the runtime is ready its handshake has a timeout of its own.
             () = tokio::time::sleep(silence) => match link.info().state {
                 RuntimeState::Ready => return Err(silent()),
                 _ => continue,
             },
         };
         match next {
-            Some(RuntimeMessage::Said(said, upto)) => {
-                let mut found = None;
-                marks.extend(upto);
-                for said in said {
-                    match said {
-                        RuntimeEvent::Opened { native, drafts, how, .. } => found = Some((native, drafts, how)),
+            Some(RuntimeMessage::Said(events, ack)) => {
+                let mut opened = None;
+                acks.extend(ack);
+                for event in events {
+                    match event {
+                        RuntimeEvent::Opened { native, drafts, how, .. } => opened = Some((native, drafts, how)),
                         RuntimeEvent::NotOpened { error, .. } => return Err(refused(error)),
                         other => early.push(other),
                     }
                 }
-                if let Some((native, drafts, how)) = found {
-                    let opened = OpeningOutput { native, drafts, how, early, upto: marks };
-                    return Ok((opened, (inlet, from_runtime)));
+                if let Some((native, drafts, how)) = opened {
+                    let opened = OpeningOutput { native, drafts, how, early, acks };
+                    return Ok((opened, (sender, from_runtime)));
                 }
             }
             Some(RuntimeMessage::Found { .. }) => {}

@@ -1,21 +1,21 @@
-//! Which of the processes that earlier gateways left a gateway goes on with. Pure.
+//! The choice among agent processes that earlier gateways left running. Pure.
 
 use super::runtime_link::{OrphanState, OrphanedRuntime, ProcessStart};
 
-/// What becomes of several processes that earlier gateways left under one name; places in their list.
+/// What to do with the processes of one runtime that earlier gateways left; the numbers are indices in their list.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct LeftoverChoice {
-    /// The one to go on with.
+    /// The process to take over.
     pub(super) keep: Option<usize>,
-    /// Those that are ended, because no session needs them.
+    /// Processes to end, because no session needs them.
     pub(super) end: Vec<usize>,
-    /// Those of which nobody can say whose they are, or that cannot be spoken with: people decide.
+    /// Processes whose sessions are ambiguous or whose holder cannot be used: people decide.
     pub(super) unattended: Vec<usize>,
 }
 
-/// Whether a session belongs to a process; `None` where that is not known yet.
-pub(super) fn belongs(left: &OrphanedRuntime, start: &ProcessStart) -> Option<bool> {
-    match &left.known {
+/// Whether a session runs in a process; `None` if that is not known yet.
+pub(super) fn belongs(orphan: &OrphanedRuntime, start: &ProcessStart) -> Option<bool> {
+    match &orphan.known {
         OrphanState::All { instance, nameless, generation, .. } => {
             Some(start.belongs(instance, *nameless, *generation))
         }
@@ -24,49 +24,50 @@ pub(super) fn belongs(left: &OrphanedRuntime, start: &ProcessStart) -> Option<bo
     }
 }
 
-/// Chooses among processes of one name: the one that most of its sessions know, or else one whose holder has not answered
-/// yet, or else the newest. Where sessions of the release 0.1.0 fit several, none is chosen and none ended.
-pub(super) fn choose(left: &[OrphanedRuntime], starts: &[&ProcessStart]) -> LeftoverChoice {
+/// Chooses among the processes of one runtime: the one that most sessions name, or else one whose holder has not answered
+/// yet, or else the newest. Where sessions of the release 0.1.0 match several processes, none is chosen and none ended.
+pub(super) fn choose(orphans: &[OrphanedRuntime], starts: &[&ProcessStart]) -> LeftoverChoice {
     let mut choice = LeftoverChoice::default();
-    let fit = |start: &ProcessStart| left.iter().filter(|left| belongs(left, start) == Some(true)).count();
-    let unclear: Vec<&&ProcessStart> = starts.iter().filter(|start| fit(start) > 1).collect();
+    let matches = |start: &ProcessStart| orphans.iter().filter(|orphan| belongs(orphan, start) == Some(true)).count();
+    let ambiguous: Vec<&&ProcessStart> = starts.iter().filter(|start| matches(start) > 1).collect();
     let mut candidates = Vec::new();
-    for (place, one) in left.iter().enumerate() {
-        let is_unclear = unclear.iter().any(|start| belongs(one, start) == Some(true));
-        match &one.known {
-            OrphanState::Unusable(_) => choice.unattended.push(place),
-            OrphanState::All { .. } if is_unclear => choice.unattended.push(place),
+    for (index, orphan) in orphans.iter().enumerate() {
+        let is_ambiguous = ambiguous.iter().any(|start| belongs(orphan, start) == Some(true));
+        match &orphan.known {
+            OrphanState::Unusable(_) => choice.unattended.push(index),
+            OrphanState::All { .. } if is_ambiguous => choice.unattended.push(index),
             OrphanState::All { started_at, .. } => {
-                let known_by = starts.iter().filter(|start| belongs(one, start) == Some(true)).count();
-                candidates.push((known_by, false, Some(*started_at), place));
+                let known_by = starts.iter().filter(|start| belongs(orphan, start) == Some(true)).count();
+                candidates.push((known_by, false, Some(*started_at), index));
             }
-            // It may be the one that they know.
-            OrphanState::Late(_) => candidates.push((0, true, None, place)),
+            // The sessions may belong to this process.
+            OrphanState::Late(_) => candidates.push((0, true, None, index)),
         }
     }
     let best = candidates.iter().max_by_key(|(known_by, late, started_at, _)| (*known_by, *late, *started_at));
-    // Beside one that may be the right one, none is taken that nobody knows.
-    let best = best.filter(|(known_by, ..)| *known_by > 0 || choice.unattended.is_empty()).map(|(.., place)| *place);
+    // A process that no session names is not taken while an unattended one may be theirs.
+    let best = best.filter(|(known_by, ..)| *known_by > 0 || choice.unattended.is_empty()).map(|(.., index)| *index);
     choice.keep = best;
-    for (known_by, _, _, place) in candidates {
-        match (Some(place) == best, best) {
+    for (known_by, _, _, index) in candidates {
+        match (Some(index) == best, best) {
             (true, _) => {}
-            (false, None) if known_by == 0 => choice.unattended.push(place),
-            (false, _) => choice.end.push(place),
+            (false, None) if known_by == 0 => choice.unattended.push(index),
+            (false, _) => choice.end.push(index),
         }
     }
     choice
 }
 
-pub(super) fn process_of(left: &OrphanedRuntime) -> String {
-    match &left.known {
+/// The name of a process in messages.
+pub(super) fn process_name(orphan: &OrphanedRuntime) -> String {
+    match &orphan.known {
         OrphanState::All { pid, instance, .. } => format!("process {pid} ({instance})"),
         OrphanState::Late(_) | OrphanState::Unusable(_) => "a process".into(),
     }
 }
 
-pub(super) fn why_unattended(left: &OrphanedRuntime) -> &str {
-    match &left.known {
+pub(super) fn why_unattended(orphan: &OrphanedRuntime) -> &str {
+    match &orphan.known {
         OrphanState::All { .. } => "several processes fit what its sessions know",
         OrphanState::Late(why) | OrphanState::Unusable(why) => why,
     }
@@ -99,17 +100,17 @@ mod tests {
         ProcessStart { instance: instance.map(str::to_owned), generation, mark: None }
     }
 
-    fn chosen(left: &[OrphanedRuntime], starts: &[ProcessStart]) -> (Option<usize>, Vec<usize>, Vec<usize>) {
-        let LeftoverChoice { keep, end, unattended } = choose(left, &starts.iter().collect::<Vec<_>>());
+    fn chosen(orphans: &[OrphanedRuntime], starts: &[ProcessStart]) -> (Option<usize>, Vec<usize>, Vec<usize>) {
+        let LeftoverChoice { keep, end, unattended } = choose(orphans, &starts.iter().collect::<Vec<_>>());
         (keep, end, unattended)
     }
 
     #[test]
-    fn the_process_that_its_sessions_know_is_kept_and_the_others_end() {
+    fn orphans_keep_the_process_their_sessions_know_and_end_others() {
         let both = [process(0, "i_a", 1), process(1, "i_b", 1)];
         assert_eq!(chosen(&both, &[knows(Some("i_a"), 1)]), (Some(0), vec![1], vec![]));
         assert_eq!(chosen(&both, &[knows(Some("i_b"), 1)]), (Some(1), vec![0], vec![]));
-        // Of two that sessions know the one that most do; of none the newest.
+        // Of two processes that sessions name, the one that most name; of none, the newest.
         let starts = [knows(Some("i_a"), 1), knows(Some("i_a"), 1), knows(Some("i_b"), 1)];
         assert_eq!(chosen(&both, &starts), (Some(0), vec![1], vec![]));
         assert_eq!(chosen(&both, &[knows(Some("i_gone"), 1)]), (Some(1), vec![0], vec![]));
@@ -117,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn one_that_has_not_answered_is_waited_for_unless_the_right_one_has() {
+    fn orphans_wait_for_unanswered_holder_unless_known_one_answered() {
         let both = [process(0, "i_a", 1), late(1)];
         assert_eq!(chosen(&both, &[knows(Some("i_a"), 1)]), (Some(0), vec![1], vec![]));
         assert_eq!(chosen(&both, &[knows(Some("i_slow"), 1)]), (Some(1), vec![0], vec![]));
@@ -125,22 +126,22 @@ mod tests {
     }
 
     #[test]
-    fn what_the_release_0_1_0_left_is_known_by_its_generation_and_left_alone_where_that_is_unclear() {
+    fn orphans_of_release_0_1_0_match_by_generation_or_stay_unattended() {
         let (one, two) = (process(0, "p_7_1", 1), process(1, "p_8_2", 2));
         let both = [one.clone(), two];
         assert_eq!(chosen(&both, &[knows(None, 1)]), (Some(0), vec![1], vec![]));
         assert_eq!(chosen(&both, &[knows(None, 2)]), (Some(1), vec![0], vec![]));
         let twins = [one, process(1, "p_8_2", 1)];
         assert_eq!(chosen(&twins, &[knows(None, 1)]), (None, vec![], vec![0, 1]));
-        // Once it was taken over, its session knows it.
+        // Once it was taken over, its session names it.
         assert_eq!(chosen(&twins, &[knows(Some("p_8_2"), 1)]), (Some(1), vec![0], vec![]));
-        // A session of the release never goes to a process that has a name.
+        // A session of the release 0.1.0 never belongs to a process with an instance name.
         assert_eq!(chosen(&[process(0, "i_a", 1)], &[knows(None, 1)]), (Some(0), vec![], vec![]));
         assert_eq!(belongs(&process(0, "i_a", 1), &knows(None, 1)), Some(false));
     }
 
     #[test]
-    fn one_that_cannot_be_spoken_with_is_said_to_run_and_none_is_taken_in_its_place() {
+    fn orphans_unusable_process_is_reported_and_not_replaced() {
         let unusable = OrphanedRuntime {
             id: RuntimeId::trusted("demo"),
             place: 0,

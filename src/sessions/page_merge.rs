@@ -1,10 +1,10 @@
-//! Events brought together for who reads the past: the chunks of one message are one item with the whole text, and the
-//! updates of one tool call that follow each other are one item too. Pure.
+//! Merges events for pages of the past: the chunks of one message become one item with the whole text, and consecutive
+//! updates of one tool call become one item. Pure.
 //!
-//! What is merged is exact: folding the items gives what folding the events gives. Chunks are one message when they are of
-//! one session, run and kind, and say the same beside their text (`_meta` apart, whose `plexus` must be the same too).
-//! Between them may stand only what nobody shows in its place ([`ASIDE`]); it keeps its own item. A text that is longer
-//! than [`LONG`] is cut into parts, so that a page need not hold all of it.
+//! The merge is exact: folding the items gives the same as folding the events. Chunks are one message if they are of one
+//! session, run and kind, and are equal beside their text (`_meta` may differ, except its `plexus`). Only kinds of
+//! [`INTERLEAVED`] may stand between them; such an event stays an item of its own. A text longer than [`LONG_TEXT`] is cut into
+//! parts, so that a page need not hold all of it.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -18,21 +18,21 @@ use serde_json::{Map, Value};
 
 use plexus_protocol::{Event, Kind, Position};
 
-/// A text that takes more bytes than this, as JSON, is cut into parts. Tests have small ones.
-const LONG: usize = if cfg!(test) { 48 } else { 128 << 10 };
-/// Bytes of such a part, about: the last of it is a whole character.
-const PART: usize = if cfg!(test) { 16 } else { 64 << 10 };
-/// What an envelope takes beside its body, in bytes, about.
-const AROUND: usize = 320;
-/// What may stand between the chunks of a message without ending it: the latest counts, and nobody shows it as a line.
-const ASIDE: &[Kind] = &[Kind::UsageUpdate, Kind::AvailableCommandsUpdate];
+/// Longest text that is not cut into parts, in bytes of JSON.
+const LONG_TEXT: usize = if cfg!(test) { 48 } else { 128 << 10 };
+/// Bytes of a part, about; characters are not cut.
+const PART_BYTES: usize = if cfg!(test) { 16 } else { 64 << 10 };
+/// Bytes of an envelope beside its body, about.
+const ENVELOPE_OVERHEAD: usize = 320;
+/// Kinds that may stand between the chunks of a message without ending it: clients show only their latest state.
+const INTERLEAVED: &[Kind] = &[Kind::UsageUpdate, Kind::AvailableCommandsUpdate];
 
-/// A place between two things in the log: before the event at `position`, or before the given part of its text.
+/// A place in the log: before the event at `position`, or before one part of its text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct LogPlace {
-    /// The event's position.
+    /// The position of the event.
     pub position: Position,
-    /// The part of its text; 0 is its beginning.
+    /// The part of its text; 0 is the beginning.
     pub part: u32,
 }
 
@@ -48,20 +48,20 @@ impl LogPlace {
     }
 }
 
-/// The least that is paged: an event, or a part of a long one.
+/// The unit of paging: an event, or a part of a long one.
 #[derive(Clone, Debug)]
 pub(super) struct PageUnit {
     event: Arc<Event>,
-    what: UnitKind,
+    kind: UnitKind,
     part: u32,
     parts: u32,
 }
 
 #[derive(Clone, Debug)]
 enum UnitKind {
-    /// A message's chunk; where in the body its text stands, between the quotes.
+    /// A chunk of a message, with the range of its text in the body, without the quotes.
     Text(Range<usize>),
-    /// A tool call or an update of one: its identifier, and how much each member takes.
+    /// A tool call or an update of one.
     Tool(Arc<Tool>),
     Other,
 }
@@ -69,8 +69,9 @@ enum UnitKind {
 #[derive(Debug)]
 struct Tool {
     id: String,
+    /// Bytes of each member.
     sizes: BTreeMap<String, usize>,
-    /// Output in `_meta.terminal_output.data`, which comes piece by piece: in bytes.
+    /// Bytes of output in `_meta.terminal_output.data`, which merging appends.
     output: usize,
 }
 
@@ -89,22 +90,22 @@ struct Block<'a> {
 }
 
 impl PageUnit {
-    /// An event as it is.
+    /// An event that is not merged.
     pub(super) fn whole(event: Arc<Event>) -> Self {
-        Self { event, what: UnitKind::Other, part: 0, parts: 1 }
+        Self { event, kind: UnitKind::Other, part: 0, parts: 1 }
     }
 
-    /// An event as what it can be merged by; several if it is long.
+    /// The units of an event that may be merged; several if its text is long.
     #[deny(clippy::wildcard_enum_match_arm)]
     pub(super) fn of(event: &Arc<Event>) -> Vec<Self> {
-        let one = |what| vec![Self { event: Arc::clone(event), what, part: 0, parts: 1 }];
+        let one = |kind| vec![Self { event: Arc::clone(event), kind, part: 0, parts: 1 }];
         match event.kind {
             Kind::UserMessageChunk | Kind::AgentMessageChunk | Kind::AgentThoughtChunk => match text_of(&event.body) {
-                Some(text) if text.len() > LONG => {
+                Some(text) if text.len() > LONG_TEXT => {
                     let cuts = cuts(&event.body, text);
                     let parts = u32::try_from(cuts.len()).unwrap_or(u32::MAX);
                     let unit =
-                        |(part, text)| Self { event: Arc::clone(event), what: UnitKind::Text(text), part, parts };
+                        |(part, text)| Self { event: Arc::clone(event), kind: UnitKind::Text(text), part, parts };
                     (0..parts).zip(cuts).map(unit).collect()
                 }
                 Some(text) => one(UnitKind::Text(text)),
@@ -136,7 +137,7 @@ impl PageUnit {
         }
     }
 
-    /// The event that it is, or is a part of.
+    /// The event of the unit.
     pub(super) fn event(&self) -> &Event {
         &self.event
     }
@@ -154,35 +155,35 @@ impl PageUnit {
         }
     }
 
-    /// What it takes on a page by itself, in bytes, about.
+    /// Bytes on a page as an item of its own, about.
     fn weight(&self) -> usize {
-        AROUND
-            + match &self.what {
+        ENVELOPE_OVERHEAD
+            + match &self.kind {
                 UnitKind::Text(text) if self.parts > 1 => text.len(),
                 _ => self.event.body.len(),
             }
     }
 
-    /// What it takes where it goes on with another, in bytes; of a tool call, what cannot be less.
-    fn joined(&self) -> usize {
-        match &self.what {
+    /// Bytes that merging the unit adds to an item; a lower bound for tool calls.
+    fn merged_weight(&self) -> usize {
+        match &self.kind {
             UnitKind::Text(text) => text.len(),
             UnitKind::Tool(tool) => tool.output,
             UnitKind::Other => self.weight(),
         }
     }
 
-    fn is_aside(&self) -> bool {
-        ASIDE.contains(&self.event.kind)
+    fn is_interleaved(&self) -> bool {
+        INTERLEAVED.contains(&self.event.kind)
     }
 
-    /// Whether `later` goes on with what this says. Symmetric but for the order of parts.
-    fn goes_on(&self, later: &Self) -> bool {
+    /// Whether `later` continues the same message or tool call. Symmetric except for the order of parts.
+    fn continues_with(&self, later: &Self) -> bool {
         let (a, b) = (&self.event, &later.event);
         if a.kind.is_tool() != b.kind.is_tool() || a.run_id != b.run_id || a.origin.session_id != b.origin.session_id {
             return false;
         }
-        match (&self.what, &later.what) {
+        match (&self.kind, &later.kind) {
             (UnitKind::Text(one), UnitKind::Text(other)) => {
                 a.kind == b.kind && same_message(&a.body, one, &b.body, other)
             }
@@ -213,7 +214,7 @@ impl Tool {
     }
 }
 
-/// How much the updates of one tool call take together.
+/// The size of the merged updates of one tool call.
 #[derive(Debug, Default)]
 struct Sizes {
     members: BTreeMap<String, usize>,
@@ -221,7 +222,7 @@ struct Sizes {
 }
 
 impl Sizes {
-    /// Takes one more; returns by how much it grew, in bytes.
+    /// Adds an update; returns by how many bytes the size grew.
     fn add(&mut self, tool: &Tool) -> usize {
         let mut grown = tool.output;
         self.output += tool.output;
@@ -241,28 +242,28 @@ impl Sizes {
     }
 }
 
-/// Where in a chunk's body its text stands, between the quotes; `None` for what is no text, or none that may be joined.
+/// The range of the text in a chunk's body, without the quotes; `None` if it is no text, or must not be joined.
 pub(super) fn text_of(body: &[u8]) -> Option<Range<usize>> {
     let chunk: Chunk<'_> = serde_json::from_slice(body).ok()?;
     let block: Block<'_> =
         serde_json::from_str(chunk.content.get()).ok().filter(|block: &Block<'_>| block.kind == "text")?;
     let text = block.text.get();
     let inside = text.strip_prefix('"')?.strip_suffix('"')?;
-    // The second half of a character that was cut in two would become one with the first.
-    let half = inside.get(..3).is_some_and(|start| matches!(start.as_bytes(), [b'\\', b'u', b'd' | b'D']));
-    if half && inside.as_bytes().get(3).is_some_and(|c| matches!(c, b'c'..=b'f' | b'C'..=b'F')) {
+    // A low surrogate at the beginning would be joined with a high one at the end of the chunk before.
+    let surrogate = inside.get(..3).is_some_and(|start| matches!(start.as_bytes(), [b'\\', b'u', b'd' | b'D']));
+    if surrogate && inside.as_bytes().get(3).is_some_and(|c| matches!(c, b'c'..=b'f' | b'C'..=b'F')) {
         return None;
     }
     let start = (inside.as_ptr() as usize).checked_sub(body.as_ptr() as usize)?;
     Some(start..start + inside.len())
 }
 
-/// Cuts a JSON string's inside into parts between characters.
+/// Cuts the inside of a JSON string into parts, between characters.
 fn cuts(body: &[u8], text: Range<usize>) -> Vec<Range<usize>> {
     let mut parts = Vec::new();
     let (mut from, mut at) = (text.start, text.start);
     while at < text.end {
-        if at - from >= PART {
+        if at - from >= PART_BYTES {
             parts.push(from..at);
             from = at;
         }
@@ -284,60 +285,60 @@ fn cuts(body: &[u8], text: Range<usize>) -> Vec<Range<usize>> {
     parts
 }
 
-/// Whether two chunks say the same beside their text.
+/// Whether two chunks are equal beside their text.
 fn same_message(a: &[u8], one: &Range<usize>, b: &[u8], other: &Range<usize>) -> bool {
     if a[..one.start] == b[..other.start] && a[one.end..] == b[other.end..] {
         return true;
     }
-    let shell = |body: &[u8]| {
+    let rest = |body: &[u8]| {
         let mut members: Map<String, Value> = serde_json::from_slice(body).ok()?;
         members.get_mut("content")?.as_object_mut()?.remove("text");
-        let ours = members.remove("_meta").and_then(|mut meta| meta.get_mut("plexus").map(Value::take));
-        Some((members, ours))
+        let meta = members.remove("_meta").and_then(|mut meta| meta.get_mut("plexus").map(Value::take));
+        Some((members, meta))
     };
-    matches!((shell(a), shell(b)), (Some(a), Some(b)) if a == b)
+    matches!((rest(a), rest(b)), (Some(a), Some(b)) if a == b)
 }
 
-/// One thing on a page: an event, or several that were merged.
+/// One item of a page: an event, or several that were merged.
 #[derive(Clone, Debug)]
 pub struct PageItem {
     units: Vec<PageUnit>,
 }
 
 impl PageItem {
-    /// The first event in it.
+    /// The first event of the item.
     pub fn first(&self) -> &Event {
         &self.units[0].event
     }
 
-    /// The last event in it.
+    /// The last event of the item.
     pub fn last(&self) -> &Event {
         &self.units[self.units.len() - 1].event
     }
 
-    /// How many events are in it, where it is of a kind that can be merged.
+    /// The number of its events, if they are of a kind that can be merged.
     pub fn merged(&self) -> Option<usize> {
-        if matches!(self.units[0].what, UnitKind::Other) {
+        if matches!(self.units[0].kind, UnitKind::Other) {
             return None;
         }
-        // The parts of one event are one.
+        // The parts of one event count once.
         Some(self.units.iter().enumerate().filter(|(n, unit)| *n == 0 || unit.part == 0).count())
     }
 
-    /// Where its text is a part of an event's only: the parts of the first event that are missing before it, and of the
-    /// last after it.
+    /// If the item's text begins or ends within an event: the number of parts of the first event before it, and of the last
+    /// event after it.
     pub fn cut(&self) -> Option<(u32, u32)> {
         let (first, last) = (&self.units[0], &self.units[self.units.len() - 1]);
         let cut = (first.part, last.parts - last.part - 1);
         (cut != (0, 0)).then_some(cut)
     }
 
-    /// The body: an ACP `update` with the whole text or the tool call's latest, or the event's own.
+    /// The body: an ACP `update` with the merged text or tool call, or the event's own body.
     pub fn body(&self) -> Bytes {
         let first = &self.units[0];
-        match &first.what {
+        match &first.kind {
             UnitKind::Text(text) if self.units.len() > 1 || first.parts > 1 => {
-                let inside = self.units.iter().filter_map(|unit| match &unit.what {
+                let inside = self.units.iter().filter_map(|unit| match &unit.kind {
                     UnitKind::Text(text) => Some(&unit.event.body[text.clone()]),
                     _ => None,
                 });
@@ -349,7 +350,7 @@ impl PageItem {
                     0 => text.start,
                     _ => text_of(&first.event.body).map_or(text.start, |text| text.start),
                 };
-                let mut body = Vec::with_capacity(inside.clone().map(<[u8]>::len).sum::<usize>() + AROUND);
+                let mut body = Vec::with_capacity(inside.clone().map(<[u8]>::len).sum::<usize>() + ENVELOPE_OVERHEAD);
                 body.extend_from_slice(&first.event.body[..start]);
                 inside.for_each(|text| body.extend_from_slice(text));
                 body.extend_from_slice(&first.event.body[end..]);
@@ -360,8 +361,8 @@ impl PageItem {
         }
     }
 
-    /// The updates of a tool call one over the other, as clients merge them: member by member, and the output in
-    /// `_meta.terminal_output.data` one after the other.
+    /// The updates of a tool call merged as clients do it: member by member, with the output in
+    /// `_meta.terminal_output.data` appended.
     fn tool(&self) -> Option<Bytes> {
         let mut call: Map<String, Value> = Map::new();
         let mut output: Option<(Value, String)> = None;
@@ -387,38 +388,38 @@ impl PageItem {
     }
 }
 
-/// Makes items of events that come in their order.
+/// Merges units that come in the order of the log.
 #[derive(Debug, Default)]
 pub(super) struct Merger {
     done: Vec<PageItem>,
     open: Option<PageItem>,
     sizes: Sizes,
-    /// What stands after the open message's last chunk without ending it.
-    aside: Vec<PageUnit>,
+    /// Events after the open message's last chunk that do not end the message.
+    interleaved: Vec<PageUnit>,
     bytes: usize,
 }
 
 impl Merger {
-    /// Whether the next unit leaves no more than `items` items of `bytes` bytes, about. The first always fits.
+    /// Whether a page of `items` items and `bytes` bytes has room for the next unit. The first always fits.
     pub(super) fn fits(&self, unit: &PageUnit, items: usize, bytes: usize) -> bool {
-        let count = self.done.len() + usize::from(self.open.is_some()) + self.aside.len();
-        let more = if self.joins(unit) { unit.joined() } else { unit.weight() };
+        let count = self.done.len() + usize::from(self.open.is_some()) + self.interleaved.len();
+        let more = if self.joins(unit) { unit.merged_weight() } else { unit.weight() };
         count == 0 || self.bytes + more <= bytes && (count < items || self.joins(unit))
     }
 
-    /// Whether the next unit goes on with the open item.
+    /// Whether the next unit continues the open item.
     fn joins(&self, unit: &PageUnit) -> bool {
         self.open.as_ref().is_some_and(|item| {
-            let aside = self.aside.is_empty() || matches!(unit.what, UnitKind::Text(_));
-            aside && item.units[0].goes_on(unit)
+            let may_join = self.interleaved.is_empty() || matches!(unit.kind, UnitKind::Text(_));
+            may_join && item.units[0].continues_with(unit)
         })
     }
 
-    /// The next unit.
+    /// Adds the next unit.
     pub(super) fn push(&mut self, unit: PageUnit) {
         if self.joins(&unit) {
-            self.done.extend(self.aside.drain(..).map(|unit| PageItem { units: vec![unit] }));
-            self.bytes += match &unit.what {
+            self.done.extend(self.interleaved.drain(..).map(|unit| PageItem { units: vec![unit] }));
+            self.bytes += match &unit.kind {
                 UnitKind::Text(text) => text.len(),
                 UnitKind::Tool(tool) => self.sizes.add(tool),
                 UnitKind::Other => unit.weight(),
@@ -429,14 +430,14 @@ impl Merger {
             return;
         }
         self.bytes += unit.weight();
-        let message = self.open.as_ref().is_some_and(|item| matches!(item.units[0].what, UnitKind::Text(_)));
-        if message && unit.is_aside() {
-            self.aside.push(unit);
+        let message = self.open.as_ref().is_some_and(|item| matches!(item.units[0].kind, UnitKind::Text(_)));
+        if message && unit.is_interleaved() {
+            self.interleaved.push(unit);
             return;
         }
         self.close();
         self.sizes = Sizes::default();
-        if let UnitKind::Tool(tool) = &unit.what {
+        if let UnitKind::Tool(tool) = &unit.kind {
             self.sizes.add(tool);
         }
         self.open = Some(PageItem { units: vec![unit] });
@@ -444,10 +445,10 @@ impl Merger {
 
     fn close(&mut self) {
         self.done.extend(self.open.take());
-        self.done.extend(self.aside.drain(..).map(|unit| PageItem { units: vec![unit] }));
+        self.done.extend(self.interleaved.drain(..).map(|unit| PageItem { units: vec![unit] }));
     }
 
-    /// What the items take written down, in bytes, about.
+    /// Bytes of the items in their serialized form, about.
     pub(super) fn bytes(&self) -> usize {
         self.bytes
     }
@@ -462,7 +463,7 @@ impl Merger {
 /// Counts items while events are walked from the newest to the oldest.
 #[derive(Debug, Default)]
 pub(super) struct BackwardsCounter {
-    /// The first unit so far of the item that the next one may belong to.
+    /// The first unit of the item that the next unit may belong to.
     first: Option<PageUnit>,
     sizes: Sizes,
     count: usize,
@@ -470,11 +471,11 @@ pub(super) struct BackwardsCounter {
 }
 
 impl BackwardsCounter {
-    /// Takes the unit before all that were taken, if it leaves no more than `items` items of `bytes` bytes. The first is
+    /// Takes the unit before those taken so far, if a page of `items` items and `bytes` bytes has room for it. The first is
     /// always taken.
     pub(super) fn take(&mut self, unit: &PageUnit, items: usize, bytes: usize) -> bool {
-        let joins = self.first.as_ref().is_some_and(|first| unit.goes_on(first));
-        let more = match &unit.what {
+        let joins = self.first.as_ref().is_some_and(|first| unit.continues_with(first));
+        let more = match &unit.kind {
             UnitKind::Text(text) if joins => text.len(),
             UnitKind::Tool(tool) if joins => self.sizes.add(tool),
             _ => unit.weight(),
@@ -483,15 +484,15 @@ impl BackwardsCounter {
             return false;
         }
         self.bytes += more;
-        let message = self.first.as_ref().is_some_and(|first| matches!(first.what, UnitKind::Text(_)));
+        let message = self.first.as_ref().is_some_and(|first| matches!(first.kind, UnitKind::Text(_)));
         if joins {
             self.first = Some(unit.clone());
             return true;
         }
         self.count += 1;
-        if !(message && unit.is_aside()) {
+        if !(message && unit.is_interleaved()) {
             self.sizes = Sizes::default();
-            if let UnitKind::Tool(tool) = &unit.what {
+            if let UnitKind::Tool(tool) = &unit.kind {
                 self.sizes.add(tool);
             }
             self.first = Some(unit.clone());

@@ -1,8 +1,8 @@
-//! Which of a runtime's own methods need which scope. Pure.
+//! Which scope a call of a runtime's own method needs. Pure.
 //!
-//! A client may call methods of a runtime that the gateway does not know. Some of them act at once, and the runtime asks
-//! nobody: `shell.exec` runs a command, `tool.call` a tool, `theme.set` writes a file. Whoever may only prompt cannot get
-//! around the agent's questions by them. What is not in the table may be of that sort, and is taken to be.
+//! A client may call methods of a runtime that the gateway does not know. Some act without a permission request:
+//! `shell.exec` runs a command, `tool.call` a tool, `theme.set` writes a file. A device that may only prompt must not bypass
+//! the agent's requests with them. A method that is not in the table counts as such a method.
 
 use std::sync::Arc;
 
@@ -14,20 +14,20 @@ use super::error::TooRisky;
 use crate::auth::{Denied, Device, Target};
 use plexus_protocol::{Origin, Risk, Scope};
 
-/// A method, `name.*` for a family, or `*.name` for a verb; and the scope it needs. The first that fits counts.
+/// Patterns (a method, `name.*` for a family, or `*.name` for a verb) with the scope they need. The first match counts.
 const POLICY: &[(&str, Scope)] = &[
-    // They read.
+    // Methods that only read.
     ("*.list", Scope::Prompt),
     ("*.status", Scope::Prompt),
     ("context.inspect", Scope::Prompt),
-    // They say what the next prompt is about, and who is to answer it; a run could do either.
+    // Settings of the next prompt: its context and its model. A prompt can change both anyway.
     ("ui.context.update", Scope::Prompt),
     ("model.set", Scope::Prompt),
     ("session.set_model", Scope::Prompt),
-    // They say when the agent asks at all: an answer in advance.
+    // Settings that decide when the agent asks for permission: answers in advance.
     ("session.set_mode", Scope::Approve),
     ("session.set_config_option", Scope::Approve),
-    // They act without a question.
+    // Methods that act without a permission request.
     ("shell.*", Scope::Admin),
     ("task.*", Scope::Admin),
     ("tool.*", Scope::Admin),
@@ -36,26 +36,25 @@ const POLICY: &[(&str, Scope)] = &[
     ("*", Scope::Admin),
 ];
 
-/// Methods that list the conversations of a runtime: titles and folders of sessions that the caller may not see.
-const WHOLE: &[&str] = &["session.list", "thread.list", "thread.loaded.list"];
+/// Methods that list all conversations of a runtime, also titles and folders of sessions that the caller may not see.
+const RUNTIME_WIDE: &[&str] = &["session.list", "thread.list", "thread.loaded.list"];
 
 /// Checks that a device that may prompt may also call this.
 ///
 /// # Errors
-/// [`SessionError::Denied`] names the scope that is missing; [`SessionError::RiskTooHigh`] where it is an answer in advance, to
-/// questions of every risk.
+/// [`SessionError::Denied`] names the missing scope; [`SessionError::RiskTooHigh`] for an answer in advance (to requests of
+/// any risk) by a device with a risk limit.
 pub(super) fn check(
     device: &Arc<Device>,
     origin: &Origin,
     method: &str,
     params: Option<&RawValue>,
 ) -> Result<(), SessionError> {
-    // What tells of all conversations of a runtime is for whoever has the whole runtime.
-    let whole = WHOLE.contains(&method.replace('/', ".").as_str());
-    if whole && !device.grant.covers(Scope::Watch, Target::Runtime(&origin.runtime_id)) {
+    let runtime_wide = RUNTIME_WIDE.contains(&method.replace('/', ".").as_str());
+    if runtime_wide && !device.grant.covers(Scope::Watch, Target::Runtime(&origin.runtime_id)) {
         return Err(Denied { scope: Scope::Watch, device: device.name.clone() }.into());
     }
-    let scope = needed(method, params);
+    let scope = needed_scope(method, params);
     if !device.grant.covers(scope, Target::Session(&origin.session_id, &origin.runtime_id)) {
         return Err(Denied { scope, device: device.name.clone() }.into());
     }
@@ -73,8 +72,8 @@ pub(super) fn check(
     }
 }
 
-fn needed(method: &str, params: Option<&RawValue>) -> Scope {
-    if method == "model.set" && !keeps_to_the_session(params) {
+fn needed_scope(method: &str, params: Option<&RawValue>) -> Scope {
+    if method == "model.set" && !sets_session_model(params) {
         return Scope::Admin;
     }
     let fits = |pattern: &str| match (pattern.strip_suffix('*'), pattern.strip_prefix('*')) {
@@ -85,15 +84,15 @@ fn needed(method: &str, params: Option<&RawValue>) -> Scope {
     POLICY.iter().find(|(pattern, _)| fits(pattern)).map_or(Scope::Admin, |(_, scope)| *scope)
 }
 
-/// Whether a model is chosen for this session alone: any other scope is the runtime's configuration, for all to come.
-fn keeps_to_the_session(params: Option<&RawValue>) -> bool {
+/// Whether `model.set` concerns this session alone: any other scope changes the runtime's configuration.
+fn sets_session_model(params: Option<&RawValue>) -> bool {
     #[derive(Deserialize)]
     struct Params {
         scope: Option<String>,
     }
     match params.map_or("null", RawValue::get) {
         "null" => true,
-        // Twin members make no sense of it, and it is refused.
+        // Duplicate members do not parse, so they need admin.
         text if text.starts_with('{') => {
             serde_json::from_str::<Params>(text).is_ok_and(|params| params.scope.is_none_or(|scope| scope == "session"))
         }
@@ -107,11 +106,11 @@ mod tests {
 
     fn of(method: &str, params: Option<&str>) -> Scope {
         let params = params.map(|params| RawValue::from_string(params.into()).unwrap());
-        needed(method, params.as_deref())
+        needed_scope(method, params.as_deref())
     }
 
     #[test]
-    fn what_reads_is_for_whoever_may_prompt_and_what_acts_is_not() {
+    fn policy_lets_prompt_scope_read_but_not_act() {
         for method in ["model.list", "mcp.list", "skills.list", "shell.list", "task.status", "context.inspect"] {
             assert_eq!(of(method, None), Scope::Prompt, "{method}");
         }
@@ -128,7 +127,7 @@ mod tests {
             "task.cancel",
             "theme.set",
             "auth.logout",
-            // Nobody knows what these do.
+            // Unknown methods.
             "session.new_thing",
             "_vendor.do",
             "workspace.write",
@@ -144,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn what_lists_all_conversations_is_for_whoever_has_the_whole_runtime() {
+    fn policy_lists_conversations_only_for_the_whole_runtime() {
         let origin = Origin {
             session_id: plexus_protocol::SessionId::trusted("s_1"),
             runtime_id: plexus_protocol::RuntimeId::trusted("r"),
@@ -165,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn a_model_is_chosen_for_the_session_or_by_an_administrator() {
+    fn policy_model_set_beyond_the_session_needs_admin() {
         for (params, scope) in [
             (None, Scope::Prompt),
             (Some("null"), Scope::Prompt),

@@ -1,4 +1,4 @@
-//! What a prompt may be, whichever surface it comes by.
+//! Checks of a prompt's content, the same for all frontends.
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -7,23 +7,23 @@ use super::{Log, SessionError};
 use plexus_protocol::{Kind, Resolver, RunId, SessionId, object};
 use plexus_store::{ReadLimit, StoreError};
 
-/// The longest prompt, in bytes of its content, where nothing else is said.
+/// Default limit of a prompt, in bytes of its content.
 pub const PROMPT_MAX: usize = 8 << 20;
 
-/// Content blocks of one prompt; more are refused.
+/// Most content blocks of one prompt; more are refused.
 const BLOCKS: usize = 256;
 
-/// What every content block of ACP has.
+/// The member that every ACP content block has.
 #[derive(Deserialize)]
 struct Block {
     #[serde(rename = "type")]
     _kind: String,
 }
 
-/// Checks a prompt's content blocks; all of them together may have `limit` bytes.
+/// Checks the content blocks of a prompt, which may have `limit` bytes in all.
 ///
 /// # Errors
-/// [`SessionError::PromptTooLarge`]; [`SessionError::Invalid`] for too many blocks, and for what is none.
+/// [`SessionError::PromptTooLarge`]; [`SessionError::Invalid`] for too many blocks, and for values that are no block.
 pub(super) fn check(content: &[Box<RawValue>], limit: usize) -> Result<(), SessionError> {
     let bytes = content.iter().map(|block| block.get().len()).sum();
     if bytes > limit {
@@ -40,14 +40,14 @@ pub(super) fn check(content: &[Box<RawValue>], limit: usize) -> Result<(), Sessi
     Ok(())
 }
 
-/// What a run was asked: ACP content blocks.
+/// The ACP content blocks of a prompt.
 type PromptBlocks = Vec<Box<RawValue>>;
 
-/// What is read of the log in one go.
+/// Limit of one read of the log.
 const SLICE: ReadLimit = ReadLimit { events: 1024, bytes: 256 << 10 };
 
-/// The run named, or the last one, and what it was asked, where the gateway asked it and it is still kept. Reads back to
-/// where that run began, and holds no more of the log than a slice.
+/// Finds the run named, or the last one, with its prompt if the gateway sent it and it is still stored. Reads the log back to
+/// the beginning of that run, one slice in memory at a time.
 ///
 /// # Errors
 /// Those of the store.
@@ -57,9 +57,9 @@ pub(super) fn prompt_of(
     wanted: Option<&RunId>,
 ) -> Result<Option<(RunId, Option<PromptBlocks>)>, StoreError> {
     #[derive(Deserialize)]
-    struct Said {
+    struct UserChunk {
         content: Box<RawValue>,
-        // Only the gateway says who asked.
+        // Only the gateway's own events name the sender; an agent's echo does not.
         #[serde(rename = "_meta")]
         _meta: Meta,
     }
@@ -73,8 +73,8 @@ pub(super) fn prompt_of(
         #[serde(rename = "by")]
         _by: Resolver,
     }
-    // The last block first, of the run that is being read.
-    let (mut of, mut blocks): (Option<RunId>, PromptBlocks) = (None, Vec::new());
+    // The blocks of `current`, the last one first.
+    let (mut current, mut blocks): (Option<RunId>, PromptBlocks) = (None, Vec::new());
     let mut before = log.head().next();
     loop {
         let events = log.read_before_blocking(session, before, SLICE)?;
@@ -83,27 +83,27 @@ pub(super) fn prompt_of(
         for event in events.iter().rev().filter(|event| wanted.is_none_or(|wanted| *wanted == event.run_id)) {
             match event.kind {
                 Kind::RunStarted => {
-                    if of.as_ref() != Some(&event.run_id) {
+                    if current.as_ref() != Some(&event.run_id) {
                         blocks.clear();
                     }
                     blocks.reverse();
                     return Ok(Some((event.run_id.clone(), Some(blocks).filter(|blocks| !blocks.is_empty()))));
                 }
                 Kind::UserMessageChunk => {
-                    let Ok(said) = object::from_slice::<Said>(&event.body) else { continue };
-                    if of.as_ref() != Some(&event.run_id) {
+                    let Ok(chunk) = object::from_slice::<UserChunk>(&event.body) else { continue };
+                    if current.as_ref() != Some(&event.run_id) {
                         blocks.clear();
-                        of = Some(event.run_id.clone());
+                        current = Some(event.run_id.clone());
                     }
-                    blocks.push(said.content);
+                    blocks.push(chunk.content);
                 }
-                _ if wanted.is_some() => of = Some(event.run_id.clone()),
+                _ if wanted.is_some() => current = Some(event.run_id.clone()),
                 _ => {}
             }
         }
     }
-    // It never began, or its beginning is no longer kept.
-    Ok(of.filter(|_| wanted.is_some()).map(|run_id| (run_id, None)))
+    // The run never began, or its beginning is no longer stored.
+    Ok(current.filter(|_| wanted.is_some()).map(|run_id| (run_id, None)))
 }
 
 #[cfg(test)]
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn a_prompt_is_some_objects_with_a_type_up_to_a_length() {
+    fn prompt_check_wants_typed_objects_within_the_size_limit() {
         let text = r#"{"type":"text","text":"hello"}"#;
         assert_eq!(checked(&[text, r#"{"type":"mine","x":[1]}"#], 1000), "fine");
         assert_eq!(checked(&[text; BLOCKS], 100_000), "fine");

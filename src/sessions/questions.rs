@@ -1,34 +1,34 @@
-//! Answers to questions, checked against what they offer before anything is forwarded. Pure.
+//! Checks of answers to questions, before anything is forwarded. Pure.
 
 use serde_json::Value;
 
 use super::SessionError;
 use plexus_protocol::{About, Answer, Answers, Choice, Decision, Misfit, Number, Question, Request, RequestType};
 
-/// What the answers come to.
+/// Checked answers.
 #[derive(Debug, PartialEq)]
 pub(super) enum ParsedAnswers {
-    /// The one question that the request itself is, answered in the request's own form.
-    As(Answer),
-    /// Ids of options, or words of one's own, for each question that was answered.
-    Each(Answers),
+    /// The request is a single question: the answer in the request's own form.
+    Single(Answer),
+    /// Option ids or free text for each answered question.
+    PerQuestion(Answers),
 }
 
-/// The identifier that a person means: the id, or the label, in whatever case where only one fits.
-pub(super) fn named<'a>(offered: &[(&'a str, &str)], said: &str) -> Option<&'a str> {
-    if let Some((id, _)) = offered.iter().find(|(id, _)| *id == said) {
+/// The id of the option that a text means: by its id or label, in any case if only one option matches.
+pub(super) fn option_id<'a>(offered: &[(&'a str, &str)], text: &str) -> Option<&'a str> {
+    if let Some((id, _)) = offered.iter().find(|(id, _)| *id == text) {
         return Some(id);
     }
-    let one = |fits: &dyn Fn(&str, &str) -> bool| {
+    let unique = |fits: &dyn Fn(&str, &str) -> bool| {
         let mut all = offered.iter().filter(|(id, label)| fits(id, label));
         all.next().filter(|_| all.next().is_none()).map(|(id, _)| *id)
     };
-    let low = said.trim().to_lowercase();
-    one(&|_, label| label == said)
-        .or_else(|| one(&|id, label| id.to_lowercase() == low || label.trim().to_lowercase() == low))
+    let low = text.trim().to_lowercase();
+    unique(&|_, label| label == text)
+        .or_else(|| unique(&|id, label| id.to_lowercase() == low || label.trim().to_lowercase() == low))
 }
 
-/// Checks answers against a request's questions. No answers at all mean that there is none.
+/// Checks answers against a request's questions. An empty map declines to answer.
 ///
 /// # Errors
 /// [`SessionError::BadAnswer`].
@@ -41,25 +41,25 @@ pub(super) fn judge(request: &Request, answers: &Answers) -> Result<ParsedAnswer
         let ids: Vec<&str> = questions.iter().map(|question| question.id.as_str()).collect();
         return bad("item_not_offered", format!("there is no question {id:?}; the questions are: {}", ids.join(", ")));
     }
-    let mut said = Answers::new();
+    let mut checked = Answers::new();
     for question in questions.iter().filter(|_| !answers.is_empty()) {
-        let words = one(question, answers.get(&question.id).map_or(&[], Vec::as_slice))?;
-        if !words.is_empty() {
-            said.insert(question.id.clone(), words);
+        let texts = check_answer(question, answers.get(&question.id).map_or(&[], Vec::as_slice))?;
+        if !texts.is_empty() {
+            checked.insert(question.id.clone(), texts);
         }
     }
-    let own = matches!(questions.as_slice(), [only] if only.id == "answer");
-    if !own && request.kind == RequestType::Prompt {
-        return Ok(ParsedAnswers::Each(said));
+    let single = matches!(questions.as_slice(), [only] if only.id == "answer");
+    if !single && request.kind == RequestType::Prompt {
+        return Ok(ParsedAnswers::PerQuestion(checked));
     }
-    let words = said.remove("answer").unwrap_or_default();
-    Ok(ParsedAnswers::As(match request.kind {
-        RequestType::Prompt => Answer { value: Some(words.into_iter().next()), ..Answer::default() },
-        RequestType::Pick => Answer { ids: Some(words), ..Answer::default() },
+    let texts = checked.remove("answer").unwrap_or_default();
+    Ok(ParsedAnswers::Single(match request.kind {
+        RequestType::Prompt => Answer { value: Some(texts.into_iter().next()), ..Answer::default() },
+        RequestType::Pick => Answer { ids: Some(texts), ..Answer::default() },
         RequestType::Confirm | RequestType::Permission | RequestType::Elicitation => {
             let no =
                 || request.options.iter().find(|offer| offer.kind == Choice::RejectOnce).map(|offer| offer.id.clone());
-            match words.into_iter().next().or_else(no) {
+            match texts.into_iter().next().or_else(no) {
                 Some(id) => Answer { option_id: Some(id), ..Answer::default() },
                 None => return bad("answer_type", "this request cannot be left without an answer: choose one".into()),
             }
@@ -67,8 +67,8 @@ pub(super) fn judge(request: &Request, answers: &Answers) -> Result<ParsedAnswer
     }))
 }
 
-/// What the agent calls what a question asks for.
-fn field(question: &Question) -> String {
+/// The agent's name of a question's field.
+fn field_name(question: &Question) -> String {
     question.field.clone().unwrap_or_else(|| question.id.clone())
 }
 
@@ -93,11 +93,11 @@ fn unfit(question: &Question, misfit: Misfit) -> SessionError {
     };
     let name = question.field.as_ref().or(question.header.as_ref()).unwrap_or(&question.text);
     let message = format!("what is said to {name:?} does not fit: it has to be {wants}");
-    SessionError::BadAnswer { code: "answer_unfit", message, field: Some(field(question)) }
+    SessionError::BadAnswer { code: "answer_unfit", message, field: Some(field_name(question)) }
 }
 
-/// The question that a request itself is, in its own form.
-fn only(request: &Request) -> Option<&Question> {
+/// The question of a request that has exactly one.
+fn only_question(request: &Request) -> Option<&Question> {
     match &request.subject {
         About::Question { questions } => match questions.as_slice() {
             [only] => Some(only),
@@ -107,22 +107,23 @@ fn only(request: &Request) -> Option<&Question> {
     }
 }
 
-/// Checks how many of its items were picked.
+/// Checks the number of picked items.
 ///
 /// # Errors
 /// [`SessionError::BadAnswer`].
-pub(super) fn how_many(request: &Request, count: usize) -> Result<(), SessionError> {
-    match only(request).filter(|question| question.multiple) {
+pub(super) fn check_count(request: &Request, count: usize) -> Result<(), SessionError> {
+    match only_question(request).filter(|question| question.multiple) {
         Some(question) => question.fits.count(count as f64).map_err(|misfit| unfit(question, misfit)),
         None => Ok(()),
     }
 }
 
-/// What was typed as one text: words for the one question, or, where there are several, a JSON object with what is said to each.
+/// The decision of an answer given as one text: the answer to the only question, or, for several questions, a JSON object with
+/// a member for each.
 ///
 /// # Errors
 /// [`SessionError::BadAnswer`].
-pub(super) fn typed(request: &Request, text: &str) -> Result<Decision, SessionError> {
+pub(super) fn parse_text(request: &Request, text: &str) -> Result<Decision, SessionError> {
     let About::Question { questions } = &request.subject else { return Ok(Decision::Value(Some(text.to_owned()))) };
     if let [only] = questions.as_slice() {
         let left_out = only.optional && text.trim().is_empty();
@@ -141,53 +142,53 @@ pub(super) fn typed(request: &Request, text: &str) -> Result<Decision, SessionEr
     let mut answers = Answers::new();
     for (name, value) in members {
         let plain = |value: &Value| match value {
-            Value::String(words) => Some(words.clone()),
+            Value::String(text) => Some(text.clone()),
             Value::Number(_) | Value::Bool(_) => Some(value.to_string()),
             _ => None,
         };
-        // As it is written in JSON: a text is no number.
+        // JSON types count: a string is no number.
         let numeric = questions.iter().any(|question| question.id == name && question.fits.number.is_some());
-        let said = match &value {
+        let texts = match &value {
             Value::Null => continue,
             Value::Array(values) => values.iter().map(plain).collect(),
             Value::String(_) if numeric => None,
             Value::Number(_) if !numeric => None,
-            one => plain(one).map(|words| vec![words]),
+            one => plain(one).map(|text| vec![text]),
         };
-        let Some(said) = said else {
+        let Some(texts) = texts else {
             return Err(bad(format!("what is said to {name:?} is of no form that fits"), Some(name)));
         };
         let owner = questions.iter().find(|question| question.own.as_deref() == Some(&name));
-        answers.entry(owner.map_or(name, |question| question.id.clone())).or_default().extend(said);
+        answers.entry(owner.map_or(name, |question| question.id.clone())).or_default().extend(texts);
     }
     if answers.is_empty() {
-        // Nothing is said to any of them, which is no "no".
-        questions.iter().try_for_each(|question| one(question, &[]).map(drop))?;
+        // An empty object answers nothing: allowed only if every question is optional.
+        questions.iter().try_for_each(|question| check_answer(question, &[]).map(drop))?;
         return Ok(Decision::Value(Some(text.to_owned())));
     }
     match judge(request, &answers)? {
-        ParsedAnswers::Each(answers) => Ok(Decision::Answers(answers)),
-        ParsedAnswers::As(_) => Ok(Decision::Value(Some(text.to_owned()))),
+        ParsedAnswers::PerQuestion(answers) => Ok(Decision::Answers(answers)),
+        ParsedAnswers::Single(_) => Ok(Decision::Value(Some(text.to_owned()))),
     }
 }
 
-/// What is said to one question: ids of its options, then words of one's own.
-fn one(question: &Question, said: &[String]) -> Result<Vec<String>, SessionError> {
+/// Checks the answer to one question. Returns option ids, then free texts.
+fn check_answer(question: &Question, texts: &[String]) -> Result<Vec<String>, SessionError> {
     let name = || question.header.as_deref().unwrap_or(&question.text);
-    let bad = |code, message: String| Err(SessionError::BadAnswer { code, message, field: Some(field(question)) });
+    let bad = |code, message: String| Err(SessionError::BadAnswer { code, message, field: Some(field_name(question)) });
     let offered: Vec<(&str, &str)> = question.options.iter().map(|option| (&*option.id, &*option.label)).collect();
-    let (mut chosen, mut own): (Vec<String>, Vec<String>) = (Vec::new(), Vec::new());
-    for words in said.iter().filter(|words| !words.trim().is_empty()) {
-        match named(&offered, words) {
+    let (mut chosen, mut free): (Vec<String>, Vec<String>) = (Vec::new(), Vec::new());
+    for text in texts.iter().filter(|text| !text.trim().is_empty()) {
+        match option_id(&offered, text) {
             Some(id) if chosen.iter().any(|known| known == id) => {
                 return bad("answer_type", format!("{id:?} is said twice to {:?}", name()));
             }
             Some(id) => chosen.push(id.to_owned()),
-            None if question.free_text => own.push(words.clone()),
+            None if question.free_text => free.push(text.clone()),
             None => {
                 let labels: Vec<&str> = offered.iter().map(|(_, label)| *label).collect();
                 let what = format!(
-                    "{words:?} is no answer to {:?}, or fits two; the answers are: {}",
+                    "{text:?} is no answer to {:?}, or fits two; the answers are: {}",
                     name(),
                     labels.join(", ")
                 );
@@ -195,13 +196,13 @@ fn one(question: &Question, said: &[String]) -> Result<Vec<String>, SessionError
             }
         }
     }
-    match question.misfit(chosen.len(), &own) {
+    match question.misfit(chosen.len(), &free) {
         None => {}
         Some(Misfit::Missing) => return bad("answer_missing", format!("{:?} has no answer", name())),
         Some(Misfit::Several) => return bad("answer_type", format!("{:?} takes one answer", name())),
         Some(misfit) => return Err(unfit(question, misfit)),
     }
-    chosen.extend(own);
+    chosen.extend(free);
     Ok(chosen)
 }
 
@@ -222,16 +223,16 @@ mod tests {
         }
     }
 
-    fn said(question: &Question, words: &[&str]) -> Result<Vec<String>, &'static str> {
-        let words: Vec<String> = words.iter().map(ToString::to_string).collect();
-        one(question, &words).map_err(|refusal| match refusal {
+    fn checked(question: &Question, texts: &[&str]) -> Result<Vec<String>, &'static str> {
+        let texts: Vec<String> = texts.iter().map(ToString::to_string).collect();
+        check_answer(question, &texts).map_err(|refusal| match refusal {
             SessionError::BadAnswer { code, .. } => code,
             other => panic!("{other}"),
         })
     }
 
     #[test]
-    fn an_option_is_meant_by_its_id_or_label_in_any_case_where_only_one_fits() {
+    fn question_option_matches_id_or_unique_label_in_any_case() {
         let colours = question(&[("b", "Blue"), ("g", "Green"), ("x", "green"), ("Y", "yes"), ("y", "no")], false);
         for (words, meant) in [
             ("b", "b"),
@@ -243,39 +244,39 @@ mod tests {
             ("y", "y"),
             ("Y", "Y"),
         ] {
-            assert_eq!(said(&colours, &[words]), Ok(vec![meant.to_owned()]), "{words}");
+            assert_eq!(checked(&colours, &[words]), Ok(vec![meant.to_owned()]), "{words}");
         }
         for words in ["GREEN", "red", "blu"] {
-            assert_eq!(said(&colours, &[words]), Err("item_not_offered"), "{words}");
+            assert_eq!(checked(&colours, &[words]), Err("item_not_offered"), "{words}");
         }
-        assert_eq!(said(&colours, &[]), Err("answer_missing"));
-        assert_eq!(said(&colours, &["b", "g"]), Err("answer_type"));
-        assert_eq!(said(&question(&[("b", "Blue")], true), &["red"]), Ok(vec!["red".into()]));
+        assert_eq!(checked(&colours, &[]), Err("answer_missing"));
+        assert_eq!(checked(&colours, &["b", "g"]), Err("answer_type"));
+        assert_eq!(checked(&question(&[("b", "Blue")], true), &["red"]), Ok(vec!["red".into()]));
     }
 
     #[test]
-    fn words_and_numbers_and_how_many_have_to_fit() {
+    fn question_answers_must_fit_type_bounds_and_count() {
         let free = |fits: Fits| Question { fits, ..question(&[], true) };
         let within = |number, least, most| Fits { number, least, most, ..Fits::default() };
         let whole = free(within(Some(Number::Integer), Some(1.0), Some(9.0)));
-        assert_eq!(said(&whole, &["3"]), Ok(vec!["3".into()]));
+        assert_eq!(checked(&whole, &["3"]), Ok(vec!["3".into()]));
         for words in ["0", "10", "3.5", "three", "NaN"] {
-            assert_eq!(said(&whole, &[words]), Err("answer_unfit"), "{words}");
+            assert_eq!(checked(&whole, &[words]), Err("answer_unfit"), "{words}");
         }
-        assert_eq!(said(&free(within(None, Some(2.0), None)), &["a"]), Err("answer_unfit"));
+        assert_eq!(checked(&free(within(None, Some(2.0), None)), &["a"]), Err("answer_unfit"));
         let several = Question {
             multiple: true,
             fits: within(None, Some(2.0), None),
             ..question(&[("a", "A"), ("b", "B")], false)
         };
-        assert_eq!(said(&several, &["a"]), Err("answer_unfit"));
-        assert_eq!(said(&several, &["a", "b"]), Ok(vec!["a".into(), "b".into()]));
-        assert_eq!(said(&several, &["a", "A"]), Err("answer_type"));
-        assert_eq!(said(&Question { optional: true, ..question(&[], true) }, &[" "]), Ok(vec![]));
+        assert_eq!(checked(&several, &["a"]), Err("answer_unfit"));
+        assert_eq!(checked(&several, &["a", "b"]), Ok(vec!["a".into(), "b".into()]));
+        assert_eq!(checked(&several, &["a", "A"]), Err("answer_type"));
+        assert_eq!(checked(&Question { optional: true, ..question(&[], true) }, &[" "]), Ok(vec![]));
     }
 
     #[test]
-    fn one_text_for_several_questions_is_checked_like_answers_to_each() {
+    fn question_answers_in_one_text_are_checked_one_by_one() {
         let fits = Fits { number: Some(Number::Integer), least: Some(1.0), ..Fits::default() };
         let age = Question { id: "age".into(), fits, ..question(&[], true) };
         let own = Some("colour_custom".into());
@@ -286,7 +287,7 @@ mod tests {
             subject: About::Question { questions: vec![age, colour, note] },
             ..crate::sessions::requests::tests::request()
         };
-        let of = |text: &str| match typed(&request, text) {
+        let of = |text: &str| match parse_text(&request, text) {
             Ok(Decision::Answers(answers)) => Ok(serde_json::to_string(&answers).unwrap()),
             Err(SessionError::BadAnswer { code, field, .. }) => Err((code, field.unwrap_or_default())),
             other => panic!("{other:?}"),

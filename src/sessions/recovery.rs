@@ -1,5 +1,5 @@
-//! What a gateway finds when it starts: the sessions of earlier ones, and the processes that those left. A session goes on
-//! in the very process that it knows, or is closed properly.
+//! The start of a gateway: restores the sessions of earlier gateways and takes over the processes that those left. A session
+//! continues in exactly the process that it names, or is closed with events that say so.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use std::sync::Arc;
 use tokio::sync::mpsc;
 
 use super::directory::PAGE;
-use super::orphans::{LeftoverChoice, belongs, choose, process_of, why_unattended};
+use super::orphans::{LeftoverChoice, belongs, choose, process_name, why_unattended};
 use super::runtime_link::{OrphanState, OrphanedRuntime, ProcessStart, ReattachedSession};
 use super::session::{MAILBOX, SessionHandle, Task, now};
 use super::state::{Plan, SessionStateMachine};
@@ -15,71 +15,71 @@ use super::{Directory, Filter, RuntimeLink, SessionSender};
 use plexus_protocol::{Origin, Request, RequestState, RuntimeId, RuntimeInfo, RuntimeSpec, RuntimeState};
 use plexus_store::{RequestQuery, SessionEntry, StoreError};
 
-/// A session of an earlier gateway whose runtime outlived it.
+/// A session of an earlier gateway that may continue in a process.
 struct SurvivingSession {
     state: SessionStateMachine,
-    /// Which process it knows.
+    /// The process that the session names.
     start: ProcessStart,
     busy_since: Option<plexus_protocol::Position>,
 }
 
 impl Directory {
-    /// Finds the sessions of earlier gateways. Those that know a process that outlived its gateway go on in it; the others
-    /// are closed properly, if their gateway did not live to do that, until their runtime is there again.
+    /// Restores the sessions of earlier gateways. Sessions whose process is alive continue in it; the others are closed, if
+    /// their gateway could not do that, until their runtime is started again.
     pub(super) async fn recover(&self) -> Result<(), StoreError> {
         let log = &self.shared.log;
-        let mut left: HashMap<RuntimeId, Vec<OrphanedRuntime>> = HashMap::new();
-        for one in self.shared.launcher.left().await {
-            left.entry(one.id.clone()).or_default().push(one);
+        let mut orphans: HashMap<RuntimeId, Vec<OrphanedRuntime>> = HashMap::new();
+        for orphan in self.shared.launcher.left().await {
+            orphans.entry(orphan.id.clone()).or_default().push(orphan);
         }
         let mut survivors: HashMap<RuntimeId, Vec<SurvivingSession>> = HashMap::new();
         let entries = log.store().sessions()?;
         for entry in &entries {
-            let Some(state) = self.restored(entry)? else { continue };
+            let Some(state) = self.restore_session(entry)? else { continue };
             let id = &state.origin.runtime_id;
-            if state.exited().is_none() && state.native_id().is_some() && left.contains_key(id) {
-                let start = state.in_start(entry.mark);
+            if state.exited().is_none() && state.native_id().is_some() && orphans.contains_key(id) {
+                let start = state.process_start(entry.mark);
                 let survivor = SurvivingSession { state, start, busy_since: entry.row.spare_from };
                 survivors.entry(survivor.state.origin.runtime_id.clone()).or_default().push(survivor);
             } else {
                 self.end_session(state, "the gateway stopped, and the agent with it").await;
             }
         }
-        for (id, left) in left {
+        for (id, orphans) in orphans {
             let survivors = survivors.remove(&id).unwrap_or_default();
             let starts: Vec<&ProcessStart> = survivors.iter().map(|survivor| &survivor.start).collect();
-            let choice = choose(&left, &starts);
-            self.settle(id, left, choice, survivors).await;
+            let choice = choose(&orphans, &starts);
+            self.apply_choice(id, orphans, choice, survivors).await;
         }
         for entry in &entries {
             if let Some(handle) = self.shared.sessions.get(&entry.row.session_id) {
                 handle.last.fetch_max(entry.last.0, std::sync::atomic::Ordering::Relaxed);
             }
         }
-        self.abandon_unattached();
+        self.abandon_unattached_later();
         Ok(())
     }
 
-    /// Takes over the process that was chosen among those of one name, and sees to the others.
-    async fn settle(
+    /// Takes over the chosen process of a runtime, and ends or reports the others.
+    async fn apply_choice(
         &self,
         id: RuntimeId,
-        left: Vec<OrphanedRuntime>,
+        orphans: Vec<OrphanedRuntime>,
         choice: LeftoverChoice,
         survivors: Vec<SurvivingSession>,
     ) {
-        for &place in &choice.end {
+        for &index in &choice.end {
             tracing::error!(
-                runtime_id = %id, process = process_of(&left[place]),
+                runtime_id = %id, process = process_name(&orphans[index]),
                 "of several processes of one runtime this one is ended: another one is what its sessions know"
             );
-            self.shared.launcher.dismiss(&left[place]);
+            self.shared.launcher.dismiss(&orphans[index]);
         }
-        for &place in &choice.unattended {
-            let why = why_unattended(&left[place]);
-            tracing::error!(runtime_id = %id, process = process_of(&left[place]), "an agent runs unattended: {why}");
+        for &index in &choice.unattended {
+            let why = why_unattended(&orphans[index]);
+            tracing::error!(runtime_id = %id, process = process_name(&orphans[index]), "an agent runs unattended: {why}");
         }
-        let Some(keep) = choice.keep.map(|place| &left[place]) else {
+        let Some(keep) = choice.keep.map(|index| &orphans[index]) else {
             for survivor in survivors {
                 self.end_session(
                     survivor.state,
@@ -87,8 +87,8 @@ impl Directory {
                 )
                 .await;
             }
-            if let Some(&place) = choice.unattended.first() {
-                self.list_unattended(id, &left[place]);
+            if let Some(&index) = choice.unattended.first() {
+                self.list_unattended(id, &orphans[index]);
             }
             return;
         };
@@ -99,35 +99,35 @@ impl Directory {
         }
         self.take_over(keep, here).await;
         if let Some(link) = self.shared.runtimes.get(&id) {
-            let say = |text: String| link.journal().add(now(), super::stderr_log::LogSource::Gateway, &text);
-            for &place in &choice.end {
-                say(format!(
+            let log = |text: String| link.journal().add(now(), super::stderr_log::LogSource::Gateway, &text);
+            for &index in &choice.end {
+                log(format!(
                     "ended {}: another process of the same name, which no session knew",
-                    process_of(&left[place])
+                    process_name(&orphans[index])
                 ));
             }
-            for &place in &choice.unattended {
-                say(format!("{} runs unattended: {}", process_of(&left[place]), why_unattended(&left[place])));
+            for &index in &choice.unattended {
+                log(format!("{} runs unattended: {}", process_name(&orphans[index]), why_unattended(&orphans[index])));
             }
         }
     }
 
-    /// Lists a runtime that runs and that nobody speaks with: it can be stopped, and nothing else.
-    fn list_unattended(&self, id: RuntimeId, left: &OrphanedRuntime) {
+    /// Lists a runtime that runs without a driver: it can be stopped, and nothing else.
+    fn list_unattended(&self, id: RuntimeId, orphan: &OrphanedRuntime) {
         let problem =
-            format!("{} runs unattended: {}; `plexus stop {id}` ends it", process_of(left), why_unattended(left));
+            format!("{} runs unattended: {}; `plexus stop {id}` ends it", process_name(orphan), why_unattended(orphan));
         let unknown = RuntimeInfo::unknown(id.clone(), problem, now());
-        let pid = match &left.known {
+        let pid = match &orphan.known {
             OrphanState::All { pid, .. } => Some(*pid),
             OrphanState::Late(_) | OrphanState::Unusable(_) => None,
         };
-        // Without a driver: it takes no orders, and has no next state.
+        // Without a driver it takes no orders and its state does not change.
         let (link, _) = RuntimeLink::new(RuntimeInfo { state: RuntimeState::Exited, pid, ..unknown });
         self.shared.runtimes.insert(id, link);
     }
 
-    /// A session as its row, its requests and its events say.
-    fn restored(&self, entry: &SessionEntry) -> Result<Option<SessionStateMachine>, StoreError> {
+    /// Restores a session from its row, its open requests and the events after the row.
+    fn restore_session(&self, entry: &SessionEntry) -> Result<Option<SessionStateMachine>, StoreError> {
         let log = &self.shared.log;
         let row = &entry.row;
         let origin = Arc::new(Origin {
@@ -153,8 +153,8 @@ impl Directory {
         let clocks = (now(), std::time::Instant::now());
         match SessionStateMachine::restore(Arc::clone(&origin), &row.state, open, since, clocks) {
             Ok(mut state) => {
-                state.spared = row.spare_from;
-                state.recall(&log.store().prompts(&origin.session_id)?);
+                state.retain_from = row.spare_from;
+                state.load_prompts(&log.store().prompts(&origin.session_id)?);
                 Ok(Some(state))
             }
             Err(error) => {
@@ -164,25 +164,26 @@ impl Directory {
         }
     }
 
-    /// Goes on with a runtime that outlived an earlier gateway, and with its sessions.
-    async fn take_over(&self, left: &OrphanedRuntime, mut survivors: Vec<SurvivingSession>) {
-        let id = left.id.clone();
-        let (mut adopted, mut mailboxes) = (Vec::new(), Vec::new());
+    /// Takes over a runtime that outlived an earlier gateway, with its sessions.
+    async fn take_over(&self, orphan: &OrphanedRuntime, mut survivors: Vec<SurvivingSession>) {
+        let id = orphan.id.clone();
+        let (mut reattached, mut mailboxes) = (Vec::new(), Vec::new());
         for SurvivingSession { state, start, .. } in &mut survivors {
-            let (inlet, from_runtime) = SessionSender::new();
+            let (sender, from_runtime) = SessionSender::new();
             let Some(native) = state.native_id().cloned() else { continue };
             let (asks, prompt) = state.pending();
-            let heard = match &left.known {
+            let heard = match &orphan.known {
                 OrphanState::All { instance, nameless, .. } => {
-                    state.belongs_to(Some(instance.clone()));
+                    state.set_process(Some(instance.clone()));
                     start.last_stop(instance, *nameless)
                 }
                 OrphanState::Late(_) | OrphanState::Unusable(_) => 0,
             };
-            adopted.push(ReattachedSession { native, inlet: inlet.clone(), start: start.clone(), heard, asks, prompt });
-            mailboxes.push((inlet, from_runtime));
+            let (inlet, start) = (sender.clone(), start.clone());
+            reattached.push(ReattachedSession { native, inlet, start, heard, asks, prompt });
+            mailboxes.push((sender, from_runtime));
         }
-        let link = match self.shared.launcher.reattach(left, adopted) {
+        let link = match self.shared.launcher.reattach(orphan, reattached) {
             Ok(link) => link,
             Err(why) => {
                 tracing::error!(runtime_id = %id, %why, "a runtime could not be taken over");
@@ -194,20 +195,20 @@ impl Directory {
         };
         tracing::info!(runtime_id = %id, sessions = survivors.len(), "found a runtime again");
         self.shared.runtimes.insert(id.clone(), link.clone());
-        if let OrphanState::All { spec, .. } = &left.known {
+        if let OrphanState::All { spec, .. } = &orphan.known {
             self.shared.specs.insert(id.clone(), RuntimeSpec::clone(spec));
         }
-        self.attend(id, link.clone());
+        self.watch_runtime(id, link.clone());
         for (survivor, mailbox) in survivors.into_iter().zip(mailboxes) {
-            let (wants, wants_rx) = mpsc::channel(MAILBOX);
-            let handle = SessionHandle::of(&survivor.state, Some(wants));
+            let (commands, commands_rx) = mpsc::channel(MAILBOX);
+            let handle = SessionHandle::of(&survivor.state, Some(commands));
             for request in survivor.state.open_requests() {
-                self.shared.asked.insert(request.request_id.clone(), request.session_id.clone());
+                self.shared.request_sessions.insert(request.request_id.clone(), request.session_id.clone());
             }
-            let keeper = self.keeper(handle.clone(), survivor.busy_since).knows(survivor.state.recalled());
+            let persister = self.persister(handle.clone(), survivor.busy_since).knows(survivor.state.stored_prompts());
             self.shared.sessions.insert(survivor.state.origin.session_id.clone(), handle);
-            let task = Task::new(survivor.state, keeper, link.clone(), mailbox, wants_rx, self.shared.rules);
-            self.run(task, Plan::default());
+            let task = Task::new(survivor.state, persister, link.clone(), mailbox, commands_rx, self.shared.rules);
+            self.spawn_task(task, Plan::default());
         }
     }
 }

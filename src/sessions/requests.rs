@@ -1,5 +1,4 @@
-//! Questions and answers, one file, since an answer is judged by what was made of the question: what a request offers,
-//! which answers fit, what a receipt says. Pure.
+//! Requests and answers: making a request of an agent's question, judging answers against it, and receipts. Pure.
 
 use sha2::{Digest, Sha256};
 
@@ -11,29 +10,29 @@ use plexus_protocol::{
     RunId, RuntimeId, SessionId, Timestamp,
 };
 
-/// Longest headline kept in a request, in bytes; the whole of it is in `native`.
+/// Longest title of a request, in bytes; `native` has the whole.
 const TITLE_MAX: usize = 300;
-/// Longest reason that is forwarded to an agent, in bytes.
+/// Longest reason forwarded to an agent, in bytes.
 const REASON_MAX: usize = 4 << 10;
 
-/// Longest text that may be edited, and longest edit, in bytes; what is longer is not offered, or refused.
+/// Longest editable text and longest edit, in bytes. A longer text is not offered for editing, a longer edit refused.
 const EDIT_MAX: usize = 64 << 10;
-/// Longest name of what may be edited, in bytes.
+/// Longest label of an editable text, in bytes.
 const LABEL_MAX: usize = 60;
 
 /// Makes a request of a runtime's question. `folder` is the session's.
 pub(super) fn open(
     ask: &AgentRequest,
     id: RequestId,
-    of: (SessionId, RunId, RuntimeId),
+    owners: (SessionId, RunId, RuntimeId),
     folder: &str,
     generation: u64,
     times: (Timestamp, Option<Timestamp>),
 ) -> Request {
-    make(ask, id, of, folder, generation, times, 0)
+    build(ask, id, owners, folder, generation, times, 0)
 }
 
-fn make(
+fn build(
     ask: &AgentRequest,
     id: RequestId,
     (session_id, run_id, runtime_id): (SessionId, RunId, RuntimeId),
@@ -72,7 +71,7 @@ fn make(
         secret: ask.secret,
         danger: ask.danger,
         allow_reason: ask.allow_reason,
-        // A dialect that carries options carries "always" as one of them.
+        // Dialects with options have "always" as one of them.
         allow_remember: ask.allow_remember || ask.options.iter().any(|offer| offer.kind == Choice::AllowAlways),
         observe_only: ask.observe_only,
         editable: ask
@@ -86,16 +85,16 @@ fn make(
         opened_at: now,
         receipt: None,
     };
-    request.digest = digest(&request, &display.whole);
+    request.digest = digest(&request, &display.subject_digest);
     request
 }
 
-/// The request with what is known now of what it asks: its next revision. `None` if nothing of it is other than before.
-pub(super) fn change(request: &Request, ask: &AgentRequest, folder: &str) -> Option<Request> {
+/// The next revision of a request, from the runtime's new version of the question. `None` if nothing changed.
+pub(super) fn revise(request: &Request, ask: &AgentRequest, folder: &str) -> Option<Request> {
     let at = |revision| {
-        let of = (request.session_id.clone(), request.run_id.clone(), request.runtime_id.clone());
+        let owners = (request.session_id.clone(), request.run_id.clone(), request.runtime_id.clone());
         let times = (request.opened_at, request.expires_at);
-        make(ask, request.request_id.clone(), of, folder, request.generation, times, revision)
+        build(ask, request.request_id.clone(), owners, folder, request.generation, times, revision)
     };
     let same = at(request.revision);
     if same.digest == request.digest && same.risk == request.risk {
@@ -104,9 +103,9 @@ pub(super) fn change(request: &Request, ask: &AgentRequest, folder: &str) -> Opt
     Some(at(request.revision.saturating_add(1)))
 }
 
-/// SHA-256 (hex) over what is asked and of whom: any change to it is another digest.
-fn digest(request: &Request, whole: &str) -> String {
-    let of = (
+/// SHA-256 (hex) of a request: its identity, its subject and what it offers. `subject_digest` is [`display::Display`]'s.
+fn digest(request: &Request, subject_digest: &str) -> String {
+    let identity = (
         &request.request_id,
         &request.session_id,
         &request.run_id,
@@ -114,11 +113,11 @@ fn digest(request: &Request, whole: &str) -> String {
         request.generation,
         request.revision,
     );
-    let said = (whole, request.kind, &request.title, &request.message, &request.display, &request.native);
+    let subject = (subject_digest, request.kind, &request.title, &request.message, &request.display, &request.native);
     let offered = (&request.options, &request.items, request.multi, &request.default_value, request.secret);
     let offered = (offered, &request.editable);
-    // Plain values of our own, which always can be written; were one not to, the digest would still be of one kind only.
-    let canonical = serde_json::to_vec(&(of, said, offered)).unwrap_or_default();
+    // Plain values, which always serialize.
+    let canonical = serde_json::to_vec(&(identity, subject, offered)).unwrap_or_default();
     data_encoding::HEXLOWER.encode(&Sha256::digest(canonical))
 }
 
@@ -137,9 +136,9 @@ pub(crate) fn judge(request: &Request, answer: &Answer, up_to: Option<Risk>) -> 
     if older || answer.digest.as_ref().is_some_and(|digest| *digest != request.digest) {
         return Err(SessionError::StaleDigest);
     }
-    let decision = fits(request, answer, up_to)?;
+    let decision = decide(request, answer, up_to)?;
     if answer.digest.is_none() && !refuses(&decision) {
-        // Whoever says yes has read what is asked now, all of it.
+        // A yes needs proof that the current revision was shown, and all of it.
         if request.changed && answer.revision.is_none() {
             return Err(SessionError::StaleDigest);
         }
@@ -154,7 +153,7 @@ fn too_risky(risk: Risk, up_to: Risk, reasons: &[String]) -> SessionError {
     SessionError::RiskTooHigh(Box::new(TooRisky { risk, up_to, reasons: reasons.to_vec(), devices: Vec::new() }))
 }
 
-/// Whether a decision lets the agent do nothing.
+/// Whether a decision allows the agent nothing.
 fn refuses(decision: &Decision) -> bool {
     match decision {
         Decision::Option { kind, .. } => kind.rejects(),
@@ -166,8 +165,8 @@ fn refuses(decision: &Decision) -> bool {
     }
 }
 
-/// What is said beside a choice: the reason, and whether it is to be remembered. An edit is looked at as well.
-fn beside(request: &Request, answer: &Answer) -> Result<(Option<String>, bool), SessionError> {
+/// The reason of an answer, and whether the choice is to be remembered. Checks the answer's edit, too.
+fn reason_and_remember(request: &Request, answer: &Answer) -> Result<(Option<String>, bool), SessionError> {
     let bad = |code, message: String| Err(SessionError::BadAnswer { code, message, field: None });
     let reason = answer.reason.clone().filter(|_| request.allow_reason || !answer.as_offered);
     if let Some(reason) = &reason {
@@ -198,8 +197,8 @@ fn beside(request: &Request, answer: &Answer) -> Result<(Option<String>, bool), 
     Ok((reason, remember))
 }
 
-/// The decision that an answer is, if it fits what is offered.
-fn fits(request: &Request, answer: &Answer, up_to: Option<Risk>) -> Result<Decision, SessionError> {
+/// The decision of an answer, if it fits what the request offers.
+fn decide(request: &Request, answer: &Answer, up_to: Option<Risk>) -> Result<Decision, SessionError> {
     let bad = |code, message: String| Err(SessionError::BadAnswer { code, message, field: None });
     let given = usize::from(answer.option_id.is_some())
         + usize::from(answer.ok.is_some())
@@ -214,15 +213,15 @@ fn fits(request: &Request, answer: &Answer, up_to: Option<Risk>) -> Result<Decis
     }
     if let Some(answers) = &answer.answers {
         return match questions::judge(request, answers)? {
-            // What a dialect asks in its own form is answered in that form.
-            questions::ParsedAnswers::As(plain) => {
+            // A single question is answered in the request's own form.
+            questions::ParsedAnswers::Single(plain) => {
                 let plain = Answer { reason: answer.reason.clone(), remember: answer.remember, ..plain };
-                fits(request, &plain, up_to)
+                decide(request, &plain, up_to)
             }
-            questions::ParsedAnswers::Each(answers) => Ok(Decision::Answers(answers)),
+            questions::ParsedAnswers::PerQuestion(answers) => Ok(Decision::Answers(answers)),
         };
     }
-    let (reason, remember) = beside(request, answer)?;
+    let (reason, remember) = reason_and_remember(request, answer)?;
     match request.kind {
         RequestType::Confirm | RequestType::Permission | RequestType::Elicitation => {
             let offer = match (&answer.option_id, answer.ok) {
@@ -237,27 +236,27 @@ fn fits(request: &Request, answer: &Answer, up_to: Option<Risk>) -> Result<Decis
                 (None, Some(ok)) => {
                     let kind = if ok { Choice::AllowOnce } else { Choice::RejectOnce };
                     let once = request.options.iter().find(|offer| offer.kind == kind);
-                    // A no is a no, where the only one is for good.
+                    // `ok: false` of the UI protocol takes a permanent no if that is the only one offered.
                     once.or_else(|| always(request, ok).filter(|_| answer.as_offered && !ok))
                 }
                 (None, None) => return bad("answer_type", "answer with option_id or ok".into()),
             };
             match offer {
-                // What is allowed always is allowed whatever its risk will be.
+                // "Always" also allows later requests, whatever their risk.
                 Some(Offer { kind: Choice::AllowAlways, .. }) if up_to.is_some_and(|up_to| up_to < Risk::Danger) => {
                     let why = ["it allows what comes later as well, whatever its risk".to_owned()];
                     Err(too_risky(Risk::Danger, up_to.unwrap_or(Risk::Low), &why))
                 }
-                Some(Offer { id, kind, .. }) if changes(request, answer) => match kind {
+                Some(Offer { id, kind, .. }) if is_edited(request, answer) => match kind {
                     Choice::AllowOnce => {
                         let text = answer.edited.clone().unwrap_or_default();
-                        let shown = edited(&text);
+                        let shown = render_edit(&text);
                         if let Some(up_to) = up_to.filter(|up_to| shown.risk > *up_to) {
                             return Err(too_risky(shown.risk, up_to, &shown.reasons));
                         }
                         Ok(Decision::Edited { id: id.clone(), text, reason })
                     }
-                    // What "always" would mean of something else, nobody was told.
+                    // The agent's "always" is about the original text.
                     _ => bad("bad_edit", "an edit goes with a yes for this once: leave it out, or allow once".into()),
                 },
                 Some(Offer { id, kind, .. }) => Ok(Decision::Option { id: id.clone(), kind: *kind, reason }),
@@ -268,7 +267,7 @@ fn fits(request: &Request, answer: &Answer, up_to: Option<Risk>) -> Result<Decis
             }
         }
         RequestType::Prompt => match (&answer.value, answer.ok) {
-            (Some(Some(text)), _) => questions::typed(request, text),
+            (Some(Some(text)), _) => questions::parse_text(request, text),
             (Some(None), _) => Ok(Decision::Value(None)),
             (None, Some(false)) => Ok(Decision::Value(None)),
             _ => bad("answer_type", "answer with value (text, or null to cancel)".into()),
@@ -282,13 +281,13 @@ fn fits(request: &Request, answer: &Answer, up_to: Option<Risk>) -> Result<Decis
     }
 }
 
-/// What a change comes to: shown and judged by the same rules as what was asked, but for the folder, in which nothing is known to be.
-fn edited(text: &str) -> display::Display {
+/// The display and risk of an edited text, by the rules of commands. No folder is given, so that no path counts as inside it.
+fn render_edit(text: &str) -> display::Display {
     display::render(&RequestSubject::Command { argv: vec![text.to_owned()], cwd: None }, "", false)
 }
 
-/// Whether the answer is for something else than what was asked.
-fn changes(request: &Request, answer: &Answer) -> bool {
+/// Whether the answer changes the request's editable text.
+fn is_edited(request: &Request, answer: &Answer) -> bool {
     answer.edited.is_some() && answer.edited.as_ref() != request.editable.as_ref().map(|editable| &editable.value)
 }
 
@@ -300,7 +299,7 @@ fn always(request: &Request, allow: bool) -> Option<&Offer> {
 fn pick(request: &Request, ids: Vec<String>) -> Result<Decision, SessionError> {
     let offered: Vec<(&str, &str)> = request.items.iter().map(|item| (&*item.id, &*item.label)).collect();
     let known = |id: String| {
-        questions::named(&offered, &id).map(str::to_owned).ok_or_else(|| {
+        questions::option_id(&offered, &id).map(str::to_owned).ok_or_else(|| {
             let names: Vec<&str> = offered.iter().map(|(id, _)| *id).collect();
             let message = format!("{id:?} is not one of the items, or of two of them: {}", names.join(", "));
             SessionError::BadAnswer { code: "item_not_offered", message, field: None }
@@ -315,7 +314,7 @@ fn pick(request: &Request, ids: Vec<String>) -> Result<Decision, SessionError> {
         return wrong("one item at most may be picked");
     }
     if !ids.is_empty() {
-        questions::how_many(request, ids.len())?;
+        questions::check_count(request, ids.len())?;
     }
     Ok(Decision::Ids(ids))
 }
@@ -346,8 +345,8 @@ pub(super) fn receipt(request: &Request, decision: &Decision, by: Resolver, now:
             receipt.reason.clone_from(reason);
         }
         Decision::Edited { id, text, reason } => {
-            // What is done is what everybody is shown: by the same rules as what was asked.
-            let shown = edited(text);
+            // Everybody sees the edited text as the agent gets it, rendered by the rules of requests.
+            let shown = render_edit(text);
             receipt.option_id = Some(id.clone());
             receipt.ok = Some(true);
             receipt.reason.clone_from(reason);
@@ -372,8 +371,8 @@ pub(super) fn receipt(request: &Request, decision: &Decision, by: Resolver, now:
     receipt
 }
 
-/// The receipt for a request that somebody answered past the gateway.
-pub(super) fn elsewhere(request: &Request, elsewhere: AnsweredElsewhere, now: Timestamp) -> Receipt {
+/// The receipt for a request that was answered outside the gateway.
+pub(super) fn receipt_elsewhere(request: &Request, elsewhere: AnsweredElsewhere, now: Timestamp) -> Receipt {
     let by = Resolver::elsewhere(display::label(&elsewhere.by, TITLE_MAX));
     let kind = request.options.iter().find(|offer| Some(&offer.id) == elsewhere.option_id.as_ref()).map(|o| o.kind);
     Receipt {
@@ -431,7 +430,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn whatever_is_asked_otherwise_has_another_digest() {
+    fn request_digest_changes_with_every_part() {
         let changes: [fn(&mut Request); 14] = [
             |r| r.request_id = RequestId::trusted("q_2"),
             |r| r.session_id = SessionId::trusted("s_2"),
@@ -462,7 +461,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn nobody_answers_above_their_level_and_always_is_above_all() {
+    fn request_answer_is_bounded_by_risk_level_and_always_needs_danger() {
         let offers = [("yes", Choice::AllowOnce), ("always", Choice::AllowAlways), ("no", Choice::RejectOnce)];
         let offers = offers.map(|(id, kind)| Offer { id: id.into(), label: id.into(), kind });
         for risk in [Risk::Low, Risk::Elevated, Risk::Danger] {
@@ -488,7 +487,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn an_edit_is_taken_where_it_is_offered_and_only_with_a_yes_for_this_once() {
+    fn request_edit_is_taken_only_where_offered_with_allow_once() {
         let offers = [("yes", Choice::AllowOnce), ("always", Choice::AllowAlways), ("no", Choice::RejectOnce)];
         let options: Vec<Offer> =
             offers.map(|(id, kind)| Offer { id: id.into(), label: id.into(), kind }).into_iter().collect();
@@ -511,7 +510,7 @@ pub(super) mod tests {
         assert_eq!((kept.ok, kept.edited.as_deref()), (Some(true), Some("ls -l\u{202e}")), "exactly");
         assert_eq!(kept.edited_display.as_deref(), Some("ls -l\\u{202e}"), "and safe to show");
         assert!(kept.edited_warnings.iter().any(|warning| warning.contains("bidirectional")));
-        // Whoever may allow little cannot make much of it.
+        // A device's risk limit applies to the edit, too.
         let low =
             |text: &str| judge(&Request { risk: Risk::Low, ..edits.clone() }, &answer("yes", text), Some(Risk::Low));
         let risk = |text: &str| match low(text) {
@@ -519,7 +518,7 @@ pub(super) mod tests {
             other => panic!("{other:?}"),
         };
         assert_eq!((risk("rm -rf /"), risk("make deploy")), (Risk::Danger, Risk::Elevated));
-        // What was not changed is the plain yes.
+        // An unchanged text is a plain yes.
         assert!(matches!(judge(&edits, &answer("always", "ls"), None), Ok(Decision::Option { .. })));
         assert_eq!(code(&plain, &answer("yes", "ls")), "edit_not_offered");
         for (option, edited) in
@@ -532,7 +531,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn of_an_answer_of_the_ui_protocol_counts_what_was_offered() {
+    fn request_answer_from_ui_protocol_uses_only_what_is_offered() {
         let offers = [
             ("yes", Choice::AllowOnce),
             ("always", Choice::AllowAlways),
@@ -555,23 +554,23 @@ pub(super) mod tests {
             (&once, false, "no"),
             (&hard, false, "never"),
         ] {
-            let said = Answer {
+            let answer = Answer {
                 ok: Some(ok),
                 remember: Some(true),
                 reason: Some("so".into()),
                 as_offered: true,
                 ..Answer::default()
             };
-            match judge(request, &said, None).unwrap() {
+            match judge(request, &answer, None).unwrap() {
                 Decision::Option { id, reason, .. } => assert_eq!((id.as_str(), reason), (chosen, None)),
                 other => panic!("{other:?}"),
             }
-            assert!(judge(request, &Answer { as_offered: false, ..said }, None).is_err(), "others are told");
+            assert!(judge(request, &Answer { as_offered: false, ..answer }, None).is_err(), "others are told");
         }
     }
 
     #[test]
-    fn a_picked_item_was_offered_and_a_secret_is_not_kept() {
+    fn request_picked_item_must_be_offered_and_secret_is_not_kept() {
         let item = Item { id: "a".into(), label: "A".into(), detail: None };
         let pick = Request { kind: RequestType::Pick, items: vec![item], options: vec![], ..request() };
         let ids =

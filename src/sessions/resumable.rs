@@ -1,8 +1,8 @@
-//! What a runtime could resume: the conversations that it keeps itself, as it lists them.
+//! The conversations that a runtime stores itself and could resume.
 //!
-//! A runtime is asked one question at a time, however many want to know, and none while it owes an answer: who asks the same
-//! meanwhile gets what comes of it, who asks another thing comes after. So one that never answers is asked once, and holds
-//! one answer's worth of memory. Whoever waits for longer than [`SILENCE`] is told.
+//! Each runtime has at most one list query pending. Callers with the same query share its result; callers with another one wait
+//! for their turn. So a runtime that never answers is asked once, and holds the memory of one answer. A caller waits for
+//! [`SILENCE`] at most.
 
 use parking_lot::Mutex;
 use std::collections::HashMap;
@@ -23,41 +23,41 @@ use plexus_dialects::listing::{self, ConversationList, ListedConversation};
 use plexus_dialects::{RuntimeCommand, RuntimeError, RuntimeEvent};
 use plexus_protocol::{Capability, NativeId, RuntimeId, RuntimeState, SessionId, Timestamp};
 
-/// Conversations of one page at most.
+/// Most conversations of one page.
 pub const RESUMABLE_MAX: usize = 1000;
-/// How long a runtime may take for an answer; then whoever waits for it is told.
+/// How long a caller waits for a runtime's answer.
 const SILENCE: Duration = Duration::from_secs(30);
-/// How long an answer is waited for before another question is asked: one that is lost is not waited for for ever.
+/// How long a query may stay pending before another one may be sent.
 const LOST: Duration = Duration::from_secs(300);
-/// Longest place of a runtime's own in its list, in bytes: it travels in an address.
+/// Longest list cursor of a runtime, in bytes: it is a part of URLs.
 const CURSOR_MAX: usize = 2048;
-/// Conversations before the page that are skipped at most.
+/// Most conversations skipped before a page.
 const SKIP_MAX: usize = listing::ANSWER_MAX;
 
-/// A conversation that a runtime could resume. What the runtime does not say is null.
+/// A conversation that a runtime could resume. Members that the runtime does not report are null.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
 #[schema(as = Resumable)]
 pub struct ResumableConversation {
-    /// The runtime's own name for it: `native_id` of a session to open.
+    /// The runtime's identifier: the `native_id` of a session to open.
     pub native_id: NativeId,
-    /// Its title, or how it began, where the runtime says so.
+    /// Its title or its beginning.
     #[schema(required)]
     pub title: Option<String>,
-    /// The folder it works in, where the runtime says so.
+    /// Its folder.
     #[schema(required)]
     pub cwd: Option<String>,
-    /// When it last changed, where the runtime says so.
+    /// When it last changed.
     #[schema(required)]
     pub updated_at: Option<Timestamp>,
-    /// The session that it is open as here already.
+    /// The session of the gateway in which it is open already.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub session_id: Option<SessionId>,
 }
 
-/// A page of the conversations that a runtime could resume, in its own order. One that changes meanwhile may come twice.
+/// A page of a runtime's resumable conversations, in the runtime's order. A conversation that changes meanwhile may come twice.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub struct ResumablePage {
-    /// The conversations.
+    /// The conversations of the page.
     pub resumable: Vec<ResumableConversation>,
     /// Where the next page begins, to be given as `cursor`; absent if this is the last.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -65,8 +65,8 @@ pub struct ResumablePage {
     pub next: Option<String>,
 }
 
-/// A place in a runtime's list: how many to skip of the answer that begins at a place of the runtime's own. As text
-/// `skip`, or `skip.` and that place in base64.
+/// A place in a runtime's list: the runtime's own cursor, and how many conversations to skip after it. As text: `skip`, or
+/// `skip.` and the cursor in base64.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ListPosition {
     skip: usize,
@@ -95,7 +95,7 @@ impl std::fmt::Display for ListPosition {
     }
 }
 
-/// What is asked of a runtime: from where on, and how many.
+/// A list query: the runtime's cursor, and the number of conversations.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct ListQuery {
     cursor: Option<String>,
@@ -104,19 +104,18 @@ struct ListQuery {
 
 type Outcome = Result<Arc<ConversationList>, SessionError>;
 
-/// A question that a runtime has not answered yet, and what comes of it.
+/// A list query that a runtime has not answered yet.
 #[derive(Clone)]
 pub(super) struct PendingList {
-    wanted: ListQuery,
+    query: ListQuery,
     outcome: watch::Receiver<Option<Outcome>>,
 }
 
-/// The questions under way: one a runtime.
+/// The pending queries, at most one per runtime.
 pub(super) type Listings = Mutex<HashMap<RuntimeId, PendingList>>;
 
 impl Directory {
-    /// A page of the conversations that a runtime could resume, `limit` at most, from `at` on. A runtime that is starting is
-    /// waited for.
+    /// A page of at most `limit` conversations that a runtime could resume, from `at` on. Waits for a runtime that is starting.
     ///
     /// # Errors
     /// [`SessionError::NoRuntime`], [`SessionError::RuntimeGone`], [`SessionError::ListingUnsupported`], [`SessionError::RuntimeSilent`],
@@ -131,7 +130,7 @@ impl Directory {
         self.resumable_within(SILENCE, id, at, limit).await
     }
 
-    /// As [`resumable`](Self::resumable), for who waits for so long.
+    /// As [`resumable`](Self::resumable), with the time to wait.
     pub(super) async fn resumable_within(
         &self,
         patience: Duration,
@@ -147,13 +146,13 @@ impl Directory {
         timeout_at(deadline, ready(&link)).await.map_err(|_| silent())??;
         can_list(id, &link)?;
         // One more than the page holds, so that it shows whether there is a next one.
-        let wanted = ListQuery { cursor: at.cursor.clone(), most: at.skip + limit + 1 };
+        let query = ListQuery { cursor: at.cursor.clone(), most: at.skip + limit + 1 };
         let listing = loop {
-            let PendingList { wanted: asked, mut outcome } = self.ask(id, &link, &wanted);
-            let came = timeout_at(deadline, outcome.wait_for(Option::is_some)).await.map_err(|_| silent())?;
-            let came = came.map_err(|_| SessionError::Stopping)?.clone();
-            if let Some(came) = came.filter(|_| asked == wanted) {
-                break came?;
+            let PendingList { query: pending, mut outcome } = self.list_query(id, &link, &query);
+            let result = timeout_at(deadline, outcome.wait_for(Option::is_some)).await.map_err(|_| silent())?;
+            let result = result.map_err(|_| SessionError::Stopping)?.clone();
+            if let Some(result) = result.filter(|_| pending == query) {
+                break result?;
             }
         };
         let rest = listing.kept.get(at.skip..).unwrap_or_default();
@@ -161,9 +160,9 @@ impl Directory {
         let next = if rest.len() > limit {
             Some(ListPosition { skip: at.skip + limit, cursor: at.cursor.clone() }).filter(|next| next.skip <= SKIP_MAX)
         } else {
-            // One that goes on where it is goes in a circle.
-            let on = listing.next.clone().filter(|next| Some(next) != at.cursor.as_ref());
-            on.map(|next| ListPosition { skip: 0, cursor: Some(next) })
+            // The same cursor again would be an endless loop.
+            let next = listing.next.clone().filter(|next| Some(next) != at.cursor.as_ref());
+            next.map(|next| ListPosition { skip: 0, cursor: Some(next) })
         };
         let open = self.open_here(id);
         let one = |kept: &ListedConversation| ResumableConversation {
@@ -176,38 +175,38 @@ impl Directory {
         Ok(ResumablePage { resumable: page.map(one).collect(), next: next.map(|next| next.to_string()) })
     }
 
-    /// The conversations of a runtime that are sessions here, by the runtime's names for them.
+    /// The sessions of a runtime by native id.
     fn open_here(&self, id: &RuntimeId) -> HashMap<String, SessionId> {
-        let of = self.shared.sessions.iter().filter(|handle| handle.origin.runtime_id == *id);
-        let named = of.filter_map(|handle| {
+        let handles = self.shared.sessions.iter().filter(|handle| handle.origin.runtime_id == *id);
+        let by_native = handles.filter_map(|handle| {
             let native = handle.view.load().info.native_id.as_ref()?.as_str().to_owned();
             Some((native, handle.origin.session_id.clone()))
         });
-        named.collect()
+        by_native.collect()
     }
 
-    /// The question that is under way, or this one, asked now.
-    fn ask(&self, id: &RuntimeId, link: &RuntimeLink, wanted: &ListQuery) -> PendingList {
+    /// The pending query of the runtime, or this one, sent now.
+    fn list_query(&self, id: &RuntimeId, link: &RuntimeLink, query: &ListQuery) -> PendingList {
         let mut listings = self.shared.listings.lock();
-        if let Some(asked) = listings.get(id).filter(|asked| asked.outcome.has_changed().is_ok()) {
-            return asked.clone();
+        if let Some(pending) = listings.get(id).filter(|pending| pending.outcome.has_changed().is_ok()) {
+            return pending.clone();
         }
-        let (tell, outcome) = watch::channel(None);
-        let asked = PendingList { wanted: wanted.clone(), outcome };
-        listings.insert(id.clone(), asked.clone());
-        let (this, id, link, wanted) = (self.clone(), id.clone(), link.clone(), wanted.clone());
-        // Not cut short by clients that leave: what was asked is answered some time.
+        let (tx, outcome) = watch::channel(None);
+        let pending = PendingList { query: query.clone(), outcome };
+        listings.insert(id.clone(), pending.clone());
+        let (this, id, link, query) = (self.clone(), id.clone(), link.clone(), query.clone());
+        // Spawned, so that it goes on when callers leave: the runtime answers some time.
         tokio::spawn(async move {
-            let outcome = tokio::time::timeout(LOST, answer(&link, &wanted)).await;
+            let outcome = tokio::time::timeout(LOST, send_query(&link, &query)).await;
             let outcome = outcome.unwrap_or(Err(SessionError::RuntimeSilent(LOST.as_secs())));
             this.shared.listings.lock().remove(&id);
-            tell.send_replace(Some(outcome));
+            tx.send_replace(Some(outcome));
         });
-        asked
+        pending
     }
 }
 
-/// Waits until a runtime is ready.
+/// Waits until the runtime is ready.
 async fn ready(link: &RuntimeLink) -> Result<(), SessionError> {
     let mut info = link.watch();
     loop {
@@ -221,7 +220,7 @@ async fn ready(link: &RuntimeLink) -> Result<(), SessionError> {
     }
 }
 
-/// Whether a runtime lists conversations that can be opened again.
+/// Checks that the runtime lists conversations and can open them again.
 fn can_list(id: &RuntimeId, link: &RuntimeLink) -> Result<(), SessionError> {
     let info = link.info();
     let has = |one| info.capabilities.as_ref().is_some_and(|capabilities| capabilities.has(one));
@@ -236,15 +235,15 @@ fn can_list(id: &RuntimeId, link: &RuntimeLink) -> Result<(), SessionError> {
     Err(SessionError::ListingUnsupported { runtime: id.clone(), what: "conversations to resume", why })
 }
 
-/// Asks a runtime, and waits for as long as it may still answer.
-async fn answer(link: &RuntimeLink, wanted: &ListQuery) -> Outcome {
+/// Sends a query to the runtime, and waits until it answers or ends.
+async fn send_query(link: &RuntimeLink, query: &ListQuery) -> Outcome {
     let info = link.info();
     let gone = || SessionError::RuntimeGone("it ended before it answered".into());
     let internal = |why: &str| refused(RuntimeError { code: -32603, message: why.into(), data: None });
-    let question = listing::question(&info.dialect, wanted.cursor.as_deref(), wanted.most);
+    let question = listing::question(&info.dialect, query.cursor.as_deref(), query.most);
     let (method, params) = question.ok_or_else(|| internal("it has no such question"))?;
     let params = to_raw_value(&params).map_err(|why| internal(&why.to_string()))?;
-    let (inlet, mut said) = SessionSender::new();
+    let (sender, mut messages) = SessionSender::new();
     let command = RuntimeCommand::Call {
         ticket: ticket(),
         native: None,
@@ -252,21 +251,21 @@ async fn answer(link: &RuntimeLink, wanted: &ListQuery) -> Outcome {
         params: Some(params),
         notify: false,
     };
-    let order = RuntimeOrder { command, inlet, generation: info.generation, pressed: None };
-    let mut stands = link.watch();
+    let order = RuntimeOrder { command, inlet: sender, generation: info.generation, pressed: None };
+    let mut state = link.watch();
     let ended = async move {
-        // Another start of it knows nothing of what the one before was asked.
-        let still = |now: &Arc<plexus_protocol::RuntimeInfo>| {
+        // A new start of the runtime does not know the query.
+        let alive = |now: &Arc<plexus_protocol::RuntimeInfo>| {
             now.generation == info.generation && now.state == RuntimeState::Ready
         };
-        while still(&stands.borrow_and_update().clone()) && stands.changed().await.is_ok() {}
+        while alive(&state.borrow_and_update().clone()) && state.changed().await.is_ok() {}
     };
     let reply = async {
         link.room().await?.send(order);
         loop {
-            let RuntimeMessage::Said(batch, _) = said.recv().await? else { return None };
-            for one in batch {
-                if let RuntimeEvent::Replied { reply, .. } = one {
+            let RuntimeMessage::Said(batch, _) = messages.recv().await? else { return None };
+            for event in batch {
+                if let RuntimeEvent::Replied { reply, .. } = event {
                     return Some(reply);
                 }
             }

@@ -1,7 +1,8 @@
-//! How much harm a yes could do, and why. Pure: a judgement of what is asked, not of what the agent says about it.
+//! The risk of a request: how much harm a yes could do, with reasons. Pure: judges the request's subject, not what the agent says
+//! about it.
 //!
-//! A shell is not run here, only read: whatever is not plainly reading is elevated, and whatever destroys, escalates, or runs
-//! what it fetches is dangerous, wherever in the line it stands. What cannot be read is dangerous. A judgement limits who may
+//! Shell lines are only parsed. A command that does more than read is elevated; one that destroys, escalates, or runs what it
+//! fetches is dangerous, wherever in the line it stands. A line that cannot be parsed is dangerous. The risk limits who may
 //! answer and how; it never answers.
 
 mod paths;
@@ -20,14 +21,14 @@ pub(crate) use secrets::{masked, masked_by};
 pub(crate) use shell::{RiskVerdict, ShellText, classify};
 use words::SimpleCommand;
 
-/// Longest argument of a tool that is looked at, in bytes; a longer one is no command.
-const ARGUMENT: usize = 4 << 10;
+/// Longest argument of a tool that is checked for commands, in bytes.
+const ARGUMENT_MAX: usize = 4 << 10;
 
-/// The judgement of what is asked. `folder` is the session's; `danger` what the runtime itself says; `deceives` whether it
-/// has characters that deceive an eye; `cut` whether not all of it is shown.
-pub(super) fn judge(subject: &RequestSubject, folder: &str, danger: bool, deceives: bool, cut: bool) -> RiskVerdict {
-    let mut all = of(subject, folder);
-    if deceives {
+/// Judges a request. `folder` is the session's; `danger`: the runtime itself calls it dangerous; `deceptive`: it has deceptive
+/// characters; `cut`: it is not shown whole.
+pub(super) fn judge(subject: &RequestSubject, folder: &str, danger: bool, deceptive: bool, cut: bool) -> RiskVerdict {
+    let mut all = judge_subject(subject, folder);
+    if deceptive {
         all.and(RiskVerdict::danger("has characters that deceive an eye"));
     }
     if danger {
@@ -39,11 +40,11 @@ pub(super) fn judge(subject: &RequestSubject, folder: &str, danger: bool, deceiv
     all
 }
 
-fn of(subject: &RequestSubject, folder: &str) -> RiskVerdict {
+fn judge_subject(subject: &RequestSubject, folder: &str) -> RiskVerdict {
     match subject {
         RequestSubject::Command { argv, cwd } => {
             let cwd = cwd.as_deref().unwrap_or(folder);
-            // A folder elsewhere makes every path in it one elsewhere.
+            // For a command that runs outside the session's folder no path is inside it.
             let folder = if inside(cwd, folder, folder) { folder } else { "" };
             command(argv, cwd, folder)
         }
@@ -64,13 +65,13 @@ fn of(subject: &RequestSubject, folder: &str) -> RiskVerdict {
                 all.and(RiskVerdict::danger("reads something by an address that is no web address"));
             }
             if !more.is_empty() {
-                all.and(harm_in(more));
+                all.and(commands_in(more));
             }
             all
         }
         RequestSubject::Tool { name, arguments } => {
             let mut all = RiskVerdict::elevated(format!("calls a tool of the agent ({})", named(name)));
-            all.and(harm_in(arguments));
+            all.and(commands_in(arguments));
             all
         }
         RequestSubject::Plan(_) => RiskVerdict::elevated("lets the agent carry out its plan"),
@@ -96,22 +97,22 @@ fn edit(path: &str, folder: &str) -> RiskVerdict {
     }
 }
 
-/// What reads as a dangerous command anywhere in JSON: a member that nobody knows may be one.
-fn harm_in(json: &str) -> RiskVerdict {
+/// Dangerous commands anywhere in JSON: a tool may run the text of any member.
+fn commands_in(json: &str) -> RiskVerdict {
     fn texts(value: &serde_json::Value, all: &mut RiskVerdict) {
         match value {
-            serde_json::Value::String(text) if text.len() <= ARGUMENT => {
+            serde_json::Value::String(text) if text.len() <= ARGUMENT_MAX => {
                 let found = classify(&ShellText { line: text, cwd: "", folder: "" });
-                let reads_so = found.risk == Risk::Danger && text.split_whitespace().nth(1).is_some();
-                if let (true, Some(why)) = (reads_so, found.reasons.first()) {
+                let is_command = found.risk == Risk::Danger && text.split_whitespace().nth(1).is_some();
+                if let (true, Some(why)) = (is_command, found.reasons.first()) {
                     all.and(RiskVerdict::danger(format!("has something that reads as a command: {why}")));
                 }
             }
             serde_json::Value::Array(values) => {
-                // A program and its arguments, one by one.
+                // A list may be a program with its arguments.
                 let words: Option<Vec<String>> = values
                     .iter()
-                    .map(|value| Some(value.as_str().filter(|word| word.len() <= ARGUMENT)?.into()))
+                    .map(|value| Some(value.as_str().filter(|word| word.len() <= ARGUMENT_MAX)?.into()))
                     .collect();
                 let found = words.filter(|words| words.len() > 1).map(|words| command(&words, "", ""));
                 if let Some(found) = found.filter(|found| found.risk == Risk::Danger)
@@ -137,7 +138,7 @@ fn command(argv: &[String], cwd: &str, folder: &str) -> RiskVerdict {
         [line] => classify(&ShellText { line, cwd, folder }),
         words => {
             let text = ShellText { line: "", cwd, folder };
-            let words = SimpleCommand { words, text: &text, deep: shell::DEEP };
+            let words = SimpleCommand { words, text: &text, depth: shell::DEPTH_MAX };
             if words.words.is_empty() {
                 RiskVerdict::danger("Plexus cannot tell what this would do: it is empty")
             } else {

@@ -1,5 +1,5 @@
-//! The pipes between a session and its runtime's driver. Sessions own both ends' types, so that the back door depends on
-//! the heart and never the other way round.
+//! The channels between sessions and the drivers of runtimes. The types of both ends are here, so that `runtimes` depends on
+//! `sessions` and never the other way round.
 
 use parking_lot::{Mutex, MutexGuard};
 use std::collections::BTreeMap;
@@ -18,129 +18,129 @@ pub use plexus_protocol::RuntimeExit;
 use plexus_protocol::{NativeId, RuntimeId, RuntimeInfo, RuntimeSpec, Ticket, Timestamp};
 use plexus_store::RuntimeMark;
 
-/// Batches from the driver that a session's mailbox holds; when it is full the driver waits, and then the agent does.
-pub const INLET: usize = 64;
+/// Batches of runtime events queued for one session; when the queue is full the driver waits, and so does the agent.
+pub const EVENT_BATCHES: usize = 64;
 
-/// Orders that a runtime's driver holds; when it is full, further ones wait with who gives them, in order.
+/// Orders queued for a runtime's driver; when the queue is full, senders wait in order.
 pub const ORDERS: usize = 256;
 
-/// Sessions found in a runtime that wait to be opened; further ones are left out until the runtime is attached again.
+/// Found sessions of a runtime queued to be opened; further ones are left out until the runtime is attached again.
 pub const FOUND: usize = 256;
 
-/// Where a driver puts what a runtime says of one session.
+/// The driver's end of the channel to one session.
 #[derive(Clone, Debug)]
 pub struct SessionSender {
     tx: mpsc::Sender<RuntimeMessage>,
 }
 
-/// What a session hears of its runtime.
+/// A message from a driver to a session.
 #[derive(Debug)]
 pub enum RuntimeMessage {
-    /// What it said, in order: all of one read, so that one commit keeps it. With it, where a runtime that may outlive
-    /// the gateway stood then.
+    /// The runtime's events of one read, in order, to be stored by one commit; with the position in its output.
     Said(Vec<RuntimeEvent>, Option<Ack>),
-    /// A runtime that outlived the gateway was found again, and has said all that was missed: what it still waits for.
+    /// A runtime that outlived the gateway was reattached, and all its missed events were sent.
     Found {
-        /// Questions of any of its sessions.
+        /// The open requests of all its sessions.
         asks: Vec<RequestKey>,
-        /// Prompts of any of its sessions.
+        /// The running prompts of all its sessions.
         prompts: Vec<Ticket>,
     },
     /// The runtime is gone.
     Gone(RuntimeExit),
 }
 
-/// Up to where a batch goes in a runtime's output. Dropped once the batch is kept (or its session is gone): what the
-/// runtime's holder keeps of it is then needed no more.
+/// The end of a batch in the runtime's output. Dropped once the batch is stored, or its session is gone: then the runtime's
+/// holder may forget the output up to there.
 #[derive(Debug)]
 pub struct Ack {
-    /// Bytes of output, from the runtime's start: what was said by then is in this batch or an earlier one. Absent where
-    /// nobody keeps that output for a gateway that comes after this one.
+    /// Offset in the output, in bytes from the runtime's start: all output before it is in this batch or an earlier one.
+    /// Absent if no holder keeps the output for a later gateway.
     pub offset: Option<u64>,
-    /// When the driver had understood it.
+    /// When the driver had parsed the batch.
     pub heard: Instant,
     from: u64,
-    ledger: Arc<AckTracker>,
+    tracker: Arc<AckTracker>,
 }
 
 impl Drop for Ack {
     fn drop(&mut self) {
-        let mut lent = self.ledger.under_way();
-        if let Some(count) = lent.get_mut(&self.from) {
+        let mut pending = self.tracker.pending();
+        if let Some(count) = pending.get_mut(&self.from) {
             *count -= 1;
             if *count == 0 {
-                lent.remove(&self.from);
+                pending.remove(&self.from);
             }
         }
-        drop(lent);
-        self.ledger.news.notify_one();
+        drop(pending);
+        self.tracker.stored.notify_one();
     }
 }
 
-/// What of a runtime's output is on its way to sessions and not kept yet.
+/// The batches of a runtime's output that are not stored yet.
 #[derive(Debug, Default)]
 pub struct AckTracker {
-    /// Where batches under way begin, and how many begin there.
-    under_way: Mutex<BTreeMap<u64, usize>>,
-    news: Notify,
+    /// The offsets at which pending batches begin, with the number of batches.
+    pending: Mutex<BTreeMap<u64, usize>>,
+    /// Notified whenever a batch was stored.
+    stored: Notify,
 }
 
 impl AckTracker {
-    /// A batch that goes from one offset to another is on its way. `held`: a holder keeps what was said until this is.
+    /// Tracks a batch from offset `from` to `offset`. `held`: whether a holder keeps the output until the batch is stored.
     pub fn track(self: &Arc<Self>, from: u64, offset: u64, held: bool) -> Ack {
-        *self.under_way().entry(from).or_default() += 1;
-        Ack { offset: held.then_some(offset), heard: Instant::now(), from, ledger: Arc::clone(self) }
+        *self.pending().entry(from).or_default() += 1;
+        Ack { offset: held.then_some(offset), heard: Instant::now(), from, tracker: Arc::clone(self) }
     }
 
-    /// Up to where everything is kept, of what was heard up to `heard`.
-    pub fn kept_up_to(&self, heard: u64) -> u64 {
-        self.under_way().keys().next().map_or(heard, |first| heard.min(*first))
+    /// The offset up to which all output is stored, of the output parsed up to `parsed`.
+    pub fn kept_up_to(&self, parsed: u64) -> u64 {
+        self.pending().keys().next().map_or(parsed, |first| parsed.min(*first))
     }
 
-    /// Waits until more may be kept than the last time. Cancellation safe.
+    /// Waits until another batch was stored. Cancellation safe.
     pub async fn changed(&self) {
-        self.news.notified().await;
+        self.stored.notified().await;
     }
 
-    fn under_way(&self) -> MutexGuard<'_, BTreeMap<u64, usize>> {
-        self.under_way.lock()
+    fn pending(&self) -> MutexGuard<'_, BTreeMap<u64, usize>> {
+        self.pending.lock()
     }
 }
 
 impl SessionSender {
-    /// A new inlet and the end that the session reads.
+    /// A new channel: the sender, and the end that the session reads.
     pub fn new() -> (Self, mpsc::Receiver<RuntimeMessage>) {
-        let (tx, rx) = mpsc::channel(INLET);
+        let (tx, rx) = mpsc::channel(EVENT_BATCHES);
         (Self { tx }, rx)
     }
 
-    /// Puts a batch; waits while the mailbox is full. Cancellation safe: a batch is either put or not. A session that is
-    /// gone takes nothing and that is fine: nobody is left to care.
+    /// Sends a batch; waits while the queue is full. Cancellation safe: a batch is either sent or not. A batch for a session
+    /// that is gone is dropped.
     pub async fn put(&self, batch: RuntimeMessage) {
         let _ = self.tx.send(batch).await;
     }
 
-    /// Whether nobody reads it any more.
+    /// Whether the session's end is closed.
     pub fn is_closed(&self) -> bool {
         self.tx.is_closed()
     }
 
-    /// Whether both lead to the same session.
+    /// Whether both senders lead to the same session.
     pub fn same(&self, other: &Self) -> bool {
         self.tx.same_channel(&other.tx)
     }
 }
 
-/// An order for a runtime.
+/// A command for a runtime, with where its results go.
 #[derive(Debug)]
 pub struct RuntimeOrder {
-    /// What to do.
+    /// The command.
     pub command: RuntimeCommand,
-    /// Where to put what comes of it; with [`RuntimeCommand::Open`], also where the new session's events go from then on.
+    /// The session that gets the results; with [`RuntimeCommand::Open`], it also gets the new session's events from then on.
     pub inlet: SessionSender,
-    /// Which start of the runtime it is meant for; a later one ignores it.
+    /// The start of the runtime that the command is meant for; a later start ignores it.
     pub generation: u64,
-    /// When the answer came that it passes on.
+    /// When the gateway received the answer that the command carries, for the latency metrics.
     pub pressed: Option<Instant>,
 }
 
@@ -159,45 +159,45 @@ pub struct RuntimeLink {
 /// Room for one order.
 pub type OrderPermit = mpsc::OwnedPermit<RuntimeOrder>;
 
-/// A session that somebody else opened in a runtime.
+/// A session that another client opened in a runtime.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FoundSession {
-    /// The runtime's name for it.
+    /// The session's native id.
     pub native: NativeId,
-    /// The folder it works in, where known.
+    /// The session's folder, if known.
     pub cwd: Option<String>,
-    /// Its title, where known.
+    /// The session's title, if known.
     pub title: Option<String>,
 }
 
-/// The driver's end.
+/// The driver's end of a [`RuntimeLink`].
 #[derive(Debug)]
 pub struct DriverEnd {
-    /// What the gateway wants. Closed when nobody can want anything any more.
+    /// The orders. Closed when all senders are gone.
     pub orders: mpsc::Receiver<RuntimeOrder>,
-    /// Told once when the runtime is to stop for good.
+    /// Notified once when the runtime is to stop for good.
     pub stop: Arc<Notify>,
-    /// Where the driver shows how the runtime stands.
+    /// Where the driver publishes the runtime's state.
     pub info: watch::Sender<Arc<RuntimeInfo>>,
-    /// Where it puts the sessions that others opened. When it is full, one is left out, and said to be.
+    /// Where the driver reports sessions that other clients opened. When the queue is full, one is left out with a warning.
     pub found: mpsc::Sender<FoundSession>,
-    /// Where it writes down what the runtime says to stderr.
+    /// The runtime's stderr.
     pub journal: StderrLog,
-    /// What the runtime was started with, where only its driver finds that out.
+    /// What the runtime was started with, set by the driver if the gateway does not know it.
     pub spec: Arc<OnceLock<RuntimeSpec>>,
 }
 
-/// The runtime takes no orders: its queue is full, or it is gone.
+/// Why an order was not accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OrderRejected {
-    /// [`ORDERS`] wait already.
+    /// [`ORDERS`] are queued already.
     Full,
-    /// Its driver is gone.
+    /// The runtime's driver is gone.
     Gone,
 }
 
 impl RuntimeLink {
-    /// A link to a runtime that stands as `info`.
+    /// A link to a runtime in the state `info`, and the driver's end.
     pub fn new(info: RuntimeInfo) -> (Self, DriverEnd) {
         let (orders, orders_rx) = mpsc::channel(ORDERS);
         let (info_tx, info_rx) = watch::channel(Arc::new(info));
@@ -227,10 +227,10 @@ impl RuntimeLink {
         )
     }
 
-    /// Gives an order, at once: a session never waits for a runtime.
+    /// Queues an order without waiting: a session never waits for a runtime.
     ///
     /// # Errors
-    /// [`OrderRejected`], and the order.
+    /// [`OrderRejected`], with the order.
     pub fn order(&self, order: RuntimeOrder) -> Result<(), (OrderRejected, Box<RuntimeOrder>)> {
         self.orders.try_send(order).map_err(|refused| match refused {
             mpsc::error::TrySendError::Full(order) => (OrderRejected::Full, Box::new(order)),
@@ -238,23 +238,23 @@ impl RuntimeLink {
         })
     }
 
-    /// Waits for room for an order, behind all who wait already; `None` if its driver is gone.
+    /// Waits in line for room for an order; `None` if the driver is gone.
     pub fn room(&self) -> impl Future<Output = Option<OrderPermit>> + Send + 'static {
         let orders = self.orders.clone();
         async move { orders.reserve_owned().await.ok() }
     }
 
-    /// Marks it as one to a runtime that an earlier gateway left.
+    /// Marks the runtime as one that an earlier gateway left.
     pub fn found_again(self) -> Self {
         Self { was_found: true, ..self }
     }
 
-    /// Whether its runtime was left by an earlier gateway.
+    /// Whether an earlier gateway left the runtime.
     pub fn was_found(&self) -> bool {
         self.was_found
     }
 
-    /// What the runtime was started with, where its driver had to find that out.
+    /// What the runtime was started with, if the driver had to find that out.
     pub fn spec(&self) -> Option<&RuntimeSpec> {
         self.spec.get()
     }
@@ -264,42 +264,42 @@ impl RuntimeLink {
         self.stop.notify_one();
     }
 
-    /// The sessions that others open in the runtime, for the one who asks first.
+    /// The sessions that other clients open in the runtime. `None` after the first call.
     pub fn take_found(&self) -> Option<mpsc::Receiver<FoundSession>> {
         self.found.lock().take()
     }
 
-    /// What the runtime wrote to stderr of late.
+    /// The last lines of the runtime's stderr.
     pub fn journal(&self) -> &StderrLog {
         &self.journal
     }
 
-    /// How the runtime stands.
+    /// The runtime's state.
     pub fn info(&self) -> Arc<RuntimeInfo> {
         Arc::clone(&self.info.borrow())
     }
 
-    /// Returns once its driver is gone: nobody takes an order any more, nobody answers one that was given. Cancellation safe.
+    /// Waits until the driver is gone: it then neither takes orders nor answers given ones. Cancellation safe.
     pub async fn ended(&self) {
         let mut info = self.watch();
         while info.changed().await.is_ok() {}
     }
 
-    /// Told whenever the runtime stands differently; closed when its driver has ended.
+    /// The runtime's state as a watch; closed when its driver has ended.
     pub fn watch(&self) -> watch::Receiver<Arc<RuntimeInfo>> {
         self.info.clone()
     }
 }
 
-/// Starts runtimes: the back door, as the heart sees it.
+/// Starts runtimes. Implemented by the `runtimes` module.
 pub trait Launcher: Send + Sync + 'static {
-    /// Starts a driver for `spec` and returns its link at once; the runtime's progress shows in [`RuntimeLink::info`].
+    /// Starts a driver for `spec` and returns its link at once; [`RuntimeLink::info`] shows the runtime's progress.
     ///
     /// # Errors
-    /// In words with the fix: an unknown dialect, an endpoint kind that is not supported.
+    /// A message with the fix: an unknown dialect, an endpoint kind that is not supported.
     fn launch(&self, spec: RuntimeSpec) -> Result<RuntimeLink, String>;
 
-    /// How its runtimes reach the clients of their sessions.
+    /// The way from the runtimes to the clients of their sessions.
     fn clients(&self) -> ClientRouter {
         ClientRouter::default()
     }
@@ -309,25 +309,25 @@ pub trait Launcher: Send + Sync + 'static {
         None
     }
 
-    /// The runtimes that outlived an earlier gateway: each is to be [taken over](Self::reattach), or
-    /// [ended](Self::dismiss), or left alone and said to be; once.
+    /// The runtimes that outlived an earlier gateway. Called once; each is to be [taken over](Self::reattach),
+    /// [ended](Self::dismiss), or left alone and reported.
     fn left(&self) -> Pin<Box<dyn Future<Output = Vec<OrphanedRuntime>> + Send + '_>> {
         Box::pin(std::future::ready(Vec::new()))
     }
 
-    /// Takes over a runtime that [`left`](Self::left) named, with the sessions that go on in it.
+    /// Takes over a runtime that [`left`](Self::left) returned, with the sessions that continue in it.
     ///
     /// # Errors
-    /// In words: it is gone meanwhile.
+    /// A message: the runtime is gone meanwhile.
     fn reattach(&self, left: &OrphanedRuntime, _sessions: Vec<ReattachedSession>) -> Result<RuntimeLink, String> {
         Err(format!("there is no runtime {} to take over", left.id))
     }
 
-    /// Ends a runtime that [`left`](Self::left) named and nobody goes on with. Returns at once.
+    /// Ends a runtime that [`left`](Self::left) returned. Returns at once.
     fn dismiss(&self, _left: &OrphanedRuntime) {}
 
-    /// Ends whatever still runs under this name from before, so that a start or an end of the runtime leaves nothing
-    /// beside it. To be called while none is driven under it.
+    /// Ends all processes that earlier gateways left under this runtime's name, so that a start or stop of the runtime leaves no
+    /// second one. To be called while the runtime has no driver.
     fn clear<'a>(&'a self, _id: &'a RuntimeId) -> Pin<Box<dyn Future<Output = ()> + Send + 'a>> {
         Box::pin(std::future::ready(()))
     }
@@ -336,51 +336,51 @@ pub trait Launcher: Send + Sync + 'static {
 /// A runtime that outlived an earlier gateway.
 #[derive(Clone, Debug)]
 pub struct OrphanedRuntime {
-    /// Its name.
+    /// The runtime's identifier.
     pub id: RuntimeId,
-    /// Tells it from others of the same name.
+    /// Tells it from others with the same identifier.
     pub place: usize,
-    /// What is known of it.
+    /// What is known of the process.
     pub known: OrphanState,
 }
 
-/// What is known of a runtime that outlived an earlier gateway.
+/// What is known of the process of an [`OrphanedRuntime`].
 #[derive(Clone, Debug)]
 pub enum OrphanState {
-    /// All that there is to know.
+    /// Its holder answered.
     All {
-        /// What it was started with.
+        /// What the runtime was started with.
         spec: Box<RuntimeSpec>,
-        /// Which start of it lives.
+        /// The start of the runtime that is alive.
         generation: u64,
-        /// Names its process.
+        /// Identifies the process.
         instance: String,
-        /// Its holder is of the release 0.1.0: sessions know it by its generation, until they were taken over once.
+        /// The holder is of the release 0.1.0: sessions refer to the process by generation until they were taken over once.
         nameless: bool,
-        /// Its process.
+        /// The process id.
         pid: u32,
-        /// When that was started.
+        /// When the process was started.
         started_at: Timestamp,
     },
-    /// Its holder has not answered yet, and why; it is waited for once it is taken over.
+    /// Its holder has not answered yet, and why. A gateway that takes the runtime over waits for the holder.
     Late(String),
-    /// It cannot be spoken with, and why.
+    /// Its holder cannot be used, and why.
     Unusable(String),
 }
 
-/// Which process a session belongs to, as it was kept.
+/// The runtime process that a session runs in, as it was stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProcessStart {
-    /// Names the process; `None` if the release 0.1.0 kept it.
+    /// Identifies the process; `None` if the release 0.1.0 stored the session.
     pub instance: Option<String>,
-    /// Which start of the runtime it is.
+    /// The start of the runtime.
     pub generation: u64,
-    /// Up to where the session has heard it.
+    /// The output that the session has processed.
     pub mark: Option<RuntimeMark>,
 }
 
 impl ProcessStart {
-    /// Whether it is this process.
+    /// Whether the session runs in this process.
     pub fn belongs(&self, instance: &str, nameless: bool, generation: u64) -> bool {
         match &self.instance {
             Some(known) => known == instance,
@@ -388,17 +388,17 @@ impl ProcessStart {
         }
     }
 
-    /// Up to where the session has heard this process, to which it belongs.
+    /// The offset up to which the session has processed the output of this process, in which it runs.
     pub fn last_stop(&self, instance: &str, nameless: bool) -> u64 {
-        let of = |mark: &RuntimeMark| {
+        let same_process = |mark: &RuntimeMark| {
             mark.generation == number(Some(instance), 0) || (nameless && mark.generation == self.generation)
         };
-        self.mark.filter(of).map_or(0, |mark| mark.offset)
+        self.mark.filter(same_process).map_or(0, |mark| mark.offset)
     }
 }
 
-/// A process as a number, for marks: made of its instance, or the generation where the release 0.1.0 knew no more. The
-/// two never meet: one has the second highest bit set, the other counts from 1. Fits in 63 bits.
+/// The number of a process in marks: a hash of its instance, or the generation for processes of the release 0.1.0. The two do
+/// not collide: hashes have the second highest bit set, generations count from 1. Fits in 63 bits.
 pub fn number(instance: Option<&str>, generation: u64) -> u64 {
     let Some(instance) = instance else { return generation };
     let digest = Sha256::digest(instance);
@@ -406,20 +406,20 @@ pub fn number(instance: Option<&str>, generation: u64) -> u64 {
     (u64::from_be_bytes(first) >> 2) | 1 << 62
 }
 
-/// A session that goes on in a runtime that outlived the gateway.
+/// A session that continues in a runtime that outlived the gateway.
 #[derive(Debug)]
 pub struct ReattachedSession {
-    /// The runtime's name for it.
+    /// The session's native id.
     pub native: NativeId,
-    /// Where to put what is said of it.
+    /// The channel to the session.
     pub inlet: SessionSender,
-    /// Which process it belongs to.
+    /// The process that the session runs in.
     pub start: ProcessStart,
-    /// What was said up to here it has heard.
+    /// The offset in the output up to which the session has processed it.
     pub heard: u64,
-    /// The questions it knows, open or answered.
+    /// The session's requests, open or answered.
     pub asks: Vec<RequestKey>,
-    /// The prompt it waits for.
+    /// The session's running prompt.
     pub prompt: Option<Ticket>,
 }
 
@@ -428,7 +428,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_session_belongs_to_the_very_process_that_it_knows() {
+    fn process_start_belongs_to_the_named_process_only() {
         let start = |instance: Option<&str>, generation, mark| ProcessStart {
             instance: instance.map(str::to_owned),
             generation,
@@ -437,14 +437,14 @@ mod tests {
         let named = start(Some("i_a"), 1, None);
         assert!(named.belongs("i_a", false, 1) && named.belongs("i_a", false, 7));
         assert!(!named.belongs("i_b", false, 1), "the same generation is no proof");
-        // One that the release 0.1.0 kept belongs to holders of that release alone.
+        // A session stored by the release 0.1.0 matches only holders of that release.
         let old = start(None, 2, None);
         assert!(old.belongs("p_7_100", true, 2));
         assert!(!old.belongs("p_7_100", true, 1) && !old.belongs("i_a", false, 2));
     }
 
     #[test]
-    fn what_was_heard_of_another_process_counts_for_nothing() {
+    fn process_start_ignores_marks_of_other_processes() {
         let mark = |generation| Some(RuntimeMark { generation, offset: 99 });
         let start = |instance: &str, mark| ProcessStart { instance: Some(instance.into()), generation: 1, mark };
         let of = |instance| number(Some(instance), 1);

@@ -1,7 +1,7 @@
-//! One file because what goes into a fold and what comes out of it know each other: a session folded to what a newcomer must
-//! see, the newest messages and tools within a bound, and the latest of what only the latest matters of.
+//! The snapshot of a session for clients that join late: the newest messages and tool calls within a bound, and the latest
+//! event of each kind of which only the latest matters.
 
-// Who reads events decides for every kind: a new one has to be named here before it compiles.
+// Every kind is named here, so that a new one does not compile before it was decided on.
 #![deny(clippy::wildcard_enum_match_arm)]
 
 use std::collections::{BTreeMap, VecDeque};
@@ -19,75 +19,73 @@ use plexus_protocol::transcript::{
 };
 use plexus_protocol::{Cursor, Event, Kind, Position, Request, RunId, SessionInfo, Timestamp};
 
-/// Bytes of messages and tools in a snapshot, about: the newest. What comes before is read by pages, from
-/// [`Snapshot::before`] back.
+/// Most bytes of messages and tools in a snapshot, about. Older ones are read by pages, from [`Snapshot::before`] back.
 pub const WINDOW: usize = if cfg!(test) { 4 << 10 } else { 256 << 10 };
-/// Bytes of a message's text that are let go together when it is too much.
-const PIECE: usize = if cfg!(test) { 256 } else { 8 << 10 };
-/// What a message or a tool call takes beside its text, in bytes, about.
-const AROUND: usize = 160;
-/// Surfaces kept; the oldest goes when there is one more.
+/// Longest piece of a message's text, in bytes; the window drops whole pieces.
+const PIECE_MAX: usize = if cfg!(test) { 256 } else { 8 << 10 };
+/// Bytes that a message or a tool call takes beside its text, about.
+const OVERHEAD: usize = 160;
+/// Surfaces kept; the oldest is dropped beyond it.
 const SURFACES: usize = 64;
 
-/// What a newcomer must see of a session: the newest messages and tool calls, the latest of everything else, and the cursor
-/// at which this is exact. The messages and tools are what happened from `before` on.
+/// What a client that joins late must see of a session: the newest messages and tool calls, the latest of everything else,
+/// and the cursor at which this is exact. The messages and tools are those from `before` on.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub struct Snapshot {
     /// The session.
     pub session: SessionInfo,
-    /// Everything up to here is in it; reading on after it misses nothing and repeats nothing.
+    /// The snapshot covers the log up to here; reading on after it misses and repeats nothing.
     pub cursor: Cursor,
-    /// The newest messages, in order; the one being said has its text so far.
+    /// The newest messages, in order; an unfinished one has its text so far.
     pub messages: Arc<Vec<SnapshotMessage>>,
     /// The newest tool calls, in order, each with its latest state.
     pub tools: Arc<Vec<SnapshotTool>>,
     /// The latest body of each kind of which only the latest matters (plan, mode, commands, usage …), by kind.
     #[schema(value_type = BTreeMap<String, JsonObject>)]
     pub latest: Arc<BTreeMap<&'static str, Box<RawValue>>>,
-    /// The requests that are open; what is long of them is cut.
-    #[serde(serialize_with = "briefly")]
+    /// The open requests; long ones are cut.
+    #[serde(serialize_with = "serialize_brief")]
     pub requests: Vec<Arc<Request>>,
-    /// The surfaces of the agent, latest.
+    /// The latest state of each of the agent's surfaces.
     #[schema(value_type = Vec<JsonObject>)]
     pub surfaces: Arc<Vec<Box<RawValue>>>,
-    /// Whether retention has removed what came before.
+    /// Whether retention has removed older events.
     pub trimmed: bool,
-    /// Whether there are older messages and tools than these.
+    /// Whether the log has older messages and tools than these.
     pub truncated: bool,
-    /// Where to page back from for what is older; absent unless `truncated`.
+    /// Where to page back from for older ones; absent unless `truncated`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub before: Option<Cursor>,
 }
 
-/// Requests, what is long of them cut.
-fn briefly<S: serde::Serializer>(requests: &[Arc<Request>], serializer: S) -> Result<S::Ok, S::Error> {
+fn serialize_brief<S: serde::Serializer>(requests: &[Arc<Request>], serializer: S) -> Result<S::Ok, S::Error> {
     serializer.collect_seq(requests.iter().map(|request| request.brief()))
 }
 
-/// One message; the first one of a snapshot that is truncated may be the end of a longer one.
+/// One message. The first one of a truncated snapshot may be the end of a longer message.
 #[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
 #[schema(as = Message)]
 pub struct SnapshotMessage {
-    /// Whose words it has.
+    /// Who wrote it.
     #[schema(schema_with = roles)]
     pub role: Role,
-    /// The run it was said in.
+    /// The run it belongs to.
     #[schema(value_type = RunId)]
     pub run_id: String,
-    /// Its text.
+    /// The text.
     pub text: String,
-    /// What in it is no text: ACP content blocks.
+    /// The content that is not text: ACP content blocks.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schema(value_type = Vec<JsonObject>)]
     pub content: Vec<serde_json::Value>,
-    /// Whether it is being said, or was cut off.
+    /// Whether it is unfinished, or was cut off.
     pub partial: bool,
-    /// Whether it began before what the snapshot has: this is its end.
+    /// Whether this is the end of a message that began before the snapshot's window.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub continued: bool,
     /// When it began.
     pub at: Timestamp,
-    /// The place of its first event in the log.
+    /// The position of its first event.
     pub position: u64,
 }
 
@@ -95,7 +93,7 @@ fn roles() -> RefOr<Schema> {
     words([Role::User, Role::Agent, Role::Thought].map(Role::as_str), "Whose words")
 }
 
-/// One tool call, latest state.
+/// One tool call in its latest state.
 #[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
 #[schema(as = Tool)]
 pub struct SnapshotTool {
@@ -104,14 +102,14 @@ pub struct SnapshotTool {
     /// The run it belongs to.
     #[schema(value_type = RunId)]
     pub run_id: String,
-    /// The place of its first event in the log.
+    /// The position of its first event.
     pub position: u64,
     /// ACP's tool call, every update merged into it (`title`, `kind`, `status`, `content`, `rawInput`, `rawOutput`, `locations`).
     #[serde(flatten)]
     pub call: serde_json::Map<String, serde_json::Value>,
 }
 
-/// The kinds of which only the latest matters to a newcomer.
+/// The kinds of which a snapshot has only the latest event.
 pub const LATEST: &[Kind] = &[
     Kind::Plan,
     Kind::AvailableCommandsUpdate,
@@ -122,8 +120,8 @@ pub const LATEST: &[Kind] = &[
     Kind::RuntimeStatus,
 ];
 
-/// Folds a session's events, in order, into what a newcomer must see. Pure, and bounded: what is older than the newest
-/// [`WINDOW`] bytes falls out.
+/// Folds a session's events, in order, into a snapshot. Pure and bounded: messages and tools beyond the newest [`WINDOW`] bytes
+/// are dropped.
 #[derive(Default)]
 pub(super) struct SnapshotFold {
     latest: BTreeMap<&'static str, Box<RawValue>>,
@@ -131,17 +129,17 @@ pub(super) struct SnapshotFold {
     window: VecDeque<Piece>,
     /// Bytes of the window, about.
     bytes: usize,
-    /// Where the window begins, once something fell out of it.
+    /// Where the window begins, once something was dropped from it.
     start: Option<Position>,
     /// Whether the first message of the window began before it.
     continued: bool,
-    /// The last event that is in it.
+    /// The last event of the fold.
     pub(super) at: Position,
-    /// What was last shown of it, until the next event.
-    shown: Option<Arc<SharedSnapshot>>,
+    /// The snapshot made last, until the next event.
+    cached: Option<Arc<SharedSnapshot>>,
 }
 
-/// What asking for a snapshot shares with everybody else who asks.
+/// The part of a snapshot that all callers share.
 struct SharedSnapshot {
     messages: Arc<Vec<SnapshotMessage>>,
     tools: Arc<Vec<SnapshotTool>>,
@@ -149,9 +147,9 @@ struct SharedSnapshot {
     surfaces: Arc<Vec<Box<RawValue>>>,
 }
 
-/// Events that lie side by side in the log and go together.
 type Members = serde_json::Map<String, serde_json::Value>;
 
+/// Adjacent events of the log that were merged: a part of a message, or updates of one tool call.
 struct Piece {
     first: Position,
     run_id: String,
@@ -160,7 +158,7 @@ struct Piece {
     bytes: usize,
 }
 
-/// Whether the messages and tool calls of a snapshot come from events of this kind.
+/// Whether events of this kind are part of the window.
 const fn in_window(kind: Kind) -> bool {
     match kind {
         Kind::UserMessageChunk
@@ -197,10 +195,10 @@ impl Piece {
             return None;
         }
         let mut body = EntryBody::read(event.kind, serde_json::from_slice(&event.body).ok()?);
-        let bytes = AROUND
+        let bytes = OVERHEAD
             + match &mut body {
                 EntryBody::Message { content: Content::Text(text), .. } => text.len(),
-                // Only that there was a plan, and how a run ended, is of interest here.
+                // The window needs only that there was a plan, and how a run ended.
                 EntryBody::Plan(entries) => {
                     entries.clear();
                     0
@@ -225,8 +223,8 @@ impl Piece {
         Some(Self { first: event.position, run_id: event.run_id.as_str().to_owned(), at: event.at, body, bytes })
     }
 
-    /// Whether `next` goes on with the same message: words after anything else are another, unless the agent numbers them.
-    fn goes_on(&self, next: &Self) -> bool {
+    /// Whether `next` continues the same message. A chunk with a message id of its own continues only that message.
+    fn continues_with(&self, next: &Self) -> bool {
         match (&self.body, &next.body) {
             (EntryBody::Message { role, id, .. }, EntryBody::Message { role: other, id: named, .. }) => {
                 role == other && self.run_id == next.run_id && (named.is_none() || id == named)
@@ -235,16 +233,16 @@ impl Piece {
         }
     }
 
-    /// Takes in what comes right after; gives it back where it must stay a piece of its own.
+    /// Merges the piece right after this one; returns it if it must stay a piece of its own.
     fn join(&mut self, next: Self) -> Option<Self> {
-        let goes_on = self.goes_on(&next);
-        // Such output comes piece by piece: each has to be seen by the fold.
+        let continues = self.continues_with(&next);
+        // Terminal output is appended by the transcript: each update has to be applied by itself.
         let outputs = |update: &Members| update.get("_meta").is_some_and(|meta| meta.get("terminal_output").is_some());
         match (&mut self.body, next.body) {
             (
                 EntryBody::Message { content: Content::Text(text), .. },
                 EntryBody::Message { content: Content::Text(more), .. },
-            ) if goes_on && text.len() < PIECE => {
+            ) if continues && text.len() < PIECE_MAX => {
                 text.push_str(&more);
                 self.bytes += more.len();
                 None
@@ -254,7 +252,7 @@ impl Piece {
             {
                 let replaced: usize = newer.keys().filter_map(|name| update.get(name)).map(size).sum();
                 update.extend(newer);
-                self.bytes = (self.bytes + next.bytes).saturating_sub(replaced + AROUND);
+                self.bytes = (self.bytes + next.bytes).saturating_sub(replaced + OVERHEAD);
                 None
             }
             (_, body) => Some(Self { body, ..next }),
@@ -263,22 +261,22 @@ impl Piece {
 }
 
 impl SnapshotFold {
-    /// Starts from what retention left of the events that it removed.
+    /// Starts from the [`base`](Self::base) that retention stored for the events it removed.
     pub(super) fn from_base(base: &[u8]) -> Self {
-        let kept: BTreeMap<String, Box<RawValue>> = serde_json::from_slice(base).unwrap_or_default();
-        let latest = kept.into_iter().filter_map(|(kind, body)| Some((Kind::from_name(&kind)?.as_str(), body)));
+        let stored: BTreeMap<String, Box<RawValue>> = serde_json::from_slice(base).unwrap_or_default();
+        let latest = stored.into_iter().filter_map(|(kind, body)| Some((Kind::from_name(&kind)?.as_str(), body)));
         Self { latest: latest.collect(), ..Self::default() }
     }
 
-    /// What a later fold needs of the events so far when they are removed.
+    /// The part of the fold that later folds need when its events are removed.
     pub(super) fn base(&self) -> Vec<u8> {
         serde_json::to_vec(&self.latest).unwrap_or_default()
     }
 
-    /// The next event.
+    /// Applies the next event.
     pub(super) fn event(&mut self, event: &Event) {
         self.at = event.position;
-        self.shown = None;
+        self.cached = None;
         self.take_latest(event, true);
         let Some(piece) = Piece::of(event) else { return };
         self.bytes += piece.bytes;
@@ -296,12 +294,13 @@ impl SnapshotFold {
             && let Some(gone) = self.window.pop_front()
         {
             self.bytes -= gone.bytes.min(self.bytes);
-            self.continued = self.window.front().is_some_and(|first| gone.goes_on(first));
+            self.continued = self.window.front().is_some_and(|first| gone.continues_with(first));
             self.start = Some(self.window.front().map_or(event.position.next(), |first| first.first));
         }
     }
 
-    /// Takes note of what only the latest matters of; with `newer` unset, of what nothing newer is known of.
+    /// Records an event of a kind of which only the latest counts. Without `newer`, events are applied backwards: one that is
+    /// known already stays.
     fn take_latest(&mut self, event: &Event, newer: bool) {
         if LATEST.contains(&event.kind)
             && let Some(body) = raw(event)
@@ -310,12 +309,12 @@ impl SnapshotFold {
                 None => {
                     self.latest.insert(event.kind.as_str(), body);
                 }
-                // Which modes there are is said once; later updates name the one that is set.
+                // The available modes are sent once; later updates name only the current mode.
                 Some(known) if event.kind == Kind::CurrentModeUpdate => {
                     let (new, old) = if newer { (&body, &*known) } else { (&*known, &body) };
-                    let with = with_modes(new, old);
-                    match with {
-                        Some(with) => *known = with,
+                    let merged = with_modes(new, old);
+                    match merged {
+                        Some(merged) => *known = merged,
                         None if newer => *known = body,
                         None => {}
                     }
@@ -340,14 +339,14 @@ impl SnapshotFold {
         }
     }
 
-    /// What it takes in memory, in bytes, about: what was last shown of it, too.
+    /// Bytes of memory, about, with the cached snapshot.
     pub(super) fn weight(&self) -> usize {
         let latest: usize = self.latest.values().map(|body| body.get().len()).sum();
         let surfaces: usize = self.surfaces.values().map(|(_, body)| body.get().len()).sum();
         2 * (self.bytes + latest + surfaces) + 1024
     }
 
-    /// The snapshot, exact at `cursor`: `most` bytes of messages and tools at most, about.
+    /// The snapshot, exact at `cursor`, with at most `most` bytes of messages and tools, about.
     pub(super) fn snapshot(
         &mut self,
         session: SessionInfo,
@@ -362,12 +361,12 @@ impl SnapshotFold {
             bytes -= self.window[skip].bytes.min(bytes);
             skip += 1;
         }
-        let shown = match &self.shown {
-            Some(shown) if skip == 0 => Arc::clone(shown),
-            _ => Arc::new(self.show(skip)),
+        let shared = match &self.cached {
+            Some(cached) if skip == 0 => Arc::clone(cached),
+            _ => Arc::new(self.fold_window(skip)),
         };
         if skip == 0 {
-            self.shown = Some(Arc::clone(&shown));
+            self.cached = Some(Arc::clone(&shared));
         }
         let start = match skip {
             0 => self.start,
@@ -375,28 +374,28 @@ impl SnapshotFold {
         };
         let mut snapshot = Snapshot {
             session,
-            messages: Arc::clone(&shown.messages),
-            tools: Arc::clone(&shown.tools),
-            latest: Arc::clone(&shown.latest),
+            messages: Arc::clone(&shared.messages),
+            tools: Arc::clone(&shared.tools),
+            latest: Arc::clone(&shared.latest),
             requests,
-            surfaces: Arc::clone(&shown.surfaces),
+            surfaces: Arc::clone(&shared.surfaces),
             trimmed,
             truncated: start.is_some(),
             before: start.map(|position| Cursor { epoch: cursor.epoch.clone(), position }),
             cursor,
         };
-        let saying = snapshot.messages.last().is_some_and(|last| {
+        let unfinished = snapshot.messages.last().is_some_and(|last| {
             let run = snapshot.session.run_id.as_ref();
             !last.partial && last.role != Role::User && run.is_some_and(|run| run.as_str() == last.run_id)
         });
-        if saying && let Some(last) = Arc::make_mut(&mut snapshot.messages).last_mut() {
+        if unfinished && let Some(last) = Arc::make_mut(&mut snapshot.messages).last_mut() {
             last.partial = true;
         }
         snapshot
     }
 
-    /// Folds the window, without its first pieces.
-    fn show(&self, skip: usize) -> SharedSnapshot {
+    /// Folds the window without its first `skip` pieces.
+    fn fold_window(&self, skip: usize) -> SharedSnapshot {
         let mut transcript = Transcript::default();
         for piece in self.window.iter().skip(skip) {
             transcript.apply(piece.first, &piece.run_id, piece.at, piece.body.clone());
@@ -417,7 +416,7 @@ impl SnapshotFold {
                 Part::Tool { id, call } => {
                     tools.push(SnapshotTool { tool_call_id: id, run_id, position: first.0, call: call.into_members() });
                 }
-                // The latest plan, the requests and the surfaces stand beside; the rest is on the pages.
+                // Plan, requests and surfaces are members of their own; the rest is on the pages.
                 Part::Plan(_)
                 | Part::Request { .. }
                 | Part::End { .. }
@@ -428,7 +427,7 @@ impl SnapshotFold {
         }
         let continued = match skip {
             0 => self.continued,
-            _ => self.window.get(skip).is_some_and(|first| self.window[skip - 1].goes_on(first)),
+            _ => self.window.get(skip).is_some_and(|first| self.window[skip - 1].continues_with(first)),
         };
         if continued && let Some(first) = messages.first_mut() {
             first.continued = true;
@@ -442,47 +441,46 @@ impl SnapshotFold {
     }
 }
 
-/// Makes a fold from the newest events backwards, so that it reads of a long session only what it needs.
+/// Builds a fold from the newest events backwards, so that only the end of a long session is read.
 pub(super) struct BackwardsFold {
     fold: SnapshotFold,
-    /// What the window will be made of, the oldest first.
+    /// Events of the window, the oldest first.
     events: VecDeque<Arc<Event>>,
     bytes: usize,
-    /// The window is full, and there is something before it.
+    /// Whether the window is full.
     full: bool,
-    /// Whether everything that is looked for was found.
+    /// Whether the window is full and the latest event of every kind in [`LATEST`] was found.
     pub(super) done: bool,
 }
 
 impl BackwardsFold {
-    /// Begins at `head`.
+    /// An empty fold at `head`.
     pub(super) fn from(head: Position) -> Self {
         let fold = SnapshotFold { at: head, ..SnapshotFold::default() };
         Self { fold, events: VecDeque::new(), bytes: 0, full: false, done: false }
     }
 
-    /// The event before all that it was given.
+    /// Applies the event before those applied so far.
     pub(super) fn event(&mut self, event: &Arc<Event>) {
         self.fold.take_latest(event, false);
         if in_window(event.kind) && !self.full {
-            // Enough, and never too much: what is merged takes less than this.
+            // An upper bound: merged events take less.
             let text = event.kind.role().and_then(|_| text_of(&event.body)).map(|text| text.len());
-            self.bytes += text.unwrap_or(event.body.len() + AROUND);
-            // The first that does not fit tells where the window begins.
-            self.full = self.bytes > WINDOW + PIECE;
+            self.bytes += text.unwrap_or(event.body.len() + OVERHEAD);
+            self.full = self.bytes > WINDOW + PIECE_MAX;
             self.events.push_front(Arc::clone(event));
         }
-        let said = |kind: &Kind| {
+        let found = |kind: &Kind| {
             let body = self.fold.latest.get(kind.as_str());
-            // A mode without the modes that there are is looked for further back.
+            // A mode update without the available modes: an older one has them.
             body.is_some_and(|body| {
                 *kind != Kind::CurrentModeUpdate || MODES.iter().any(|name| body.get().contains(name))
             })
         };
-        self.done = self.full && LATEST.iter().all(said);
+        self.done = self.full && LATEST.iter().all(found);
     }
 
-    /// The fold, over what retention left of the events that it removed.
+    /// The fold, on top of the [`base`](SnapshotFold::base) that retention stored.
     pub(super) fn finish(mut self, base: Option<&[u8]>) -> SnapshotFold {
         let head = self.fold.at;
         let (latest, surfaces) = (std::mem::take(&mut self.fold.latest), std::mem::take(&mut self.fold.surfaces));
@@ -490,7 +488,7 @@ impl BackwardsFold {
         let first = self.events.front().map(|event| event.position);
         self.events.iter().for_each(|event| fold.event(event));
         if self.full && fold.start.is_none() {
-            // There may be more before it, which did not have to be looked at.
+            // Older events were not read.
             fold.start = first;
         }
         fold.latest.extend(latest);
@@ -500,19 +498,19 @@ impl BackwardsFold {
     }
 }
 
-/// The members of `_meta` in which agents say which modes there are.
+/// The members of `_meta` in which agents send the available modes.
 const MODES: [&str; 2] = ["modes", "plexus"];
 
-/// A mode update with the modes that only an older one names; `None` where it needs none, or there are none.
+/// A mode update with the available modes of an older one; `None` if it has them itself, or the older one has none.
 fn with_modes(newer: &RawValue, older: &RawValue) -> Option<Box<RawValue>> {
-    let names =
+    let has_modes =
         |body: &Members| body.get("_meta").is_some_and(|meta| MODES.iter().any(|name| meta.get(name).is_some()));
-    let mut newer: Members = serde_json::from_str(newer.get()).ok().filter(|newer| !names(newer))?;
-    let older: Members = serde_json::from_str(older.get()).ok().filter(names)?;
+    let mut newer: Members = serde_json::from_str(newer.get()).ok().filter(|newer| !has_modes(newer))?;
+    let older: Members = serde_json::from_str(older.get()).ok().filter(has_modes)?;
     let meta = newer.entry("_meta").or_insert_with(|| serde_json::json!({}));
     for name in MODES {
-        if let Some(said) = older.get("_meta").and_then(|meta| meta.get(name)) {
-            meta.as_object_mut()?.insert(name.into(), said.clone());
+        if let Some(modes) = older.get("_meta").and_then(|meta| meta.get(name)) {
+            meta.as_object_mut()?.insert(name.into(), modes.clone());
         }
     }
     serde_json::value::to_raw_value(&newer).ok()

@@ -1,5 +1,5 @@
-//! The folds of sessions that somebody asked for, shared by all who ask: each is brought up to date from the log's end, by
-//! one task, however many wait for it.
+//! Snapshot folds of sessions, shared by all callers: one task per session builds the fold or brings it up to date, however
+//! many callers wait for it.
 
 use parking_lot::Mutex;
 use std::collections::HashMap;
@@ -12,45 +12,45 @@ use super::{Filter, Log};
 use plexus_protocol::{Position, SessionId};
 use plexus_store::{ReadLimit, StoreError};
 
-/// Sessions whose fold is kept; beyond it the one that was asked for longest ago goes.
+/// Folds kept; beyond it the least recently used one is dropped.
 const FOLDS: usize = 256;
-/// Bytes of all folds kept, about; beyond it the one that was asked for longest ago goes.
+/// Bytes of all folds kept, about; beyond it the least recently used one is dropped.
 const FOLDS_BYTES: usize = 48 << 20;
-/// Folds that are made anew at once; others wait.
-const COLD: usize = 2;
-/// What is read of a session in one go while its fold is made, on a thread that may block.
-const COLD_SLICE: ReadLimit = ReadLimit { events: 16 << 10, bytes: 2 << 20 };
-/// What is read in one go while a fold is brought up to date.
+/// Folds built at a time; others wait.
+const BUILDS: usize = 2;
+/// Limit of one read while a fold is built, on a thread that may block.
+const BUILD_SLICE: ReadLimit = ReadLimit { events: 16 << 10, bytes: 2 << 20 };
+/// Limit of one read while a fold is brought up to date.
 const SLICE: ReadLimit = ReadLimit { events: 1024, bytes: 256 << 10 };
 
-/// A session's fold, once it was made.
+/// The fold of a session, once it was built.
 #[derive(Default)]
 pub(super) struct CachedFold {
     fold: Option<SnapshotFold>,
-    /// What retention had removed when it was made.
+    /// Up to where retention had removed events when the fold was built.
     trimmed: Position,
 }
 
 impl CachedFold {
-    /// The fold; `None` before it was brought up to date.
+    /// The fold; `None` before it was built.
     pub(super) fn fold(&mut self) -> Option<&mut SnapshotFold> {
         self.fold.as_mut()
     }
 }
 
-/// All of them. Cheap to clone.
+/// The folds of all sessions. Cheap to clone; clones share them.
 #[derive(Clone)]
 pub(super) struct SnapshotCache {
     table: Arc<Mutex<Table>>,
-    cold: Arc<Semaphore>,
+    builds: Arc<Semaphore>,
 }
 
 #[derive(Default)]
 struct Table {
     slots: HashMap<SessionId, Slot>,
     bytes: usize,
-    /// Counts what is asked for.
-    asked: u64,
+    /// Counts lookups; the order of use.
+    lookups: u64,
 }
 
 struct Slot {
@@ -61,13 +61,13 @@ struct Slot {
 
 impl Default for SnapshotCache {
     fn default() -> Self {
-        Self { table: Arc::default(), cold: Arc::new(Semaphore::new(COLD)) }
+        Self { table: Arc::default(), builds: Arc::new(Semaphore::new(BUILDS)) }
     }
 }
 
 impl SnapshotCache {
-    /// The fold of a session, with its events up to `upto` at least, held until the guard is dropped. Whoever stops
-    /// waiting leaves the work that was begun to the next.
+    /// The fold of a session with its events up to `up_to` at least, locked until the guard is dropped. If the future is
+    /// dropped, the work goes on for the next caller.
     ///
     /// # Errors
     /// As [`Log::read`].
@@ -75,37 +75,37 @@ impl SnapshotCache {
         &self,
         log: &Log,
         session: &SessionId,
-        upto: Position,
+        up_to: Position,
     ) -> Result<OwnedMutexGuard<CachedFold>, StoreError> {
         let guard = self.slot(session).lock_owned().await;
-        self.held_upto(guard, log, session, upto).await
+        self.advance(guard, log, session, up_to).await
     }
 
-    /// The same, of a fold that is held already.
+    /// As [`fold_up_to`](Self::fold_up_to), for a fold that is locked already.
     ///
     /// # Errors
     /// As [`Log::read`].
-    pub(super) async fn held_upto(
+    pub(super) async fn advance(
         &self,
         mut guard: OwnedMutexGuard<CachedFold>,
         log: &Log,
         session: &SessionId,
-        upto: Position,
+        up_to: Position,
     ) -> Result<OwnedMutexGuard<CachedFold>, StoreError> {
-        let fresh = guard.fold.as_ref().is_some_and(|fold| fold.at >= upto) && guard.trimmed == log.trimmed(session);
+        let fresh = guard.fold.as_ref().is_some_and(|fold| fold.at >= up_to) && guard.trimmed == log.trimmed(session);
         if fresh {
             return Ok(guard);
         }
         let (folds, log, session) = (self.clone(), log.clone(), session.clone());
         let work = tokio::spawn(async move {
-            let outcome = folds.bring(&mut guard, &log, &session, upto).await;
-            folds.weigh(&session, guard.fold.as_ref().map_or(0, SnapshotFold::weight));
+            let outcome = folds.update(&mut guard, &log, &session, up_to).await;
+            folds.record_size(&session, guard.fold.as_ref().map_or(0, SnapshotFold::weight));
             outcome.map(|()| guard)
         });
         work.await.map_err(|error| StoreError::Io(error.to_string()))?
     }
 
-    /// Lets a session's fold go.
+    /// Drops a session's fold.
     pub(super) fn forget(&self, session: &SessionId) {
         let mut table = self.table();
         if let Some(slot) = table.slots.remove(session) {
@@ -113,9 +113,9 @@ impl SnapshotCache {
         }
     }
 
-    /// How many there are, and their bytes.
+    /// The number of folds, and their bytes.
     #[cfg(test)]
-    pub(super) fn kept(&self) -> (usize, usize) {
+    pub(super) fn usage(&self) -> (usize, usize) {
         let table = self.table();
         (table.slots.len(), table.bytes)
     }
@@ -126,16 +126,16 @@ impl SnapshotCache {
 
     fn slot(&self, session: &SessionId) -> Arc<tokio::sync::Mutex<CachedFold>> {
         let mut table = self.table();
-        table.asked += 1;
-        let used = table.asked;
+        table.lookups += 1;
+        let used = table.lookups;
         let slot =
             table.slots.entry(session.clone()).or_insert_with(|| Slot { shared: Arc::default(), used, bytes: 0 });
         slot.used = used;
         Arc::clone(&slot.shared)
     }
 
-    /// Notes what a fold takes, and lets others go where that is too much.
-    fn weigh(&self, session: &SessionId, bytes: usize) {
+    /// Records the size of a fold, and drops others if all together are too large.
+    fn record_size(&self, session: &SessionId, bytes: usize) {
         let mut table = self.table();
         let Some(slot) = table.slots.get_mut(session) else { return };
         let before = std::mem::replace(&mut slot.bytes, bytes);
@@ -149,27 +149,27 @@ impl SnapshotCache {
         }
     }
 
-    async fn bring(
+    async fn update(
         &self,
         shared: &mut CachedFold,
         log: &Log,
         session: &SessionId,
-        upto: Position,
+        up_to: Position,
     ) -> Result<(), StoreError> {
         let trimmed = log.trimmed(session);
         if shared.fold.is_none() || shared.trimmed != trimmed {
-            // What was removed is shown to nobody any more.
+            // The fold may contain events that retention removed.
             shared.fold = None;
-            let _turn = self.cold.acquire().await;
-            shared.fold = Some(cold(log, session, upto).await?);
+            let _permit = self.builds.acquire().await;
+            shared.fold = Some(build(log, session, up_to).await?);
             shared.trimmed = trimmed;
         }
         let Some(fold) = &mut shared.fold else { return Ok(()) };
         let filter = Filter::session(session.clone());
-        while fold.at < upto {
+        while fold.at < up_to {
             let page = log.read(&filter, fold.at, SLICE).await?;
-            let next = page.next.min(upto);
-            page.events.iter().filter(|event| event.position <= upto).for_each(|event| fold.event(event));
+            let next = page.next.min(up_to);
+            page.events.iter().filter(|event| event.position <= up_to).for_each(|event| fold.event(event));
             if next <= fold.at && page.events.is_empty() {
                 break;
             }
@@ -180,27 +180,27 @@ impl SnapshotCache {
     }
 }
 
-/// Makes a fold, exact at `head`: a slice at a time, the newest first.
-async fn cold(log: &Log, session: &SessionId, head: Position) -> Result<SnapshotFold, StoreError> {
-    let mut making = BackwardsFold::from(head);
+/// Builds a fold that is exact at `head`, a slice at a time, the newest first.
+async fn build(log: &Log, session: &SessionId, head: Position) -> Result<SnapshotFold, StoreError> {
+    let mut fold = BackwardsFold::from(head);
     let mut before = head.next();
-    while !making.done {
-        let (of, id) = (log.clone(), session.clone());
+    while !fold.done {
+        let (log, id) = (log.clone(), session.clone());
         let step = tokio::task::spawn_blocking(move || {
-            let events = of.read_before_blocking(&id, before, COLD_SLICE)?;
+            let events = log.read_before_blocking(&id, before, BUILD_SLICE)?;
             let first = events.first().map(|event| event.position);
-            events.iter().rev().for_each(|event| making.event(event));
-            Ok::<_, StoreError>((making, first))
+            events.iter().rev().for_each(|event| fold.event(event));
+            Ok::<_, StoreError>((fold, first))
         });
-        let (more, first) = step.await.map_err(|error| StoreError::Io(error.to_string()))??;
-        making = more;
+        let (next, first) = step.await.map_err(|error| StoreError::Io(error.to_string()))??;
+        fold = next;
         let Some(first) = first else { break };
         before = first;
     }
-    let (of, id) = (log.clone(), session.clone());
-    let made = tokio::task::spawn_blocking(move || {
-        let base = of.store().session(&id)?.and_then(|entry| entry.base);
-        Ok(making.finish(base.as_deref()))
+    let (log, id) = (log.clone(), session.clone());
+    let built = tokio::task::spawn_blocking(move || {
+        let base = log.store().session(&id)?.and_then(|entry| entry.base);
+        Ok(fold.finish(base.as_deref()))
     });
-    made.await.map_err(|error| StoreError::Io(error.to_string()))?
+    built.await.map_err(|error| StoreError::Io(error.to_string()))?
 }

@@ -1,5 +1,5 @@
-//! What a session decides. Pure: values in, a [`Plan`] out; no I/O, no clock, no randomness of its own. One file, because
-//! runs, requests and the queue decide about each other and share one state.
+//! The state machine of a session: runs, requests and the prompt queue. Pure: values in, a [`Plan`] out; no I/O, no clock, no
+//! randomness of its own.
 
 mod activity;
 mod ends;
@@ -38,140 +38,138 @@ use plexus_protocol::{
 };
 use plexus_store::RuntimeMark;
 
-/// Requests open at once in one session; one more is answered "withdrawn" at once, with an `error` event.
+/// Requests open at once in one session; a further one is withdrawn at once, with an `error` event.
 const OPEN_MAX: usize = 256;
-/// Receipts that a session remembers in memory, for losers that come late; older ones are read from the store.
+/// Receipts of closed requests that a session holds in memory, for late answers; older ones are read from the store.
 const RECEIPTS: usize = 256;
-/// Bytes of a prompt's text shown in lists.
+/// Longest excerpt of a prompt shown in lists, in bytes.
 const TEXT_SHOWN: usize = 200;
-/// Bytes of a title.
+/// Longest title taken from a prompt or an agent, in bytes.
 const TITLE_MAX: usize = 120;
-/// Answered requests that a session remembers, in case the runtime says that the answer came too late.
+/// Answered requests that a session remembers, in case the runtime reports that an answer came too late.
 const ANSWERED: usize = 64;
-/// Ended runs of a session whose keys are remembered, the last ones. Those under way and queued are remembered all.
+/// Ended runs of a session whose idempotency keys are remembered. The keys of running and queued prompts all are.
 const KEYED: usize = 64;
-/// Bytes of an ended run's words that are remembered with its key.
-const KEYED_WORDS: usize = 500;
-/// Tool calls of one run that are watched for a dangling end; later ones are not closed by the gateway.
+/// Longest stop reason or message remembered with the key of an ended run, in bytes.
+const KEYED_TEXT_MAX: usize = 500;
+/// Tool calls of one run that the gateway closes if the agent does not; later ones stay as the agent left them.
 const TOOLS_MAX: usize = 4096;
-/// Tools that run at once whose titles are known, for what a session does now; further ones go unnamed.
+/// Running tools whose titles are known, for the session's current activity.
 const DOING_MAX: usize = 32;
-/// Bytes of the reason for a cancel.
+/// Longest reason of a cancel, in bytes.
 const REASON_MAX: usize = 1000;
-/// Bytes of a title that a person gives; the door refuses longer ones before it comes to this.
+/// Longest title that a person gives, in bytes. `Directory::edit_session` refuses long ones earlier, by characters.
 const NAME_MAX: usize = 1000;
 
-/// What the outside gives to a decision.
+/// The inputs of a decision beside the state: clocks, rules and sources of identifiers.
 pub(super) struct DecisionEnv<'a> {
     /// The wall clock.
     pub(super) now: Timestamp,
     /// The monotonic clock, for deadlines.
     pub(super) mono: Instant,
-    /// What the gateway's owner decided.
     pub(super) rules: SessionRules,
     /// Makes identifiers with a prefix.
     pub(super) mint: &'a mut dyn FnMut(&str) -> String,
-    /// Makes tickets.
     pub(super) ticket: &'a mut dyn FnMut() -> Ticket,
 }
 
-/// What was decided: to be kept first, then done.
+/// What a decision leads to. The events are stored before anything else of it is done.
 #[derive(Default)]
 pub(super) struct Plan {
-    /// To be logged, in order.
+    /// Events to store, in order.
     pub(super) events: Vec<NewEvent>,
-    /// To be told to the runtime once the events are kept.
+    /// Commands for the runtime, sent once the events are stored.
     pub(super) orders: Vec<RuntimeCommand>,
     /// Requests that opened or ended.
     pub(super) requests: Vec<RequestChange>,
-    /// Runs that ended, whose text is to be indexed.
+    /// Runs that ended; their text is indexed.
     pub(super) ended: Vec<RunId>,
-    /// Which of the plan's events is the last that changed what the session does now.
+    /// Index in `events` of the last one that changed the session's current activity.
     pub(super) doing: Option<usize>,
-    /// Whether it must be on disk before anything is done.
+    /// Whether the events must be on disk (synced) before anything else is done.
     pub(super) sync: bool,
-    /// Whether the session's row and view changed.
+    /// Whether the session's row and summary changed.
     pub(super) dirty: bool,
-    /// How far the runtime was heard, where that is to be kept.
+    /// Offset in the runtime's output up to which it was processed; stored with the events.
     pub(super) heard: Option<u64>,
-    /// When the first of it was heard.
+    /// When the driver parsed the first event of this plan, for the latency metrics.
     pub(super) heard_at: Option<Instant>,
 }
 
 /// A request that opened or ended.
 pub(super) struct RequestChange {
     pub(super) request: Arc<Request>,
-    /// The idempotency key of the answer that won, as [`AnswerKey::row`] has it.
+    /// The idempotency key of the answer that won, in the form of [`AnswerKey::row`].
     pub(super) key: Option<String>,
-    /// Which of the plan's events says so: its position is the receipt's cursor.
+    /// Index in [`Plan::events`] of the event that reports the change; its position is the receipt's cursor.
     pub(super) event: usize,
 }
 
-/// What was asked in a prompt: ACP content blocks. Large, and so shared: it is written once, in a row of its own.
+/// The ACP content blocks of a prompt. Shared because they can be large; stored once, in a row of their own.
 pub(super) type PromptContent = Arc<Vec<Box<RawValue>>>;
 
-/// Reads what was asked where rows of the first gateways have it: in the session's row.
-fn asked_in_row<'de, D: serde::Deserializer<'de>>(row: D) -> Result<Option<PromptContent>, D::Error> {
+/// Reads the content of a prompt from the session's row, where schema 3 and older had it.
+fn content_in_row<'de, D: serde::Deserializer<'de>>(row: D) -> Result<Option<PromptContent>, D::Error> {
     Ok(Option::<Vec<Box<RawValue>>>::deserialize(row)?.map(Arc::new))
 }
 
-/// What of a session is written in its row.
+/// The part of a session's state that is stored in its row.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct SessionCore {
     native_id: Option<NativeId>,
     title: Option<String>,
-    /// A person gave the title: the agent's own changes it no more.
+    /// Whether a person set the title; the agent no longer changes it then.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     named: bool,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     archived: bool,
-    /// Who opened it, and alone serves the agent its files and terminals.
+    /// The device that opened the session; only it serves the agent files and terminals.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     owner: Option<SessionOwner>,
     cwd: String,
     created_at: Timestamp,
-    /// When a run last began.
+    /// When the last run began.
     #[serde(default)]
     prompted_at: Option<Timestamp>,
     updated_at: Timestamp,
-    /// What was said, counted; none in rows of gateways that did not count.
+    /// Absent in rows of gateways that did not count messages.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     messages: Option<MessageCounts>,
     generation: u64,
-    /// Names the process of the runtime that it belongs to. None in rows of the release 0.1.0, and with endpoints.
+    /// Identifies the runtime process that the session runs in. Absent in rows of the release 0.1.0, and for endpoints.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     instance: Option<String>,
     exited: Option<String>,
-    /// The next number in run zero, which holds what happens between runs.
+    /// The next event number in run zero, which holds the events between runs.
     zero_seq: u64,
     run: Option<ActiveRun>,
     queue: VecDeque<QueuedRun>,
-    /// How the runtime names the questions that are open.
+    /// The runtime's keys of the open requests.
     #[serde(default)]
     asks: BTreeMap<RequestId, RequestKey>,
-    /// What was decided in this start of the runtime, each for exactly one of its questions: it may not have been told yet
-    /// when the gateway dies. Without what was typed into secret prompts, which is never written down.
+    /// Decisions made in this start of the runtime, one per request: if the gateway dies before the runtime gets one, it is
+    /// sent again. Answers to secret prompts are left out: they are never stored.
     #[serde(default)]
     decided: VecDeque<(RequestKey, Decision)>,
-    /// The runs that ended last, of those that were asked for under a key.
+    /// The last ended runs whose prompts had an idempotency key.
     #[serde(default)]
     keyed: VecDeque<KeyedRun>,
-    /// Whether it was open in its endpoint when its gateway went: the next one opens it there again.
+    /// Whether the session was open in its endpoint when the gateway stopped; the next gateway opens it again.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     left: bool,
-    /// How far it was told what its endpoint has: see [`RuntimeEvent::Checkpoint`].
+    /// How far the endpoint's copy of the session was reported: see [`RuntimeEvent::Checkpoint`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     checkpoint: Option<String>,
 }
 
 impl RunOutcome {
     fn new(status: RunStatus, stop_reason: Option<&str>, message: Option<&str>) -> Self {
-        let short = |words: &str| display::label(words, KEYED_WORDS);
+        let short = |text: &str| display::label(text, KEYED_TEXT_MAX);
         Self { status, stop_reason: stop_reason.map(short), message: message.map(short) }
     }
 }
 
-/// An ended run that was asked for under a key.
+/// An ended run whose prompt had an idempotency key.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct KeyedRun {
     once: StoredPromptKey,
@@ -184,25 +182,25 @@ struct ActiveRun {
     run_id: RunId,
     seq: u64,
     started_at: Timestamp,
-    /// None for work that the gateway did not ask for.
+    /// Absent for work that the gateway did not start.
     #[serde(default)]
     ticket: Option<Ticket>,
-    /// What was asked, until the run is over: the gateway may die before the runtime is told, and whether it was told is
-    /// known by its dialect alone, which has the ticket or not.
-    #[serde(default, skip_serializing, deserialize_with = "asked_in_row")]
+    /// The prompt, kept until the run ends: the gateway may die before the runtime gets it. Only the runtime's dialect knows
+    /// whether it did: it has the ticket or not.
+    #[serde(default, skip_serializing, deserialize_with = "content_in_row")]
     content: Option<PromptContent>,
     by: Resolver,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     once: Option<StoredPromptKey>,
-    /// Somebody wants it to stop.
+    /// Whether a cancel was sent to the runtime.
     cancelling: bool,
-    /// Tool calls that are not over; true: its request was rejected.
+    /// Unfinished tool calls; the value says whether the call's request was rejected.
     tools: Large<BTreeMap<String, bool>>,
     #[serde(default)]
     doing: RunActivity,
 }
 
-/// What a person changes of a session.
+/// A person's changes to a session.
 #[derive(Clone, Debug, Default)]
 pub(super) struct SessionEdit {
     pub(super) title: Option<String>,
@@ -213,7 +211,7 @@ pub(super) struct SessionEdit {
 struct QueuedRun {
     run_id: RunId,
     seq: u64,
-    #[serde(default, skip_serializing, deserialize_with = "asked_in_row")]
+    #[serde(default, skip_serializing, deserialize_with = "content_in_row")]
     content: Option<PromptContent>,
     text: String,
     by: Resolver,
@@ -228,25 +226,25 @@ struct OpenRequest {
     deadline: Option<Instant>,
 }
 
-/// A session's state: owned by its task alone.
+/// A session's state. Only the session's task changes it.
 #[derive(Clone)]
 pub(super) struct SessionStateMachine {
     pub(super) origin: Arc<Origin>,
-    zero: RunId,
+    zero_run: RunId,
     core: SessionCore,
     open: BTreeMap<RequestId, OpenRequest>,
-    /// What was answered last, by the runtime's name for the question.
+    /// The last answered requests.
     answered: VecDeque<(RequestKey, Arc<Request>)>,
-    /// The prompts that the store had when its row was read.
-    recalled: BTreeSet<RunId>,
-    /// Whether it is being opened another time.
-    again: bool,
-    /// Whether it belongs to another process than its row says.
-    moved: bool,
-    /// The prompt of the run that an earlier gateway left.
-    inherited: Option<Ticket>,
-    /// Where the first event is that its unfinished run or open requests need, as an earlier gateway left them.
-    pub(super) spared: Option<Position>,
+    /// Runs whose prompts were in the store when the session was restored.
+    stored_prompts: BTreeSet<RunId>,
+    /// Whether the session is being opened again.
+    reopening: bool,
+    /// Whether the session's process differs from the one in its row.
+    process_changed: bool,
+    /// The prompt of the run that an earlier gateway left unfinished.
+    inherited_ticket: Option<Ticket>,
+    /// Position of the first event that the unfinished run or open requests of an earlier gateway need.
+    pub(super) retain_from: Option<Position>,
 }
 
 impl SessionStateMachine {
@@ -282,20 +280,20 @@ impl SessionStateMachine {
             checkpoint: None,
         };
         Self {
-            zero: zero_of(&origin),
+            zero_run: zero_of(&origin),
             origin,
             core,
             open: BTreeMap::new(),
             answered: VecDeque::new(),
-            again: false,
-            recalled: BTreeSet::new(),
-            moved: false,
-            inherited: None,
-            spared: None,
+            reopening: false,
+            stored_prompts: BTreeSet::new(),
+            process_changed: false,
+            inherited_ticket: None,
+            retain_from: None,
         }
     }
 
-    /// A session as its row and its open requests were found; `since` are the run and number of every event after the row.
+    /// Restores a session from its row and its open requests. `since`: the run and number of every event after the row.
     pub(super) fn restore<'e>(
         origin: Arc<Origin>,
         row: &[u8],
@@ -316,20 +314,20 @@ impl SessionStateMachine {
         });
         let open = open.collect();
         let mut state = Self {
-            zero: zero_of(&origin),
+            zero_run: zero_of(&origin),
             origin,
             core,
             open,
             answered: VecDeque::new(),
-            again: false,
-            recalled: BTreeSet::new(),
-            moved: false,
-            inherited: None,
-            spared: None,
+            reopening: false,
+            stored_prompts: BTreeSet::new(),
+            process_changed: false,
+            inherited_ticket: None,
+            retain_from: None,
         };
-        state.inherited = state.core.run.as_ref().and_then(|run| run.ticket);
+        state.inherited_ticket = state.core.run.as_ref().and_then(|run| run.ticket);
         for (run_id, seq) in since {
-            if *run_id == state.zero {
+            if *run_id == state.zero_run {
                 state.core.zero_seq = seq + 1;
             } else if let Some(run) = state.core.run.as_mut().filter(|run| run.run_id == *run_id) {
                 run.seq = seq + 1;
@@ -338,15 +336,15 @@ impl SessionStateMachine {
         Ok(state)
     }
 
-    /// What was asked in the prompts that wait and in the one under way: to be kept beside the row, by the name of the run.
+    /// The content of the running prompt and of the queued ones, by run; stored in rows of their own.
     pub(super) fn asked_of(&self) -> impl Iterator<Item = (&RunId, &PromptContent)> {
         let run = self.core.run.iter().map(|run| (&run.run_id, run.content.as_ref()));
         let queue = self.core.queue.iter().map(|queued| (&queued.run_id, queued.content.as_ref()));
-        run.chain(queue).filter_map(|(run_id, asked)| Some((run_id, asked?)))
+        run.chain(queue).filter_map(|(run_id, content)| Some((run_id, content?)))
     }
 
     pub(super) fn row(&self) -> Vec<u8> {
-        // Plain values of our own: they always can be written. An unreadable row would be told at the next start.
+        // Plain values, which always serialize. An unreadable row is reported at the next start.
         serde_json::to_vec(&self.core).unwrap_or_default()
     }
 
@@ -358,13 +356,12 @@ impl SessionStateMachine {
         self.core.native_id.as_ref()
     }
 
-    /// Who opened it, if a device did.
+    /// The device that opened the session, if one did.
     pub(super) fn owner(&self) -> Option<&SessionOwner> {
         self.core.owner.as_ref()
     }
 
-    /// It was opened by this one.
-    pub(super) fn opened_by(&mut self, owner: Option<SessionOwner>) {
+    pub(super) fn set_owner(&mut self, owner: Option<SessionOwner>) {
         self.core.owner = owner;
     }
 
@@ -372,20 +369,20 @@ impl SessionStateMachine {
         &self.core.cwd
     }
 
-    /// It ended with its runtime, which is there again.
-    pub(super) fn live_again(&mut self, native: NativeId, generation: u64) {
+    /// Makes an ended session live again: its runtime is back.
+    pub(super) fn mark_live(&mut self, native: NativeId, generation: u64) {
         self.core.exited = None;
         self.core.left = false;
         self.core.native_id = Some(native);
         self.core.generation = generation;
         if self.core.checkpoint.is_none() {
-            // Another start counts its questions from the beginning: what was decided in an earlier one is nothing to it.
+            // Another start of the runtime numbers its requests from the beginning: earlier decisions do not apply to them.
             self.core.decided.clear();
         }
-        self.again = true;
+        self.reopening = true;
     }
 
-    /// What of it goes on in its endpoint while no gateway is there.
+    /// The state of a session that goes on in its endpoint while no gateway runs.
     pub(super) fn carried(&self) -> Option<CarriedState> {
         let (asks, prompt) = self.pending();
         let content = self.core.run.as_ref().and_then(|run| run.content.as_deref());
@@ -397,23 +394,23 @@ impl SessionStateMachine {
         self.core.generation
     }
 
-    /// It belongs to this process of its runtime.
-    pub(super) fn belongs_to(&mut self, instance: Option<String>) {
-        self.moved |= self.core.instance != instance;
+    /// Sets the runtime process that the session runs in.
+    pub(super) fn set_process(&mut self, instance: Option<String>) {
+        self.process_changed |= self.core.instance != instance;
         self.core.instance = instance;
     }
 
-    /// Which process of its runtime it belongs to.
-    pub(super) fn in_start(&self, mark: Option<RuntimeMark>) -> ProcessStart {
+    /// The runtime process that the session runs in, with the stored mark of its output.
+    pub(super) fn process_start(&self, mark: Option<RuntimeMark>) -> ProcessStart {
         ProcessStart { instance: self.core.instance.clone(), generation: self.core.generation, mark }
     }
 
-    /// The mark that says that its process was heard up to here.
+    /// The mark to store once the process's output is processed up to `offset`.
     pub(super) fn mark(&self, offset: u64) -> RuntimeMark {
         RuntimeMark { generation: runtime_link::number(self.core.instance.as_deref(), self.core.generation), offset }
     }
 
-    /// Whether retention must spare what is there.
+    /// Whether a run or an open request still needs the session's events; retention keeps them then.
     pub(super) fn unfinished(&self) -> bool {
         self.core.run.is_some() || !self.open.is_empty()
     }
@@ -452,7 +449,7 @@ impl SessionStateMachine {
             updated_at: core.updated_at,
             message_count: core.messages.as_ref().map(|messages| messages.count),
             last_user_message: core.messages.as_ref().and_then(|messages| messages.last.clone()),
-            // The directory knows.
+            // Set by the directory.
             restartable: false,
         }
     }
@@ -475,11 +472,11 @@ impl SessionStateMachine {
 
     // === logging ===
 
-    /// Logs an event in the run under way, or in run zero.
+    /// Adds an event to the current run, or to run zero.
     fn log(&mut self, draft: EventDraft, env: &DecisionEnv<'_>, plan: &mut Plan) {
         let (run_id, seq) = match &mut self.core.run {
             Some(run) => (run.run_id.clone(), &mut run.seq),
-            None => (self.zero.clone(), &mut self.core.zero_seq),
+            None => (self.zero_run.clone(), &mut self.core.zero_seq),
         };
         if let Some(messages) = &mut self.core.messages {
             plan.dirty |= messages.record(&run_id, draft.kind, &draft.body);
@@ -495,9 +492,9 @@ impl SessionStateMachine {
         *seq += 1;
     }
 
-    /// Logs an event in the run that a request came up in, which may be run zero while another is under way.
+    /// Adds an event to the run that a request belongs to, which may be run zero while another run is under way.
     fn log_in(&mut self, run_id: &RunId, draft: EventDraft, env: &DecisionEnv<'_>, plan: &mut Plan) {
-        if *run_id == self.zero && self.core.run.is_some() {
+        if *run_id == self.zero_run && self.core.run.is_some() {
             let run = self.core.run.take();
             self.log(draft, env, plan);
             self.core.run = run;
@@ -506,7 +503,7 @@ impl SessionStateMachine {
         }
     }
 
-    /// When something last happened in the conversation.
+    /// When the conversation last changed.
     pub(super) fn updated_at(&self) -> Timestamp {
         self.core.updated_at
     }
@@ -516,9 +513,9 @@ impl SessionStateMachine {
         plan.dirty = true;
     }
 
-    // === what the runtime says ===
+    // === runtime events ===
 
-    /// The session was opened: its first events.
+    /// The runtime opened the session; `drafts` are its first events.
     pub(super) fn opened(
         &mut self,
         drafts: Vec<EventDraft>,
@@ -526,7 +523,7 @@ impl SessionStateMachine {
         env: &mut DecisionEnv<'_>,
         plan: &mut Plan,
     ) {
-        let again = std::mem::take(&mut self.again);
+        let again = std::mem::take(&mut self.reopening);
         let body = RuntimeStatusBody {
             status: "attached",
             runtime_id: self.origin.runtime_id.as_str(),
@@ -544,7 +541,7 @@ impl SessionStateMachine {
             self.core.checkpoint = None;
         }
         for draft in drafts {
-            self.happened(draft, env, plan);
+            self.record_event(draft, env, plan);
         }
         plan.dirty = true;
         if !again {
@@ -552,16 +549,16 @@ impl SessionStateMachine {
         }
     }
 
-    /// A session that went on in its endpoint is here again, and heard what it missed: what was decided here and may not
-    /// have arrived is said again, and what waited begins.
-    pub(super) fn goes_on(&mut self, env: &mut DecisionEnv<'_>, plan: &mut Plan) {
+    /// Continues a session that was opened again and caught up: decisions that may not have reached the runtime are sent
+    /// again, and the next queued prompt starts.
+    pub(super) fn resume(&mut self, env: &mut DecisionEnv<'_>, plan: &mut Plan) {
         for (key, decision) in &self.core.decided {
             plan.sync = true;
             plan.orders.push(RuntimeCommand::Answer { key: key.clone(), decision: decision.clone() });
         }
         match (&self.core.run, self.core.native_id.clone()) {
             (Some(ActiveRun { ticket, cancelling: true, .. }), Some(native)) => {
-                // Said twice it does no harm, unsaid it would.
+                // A second cancel does no harm, a missing one would.
                 plan.orders.push(RuntimeCommand::Cancel { ticket: *ticket, native, reason: None });
             }
             (Some(_), _) => {}
@@ -569,19 +566,19 @@ impl SessionStateMachine {
         }
     }
 
-    /// One thing that the runtime said.
-    pub(super) fn on_runtime_event(&mut self, said: RuntimeEvent, env: &mut DecisionEnv<'_>, plan: &mut Plan) {
+    /// Applies one event of the runtime.
+    pub(super) fn on_runtime_event(&mut self, event: RuntimeEvent, env: &mut DecisionEnv<'_>, plan: &mut Plan) {
         if self.core.exited.is_some() {
-            // The driver says nothing after the end; a session that was closed by people wants to hear nothing.
+            // Events of a session that a person closed are dropped. After a runtime's exit the driver sends none.
             return;
         }
-        match said {
-            RuntimeEvent::Event { draft, .. } => self.happened(draft, env, plan),
-            RuntimeEvent::Asked { ask, .. } => self.asked(*ask, env, plan),
-            RuntimeEvent::AskChanged { ask, .. } => self.ask_changed(&ask, env, plan),
+        match event {
+            RuntimeEvent::Event { draft, .. } => self.record_event(draft, env, plan),
+            RuntimeEvent::Asked { ask, .. } => self.open_request(*ask, env, plan),
+            RuntimeEvent::AskChanged { ask, .. } => self.revise_request(&ask, env, plan),
             RuntimeEvent::TakenBack { key, elsewhere, .. } => {
-                let taken = self.open.iter().find(|(_, open)| open.key.means(&key)).map(|(id, _)| id.clone());
-                match (taken, elsewhere) {
+                let withdrawn = self.open.iter().find(|(_, open)| open.key.means(&key)).map(|(id, _)| id.clone());
+                match (withdrawn, elsewhere) {
                     (Some(id), Some(elsewhere)) => self.answered_elsewhere(&id, elsewhere, env, plan),
                     (Some(id), None) => {
                         self.resolve(&id, &Decision::Withdrawn, Resolver::gateway(), None, false, env, plan);
@@ -594,7 +591,7 @@ impl SessionStateMachine {
                 plan.dirty = true;
             }
             RuntimeEvent::AnswerLost { key, elsewhere, .. } => self.answer_lost(&key, elsewhere, env, plan),
-            RuntimeEvent::Began { by, .. } => self.began(by, env, plan),
+            RuntimeEvent::Began { by, .. } => self.begin_foreign_run(by, env, plan),
             RuntimeEvent::Done { end, .. } => {
                 if self.core.run.as_ref().is_some_and(|run| run.ticket.is_none()) {
                     self.end_run(&end, env, plan);
@@ -607,7 +604,7 @@ impl SessionStateMachine {
                     self.start_next(env, plan);
                 }
             }
-            // The task itself takes these; the driver sends them to nobody else.
+            // Handled by the session's task or by whoever opens the session.
             RuntimeEvent::Ready { .. }
             | RuntimeEvent::Failed { .. }
             | RuntimeEvent::Opened { .. }
@@ -617,7 +614,8 @@ impl SessionStateMachine {
         }
     }
 
-    /// The runtime outlived the gateway and was found again: what it was not told, it is told now, once.
+    /// The runtime outlived the gateway and was found again. `asks` and `prompts` are what it still waits for: commands that
+    /// it did not get are sent now, once.
     pub(super) fn found(
         &mut self,
         asks: &[RequestKey],
@@ -628,8 +626,8 @@ impl SessionStateMachine {
         if self.core.exited.is_some() {
             return;
         }
-        // One where nothing was under way has nothing to tell, and nobody has anything to see.
-        if self.core.run.is_some() || !self.open.is_empty() || std::mem::take(&mut self.moved) {
+        // An idle session in the same process has nothing to report.
+        if self.core.run.is_some() || !self.open.is_empty() || std::mem::take(&mut self.process_changed) {
             let body = RuntimeStatusBody {
                 status: "reattached",
                 runtime_id: self.origin.runtime_id.as_str(),
@@ -637,10 +635,10 @@ impl SessionStateMachine {
                 ..RuntimeStatusBody::default()
             };
             self.log(EventDraft::new(Kind::RuntimeStatus, &body), env, plan);
-            // Being found again is no news of the conversation.
+            // `updated_at` stays: the conversation did not change.
             plan.dirty = true;
         }
-        self.name_again(asks);
+        self.sync_request_keys(asks);
         let lost: Vec<RequestId> =
             self.open.iter().filter(|(_, open)| !asks.contains(&open.key)).map(|(id, _)| id.clone()).collect();
         for id in lost {
@@ -652,8 +650,8 @@ impl SessionStateMachine {
         }
         let Some(native) = self.core.native_id.clone() else { return };
         match &mut self.core.run {
-            // Begun here, before this was heard: what the runtime was asked then says nothing of it.
-            Some(ActiveRun { ticket, .. }) if *ticket != self.inherited => {}
+            // This gateway started the run before the runtime's report arrived: the report does not cover it.
+            Some(ActiveRun { ticket, .. }) if *ticket != self.inherited_ticket => {}
             Some(ActiveRun { ticket: Some(ticket), cancelling, content, .. }) => {
                 if !prompts.contains(ticket) {
                     let Some(content) = content.clone() else {
@@ -667,7 +665,7 @@ impl SessionStateMachine {
                     plan.orders.push(RuntimeCommand::Prompt { ticket: *ticket, native: native.clone(), content });
                 }
                 if *cancelling {
-                    // Said twice it does no harm, unsaid it would.
+                    // A second cancel does no harm, a missing one would.
                     plan.orders.push(RuntimeCommand::Cancel { ticket: Some(*ticket), native, reason: None });
                 }
             }
@@ -676,45 +674,46 @@ impl SessionStateMachine {
         }
     }
 
-    /// Brings what is kept of questions in step with those that the runtime waits for now. Names that were kept without an
-    /// occurrence get it; of decisions under such a name only the last can be the one that was not heard. Decisions on
-    /// questions that the runtime does not wait for were heard, and are kept no more.
-    fn name_again(&mut self, asks: &[RequestKey]) {
+    /// Updates the stored request keys from those that the runtime waits for. Bare keys (without an occurrence) get theirs;
+    /// of several decisions under one bare key only the last can have been lost. Decisions on requests that the runtime does
+    /// not wait for have arrived, and are dropped.
+    fn sync_request_keys(&mut self, asks: &[RequestKey]) {
         for open in self.open.values_mut().filter(|open| open.key.is_bare()) {
             if let Some(known) = asks.iter().find(|known| open.key.means(known)) {
                 open.key.clone_from(known);
             }
         }
         self.core.asks = self.open.iter().map(|(id, open)| (id.clone(), open.key.clone())).collect();
-        let mut unheard: VecDeque<(RequestKey, Decision)> = VecDeque::new();
+        let mut undelivered: VecDeque<(RequestKey, Decision)> = VecDeque::new();
         for (key, decision) in std::mem::take(&mut self.core.decided).into_iter().rev() {
             let Some(known) = asks.iter().find(|known| key.means(known)) else { continue };
-            let settled = unheard.iter().any(|(key, _)| key == known) || self.open.values().any(|o| o.key == *known);
-            if !settled {
-                unheard.push_front((known.clone(), decision));
+            let covered =
+                undelivered.iter().any(|(key, _)| key == known) || self.open.values().any(|o| o.key == *known);
+            if !covered {
+                undelivered.push_front((known.clone(), decision));
             }
         }
-        self.core.decided = unheard;
+        self.core.decided = undelivered;
     }
 
-    /// The questions that it knows, open or answered, and the prompt it waits for.
+    /// The keys of the session's requests, open or answered, and the ticket of its running prompt.
     pub(super) fn pending(&self) -> (Vec<RequestKey>, Option<Ticket>) {
         let open = self.open.values().map(|open| &open.key);
         let asks = open.chain(self.core.decided.iter().map(|(key, _)| key)).cloned().collect();
         (asks, self.core.run.as_ref().and_then(|run| run.ticket))
     }
 
-    fn happened(&mut self, draft: EventDraft, env: &DecisionEnv<'_>, plan: &mut Plan) {
+    fn record_event(&mut self, draft: EventDraft, env: &DecisionEnv<'_>, plan: &mut Plan) {
         if let Some(run) = &mut self.core.run {
-            let about = draft.tool.as_ref().map(|tool| tool.id.as_str());
-            // The agent moved on and left the card of a rejected tool call open.
-            let left: Vec<String> = run
+            let current = draft.tool.as_ref().map(|tool| tool.id.as_str());
+            // The agent went on without closing a rejected tool call.
+            let rejected: Vec<String> = run
                 .tools
                 .iter()
-                .filter(|(id, rejected)| **rejected && Some(id.as_str()) != about)
+                .filter(|(id, rejected)| **rejected && Some(id.as_str()) != current)
                 .map(|(id, _)| id.clone())
                 .collect();
-            for id in left {
+            for id in rejected {
                 self.close_tool(&id, "rejected", env, plan);
             }
         }
@@ -730,11 +729,11 @@ impl SessionStateMachine {
             self.core.title = Some(display::label(title, TITLE_MAX));
             plan.dirty = true;
         }
-        if self.core.run.as_mut().is_some_and(|run| run.doing.hear(&draft)) {
+        if self.core.run.as_mut().is_some_and(|run| run.doing.update(&draft)) {
             plan.doing = Some(plan.events.len());
             plan.dirty = true;
         }
-        if talks(draft.kind) {
+        if is_conversation(draft.kind) {
             self.core.updated_at = env.now;
         }
         self.log(draft, env, plan);
@@ -754,21 +753,21 @@ impl SessionStateMachine {
         self.touch(env, plan);
     }
 
-    // === what clients ask ===
+    // === client commands ===
 
-    /// The run that was asked for under this key, if it is remembered.
+    /// The run of the prompt with this idempotency key, if it is remembered.
     pub(super) fn known(&self, once: &PromptKey) -> Result<Option<AcceptedPrompt>, SessionError> {
         let under_way = self.core.run.iter().map(|run| (run.once.as_ref(), &run.run_id, None));
         let running = usize::from(self.core.run.is_some());
         let queued = self.core.queue.iter().enumerate();
-        let queued = queued.map(|(place, queued)| (queued.once.as_ref(), &queued.run_id, Some(place + running)));
+        let queued = queued.map(|(index, queued)| (queued.once.as_ref(), &queued.run_id, Some(index + running)));
         for (known, run_id, ahead) in under_way.chain(queued) {
-            if once.is(known)? {
+            if once.matches(known)? {
                 return Ok(Some(AcceptedPrompt::new(run_id.clone(), ahead.unwrap_or(0))));
             }
         }
         for keyed in self.core.keyed.iter().rev() {
-            if once.is(Some(&keyed.once))? {
+            if once.matches(Some(&keyed.once))? {
                 return Ok(Some(AcceptedPrompt {
                     ended: Some(keyed.ended.clone()),
                     ..AcceptedPrompt::new(keyed.run_id.clone(), 0)
@@ -778,7 +777,7 @@ impl SessionStateMachine {
         Ok(None)
     }
 
-    fn remember(&mut self, once: Option<StoredPromptKey>, run_id: &RunId, ended: impl FnOnce() -> RunOutcome) {
+    fn remember_key(&mut self, once: Option<StoredPromptKey>, run_id: &RunId, ended: impl FnOnce() -> RunOutcome) {
         let Some(once) = once else { return };
         self.core.keyed.push_back(KeyedRun { once, run_id: run_id.clone(), ended: ended() });
         if self.core.keyed.len() > KEYED {
@@ -786,32 +785,32 @@ impl SessionStateMachine {
         }
     }
 
-    /// A person names the session, or puts it away. Works on a session that ended, too. What changes nothing is no event.
+    /// Renames or archives the session, also one that ended. Adds no event if nothing changes.
     pub(super) fn edit(&mut self, edit: SessionEdit, by: &Resolver, env: &DecisionEnv<'_>, plan: &mut Plan) {
         let title = edit.title.map(|title| display::label(&title, NAME_MAX));
         let renamed = title.as_ref().is_some_and(|title| self.core.title.as_ref() != Some(title));
-        let moved = edit.archived.is_some_and(|archived| archived != self.core.archived);
+        let archives = edit.archived.is_some_and(|archived| archived != self.core.archived);
         if let Some(title) = title {
             plan.dirty |= !self.core.named;
             self.core.named = true;
             self.core.title = Some(title);
         }
         self.core.archived = edit.archived.unwrap_or(self.core.archived);
-        if renamed || moved {
-            // In ACP's own words, so that its clients hear of the title too.
+        if renamed || archives {
+            // An ACP update, so that ACP clients get the title too.
             let body = serde_json::json!({
                 "sessionUpdate": "session_info_update", "title": self.core.title,
                 "_meta": { "plexus": { "by": by, "archived": self.core.archived } },
             });
-            self.log_in(&self.zero.clone(), EventDraft::new(Kind::SessionInfoUpdate, &body), env, plan);
+            self.log_in(&self.zero_run.clone(), EventDraft::new(Kind::SessionInfoUpdate, &body), env, plan);
             self.touch(env, plan);
         }
     }
 }
 
-/// Whether an event of the runtime's is a part of the conversation: not its settings, lists and counters, which it also
-/// tells when it is merely attached again.
-fn talks(kind: Kind) -> bool {
+/// Whether an event belongs to the conversation. Settings, lists and counters do not: the runtime repeats them when it is
+/// attached again.
+fn is_conversation(kind: Kind) -> bool {
     !matches!(
         kind,
         Kind::AvailableCommandsUpdate
@@ -823,18 +822,18 @@ fn talks(kind: Kind) -> bool {
     )
 }
 
-/// The standing run that holds what happens between runs.
+/// The identifier of run zero, which holds the events between runs.
 pub fn zero_of(origin: &Origin) -> RunId {
     let session = origin.session_id.as_str();
     RunId::trusted(format!("r_0_{}", session.strip_prefix("s_").unwrap_or(session)))
 }
 
-/// Bodies are one line; a client's JSON may have line breaks between its tokens.
+/// Replaces line breaks between JSON tokens of a client: an event's body is one line.
 fn one_line(draft: EventDraft) -> EventDraft {
     if !draft.body.iter().any(|b| matches!(b, b'\r' | b'\n')) {
         return draft;
     }
-    // Line breaks inside strings are escaped in JSON: the raw ones are all white space.
+    // JSON escapes line breaks inside strings: raw ones are white space.
     let body: Bytes = draft.body.iter().map(|b| if matches!(b, b'\r' | b'\n') { b' ' } else { *b }).collect();
     EventDraft { body, ..draft }
 }

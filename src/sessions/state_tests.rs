@@ -1,4 +1,4 @@
-//! Tables of decisions: what is logged, what the runtime is told, what stays open. One file, for one bench carries them all.
+//! Tests of the session state machine: events, runtime commands and open requests. One file: one test fixture serves all.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use std::sync::Arc;
@@ -115,7 +115,7 @@ impl Bench {
         Ok((accepted.run_id.to_string(), accepted.ahead, accepted.ended.map(|ended| ended.status)))
     }
 
-    /// As the next gateway finds it.
+    /// Restores the state as the next gateway does.
     fn restart(&mut self) {
         let row = self.state.row();
         let clocks = (Timestamp::from_millis(2000), Instant::now());
@@ -124,17 +124,17 @@ impl Bench {
         self.state =
             SessionStateMachine::restore(Arc::clone(&self.state.origin), &row, open, std::iter::empty(), clocks)
                 .unwrap();
-        self.state.recall(&kept);
+        self.state.load_prompts(&kept);
     }
 
-    /// What is kept beside the row.
+    /// The prompts as they are stored.
     fn kept(&self) -> Vec<(RunId, Vec<u8>)> {
         let asked = self.state.asked_of();
         asked.map(|(run_id, asked)| (run_id.clone(), serde_json::to_vec(&**asked).unwrap())).collect()
     }
 
-    fn say(&mut self, said: RuntimeEvent) {
-        self.step(|state, env, plan| state.on_runtime_event(said, env, plan));
+    fn say(&mut self, event: RuntimeEvent) {
+        self.step(|state, env, plan| state.on_runtime_event(event, env, plan));
     }
 
     fn chunk(&mut self, words: &str) {
@@ -175,7 +175,7 @@ impl Bench {
         self.log[from..].iter().map(|(_, _, kind, _)| kind.as_str()).collect()
     }
 
-    /// Every run's numbers are 0, 1, 2 … in the order of the log.
+    /// Asserts that the event numbers of each run are 0, 1, 2 … in the order of the log.
     fn assert_numbered(&self) {
         let mut next = std::collections::HashMap::new();
         for (run, seq, kind, _) in &self.log {
@@ -222,7 +222,7 @@ fn option(id: &str) -> Answer {
 }
 
 #[test]
-fn a_run_begins_streams_and_ends() {
+fn run_begins_streams_and_ends() {
     let mut bench = Bench::new();
     assert_eq!(bench.state.info().prompted_at, None);
     let (run, ahead) = bench.prompt("hello");
@@ -241,7 +241,7 @@ fn a_run_begins_streams_and_ends() {
 }
 
 #[test]
-fn a_prompt_under_a_key_is_run_once() {
+fn prompt_under_key_runs_once() {
     for restarts in [false, true] {
         let mut bench = Bench::new();
         let again = |bench: &mut Bench, key: &str| {
@@ -257,12 +257,12 @@ fn a_prompt_under_a_key_is_run_once() {
         let (second, _, _) = bench.prompt_once("words of k2", "k2", "laptop").unwrap();
         let (third, _, _) = bench.prompt_once("words of k3", "k3", "laptop").unwrap();
         assert_eq!(ahead, 0);
-        // Its client knows its own words again.
-        let said =
+        // The client recognizes its own prompts by the key.
+        let event =
             |run: &str, kind| bench.log.iter().find(|(id, _, is, _)| id == run && *is == kind).unwrap().3.clone();
-        assert_eq!(said(&first, Kind::RunStarted)["key"], "k1");
-        assert_eq!(said(&first, Kind::UserMessageChunk)["_meta"]["plexus"]["key"], "k1");
-        assert_eq!(said(&second, Kind::RunStatus)["key"], "k2");
+        assert_eq!(event(&first, Kind::RunStarted)["key"], "k1");
+        assert_eq!(event(&first, Kind::UserMessageChunk)["_meta"]["plexus"]["key"], "k1");
+        assert_eq!(event(&second, Kind::RunStatus)["key"], "k2");
         // Running, queued, queued.
         assert_eq!(again(&mut bench, "k1"), (first.clone(), 0, None));
         assert_eq!(again(&mut bench, "k2"), (second.clone(), 1, None));
@@ -274,7 +274,7 @@ fn a_prompt_under_a_key_is_run_once() {
         assert_eq!(again(&mut bench, "k1"), (first.clone(), 0, Some(RunStatus::Completed)));
         assert_eq!(again(&mut bench, "k2"), (second.clone(), 0, None));
         assert_eq!(again(&mut bench, "k3"), (third.clone(), 0, Some(RunStatus::Cancelled)));
-        // The runtime is gone: what was asked is known, what is new is refused.
+        // The runtime is gone: known keys still work, new prompts are refused.
         let exit = RuntimeExit { reason: Some("boom".into()), ..RuntimeExit::default() };
         bench.step(|state, env, plan| state.gone(&exit, env, plan));
         assert_eq!(again(&mut bench, "k1"), (first, 0, Some(RunStatus::Completed)));
@@ -286,7 +286,7 @@ fn a_prompt_under_a_key_is_run_once() {
 }
 
 #[test]
-fn a_key_is_its_devices_own_and_stands_for_one_prompt() {
+fn prompt_key_belongs_to_one_device_and_one_prompt() {
     let mut bench = Bench::new();
     let (mine, ..) = bench.prompt_once("one", "1", "laptop").unwrap();
     let (theirs, ahead, _) = bench.prompt_once("one", "1", "phone").unwrap();
@@ -300,7 +300,7 @@ fn a_key_is_its_devices_own_and_stands_for_one_prompt() {
 }
 
 #[test]
-fn a_session_remembers_its_last_keys_and_no_more_words_than_it_must() {
+fn prompt_keys_of_last_ended_runs_are_remembered_within_bounds() {
     let mut bench = Bench::new();
     for n in 0..65u64 {
         bench.prompt_once("x", &format!("k{n}"), "laptop").unwrap();
@@ -318,7 +318,7 @@ fn a_session_remembers_its_last_keys_and_no_more_words_than_it_must() {
         assert!(message.len() <= 600, "{}", message.len());
     }
     assert!(bench.state.row().len() < 64 * 1024);
-    // A row of before there were keys is read, too.
+    // A row of a gateway without keys restores, too.
     let mut row: Value = serde_json::from_slice(&bench.state.row()).unwrap();
     row.as_object_mut().unwrap().remove("keyed");
     let clocks = (Timestamp::from_millis(0), Instant::now());
@@ -327,7 +327,7 @@ fn a_session_remembers_its_last_keys_and_no_more_words_than_it_must() {
 }
 
 #[test]
-fn one_prompt_at_a_time_the_others_wait_their_turn() {
+fn prompts_run_one_at_a_time_in_order() {
     let mut bench = Bench::new();
     bench.prompt("one");
     let (two, ahead) = bench.prompt("two");
@@ -344,7 +344,7 @@ fn one_prompt_at_a_time_the_others_wait_their_turn() {
 }
 
 #[test]
-fn the_queue_is_bounded() {
+fn prompt_queue_is_bounded() {
     let mut bench = Bench::new();
     for _ in 0..65 {
         bench.prompt("x");
@@ -354,7 +354,7 @@ fn the_queue_is_bounded() {
 }
 
 #[test]
-fn the_first_answer_wins_and_the_loser_learns_who() {
+fn request_first_answer_wins_and_loser_gets_receipt() {
     let mut bench = Bench::new();
     bench.prompt("go");
     let id = bench.ask("0", None);
@@ -371,7 +371,7 @@ fn the_first_answer_wins_and_the_loser_learns_who() {
 }
 
 #[test]
-fn an_answer_that_was_not_offered_changes_nothing() {
+fn request_answer_not_offered_changes_nothing() {
     let mut bench = Bench::new();
     bench.prompt("go");
     let id = bench.ask("0", None);
@@ -400,7 +400,7 @@ fn an_answer_that_was_not_offered_changes_nothing() {
 }
 
 #[test]
-fn remember_means_the_always_option() {
+fn request_remember_picks_the_always_option() {
     let mut bench = Bench::new();
     bench.prompt("go");
     let id = bench.ask("0", None);
@@ -409,7 +409,7 @@ fn remember_means_the_always_option() {
 }
 
 #[test]
-fn cancel_withdraws_what_is_open_before_the_runtime_hears_of_it() {
+fn cancel_withdraws_open_requests_before_telling_the_runtime() {
     let mut bench = Bench::new();
     bench.prompt("go");
     let id = bench.ask("\"uuid\"", Some("t1"));
@@ -420,7 +420,7 @@ fn cancel_withdraws_what_is_open_before_the_runtime_hears_of_it() {
         Err(SessionError::Closed(receipt)) => assert_eq!(receipt.state, RequestState::Withdrawn),
         other => panic!("{other:?}"),
     }
-    // A question that comes while the run is being cancelled is withdrawn at once.
+    // A request of a run that is being cancelled is withdrawn at once.
     bench.ask("7", None);
     assert_eq!(bench.orders.last().unwrap(), "answer 7 Withdrawn");
     let from = bench.log.len();
@@ -432,7 +432,7 @@ fn cancel_withdraws_what_is_open_before_the_runtime_hears_of_it() {
 }
 
 #[test]
-fn what_is_only_seen_here_stays_open_over_a_cancel_and_what_was_chosen_there_is_told() {
+fn observe_only_request_survives_cancel_and_reports_outside_answer() {
     let mut bench = Bench::new();
     bench.expire_ms = Some(1000);
     bench.prompt("go");
@@ -463,7 +463,7 @@ fn what_is_only_seen_here_stays_open_over_a_cancel_and_what_was_chosen_there_is_
 }
 
 #[test]
-fn a_rejected_tool_call_that_the_agent_leaves_open_is_closed() {
+fn rejected_tool_call_left_open_is_closed() {
     let mut bench = Bench::new();
     bench.prompt("go");
     bench.tool("t1", "pending");
@@ -479,7 +479,7 @@ fn a_rejected_tool_call_that_the_agent_leaves_open_is_closed() {
 }
 
 #[test]
-fn an_agent_that_closes_its_card_itself_is_left_alone() {
+fn rejected_tool_call_closed_by_the_agent_is_left_alone() {
     let mut bench = Bench::new();
     bench.prompt("go");
     bench.tool("t1", "pending");
@@ -492,7 +492,7 @@ fn an_agent_that_closes_its_card_itself_is_left_alone() {
 }
 
 #[test]
-fn a_runtimes_death_orphans_its_requests_and_ends_everything() {
+fn runtime_exit_orphans_requests_and_ends_runs() {
     let mut bench = Bench::new();
     bench.prompt("go");
     bench.prompt("waits");
@@ -514,7 +514,7 @@ fn a_runtimes_death_orphans_its_requests_and_ends_everything() {
     bench.assert_numbered();
 }
 
-/// As a gateway that starts finds it.
+/// Restores the state as a starting gateway does.
 fn found_again(bench: &mut Bench) {
     let (row, origin) = (bench.state.row(), Arc::clone(&bench.state.origin));
     let open = bench.state.open_requests().iter().map(|request| Request::clone(request)).collect();
@@ -522,11 +522,11 @@ fn found_again(bench: &mut Bench) {
         bench.state.asked_of().map(|(run, asked)| (run.clone(), serde_json::to_vec(&**asked).unwrap())).collect();
     let clocks = (Timestamp::default(), Instant::now());
     bench.state = SessionStateMachine::restore(origin, &row, open, std::iter::empty(), clocks).unwrap();
-    bench.state.recall(&prompts);
+    bench.state.load_prompts(&prompts);
 }
 
 #[test]
-fn what_goes_on_in_an_endpoint_while_no_gateway_is_there_goes_on_here_when_one_is() {
+fn endpoint_session_continues_after_a_time_without_gateway() {
     let mut bench = Bench::new();
     bench.prompt("go");
     bench.prompt("waits");
@@ -545,12 +545,12 @@ fn what_goes_on_in_an_endpoint_while_no_gateway_is_there_goes_on_here_when_one_i
     assert_eq!((carried.checkpoint.as_str(), carried.prompt), ("so far", Some(Ticket(1))));
     let asks: Vec<_> = carried.asks.iter().map(RequestKey::id).collect();
     assert_eq!(asks, ["0", "1"], "open, and decided and maybe not heard");
-    // It is back.
+    // The endpoint is attached again.
     let (from, orders) = (bench.log.len(), bench.orders.len());
     bench.step(|state, env, plan| {
-        state.live_again("n1".into(), 1);
+        state.mark_live("n1".into(), 1);
         state.opened(Vec::new(), OpenedAs::Resumed, env, plan);
-        state.goes_on(env, plan);
+        state.resume(env, plan);
     });
     assert_eq!(bench.kinds(from), ["runtime_status"]);
     assert_eq!(bench.orders.len(), orders + 1);
@@ -563,32 +563,32 @@ fn what_goes_on_in_an_endpoint_while_no_gateway_is_there_goes_on_here_when_one_i
     assert_eq!(bench.orders.last().unwrap(), "prompt 2", "what waited begins");
     bench.assert_numbered();
 
-    // Nobody connects to it any more: nothing waits for ever.
+    // The endpoint is not attached again: the pending work ends.
     bench.step(|state, env, plan| state.gone(&exit, env, plan));
     found_again(&mut bench);
-    assert!(bench.state.pends());
+    assert!(bench.state.has_pending_work());
     bench.step(|state, env, plan| state.abandon("not attached", env, plan));
-    assert!(!bench.state.pends());
+    assert!(!bench.state.has_pending_work());
     let ended = bench.log.last().unwrap();
     assert_eq!(
         (ended.2, &ended.3["status"], &ended.3["message"]),
         (Kind::RunEnded, &json!("error"), &json!("not attached"))
     );
-    // Nor does it where the endpoint has another conversation in its place.
+    // The pending work also ends if the endpoint opens a new conversation instead.
     bench.step(|state, env, plan| {
-        state.live_again("n1".into(), 1);
+        state.mark_live("n1".into(), 1);
         state.opened(Vec::new(), OpenedAs::Resumed, env, plan);
         state.prompt(text("more"), by("laptop"), None, env, plan).unwrap();
         state.gone(&exit, env, plan);
-        state.live_again("n2".into(), 1);
+        state.mark_live("n2".into(), 1);
         state.opened(Vec::new(), OpenedAs::New, env, plan);
     });
-    assert!(!bench.state.pends() && bench.state.carried().is_none());
+    assert!(!bench.state.has_pending_work() && bench.state.carried().is_none());
     bench.assert_numbered();
 }
 
 #[test]
-fn a_deadline_expires_a_request_and_the_agent_is_told_so() {
+fn request_expires_at_deadline_and_runtime_is_told() {
     let mut bench = Bench::new();
     bench.expire_ms = Some(50);
     bench.prompt("go");
@@ -601,7 +601,7 @@ fn a_deadline_expires_a_request_and_the_agent_is_told_so() {
 }
 
 #[test]
-fn what_the_runtime_takes_back_is_withdrawn_and_not_answered() {
+fn request_taken_back_by_runtime_is_withdrawn() {
     let mut bench = Bench::new();
     bench.prompt("go");
     bench.ask("null", None);
@@ -612,7 +612,7 @@ fn what_the_runtime_takes_back_is_withdrawn_and_not_answered() {
 }
 
 #[test]
-fn two_requests_at_once_are_two() {
+fn requests_open_at_once_are_answered_separately() {
     let mut bench = Bench::new();
     bench.prompt("go");
     let (one, two) = (bench.ask("0", None), bench.ask("1", None));
@@ -625,7 +625,7 @@ fn two_requests_at_once_are_two() {
 }
 
 #[test]
-fn messages_are_counted_with_the_row_and_what_was_said_last_is_known() {
+fn message_count_and_last_user_message_are_in_the_row() {
     let mut bench = Bench::new();
     let counted = |bench: &Bench| (bench.state.info().message_count, bench.state.info().last_user_message);
     assert_eq!(counted(&bench), (Some(0), None));
@@ -633,7 +633,7 @@ fn messages_are_counted_with_the_row_and_what_was_said_last_is_known() {
     assert_eq!(counted(&bench), (Some(1), Some("first".into())));
     bench.chunk("a");
     let row = bench.state.row();
-    // The row of the commit that begins a message has it; what follows is no other.
+    // The row changes with the first chunk of a message, not with the following ones.
     let of = |row: &[u8]| serde_json::from_slice::<Value>(row).unwrap()["messages"].clone();
     for more in ["b", "c"] {
         bench.chunk(more);
@@ -644,7 +644,7 @@ fn messages_are_counted_with_the_row_and_what_was_said_last_is_known() {
     let again = SessionStateMachine::restore(Arc::clone(&bench.state.origin), &row, vec![], std::iter::empty(), clocks)
         .unwrap();
     assert_eq!((again.info().message_count, again.info().last_user_message), counted(&bench));
-    // The agent's words after a tool are another message, and of a long prompt the beginning is known.
+    // Text after a tool call is another message; of a long prompt the beginning is kept.
     let call = json!({ "sessionUpdate": "tool_call", "toolCallId": "t" });
     bench.say(RuntimeEvent::Event { native: None, draft: EventDraft::new(Kind::ToolCall, &call) });
     bench.chunk("d");
@@ -664,7 +664,7 @@ fn messages_are_counted_with_the_row_and_what_was_said_last_is_known() {
 }
 
 #[test]
-fn the_row_restores_the_state_and_the_numbers_go_on() {
+fn row_restores_state_and_event_numbers() {
     let mut bench = Bench::new();
     let (run, _) = bench.prompt("go");
     let row = bench.state.row();
@@ -677,7 +677,7 @@ fn the_row_restores_the_state_and_the_numbers_go_on() {
     bench.state = SessionStateMachine::restore(Arc::clone(&bench.state.origin), &row, vec![], since, clocks).unwrap();
     assert_eq!(bench.state.info().run_id, Some(run));
     assert_eq!(bench.state.info().prompted_at, Some(Timestamp::from_millis(1000)));
-    // A row of a gateway that did not know when.
+    // A row of a gateway without `prompted_at`.
     let mut old: Value = serde_json::from_slice(&row).unwrap();
     assert!(old.as_object_mut().unwrap().remove("prompted_at").is_some());
     let old = serde_json::to_vec(&old).unwrap();
@@ -689,18 +689,18 @@ fn the_row_restores_the_state_and_the_numbers_go_on() {
 }
 
 impl Bench {
-    /// The gateway dies and another begins, with what was kept.
+    /// Kills the gateway and starts the next one from the store.
     fn die(&mut self) {
         let row = self.state.row();
         let open = self.state.open_requests().iter().map(|request| Request::clone(request)).collect();
         let clocks = (Timestamp::from_millis(2000), Instant::now());
         let (origin, kept) = (Arc::clone(&self.state.origin), self.kept());
         self.state = SessionStateMachine::restore(origin, &row, open, std::iter::empty(), clocks).unwrap();
-        self.state.recall(&kept);
+        self.state.load_prompts(&kept);
         self.orders.clear();
     }
 
-    /// The runtime is found again; it waits for these.
+    /// Reattaches the runtime, which waits for these; returns the commands sent since the restart.
     fn found(&mut self, asks: &[&str], prompts: &[u64]) -> Vec<String> {
         let asks: Vec<RequestKey> = asks.iter().map(|key| RequestKey::from((*key).to_owned())).collect();
         let prompts: Vec<Ticket> = prompts.iter().copied().map(Ticket).collect();
@@ -710,12 +710,12 @@ impl Bench {
 }
 
 #[test]
-fn a_prompt_that_the_runtime_never_heard_is_said_to_it_once() {
+fn reattached_prompt_unknown_to_runtime_is_sent_once() {
     let mut bench = Bench::new();
     bench.prompt("go");
     bench.die();
     assert_eq!(bench.found(&[], &[]), ["prompt 1"]);
-    // It heard it, and works.
+    // The runtime has the prompt now.
     bench.die();
     assert!(bench.found(&[], &[1]).is_empty());
     bench.chunk("hi");
@@ -727,11 +727,11 @@ fn a_prompt_that_the_runtime_never_heard_is_said_to_it_once() {
 }
 
 #[test]
-fn a_prompt_that_came_before_the_runtime_was_heard_again_is_said_to_it_once() {
+fn reattached_prompt_made_before_the_report_is_sent_once() {
     let mut bench = Bench::new();
     bench.die();
     bench.prompt("go");
-    // What was missed is told late, and makes nothing of it old.
+    // A late event of the runtime does not count for the new prompt.
     bench.chunk("hi");
     assert_eq!(bench.found(&[], &[]), ["prompt 1"], "and not twice");
     assert_eq!(bench.state.info().state, SessionState::Running);
@@ -739,15 +739,15 @@ fn a_prompt_that_came_before_the_runtime_was_heard_again_is_said_to_it_once() {
 }
 
 #[test]
-fn words_of_the_runtime_do_not_mean_that_it_was_told() {
+fn reattached_prompt_is_sent_despite_unrelated_output() {
     let mut bench = Bench::new();
     bench.prompt("one");
     bench.prompt("two");
-    // About something else: a list of commands, the end of what came before.
+    // Output that does not belong to the prompt.
     bench.chunk("hi");
     bench.die();
     assert_eq!(bench.found(&[], &[]), ["prompt 1"], "its dialect never had it");
-    // However often the gateway dies, and once it has it, never again.
+    // Sent after each restart until the runtime has it, then never again.
     bench.chunk("more");
     bench.die();
     assert_eq!(bench.found(&[], &[]), ["prompt 1"]);
@@ -760,7 +760,7 @@ fn words_of_the_runtime_do_not_mean_that_it_was_told() {
 }
 
 #[test]
-fn a_request_open_when_the_gateway_died_is_open_again_and_answered_once() {
+fn reattached_request_stays_open_and_is_answered_once() {
     let mut bench = Bench::new();
     bench.expire_ms = Some(60_000);
     bench.prompt("go");
@@ -775,48 +775,48 @@ fn a_request_open_when_the_gateway_died_is_open_again_and_answered_once() {
 }
 
 #[test]
-fn an_answer_that_the_runtime_never_heard_is_said_to_it_once() {
+fn reattached_answer_unknown_to_runtime_is_sent_once() {
     let mut bench = Bench::new();
     bench.prompt("go");
     let id = bench.ask("5", None);
     bench.answer(&id, option("no"), "phone").unwrap();
     bench.die();
-    let told = bench.found(&["5"], &[1]);
-    assert_eq!(told.len(), 1);
-    assert!(told[0].starts_with("answer 5 Option { id: \"no\""), "{told:?}");
-    // It heard it: it asks no more.
+    let sent = bench.found(&["5"], &[1]);
+    assert_eq!(sent.len(), 1);
+    assert!(sent[0].starts_with("answer 5 Option { id: \"no\""), "{sent:?}");
+    // The runtime has the answer and no longer asks.
     bench.die();
     assert!(bench.found(&[], &[1]).is_empty());
 }
 
-/// The keys of the questions in a table: what the runtime names them, and which one it is under that name.
+/// The request key of the `n`-th question under a name.
 fn nth(name: &str, n: u64) -> String {
     RequestKey::nth(name, n).into()
 }
 
 #[test]
-fn a_decision_goes_to_the_very_question_it_was_given_to_whatever_the_names() {
-    // Two questions under one name, decided one way and the other, and which of them the runtime still waits for.
+fn reattached_decision_goes_to_the_question_it_was_made_for() {
+    // Two questions under one name with different decisions; the runtime waits for none, the first or the second.
     for (first, second) in [("yes", "no"), ("no", "yes"), ("no", "no"), ("always", "no")] {
-        for (waits, told) in [(0, None), (1, Some(first)), (2, Some(second))] {
+        for (waits, sent) in [(0, None), (1, Some(first)), (2, Some(second))] {
             let mut bench = Bench::new();
             bench.prompt("go");
             for (n, choice) in [(1, first), (2, second)] {
                 let id = bench.ask(&nth("5", n), None);
                 bench.answer(&id, option(choice), "phone").unwrap();
             }
-            // As often as the gateway dies before the runtime hears.
+            // The gateway may die several times before the runtime gets the answer.
             for _ in 0..3 {
                 bench.die();
                 let waiting = nth("5", waits);
                 let asks: Vec<&str> = if waits == 0 { vec![] } else { vec![&waiting] };
                 let orders = bench.found(&asks, &[1]);
-                let Some(told) = told else {
+                let Some(sent) = sent else {
                     assert!(orders.is_empty(), "{orders:?}");
                     continue;
                 };
                 assert_eq!(orders.len(), 1, "{orders:?}");
-                let start = format!("answer {waiting} Option {{ id: {told:?}");
+                let start = format!("answer {waiting} Option {{ id: {sent:?}");
                 assert!(orders[0].starts_with(&start), "{first} then {second}, {waits} waits: {orders:?}");
             }
             bench.assert_numbered();
@@ -825,7 +825,7 @@ fn a_decision_goes_to_the_very_question_it_was_given_to_whatever_the_names() {
 }
 
 #[test]
-fn a_third_question_under_the_name_gets_no_decision_of_the_others() {
+fn reattached_third_question_gets_no_earlier_decision() {
     let mut bench = Bench::new();
     bench.prompt("go");
     let id = bench.ask(&nth("5", 1), None);
@@ -834,15 +834,15 @@ fn a_third_question_under_the_name_gets_no_decision_of_the_others() {
     bench.die();
     assert!(bench.found(&[&nth("5", 2)], &[1]).is_empty(), "people have not decided on it");
     assert!(bench.state.is_open(&open));
-    // One that no session ever heard of.
+    // The runtime waits for a question that the session does not know.
     bench.die();
     assert!(bench.found(&[&nth("5", 3)], &[1]).is_empty());
     assert!(!bench.state.is_open(&open), "the runtime waits for it no more");
 }
 
 #[test]
-fn what_was_decided_does_not_outlive_the_start_of_the_runtime_that_asked() {
-    // Within a run and outside of any.
+fn decisions_do_not_outlive_the_runtime_start_that_asked() {
+    // Inside and outside of a run.
     for prompted in [true, false] {
         let mut bench = Bench::new();
         if prompted {
@@ -851,22 +851,22 @@ fn what_was_decided_does_not_outlive_the_start_of_the_runtime_that_asked() {
         let id = bench.ask(&nth("0", 1), None);
         bench.answer(&id, option("yes"), "phone").unwrap();
         bench.step(|state, env, plan| state.gone(&RuntimeExit::default(), env, plan));
-        bench.state.live_again("n1".into(), 2);
+        bench.state.mark_live("n1".into(), 2);
         bench.die();
         assert!(bench.found(&[&nth("0", 1)], &[]).is_empty(), "the new start counts from the beginning");
     }
-    // A row of an older gateway that has some left.
+    // A row of an older gateway with leftover decisions.
     let mut bench = Bench::new();
     let id = bench.ask("0", None);
     bench.answer(&id, option("yes"), "phone").unwrap();
-    bench.state.live_again("n1".into(), 2);
+    bench.state.mark_live("n1".into(), 2);
     bench.die();
     assert!(bench.found(&["0"], &[]).is_empty());
 }
 
 #[test]
-fn rows_that_know_questions_by_their_names_alone_are_read_and_the_last_decision_counts() {
-    // The older gateway decided twice under one name; the dialect of this one knows which question waits.
+fn row_with_bare_request_names_applies_the_last_decision() {
+    // Two decisions under one bare name; the dialect knows which question the runtime waits for.
     for (first, second) in [("yes", "no"), ("no", "yes")] {
         for waits in [nth("5", 7), "5".to_owned()] {
             let mut bench = Bench::new();
@@ -895,7 +895,7 @@ fn rows_that_know_questions_by_their_names_alone_are_read_and_the_last_decision_
 }
 
 #[test]
-fn a_question_that_is_gone_is_orphaned_and_a_cancel_is_said_again() {
+fn reattached_lost_request_is_orphaned_and_cancel_is_repeated() {
     let mut bench = Bench::new();
     bench.prompt("go");
     let id = bench.ask("5", None);
@@ -903,9 +903,9 @@ fn a_question_that_is_gone_is_orphaned_and_a_cancel_is_said_again() {
     let other = bench.ask("6", None);
     assert!(!bench.state.is_open(&id) && !bench.state.is_open(&other), "a run that is cancelled asks nothing");
     bench.die();
-    let told = bench.found(&["5"], &[1]);
-    assert_eq!(told.len(), 2, "{told:?}");
-    assert_eq!(told[1], "cancel 1");
+    let sent = bench.found(&["5"], &[1]);
+    assert_eq!(sent.len(), 2, "{sent:?}");
+    assert_eq!(sent[1], "cancel 1");
 
     let mut bench = Bench::new();
     bench.prompt("go");
@@ -917,7 +917,7 @@ fn a_question_that_is_gone_is_orphaned_and_a_cancel_is_said_again() {
 }
 
 #[test]
-fn work_begun_elsewhere_is_a_run_and_prompts_wait_for_it() {
+fn run_begun_elsewhere_makes_prompts_wait() {
     let mut bench = Bench::new();
     bench.say(RuntimeEvent::Began { native: "n1".into(), by: "another client of Codex".into() });
     bench.chunk("theirs");
@@ -929,11 +929,11 @@ fn work_begun_elsewhere_is_a_run_and_prompts_wait_for_it() {
     let end = RunEnd { status: RunStatus::Completed, stop_reason: None, message: None, native: None };
     bench.say(RuntimeEvent::Done { native: "n1".into(), end: end.clone() });
     assert_eq!(bench.orders, ["prompt 1"]);
-    // The end of others' work does not end ours.
+    // The end of a foreign run does not end the gateway's run.
     bench.say(RuntimeEvent::Done { native: "n1".into(), end });
     assert_eq!(bench.state.info().state, SessionState::Running);
     bench.end(1, RunStatus::Completed);
-    // Others' work can be stopped too.
+    // A foreign run can be cancelled, too.
     bench.say(RuntimeEvent::Began { native: "n1".into(), by: "another client of Codex".into() });
     bench.step(|state, env, plan| state.cancel(None, (&by("phone"), None), env, plan)).unwrap();
     assert_eq!(bench.orders, ["prompt 1", "cancel 0"]);
@@ -941,7 +941,7 @@ fn work_begun_elsewhere_is_a_run_and_prompts_wait_for_it() {
 }
 
 #[test]
-fn an_answer_given_elsewhere_closes_ours_and_corrects_one_that_came_too_late() {
+fn request_answered_elsewhere_closes_and_corrects_a_late_answer() {
     let mut bench = Bench::new();
     bench.prompt("go");
     let id = bench.ask("5", None);
@@ -965,7 +965,7 @@ fn an_answer_given_elsewhere_closes_ours_and_corrects_one_that_came_too_late() {
 }
 
 #[test]
-fn a_persons_title_stays_and_what_is_archived_comes_back_with_a_prompt() {
+fn title_set_by_a_person_stays_and_a_prompt_unarchives() {
     let mut bench = Bench::new();
     let title = |bench: &mut Bench, title: &str| {
         let body = json!({ "sessionUpdate": "session_info_update", "title": title });
@@ -983,24 +983,24 @@ fn a_persons_title_stays_and_what_is_archived_comes_back_with_a_prompt() {
     title(&mut bench, "and again");
     let info = bench.state.info();
     assert_eq!((info.title.as_deref(), info.archived), (Some("mine \\u{202e}x"), true));
-    let said = bench.log.iter().find(|event| event.3["_meta"]["plexus"]["archived"] == true).unwrap();
+    let event = bench.log.iter().find(|event| event.3["_meta"]["plexus"]["archived"] == true).unwrap();
     assert_eq!(
-        (&said.0, said.2, &said.3["title"]),
+        (&event.0, event.2, &event.3["title"]),
         (&"r_0_1".into(), Kind::SessionInfoUpdate, &json!("mine \\u{202e}x"))
     );
-    assert_eq!(said.3["_meta"]["plexus"]["by"]["name"], "phone");
+    assert_eq!(event.3["_meta"]["plexus"]["by"]["name"], "phone");
     let events = bench.log.len();
     edit(&mut bench, SessionEdit { title: None, archived: Some(true) });
     assert_eq!(bench.log.len(), events, "what changes nothing is no news");
     bench.prompt("go on");
     assert!(!bench.state.info().archived);
-    // The same title as the agent's: from now on it is a person's.
+    // A person who sets the agent's title keeps it.
     let mut bench = Bench::new();
     title(&mut bench, "same");
     edit(&mut bench, SessionEdit { title: Some("same".into()), archived: None });
     title(&mut bench, "other");
     assert_eq!(bench.state.info().title.as_deref(), Some("same"));
-    // It is over, and can be named all the same.
+    // A session that ended can be renamed, too.
     bench.step(|state, env, plan| state.gone(&RuntimeExit::default(), env, plan));
     edit(&mut bench, SessionEdit { title: Some("late".into()), archived: Some(true) });
     bench.restart();
@@ -1010,14 +1010,14 @@ fn a_persons_title_stays_and_what_is_archived_comes_back_with_a_prompt() {
 }
 
 #[test]
-fn what_a_session_does_now_is_known_and_said_once_when_it_changes() {
+fn session_activity_is_known_and_reported_on_change() {
     let mut bench = Bench::new();
     let doing = |bench: &Bench| bench.state.info().doing;
     let thought = |bench: &mut Bench| {
         let body = json!({ "sessionUpdate": "agent_thought_chunk", "content": { "type": "text", "text": "hm" } });
-        let said = RuntimeEvent::Event { native: None, draft: EventDraft::new(Kind::AgentThoughtChunk, &body) };
+        let event = RuntimeEvent::Event { native: None, draft: EventDraft::new(Kind::AgentThoughtChunk, &body) };
         bench.step(|state, env, plan| {
-            state.on_runtime_event(said, env, plan);
+            state.on_runtime_event(event, env, plan);
             plan.doing
         })
     };
@@ -1052,7 +1052,7 @@ fn what_a_session_does_now_is_known_and_said_once_when_it_changes() {
 }
 
 #[test]
-fn a_prompt_sent_again_cancels_its_run_and_comes_before_what_waits() {
+fn prompt_restart_cancels_its_run_and_precedes_the_queue() {
     let mut bench = Bench::new();
     let (run, _) = bench.prompt("first");
     bench.prompt("waits");
@@ -1069,7 +1069,7 @@ fn a_prompt_sent_again_cancels_its_run_and_comes_before_what_waits() {
     let info = bench.state.info();
     assert_eq!((info.run_id.as_ref(), info.queue.len()), (Some(&second.run_id), 1));
     bench.end(2, RunStatus::Completed);
-    // What is over is simply asked once more, after what waits.
+    // The prompt of an ended run is queued behind the others.
     let third = again(&mut bench, &run, "k2");
     assert_eq!((third.queued, third.ahead), (true, 1));
     assert_eq!(bench.orders, ["prompt 1", "cancel 1", "prompt 2", "prompt 3"]);
@@ -1077,10 +1077,10 @@ fn a_prompt_sent_again_cancels_its_run_and_comes_before_what_waits() {
 }
 
 proptest::proptest! {
-    /// Whatever happens in whatever order: numbers have no gap, a request is answered to the runtime once at most, and
-    /// nothing is open when the runtime is gone.
+    /// For any order of events: numbers have no gap, the runtime gets at most one answer per request, and nothing is open once
+    /// the runtime is gone.
     #[test]
-    fn any_order_of_things_keeps_the_invariants(steps in proptest::collection::vec(0u8..9, 1..60)) {
+    fn state_machine_keeps_invariants_in_any_order(steps in proptest::collection::vec(0u8..9, 1..60)) {
         let mut bench = Bench::new();
         let mut asked = Vec::new();
         for (n, step) in steps.into_iter().enumerate() {
@@ -1109,7 +1109,7 @@ proptest::proptest! {
 }
 
 #[test]
-fn a_question_that_changes_is_another_revision_and_is_read_again() {
+fn request_change_is_a_new_revision_to_be_read_again() {
     let mut bench = Bench::new();
     bench.prompt("go");
     let id = bench.ask("7", None);
@@ -1126,19 +1126,19 @@ fn a_question_that_changes_is_another_revision_and_is_read_again() {
     assert_eq!((after.revision, after.changed, after.request_id.clone()), (1, true, id.clone()));
     assert_eq!((after.display.as_str(), after.risk, after.opened_at), ("rm -rf /", Risk::Danger, before.opened_at));
     assert_ne!(after.digest, before.digest);
-    let told = &bench.log.last().unwrap().3;
-    assert_eq!((&told["revision"], &told["digest"]), (&json!(1), &json!(after.digest)), "the event has the whole");
-    // Whoever read it before it changed has read something else.
+    let sent = &bench.log.last().unwrap().3;
+    assert_eq!((&sent["revision"], &sent["digest"]), (&json!(1), &json!(after.digest)), "the event has the whole");
+    // Answers to the earlier revision are refused.
     let with = |digest: Option<&String>, revision| Answer { digest: digest.cloned(), revision, ..option("yes") };
     for stale in [with(Some(&before.digest), None), with(None, None), with(None, Some(0))] {
         assert!(matches!(bench.answer(&id, stale.clone(), "a"), Err(SessionError::StaleDigest)), "{stale:?}");
     }
-    // It goes on after a restart as what it became.
+    // The revision survives a restart.
     bench.restart();
     assert!(matches!(bench.answer(&id, with(Some(&before.digest), None), "a"), Err(SessionError::StaleDigest)));
     assert!(bench.answer(&id, with(Some(&after.digest), None), "a").is_ok());
     assert!(change(&mut bench, "ls").is_empty(), "what is over does not change");
-    // A no needs no reading, and a surface without digests says which revision it showed.
+    // A no needs no digest, and a frontend without digests sends the revision that it showed.
     for answer in [option("no"), with(None, Some(1))] {
         let id = bench.ask("7", None);
         change(&mut bench, "rm -rf /");
@@ -1148,19 +1148,19 @@ fn a_question_that_changes_is_another_revision_and_is_read_again() {
 }
 
 #[test]
-fn a_very_long_question_is_told_in_part_and_allowed_by_who_has_it_whole() {
+fn request_too_long_is_shown_in_part_and_needs_the_whole_digest() {
     let mut bench = Bench::new();
     bench.prompt("go");
     let line = "echo é\n".repeat(4096);
     bench.say(RuntimeEvent::Asked { native: None, ask: Box::new(asked("7", None, &line)) });
     let whole = Request::clone(&bench.state.open_requests()[0]);
-    let told = bench.log.iter().rev().find(|(_, _, kind, _)| *kind == Kind::RequestOpened).unwrap().3.clone();
-    assert_eq!(told["display_truncated"], json!(true));
-    assert_eq!(told["display_bytes"], json!(whole.display.len()));
-    assert_eq!(told["digest"], Value::Null, "who has a part has nothing to show for the whole");
-    let part = told["display"].as_str().unwrap();
+    let sent = bench.log.iter().rev().find(|(_, _, kind, _)| *kind == Kind::RequestOpened).unwrap().3.clone();
+    assert_eq!(sent["display_truncated"], json!(true));
+    assert_eq!(sent["display_bytes"], json!(whole.display.len()));
+    assert_eq!(sent["digest"], Value::Null, "who has a part has nothing to show for the whole");
+    let part = sent["display"].as_str().unwrap();
     assert!(whole.display.starts_with(part) && part.len() <= SHOWN_MAX && part.len() > SHOWN_MAX / 2);
-    let again: Request = serde_json::from_value(told.clone()).unwrap();
+    let again: Request = serde_json::from_value(sent.clone()).unwrap();
     assert_eq!(again.brief().display, part, "what is cut is not cut again");
     let id = whole.request_id.clone();
     assert!(matches!(bench.answer(&id, option("yes"), "a"), Err(SessionError::DigestRequired)));
@@ -1170,28 +1170,27 @@ fn a_very_long_question_is_told_in_part_and_allowed_by_who_has_it_whole() {
     ));
     let read = Answer { digest: Some(whole.digest.clone()), ..option("yes") };
     assert!(bench.answer(&id, read, "a").is_ok());
-    // A no needs no reading.
+    // A no needs no digest.
     bench.say(RuntimeEvent::Asked { native: None, ask: Box::new(asked("8", None, &line)) });
     let id = bench.state.open_requests()[0].request_id.clone();
     assert!(bench.answer(&id, option("no"), "a").is_ok());
 }
 
-/// A row as a gateway of schema 3 left it when it was killed: a prompt that its agent had not answered by a word, and two
-/// that waited, all with what they asked.
+/// A row of a killed gateway of schema 3: a running prompt without any output and two queued ones, all with their content.
 const OLD_ROW: &[u8] = include_bytes!("../../tests/rows/session-schema-3.json");
 
 #[test]
-fn prompts_in_an_old_row_are_found_and_kept_beside_it_from_then_on() {
+fn row_of_schema_3_yields_prompts_kept_beside_it_afterwards() {
     let mut bench = Bench::new();
     let clocks = (Timestamp::from_millis(2000), Instant::now());
     let origin = Arc::clone(&bench.state.origin);
     bench.state = SessionStateMachine::restore(origin, OLD_ROW, vec![], std::iter::empty(), clocks).unwrap();
-    bench.state.recall(&[]);
+    bench.state.load_prompts(&[]);
     let asked: Vec<String> = bench.state.asked_of().map(|(_, asked)| asked[0].get().to_owned()).collect();
     let words = ["hang", "echo second", "echo third é"];
     assert!(asked.iter().zip(words).all(|(asked, words)| asked.contains(words)), "{asked:?}");
     assert_eq!((asked.len(), bench.state.info().queue.len()), (3, 2));
-    // The next row has none of them, and what is beside it is enough.
+    // The next row has no content; the stored prompts suffice.
     let row = String::from_utf8(bench.state.row()).unwrap();
     assert!(!row.contains("hang") && !row.contains("\"content\""), "{row}");
     bench.die();
@@ -1200,7 +1199,7 @@ fn prompts_in_an_old_row_are_found_and_kept_beside_it_from_then_on() {
 }
 
 #[test]
-fn a_row_and_a_copy_of_the_state_cost_the_same_however_much_is_asked() {
+fn row_and_state_copy_do_not_grow_with_prompt_content() {
     let big = || vec![RawValue::from_string(format!(r#"{{"type":"text","text":"{}"}}"#, "x".repeat(2 << 20))).unwrap()];
     let mut bench = Bench::new();
     for _ in 0..10 {
@@ -1218,7 +1217,7 @@ fn a_row_and_a_copy_of_the_state_cost_the_same_however_much_is_asked() {
 }
 
 #[test]
-fn being_attached_again_is_no_activity_and_words_are() {
+fn reattaching_does_not_change_updated_at() {
     let mut bench = Bench::new();
     let update = |kind: Kind| RuntimeEvent::Event { native: None, draft: EventDraft::new(kind, &json!({ "x": 1 })) };
     let since = |bench: &Bench| bench.state.info().updated_at;
@@ -1227,7 +1226,7 @@ fn being_attached_again_is_no_activity_and_words_are() {
         bench.say(update(kind));
     }
     bench.step(|state, env, plan| state.gone(&RuntimeExit::default(), env, plan));
-    bench.state.live_again("n1".into(), 2);
+    bench.state.mark_live("n1".into(), 2);
     let drafts = vec![EventDraft::new(Kind::CurrentModeUpdate, &json!({}))];
     bench.step(|state, env, plan| state.opened(drafts, plexus_dialects::OpenedAs::Resumed, env, plan));
     assert_eq!(since(&bench), Timestamp::default());
@@ -1240,7 +1239,7 @@ fn being_attached_again_is_no_activity_and_words_are() {
 
 /// The rows that the release 0.1.0 left while agents ran: see `tests/fixtures/released-0.1.0-7961eb0`.
 #[test]
-fn rows_of_the_release_0_1_0_are_gone_on_with() {
+fn rows_of_release_0_1_0_are_restored() {
     macro_rules! row {
         ($name:literal) => {
             (
@@ -1256,13 +1255,13 @@ fn rows_of_the_release_0_1_0_are_gone_on_with() {
             SessionStateMachine::restore(Arc::clone(&origin), row, vec![], std::iter::empty(), clocks).unwrap()
         };
         let state = restored(row);
-        let start = state.in_start(None);
+        let start = state.process_start(None);
         assert_eq!((start.instance.as_deref(), start.generation), (None, 1), "{name}");
         assert!(state.native_id().is_some() && state.exited().is_none(), "{name}");
         assert_eq!(state.info().state, SessionState::Running, "{name}: its run is under way");
         let (_, prompt) = state.pending();
         assert!(prompt.is_some(), "{name}: and its prompt known");
-        // What a later version adds is ignored.
+        // Members of later versions are ignored.
         let mut later: Value = serde_json::from_slice(row).unwrap();
         later["later"] = json!({ "x": 1 });
         later["run"]["later"] = json!(true);

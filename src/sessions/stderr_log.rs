@@ -1,4 +1,4 @@
-//! What a runtime wrote to stderr of late, a line each with its time, for whoever wants to know what ails it.
+//! The last lines that a runtime wrote to stderr, with times, for finding out what is wrong with it.
 
 use parking_lot::{Mutex, MutexGuard};
 use std::collections::VecDeque;
@@ -9,9 +9,9 @@ use utoipa::ToSchema;
 
 use plexus_protocol::Timestamp;
 
-/// Lines that are kept of a runtime; with one more the oldest goes.
+/// Lines kept of a runtime; the oldest are dropped beyond it.
 pub const LINES: usize = 1000;
-/// Longest line that is kept, in bytes; what is longer is cut into several.
+/// Longest line kept, in bytes. The reader of stderr splits longer ones.
 pub const LINE_MAX: usize = 2000;
 
 /// Who wrote a line.
@@ -24,26 +24,26 @@ pub enum LogSource {
     Gateway,
 }
 
-/// One line.
+/// A line of the runtime's stderr, or of the gateway about the runtime.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
 #[schema(as = LogLine)]
 pub struct StderrLine {
-    /// When it was heard.
+    /// When the gateway read it.
     pub at: Timestamp,
-    /// It, fit to be shown.
+    /// The line, safe to show.
     pub text: String,
     /// Who wrote it.
     pub by: LogSource,
 }
 
-/// The last lines of a runtime; the same for whoever has a copy. It outlives the runtime's starts, not the gateway.
+/// The last lines of a runtime; clones share them. Kept across restarts of the runtime, not of the gateway.
 #[derive(Clone, Debug, Default)]
 pub struct StderrLog {
     lines: Arc<Mutex<VecDeque<StderrLine>>>,
 }
 
 impl StderrLog {
-    /// Adds a line. `text` is fit to be shown, and at most [`LINE_MAX`] bytes; a longer one is cut.
+    /// Adds a line. `text` must be safe to show; it is cut after [`LINE_MAX`] bytes.
     pub fn add(&self, at: Timestamp, by: LogSource, text: &str) {
         let cut = (0..=text.len().min(LINE_MAX)).rev().find(|at| text.is_char_boundary(*at)).unwrap_or_default();
         let text = text.get(..cut).unwrap_or_default().to_owned();
@@ -54,13 +54,13 @@ impl StderrLog {
         }
     }
 
-    /// All that are kept, the oldest first.
+    /// The kept lines, the oldest first.
     pub fn lines(&self) -> Vec<StderrLine> {
         self.lock().iter().cloned().collect()
     }
 
-    /// Puts the lines of the same runtime's earlier life before these.
-    pub fn after(&self, earlier: &Self) {
+    /// Puts the lines of the runtime's earlier link before these.
+    pub fn prepend(&self, earlier: &Self) {
         let earlier = earlier.lines();
         let mut lines = self.lock();
         for line in earlier.into_iter().rev() {
@@ -81,16 +81,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_last_lines_are_kept_and_those_of_an_earlier_life_stand_before_them() {
-        let (journal, at) = (StderrLog::default(), Timestamp::default());
+    fn stderr_log_keeps_the_last_lines_after_earlier_ones() {
+        let (log, at) = (StderrLog::default(), Timestamp::default());
         for n in 0..LINES + 5 {
-            journal.add(at, LogSource::Runtime, &n.to_string());
+            log.add(at, LogSource::Runtime, &n.to_string());
         }
-        let lines = journal.lines();
+        let lines = log.lines();
         assert_eq!((lines.len(), lines[0].text.as_str()), (LINES, "5"));
         let next = StderrLog::default();
         next.add(at, LogSource::Gateway, &"ü".repeat(LINE_MAX));
-        next.after(&journal);
+        next.prepend(&log);
         let lines = next.lines();
         assert_eq!((lines.len(), lines[0].text.as_str()), (LINES, "6"));
         assert_eq!(lines[LINES - 1].text.len(), LINE_MAX, "cut between characters");

@@ -1,19 +1,18 @@
-//! The words in a JSON string, a slice at a time: they may be as long as a line may be, and whoever looks at some of them
-//! needs no copy of all. Pure.
+//! The text of a JSON string, a slice at a time: it may be as long as a line, and readers of its beginning need no copy of
+//! all. Pure.
 
 use std::borrow::Cow;
 
 use serde_json::value::RawValue;
 
-/// A JSON string's words in slices, in order; together they are the string.
+/// An iterator over the text of a JSON string, in slices.
 pub(super) struct StringSlices<'a> {
     rest: &'a str,
     most: usize,
 }
 
 impl<'a> StringSlices<'a> {
-    /// The words of a JSON string, in slices of `most` bytes as they stand in the JSON, or a few bytes more: no
-    /// character and no escape is cut. `None` if it is no string.
+    /// Slices of `most` bytes of JSON, or a few bytes more: no character and no escape is cut. `None` if `json` is no string.
     pub(super) fn of(json: &'a RawValue, most: usize) -> Option<Self> {
         let rest = json.get().strip_prefix('"')?.strip_suffix('"')?;
         Some(Self { rest, most: most.max(1) })
@@ -22,7 +21,7 @@ impl<'a> StringSlices<'a> {
     /// Where the next slice ends.
     fn end(&self) -> usize {
         let bytes = self.rest.as_bytes();
-        // The first half of a pair, and an escape after it.
+        // A high surrogate with another escape after it.
         let pair = |at: usize| {
             matches!(bytes.get(at + 2..at + 4), Some([b'd' | b'D', b'8' | b'9' | b'a' | b'b' | b'A' | b'B']))
                 && bytes.get(at + 6..at + 8) == Some(b"\\u")
@@ -32,7 +31,7 @@ impl<'a> StringSlices<'a> {
             && let Some(&byte) = bytes.get(end)
         {
             end += match (byte, bytes.get(end + 1)) {
-                // The two halves of a pair are one character.
+                // The two escapes of a surrogate pair are one character.
                 (b'\\', Some(b'u')) if pair(end) => 12,
                 (b'\\', Some(b'u')) => 6,
                 (b'\\', _) => 2,
@@ -58,7 +57,7 @@ impl<'a> Iterator for StringSlices<'a> {
         if !slice.contains('\\') {
             return Some(Cow::Borrowed(slice));
         }
-        // Half a pair is no character: a slice that holds one has no words.
+        // A lone surrogate is no character: a slice that holds one yields nothing.
         Some(Cow::Owned(serde_json::from_str(&format!("\"{slice}\"")).unwrap_or_default()))
     }
 }
@@ -79,10 +78,10 @@ mod tests {
 
     proptest! {
         #[test]
-        fn together_they_are_the_string(text in any::<String>(), most in 1..40usize, ascii in any::<bool>()) {
+        fn string_slices_join_to_the_string(text in any::<String>(), most in 1..40usize, ascii in any::<bool>()) {
             let mut json = serde_json::to_string(&text).unwrap();
             if ascii {
-                // As writers do that escape whatever is not ASCII.
+                // As writers do that escape all that is not ASCII.
                 let units = text.encode_utf16().map(|unit| format!("\\u{unit:04X}"));
                 json = format!("\"{}\"", units.collect::<String>());
             }
@@ -91,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_string_has_no_words_and_half_a_pair_is_none() {
+    fn string_slices_reject_other_json_and_drop_half_surrogates() {
         assert_eq!(joined("17", 9), None);
         assert_eq!(joined("{\"a\":\"b\"}", 9), None);
         assert_eq!(joined("\"\"", 9).as_deref(), Some(""));

@@ -1,5 +1,5 @@
-// The dialog with an agent's MCP servers and skills, in a real browser: of an agent that tells, and not there for one that does not.
-// Variables as for pages.mjs. Prints a line `ok ...` for each thing that holds.
+// The dialog with an agent's MCP servers and skills, in a real browser: with an agent that reports them, and with one that does not.
+// Variables as for pages.mjs. Prints a line `ok ...` for each passed test.
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { axe, everywhere, fits, launch, need, ok, PHONE, signIn, visit, watch } from './kit.mjs';
@@ -32,7 +32,7 @@ try {
   await dialog.getByText('no front matter').waitFor();
   assert.equal(await dialog.locator('li img').count(), 0);
   assert.ok((await dialog.locator('li[data-server^="<img"]').textContent())?.includes('\\u{202e}'), 'a hostile name is shown as what it is');
-  ok('servers with their state, skills with what they do');
+  ok('abilities: servers are listed with their state, skills with their description');
   await everywhere(page, async ({ width, theme }) => {
     if (shots) await page.screenshot({ path: join(shots, `abilities-${width}-${theme}.png`) });
     await axe(page, `abilities at ${width}, ${theme}`);
@@ -40,7 +40,7 @@ try {
   for (const [w, h] of [[320, 640], [PHONE.width, PHONE.height]]) await fits(page, w, h, 'abilities');
   await page.keyboard.press('Escape');
   await dialog.locator('dialog[open]').waitFor({ state: 'detached' });
-  ok('it fits, and axe finds nothing');
+  ok('abilities: the dialog fits the screen and has no axe violations');
   assert.deepEqual(seen.dialogs, []);
   assert.deepEqual(seen.complaints, []);
 } catch (error) {

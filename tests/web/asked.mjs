@@ -1,12 +1,11 @@
-// Questions of every sort in the cards of a real browser: edits as diffs, what cannot be read, what changed while it was open, what is too long
-// to come unasked, forms, and many at once. The gateway is the real one; the questions are put on its WebSocket on the way, so that each is
-// exactly what the protocol says it may be, and what is answered is seen as it is sent.
+// Cards of all sorts of requests in a real browser: edits, unreadable subjects, changes while open, displays that are sent in part, forms, and
+// many at once. The gateway is real; the requests are inserted into its WebSocket by a relay, which also records the answers.
 //
 //   PLEXUS_URL, PLEXUS_CODE, PLEXUS_TOKEN   the gateway, a one-time code, the administrator's token
 //   PLEXUS_SHOTS                            a directory for pictures; none are taken if not set
 //   and what kit.mjs reads
 //
-// Prints a line `ok ...` for each thing that holds; the first one that does not ends it with exit code 1.
+// Prints a line `ok ...` for each passed test; the first failure ends it with exit code 1.
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { axe, DESK, everywhere, fits, launch, live, need, ok, PHONE, signIn, visit, watch } from './kit.mjs';
@@ -14,7 +13,7 @@ import { axe, DESK, everywhere, fits, launch, live, need, ok, PHONE, signIn, vis
 const base = need('PLEXUS_URL').replace(/\/$/, '');
 const token = need('PLEXUS_TOKEN');
 const shots = process.env.PLEXUS_SHOTS;
-/** How long a card takes to be armed, and to notice that it moved, ms; as in web/src/request/arming.ts, and some more. */
+/** How long a card takes to arm and to notice a move, ms: the times of web/src/request/arming.ts with a margin. */
 const ARMED_MS = 600;
 
 async function api(method, path, body) {
@@ -106,7 +105,7 @@ try {
   await pressed(allow(edit));
   await box.and(page.locator('[data-status="closed"]')).waitFor();
   assert.deepEqual(answers.at(-1), { id: edit.request_id, body: { option_id: 'allow_once', digest: 'd0' } });
-  ok('an edit is a diff, with the reasons of its risk, and one word in 600 lines is read on a phone without scrolling');
+  ok('card: an edit is a diff with risk reasons, and one word in 600 lines is readable on a phone without scrolling');
 
   // --- what cannot be read ---------------------------------------------------------------------------------------------------------------
   const opaque = await ask({ title: 'Do it', display: '{"blob":"\\u{202e}AAECAw=="}', subject: { type: 'unreadable' }, risk: 'danger', risk_reasons: ['cannot be read'] });
@@ -114,7 +113,7 @@ try {
   await cardOf(opaque).locator('h2', { hasText: 'What the agent sent' }).waitFor();
   await cardOf(opaque).locator('plexus-exact', { hasText: '{"blob":"\\u{202e}AAECAw=="}' }).waitFor();
   await judge('asked-unreadable');
-  ok('what cannot be read says so, and is shown as it was sent');
+  ok('card: an unreadable subject is marked, and shown as it was sent');
 
   // --- it changes while it is open ---------------------------------------------------------------------------------------------------------
   const first = await ask({ display: 'make test', subject: { type: 'command', argv: ['make test'] } });
@@ -143,7 +142,7 @@ try {
   await cardOf(no).locator('.changed').waitFor();
   await pressed(deny(no));
   await cardOf(no).and(page.locator('[data-status="closed"]')).waitFor();
-  ok('what changed while it was open says so, takes a no, and takes a yes only once it was read again, to what it is now');
+  ok('card: a request that changed while open says so, takes a no, and a yes only after reading again');
 
   // --- too long to come unasked ----------------------------------------------------------------------------------------------------------
   const all = `begin\n${Array.from({ length: 2_000 }, (_, n) => `echo step ${n}`).join('\n')}\nrm -rf the-end`;
@@ -172,7 +171,7 @@ try {
   await pressed(allow(long));
   await cardOf(long).and(page.locator('[data-status="closed"]')).waitFor();
   assert.deepEqual(answers.at(-1), { id: long.request_id, body: { option_id: 'allow_once', digest: 'd-whole' } });
-  ok('what is too long to come unasked is fetched whole and read to its end before a yes, and takes a no at once');
+  ok('card: a display sent in part is fetched and read to its end before a yes, and takes a no at once');
 
   // --- a form, by keyboard ---------------------------------------------------------------------------------------------------------------
   const questions = [
@@ -207,7 +206,7 @@ try {
   await pressed(deny(unanswered));
   await cardOf(unanswered).and(page.locator('[data-status="closed"]')).waitFor();
   assert.deepEqual(answers.at(-1)?.body, { answers: {}, digest: 'd0' });
-  ok('a form is questions with options and fields of one’s own, by keyboard and for a screen reader');
+  ok('card: a form works by keyboard and for screen readers');
 
   // --- what was answered and lingers hides no new question --------------------------------------------------------------------------------
   await visit(page, '#/inbox');
@@ -220,7 +219,7 @@ try {
     tell('request_resolved', { request_id: one.request_id, state: 'answered', ok: true, resolved_by: { device_id: 'd_x', name: 'Me' }, at: new Date().toISOString() });
     await cardOf(one).and(page.locator('[data-status="closed"]')).waitFor({ state: 'attached' });
   }
-  ok('a new question is drawn however many answered ones linger above it');
+  ok('list: a new request is drawn however many answered ones stay above it');
 
   // --- many at once: a list draws some, and the rest when asked to ---------------------------------------------------------------------------
   await visit(page, '#/sessions');
@@ -241,7 +240,7 @@ try {
   }, some);
   assert.ok(await drawn() <= some + 30);
   await judge('asked-many');
-  ok('of a thousand open questions some are drawn, and more when asked for');
+  ok('list: of a thousand open requests some are drawn, and more on demand');
 
   const known = /503|Failed to load resource/;
   assert.deepEqual(seen.complaints.filter((one) => !known.test(one)), []);

@@ -1,11 +1,11 @@
-// The page while its gateway is away, in a real browser: opened then, and left open then, behind a relay that does what networks and proxies
-// do. One file: one browser and one story, in which the gateway goes and comes back in each of these ways.
+// The page while its gateway is not reachable, in a real browser: opened during that time, and left open. A relay imitates failing networks and
+// proxies.
 //
 //   PLEXUS_URL, PLEXUS_CODE, PLEXUS_TOKEN   the gateway, a one-time code, the administrator's token
 //   PLEXUS_SHOTS                            a directory for pictures; none are taken if not set
 //   and what kit.mjs reads
 //
-// Prints a line `ok ...` for each thing that holds; the first one that does not ends it with exit code 1.
+// Prints a line `ok ...` for each passed test; the first failure ends it with exit code 1.
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { axe, everywhere, launch, live, need, ok, PATIENCE_MS, PHONE, signIn } from './kit.mjs';
@@ -61,7 +61,7 @@ try {
   page = await context.newPage();
   await page.goto(`${door.base}/`);
   await page.locator('plexus-signin h1').waitFor();
-  ok('a browser that was never in sees the way in');
+  ok('offline: a browser without a sign-in shows the sign-in page');
 
   // A code from a link, while something on the way answers in the gateway's place: the code is good still, and used when it can be.
   door.turn('502');
@@ -77,7 +77,7 @@ try {
   door.turn('through');
   await live(early);
   await second.close();
-  ok('a way in is kept while the gateway is away, and used when it is back');
+  ok('offline: a sign-in code is kept while the gateway is away, and used when it is back');
 
   await signIn(page, door.base, need('PLEXUS_CODE'));
   const mine = await versionOf(page);
@@ -114,7 +114,7 @@ try {
     console.log(`away: ${manner}: live ${Date.now() - since} ms after the gateway was back`);
     await page.locator('#stale').waitFor({ state: 'detached' });
     assert.equal(await page.locator('plexus-signin').count(), 0);
-    ok(`opened while the gateway is away (${manner}), it shows the shell, and is live when the gateway is back`);
+    ok(`offline: a page opened while the gateway is away (${manner}) shows the shell, and is live when the gateway is back`);
   }
 
   // --- left open -------------------------------------------------------------------------------------------------------------------------
@@ -128,7 +128,7 @@ try {
     if (manner === '401' || manner === 'portal') await page.locator('#stale', { hasText: 'answered instead' }).waitFor();
     door.turn('through');
     await live(page);
-    ok(`left open while something else answers or nothing does (${manner}), it stays in, and says what answers`);
+    ok(`offline: an open page (${manner}) stays signed in and shows the reason`);
   }
   // What can be sent at once after that needs the value that goes beside every change.
   await page.reload();
@@ -172,7 +172,7 @@ try {
   door.turn('through');
   await live(page);
   await page.locator('plexus-session', { hasText: 'said-before' }).waitFor();
-  ok('files of two versions never meet: a half is not kept, an open page keeps its own, and the old ones go when it is gone');
+  ok('versions: files of two versions never mix, an open page keeps its own, and old files are removed afterwards');
 
   // --- revoked while the gateway was away: only the gateway's own word shows the way in --------------------------------------------------
   await page.goto('about:blank');
@@ -184,7 +184,7 @@ try {
   await page.locator('plexus-signin #note').waitFor();
   await page.reload();
   await page.locator('plexus-signin h1').waitFor();
-  ok('a device that was revoked meanwhile sees the way in as soon as the gateway says so');
+  ok('offline: a device revoked meanwhile sees the sign-in page once the gateway replies');
 } catch (error) {
   failed = true;
   console.error('not ok\n', error);

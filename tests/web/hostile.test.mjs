@@ -1,10 +1,10 @@
-// What a hostile agent says, in a real browser against a real gateway: nothing runs, nothing leaves the origin, nothing freezes.
+// The output of a hostile agent in a real browser, against a real gateway: nothing runs, nothing leaves the origin, nothing freezes.
 //
 //   PLEXUS_URL, PLEXUS_TOKEN   a gateway with the runtime "demo"
 //   PLEXUS_DIR                 a folder for scripts of the demo agent
 //   PLEXUS_PLAYWRIGHT          a folder with node_modules/playwright-core
 //
-// Prints a line `ok ...` for each thing that holds; the first one that does not ends it with exit code 1.
+// Prints a line `ok ...` for each passed test; the first failure ends it with exit code 1.
 import assert from 'node:assert/strict';
 import { DECEPTIVE, PAYLOADS, SEQUENCES } from './hostile_corpus.mjs';
 import { ok, settled } from './kit.mjs';
@@ -59,7 +59,7 @@ try {
     assert.deepEqual(await harmless(page, seen), HARMLESS);
     await api('DELETE', `/v1/sessions/${session}`);
   }
-  ok(`${PAYLOADS.length} payloads in every place: nothing ran, nothing left the origin, no complaint of the policy (${stops} windows)`);
+  ok(`hostile: ${PAYLOADS.length} payloads in every place: nothing ran, nothing left the origin, no complaint of the policy (${stops} windows)`);
 
   // --- what is followed says where it goes
   const links = await newSession();
@@ -70,7 +70,7 @@ try {
   assert.ok(anchors.every((a) => a.endsWith('|noopener noreferrer nofollow|_blank|no-referrer')), anchors.join('\n'));
   assert.equal(await page.locator('plexus-session .prose img').count(), 0);
   assert.ok((await page.locator('plexus-session .prose').innerText()).includes('(javascript:alert(1))'));
-  ok('links name their host, other schemes are words, images are not fetched');
+  ok('hostile: links show their host, other schemes are text, images are not fetched');
 
   // --- 200 escape sequences
   const escapes = await newSession();
@@ -94,7 +94,7 @@ try {
   assert.ok(!shown.includes('c3RvbGVu') && !shown.includes('evil.example'), 'what a sequence says is not shown');
   assert.equal(await page.title().then((title) => title.includes('title')), false);
   assert.deepEqual(await harmless(page, seen), HARMLESS);
-  ok(`${SEQUENCES.length} escape sequences: text and colour alone`);
+  ok(`hostile: ${SEQUENCES.length} escape sequences leave only text and colour`);
 
   // --- deceptive characters: visible in titles, paths, commands; joined in prose
   const deceptive = await newSession();
@@ -108,7 +108,7 @@ try {
     }
   });
   assert.equal(met.size, DECEPTIVE.length);
-  ok(`${DECEPTIVE.length} deceptive code points are visible in titles, paths, commands and diffs`);
+  ok(`hostile: ${DECEPTIVE.length} deceptive code points are visible in titles, paths, commands and diffs`);
 
   // --- other scripts and emoji are left whole
   const scripts = await newSession();
@@ -120,7 +120,7 @@ try {
   assert.ok(prose.includes('\\u{202e}evil') && !prose.includes('\u202e'));
   const sides = await page.locator('plexus-session .prose p').evaluateAll((all) => all.slice(0, 3).map((p) => { const range = document.createRange(); range.selectNodeContents(p); return range.getBoundingClientRect().left - p.getBoundingClientRect().left > 40 ? 'right' : 'left'; }));
   assert.deepEqual(sides, ['right', 'right', 'left']);
-  ok('right-to-left text stands on the right, emoji stay joined, overrides are shown');
+  ok('hostile: right-to-left text is right-aligned, emoji stay joined, overrides are escaped');
 
   // --- one line of a megabyte, in a message, a title and an output
   const long = await newSession();
@@ -132,7 +132,7 @@ try {
   await settled(page);
   await page.evaluate(() => new Promise((done) => { requestAnimationFrame(() => requestAnimationFrame(done)); }));
   assert.equal(await page.evaluate(() => 6 * 7), 42);
-  ok('single lines of a megabyte and Markdown made to be slow: the page answers');
+  ok('hostile: lines of a megabyte and slow Markdown do not freeze the page');
 
   // --- a diff of 20,000 lines
   const diff = await newSession();
@@ -149,7 +149,7 @@ try {
   assert.ok(await page.locator('plexus-session .diff mark').count() > 0);
   await page.locator('plexus-session .diff .lines').evaluate((el) => { el.scrollTop = el.scrollHeight / 2; });
   await page.locator('plexus-session .diff .line').filter({ hasText: 'line 10002 of the changed file' }).first().waitFor();
-  ok('a diff of 20,000 lines opens, in parts');
+  ok('hostile: a diff of 20,000 lines opens in parts');
 
   assert.deepEqual(await harmless(page, seen), HARMLESS);
   console.log(`asked only ${base}`);

@@ -5,7 +5,7 @@
 //   PLEXUS_SHOTS                            a directory for pictures; none are taken if not set
 //   and what kit.mjs reads
 //
-// Prints a line `ok ...` for each thing that holds; the first one that does not ends it with exit code 1.
+// Prints a line `ok ...` for each passed test; the first failure ends it with exit code 1.
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { axe, DESK, everywhere, fits, launch, live, need, ok, PHONE, settled, signIn, visit, watch } from './kit.mjs';
@@ -62,14 +62,14 @@ try {
   const csp = first?.headers()['content-security-policy'] ?? '';
   for (const part of ["default-src 'none'", "script-src 'self'", "style-src 'self'", "frame-ancestors 'none'", "base-uri 'none'", "require-trusted-types-for 'script'", 'trusted-types lit-html dompurify plexus plexus-worker', "worker-src 'self'"]) assert.ok(csp.includes(part), `the policy lacks ${part}: ${csp}`);
   assert.ok(!csp.includes('unsafe-inline') && !csp.includes('unsafe-eval') && !csp.includes('*'), csp);
-  ok('strict content policy, with Trusted Types by name');
+  ok('security: strict content policy with named Trusted Types');
   assert.ok(!page.url().includes(code) && !page.url().includes('code='), page.url());
   const kept = await page.evaluate(() => ({ session: { ...sessionStorage }, cookie: document.cookie, local: Object.keys(localStorage).filter((k) => !['plexus.seen', 'plexus.here'].includes(k)) }));
   assert.deepEqual(kept, { session: {}, cookie: '', local: [] });
   const cookies = (await context.cookies(base)).filter((c) => /plexus/.test(c.name));
   assert.equal(cookies.length, 1);
   assert.ok(cookies[0].httpOnly && cookies[0].sameSite === 'Strict', JSON.stringify(cookies[0]));
-  ok('signed in by the fragment, which is gone; no script can read what signs it in');
+  ok('sign-in: by the fragment, which is removed; scripts cannot read the credential');
 
   // --- the inbox, with nothing in it ---------------------------------------------------------------------------------------------
   await heading('Inbox');
@@ -93,7 +93,7 @@ try {
   await page.waitForFunction(() => location.hash.startsWith('#/s/'));
   const id = decodeURIComponent((await page.evaluate(() => location.hash)).slice(4));
   await page.locator('plexus-session h1', { hasText: 'Deploy the docs' }).waitFor();
-  ok('a new session by keyboard alone');
+  ok('sessions: a new one by keyboard alone');
 
   // --- the session -----------------------------------------------------------------------------------------------------------------
   const said = (tab, words) => tab.waitForFunction((want) => {
@@ -106,7 +106,7 @@ try {
   await said(page, 'chunk-0011');
   await page.locator('plexus-session #session-state[state="idle"]').waitFor();
   assert.deepEqual(seen.dialogs, []);
-  ok('what an agent says is shown, and its markup is text');
+  ok('session: agent text is shown, and its markup is text');
   await judge(page, 'session');
 
   // --- two tabs of one browser ---------------------------------------------------------------------------------------------------------
@@ -117,7 +117,7 @@ try {
   await said(other, 'chunk-0011');
   await api('POST', `/v1/sessions/${id}/prompt`, { text: 'echo seen-by-both' });
   await Promise.all([said(page, 'seen-by-both'), said(other, 'seen-by-both')]);
-  ok('two tabs show the same');
+  ok('session: two tabs show the same');
   await other.close();
 
   // --- requests, everywhere at once ------------------------------------------------------------------------------------------------------
@@ -138,7 +138,7 @@ try {
   await api('POST', `/v1/requests/${requests[0].request_id}/answer`, { option_id: 'allow_once', digest: requests[0].digest });
   await page.locator('plexus-card', { hasText: /Allowed/ }).waitFor();
   await page.waitForFunction(() => !document.querySelector('plexus-app')?.shadowRoot?.querySelector('.nav .count'));
-  ok('a request comes up, has a link of its own, and says who answered it elsewhere');
+  ok('request: appears, has a link of its own, and shows who answered it elsewhere');
 
   // --- a session that somebody forgets while it is looked at ----------------------------------------------------------------------------
   const brief = await api('POST', '/v1/sessions', { runtime_id: 'demo', title: 'Not for long' });
@@ -151,7 +151,7 @@ try {
   await judge(page, 'session-gone');
   await page.locator('plexus-session .void a').click();
   await page.locator('plexus-sessions').waitFor();
-  ok('a session that is forgotten says so where it is open');
+  ok('session: an open page of a deleted session says so');
 
   // --- the list of sessions ---------------------------------------------------------------------------------------------------------------
   await api('POST', '/v1/sessions', { runtime_id: 'demo', title: 'Fix the flaky test' });
@@ -168,7 +168,7 @@ try {
   await page.keyboard.press('ArrowDown');
   await page.keyboard.press('Enter');
   await page.locator('plexus-session h1', { hasText: 'Fix the flaky test' }).waitFor();
-  ok('the list says who waits and who runs, is filtered, and walked by keyboard');
+  ok('sessions: the list shows states, can be filtered, and works by keyboard');
   await page.keyboard.press('Escape');
 
   // --- search, and the place of what was found -----------------------------------------------------------------------------------------
@@ -183,7 +183,7 @@ try {
   await page.keyboard.press('Enter');
   await page.waitForFunction((want) => location.hash.startsWith(`#/s/${want}/at/`), id);
   await said(page, 'seen-by-both');
-  ok('what was said is found, and the hit leads to its place');
+  ok('search: finds messages, and a hit leads to its position');
 
   // --- devices -----------------------------------------------------------------------------------------------------------------------
   await api('POST', '/v1/devices', { name: 'Pixel 9, Chrome on Android', scopes: ['watch', 'approve'] });
@@ -201,7 +201,7 @@ try {
   await tablet.locator('[role="menuitem"]', { hasText: 'Revoke' }).click();
   await page.locator('plexus-asking button[type="submit"]').click();
   await tablet.waitFor({ state: 'detached' });
-  ok('a device is renamed and revoked');
+  ok('devices: one is renamed and revoked');
 
   // --- another device joins by a code and a number ------------------------------------------------------------------------------------
   if (has('/v1/pairings')) {
@@ -236,7 +236,7 @@ try {
     await hand.locator('plexus-signin #note').waitFor();
     assert.deepEqual(handSeen.complaints.filter((c) => !/401|410/.test(c)), []);
     await phone.close();
-    ok('a phone joins by the code and the number; revoked, it is out at once');
+    ok('pairing: a phone joins by code and number; revoked, it is signed out at once');
   }
 
   // --- a link to read one session --------------------------------------------------------------------------------------------------------
@@ -253,7 +253,7 @@ try {
     await judge(reader, 'shared');
     assert.deepEqual(readerSeen.complaints, []);
     await guest.close();
-    ok('a shared link shows its session to read, and says so');
+    ok('share: a link shows its session read-only, and says so');
   }
 
   // --- runtimes ----------------------------------------------------------------------------------------------------------------------
@@ -274,7 +274,7 @@ try {
   await page.locator('plexus-runtimes .row[data-runtime="demo-2"] button', { hasText: 'Stop' }).click();
   await page.locator('plexus-asking button[type="submit"]').click();
   await page.locator('plexus-runtimes .row[data-runtime="demo-2"] .chip', { hasText: 'Ready' }).waitFor({ state: 'detached' });
-  ok('an agent is started, started again and stopped');
+  ok('runtimes: one is started, restarted and stopped');
   if (has('/v1/doctor')) {
     await page.locator('plexus-runtimes #doctor').click();
     await page.locator('plexus-runtimes .check').first().waitFor();
@@ -298,7 +298,7 @@ try {
   await page.keyboard.press('Enter');
   await said(page, 'it-goes-on');
   await page.locator('plexus-session #session-state[state="idle"]').waitFor();
-  ok('a session whose agent died is gone on with: the agent is started again in the place of the field, and prompted at once');
+  ok('session: after its agent died, the agent is restarted from the composer and prompted at once');
 
   // --- the palette and the keys ---------------------------------------------------------------------------------------------------------
   await page.keyboard.press('Control+k');
@@ -319,7 +319,7 @@ try {
   assert.equal(await page.evaluate(() => document.documentElement.dataset['theme']), 'dark');
   await page.keyboard.press('t');
   assert.equal(await page.evaluate(() => document.documentElement.dataset['theme']), undefined);
-  ok('the palette finds a session, ? shows the keys, t turns the theme');
+  ok('keys: the palette finds a session, ? shows the keys, t changes the theme');
 
   // --- no network, said plainly; then back ------------------------------------------------------------------------------------------------
   await visit(page, `#/s/${id}`);
@@ -335,13 +335,13 @@ try {
   await live(page);
   await page.locator('#stale').waitFor({ state: 'detached' });
   await said(page, 'while-you-were-away');
-  ok('a lost connection is said with when things were true; what was missed comes in');
+  ok('connection: a loss is shown with the time of the last state; missed events arrive afterwards');
 
   // --- a reload shows the same, still signed in ------------------------------------------------------------------------------------------
   await page.reload();
   await live(page);
   await said(page, 'while-you-were-away');
-  ok('a reload shows the same, still signed in');
+  ok('reload: shows the same, still signed in');
 
   // `plexus open` again, in a browser that is in already: no second device, and a bad link puts nobody out.
   const many = (await api('GET', '/v1/devices')).devices.length;
@@ -352,13 +352,13 @@ try {
   await page.goto(`${base}/#share=nothing-that-is-a-token`);
   await page.locator('plexus-say .toast', { hasText: 'does not work' }).waitFor();
   await live(page);
-  ok('a browser that is in needs no second device, and a bad link puts nobody out');
+  ok('sign-in: a signed-in browser needs no second device, and a bad link signs nobody out');
 
   const elsewhere = seen.asked.filter((u) => !u.startsWith(`${base}/`) && !u.startsWith('data:') && !u.startsWith('blob:') && u !== 'about:blank');
   assert.deepEqual(elsewhere, [], 'requests that left the origin');
   assert.ok(seen.asked.every((u) => !/[?&](token|access_token|code)=/.test(u)));
   assert.ok(seen.asked.every((u) => u.startsWith('data:') || u.startsWith('blob:') || new URL(u).pathname !== '/x'), 'the image in the text was fetched');
-  ok('no request left the origin, no secret in an address');
+  ok('security: no request left the origin, no secret in a URL');
 
   // --- out, and the code a second time ----------------------------------------------------------------------------------------------------
   const before = (await api('GET', '/v1/devices')).devices.length;
@@ -370,11 +370,11 @@ try {
   assert.equal((await api('GET', '/v1/devices')).devices.length, before - 1, 'the device is gone');
   assert.equal(await page.locator('plexus-card, .row').count(), 0);
   assert.equal((await context.cookies(base)).filter((c) => /plexus/.test(c.name)).length, 0);
-  ok('signed out: nothing left on the page, the device is gone');
+  ok('sign-out: nothing is left on the page, and the device is removed');
   await page.goto(`${base}/?again#code=${encodeURIComponent(code)}`);
   await page.locator('plexus-signin #note', { hasText: 'not accepted' }).waitFor();
   assert.ok(!page.url().includes('code='));
-  ok('a code works once');
+  ok('sign-in: a code works once');
   assert.deepEqual(seen.dialogs, []);
   await settled(page);
   assert.deepEqual(faults, []);

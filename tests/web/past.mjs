@@ -48,7 +48,7 @@ try {
   await past.getByText('Nothing to resume').waitFor();
   await judge('past-none');
   assert.ok(await page.locator('#start').isDisabled(), 'there is nothing to resume');
-  ok('none: it says so');
+  ok('past: an agent without conversations says so');
 
   await choose('one');
   await rows.first().waitFor();
@@ -60,7 +60,7 @@ try {
   assert.ok((await rows.nth(1).textContent())?.includes('\\u{202e}'), 'a hostile title is shown as what it is');
   assert.equal(await rows.nth(1).locator('img').count(), 0);
   await judge('past-fifty');
-  ok('one, and fifty');
+  ok('past: lists of one and of fifty are shown');
 
   // --- three hundred, told ninety at a time, by keyboard alone -------------------------------------------------------------------
   await choose('many');
@@ -84,7 +84,7 @@ try {
   await page.waitForFunction(() => location.hash.startsWith('#/s/'));
   await page.locator('plexus-session', { hasText: 'That was c2.' }).waitFor();
   const resumed = await page.evaluate(() => location.hash);
-  ok('one of three hundred is found and resumed by keyboard alone, with its past');
+  ok('past: one of three hundred is found and resumed by keyboard alone, with its history');
 
   await open();
   await choose('many');
@@ -93,7 +93,7 @@ try {
   await rows.nth(2).click();
   await page.locator('#start', { hasText: 'Open' }).click();
   await page.waitForFunction((to) => location.hash === to, resumed);
-  ok('one that is open here is opened, not resumed again');
+  ok('past: a conversation that is open here is opened, not resumed again');
 
   // --- an agent that says nothing, left for another ------------------------------------------------------------------------------
   await open();
@@ -106,7 +106,7 @@ try {
   assert.equal(await rows.count(), 1, 'and nobody waits for it');
   await page.locator('#fresh').click();
   assert.equal(await page.locator('input[name="cwd"]').count(), 1);
-  ok('an agent that says nothing holds nobody up');
+  ok('past: an agent that does not answer blocks nothing');
   assert.deepEqual(seen.dialogs, []);
   assert.deepEqual(seen.complaints, []);
   assert.deepEqual(faults, []);

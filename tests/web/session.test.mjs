@@ -1,9 +1,9 @@
-// A session's page in a real browser, against a real gateway: what is said, done and asked, and what a person can do about it.
+// The page of a session in a real browser, against a real gateway: messages, tools, requests, and all actions.
 //
 //   PLEXUS_URL, PLEXUS_TOKEN, PLEXUS_DIR, PLEXUS_PLAYWRIGHT   as in hostile.test.mjs
 //   PLEXUS_SHOTS   a folder for pictures; none are taken if not set
 //
-// Prints a line `ok ...` for each thing that holds; the first one that does not ends it with exit code 1.
+// Prints a line `ok ...` for each passed test; the first failure ends it with exit code 1.
 import assert from 'node:assert/strict';
 import { axe, everywhere, fits, ok, settled, shoot, signIn, watch } from './kit.mjs';
 import { HARMLESS, api, base, goesOn, harmless, newSession, output, play, prompt, says, script, show, start, tool } from './session_kit.mjs';
@@ -54,7 +54,7 @@ try {
   await page.waitForFunction(() => { const img = document.querySelector('plexus-app')?.shadowRoot?.querySelector('plexus-session-page')?.shadowRoot?.querySelector('plexus-session')?.shadowRoot?.querySelector('.media img'); return img && img.naturalWidth === 10; });
   assert.equal(await root.locator('.row.folded').count(), 1, 'an unknown kind is shown');
   assert.ok((await root.locator('#context').getAttribute('aria-label'))?.includes('31%'));
-  ok('messages, thoughts, tools, output, diffs, pictures, plan, usage, unknown kinds');
+  ok('session: shows messages, thoughts, tools, output, diffs, pictures, plan, usage and unknown kinds');
   await everywhere(page, async ({ width, height, theme }) => {
     await root.locator('.scroller').evaluate((el) => { el.scrollTop = 0; });
     await settled(page);
@@ -64,7 +64,7 @@ try {
     await settled(page);
     await axe(page, `session, end, ${width} ${theme}`);
   });
-  ok('axe finds nothing, nothing sticks out, both sizes and themes');
+  ok('session: no axe violations and no overflow in both sizes and themes');
   await shoot(page, process.env.PLEXUS_SHOTS, 'conversation-end');
   await root.locator('.scroller').evaluate((el) => { el.scrollTop = 0; });
   await shoot(page, process.env.PLEXUS_SHOTS, 'conversation');
@@ -111,7 +111,7 @@ try {
   await root.locator('#stop').click();
   await root.locator('.row.agent').filter({ hasText: 'queued two' }).waitFor();
   assert.equal(await root.locator('.row.agent').filter({ hasText: 'queued one' }).count(), 0);
-  ok('draft, new lines, sending, history, slash commands, queue, taking back, stopping');
+  ok('composer: draft, new lines, sending, history, slash commands, queue, taking back, stopping');
 
   // --- restart: the same prompt again
   await prompt(session, 'think ;; hang');
@@ -126,7 +126,7 @@ try {
   }
   await root.locator('#stop').click();
   await page.waitForFunction(() => !document.querySelector('plexus-app')?.shadowRoot?.querySelector('plexus-session-page')?.shadowRoot?.querySelector('plexus-session')?.shadowRoot?.querySelector('plexus-composer')?.shadowRoot?.querySelector('#stop'));
-  ok('a run is restarted');
+  ok('composer: a run is restarted');
 
   // --- modes
   assert.equal(await root.locator('#mode').inputValue(), 'ask');
@@ -135,7 +135,7 @@ try {
   await page.waitForFunction(() => document.querySelector('plexus-app')?.shadowRoot?.querySelector('plexus-session-page')?.shadowRoot?.querySelector('plexus-session')?.shadowRoot?.querySelector('plexus-composer')?.shadowRoot?.querySelector('#mode')?.value === 'auto');
   await root.locator('#mode').selectOption('ask');
   await root.locator('.row.line.mode').nth(1).waitFor();
-  ok('the mode is changed, and its change is in the conversation');
+  ok('composer: the mode is changed, and the change is in the conversation');
 
   // --- a question: its card, and who allowed it
   await prompt(session, 'ask touch marked.txt');
@@ -146,7 +146,7 @@ try {
   const { name } = await api('GET', '/v1/me');
   await root.locator('.row.request').filter({ hasText: name }).last().waitFor();
   await root.locator('.row.tool .chip.ok').filter({ hasText: name }).waitFor();
-  ok('a question is asked in place, and the conversation keeps who allowed it');
+  ok('session: a request appears in place, and the conversation shows who allowed it');
 
   // --- another session goes on meanwhile: this one still has all of its past
   const beside = await newSession();
@@ -157,7 +157,7 @@ try {
   await page.evaluate((to) => { location.hash = to; }, `#/s/${session}`);
   await root.locator('.row.request').filter({ hasText: name }).last().waitFor();
   await root.locator('.top-note').waitFor({ state: 'detached' });
-  ok('going from one session to another');
+  ok('session: switching between sessions');
 
   // --- keyboard, find, deep links
   await page.locator('plexus-session .scroller').focus();
@@ -188,7 +188,7 @@ try {
   await show(page, session, `/at/${wanted.cursor.split(':').pop()}`);
   await root.locator('.row.target').filter({ hasText: 'src/parse.rs' }).waitFor();
   assert.ok(!(await atEnd()));
-  ok('j, k, o, e, / and deep links');
+  ok('session: keys j, k, o, e, / and deep links');
 
   // --- copying
   await root.locator('.scroller').evaluate((el) => { el.scrollTop = 0; });
@@ -197,7 +197,7 @@ try {
   assert.ok((await page.evaluate(() => navigator.clipboard.readText())).includes('**fix the off-by-one**'));
   await root.locator('figure.code button').first().click();
   assert.ok((await page.evaluate(() => navigator.clipboard.readText())).startsWith('fn parse_header'));
-  ok('a message is copied as Markdown, a code block as code');
+  ok('session: a message is copied as Markdown, a code block as code');
 
   // --- who is cut off sees the end of it; a second screen sees the same, character for character
   const twin = await kit.context();
@@ -219,7 +219,7 @@ try {
   assert.equal(await other.locator('plexus-session #prompt').count(), 0);
   assert.deepEqual(await harmless(other, otherSeen), HARMLESS);
   await twin.close();
-  ok('who joins in the middle sees the same; who may only watch is told so');
+  ok('session: a client that joins late sees the same; a read-only device is told so');
 
   // --- a session of 50,000 chunks opens with little on the wire, and what is older comes when somebody looks there
   const chunks = await newSession();
@@ -279,12 +279,12 @@ try {
   await show(long, chunks, `/at/${String(first.cursor_first).split(':')[1]}`);
   await view.locator('.row.target').filter({ hasText: 'The beginning of part 0.' }).waitFor({ timeout: 60_000 });
   await long.close();
-  ok('a long session opens with its newest page; scrolling, finding and links bring what is older');
+  ok('session: a long one opens with its newest page; scrolling, finding and links load older ones');
 
   // --- the runtime goes: last, as no session begins with it any more
   await prompt(session, 'crash');
   await root.locator('.row.line.runtime .note, .row.line.end.bad').first().waitFor();
-  ok('a crash is said');
+  ok('session: a crash of the agent is shown');
 
   assert.deepEqual(await harmless(page, seen), HARMLESS);
 } finally {

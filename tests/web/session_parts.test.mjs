@@ -1,9 +1,9 @@
-// The pure parts of the page: the fold of events, Markdown in parts, terminal output, visible characters, and what is decided about requests. No
-// browser.
+// Tests of the pure parts of the page, without a browser: the fold of events, Markdown segments, terminal output, visible characters, and
+// decisions about requests.
 //
 //   PLEXUS_WEB   the folder web/, with its node_modules
 //
-// Prints a line `ok ...` for each thing that holds; the first one that does not ends it with exit code 1.
+// Prints a line `ok ...` for each passed test; the first failure ends it with exit code 1.
 import assert from 'node:assert/strict';
 import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
@@ -34,14 +34,14 @@ try {
     assert.ok(!attention.here, 'nobody touched anything for two minutes');
     assert.ok(attention.touch() && attention.here, 'and that somebody does is news');
     assert.equal(LOOKING_MS, 120_000);
-    ok('a page that nobody touches is looked at by nobody');
+    ok('attention: a page without input for two minutes is not viewed');
   }
 
   assert.ok(!counts(false, 5, 4) && counts(false, 5, 5) && counts(false, undefined, 4), 'a page of a listing undoes nothing');
   assert.ok(counts(true, 5, 4), 'what is told in order counts, though the clock was set back');
   assert.equal(placed(4, 5), 6);
   assert.equal(placed(7, 5), 7);
-  ok('a clock that is set back hides no update');
+  ok('merge: a clock that is set back hides no session update');
 
   assert.equal(skewFrom(0, 10_000, 10_200, 30_400), 0, 'a reply that took twenty seconds says nothing of a clock');
   assert.equal(skewFrom(0, 10_000, 9_500, 9_600), 0, 'the header counts whole seconds');
@@ -50,10 +50,10 @@ try {
   assert.ok(Math.abs(behind - hour) < 1_000, String(behind));
   assert.equal(skewFrom(behind, 2 * hour, hour, hour + 20_000), behind, 'a slow reply that fits changes nothing');
   assert.equal(skewFrom(behind, hour, hour, hour + 100), 0, 'a clock that was set right is right');
-  ok('a slow reply is no clock that is wrong');
+  ok('clock skew: a slow reply does not change it');
 
   {
-    // --- the golden cases, which the gateway's own fold is held to as well (crates/protocol/src/transcript)
+    // --- the golden cases, which the gateway's fold has to pass as well (crates/protocol/src/transcript)
     const NOTE = /** @type {Record<string, string>} */ ({ error: 'error', runtime: 'runtime_status', client: 'client_joined', status: 'run_status' });
     const shown = (/** @type {any} */ item) => {
       const base = { position: item.key, run_id: item.run };
@@ -84,14 +84,14 @@ try {
         kinds.add(event.kind);
         conversation.apply(structuredClone(event));
       }
-      // Titles, modes and options that changed are lines of the page's own.
+      // The page adds lines for changes of titles, modes and options.
       const items = conversation.items.filter((/** @type {any} */ item) => item.type !== 'line' || !['mode', 'option', 'title'].includes(item.line));
       for (const [n, expected] of golden.transcript.entries()) assert.deepEqual(items[n] && shown(items[n]), expected, `item ${n} of ${file}`);
       assert.equal(items.length, golden.transcript.length, file);
     }
     assert.ok(cases.length >= 8);
     assert.deepEqual([...kinds].sort(), [...KINDS].sort(), 'every kind of event is in a case, and the page knows it');
-    ok(`the page folds the ${cases.length} golden cases as the gateway does`);
+    ok(`fold: ${cases.length} golden cases give the gateway's transcript`);
   }
 
   // --- characters
@@ -105,10 +105,10 @@ try {
   assert.equal(readable('👩‍👩‍👧 مرحبا \u2067ok\u2069'), '👩‍👩‍👧 مرحبا \u2067ok\u2069');
   assert.equal(readable('a\u202eb'), 'a\\u{202e}b');
   assert.equal(cut('a😀b', 2), 'a');
-  ok(`${DECEPTIVE.length} deceptive code points are shown as what they are`);
+  ok(`visible: ${DECEPTIVE.length} deceptive code points are escaped`);
 
   {
-    // --- what is asked: nothing of it is lost in drawing, and only colours depend on what it is
+    // --- displays: drawing loses nothing, and only colours depend on the kind
     const hunk = 'edit src/a.rs\n@@ -1,3 +1,3 @@\n one\n-two\n+2\n\\ no line end at the end of the file\nwrite b\n@@ -0,0 +1,1 @@\n+x';
     const drawn = (/** @type {string} */ display, /** @type {boolean | undefined} */ edit) => blocksOf(display, edit).flat();
     assert.deepEqual(drawn(hunk, true).map((/** @type {any} */ line) => line.kind), ['head', 'hunk', 'same', 'del', 'add', 'where', 'head', 'hunk', 'add']);
@@ -120,9 +120,9 @@ try {
     }
     const word = `edit big.txt\n@@ -297,7 +297,7 @@\n ${['a', 'b', 'c'].join('\n ')}\n-old\n+new\n ${['d', 'e', 'f'].join('\n ')}`;
     assert.equal(sizeOf(word).long, false, 'one word in a long file is short');
-    ok('an edit is drawn by its lines, whole, and nothing else is drawn as one');
+    ok('display: an edit is drawn line by line, completely, and nothing else is drawn as an edit');
 
-    // --- what is told of a request in any order
+    // --- merging updates of a request
     const asked = { request_id: 'r', state: 'open', revision: 0, display: 'a', digest: 'd0', warnings: [], options: [] };
     assert.equal(merged({ ...asked, state: 'answered' }, asked), null, 'resolved is for good');
     const second = merged(asked, { ...asked, revision: 1, changed: true, display: 'b', digest: 'd1' });
@@ -136,7 +136,7 @@ try {
     assert.deepEqual([merged(all, part).display, merged(all, part).digest], ['all of it', 'd0'], 'told in part again, it stays whole');
     const later = merged(all, { ...part, revision: 1 });
     assert.deepEqual([later.display, later.digest, later.display_truncated], ['beginning', '', true], 'the whole of before is none of now');
-    ok('of what is told of a request in any order, the newest and the whole counts');
+    ok('merge: request updates in any order give the newest revision and the whole display');
 
     // --- questions
     const colour = { id: 'c', text: 'Which?', options: [{ id: '1', label: 'red' }, { id: '2', label: 'blue' }], multiple: false, free_text: true };
@@ -157,7 +157,7 @@ try {
     assert.equal(JSON.stringify(given), '{"c":["teal"],"__proto__":["x","z"],"n":["3"]}');
     assert.equal(questionsOf({ type: 'pick', subject: { type: 'question', questions: [{ ...colour, id: 'answer' }] } }).length, 0, 'a pick is its own question');
     assert.equal(questionsOf({ type: 'elicitation', subject: { type: 'question', questions: [colour, age] } }).length, 2);
-    ok('questions are answered all at once, in their order, with what fits');
+    ok('questions: answers are complete, in order, and within their limits');
   }
 
   // --- terminal output
@@ -182,7 +182,7 @@ try {
       assert.deepEqual(flat(ansi.all()), flat(JSON.parse(whole)), `${JSON.stringify(sequence)} split at ${at}`);
     }
   }
-  ok(`${SEQUENCES.length} escape sequences leave text and colour, wherever they are split`);
+  ok(`terminal output: ${SEQUENCES.length} escape sequences leave only text and colour, wherever they are split`);
 
   // --- Markdown in parts
   const page = `# Title\n\n${'A paragraph of words. '.repeat(80)}\n\n- one\n- two\n\n\`\`\`rust\nfn main() {\n\n    x();\n}\n\`\`\`\nafter\n\n${'more '.repeat(600)}\n\n| a | b |\n|---|---|\n| 1 | 2 |\n`.repeat(6);
@@ -204,7 +204,7 @@ try {
   const long = 'x'.repeat(1 << 20);
   assert.ok(segments(long).every((/** @type {any} */ s) => s.text.length <= 20_000));
   assert.equal(segments(long).map((/** @type {any} */ s) => s.text).join(''), long);
-  ok('Markdown falls into the same parts however it comes');
+  ok('segments: Markdown is cut into the same parts in whatever pieces it arrives');
 
   // --- the fold
   let pos = 0;
@@ -246,7 +246,7 @@ try {
   assert.ok(itemMarkdown(talk.items[3]).includes('Edit'));
   ok('the fold: order, merging, marks, unknown kinds, repeats');
 
-  // Merged pages, loaded backwards, fold to the same items under the same keys; what only the latest matters of comes from the snapshot.
+  // Merged pages, loaded backwards, fold to the same items with the same keys; the latest states come from the snapshot.
   const same = new Conversation();
   for (const e of [{ cursor: 'e:1', run_id: 'r', at: '', kind: 'agent_message_chunk', event: { content: { type: 'text', text: 'Hello ' } } }, { cursor: 'e:2', run_id: 'r', at: '', kind: 'agent_message_chunk', event: { content: { type: 'text', text: 'you' } } }]) same.apply(e);
   const one = new Conversation();
@@ -258,14 +258,14 @@ try {
   for (const [before, text] of [[0, ' and'], [1, ' all']]) one.apply({ cursor: 'e:3', cursor_first: 'e:3', merged: 1, cut: { before, after: 1 - before }, run_id: 'r', at: '', kind: 'agent_message_chunk', event: { content: { type: 'text', text } } });
   assert.equal(one.items[0].text, 'Hello you and all');
 
-  // Hostile bodies: nothing throws, everything is shown somehow.
+  // Hostile bodies: nothing throws, and everything is shown.
   const odd = [null, 1, 'x', [], {}, { content: null }, { content: [] }, { content: { type: 'text', text: 5 } }, { toolCallId: {}, content: 7 }, { entries: 'x' }, { entries: [null, 1] }, { availableCommands: [null, { name: {} }] }, { configOptions: [null, { options: [null, { options: [null] }] }] }, { currentModeId: [], _meta: { modes: { availableModes: [null] } } }, { __proto__: null, constructor: 1 }, { request_id: null }, { cost: { amount: 'x' } }];
   const rough = new Conversation();
   for (const kind of ['user_message_chunk', 'agent_message_chunk', 'agent_thought_chunk', 'tool_call', 'tool_call_update', 'plan', 'available_commands_update', 'current_mode_update', 'config_option_update', 'session_info_update', 'usage_update', 'run_started', 'run_status', 'run_ended', 'request_opened', 'request_resolved', 'surface_updated', 'hook', 'runtime_status', 'client_joined', 'client_left', 'error', 'raw', 'constructor', '__proto__', '']) {
     for (const body of odd) rough.apply(event(kind, body));
   }
   for (const item of rough.items) itemMarkdown(item);
-  ok('bodies of any shape fold without an error');
+  ok('fold: bodies of any shape cause no error');
 
   const many = new Conversation();
   const began = performance.now();

@@ -1,4 +1,4 @@
-// How fast the session's page is, printed as lines `speed: ...`. Nothing is asserted of time: only that all of it is shown.
+// Measures the page of a session, printed as lines `speed: ...`. Asserts no times, only that everything is shown.
 //
 //   PLEXUS_URL, PLEXUS_TOKEN, PLEXUS_DIR, PLEXUS_PLAYWRIGHT   as in hostile.test.mjs
 import assert from 'node:assert/strict';
@@ -79,7 +79,7 @@ try {
     assert.ok(await atEnd(page), 'it opens at the end');
     await page.close();
   }
-  ok('a session of 10,000 events opens at its end');
+  ok('speed: a session of 10,000 events opens at its end');
 
   // --- 500 updates a second for ten seconds, on top of them; somebody reads along, then reads above
   const page = await tab(ten);
@@ -100,7 +100,7 @@ try {
       assert.ok(await page.locator('plexus-session #jump').isVisible());
     } else assert.ok(await atEnd(page), 'who is at the end stays there');
   }
-  ok('streaming: the end is followed, and what is read does not move');
+  ok('speed: while streaming the view follows the end, and a scrolled view does not move');
   const began = Date.now();
   await page.locator('plexus-session #jump').click();
   await page.waitForFunction(() => !document.querySelector('plexus-app')?.shadowRoot?.querySelector('plexus-session-page')?.shadowRoot?.querySelector('plexus-session')?.shadowRoot?.querySelector('#jump'));
@@ -149,7 +149,7 @@ try {
     console.log(`speed: 200,000 events at ${size.width} px: first row ${v.row} ms, long tasks ${sum(v.long)}; all of it loaded in ${loaded} ms, long tasks ${sum(after.long.slice(v.long.length))}; 21 jumps through all of it ${Date.now() - moved} ms`);
     await big.close();
   }
-  ok('a session of 200,000 events opens and scrolls');
+  ok('speed: a session of 200,000 events opens and scrolls');
   assert.deepEqual(await harmless(home, seen), HARMLESS);
   await api('DELETE', `/v1/sessions/${huge}`);
 } finally {

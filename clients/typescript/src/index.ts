@@ -1,9 +1,8 @@
-// A client of the gateway's native WebSocket, in one file because it is one state: a connection that comes back with its
-// cursors for ever.
+// A client of the gateway's native WebSocket protocol, which reconnects by itself and resumes by cursor.
 //
-// What an attachment hears is in order, without a gap and without a repeat, however often the connection is cut: it keeps the
-// cursor of the last event it gave out and goes on after it. Where the log cannot go on (`gap`, `reset`, `ahead`), a snapshot
-// comes in place of what is missing.
+// An attachment gets its events in order, without gaps and repeats, however often the connection is lost: it keeps the cursor of
+// the last delivered event and resumes after it. If the log cannot be resumed there (`gap`, `reset`, `ahead`), a snapshot replaces
+// the missing part.
 
 import type {
   Accepted,
@@ -31,24 +30,24 @@ export type * from './types.ts';
 /** An event of any kind; `switch (event.kind)` narrows `event.event`. */
 export type Event = Envelope;
 
-/** After these the token is no use as it is: revoked, or without the scope. */
+/** Close codes after which the client does not reconnect: the token is revoked, or lacks the scope. */
 const FINAL: { readonly [code: number]: string } = { 4001: 'revoked', 4003: 'scope_missing' };
 
-/** Milliseconds. */
+/** Timeouts and pauses, in milliseconds. */
 export interface Patience {
-  /** The first pause before coming back, at most; it doubles. The pause itself is a random part of it. */
+  /** Limit of the first pause before reconnecting; it doubles. The pause is a random part of the limit. */
   first: number;
-  /** The longest pause. */
+  /** Limit of the longest pause. */
   longest: number;
-  /** How long connecting and saying hello may take. */
+  /** Timeout of connecting and `initialize`. */
   connect: number;
-  /** How long nothing may be heard before the gateway is asked for a sign of life, and again until it is taken for gone. */
+  /** Silence after which the connection is probed; after as much silence again it counts as lost. */
   quiet: number;
 }
 
 const PATIENCE: Patience = { first: 200, longest: 10_000, connect: 20_000, quiet: 45_000 };
 
-/** What is used of the platform's `WebSocket`. */
+/** The part of the platform's `WebSocket` that is used. */
 export interface Socket {
   send(text: string): void;
   close(code?: number): void;
@@ -58,24 +57,24 @@ export interface Socket {
 }
 
 export interface Options {
-  /** Where the gateway is: `http://127.0.0.1:7420`. In its own page: `location.origin`. */
+  /** The gateway's URL: `http://127.0.0.1:7420`. In its own page: `location.origin`. */
   url: string;
   /** The token of an enrolled device. */
   token: string;
-  /** How this client calls itself. */
+  /** The client's name in `initialize`. */
   name?: string;
-  /** In place of the global `WebSocket`, which Node has from version 22 on; the class of the package `ws` will do. */
+  /** Replaces the global `WebSocket`, which Node has since version 22; the class of the package `ws` works. */
   WebSocket?: new (url: string, protocols: string[]) => Socket;
   patience?: Partial<Patience>;
 }
 
-/** Something was not done. `code` is stable: act on it, never on the words. */
+/** An error with a stable `code`; do not depend on the message. */
 export class PlexusError extends Error {
-  /** As the gateway names it, or `lost` (sent, but what became of it is not known), `closed`, `unauthorized`, `revoked`, `scope_missing`. */
+  /** The gateway's code, or `lost` (sent, outcome unknown), `closed`, `unauthorized`, `revoked`, `scope_missing`. */
   readonly code: string;
-  /** The JSON-RPC code, where the gateway answered. */
+  /** The JSON-RPC code, if the gateway replied. */
   readonly rpc: number | undefined;
-  /** What the gateway said beside it. */
+  /** The `data` of the gateway's error. */
   readonly data: { readonly [member: string]: unknown };
 
   constructor(code: string, message: string, rpc?: number, data: { [member: string]: unknown } = {}) {
@@ -87,15 +86,15 @@ export class PlexusError extends Error {
   }
 }
 
-/** What an attachment hears. */
-export type Heard =
+/** A message of an attachment. */
+export type AttachmentMessage =
   | { type: 'hello'; hello: Hello }
   | { type: 'snapshot'; snapshot: Snapshots }
   | { type: 'event'; event: Event }
   | { type: 'live'; live: Live }
   | { type: 'lag'; lag: Lag };
 
-/** What happens to the connection, and beside the attachments. */
+/** A change of the connection, of a session or of a runtime. */
 export type Change =
   | { type: 'open'; initialized: Initialized }
   | { type: 'lost'; code: number; reason: string; pause: number }
@@ -105,14 +104,14 @@ export type Change =
   | { type: 'runtime'; runtime: Runtime }
   | { type: 'runtime_removed'; runtime_id: string };
 
-/** `resolution` is null where the request ended while nobody here was listening and the log no longer says how. */
+/** `resolution` is null if the request ended while the client was disconnected and the log no longer has the event. */
 export type RequestChange =
   | { type: 'opened'; request: Request }
   | { type: 'resolved'; request: Request; resolution: Resolution | null };
 
 type Listener<T> = (what: T) => void;
 
-/** Listeners. One that throws is reported as an uncaught error, and does not keep the others from hearing. */
+/** Listeners. An error of one is reported as uncaught; the others are still called. */
 class Listeners<T> {
   #all = new Set<Listener<T>>();
 
@@ -126,7 +125,7 @@ class Listeners<T> {
     return this.#all.size;
   }
 
-  tell(what: T): void {
+  notify(what: T): void {
     for (const listener of [...this.#all]) {
       try {
         listener(what);
@@ -139,9 +138,9 @@ class Listeners<T> {
   }
 }
 
-/** The requests that are open, in whatever is attached. */
+/** The open requests of all attached sessions. */
 export class Requests {
-  /** By `request_id`, in the order they came. */
+  /** By `request_id`, in order of arrival. */
   readonly open: ReadonlyMap<string, Request>;
   #open = new Map<string, Request>();
   #listeners = new Listeners<RequestChange>();
@@ -150,7 +149,7 @@ export class Requests {
     this.open = this.#open;
   }
 
-  /** Hears of every request that opens or ends, once each; returns what ends the listening. */
+  /** Calls `listener` once for each request that opens or ends; the returned function removes it. */
   listen(listener: Listener<RequestChange>): () => void {
     return this.#listeners.add(listener);
   }
@@ -159,7 +158,7 @@ export class Requests {
   opened(request: Request): void {
     if (this.#open.has(request.request_id)) return;
     this.#open.set(request.request_id, request);
-    this.#listeners.tell({ type: 'opened', request });
+    this.#listeners.notify({ type: 'opened', request });
   }
 
   /** @internal */
@@ -167,33 +166,33 @@ export class Requests {
     const request = this.#open.get(id);
     if (request === undefined) return;
     this.#open.delete(id);
-    this.#listeners.tell({ type: 'resolved', request, resolution });
+    this.#listeners.notify({ type: 'resolved', request, resolution });
   }
 }
 
-/** Where an attachment begins: the oldest event kept, what comes from now on, or after a cursor. */
-export interface Begin {
+/** Where an attachment begins: at the oldest stored event, now, or after a cursor. */
+export interface AttachOptions {
   from?: 'start' | 'now';
   after?: Cursor;
-  /** `native` brings what the runtime itself said along with each event. */
+  /** `native` adds the runtime's own message to each event. */
   projection?: 'canonical' | 'native';
 }
 
-/** A session that is followed, or all (`*`), until it is detached. */
+/** A followed session, or all sessions (`*`), until it is detached. */
 export class Attachment {
   readonly session_id: string;
-  /** Resolves when everything from before is told; rejects if the gateway will not have it attached. */
+  /** Resolves once all earlier events were delivered; rejects if the gateway refuses the attachment. */
   readonly live: Promise<void>;
-  #begin: Begin;
+  #options: AttachOptions;
   #cursor: Cursor | undefined;
-  /** Which connection it was greeted on: what an older one says is late, and not heard. */
-  #greeted = 0;
+  /** The connection of the last hello; messages of earlier connections are ignored. */
+  #helloConnection = 0;
   #replaying = true;
-  /** Open here, but not so by the last greeting: whoever ended them, the replay says, or nobody does. */
+  /** Requests that are open here but not in the last hello: the replay may have their resolution. */
   #doubtful = new Set<string>();
-  #listeners = new Listeners<Heard>();
-  /** What came before the first listener waits for it. */
-  #waiting: Heard[] | null = [];
+  #listeners = new Listeners<AttachmentMessage>();
+  /** Messages before the first listener; null once there was one. */
+  #waiting: AttachmentMessage[] | null = [];
   #ends = new Set<(error: PlexusError | null) => void>();
   #over: { error: PlexusError | null } | null = null;
   #wentLive!: () => void;
@@ -202,9 +201,9 @@ export class Attachment {
   #leave: () => void;
 
   /** @internal */
-  constructor(session_id: string, begin: Begin, requests: Requests, leave: (attachment: Attachment) => void) {
+  constructor(session_id: string, begin: AttachOptions, requests: Requests, leave: (attachment: Attachment) => void) {
     this.session_id = session_id;
-    this.#begin = begin;
+    this.#options = begin;
     this.#cursor = begin.after;
     this.#requests = requests;
     this.#leave = () => leave(this);
@@ -212,43 +211,44 @@ export class Attachment {
       this.#wentLive = resolve;
       this.#failed = reject;
     });
-    // Whoever does not ask hears of it from the iterators and from `closed`.
+    // Callers that do not await `live` get the error from the iterators and from `closed`.
     this.live.catch(() => {});
   }
 
-  /** Everything up to here was told. Keep it to go on from here another time. */
+  /** All events up to here were delivered. Store it to resume here later. */
   get cursor(): Cursor | undefined {
     return this.#cursor;
   }
 
-  /** Hears everything, in order; what came before the first listener is told at once. Returns what ends the listening. */
-  listen(listener: Listener<Heard>): () => void {
+  /** Calls `listener` for all messages, in order; earlier ones are delivered to the first listener at once. The returned function
+   *  removes it. */
+  listen(listener: Listener<AttachmentMessage>): () => void {
     const end = this.#listeners.add(listener);
     const waiting = this.#waiting ?? [];
     this.#waiting = null;
-    for (const heard of waiting) this.#listeners.tell(heard);
+    for (const message of waiting) this.#listeners.notify(message);
     return end;
   }
 
-  /** The events, until it is detached. What is not taken yet is kept in memory. Leaving the loop does not detach. */
+  /** The events, until it is detached. Events that are not consumed stay in memory. Leaving the loop does not detach. */
   async *events(): AsyncGenerator<Event, void, undefined> {
-    for await (const heard of this) {
-      if (heard.type === 'event') yield heard.event;
+    for await (const message of this) {
+      if (message.type === 'event') yield message.event;
     }
   }
 
-  async *[Symbol.asyncIterator](): AsyncGenerator<Heard, void, undefined> {
-    const queue: Heard[] = [];
+  async *[Symbol.asyncIterator](): AsyncGenerator<AttachmentMessage, void, undefined> {
+    const queue: AttachmentMessage[] = [];
     let wake = (): void => {};
-    const unlisten = this.listen((heard) => {
-      queue.push(heard);
+    const unlisten = this.listen((message) => {
+      queue.push(message);
       wake();
     });
     const ended = (): void => wake();
     this.#ends.add(ended);
     try {
       for (;;) {
-        for (let heard = queue.shift(); heard !== undefined; heard = queue.shift()) yield heard;
+        for (let message = queue.shift(); message !== undefined; message = queue.shift()) yield message;
         if (this.#over !== null) {
           if (this.#over.error !== null) throw this.#over.error;
           return;
@@ -261,15 +261,15 @@ export class Attachment {
     }
   }
 
-  /** Ends it. Nothing more is heard, also of what is on its way. */
+  /** Detaches. No further messages are delivered. */
   detach(): void {
     this.end(null);
     this.#leave();
   }
 
-  /** @internal What to attach with. */
+  /** @internal The parameters of `session.attach`. */
   params(): { [member: string]: unknown } {
-    const { from, projection } = this.#begin;
+    const { from, projection } = this.#options;
     const place = this.#cursor !== undefined ? { after: this.#cursor } : { from: from ?? 'start' };
     return { session_id: this.session_id, ...place, ...(projection === undefined ? {} : { projection }) };
   }
@@ -288,48 +288,48 @@ export class Attachment {
   }
 
   /** @internal */
-  hear(heard: Heard, connection: number): void {
+  receive(message: AttachmentMessage, connection: number): void {
     if (this.#over !== null) return;
-    if (heard.type === 'hello') {
-      this.#greeted = connection;
+    if (message.type === 'hello') {
+      this.#helloConnection = connection;
       this.#replaying = true;
-      this.#greet(heard.hello);
-    } else if (this.#greeted !== connection) {
+      this.#onHello(message.hello);
+    } else if (this.#helloConnection !== connection) {
       return;
     }
-    if (heard.type === 'event') {
-      if (this.#told(heard.event.cursor)) return;
-      this.#cursor = heard.event.cursor;
-      this.#tell(heard);
-      this.#asked(heard.event);
+    if (message.type === 'event') {
+      if (this.#isDelivered(message.event.cursor)) return;
+      this.#cursor = message.event.cursor;
+      this.#deliver(message);
+      this.#trackRequest(message.event);
       return;
     }
-    if (heard.type === 'snapshot') this.#cursor = heard.snapshot.cursor;
-    if (heard.type === 'live') {
-      this.#cursor = heard.live.head;
+    if (message.type === 'snapshot') this.#cursor = message.snapshot.cursor;
+    if (message.type === 'live') {
+      this.#cursor = message.live.head;
       this.#replaying = false;
     }
-    this.#tell(heard);
-    if (heard.type === 'live') {
+    this.#deliver(message);
+    if (message.type === 'live') {
       for (const id of this.#doubtful) this.#requests.resolved(id, null);
       this.#doubtful.clear();
       this.#wentLive();
     }
   }
 
-  #tell(heard: Heard): void {
-    if (this.#waiting !== null) this.#waiting.push(heard);
-    else this.#listeners.tell(heard);
+  #deliver(message: AttachmentMessage): void {
+    if (this.#waiting !== null) this.#waiting.push(message);
+    else this.#listeners.notify(message);
   }
 
-  /** Whether this was told already. The gateway says everything once; a proxy in between might not. */
-  #told(cursor: Cursor): boolean {
+  /** Whether an event was delivered already. The gateway sends each once; a proxy may not. */
+  #isDelivered(cursor: Cursor): boolean {
     const [epoch, position] = cursor.split(':');
-    const [known, upto] = this.#cursor?.split(':') ?? [];
-    return epoch === known && Number(position) <= Number(upto);
+    const [known, delivered] = this.#cursor?.split(':') ?? [];
+    return epoch === known && Number(position) <= Number(delivered);
   }
 
-  #greet(hello: Hello): void {
+  #onHello(hello: Hello): void {
     this.#doubtful.clear();
     const open = new Set(hello.requests.map((request) => request.request_id));
     for (const [id, request] of this.#requests.open) {
@@ -338,9 +338,9 @@ export class Attachment {
     for (const request of hello.requests) this.#requests.opened(request);
   }
 
-  #asked(event: Event): void {
+  #trackRequest(event: Event): void {
     if (event.kind === 'request_opened' && !this.#replaying) {
-      // What a replay shows as opened and is still open was in the greeting.
+      // During a replay the open requests come with the hello.
       this.#requests.opened(event.event);
     } else if (event.kind === 'request_resolved') {
       this.#doubtful.delete(event.event.request_id);
@@ -349,7 +349,7 @@ export class Attachment {
   }
 }
 
-interface Waiting {
+interface Pending {
   resolve(result: unknown): void;
   reject(error: PlexusError): void;
 }
@@ -362,12 +362,12 @@ interface Message {
   error?: { code: number; message: string; data?: { [member: string]: unknown } };
 }
 
-/** One life of the connection. */
-class Line {
+/** One WebSocket connection. */
+class Connection {
   readonly number: number;
   readonly socket: Socket;
-  readonly waiting = new Map<string, Waiting>();
-  heardAt = Date.now();
+  readonly waiting = new Map<string, Pending>();
+  lastMessageAt = Date.now();
   #next = 0;
 
   constructor(number: number, socket: Socket) {
@@ -375,8 +375,8 @@ class Line {
     this.socket = socket;
   }
 
-  /** Sends a request. Rejects with `lost` if the connection is lost before it is answered. */
-  ask(method: string, params: object): Promise<unknown> {
+  /** Sends a request. Rejects with `lost` if the connection is lost before the reply. */
+  request(method: string, params: object): Promise<unknown> {
     const id = `c${++this.#next}`;
     return new Promise((resolve, reject) => {
       this.waiting.set(id, { resolve, reject });
@@ -402,53 +402,53 @@ class Line {
   }
 }
 
-/** A client. It connects at once, and comes back by itself until it is closed or its token is no use any more. */
+/** A client. Connects at once, and reconnects until it is closed or its token is refused. */
 export class Plexus {
-  /** The questions that are open in whatever is attached. */
+  /** The open requests of all attached sessions. */
   readonly requests = new Requests();
   #options: Options;
   #patience: Patience;
   #attachments = new Map<string, Attachment>();
-  /** Detaches on their way: who attaches the same again waits for them, so that nothing of before is taken for new. */
-  #leaving = new Map<string, Promise<unknown>>();
+  /** Pending detaches: attaching the same session again waits for them, so that old messages are not taken for new. */
+  #detaching = new Map<string, Promise<unknown>>();
   #listeners = new Listeners<Change>();
-  #line: Line | null = null;
-  #ready: Line | null = null;
-  #lines = 0;
+  #connection: Connection | null = null;
+  #ready: Connection | null = null;
+  #connections = 0;
   #pause: number;
   #wake: () => void = () => {};
-  #whenReady = new Set<Waiting>();
+  #whenReady = new Set<Pending>();
   #closed: { error: PlexusError | null } | null = null;
 
   constructor(options: Options) {
     this.#options = options;
     this.#patience = { ...PATIENCE, ...options.patience };
     this.#pause = this.#patience.first;
-    void this.#live();
+    void this.#run();
   }
 
-  /** Whether it is connected and has said hello. */
+  /** Whether it is connected and initialized. */
   get connected(): boolean {
     return this.#ready !== null;
   }
 
-  /** Hears of the connection, of sessions and of runtimes; returns what ends the listening. */
+  /** Calls `listener` for changes of the connection, sessions and runtimes; the returned function removes it. */
   listen(listener: Listener<Change>): () => void {
     return this.#listeners.add(listener);
   }
 
-  /** Comes back now, if it waits to: the network is there again, or the page is shown. */
+  /** Reconnects now instead of after the pause: for when the network is back, or the page is shown. */
   wake(): void {
     this.#wake();
   }
 
-  /** Ends everything. What was asked and not answered is rejected with `closed`. */
+  /** Closes the client. Pending calls reject with `closed`. */
   close(): void {
     this.#close(null);
   }
 
   runtimes(): Promise<Runtime[]> {
-    return this.#again<{ runtimes: Runtime[] }>('runtime.list', {}).then(({ runtimes }) => runtimes);
+    return this.#callRepeatedly<{ runtimes: Runtime[] }>('runtime.list', {}).then(({ runtimes }) => runtimes);
   }
 
   sessions(): Promise<Session[]> {
@@ -456,10 +456,10 @@ export class Plexus {
   }
 
   async #sessions(): Promise<Session[]> {
-    // What had news meanwhile comes twice.
+    // A session that changes meanwhile comes twice.
     const all = new Map<string, Session>();
     for (let cursor: string | undefined; ;) {
-      const page: Sessions = await this.#again('session.list', cursor === undefined ? {} : { cursor });
+      const page: Sessions = await this.#callRepeatedly('session.list', cursor === undefined ? {} : { cursor });
       for (const session of page.sessions) all.set(session.session_id, session);
       cursor = page.next;
       if (cursor === undefined) return [...all.values()];
@@ -471,8 +471,8 @@ export class Plexus {
     return this.call<Session>('session.new', session);
   }
 
-  /** Follows a session, or all with `*`. Throws if it is followed already. */
-  attach(session_id: string, begin: Begin = {}): Attachment {
+  /** Attaches to a session, or to all with `*`. Throws if it is attached already. */
+  attach(session_id: string, begin: AttachOptions = {}): Attachment {
     if (this.#closed !== null) throw this.#closed.error ?? new PlexusError('closed', 'the client is closed');
     if (this.#attachments.has(session_id)) throw new PlexusError('attached', `${session_id} is followed already`);
     const attachment = new Attachment(session_id, begin, this.requests, (gone) => this.#detach(gone));
@@ -482,37 +482,37 @@ export class Plexus {
   }
 
   /**
-   * Events of a session, a page at a time: go on with `after: page.next` until `events` is empty, or with `before: page.previous`
-   * until there is none. With `merge` the chunks of a message, and the updates of a tool call, are one event each.
+   * A page of a session's events: continue with `after: page.next` until `events` is empty, or with `before: page.previous` until
+   * there is none. With `merge` the chunks of a message, and the updates of a tool call, are one event each.
    */
   history(session_id: string, page: { after?: Cursor; before?: Cursor; limit?: number; merge?: boolean; max_bytes?: number } = {}): Promise<History> {
-    return this.#again<History>('session.history', { session_id, ...page });
+    return this.#callRepeatedly<History>('session.history', { session_id, ...page });
   }
 
-  /** Prompts. Sent once: if the connection is lost before the answer, it rejects with `lost`, and the events tell. */
+  /** Sends a prompt, once: if the connection is lost before the reply, it rejects with `lost`, and the events show the outcome. */
   prompt(session_id: string, prompt: string | ContentBlock[]): Promise<Accepted> {
     const what = typeof prompt === 'string' ? { text: prompt } : { content: prompt };
     return this.call<Accepted>('run.start', { session_id, ...what });
   }
 
-  /** Stops the run under way, or the one named. */
+  /** Cancels the current run, or the one named. */
   async cancel(session_id: string, run_id?: string): Promise<string> {
     const params = run_id === undefined ? { session_id } : { session_id, run_id };
     return (await this.call<{ run_id: string }>('run.cancel', params)).run_id;
   }
 
   /**
-   * Answers a request. Give the request itself, and the answer counts only for what it shows. The receipt says who won:
-   * that somebody else did (`won` false), or that it is no longer open (`state`), is no error. Asked again under the same
-   * key until it is answered, so an answer is never given twice.
+   * Answers a request. If the request itself is passed, its digest is sent, and the answer counts only for what it shows. A receipt
+   * of another answer (`won` false) or of a closed request (`state`) is no error. Sent again under the same key until there is a
+   * reply, so that no answer is given twice.
    */
   async answer(request: Request | string, answer: Answer, key: string = random()): Promise<Receipt> {
     const asked = typeof request === 'string' ? { request_id: request } : { request_id: request.request_id, digest: request.digest };
     try {
-      return await this.#again<Receipt>('ui.request.answer', { ...asked, ...answer, idempotency_key: key });
+      return await this.#callRepeatedly<Receipt>('ui.request.answer', { ...asked, ...answer, idempotency_key: key });
     } catch (error) {
       if (error instanceof PlexusError && (error.rpc === -32010 || error.rpc === -32012) && 'resolved_by' in error.data) {
-        // The members of the receipt stand beside the problem's code.
+        // The error's data has the receipt's members beside the code.
         const { code: _, ...receipt } = error.data;
         return receipt as unknown as Receipt;
       }
@@ -520,14 +520,14 @@ export class Plexus {
     }
   }
 
-  /** Any method; those the gateway does not know go to the session's runtime. Waits for the connection, is sent once. */
+  /** Calls any method; methods that the gateway does not know go to the session's runtime. Waits for the connection; sent once. */
   async call<T = unknown>(method: string, params: object = {}): Promise<T> {
-    const line = await this.#connection();
-    return (await line.ask(method, params)) as T;
+    const connection = await this.#whenConnected();
+    return (await connection.request(method, params)) as T;
   }
 
-  /** As `call`, for what may be asked twice. */
-  async #again<T>(method: string, params: object): Promise<T> {
+  /** As `call`, for methods that may be repeated. */
+  async #callRepeatedly<T>(method: string, params: object): Promise<T> {
     for (;;) {
       try {
         return await this.call<T>(method, params);
@@ -537,13 +537,13 @@ export class Plexus {
     }
   }
 
-  #connection(): Promise<Line> {
+  #whenConnected(): Promise<Connection> {
     if (this.#closed !== null) {
       return Promise.reject(this.#closed.error ?? new PlexusError('closed', 'the client is closed'));
     }
     if (this.#ready !== null) return Promise.resolve(this.#ready);
     return new Promise((resolve, reject) => {
-      const waiting: Waiting = { resolve: (line) => resolve(line as Line), reject };
+      const waiting: Pending = { resolve: (connection) => resolve(connection as Connection), reject };
       this.#whenReady.add(waiting);
     });
   }
@@ -552,20 +552,20 @@ export class Plexus {
     const name = attachment.session_id;
     if (this.#attachments.get(name) !== attachment) return;
     this.#attachments.delete(name);
-    const line = this.#ready;
-    if (line === null) return;
-    const left = line.ask('session.detach', { session_id: name }).catch(() => {});
-    this.#leaving.set(name, left);
+    const connection = this.#ready;
+    if (connection === null) return;
+    const left = connection.request('session.detach', { session_id: name }).catch(() => {});
+    this.#detaching.set(name, left);
     void left.then(() => {
-      if (this.#leaving.get(name) === left) this.#leaving.delete(name);
+      if (this.#detaching.get(name) === left) this.#detaching.delete(name);
     });
   }
 
-  async #attach(line: Line, attachment: Attachment): Promise<void> {
-    await this.#leaving.get(attachment.session_id);
-    if (attachment.over || this.#ready !== line) return;
+  async #attach(connection: Connection, attachment: Attachment): Promise<void> {
+    await this.#detaching.get(attachment.session_id);
+    if (attachment.over || this.#ready !== connection) return;
     try {
-      await line.ask('session.attach', attachment.params());
+      await connection.request('session.attach', attachment.params());
     } catch (error) {
       if (!(error instanceof PlexusError) || error.code === 'lost' || error.code === 'closed') return;
       if (this.#attachments.get(attachment.session_id) === attachment) this.#attachments.delete(attachment.session_id);
@@ -577,24 +577,24 @@ export class Plexus {
     if (this.#closed !== null) return;
     this.#closed = { error };
     const why = error ?? new PlexusError('closed', 'the client was closed');
-    const line = this.#line;
-    this.#line = this.#ready = null;
-    line?.lost(why);
-    if (line !== null) hangUp(line.socket);
+    const connection = this.#connection;
+    this.#connection = this.#ready = null;
+    connection?.lost(why);
+    if (connection !== null) closeSocket(connection.socket);
     for (const waiting of [...this.#whenReady]) waiting.reject(why);
     this.#whenReady.clear();
     for (const attachment of [...this.#attachments.values()]) attachment.end(error);
     this.#attachments.clear();
     this.#wake();
-    this.#listeners.tell({ type: 'closed', error });
+    this.#listeners.notify({ type: 'closed', error });
   }
 
-  /** One connection after the other. */
-  async #live(): Promise<void> {
-    // What is listened to and attached in the same breath as the client is made comes first.
+  /** Connects, and reconnects until closed. */
+  async #run(): Promise<void> {
+    // Lets the caller add listeners and attachments first.
     await Promise.resolve();
     while (this.#closed === null) {
-      const { code, reason, opened } = await this.#once();
+      const { code, reason, opened } = await this.#connectOnce();
       if (this.#closed !== null) return;
       const final = FINAL[code];
       if (final !== undefined) return this.#close(new PlexusError(final, reason || `closed with code ${code}`));
@@ -604,7 +604,7 @@ export class Plexus {
       if (this.#closed !== null) return;
       const pause = Math.round(Math.random() * this.#pause);
       this.#pause = Math.min(this.#pause * 2, this.#patience.longest);
-      this.#listeners.tell({ type: 'lost', code, reason, pause });
+      this.#listeners.notify({ type: 'lost', code, reason, pause });
       await new Promise<void>((resolve) => {
         const timer = setTimeout(resolve, pause);
         this.#wake = () => {
@@ -617,19 +617,19 @@ export class Plexus {
     }
   }
 
-  /** One life of the connection; resolves when it is lost. */
-  #once(): Promise<{ code: number; reason: string; opened: boolean }> {
+  /** Opens one connection; resolves when it is lost. */
+  #connectOnce(): Promise<{ code: number; reason: string; opened: boolean }> {
     return new Promise((resolve) => {
       let socket: Socket;
       try {
-        socket = this.#dial();
+        socket = this.#openSocket();
       } catch (error) {
         const never = error instanceof PlexusError || (error instanceof Error && error.name === 'SyntaxError');
         if (never) this.#close(error instanceof PlexusError ? error : new PlexusError('bad_options', String(error)));
         return resolve({ code: 1006, reason: String(error), opened: false });
       }
-      const line = new Line(++this.#lines, socket);
-      this.#line = line;
+      const connection = new Connection(++this.#connections, socket);
+      this.#connection = connection;
       let opened = false;
       let over = false;
       const end = (code: number, reason: string): void => {
@@ -637,48 +637,48 @@ export class Plexus {
         over = true;
         clearTimeout(slow);
         clearInterval(watch);
-        if (this.#line === line) this.#line = this.#ready = null;
-        line.lost(new PlexusError('lost', `the connection was lost: ${reason || code}`));
-        hangUp(socket);
+        if (this.#connection === connection) this.#connection = this.#ready = null;
+        connection.lost(new PlexusError('lost', `the connection was lost: ${reason || code}`));
+        closeSocket(socket);
         resolve({ code, reason, opened });
       };
       const slow = setTimeout(() => end(1006, 'the gateway does not answer'), this.#patience.connect);
       let asked = false;
       const watch = setInterval(() => {
-        if (this.#ready !== line || Date.now() - line.heardAt < this.#patience.quiet) return void (asked = false);
-        // Its pings are not shown to us; so it is asked something.
-        if (asked) return end(1006, 'nothing was heard any more');
+        if (this.#ready !== connection || Date.now() - connection.lastMessageAt < this.#patience.quiet) return void (asked = false);
+        // WebSocket pings are not visible to scripts: probe with a request.
+        if (asked) return end(1006, 'nothing was message any more');
         asked = true;
-        line.ask('session.list', { limit: 0 }).catch(() => {});
+        connection.request('session.list', { limit: 0 }).catch(() => {});
       }, this.#patience.quiet);
       socket.addEventListener('open', () => {
         opened = true;
         const ui = { supports_confirm: true, supports_prompt: true, supports_pick: true };
         const client = { name: this.#options.name ?? 'plexus-client', version: '0.1.0' };
-        line.ask('initialize', { protocol_version: '0', client, ui_capabilities: ui }).then(
+        connection.request('initialize', { protocol_version: '0', client, ui_capabilities: ui }).then(
           (initialized) => {
             clearTimeout(slow);
             if (over || this.#closed !== null) return;
-            this.#open(line, initialized as Initialized);
+            this.#open(connection, initialized as Initialized);
           },
           (error: unknown) => end(1006, String(error)),
         );
       });
       socket.addEventListener('message', ({ data }) => {
-        // Late frames of a connection that was given up are not heard.
-        if (over || this.#line !== line || typeof data !== 'string') return;
-        line.heardAt = Date.now();
-        this.#message(line, data);
+        // Ignores late frames of a connection that counts as lost.
+        if (over || this.#connection !== connection || typeof data !== 'string') return;
+        connection.lastMessageAt = Date.now();
+        this.#message(connection, data);
       });
       socket.addEventListener('error', () => {
-        // The close that follows has the code; not every WebSocket says it of a handshake that failed.
+        // The close event that follows has the code; some implementations send none after a failed handshake.
         setTimeout(() => end(1006, 'the connection failed'), opened ? this.#patience.first : 0);
       });
       socket.addEventListener('close', ({ code, reason }) => end(code, String(reason)));
     });
   }
 
-  #dial(): Socket {
+  #openSocket(): Socket {
     const { url, token } = this.#options;
     const WebSocket = this.#options.WebSocket ?? (globalThis as { WebSocket?: new (url: string, protocols: string[]) => Socket }).WebSocket;
     if (WebSocket === undefined) {
@@ -688,7 +688,7 @@ export class Plexus {
     return new WebSocket(address, ['plexus.v1', `plexus.bearer.${token}`]);
   }
 
-  /** A handshake that fails says nothing to a WebSocket; the same token over HTTP does. */
+  /** Checks the token over HTTP: a failed handshake does not tell scripts why. */
   async #unauthorized(): Promise<boolean> {
     try {
       const { url, token } = this.#options;
@@ -701,69 +701,69 @@ export class Plexus {
     }
   }
 
-  #open(line: Line, initialized: Initialized): void {
-    this.#ready = line;
-    this.#leaving.clear();
-    this.#listeners.tell({ type: 'open', initialized });
-    for (const attachment of [...this.#attachments.values()]) void this.#attach(line, attachment);
+  #open(connection: Connection, initialized: Initialized): void {
+    this.#ready = connection;
+    this.#detaching.clear();
+    this.#listeners.notify({ type: 'open', initialized });
+    for (const attachment of [...this.#attachments.values()]) void this.#attach(connection, attachment);
     const waiting = [...this.#whenReady];
     this.#whenReady.clear();
-    for (const one of waiting) one.resolve(line);
+    for (const one of waiting) one.resolve(connection);
   }
 
-  #message(line: Line, text: string): void {
+  #message(connection: Connection, text: string): void {
     let message: Message;
     try {
       message = JSON.parse(text) as Message;
     } catch {
       return;
     }
-    if (typeof message.method !== 'string') return line.answered(message);
+    if (typeof message.method !== 'string') return connection.answered(message);
     const params = message.params as { session_id: string };
     switch (message.method) {
       case 'agent.event': {
         const event = params as unknown as Event;
         this.#pause = this.#patience.first;
-        return this.#hear(line, event.session_id, { type: 'event', event });
+        return this.#dispatch(connection, event.session_id, { type: 'event', event });
       }
       case 'gateway.hello':
-        return this.#hear(line, params.session_id, { type: 'hello', hello: params as Hello });
+        return this.#dispatch(connection, params.session_id, { type: 'hello', hello: params as Hello });
       case 'gateway.snapshot':
-        return this.#hear(line, params.session_id, { type: 'snapshot', snapshot: params as Snapshots });
+        return this.#dispatch(connection, params.session_id, { type: 'snapshot', snapshot: params as Snapshots });
       case 'gateway.live':
         this.#pause = this.#patience.first;
-        return this.#hear(line, params.session_id, { type: 'live', live: params as Live });
+        return this.#dispatch(connection, params.session_id, { type: 'live', live: params as Live });
       case 'gateway.lag':
-        return this.#hear(line, params.session_id, { type: 'lag', lag: params as Lag });
+        return this.#dispatch(connection, params.session_id, { type: 'lag', lag: params as Lag });
       case 'session.updated':
-        return this.#listeners.tell({ type: 'session', session: (params as unknown as { session: Session }).session });
+        return this.#listeners.notify({ type: 'session', session: (params as unknown as { session: Session }).session });
       case 'runtime.updated':
-        return this.#listeners.tell({ type: 'runtime', runtime: (params as unknown as { runtime: Runtime }).runtime });
+        return this.#listeners.notify({ type: 'runtime', runtime: (params as unknown as { runtime: Runtime }).runtime });
       case 'session.deleted':
-        return this.#listeners.tell({ type: 'session_deleted', session_id: params.session_id });
+        return this.#listeners.notify({ type: 'session_deleted', session_id: params.session_id });
       case 'runtime.removed':
-        return this.#listeners.tell({ type: 'runtime_removed', runtime_id: (params as unknown as { runtime_id: string }).runtime_id });
+        return this.#listeners.notify({ type: 'runtime_removed', runtime_id: (params as unknown as { runtime_id: string }).runtime_id });
       default:
-      // `run.status`, `ui.*.request` and the like say again what the events say.
+      // `run.status`, `ui.*.request` and others repeat events.
     }
   }
 
-  #hear(line: Line, session_id: string, heard: Heard): void {
+  #dispatch(connection: Connection, session_id: string, message: AttachmentMessage): void {
     const attachment = this.#attachments.get(session_id) ?? this.#attachments.get('*');
-    // Detached meanwhile: late.
-    attachment?.hear(heard, line.number);
+    // No attachment: detached meanwhile.
+    attachment?.receive(message, connection.number);
   }
 }
 
-function hangUp(socket: Socket): void {
+function closeSocket(socket: Socket): void {
   try {
     socket.close();
   } catch {
-    // It never opened.
+    // It was never open.
   }
 }
 
-/** Not `randomUUID`: browsers have that on secure pages alone. */
+/** A random key; `randomUUID` exists only in secure contexts. */
 function random(): string {
   const bytes = crypto.getRandomValues(new Uint8Array(16));
   return Array.from(bytes, (byte) => byte.toString(16).padStart(2, '0')).join('');

@@ -1,18 +1,18 @@
 // What is on the wire. Made by `scripts/web build` from what the gateway says of itself (`plexus schema`): not to be edited.
 // Members that are not here may come at any time, and are let be.
 
-/** A prompt that was taken. */
+/** An accepted prompt. */
 export interface Accepted {
-  /** How many runs are before it. */
+  /** The number of runs before it. */
   ahead: number;
   /**
-   * How it ended, where the prompt came before under the same key and its run is over. Its last event is kept, and
-   * so within the log's head, once this is said.
+   * How the run ended, if the prompt was sent before under the same key and its run is over. The run's last event is
+   * stored by then.
    */
   ended?: Ended;
-  /** Whether it waits for its turn. */
+  /** Whether the prompt is queued. */
   queued: boolean;
-  /** The run it is, or will be. */
+  /** The run of the prompt. */
   run_id: RunId;
 }
 
@@ -314,11 +314,11 @@ export interface Editable {
 
 /** How a run ended. */
 export interface Ended {
-  /** Why, where it failed or never began; shortened. */
+  /** Why the run failed or never began, shortened. */
   message?: string;
   /** `completed`, `error` or `cancelled`. */
   status: RunStatus;
-  /** The agent's own word for it, shortened. */
+  /** The agent's own stop reason, shortened. */
   stop_reason?: string;
 }
 
@@ -611,13 +611,13 @@ export interface Live {
   session_id: string;
 }
 
-/** One line. */
+/** A line of the runtime's stderr, or of the gateway about the runtime. */
 export interface LogLine {
-  /** When it was heard. */
+  /** When the gateway read it. */
   at: Timestamp;
   /** Who wrote it. */
   by: LogSource;
-  /** It, fit to be shown. */
+  /** The line, safe to show. */
   text: string;
 }
 
@@ -678,23 +678,23 @@ export type Me = Identity & {
   gateway: GatewayInfo;
 };
 
-/** One message; the first one of a snapshot that is truncated may be the end of a longer one. */
+/** One message. The first one of a truncated snapshot may be the end of a longer message. */
 export interface Message {
   /** When it began. */
   at: Timestamp;
-  /** What in it is no text: ACP content blocks. */
+  /** The content that is not text: ACP content blocks. */
   content?: JsonObject[];
-  /** Whether it began before what the snapshot has: this is its end. */
+  /** Whether this is the end of a message that began before the snapshot's window. */
   continued?: boolean;
-  /** Whether it is being said, or was cut off. */
+  /** Whether it is unfinished, or was cut off. */
   partial: boolean;
-  /** The place of its first event in the log. */
+  /** The position of its first event. */
   position: number;
   /** Whose words */
   role: 'user' | 'agent' | 'thought';
-  /** The run it was said in. */
+  /** The run it belongs to. */
   run_id: RunId;
-  /** Its text. */
+  /** The text. */
   text: string;
 }
 
@@ -1254,25 +1254,25 @@ export interface RestartRun {
   run_id?: RunId | null;
 }
 
-/** A conversation that a runtime could resume. What the runtime does not say is null. */
+/** A conversation that a runtime could resume. Members that the runtime does not report are null. */
 export interface Resumable {
-  /** The folder it works in, where the runtime says so. */
+  /** Its folder. */
   cwd: string | null;
-  /** The runtime's own name for it: `native_id` of a session to open. */
+  /** The runtime's identifier: the `native_id` of a session to open. */
   native_id: NativeId;
-  /** The session that it is open as here already. */
+  /** The session of the gateway in which it is open already. */
   session_id?: SessionId;
-  /** Its title, or how it began, where the runtime says so. */
+  /** Its title or its beginning. */
   title: string | null;
-  /** When it last changed, where the runtime says so. */
+  /** When it last changed. */
   updated_at: Timestamp | null;
 }
 
-/** A page of the conversations that a runtime could resume, in its own order. One that changes meanwhile may come twice. */
+/** A page of a runtime's resumable conversations, in the runtime's order. A conversation that changes meanwhile may come twice. */
 export interface ResumablePage {
   /** Where the next page begins, to be given as `cursor`; absent if this is the last. */
   next?: string;
-  /** The conversations. */
+  /** The conversations of the page. */
   resumable: Resumable[];
 }
 
@@ -1621,36 +1621,36 @@ export interface Skills {
 }
 
 /**
- * What a newcomer must see of a session: the newest messages and tool calls, the latest of everything else, and the cursor
- * at which this is exact. The messages and tools are what happened from `before` on.
+ * What a client that joins late must see of a session: the newest messages and tool calls, the latest of everything else,
+ * and the cursor at which this is exact. The messages and tools are those from `before` on.
  */
 export interface Snapshot {
-  /** Where to page back from for what is older; absent unless `truncated`. */
+  /** Where to page back from for older ones; absent unless `truncated`. */
   before?: Cursor;
-  /** Everything up to here is in it; reading on after it misses nothing and repeats nothing. */
+  /** The snapshot covers the log up to here; reading on after it misses and repeats nothing. */
   cursor: Cursor;
   latest: {
-    available_commands_update?: Update;
-    config_option_update?: Update;
-    current_mode_update?: Update;
     plan?: Plan;
-    runtime_status?: RuntimeStatus;
+    available_commands_update?: Update;
+    current_mode_update?: Update;
+    config_option_update?: Update;
     session_info_update?: Update;
     usage_update?: Update;
+    runtime_status?: RuntimeStatus;
   };
-  /** The newest messages, in order; the one being said has its text so far. */
+  /** The newest messages, in order; an unfinished one has its text so far. */
   messages: Message[];
-  /** The requests that are open; what is long of them is cut. */
+  /** The open requests; long ones are cut. */
   requests: Request[];
   /** The session. */
   session: Session;
-  /** The surfaces of the agent, latest. */
+  /** The latest state of each of the agent's surfaces. */
   surfaces: JsonObject[];
   /** The newest tool calls, in order, each with its latest state. */
   tools: Tool[];
-  /** Whether retention has removed what came before. */
+  /** Whether retention has removed older events. */
   trimmed: boolean;
-  /** Whether there are older messages and tools than these. */
+  /** Whether the log has older messages and tools than these. */
   truncated: boolean;
 }
 
@@ -1787,9 +1787,9 @@ export interface Ticket {
  */
 export type Timestamp = string;
 
-/** One tool call, latest state. */
+/** One tool call in its latest state. */
 export interface Tool {
-  /** The place of its first event in the log. */
+  /** The position of its first event. */
   position: number;
   /** The run it belongs to. */
   run_id: RunId;
@@ -1860,22 +1860,14 @@ export interface You {
 export interface Methods {
   /** Says hello; comes first */
   'initialize': { params: Initialize; result: Initialized };
-  /** Asks the session's runtime */
-  'mcp.list': { params: OfSession & { [member: string]: unknown }; result: JsonObject };
-  /** Asks the session's runtime */
-  'model.list': { params: OfSession & { [member: string]: unknown }; result: JsonObject };
-  /** Asks the session's runtime */
-  'model.set': { params: OfSession & { [member: string]: unknown }; result: JsonObject };
-  /** Says what your screen shows and whether somebody looks at it; gone with the connection. Only a focused screen keeps notifications off */
-  'presence.update': { params: Focus; result: Looking };
-  /** Stops a run; its open requests are withdrawn first */
-  'run.cancel': { params: CancelParams; result: Cancelled };
-  /** Sends the prompt of a run once more: of the one under way, which is cancelled first, of the one named, or of the last */
-  'run.restart': { params: RestartParams; result: Accepted };
-  /** Prompts; queued while another run is under way */
-  'run.start': { params: StartRun; result: Accepted };
   /** Runtimes */
   'runtime.list': { params: Nothing; result: Runtimes };
+  /** Sessions */
+  'session.list': { params: Listing; result: Sessions };
+  /** Opens a session */
+  'session.new': { params: SessionNew; result: Session };
+  /** Gives a session a title, which the agent's own changes no more */
+  'session.rename': { params: SessionRename; result: Session };
   /** Puts a session away, or with `archived` false takes it back */
   'session.archive': { params: SessionArchive; result: Session };
   /** Follows a session, or all with `*`: `gateway.hello`, a snapshot if need be, what came after the cursor, `gateway.live`, and what comes */
@@ -1884,67 +1876,75 @@ export interface Methods {
   'session.detach': { params: AttachParams; result: Detached };
   /** Events, a page at a time */
   'session.history': { params: HistoryParams; result: History };
-  /** Sessions */
-  'session.list': { params: Listing; result: Sessions };
-  /** Opens a session */
-  'session.new': { params: SessionNew; result: Session };
-  /** Gives a session a title, which the agent's own changes no more */
-  'session.rename': { params: SessionRename; result: Session };
+  /** Prompts; queued while another run is under way */
+  'run.start': { params: StartRun; result: Accepted };
+  /** Stops a run; its open requests are withdrawn first */
+  'run.cancel': { params: CancelParams; result: Cancelled };
+  /** Sends the prompt of a run once more: of the one under way, which is cancelled first, of the one named, or of the last */
+  'run.restart': { params: RestartParams; result: Accepted };
+  /** Answers a request; the first answer wins, a later one is error -32010 with the winner's receipt in `data` */
+  'ui.request.answer': { params: AnswerParams; result: Receipt };
+  /** Says what your screen shows and whether somebody looks at it; gone with the connection. Only a focused screen keeps notifications off */
+  'presence.update': { params: Focus; result: Looking };
+  /** Asks the session's runtime */
+  'model.list': { params: OfSession & { [member: string]: unknown }; result: JsonObject };
+  /** Asks the session's runtime */
+  'model.set': { params: OfSession & { [member: string]: unknown }; result: JsonObject };
+  /** Asks the session's runtime */
+  'mcp.list': { params: OfSession & { [member: string]: unknown }; result: JsonObject };
   /** Asks the session's runtime */
   'skills.list': { params: OfSession & { [member: string]: unknown }; result: JsonObject };
   /** Tells the session's runtime */
   'ui.context.update': { params: OfSession & { [member: string]: unknown }; result: JsonObject };
-  /** Answers a request; the first answer wins, a later one is error -32010 with the winner's receipt in `data` */
-  'ui.request.answer': { params: AnswerParams; result: Receipt };
 }
 
 /** What the gateway notifies clients of. */
 export interface Notifications {
   /** An event */
   'agent.event': Envelope;
-  /** Your response to a `ui.*.request` was not taken */
-  'gateway.error': NotTaken;
-  /** The first thing that every attach hears */
-  'gateway.hello': Hello;
-  /** You fell behind and have caught up; nothing was lost */
-  'gateway.lag': Lag;
-  /** Everything up to here was told */
-  'gateway.live': Live;
-  /** In place of what can no longer be replayed, unless `resume` is `ok` */
-  'gateway.snapshot': Snapshots;
-  /** Who looks at a session that you follow, you included */
-  'presence.changed': PresenceNote;
-  /** Follows `usage_update` */
-  'run.context': RunContext;
   /** Follows `run_started`, `run_status` and `run_ended` */
   'run.status': RunStatusNote;
-  /** A runtime was stopped for good */
-  'runtime.removed': RuntimeGone;
+  /** Follows `usage_update` */
+  'run.context': RunContext;
+  /** A request ended: everybody hears how, losers included */
+  'ui.request.resolved': Resolution;
+  /** Who looks at a session that you follow, you included */
+  'presence.changed': PresenceNote;
+  /** A session stands differently */
+  'session.updated': SessionNote;
   /** A runtime stands differently */
   'runtime.updated': RuntimeNote;
   /** A session was forgotten, bytes and all */
   'session.deleted': SessionGone;
-  /** A session stands differently */
-  'session.updated': SessionNote;
-  /** A request ended: everybody hears how, losers included */
-  'ui.request.resolved': Resolution;
+  /** A runtime was stopped for good */
+  'runtime.removed': RuntimeGone;
+  /** The first thing that every attach hears */
+  'gateway.hello': Hello;
+  /** In place of what can no longer be replayed, unless `resume` is `ok` */
+  'gateway.snapshot': Snapshots;
+  /** Everything up to here was told */
+  'gateway.live': Live;
+  /** You fell behind and have caught up; nothing was lost */
+  'gateway.lag': Lag;
+  /** Your response to a `ui.*.request` was not taken */
+  'gateway.error': NotTaken;
 }
 
 /** What the gateway asks clients; each is answered with an `Answer`. */
 export interface Questions {
   /** A question: answer by a JSON-RPC response with this id, or by `ui.request.answer` */
   'ui.confirm.request': Request & {
-    danger_level: 'normal' | 'danger';
     message: string;
-  };
-  /** A question: answer by a JSON-RPC response with this id, or by `ui.request.answer` */
-  'ui.pick.request': Request & {
     danger_level: 'normal' | 'danger';
-    message: string;
   };
   /** A question: answer by a JSON-RPC response with this id, or by `ui.request.answer` */
   'ui.prompt.request': Request & {
-    danger_level: 'normal' | 'danger';
     message: string;
+    danger_level: 'normal' | 'danger';
+  };
+  /** A question: answer by a JSON-RPC response with this id, or by `ui.request.answer` */
+  'ui.pick.request': Request & {
+    message: string;
+    danger_level: 'normal' | 'danger';
   };
 }

@@ -1,10 +1,10 @@
-//! Requests: answered and listed, open or closed, in memory or in the store.
+//! Requests: answering and listing them.
 
 use super::*;
 
 impl Directory {
-    /// Answers a request. The first answer that fits wins; it is on disk before anybody hears of it. `key`: 1 to
-    /// [`KEY_MAX`] visible ASCII characters; the same answer of the same device again under it gets its own receipt again.
+    /// Answers a request. The first answer that fits wins; it is on disk before anyone sees it. `key`: 1 to [`KEY_MAX`] visible
+    /// ASCII characters; the same answer of the same device again under the key gets its own receipt again.
     ///
     /// # Errors
     /// [`SessionError::BadKey`], [`SessionError::KeyReused`] (the key came with another answer that won),
@@ -18,23 +18,23 @@ impl Directory {
         key: Option<String>,
     ) -> Result<Receipt, SessionError> {
         let (by, up_to) = (permit.device().resolver(), permit.device().grant.approve_up_to);
-        let key = checked(key)?.map(|key| AnswerKey::new(key, by.device_id.clone(), &answer));
+        let key = checked_key(key)?.map(|key| AnswerKey::new(key, by.device_id.clone(), &answer));
         let until = Instant::now() + REATTACHING;
         let outcome = loop {
-            let session = self.shared.asked.get(id).map(|session| session.clone());
-            let outcome = match session.map(|session| self.wants(&session)) {
-                Some(Ok(wants)) => {
+            let session = self.shared.request_sessions.get(id).map(|session| session.clone());
+            let outcome = match session.map(|session| self.commands(&session)) {
+                Some(Ok(commands)) => {
                     let (id, key) = (id.clone(), key.clone());
                     let answer = Box::new(answer.clone());
                     let at = Instant::now();
-                    ask(&wants, |reply| SessionCommand::Answer { id, answer, by: by.clone(), up_to, key, at, reply })
-                        .await
+                    let by = by.clone();
+                    let command = |reply| SessionCommand::Answer { id, answer, by, up_to, key, at, reply };
+                    send_command(&commands, command).await
                 }
                 Some(Err(gone)) => Err(gone),
                 None => Err(SessionError::NoRequest(id.clone())),
             };
-            // Not open here: closed long ago, or a moment ago by a task that has ended since; or its session is being
-            // opened again, as after a start of the gateway.
+            // Not open in any task: closed before, or its session is being reopened, as after a start of the gateway.
             match outcome {
                 Err(gone @ (SessionError::NoRequest(_) | SessionError::RuntimeGone(_) | SessionError::Stopping)) => {
                     match self.late(id, key.clone(), gone).await {
@@ -56,22 +56,22 @@ impl Directory {
         }
     }
 
-    /// Waits until the session of a request has a task that takes answers; false if it has none by `until`.
+    /// Waits until the session of a request has a task; false if it has none by `until`.
     async fn takes_answers(&self, id: &RequestId, until: Instant) -> bool {
         loop {
-            let session = self.shared.asked.get(id).map(|session| session.clone());
-            let wants = session.and_then(|session| self.wants(&session).ok());
-            if wants.is_some_and(|wants| !wants.is_closed()) {
+            let session = self.shared.request_sessions.get(id).map(|session| session.clone());
+            let commands = session.and_then(|session| self.commands(&session).ok());
+            if commands.is_some_and(|commands| !commands.is_closed()) {
                 return true;
             }
             if Instant::now() >= until {
                 return false;
             }
-            tokio::time::sleep(PARKED_IN).await;
+            tokio::time::sleep(HANDOVER_WAIT).await;
         }
     }
 
-    /// What becomes of an answer to a request that no task of a session has: `gone` where it is still open.
+    /// The result of an answer to a request that no task has: its receipt as an error, or `gone` if it is still open.
     pub(super) async fn late(
         &self,
         id: &RequestId,
@@ -89,8 +89,8 @@ impl Directory {
         }
     }
 
-    /// Requests that the filter lets through, in brief, newest first: of one state if named, of one session if named, and before the
-    /// one numbered `before`; `limit` at most, and at most [`LISTED`]. Also returns where to go on, if there may be more.
+    /// Requests that the filter accepts, in brief, newest first; optionally of one state, of one session, and before number
+    /// `before`. At most `limit`, and at most [`LISTED`]. Also returns the next `before` if there may be more.
     ///
     /// # Errors
     /// [`SessionError::Storage`].
@@ -105,15 +105,15 @@ impl Directory {
         let (log, filter, session) = (self.shared.log.clone(), filter.clone(), session.cloned());
         let limit = limit.clamp(1, LISTED);
         blocking(move || {
-            let (mut found, mut before, mut looks) = (Vec::new(), before, 0);
+            let (mut found, mut before, mut read) = (Vec::new(), before, 0);
             loop {
                 let query = RequestQuery { state, session: session.as_ref(), before, limit: LISTING_ROWS };
                 let page = log.store().requests(query)?;
                 for (no, row) in &page.rows {
-                    if found.len() >= limit || looks >= LISTING_LOOKS {
+                    if found.len() >= limit || read >= LISTING_READS {
                         return Ok((found, before));
                     }
-                    (before, looks) = (Some(*no), looks + 1);
+                    (before, read) = (Some(*no), read + 1);
                     let Ok(request) = serde_json::from_slice::<Request>(&row.body) else { continue };
                     let origin = Origin {
                         session_id: request.session_id.clone(),
@@ -121,7 +121,7 @@ impl Directory {
                         dialect: "".into(),
                     };
                     if filter.takes(&origin) {
-                        // A page holds what is shown of each, however long it is.
+                        // A page holds the brief form, however long the request is.
                         let brief = match request.brief() {
                             Cow::Owned(brief) => Some(brief),
                             Cow::Borrowed(_) => None,
@@ -138,7 +138,7 @@ impl Directory {
         .await
     }
 
-    /// One request.
+    /// A request by identifier, open or closed.
     ///
     /// # Errors
     /// [`SessionError::Storage`].
@@ -148,12 +148,12 @@ impl Directory {
         Ok(row.and_then(|row| serde_json::from_slice(&row.body).ok()))
     }
 
-    /// The session and runtime that a request belongs to, for the permit to answer it.
+    /// The session and runtime of a request, to check the permit to answer it.
     ///
     /// # Errors
     /// [`SessionError::Storage`].
     pub async fn request_target(&self, id: &RequestId) -> Result<Option<(SessionId, RuntimeId)>, SessionError> {
-        let session = self.shared.asked.get(id).map(|session| session.clone());
+        let session = self.shared.request_sessions.get(id).map(|session| session.clone());
         let handle = session.and_then(|session| self.shared.sessions.get(&session).map(|handle| handle.clone()));
         if let Some(handle) = handle {
             return Ok(Some((handle.origin.session_id.clone(), handle.origin.runtime_id.clone())));

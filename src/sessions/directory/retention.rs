@@ -1,27 +1,27 @@
-//! What is forgotten: sessions that are deleted, and what is older or more than is kept.
+//! Deletion of sessions, and retention.
 
 use super::*;
 
 impl Directory {
-    /// Told (how many there were ever) whenever a session is forgotten.
+    /// The number of sessions deleted since the start, as a watch.
     pub fn forgotten(&self) -> watch::Receiver<u64> {
-        self.shared.forgot.subscribe()
+        self.shared.forgotten_count.subscribe()
     }
 
-    /// The sessions that were forgotten since there were so many, and how many there are now; `None` if that was too long
-    /// ago to tell, and who asks has to list them anew.
-    pub fn forgotten_since(&self, many: u64) -> Option<(Vec<Arc<Origin>>, u64)> {
+    /// The sessions deleted since the number was `count`, and the number now. `None` if that was too long ago: the caller has to
+    /// list all sessions again.
+    pub fn forgotten_since(&self, count: u64) -> Option<(Vec<Arc<Origin>>, u64)> {
         let list = self.shared.forgotten.lock();
-        let now = *self.shared.forgot.borrow();
-        let fresh = usize::try_from(now.saturating_sub(many)).ok().filter(|fresh| *fresh <= list.len())?;
+        let now = *self.shared.forgotten_count.borrow();
+        let fresh = usize::try_from(now.saturating_sub(count)).ok().filter(|fresh| *fresh <= list.len())?;
         Some((list.iter().skip(list.len() - fresh).cloned().collect(), now))
     }
 
-    /// Ends a session and forgets it, bytes and all. From the first moment nobody can reach it; once it is marked in the
-    /// store everybody is told, and no crash brings it back; then its bytes go in small steps, which this waits for.
+    /// Ends a session and deletes it. It is unlisted at once; once it is marked in the store, clients are told and no crash brings
+    /// it back. Then its events are removed in small steps; waits for that.
     ///
     /// # Errors
-    /// [`SessionError::NoSession`]; [`SessionError::Storage`]: the session has ended and is still there.
+    /// [`SessionError::NoSession`]; [`SessionError::Storage`]: the session has ended but is not deleted.
     pub async fn forget_session(&self, _permit: &Permit<Admin>, id: &SessionId) -> Result<(), SessionError> {
         self.forget(id).await
     }
@@ -30,7 +30,7 @@ impl Directory {
     pub(in crate::sessions) async fn forget(&self, id: &SessionId) -> Result<(), SessionError> {
         let (_, handle) = self.shared.sessions.remove(id).ok_or_else(|| SessionError::NoSession(id.clone()))?;
         let this = self.clone();
-        // Not cut short by a client that leaves: half deleted is nobody's wish.
+        // Spawned, so that it goes on if the client leaves.
         let work = tokio::spawn(async move { this.forget_unlisted(handle).await });
         work.await.map_err(|_| SessionError::Stopping)?
     }
@@ -38,16 +38,16 @@ impl Directory {
     async fn forget_unlisted(&self, mut handle: SessionHandle) -> Result<(), SessionError> {
         let id = handle.origin.session_id.clone();
         self.shared.reopening.remove(&id);
-        if let Some(wants) = handle.wants.take() {
-            // Its task may be ending by itself just now.
-            let _ = ask(&wants, |reply| SessionCommand::Close { reply }).await;
+        if let Some(commands) = handle.wants.take() {
+            // An error means that the task has ended already.
+            let _ = send_command(&commands, |reply| SessionCommand::Close { reply }).await;
         }
         match self.shared.log.forget(&id).await {
             Ok(swept) => {
-                self.shared.asked.retain(|_, session| *session != id);
+                self.shared.request_sessions.retain(|_, session| *session != id);
                 self.shared.folds.forget(&id);
-                self.is_forgotten(handle.origin);
-                // A gateway that stops goes on with it after its next start.
+                self.report_forgotten(handle.origin);
+                // An error means that the gateway stops; the next one continues.
                 let _ = swept.await;
                 Ok(())
             }
@@ -58,18 +58,18 @@ impl Directory {
         }
     }
 
-    /// Tells of it.
-    pub(in crate::sessions) fn is_forgotten(&self, session: Arc<Origin>) {
+    /// Reports a deleted session to clients.
+    pub(in crate::sessions) fn report_forgotten(&self, session: Arc<Origin>) {
         let mut list = self.shared.forgotten.lock();
         list.push_back(session);
         if list.len() > FORGOTTEN {
             list.pop_front();
         }
-        self.shared.forgot.send_modify(|count| *count += 1);
+        self.shared.forgotten_count.send_modify(|count| *count += 1);
     }
 
-    /// One round of retention: removes what is too old or too much, never what an open request or an unfinished run
-    /// still needs. Returns how many sessions lost events.
+    /// Runs retention once: removes events beyond the limits, except those that an open request or an unfinished run needs.
+    /// Returns the number of sessions that lost events.
     ///
     /// # Errors
     /// [`SessionError::Storage`].
@@ -79,7 +79,7 @@ impl Directory {
         let for_choice = log.clone();
         let chosen = blocking(move || choose(&for_choice, oldest_kept, retention.max_bytes)).await?;
         let mut sessions = 0;
-        // One at a time: what is folded of one session is let go before the next.
+        // One at a time: only one session's fold is in memory.
         for (session, through) in chosen {
             let for_trim = log.clone();
             if let Some(trim) = blocking(move || trim_of(&for_trim, session, through)).await? {
@@ -91,7 +91,7 @@ impl Directory {
     }
 }
 
-/// What to remove of a session, and what late readers still need of it.
+/// The trim of a session: up to where to remove events, and the base that later snapshots need.
 fn trim_of(log: &Log, session_id: SessionId, through: Position) -> Result<Option<Trim>, StoreError> {
     let Some(entry) = log.store().session(&session_id)? else { return Ok(None) };
     let mut fold = entry.base.as_deref().map_or_else(SnapshotFold::default, SnapshotFold::from_base);

@@ -1,9 +1,9 @@
-//! Runtimes as administrators handle them: started, stopped, started again.
+//! Starting, stopping and restarting runtimes.
 
 use super::*;
 
 impl Directory {
-    /// Every runtime, by name.
+    /// All runtimes, by identifier.
     pub fn runtimes(&self) -> Vec<Arc<RuntimeInfo>> {
         let mut all: Vec<_> = self.shared.runtimes.iter().map(|link| link.info()).collect();
         all.sort_by(|a, b| a.runtime_id.cmp(&b.runtime_id));
@@ -15,12 +15,12 @@ impl Directory {
         self.shared.runtimes.get(id).map(|link| link.info())
     }
 
-    /// Told (a counter) whenever any runtime stands differently.
+    /// A counter as a watch, incremented whenever the state of a runtime changes.
     pub fn runtimes_changed(&self) -> watch::Receiver<u64> {
         self.shared.changed.subscribe()
     }
 
-    /// Starts a runtime and returns at once; its progress shows in [`runtime`](Self::runtime).
+    /// Starts a runtime and returns at once; [`runtime`](Self::runtime) shows its progress.
     ///
     /// # Errors
     /// [`SessionError::RuntimeExists`], [`SessionError::Invalid`].
@@ -47,40 +47,41 @@ impl Directory {
             there => {
                 let link = self.shared.launcher.launch(spec.clone()).map_err(SessionError::Invalid)?;
                 if let dashmap::Entry::Occupied(before) = &there {
-                    link.journal().after(before.get().journal());
+                    link.journal().prepend(before.get().journal());
                 }
                 there.insert(link.clone());
                 self.shared.specs.insert(id.clone(), spec);
                 link
             }
         };
-        self.attend(id, link.clone());
+        self.watch_runtime(id, link.clone());
         Ok(link.info())
     }
 
-    /// Stops a runtime for good and forgets its name: stdin closed, TERM, KILL, reaped. Returns once it is gone.
+    /// Stops a runtime for good (stdin closed, TERM, KILL) and unlists it. Returns once it is gone.
     ///
     /// # Errors
     /// [`SessionError::NoRuntime`].
     pub async fn stop_runtime(&self, _permit: &Permit<Admin>, id: &RuntimeId) -> Result<(), SessionError> {
         let link = self.shared.runtimes.get(id).map(|link| link.clone());
         let link = link.ok_or_else(|| SessionError::NoRuntime(id.clone()))?;
-        stopped(&link).await;
+        stop_and_wait(&link).await;
         self.shared.launcher.clear(id).await;
         if self.shared.runtimes.remove_if(id, |_, there| there.info().state == RuntimeState::Exited).is_some() {
             self.shared.specs.remove(id);
-            let of = |session: &SessionId| {
+            let is_of = |session: &SessionId| {
                 self.shared.sessions.get(session).is_none_or(|handle| handle.origin.runtime_id == *id)
             };
-            self.shared.reopening.retain(|session| !of(session));
-            self.abandon("the endpoint was left: how this ended is not known here", |of| of == id).await;
+            self.shared.reopening.retain(|session| !is_of(session));
+            let why = "the endpoint was left: how this ended is not known here";
+            self.abandon_sessions(why, |runtime| runtime == id).await;
         }
         self.shared.changed.send_modify(|count| *count += 1);
         Ok(())
     }
 
-    /// Stops a runtime and starts it again with the same settings. Its sessions are opened again once it is ready; what
-    /// they ran is over, what they asked is void.
+    /// Stops a runtime and starts it again with the same settings. Its sessions are reopened once it is ready; their runs and open
+    /// requests end.
     ///
     /// # Errors
     /// [`SessionError::NoRuntime`], [`SessionError::Invalid`], [`SessionError::Stopping`].
@@ -90,7 +91,7 @@ impl Directory {
         id: &RuntimeId,
     ) -> Result<Arc<RuntimeInfo>, SessionError> {
         let (this, id) = (self.clone(), id.clone());
-        // Not cut short by a client that leaves: stopped and not started is nobody's wish.
+        // Spawned, so that it goes on if the client leaves.
         let work = tokio::spawn(async move {
             let _alone = this.shared.restarting.lock().await;
             let link = this.shared.runtimes.get(&id).map(|link| link.clone());
@@ -100,23 +101,23 @@ impl Directory {
                 let why = "what it was started with is not known: stop it, and start it anew";
                 return Err(SessionError::Invalid(why.into()));
             };
-            let waits = |session: &SessionId| this.shared.reopening.contains(session);
-            let of = |handle: &SessionHandle| {
-                handle.origin.runtime_id == id && (handle.wants.is_some() || waits(&handle.origin.session_id))
+            let reopening = |session: &SessionId| this.shared.reopening.contains(session);
+            let is_live = |handle: &SessionHandle| {
+                handle.origin.runtime_id == id && (handle.wants.is_some() || reopening(&handle.origin.session_id))
             };
             let handles = this.shared.sessions.iter();
             let live: Vec<SessionId> =
-                handles.filter(|handle| of(handle)).map(|handle| handle.origin.session_id.clone()).collect();
-            stopped(&link).await;
+                handles.filter(|handle| is_live(handle)).map(|handle| handle.origin.session_id.clone()).collect();
+            stop_and_wait(&link).await;
             this.shared.launcher.clear(&id).await;
             let info = this.launch(spec)?;
-            this.open_again(live);
+            this.reopen_later(live);
             Ok(info)
         });
         work.await.map_err(|_| SessionError::Stopping)?
     }
 
-    /// What a runtime wrote to stderr of late, the oldest line first.
+    /// The last lines of a runtime's stderr, the oldest first.
     ///
     /// # Errors
     /// [`SessionError::NoRuntime`].

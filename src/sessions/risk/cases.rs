@@ -1,4 +1,4 @@
-//! Commands and how each is judged, with a part of the reason that is given. One file of data.
+//! Tables of commands with the expected risk and a part of the reason.
 
 use proptest::prelude::*;
 
@@ -8,7 +8,7 @@ fn judged(line: &str) -> RiskVerdict {
     classify(&ShellText { line, cwd: "/w", folder: "/w" })
 }
 
-/// It reads and searches, and only in the folder.
+/// Commands that only read and search, inside the folder.
 const LOW: &[&str] = &[
     "ls",
     "ls -la",
@@ -295,7 +295,7 @@ const ELEVATED: &[(&str, &str)] = &[
     ("bash -ec ls", "runs a shell"),
 ];
 
-/// It destroys, takes rights, or runs what nobody can read, and says which.
+/// Commands that destroy, escalate, or run code that nobody can read, with a part of the reason.
 const DANGER: &[(&str, &str)] = &[
     ("rm a.txt", "deletes files (rm)"),
     ("rm -rf build", "deletes whole folders (rm)"),
@@ -450,7 +450,7 @@ const DANGER: &[(&str, &str)] = &[
 ];
 
 #[test]
-fn at_least_three_hundred_commands_are_judged_as_they_should_be() {
+fn risk_judges_three_hundred_commands_as_expected() {
     assert!(LOW.len() + ELEVATED.len() + DANGER.len() >= 300, "{}", LOW.len() + ELEVATED.len() + DANGER.len());
     let mut wrong = Vec::new();
     let low = LOW.iter().map(|line| (Risk::Low, *line, ""));
@@ -466,9 +466,8 @@ fn at_least_three_hundred_commands_are_judged_as_they_should_be() {
     assert!(wrong.is_empty(), "{} are judged otherwise:\n{}", wrong.len(), wrong.join("\n"));
 }
 
-/// Whoever asks in whatever form: the same command is the same risk.
 #[test]
-fn a_command_as_a_line_or_as_words_is_the_same_risk() {
+fn risk_of_command_line_equals_risk_of_argv() {
     for line in LOW.iter().chain(ELEVATED.iter().map(|(line, _)| line)).chain(DANGER.iter().map(|(line, _)| line)) {
         let of = |argv: &[&str]| {
             let argv = argv.iter().map(ToString::to_string).collect();
@@ -481,7 +480,7 @@ fn a_command_as_a_line_or_as_words_is_the_same_risk() {
 }
 
 #[test]
-fn what_is_no_command_is_judged_too() {
+fn risk_judges_edits_tools_and_fetches() {
     let of = |subject: RequestSubject| judge(&subject, "/w", false, false, false);
     let edit = |path: &str| of(RequestSubject::Edits(vec![(path.into(), None, String::new())]));
     assert_eq!(edit("/w/src/main.rs"), RiskVerdict::elevated("changes files in the folder"));
@@ -514,14 +513,14 @@ fn what_is_no_command_is_judged_too() {
 
 proptest! {
     #[test]
-    fn no_line_is_too_odd_to_be_judged_and_what_follows_a_command_is_read(line in "[ -~\n]{0,60}") {
+    fn risk_judges_any_line_and_reads_all_of_it(line in "[ -~\n]{0,60}") {
         judged(&line);
         prop_assert_eq!(judged(&format!("ls\nrm -rf /\n{line}")).risk, Risk::Danger);
     }
 
-    /// Whatever is added to a command that writes, it is not taken for one that reads.
+    /// Output redirections make any command elevated, whatever its options.
     #[test]
-    fn what_writes_is_never_low(option in "-{0,2}[a-zA-Z=]{1,6}", target in "[a-z]{1,5}") {
+    fn risk_of_redirected_output_is_never_low(option in "-{0,2}[a-zA-Z=]{1,6}", target in "[a-z]{1,5}") {
         let redirected = ["ls {o} > {t}", "ls {o} >{t}", "ls {o} &>{t}", "ls {o} >&{t}", "ls {o} >>{t}", "ls {o} <>{t}", "ls {o} 2>{t}"];
         for form in redirected {
             let line = form.replace("{o}", &option).replace("{t}", &target);

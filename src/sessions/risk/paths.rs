@@ -1,18 +1,18 @@
-//! What a path means by its words alone. Pure: nothing is looked up, and links are not followed.
+//! The risk of paths, judged by their text. Pure: nothing is looked up, and links are not followed.
 
 use super::shell::{RiskVerdict, ShellText};
-use super::tables::{PLACES, SECRETS, SYSTEM};
+use super::tables::{AUTORUN_PATHS, SECRET_PATHS, SYSTEM_PATHS};
 use plexus_protocol::text::line;
 
-/// Longest path or program that a reason names, in bytes.
-const NAMED: usize = 60;
+/// Longest path or program in a reason, in bytes.
+const NAMED_MAX: usize = 60;
 
-/// A word of the line for a reason: short, and harmless to show.
+/// A word for a reason: shortened, and safe to show.
 pub(super) fn named(word: &str) -> String {
-    line(word, NAMED)
+    line(word, NAMED_MAX)
 }
 
-/// What it means to write to a path.
+/// The risk of writing to a path.
 pub(super) fn written(path: &str, text: &ShellText<'_>) -> RiskVerdict {
     if matches!(path, "/dev/null" | "/dev/stdout" | "/dev/stderr") {
         return RiskVerdict::low();
@@ -31,14 +31,14 @@ pub(super) fn written(path: &str, text: &ShellText<'_>) -> RiskVerdict {
 
 /// Whether a word names nothing outside the folder.
 pub(super) fn stays(word: &str, text: &ShellText<'_>) -> bool {
-    // A shell makes other words of these: those of braces, and `..` of `.?`.
+    // A shell expands braces, and `.?` to `..`.
     let expands = |part: &str| part.starts_with('.') && part.contains(['*', '?', '[']);
-    // A home stands at the beginning of a word or of a value; elsewhere `~` is itself: `HEAD~1`.
+    // `~` means the home folder at the beginning of a word or of a value, but not in `HEAD~1`.
     let home = word.starts_with('~') || word.contains("=~") || word.contains(":~");
     if home || word.contains(['$', '`', '{']) || word.split('/').any(expands) {
         return false;
     }
-    // The value of `--file=path`, and what may stick to a short option: `-f/path`.
+    // The value of `--file=path`, or of a short option without a space: `-f/path`.
     let path = match word.strip_prefix('-') {
         None => word,
         Some(option) => match (option.split_once('='), option.find('/')) {
@@ -50,7 +50,7 @@ pub(super) fn stays(word: &str, text: &ShellText<'_>) -> bool {
     (!path.contains('/') && path != "..") || inside(path, text.cwd, text.folder)
 }
 
-/// Whether `path`, seen from `cwd`, lies in `folder`; by their words alone.
+/// Whether `path`, relative to `cwd`, lies in `folder`, by their text.
 pub(super) fn inside(path: &str, cwd: &str, folder: &str) -> bool {
     if !folder.starts_with('/') {
         return false;
@@ -79,18 +79,18 @@ fn rooted(path: &str) -> String {
     format!("/{}", path.trim_start_matches("./").trim_start_matches('/'))
 }
 
-/// Whether what is written there acts later, without a question.
+/// Whether a file at this path takes effect later without a request: it runs by itself, or grants access.
 pub(super) fn acts_later(path: &str) -> bool {
     let path = rooted(path);
-    PLACES.iter().any(|place| path.contains(place)) || SYSTEM.iter().any(|place| path.starts_with(place))
+    AUTORUN_PATHS.iter().any(|place| path.contains(place)) || SYSTEM_PATHS.iter().any(|place| path.starts_with(place))
 }
 
-/// Whether what stands there is not for others.
+/// Whether the file at this path is secret.
 pub(super) fn secret(path: &str) -> bool {
     let path = rooted(path.trim_start_matches(['@', '<']));
-    // What sticks to an option or a member: `-d@.env`, `file=@.env`.
+    // A path after an option or a field name: `-d@.env`, `file=@.env`.
     let last = path.rsplit(['=', '@']).next().map(rooted).unwrap_or_default();
-    SECRETS.iter().any(|place| path.contains(place) || last.contains(place))
+    SECRET_PATHS.iter().any(|place| path.contains(place) || last.contains(place))
 }
 
 pub(super) fn device(path: &str) -> bool {

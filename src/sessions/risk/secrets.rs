@@ -1,6 +1,5 @@
-//! What looks like a secret, and the text without it. One list for whatever leaves the owner's screens: notifications,
-//! webhooks, and whatever quotes a command there. Which programs take a secret on their command line stands in `tables`, beside
-//! what else is known of programs.
+//! Finds secrets in text and masks them, for notifications, webhooks and recordings. The programs that take a secret on their
+//! command line are listed in `tables`.
 
 use std::sync::LazyLock;
 
@@ -8,29 +7,29 @@ use regex::Regex;
 
 use super::tables::{READ_PASSWORDS, TAKE_PASSWORDS};
 
-/// Bytes of a text that are looked at; what comes after is cut, and could not be shown in a notification anyway.
-const LOOKED_AT: usize = 8192;
-/// What stands for what is left out.
+/// Most bytes of a masked text; the rest is cut. Notifications show less.
+const TEXT_MAX: usize = 8192;
+/// Replaces a secret.
 const MASK: &str = "•••";
-/// A value as a shell or JSON writes it.
+/// Pattern of a value in a shell line or in JSON.
 const VALUE: &str = r#"(?:"(?:[^"\\]|\\.)*"|'[^']*'|\\"(?:[^\\]|\\[^"])*\\"|[^\s"'&;,|)\\]+)"#;
-/// What may stand between a flag and its value: nothing, `=`, blanks, or the next line of a list of arguments.
+/// Pattern of the gap between a flag and its value: `=`, blanks, or the next line of a list of arguments.
 const GAP: &str = r#"(?:"?\s+(?:argv\[\d+\]\s+)?"?|=)"#;
 
-/// The patterns, and what to put in their place.
+/// The patterns of secrets, with their replacements.
 static SECRETS: LazyLock<Vec<(Regex, &str)>> = LazyLock::new(|| {
-    let patterns = named().into_iter().chain(commands()).chain(addresses()).chain(faces());
+    let patterns = named().into_iter().chain(commands()).chain(addresses()).chain(token_formats());
     patterns.filter_map(|(pattern, mask)| Some((Regex::new(&pattern).ok()?, mask))).collect()
 });
 
-/// What has a name that says so.
+/// Values whose name says that they are secret.
 fn named() -> Vec<(String, &'static str)> {
     let named =
         r"[\w.-]*(?:key|token|secret|passw(?:or)?d|passwd|pwd|pass|passphrase|credential|cookie|auth|signature)[\w.-]*";
     vec![
         // A whole private key, or its beginning.
         (r"-----BEGIN [A-Z ]*PRIVATE KEY[A-Z ]*-----(?s:.)*?(?:-----END [A-Z ]*-----|\z)".to_owned(), "•••"),
-        // `Authorization: Bearer x`, `-H "X-Api-Key: x"`, whatever stands after to the end of the header.
+        // `Authorization: Bearer x`, to the end of the header.
         (r#"(?i)\b((?:proxy-)?authorization\s*[:=]\s*)[^"'\n]+"#.to_owned(), "$1•••"),
         (r"(?i)\b(bearer|basic|token)\s+[\w.~+/=-]{8,}".to_owned(), "$1 •••"),
         // NAME=value, "name": "value", --name value, --name=value.
@@ -39,11 +38,11 @@ fn named() -> Vec<(String, &'static str)> {
     ]
 }
 
-/// What programs take on their command line, or read from a pipe.
+/// Secrets that programs take on their command line, or read from a pipe.
 fn commands() -> Vec<(String, &'static str)> {
     let mut all = Vec::new();
     for (programs, flags, apart) in TAKE_PASSWORDS {
-        // Attached to the flag always; apart from it only where the program reads it so.
+        // The value may follow the flag directly; after a gap only where the program reads it so.
         let gap = if *apart { format!("{GAP}?") } else { String::new() };
         all.push((format!(r#"(\b(?:{programs})\b[^|;&]*?["'\s](?:{flags}){gap}){VALUE}"#), "$1•••"));
     }
@@ -53,10 +52,10 @@ fn commands() -> Vec<(String, &'static str)> {
     all
 }
 
-/// What stands in an address.
+/// Secrets in addresses.
 fn addresses() -> Vec<(String, &'static str)> {
     vec![
-        // `user:password@host`, a token that is the whole user, and curl's -u.
+        // `user:password@host`, a long token as the user, and curl's `-u`.
         (r"(?i)([a-z][a-z0-9+.-]*://[^\s/:@]*:)[^\s/@]+@".to_owned(), "$1•••@"),
         (r#"(?i)([a-z][a-z0-9+.-]*://)[^\s/:@"'•]{16,}@"#.to_owned(), "$1•••@"),
         (
@@ -64,17 +63,17 @@ fn addresses() -> Vec<(String, &'static str)> {
                 .to_owned(),
             "$1•••",
         ),
-        // Parameters whose names say less.
+        // Query parameters that are usually secret.
         (r#"(?i)([?&#](?:sig|sas|code|pin|jwt|sid|session|sessionid|otp)=)[^\s&"'#]+"#.to_owned(), "$1•••"),
-        // Addresses that are the secret.
+        // Webhook addresses whose path is the secret.
         (r#"(?i)(hooks\.slack\.com/(?:services|workflows|triggers)/)[^\s"']+"#.to_owned(), "$1•••"),
         (r#"(?i)(discord(?:app)?\.com/api/(?:v\d+/)?webhooks/\d+/)[^\s"'/?]+"#.to_owned(), "$1•••"),
         (r#"(?i)(api\.telegram\.org/bot\d+:)[^\s"'/]+"#.to_owned(), "$1•••"),
     ]
 }
 
-/// What its makers gave a face.
-fn faces() -> Vec<(String, &'static str)> {
+/// Tokens with a known format.
+fn token_formats() -> Vec<(String, &'static str)> {
     vec![
         (
             r"\b(sk-|sk_live_|sk_test_|rk_live_|pk_live_|ghp_|gho_|ghu_|ghs_|ghr_|github_pat_|glpat-|xox[abposr]-|npm_|hf_|pypi-|plx_|dop_v1_|AKIA|ASIA|AIza|ya29\.|eyJ)[\w.~+/=-]{6,}"
@@ -86,15 +85,15 @@ fn faces() -> Vec<(String, &'static str)> {
     ]
 }
 
-/// Where long runs without a space are looked for.
+/// Long runs of characters without a space.
 static RUNS: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r"[A-Za-z0-9+_=-]{24,}").ok());
 
-/// The text without what looks like a secret. It leaves out too much rather than too little.
+/// The text with all secrets masked. Masks too much rather than too little.
 pub(crate) fn masked(text: &str) -> String {
-    masked_by(&text[..text.floor_char_boundary(LOOKED_AT)], &mut |_| MASK.to_owned())
+    masked_by(&text[..text.floor_char_boundary(TEXT_MAX)], &mut |_| MASK.to_owned())
 }
 
-/// The whole text, with what `mask` gives in place of each part that looks like a secret.
+/// The whole text, with each secret replaced by the result of `mask`.
 pub(crate) fn masked_by(text: &str, mask: &mut dyn FnMut(&str) -> String) -> String {
     let mut text = text.to_owned();
     for (pattern, template) in SECRETS.iter() {
@@ -107,7 +106,7 @@ pub(crate) fn masked_by(text: &str, mask: &mut dyn FnMut(&str) -> String) -> Str
             let secret = mask(secret.strip_suffix(after.as_str()).unwrap_or(secret));
             before + &secret + &after
         });
-        // Nearly always nothing is found, and nothing is copied.
+        // Usually nothing is found, and nothing copied.
         if let std::borrow::Cow::Owned(replaced) = replaced {
             text = replaced;
         }
@@ -125,7 +124,7 @@ pub(crate) fn masked_by(text: &str, mask: &mut dyn FnMut(&str) -> String) -> Str
     }
 }
 
-/// Whether a long run of letters is more likely a key than a name: letters of both cases and digits, mixed.
+/// Whether a run of characters is more likely a key than a name: it mixes letters of both cases and digits.
 fn is_random(run: &str) -> bool {
     let class = |c: char| match c {
         'a'..='z' => 0,
@@ -144,8 +143,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_looks_like_a_secret_is_left_out() {
-        let patterns = named().len() + commands().len() + addresses().len() + faces().len();
+    fn secrets_are_masked() {
+        let patterns = named().len() + commands().len() + addresses().len() + token_formats().len();
         assert_eq!(SECRETS.len(), patterns, "every pattern is one");
         let key = "Zm9vYmFyYmF6cXV4Zm9vYmFyYmF6cXV4MTIzNDU2";
         for (text, secret) in [
@@ -206,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_asked_stays_readable() {
+    fn secrets_mask_leaves_plain_commands_readable() {
         for text in [
             "touch demo.txt && ls -la /usr/local/share/applications/default",
             "cargo test --locked --test story_notifications_and_what_they_say",

@@ -1,32 +1,31 @@
-//! A shell's line, read and classified. This is the one place where text is taken for a shell's: a real parser would stand
-//! behind [`classify`] in place of [`read`]. One file, because what a character means depends on all those around it. Pure.
+//! Parses and classifies shell lines. A full parser of shell syntax would replace [`parse`] behind [`classify`]. Pure.
 //!
-//! Nothing is expanded. What is not plainly understood is never low.
+//! Nothing is expanded. A line that is not fully understood is never low.
 
 use super::words::{SimpleCommand, base};
 use plexus_protocol::Risk;
 
-/// A line for a shell, and where it would run.
+/// A shell line, and where it would run.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ShellText<'a> {
     pub(crate) line: &'a str,
-    /// The folder it runs in.
+    /// The working directory.
     pub(crate) cwd: &'a str,
-    /// The session's folder, absolute; empty if nothing is known to lie in it.
+    /// The session's folder, absolute; empty if no path counts as inside it.
     pub(crate) folder: &'a str,
 }
 
-/// How risky something is, and why: the reasons of the highest risk, at most [`REASONS`].
+/// A risk with its reasons, at most [`REASONS_MAX`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct RiskVerdict {
     pub(crate) risk: Risk,
     pub(crate) reasons: Vec<String>,
 }
 
-/// Most reasons that are given.
-const REASONS: usize = 6;
-/// How deep shells within shells are read; what is deeper is not understood.
-pub(super) const DEEP: usize = 6;
+/// Most reasons of a verdict.
+const REASONS_MAX: usize = 6;
+/// How deep shells within shells are parsed; deeper ones are dangerous.
+pub(super) const DEPTH_MAX: usize = 6;
 
 impl RiskVerdict {
     pub(crate) fn low() -> Self {
@@ -41,13 +40,13 @@ impl RiskVerdict {
         Self { risk: Risk::Danger, reasons: vec![reason.into()] }
     }
 
-    /// Both: the higher risk, and its reasons.
+    /// Combines two verdicts: the higher risk with its reasons.
     pub(super) fn and(&mut self, other: Self) {
         if other.risk > self.risk {
             *self = other;
         } else if other.risk == self.risk {
             for reason in other.reasons {
-                if self.reasons.len() < REASONS && !self.reasons.contains(&reason) {
+                if self.reasons.len() < REASONS_MAX && !self.reasons.contains(&reason) {
                     self.reasons.push(reason);
                 }
             }
@@ -55,30 +54,31 @@ impl RiskVerdict {
     }
 }
 
-/// What a line for a shell would do.
+/// The risk of a shell line.
 pub(crate) fn classify(text: &ShellText<'_>) -> RiskVerdict {
-    within(text, DEEP)
+    classify_within(text, DEPTH_MAX)
 }
 
-pub(super) fn within(text: &ShellText<'_>, deep: usize) -> RiskVerdict {
-    if deep == 0 {
+/// As [`classify`], for a line inside others: at most `depth` more levels are parsed.
+pub(super) fn classify_within(text: &ShellText<'_>, depth: usize) -> RiskVerdict {
+    if depth == 0 {
         return RiskVerdict::danger("is wrapped too deep to be read");
     }
-    weigh(&read(text.line), text, deep)
+    judge_line(&parse(text.line), text, depth)
 }
 
-/// A line for a shell, taken apart.
+/// A parsed shell line.
 #[derive(Debug, Default, PartialEq)]
 struct ShellLine {
-    /// The simple commands in it, wherever they stand.
+    /// All simple commands, also those inside substitutions.
     commands: Vec<Vec<String>>,
-    /// What it does beyond running them one after the other and passing on what they say.
-    more: Vec<&'static str>,
-    /// Where it writes to.
+    /// Reasons for risk beside the commands: substitutions, background jobs, subshells, input redirections.
+    effects: Vec<&'static str>,
+    /// Targets of output redirections.
     written: Vec<String>,
-    /// Whether it was understood to its end.
+    /// Whether it could not be parsed to its end.
     broken: bool,
-    /// Whether what it says is written in a disguise.
+    /// Whether it writes ordinary characters as numbers.
     disguised: bool,
 }
 
@@ -89,7 +89,7 @@ enum Redirect {
     Write,
     /// The next word is a file that is written, or the number of a descriptor.
     Copy,
-    /// The next word is read.
+    /// The next word is a file or text that is read.
     Read,
 }
 
@@ -100,47 +100,46 @@ const INPUT: &str = "feeds a file or text to a program";
 
 type Letters<'a> = std::iter::Peekable<std::str::Chars<'a>>;
 
-/// The state of reading.
 struct ShellParser {
     line: ShellLine,
     words: Vec<String>,
     word: String,
-    /// Whether there is a word, be it empty.
-    some: bool,
+    /// Whether there is a word, even an empty one.
+    has_word: bool,
     redirect: Redirect,
-    /// The substitutions and shells within that are open, the innermost last.
-    inside: Vec<OpenQuote>,
+    /// The open substitutions and subshells, the innermost last.
+    open: Vec<OpenGroup>,
 }
 
-/// Something that is open: what closes it, the quote that it stands in, and the command that goes on after it.
-struct OpenQuote {
+/// An open substitution or subshell: what closes it, the quote around it, and the command that continues after it.
+struct OpenGroup {
     end: char,
     quote: Option<char>,
     outer: Option<(Vec<String>, String, Redirect)>,
 }
 
 impl ShellParser {
-    /// What is within a substitution is read as a line of its own; the word that it stands in has a `$` for it.
+    /// Begins a substitution, which is parsed as commands of its own. In the word around it stands a `$` for it.
     fn substitute(&mut self, end: char, quote: Option<char>) {
-        self.more(SUBSTITUTES);
+        self.add_effect(SUBSTITUTES);
         self.word.push('$');
         let outer = (std::mem::take(&mut self.words), std::mem::take(&mut self.word), self.redirect);
-        (self.some, self.redirect) = (false, Redirect::None);
-        self.inside.push(OpenQuote { end, quote, outer: Some(outer) });
+        (self.has_word, self.redirect) = (false, Redirect::None);
+        self.open.push(OpenGroup { end, quote, outer: Some(outer) });
     }
 
-    /// The innermost that ends so is over: the quote that it stood in.
+    /// Closes the innermost group if `end` does so; returns the quote around it.
     fn close(&mut self, end: char) -> Option<Option<char>> {
-        let OpenQuote { quote, outer, .. } = self.inside.pop_if(|inside| inside.end == end)?;
+        let OpenGroup { quote, outer, .. } = self.open.pop_if(|group| group.end == end)?;
         self.end_command();
         if let Some((words, word, redirect)) = outer {
-            (self.words, self.word, self.redirect, self.some) = (words, word, redirect, true);
+            (self.words, self.word, self.redirect, self.has_word) = (words, word, redirect, true);
         }
         Some(quote)
     }
 
     fn end_word(&mut self) {
-        if !std::mem::take(&mut self.some) && self.word.is_empty() {
+        if !std::mem::take(&mut self.has_word) && self.word.is_empty() {
             return;
         }
         let word = std::mem::take(&mut self.word);
@@ -159,7 +158,7 @@ impl ShellParser {
 
     fn end_command(&mut self) {
         self.end_word();
-        // An operator where a file should be named.
+        // An operator in place of a file name.
         self.line.broken |= self.redirect != Redirect::None;
         self.redirect = Redirect::None;
         self.line.commands.push(std::mem::take(&mut self.words));
@@ -167,7 +166,7 @@ impl ShellParser {
 
     /// After a `$`: a substitution, characters written as numbers, or a variable.
     fn dollar(&mut self, chars: &mut Letters<'_>, quote: &mut Option<char>) {
-        self.more(SUBSTITUTES);
+        self.add_effect(SUBSTITUTES);
         match chars.peek() {
             Some('(') => {
                 chars.next();
@@ -176,7 +175,7 @@ impl ShellParser {
             // `$'..'` writes characters as numbers.
             Some('\'') if quote.is_none() => {
                 chars.next();
-                self.some = true;
+                self.has_word = true;
                 while let Some(c) = chars.next() {
                     match c {
                         '\'' => break,
@@ -196,8 +195,8 @@ impl ShellParser {
 
     /// After a `>`.
     fn write_to(&mut self, chars: &mut Letters<'_>) {
-        // A number right before it is the descriptor's.
-        if self.word.bytes().all(|byte| byte.is_ascii_digit()) && !self.some {
+        // A number right before it is a descriptor.
+        if self.word.bytes().all(|byte| byte.is_ascii_digit()) && !self.has_word {
             self.word.clear();
         }
         self.end_word();
@@ -210,7 +209,7 @@ impl ShellParser {
                 chars.next();
                 self.redirect = Redirect::Copy;
             }
-            Some('(') => self.more(SUBSHELL),
+            Some('(') => self.add_effect(SUBSHELL),
             _ => self.redirect = Redirect::Write,
         }
     }
@@ -218,7 +217,7 @@ impl ShellParser {
     /// After a `<`.
     fn read_from(&mut self, chars: &mut Letters<'_>) {
         self.end_word();
-        self.more(INPUT);
+        self.add_effect(INPUT);
         match chars.peek() {
             Some('>') => {
                 chars.next();
@@ -227,7 +226,7 @@ impl ShellParser {
             Some('<') => {
                 chars.next();
                 chars.next_if(|next| matches!(next, '<' | '-'));
-                // The text that follows is read as commands: what is fed to a program may be run.
+                // The following text is parsed as commands: the program may run its input.
                 self.redirect = Redirect::Read;
             }
             Some('&') => {
@@ -239,102 +238,101 @@ impl ShellParser {
         }
     }
 
-    fn more(&mut self, what: &'static str) {
-        if !self.line.more.contains(&what) {
-            self.line.more.push(what);
+    fn add_effect(&mut self, effect: &'static str) {
+        if !self.line.effects.contains(&effect) {
+            self.line.effects.push(effect);
         }
     }
 }
 
-/// Takes a line apart at every operator, those inside substitutions too. Quotes hold words together; nothing is expanded.
-fn read(line: &str) -> ShellLine {
-    let mut all = ShellParser {
+/// Splits a line at all operators, also inside substitutions. Quotes hold words together; nothing is expanded.
+fn parse(line: &str) -> ShellLine {
+    let mut parser = ShellParser {
         line: ShellLine::default(),
         words: Vec::new(),
         word: String::new(),
-        some: false,
+        has_word: false,
         redirect: Redirect::None,
-        inside: Vec::new(),
+        open: Vec::new(),
     };
     let mut chars = line.chars().peekable();
     let mut quote = None;
     while let Some(c) = chars.next() {
         match (quote, c) {
             (Some('\''), '\'') | (Some('"'), '"') => quote = None,
-            (Some('\''), c) => all.word.push(c),
+            (Some('\''), c) => parser.word.push(c),
             (_, '\\') => {
-                all.some = true;
+                parser.has_word = true;
                 if let Some(next) = chars.next().filter(|next| *next != '\n') {
-                    // In double quotes it stands for itself before most characters.
+                    // In double quotes a backslash is literal before most characters.
                     if quote == Some('"') && !matches!(next, '$' | '`' | '"' | '\\') {
-                        all.word.push('\\');
+                        parser.word.push('\\');
                     }
-                    all.word.push(next);
+                    parser.word.push(next);
                 }
             }
             (None, '\'' | '"') => {
-                all.some = true;
+                parser.has_word = true;
                 quote = Some(c);
             }
-            // A substitution runs a command, in double quotes too; what is in it is read as a line of its own.
-            (_, '`') => match all.close('`') {
+            // Substitutions run commands, also in double quotes.
+            (_, '`') => match parser.close('`') {
                 Some(before) => quote = before,
-                None => all.substitute('`', quote.take()),
+                None => parser.substitute('`', quote.take()),
             },
-            (_, '$') => all.dollar(&mut chars, &mut quote),
-            (Some(_), c) => all.word.push(c),
-            (None, '>') => all.write_to(&mut chars),
-            (None, '<') => all.read_from(&mut chars),
+            (_, '$') => parser.dollar(&mut chars, &mut quote),
+            (Some(_), c) => parser.word.push(c),
+            (None, '>') => parser.write_to(&mut chars),
+            (None, '<') => parser.read_from(&mut chars),
             (None, '&') if chars.peek() == Some(&'>') => {
                 chars.next();
-                all.end_word();
+                parser.end_word();
                 chars.next_if_eq(&'>');
-                all.redirect = Redirect::Write;
+                parser.redirect = Redirect::Write;
             }
             (None, ';' | '\n' | '|' | '&' | '(' | ')') => {
                 if c != ')' {
-                    all.end_command();
+                    parser.end_command();
                 }
                 let twice = chars.next_if_eq(&c).is_some();
                 if c == '|' && !twice {
                     chars.next_if_eq(&'&');
                 }
                 if c == '(' {
-                    all.more(SUBSHELL);
+                    parser.add_effect(SUBSHELL);
                 } else if c == '&' && !twice {
-                    all.more(BACKGROUND);
+                    parser.add_effect(BACKGROUND);
                 }
                 for _ in 0..=usize::from(twice) {
                     match c {
-                        '(' => all.inside.push(OpenQuote { end: ')', quote: None, outer: None }),
-                        ')' => match all.close(')') {
+                        '(' => parser.open.push(OpenGroup { end: ')', quote: None, outer: None }),
+                        ')' => match parser.close(')') {
                             Some(before) => quote = before,
-                            // The end of a `case`, or of nothing.
+                            // The end of a `case` pattern, or unbalanced.
                             None => {
-                                all.end_command();
-                                all.more(SUBSHELL);
+                                parser.end_command();
+                                parser.add_effect(SUBSHELL);
                             }
                         },
                         _ => {}
                     }
                 }
             }
-            (None, c) if c.is_whitespace() => all.end_word(),
-            (None, '#') if all.word.is_empty() && !all.some => {
+            (None, c) if c.is_whitespace() => parser.end_word(),
+            (None, '#') if parser.word.is_empty() && !parser.has_word => {
                 // A comment, to the line's end.
                 while chars.next_if(|next| *next != '\n').is_some() {}
             }
-            (None, c) => all.word.push(c),
+            (None, c) => parser.word.push(c),
         }
     }
-    // What does not end is not understood.
-    all.line.broken |= quote.is_some() || !all.inside.is_empty();
-    all.end_command();
-    all.line.commands.retain(|words| !words.is_empty());
-    all.line
+    parser.line.broken |= quote.is_some() || !parser.open.is_empty();
+    parser.end_command();
+    parser.line.commands.retain(|words| !words.is_empty());
+    parser.line
 }
 
-fn weigh(line: &ShellLine, text: &ShellText<'_>, deep: usize) -> RiskVerdict {
+fn judge_line(line: &ShellLine, text: &ShellText<'_>, depth: usize) -> RiskVerdict {
     let mut all = RiskVerdict::low();
     if line.broken {
         all.and(RiskVerdict::elevated("is not a whole command: it cannot be read to its end"));
@@ -345,21 +343,22 @@ fn weigh(line: &ShellLine, text: &ShellText<'_>, deep: usize) -> RiskVerdict {
     if line.commands.is_empty() && line.written.is_empty() {
         all.and(RiskVerdict::elevated("has no command in it"));
     }
-    for what in &line.more {
-        all.and(RiskVerdict::elevated(*what));
+    for effect in &line.effects {
+        all.and(RiskVerdict::elevated(*effect));
     }
     for target in &line.written {
         all.and(super::paths::written(target, text));
     }
     let (mut fetches, mut decodes, mut runs, mut secret, mut sends) = (false, false, false, false, false);
     for words in &line.commands {
-        let words = SimpleCommand { words, text, deep };
+        let words = SimpleCommand { words, text, depth };
         all.and(words.verdict());
-        fetches |= words.names(super::tables::NETWORK);
-        decodes |= words.names(super::tables::FETCHERS);
-        runs |= words.runs();
+        fetches |= words.runs_any(super::tables::NETWORK);
+        decodes |= words.runs_any(super::tables::FETCHERS);
+        runs |= words.runs_code();
         secret |= words.words.iter().skip(1).any(|word| super::paths::secret(word));
-        sends |= words.names(super::tables::NETWORK) || words.names(&["nc", "ncat", "ssh", "mail", "aws", "rclone"]);
+        sends |=
+            words.runs_any(super::tables::NETWORK) || words.runs_any(&["nc", "ncat", "ssh", "mail", "aws", "rclone"]);
     }
     if fetches && runs {
         all.and(RiskVerdict::danger("pipes the network into a shell, or runs what it fetched"));

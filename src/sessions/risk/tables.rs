@@ -1,14 +1,14 @@
-//! What is known of programs. A table: what reads, and which of its options keep it so; what does harm, and why.
+//! Table of programs: readers with their safe options, dangerous programs with reasons, and sensitive paths.
 
-/// A program that reads and searches, and nothing else, with the options that stand here. An option that does not is not
-/// understood: `sort -o F`, `sort --outp=F` and `tree -o F` write.
+/// A program that only reads and searches when it is used with these options. Other options may write: `sort -o F`,
+/// `sort --outp=F`, `tree -o F`.
 pub(super) struct Reader {
     pub(super) name: &'static str,
-    /// Short options without a value; they may stand together.
+    /// Short options without a value; they may be combined.
     pub(super) flags: &'static str,
-    /// Short options with a value, which may stick to them.
+    /// Short options with a value, which may follow without a space.
     pub(super) valued: &'static str,
-    /// Long options, in full; what follows a `=` is their value.
+    /// Long options in full; the value may follow after `=`.
     pub(super) long: &'static [&'static str],
 }
 
@@ -201,7 +201,7 @@ pub(super) const READERS: &[Reader] = &[
     reader("whoami", "", "", &[]),
 ];
 
-/// What `find` may be told and still only finds.
+/// Options with which `find` only reads.
 pub(super) const FIND: &[&str] = &[
     "-name",
     "-iname",
@@ -255,7 +255,7 @@ pub(super) const FIND: &[&str] = &[
     "-noleaf",
 ];
 
-/// What git does that reads, and the options with which it still does: of each of these verbs.
+/// Verbs of git that only read, with the options of [`GIT_OPTIONS`].
 pub(super) const GIT_READS: &[&str] = &[
     "blame",
     "describe",
@@ -384,7 +384,7 @@ pub(super) const GIT_OPTIONS: &[&str] = &[
     "--contains",
     "--line-porcelain",
 ];
-/// Verbs of git that list without a word after these, and change something with one.
+/// Verbs of git that only list when all further words are among these.
 pub(super) const GIT_LISTS: &[(&str, &[&str])] = &[
     (
         "branch",
@@ -409,9 +409,9 @@ pub(super) const GIT_LISTS: &[(&str, &[&str])] = &[
     ("reflog", &[]),
     ("worktree", &["list"]),
 ];
-/// Programs that only say which version they are, told one of these words alone. Not here: those that look into the folder
-/// for the version to run (`cargo`, `go`, `pnpm`, `yarn`), and words that make a program do something (`bash -v` and
-/// `python -v` run what they are fed, `make version` and `npx version` run what has that name).
+/// Programs that only print their version when called with one of these words alone. Left out: programs that read the version
+/// to run from the folder (`cargo`, `go`, `pnpm`, `yarn`), and words that do more (`bash -v` and `python -v` run their
+/// input, `make version` and `npx version` run a target of that name).
 pub(super) const VERSIONED: &[(&str, &[&str])] = &[
     ("bash", &["--version"]),
     ("bun", &["--version"]),
@@ -445,10 +445,10 @@ pub(super) const VERSIONED: &[(&str, &[&str])] = &[
     ("zsh", &["--version"]),
 ];
 
-/// Programs that look into the folder for the version of themselves to run, and bring it if it is missing.
+/// Programs that read from the folder which version of themselves to run, and download it if it is missing.
 pub(super) const CHOSEN_HERE: &[&str] = &["cargo", "rustc", "go", "pnpm", "yarn", "poetry"];
 
-/// Programs that do harm whatever they are told, and why.
+/// Programs that are dangerous with any arguments, by reason.
 pub(super) const DANGEROUS: &[(&str, &[&str])] = &[
     ("deletes files", &["rm", "rmdir", "unlink", "shred", "srm", "truncate"]),
     ("writes to disks", &["dd", "wipefs", "fdisk", "parted", "diskutil", "sfdisk", "sgdisk", "blkdiscard", "hdparm"]),
@@ -490,7 +490,7 @@ pub(super) const DANGEROUS: &[(&str, &[&str])] = &[
     ("opens a connection of its own", &["nc", "ncat", "netcat", "socat", "telnet"]),
     ("attaches to running programs", &["gdb", "strace", "ptrace", "lldb"]),
 ];
-/// Programs that do harm with one of these words, and why.
+/// Programs that are dangerous with one of these words, with the reason.
 pub(super) const DANGEROUS_WITH: &[(&str, &[&str], &str)] = &[
     ("find", &["-delete"], "deletes files"),
     ("find", &["-exec", "-execdir", "-ok", "-okdir"], "runs another command on what it finds"),
@@ -530,7 +530,7 @@ pub(super) const DANGEROUS_WITH: &[(&str, &[&str], &str)] = &[
     ("xattr", &["-d"], "takes marks off files"),
     ("security", &["find-generic-password", "dump-keychain", "find-internet-password"], "reads passwords"),
 ];
-/// What git does that cannot be taken back: a verb, the words that make it so (none means any), and why.
+/// Verbs of git that cannot be undone: the verb, the words that make it so (none: always), and the reason.
 pub(super) const GIT_DESTROYS: &[(&str, &[&str], &str)] = &[
     ("reset", &["--hard", "--merge", "--keep"], "throws away changes that are not committed"),
     ("clean", &[], "deletes files that git does not keep"),
@@ -562,17 +562,16 @@ pub(super) const GIT_DESTROYS: &[(&str, &[&str], &str)] = &[
     ("difftool", &[], "runs another command"),
     ("mergetool", &[], "runs another command"),
 ];
-/// Programs that bring bytes from elsewhere, or out of a disguise.
+/// Programs that download or decode data.
 pub(super) const FETCHERS: &[&str] = &[
     "curl", "wget", "aria2c", "ftp", "scp", "sftp", "base64", "base32", "xxd", "openssl", "fetch", "http", "https",
     "xh", "lynx", "gunzip", "zcat", "uudecode",
 ];
-/// Those of them that reach the network.
+/// Programs of [`FETCHERS`] that use the network.
 pub(super) const NETWORK: &[&str] =
     &["curl", "wget", "aria2c", "ftp", "scp", "sftp", "fetch", "http", "https", "xh", "lynx"];
-/// Shells.
 pub(super) const SHELLS: &[&str] = &["sh", "bash", "zsh", "dash", "ksh", "fish", "ash", "mksh"];
-/// Programs that run what they read.
+/// Interpreters: programs that run their input.
 pub(super) const RUNNERS: &[&str] = &[
     "eval",
     "source",
@@ -597,7 +596,7 @@ pub(super) const RUNNERS: &[&str] = &[
     "ts-node",
     "tsx",
 ];
-/// Programs that run the program that follows them, and words of a shell before one.
+/// Programs and shell keywords that run the program after them.
 pub(super) const WRAPPERS: &[&str] = &[
     "env",
     "nohup",
@@ -670,12 +669,12 @@ pub(super) const WRAPPERS: &[&str] = &[
     "select",
     "function",
 ];
-/// What a shell says around commands: it is a script, not a plain line.
+/// Keywords of shell scripts.
 pub(super) const KEYWORDS: &[&str] = &[
     "if", "then", "elif", "else", "fi", "for", "while", "until", "do", "done", "case", "esac", "select", "function",
     "in", "{", "}", "!", "[[", "]]", "coproc",
 ];
-/// Programs that run the code of the folder, all or with one of these words.
+/// Programs that run code of the folder, with one of these words (none: always).
 pub(super) const RUNS_HERE: &[(&str, &[&str])] = &[
     ("npm", &["test", "t", "run", "run-script", "start", "exec", "rebuild", "restart", "stop"]),
     ("pnpm", &["test", "run", "start", "exec", "dlx", "build", "dev", "lint"]),
@@ -730,7 +729,7 @@ pub(super) const RUNS_HERE: &[(&str, &[&str])] = &[
     ("php", &[]),
     ("java", &[]),
 ];
-/// Programs that bring packages in, with these words or always.
+/// Programs that install packages, with one of these words (none: always).
 pub(super) const INSTALLS: &[(&str, &[&str])] = &[
     ("npm", &["install", "i", "ci", "add", "update", "link", "install-test"]),
     ("pnpm", &["install", "i", "add", "update"]),
@@ -757,7 +756,7 @@ pub(super) const INSTALLS: &[(&str, &[&str])] = &[
     ("nvm", &["install"]),
     ("code", &["--install-extension"]),
 ];
-/// What sends to a server, with these words or always.
+/// Programs that send to a server, with one of these words (none: always).
 pub(super) const SENDS: &[(&str, &[&str])] = &[
     ("git", &["push", "send-email", "request-pull"]),
     ("gh", &["create", "comment", "edit", "close", "review", "upload", "push", "api"]),
@@ -779,7 +778,7 @@ pub(super) const SENDS: &[(&str, &[&str])] = &[
     ("heroku", &[]),
     ("wrangler", &["publish", "deploy"]),
 ];
-/// What writes files, with these words or always.
+/// Programs that write files, with one of these words (none: always).
 pub(super) const WRITES: &[(&str, &[&str])] = &[
     ("touch", &[]),
     ("mkdir", &[]),
@@ -832,7 +831,7 @@ pub(super) const WRITES: &[(&str, &[&str])] = &[
     ("npm", &["init", "version", "pkg", "set"]),
     ("cargo", &["new", "init", "clean"]),
 ];
-/// Variables that make a program load or run something else.
+/// Environment variables that make a program load or run other code.
 pub(super) const LOADERS: &[&str] = &[
     "LD_PRELOAD",
     "LD_LIBRARY_PATH",
@@ -881,8 +880,8 @@ pub(super) const LOADERS: &[&str] = &[
     "HOME",
     "RIPGREP_CONFIG_PATH",
 ];
-/// Places that run by themselves, or say who may come in: what is written there acts later, without a question.
-pub(super) const PLACES: &[&str] = &[
+/// Parts of paths of files that run by themselves or grant access: writing them takes effect later without a request.
+pub(super) const AUTORUN_PATHS: &[&str] = &[
     "/.ssh/",
     "/.git/hooks/",
     "/.git/config",
@@ -921,8 +920,8 @@ pub(super) const PLACES: &[&str] = &[
     "/.mcp.json",
     "/authorized_keys",
 ];
-/// Places whose content is secret.
-pub(super) const SECRETS: &[&str] = &[
+/// Parts of paths of secret files.
+pub(super) const SECRET_PATHS: &[&str] = &[
     "/.ssh/",
     "/.netrc",
     "/.npmrc",
@@ -943,8 +942,8 @@ pub(super) const SECRETS: &[&str] = &[
     "/cookies",
     "/.password-store",
 ];
-/// Folders of the system.
-pub(super) const SYSTEM: &[&str] = &[
+/// System folders.
+pub(super) const SYSTEM_PATHS: &[&str] = &[
     "/etc/",
     "/boot/",
     "/usr/",
@@ -958,7 +957,7 @@ pub(super) const SYSTEM: &[&str] = &[
     "/System/",
     "/Library/",
 ];
-/// What in a program that stands in the line does harm.
+/// Dangerous calls in code on the command line.
 pub(super) const HARMFUL_CODE: &[&str] = &[
     "rmtree",
     "os.remove",
@@ -993,8 +992,8 @@ pub(super) const HARMFUL_CODE: &[&str] = &[
     "|&",
 ];
 
-/// Programs (as a pattern) that take a secret on their command line, by which flags, and whether the value may stand apart from the
-/// flag: `mysql -p app` asks for a password, and `app` is none. What masks secrets reads this.
+/// Programs (a pattern) that take a secret on their command line, their flags (a pattern), and whether the value may follow after a
+/// gap: in `mysql -p app`, `app` is no password. Used to mask secrets.
 pub(super) const TAKE_PASSWORDS: &[(&str, &str, bool)] = &[
     (r"mysql\w*|mariadb[\w-]*|7z\w*", "-p", false),
     (r"sshpass|docker|podman|mongo\w*|zip|cmdkey", "-p|-P", true),
@@ -1003,5 +1002,5 @@ pub(super) const TAKE_PASSWORDS: &[(&str, &str, bool)] = &[
     (r"ldap\w+", "-w", true),
     ("keytool", "-storepass|-keypass", true),
 ];
-/// Programs (as a pattern) that read a secret from their input.
+/// Programs (a pattern) that read a secret from their input.
 pub(super) const READ_PASSWORDS: &str = r"sudo\s[^|;&\n]*-[A-Za-z]*S\b|su\b|chpasswd|passwd|cryptsetup|[^|;&\n]*--(?:password-stdin|stdin|with-token|passphrase-fd)";

@@ -1,8 +1,7 @@
-//! One simple command, judged by its words. One file, because a program's rules and those of what stands before it decide
-//! together. Pure.
+//! The risk of a simple command, judged by its words. Pure.
 
 use super::paths::{acts_later, device, named, secret, stays, written};
-use super::shell::{RiskVerdict, ShellText, within};
+use super::shell::{RiskVerdict, ShellText, classify_within};
 use super::tables::*;
 
 /// A simple command.
@@ -10,20 +9,20 @@ use super::tables::*;
 pub(super) struct SimpleCommand<'a> {
     pub(super) words: &'a [String],
     pub(super) text: &'a ShellText<'a>,
-    /// How many shells within shells may still be read.
-    pub(super) deep: usize,
+    /// How many more levels of shells within shells may be parsed.
+    pub(super) depth: usize,
 }
 
-/// A program's own name, wherever it lies.
+/// The name of a program without its path.
 pub(super) fn base(word: &str) -> &str {
     word.rsplit('/').next().unwrap_or(word)
 }
 
-/// The same in one spelling, without the version that some have: `python3.12`.
-fn known(word: &str) -> String {
+/// The name of a program in lower case, without a version as in `python3.12`.
+fn program_name(word: &str) -> String {
     let name = base(word).to_ascii_lowercase();
     let bare = name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
-    // `.` is a program, and names of digits alone are theirs.
+    // `.` and names of digits alone stay as they are.
     if bare.is_empty() || READERS.iter().any(|reader| reader.name == name) || FETCHERS.contains(&name.as_str()) {
         name
     } else {
@@ -31,7 +30,8 @@ fn known(word: &str) -> String {
     }
 }
 
-fn assigns(word: &str) -> Option<&str> {
+/// The variable that a word assigns.
+fn assigned(word: &str) -> Option<&str> {
     let (name, _) = word.split_once('=')?;
     let name = name.strip_suffix('+').unwrap_or(name);
     let fine = !name.is_empty()
@@ -41,38 +41,38 @@ fn assigns(word: &str) -> Option<&str> {
 }
 
 impl<'a> SimpleCommand<'a> {
-    /// The command without the variables that stand before it.
+    /// The words after the variable assignments.
     fn bare(&self) -> &'a [String] {
-        let set = self.words.iter().take_while(|word| assigns(word).is_some()).count();
-        &self.words[set..]
+        let assignments = self.words.iter().take_while(|word| assigned(word).is_some()).count();
+        &self.words[assignments..]
     }
 
-    fn after(&self, words: &'a [String]) -> Self {
+    fn with_words(&self, words: &'a [String]) -> Self {
         Self { words, ..*self }
     }
 
-    /// Whether one of these programs runs, behind others that run it too.
-    pub(super) fn names(&self, programs: &[&str]) -> bool {
+    /// Whether it runs one of these programs, directly or through a wrapper or shell.
+    pub(super) fn runs_any(&self, programs: &[&str]) -> bool {
         let words = self.bare();
         let Some(first) = words.first() else { return false };
-        programs.contains(&known(first).as_str())
-            || (is_wrapper(first) && words.iter().skip(1).any(|word| programs.contains(&known(word).as_str())))
-            || self.inner().is_some_and(|line| {
+        programs.contains(&program_name(first).as_str())
+            || (is_wrapper(first) && words.iter().skip(1).any(|word| programs.contains(&program_name(word).as_str())))
+            || self.shell_line().is_some_and(|line| {
                 line.split(|c: char| c.is_whitespace() || "|;&()`".contains(c))
                     .any(|word| programs.contains(&base(word)))
             })
     }
 
-    /// Whether it runs what it reads, or what lies in the folder.
-    pub(super) fn runs(&self) -> bool {
+    /// Whether it runs its input or a file of the folder.
+    pub(super) fn runs_code(&self) -> bool {
         let Some(first) = self.bare().first() else { return false };
-        self.names(SHELLS) || self.names(RUNNERS) || known(first) == "chmod" || first.starts_with("./")
+        self.runs_any(SHELLS) || self.runs_any(RUNNERS) || program_name(first) == "chmod" || first.starts_with("./")
     }
 
-    /// The line that a shell is given to run.
-    fn inner(&self) -> Option<&'a str> {
+    /// The line that a shell runs with `-c`.
+    fn shell_line(&self) -> Option<&'a str> {
         let (program, rest) = self.bare().split_first()?;
-        if !SHELLS.contains(&known(program).as_str()) {
+        if !SHELLS.contains(&program_name(program).as_str()) {
             return None;
         }
         let option = |word: &String| word.starts_with('-') && !word.starts_with("--") && word.contains('c');
@@ -81,10 +81,10 @@ impl<'a> SimpleCommand<'a> {
         after.map(String::as_str)
     }
 
-    /// What it would do.
+    /// The risk of the command.
     pub(super) fn verdict(&self) -> RiskVerdict {
         let mut all = RiskVerdict::low();
-        for name in self.words.iter().map_while(|word| assigns(word)) {
+        for name in self.words.iter().map_while(|word| assigned(word)) {
             all.and(match LOADERS.contains(&name) {
                 true => RiskVerdict::danger(format!("changes what programs load and run ({name})")),
                 false => RiskVerdict::elevated(format!("sets a variable for what it runs ({})", named(name))),
@@ -92,7 +92,7 @@ impl<'a> SimpleCommand<'a> {
         }
         let words = self.bare();
         let Some((program, rest)) = words.split_first() else { return all };
-        // Other words come of these when it runs.
+        // The shell expands these to other words.
         if program.contains(['$', '`', '*', '?', '[', '~']) && program != "[" && program != "[["
             || (program.contains('{') && program != "{")
             || program.starts_with('-')
@@ -104,9 +104,9 @@ impl<'a> SimpleCommand<'a> {
             }
             return all;
         }
-        if let Some(line) = self.inner() {
+        if let Some(line) = self.shell_line() {
             let inner = ShellText { line, ..*self.text };
-            all.and(within(&inner, self.deep.saturating_sub(1)));
+            all.and(classify_within(&inner, self.depth.saturating_sub(1)));
             // The words after the line are its arguments.
             let plain = rest.len() == 2 && matches!(rest[0].as_str(), "-c" | "-lc" | "-cl" | "-ic");
             if !plain || program.contains('/') && !program.starts_with("/bin/") && !program.starts_with("/usr/bin/") {
@@ -114,26 +114,26 @@ impl<'a> SimpleCommand<'a> {
             }
             return all;
         }
-        if self.reads(program, rest) {
+        if self.only_reads(program, rest) {
             return all;
         }
-        all.and(self.harm(program, rest));
+        all.and(self.effects(program, rest));
         if is_wrapper(program) {
-            // What a wrapper does with its words is its own affair: any of them may be what it runs.
+            // Any word of a wrapper may be the program that it runs.
             for at in 0..rest.len() {
-                let inner = self.after(&rest[at..]);
+                let inner = self.with_words(&rest[at..]);
                 let found = match at {
                     _ if rest[at].contains(char::is_whitespace) => {
-                        within(&ShellText { line: &rest[at], ..*self.text }, self.deep.saturating_sub(1))
+                        classify_within(&ShellText { line: &rest[at], ..*self.text }, self.depth.saturating_sub(1))
                     }
-                    _ if assigns(&rest[at]).is_some()
+                    _ if assigned(&rest[at]).is_some()
                         || is_dangerous(&rest[at])
                         || is_wrapper(&rest[at])
-                        || inner.inner().is_some() =>
+                        || inner.shell_line().is_some() =>
                     {
-                        SimpleCommand { deep: self.deep.saturating_sub(1), ..inner }.shallow()
+                        SimpleCommand { depth: self.depth.saturating_sub(1), ..inner }.verdict_within_depth()
                     }
-                    _ => inner.harm(&rest[at], &rest[at + 1..]),
+                    _ => inner.effects(&rest[at], &rest[at + 1..]),
                 };
                 if found.risk > all.risk {
                     all.and(found);
@@ -143,40 +143,40 @@ impl<'a> SimpleCommand<'a> {
         all
     }
 
-    /// As [`verdict`](Self::verdict), unless that would be too deep.
-    fn shallow(&self) -> RiskVerdict {
-        if self.deep == 0 { RiskVerdict::danger("is wrapped too deep to be read") } else { self.verdict() }
+    /// As [`verdict`](Self::verdict); danger if the depth is used up.
+    fn verdict_within_depth(&self) -> RiskVerdict {
+        if self.depth == 0 { RiskVerdict::danger("is wrapped too deep to be read") } else { self.verdict() }
     }
 
     /// Whether it only reads and searches, and only inside the folder.
-    fn reads(&self, program: &str, rest: &[String]) -> bool {
+    fn only_reads(&self, program: &str, rest: &[String]) -> bool {
         if let [only] = rest
             && VERSIONED.iter().any(|(known, words)| *known == program && words.contains(&only.as_str()))
         {
             return true;
         }
-        let within = rest.iter().all(|word| stays(word, self.text) && !secret(word));
+        let stays_inside = rest.iter().all(|word| stays(word, self.text) && !secret(word));
         let fine = match program {
             "git" => git_reads(rest),
             "find" => rest.iter().all(|word| !word.starts_with('-') || FIND.contains(&word.as_str())),
             "cd" => matches!(rest, [folder] if !folder.starts_with('-') && !folder.is_empty()),
-            // Whatever it is told is only said.
+            // Only prints its arguments.
             "echo" => true,
-            // It says things in a form; `-v` sets a variable.
+            // Only prints; `-v` sets a variable.
             "printf" => rest.first().is_some_and(|word| !word.starts_with('-')),
-            // With a word it changes the machine's name or clock.
-            "date" => options("date", rest) && rest.iter().all(|word| word.starts_with(['+', '-'])),
-            // One script that prints lines by their numbers.
+            // With a plain word it sets the clock.
+            "date" => reader_options("date", rest) && rest.iter().all(|word| word.starts_with(['+', '-'])),
+            // Only a script that prints lines by number.
             "sed" => sed_prints(rest),
             "true" | "false" | ":" => true,
-            program => options(program, rest),
+            program => reader_options(program, rest),
         };
-        fine && within
+        fine && stays_inside
     }
 
-    /// What harm it does; what is not known is elevated, and says so.
-    fn harm(&self, program: &str, rest: &[String]) -> RiskVerdict {
-        let name = known(program);
+    /// The risk of a command that does more than read. Unknown programs are elevated.
+    fn effects(&self, program: &str, rest: &[String]) -> RiskVerdict {
+        let name = program_name(program);
         let name = name.as_str();
         let mut all = self.danger(name, rest);
         if all.risk == plexus_protocol::Risk::Danger {
@@ -245,13 +245,13 @@ impl<'a> SimpleCommand<'a> {
         RiskVerdict::elevated(format!("runs a program that is not known ({})", named(program)))
     }
 
-    /// Programs that write where they are told: what of it is dangerous.
-    fn moves_files(&self, name: &str, rest: &[String]) -> RiskVerdict {
+    /// The dangers of programs that write to paths in their arguments.
+    fn writes_files(&self, name: &str, rest: &[String]) -> RiskVerdict {
         let mut all = RiskVerdict::low();
         let has = |with: &[&str]| rest.iter().any(|word| is_one_of(word, with));
         for word in rest {
             let path = word.rsplit('=').next().unwrap_or(word);
-            // What these read they may read anywhere; the system's own folders they do not write by reading.
+            // Reading is allowed anywhere; only paths that take effect later, and devices, count.
             if (acts_later(path) || device(path)) && (path.contains('/') || path.starts_with('.')) {
                 all.and(written(path, self.text));
             }
@@ -302,7 +302,7 @@ impl<'a> SimpleCommand<'a> {
         }
         match name {
             "git" => all.and(git_harms(rest)),
-            // The whole tree, or everybody, or as its owner.
+            // Recursive, for everybody, or set-user-id.
             "chmod" => {
                 let wide = |word: &String| {
                     matches!(word.as_str(), "-R" | "--recursive")
@@ -316,7 +316,7 @@ impl<'a> SimpleCommand<'a> {
                 }
             }
             "mv" | "cp" | "tee" | "ln" | "install" | "touch" | "patch" | "sed" | "tar" | "unzip" | "curl" | "wget"
-            | "rsync" | "ed" | "sponge" => all.and(self.moves_files(name, rest)),
+            | "rsync" | "ed" | "sponge" => all.and(self.writes_files(name, rest)),
             "psql" | "mysql" | "sqlite" | "sqlite3" | "mongo" | "mongosh" | "redis-cli" | "mariadb" => {
                 all.and(changes_database(name, rest))
             }
@@ -331,7 +331,8 @@ impl<'a> SimpleCommand<'a> {
                     all.and(RiskVerdict::danger(format!("gives a container the files of the machine ({name})")));
                 }
             }
-            "eval" => all.and(within(&ShellText { line: &rest.join(" "), ..*self.text }, self.deep.saturating_sub(1))),
+            "eval" => all
+                .and(classify_within(&ShellText { line: &rest.join(" "), ..*self.text }, self.depth.saturating_sub(1))),
             _ if RUNNERS.contains(&name) => {
                 let low = |word: &String| word.to_ascii_lowercase();
                 let harms = rest.iter().map(low).any(|word| {
@@ -355,7 +356,7 @@ fn is_one_of(word: &str, options: &[&str]) -> bool {
     options.contains(&word.split('=').next().unwrap_or(word)) || options.contains(&word)
 }
 
-/// What a client of a database is told that deletes or changes something.
+/// Statements for a database client that delete or change something.
 fn changes_database(name: &str, rest: &[String]) -> RiskVerdict {
     let mut all = RiskVerdict::low();
     let words: Vec<String> = rest.iter().map(|word| word.to_ascii_lowercase()).collect();
@@ -368,11 +369,11 @@ fn changes_database(name: &str, rest: &[String]) -> RiskVerdict {
 }
 
 fn is_wrapper(program: &str) -> bool {
-    WRAPPERS.contains(&known(program).as_str()) || WRAPPERS.contains(&base(program))
+    WRAPPERS.contains(&program_name(program).as_str()) || WRAPPERS.contains(&base(program))
 }
 
 fn is_dangerous(word: &str) -> bool {
-    let name = known(word);
+    let name = program_name(word);
     DANGEROUS.iter().any(|(_, programs)| programs.contains(&name.as_str()))
 }
 
@@ -380,8 +381,8 @@ fn recursive(word: &str) -> bool {
     word == "--recursive" || (word.starts_with('-') && !word.starts_with("--") && word.contains(['r', 'R']))
 }
 
-/// Whether a reader's options all are ones with which it reads.
-fn options(program: &str, rest: &[String]) -> bool {
+/// Whether all options of a reader are among those with which it only reads.
+fn reader_options(program: &str, rest: &[String]) -> bool {
     let Some(reader) = READERS.iter().find(|reader| reader.name == program) else { return false };
     let mut words = rest.iter();
     while let Some(word) = words.next() {
@@ -403,9 +404,9 @@ fn options(program: &str, rest: &[String]) -> bool {
         }
         for (at, letter) in cluster.char_indices() {
             if reader.valued.contains(letter) {
-                // The rest of it, or the next word, is its value.
+                // The rest of the word, or the next word, is the value.
                 if cluster[at + letter.len_utf8()..].is_empty() {
-                    // One that looks like an option may be one: the value of `date -I` has to stick to it.
+                    // A next word that looks like an option may be one: `date -I` takes its value without a space.
                     let option = |value: &String| {
                         value.starts_with('-') && !value[1..].starts_with(|c: char| c.is_ascii_digit())
                     };
@@ -430,7 +431,7 @@ fn git_reads(rest: &[String]) -> bool {
     };
     let Some((verb, rest)) = rest.split_first() else { return false };
     if let Some((_, lists)) = GIT_LISTS.iter().find(|(known, _)| known == verb) {
-        // Alone, these put something aside.
+        // Without arguments these change something.
         let alone = rest.is_empty() && matches!(verb.as_str(), "stash" | "worktree");
         return !alone && rest.iter().all(|word| lists.contains(&word.as_str()));
     }
@@ -454,7 +455,7 @@ fn git_harms(rest: &[String]) -> RiskVerdict {
         })
     };
     for (name, with, why) in GIT_DESTROYS {
-        // A value of an option before the verb may stand in its place.
+        // The value of an option before the verb may look like the verb.
         if has(&[name])
             && (with.is_empty() || has(with))
             && !(with.is_empty() && rest.get(verb).is_some_and(|first| first != name && !rest[0].starts_with('-')))
@@ -473,7 +474,7 @@ fn git_harms(rest: &[String]) -> RiskVerdict {
     if push && rest.iter().skip(1).any(|word| word.starts_with(':')) {
         all.and(RiskVerdict::danger("deletes from a server (git push)"));
     }
-    // `-c alias.x=!..` runs anything, and so do many others.
+    // `-c alias.x=!..` and many other options run any command.
     if rest.iter().any(|word| {
         word == "-c"
             || word.starts_with("-c") && word.contains('=')
@@ -488,7 +489,7 @@ fn git_harms(rest: &[String]) -> RiskVerdict {
     all
 }
 
-/// Whether what a fetcher is told makes it send.
+/// Whether the options of a fetcher make it send.
 fn sends(rest: &[String]) -> bool {
     let long =
         ["--data", "--form", "--upload-file", "--post", "--json", "--request=P", "--request=D", "--method", "--body"];
@@ -511,7 +512,7 @@ fn sed_prints(rest: &[String]) -> bool {
     option == "-n" && prints && files.iter().all(|file| !file.starts_with('-'))
 }
 
-/// Whether a script of sed has the command or flag that runs what is in a line, or writes to a file.
+/// Whether a sed script has the command or flag `e`, which runs a line as a command.
 fn sed_runs(word: &str) -> bool {
     let flags = word.rsplit(['/', '|', '#', ',', '!']).next().unwrap_or_default();
     let substitutes = word.starts_with('s') || word.contains(";s");

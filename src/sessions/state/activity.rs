@@ -1,14 +1,13 @@
-//! What a run is doing, in a few words, for lists of sessions.
+//! The current activity of a run in a few words, for lists of sessions.
 
 use super::*;
 
-/// What a run does now.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct RunActivity {
-    /// The tools that run, the latest last, each with its title.
+    /// The running tools with their titles, the latest last.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) tools: Vec<(String, String)>,
-    /// What was heard last of the agent itself.
+    /// The agent's own last activity.
     #[serde(default)]
     phase: Phase,
 }
@@ -32,8 +31,8 @@ impl RunActivity {
         }
     }
 
-    /// Hears one thing of the agent; whether it does something else now.
-    pub(super) fn hear(&mut self, draft: &EventDraft) -> bool {
+    /// Applies one event; returns whether the activity changed.
+    pub(super) fn update(&mut self, draft: &EventDraft) -> bool {
         #[derive(Deserialize)]
         struct Titled<'a> {
             #[serde(borrow, default)]

@@ -3,7 +3,7 @@
 use super::*;
 
 impl SessionStateMachine {
-    /// Ends a request by a decision, and tells the runtime unless it knows.
+    /// Ends a request by a decision. `tell`: whether the runtime gets the decision too.
     #[allow(clippy::too_many_arguments)] // the whole of what a decision is
     pub(super) fn resolve(
         &mut self,
@@ -15,11 +15,11 @@ impl SessionStateMachine {
         env: &mut DecisionEnv<'_>,
         plan: &mut Plan,
     ) -> Option<Receipt> {
-        let open = self.closes(id)?;
+        let open = self.remove_open(id)?;
         let receipt = requests::receipt(&open.request, decision, by, env.now);
-        self.resolved(&open.request, receipt.clone(), key, env, plan);
+        self.record_resolution(&open.request, receipt.clone(), key, env, plan);
         if tell {
-            // What a runtime hears of people, it hears only once it is on disk.
+            // A decision is on disk before the runtime gets it.
             plan.sync = true;
             plan.orders.push(RuntimeCommand::Answer { key: open.key.clone(), decision: decision.clone() });
             if !open.request.secret {
@@ -33,26 +33,26 @@ impl SessionStateMachine {
                 self.answered.pop_front();
             }
         }
-        self.unblocked(&open.request.run_id, env, plan);
+        self.continue_run(&open.request.run_id, env, plan);
         Some(receipt)
     }
 
-    pub(super) fn closes(&mut self, id: &RequestId) -> Option<OpenRequest> {
+    fn remove_open(&mut self, id: &RequestId) -> Option<OpenRequest> {
         self.core.asks.remove(id);
         self.open.remove(id)
     }
 
-    /// A request of the run closed: if it was the last one, the run goes on.
-    fn unblocked(&mut self, run_id: &RunId, env: &DecisionEnv<'_>, plan: &mut Plan) {
+    /// A request of the run closed: if it was the last one, reports that the run continues.
+    fn continue_run(&mut self, run_id: &RunId, env: &DecisionEnv<'_>, plan: &mut Plan) {
         let waits = self.open.values().any(|other| other.request.run_id == *run_id);
-        let under_way = self.core.run.as_ref().is_some_and(|run| run.run_id == *run_id && !run.cancelling);
-        if under_way && !waits {
+        let active = self.core.run.as_ref().is_some_and(|run| run.run_id == *run_id && !run.cancelling);
+        if active && !waits {
             let body = RunBody::new(run_id, RunStatus::Running);
             self.log(EventDraft::new(Kind::RunStatus, &body), env, plan);
         }
     }
 
-    /// Somebody answered past the gateway: for us the request is withdrawn, and everybody learns who decided.
+    /// A person answered the request outside the gateway: it is withdrawn here, and the event names who decided.
     pub(super) fn answered_elsewhere(
         &mut self,
         id: &RequestId,
@@ -60,13 +60,13 @@ impl SessionStateMachine {
         env: &mut DecisionEnv<'_>,
         plan: &mut Plan,
     ) {
-        let Some(open) = self.closes(id) else { return };
-        let receipt = requests::elsewhere(&open.request, elsewhere, env.now);
-        self.resolved(&open.request, receipt, None, env, plan);
-        self.unblocked(&open.request.run_id, env, plan);
+        let Some(open) = self.remove_open(id) else { return };
+        let receipt = requests::receipt_elsewhere(&open.request, elsewhere, env.now);
+        self.record_resolution(&open.request, receipt, None, env, plan);
+        self.continue_run(&open.request.run_id, env, plan);
     }
 
-    /// The runtime says that our answer came too late. The receipt that was given is corrected, for everybody.
+    /// The runtime reports that the gateway's answer came too late: the receipt is corrected by another event.
     pub(super) fn answer_lost(
         &mut self,
         key: &RequestKey,
@@ -74,21 +74,21 @@ impl SessionStateMachine {
         env: &DecisionEnv<'_>,
         plan: &mut Plan,
     ) {
-        let Some(place) = self.answered.iter().rposition(|(known, _)| known.means(key)) else { return };
-        let Some((_, request)) = self.answered.remove(place) else { return };
-        let receipt = requests::elsewhere(&request, elsewhere, env.now);
-        self.resolved(&request, receipt, None, env, plan);
+        let Some(index) = self.answered.iter().rposition(|(known, _)| known.means(key)) else { return };
+        let Some((_, request)) = self.answered.remove(index) else { return };
+        let receipt = requests::receipt_elsewhere(&request, elsewhere, env.now);
+        self.record_resolution(&request, receipt, None, env, plan);
     }
 
-    /// Ends a request that nobody can answer any more; the runtime is not told.
+    /// Ends a request that can no longer be answered; the runtime is not told.
     pub(super) fn close(&mut self, id: &RequestId, state: RequestState, env: &mut DecisionEnv<'_>, plan: &mut Plan) {
-        let Some(open) = self.closes(id) else { return };
+        let Some(open) = self.remove_open(id) else { return };
         let receipt =
             Receipt { state, ..requests::receipt(&open.request, &Decision::Withdrawn, Resolver::gateway(), env.now) };
-        self.resolved(&open.request, receipt, None, env, plan);
+        self.record_resolution(&open.request, receipt, None, env, plan);
     }
 
-    fn resolved(
+    fn record_resolution(
         &mut self,
         request: &Arc<Request>,
         receipt: Receipt,
@@ -98,7 +98,7 @@ impl SessionStateMachine {
     ) {
         let request =
             Arc::new(Request { state: receipt.state, receipt: Some(receipt.clone()), ..Request::clone(request) });
-        // Everybody reads this, winner and losers alike: it says who, not whether it was you.
+        // Every client reads this event: it names who decided, not whether that was the reader.
         let body = Resolution {
             session_id: self.origin.session_id.as_str(),
             request_id: &receipt.request_id,
@@ -123,10 +123,10 @@ impl SessionStateMachine {
     pub(super) fn end_run(&mut self, end: &RunEnd, env: &mut DecisionEnv<'_>, plan: &mut Plan) {
         let Some(run) = &self.core.run else { return };
         let (run_id, cancelling) = (run.run_id.clone(), run.cancelling);
-        let asked: Vec<RequestId> =
+        let open: Vec<RequestId> =
             self.open.iter().filter(|(_, open)| open.request.run_id == run_id).map(|(id, _)| id.clone()).collect();
-        for id in asked {
-            // The run ended over its own question. The answer is for hygiene: some agents keep a promise waiting for it.
+        for id in open {
+            // The run ended while its request was open. The runtime is told all the same: some agents go on waiting.
             self.resolve(&id, &Decision::Withdrawn, Resolver::gateway(), None, true, env, plan);
         }
         let why = match end.status {
@@ -138,7 +138,7 @@ impl SessionStateMachine {
         for id in dangling {
             self.close_tool(&id, why, env, plan);
         }
-        // The last word is the runtime's own: people may have wanted it to stop, and it did not.
+        // The runtime's own status counts: it may have completed in spite of a cancel.
         let status = end.status;
         let body = RunBody {
             stop_reason: end.stop_reason.as_deref(),
@@ -149,7 +149,9 @@ impl SessionStateMachine {
         let draft = EventDraft { native: end.native.clone(), ..EventDraft::new(Kind::RunEnded, &body) };
         self.log(draft, env, plan);
         let once = self.core.run.take().and_then(|run| run.once);
-        self.remember(once, &run_id, || RunOutcome::new(status, end.stop_reason.as_deref(), end.message.as_deref()));
+        self.remember_key(once, &run_id, || {
+            RunOutcome::new(status, end.stop_reason.as_deref(), end.message.as_deref())
+        });
         self.core.decided.clear();
         plan.ended.push(run_id);
         self.touch(env, plan);

@@ -7,26 +7,32 @@ impl SessionStateMachine {
         self.open.values().map(|open| Arc::clone(&open.request)).collect()
     }
 
-    /// The next moment at which a request closes by itself, and which.
+    /// The request that expires next, and when.
     pub(in crate::sessions) fn deadline(&self) -> Option<(Instant, RequestId)> {
         let deadlines = self.open.iter().filter_map(|(id, open)| Some((open.deadline?, id.clone())));
         deadlines.min_by_key(|(at, _)| *at)
     }
 
-    pub(super) fn asked(&mut self, mut ask: AgentRequest, env: &mut DecisionEnv<'_>, plan: &mut Plan) {
+    pub(super) fn open_request(&mut self, mut ask: AgentRequest, env: &mut DecisionEnv<'_>, plan: &mut Plan) {
         if let Some(first) = ask.first_mention.take() {
-            self.happened(first, env, plan);
+            self.record_event(first, env, plan);
         }
-        let run_id = self.core.run.as_ref().map_or_else(|| self.zero.clone(), |run| run.run_id.clone());
+        let run_id = self.core.run.as_ref().map_or_else(|| self.zero_run.clone(), |run| run.run_id.clone());
         let id = RequestId::trusted((env.mint)("q_"));
-        // What can only be answered elsewhere ends there alone: told otherwise here, what was chosen there would be lost.
-        let ours = !ask.observe_only;
-        let expire_ms = env.rules.expire_ms.filter(|_| ours);
+        // An observe-only request ends only where it is answered: expiring it here would lose that answer.
+        let answerable = !ask.observe_only;
+        let expire_ms = env.rules.expire_ms.filter(|_| answerable);
         let expires_at = expire_ms.map(|ms| env.now.plus_millis(i64::try_from(ms).unwrap_or(i64::MAX)));
         let deadline = expire_ms.and_then(|ms| env.mono.checked_add(std::time::Duration::from_millis(ms)));
-        let of = (self.origin.session_id.clone(), run_id.clone(), self.origin.runtime_id.clone());
-        let request =
-            Arc::new(requests::open(&ask, id.clone(), of, &self.core.cwd, self.core.generation, (env.now, expires_at)));
+        let owners = (self.origin.session_id.clone(), run_id.clone(), self.origin.runtime_id.clone());
+        let request = Arc::new(requests::open(
+            &ask,
+            id.clone(),
+            owners,
+            &self.core.cwd,
+            self.core.generation,
+            (env.now, expires_at),
+        ));
         let native = ask.native.clone();
         let draft = EventDraft { native: Some(native), ..EventDraft::new(Kind::RequestOpened, &*request.brief()) };
         let first = !self.open.values().any(|open| open.request.run_id == run_id);
@@ -41,21 +47,21 @@ impl SessionStateMachine {
             let body = ErrorBody::new("too_many_requests", &message).with("request_id", id.as_str());
             self.log(EventDraft::new(Kind::Error, &body), env, plan);
         }
-        if full || (cancelling && ours) {
-            // A run that is being cancelled asks nothing any more; left unanswered, some agents would never end.
+        if full || (cancelling && answerable) {
+            // A run that is being cancelled opens no requests; some agents would never end without an answer.
             self.resolve(&id, &Decision::Withdrawn, Resolver::gateway(), None, true, env, plan);
-        } else if first && run_id != self.zero {
+        } else if first && run_id != self.zero_run {
             let body = RunBody::new(&run_id, RunStatus::AwaitingUi);
             self.log(EventDraft::new(Kind::RunStatus, &body), env, plan);
         }
         self.touch(env, plan);
     }
 
-    /// More became known of what an open question asks: it is another revision, which whoever read it reads again.
-    pub(super) fn ask_changed(&mut self, ask: &AgentRequest, env: &DecisionEnv<'_>, plan: &mut Plan) {
+    /// The runtime changed an open request: it becomes a new revision, which has to be read again before a yes.
+    pub(super) fn revise_request(&mut self, ask: &AgentRequest, env: &DecisionEnv<'_>, plan: &mut Plan) {
         let cwd = self.core.cwd.clone();
         let Some(open) = self.open.values_mut().find(|open| open.key.means(&ask.key)) else { return };
-        let Some(changed) = requests::change(&open.request, ask, &cwd) else { return };
+        let Some(changed) = requests::revise(&open.request, ask, &cwd) else { return };
         let request = Arc::new(changed);
         open.request = Arc::clone(&request);
         let draft = EventDraft::new(Kind::RequestUpdated, &*request.brief());
@@ -64,7 +70,7 @@ impl SessionStateMachine {
         self.touch(env, plan);
     }
 
-    /// The runtime is gone: nothing of it can follow.
+    /// The runtime is gone: the session ends, with its runs and requests.
     pub(in crate::sessions) fn gone(&mut self, exit: &RuntimeExit, env: &mut DecisionEnv<'_>, plan: &mut Plan) {
         if self.core.exited.is_some() {
             return;
@@ -92,7 +98,7 @@ impl SessionStateMachine {
         plan.dirty = true;
     }
 
-    /// Nothing can come of what is under way, asked or queued.
+    /// Ends the current run, all open requests and all queued prompts.
     pub(super) fn withdraw_all(&mut self, status: RunStatus, why: &str, env: &mut DecisionEnv<'_>, plan: &mut Plan) {
         for id in self.open.keys().cloned().collect::<Vec<_>>() {
             self.close(&id, RequestState::Orphaned, env, plan);
@@ -105,24 +111,24 @@ impl SessionStateMachine {
         plan.dirty = true;
     }
 
-    /// A session that was to go on in its endpoint cannot: nobody connects to that any more, or it refuses.
+    /// Ends the pending work of a session that waited for its endpoint: the endpoint is no longer attached, or refuses.
     pub(in crate::sessions) fn abandon(&mut self, why: &str, env: &mut DecisionEnv<'_>, plan: &mut Plan) {
-        if self.core.exited.is_some() && self.pends() {
+        if self.core.exited.is_some() && self.has_pending_work() {
             self.withdraw_all(RunStatus::Error, why, env, plan);
         }
     }
 
-    /// Whether it goes on in its endpoint, and is to be opened there again.
-    pub(in crate::sessions) fn left(&self) -> bool {
+    /// Whether the session goes on in its endpoint without the gateway, and has to be opened there again.
+    pub(in crate::sessions) fn continues_in_endpoint(&self) -> bool {
         self.core.exited.is_some() && self.core.left && !self.core.archived
     }
 
-    /// Whether something of it is under way, asked or queued.
-    pub(in crate::sessions) fn pends(&self) -> bool {
+    /// Whether a run, an open request or a queued prompt is pending.
+    pub(in crate::sessions) fn has_pending_work(&self) -> bool {
         self.unfinished() || !self.core.queue.is_empty()
     }
 
-    /// The runtime takes no orders any more.
+    /// The runtime no longer accepts commands.
     pub(in crate::sessions) fn stuck(&mut self, env: &DecisionEnv<'_>, plan: &mut Plan) {
         let body = RuntimeStatusBody {
             status: "stuck",
@@ -134,7 +140,7 @@ impl SessionStateMachine {
         plan.dirty = true;
     }
 
-    /// An answer: the first one that fits wins.
+    /// Applies an answer: the first one that fits the request wins.
     pub(in crate::sessions) fn answer(
         &mut self,
         id: &RequestId,
@@ -158,26 +164,26 @@ impl SessionStateMachine {
         self.resolve(id, &decision, by, key, true, env, plan).ok_or_else(|| SessionError::NoRequest(id.clone()))
     }
 
-    /// Whether a request waits for an answer.
+    /// Whether a request is open.
     pub(in crate::sessions) fn is_open(&self, id: &RequestId) -> bool {
         self.open.contains_key(id)
     }
 
-    /// A deadline passed.
+    /// Ends a request whose deadline passed.
     pub(in crate::sessions) fn expire(&mut self, id: &RequestId, env: &mut DecisionEnv<'_>, plan: &mut Plan) {
         self.resolve(id, &Decision::Expired, Resolver::gateway(), None, true, env, plan);
     }
 }
 
-/// What became of the requests that closed last, for losers that come a moment later. Beside the state, because it only
-/// grows by what is kept: a decision that is taken back never touches it.
+/// The receipts of the requests that closed last, for late answers. Outside of the state, because only stored decisions are
+/// added: one that could not be stored is rolled back with the state.
 #[derive(Default)]
 pub(in crate::sessions) struct ClosedRequests {
     pub(super) closed: VecDeque<(Receipt, Option<String>)>,
 }
 
 impl ClosedRequests {
-    /// A request closed; the key is that of the answer that won.
+    /// Adds the receipt of a closed request; `key` is that of the answer that won.
     pub(in crate::sessions) fn push(&mut self, receipt: Receipt, key: Option<String>) {
         self.closed.push_back((receipt, key));
         if self.closed.len() > RECEIPTS {
@@ -185,12 +191,12 @@ impl ClosedRequests {
         }
     }
 
-    /// The receipt of a request that closed a moment ago.
+    /// The receipt of a recently closed request.
     pub(in crate::sessions) fn get(&self, id: &RequestId) -> Option<&Receipt> {
         self.find(id).map(|(receipt, _)| receipt)
     }
 
-    /// What to tell somebody whose answer finds the request closed.
+    /// The error for an answer to a closed request.
     pub(in crate::sessions) fn late(&self, id: &RequestId, key: Option<&AnswerKey>) -> SessionError {
         match self.find(id) {
             Some((receipt, won_with)) => late(receipt.clone(), won_with.as_deref(), key),
@@ -203,7 +209,7 @@ impl ClosedRequests {
     }
 }
 
-/// What to tell somebody who answers a request that is closed.
+/// The error for an answer to a request that `receipt` closed.
 pub(in crate::sessions) fn late(receipt: Receipt, won_with: Option<&str>, key: Option<&AnswerKey>) -> SessionError {
     match receipt.state {
         RequestState::Answered => {

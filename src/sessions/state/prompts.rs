@@ -1,9 +1,8 @@
-//! Prompts and runs: taken, queued, started, cancelled.
+//! Prompts and runs: accepted, queued, started, cancelled.
 
 use super::*;
 
-/// The text of ACP content blocks, for lists and titles: its first `most` bytes and a few more.
-/// The beginning of the text of a message's event.
+/// The beginning of the text of a message event: `most` bytes and a few more.
 pub(super) fn text_of_body(body: &[u8], most: usize) -> String {
     #[derive(Deserialize)]
     pub(super) struct Body<'a> {
@@ -14,7 +13,7 @@ pub(super) fn text_of_body(body: &[u8], most: usize) -> String {
     let mut out = String::new();
     for slice in text.and_then(|text| StringSlices::of(text, most)).into_iter().flatten() {
         out.push_str(&slice);
-        // More than is shown, by a character at least: what is cut is seen to be.
+        // One character more than is shown, so that the caller's cut shows an ellipsis.
         if out.len() >= most + 4 {
             break;
         }
@@ -28,6 +27,7 @@ struct Block<'a> {
     pub(super) text: Option<&'a RawValue>,
 }
 
+/// The beginning of the text of ACP content blocks, for lists and titles: `most` bytes and a few more.
 fn text_of(content: &[Box<RawValue>], most: usize) -> String {
     let mut out = String::new();
     for block in content {
@@ -38,7 +38,7 @@ fn text_of(content: &[Box<RawValue>], most: usize) -> String {
         }
         for slice in slices {
             out.push_str(&slice);
-            // More than is shown, by a character at least: what is cut is seen to be.
+            // One character more than is shown, so that the caller's cut shows an ellipsis.
             if out.len() >= most + 4 {
                 return out;
             }
@@ -48,36 +48,36 @@ fn text_of(content: &[Box<RawValue>], most: usize) -> String {
 }
 
 impl SessionStateMachine {
-    /// What the prompts that wait ask, the next one first.
+    /// The content of the queued prompts, the next one first.
     pub(in crate::sessions) fn waiting(&self) -> Vec<(RunId, PromptContent)> {
-        let asked = |queued: &QueuedRun| Some((queued.run_id.clone(), queued.content.clone()?));
-        self.core.queue.iter().filter_map(asked).collect()
+        let content = |queued: &QueuedRun| Some((queued.run_id.clone(), queued.content.clone()?));
+        self.core.queue.iter().filter_map(content).collect()
     }
 
-    /// The prompts that were kept beside the row when it was read.
-    pub(in crate::sessions) fn recalled(&self) -> BTreeSet<RunId> {
-        self.recalled.clone()
+    /// The runs whose prompts were stored when the session was restored.
+    pub(in crate::sessions) fn stored_prompts(&self) -> BTreeSet<RunId> {
+        self.stored_prompts.clone()
     }
 
-    /// Takes back what was kept beside the row. What cannot be read was never asked.
-    pub(in crate::sessions) fn recall(&mut self, kept: &[(RunId, Vec<u8>)]) {
-        self.recalled = kept.iter().map(|(run_id, _)| run_id.clone()).collect();
-        let asked = |run_id: &RunId| {
-            let (_, asked) = kept.iter().find(|(kept, _)| kept == run_id)?;
-            serde_json::from_slice(asked).ok().map(Arc::new)
+    /// Fills in the stored content of prompts. Content that cannot be read counts as missing.
+    pub(in crate::sessions) fn load_prompts(&mut self, stored: &[(RunId, Vec<u8>)]) {
+        self.stored_prompts = stored.iter().map(|(run_id, _)| run_id.clone()).collect();
+        let content = |run_id: &RunId| {
+            let (_, content) = stored.iter().find(|(stored, _)| stored == run_id)?;
+            serde_json::from_slice(content).ok().map(Arc::new)
         };
         if let Some(run) = &mut self.core.run {
-            run.content = run.content.take().or_else(|| asked(&run.run_id));
+            run.content = run.content.take().or_else(|| content(&run.run_id));
         }
         for queued in &mut self.core.queue {
-            queued.content = queued.content.take().or_else(|| asked(&queued.run_id));
+            queued.content = queued.content.take().or_else(|| content(&queued.run_id));
         }
     }
 
-    /// Work began that nobody asked for through the gateway. Prompts wait until it is over.
-    pub(super) fn began(&mut self, by: String, env: &mut DecisionEnv<'_>, plan: &mut Plan) {
+    /// A run that another client of the runtime started. Prompts wait until it ends.
+    pub(super) fn begin_foreign_run(&mut self, by: String, env: &mut DecisionEnv<'_>, plan: &mut Plan) {
         if self.core.run.is_some() {
-            // It began as ours did; the runtime has one line of work, and so it is one run.
+            // A runtime has one run per session: this is the run that is known already.
             return;
         }
         let run_id = RunId::trusted((env.mint)("r_"));
@@ -102,7 +102,7 @@ impl SessionStateMachine {
         self.touch(env, plan);
     }
 
-    /// A prompt: starts a run, or waits for its turn. One that came before under the same key is not begun again.
+    /// A prompt: starts a run, or is queued. A prompt with a known idempotency key starts nothing.
     pub(in crate::sessions) fn prompt(
         &mut self,
         content: PromptContent,
@@ -116,11 +116,11 @@ impl SessionStateMachine {
         {
             return Ok(known);
         }
-        self.take(content, by, once, false, env, plan)
+        self.accept_prompt(content, by, once, false, env, plan)
     }
 
-    /// The prompt of a run once more. The run is cancelled if it is under way, and this one comes right after it, before
-    /// the others that wait.
+    /// Sends the prompt of a run again. A run under way is cancelled first, and the prompt comes right after it, before the
+    /// queued ones.
     pub(in crate::sessions) fn again(
         &mut self,
         run_id: &RunId,
@@ -135,14 +135,14 @@ impl SessionStateMachine {
         {
             return Ok(known);
         }
-        let under_way = self.core.run.as_ref().filter(|run| run.run_id == *run_id).map(|run| run.cancelling);
-        if under_way == Some(false) {
+        let cancelling = self.core.run.as_ref().filter(|run| run.run_id == *run_id).map(|run| run.cancelling);
+        if cancelling == Some(false) {
             self.cancel(Some(run_id), (&by, None), env, plan)?;
         }
-        self.take(content, by, once, under_way.is_some(), env, plan)
+        self.accept_prompt(content, by, once, cancelling.is_some(), env, plan)
     }
 
-    pub(super) fn take(
+    fn accept_prompt(
         &mut self,
         content: PromptContent,
         by: Resolver,
@@ -157,14 +157,14 @@ impl SessionStateMachine {
         if self.core.queue.len() >= env.rules.queue {
             return Err(SessionError::QueueFull(self.core.queue.len()));
         }
-        // Whoever goes on with a session wants it at hand again.
+        // A prompt brings a session back from the archive.
         self.core.archived = false;
         let run_id = RunId::trusted((env.mint)("r_"));
         let text = display::label(&text_of(&content, TEXT_SHOWN), TEXT_SHOWN);
         if self.core.title.is_none() && !text.is_empty() {
             self.core.title = Some(display::label(&text, TITLE_MAX));
         }
-        let (content, once) = (Some(content), once.map(PromptKey::kept));
+        let (content, once) = (Some(content), once.map(PromptKey::stored));
         let mut queued = QueuedRun { run_id: run_id.clone(), seq: 0, content, text, by, once };
         let ahead = if next { 1 } else { self.core.queue.len() + usize::from(self.core.run.is_some()) };
         if ahead > 0 {
@@ -197,7 +197,7 @@ impl SessionStateMachine {
         self.core.updated_at = env.now;
     }
 
-    pub(super) fn start(&mut self, queued: QueuedRun, env: &mut DecisionEnv<'_>, plan: &mut Plan) {
+    fn start(&mut self, queued: QueuedRun, env: &mut DecisionEnv<'_>, plan: &mut Plan) {
         let Some(native) = self.core.native_id.clone() else { return };
         let ticket = (env.ticket)();
         self.core.prompted_at = Some(env.now);
@@ -233,7 +233,7 @@ impl SessionStateMachine {
             #[derive(Serialize)]
             struct By<'a> {
                 by: &'a Resolver,
-                /// Its client knows its own words again by this.
+                /// The client recognizes its own prompt by the key.
                 #[serde(skip_serializing_if = "Option::is_none")]
                 key: Option<&'a str>,
             }
@@ -257,8 +257,8 @@ impl SessionStateMachine {
         }
     }
 
-    /// Stops the run under way, or one that waits. Every open request of the run is withdrawn first: some agents hang
-    /// on an unanswered one, and one would run the command. What is only seen here stays open until its own side ends it.
+    /// Cancels the current run, or a queued one. Open requests are withdrawn first: some agents hang on an unanswered
+    /// request, and one would run the command. Observe-only requests stay open until they end where they came from.
     pub(in crate::sessions) fn cancel(
         &mut self,
         run_id: Option<&RunId>,
@@ -270,9 +270,9 @@ impl SessionStateMachine {
             return Err(SessionError::RuntimeGone(why.clone()));
         }
         if let Some(wanted) = run_id
-            && let Some(place) = self.core.queue.iter().position(|queued| queued.run_id == *wanted)
+            && let Some(index) = self.core.queue.iter().position(|queued| queued.run_id == *wanted)
         {
-            if let Some(queued) = self.core.queue.remove(place) {
+            if let Some(queued) = self.core.queue.remove(index) {
                 let message = format!("cancelled by {} before it began", by.name);
                 self.end_queued(queued, RunStatus::Cancelled, Some(&message), env, plan);
             }
@@ -286,8 +286,8 @@ impl SessionStateMachine {
         let message = reason.as_deref();
         let body = RunBody { by: Some(by), cancelling: true, message, ..RunBody::new(&run_id, RunStatus::Running) };
         self.log(EventDraft::new(Kind::RunStatus, &body), env, plan);
-        let ours = self.open.iter().filter(|(_, open)| !open.request.observe_only);
-        for id in ours.map(|(id, _)| id.clone()).collect::<Vec<_>>() {
+        let answerable = self.open.iter().filter(|(_, open)| !open.request.observe_only);
+        for id in answerable.map(|(id, _)| id.clone()).collect::<Vec<_>>() {
             self.resolve(&id, &Decision::Withdrawn, by.clone(), None, true, env, plan);
         }
         plan.orders.push(RuntimeCommand::Cancel { ticket, native, reason });
@@ -306,7 +306,7 @@ impl SessionStateMachine {
         let run_id = queued.run_id.clone();
         let body = RunBody { message, ..RunBody::new(&run_id, status) };
         self.log_queued(&mut queued, EventDraft::new(Kind::RunEnded, &body), env, plan);
-        self.remember(queued.once, &run_id, || RunOutcome::new(status, None, message));
+        self.remember_key(queued.once, &run_id, || RunOutcome::new(status, None, message));
         self.touch(env, plan);
     }
 }

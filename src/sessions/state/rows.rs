@@ -1,8 +1,8 @@
-//! What is saved of a session beside its runs and requests: large texts by reference, counts of messages, the mark of its runtime.
+//! Parts of a session's stored state: shared large values and message counts.
 
 use super::*;
 
-/// A large part of the state: copies share it until one of them changes it.
+/// A large part of the state, copied on write.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Large<T>(Arc<T>);
 
@@ -32,20 +32,20 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for Large<T> {
     }
 }
 
-/// The messages of a session, for lists: counted as they are kept, so that no list reads a log.
+/// The messages of a session, counted as they are stored, so that lists do not read the log.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct MessageCounts {
     pub(super) count: u64,
-    /// The beginning of what a person said last.
+    /// The beginning of the last message of a person.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) last: Option<String>,
-    /// Whose message is not over: in which run, and whether a person's.
+    /// The run of the unfinished message, and whether a person wrote it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) of: Option<(RunId, bool)>,
 }
 
 impl MessageCounts {
-    /// Counts what an event brings; whether anything is different. The agent's words between two calls of tools are one message.
+    /// Counts an event; returns whether anything changed. The agent's text between two tool calls is one message.
     pub(super) fn record(&mut self, run_id: &RunId, kind: Kind, body: &[u8]) -> bool {
         let person = match kind {
             Kind::UserMessageChunk => true,
@@ -63,8 +63,8 @@ impl MessageCounts {
         }
         let known = self.last.take().filter(|_| more).unwrap_or_default();
         let room = TEXT_SHOWN.saturating_sub(known.len());
-        let said = if room > 0 { display::label(&text_of_body(body, room), room) } else { String::new() };
-        self.last = Some(known + &said).filter(|said| !said.is_empty());
+        let more = if room > 0 { display::label(&text_of_body(body, room), room) } else { String::new() };
+        self.last = Some(known + &more).filter(|text| !text.is_empty());
         true
     }
 }

@@ -1,9 +1,9 @@
-// Whether somebody is there: a page in front that nobody touches is looked at by nobody.
+// Detects whether a person uses the page: without input, nobody is looking at it.
 
-/** How long without any input somebody is still taken to be there, ms. */
+/** How long after the last input a person counts as present, ms. */
 export const LOOKING_MS = 120_000;
 
-/** When somebody last touched something, by a clock that nobody sets. */
+/** Tracks the last input, by a monotonic clock. */
 export class Attention {
   #at: number;
 
@@ -11,7 +11,7 @@ export class Attention {
     this.#at = clock();
   }
 
-  /** Somebody is there. Returns whether that is news. */
+  /** Records an input. Returns whether the person was away before. */
   touch(): boolean {
     const was = this.here;
     this.#at = this.clock();

@@ -3,8 +3,8 @@ import { LitElement, type CSSResultGroup } from 'lit';
 import { base } from '../style/base.js';
 
 /**
- * What every element of the page is made of: it draws again when a signal that its `render` read has changed, and it has the
- * shared styles. Signals must not be written in `render`, `willUpdate` or `updated`.
+ * The base of all elements of the page: renders again when a signal that `render` read changes, and has the shared styles. Signals
+ * must not be written in `render`, `willUpdate` or `updated`.
  */
 export class PlexusElement extends LitElement {
   static override styles: CSSResultGroup = [base];

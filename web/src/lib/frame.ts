@@ -1,4 +1,4 @@
-/** How often a page that nobody sees takes in what came, ms. A hidden page gets no animation frames. */
+/** The interval of a hidden page, ms: it gets no animation frames. */
 const HIDDEN_MS = 250;
 
 /** Runs `work` once, before the next frame is drawn, however often the returned function is called. */
@@ -10,7 +10,7 @@ export function perFrame(work: () => void): () => void {
     due = true;
     if (document.hidden) setTimeout(run, HIDDEN_MS);
     else {
-      // A page that is hidden before the frame comes must not wait for it.
+      // A page that becomes hidden before the frame does not wait for it.
       let done = false;
       const once = () => { if (!done) { done = true; clearTimeout(timer); run(); } };
       const timer = setTimeout(once, HIDDEN_MS);

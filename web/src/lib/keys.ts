@@ -1,10 +1,10 @@
-// The keys of the whole page: one listener, a table, and sequences of two (`g i`). A part of the page binds its keys while it is shown.
+// The page's keyboard shortcuts: one listener, with sequences of two keys (`g i`). Parts of the page bind their keys while shown.
 
 export interface Binding {
   /** `j`, `Escape`, `mod+k`, `g i`. */
   key: string;
   run: (event: KeyboardEvent) => void;
-  /** Whether it counts while somebody types; only keys with `mod` or `Escape` should. */
+  /** Whether it works in text fields; only for `mod` keys and `Escape`. */
   typing?: boolean;
 }
 
@@ -28,7 +28,7 @@ function typingIn(at: Element | null): boolean {
   return at instanceof HTMLInputElement && !['checkbox', 'radio', 'button', 'submit'].includes(at.type);
 }
 
-/** Whether a dialog has the page: nothing under it takes keys. */
+/** Whether a dialog is open: elements under it take no keys. */
 export const dialogOpen = (): boolean => {
   let at: Element | null = focused();
   while (at) {
@@ -38,7 +38,7 @@ export const dialogOpen = (): boolean => {
   return false;
 };
 
-/** Binds keys until the returned function is called. What was bound last comes first. */
+/** Binds keys until the returned function is called. The last binding has precedence. */
 export function bind(bindings: Binding[]): () => void {
   layers.push(bindings);
   return () => {
@@ -56,7 +56,7 @@ window.addEventListener('keydown', (event) => {
   const key = named(event);
   const typing = typingIn(focused());
   const inDialog = dialogOpen();
-  // A dialog is left by its own Escape.
+  // A dialog handles Escape itself.
   if (inDialog && key === 'Escape') return;
   const tried = prefix && !typing ? `${prefix} ${key}` : key;
   clearTimeout(prefixTimer);

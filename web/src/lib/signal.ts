@@ -1,2 +1,2 @@
-// The one signals library, under our own name: a value, who reads it, and what follows from it.
+// The signals library, re-exported so that only this file names it.
 export { signal, computed, effect, batch, untracked, type Signal, type ReadonlySignal } from '@preact/signals-core';

@@ -2,7 +2,7 @@ import { text } from '../text/en.js';
 
 const t = text.common;
 
-/** A span in words, in its largest unit. */
+/** A duration in words, in its largest unit. */
 export function span(ms: number): string {
   const s = Math.max(0, Math.round(ms / 1000));
   if (s < 60) return t.seconds(s);
@@ -11,13 +11,13 @@ export function span(ms: number): string {
   return t.days(Math.floor(s / 86_400));
 }
 
-/** How long ago, in words. Both in ms of the gateway's clock. */
+/** An age in words. Both times in ms by the gateway's clock. */
 export function ago(at: number, now: number): string {
   if (!Number.isFinite(at)) return '';
   return now - at < 5_000 ? t.justNow : t.ago(span(now - at));
 }
 
-/** A moment for people, short: the time today, else the day too. */
+/** A short time for people: only the time if it is today, else with the day. */
 export function moment(at: number): string {
   const d = new Date(at);
   const today = new Date().toDateString() === d.toDateString();
@@ -26,12 +26,12 @@ export function moment(at: number): string {
     : d.toLocaleString('en', { month: 'short', day: 'numeric', hour: '2-digit', minute: '2-digit', hour12: false });
 }
 
-/** Two clocks that differ by less are taken for equal, ms. */
+/** Smaller differences between two clocks are ignored, ms. */
 const SKEW_MIN_MS = 3_000;
 
 /**
- * How far this clock is behind another one, ms, from a reply that the other dated (in whole seconds, HTTP's `Date`) at some moment between
- * `sent` and `received`. A reply that took long tells little: what was `known` stays where it may still be true.
+ * How far this clock is behind the gateway's, ms, from the `date` of a reply (HTTP's `Date`, in whole seconds), which was set between
+ * `sent` and `received`. The `known` value stays while it is compatible: a slow reply is inexact.
  */
 export function skewFrom(known: number, date: number, sent: number, received: number): number {
   const least = date - received - SKEW_MIN_MS;

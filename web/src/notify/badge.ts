@@ -1,4 +1,4 @@
-// What the tab and the app's icon say while Plexus is open: how many questions wait, and whether what is shown is true now.
+// The tab's title and icon and the app's badge: the number of open requests, and whether the page is connected.
 
 import { effect } from '../lib/signal.js';
 import { plexus } from '../plexus.js';
@@ -6,8 +6,8 @@ import { plexus } from '../plexus.js';
 const PREFIX = /^\(\d+\) /;
 const SIZE = 64;
 
-/** Questions that this device may answer and that are open. */
-function waiting(): number {
+/** The number of open requests that can be answered here. */
+function openRequests(): number {
   let n = 0;
   for (const request of plexus.requests.value.values()) if (request.state === 'open' && !request.observe_only) n += 1;
   return n;
@@ -15,8 +15,8 @@ function waiting(): number {
 
 type State = 'calm' | 'asked' | 'away';
 
-/** The icon of the tab, as an address that holds the drawing itself; nothing in it comes from outside. */
-function drawn(state: State): string {
+/** The tab's icon as a data URL. */
+function iconUrl(state: State): string {
   const field = state === 'away' ? '#6b7280' : '#4f46d8';
   const dot = state === 'asked' ? `<circle cx="50" cy="14" r="13" fill="#e5383b" stroke="#fff" stroke-width="4"/>` : '';
   const svg = `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${SIZE} ${SIZE}"><rect width="${SIZE}" height="${SIZE}" rx="14" fill="${field}"/><g fill="none" stroke="#fff" stroke-opacity=".75" stroke-width="5" stroke-linecap="round"><path d="M14 16 32 32 14 48M32 32h18M32 32 50 16M32 32l18 16"/></g><circle cx="32" cy="32" r="8" fill="#fff"/>${dot}</svg>`;
@@ -31,22 +31,22 @@ function title(): void {
   if (document.title !== wanted) document.title = wanted;
 }
 
-/** Keeps title, icon and badge true. Called once. */
+/** Keeps title, icon and badge up to date. Called once. */
 export function startBadges(): void {
-  // Whoever sets the title need not know of the number.
+  // Other code sets the title without the number.
   const at = document.querySelector('title');
   if (at) new MutationObserver(title).observe(at, { childList: true, characterData: true, subtree: true });
   let shown: State | '' = '';
   effect(() => {
     const signedIn = plexus.me.value !== null;
-    count = signedIn ? waiting() : 0;
+    count = signedIn ? openRequests() : 0;
     title();
     const state: State = signedIn && !plexus.live.value ? 'away' : count > 0 ? 'asked' : 'calm';
     const link = document.querySelector<HTMLLinkElement>('link#favicon, link[rel="icon"]');
     if (link && state !== shown) {
       shown = state;
       link.type = 'image/svg+xml';
-      link.href = drawn(state);
+      link.href = iconUrl(state);
     }
     const badge = navigator as Navigator & { setAppBadge?: (n: number) => Promise<void>; clearAppBadge?: () => Promise<void> };
     if (plexus.live.value) void (count > 0 ? badge.setAppBadge?.(count) : badge.clearAppBadge?.())?.catch(() => {});

@@ -1,4 +1,4 @@
-// Notifications of this device. `startNotify()` once, when the page begins; `<plexus-notifications>` on the page of devices;
+// Notifications of this device. `startNotify()` once, when the page begins; `<plexus-notifications>` is part of the devices page;
 // `notify/worker.ts` is imported by the service worker.
 
 export { startNotify } from './page.js';

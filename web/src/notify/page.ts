@@ -1,9 +1,9 @@
-// What runs beside the pages: badges, the sound, and what the background part asks of an open page.
+// The page's part of notifications: badges, the sound, and messages of the service worker.
 
 import { effect } from '../lib/signal.js';
 import { plexus } from '../plexus.js';
 import { startBadges } from './badge.js';
-import { look } from './push.js';
+import { refreshPush } from './push.js';
 import { startSound } from './sound.js';
 import { tray } from './tray.js';
 
@@ -16,30 +16,30 @@ export function startNotify(): void {
   startBadges();
   startSound();
   navigator.serviceWorker?.addEventListener('message', (event: MessageEvent<{ plexus?: string; hash?: string } | null>) => {
-    const said = event.data;
-    // Only a place within the page: no address ever comes this way.
-    if (said?.plexus === 'open' && typeof said.hash === 'string' && said.hash.startsWith('#/')) location.hash = said.hash;
+    const message = event.data;
+    // Only fragments: a message cannot lead to another address.
+    if (message?.plexus === 'open' && typeof message.hash === 'string' && message.hash.startsWith('#/')) location.hash = message.hash;
   });
   navigator.serviceWorker?.startMessages?.();
-  // What this page shows needs no notification any more.
+  // What this page shows needs no notification.
   document.addEventListener('visibilitychange', () => void tidy());
   void tidy();
-  // A subscription that came to nothing is made anew at the next visit.
+  // A lost subscription is renewed at the next visit.
   let looked = false;
   effect(() => {
     if (looked || !plexus.me.value) return;
     looked = true;
-    void look();
+    void refreshPush();
   });
 }
 
-/** Takes away notifications of questions that the reader is now looking at. */
+/** Closes notifications that need no answer while the page is visible. */
 async function tidy(): Promise<void> {
   if (document.hidden || !('serviceWorker' in navigator)) return;
   try {
     const worker = await navigator.serviceWorker.getRegistration();
     for (const shown of worker ? await tray(() => worker.getNotifications()) : []) if (['withdrawn', 'outcome', 'news'].includes(shown.data?.kind)) shown.close();
   } catch {
-    // Not where there is no background part.
+    // There is no service worker.
   }
 }

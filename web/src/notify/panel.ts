@@ -1,16 +1,16 @@
-// `<plexus-notifications>`: what this device is told while nobody looks, and what it does while the page is open.
+// `<plexus-notifications>`: the settings of push notifications and of the sound on this device.
 
 import { css, html, nothing, type TemplateResult } from 'lit';
 import { PlexusElement } from '../lib/element.js';
 import { plexus } from '../plexus.js';
 import { text } from '../text/en.js';
 import { icon } from '../ui/icons.js';
-import { change, look, push, subscribe, test, unsubscribe, type Settings } from './push.js';
+import { change, refreshPush, push, subscribe, test, unsubscribe, type Settings } from './push.js';
 import { play, setSound, sound } from './sound.js';
 
 const t = text.notify;
 const QUIET = { from: '22:00', to: '07:00' };
-/** The reader's time zone, by its name, where the browser tells one. */
+/** The browser's time zone name, if known. */
 const zone = (): { zone?: string } => {
   const name = Intl.DateTimeFormat().resolvedOptions().timeZone;
   return name?.includes('/') ? { zone: name } : {};
@@ -67,7 +67,7 @@ export class PlexusNotifications extends PlexusElement {
 
   override connectedCallback(): void {
     super.connectedCallback();
-    void look();
+    void refreshPush();
     document.addEventListener('visibilitychange', this.#again);
   }
 
@@ -76,9 +76,9 @@ export class PlexusNotifications extends PlexusElement {
     document.removeEventListener('visibilitychange', this.#again);
   }
 
-  /** The reader may have changed the browser's settings elsewhere. */
+  /** The browser's settings may have changed meanwhile. */
   #again = (): void => {
-    if (!document.hidden && !this.busy) void look();
+    if (!document.hidden && !this.busy) void refreshPush();
   };
 
   async #do(work: () => Promise<string>, done = ''): Promise<void> {

@@ -1,14 +1,14 @@
-// What a push says, and the notification that is made of it. Pure.
+// Push payloads, and the notifications made of them. Pure.
 
 import { oneLine } from '../lib/text.js';
 import { text } from '../text/en.js';
 
 const t = text.notify;
 
-/** What may be done from a notification. */
+/** An answer that a notification offers. */
 export type Action = 'allow_once' | 'deny';
 
-/** What the gateway sends, encrypted: what is asked, never secrets. */
+/** The decrypted payload of a push; it never has secrets. */
 export interface Payload {
   kind: 'request' | 'ended' | 'failed' | 'withdrawn' | 'test';
   tag: string;
@@ -22,8 +22,8 @@ export interface Payload {
   by?: string;
 }
 
-/** What a notification of ours remembers. */
-export interface Kept {
+/** The `data` of a notification. */
+export interface NotificationData {
   kind: Payload['kind'] | 'news' | 'outcome';
   session_id?: string;
   request_id?: string;
@@ -34,7 +34,7 @@ export interface Kept {
 /** A notification to show. */
 export interface Shape {
   title: string;
-  options: NotificationOptions & { data: Kept; renotify?: boolean; actions?: { action: Action; title: string }[]; timestamp?: number };
+  options: NotificationOptions & { data: NotificationData; renotify?: boolean; actions?: { action: Action; title: string }[]; timestamp?: number };
 }
 
 const ICONS = { icon: '/icon-192.png', badge: '/icon-badge.png' };
@@ -42,14 +42,14 @@ const KINDS = ['request', 'ended', 'failed', 'withdrawn', 'test'];
 /** Longest text that a notification shows, in characters; systems cut at less. */
 const BODY_CHARS = 300;
 
-/** How the line of the gateway begins that has the reasons. */
+/** The beginning of the reasons in the gateway's text. */
 const WHY = ' Why: ';
-/** Characters that are left to what is asked, at least. */
-const ASKED_CHARS = 100;
+/** Characters of a cut text that the request itself keeps, at least. */
+const REQUEST_CHARS = 100;
 
 const TITLES: Record<Action, string> = { allow_once: t.allowOnce, deny: t.deny };
 
-/** Reads what came; null for what is none of ours. */
+/** Reads a payload; null if it is malformed. */
 export function parsePayload(data: unknown): Payload | null {
   if (typeof data !== 'object' || data === null) return null;
   const p = data as Partial<Payload>;
@@ -57,22 +57,22 @@ export function parsePayload(data: unknown): Payload | null {
   return { ...p, kind: p.kind, tag: p.tag, title: p.title, body: typeof p.body === 'string' ? p.body : '' };
 }
 
-/** The beginning; of a question with reasons for its risk those as well, and what is asked is cut. */
+/** Cuts a text; the reasons for a risk at its end are data. */
 function cut(words: string, risk?: string): string {
   if (words.length <= BODY_CHARS) return words;
   const at = risk === 'elevated' || risk === 'danger' ? words.lastIndexOf(WHY) : -1;
-  const why = at < 0 ? '' : words.slice(at, at + BODY_CHARS - ASKED_CHARS);
+  const why = at < 0 ? '' : words.slice(at, at + BODY_CHARS - REQUEST_CHARS);
   return `${words.slice(0, BODY_CHARS - 1 - why.length)}…${why}`;
 }
 
 /**
- * The notification for a push. `shown` is what stands under the same tag now: the same question again makes no noise, another one
- * does; what was answered elsewhere replaces the question silently.
+ * The notification for a push. `shown` is the current one with the same tag: the same request again is silent, another one is not.
+ * A withdrawn request replaces its notification silently.
  */
-export function shapeOf(payload: Payload | null, shown: Kept | null): Shape {
+export function shapeOf(payload: Payload | null, shown: NotificationData | null): Shape {
   if (!payload) return { title: t.news, options: { ...ICONS, body: t.newsBody, tag: 'news', data: { kind: 'news' } } };
   const { kind, tag, session_id, request_id, digest, risk } = payload;
-  const data: Kept = { kind, session_id, request_id, digest, risk };
+  const data: NotificationData = { kind, session_id, request_id, digest, risk };
   const options: Shape['options'] = { ...ICONS, tag, body: cut(oneLine(payload.body), risk), data };
   const title = oneLine(payload.title);
   if (kind === 'withdrawn') return { title, options: { ...options, silent: true, renotify: false } };
@@ -87,33 +87,33 @@ export function shapeOf(payload: Payload | null, shown: Kept | null): Shape {
   return { title, options: { ...options, renotify: shown !== null } };
 }
 
-/** Where a click on a notification leads. */
-export function hashOf(kept: Kept): string {
-  if (kept.request_id) return `#/r/${encodeURIComponent(kept.request_id)}`;
-  if (kept.session_id) return `#/s/${encodeURIComponent(kept.session_id)}`;
+/** The fragment that a click on a notification opens. */
+export function hashOf(data: NotificationData): string {
+  if (data.request_id) return `#/r/${encodeURIComponent(data.request_id)}`;
+  if (data.session_id) return `#/s/${encodeURIComponent(data.session_id)}`;
   return '#/inbox';
 }
 
-/** What became of an answer that was given from a notification. */
+/** The outcome of an answer from a notification. */
 export interface Done {
   title: string;
   body: string;
-  /** Whether somebody has to look: the answer did not count. */
+  /** Whether a person has to look: the answer did not count. */
   look: boolean;
 }
 
-/** What to say of the gateway's reply to an answer. */
+/** The outcome for the gateway's reply to an answer. */
 export function doneOf(action: Action, status: number, body: unknown): Done {
-  const said = (typeof body === 'object' && body !== null ? body : {}) as { code?: string; ok?: boolean; state?: string; detail?: string; won?: boolean; resolved_by?: { name?: string } };
+  const reply = (typeof body === 'object' && body !== null ? body : {}) as { code?: string; ok?: boolean; state?: string; detail?: string; won?: boolean; resolved_by?: { name?: string } };
   const request = text.request;
-  if (status >= 200 && status < 300 && said.won !== false) return { title: action === 'allow_once' ? t.allowed : t.denied, body: '', look: false };
-  if (said.state && said.resolved_by) {
-    const who = oneLine(said.resolved_by.name);
-    const words = (request as unknown as Record<string, unknown>)[said.state];
-    const what = said.state === 'answered' ? `${said.ok ? request.allowed : said.ok === false ? request.denied : request.answered}${who ? request.by(who) : ''}` : typeof words === 'string' ? words : request.gone;
+  if (status >= 200 && status < 300 && reply.won !== false) return { title: action === 'allow_once' ? t.allowed : t.denied, body: '', look: false };
+  if (reply.state && reply.resolved_by) {
+    const who = oneLine(reply.resolved_by.name);
+    const words = (request as unknown as Record<string, unknown>)[reply.state];
+    const what = reply.state === 'answered' ? `${reply.ok ? request.allowed : reply.ok === false ? request.denied : request.answered}${who ? request.by(who) : ''}` : typeof words === 'string' ? words : request.gone;
     return { title: what, body: request.late, look: false };
   }
   if (status === 401) return { title: t.notAnswered, body: t.signedOut, look: true };
-  const known = said.code ? (request.refusals as Record<string, string>)[said.code] : undefined;
-  return { title: t.notAnswered, body: `${known ?? oneLine(said.detail ?? status)} ${t.tapToLook}`, look: true };
+  const known = reply.code ? (request.refusals as Record<string, string>)[reply.code] : undefined;
+  return { title: t.notAnswered, body: `${known ?? oneLine(reply.detail ?? status)} ${t.tapToLook}`, look: true };
 }

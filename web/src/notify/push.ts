@@ -1,4 +1,4 @@
-// This browser's subscription to pushes, and what stands in its way.
+// This browser's push subscription, and what may prevent it.
 
 import { signal } from '../lib/signal.js';
 import { plexus, Refused, why } from '../plexus.js';
@@ -6,16 +6,16 @@ import { text } from '../text/en.js';
 import type { Push, PushSettings } from '../wire/types.js';
 
 const t = text.notify;
-/** How long the background part may take to come up, ms. */
+/** How long the service worker may take to become ready, ms. */
 const READY_MS = 8_000;
 
-/** What the gateway keeps for this device. */
+/** The gateway's settings for this device. */
 export type Settings = Partial<PushSettings>;
 
-/** What the panel shows. `blocked`: in the browser; `unable`: never here; `off`/`on`: as chosen. */
+/** The state of push notifications. `blocked`: by the browser's settings; `unable`: not possible here. */
 export interface PushState {
   is: 'unknown' | 'unable' | 'blocked' | 'off' | 'on';
-  /** Why, in words; for `unable` and `blocked`. */
+  /** The reason for `unable` and `blocked`. */
   words: string;
   settings: Settings;
 }
@@ -25,8 +25,8 @@ export const push = signal<PushState>({ is: 'unknown', words: '', settings: {} }
 const isApple = (): boolean => /iPhone|iPad|iPod/.test(navigator.userAgent) || (navigator.userAgent.includes('Mac') && navigator.maxTouchPoints > 1);
 const fromHome = (): boolean => matchMedia('(display-mode: standalone)').matches || (navigator as { standalone?: boolean }).standalone === true;
 
-/** What this browser lacks, in words; empty if nothing. */
-export function lacks(): string {
+/** What prevents pushes in this browser; empty if nothing. */
+export function missingSupport(): string {
   if (!window.isSecureContext) return t.needsHttps;
   if (isApple() && !fromHome() && !('PushManager' in window)) return t.needsHome;
   if (!('serviceWorker' in navigator) || !('PushManager' in window) || !('Notification' in window)) return t.noPush;
@@ -48,48 +48,47 @@ const same = (a: ArrayBuffer | null | undefined, b: Uint8Array): boolean => {
   return one !== null && one.length === b.length && one.every((byte, n) => byte === b[n]);
 };
 
-/** Finds out how it stands. */
-export async function look(): Promise<void> {
+/** Updates `push` from the browser and the gateway. */
+export async function refreshPush(): Promise<void> {
   if (plexus.me.peek()?.kind === 'share') {
     push.value = { is: 'unable', words: t.share, settings: {} };
     return;
   }
-  const missing = lacks();
-  let told: Push;
+  const missing = missingSupport();
+  let reply: Push;
   try {
-    told = await plexus.http<Push>('GET', '/v1/push');
+    reply = await plexus.http<Push>('GET', '/v1/push');
   } catch (error) {
     const words = error instanceof Refused && (error.status === 404 || error.status === 405) ? t.noGateway : t.failed(why(error));
     push.value = { is: 'unable', words: missing || words, settings: {} };
     return;
   }
-  const settings = told.settings ?? {};
+  const settings = reply.settings ?? {};
   if (missing) push.value = { is: 'unable', words: missing, settings };
   else if (Notification.permission === 'denied') push.value = { is: 'blocked', words: t.blocked, settings };
   else {
-    const of = async () => {
+    const isSubscribed = async () => {
       const here = await (await navigator.serviceWorker.getRegistration())?.pushManager?.getSubscription().catch(() => null);
-      return Boolean(here) && same(here?.options.applicationServerKey, bytesOf(told.public_key));
+      return Boolean(here) && same(here?.options.applicationServerKey, bytesOf(reply.public_key));
     };
-    let ours = await of();
-    // What was wanted and came to nothing by itself is made anew by itself: the gateway's key is another one, the push service
-    // or the browser forgot.
-    if (Notification.permission === 'granted' && (told.lapsed || (told.subscribed && !ours)) && (await made(told.public_key, true)) === '') {
-      told = { ...told, subscribed: true };
-      ours = await of();
+    let subscribedHere = await isSubscribed();
+    // A wanted subscription that was lost is renewed: the gateway's key changed, or the push service or browser dropped it.
+    if (Notification.permission === 'granted' && (reply.lapsed || (reply.subscribed && !subscribedHere)) && (await registerSubscription(reply.public_key, true)) === '') {
+      reply = { ...reply, subscribed: true };
+      subscribedHere = await isSubscribed();
     }
-    push.value = { is: ours && told.subscribed ? 'on' : 'off', words: ours && !told.subscribed ? t.elsewhere : '', settings };
+    push.value = { is: subscribedHere && reply.subscribed ? 'on' : 'off', words: subscribedHere && !reply.subscribed ? t.elsewhere : '', settings };
   }
 }
 
-/** Subscribes and tells the gateway; `anew`: what there is, is of no use. Returns why not; empty if it is done. */
-async function made(public_key: string, anew: boolean): Promise<string> {
+/** Subscribes and registers the subscription at the gateway; `anew` replaces the current one. Returns the error; empty on success. */
+async function registerSubscription(public_key: string, anew: boolean): Promise<string> {
   const worker = await registration();
   if (!worker) return t.noWorker;
   try {
     const key = bytesOf(public_key || (await plexus.http<Push>('GET', '/v1/push')).public_key);
     let subscription = await worker.pushManager.getSubscription();
-    // A subscription to another gateway's key would never be heard of.
+    // A subscription with another key would never get a push.
     if (subscription && (anew || !same(subscription.options.applicationServerKey, key))) {
       await subscription.unsubscribe();
       subscription = null;
@@ -104,7 +103,7 @@ async function made(public_key: string, anew: boolean): Promise<string> {
   return '';
 }
 
-/** Turns it on: asks the browser, subscribes, tells the gateway. Returns why not; empty if it is on. Needs a press of a button. */
+/** Turns pushes on: asks for permission and subscribes. Returns the error; empty on success. Needs a user gesture. */
 export async function subscribe(): Promise<string> {
   const permission = await Notification.requestPermission();
   if (permission === 'denied') {
@@ -112,13 +111,13 @@ export async function subscribe(): Promise<string> {
     return t.blocked;
   }
   if (permission !== 'granted') return t.dismissed;
-  const trouble = await made('', false);
-  if (trouble) return trouble;
-  await look();
+  const error = await registerSubscription('', false);
+  if (error) return error;
+  await refreshPush();
   return '';
 }
 
-/** Turns it off here and at the gateway. */
+/** Turns pushes off in the browser and at the gateway. */
 export async function unsubscribe(): Promise<string> {
   try {
     await plexus.http('DELETE', '/v1/push');
@@ -127,15 +126,15 @@ export async function unsubscribe(): Promise<string> {
   } catch (error) {
     return t.failed(why(error));
   }
-  await look();
+  await refreshPush();
   return '';
 }
 
-/** Changes what is told; returns why not. */
+/** Changes the settings; returns the error, empty on success. */
 export async function change(settings: Settings): Promise<string> {
   try {
-    const told = await plexus.http<Partial<Push> & Settings>('PATCH', '/v1/push/settings', { ...settings });
-    push.value = { ...push.peek(), settings: { ...push.peek().settings, ...settings, ...(told?.settings ?? {}) } };
+    const reply = await plexus.http<Partial<Push> & Settings>('PATCH', '/v1/push/settings', { ...settings });
+    push.value = { ...push.peek(), settings: { ...push.peek().settings, ...settings, ...(reply?.settings ?? {}) } };
     return '';
   } catch (error) {
     return t.failed(why(error));

@@ -1,4 +1,4 @@
-// A sound for new questions: off until this device is told otherwise. Made of two tones, so that nothing has to be fetched.
+// The sound for new requests; off by default. Synthesized from two tones, so that nothing has to be fetched.
 
 import { effect, signal } from '../lib/signal.js';
 import { plexus } from '../plexus.js';
@@ -9,7 +9,7 @@ const TONES = [587.33, 880];
 const TONE_S = 0.14;
 const VOLUME = 0.12;
 
-function kept(): boolean {
+function stored(): boolean {
   try {
     return localStorage.getItem(KEY) === 'on';
   } catch {
@@ -17,8 +17,8 @@ function kept(): boolean {
   }
 }
 
-/** Whether this device makes a sound. */
-export const sound = signal(kept());
+/** Whether the sound is on for this device. */
+export const sound = signal(stored());
 
 export function setSound(on: boolean): void {
   sound.value = on;
@@ -26,13 +26,13 @@ export function setSound(on: boolean): void {
     if (on) localStorage.setItem(KEY, 'on');
     else localStorage.removeItem(KEY);
   } catch {
-    // Storage is off: the choice lives as long as the page.
+    // Storage is off: the choice lasts as long as the page.
   }
 }
 
 let context: AudioContext | null = null;
 
-/** Plays it once. A browser that wants a gesture first stays silent. */
+/** Plays the sound once. Silent in a browser that requires a user gesture first. */
 export function play(): void {
   try {
     context ??= new AudioContext();
@@ -50,11 +50,11 @@ export function play(): void {
       voice.stop(from + TONE_S * 2);
     });
   } catch {
-    // No sound here.
+    // Audio is not available.
   }
 }
 
-/** Plays when a question comes that was not there before. Called once. */
+/** Plays the sound for each new request. Called once. */
 export function startSound(): void {
   let known: Set<string> | null = null;
   effect(() => {

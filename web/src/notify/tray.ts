@@ -1,10 +1,10 @@
-// The notifications that stand in the system's tray.
+// Access to the system's notifications.
 
 /**
- * Shows or reads them, one at a time over all pages and the worker: Chromium drops a notification for good that is being shown while
- * their list is read (`PlatformNotificationContextImpl` takes it for one that was closed).
+ * Runs `work`, which shows or lists notifications, one at a time over all pages and the worker: Chromium drops a notification that is
+ * shown while the list is read (`PlatformNotificationContextImpl` takes it for a closed one).
  */
 export function tray<T>(work: () => Promise<T>): Promise<T> {
-  // The type of the promise within a promise is the library's; what comes is what `work` gives.
+  // The library's type has a nested promise; the value is that of `work`.
   return navigator.locks.request('plexus-tray', work) as Promise<T>;
 }

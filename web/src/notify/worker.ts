@@ -1,21 +1,21 @@
 /// <reference lib="webworker" />
-// The part of the service worker that takes pushes. It shows, it opens the card, and only where the device was granted acting from
-// the lock screen it answers; never what is dangerous, and never without saying what became of it.
+// The push part of the service worker. Shows notifications, opens the page, and answers requests if the device may act from the lock
+// screen: never allows a dangerous request, and always shows the outcome.
 
 import { text } from '../text/en.js';
-import { doneOf, hashOf, parsePayload, shapeOf, type Action, type Kept } from './payload.js';
+import { doneOf, hashOf, parsePayload, shapeOf, type Action, type NotificationData } from './payload.js';
 import { tray } from './tray.js';
 import type { Me } from '../wire/types.js';
 
 const t = text.notify;
-/** How long one call to the gateway may take, ms. The browser ends a worker that takes much longer. */
+/** Timeout of one call to the gateway, ms. Browsers end a worker that takes much longer. */
 const CALL_MS = 10_000;
-/** How often an answer without a word is sent again, under the same key. */
+/** Attempts to send an answer, under the same key. */
 const TRIES = 3;
-/** How long a "withdrawn" stays that replaced nothing, ms: a browser asks that each push shows something. */
+/** How long a "withdrawn" notification without a predecessor is shown, ms: browsers require that each push shows something. */
 const GLANCE_MS = 1_500;
 
-// The page's own library of types says that `self` is a window.
+// The type library of the page declares `self` as a window.
 const worker = self as unknown as ServiceWorkerGlobalScope;
 
 async function shownUnder(tag: string): Promise<Notification | null> {
@@ -23,24 +23,24 @@ async function shownUnder(tag: string): Promise<Notification | null> {
   return found[0] ?? null;
 }
 
-/** The number on the app's icon: the questions that stand in notifications. */
+/** Sets the number on the app's icon: the requests in notifications. */
 async function countBadge(): Promise<void> {
   const badge = worker.navigator as unknown as { setAppBadge?: (n: number) => Promise<void>; clearAppBadge?: () => Promise<void> };
   if (!badge.setAppBadge) return;
-  const open = (await tray(() => worker.registration.getNotifications())).filter((one) => (one.data as Kept | null)?.kind === 'request').length;
+  const open = (await tray(() => worker.registration.getNotifications())).filter((one) => (one.data as NotificationData | null)?.kind === 'request').length;
   await (open ? badge.setAppBadge(open) : badge.clearAppBadge?.())?.catch(() => {});
 }
 
-async function take(data: PushMessageData | null): Promise<void> {
-  let said: unknown = null;
+async function onPush(data: PushMessageData | null): Promise<void> {
+  let message: unknown = null;
   try {
-    said = data?.json();
+    message = data?.json();
   } catch {
-    // What is not JSON is none of ours; it is shown as news all the same, for a browser forbids silence.
+    // Not JSON: shown as general news, because browsers require that each push shows something.
   }
-  const payload = parsePayload(said);
+  const payload = parsePayload(message);
   const before = payload ? await shownUnder(payload.tag) : null;
-  const { title, options } = shapeOf(payload, (before?.data as Kept | undefined) ?? null);
+  const { title, options } = shapeOf(payload, (before?.data as NotificationData | undefined) ?? null);
   await tray(() => worker.registration.showNotification(title, options as NotificationOptions));
   if (payload?.kind === 'withdrawn' && !before) {
     await new Promise((resolve) => setTimeout(resolve, GLANCE_MS));
@@ -49,9 +49,9 @@ async function take(data: PushMessageData | null): Promise<void> {
   await countBadge();
 }
 
-/** Brings the page up at what the notification is about. */
-async function open(kept: Kept): Promise<void> {
-  const hash = hashOf(kept);
+/** Opens or focuses the page at the notification's target. */
+async function open(data: NotificationData): Promise<void> {
+  const hash = hashOf(data);
   const windows = await worker.clients.matchAll({ type: 'window', includeUncontrolled: true });
   const there = windows.find((one) => one.focused) ?? windows.find((one) => one.visibilityState === 'visible') ?? windows[0];
   if (!there) {
@@ -69,7 +69,7 @@ async function call(method: string, path: string, more: RequestInit = {}): Promi
   try {
     body = words ? JSON.parse(words) : null;
   } catch {
-    // A proxy's page; the status speaks.
+    // Not JSON, such as a proxy's page; only the status counts.
   }
   return { status: response.status, body };
 }
@@ -85,14 +85,14 @@ async function me(): Promise<Me | null> {
 
 const freshKey = (): string => `push-${Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) => byte.toString(16).padStart(2, '0')).join('')}`;
 
-/** Answers from the notification, and shows what became of it under the same tag. */
-async function answer(action: Action, tag: string, kept: Kept, csrf: string): Promise<void> {
+/** Answers from the notification, and shows the outcome under the same tag. */
+async function answer(action: Action, tag: string, data: NotificationData, csrf: string): Promise<void> {
   const tell = (title: string, body: string, look: boolean) =>
-    tray(() => worker.registration.showNotification(title, { ...shapeOf(null, null).options, tag, body, silent: !look, data: { ...kept, kind: 'outcome' } }));
-  const path = `/v1/requests/${encodeURIComponent(kept.request_id ?? '')}/answer`;
+    tray(() => worker.registration.showNotification(title, { ...shapeOf(null, null).options, tag, body, silent: !look, data: { ...data, kind: 'outcome' } }));
+  const path = `/v1/requests/${encodeURIComponent(data.request_id ?? '')}/answer`;
   const headers = { 'Content-Type': 'application/json', Accept: 'application/json', 'Plexus-CSRF': csrf, 'Idempotency-Key': freshKey() };
-  const body = JSON.stringify({ ok: action === 'allow_once', digest: kept.digest });
-  // Should the system end this worker half-way, what stands there is true.
+  const body = JSON.stringify({ ok: action === 'allow_once', digest: data.digest });
+  // If the system ends this worker now, the notification still says what is true.
   await tell(t.sending, '', false);
   for (let left = TRIES; left > 0; left -= 1) {
     try {
@@ -101,31 +101,31 @@ async function answer(action: Action, tag: string, kept: Kept, csrf: string): Pr
       await tell(done.title, done.body, done.look);
       return;
     } catch {
-      // No word came back: the same key again brings the same receipt.
+      // No reply came: the same key brings the same receipt.
     }
   }
   await tell(t.unknown, t.tapToLook, true);
 }
 
 async function clicked(notification: Notification, action: string): Promise<void> {
-  const kept = (notification.data ?? { kind: 'news' }) as Kept;
+  const data = (notification.data ?? { kind: 'news' }) as NotificationData;
   const tag = notification.tag;
   notification.close();
-  const acts = (action === 'allow_once' || action === 'deny') && kept.kind === 'request' && kept.request_id && kept.digest;
-  // Allowing what is dangerous takes its card and its gesture, whatever was granted.
-  if (acts && !(kept.risk === 'danger' && action === 'allow_once')) {
+  const acts = (action === 'allow_once' || action === 'deny') && data.kind === 'request' && data.request_id && data.digest;
+  // A dangerous request can only be allowed on its card.
+  if (acts && !(data.risk === 'danger' && action === 'allow_once')) {
     const device = await me();
     if (device?.lock_screen && device.csrf) {
-      await answer(action, tag, kept, device.csrf);
+      await answer(action, tag, data, device.csrf);
       await countBadge();
       return;
     }
   }
-  await open(kept);
+  await open(data);
   await countBadge();
 }
 
-/** The browser changed its address for pushes: the gateway has to know the new one. */
+/** The browser changed its push subscription: registers the new one at the gateway. */
 async function resubscribe(event: Event): Promise<void> {
   const { oldSubscription } = event as Event & { oldSubscription?: PushSubscription | null };
   const device = await me();
@@ -140,7 +140,7 @@ async function resubscribe(event: Event): Promise<void> {
   await call('PUT', '/v1/push', { headers: { 'Content-Type': 'application/json', 'Plexus-CSRF': device.csrf }, body: JSON.stringify({ endpoint, keys }) });
 }
 
-worker.addEventListener('push', (event) => event.waitUntil(take(event.data)));
+worker.addEventListener('push', (event) => event.waitUntil(onPush(event.data)));
 worker.addEventListener('notificationclick', (event) => event.waitUntil(clicked(event.notification, event.action)));
 worker.addEventListener('notificationclose', (event) => event.waitUntil(countBadge()));
 worker.addEventListener('pushsubscriptionchange', (event) => (event as ExtendableEvent).waitUntil(resubscribe(event)));

@@ -8,21 +8,21 @@ import { icon } from '../ui/icons.js';
 import type { McpServer, McpServers, Skill, SkillError, Skills } from '../wire/types.js';
 
 const t = text.shell.abilities;
-/** Skills from which on there is a field to search in. */
+/** With more skills than this there is a search field. */
 const MANY = 8;
 const TONE: Record<string, string> = { ready: 'ok', error: 'danger', connecting: 'warn' };
 
-/** Asked for, told, or why not. `no`: the agent does not tell. */
-type Told<T> = { phase: 'asking' } | { phase: 'no' } | { phase: 'there'; it: T } | { phase: 'failed'; problem: string };
+/** A list being loaded. `unsupported`: the agent does not report it. */
+type Loading<T> = { phase: 'loading' } | { phase: 'unsupported' } | { phase: 'loaded'; it: T } | { phase: 'failed'; problem: string };
 
-/** The dialog with an agent's MCP servers and skills; opened by the window event `plexus-abilities` with a session's identifier. */
+/** The dialog with an agent's MCP servers and skills; opened by the window event `plexus-abilities` with a session id. */
 @customElement('plexus-abilities')
 export class PlexusAbilities extends PlexusElement {
   @state() private session = '';
-  @state() private servers: Told<McpServers> = { phase: 'asking' };
-  @state() private skills: Told<Skills> = { phase: 'asking' };
+  @state() private servers: Loading<McpServers> = { phase: 'loading' };
+  @state() private skills: Loading<Skills> = { phase: 'loading' };
   @state() private q = '';
-  #open = (event: Event) => { [this.session, this.q] = [(event as CustomEvent<string>).detail, '']; this.#ask(); };
+  #open = (event: Event) => { [this.session, this.q] = [(event as CustomEvent<string>).detail, '']; this.#load(); };
 
   static override styles = [...[PlexusElement.styles].flat(), css`
     section { display: flex; flex-direction: column; gap: var(--s2); min-width: 0; }
@@ -47,16 +47,16 @@ export class PlexusAbilities extends PlexusElement {
 
   override render() {
     return html`<plexus-dialog heading=${t.title} .open=${this.session !== ''} ?reading=${true} @close=${() => { this.session = ''; }}>
-      <section><div class="top"><h3>${t.servers}</h3></div>${this.#told(this.servers, t.noServers, (it) => this.#servers(it))}</section>
-      <section><div class="top"><h3>${t.skills}</h3></div>${this.#told(this.skills, t.noSkills, (it) => this.#skills(it))}</section>
+      <section><div class="top"><h3>${t.servers}</h3></div>${this.#list(this.servers, t.noServers, (it) => this.#servers(it))}</section>
+      <section><div class="top"><h3>${t.skills}</h3></div>${this.#list(this.skills, t.noSkills, (it) => this.#skills(it))}</section>
     </plexus-dialog>`;
   }
 
-  #told<T>(told: Told<T>, no: string, show: (it: T) => TemplateResult): TemplateResult {
-    if (told.phase === 'asking') return html`<p class="quiet" role="status">${t.asking}</p>`;
-    if (told.phase === 'no') return html`<p class="quiet"><span class="strong">${no}</span><br>${t.notTold}</p>`;
-    if (told.phase === 'failed') return html`<p class="note danger" role="alert">${no}: ${told.problem}</p><div><button type="button" @click=${this.#ask}>${t.again}</button></div>`;
-    return show(told.it);
+  #list<T>(state: Loading<T>, no: string, show: (it: T) => TemplateResult): TemplateResult {
+    if (state.phase === 'loading') return html`<p class="quiet" role="status">${t.asking}</p>`;
+    if (state.phase === 'unsupported') return html`<p class="quiet"><span class="strong">${no}</span><br>${t.notTold}</p>`;
+    if (state.phase === 'failed') return html`<p class="note danger" role="alert">${no}: ${state.problem}</p><div><button type="button" @click=${this.#load}>${t.again}</button></div>`;
+    return show(state.it);
   }
 
   #servers(it: McpServers): TemplateResult {
@@ -81,18 +81,18 @@ export class PlexusAbilities extends PlexusElement {
       ${it.truncated ? html`<p class="small mute">${t.more}</p>` : nothing}`;
   }
 
-  #ask = () => {
+  #load = () => {
     const session = this.session;
     const can = plexus.runtimes.peek().get(plexus.sessions.peek().get(session)?.runtime_id ?? '')?.capabilities ?? [];
-    const ask = async <T>(there: boolean, what: string, tell: (told: Told<T>) => void): Promise<void> => {
-      if (!there) { tell({ phase: 'no' }); return; }
-      tell({ phase: 'asking' });
+    const load = async <T>(there: boolean, what: string, set: (state: Loading<T>) => void): Promise<void> => {
+      if (!there) { set({ phase: 'unsupported' }); return; }
+      set({ phase: 'loading' });
       try {
         const it = await plexus.http<T>('GET', `/v1/sessions/${encodeURIComponent(session)}/${what}`);
-        if (session === this.session) tell({ phase: 'there', it });
-      } catch (error) { if (session === this.session) tell({ phase: 'failed', problem: why(error) }); }
+        if (session === this.session) set({ phase: 'loaded', it });
+      } catch (error) { if (session === this.session) set({ phase: 'failed', problem: why(error) }); }
     };
-    void ask<McpServers>(can.includes('mcp_list'), 'mcp', (told) => { this.servers = told; });
-    void ask<Skills>(can.includes('skills_list'), 'skills', (told) => { this.skills = told; });
+    void load<McpServers>(can.includes('mcp_list'), 'mcp', (state) => { this.servers = state; });
+    void load<Skills>(can.includes('skills_list'), 'skills', (state) => { this.skills = state; });
   };
 }

@@ -16,10 +16,10 @@ import './pairing.js';
 import type { PlexusPairing } from './pairing.js';
 
 const t = text.shell.devices;
-/** How often the list is read while it is looked at, ms: who is online is not told by events. */
+/** How often the list is read while it is visible, ms: there are no events for devices going online. */
 const AGAIN_MS = 10_000;
 
-/** Who may come in, and what each may do. */
+/** The devices and their grants. */
 @customElement('plexus-devices')
 export class PlexusDevices extends PlexusElement {
   @state() private devices: Device[] | null = null;
@@ -54,7 +54,7 @@ export class PlexusDevices extends PlexusElement {
   }
 
   async #read(): Promise<void> {
-    // Without a connection the bar says so; this list says nothing of its own.
+    // Without a connection the bar says so.
     if (!plexus.live.peek() || !plexus.may('admin')) return;
     try {
       this.devices = list<Device>((await plexus.http('GET', '/v1/devices'))?.devices);

@@ -10,12 +10,12 @@ import { empty, notYet, pageStyles } from '../ui/parts.js';
 
 const t = text.shell.inbox;
 
-/** Every open request of every agent. */
+/** All open requests. */
 @customElement('plexus-inbox')
 export class PlexusInbox extends PlexusElement {
   /** The request of a deep link: shown alone. */
   @property() request = '';
-  /** Whether something is or was shown: resolved cards stay where they were for a while. */
+  /** Whether cards were shown: resolved ones stay for a while. */
   #had = false;
   #unbind: () => void = () => {};
 
@@ -59,7 +59,7 @@ export class PlexusInbox extends PlexusElement {
     </div>`;
   }
 
-  /** Whether a card is on the page still. Looked at once a second, as the clock ticks. */
+  /** The number of cards still shown; read once a second with the clock. */
   #cards(): number {
     plexus.now.value;
     return this.renderRoot.querySelector('plexus-requests')?.shadowRoot?.querySelectorAll('plexus-card').length ?? 0;

@@ -9,11 +9,11 @@ import { announce } from '../ui/say.js';
 import type { Pairing, PairingState, Scope } from '../wire/types.js';
 
 const t = text.shell.pair;
-/** How long one question for news of a pairing waits at the gateway, seconds. */
+/** How long the gateway holds one poll of a pairing, seconds. */
 const WAIT_S = 15;
 const SCOPES: readonly Scope[] = ['watch', 'prompt', 'approve', 'admin'];
 
-/** The dialog that lets another device in: what it may, the code, the number, done. */
+/** The dialog that pairs another device: its grant, the code, the number to compare. */
 @customElement('plexus-pairing')
 export class PlexusPairing extends PlexusElement {
   @state() private open = false;
@@ -52,7 +52,7 @@ export class PlexusPairing extends PlexusElement {
 
   #close = () => {
     const { pairing, progress } = this;
-    // A code that nobody will use must not stay good.
+    // Revokes an unused code.
     if (pairing && (!progress || progress.state === 'waiting' || progress.state === 'joined')) void plexus.http('DELETE', this.#path(pairing)).catch(() => {});
     this.#reset();
     this.open = false;
@@ -120,7 +120,7 @@ export class PlexusPairing extends PlexusElement {
     } finally { this.busy = false; }
   }
 
-  /** Asks until something is decided, or the dialog is closed. */
+  /** Polls until the pairing is decided, or the dialog is closed. */
   async #watch(pairing: Pairing): Promise<void> {
     const serial = this.#serial;
     while (serial === this.#serial) {
@@ -132,7 +132,7 @@ export class PlexusPairing extends PlexusElement {
         if (joined) announce(t.joined(oneLine(got.name)), true);
         if (got.state === 'confirmed') { this.dispatchEvent(new CustomEvent('joined')); return; }
         if (got.state === 'refused' || got.state === 'expired') return;
-        // While it is joined, and waits for us, there is nothing new to hear soon.
+        // In this state the gateway replies at once: poll slowly.
         if (got.state === 'joined') await new Promise((resolve) => setTimeout(resolve, 1_000));
       } catch (error) {
         if (serial !== this.#serial) return;

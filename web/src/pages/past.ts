@@ -10,29 +10,26 @@ import { announce } from '../ui/say.js';
 import type { Resumable, ResumablePage } from '../wire/types.js';
 
 const t = text.shell.sessions.past;
-/** Conversations of the first page, and rows drawn at once. */
+/** Conversations of one page, and rows drawn at a time. */
 const STEP = 200;
-/** Conversations read at most, for who searches. */
+/** Most conversations read. */
 const MOST = 2_000;
-/** Pages read at most: an agent may tell few at a time, or none. */
+/** Most pages read: an agent may return few conversations per page, or none. */
 const PAGES = 100;
 
-/** A conversation that a runtime keeps itself. Titles and folders are the agent's words. */
-export type Kept = Resumable;
-
-/** The past conversations of a runtime, to pick one: a field to search in with a list below; says `pick`, and `resume` at Enter. */
+/** The past conversations of a runtime with a search field. Dispatches `pick`, and `resume` for Enter. Titles and folders are the agent's own. */
 @customElement('plexus-past')
 export class PlexusPast extends PlexusElement {
   @property() runtime = '';
-  @state() private all: Kept[] = [];
+  @state() private all: Resumable[] = [];
   @state() private next: string | undefined;
   @state() private phase: 'asking' | 'there' | 'failed' = 'asking';
   @state() private problem = '';
   @state() private q = '';
   @state() private picked = '';
   @state() private limit = STEP;
-  #asked = '';
-  /** What was asked for last: an answer to anything before is not wanted any more. */
+  #requested = '';
+  /** The number of the last request: replies to earlier ones are ignored. */
   #serial = 0;
 
   static override styles = [...[PlexusElement.styles].flat(), css`
@@ -55,15 +52,15 @@ export class PlexusPast extends PlexusElement {
   `];
 
   override willUpdate(): void {
-    if (this.runtime === this.#asked) return;
-    this.#asked = this.runtime;
+    if (this.runtime === this.#requested) return;
+    this.#requested = this.runtime;
     [this.q, this.picked] = ['', ''];
     void this.#read();
   }
 
   override focus(): void { this.renderRoot.querySelector('input')?.focus(); }
 
-  #found(): Kept[] {
+  #found(): Resumable[] {
     const words = this.q.toLowerCase().split(/\s+/).filter(Boolean);
     return words.length ? this.all.filter((one) => { const all = `${one.title ?? ''} ${one.cwd ?? ''} ${one.native_id}`.toLowerCase(); return words.every((word) => all.includes(word)); }) : this.all;
   }
@@ -83,7 +80,7 @@ export class PlexusPast extends PlexusElement {
         ${found.length > shown.length || this.next ? html`<button type="button" class="compact" ?disabled=${this.phase === 'asking'} @click=${this.#more}>${text.common.more}</button>` : nothing}</div>`;
   }
 
-  #row(one: Kept, i: number) {
+  #row(one: Resumable, i: number) {
     const when = Date.parse(one.updated_at ?? '');
     return html`<div class="row" role="option" id=${`o${i}`} data-native=${one.native_id} aria-selected=${one.native_id === this.picked} @click=${() => this.#pick(one)} @dblclick=${this.#resume}>
       <bdi class="title cut">${oneLine(one.title) || t.untitled}</bdi>
@@ -91,7 +88,7 @@ export class PlexusPast extends PlexusElement {
       <bdi class="sub cut">${oneLine(one.cwd) || oneLine(one.native_id)}</bdi></div>`;
   }
 
-  #pick(one: Kept): void {
+  #pick(one: Resumable): void {
     this.picked = one.native_id;
     this.dispatchEvent(new CustomEvent('pick', { detail: one }));
   }
@@ -101,8 +98,8 @@ export class PlexusPast extends PlexusElement {
   #typed = (event: Event) => {
     this.q = (event.target as HTMLInputElement).value;
     this.limit = STEP;
-    // What is searched for may be older than what was read.
-    if (this.q.trim() && this.next && this.phase === 'there') void this.#on(MOST);
+    // Matches may be older than what was read.
+    if (this.q.trim() && this.next && this.phase === 'there') void this.#readMore(MOST);
   };
 
   #key = (event: KeyboardEvent) => {
@@ -124,27 +121,27 @@ export class PlexusPast extends PlexusElement {
   #more = () => {
     if (this.#found().length > this.limit) { this.limit += STEP; return; }
     this.limit += STEP;
-    void this.#on(this.all.length + STEP);
+    void this.#readMore(this.all.length + STEP);
   };
 
   async #read(): Promise<void> {
     this.#serial++;
     [this.all, this.next, this.phase, this.limit] = [[], '', 'asking', STEP];
-    await this.#on(STEP);
+    await this.#readMore(STEP);
     if (this.all.length) announce(t.count(this.all.length, this.next !== undefined));
   }
 
-  /** Reads on until there are so many, or no more. */
-  async #on(most: number): Promise<void> {
+  /** Reads further pages until there are `most` conversations, or no more. */
+  async #readMore(most: number): Promise<void> {
     const [serial, runtime] = [this.#serial, this.runtime];
     this.phase = 'asking';
     try {
       for (let pages = 0; pages < PAGES && this.next !== undefined && this.all.length < Math.min(most, MOST); pages++) {
         const page = await plexus.http<ResumablePage>('GET', `/v1/runtimes/${encodeURIComponent(runtime)}/resumable?limit=${STEP}&cursor=${encodeURIComponent(this.next)}`);
         if (serial !== this.#serial) return;
-        // What changed meanwhile comes twice.
+        // A conversation that changed meanwhile comes twice.
         const known = new Set(this.all.map((one) => one.native_id));
-        this.all = [...this.all, ...list<Kept>(page?.resumable).filter((one) => !known.has(one.native_id))];
+        this.all = [...this.all, ...list<Resumable>(page?.resumable).filter((one) => !known.has(one.native_id))];
         this.next = page?.next;
       }
       if (this.all.length >= MOST) this.next = undefined;

@@ -15,7 +15,7 @@ import { split } from './split.js';
 const t = text.shell.runtimes;
 const TONE: Record<string, string> = { ready: 'ok', starting: 'info', restarting: 'warn', exited: '' };
 
-/** The agents that are attached, and whether everything works. */
+/** The runtimes, and the gateway's self-check. */
 @customElement('plexus-runtimes')
 export class PlexusRuntimes extends PlexusElement {
   @state() private starting = false;
@@ -99,7 +99,7 @@ export class PlexusRuntimes extends PlexusElement {
     try {
       this.logs = { id, lines: list((await plexus.http('GET', `${this.#path(id)}/logs`))?.lines) };
     } catch (error) {
-      // A gateway without this route still tells the end of what was said.
+      // An older gateway without this route reports the end of stderr.
       const tail = plexus.runtimes.peek().get(id)?.stderr_tail ?? '';
       if (error instanceof Refused && error.status === 404) this.logs = { id, lines: tail ? tail.split('\n').map((line) => ({ text: line })) : [] };
       else toast(text.shell.failed(why(error)), { tone: 'danger' });

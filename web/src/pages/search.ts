@@ -11,10 +11,10 @@ import { announce } from '../ui/say.js';
 import { parseCursor, type Hit, type Hits } from '../wire/types.js';
 
 const t = text.shell.search;
-/** How long typing rests before it is searched, ms. */
+/** Delay after typing before the search, ms. */
 const REST_MS = 220;
 
-/** Full text over everything that was said. */
+/** Full-text search over all sessions. */
 @customElement('plexus-search')
 export class PlexusSearch extends PlexusElement {
   @property() q = '';
@@ -82,7 +82,7 @@ export class PlexusSearch extends PlexusElement {
       <bdi class="snip">${this.#marked(str(hit.snippet))}</bdi></li>`;
   }
 
-  /** The snippet, in which the gateway has put marks (STX and ETX) around what was found; all else is text. */
+  /** The snippet; the gateway marks matches with STX and ETX. */
   #marked(snippet: string): Array<TemplateResult | string> {
     return snippet.split(/\u0002([^\u0003]*)\u0003/).map((part, i) => {
       const words = visible(part.replace(/[\n\t]+/g, ' '));
@@ -95,7 +95,7 @@ export class PlexusSearch extends PlexusElement {
     clearTimeout(this.#timer);
     this.#timer = setTimeout(() => {
       this.q = q;
-      // In the address, so that it can be linked and found again; not a step of the history for each letter.
+      // The query is in the URL, for links; replaced without a history entry per letter.
       history.replaceState(null, '', plexus.href({ page: 'search', q: q.trim() }));
     }, REST_MS);
   };

@@ -1,4 +1,4 @@
-// What can be done to a session, from its row, its page and the palette.
+// Actions on a session, for its row, its page and the palette.
 import { plexus } from '../plexus.js';
 import { oneLine } from '../lib/text.js';
 import { text } from '../text/en.js';
@@ -36,7 +36,7 @@ async function remove(s: SessionInfo): Promise<void> {
   if (at.page === 'session' && at.session_id === s.session_id) plexus.go({ page: 'sessions' });
 }
 
-/** A session as a file, made by the gateway. */
+/** Downloads the gateway's export of a session. */
 async function download(s: SessionInfo, format: string): Promise<void> {
   const blob = await attempt(async () => (await plexus.fetch(`${path(s)}/export?format=${format}`, { accept: '*/*' })).blob());
   if (!blob) return;

@@ -10,7 +10,7 @@ import { archive, rename, share } from './session-actions.js';
 import './abilities.js';
 import './share.js';
 
-/** One session on a page of its own: what is shown here is read. */
+/** The page of one session; marks it as read. */
 @customElement('plexus-session-page')
 export class PlexusSessionPage extends PlexusElement {
   @property() sessionId = '';

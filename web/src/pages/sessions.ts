@@ -9,24 +9,23 @@ import { text } from '../text/en.js';
 import { icon } from '../ui/icons.js';
 import { command, empty, notYet, pageStyles } from '../ui/parts.js';
 import '../ui/state.js';
-import type { RuntimeInfo, SessionInfo } from '../wire/types.js';
+import type { Resumable, RuntimeInfo, SessionInfo } from '../wire/types.js';
 import { archive, menuOf, rename } from './session-actions.js';
 import './past.js';
-import type { Kept } from './past.js';
 import './abilities.js';
 import './share.js';
 
 const t = text.shell.sessions;
 const GROUPS = ['waiting', 'running', 'idle', 'exited'] as const;
-/** Rows drawn at once; more by a button. */
+/** Rows drawn at first; a button draws more. */
 const STEP = 200;
-/** Whether a runtime lists conversations that it opens again. */
+/** Whether a runtime lists conversations that it can resume. */
 const lists = (r: RuntimeInfo | undefined): boolean => {
   const can = r?.capabilities ?? [];
   return can.includes('list') && (can.includes('load') || can.includes('resume'));
 };
 
-/** All sessions, live. */
+/** The list of all sessions. */
 @customElement('plexus-sessions')
 export class PlexusSessions extends PlexusElement {
   @state() private filter = '';
@@ -35,13 +34,13 @@ export class PlexusSessions extends PlexusElement {
   @state() private starting = false;
   @state() private problem = '';
   @state() private limit = STEP;
-  /** The runtime chosen for a new session; none: the first that is ready. */
+  /** The runtime chosen for a new session; empty: the first ready one. */
   @state() private chosen = '';
-  /** Whether an old conversation is to be taken up, and which. */
+  /** Whether a past conversation is to be resumed, and which. */
   @state() private old = false;
-  @state() private kept: Kept | null = null;
+  @state() private picked: Resumable | null = null;
   #unbind: () => void = () => {};
-  #onNew = () => { if (plexus.may('prompt')) { [this.problem, this.chosen, this.old, this.kept, this.creating] = ['', '', false, null, true]; } };
+  #onNew = () => { if (plexus.may('prompt')) { [this.problem, this.chosen, this.old, this.picked, this.creating] = ['', '', false, null, true]; } };
 
   static override styles = [...[PlexusElement.styles].flat(), pageStyles, css`
     .tools { display: flex; gap: var(--s2); margin-bottom: var(--s4); align-items: center; flex-wrap: wrap; }
@@ -117,12 +116,12 @@ export class PlexusSessions extends PlexusElement {
       .filter((s) => Boolean(s.archived) === this.archived)
       .filter((s) => !q || `${s.title ?? ''} ${s.runtime_id} ${s.cwd} ${t.state[s.state] ?? ''} ${s.doing ?? ''}`.toLowerCase().includes(q))
       .map((s) => ({ s, group: (GROUPS as readonly string[]).indexOf(s.state), at: at(s) }))
-      // By group first: one that waits is drawn, however many had news since.
+      // By group first: waiting sessions are drawn, however many others changed since.
       .sort((a, b) => a.group - b.group || b.at - a.at || (a.s.session_id < b.s.session_id ? -1 : 1))
       .map(({ s }) => s);
   }
 
-  /** How many questions are open in each session. */
+  /** The number of open requests of each session. */
   #open(): Map<string, number> {
     const counts = new Map<string, number>();
     for (const r of plexus.requests.value.values()) if (r.state === 'open') counts.set(r.session_id, (counts.get(r.session_id) ?? 0) + 1);
@@ -164,7 +163,7 @@ export class PlexusSessions extends PlexusElement {
     const unread = plexus.unread.value.has(s.session_id);
     const title = oneLine(s.title) || text.common.untitled;
     const at = plexus.news.value.get(s.session_id) ?? Date.parse(s.updated_at);
-    const looks = plexus.lookers.value.get(s.session_id) ?? [];
+    const viewers = plexus.viewers.value.get(s.session_id) ?? [];
     const doing = oneLine(s.doing ?? '');
     return html`<li class="row ${unread ? 'unread' : ''}">
       <plexus-state .state=${s.state} bare></plexus-state>
@@ -172,7 +171,7 @@ export class PlexusSessions extends PlexusElement {
         <span class="title"><bdi class="cut">${title}</bdi>${unread ? html`<span class="new" role="img" aria-label=${t.unread}></span>` : nothing}</span>
         <span class="sub"><bdi class="agent">${oneLine(s.runtime_id)}</bdi><span aria-hidden="true">·</span>${doing ? html`<bdi class="doing cut">${doing}</bdi>` : html`<bdi class="cut">${oneLine(s.cwd)}</bdi>`}</span></a>
       <span class="side">
-        ${looks.length ? html`<span class="who" title=${t.lookers(looks.map((l) => oneLine(l.name)).join(', '))}>${icon('eye', 14, t.lookers(looks.map((l) => oneLine(l.name)).join(', ')))}${looks.length}</span>` : nothing}
+        ${viewers.length ? html`<span class="who" title=${t.lookers(viewers.map((viewer) => oneLine(viewer.name)).join(', '))}>${icon('eye', 14, t.lookers(viewers.map((viewer) => oneLine(viewer.name)).join(', ')))}${viewers.length}</span>` : nothing}
         ${s.queue?.length ? html`<span class="chip q">${t.queued(s.queue.length)}</span>` : nothing}
         ${open ? html`<span class="chip warn">${t.requests(open)}</span>` : nothing}
         <span class="age"><plexus-age .at=${at} short></plexus-age></span></span>
@@ -189,12 +188,12 @@ export class PlexusSessions extends PlexusElement {
         <fieldset><legend class="small strong">${t.runtime}</legend><div class="kinds" role="radiogroup" aria-label=${t.runtime}>${all.map((r) => html`
           <button type="button" class="kind" role="radio" data-runtime=${r.runtime_id} aria-checked=${r.runtime_id === chosen?.runtime_id} aria-disabled=${r.state !== 'ready'} @click=${this.#choose} @keydown=${this.#arrows}>
             <bdi class="strong">${oneLine(r.runtime_id)}</bdi><small>${r.state === 'ready' ? oneLine(r.agent) || oneLine(r.dialect) : text.shell.runtimes.state[r.state]}</small></button>`)}</div></fieldset>
-        ${lists(chosen) ? html`<div class="seg wide" role="group" aria-label=${t.past.which}>${[false, true].map((o) => html`<button type="button" id=${o ? 'old' : 'fresh'} aria-pressed=${old === o} @click=${() => { [this.old, this.kept, this.problem] = [o, null, '']; }}>${o ? t.past.old : t.past.fresh}</button>`)}</div>` : nothing}
-        ${old && chosen ? html`<plexus-past .runtime=${chosen.runtime_id} @pick=${(e: CustomEvent<Kept>) => { [this.kept, this.problem] = [e.detail, '']; }} @resume=${() => this.renderRoot.querySelector('form')?.requestSubmit()}></plexus-past>` : html`
+        ${lists(chosen) ? html`<div class="seg wide" role="group" aria-label=${t.past.which}>${[false, true].map((o) => html`<button type="button" id=${o ? 'old' : 'fresh'} aria-pressed=${old === o} @click=${() => { [this.old, this.picked, this.problem] = [o, null, '']; }}>${o ? t.past.old : t.past.fresh}</button>`)}</div>` : nothing}
+        ${old && chosen ? html`<plexus-past .runtime=${chosen.runtime_id} @pick=${(e: CustomEvent<Resumable>) => { [this.picked, this.problem] = [e.detail, '']; }} @resume=${() => this.renderRoot.querySelector('form')?.requestSubmit()}></plexus-past>` : html`
         <label class="field">${t.folder}<input name="cwd" autocomplete="off" spellcheck="false" autocapitalize="off"><span class="hint mute small">${t.folderHint}</span></label>
         <label class="field">${t.name}<input name="title" ?autofocus=${matchMedia('(pointer: fine)').matches} autocomplete="off" maxlength="200" placeholder=${t.nameHint}></label>`}
         ${this.problem ? html`<p class="note danger" role="alert">${this.problem}</p>` : nothing}
-        <div class="actions"><button type="button" @click=${() => { this.creating = false; }}>${text.common.cancel}</button><button class="primary" id="start" ?disabled=${this.starting || (old && !this.kept)}>${old ? (this.starting ? t.past.resuming : this.kept?.session_id ? t.past.go : t.past.resume) : this.starting ? t.starting : t.start}</button></div>
+        <div class="actions"><button type="button" @click=${() => { this.creating = false; }}>${text.common.cancel}</button><button class="primary" id="start" ?disabled=${this.starting || (old && !this.picked)}>${old ? (this.starting ? t.past.resuming : this.picked?.session_id ? t.past.go : t.past.resume) : this.starting ? t.starting : t.start}</button></div>
       </form>`}</plexus-dialog>`;
   }
 
@@ -206,7 +205,7 @@ export class PlexusSessions extends PlexusElement {
   #choose = (event: Event) => {
     const to = event.currentTarget as HTMLElement;
     if (to.getAttribute('aria-disabled') === 'true') return;
-    [this.chosen, this.kept, this.problem] = [to.dataset['runtime'] ?? '', null, ''];
+    [this.chosen, this.picked, this.problem] = [to.dataset['runtime'] ?? '', null, ''];
     to.focus();
   };
 
@@ -224,7 +223,7 @@ export class PlexusSessions extends PlexusElement {
     const form = new FormData(event.target as HTMLFormElement);
     const runtime = this.#chosen()?.runtime_id;
     if (!runtime) return;
-    const kept = this.old && lists(this.#chosen()) ? this.kept : undefined;
+    const kept = this.old && lists(this.#chosen()) ? this.picked : undefined;
     if (kept === null) return;
     const cwd = String(form.get('cwd') ?? '').trim();
     const title = String(form.get('title') ?? '').trim();

@@ -8,7 +8,7 @@ import { copy } from '../ui/parts.js';
 
 const t = text.shell.share;
 
-/** The dialog that makes a read-only link; opened by the window event `plexus-share` with a session's identifier. */
+/** The dialog that creates a read-only link; opened by the window event `plexus-share` with a session id. */
 @customElement('plexus-share')
 export class PlexusShare extends PlexusElement {
   @state() private session = '';

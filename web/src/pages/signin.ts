@@ -1,4 +1,4 @@
-// One file: every way in. A one-time code in the fragment, a code from another screen, a shared link, a pasted token.
+// The sign-in page: a one-time code in the fragment, a code from another screen, a share link, or a pasted token.
 import { css, html, nothing } from 'lit';
 import { customElement, state } from 'lit/decorators.js';
 import { PlexusElement } from '../lib/element.js';
@@ -10,23 +10,23 @@ import { icon } from '../ui/icons.js';
 import { command, pageStyles } from '../ui/parts.js';
 import { announce, toast } from '../ui/say.js';
 import { TOKEN_SHAPE } from '../wire/http.js';
-import { enterWithBearer, enterWithCookie, resume, signedOutBecause, whoIsHere, wire } from '../wire/gateway.js';
+import { enterWithBearer, enterWithCookie, resume, signedOutBecause, currentDevice, wire } from '../wire/gateway.js';
 import type { Invitation } from '../wire/types.js';
 
 const t = text.shell.signin;
 const j = text.shell.join;
-/** How long one question whether we are let in waits at the gateway, seconds. */
+/** How long the gateway holds one poll of a pairing, seconds. */
 const WAIT_S = 15;
-/** When a way in that the gateway could not be asked about is tried again, ms. */
+/** Pause before a sign-in that could not reach the gateway is tried again, ms. */
 const AGAIN_MS = 2_500;
 const CODE_SHAPE = /^[A-Za-z0-9_-]{4,256}$/;
 
 interface Wanted { kind: 'code' | 'pair' | 'share'; value: string }
 
-/** A way in that the address names; null if it names none. It is out of the address bar before anything else runs. */
+/** The sign-in that the URL names, or null. It is removed from the address bar before anything else runs. */
 export const signinWanted = signal<Wanted | null>(take());
 
-/** The one that is under way. */
+/** The pending sign-in. */
 let begun: Wanted | null = null;
 
 function take(): Wanted | null {
@@ -37,13 +37,13 @@ function take(): Wanted | null {
   const fine = match[1] === 'share' ? TOKEN_SHAPE.test(value) : CODE_SHAPE.test(value);
   return { kind: match[1] as Wanted['kind'], value: fine ? value : '' };
 }
-// A link opened in a tab that is signed in already.
+// A sign-in link opened in a tab that is signed in already.
 window.addEventListener('hashchange', () => {
   const next = take();
   if (next) signinWanted.value = next;
 });
 
-/** A name for the list of devices. */
+/** A default name for this device. */
 function deviceName(): string {
   const ua = navigator.userAgent;
   const browser = /Firefox/.test(ua) ? 'Firefox' : /Edg\//.test(ua) ? 'Edge' : /Chrom/.test(ua) ? 'Chrome' : /Safari/.test(ua) ? 'Safari' : 'Browser';
@@ -57,7 +57,7 @@ export class PlexusSignin extends PlexusElement {
   @state() private note = '';
   @state() private bad = false;
   @state() private busy = false;
-  /** Where joining by a code stands. */
+  /** The step of joining by a code. */
   @state() private join: 'ask' | 'look' | 'wait' | null = null;
   @state() private looked: Invitation | null = null;
   @state() private number: number | null = null;
@@ -85,7 +85,7 @@ export class PlexusSignin extends PlexusElement {
 
   override updated(): void {
     const wanted = signinWanted.peek();
-    // Once, by the element that is on the page: a code counts once.
+    // Only by the connected element, and once: a code works once.
     if (!wanted || wanted === begun || !this.isConnected) return;
     begun = wanted;
     queueMicrotask(() => void this.#begin(wanted));
@@ -105,18 +105,18 @@ export class PlexusSignin extends PlexusElement {
     return this.#pair(value, wanted);
   }
 
-  /** Whether the gateway itself has judged what was shown to it. Anything else says nothing of a code or a link: it is tried again. */
+  /** Whether the gateway itself refused the credentials. Other errors say nothing about a code or link: it is tried again. */
   #judged(error: unknown): error is Refused {
     return error instanceof Refused && error.ours && error.status < 500;
   }
 
-  /** The gateway could not be asked: the way in is kept, and tried again by itself. */
+  /** The gateway was not reachable: keeps the sign-in, and tries again automatically. */
   #later(wanted: Wanted, error: unknown): void {
     this.#say(t.notYet(why(error)), false);
     setTimeout(() => { if (signinWanted.peek() === wanted && this.isConnected) void this.#begin(wanted); }, AGAIN_MS);
   }
 
-  /** The way in that the address named leads nowhere. Whoever was in before stays in. */
+  /** The sign-in of the URL failed for good. An earlier sign-in stays valid. */
   async #fail(words: string): Promise<void> {
     const here = plexus.link.peek().phase !== 'signed-out' || resume();
     this.join = null;
@@ -125,7 +125,7 @@ export class PlexusSignin extends PlexusElement {
     else this.#say(words);
   }
 
-  /** What came with a device goes to where it is kept; then in. */
+  /** Stores the credentials of a device, and signs in. */
   #enter(got: any): void {
     if (got?.csrf) enterWithCookie(String(got.csrf));
     else if (typeof got?.token === 'string' && TOKEN_SHAPE.test(got.token)) enterWithBearer(got.token);
@@ -136,8 +136,8 @@ export class PlexusSignin extends PlexusElement {
   async #pair(code: string, wanted: Wanted): Promise<void> {
     this.#say(t.busy, false);
     try {
-      // A browser that is an administrator's device already needs no second one; the code expires unused.
-      if ((await whoIsHere())?.scopes.includes('admin')) {
+      // A browser that already is an administrator's device does not need another one; the code expires unused.
+      if ((await currentDevice())?.scopes.includes('admin')) {
         signinWanted.value = null;
         if (plexus.link.peek().phase === 'signed-out') resume();
         return;
@@ -172,7 +172,7 @@ export class PlexusSignin extends PlexusElement {
     const headers = { Authorization: `Bearer ${token}` };
     try {
       try {
-        // The pasted token is not kept: this browser becomes a device of its own with the same grant.
+        // The pasted token is not stored: this browser becomes a device of its own with the same grant.
         this.#enter(await wire.json('POST', '/v1/signin', { name: deviceName(), cookie: true }, { anonymous: true, headers }));
       } catch (error) {
         if (!(error instanceof Refused) || (error.status !== 404 && error.status !== 405)) throw error;

@@ -1,6 +1,6 @@
-// A program's output with escape sequences, read as lines of coloured text. Nothing else can come out: no link, no title, no markup.
+// Parses program output with escape sequences into lines of coloured text. All other sequences (links, titles) are dropped.
 
-/** How text is drawn. Colours are 0-255 of the palette, or `#rrggbb`. */
+/** The style of text. Colours are 0-255 of the palette, or `#rrggbb`. */
 export interface Style {
   fg?: number | string;
   bg?: number | string;
@@ -12,7 +12,7 @@ export interface Style {
   inverse?: boolean;
 }
 
-/** A stretch of text drawn one way. */
+/** Text of one style. */
 export interface Run {
   text: string;
   style: Style | null;
@@ -20,19 +20,19 @@ export interface Run {
 
 export type Line = Run[];
 
-/** Longest escape sequence that is waited for, in characters; a longer one is dropped as far as it came. */
+/** Longest escape sequence, in characters; a longer one is dropped. */
 const SEQUENCE_MAX = 4096;
 
 type Mode = 'text' | 'esc' | 'csi' | 'string' | 'string-esc' | 'charset';
 
 const hex = (n: number) => Math.max(0, Math.min(255, n | 0)).toString(16).padStart(2, '0');
 
-/** Reads output piece by piece; a sequence may be split anywhere. */
+/** Parses output in pieces; sequences may be split anywhere. */
 export class Ansi {
-  /** Whole lines. The line being written is `open()`. */
+  /** Finished lines. The current line is `open()`. */
   readonly lines: Line[] = [];
   private cells: Run[] = [];
-  /** Where the next character goes, in UTF-16 units; behind the end is at the end. */
+  /** The column of the next character, in UTF-16 units; at most the line's length. */
   private column = 0;
   private length = 0;
   private style: Style | null = null;
@@ -58,12 +58,12 @@ export class Ansi {
     if (this.mode === 'text' && size > from) this.write(text.slice(from));
   }
 
-  /** The line that is being written. */
+  /** The current line. */
   open(): Line {
     return this.cells;
   }
 
-  /** All lines, the open one last if it holds anything. */
+  /** All lines, with the current one unless it is empty. */
   all(): Line[] {
     return this.length ? [...this.lines, this.cells] : this.lines;
   }
@@ -88,7 +88,7 @@ export class Ansi {
   }
 
   private escape(code: number, c: string): void {
-    // CAN and SUB end a sequence; a line feed within one still is a line feed.
+    // CAN and SUB end a sequence; a line feed within one still counts.
     if (code === 0x18 || code === 0x1a) { this.mode = 'text'; return; }
     switch (this.mode) {
       case 'esc':
@@ -111,7 +111,7 @@ export class Ansi {
         else this.mode = 'text';
         break;
       case 'string':
-        // Ends with BEL or ST. What it says (a title, a link, the clipboard) is never done and never shown.
+        // Ends with BEL or ST. Its content (a title, a link, the clipboard) is dropped.
         if (code === 0x07 || code === 0x9c) this.mode = 'text';
         else if (code === 0x1b) this.mode = 'string-esc';
         else if (code === 0x0a || ++this.stringLength > SEQUENCE_MAX) { this.mode = 'text'; this.stringLength = 0; if (code === 0x0a) this.feed(); }
@@ -198,7 +198,7 @@ export class Ansi {
       this.column = this.length;
       return;
     }
-    // Over what stands there: keep what is before and behind.
+    // Overwrites: keeps the text before and after.
     const end = this.column + text.length;
     const before: Run[] = [];
     const after: Run[] = [];
@@ -215,14 +215,14 @@ export class Ansi {
   }
 }
 
-/** All of `text`, read at once. */
+/** The lines of a whole text. */
 export function ansiLines(text: string): Line[] {
   const ansi = new Ansi();
   ansi.push(text);
   return ansi.all();
 }
 
-/** Whether there is anything in it but text and line feeds. */
+/** Whether a text has control characters other than tabs and line feeds. */
 export function hasControls(text: string): boolean {
   // eslint-disable-next-line no-control-regex
   return /[\u0000-\u0008\u000b-\u001f\u007f-\u009f]/.test(text);

@@ -1,4 +1,4 @@
-// A difference of two texts: inline, or side by side where there is room; what did not change is folded.
+// A diff view of two texts: inline, or side by side where there is room; unchanged lines are folded.
 
 import { diffWordsWithSpace } from 'diff';
 import { text as words } from '../text/en.js';
@@ -13,9 +13,9 @@ const CONTEXT = 3;
 const FOLD_LEAST = 8;
 /** The longest line whose words are compared, in characters. */
 const WORDS_MAX = 400;
-/** Remembered differences, so that scrolling back does not look for them again. */
+/** Cached diffs, so that scrolling back does not compute them again. */
 const REMEMBERED = 50;
-/** Two columns need so much room, px. */
+/** Least width for two columns, px. */
 const SIDES_PX = 720;
 
 type Row =
@@ -25,7 +25,7 @@ type Row =
   | { kind: 'pair'; a: number; b: number }
   | { kind: 'fold'; a: number; b: number; count: number };
 
-/** How many lines came and went. */
+/** Numbers of added and removed lines. */
 export interface Counts { added: number; removed: number }
 
 const split = (text: string): string[] => {
@@ -46,7 +46,7 @@ function ops(a: string, b: string): Promise<number[] | null> {
   return made;
 }
 
-/** A view of what became of `oldText`. `counted` hears how many lines changed. */
+/** A view of the changes from `oldText` to `newText`. `counted` is called with the numbers of changed lines. */
 export function diffView(oldText: string, newText: string, label: string, counted?: (counts: Counts) => void): HTMLElement {
   const left = split(oldText);
   const right = split(newText);
@@ -98,7 +98,7 @@ export function diffView(oldText: string, newText: string, label: string, counte
         b += count;
         continue;
       }
-      // Removed and added stand together; the n-th of one is compared with the n-th of the other.
+      // Adjacent removed and added lines: the n-th of one is compared with the n-th of the other.
       let gone = kind === 1 ? count : 0;
       let come = kind === 2 ? count : 0;
       const next = found[i + 2];
@@ -157,7 +157,7 @@ const plain = (text: string): Node => {
   return document.createTextNode(text.length > LINE_SHOWN ? `${shown} ${words.session.restOfLine(text.length - LINE_SHOWN)}` : shown);
 };
 
-/** Two lines, with the words that differ marked. */
+/** Two lines with the different words marked. */
 function compare(a: string, b: string): [Node[], Node[]] {
   if (a.length > WORDS_MAX || b.length > WORDS_MAX) return [[plain(a)], [plain(b)]];
   const left: Node[] = [];
@@ -169,7 +169,7 @@ function compare(a: string, b: string): [Node[], Node[]] {
     else if (part.removed) left.push(h('mark', '', text));
     else { left.push(document.createTextNode(text)); right.push(document.createTextNode(text)); same += part.value.trim().length; }
   }
-  // Two lines that share next to nothing are better read whole.
+  // Lines with little in common are shown without marks.
   if (same * 4 < Math.max(a.trim().length, b.trim().length)) return [[plain(a)], [plain(b)]];
   return [left, right];
 }

@@ -1,4 +1,4 @@
-// Elements made by hand. Strings become text nodes; nothing here parses markup.
+// Helpers to create elements. Strings become text nodes; no markup is parsed.
 
 type Child = string | Node | null | undefined | false;
 
@@ -10,7 +10,7 @@ export function h<K extends keyof HTMLElementTagNameMap>(tag: K, className = '',
   return el;
 }
 
-/** A button that does `act`. */
+/** A button that calls `act`. */
 export function button(label: string, act: (event: MouseEvent) => void, className = ''): HTMLButtonElement {
   const el = h('button', className, label);
   el.type = 'button';
@@ -18,16 +18,16 @@ export function button(label: string, act: (event: MouseEvent) => void, classNam
   return el;
 }
 
-/** Puts `text` on the clipboard and says so on the button for a moment. */
+/** Copies `text` to the clipboard and shows that on the button for a moment. */
 export async function copy(text: string, from: HTMLButtonElement, done: string, failed: string): Promise<void> {
   const label = from.textContent;
-  let said = done;
-  try { await navigator.clipboard.writeText(text); } catch { said = failed; }
-  from.textContent = said;
+  let result = done;
+  try { await navigator.clipboard.writeText(text); } catch { result = failed; }
+  from.textContent = result;
   setTimeout(() => { from.textContent = label; }, 1_500);
 }
 
-/** Makes `el` hold what `made` holds, keeping the children that are the same: what a person selected stays selected. */
+/** Replaces the children of `el` by those of `made`, but keeps equal leading ones, so that a text selection in them survives. */
 export function morph(el: Element, made: DocumentFragment | Element): void {
   const fresh = [...made.childNodes];
   let n = 0;

@@ -1,4 +1,4 @@
-// The languages whose code is coloured. Loaded when the first code block of one of them is seen.
+// The languages with syntax highlighting. Loaded with the first code block that needs it.
 
 import languages from 'highlight.js/lib/core';
 import bash from 'highlight.js/lib/languages/bash';

@@ -1,21 +1,21 @@
-// Many lines of one height, of which only those in sight are in the document: a terminal's output, a difference.
+// A virtual list of lines of one height, for terminal output and diffs: only visible lines are in the document.
 
 import { text as words } from '../text/en.js';
 import { button, h } from './dom.js';
 import { visibleOutput } from './visible.js';
 
-/** Lines drawn above and below what is in sight. */
+/** Lines drawn above and below the visible ones. */
 const MARGIN = 30;
-/** Up to so many lines all are drawn: then find-in-page and selecting across them just work. */
+/** Up to this many lines all are drawn, so that find-in-page and selection work. */
 const WHOLE = 300;
 /** The height of a line, px; `.lines` in the style sheet has the same. */
 export const LINE_PX = 20;
-/** Characters of one line that are drawn. */
+/** Longest drawn part of a line, in characters. */
 export const LINE_SHOWN = 2_000;
-/** Characters that one press of "show more" of a long line brings. */
+/** Characters that "show more" adds to a long line. */
 const PIECE = 65_536;
 
-/** A box of `count()` lines; `line(n)` makes one. Call `changed` when there are more. */
+/** A box of `count()` lines; `line(n)` creates one. Call `changed` when lines were added. */
 export class Lines {
   readonly el: HTMLElement;
   private readonly body: HTMLElement;
@@ -33,14 +33,14 @@ export class Lines {
     this.changed();
   }
 
-  /** Draws anew what is in sight. */
+  /** Redraws the visible lines. */
   changed(): void {
     this.from = this.to = 0;
     this.body.replaceChildren();
     this.window();
   }
 
-  /** Brings a line into sight. */
+  /** Scrolls to a line. */
   reveal(n: number): void {
     this.el.scrollTop = Math.max(0, (n - 4) * LINE_PX);
     this.window();
@@ -66,7 +66,7 @@ export class Lines {
   }
 }
 
-/** One long line, piece by piece: however long it is, a press brings so much of it. */
+/** One long line; "show more" adds a piece at a time. */
 export function longLine(text: string): HTMLElement {
   const body = h('pre', 'long');
   body.tabIndex = 0;

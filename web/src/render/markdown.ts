@@ -1,5 +1,5 @@
-// An agent's Markdown as elements. What is shown is text, its shape, and links to http(s) that name their host. Raw HTML is
-// shown as the text it is, images are never fetched, and what comes out of the parser still goes through the sanitizer.
+// Renders an agent's Markdown: formatted text, and http(s) links that show their host. Raw HTML is shown as text, images are not
+// fetched, and the parser's output passes through a sanitizer.
 
 import DOMPurify from 'dompurify';
 import { Marked, type Tokens } from 'marked';
@@ -25,7 +25,7 @@ const RULES = {
 const ESCAPES: Record<string, string> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;', "'": '&#39;' };
 const escape = (text: string) => text.replace(/[&<>"']/g, (c) => ESCAPES[c] as string);
 
-/** The address, if it is one that may be followed. */
+/** The URL, if it is a safe link. */
 export function safeUrl(href: string): URL | null {
   try {
     const url = new URL(href);
@@ -50,13 +50,13 @@ parser.use({
     link({ href, tokens }: Tokens.Link) {
       const inner = this.parser.parseInline(tokens);
       const url = safeUrl(href);
-      // An address that may not be followed is shown, so that nobody wonders where it went.
+      // The target of an unsafe link is shown as text.
       return url ? `<a href="${escape(url.href)}">${inner}</a>` : `${inner} <span class="dead">(${escape(oneLine(href).slice(0, 200))})</span>`;
     },
   },
 });
 
-/** A code block: its language, a button that copies, its text. */
+/** A code block with its language and a copy button. */
 export function codeBlock(code: string, lang: string, growing = false): HTMLElement {
   const text = code.replace(/\n$/, '');
   const body = h('code');
@@ -82,19 +82,19 @@ export function codeBlock(code: string, lang: string, growing = false): HTMLElem
   return block;
 }
 
-/** Markdown as elements. Parses at once: for a part of a message, not for a megabyte. */
+/** Renders Markdown synchronously: for a part of a message, not for megabytes. */
 export function markdown(source: string): DocumentFragment {
   let fragment: DocumentFragment;
   try {
     const html = parser.parse(readable(source)) as string;
     fragment = DOMPurify.sanitize(html, RULES as unknown as Parameters<typeof DOMPurify.sanitize>[1]) as unknown as DocumentFragment;
   } catch {
-    // The parser gave up on it: the text is still the text.
+    // The parser failed: show the plain text.
     fragment = document.createDocumentFragment();
     fragment.append(h('p', 'plain', readable(source)));
   }
   for (const el of fragment.querySelectorAll('[class]')) {
-    // No class of the page's own can be worn.
+    // Only these classes are allowed: others could imitate the page.
     if (!/^(dead|lang-\S*)$/.test(el.className)) el.removeAttribute('class');
   }
   for (const pre of [...fragment.querySelectorAll('pre')]) {
@@ -108,9 +108,9 @@ export function markdown(source: string): DocumentFragment {
     a.target = '_blank';
     a.referrerPolicy = 'no-referrer';
     a.title = url.href;
-    // The host is said where the words say something else: what is read is where one goes.
-    const said = (a.textContent ?? '').trim();
-    if (said !== url.href && said !== `${url.host}${url.pathname}` && said !== url.host) a.append(h('span', 'host', ` (${url.host})`));
+    // A link whose text is not its address shows its host.
+    const label = (a.textContent ?? '').trim();
+    if (label !== url.href && label !== `${url.host}${url.pathname}` && label !== url.host) a.append(h('span', 'host', ` (${url.host})`));
   }
   for (const el of fragment.querySelectorAll('p,li,h1,h2,h3,h4,h5,h6,td,th,blockquote')) el.setAttribute('dir', 'auto');
   for (const table of [...fragment.querySelectorAll('table')]) {

@@ -1,18 +1,18 @@
-// The worker's near side: one worker for the page, started when it is first needed.
+// Calls to the render worker: one for the page, started on first use.
 
 import url from './worker.js?worker&url';
 import type { Coloured, Ops, Task } from './worker.js';
 
-/** Code longer than this, in characters, stays uncoloured. */
+/** Longest highlighted code, in characters. */
 export const COLOUR_MAX = 20_000;
-/** Coloured blocks remembered, so that scrolling back does not colour them again. */
+/** Cached highlighted blocks, so that scrolling back does not highlight them again. */
 const REMEMBERED = 200;
 
 let worker: Worker | null = null;
 let next = 1;
 const waiting = new Map<number, (value: unknown) => void>();
 
-/** The worker's script is the only one that may be named by this page, and it is this origin's own. */
+/** The worker script's URL as a Trusted Types script URL; must be of this origin. */
 function trusted(address: string): string {
   const full = new URL(address, location.href);
   if (full.origin !== location.origin) throw new Error('not this origin');
@@ -39,12 +39,12 @@ function ask<T>(task: Omit<Task & { task: 'diff' }, 'id'> | Omit<Task & { task: 
   });
 }
 
-/** Which lines of two texts are the same; null if that could not be found out. */
+/** The line diff of two texts; null if it could not be computed. */
 export const diffOps = (a: string, b: string): Promise<Ops | null> => ask<Ops>({ task: 'diff', a, b });
 
 const colours = new Map<string, Promise<Coloured | null>>();
 
-/** The colours of code; null for a language that is not known, or too much of it. */
+/** Highlighted code; null for an unknown language or too long code. */
 export function coloured(code: string, lang: string): Promise<Coloured | null> {
   if (!lang || code.length > COLOUR_MAX || !/^[\w+#-]{1,32}$/.test(lang)) return Promise.resolve(null);
   const key = `${lang}\n${code}`;

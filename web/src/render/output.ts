@@ -1,4 +1,4 @@
-// What a program printed: text and colour, a line a row.
+// A view of program output with colours.
 
 import { text as words } from '../text/en.js';
 import { Ansi, type Line, type Style } from './ansi.js';
@@ -6,7 +6,7 @@ import { button, h } from './dom.js';
 import { Lines, LINE_SHOWN, longLine } from './lines.js';
 import { cut, visibleOutput } from './visible.js';
 
-/** Characters parsed before the page gets to do something else. */
+/** Characters parsed at a time, before the page may handle events. */
 const SLICE = 131_072;
 
 const LEVELS = [0, 95, 135, 175, 215, 255];
@@ -36,7 +36,7 @@ function styled(text: string, style: Style | null): Node {
   return el;
 }
 
-/** A program's output. Parsed in slices, so that megabytes do not stop the page. */
+/** A view of program output. Parsed in slices, so that megabytes do not block the page. */
 export function outputView(text: string, label: string): HTMLElement {
   const ansi = new Ansi();
   let all: Line[] = [];

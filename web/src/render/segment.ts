@@ -1,31 +1,31 @@
-// A message's Markdown, cut into parts as it comes: whole blocks that are never looked at again, and one open part.
-// Each part is parsed by itself, so a message of a megabyte costs as much a frame as one of a page.
+// Cuts a growing Markdown message into parts: finished blocks that do not change any more, and one open part. Each part is parsed
+// by itself, so that the cost of a frame does not grow with the message.
 
 /** A part: Markdown, or the inside of a fenced code block. */
 export interface Segment {
   kind: 'md' | 'code';
   text: string;
-  /** The language that the fence names; code only. */
+  /** The language of the fence; code only. */
   lang: string;
-  /** Whether the part goes on from the one before: the same code block, or the same paragraph. */
+  /** Whether it continues the code block or paragraph of the part before. */
   goesOn: boolean;
 }
 
-/** A part closes at the first block boundary after so many characters. */
+/** A part ends at the first block boundary after this many characters. */
 const SEGMENT_GOAL = 1_200;
-/** A part of so many characters closes at the next line, whatever it is. */
+/** A longer part ends at the next line, even within a block. */
 const SEGMENT_MAX = 16_000;
-/** Code closes its part at the next line after so many characters; each part is one piece of the list. */
+/** A part of code ends at the next line after this many characters. */
 const CODE_MAX = 8_000;
 
 const FENCE = /^ {0,3}(`{3,}|~{3,})[ \t]*([^`\r\n]*)\r?$/;
 
-/** Cuts text that comes in pieces. Amortised O(length). */
+/** Cuts text that arrives in pieces. Amortised O(length). */
 export class Segmenter {
   /** Parts that will not change. */
   readonly settled: Segment[] = [];
   private tail = '';
-  /** Where in the tail the line that is not looked at yet begins. */
+  /** Index in the tail of the first line that was not scanned. */
   private scanned = 0;
   /** The last block boundary within the tail, 0 if none. */
   private boundary = 0;
@@ -43,7 +43,7 @@ export class Segmenter {
       this.line(line, start, at + 1);
       at = this.tail.indexOf('\n', this.scanned);
     }
-    // One line without an end.
+    // A very long line.
     while (this.tail.length - this.scanned > SEGMENT_MAX) {
       let end = SEGMENT_MAX;
       if (!this.fence) {
@@ -57,7 +57,7 @@ export class Segmenter {
     }
   }
 
-  /** The part that still grows, if it holds anything. */
+  /** The open part, unless it is empty. */
   open(): Segment | null {
     return this.tail ? this.segment(this.tail) : null;
   }
@@ -72,7 +72,7 @@ export class Segmenter {
     return { kind: this.fence ? 'code' : 'md', text, lang: this.fence?.lang ?? '', goesOn: this.goesOn };
   }
 
-  /** Closes the part at `end` of the tail. */
+  /** Ends the part at index `end` of the tail. */
   private close(end: number, within: boolean): void {
     const text = this.tail.slice(0, end);
     if (text.trim() || this.fence) this.settled.push(this.segment(text));
@@ -119,7 +119,7 @@ export class Segmenter {
   }
 }
 
-/** All of `text`, cut at once. */
+/** The parts of a whole text. */
 export function segments(text: string): Segment[] {
   const segmenter = new Segmenter();
   segmenter.push(text);

@@ -1,11 +1,11 @@
-// Characters that draw nothing, or turn the text around them, made visible; as the gateway's own display form does it.
+// Makes invisible and reordering characters visible, as the gateway's display form does.
 
-/** Letters and marks that draw nothing though their category says otherwise; variation selectors too. */
+/** Letters and marks that are invisible in spite of their category, and variation selectors. */
 const BLANK = '\\u115f\\u1160\\u3164\\uffa0\\u034f\\u2800\\ufe00-\\ufe0f\\u17b4\\u17b5\\u{e0100}-\\u{e01ef}';
 const DECEPTIVE = new RegExp(`(?! )[\\p{Cc}\\p{Cf}\\p{Zs}\\p{Zl}\\p{Zp}\\p{Co}\\p{Cn}\\p{Cs}${BLANK}]`, 'gu');
-/** What reorders the text around it without end, and controls: never part of honest prose. */
+/** Overrides of the reading order, and controls. */
 const OVERRIDES = /[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f-\u009f\u202a\u202b\u202d\u202e\ufff9-\ufffb\u{e0000}-\u{e007f}]/gu;
-/** In a program's output line breaks are its own; joiners and variation selectors draw emoji. */
+/** For program output: line breaks, joiners and variation selectors (emoji) are kept. */
 const OUTPUT = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u061c\u180e\u200b\u200c\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\u{e0000}-\u{e007f}]/gu;
 
 const escaped = (c: string) => `\\u{${(c.codePointAt(0) ?? 0).toString(16)}}`;
@@ -15,7 +15,7 @@ export function visible(text: string): string {
   return text.replace(DECEPTIVE, (c) => (c === '\n' || c === '\t' ? c : escaped(c)));
 }
 
-/** The same on one line. */
+/** As `visible`, on one line. */
 export function oneLine(text: string): string {
   return visible(text.replace(/[\n\t]+/g, ' ')).trim();
 }
@@ -25,7 +25,7 @@ export function visibleOutput(text: string): string {
   return text.replace(OUTPUT, (c) => (c === '\n' || c === '\t' ? c : escaped(c)));
 }
 
-/** For running text: scripts, emoji and isolates are left alone; what overrides the reading order is shown. */
+/** For running text: keeps scripts, emoji and isolates, and escapes overrides of the reading order. */
 export function readable(text: string): string {
   return text.replace(OVERRIDES, escaped);
 }

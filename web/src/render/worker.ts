@@ -1,16 +1,16 @@
-// Off the main thread: differences of long texts, colours of code. Says only data: no markup comes back.
+// The render worker: computes line diffs and syntax highlighting. Returns data, never markup.
 
 import { diffArrays } from 'diff';
 
-/** How long a difference may be looked for, ms; then the changed middle is shown as a whole. */
+/** Time limit of a diff, ms; then the changed middle is shown as replaced. */
 const DIFF_MS = 2_000;
-/** More lines than this, on both sides together, are cut at the lines that both have once. */
+/** From this many lines, of both texts together, the texts are split at lines that occur once in both. */
 const ANCHORED = 2_000;
 
 export type Task = { id: number; task: 'diff'; a: string; b: string } | { id: number; task: 'highlight'; code: string; lang: string };
-/** Stretches of lines: kind (0 same, 1 removed, 2 added), how many. */
+/** Pairs of kind (0 same, 1 removed, 2 added) and number of lines. */
 export type Ops = number[];
-/** Text with the class of its colour, or none. */
+/** Pieces of text with their highlight class, or null. */
 export type Coloured = [string | null, string][];
 
 const lines = (text: string): string[] => {
@@ -19,7 +19,7 @@ const lines = (text: string): string[] => {
   return all;
 };
 
-/** The lines that stand once on both sides, as pairs of places that rise on both: they cut a long difference into short ones. */
+/** Index pairs of lines that occur once in both texts, increasing in both: they split a long diff into short ones. */
 function anchors(a: string[], b: string[]): [number, number][] {
   const seen = new Map<string, { a: number; b: number }>();
   const place = (line: string, side: 'a' | 'b', n: number) => {
@@ -30,7 +30,7 @@ function anchors(a: string[], b: string[]): [number, number][] {
   a.forEach((line, n) => place(line, 'a', n));
   b.forEach((line, n) => place(line, 'b', n));
   const pairs = [...seen.values()].filter((at) => at.a >= 0 && at.b >= 0).sort((x, y) => x.a - y.a);
-  // The longest rising run of places in b: the last pair of each length, and who came before whom.
+  // The longest increasing subsequence of the indices in b: the last pair of each length, and each pair's predecessor.
   const ends: number[] = [];
   const before: number[] = [];
   pairs.forEach((pair, n) => {
@@ -73,7 +73,7 @@ function diff(a: string, b: string): Ops {
   };
   let atA = 0;
   let atB = 0;
-  // Short ones are better looked at whole.
+  // Short texts are compared as a whole.
   for (const [nextA, nextB] of left.length + right.length > ANCHORED ? anchors(left, right) : []) {
     between(atA, nextA, atB, nextB);
     add(0, 1);
@@ -104,7 +104,7 @@ async function highlight(code: string, lang: string): Promise<Coloured | null> {
   if (!root) return null;
   const out: Coloured = [];
   flatten(root, null, out);
-  // The colours must not change a character of it.
+  // Highlighting must not change the text.
   return out.map(([, text]) => text).join('') === code ? out : null;
 }
 

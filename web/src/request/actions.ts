@@ -1,7 +1,7 @@
-// The answers that a request takes, in the order in which they are drawn. Pure.
+// The answers that a request takes, in the order of their buttons. Pure.
 //
-// The words on a button are ours, by what the option means; the agent's own label stands below, quoted. The pair that most people
-// want comes last: at the bottom on a phone, at the right on a desk, as in any dialog; neither is the default.
+// A button's text is the page's own, by the option's kind; the agent's label stands below, quoted. Deny and allow come last: at the
+// bottom on a phone, at the right on a desktop. Neither is the default.
 
 import { oneLine } from '../lib/text.js';
 import { text } from '../text/en.js';
@@ -13,17 +13,17 @@ const t = text.request;
 export interface Action {
   /** Unique within the card. */
   id: string;
-  /** Our word for it. */
+  /** The page's text for it. */
   verb: string;
-  /** The agent's word, where it says something else. */
+  /** The agent's label, if it differs. */
   quoted: string;
   /** `allow` is guarded: armed by reading, held for danger, never by Enter. */
   sense: 'allow' | 'deny';
   /** The key that presses it, beside its number. */
   key: '' | 'a' | 'A' | 'd';
-  /** Whether it answers for later questions too. */
+  /** Whether it answers later requests, too. */
   always: boolean;
-  /** What is said, without what was typed or picked. */
+  /** The answer, without typed or picked values. */
   answer: Answer;
 }
 
@@ -70,7 +70,7 @@ function unkeyed(request: Request): Action[] {
   }
 }
 
-/** The answers, each with its key: the first of its kind has it. */
+/** The actions with their keys; the first of a kind gets its key. */
 export function actionsOf(request: Request): Action[] {
   const actions = unkeyed(request);
   const give = (key: Action['key'], fits: (action: Action) => boolean) => {
@@ -84,9 +84,9 @@ export function actionsOf(request: Request): Action[] {
   return actions;
 }
 
-/** The offers that answer for later questions too: what "always" would allow. */
+/** The options that allow later requests, too. */
 export const alwaysOf = (request: Request): Offer[] => request.options.filter((offer) => offer.kind === 'allow_always');
 
-/** Whether "remember" is a box of its own: where the runtime can, and says so in no option. */
+/** Whether "remember" is a separate checkbox: the runtime supports it, but has no option for it. */
 export const rememberIsBox = (request: Request): boolean =>
   request.allow_remember && !request.observe_only && !request.options.some((offer) => offer.kind === 'allow_always' || offer.kind === 'reject_always');

@@ -1,4 +1,4 @@
-// Ages and what is left, in few words. Pure.
+// Ages and remaining times in words. Pure.
 
 import { text } from '../text/en.js';
 
@@ -16,7 +16,7 @@ export function span(ms: number): string {
   return t.days(Math.floor(left / DAY));
 }
 
-/** How long ago something was, by the gateway's clock. */
+/** The age of a moment, by the gateway's clock. */
 export function ago(at: string | null | undefined, now: number): string {
   const then = at ? Date.parse(at) : NaN;
   if (Number.isNaN(then)) return t.justNow;

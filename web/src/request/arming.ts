@@ -1,14 +1,14 @@
-// When a press counts. Pure: the clock and the places come in as arguments.
+// Decides when a press counts. Pure: clock and positions are arguments.
 //
-// A card that has just come up, or moved, takes no press: the press was meant for what was there before.
+// A card that has just appeared or moved takes no press: the press was meant for what was there before.
 
-/** How long a card must have stood still before it takes an answer, ms. Shorter, and a tap meant for something else lands on it. */
+/** How long a card must have stood still before it takes an answer, ms. If shorter, a tap meant for something else may hit it. */
 export const ARMING_MS = 400;
-/** How long "danger" is held down, ms. Shorter, and a slow tap is taken for a decision. */
+/** How long a danger button is held down, ms. If shorter, a slow tap would count as a decision. */
 export const HOLD_MS = 900;
-/** How often the place of open cards is looked at, ms. Longer, and a move may be noticed too late. */
+/** How often the positions of open cards are checked, ms. If longer, a move may be noticed too late. */
 export const WATCH_MS = 80;
-/** A move of less than this is a rounding, px. */
+/** Smaller moves are rounding errors, px. */
 const JITTER_PX = 2;
 
 export interface Place {
@@ -16,7 +16,7 @@ export interface Place {
   left: number;
 }
 
-/** Knows since when one thing stands still. */
+/** Tracks since when an element stands still. */
 export class Arming {
   #since: number;
   #place: Place | null = null;
@@ -25,12 +25,12 @@ export class Arming {
     this.#since = now;
   }
 
-  /** It has just come up, moved, or changed: the delay begins again. */
+  /** Restarts the delay: the element appeared, moved or changed. */
   again(now: number): void {
     this.#since = now;
   }
 
-  /** Where it is now; whether it has moved since it was last seen. */
+  /** Reports the position; returns whether it has moved since the last report. */
   seen(place: Place, now: number): boolean {
     const before = this.#place;
     const moved = !before || Math.abs(before.top - place.top) >= JITTER_PX || Math.abs(before.left - place.left) >= JITTER_PX;
@@ -41,7 +41,7 @@ export class Arming {
     return moved;
   }
 
-  /** Whether it has stood long enough. */
+  /** Whether it has stood still long enough. */
   armed(now: number): boolean {
     return now - this.#since >= ARMING_MS;
   }

@@ -1,10 +1,10 @@
-// One file: the card of one request, wherever it is shown. What it shows is one thing with when it may be pressed.
+// The card of one request.
 //
-// - The gateway's facts (runtime, session, folder, risk, the exact display, warnings) stand outside; what the agent wrote stands in a
-//   labelled quotation and reaches the page as text alone.
-// - No answer counts before the card has stood still for a moment, "allow" not before all of it was seen, danger not without a hold.
-//   Enter never allows. Nothing has the focus unless the reader put it there.
-// - Once it is resolved the card keeps its height, and what stands where the buttons were cannot be pressed.
+// - The gateway's facts (runtime, session, folder, risk, the exact display, warnings) stand outside; the agent's own text stands in a
+//   labelled quotation and is inserted as text only.
+// - No answer counts before the card has stood still for a moment; "allow" needs that all of it was seen, danger also a hold. Enter
+//   never allows. The card never takes the focus by itself.
+// - A resolved card keeps its height, and shows the outcome in place of the buttons.
 
 import { html, nothing, type PropertyValues, type TemplateResult } from 'lit';
 import { PlexusElement } from '../lib/element.js';
@@ -28,22 +28,22 @@ import type { PlexusHold } from './hold.js';
 import { join } from './keys.js';
 import { outcomeOf } from './outcome.js';
 import { changedBetween } from '../wire/merge.js';
-import { answersOf, choose, chooseOwn, nameOf, NOTHING, questionsOf, wrongWith, type Said } from './questions.js';
+import { answersOf, choose, chooseOwn, nameOf, NOTHING, questionsOf, wrongWith, type DraftAnswer } from './questions.js';
 import { riskOf, withinLimit, type Answer, type Question, type Receipt, type Request } from './wire.js';
 
 const t = text.request;
 
-/** How long the gateway may take over an answer, ms; then it is asked again under the same key. */
+/** How long to wait for the reply to an answer, ms; then it is sent again under the same key. */
 const PATIENCE_MS = 12_000;
-/** Waits before an answer without a word is sent again, ms; the last one repeats. */
+/** Pauses before an answer without a reply is sent again, ms; the last one repeats. */
 const ASK_AGAIN_MS = [1_500, 3_000, 6_000, 12_000];
-/** What an agent wrote is shown up to here, in characters; the rest behind a button. */
-const SAID_CHARS = 600;
-/** The same in lines. */
-const SAID_LINES = 6;
-/** A request that closes sooner than this is said with emphasis, ms. */
+/** Longest agent text shown at first, in characters; a button shows the rest. */
+const QUOTE_CHARS = 600;
+/** As `QUOTE_CHARS`, in lines. */
+const QUOTE_LINES = 6;
+/** A deadline sooner than this is emphasized, ms. */
 const SOON_MS = 60_000;
-/** Longest reason that a gateway takes, in characters. */
+/** Longest reason, in characters. */
 const REASON_CHARS = 2_000;
 
 const RISK_ICON = { low: 'check', elevated: 'warn', danger: 'danger' } as const;
@@ -60,7 +60,7 @@ async function post(request_id: string, answer: Answer, key: string): Promise<Re
   }
 }
 
-/** Why the gateway judges it so, in its words. */
+/** The gateway's reasons for the risk. */
 const reasonsOf = (request: Request): string[] => (request.risk_reasons ?? []).map((reason) => oneLine(reason)).filter((reason) => reason !== '');
 
 /** `<plexus-card .request=${request}>`. `layout`: `inline` in a list, `dock` above a composer, `solo` alone on the page. */
@@ -68,7 +68,7 @@ export class PlexusCard extends PlexusElement {
   static override properties = { request: { attribute: false }, layout: { reflect: true }, status: { state: true }, position: { type: Number } };
   declare request: Request;
   declare layout: 'inline' | 'dock' | 'solo';
-  /** Its number among several, for a screen reader; 0 if it is alone. */
+  /** Its number among several cards, for screen readers; 0 if it is alone. */
   declare position: number;
   declare private status: Status;
 
@@ -92,16 +92,16 @@ export class PlexusCard extends PlexusElement {
   #edit: string | null = null;
   #remember = false;
   #picked = new Set<string>();
-  /** What was said to each of several questions. */
-  #said = new Map<string, Said>();
-  /** Whether what is asked changed under the reader's eyes, and was not said to be read again. */
+  /** The draft answers to the questions, by question id. */
+  #drafts = new Map<string, DraftAnswer>();
+  /** Whether the request changed while it was shown, and the person has not confirmed reading it again. */
   #changed = false;
   #value: string | null = null;
   #showSecret = false;
   #leave: () => void = () => {};
   #typing = false;
   #word = '';
-  /** When it was resolved, ms of this clock; 0 while open. */
+  /** When it was resolved, ms since the epoch; 0 while open. */
   closedAt = 0;
 
   constructor() {
@@ -113,14 +113,14 @@ export class PlexusCard extends PlexusElement {
 
   static override styles = [...[PlexusElement.styles].flat(), cardStyles];
 
-  // --- what is known ------------------------------------------------------------------------------------------------------------
+  // --- state ------------------------------------------------------------------------------------------------------------
 
-  /** The newest that is known of the request. */
+  /** The newest known state of the request. */
   get #now(): Request {
     return plexus.requests.value.get(this.request.request_id) ?? this.request;
   }
 
-  /** Whether it can still be answered, as far as this card knows. */
+  /** Whether it can still be answered. */
   get open(): boolean {
     return this.status !== 'closed';
   }
@@ -159,7 +159,7 @@ export class PlexusCard extends PlexusElement {
     if (changed.has('status') && this.status === 'open') this.#arming.again(performance.now());
   }
 
-  /** Another question: nothing that was read, typed or pressed counts for it. */
+  /** Resets everything that was read, typed or pressed: the request is another one, or has changed. */
   #forget(): void {
     this.#read = false;
     this.#answering = null;
@@ -172,7 +172,7 @@ export class PlexusCard extends PlexusElement {
     this.#reasonOpen = false;
     this.#remember = false;
     this.#picked.clear();
-    this.#said.clear();
+    this.#drafts.clear();
     this.#changed = false;
     this.#value = null;
     this.#word = '';
@@ -184,7 +184,7 @@ export class PlexusCard extends PlexusElement {
     this.#arming.again(performance.now());
   }
 
-  /** Turns the card into what became of it; what is drawn until now gives the height. */
+  /** Shows the outcome in place of the answers, at the height of the card so far. */
   #close(receipt: Receipt | null, words = ''): void {
     if (this.status === 'closed') return;
     const actions = this.renderRoot?.querySelector<HTMLElement>('.actions');
@@ -192,7 +192,7 @@ export class PlexusCard extends PlexusElement {
     if (actions && article) this.#kept = { host: article.getBoundingClientRect().height, actions: actions.getBoundingClientRect().height };
     this.renderRoot?.querySelectorAll<PlexusHold>('plexus-hold').forEach((hold) => hold.stop());
     clearTimeout(this.#again);
-    // The focus must not fall to the page when the button that had it goes.
+    // The focused button disappears: the card keeps the focus.
     const active = this.shadowRoot?.activeElement;
     if (active && actions?.contains(active)) article?.focus({ preventScroll: true });
     this.#receipt = receipt;
@@ -206,7 +206,7 @@ export class PlexusCard extends PlexusElement {
     const article = this.renderRoot.querySelector<HTMLElement>('article');
     const actions = this.renderRoot.querySelector<HTMLElement>('.actions');
     if (!article || !actions) return;
-    // Set by hand: a style attribute in markup is what the page's policy forbids.
+    // Set by script: the Content-Security-Policy forbids style attributes in markup.
     article.style.blockSize = this.#kept ? `${this.#kept.host}px` : '';
     actions.style.blockSize = this.#kept ? `${this.#kept.actions}px` : '';
     actions.style.marginBlockStart = this.#kept ? 'auto' : '';
@@ -240,7 +240,7 @@ export class PlexusCard extends PlexusElement {
     if (actions && actions.dataset['arming'] !== arming) actions.dataset['arming'] = arming;
   }
 
-  /** Why it cannot be answered from here at all; empty if it can. */
+  /** Why this device cannot answer it at all; empty if it can. */
   #hindrance(): string {
     const request = this.#now;
     const me = plexus.me.value;
@@ -263,7 +263,7 @@ export class PlexusCard extends PlexusElement {
     const hindrance = this.#hindrance();
     if (hindrance) return hindrance;
     if (action.sense !== 'allow') return '';
-    // What is allowed always is allowed whatever its risk will be, and as it was asked.
+    // "Always" covers later requests of any risk, and only the original text.
     if (action.always && plexus.me.value?.approve_up_to && plexus.me.value.approve_up_to !== 'danger') return t.alwaysTooMuch;
     if (action.always && this.#isEdited) return t.editedOnce;
     if (this.#now.display_truncated) return t.readFirst;
@@ -290,7 +290,7 @@ export class PlexusCard extends PlexusElement {
     this.requestUpdate();
   }
 
-  /** A press of an answer. `held`: its gesture was the long one. */
+  /** Handles a press of an answer. `held`: the button was held down long enough. */
   #press(action: Action, held = false): void {
     if (!this.#mayPress(action)) return;
     if (this.#guarded(action) && !held) {
@@ -302,7 +302,7 @@ export class PlexusCard extends PlexusElement {
     else void this.#send(answer);
   }
 
-  /** Whether something else is to be done than what was asked. */
+  /** Whether the editable text was changed. */
   get #isEdited(): boolean {
     const { editable } = this.#now;
     return editable != null && this.#edit !== null && this.#edit !== editable.value;
@@ -312,14 +312,14 @@ export class PlexusCard extends PlexusElement {
     return action.sense === 'allow' && riskOf(this.#now) === 'danger';
   }
 
-  /** The answer in full, or why there is none yet. */
+  /** The complete answer, or the text of what is missing. */
   #answerOf(action: Action): Answer | string {
     const request = this.#now;
     const answer: Answer = { ...action.answer };
     const questions = questionsOf(request);
     if (questions.length) {
       if (action.id !== 'send') return answer;
-      const found = answersOf(questions, this.#said);
+      const found = answersOf(questions, this.#drafts);
       if ('answers' in found) return { ...answer, answers: found.answers };
       this.renderRoot.querySelector<HTMLElement>(`fieldset[data-question="${CSS.escape(found.question.id)}"] input, fieldset[data-question="${CSS.escape(found.question.id)}"] textarea`)?.focus();
       return questions.length > 1 ? `${nameOf(found.question)}: ${found.words}` : found.words;
@@ -361,7 +361,7 @@ export class PlexusCard extends PlexusElement {
     clearTimeout(this.#again);
     const sent = await answering.send();
     this.#asking = false;
-    // Another question stands here meanwhile.
+    // The card shows another request meanwhile.
     if (this.#answering !== answering) return;
     this.#take(sent);
   }
@@ -373,7 +373,7 @@ export class PlexusCard extends PlexusElement {
         this.#closeWith(sent.receipt);
         break;
       case 'lost':
-        // An answer of ours that arrived under its key is no loss, whatever came between.
+        // If this client's answer had arrived, its key would have brought `won`.
         this.#late = true;
         this.#closeWith(sent.receipt);
         break;
@@ -407,7 +407,7 @@ export class PlexusCard extends PlexusElement {
     }
   }
 
-  /** Sends an answer without a word again, under its key. */
+  /** Sends an answer that had no reply again, under its key. */
   #askNow = (): void => {
     if (this.status !== 'unknown' || !this.isConnected) return;
     this.#tell(t.unknownAsking);
@@ -416,7 +416,7 @@ export class PlexusCard extends PlexusElement {
 
   // --- keys ---------------------------------------------------------------------------------------------------------------------
 
-  /** A key that was pressed while this card is the chosen one. Whether it meant something here. */
+  /** Handles a key while this card is focused; returns whether the key has a meaning here. */
   key(event: KeyboardEvent): boolean {
     if (!this.open) return false;
     const request = this.#now;
@@ -452,12 +452,12 @@ export class PlexusCard extends PlexusElement {
     }
   }
 
-  /** The key is up again: a hold that it began ends. */
+  /** Handles the release of a key: ends the hold that it began. */
   keyUp(): void {
     this.renderRoot.querySelectorAll<PlexusHold>('plexus-hold').forEach((hold) => hold.stop());
   }
 
-  /** Makes it the chosen card, and says so. */
+  /** Focuses the card, and says so. */
   choose(): void {
     this.focus();
     if (this.open) this.#tell(t.focusFirst);
@@ -478,13 +478,13 @@ export class PlexusCard extends PlexusElement {
     this.#tell(t.enterNever, true);
   };
 
-  /** Enter in a field of one line would press something in many pages; here it does not. */
+  /** Enter in a one-line field does nothing. */
   #noEnter = (event: KeyboardEvent): void => {
     if (event.key === 'Enter' && !event.isComposing) event.preventDefault();
     if (event.key === 'Escape') this.focus();
   };
 
-  // --- the small tools ----------------------------------------------------------------------------------------------------------
+  // --- fields and tools ----------------------------------------------------------------------------------------------------------
 
   #pick(id: string, on: boolean): void {
     if (!this.#now.multi) this.#picked.clear();
@@ -502,7 +502,7 @@ export class PlexusCard extends PlexusElement {
   #openEdit(): void {
     const editable = this.#now.editable;
     if (!editable) return;
-    // What is edited was read first: the whole of it stands in the field.
+    // The card changes its height: the arming delay starts again.
     this.#edit = this.#edit === null ? editable.value : null;
     this.#rearm();
     this.requestUpdate();
@@ -515,7 +515,7 @@ export class PlexusCard extends PlexusElement {
     const request = this.#now;
     const risk = riskOf(request);
     const runtime = oneLine(request.runtime_id) || t.runtimeUnknown;
-    // What is asked for words or a choice is the agent's own words: they never stand as a fact of ours.
+    // The text of a question is the agent's own: it never stands among the gateway's facts.
     const words = request.type === 'prompt' || request.type === 'pick' || request.subject?.type === 'question';
     const unreadable = request.subject?.type === 'unreadable';
     return html`<article
@@ -548,7 +548,7 @@ export class PlexusCard extends PlexusElement {
     </article>`;
   }
 
-  /** Only the beginning is here: the gateway is asked for all of it. */
+  /** Fetches the whole request, of which only the beginning is here. */
   #fetchWhole = async (event: Event): Promise<void> => {
     const exact = event.currentTarget as PlexusExact;
     const found = await plexus.reread(this.#now.request_id);
@@ -564,7 +564,7 @@ export class PlexusCard extends PlexusElement {
     </section>`;
   }
 
-  /** The reader says that what is asked now was read. Counts only once all of it was seen, and after the card stood still. */
+  /** The person confirms reading the changed request. Counts only once all of it was seen and the card stood still. */
   #readAgain = (): void => {
     if (!this.#read) return this.#tell(t.readFirst, true);
     if (!this.#arming.armed(performance.now())) return this.#tell(t.early, true);
@@ -584,7 +584,7 @@ export class PlexusCard extends PlexusElement {
     const session = plexus.sessions.value.get(request.session_id);
     const title = oneLine(session?.title) || t.untitled;
     const cwd = oneLine(session?.cwd);
-    const lookers = plexus.lookers.value.get(request.session_id) ?? [];
+    const viewers = plexus.viewers.value.get(request.session_id) ?? [];
     const reasons = reasonsOf(request);
     return html`<header>
       <div class="line1">
@@ -596,7 +596,7 @@ export class PlexusCard extends PlexusElement {
         <a href=${plexus.href({ page: 'session', session_id: request.session_id })}>${t.session(title)}</a>
         <span>${t.folder} <code>${cwd || t.folderUnknown}</code></span>
         ${request.changed && this.open && !this.#changed ? html`<span>${t.changedBefore}</span>` : nothing}
-        ${lookers.length ? html`<span class="lookers">${t.lookers(lookers.map((one) => oneLine(one.name)).join(', '))}</span>` : nothing}
+        ${viewers.length ? html`<span class="lookers">${t.lookers(viewers.map((one) => oneLine(one.name)).join(', '))}</span>` : nothing}
       </div>
       ${reasons.length ? html`<p class="why"><strong>${t.why}</strong> ${reasons.join('; ')}</p>` : nothing}
     </header>`;
@@ -614,7 +614,7 @@ export class PlexusCard extends PlexusElement {
   #quoted(request: Request): TemplateResult {
     const title = oneLine(request.title);
     const message = readable(request.message ?? '').trim();
-    const short = message.split('\n', SAID_LINES).join('\n').slice(0, SAID_CHARS);
+    const short = message.split('\n', QUOTE_LINES).join('\n').slice(0, QUOTE_CHARS);
     const more = short.length < message.length && !this.#saysMore;
     return html`<blockquote>
       <h2>${t.agentSays}</h2>
@@ -665,28 +665,28 @@ export class PlexusCard extends PlexusElement {
     return this.#edit !== null && request.editable ? this.#editor(request.editable) : nothing;
   }
 
-  /** One question of several: its options as boxes or as one choice, and a field where words of one's own may be the answer. */
+  /** One question: its options as checkboxes or radio buttons, and a text field if free text is allowed. */
   #question(question: Question, n: number, of: number): TemplateResult {
-    const said = this.#said.get(question.id) ?? NOTHING;
-    const say = (next: Said) => { this.#said.set(question.id, next); this.#tell(''); };
+    const draft = this.#drafts.get(question.id) ?? NOTHING;
+    const update = (next: DraftAnswer) => { this.#drafts.set(question.id, next); this.#tell(''); };
     const kind = question.multiple ? 'checkbox' : 'radio';
     const name = `question-${n}`;
-    const typed = (event: Event) => say({ ...said, words: (event.target as HTMLInputElement).value, own: true, chosen: question.multiple ? said.chosen : new Set() });
-    const wrong = said === NOTHING ? '' : wrongWith(question, said);
+    const typed = (event: Event) => update({ ...draft, words: (event.target as HTMLInputElement).value, own: true, chosen: question.multiple ? draft.chosen : new Set() });
+    const wrong = draft === NOTHING ? '' : wrongWith(question, draft);
     const header = oneLine(question.header);
     const field = html`<input
       class="value own" type="text" autocomplete="off" spellcheck="false" inputmode=${question.fits?.number === 'integer' ? 'numeric' : question.fits?.number ? 'decimal' : 'text'}
-      aria-label=${t.questions.ownFor(nameOf(question))} aria-describedby=${`${name}-wrong`} .value=${said.words} @input=${typed} @keydown=${this.#noEnter} />`;
+      aria-label=${t.questions.ownFor(nameOf(question))} aria-describedby=${`${name}-wrong`} .value=${draft.words} @input=${typed} @keydown=${this.#noEnter} />`;
     return html`<fieldset class="question" data-question=${question.id} role=${question.multiple ? 'group' : 'radiogroup'} aria-describedby=${`${name}-wrong`}>
       <legend>${of > 1 ? html`<small>${t.questions.of(n + 1, of)}${header ? ' · ' : ''}</small>` : nothing}${header ? html`<small><bdi>${header}</bdi></small>` : nothing}
         <span class="asked"><bdi>${readable(question.text)}</bdi></span>
         <small>${question.options.length ? (question.multiple ? t.chooseAny : t.chooseOne) : ''}${question.optional ? ` ${t.questions.optional}` : ''}</small></legend>
       ${question.options.map((option) => html`<label class="pick">
-        <input type=${kind} name=${name} .checked=${said.chosen.has(option.id)} @change=${(event: Event) => say(choose(question, said, option.id, (event.target as HTMLInputElement).checked))} @keydown=${this.#noEnter} />
+        <input type=${kind} name=${name} .checked=${draft.chosen.has(option.id)} @change=${(event: Event) => update(choose(question, draft, option.id, (event.target as HTMLInputElement).checked))} @keydown=${this.#noEnter} />
         <span><bdi>${oneLine(option.label || option.id)}</bdi>${option.description ? html`<small><bdi>${oneLine(option.description)}</bdi></small>` : nothing}</span>
       </label>`)}
       ${!question.free_text ? nothing : question.options.length
-        ? html`<label class="pick"><input type=${kind} name=${name} .checked=${said.own} @change=${(event: Event) => say(chooseOwn(question, said, (event.target as HTMLInputElement).checked))} @keydown=${this.#noEnter} /><span>${t.questions.other}</span></label>${field}`
+        ? html`<label class="pick"><input type=${kind} name=${name} .checked=${draft.own} @change=${(event: Event) => update(chooseOwn(question, draft, (event.target as HTMLInputElement).checked))} @keydown=${this.#noEnter} /><span>${t.questions.other}</span></label>${field}`
         : field}
       <p class="wrong" id=${`${name}-wrong`} role="status">${wrong}</p>
     </fieldset>`;
@@ -796,7 +796,7 @@ export class PlexusCard extends PlexusElement {
     return tools.length ? html`<div class="tools">${tools}</div>` : nothing;
   }
 
-  /** For those who cannot hold a button: the word, and then a press. */
+  /** The alternative to holding a button: type a word, then press. */
   #typed(actions: Action[]): TemplateResult {
     const ready = this.#word.trim().toLowerCase() === t.typeWord;
     const action = actions.find((one) => one.key === 'a') ?? actions.find((one) => one.sense === 'allow');
@@ -828,7 +828,7 @@ export class PlexusCard extends PlexusElement {
 
   #button(action: Action, n: number, actions: Action[]): TemplateResult {
     const off = this.#obstacle(action) !== '';
-    // The last two stand side by side; what comes before them, or is alone, has the whole row.
+    // The last two buttons stand side by side; others have the whole row.
     const whole = actions.length < 2 || n < actions.length - 2;
     const key = action.key || (n < 9 ? String(n + 1) : '');
     if (this.#guarded(action)) {

@@ -1,8 +1,8 @@
-// What an edit before "allow" changes: lines that go and lines that come. Pure.
+// The line changes of an edit before "allow". Pure.
 
 import { diffArrays } from 'diff';
 
-/** How many changed lines are looked for before the rest is shown as all old, all new; more would hold the page up. */
+/** Most changes that are computed; beyond it all old and all new lines are shown, to keep the page responsive. */
 const MAX_EDITS = 400;
 
 export interface Change {
@@ -10,7 +10,7 @@ export interface Change {
   text: string;
 }
 
-/** The lines of both texts, told apart by what became of them. */
+/** The lines of both texts as a diff. */
 export function changesOf(before: string, after: string): Change[] {
   const a = before.split('\n');
   const b = after.split('\n');

@@ -1,15 +1,14 @@
-// The gateway's `display` cut into lines to draw. Pure. Nothing is left out and nothing is changed: joined again, the pieces
-// are the display, byte for byte.
+// Cuts the gateway's `display` into lines to draw. Pure. Nothing is left out or changed: the pieces joined are the display.
 
-/** More lines or characters than this are long: they are opened and read to the end before "allow" arms. */
+/** A display with more lines or characters than this is long: it must be opened and read to its end before "allow" works. */
 const LONG_LINES = 16;
 const LONG_CHARS = 1_600;
-/** How much of a long one is shown before it is opened. */
+/** The part of a long display that is shown before it is opened. */
 const PREVIEW_LINES = 8;
 const PREVIEW_CHARS = 800;
-/** Characters in one drawn line; what goes on beyond is drawn as a marked continuation, so that no single line can freeze a page. */
+/** Longest drawn line, in characters; the rest is drawn as marked continuation lines, so that one line cannot freeze the page. */
 const PIECE_CHARS = 2_000;
-/** Lines in one block that the browser may leave undrawn while it is out of sight. */
+/** Lines of one block; the browser skips drawing blocks that are out of sight. */
 const BLOCK_LINES = 100;
 
 export type LineKind = 'plain' | 'head' | 'hunk' | 'same' | 'add' | 'del' | 'where';
@@ -24,9 +23,9 @@ export interface Part {
 export interface Line {
   kind: LineKind;
   parts: Part[];
-  /** Whether it goes on from the line before it, without a line break between them. */
+  /** Whether it continues the line before, without a line break. */
   goesOn: boolean;
-  /** Whether a line break follows it in the display. */
+  /** Whether a line break follows. */
   ends: boolean;
 }
 
@@ -42,19 +41,19 @@ export function sizeOf(display: string): Size {
   return { lines, chars: display.length, long: lines > LONG_LINES || display.length > LONG_CHARS };
 }
 
-/** The beginning, as much as is shown of a long display that is not opened. */
+/** The part of a long display that is shown before it is opened. */
 export function previewOf(display: string): string {
   const lines = display.split('\n', PREVIEW_LINES).join('\n');
   return lines.length > PREVIEW_CHARS ? lines.slice(0, PREVIEW_CHARS) : lines;
 }
 
-/** Whether every line has the shape of the gateway's rendering of edits: a head, then hunks of what goes, what comes and what stands around it. */
+/** Whether all lines look like the gateway's rendering of edits: a header, then diff hunks. */
 function isEdits(lines: string[]): boolean {
   if (!/^(edit|write) ./.test(lines[0] ?? '')) return false;
   return lines.length > 1 && lines.slice(1).every((line) => /^([-+ \\]|@@ |edit .|write .)/.test(line));
 }
 
-/** What a line of an edit is, by its beginning. */
+/** The kind of a line of an edit, by its first character. */
 function editKind(line: string): LineKind {
   switch (line[0]) {
     case '+': return 'add';
@@ -68,7 +67,7 @@ function editKind(line: string): LineKind {
 
 const MARK = /\\u\{[0-9a-f]{1,6}\}/g;
 
-/** Cuts out the characters that the gateway made visible. */
+/** Splits a text at the characters that the gateway escaped. */
 export function partsOf(text: string): Part[] {
   const parts: Part[] = [];
   let from = 0;
@@ -81,7 +80,7 @@ export function partsOf(text: string): Part[] {
   return parts;
 }
 
-/** A place to cut that parts neither a surrogate pair nor one of the gateway's marks. */
+/** A position to cut at, not within a surrogate pair or one of the gateway's escapes. */
 function cutAt(text: string, from: number): number {
   let end = Math.min(text.length, from + PIECE_CHARS);
   if (end === text.length) return end;
@@ -92,7 +91,7 @@ function cutAt(text: string, from: number): number {
   return end;
 }
 
-/** The lines of a display, in blocks. `edit`: whether it is one, where that is known; else its shape tells. Only colours depend on it. */
+/** The lines of a display, in blocks. `edit`: whether it is an edit; if unknown, the lines are checked. Only colours depend on it. */
 export function blocksOf(display: string, edit?: boolean): Line[][] {
   const lines = display.split('\n');
   const edits = edit ?? isEdits(lines);

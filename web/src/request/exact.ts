@@ -1,5 +1,5 @@
-// What is asked, exactly: the gateway's `display`, whole. Tells `read` once its end has been seen; a long one must be opened first. Of a very
-// long one only the beginning is here: it asks for the rest (`whole`) when it is opened, and counts as read only when all of it was here.
+// The exact display of a request. Dispatches `read` once its end was visible; a long display must be opened first. Of a very long
+// one only the beginning is here: opening it dispatches `whole` to fetch the rest, and only the whole counts as read.
 
 import { css, html, nothing, type PropertyValues } from 'lit';
 import { PlexusElement } from '../lib/element.js';
@@ -14,12 +14,12 @@ const line = (one: Line) =>
 export class PlexusExact extends PlexusElement {
   static override properties = { display: {}, truncated: { type: Boolean }, bytes: { type: Number }, edit: { attribute: false }, opened: { type: Boolean, reflect: true }, long: { type: Boolean, reflect: true } };
   declare display: string;
-  /** Whether `display` is only the beginning, and how long all of it is, in bytes. */
+  /** Whether `display` is only the beginning; `bytes` is the length of the whole. */
   declare truncated: boolean;
   declare bytes: number | undefined;
-  /** Whether it is an edit, where that is known. */
+  /** Whether it is an edit, if known. */
   declare edit: boolean | undefined;
-  /** It was opened, and the rest is on its way. */
+  /** Whether it was opened and the rest is being fetched. */
   #wanted = false;
   declare opened: boolean;
   declare long: boolean;
@@ -71,7 +71,7 @@ export class PlexusExact extends PlexusElement {
     if (changed.has('display') || changed.has('truncated')) {
       this.#size = sizeOf(this.display);
       this.long = this.#size.long || this.truncated;
-      // The rest of what was being opened has come.
+      // The rest has arrived.
       this.opened = this.#wanted && !this.truncated;
       if (!this.truncated) this.#wanted = false;
       this.#read = false;
@@ -95,7 +95,7 @@ export class PlexusExact extends PlexusElement {
     </div>`;
   }
 
-  /** Shows all of it. */
+  /** Shows the whole display. */
   open = (): void => {
     if (!this.long || this.opened || this.#wanted) return;
     if (this.truncated) {
@@ -109,7 +109,7 @@ export class PlexusExact extends PlexusElement {
     void this.updateComplete.then(() => this.renderRoot.querySelector<HTMLElement>('pre')?.focus({ preventScroll: true }));
   };
 
-  /** The rest could not be had: it can be asked for again. */
+  /** Fetching the rest failed; it can be opened again. */
   failed(): void {
     this.#wanted = false;
     this.requestUpdate();
@@ -119,7 +119,7 @@ export class PlexusExact extends PlexusElement {
     const end = this.renderRoot.querySelector('.end');
     this.#watch?.disconnect();
     if (!end || this.#read) return;
-    // Against the window: what is scrolled out of any box around it, or off the screen, has not been seen.
+    // Relative to the window: an end that is scrolled out of a box or off the screen has not been seen.
     this.#watch = new IntersectionObserver((entries) => {
       if (!entries.some((entry) => entry.isIntersecting)) return;
       this.#watch?.disconnect();

@@ -1,27 +1,26 @@
-// A button that is pressed by holding it down. With the mouse and the finger on it, with Space on the keyboard; whoever can do
-// neither finds another way beside it (the card's field for the word).
+// A button that is held down: with the mouse, a finger or the space key. The card offers typing a word as an alternative.
 
 import { css, html, LitElement } from 'lit';
 import { text } from '../text/en.js';
 import { HOLD_MS } from './arming.js';
 
 const t = text.request;
-/** How far a finger may roll while it holds, px; further is a swipe. */
+/** How far a finger may move during a hold, px; further is a swipe. */
 const ROLL_PX = 24;
 
-/** Tells `hold-start`, `hold-released` (too early), `hold-done`, and `enter` for Enter, which does nothing. */
+/** Dispatches `hold-start`, `hold-released` (too early), `hold-done`, and `enter` for the Enter key, which does nothing. */
 export class PlexusHold extends LitElement {
   static override properties = { verb: {}, quoted: {}, hint: {}, off: { type: Boolean, reflect: true }, holding: { type: Boolean, reflect: true } };
   declare verb: string;
   declare quoted: string;
   declare hint: string;
-  /** Drawn as not to be pressed; pressing it is still told, so that the card can say why. */
+  /** Drawn as disabled; presses are still reported, so that the card can say why. */
   declare off: boolean;
   declare holding: boolean;
 
-  /** Whether a hold may begin; false: the card has said why not. */
+  /** Whether a hold may begin; if not, the card has said why. */
   may: () => boolean = () => true;
-  /** Whether a hold may go on: false once the card has moved. */
+  /** Whether a hold may continue: false once the card has moved. */
   still: () => boolean = () => true;
 
   #since = 0;
@@ -48,7 +47,7 @@ export class PlexusHold extends LitElement {
     :host([off]) button { cursor: not-allowed; opacity: 0.55; }
     button:focus-visible { outline: var(--focus); outline-offset: 2px; }
     .fill { position: absolute; inset: 0; background: var(--danger); opacity: 0.28; transform: scaleX(0); transform-origin: 0 50%; pointer-events: none; }
-    /* Both words have their place all the time: a button that shrinks under the finger would move. */
+    /* Both labels always take space: the button must not change its size during a hold. */
     strong { font-weight: 650; position: relative; display: grid; align-items: center; }
     strong span { grid-area: 1 / 1; }
     [data-off] { visibility: hidden; }
@@ -108,7 +107,7 @@ export class PlexusHold extends LitElement {
     }
   };
 
-  /** Begins a hold; the card's own key does it too. */
+  /** Begins a hold; also called for the card's key. */
   begin(): void {
     if (this.holding || !this.may()) return;
     this.holding = true;
@@ -129,7 +128,7 @@ export class PlexusHold extends LitElement {
     this.#frame = requestAnimationFrame(step);
   }
 
-  /** Ends a hold before its time. */
+  /** Ends a hold early. */
   stop = (): void => {
     if (!this.holding) return;
     this.#reset();

@@ -1,9 +1,9 @@
-// The keys of the cards: one listener for all. A key goes to the card that has the focus; if none has, it only chooses one, so
-// that no key ever answers a question that the reader did not choose.
+// The keys of the cards: one listener for all. A key acts on the focused card; if no card is focused, it only focuses one, so that
+// no key answers a request that the person did not choose.
 
 import type { PlexusCard } from './card.js';
 
-const MEANT = /^[aAdDeo1-9]$/;
+const CARD_KEYS = /^[aAdDeo1-9]$/;
 
 /** The element that has the focus, through shadow roots. */
 function focused(): Element | null {
@@ -12,7 +12,7 @@ function focused(): Element | null {
   return at;
 }
 
-/** All that stands around an element, through shadow roots. */
+/** The card that contains an element, through shadow roots. */
 function cardAround(from: Element | null): PlexusCard | null {
   let at: Node | null = from;
   while (at) {
@@ -26,7 +26,7 @@ const cards = new Set<PlexusCard>();
 /** The card whose key is held down. */
 let holding: PlexusCard | null = null;
 
-/** Cards call this as they come and go. */
+/** Registers a card; the returned function removes it. */
 export function join(card: PlexusCard): () => void {
   cards.add(card);
   return () => cards.delete(card);
@@ -38,14 +38,14 @@ function writes(target: EventTarget | undefined): boolean {
   return target instanceof HTMLTextAreaElement || target instanceof HTMLSelectElement || target.isContentEditable;
 }
 
-/** Seen, and not under something that stands before the page. */
+/** Whether a card is open and visible. */
 function reachable(card: PlexusCard): boolean {
   const box = card.getBoundingClientRect();
   if (!card.open || box.width === 0 || box.height === 0) return false;
   return card.checkVisibility?.({ visibilityProperty: true, contentVisibilityAuto: true }) ?? true;
 }
 
-/** Whether the focus is nowhere in particular: what can be operated has keys of its own. */
+/** Whether no control is focused: controls have keys of their own. */
 function plain(at: Element | null): boolean {
   return !at || at === document.body || at.matches('main, h1, h2, [tabindex="-1"]');
 }
@@ -55,7 +55,7 @@ function modalOpen(): boolean {
 }
 
 document.addEventListener('keydown', (event) => {
-  if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey || event.isComposing || !MEANT.test(event.key)) return;
+  if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey || event.isComposing || !CARD_KEYS.test(event.key)) return;
   if (writes(event.composedPath()[0]) || modalOpen()) return;
   const at = focused();
   const mine = cardAround(at);

@@ -1,5 +1,5 @@
-// The open requests, for the inbox and for one session. Their order is fixed once they are drawn: a new one comes below the others,
-// and what is resolved stays where it is until nobody points at the list.
+// The list of open requests, for the inbox and for one session. The order is fixed once it is drawn: new requests are added below,
+// and resolved ones stay until nobody points at the list.
 
 import { css, html, nothing } from 'lit';
 import { repeat } from 'lit/directives/repeat.js';
@@ -14,13 +14,13 @@ import type { Request } from './wire.js';
 
 const t = text.request;
 
-/** How long a resolved card stays at least, ms: time to read who decided. */
+/** How long a resolved card stays at least, ms: time to read the outcome. */
 const STAY_MS = 8_000;
-/** How long after the last touch a list counts as touched, ms. A finger has no place when it is up. */
+/** How long after the last touch the list counts as in use, ms: a touch screen does not report where a finger is between touches. */
 const TOUCHED_MS = 4_000;
-/** How often the list looks whether something may go, ms. */
+/** How often the list checks whether resolved cards can be removed, ms. */
 const SWEEP_MS = 1_000;
-/** Open questions whose cards are drawn at once; further ones by a press. Each one watches its place and draws itself anew with the clock. */
+/** Cards of open requests drawn at first; a button draws more. Each card watches its position and redraws with the clock. */
 const DRAWN = 25;
 /** How long a card takes to fade, ms; as in the card's style. */
 const FADE_MS = 260;
@@ -38,9 +38,9 @@ export class PlexusRequests extends PlexusElement {
   #sweep: ReturnType<typeof setInterval> | undefined;
   #unseen = new Set<string>();
   #drawn = DRAWN;
-  /** Where further ones are drawn from, which somebody asked to see out of turn. */
+  /** Index from which another group of cards is drawn, after "new requests" was pressed. */
   #from = Infinity;
-  /** The cards that are drawn. */
+  /** Identifiers of the drawn cards. */
   #shown = new Set<string>();
   #announced = '';
   #first = true;
@@ -85,8 +85,8 @@ export class PlexusRequests extends PlexusElement {
     super.disconnectedCallback();
     clearInterval(this.#sweep);
     this.#watch?.disconnect();
-    for (const [name, heard] of [['pointerenter', this.#pointer], ['pointermove', this.#pointer], ['pointerdown', this.#pointer], ['pointerleave', this.#left]] as const) {
-      this.removeEventListener(name, heard as EventListener);
+    for (const [name, listener] of [['pointerenter', this.#pointer], ['pointermove', this.#pointer], ['pointerdown', this.#pointer], ['pointerleave', this.#left]] as const) {
+      this.removeEventListener(name, listener as EventListener);
     }
   }
 
@@ -98,7 +98,7 @@ export class PlexusRequests extends PlexusElement {
     this.#inside = false;
   };
 
-  /** Whether something may go without moving what a hand or an eye is at. */
+  /** Whether nobody uses the list, so that cards may be removed. */
   get #untouched(): boolean {
     return !this.#inside && Date.now() - this.#touchedAt > TOUCHED_MS && !this.matches(':focus-within');
   }
@@ -113,7 +113,7 @@ export class PlexusRequests extends PlexusElement {
       if (card.open || card.hasAttribute('leaving') || Date.now() - card.closedAt < STAY_MS) continue;
       card.setAttribute('leaving', '');
       setTimeout(() => {
-        // A hand may have come meanwhile.
+        // The list may be in use again.
         if (!this.#untouched) {
           card.removeAttribute('leaving');
           return;
@@ -144,7 +144,7 @@ export class PlexusRequests extends PlexusElement {
     return order.map((one) => by.get(one.id)).filter((request) => request !== undefined);
   }
 
-  /** Those of them that are drawn: so many open ones, and what was drawn and is resolved meanwhile. What is drawn stays. */
+  /** The requests that are drawn: a limited number of open ones, and all that are drawn already. */
   #bounded(requests: Request[]): Request[] {
     let open = 0;
     const drawn = requests.filter((request, n) => {

@@ -1,5 +1,5 @@
-// The order of cards. Pure. At first: the riskiest, and of those the newest, on top. From then on nothing that is drawn moves: what
-// comes later stands below.
+// The order of cards. Pure. At first by risk, then by age, the newest first. Afterwards drawn cards keep their order: new ones are
+// added below.
 
 import { riskOf, type Request } from './wire.js';
 
@@ -14,7 +14,7 @@ function byRisk(a: Request, b: Request): number {
   return RANK[riskOf(a)] - RANK[riskOf(b)] || Date.parse(b.opened_at) - Date.parse(a.opened_at) || (a.request_id < b.request_id ? -1 : 1);
 }
 
-/** The order with what is shown now; `fresh`: nobody has looked yet, so it may be made anew. */
+/** The new order with the requests that are shown now. `fresh`: nothing was drawn yet, so that all may be reordered. */
 export function newOrder(before: Placed[], shown: Request[], fresh: boolean): { order: Placed[]; added: string[] } {
   const there = new Set(shown.map((request) => request.request_id));
   const known = new Set(before.map((one) => one.id));

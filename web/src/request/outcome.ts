@@ -1,22 +1,22 @@
-// What became of a request, in words, and only what is known. Pure.
+// The outcome of a request in words. Pure.
 
 import { text } from '../text/en.js';
-import { oneLine as said } from '../lib/text.js';
+import { oneLine } from '../lib/text.js';
 import type { Receipt, Request } from './wire.js';
 
 const t = text.request;
 
-/** What a resolved card says. `sense` is for the colour only; the words say it too. */
+/** The text of a resolved card. `sense` is for the colour only; the text says the same. */
 export interface Outcome {
   text: string;
   sense: 'allow' | 'deny' | 'none';
   at: string | null;
   reason: string;
-  /** What was allowed in place of what was asked, as the gateway shows it; empty if nothing was changed. */
+  /** The edited text that was allowed, as the gateway displays it; empty if nothing was edited. */
   edited: string;
 }
 
-const SAID: Record<string, [string, Outcome['sense']]> = {
+const OPTION_OUTCOMES: Record<string, [string, Outcome['sense']]> = {
   allow_once: [t.allowed, 'allow'],
   allow_always: [t.allowedAlways, 'allow'],
   reject_once: [t.denied, 'deny'],
@@ -25,11 +25,11 @@ const SAID: Record<string, [string, Outcome['sense']]> = {
 
 function answered(receipt: Receipt, request: Request): [string, Outcome['sense']] {
   const option = request.options.find((one) => one.id === receipt.option_id);
-  const known = option && SAID[option.kind];
+  const known = option && OPTION_OUTCOMES[option.kind];
   if (known) return known;
-  if (option) return [t.answeredWith(said(option.label)), 'none'];
+  if (option) return [t.answeredWith(oneLine(option.label)), 'none'];
   if (receipt.ids?.length) {
-    const labels = receipt.ids.map((id) => said(request.items?.find((item) => item.id === id)?.label ?? id));
+    const labels = receipt.ids.map((id) => oneLine(request.items?.find((item) => item.id === id)?.label ?? id));
     return [t.chosen(labels.join(', ')), 'none'];
   }
   if (request.type === 'prompt' || request.type === 'pick') return receipt.ok === false ? [t.cancelled, 'none'] : [t.answered, 'none'];
@@ -37,15 +37,15 @@ function answered(receipt: Receipt, request: Request): [string, Outcome['sense']
   return [t.answered, 'none'];
 }
 
-/** The words for a receipt; `me` is this device. */
+/** The outcome of a receipt; `me` is this device. */
 export function outcomeOf(receipt: Receipt, request: Request, me?: string): Outcome {
   const by = receipt.resolved_by;
-  const name = said(by?.name) || said(by?.device_id);
+  const name = oneLine(by?.name) || oneLine(by?.device_id);
   const { edited_display, edited } = receipt as { edited_display?: string; edited?: unknown };
   const changed = edited_display ?? (typeof edited === 'string' ? edited : '');
   const mine = Boolean(me) && by?.device_id === me;
   const who = mine ? t.you(name) : name;
-  const plain = { sense: 'none' as const, at: receipt.at ?? null, reason: said(receipt.reason), edited: said(changed) };
+  const plain = { sense: 'none' as const, at: receipt.at ?? null, reason: oneLine(receipt.reason), edited: oneLine(changed) };
   switch (receipt.state) {
     case 'answered': {
       const [text, sense] = answered(receipt, request);

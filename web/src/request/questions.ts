@@ -1,4 +1,4 @@
-// Questions to a person, several in one request: what is chosen, what is typed, and the answer that they make. Pure.
+// The questions of a request: draft answers, their checks, and the complete answer. Pure.
 
 import { text } from '../text/en.js';
 import { oneLine } from '../lib/text.js';
@@ -6,7 +6,7 @@ import type { Question, Request } from './wire.js';
 
 const t = text.request;
 
-/** The questions of a request that are answered all at once; empty for every other request. One that a pick or a prompt says by itself is theirs. */
+/** The questions of a request that are answered together; empty for all other requests, also for a pick or prompt with a single question. */
 export function questionsOf(request: Request): readonly Question[] {
   const { subject, type } = request;
   if (subject?.type !== 'question' || request.observe_only) return [];
@@ -14,41 +14,41 @@ export function questionsOf(request: Request): readonly Question[] {
   return plain ? [] : subject.questions;
 }
 
-/** What was said to one question so far. */
-export interface Said {
-  /** Ids of options. */
+/** The draft answer to one question. */
+export interface DraftAnswer {
+  /** Ids of the chosen options. */
   chosen: ReadonlySet<string>;
-  /** Words of one's own; they count only while `own` is chosen, or where there are no options. */
+  /** Free text; counts only while `own` is set, or if the question has no options. */
   words: string;
   own: boolean;
 }
-export const NOTHING: Said = { chosen: new Set(), words: '', own: false };
+export const NOTHING: DraftAnswer = { chosen: new Set(), words: '', own: false };
 
-/** One more choice, or one less; the last one alone where only one may be. */
-export function choose(question: Question, said: Said, id: string, on: boolean): Said {
-  const chosen = question.multiple ? new Set(said.chosen) : new Set<string>();
+/** Adds or removes an option; a single-choice question keeps only the last one. */
+export function choose(question: Question, draft: DraftAnswer, id: string, on: boolean): DraftAnswer {
+  const chosen = question.multiple ? new Set(draft.chosen) : new Set<string>();
   if (on) chosen.add(id);
   else chosen.delete(id);
-  return { ...said, chosen, own: question.multiple ? said.own : false };
+  return { ...draft, chosen, own: question.multiple ? draft.own : false };
 }
 
-/** The option of words of one's own. */
-export const chooseOwn = (question: Question, said: Said, on: boolean): Said => ({ ...said, own: on, chosen: on && !question.multiple ? new Set() : said.chosen });
+/** Sets or clears the choice of free text. */
+export const chooseOwn = (question: Question, draft: DraftAnswer, on: boolean): DraftAnswer => ({ ...draft, own: on, chosen: on && !question.multiple ? new Set() : draft.chosen });
 
-const countsOwn = (question: Question, said: Said): boolean => question.free_text && (said.own || question.options.length === 0);
+const countsOwn = (question: Question, draft: DraftAnswer): boolean => question.free_text && (draft.own || question.options.length === 0);
 
-/** What an answer to one question is. */
-export function answerTo(question: Question, said: Said): string[] {
-  // In the order of the question, whatever the order of pressing.
-  const ids = question.options.map((option) => option.id).filter((id) => said.chosen.has(id));
-  const own = countsOwn(question, said) ? said.words.trim() : '';
+/** The answer to one question. */
+export function answerTo(question: Question, draft: DraftAnswer): string[] {
+  // In the order of the question's options.
+  const ids = question.options.map((option) => option.id).filter((id) => draft.chosen.has(id));
+  const own = countsOwn(question, draft) ? draft.words.trim() : '';
   return own ? [...ids, own] : ids;
 }
 
-/** Why what was said to one question does not fit; empty if it does. */
-export function wrongWith(question: Question, said: Said): string {
-  const answer = answerTo(question, said);
-  if (countsOwn(question, said) && said.words.trim() === '' && !(question.optional && !said.own)) return t.questions.wantsWords;
+/** Why a draft answer does not fit its question; empty if it does. */
+export function wrongWith(question: Question, draft: DraftAnswer): string {
+  const answer = answerTo(question, draft);
+  if (countsOwn(question, draft) && draft.words.trim() === '' && !(question.optional && !draft.own)) return t.questions.wantsWords;
   if (answer.length === 0) return question.optional ? '' : t.questions.wantsOne;
   const { number, least, most } = question.fits ?? {};
   const low = (n: number) => least !== undefined && n < least;
@@ -56,8 +56,8 @@ export function wrongWith(question: Question, said: Said): string {
   if (question.multiple) {
     if (low(answer.length)) return t.questions.atLeast(least!);
     if (high(answer.length)) return t.questions.atMost(most!);
-  } else if (countsOwn(question, said)) {
-    const words = said.words.trim();
+  } else if (countsOwn(question, draft)) {
+    const words = draft.words.trim();
     if (number) {
       const value = Number(words);
       if (!Number.isFinite(value)) return t.questions.aNumber;
@@ -72,18 +72,18 @@ export function wrongWith(question: Question, said: Said): string {
   return '';
 }
 
-/** The whole answer, or which question lacks what. What may be left out and was is not in it. */
-export function answersOf(questions: readonly Question[], said: ReadonlyMap<string, Said>): { answers: Record<string, string[]> } | { question: Question; words: string } {
+/** The answers to all questions, or the first question that lacks something. Optional questions without an answer are left out. */
+export function answersOf(questions: readonly Question[], drafts: ReadonlyMap<string, DraftAnswer>): { answers: Record<string, string[]> } | { question: Question; words: string } {
   const answers: Record<string, string[]> = Object.create(null) as Record<string, string[]>;
   for (const question of questions) {
-    const one = said.get(question.id) ?? NOTHING;
-    const words = wrongWith(question, one);
+    const draft = drafts.get(question.id) ?? NOTHING;
+    const words = wrongWith(question, draft);
     if (words) return { question, words };
-    const answer = answerTo(question, one);
+    const answer = answerTo(question, draft);
     if (answer.length) answers[question.id] = answer;
   }
   return { answers };
 }
 
-/** A question's name in a sentence of ours. */
+/** A question's name in the page's own sentences. */
 export const nameOf = (question: Question): string => oneLine(question.header || question.text);

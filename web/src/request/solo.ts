@@ -1,4 +1,4 @@
-// One card alone on the page: where a notification leads.
+// One card alone on the page: the target of a notification.
 
 import { css, html } from 'lit';
 import { PlexusElement } from '../lib/element.js';
@@ -9,12 +9,12 @@ import type { Request } from './wire.js';
 
 const t = text.request;
 
-/** `<plexus-request request_id=..>`: the card of one request, read from the gateway if it is not at hand. */
+/** `<plexus-request request_id=..>`: the card of one request, fetched from the gateway if it is not known. */
 export class PlexusRequest extends PlexusElement {
   static override properties = { request_id: {}, missing: { state: true } };
   declare request_id: string;
   declare private missing: boolean;
-  #asked = '';
+  #requested = '';
   #last: Request | undefined;
 
   constructor() {
@@ -35,8 +35,8 @@ export class PlexusRequest extends PlexusElement {
   ];
 
   protected override updated(): void {
-    if (this.#asked === this.request_id || !plexus.live.value) return;
-    this.#asked = this.request_id;
+    if (this.#requested === this.request_id || !plexus.live.value) return;
+    this.#requested = this.request_id;
     this.missing = false;
     if (plexus.requests.peek().has(this.request_id)) return;
     const id = this.request_id;

@@ -16,7 +16,7 @@ const w = words.session;
 const IMAGE_MAX = 8 << 20;
 /** Prompts remembered for the arrow keys. */
 const HISTORY_MAX = 100;
-/** Slash commands offered at once. */
+/** Most slash commands offered. */
 const OFFERS_MAX = 8;
 const IMAGES = ['image/png', 'image/jpeg', 'image/gif', 'image/webp'];
 const DRAFT = 'plexus.draft.';
@@ -24,17 +24,17 @@ const DRAFT = 'plexus.draft.';
 interface Shot { mime: string; data: string; url: string }
 
 export class PlexusComposer extends PlexusElement {
-  static override properties = { sessionId: {}, talk: { attribute: false }, facts: { type: Number }, trouble: { state: true }, shots: { state: true }, offered: { state: true }, chosen: { state: true }, starting: { state: true } };
+  static override properties = { sessionId: {}, conversation: { attribute: false }, facts: { type: Number }, trouble: { state: true }, shots: { state: true }, offered: { state: true }, chosen: { state: true }, starting: { state: true } };
   static override styles = [...[PlexusElement.styles].flat(), style, css`:host { display: block; height: auto; flex: none; background: none; }`];
   declare sessionId: string;
-  declare talk: Conversation | null;
-  /** Rises when modes, options or commands changed. */
+  declare conversation: Conversation | null;
+  /** Changes when modes, options or commands changed. */
   declare facts: number;
   declare private trouble: string;
   declare private shots: Shot[];
   declare private offered: SlashCommand[];
   declare private chosen: number;
-  /** The agent is being started again. */
+  /** Whether the agent is being restarted. */
   declare private starting: boolean;
   #past: string[] = [];
   #at = -1;
@@ -44,7 +44,7 @@ export class PlexusComposer extends PlexusElement {
   constructor() {
     super();
     this.sessionId = '';
-    this.talk = null;
+    this.conversation = null;
     this.facts = 0;
     this.trouble = '';
     this.shots = [];
@@ -89,7 +89,7 @@ export class PlexusComposer extends PlexusElement {
     try { if (field.value) localStorage.setItem(DRAFT + this.sessionId, field.value); else localStorage.removeItem(DRAFT + this.sessionId); } catch { /* storage is off: the draft lives as long as the page */ }
     const slash = /^\/([^\s]*)$/.exec(field.value);
     const typed = slash?.[1]?.toLowerCase();
-    this.offered = typed === undefined ? [] : (this.talk?.commands ?? []).filter((c) => c.name.toLowerCase().startsWith(typed)).slice(0, OFFERS_MAX);
+    this.offered = typed === undefined ? [] : (this.conversation?.commands ?? []).filter((c) => c.name.toLowerCase().startsWith(typed)).slice(0, OFFERS_MAX);
     this.chosen = 0;
   }
 
@@ -122,8 +122,8 @@ export class PlexusComposer extends PlexusElement {
       this.#send();
     } else if (event.key === 'ArrowUp' && field.selectionStart === 0 && field.selectionEnd === 0) {
       if (this.#at < 0) {
-        const said = (this.talk?.items ?? []).filter((item) => item.type === 'user').map((item) => (item as { text: string }).text.trim()).filter(Boolean);
-        this.#past = [...new Set(said.reverse())].slice(0, HISTORY_MAX);
+        const text = (this.conversation?.items ?? []).filter((item) => item.type === 'user').map((item) => (item as { text: string }).text.trim()).filter(Boolean);
+        this.#past = [...new Set(text.reverse())].slice(0, HISTORY_MAX);
       }
       if (this.#at + 1 < this.#past.length) { this.#show(++this.#at); event.preventDefault(); }
     } else if (event.key === 'ArrowDown' && this.#at >= 0 && field.selectionStart === field.value.length) {
@@ -142,16 +142,16 @@ export class PlexusComposer extends PlexusElement {
     this.#input();
   }
 
-  /** Sends what stands in the field. The field is free at once; what is sent goes out in order, and comes back if it could not be. */
+  /** Sends the text of the field, and clears it at once. Prompts are sent in order; one that fails comes back to the field. */
   #send(): void {
     const field = this.#field;
     if (!field) return;
-    const said = field.value.trim();
+    const text = field.value.trim();
     const shots = this.shots;
-    if (!said && !shots.length) return;
+    if (!text && !shots.length) return;
     const session = this.sessionId;
     const images = shots.map((shot) => ({ type: 'image', mimeType: shot.mime, data: shot.data }));
-    const body = images.length ? { content: [...(said ? [{ type: 'text', text: said }] : []), ...images] } : { text: said };
+    const body = images.length ? { content: [...(text ? [{ type: 'text', text: text }] : []), ...images] } : { text: text };
     field.value = '';
     this.shots = [];
     this.trouble = '';
@@ -163,9 +163,9 @@ export class PlexusComposer extends PlexusElement {
         await plexus.http('POST', `/v1/sessions/${encodeURIComponent(session)}/prompt`, body);
         for (const shot of shots) URL.revokeObjectURL(shot.url);
       } catch (error) {
-        if (this.sessionId !== session) { try { localStorage.setItem(DRAFT + session, said); } catch { /* storage is off */ } return; }
+        if (this.sessionId !== session) { try { localStorage.setItem(DRAFT + session, text); } catch { /* storage is off */ } return; }
         this.trouble = w.failed(why(error));
-        field.value = field.value ? `${said}\n${field.value}` : said;
+        field.value = field.value ? `${text}\n${field.value}` : text;
         this.shots = [...shots, ...this.shots];
         this.#input();
       }
@@ -212,9 +212,9 @@ export class PlexusComposer extends PlexusElement {
       : plexus.call('session.set_config_option', { session_id: this.sessionId, configId: id, value }));
   }
 
-  /** How much of the context is used. */
+  /** The meter of the context window. */
   #meter() {
-    const usage = this.talk?.usage;
+    const usage = this.conversation?.usage;
     if (!usage || usage.size <= 0) return nothing;
     const used = Math.max(0, Math.min(100, Math.round((usage.used / usage.size) * 100)));
     const bar = document.createElement('i');
@@ -223,13 +223,13 @@ export class PlexusComposer extends PlexusElement {
     return html`<span class=${`meter ${used > 85 ? 'low' : ''}`} id="context" role="img" aria-label=${`${w.context(used)}: ${tokens}`} title=${tokens}><span class="bar">${bar}</span>${w.contextLeft(100 - used)}</span>`;
   }
 
-  /** What stands in the place of the field while the agent of this session is gone; null once it takes prompts again. */
+  /** Replaces the field while the session's agent is gone; null once it takes prompts again. */
   #ended(session: SessionInfo) {
     const runtime = plexus.runtimes.value.get(session.runtime_id);
     const name = oneLine(session.runtime_id);
     const locked = (words: string) => html`<div class="locked">${icon('info')} <span>${words}</span></div>`;
     switch (runtime?.state) {
-      // A prompt opens the session again, where it left off.
+      // A prompt reopens the session.
       case 'ready': return null;
       case 'starting': case 'restarting': return locked(w.startingAgain(name));
       case 'exited': break;
@@ -257,10 +257,10 @@ export class PlexusComposer extends PlexusElement {
     if (ended) return html`<div class="compose"><div class="compose-inner">${this.trouble ? html`<p class="trouble" role="alert">${this.trouble}</p>` : nothing}${ended}</div></div>`;
     const running = session?.state === 'running' || session?.state === 'waiting';
     const queue = session?.queue ?? [];
-    const talk = this.talk;
+    const conversation = this.conversation;
     const live = plexus.live.value;
     const selects = plexus.may('approve');
-    const options = (talk?.options ?? []).filter((o) => o.choices.length > 1 && (o.category === 'model' || selects));
+    const options = (conversation?.options ?? []).filter((o) => o.choices.length > 1 && (o.category === 'model' || selects));
     return html`<div class="compose"><div class="compose-inner">
       ${queue.length ? html`<ul class="queue" aria-label=${w.queued(queue.length)}>${queue.map((prompt) => html`<li>${icon('clock', 14)}<span><bdi>${oneLine(prompt.text)}</bdi></span>
         <button class="quiet" @click=${() => this.#cancel(prompt.run_id)} aria-label=${w.cancelQueued(oneLine(prompt.text).slice(0, 80))}>${w.takeBack}</button></li>`)}</ul>` : nothing}
@@ -276,7 +276,7 @@ export class PlexusComposer extends PlexusElement {
         <div class="tools">
           <button class="ghost icon" aria-label=${w.attach} title=${w.attach} @click=${() => this.renderRoot.querySelector<HTMLInputElement>('#files')?.click()}>${icon('plus')}</button>
           <input id="files" type="file" hidden multiple accept=${IMAGES.join(',')} @change=${(e: Event) => { const input = e.target as HTMLInputElement; this.#files(input.files ?? []); input.value = ''; }}>
-          ${talk && selects && talk.modes.length > 1 ? html`<select id="mode" aria-label=${w.mode} @change=${(e: Event) => this.#mode(e)}>${talk.modes.map((mode) => html`<option value=${mode.id} ?selected=${mode.id === talk.mode} title=${oneLine(mode.description)}>${oneLine(mode.name)}</option>`)}</select>` : nothing}
+          ${conversation && selects && conversation.modes.length > 1 ? html`<select id="mode" aria-label=${w.mode} @change=${(e: Event) => this.#mode(e)}>${conversation.modes.map((mode) => html`<option value=${mode.id} ?selected=${mode.id === conversation.mode} title=${oneLine(mode.description)}>${oneLine(mode.name)}</option>`)}</select>` : nothing}
           ${options.map((option) => html`<select aria-label=${oneLine(option.name)} @change=${(e: Event) => this.#option(option.id, option.category, e)}>${option.choices.map((c) => html`<option value=${c.value} ?selected=${c.value === option.value}>${oneLine(c.name)}</option>`)}</select>`)}
           <span class="fill"></span>
           ${this.#meter()}

@@ -1,4 +1,4 @@
-// One file: the page of one session. It follows the session, folds what comes, and shows the part that is in sight.
+// The view of one session: follows the session, folds its events, and shows the visible rows.
 
 import { html, nothing, type PropertyValues } from 'lit';
 import { PlexusElement } from '../lib/element.js';
@@ -23,15 +23,15 @@ import { guessRow, makeRow, planList, searchable, updateRow, type Host } from '.
 
 const w = words.session;
 
-/** How much of a finished message is read out, in characters. */
+/** Longest part of a finished message that screen readers announce, in characters. */
 const SPOKEN = 400;
-/** How long the card of a request that somebody answered stays above the composer, ms. */
+/** How long the card of a resolved request stays above the composer, ms. */
 const CARD_STAYS_MS = 15_000;
-/** Nearer to the top than this, px, older history is loaded. */
+/** Within this distance of the top, px, older history is loaded. */
 const OLDER_PX = 1_200;
-/** After older history could not be loaded, it is not asked for again by itself for this long, ms. */
+/** Pause after a failed load of older history before it is tried again automatically, ms. */
 const OLDER_AGAIN_MS = 5_000;
-/** Places marked by "find" at once. */
+/** Most matches marked by "find". */
 const FOUND_MAX = 400;
 
 const clock = new Intl.DateTimeFormat(undefined, { hour: '2-digit', minute: '2-digit' });
@@ -41,38 +41,38 @@ const today = () => new Date().toDateString();
 export class PlexusSession extends PlexusElement {
   static override properties = {
     sessionId: { attribute: 'session-id' }, at: { type: Number }, facts: { state: true }, trouble: { state: true }, gone: { state: true }, ready: { state: true },
-    reading: { state: true }, ended: { state: true }, news: { state: true }, finding: { state: true }, said: { state: true }, note: { state: true },
+    reading: { state: true }, ended: { state: true }, news: { state: true }, finding: { state: true }, announcement: { state: true }, note: { state: true },
   };
   static override styles = [...[PlexusElement.styles].flat(), style];
   declare sessionId: string;
-  /** The place of an event to go to. */
+  /** The position of an event to scroll to. */
   declare at: number | undefined;
   declare private facts: number;
   declare private trouble: string;
   declare private gone: boolean;
   declare private ready: boolean;
-  /** Items of the past loaded so far while much of it is loaded at once; -1 when that is not so. */
+  /** The number of items loaded so far while all older history is being loaded; -1 otherwise. */
   declare private reading: number;
   declare private ended: boolean;
   declare private news: number;
   declare private finding: { q: string; hits: number[]; n: number } | null;
-  declare private said: string;
+  declare private announcement: string;
   declare private note: string;
 
-  #talk: Conversation | null = null;
+  #conversation: Conversation | null = null;
   #list: VirtualList | null = null;
   #unfollow: (() => void) | null = null;
   #following = '';
   #generation = 0;
   #past: Past | null = null;
-  /** Older history is on its way. */
+  /** The running load of older history. */
   #loading: Promise<boolean> | null = null;
-  /** When older history could not be loaded, and what was said of that. */
+  /** The last failed load of older history: when, and the shown error. */
   #failed = { at: -Infinity, note: '' };
   #opened = new Map<string, boolean>();
   #selected: string | null = null;
   #target: string | null = null;
-  #spoken: unknown = null;
+  #announced: unknown = null;
   #seenRows = 0;
   #closed = new Map<string, number>();
   #painting = false;
@@ -91,11 +91,11 @@ export class PlexusSession extends PlexusElement {
     this.ended = true;
     this.news = 0;
     this.finding = null;
-    this.said = '';
+    this.announcement = '';
     this.note = '';
   }
 
-  // --- what comes ------------------------------------------------------------------------------------------------------------
+  // --- updates ------------------------------------------------------------------------------------------------------------
 
   override connectedCallback(): void {
     super.connectedCallback();
@@ -123,9 +123,9 @@ export class PlexusSession extends PlexusElement {
     if (changed.has('sessionId') || !this.#list) this.#follow();
     if (changed.has('at') && this.at !== undefined && Number.isFinite(this.at)) {
       this.#toPlace = this.at;
-      if (this.#talk?.rows.length) this.#goToPlace();
+      if (this.#conversation?.rows.length) this.#goToPlace();
     }
-    // The notes above the rows are part of the height.
+    // The notes above the rows affect the layout.
     this.#list?.later();
     if (changed.has('finding') && this.finding && !changed.get('finding')) this.renderRoot.querySelector<HTMLInputElement>('.find input')?.focus();
   }
@@ -137,19 +137,19 @@ export class PlexusSession extends PlexusElement {
       const feed = this.renderRoot.querySelector<HTMLElement>('.feed');
       if (!scroller || !feed) return;
       this.#list = new VirtualList(scroller, feed, {
-        count: () => this.#talk?.rows.length ?? 0,
-        key: (n) => this.#talk?.rows[n]?.key ?? '',
-        revision: (n) => this.#talk?.rows[n]?.item.rev ?? 0,
-        guess: (n) => { const row = this.#talk?.rows[n]; return row ? guessRow(row, Math.min(860, scroller.clientWidth - 32)) : 0; },
-        make: (n) => this.#dress(makeRow(this.#row(n), this.#host), n),
-        update: (n, el) => { updateRow(this.#row(n), el, this.#host); this.#dress(el, n); },
+        count: () => this.#conversation?.rows.length ?? 0,
+        key: (n) => this.#conversation?.rows[n]?.key ?? '',
+        revision: (n) => this.#conversation?.rows[n]?.item.rev ?? 0,
+        guess: (n) => { const row = this.#conversation?.rows[n]; return row ? guessRow(row, Math.min(860, scroller.clientWidth - 32)) : 0; },
+        make: (n) => this.#markRow(makeRow(this.#row(n), this.#host), n),
+        update: (n, el) => { updateRow(this.#row(n), el, this.#host); this.#markRow(el, n); },
       }, () => this.#moved());
     }
     if (this.#following === this.sessionId) return;
     this.#unfollow?.();
     this.#following = this.sessionId;
     this.#generation++;
-    this.#talk = null;
+    this.#conversation = null;
     this.#opened.clear();
     this.#selected = this.#target = null;
     this.#past = null;
@@ -162,31 +162,31 @@ export class PlexusSession extends PlexusElement {
     this.#list.reset();
     this.#list.atEnd = true;
     this.#list.later();
-    this.#unfollow = plexus.follow(this.sessionId, (batch) => this.#take(batch));
+    this.#unfollow = plexus.follow(this.sessionId, (batch) => this.#applyBatch(batch));
   }
 
   #row(n: number): Row {
-    return this.#talk?.rows[n] as Row;
+    return this.#conversation?.rows[n] as Row;
   }
 
-  #dress(el: HTMLElement, n: number): HTMLElement {
+  #markRow(el: HTMLElement, n: number): HTMLElement {
     const key = this.#row(n).key;
     el.classList.toggle('selected', key === this.#selected);
     el.classList.toggle('target', key === this.#target);
     el.setAttribute('aria-posinset', String(n + 1));
-    el.setAttribute('aria-setsize', String(this.#talk?.rows.length ?? -1));
+    el.setAttribute('aria-setsize', String(this.#conversation?.rows.length ?? -1));
     return el;
   }
 
-  #take(batch: Batch): void {
+  #applyBatch(batch: Batch): void {
     if (batch.trouble) { this.trouble = batch.trouble.text; this.gone = batch.trouble.gone; }
     if (this.gone) {
-      // A history that is still being read does not bring it back.
+      // Ignores history that is still being loaded.
       this.#generation++;
-      this.#talk = this.#past = null;
+      this.#conversation = this.#past = null;
       this.reading = -1;
       this.note = '';
-      this.said = w.gone;
+      this.announcement = w.gone;
       this.#list?.reset();
       this.#list?.later();
     }
@@ -197,38 +197,39 @@ export class PlexusSession extends PlexusElement {
       this.#loading = null;
       this.reading = -1;
       this.#past = new Past(this.sessionId, batch.snapshot, batch.past);
-      this.#talk = this.#past.fold();
+      this.#conversation = this.#past.fold();
       this.ready = true;
       this.#list?.reset();
-      this.#spoken = this.#talk.lastSaid;
+      this.#announced = this.#conversation.lastMessage;
     }
-    const talk = this.#talk;
-    if (!talk) return;
-    for (const event of batch.events) { this.#past?.add(event); talk.apply(event); }
+    const conversation = this.#conversation;
+    if (!conversation) return;
+    for (const event of batch.events) { this.#past?.add(event); conversation.apply(event); }
     this.#changed();
   }
 
-  /** Something in the conversation is another now. */
+  /** Redraws after a change of the conversation. */
   #changed(): void {
-    const talk = this.#talk;
-    if (!talk) return;
-    if (talk.shifted) { talk.shifted = false; this.#list?.reset(); }
-    talk.dirty.clear();
-    if (this.#toPlace !== null && talk.rows.length) this.#goToPlace();
+    const conversation = this.#conversation;
+    if (!conversation) return;
+    if (conversation.shifted) { conversation.shifted = false; this.#list?.reset(); }
+    conversation.dirty.clear();
+    if (this.#toPlace !== null && conversation.rows.length) this.#goToPlace();
     this.#list?.draw();
-    if (talk.facts !== this.facts) this.facts = talk.facts;
-    if (talk.lastSaid && talk.lastSaid !== this.#spoken) {
-      this.#spoken = talk.lastSaid;
-      if (plexus.link.value.phase === 'live') this.said = w.announceSaid(cut(readable(talk.lastSaid.text), SPOKEN));
+    if (conversation.facts !== this.facts) this.facts = conversation.facts;
+    if (conversation.lastMessage && conversation.lastMessage !== this.#announced) {
+      this.#announced = conversation.lastMessage;
+      if (plexus.link.value.phase === 'live') this.announcement = w.announceSaid(cut(readable(conversation.lastMessage.text), SPOKEN));
     }
     this.#count();
   }
 
-  /** Loads older pages while `wanted` says so, and shows them: what is in sight stays. One load at a time. False if that is not to go on. */
+  /** Loads older pages while `wanted` returns true, and shows them; the visible rows keep their position. One load at a time. Returns
+   *  false if loading should not continue. */
   #older(wanted: (past: Past) => boolean, much = false): Promise<boolean> {
     if (this.#loading) return this.#loading;
     const loading = this.#load(wanted, much).finally(() => {
-      // Another session's, or what was read anew, has its own.
+      // Another load has started for another session or after a reset.
       if (this.#loading !== loading) return;
       this.#loading = null;
       if (this.finding?.q) this.#search(this.finding.q);
@@ -237,14 +238,14 @@ export class PlexusSession extends PlexusElement {
     return loading;
   }
 
-  /** Loads all that is older, also when a page of it is on its way already. True once nothing is missing. */
+  /** Loads all older history. True once everything is loaded. */
   async #all(): Promise<boolean> {
     const past = this.#past;
     while (past && past === this.#past && past.previous !== null && await this.#older(() => true, true));
     return past !== null && past === this.#past && past.previous === null;
   }
 
-  /** Whether older history may be asked for by itself. */
+  /** Whether older history may be loaded automatically. */
   #mayLoad(): boolean {
     return !this.#loading && Boolean(this.#past?.previous) && Date.now() - this.#failed.at > OLDER_AGAIN_MS;
   }
@@ -260,7 +261,7 @@ export class PlexusSession extends PlexusElement {
       while (going() && past.previous !== null && wanted(past)) {
         if (much) this.reading = past.count;
         if (await past.older()) loaded++;
-        // Frames come first.
+        // Lets frames be drawn in between.
         await new Promise((resolve) => setTimeout(resolve, 0));
       }
     } catch (error) {
@@ -271,17 +272,17 @@ export class PlexusSession extends PlexusElement {
     this.reading = -1;
     if (well && this.note === this.#failed.note) this.note = '';
     if (!loaded) return well;
-    const was = this.#talk;
+    const was = this.#conversation;
     const sight = this.#blocks();
-    const talk = past.fold();
-    talk.facts = (was?.facts ?? 0) + 1;
-    // Who listens has heard it.
-    this.#spoken = talk.lastSaid;
-    this.#seenRows += talk.items.length - (was?.items.length ?? 0);
-    this.#talk = talk;
-    this.#list?.prepended((n) => (was?.rows[n] ? talk.again(was.rows[n] as Row) : { n: -1, into: 0 }));
+    const conversation = past.fold();
+    conversation.facts = (was?.facts ?? 0) + 1;
+    // Screen readers have announced it already.
+    this.#announced = conversation.lastMessage;
+    this.#seenRows += conversation.items.length - (was?.items.length ?? 0);
+    this.#conversation = conversation;
+    this.#list?.prepended((n) => (was?.rows[n] ? conversation.locate(was.rows[n] as Row) : { n: -1, into: 0 }));
     this.#changed();
-    // A message that has more before it is cut into other rows: the same words are put where they were.
+    // A message with older text is cut into other rows: scrolls so that the same text is where it was.
     const now = this.#blocks(true);
     for (const { text, top } of sight) {
       const same = now.filter((block) => block.text === text).map((block) => block.top - top).sort((a, b) => Math.abs(a) - Math.abs(b));
@@ -293,7 +294,7 @@ export class PlexusSession extends PlexusElement {
     return well;
   }
 
-  /** What stands in sight, or in the document at all, and where: the blocks of what was said, and rows of another kind. */
+  /** The visible blocks (with `all`, those in the document) of messages and other rows, with their positions. */
   #blocks(all = false): { text: string; top: number }[] {
     const list = this.#list;
     if (!list || list.atEnd) return [];
@@ -309,7 +310,7 @@ export class PlexusSession extends PlexusElement {
     return blocks;
   }
 
-  // --- where one is ----------------------------------------------------------------------------------------------------------
+  // --- position ----------------------------------------------------------------------------------------------------------
 
   #moved(): void {
     const list = this.#list;
@@ -327,7 +328,7 @@ export class PlexusSession extends PlexusElement {
 
   #count(): void {
     const list = this.#list;
-    const rows = this.#talk?.items.length ?? 0;
+    const rows = this.#conversation?.items.length ?? 0;
     if (!list) return;
     if (list.atEnd) {
       this.#seenRows = rows;
@@ -337,7 +338,7 @@ export class PlexusSession extends PlexusElement {
     if (this.news !== news) this.news = news;
   }
 
-  /** Loads what is older until the place is there, and goes to it. */
+  /** Loads older history until the position is there, and scrolls to it. */
   async #reach(place: number): Promise<void> {
     const past = this.#past;
     const far = (past: Past) => past.previous !== null && place < past.first;
@@ -346,60 +347,60 @@ export class PlexusSession extends PlexusElement {
   }
 
   #goToPlace(): void {
-    const talk = this.#talk;
+    const conversation = this.#conversation;
     const place = this.#toPlace;
-    if (!talk || place === null) return;
+    if (!conversation || place === null) return;
     this.#toPlace = null;
     if (this.#past?.previous && place < this.#past.first) {
-      // It is in what is not loaded.
+      // The position is not loaded yet.
       void this.#reach(place);
       return;
     }
-    const n = talk.rowAt(place);
-    this.#target = talk.rows[n]?.key ?? null;
+    const n = conversation.rowAt(place);
+    this.#target = conversation.rows[n]?.key ?? null;
     this.#selected = this.#target;
     this.#list?.toRow(n);
-    this.#dressAll();
+    this.#markAll();
   }
 
-  #dressAll(): void {
-    for (const row of this.#list?.rows() ?? []) if (this.#talk?.rows[row.n]) this.#dress(row.el, row.n);
+  #markAll(): void {
+    for (const row of this.#list?.rows() ?? []) if (this.#conversation?.rows[row.n]) this.#markRow(row.el, row.n);
   }
 
   #select(n: number): void {
-    const talk = this.#talk;
-    if (!talk?.rows.length) return;
-    const at = Math.max(0, Math.min(talk.rows.length - 1, n));
-    this.#selected = talk.rows[at]?.key ?? null;
+    const conversation = this.#conversation;
+    if (!conversation?.rows.length) return;
+    const at = Math.max(0, Math.min(conversation.rows.length - 1, n));
+    this.#selected = conversation.rows[at]?.key ?? null;
     this.#list?.show(at);
-    this.#dressAll();
+    this.#markAll();
     this.#list?.element(this.#selected ?? '')?.focus({ preventScroll: true });
   }
 
   #selectedRow(): number {
-    const talk = this.#talk;
+    const conversation = this.#conversation;
     const list = this.#list;
-    if (!talk || !list) return -1;
-    const n = this.#selected ? talk.rows.findIndex((row) => row.key === this.#selected) : -1;
+    if (!conversation || !list) return -1;
+    const n = this.#selected ? conversation.rows.findIndex((row) => row.key === this.#selected) : -1;
     if (n >= list.first() - 1 && n <= list.last() + 1) return n;
     return -1;
   }
 
   #step(by: number): void {
-    const talk = this.#talk;
+    const conversation = this.#conversation;
     const list = this.#list;
-    if (!talk || !list) return;
+    if (!conversation || !list) return;
     const now = this.#selectedRow();
     let n = now < 0 ? (by > 0 ? list.first() - 1 : list.last() + 1) : now;
-    const from = talk.rows[now]?.item;
-    // An item may have many rows: one press goes to the next item.
-    do n += by; while (from && talk.rows[n]?.item === from && n > 0 && n < talk.rows.length - 1);
-    if (by < 0) while (n > 0 && talk.rows[n] && talk.rows[n - 1]?.item === talk.rows[n]?.item) n--;
+    const from = conversation.rows[now]?.item;
+    // One press moves to the next item, which may have many rows.
+    do n += by; while (from && conversation.rows[n]?.item === from && n > 0 && n < conversation.rows.length - 1);
+    if (by < 0) while (n > 0 && conversation.rows[n] && conversation.rows[n - 1]?.item === conversation.rows[n]?.item) n--;
     this.#select(n);
   }
 
   #bind(): () => void {
-    const selected = () => this.#talk?.rows[this.#selectedRow()];
+    const selected = () => this.#conversation?.rows[this.#selectedRow()];
     return bind([
       { key: 'j', run: () => this.#step(1) },
       { key: 'k', run: () => this.#step(-1) },
@@ -410,24 +411,24 @@ export class PlexusSession extends PlexusElement {
       { key: '/', run: () => this.#openFind() },
       { key: 'mod+f', typing: true, run: () => this.#openFind() },
       { key: 'i', run: () => this.renderRoot.querySelector<PlexusComposer>('plexus-composer')?.focus() },
-      { key: 'y', run: () => { const row = selected(); if (row) void navigator.clipboard.writeText(itemMarkdown(row.item)).then(() => { this.said = words.common.copied; }, () => { this.note = w.notCopied; }); } },
+      { key: 'y', run: () => { const row = selected(); if (row) void navigator.clipboard.writeText(itemMarkdown(row.item)).then(() => { this.announcement = words.common.copied; }, () => { this.note = w.notCopied; }); } },
     ]);
   }
 
   // --- find ------------------------------------------------------------------------------------------------------------------
 
   #search(q: string): void {
-    const talk = this.#talk;
+    const conversation = this.#conversation;
     const wanted = q.toLowerCase();
     const hits: number[] = [];
-    if (talk && wanted) {
-      talk.rows.forEach((row, n) => {
+    if (conversation && wanted) {
+      conversation.rows.forEach((row, n) => {
         const part = row.item.type === 'agent' ? row.item.parts[row.part] : null;
         const text = part ? (part.kind === 'text' ? part.segment.text : '') : searchable(row.item);
         if (text.toLowerCase().includes(wanted)) hits.push(n);
       });
     }
-    // What is not loaded is searched when it is.
+    // Older history is loaded, and then searched.
     if (wanted && this.#mayLoad()) void this.#older(() => true, true);
     const first = this.#list?.first() ?? 0;
     const n = hits.length ? Math.max(0, hits.findIndex((hit) => hit >= first)) : -1;
@@ -442,11 +443,11 @@ export class PlexusSession extends PlexusElement {
     this.finding = { ...finding, n: at };
     const row = finding.hits[at] as number;
     this.#target = null;
-    this.#selected = this.#talk?.rows[row]?.key ?? null;
-    const item = this.#talk?.rows[row]?.item;
+    this.#selected = this.#conversation?.rows[row]?.key ?? null;
+    const item = this.#conversation?.rows[row]?.item;
     if (item && (item.type === 'tool' || item.type === 'thought')) { this.#opened.set(String(item.key), true); item.rev++; }
     this.#list?.toRow(row, 120);
-    this.#dressAll();
+    this.#markAll();
     this.#paintFound();
   }
 
@@ -486,7 +487,7 @@ export class PlexusSession extends PlexusElement {
     this.renderRoot.querySelector<HTMLElement>('.scroller')?.focus();
   }
 
-  // --- what the rows ask -----------------------------------------------------------------------------------------------------
+  // --- the host of the rows -----------------------------------------------------------------------------------------------------
 
   readonly #host: Host = {
     opened: (key) => this.#opened.get(key),
@@ -505,19 +506,19 @@ export class PlexusSession extends PlexusElement {
       return s < 90 ? seconds(s) : s < 5_400 ? minutes(Math.round(s / 60)) : hours(Math.round(s / 3600));
     },
     link: (item) => plexus.href({ page: 'session', session_id: this.sessionId, at: Math.floor(item.key) }),
-    // Open requests stand above the composer, where they do not scroll away.
+    // Open requests are shown above the composer.
     card: () => null,
   };
 
-  // --- what one may do -------------------------------------------------------------------------------------------------------
+  // --- actions -------------------------------------------------------------------------------------------------------
 
-  /** The whole conversation, once it is loaded. */
+  /** The loaded conversation as Markdown. */
   #markdown(): string {
     const title = oneLine(plexus.sessions.value.get(this.sessionId)?.title ?? words.common.untitled);
-    return [`# ${title}`, ...(this.#talk?.items ?? []).map(itemMarkdown).filter(Boolean)].join('\n\n');
+    return [`# ${title}`, ...(this.#conversation?.items ?? []).map(itemMarkdown).filter(Boolean)].join('\n\n');
   }
 
-  /** What the menu and the palette ask of the session in sight. */
+  /** Handles commands of the menu and the palette. */
   readonly #onDo = (event: Event): void => {
     const what = (event as CustomEvent<string>).detail;
     if (what === 'find') this.#openFind();
@@ -525,7 +526,7 @@ export class PlexusSession extends PlexusElement {
   };
 
   async #copyAll(): Promise<void> {
-    // A part of it is not the whole: what is amiss is said.
+    // Copies nothing if loading failed; the error is shown.
     if (this.#past && !(await this.#all())) return;
     navigator.clipboard.writeText(this.#markdown()).then(() => toast(words.common.copied, { tone: 'ok' }), () => { this.note = w.notCopied; });
   }
@@ -535,16 +536,16 @@ export class PlexusSession extends PlexusElement {
     else this.finding = { q: '', hits: [], n: -1 };
   }
 
-  // --- what is shown ---------------------------------------------------------------------------------------------------------
+  // --- rendering ---------------------------------------------------------------------------------------------------------
 
-  /** The requests that stand above the composer: open ones, and for a moment those that somebody just answered. */
+  /** The requests above the composer: open ones, and for a moment those just resolved. */
   #cards(): Request[] {
     const now = Date.now();
     const cards: Request[] = [];
     for (const request of plexus.requests.value.values()) {
       if (request.session_id !== this.sessionId) continue;
       if (request.state === 'open') { cards.push(request); this.#closed.set(request.request_id, 0); continue; }
-      // Only what was seen open here turns into "answered" here.
+      // Only requests that were shown as open stay for a moment.
       const since = this.#closed.get(request.request_id);
       if (since === undefined) continue;
       if (since === 0) { this.#closed.set(request.request_id, now); setTimeout(() => this.requestUpdate(), CARD_STAYS_MS + 50); cards.push(request); } else if (now - since < CARD_STAYS_MS) cards.push(request);
@@ -553,13 +554,13 @@ export class PlexusSession extends PlexusElement {
   }
 
   override render() {
-    const talk = this.#talk;
+    const conversation = this.#conversation;
     const session = plexus.sessions.value.get(this.sessionId);
-    const title = oneLine(cut(session?.title ?? talk?.title ?? '', 200)) || (this.gone ? w.goneTitle : session || talk ? words.common.untitled : words.common.loading);
-    const lookers = (plexus.lookers.value.get(this.sessionId) ?? []).map((looker) => oneLine(looker.name)).join(', ');
+    const title = oneLine(cut(session?.title ?? conversation?.title ?? '', 200)) || (this.gone ? w.goneTitle : session || conversation ? words.common.untitled : words.common.loading);
+    const viewers = (plexus.viewers.value.get(this.sessionId) ?? []).map((viewer) => oneLine(viewer.name)).join(', ');
     const cards = this.#cards();
     const stale = !plexus.live.value;
-    const plan = talk?.plan ?? [];
+    const plan = conversation?.plan ?? [];
     return html`
       <header>
         <a class="btn ghost icon back" href=${plexus.href({ page: 'sessions' })} aria-label=${w.back}>${icon('back')}</a>
@@ -567,7 +568,7 @@ export class PlexusSession extends PlexusElement {
           <h1 id="title" tabindex="-1"><bdi>${title}</bdi></h1>
           <div class="facts" ?hidden=${!session}><bdi class="agent">${oneLine(session?.runtime_id ?? '')}</bdi><span aria-hidden="true">·</span><bdi class="cut mono" title=${oneLine(session?.cwd ?? '')}>${oneLine(session?.cwd ?? '')}</bdi></div>
         </div>
-        ${lookers ? html`<span class="lookers" title=${w.lookers(lookers)}>${icon('eye', 14, w.lookers(lookers))}<bdi class="cut names">${lookers}</bdi></span>` : nothing}
+        ${viewers ? html`<span class="lookers" title=${w.lookers(viewers)}>${icon('eye', 14, w.lookers(viewers))}<bdi class="cut names">${viewers}</bdi></span>` : nothing}
         ${session?.archived ? html`<span class="chip">${w.archived}</span>` : nothing}
         ${session ? html`<plexus-state id="session-state" .state=${session.state}></plexus-state>` : nothing}
         <button class="ghost icon" id="find" aria-label=${w.find} title=${w.find} @click=${() => this.#openFind()}>${icon('search')}</button>
@@ -577,23 +578,23 @@ export class PlexusSession extends PlexusElement {
         <div class="main">
           ${this.finding ? this.#find() : nothing}
           <div class="view"><div class="scroller" tabindex="0" role="region" aria-label=${w.conversation}>
-            ${talk?.trimmed && !talk.older ? html`<div class="top-note">${w.earlier}</div>` : nothing}
-            ${talk?.older && this.reading < 0 ? html`<div class="top-note" id="older"><button class="compact" @click=${() => void this.#all()}>${w.loadAll}</button></div>` : nothing}
+            ${conversation?.trimmed && !conversation.older ? html`<div class="top-note">${w.earlier}</div>` : nothing}
+            ${conversation?.older && this.reading < 0 ? html`<div class="top-note" id="older"><button class="compact" @click=${() => void this.#all()}>${w.loadAll}</button></div>` : nothing}
             ${this.reading >= 0 ? html`<div class="top-note" role="status">${w.loadingAll(this.reading)}</div>` : nothing}
-            <div class="feed" role=${talk?.rows.length ? 'feed' : 'group'} aria-busy=${String(!this.ready)} aria-label=${w.conversation}></div>
+            <div class="feed" role=${conversation?.rows.length ? 'feed' : 'group'} aria-busy=${String(!this.ready)} aria-label=${w.conversation}></div>
           </div>
           ${this.gone || this.trouble ? html`<div class="void"><h2>${this.gone ? w.gone : w.trouble(this.trouble)}</h2>${this.gone ? html`<p><a href=${plexus.href({ page: 'sessions' })}>${w.goneTo}</a></p>` : nothing}</div>`
             : !this.ready ? html`<div class="void">${stale ? words.shell.stale.unknown : w.loading}</div>`
-            : talk && !talk.rows.length ? html`<div class="void"><h2>${w.empty}</h2><p>${plexus.may('prompt') ? w.emptyHint : ''}</p></div>` : nothing}
+            : conversation && !conversation.rows.length ? html`<div class="void"><h2>${w.empty}</h2><p>${plexus.may('prompt') ? w.emptyHint : ''}</p></div>` : nothing}
           ${this.ended ? nothing : html`<button class="jump" id="jump" @click=${() => this.#list?.toEnd()}>${icon('down', 14)} ${this.news ? `${w.jump} · ${w.jumpNew(this.news)}` : w.jump}</button>`}
           </div>
           ${this.note ? html`<div class="compose"><div class="compose-inner"><p class="note danger" role="alert">${this.note}</p></div></div>` : nothing}
           ${cards.length ? html`<div class="compose cards"><div class="compose-inner">${cards.map((request) => html`<plexus-card .request=${request} layout="dock"></plexus-card>`)}</div></div>` : nothing}
-          <plexus-composer ?hidden=${this.gone} .sessionId=${this.sessionId} .talk=${talk} .facts=${this.facts} @sent=${() => this.#list?.toEnd()}></plexus-composer>
+          <plexus-composer ?hidden=${this.gone} .sessionId=${this.sessionId} .conversation=${conversation} .facts=${this.facts} @sent=${() => this.#list?.toEnd()}></plexus-composer>
         </div>
         <aside class=${plan.length ? 'has' : ''} aria-label=${w.plan}>${plan.length ? planList(plan) : nothing}</aside>
       </div>
-      <div class="sr" aria-live="polite" id="announce">${this.said}</div>`;
+      <div class="sr" aria-live="polite" id="announce">${this.announcement}</div>`;
   }
 
   #find() {

@@ -1,30 +1,30 @@
-// The past of a session as far as it is loaded: items of the gateway's pages, the newest first to come, and what happens since.
+// The loaded part of a session's history: items of the gateway's pages, loaded backwards, and events since.
 
 import { plexus } from '../plexus.js';
 import { parseCursor, type Envelope, type Page, type Snapshot } from '../wire/types.js';
 import { Conversation } from './model.js';
 
-/** Bytes of the first older page that is asked for; the next ones are as long as what is loaded already. */
+/** Bytes of the first older page; further pages are as long as all that is loaded. */
 const PAGE_LEAST = 96 * 1024;
-/** Bytes of a page at most: what the gateway gives. */
+/** Most bytes of a page: the gateway's limit. */
 const PAGE_MOST = 1024 * 1024;
-/** A message that happens now is kept as one item up to this, in characters; then another begins. */
+/** Longest item of a live message, in characters; then another item begins. */
 const TOGETHER = 64 * 1024;
 
 const CHUNKS = new Set(['user_message_chunk', 'agent_message_chunk', 'agent_thought_chunk']);
 
-/** Where the first event of an envelope is in the log. */
+/** The position of an envelope's first event. */
 export const firstPlace = (envelope: Envelope): number => parseCursor(envelope.cursor_first ?? envelope.cursor)?.pos ?? 0;
 
 export class Past {
   readonly #items: Envelope[];
   readonly #latest: Record<string, any>;
   readonly #trimmed: boolean;
-  /** What to ask for the page before; null at the beginning. */
+  /** The cursor of the page before; null at the beginning. */
   previous: string | null;
   #bytes = 0;
 
-  /** `session_id`'s newest page, and the snapshot for what only the latest matters of. */
+  /** Starts from the session's newest page; the snapshot has the latest states. */
   constructor(readonly session_id: string, snapshot: Snapshot, page: Page) {
     this.#items = [...page.events];
     this.#latest = snapshot.latest ?? {};
@@ -33,13 +33,13 @@ export class Past {
     this.#bytes = PAGE_LEAST;
   }
 
-  /** The place of the first event that is loaded. */
+  /** The position of the first loaded event. */
   get first(): number { return this.#items[0] ? firstPlace(this.#items[0]) : 0; }
 
-  /** How many items are loaded. */
+  /** The number of loaded items. */
   get count(): number { return this.#items.length; }
 
-  /** What happens now. */
+  /** Adds a live event. */
   add(event: Envelope): void {
     const last = this.#items[this.#items.length - 1];
     const text = event.event?.content?.text;
@@ -53,7 +53,7 @@ export class Past {
     } else this.#items.push(event);
   }
 
-  /** Loads the page before what is loaded. False if there is none. */
+  /** Loads the page before. False if there is none. */
   async older(): Promise<boolean> {
     if (this.previous === null) return false;
     const before = this.previous;
@@ -61,22 +61,22 @@ export class Past {
     const page = await plexus.http<Page>(
       'GET', `/v1/sessions/${encodeURIComponent(this.session_id)}/events?merge=true&limit=5000&max_bytes=${bytes}&before=${encodeURIComponent(before)}`,
     );
-    // Somebody else loaded it meanwhile.
+    // Another caller loaded it meanwhile.
     if (this.previous !== before) return true;
     this.#items.unshift(...page.events);
-    // What is folded anew for a page is no more than that page, about: loading all of a long session costs its length.
+    // Each page is about as long as all loaded before, which is folded again: loading a whole session costs O(length).
     this.#bytes = Math.min(PAGE_MOST, this.#bytes + bytes);
     this.previous = page.resume === 'ok' ? page.previous ?? null : null;
     return true;
   }
 
-  /** All that is loaded, folded. */
+  /** The fold of all loaded items. */
   fold(): Conversation {
-    const talk = new Conversation();
-    talk.older = this.previous !== null;
-    talk.trimmed = this.#trimmed;
-    for (const item of this.#items) talk.apply(item);
-    talk.takeLatest(this.#latest);
-    return talk;
+    const conversation = new Conversation();
+    conversation.older = this.previous !== null;
+    conversation.trimmed = this.#trimmed;
+    for (const item of this.#items) conversation.apply(item);
+    conversation.takeLatest(this.#latest);
+    return conversation;
   }
 }

@@ -1,4 +1,4 @@
-// `<plexus-session>`, in a file of its own: the pages that most visits begin with need nothing of it.
+// Loads `<plexus-session>` on demand: the first pages of most visits do not need it.
 
-/** Comes when the element is there. */
+/** Resolves when the element is defined. */
 export const ready: Promise<unknown> = import('./conversation.js');

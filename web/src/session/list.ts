@@ -1,31 +1,31 @@
-// One file: a list of rows of any height, of which only those in sight are in the document. What a person looks at stays where
-// it is, whatever comes above or below; who is at the end stays at the end.
+// A virtual list of rows of any height: only visible rows are in the document. The visible rows keep their position when others are
+// added above or below; at the end the list follows new rows.
 
-/** What the list shows. */
+/** The rows of the list. */
 export interface Source {
   count(): number;
   key(n: number): string;
-  /** Changes when the row must be drawn anew. */
+  /** Changes when the row must be redrawn. */
   revision(n: number): number;
-  /** A guess at the row's height, px, for rows that were never in sight. */
+  /** The estimated height of a row that was never measured, px. */
   guess(n: number): number;
   make(n: number): HTMLElement;
-  /** Draws a row that is in the document anew. */
+  /** Redraws a row that is in the document. */
   update(n: number, el: HTMLElement): void;
-  /** The row left the document. */
+  /** Called when a row was removed from the document. */
   drop?(el: HTMLElement): void;
 }
 
-/** How far beyond what is in sight rows are kept, px. */
+/** How far beyond the visible area rows are kept, px. */
 const MARGIN_PX = 600;
-/** Nearer to the end than this, px, is at the end. */
+/** Within this distance of the end, px, the list counts as at the end. */
 const END_PX = 24;
-/** Rounds of drawing and measuring until what is in sight is filled. */
+/** Most rounds of drawing and measuring until the visible area is filled. */
 const ROUNDS = 6;
 
 interface Mounted { el: HTMLElement; n: number; revision: number }
 
-/** Sums of heights: a Fenwick tree. */
+/** Prefix sums of heights: a Fenwick tree. */
 class Heights {
   private tree = new Float64Array(1024);
   private own = new Float64Array(1024);
@@ -84,7 +84,7 @@ class Heights {
 }
 
 export class VirtualList {
-  /** Whether the end is in sight and stays so. */
+  /** Whether the list follows its end. */
   atEnd = true;
   private readonly heights = new Heights();
   private readonly measured = new Map<string, number>();
@@ -123,7 +123,7 @@ export class VirtualList {
     this.sizes.disconnect();
   }
 
-  /** The rows are others now, or have other places. Rows whose keys are known keep their heights, and what is in sight stays. */
+  /** The rows were replaced or moved. Known keys keep their heights, and the visible rows their position. */
   reset(): void {
     this.heights.clear();
     if (this.anchor) {
@@ -135,7 +135,8 @@ export class VirtualList {
     for (const [, row] of this.mounted) row.revision = -1;
   }
 
-  /** Rows came before the others; `now` says where a row is now, and how far into that one it begins, of 1. What is in sight stays, about. */
+  /** Rows were added before the others. `now` maps an old row to its new index and the fraction of that row at which it begins. The
+   *  visible rows keep their position, about. */
   prepended(now: (n: number) => { n: number; into: number }): void {
     this.heights.clear();
     if (this.anchor) {
@@ -146,14 +147,14 @@ export class VirtualList {
     for (const [, row] of this.mounted) row.revision = -1;
   }
 
-  /** Moves what is in sight up by so much, px. */
+  /** Moves the visible rows up by `by` px. */
   shift(by: number): void {
     if (!this.anchor || this.atEnd) return;
     this.anchor = { ...this.anchor, offset: this.anchor.offset + by };
     this.draw();
   }
 
-  /** Draws what is in sight, before the next frame. */
+  /** Redraws before the next frame. */
   later(): void {
     if (this.due || this.stopped) return;
     this.due = true;
@@ -174,7 +175,7 @@ export class VirtualList {
     this.draw();
   }
 
-  /** Moves as little as makes row `n` visible. */
+  /** Scrolls as little as possible to make row `n` visible. */
   show(n: number): void {
     this.draw();
     const top = this.heights.before(n);
@@ -191,11 +192,11 @@ export class VirtualList {
     return this.mounted.get(key)?.el;
   }
 
-  /** The first row in sight. */
+  /** The first visible row. */
   first(): number {
     return this.heights.at(this.scroller.scrollTop + 8);
   }
-  /** The last row in sight. */
+  /** The last visible row. */
   last(): number {
     return this.heights.at(this.scroller.scrollTop + this.scroller.clientHeight);
   }
@@ -214,7 +215,7 @@ export class VirtualList {
   };
 
   private readonly onWheel = (event: WheelEvent) => {
-    // Who turns up the wheel wants to leave the end, even if the next frame brings news.
+    // Scrolling up stops following the end, even if rows are added in the next frame.
     if (event.deltaY < 0 && this.scroller.scrollTop > 0 && this.atEnd) {
       this.atEnd = false;
       this.keep(this.scroller.scrollTop);
@@ -222,7 +223,7 @@ export class VirtualList {
     }
   };
 
-  /** Remembers what is in sight at the top. */
+  /** Remembers the first visible row as the anchor. */
   private keep(scrollTop: number): void {
     if (!this.heights.count) { this.anchor = null; return; }
     const n = this.heights.at(scrollTop);
@@ -236,13 +237,13 @@ export class VirtualList {
     for (let n = had; n < count; n++) this.heights.set(n, this.measured.get(this.source.key(n)) ?? this.source.guess(n));
   }
 
-  /** Draws what is in sight, now. */
+  /** Redraws now. */
   draw(): void {
     const wide = this.scroller.clientWidth;
     const high = this.scroller.clientHeight;
     if (!high) return;
     if (wide !== this.width) {
-      // Every height may be another one now; those that are not in sight are guesses again.
+      // A new width changes heights: rows that are not visible are estimated again.
       if (this.width) { this.measured.clear(); }
       this.width = wide;
     }
@@ -267,7 +268,7 @@ export class VirtualList {
     this.moved();
   }
 
-  /** What the window shows beside the rows (its padding), px. */
+  /** The height of the scroller beside the rows (its padding), px. */
   private inset(): number {
     return this.scroller.scrollHeight - this.body.offsetHeight > 0 && this.body.offsetHeight > this.scroller.clientHeight ? this.scroller.scrollHeight - this.body.offsetHeight : 48;
   }
@@ -275,10 +276,10 @@ export class VirtualList {
   private mount(from: number, to: number): void {
     const focus = (this.body.getRootNode() as Document | ShadowRoot).activeElement;
     for (const [key, row] of this.mounted) {
-      // Row numbers change only with `reset` and at the end; a key that is gone was taken back.
+      // Row numbers change only with `reset` and at the end; a missing key was removed.
       const stays = row.revision !== -1 || (row.n < this.source.count() && this.source.key(row.n) === key);
       const inside = row.n >= from && row.n <= to && row.n < this.source.count() && this.source.key(row.n) === key;
-      // What has the focus stays in the document: a keyboard must not fall out of it.
+      // The focused row stays in the document, so that the focus is not lost.
       if (stays && (inside || (focus && row.el.contains(focus) && row.n < this.source.count() && this.source.key(row.n) === key))) continue;
       this.mounted.delete(key);
       this.sizes.unobserve(row.el);
@@ -306,7 +307,7 @@ export class VirtualList {
     }
   }
 
-  /** Takes the heights of what is mounted; true if any was another than thought. */
+  /** Measures the mounted rows; returns whether any height changed. */
   private measure(from: number, to: number): boolean {
     const kept = [...this.mounted.values()].sort((a, b) => a.n - b.n);
     let changed = false;

@@ -1,26 +1,26 @@
-// One file: what a session's events mean on the screen. A pure fold: O(1) an event, items in order under keys that never change.
+// The fold of a session's events into items for the screen. Pure, O(1) per event; items are in order and have stable keys.
 //
-// The key of an item is the place of its first event in the log, whether its events come one by one or merged: what was painted
-// can be replaced by a longer history without anything moving.
+// The key of an item is the position of its first event, whether its events come one by one or merged: a longer history can replace
+// the shown one without moving anything.
 //
-// The rules are those of the gateway's own fold (crates/protocol/src/transcript); tests/golden holds both to the same cases.
+// The rules are those of the gateway's fold (crates/protocol/src/transcript); tests/golden checks both with the same cases.
 
 import { Segmenter, type Segment } from '../render/segment.js';
 import { isKind, parseCursor, type Envelope, type Request, type Resolver } from '../wire/types.js';
 
-/** Output of one tool kept, in characters; the oldest goes first and the card says so. */
+/** Longest output of one tool, in characters; the oldest is dropped, and the card says so. */
 const OUTPUT_MAX = 4_000_000;
-/** Messages with an identifier of the agent's that are remembered; more of an older one begins another message. */
+/** Most messages with an agent's message id that are remembered; a chunk of an older one begins a new message. */
 const NAMED_MAX = 64;
 
-/** A part of a message: each is a row of the list. */
+/** A part of a message; each is a row of the list. */
 export type Part = { kind: 'text'; segment: Segment } | { kind: 'block'; block: any };
 
 interface Base {
   key: number;
   run: string;
   at: string;
-  /** Rises with each change; a row that was drawn at another revision is drawn anew. */
+  /** Incremented with each change; a row drawn at another revision is redrawn. */
   rev: number;
 }
 export interface MessageItem extends Base {
@@ -31,9 +31,9 @@ export interface MessageItem extends Base {
   by: Resolver | null;
   id: string | null;
   segmenter: Segmenter;
-  /** Parts before those of the segmenter. */
+  /** The number of parts before those of the segmenter. */
   base: number;
-  /** Parts of the segmenter that are settled. */
+  /** The number of settled parts of the segmenter. */
   settled: number;
 }
 export interface Mark { text: string; tone: 'good' | 'bad' | 'plain' }
@@ -41,7 +41,7 @@ export interface ToolItem extends Base {
   type: 'tool';
   id: string;
   call: Record<string, any>;
-  /** Output that came in pieces beside the call. */
+  /** Terminal output from `_meta`. */
   output: string;
   outputCut: boolean;
   requests: RequestItem[];
@@ -51,7 +51,7 @@ export interface RequestItem extends Base { type: 'request'; id: string; request
 export interface LineItem extends Base {
   type: 'line';
   line: 'mode' | 'option' | 'title' | 'end' | 'error' | 'runtime' | 'client' | 'status';
-  /** The event's body; what words are made of it is the view's. */
+  /** The event's body; the view makes the text. */
   body: any;
   /** For `end`: how long the run took, ms. */
   took?: number;
@@ -75,18 +75,18 @@ const str = (v: unknown): string => (typeof v === 'string' ? v : v === null || v
 const list = (v: unknown): any[] => (Array.isArray(v) ? v : []);
 const object = (v: unknown): Record<string, any> => (v && typeof v === 'object' && !Array.isArray(v) ? (v as Record<string, any>) : {});
 
-/** Whether a tool call of this status gets no more news. */
+/** Whether a tool call of this status does not change any more. */
 export const finished = (status: unknown) => ['completed', 'failed', 'cancelled', 'not_reported'].includes(String(status));
 
-/** A session's events, folded. */
+/** The fold of a session's events. */
 export class Conversation {
   readonly items: Item[] = [];
   readonly rows: Row[] = [];
-  /** Rows that were inserted before the end since this was last taken: their places in `rows` changed. */
+  /** Set when rows were inserted before the end, so that indices in `rows` changed; the reader clears it. */
   shifted = false;
-  /** Items that changed since this was last cleared. */
+  /** Items that changed since the reader last cleared this. */
   readonly dirty = new Set<Item>();
-  /** Rises when something beside the items changed (plan, usage, modes, commands, options). */
+  /** Incremented when something beside the items changed (plan, usage, modes, commands, options). */
   facts = 0;
 
   plan: any[] = [];
@@ -96,21 +96,21 @@ export class Conversation {
   options: Option[] = [];
   commands: SlashCommand[] = [];
   title = '';
-  /** Whether the gateway keeps no longer what was before the first item ever. */
+  /** Whether retention removed the session's beginning. */
   trimmed = false;
-  /** Whether there is history before the first item that is not loaded. */
+  /** Whether older history is not loaded. */
   older = false;
-  /** Events taken. */
+  /** The number of events applied. */
   count = 0;
-  /** The place of the last event taken. */
+  /** The position of the last event applied. */
   head = 0;
-  /** Its cursor, to go on from. */
+  /** The cursor of the last event applied. */
   cursor = '';
-  /** The last agent message that was finished: for who listens rather than looks. */
-  lastSaid: MessageItem | null = null;
+  /** The last finished message of the agent, for screen readers. */
+  lastMessage: MessageItem | null = null;
 
   private current: MessageItem | null = null;
-  /** The latest messages that the agent gave an identifier. */
+  /** The latest messages with an agent's message id. */
   private readonly named: MessageItem[] = [];
   private readonly tools = new Map<string, ToolItem>();
   private readonly requests = new Map<string, RequestItem>();
@@ -120,18 +120,18 @@ export class Conversation {
   private readonly by = new Map<string, Resolver>();
   private readonly optionValues = new Map<string, string>();
 
-  /** Kinds of which an event came. */
+  /** The kinds of the events applied. */
   private readonly received = new Set<string>();
 
-  /** Takes of the `latest` of a snapshot what no event here has told. */
+  /** Applies the `latest` of a snapshot for kinds of which no event was applied. */
   takeLatest(latest: Record<string, any>): void {
     for (const [kind, body] of Object.entries(object(latest))) if (!this.received.has(kind)) this.latest(kind, body);
   }
 
-  /** The next event, or several that are merged. */
+  /** Applies the next event, or several merged ones. */
   apply(envelope: Envelope): void {
     const last = parseCursor(envelope.cursor)?.pos ?? this.head + 1;
-    // The same cursor brings each event once; what comes twice after a reload is taken once. A long text comes in parts.
+    // Events that come twice after a reload are ignored. A long text comes in parts with the same cursor.
     if (last < this.head || (last === this.head && !envelope.cut?.before)) return;
     const pos = envelope.cursor_first ? parseCursor(envelope.cursor_first)?.pos ?? last : last;
     this.head = last;
@@ -142,7 +142,7 @@ export class Conversation {
     const run = str(envelope.run_id);
     const when = str(envelope.at);
     const kind = str(envelope.kind);
-    // A gateway that is newer than this page has kinds of its own: they are shown as they are.
+    // Kinds of a newer gateway are shown as raw events.
     if (!isKind(kind)) { this.folded(kind, run, pos, when, envelope.event); return; }
     switch (kind) {
       case 'user_message_chunk': this.chunk('user', run, pos, when, e); break;
@@ -192,7 +192,7 @@ export class Conversation {
         if (began !== undefined && Date.parse(when) >= began) line.took = Date.parse(when) - began;
         break;
       }
-      case 'request_opened': this.ask(e as unknown as Request, pos, when, run); break;
+      case 'request_opened': this.openRequest(e as unknown as Request, pos, when, run); break;
       case 'request_updated': this.changed(e as unknown as Request); break;
       case 'request_resolved': this.resolved(e, run, pos, when); break;
       case 'runtime_status': this.line('runtime', run, pos, when, e); break;
@@ -204,7 +204,7 @@ export class Conversation {
     }
   }
 
-  /** The name people read for a mode. */
+  /** The name of a mode for people. */
   modeName(id: string): string {
     return this.modes.find((m) => m.id === id)?.name || id;
   }
@@ -223,14 +223,14 @@ export class Conversation {
     return Math.max(0, at);
   }
 
-  /** Where a row of the same history, of which less was loaded, is here, and how far into that row it begins, of 1. */
-  again(row: Row): { n: number; into: number } {
+  /** The index here of a row of a shorter fold of the same history, and the fraction of the row at which it begins. */
+  locate(row: Row): { n: number; into: number } {
     const n = this.rowAt(row.item.key);
     const item = this.rows[n]?.item;
     const own = item?.key === row.item.key;
     if (item?.type !== 'agent' || row.item.type !== 'agent') return { n: own ? n + row.part : n, into: 0 };
     if (own) return { n: n + row.part, into: 0 };
-    // It began earlier than was known, and is cut into other parts: counted from its end, its text is the same.
+    // The message begins earlier here and is cut into other parts: counted from its end, the text is the same.
     const size = (part: Part) => (part.kind === 'text' ? part.segment.text.length : 1);
     let left = row.item.parts.slice(row.part).reduce((sum, part) => sum + size(part), 0);
     for (let part = item.parts.length - 1; part >= 0; part--) {
@@ -241,7 +241,7 @@ export class Conversation {
     return { n, into: 0 };
   }
 
-  /** The request that this id names, if it came up here. */
+  /** The item of a request, if it is loaded. */
   request(id: string): RequestItem | undefined {
     return this.requests.get(id);
   }
@@ -275,14 +275,14 @@ export class Conversation {
     );
   }
 
-  /** Nothing more is said in the current message. */
+  /** Ends the current message. */
   private finish(): void {
-    const said = this.current;
+    const message = this.current;
     this.current = null;
-    if (!said) return;
-    said.partial = false;
-    if (said.type === 'agent') this.lastSaid = said;
-    this.touch(said);
+    if (!message) return;
+    message.partial = false;
+    if (message.type === 'agent') this.lastMessage = message;
+    this.touch(message);
   }
 
   private chunk(role: MessageItem['type'], run: string, pos: number, at: string, e: Record<string, any>): void {
@@ -300,12 +300,12 @@ export class Conversation {
       this.current = item;
     }
     const content = object(e.content);
-    if (content.type === 'text' && typeof content.text === 'string') this.say(item, content.text);
+    if (content.type === 'text' && typeof content.text === 'string') this.appendText(item, content.text);
     else if (e.content !== undefined) this.block(item, e.content);
     this.touch(item);
   }
 
-  private say(item: MessageItem, text: string): void {
+  private appendText(item: MessageItem, text: string): void {
     item.text += text;
     const segmenter = item.segmenter;
     segmenter.push(text);
@@ -327,7 +327,7 @@ export class Conversation {
     this.fit(item);
   }
 
-  /** Gives an agent's message as many rows as it has parts. */
+  /** Adjusts the rows of an agent's message to its parts. */
   private fit(item: MessageItem): void {
     if (item.type !== 'agent') return;
     const last = this.rows[this.rows.length - 1];
@@ -338,7 +338,7 @@ export class Conversation {
       for (; have > want; have--) this.rows.pop();
       return;
     }
-    // A numbered message that goes on though something else was said since: rare, so it may cost.
+    // A message with an id that continues after other items: rare, so it may be slow.
     let from = this.rows.findIndex((row) => row.item === item);
     const order = this.items.indexOf(item);
     if (from < 0) {
@@ -368,9 +368,9 @@ export class Conversation {
       this.tools.set(id, item);
     }
     Object.assign(item.call, call);
-    // The gateway closed it, because its agent never did: that is no failure.
+    // The gateway closed the call because the agent did not: no failure.
     if (call._meta?.plexus?.synthesized === true) item.call.status = 'not_reported';
-    // Some agents bring a terminal's output beside the call, piece by piece.
+    // Some agents send terminal output in pieces in `_meta`.
     const data = call._meta?.terminal_output?.data;
     if (typeof data === 'string') {
       item.output += data;
@@ -386,10 +386,10 @@ export class Conversation {
     this.plans.set(run, this.push({ type: 'plan', entries: this.plan, key: pos, run, at, rev: 0 }));
   }
 
-  private ask(request: Request, pos: number, at: string, run: string): void {
+  private openRequest(request: Request, pos: number, at: string, run: string): void {
     const id = str(request.request_id);
     if (this.requests.has(id)) return;
-    // In a snapshot many things have the same place; keys must differ all the same.
+    // Keys must be unique, even if positions are equal.
     const last = this.items[this.items.length - 1]?.key ?? 0;
     const key = pos > last ? pos : last + 0.001;
     const item = this.push<RequestItem>({ type: 'request', id, request, outcome: request.receipt ?? null, key, run, at, rev: 0 });
@@ -398,7 +398,7 @@ export class Conversation {
     if (tool) { tool.requests.push(item); this.touch(tool); }
   }
 
-  /** What an open request asks has changed; the card has it from the requests, so that every screen shows the same. */
+  /** An open request changed. The card reads the request from `plexus.requests`. */
   private changed(request: Request): void {
     const item = this.requests.get(str(request.request_id));
     if (!item || item.outcome || (request.revision ?? 0) < (item.request.revision ?? 0)) return;
@@ -408,7 +408,7 @@ export class Conversation {
 
   private resolved(e: Record<string, any>, run: string, pos: number, at: string): void {
     const item = this.requests.get(str(e.request_id));
-    // It came up in what is not loaded: there it stands.
+    // The request was opened in the part that is not loaded.
     if (!item && this.older) return;
     if (!item) { this.folded('request_resolved', run, pos, at, e); return; }
     item.outcome = e;

@@ -1,4 +1,4 @@
-// One file: the look of a session. Its rows are many, so the selectors are plain.
+// The styles of a session. Selectors are simple, because there are many rows.
 import { css } from 'lit';
 
 export const style = css`

@@ -1,6 +1,6 @@
-// One file: how each kind of item of a session looks. Elements made by hand, as the list makes and drops them by the thousand.
+// The views of a session's items. Elements are created directly, as the list creates and drops thousands of them.
 //
-// What an agent wrote stands in a block of its own, with a rule beside it and a label that is ours. Nothing of it is markup.
+// An agent's text stands in a block of its own, with a label of the page. None of it is markup.
 
 import { render } from 'lit';
 import { outcomeOf } from '../request/outcome.js';
@@ -16,27 +16,27 @@ import { finished, itemMarkdown, type FoldedItem, type Item, type LineItem, type
 
 const w = words.session;
 
-/** Characters of a message of a person, or of a thought, shown before "Show more". */
+/** Longest part of a person's message or a thought shown at first, in characters. */
 const TEXT_SHOWN = 6_000;
-/** Characters of JSON shown. */
+/** Longest JSON shown, in characters. */
 const JSON_SHOWN = 20_000;
-/** Output longer than this, in characters, is drawn anew at most twice a second. */
+/** Output longer than this, in characters, is redrawn at most twice a second. */
 const OUTPUT_CALM = 65_536;
 const CALM_MS = 500;
-/** A diff with more changed lines than this is folded until it is opened. */
+/** Most lines of a diff that is open at first. */
 const DIFF_OPEN_LINES = 60;
-/** The largest picture or sound taken from a message, in characters of base64. */
+/** Largest picture or sound shown, in characters of base64. */
 const MEDIA_MAX = 24_000_000;
 
 const IMAGES = new Set(['image/png', 'image/jpeg', 'image/gif', 'image/webp', 'image/avif']);
 const SOUNDS = new Set(['audio/mpeg', 'audio/mp3', 'audio/wav', 'audio/x-wav', 'audio/ogg', 'audio/webm', 'audio/mp4', 'audio/aac', 'audio/flac']);
 
-/** What the views ask of the page around them. */
+/** What the views need of the page around them. */
 export interface Host {
-  /** Whether a foldable item is open; undefined if nobody said. */
+  /** Whether a foldable item is open; undefined if it was never toggled. */
   opened(key: string): boolean | undefined;
   open(key: string, open: boolean): void;
-  /** Draws an item anew. */
+  /** Redraws an item. */
   again(item: Item): void;
   me(): string | undefined;
   time(at: string): string;
@@ -60,7 +60,7 @@ const TOOL_ICONS: Record<string, Icon> = {
   read: 'file', edit: 'pencil', delete: 'trash', move: 'forward', search: 'search', execute: 'terminal', think: 'think', fetch: 'download', switch_mode: 'auto',
 };
 
-/** A row's element, drawn for the first time. */
+/** Creates the element of a row. */
 export function makeRow(row: Row, host: Host): HTMLElement {
   const el = h('div', `row ${row.item.type}`);
   el.setAttribute('role', 'article');
@@ -70,7 +70,7 @@ export function makeRow(row: Row, host: Host): HTMLElement {
   return el;
 }
 
-/** Draws a row's element anew. */
+/** Redraws the element of a row. */
 export function updateRow(row: Row, el: HTMLElement, host: Host): void {
   const item = row.item;
   el.dataset.at = String(item.key);
@@ -86,7 +86,7 @@ export function updateRow(row: Row, el: HTMLElement, host: Host): void {
   }
 }
 
-/** What a row's height may be, px, before anybody saw it. */
+/** The estimated height of a row, px. */
 export function guessRow(row: Row, width: number): number {
   const item = row.item;
   const perLine = Math.max(24, width / 7.4);
@@ -105,7 +105,7 @@ export function guessRow(row: Row, width: number): number {
   }
 }
 
-// --- what was said -----------------------------------------------------------------------------------------------------------
+// --- messages -----------------------------------------------------------------------------------------------------------
 
 function who(label: string, item: Item, host: Host, tools: Node[] = []): HTMLElement {
   const at = h('a', 'at', host.time(item.at));
@@ -131,7 +131,7 @@ function agent(item: MessageItem, n: number, el: HTMLElement, host: Host): void 
   }
   if (part.segment.kind === 'code') {
     const growing = last && item.partial;
-    // Code that grows gets new text, not a new block.
+    // Growing code gets new text, not a new block.
     const code = growing ? body.querySelector('figure.code code') : null;
     if (code && body.childElementCount === 1) code.textContent = visible(part.segment.text.replace(/\n$/, ''));
     else body.replaceChildren(codeBlock(part.segment.text, part.segment.goesOn ? '' : part.segment.lang, growing));
@@ -184,7 +184,7 @@ function foldHead(open: boolean, act: () => void, children: (Node | null)[]): HT
   return head;
 }
 
-/** Anything of ACP's content that is no plain text. */
+/** An ACP content block that is no plain text. */
 function block(content: any): HTMLElement {
   const type = str(content?.type);
   if (type === 'text') return h('div', 'said', readable(str(content.text)));
@@ -228,7 +228,7 @@ function media(type: string, mime: string, data: unknown): HTMLElement {
   return h('div', 'media', el);
 }
 
-/** Pictures and sounds seen, so that scrolling back does not decode them again; the oldest are given back. */
+/** Cached pictures and sounds, so that scrolling back does not decode them again; the oldest are released. */
 const blobs = new Map<string, string>();
 const BLOBS_MAX = 40;
 function blobUrl(data: string, mime: string): string | null {
@@ -262,7 +262,7 @@ function roughLines(a: string, b: string): number {
   return Math.abs(a.length - b.length) + Math.min(a.length, b.length) > 40_000 ? Infinity : Math.max(a.split('\n').length, b.split('\n').length);
 }
 
-/** Whether a tool's card is open when nobody said so: small changes and what went wrong are shown, the rest is folded. */
+/** Whether a tool's card is open by default: small changes and failures are. */
 function openByItself(item: ToolItem): boolean {
   if (item.call.status === 'failed') return true;
   const changes = diffs(item);
@@ -308,7 +308,7 @@ function tool(item: ToolItem, el: HTMLElement, host: Host): void {
   drawn.set(el, { signature, at: Date.now() });
   const card = h('div', `card ${status}`, head);
   if (open) card.append(toolBody(item, host));
-  // Output that grows is followed at its end, and stays where it was for who scrolled up.
+  // Growing output follows its end, unless it was scrolled up.
   const places = [...el.querySelectorAll('.output > .lines')].map((box) => (box.scrollHeight - box.clientHeight - box.scrollTop < 8 ? Infinity : box.scrollTop));
   el.replaceChildren(card);
   if (open && (places.length || !finished(status))) {
@@ -326,8 +326,8 @@ function allowed(item: ToolItem, host: Host): HTMLElement | null {
   const last = item.requests[item.requests.length - 1];
   if (!last) return null;
   if (!last.outcome) return h('span', 'chip warn', w.asked);
-  const said = outcomeOf(last.outcome, last.request, host.me());
-  return h('span', `chip ${said.sense === 'allow' ? 'ok' : said.sense === 'deny' ? 'danger' : ''}`, said.text);
+  const result = outcomeOf(last.outcome, last.request, host.me());
+  return h('span', `chip ${result.sense === 'allow' ? 'ok' : result.sense === 'deny' ? 'danger' : ''}`, result.text);
 }
 
 function toolBody(item: ToolItem, host: Host): HTMLElement {
@@ -339,33 +339,33 @@ function toolBody(item: ToolItem, host: Host): HTMLElement {
   const places = list(call.locations).slice(0, 50);
   if (places.length) body.append(h('div', 'places', ...places.map((p) => h('code', '', oneLine(cut(str(p?.path), 300)) + (typeof p?.line === 'number' ? `:${p.line}` : '')))));
   if (command && !str(call.title).includes(command)) body.append(h('pre', 'command', h('span', 'dollar', '$ '), visible(cut(command, JSON_SHOWN))));
-  let said = false;
+  let hasOutput = false;
   for (const content of list(call.content)) {
-    if (content?.type === 'diff') { body.append(diff(content)); said = true; } else if (content?.type === 'content') {
+    if (content?.type === 'diff') { body.append(diff(content)); hasOutput = true; } else if (content?.type === 'content') {
       const inner = content.content;
-      if (inner?.type === 'text') { if (str(inner.text)) { body.append(toolText(str(inner.text), title)); said = true; } } else { body.append(block(inner)); said = true; }
+      if (inner?.type === 'text') { if (str(inner.text)) { body.append(toolText(str(inner.text), title)); hasOutput = true; } } else { body.append(block(inner)); hasOutput = true; }
     } else if (content?.type === 'terminal') {
-      // Its output comes beside the call, or as the result.
-    } else { body.append(rawBlock(content)); said = true; }
+      // Its output comes in `_meta` or as the result.
+    } else { body.append(rawBlock(content)); hasOutput = true; }
   }
   if (item.output) {
     if (item.outputCut) body.append(h('p', 'mute', w.outputCut));
     body.append(outputView(item.output, w.outputOf(title)));
-    said = true;
+    hasOutput = true;
   }
-  if (!said && call.rawOutput !== undefined && call.rawOutput !== null) {
+  if (!hasOutput && call.rawOutput !== undefined && call.rawOutput !== null) {
     const raw = call.rawOutput;
     const text = typeof raw === 'string' ? raw : [raw.stdout, raw.stderr, raw.output, raw.formatted_output].filter((part) => typeof part === 'string' && part).join('\n');
     body.append(text ? outputView(text, w.outputOf(title)) : rawBlock(raw));
-    said = true;
+    hasOutput = true;
   }
-  if (!said && finished(call.status)) body.append(h('p', 'mute', w.noOutput));
+  if (!hasOutput && finished(call.status)) body.append(h('p', 'mute', w.noOutput));
   const hasInput = input && typeof input === 'object' && Object.keys(input).some((name) => name !== 'command' || !command);
   if (hasInput) body.append(fold(host, `${item.key}/input`, w.input, () => rawBlock(input)));
   return body;
 }
 
-/** A tool's text: a program's output, unless it is fenced Markdown. */
+/** The text of a tool: program output, unless it is fenced Markdown. */
 function toolText(text: string, title: string): HTMLElement {
   if (/^\s*(`{3,}|~{3,})/.test(text) && text.length < 200_000 && !text.includes('\u001b')) {
     const parts = segments(text);
@@ -421,17 +421,17 @@ function request(item: RequestItem, el: HTMLElement, host: Host): void {
     const card = host.card(item);
     if (card) { el.replaceChildren(h('div', 'request-open', card)); return; }
   }
-  const said = item.outcome ? outcomeOf(item.outcome, item.request, host.me()) : null;
+  const result = item.outcome ? outcomeOf(item.outcome, item.request, host.me()) : null;
   const open = host.opened(String(item.key)) === true;
   const head = foldHead(open, () => { host.open(String(item.key), !open); host.again(item); }, [
-    glyph(said?.sense === 'allow' ? 'check' : said?.sense === 'deny' ? 'close' : 'lock'),
-    h('span', `name ${said?.sense ?? ''}`, said?.text ?? w.asked),
+    glyph(result?.sense === 'allow' ? 'check' : result?.sense === 'deny' ? 'close' : 'lock'),
+    h('span', `name ${result?.sense ?? ''}`, result?.text ?? w.asked),
     h('bdi', 'preview mono', oneLine(cut(str(item.request.display || item.request.title), 240))),
     h('span', 'at', host.time(str(item.outcome?.at ?? item.at))),
   ]);
   const parts: Node[] = [head];
   if (open) {
-    if (said?.reason) parts.push(h('p', 'reason', readable(said.reason)));
+    if (result?.reason) parts.push(h('p', 'reason', readable(result.reason)));
     const pre = h('pre', 'raw', visible(cut(str(item.request.display), JSON_SHOWN)));
     pre.tabIndex = 0;
     parts.push(pre);
@@ -460,11 +460,11 @@ function line(item: LineItem, el: HTMLElement, host: Host): void {
     case 'runtime': {
       const status = str(body.status);
       const bad = status === 'exited' || status === 'stuck';
-      const said = h('span', 'label', w.runtime[status] ?? `${w.runtime.attached}: ${oneLine(status)}`);
+      const label = h('span', 'label', w.runtime[status] ?? `${w.runtime.attached}: ${oneLine(status)}`);
       const detail = status === 'attached' ? '' : oneLine(cut(str(body.message), 400));
       if (bad) {
-        el.replaceChildren(h('div', 'note warn', said, detail ? h('p', 'said', detail) : null, str(body.stderr_tail) ? rawBlock(str(body.stderr_tail)) : null));
-      } else el.replaceChildren(said, detail ? h('span', 'mute', detail) : '', at);
+        el.replaceChildren(h('div', 'note warn', label, detail ? h('p', 'said', detail) : null, str(body.stderr_tail) ? rawBlock(str(body.stderr_tail)) : null));
+      } else el.replaceChildren(label, detail ? h('span', 'mute', detail) : '', at);
       break;
     }
     case 'mode': el.replaceChildren(h('span', 'label', w.modeNow(oneLine(str(body.name)))), at); break;
@@ -490,7 +490,7 @@ function shortJson(v: unknown): string {
   try { return (JSON.stringify(v) ?? '').slice(0, 200); } catch { return ''; }
 }
 
-/** The text in which "find" looks. */
+/** The text that "find" searches. */
 export function searchable(item: Item): string {
   switch (item.type) {
     case 'user': case 'agent': case 'thought': return item.text;

@@ -1,4 +1,4 @@
-// One file: the frame around every page. Where to go, what is known of the connection, and the keys that work everywhere.
+// The frame around every page: navigation, connection state, and global keys.
 import { css, html, nothing } from 'lit';
 import { customElement } from 'lit/decorators.js';
 import { PlexusElement } from '../lib/element.js';
@@ -9,7 +9,7 @@ import { nextTheme, setTheme, theme, type Theme } from '../lib/theme.js';
 import { moment } from '../lib/time.js';
 import { plexus, type Route } from '../plexus.js';
 import { text } from '../text/en.js';
-import { mishap, outdated, resume } from '../wire/gateway.js';
+import { globalError, outdated, resume } from '../wire/gateway.js';
 import { icon, type Icon } from './icons.js';
 import { announce, toast } from './say.js';
 import './dialog.js';
@@ -37,9 +37,9 @@ const NAV: ReadonlyArray<readonly [Page, Icon, string]> = [
   ['inbox', 'inbox', 'g i'], ['sessions', 'sessions', 'g s'], ['search', 'search', 'g f'], ['runtimes', 'runtimes', 'g r'], ['devices', 'devices', 'g d'],
 ];
 const MOD = /Mac|iPhone|iPad/.test(navigator.platform) ? '⌘' : 'Ctrl';
-/** What a shared link has pages of. */
+/** Pages that a share link may open. */
 const SHARED: readonly Page[] = ['sessions', 'search'];
-/** Sessions named in the rail. */
+/** Sessions listed in the navigation. */
 const RECENT = 9;
 
 @customElement('plexus-app')
@@ -141,8 +141,8 @@ export class PlexusApp extends PlexusElement {
     ]);
     this.#stop.push(
       effect(() => {
-        const trouble = mishap.value;
-        if (trouble) toast(t.failed(trouble.text), { tone: 'danger' });
+        const error = globalError.value;
+        if (error) toast(t.failed(error.text), { tone: 'danger' });
       }),
       effect(() => {
         const live = plexus.live.value;
@@ -249,7 +249,7 @@ export class PlexusApp extends PlexusElement {
   #stale() {
     const { phase, heardAt, reason, since } = plexus.link.value;
     if (plexus.live.value || phase === 'signed-out') return nothing;
-    // The first moments of a connection are no trouble.
+    // Connecting for a moment is normal.
     if (phase === 'connecting' && plexus.now.value - since < 1_500) return nothing;
     const lead = phase === 'stopped' ? reason : phase === 'offline' ? t.stale.offline : phase === 'reconnecting' ? t.stale.reconnecting : t.stale.connecting;
     return html`<div class="bar stale" role="status" aria-label=${t.connection} id="stale">${icon('warn')}<span class="words"><strong>${lead}</strong>
@@ -276,7 +276,7 @@ export class PlexusApp extends PlexusElement {
     if (this.#page && this.#page !== key && plexus.link.peek().phase !== 'signed-out') {
       const main = this.renderRoot.querySelector<HTMLElement>('main');
       main?.scrollTo(0, 0);
-      // A reader with a screen reader is told where it is; whoever came by a key goes on from there.
+      // Screen readers announce the page, and the keyboard focus moves to it.
       main?.focus({ preventScroll: true });
       announce(title);
     }

@@ -5,12 +5,12 @@ import { signal } from '../lib/signal.js';
 import { text } from '../text/en.js';
 import { icon } from './icons.js';
 
-/** A modal dialog: `<plexus-dialog open heading=..>` with a body; says `close` when the reader leaves it. */
+/** A modal dialog: `<plexus-dialog open heading=..>` with a body. Dispatches `close` when it is closed. */
 @customElement('plexus-dialog')
 export class PlexusDialog extends PlexusElement {
   @property({ type: Boolean }) open = false;
   @property() heading = '';
-  /** Whether its body is only read: then the keyboard can scroll it. */
+  /** Whether the body is only text to read: then it is focusable, so that the keyboard can scroll it. */
   @property({ type: Boolean }) reading = false;
   @property({ reflect: true }) size: 'small' | 'normal' | 'wide' = 'normal';
 
@@ -66,26 +66,26 @@ export class PlexusDialog extends PlexusElement {
   };
 }
 
-interface Asked { heading: string; body: TemplateResult | string; yes: string; danger: boolean; field?: { label: string; value: string }; done: (value: string | null) => void }
-const asked = signal<Asked | null>(null);
+interface Question { heading: string; body: TemplateResult | string; yes: string; danger: boolean; field?: { label: string; value: string }; done: (value: string | null) => void }
+const question = signal<Question | null>(null);
 
-/** Asks yes or no. */
+/** Shows a yes-or-no question; resolves to the answer. */
 export function confirm(heading: string, body: string, yes: string, danger = false): Promise<boolean> {
-  return new Promise((resolve) => { asked.value = { heading, body, yes, danger, done: (value) => resolve(value !== null) }; });
+  return new Promise((resolve) => { question.value = { heading, body, yes, danger, done: (value) => resolve(value !== null) }; });
 }
 
-/** Asks for one line; null if it was left. */
+/** Asks for one line of text; null if the dialog was closed. */
 export function ask(heading: string, label: string, value: string, yes: string = text.common.save): Promise<string | null> {
-  return new Promise((resolve) => { asked.value = { heading, body: '', yes, danger: false, field: { label, value }, done: resolve }; });
+  return new Promise((resolve) => { question.value = { heading, body: '', yes, danger: false, field: { label, value }, done: resolve }; });
 }
 
-/** Where `confirm` and `ask` are shown; one on the page. */
+/** Shows the dialogs of `confirm` and `ask`; one element per page. */
 @customElement('plexus-asking')
 export class PlexusAsking extends PlexusElement {
   static override styles = [...[PlexusElement.styles].flat(), css`form { display: contents; } .row { display: flex; justify-content: flex-end; gap: var(--s2); }`];
   override render() {
-    const it = asked.value;
-    const done = (value: string | null) => { asked.value = null; it?.done(value); };
+    const it = question.value;
+    const done = (value: string | null) => { question.value = null; it?.done(value); };
     return html`<plexus-dialog size="small" .open=${it !== null} heading=${it?.heading ?? ''} @close=${() => done(null)}>
       ${it ? html`<form @submit=${(event: Event) => { event.preventDefault(); done(this.renderRoot.querySelector<HTMLInputElement>('#value')?.value ?? ''); }}>
         ${it.body ? html`<p class="soft">${it.body}</p>` : nothing}

@@ -16,7 +16,7 @@ const TABLE: ReadonlyArray<readonly [string, readonly Row[]]> = [
   [t.groups.session, [['i', k.compose], ['Enter', k.send], ['⇧ Enter', k.newline], ['j', k.next], ['k', k.previous], ['o', k.unfold], ['e', k.jump], ['/', k.findHere], ['y', k.copy], ['u', k.up]]],
 ];
 
-/** Every key there is. */
+/** The dialog with all keyboard shortcuts. */
 @customElement('plexus-help')
 export class PlexusHelp extends PlexusElement {
   @state() private open = false;

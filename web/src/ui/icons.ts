@@ -1,4 +1,4 @@
-// One file: the icons, as path data on a grid of 16, drawn by lines of 1.5. No markup is ever parsed for them.
+// The icons as path data on a 16x16 grid with a stroke width of 1.5. No markup is parsed for them.
 import { svg, html, type TemplateResult } from 'lit';
 
 const PATHS = {
@@ -50,7 +50,7 @@ const PATHS = {
 
 export type Icon = keyof typeof PATHS;
 
-/** An icon; decoration unless a label says what it means. */
+/** An icon; hidden from screen readers unless it has a label. */
 export function icon(name: Icon, size = 16, label?: string): TemplateResult {
   return html`<svg width=${size} height=${size} viewBox="0 0 16 16" fill="none" stroke="currentColor" stroke-width="1.5"
     stroke-linecap="round" stroke-linejoin="round" role=${label ? 'img' : 'presentation'} aria-label=${label ?? ''} aria-hidden=${label ? 'false' : 'true'}

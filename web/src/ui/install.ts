@@ -1,6 +1,6 @@
 import { signal } from '../lib/signal.js';
 
-/** Asks the browser to install the page, where it offers that; null where it does not. */
+/** Has the browser install the page; null where the browser does not offer that. */
 export const installer = signal<(() => Promise<void>) | null>(null);
 
 window.addEventListener('beforeinstallprompt', (event) => {

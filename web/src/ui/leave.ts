@@ -10,7 +10,7 @@ export async function leave(): Promise<void> {
   const me = plexus.me.peek();
   const own = me?.kind === 'device';
   if (own && !(await confirm(t.signOutAsk, t.signOutWhy, t.signOut, true))) return;
-  // A share link and this machine's own token stay good; only this tab forgets them.
+  // A share link and this machine's own token stay valid; only this tab forgets them.
   if (own) await plexus.http('DELETE', '/v1/me').catch(() => {});
   history.replaceState(null, '', location.pathname);
   signOut(t.signin.out);

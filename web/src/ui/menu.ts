@@ -5,7 +5,7 @@ import { icon, type Icon } from './icons.js';
 
 export interface MenuItem { label: string; icon?: Icon; run?: () => void; href?: string; danger?: boolean; disabled?: boolean; separate?: boolean; checked?: boolean }
 
-/** A button with a menu: `<plexus-menu label=.. .items=${[..]}>`. Arrows, Home, End, letters and Escape as everywhere. */
+/** A button with a menu: `<plexus-menu label=.. .items=${[..]}>`. Arrow keys, Home, End, letters and Escape work as in system menus. */
 @customElement('plexus-menu')
 export class PlexusMenu extends PlexusElement {
   @property() label = '';

@@ -11,12 +11,12 @@ import { leave } from './leave.js';
 import './state.js';
 
 const t = text.shell;
-/** What is offered at once. */
+/** Most entries shown. */
 const MAX = 40;
 
 interface Command { section: string; label: string; hint?: string; icon?: Icon; state?: string; keys?: string; run: () => void }
 
-/** Whether every letter of `q` is in `words`, in order; smaller is better, null is no. */
+/** How well `words` match `q` (all letters in order): smaller is better, null is no match. */
 function fit(words: string, q: string): number | null {
   const low = words.toLowerCase();
   const at = low.indexOf(q);
@@ -32,7 +32,7 @@ function fit(words: string, q: string): number | null {
   return 100 + gaps;
 }
 
-/** Ctrl K: everything by its name. */
+/** The command palette (Ctrl K): pages, sessions and actions by name. */
 @customElement('plexus-palette')
 export class PlexusPalette extends PlexusElement {
   @state() private shown = false;

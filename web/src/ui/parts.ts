@@ -1,4 +1,4 @@
-// Small pieces that pages share.
+// Small parts that pages share.
 import { css, html, nothing, type TemplateResult } from 'lit';
 import { customElement, property } from 'lit/decorators.js';
 import { PlexusElement } from '../lib/element.js';
@@ -8,7 +8,7 @@ import { text } from '../text/en.js';
 import { icon, type Icon } from './icons.js';
 import { toast } from './say.js';
 
-/** An age that ticks: `<plexus-age at="2026-..">`. `short` leaves out "ago". */
+/** An age that is kept up to date: `<plexus-age at="2026-..">`. `short` leaves out "ago". */
 @customElement('plexus-age')
 export class PlexusAge extends PlexusElement {
   /** RFC 3339, or ms. */
@@ -24,17 +24,17 @@ export class PlexusAge extends PlexusElement {
   }
 }
 
-/** What stands where nothing is: an icon, a line, what to do about it. */
+/** The placeholder of an empty list: an icon, a heading, a hint. */
 export function empty(mark: Icon, heading: string, body?: string | TemplateResult, more?: TemplateResult): TemplateResult {
   return html`<div class="empty"><span class="mark">${icon(mark, 22)}</span><h2>${heading}</h2>${body ? html`<p class="soft">${body}</p>` : nothing}${more ?? nothing}</div>`;
 }
 
-/** What stands where nothing has been read yet: it is on its way, or the gateway is away. */
+/** The placeholder before anything was loaded: loading, or the gateway is not reachable. */
 export function notYet(): TemplateResult {
   return html`<p class="mute">${plexus.live.value || plexus.link.value.phase === 'connecting' ? text.common.loading : text.shell.stale.unknown}</p>`;
 }
 
-/** A command for a terminal, with a button that copies it. */
+/** A terminal command with a copy button. */
 export function command(words: string): TemplateResult {
   return html`<div class="command"><code>${words}</code><button class="ghost icon compact" aria-label=${text.common.copy} @click=${() => copy(words)}>${icon('copy', 14)}</button></div>`;
 }
@@ -46,7 +46,7 @@ export async function copy(words: string): Promise<void> {
   } catch (error) { toast(text.shell.failed(String(error)), { tone: 'danger' }); }
 }
 
-/** Does something that may fail, and says so if it does. */
+/** Runs something that may fail; shows the error if it does. */
 export async function attempt<T>(work: () => Promise<T>): Promise<T | undefined> {
   try { return await work(); } catch (error) {
     toast(text.shell.failed(error instanceof Refused || error instanceof Error ? why(error) : String(error)), { tone: 'danger' });
@@ -54,7 +54,7 @@ export async function attempt<T>(work: () => Promise<T>): Promise<T | undefined>
   }
 }
 
-/** The styles that go with pages. */
+/** Styles that all pages share. */
 export const pageStyles = css`
   :host { display: block; }
   .page { max-width: 1000px; margin: 0 auto; padding: var(--s5) var(--s5) 96px; }

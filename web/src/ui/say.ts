@@ -5,7 +5,7 @@ import { signal } from '../lib/signal.js';
 import { text } from '../text/en.js';
 import { icon } from './icons.js';
 
-/** How long a toast stays, ms; one with something to press stays longer. */
+/** How long a toast stays, ms; longer with an action button. */
 const TOAST_MS = 5_000;
 const TOAST_ACT_MS = 10_000;
 
@@ -15,14 +15,14 @@ const polite = signal('');
 const assertive = signal('');
 let serial = 0;
 
-/** Says something to screen readers alone. `now` interrupts. */
+/** Announces something to screen readers only. `now` interrupts them. */
 export function announce(words: string, now = false): void {
   const to = now ? assertive : polite;
-  // The same words twice are said twice.
+  // A changed text makes screen readers announce a repeated message.
   to.value = to.peek() === words ? `${words}\u00a0` : words;
 }
 
-/** Shows a short message at the edge, and says it. */
+/** Shows a short message, and announces it. */
 export function toast(words: string, more: { tone?: Toast['tone']; act?: Toast['act'] } = {}): void {
   const one: Toast = { id: ++serial, text: words, tone: more.tone ?? 'plain', act: more.act };
   toasts.value = [...toasts.peek().slice(-2), one];
@@ -31,7 +31,7 @@ export function toast(words: string, more: { tone?: Toast['tone']; act?: Toast['
 }
 const dismiss = (id: number) => { toasts.value = toasts.peek().filter((one) => one.id !== id); };
 
-/** The live regions and the toasts; one on the page. */
+/** The live regions and the toasts; one element per page. */
 @customElement('plexus-say')
 export class PlexusSay extends PlexusElement {
   static override styles = [...[PlexusElement.styles].flat(), css`

@@ -4,7 +4,7 @@ import { PlexusElement } from '../lib/element.js';
 import { oneLine } from '../lib/text.js';
 import { text } from '../text/en.js';
 
-/** A session's state: a sign, and words unless `bare`. It turns while something runs; a waiting one has another shape, not just another colour. */
+/** A session's state: an icon, and a label unless `bare`. States differ in shape, not only in colour. */
 @customElement('plexus-state')
 export class PlexusState extends PlexusElement {
   @property({ reflect: true }) state = 'idle';

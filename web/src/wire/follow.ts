@@ -4,13 +4,13 @@ import { text } from '../text/en.js';
 import { Refused, why } from './http.js';
 import { parseCursor, type Envelope, type Page, type Snapshot } from './types.js';
 
-/** What a session begins with: how it stands, and the newest of its past. */
+/** The start of a followed session: its snapshot and the newest page of its past. */
 export interface Opening { snapshot: Snapshot; past: Page }
 
-/** Reads one session: how it stands and its newest past, then what comes after that from the shared connection; each event once, in order. */
+/** Follows one session: reads its snapshot and newest page, then takes later events from the shared connection; each event once, in order. */
 export class Follower {
   #batch: Batch = { events: [] };
-  /** Events that came while the past was on its way; null when none is. */
+  /** Events that arrived while the session is being read; null otherwise. */
   #held: Envelope[] | null = null;
   #loaded = false;
   #epoch = '';
@@ -32,10 +32,10 @@ export class Follower {
 
   stop(): void { this.#stopped = true; }
 
-  /** Whether what the sink holds goes on from what comes. */
+  /** Whether the session was read, so that new events continue it. */
   get loaded(): boolean { return this.#loaded; }
 
-  /** Reads the session and goes on from where that ends. */
+  /** Reads the session, and continues after that. */
   async load(reset?: string): Promise<void> {
     const serial = ++this.#serial;
     this.#held = [];
@@ -49,7 +49,7 @@ export class Follower {
       this.#loaded = true;
       const held = this.#held ?? [];
       this.#held = null;
-      for (const event of held) this.#place(event);
+      for (const event of held) this.#append(event);
     } catch (error) {
       if (serial !== this.#serial || this.#stopped) return;
       this.#held = null;
@@ -59,7 +59,7 @@ export class Follower {
     this.#flush();
   }
 
-  /** The session was forgotten: nothing of it is true any more. */
+  /** The session was deleted. */
   gone(): void {
     this.#serial += 1;
     this.#held = null;
@@ -70,14 +70,14 @@ export class Follower {
 
   take(event: Envelope): void {
     if (this.#held) this.#held.push(event);
-    else if (this.#loaded) this.#place(event);
-    // Else its past is still to be read and will hold this event.
+    else if (this.#loaded) this.#append(event);
+    // Otherwise the session will be read later, with this event.
   }
 
-  #place(event: Envelope): void {
+  #append(event: Envelope): void {
     const at = parseCursor(event.cursor);
     if (at) {
-      // Another epoch: the gateway's history is not the one shown. Read it anew.
+      // Another epoch: the gateway has another history. Read the session again.
       if (at.epoch !== this.#epoch) { void this.load(text.wire.otherHistory); return; }
       if (at.pos <= this.#pos) return;
       this.#pos = at.pos;

@@ -1,4 +1,4 @@
-// One file: what the page knows of its gateway, as signals. The connection feeds it, the pages read it.
+// The state of the gateway as signals. The connection updates it, the pages read it.
 import { Attention } from '../lib/attention.js';
 import { batch, computed, signal } from '../lib/signal.js';
 import { list, str } from '../lib/text.js';
@@ -8,48 +8,48 @@ import { keepFiles, renewFiles, version } from '../lib/shell.js';
 import { text } from '../text/en.js';
 import { Follower } from './follow.js';
 import { Http, Refused, TOKEN_SHAPE, why } from './http.js';
-import { Link, type Knock } from './link.js';
+import { Link, type Reachability } from './link.js';
 import { merged, counts, placed } from './merge.js';
 import { href, parseRoute } from './route.js';
 import type { LinkState, Outcome, Plexus, Route } from '../plexus.js';
 import type {
-  Envelope, Looker, Me, Page, Receipt, Request, RunInfo, RuntimeInfo, Scope, SessionInfo, Snapshot,
+  Envelope, Me, Page, Receipt, Request, RunInfo, RuntimeInfo, Scope, SessionInfo, Snapshot, Viewer,
 } from './types.js';
 
 /** How long a resolved request stays in `requests`, ms. */
 const KEEP_RESOLVED_MS = 5 * 60_000;
-/** Bytes of the past that a session opens with; what is older is loaded when somebody looks there. */
+/** Bytes of the past that a session opens with; older pages are loaded on demand. */
 const OPENING_BYTES = 96 * 1024;
-/** How often the times of news are told, ms. */
+/** How often readers of `news` are notified, ms. */
 const NEWS_MS = 500;
-/** How long a knock may take in all, ms; long, for slow networks: others follow meanwhile. */
-const KNOCK_MS = 12_000;
-/** When lists that could not be read are asked for again, ms. */
+/** Timeout of one reachability check, ms. Long, for slow networks: further checks follow meanwhile. */
+const CHECK_MS = 12_000;
+/** Pause before lists that could not be read are requested again, ms. */
 const AGAIN_MS = 2_000;
-/** Sessions whose marks are kept on this device; the oldest marks go first. */
+/** Most sessions with a read mark on this device; the oldest marks are dropped first. */
 const MAX_MARKS = 2_000;
 const TOKEN_KEY = 'plexus.token';
 const MARKS_KEY = 'plexus.seen';
-/** Set while this browser has a cookie of ours: no script can see the cookie, and asking without one is a refusal in everybody's log. */
-const HERE_KEY = 'plexus.here';
-/** What is no news to people: who looks, numbers that follow from other news, and that a runtime came or went: a session is attached again with every start. */
+/** Set while this browser has the gateway's cookie, which scripts cannot see: a request without it would be logged as refused. */
+const COOKIE_KEY = 'plexus.here';
+/** Kinds that do not mark a session as unread: viewers, derived values, and runtime states (every start attaches all sessions again). */
 const NO_NEWS = new Set(['runtime_status', 'client_joined', 'client_left', 'usage_update', 'available_commands_update', 'config_option_update', 'hook', 'surface_updated']);
 
 const msOf = (at: unknown): number => (typeof at === 'string' ? Date.parse(at) : NaN);
 
-/** A map that is told to readers once a frame, however often it changes. */
-function told<V>() {
-  const truth = new Map<string, V>();
+/** A map whose readers are notified once a frame, however often it changes. */
+function signalMap<V>() {
+  const current = new Map<string, V>();
   const view = signal<ReadonlyMap<string, V>>(new Map());
-  const tell = perFrame(() => { view.value = new Map(truth); });
+  const publish = perFrame(() => { view.value = new Map(current); });
   return {
     view,
-    get: (id: string) => truth.get(id),
-    keys: () => [...truth.keys()],
-    values: () => [...truth.values()],
-    set(id: string, value: V) { truth.set(id, value); tell(); },
-    delete(id: string) { if (truth.delete(id)) tell(); },
-    clear() { truth.clear(); view.value = new Map(); },
+    get: (id: string) => current.get(id),
+    keys: () => [...current.keys()],
+    values: () => [...current.values()],
+    set(id: string, value: V) { current.set(id, value); publish(); },
+    delete(id: string) { if (current.delete(id)) publish(); },
+    clear() { current.clear(); view.value = new Map(); },
   };
 }
 
@@ -58,28 +58,28 @@ const me = signal<Me | null>(null);
 const link = signal<LinkState>({ phase: 'signed-out', since: Date.now(), heardAt: 0, reason: '' });
 const loaded = signal(false);
 const now = signal(Date.now());
-const sessions = told<SessionInfo>();
-const runtimes = told<RuntimeInfo>();
-const runs = told<RunInfo>();
-const requests = told<Request>();
-const lookers = told<readonly Looker[]>();
+const sessions = signalMap<SessionInfo>();
+const runtimes = signalMap<RuntimeInfo>();
+const runs = signalMap<RunInfo>();
+const requests = signalMap<Request>();
+const viewers = signalMap<readonly Viewer[]>();
 const route = signal<Route>(parseRoute(location.hash));
-/** Why the page is signed out, for the sign-in page. */
+/** The reason of being signed out, for the sign-in page. */
 export const signedOutBecause = signal('');
-/** Things that went wrong and belong nowhere else. */
-export const mishap = signal<{ text: string; at: number } | null>(null);
-/** Whether this page has to be loaded again: the gateway serves another version of it, or a file of it is missing. */
+/** An error that belongs to no part of the page. */
+export const globalError = signal<{ text: string; at: number } | null>(null);
+/** Whether the page must be reloaded: the gateway serves another version, or a file is missing. */
 export const outdated = signal<'' | 'updated' | 'missing'>('');
 window.addEventListener('vite:preloadError', () => { outdated.value ||= 'missing'; });
 
-// --- news and marks ---------------------------------------------------------------------------------------------------------
+// --- unread sessions ---------------------------------------------------------------------------------------------------------
 
 const newsAt = new Map<string, number>();
 const news = signal<ReadonlyMap<string, number>>(new Map());
 const marks = signal<ReadonlyMap<string, number>>(readMarks());
 let newsTimer: ReturnType<typeof setTimeout> | undefined;
 
-function heardOf(id: string, at: number): void {
+function recordNews(id: string, at: number): void {
   if (Number.isNaN(at) || (newsAt.get(id) ?? 0) >= at) return;
   newsAt.set(id, at);
   newsTimer ??= setTimeout(() => { newsTimer = undefined; news.value = new Map(newsAt); }, NEWS_MS);
@@ -98,7 +98,7 @@ function keepMarks(next: Map<string, number>): void {
   try { localStorage.setItem(MARKS_KEY, JSON.stringify(kept)); } catch { /* storage is off: marks live as long as the page */ }
 }
 
-// Another tab of this browser has shown something: that counts here too.
+// Another tab of this browser marked a session as read.
 window.addEventListener('storage', (event) => { if (event.key === MARKS_KEY) marks.value = readMarks(); });
 
 const unread = computed(() => {
@@ -109,8 +109,8 @@ const unread = computed(() => {
   return fresh;
 });
 
-/** A session that this device hears of for the first time is not all news. */
-function firstMarks(): void {
+/** Marks sessions that this device did not know as read. */
+function markNewSessions(): void {
   const next = new Map(marks.peek());
   let grew = false;
   for (const s of sessions.values()) {
@@ -121,40 +121,40 @@ function firstMarks(): void {
   if (grew) keepMarks(next);
 }
 
-// --- what the gateway says --------------------------------------------------------------------------------------------------
+// --- messages of the gateway --------------------------------------------------------------------------------------------------
 
-/** Sessions that were forgotten: what is still said of one is late, and no identifier comes twice. */
-const forgotten = new Set<string>();
+/** Deleted sessions: late messages about them are ignored. Identifiers are never reused. */
+const deleted = new Set<string>();
 
 function dropSession(id: string): void {
-  forgotten.add(id);
+  deleted.add(id);
   sessions.delete(id);
   for (const follower of followers) if (follower.session_id === id) follower.gone();
 }
 
-function takeSession(s: SessionInfo, live = false): void {
-  if (typeof s?.session_id !== 'string' || forgotten.has(s.session_id)) return;
+function applySession(s: SessionInfo, live = false): void {
+  if (typeof s?.session_id !== 'string' || deleted.has(s.session_id)) return;
   const old = sessions.get(s.session_id);
   const at = msOf(s.updated_at);
   if (!counts(live, old && msOf(old.updated_at), at)) return;
   sessions.set(s.session_id, { ...old, ...s });
   const back = live && old !== undefined && at < msOf(old.updated_at);
-  heardOf(s.session_id, back ? placed(at, Math.max(0, ...newsAt.values())) : at);
+  recordNews(s.session_id, back ? placed(at, Math.max(0, ...newsAt.values())) : at);
   if (!old && loaded.peek()) keepMarks(new Map(marks.peek()).set(s.session_id, marks.peek().get(s.session_id) ?? 0));
 }
 
-function takeRuntime(r: RuntimeInfo): void {
+function applyRuntime(r: RuntimeInfo): void {
   if (typeof r?.runtime_id === 'string') runtimes.set(r.runtime_id, r);
 }
 
-function takeRequest(r: Request): void {
+function applyRequest(r: Request): void {
   if (typeof r?.request_id !== 'string') return;
   const known = requests.get(r.request_id);
   const next = merged(known, { ...r, state: r.state ?? 'open' });
   if (next) requests.set(r.request_id, next);
 }
 
-function takeResolved(p: Partial<Receipt> & { request_id?: unknown }): void {
+function applyResolved(p: Partial<Receipt> & { request_id?: unknown }): void {
   const id = str(p.request_id);
   const known = requests.get(id);
   if (!known || known.state !== 'open') return;
@@ -165,33 +165,33 @@ function takeResolved(p: Partial<Receipt> & { request_id?: unknown }): void {
 const listeners = new Set<(event: Envelope) => void>();
 const followers = new Set<Follower>();
 
-function takeEvent(e: Envelope): void {
-  if (!NO_NEWS.has(e.kind)) heardOf(e.session_id, msOf(e.at));
-  if (e.kind === 'request_opened') takeRequest({ session_id: e.session_id, run_id: e.run_id, runtime_id: e.meta?.runtime_id, ...e.event });
-  else if (e.kind === 'request_updated') takeRequest({ session_id: e.session_id, run_id: e.run_id, runtime_id: e.meta?.runtime_id, ...(e.event?.request ?? e.event) });
-  else if (e.kind === 'request_resolved') takeResolved(e.event?.receipt ?? e.event ?? {});
+function applyEvent(e: Envelope): void {
+  if (!NO_NEWS.has(e.kind)) recordNews(e.session_id, msOf(e.at));
+  if (e.kind === 'request_opened') applyRequest({ session_id: e.session_id, run_id: e.run_id, runtime_id: e.meta?.runtime_id, ...e.event });
+  else if (e.kind === 'request_updated') applyRequest({ session_id: e.session_id, run_id: e.run_id, runtime_id: e.meta?.runtime_id, ...(e.event?.request ?? e.event) });
+  else if (e.kind === 'request_resolved') applyResolved(e.event?.receipt ?? e.event ?? {});
   for (const follower of followers) if (follower.session_id === e.session_id) follower.take(e);
-  for (const hear of listeners) {
-    try { hear(e); } catch (error) { console.error(error); }
+  for (const listener of listeners) {
+    try { listener(e); } catch (error) { console.error(error); }
   }
 }
 
-/** The whole state, as hello and the gateway's snapshot tell it. */
-function takeState(p: any): void {
-  for (const s of list<SessionInfo>(p.sessions)) takeSession(s);
+/** Applies the whole state of a hello or a gateway snapshot. */
+function applyState(p: any): void {
+  for (const s of list<SessionInfo>(p.sessions)) applySession(s);
   if (Array.isArray(p.runs)) {
     runs.clear();
     for (const r of list<RunInfo>(p.runs)) if (typeof r?.session_id === 'string') runs.set(r.session_id, r);
   }
   if (Array.isArray(p.requests)) {
     const open = new Set<string>();
-    for (const r of list<Request>(p.requests)) { open.add(r?.request_id); takeRequest(r); }
-    // What was open and is not listed any more found its end while we were away: ask which.
+    for (const r of list<Request>(p.requests)) { open.add(r?.request_id); applyRequest(r); }
+    // A known open request that is no longer listed ended while the page was disconnected.
     for (const r of requests.values()) if (r.state === 'open' && !open.has(r.request_id)) void reread(r.request_id);
   }
 }
 
-/** Every session, page by page. */
+/** Reads all sessions, page by page. */
 async function readSessions(): Promise<{ sessions: SessionInfo[] }> {
   const all: SessionInfo[] = [];
   for (let cursor = ''; ;) {
@@ -208,61 +208,61 @@ async function readLists(): Promise<void> {
     const [all, programs] = await Promise.all([
       readSessions(),
       http.json('GET', '/v1/runtimes').catch((error: unknown) => {
-        // Who sees one session only need not see its runtime.
+        // A device that may see one session only may not see its runtime.
         if (error instanceof Refused) return null;
         throw error;
       }),
     ]);
     batch(() => {
       const there = new Set(list<SessionInfo>(all?.sessions).map((s) => s.session_id));
-      for (const s of list<SessionInfo>(all?.sessions)) takeSession(s);
+      for (const s of list<SessionInfo>(all?.sessions)) applySession(s);
       for (const id of before) if (!there.has(id)) dropSession(id);
       const running = new Set(list<RuntimeInfo>(programs?.runtimes).map((r) => r.runtime_id));
-      for (const r of list<RuntimeInfo>(programs?.runtimes)) takeRuntime(r);
+      for (const r of list<RuntimeInfo>(programs?.runtimes)) applyRuntime(r);
       for (const id of runtimes.keys()) if (!running.has(id)) runtimes.delete(id);
-      firstMarks();
+      markNewSessions();
       loaded.value = true;
     });
   } catch (error) {
-    if (error instanceof Refused && error.ours) mishap.value = { text: error.message, at: Date.now() };
-    // Else the line is down, which is said already, and the next hello reads them again; or only this call failed.
+    if (error instanceof Refused && error.ours) globalError.value = { text: error.message, at: Date.now() };
+    // Otherwise the connection is down, which is shown, and the next hello reads the lists again; or only this call failed.
     setTimeout(() => { if (!loaded.peek() && socket.phase === 'live') void readLists(); }, AGAIN_MS);
   }
 }
 
-/** Compares this page's files with the gateway's: one that was updated serves others, and this page may not understand it. */
+/** Compares this page's version with the gateway's: an updated gateway serves another page, and this one may not understand it. */
 async function readVersion(): Promise<void> {
   try {
     const response = await fetch('/', { cache: 'no-cache', credentials: 'same-origin', redirect: 'error' });
     const there = response.ok ? versionIn(await response.text()) : '';
     if (version && there && version !== there) outdated.value = 'updated';
     await (outdated.peek() ? renewFiles() : keepFiles());
-  } catch { /* the next hello asks again */ }
+  } catch { /* the next hello tries again */ }
 }
 
 async function readMe(): Promise<void> {
   try {
     const got = await http.json<Me>('GET', '/v1/me');
-    takeMe(got);
-  } catch { /* hello has told the most of it */ }
+    applyMe(got);
+  } catch { /* hello had the most of it */ }
 }
 
-function takeMe(got: Me): void {
+function applyMe(got: Me): void {
   http.credentials = { ...http.credentials, csrf: got.csrf ?? http.credentials.csrf };
   me.value = got;
 }
 
-/** Whether the gateway is there and still knows us. Only its own 401 says that it does not. */
-async function knock(): Promise<Knock> {
+/** Checks over HTTP whether the gateway is reachable and knows this browser. Only the gateway's own 401 means that it does not. */
+async function checkReachable(): Promise<Reachability> {
   try {
-    const got = await http.json<Me>('GET', '/v1/me', undefined, { patience: KNOCK_MS });
-    if (typeof got?.device_id !== 'string') return { is: 'away', why: text.wire.onTheWay(200) };
-    takeMe(got);
-    return { is: 'there' };
+    const got = await http.json<Me>('GET', '/v1/me', undefined, { patience: CHECK_MS });
+    if (typeof got?.device_id !== 'string') return { is: 'unreachable', why: text.wire.onTheWay(200) };
+    applyMe(got);
+    return { is: 'reachable' };
   } catch (error) {
-    if (!(error instanceof Refused)) return { is: 'away', why: '' };
-    if (error.ours && error.status === 401) return { is: 'out' };
-    return { is: 'away', why: why(error) };
+    if (!(error instanceof Refused)) return { is: 'unreachable', why: '' };
+    if (error.ours && error.status === 401) return { is: 'signed-out' };
+    return { is: 'unreachable', why: why(error) };
   }
 }
 
@@ -271,24 +271,24 @@ function hello(p: any): void {
   if (p.you?.device_id && !me.peek()) {
     me.value = { kind: p.you.device_id === 'd_local' ? 'local' : 'device', gateway: { version: '', started_at: '', epoch: str(p.epoch) }, ...p.you };
   }
-  lookers.clear();
-  takeState(p);
+  viewers.clear();
+  applyState(p);
   void readMe();
   void readLists();
   void readVersion();
   for (const follower of followers) if (fresh || !follower.loaded) void follower.load(p.resume === 'reset' ? text.wire.otherHistory : text.wire.hole);
   lastPresence = '';
-  tellPresence();
+  sendPresence();
 }
 
 function notice(method: string, p: any): void {
   switch (method) {
     case 'gateway.hello': hello(p); break;
-    case 'gateway.snapshot': takeState(p); break;
-    case 'agent.event': takeEvent(p as Envelope); break;
-    case 'session.updated': if (p.session) takeSession(p.session, true); break;
+    case 'gateway.snapshot': applyState(p); break;
+    case 'agent.event': applyEvent(p as Envelope); break;
+    case 'session.updated': if (p.session) applySession(p.session, true); break;
     case 'session.deleted': dropSession(str(p.session_id)); break;
-    case 'runtime.updated': if (p.runtime) takeRuntime(p.runtime); break;
+    case 'runtime.updated': if (p.runtime) applyRuntime(p.runtime); break;
     case 'runtime.removed': runtimes.delete(str(p.runtime_id)); break;
     case 'run.status': {
       const id = str(p.session_id);
@@ -300,15 +300,15 @@ function notice(method: string, p: any): void {
       }
       break;
     }
-    case 'ui.confirm.request': case 'ui.prompt.request': case 'ui.pick.request': takeRequest(p); break;
-    case 'ui.request.resolved': takeResolved(p); break;
+    case 'ui.confirm.request': case 'ui.prompt.request': case 'ui.pick.request': applyRequest(p); break;
+    case 'ui.request.resolved': applyResolved(p); break;
     case 'presence.changed': {
       const mine = me.peek()?.device_id;
-      const others = list<Looker>(p.lookers).filter((one) => one?.device_id !== mine);
-      if (others.length) lookers.set(str(p.session_id), others); else lookers.delete(str(p.session_id));
+      const others = list<Viewer>(p.lookers).filter((one) => one?.device_id !== mine);
+      if (others.length) viewers.set(str(p.session_id), others); else viewers.delete(str(p.session_id));
       break;
     }
-    default: break; // run.context repeats what events say
+    default: break; // run.context repeats events
   }
 }
 
@@ -318,9 +318,9 @@ const socket = new Link({
     link.value = { phase, reason, heardAt: socket_heardAt(), since: old.phase === phase ? old.since : Date.now() };
   },
   notice,
-  junk(what) { mishap.value = { text: what, at: Date.now() }; },
+  malformed(what) { globalError.value = { text: what, at: Date.now() }; },
   revoked() { signOut(text.wire.revoked); },
-  knock,
+  checkReachable,
   bearer: () => http.credentials.bearer,
   skew: () => http.skew,
 });
@@ -337,12 +337,12 @@ setInterval(() => {
   }
 }, 1_000);
 
-// --- presence: a focused screen, never a mere socket ------------------------------------------------------------------------
+// --- presence: reports which session is focused on this screen ------------------------------------------------------------------------
 
 const attention = new Attention();
 let lastPresence = '';
 let presenceKnown = true;
-function tellPresence(): void {
+function sendPresence(): void {
   if (!presenceKnown || socket.phase === 'signed-out') return;
   const at = route.peek();
   const focused = !document.hidden && document.hasFocus() && attention.here;
@@ -356,30 +356,30 @@ function tellPresence(): void {
   });
 }
 for (const what of ['pointerdown', 'pointermove', 'keydown', 'wheel', 'touchstart', 'focus', 'pageshow']) {
-  window.addEventListener(what, () => { if (attention.touch()) tellPresence(); }, { capture: true, passive: true });
+  window.addEventListener(what, () => { if (attention.touch()) sendPresence(); }, { capture: true, passive: true });
 }
-setInterval(tellPresence, 5_000);
-for (const what of ['focus', 'blur', 'pageshow', 'pagehide']) window.addEventListener(what, tellPresence);
-document.addEventListener('visibilitychange', tellPresence);
+setInterval(sendPresence, 5_000);
+for (const what of ['focus', 'blur', 'pageshow', 'pagehide']) window.addEventListener(what, sendPresence);
+document.addEventListener('visibilitychange', sendPresence);
 window.addEventListener('hashchange', () => {
   const next = parseRoute(location.hash);
   if (next) route.value = next;
-  tellPresence();
+  sendPresence();
 });
 
 // --- signing in and out -----------------------------------------------------------------------------------------------------
 
-/** Goes on with a bearer: a share link's, or a pasted token. It lives in this tab alone. */
+/** Signs in with a bearer token: a share link's, or a pasted one. Only for this tab. */
 export function enterWithBearer(token: string): void {
   http.credentials = { bearer: token, csrf: null };
-  try { sessionStorage.setItem(TOKEN_KEY, token); } catch { /* storage is off: it lives as long as the page */ }
+  try { sessionStorage.setItem(TOKEN_KEY, token); } catch { /* storage is off: it lasts as long as the page */ }
   enter();
 }
 
-/** Goes on with the browser's cookie. */
+/** Signs in with the browser's cookie. */
 export function enterWithCookie(csrf: string | null): void {
   http.credentials = { bearer: null, csrf };
-  try { localStorage.setItem(HERE_KEY, '1'); } catch { /* storage is off: it is asked every time */ }
+  try { localStorage.setItem(COOKIE_KEY, '1'); } catch { /* storage is off: every visit asks the gateway */ }
   enter();
 }
 
@@ -389,15 +389,15 @@ function enter(): void {
   socket.start();
 }
 
-/** Forgets everything. Removing the device itself is the caller's part. */
+/** Clears all state. Removing the device is up to the caller. */
 export function signOut(reason: string): void {
   http.credentials = { bearer: null, csrf: null };
-  try { sessionStorage.removeItem(TOKEN_KEY); localStorage.removeItem(HERE_KEY); } catch { /* nothing was stored */ }
+  try { sessionStorage.removeItem(TOKEN_KEY); localStorage.removeItem(COOKIE_KEY); } catch { /* nothing was stored */ }
   batch(() => {
     for (const follower of followers) follower.stop();
     followers.clear();
-    forgotten.clear();
-    for (const map of [sessions, runtimes, runs, requests, lookers]) map.clear();
+    deleted.clear();
+    for (const map of [sessions, runtimes, runs, requests, viewers]) map.clear();
     newsAt.clear();
     news.value = new Map();
     me.value = null;
@@ -407,19 +407,19 @@ export function signOut(reason: string): void {
   });
 }
 
-/** Goes on with what this browser was left with, a token in this tab or a cookie; false if there is neither. Whether the gateway still takes it, it says. */
+/** Signs in with the token of this tab or the cookie of this browser; false if it has neither. The gateway may still refuse it. */
 export function resume(): boolean {
   let kept: string | null = null;
   try { kept = sessionStorage.getItem(TOKEN_KEY); } catch { /* storage is off */ }
   if (kept && TOKEN_SHAPE.test(kept)) { enterWithBearer(kept); return true; }
-  try { if (localStorage.getItem(HERE_KEY) === null) return false; } catch { return false; }
+  try { if (localStorage.getItem(COOKIE_KEY) === null) return false; } catch { return false; }
   enterWithCookie(null);
   return true;
 }
 
-/** The device that this browser's cookie is, if it is one. Throws where the gateway cannot be asked. */
-export async function whoIsHere(): Promise<Me | null> {
-  try { if (localStorage.getItem(HERE_KEY) === null) return null; } catch { /* it is asked, then */ }
+/** The device of this browser's cookie, if there is one. Throws if the gateway cannot be reached. */
+export async function currentDevice(): Promise<Me | null> {
+  try { if (localStorage.getItem(COOKIE_KEY) === null) return null; } catch { /* storage is off: ask the gateway */ }
   try {
     const got = await http.json<Me>('GET', '/v1/me', undefined, { anonymous: true });
     return got?.csrf ? got : null;
@@ -431,14 +431,14 @@ export async function whoIsHere(): Promise<Me | null> {
 
 export { http as wire };
 
-// --- what the pages call ----------------------------------------------------------------------------------------------------
+// --- the interface of the pages ----------------------------------------------------------------------------------------------------
 
 async function reread(id: string): Promise<Request | null> {
   try {
     const got = await http.json('GET', `/v1/requests/${encodeURIComponent(id)}`);
     const r: Request | undefined = got?.request ?? got;
     if (!r?.request_id) return null;
-    takeRequest(r);
+    applyRequest(r);
     return requests.get(id) ?? r;
   } catch (error) {
     if (error instanceof Refused && error.status === 404) requests.delete(id);
@@ -448,18 +448,18 @@ async function reread(id: string): Promise<Request | null> {
 
 async function answer(request: Request, given: object): Promise<Outcome> {
   const path = `/v1/requests/${encodeURIComponent(request.request_id)}/answer`;
-  // The same key for a second attempt: an answer that did arrive is not given twice.
+  // The same key for a second attempt, so that an answer that arrived is not given twice.
   const headers = { 'Idempotency-Key': crypto.randomUUID?.() ?? `${Date.now()}-${Math.random()}` };
   for (let attempt = 0; ; attempt += 1) {
     try {
       const receipt = await http.json<Receipt>('POST', path, { ...given, ...(request.digest ? { digest: request.digest } : {}) }, { headers });
-      takeResolved(receipt);
+      applyResolved(receipt);
       return receipt.won === false ? { kind: 'late', receipt } : { kind: 'won', receipt };
     } catch (error) {
       if (error instanceof Refused) {
         const p = error.problem;
         if (p['state'] && p['state'] !== 'open' && p['resolved_by']) {
-          takeResolved(p as any);
+          applyResolved(p as any);
           return { kind: 'late', receipt: p as unknown as Receipt };
         }
         if (error.status < 500) {
@@ -481,7 +481,7 @@ export const gateway: Plexus = {
   runtimes: runtimes.view,
   runs: runs.view,
   requests: requests.view,
-  lookers: lookers.view,
+  viewers: viewers.view,
   news,
   unread,
   route,
@@ -493,22 +493,22 @@ export const gateway: Plexus = {
   follow(session_id, sink) {
     const follower = new Follower(session_id, sink, async (id) => {
       const path = `/v1/sessions/${encodeURIComponent(id)}`;
-      // The snapshot is for what only the latest matters of: what was said comes with the page, with marks of runs and answers.
+      // The snapshot brings the latest states (plan, mode, commands); messages, runs and answers come with the page.
       const [snapshot, past] = await Promise.all([
         http.json<Snapshot>('GET', `${path}/snapshot?max_bytes=0`),
         http.json<Page>('GET', `${path}/events?before=now&merge=true&limit=1000&max_bytes=${OPENING_BYTES}`),
       ]);
-      if (snapshot?.session) takeSession(snapshot.session);
+      if (snapshot?.session) applySession(snapshot.session);
       return { snapshot, past };
     });
     followers.add(follower);
-    // Before hello the snapshot could end before the live part begins; hello loads it then.
+    // Before hello there may be a gap between the snapshot and the live events; then `hello` loads the session.
     if (socket.phase === 'live' || socket.phase === 'catching-up') void follower.load();
     return () => { follower.stop(); followers.delete(follower); };
   },
-  listen(hear) {
-    listeners.add(hear);
-    return () => listeners.delete(hear);
+  listen(listener) {
+    listeners.add(listener);
+    return () => listeners.delete(listener);
   },
   call: (method, params = {}) => socket.call(method, params),
   http: (method, path, body) => http.json(method, path, body),

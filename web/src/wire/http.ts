@@ -7,18 +7,18 @@ export const CALL_MS = 20_000;
 /** RFC 9110 token characters: the only ones that may stand in a WebSocket subprotocol. */
 export const TOKEN_SHAPE = /^[A-Za-z0-9!#$%&'*+.^_`|~-]{8,1024}$/;
 
-/** A refusal by the gateway, over HTTP or the WebSocket. */
+/** An error reply, over HTTP or the WebSocket. */
 export class Refused extends Error {
-  /** The stable code of the problem; empty if it has none. */
+  /** The problem's stable code; empty if it has none. */
   readonly code: string;
   constructor(
     /** The HTTP status; 0 over the WebSocket. */
     readonly status: number,
-    /** The problem, as it came. */
+    /** The problem document. */
     readonly problem: { [name: string]: any },
     /** The JSON-RPC code; 0 over HTTP. */
     readonly rpc = 0,
-    /** Whether the gateway itself refused; what a proxy or a portal on the way answers says nothing of the gateway. */
+    /** Whether the gateway itself replied, not a proxy or portal on the way. */
     readonly ours = true,
   ) {
     super(oneLine(problem['detail'] || problem['message'] || problem['title'] || text.wire.refused(status)));
@@ -26,21 +26,21 @@ export class Refused extends Error {
   }
 }
 
-/** What to tell people of a call that failed. */
+/** The text for people about a failed call. */
 export function why(error: unknown): string {
   if (error instanceof Refused) return error.ours ? error.message : text.wire.onTheWay(error.status);
   if (error instanceof Error && error.name === 'TimeoutError') return text.wire.timeout;
   return text.wire.unreachable;
 }
 
-/** Who we are towards the gateway. A bearer for share links and pasted tokens, else the browser's own cookie. */
+/** The credentials for the gateway: a bearer token for share links and pasted tokens, else the browser's cookie. */
 export interface Credentials { bearer: string | null; csrf: string | null }
 
 export class Http {
   credentials: Credentials = { bearer: null, csrf: null };
   /** How far this clock is behind the gateway's, ms; from the Date header, see {@link skewFrom}. */
   skew = 0;
-  /** Called when the gateway no longer knows us. */
+  /** Called when the gateway replies 401. */
   onUnauthorized: () => void = () => {};
 
   async fetch(path: string, init: { method?: string; accept?: string; body?: unknown; signal?: AbortSignal; headers?: Record<string, string>; anonymous?: boolean; patience?: number } = {}): Promise<Response> {
@@ -67,7 +67,7 @@ export class Http {
     if (!Number.isNaN(date)) this.skew = skewFrom(this.skew, date, sent, Date.now());
     if (!response.ok) {
       let problem: any = null;
-      try { problem = JSON.parse(await response.text()); } catch { /* no problem in it: the status alone speaks */ }
+      try { problem = JSON.parse(await response.text()); } catch { /* no problem document: only the status is known */ }
       if (typeof problem !== 'object' || problem === null || Array.isArray(problem)) problem = {};
       const ours = (response.headers.get('Content-Type') ?? '').startsWith('application/problem+json') && typeof problem.code === 'string';
       if (response.status === 401 && ours && !init.anonymous) this.onUnauthorized();

@@ -1,62 +1,62 @@
-// One file: the one WebSocket. It connects, attaches to everything, comes back by cursor, and says at each moment what it knows.
+// The WebSocket connection: connects, attaches to all sessions, reconnects by cursor, and reports its phase.
 import { oneLine } from '../lib/text.js';
 import { text } from '../text/en.js';
 import { CALL_MS, Refused } from './http.js';
 import type { Cursor, Phase } from './types.js';
 
-/** Silence after which the socket is asked for a sign of life, and how long it has to give one, ms. */
+/** Silence after which the socket is probed, and how long a probe may take, ms. */
 const QUIET_MS = 25_000;
 const SIGN_MS = 8_000;
-/** How often the silence is looked at, ms. */
+/** How often the silence is checked, ms. */
 const LOOK_MS = 5_000;
-/** Waits between attempts to come back, ms; the last one repeats, so that a gateway that is back is noticed within seconds. */
+/** Pauses between attempts to reconnect, ms; the last one repeats, so that the gateway is found again within seconds. */
 const BACKOFF_MS = [300, 1_000, 2_000, 2_500];
-/** How long a knock is waited for, ms: the first, and further ones. One that is answered later counts all the same. */
-const KNOCK_MS = [4_000, 2_000];
-/** How long a handshake may take, ms: as the first thing after a loss, and once the gateway has answered a knock. */
+/** How long a reachability check is awaited, ms: the first, and further ones. A later reply counts, too. */
+const CHECK_MS = [4_000, 2_000];
+/** Timeout of a handshake, ms: directly after a loss, and after a successful reachability check. */
 const HANDSHAKE_MS = [4_000, 20_000];
-/** Between attempts while nobody sees the page, ms. */
+/** Pause between attempts while the page is hidden, ms. */
 const HIDDEN_MS = 15_000;
-/** The gateway's close codes after which we do not come back as we are. */
+/** Close codes after which the page does not reconnect with the same credentials. */
 const REVOKED = 4001;
 const SCOPE = 4003;
-/** What this page calls itself towards the gateway. */
+/** The client name that the gateway sees. */
 const CLIENT = { name: 'plexus-web', version: '1' };
 
 export interface LinkEvents {
   phase(phase: Phase, reason: string): void;
-  /** A notification; `params` as it came. */
+  /** A notification, with its unchecked `params`. */
   notice(method: string, params: any): void;
-  /** A message that is not what it should be. */
-  junk(text: string): void;
+  /** A malformed message. */
+  malformed(text: string): void;
   revoked(): void;
-  /** Asks over HTTP who we are there, for why a handshake failed is not told to scripts. */
-  knock(): Promise<Knock>;
+  /** Checks over HTTP whether the gateway is reachable: scripts are not told why a handshake failed. */
+  checkReachable(): Promise<Reachability>;
   bearer(): string | null;
   skew(): number;
 }
 
-/** What a knock found: the gateway; nothing, or something that is not the gateway (and why, in words); or that we are signed out. */
-export type Knock = { is: 'there' } | { is: 'away'; why: string } | { is: 'out' };
+/** The result of a reachability check. `unreachable`: no reply, or not the gateway's; `why` is for people. */
+export type Reachability = { is: 'reachable' } | { is: 'unreachable'; why: string } | { is: 'signed-out' };
 
-interface Waiting { resolve: (value: any) => void; reject: (error: unknown) => void; timer: ReturnType<typeof setTimeout> }
+interface PendingCall { resolve: (value: any) => void; reject: (error: unknown) => void; timer: ReturnType<typeof setTimeout> }
 
 export class Link {
   phase: Phase = 'signed-out';
-  /** The last cursor taken over; null before the first attach. */
+  /** The cursor of the last message applied; null before the first attach. */
   cursor: Cursor | null = null;
   heardAt = 0;
   reason = '';
   #wanted = false;
   #attempt = 0;
-  /** Whether the gateway is asked over HTTP before the next handshake. Browsers slow down an origin whose handshakes fail, and say nothing of why. */
-  #knockFirst = true;
-  #knocks = 0;
+  /** Whether reachability is checked over HTTP before the next handshake: browsers delay handshakes with an origin after failures. */
+  #checkFirst = true;
+  #checks = 0;
   #socket: WebSocket | null = null;
   #timer: ReturnType<typeof setTimeout> | undefined;
   #sign: ReturnType<typeof setTimeout> | undefined;
   #nextId = 1;
-  #waiting = new Map<string, Waiting>();
+  #pending = new Map<string, PendingCall>();
 
   constructor(private readonly on: LinkEvents) {
     setInterval(() => {
@@ -64,7 +64,7 @@ export class Link {
     }, LOOK_MS);
     document.addEventListener('visibilitychange', () => {
       if (document.hidden || !this.#wanted) return;
-      // A phone that slept may hold a socket that died without a word.
+      // After a phone slept, the socket may be dead without a close event.
       if (this.#socket?.readyState === WebSocket.OPEN) this.probe();
       else this.retry();
     });
@@ -73,7 +73,7 @@ export class Link {
       if (this.phase === 'live' || this.phase === 'catching-up') this.probe();
       else if (this.#wanted) this.#set('offline');
     });
-    // A page that comes back out of the browser's cache holds a socket of before.
+    // A page restored from the browser's back/forward cache has an old socket.
     window.addEventListener('pageshow', (event) => { if (event.persisted && this.#wanted) this.retry(); });
   }
 
@@ -83,24 +83,24 @@ export class Link {
     this.#attempt = 0;
     this.heardAt = 0;
     this.reason = '';
-    this.#knockFirst = true;
+    this.#checkFirst = true;
     this.#set('connecting');
-    void this.#come();
+    void this.#attemptConnect();
   }
 
   stop(phase: Phase): void {
     this.#wanted = false;
-    this.#knocks += 1;
+    this.#checks += 1;
     clearTimeout(this.#timer);
     this.#drop();
     this.#set(phase);
   }
 
-  /** Connects now rather than when it is due. */
+  /** Reconnects now, without the pause. */
   retry(): void {
     if (!this.#wanted) return;
     this.#attempt = 0;
-    void this.#come();
+    void this.#attemptConnect();
   }
 
   call(method: string, params: unknown): Promise<any> {
@@ -109,15 +109,15 @@ export class Link {
       if (!socket || socket.readyState !== WebSocket.OPEN) { reject(new Error(text.wire.notConnected)); return; }
       const id = `p${this.#nextId++}`;
       const timer = setTimeout(() => {
-        this.#waiting.delete(id);
+        this.#pending.delete(id);
         reject(new Error(text.wire.timeout));
       }, CALL_MS);
-      this.#waiting.set(id, { resolve, reject, timer });
+      this.#pending.set(id, { resolve, reject, timer });
       socket.send(JSON.stringify({ jsonrpc: '2.0', id, method, params }));
     });
   }
 
-  /** Asks for a sign of life; without one the socket is given up. */
+  /** Probes the socket; without a reply it is closed. */
   probe(): void {
     if (this.#socket?.readyState !== WebSocket.OPEN) return;
     clearTimeout(this.#sign);
@@ -133,33 +133,33 @@ export class Link {
       socket.onopen = socket.onmessage = socket.onclose = null;
       socket.close();
     }
-    for (const call of this.#waiting.values()) {
+    for (const call of this.#pending.values()) {
       clearTimeout(call.timer);
       call.reject(new Error(text.wire.notConnected));
     }
-    this.#waiting.clear();
+    this.#pending.clear();
   }
 
-  /** One attempt to come in. */
-  async #come(): Promise<void> {
+  /** One attempt to connect. */
+  async #attemptConnect(): Promise<void> {
     clearTimeout(this.#timer);
     if (!this.#wanted) return;
-    if (this.#knockFirst) {
-      const turn = ++this.#knocks;
+    if (this.#checkFirst) {
+      const turn = ++this.#checks;
       this.#drop();
-      const asked = this.on.knock();
-      void asked.then((found) => {
-        // Later than it was waited for, on a slow network or past something that hung: still an answer.
-        if (found.is === 'there' && this.#wanted && this.phase === 'offline' && !this.#socket) this.#connect();
+      const check = this.on.checkReachable();
+      void check.then((found) => {
+        // A late reply counts, too.
+        if (found.is === 'reachable' && this.#wanted && this.phase === 'offline' && !this.#socket) this.#connect();
       });
-      const late = new Promise<Knock>((resolve) => setTimeout(() => resolve({ is: 'away', why: '' }), KNOCK_MS[this.#attempt ? 1 : 0]));
-      const found = await Promise.race([asked, late]);
-      // Stopped, asked again, or in by an earlier knock, meanwhile.
-      if (turn !== this.#knocks || !this.#wanted || this.#socket || found.is === 'out') return;
-      if (found.is === 'away') {
+      const late = new Promise<Reachability>((resolve) => setTimeout(() => resolve({ is: 'unreachable', why: '' }), CHECK_MS[this.#attempt ? 1 : 0]));
+      const found = await Promise.race([check, late]);
+      // Stopped, checked again, or connected by an earlier check meanwhile.
+      if (turn !== this.#checks || !this.#wanted || this.#socket || found.is === 'signed-out') return;
+      if (found.is === 'unreachable') {
         this.reason = found.why;
         this.#set('offline');
-        this.#later();
+        this.#scheduleAttempt();
         return;
       }
       if (this.phase === 'offline') this.#set(this.heardAt ? 'reconnecting' : 'connecting');
@@ -167,11 +167,11 @@ export class Link {
     this.#connect();
   }
 
-  #later(): void {
+  #scheduleAttempt(): void {
     const wait = document.hidden ? HIDDEN_MS : (BACKOFF_MS[Math.min(this.#attempt, BACKOFF_MS.length - 1)] ?? 0) * (0.8 + Math.random() * 0.4);
     this.#attempt += 1;
     clearTimeout(this.#timer);
-    this.#timer = setTimeout(() => void this.#come(), wait);
+    this.#timer = setTimeout(() => void this.#attemptConnect(), wait);
   }
 
   #connect(): void {
@@ -180,13 +180,13 @@ export class Link {
     this.#drop();
     const scheme = location.protocol === 'https:' ? 'wss:' : 'ws:';
     const bearer = this.on.bearer();
-    // The token goes as a subprotocol, never in the address; a browser's own device has its cookie.
+    // The token is sent as a subprotocol, never in the URL; a browser's own device uses its cookie.
     const protocols = bearer ? ['plexus.v1', `plexus.bearer.${bearer}`] : ['plexus.v1'];
     const socket = new WebSocket(`${scheme}//${location.host}/v1/ws`, protocols);
     this.#socket = socket;
     let opened = false;
-    // A handshake that hangs is a failed one.
-    this.#sign = setTimeout(() => this.#lost(opened), HANDSHAKE_MS[this.#knockFirst ? 1 : 0]);
+    // A hanging handshake counts as failed.
+    this.#sign = setTimeout(() => this.#lost(opened), HANDSHAKE_MS[this.#checkFirst ? 1 : 0]);
     socket.onopen = () => {
       opened = true;
       this.#greet().catch((error: unknown) => this.#refused(error, socket));
@@ -204,7 +204,7 @@ export class Link {
     await this.call('session.attach', this.cursor ? { session_id: '*', after: this.cursor } : { session_id: '*', from: 'now' });
   }
 
-  /** The greeting failed while the socket stands. */
+  /** `initialize` or `session.attach` failed while the socket is open. */
   #refused(error: unknown, socket: WebSocket): void {
     if (this.#socket !== socket) return;
     if (error instanceof Refused) {
@@ -227,10 +227,10 @@ export class Link {
   #lost(opened: boolean): void {
     this.#drop();
     if (!this.#wanted) return;
-    // The gateway answered a knock, and yet no WebSocket came of it: something on the way does not let it through.
-    if (!opened && this.#knockFirst) this.reason = text.wire.noSocket;
-    this.#knockFirst = !opened;
-    this.#later();
+    // The gateway is reachable over HTTP, but the handshake failed: something on the way blocks WebSockets.
+    if (!opened && this.#checkFirst) this.reason = text.wire.noSocket;
+    this.#checkFirst = !opened;
+    this.#scheduleAttempt();
     this.#set(navigator.onLine ? (this.heardAt ? 'reconnecting' : 'connecting') : 'offline');
   }
 
@@ -238,7 +238,7 @@ export class Link {
     this.phase = phase;
     if (phase === 'live') {
       this.#attempt = 0;
-      this.#knockFirst = false;
+      this.#checkFirst = false;
       this.reason = '';
     }
     this.on.phase(phase, this.reason);
@@ -248,11 +248,11 @@ export class Link {
     if (this.#socket?.readyState === WebSocket.OPEN) clearTimeout(this.#sign);
     this.heardAt = Date.now();
     let message: unknown;
-    try { message = JSON.parse(String(data)); } catch { this.on.junk(text.wire.notJson); return; }
+    try { message = JSON.parse(String(data)); } catch { this.on.malformed(text.wire.notJson); return; }
     for (const one of Array.isArray(message) ? message : [message]) {
       try { this.#dispatch(one); } catch (error) {
         console.error(error);
-        this.on.junk(oneLine((one as any)?.method));
+        this.on.malformed(oneLine((one as any)?.method));
       }
     }
   }
@@ -260,9 +260,9 @@ export class Link {
   #dispatch(m: any): void {
     if (!m || typeof m !== 'object') return;
     if (typeof m.method !== 'string') {
-      const call = this.#waiting.get(m.id);
+      const call = this.#pending.get(m.id);
       if (!call) return;
-      this.#waiting.delete(m.id);
+      this.#pending.delete(m.id);
       clearTimeout(call.timer);
       if (m.error) call.reject(new Refused(0, { ...m.error.data, message: m.error.message }, Number(m.error.code) || 0));
       else call.resolve(m.result);
@@ -283,7 +283,7 @@ export class Link {
         if (typeof p.head === 'string') this.cursor = p.head;
         this.#set('live');
         break;
-      case 'gateway.lag': break; // it says that we fell behind and have caught up
+      case 'gateway.lag': break; // reports that the page fell behind and has caught up
       case 'agent.event':
         this.on.notice(m.method, p);
         if (typeof p.cursor === 'string') this.cursor = p.cursor;

@@ -2,7 +2,7 @@ import type { Route } from '../plexus.js';
 
 const part = (text: string): string => { try { return decodeURIComponent(text); } catch { return ''; } };
 
-/** The route in a fragment; the inbox if it names none. */
+/** The route of a URL fragment; the inbox if it names none. */
 export function parseRoute(hash: string): Route {
   const [path = '', query = ''] = hash.replace(/^#\/?/, '').split('?', 2);
   const [page, id, word, place] = path.split('/').map(part);
@@ -21,7 +21,7 @@ export function parseRoute(hash: string): Route {
   }
 }
 
-/** The address of a route. */
+/** The URL fragment of a route. */
 export function href(route: Route): string {
   const e = encodeURIComponent;
   switch (route.page) {

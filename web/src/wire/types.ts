@@ -1,4 +1,4 @@
-// The nouns of the wire, as the page reads them: the generated types of clients/typescript, with what of them may be hostile left open.
+// The wire types of the page: the generated types of clients/typescript, with untrusted parts typed as `any`.
 import type * as wire from '../../../clients/typescript/src/types.js';
 
 export type {
@@ -7,7 +7,7 @@ export type {
 } from '../../../clients/typescript/src/types.js';
 export type {
   Begun as Pairing, Pairing as PairingState, Queued as QueuedPrompt, Runtime as RuntimeInfo, Session as SessionInfo,
-  Viewer as Looker,
+  Viewer,
 } from '../../../clients/typescript/src/types.js';
 
 export type Json = null | boolean | number | string | Json[] | { [name: string]: Json };
@@ -21,12 +21,12 @@ const KNOWN: Record<Kind, true> = {
   runtime_status: true, client_joined: true, client_left: true, error: true, raw: true, request_updated: true,
   client_served: true,
 };
-/** Every kind of event; the compiler holds it to the generated list. */
+/** All kinds of events; the compiler checks it against the generated list. */
 export const KINDS = Object.keys(KNOWN) as Kind[];
-/** Whether this page knows the kind: a newer gateway may have others. */
+/** Whether this page knows the kind; a newer gateway may send others. */
 export const isKind = (kind: string): kind is Kind => Object.hasOwn(KNOWN, kind);
 
-/** An event. Everything in `event` may be hostile, and kinds that are not known here may come. */
+/** An event. `event` is untrusted, and its kind may be unknown to this page. */
 export interface Envelope extends Omit<wire.EnvelopeOf<wire.Kind>, 'kind' | 'event'> { kind: string; event: any }
 
 /** A page of the past. */
@@ -34,7 +34,7 @@ export type Page = Omit<wire.Page, 'events'> & { events: Envelope[] };
 
 export type SnapshotMessage = Omit<wire.Message, 'content'> & { content?: any[] };
 export type SnapshotTool = wire.Tool & { [more: string]: any };
-/** What stands for a session's past. What agents said in it may be hostile. */
+/** A session's snapshot. The agent's parts are untrusted. */
 export type Snapshot = Omit<wire.Snapshot, 'messages' | 'tools' | 'latest' | 'surfaces'> & {
   messages: SnapshotMessage[];
   tools: SnapshotTool[];
@@ -42,10 +42,10 @@ export type Snapshot = Omit<wire.Snapshot, 'messages' | 'tools' | 'latest' | 'su
   surfaces: any[];
 };
 
-/** What the page knows of its connection. */
+/** The phase of the connection. */
 export type Phase = 'connecting' | 'catching-up' | 'live' | 'reconnecting' | 'offline' | 'stopped' | 'signed-out';
 
-/** A cursor's parts; null if it is none. */
+/** The parts of a cursor; null if it is malformed. */
 export function parseCursor(cursor: unknown): { epoch: string; pos: number } | null {
   if (typeof cursor !== 'string') return null;
   const cut = cursor.lastIndexOf(':');
