@@ -286,6 +286,17 @@ impl Crowd {
     /// # Errors
     /// A client got too many frames, got them out of order, was disconnected, or timed out.
     pub(crate) fn until(&mut self, target: u64) -> Result<()> {
+        self.at_least(target)?;
+        let most = self.clients.iter().map(|client| client.count).max().unwrap_or(target);
+        ensure!(most == target, "a client has {most}, of {target}");
+        Ok(())
+    }
+
+    /// Reads until every client has so many, or more.
+    ///
+    /// # Errors
+    /// A client got something out of order, or was cut off, or waits for too long.
+    pub(crate) fn at_least(&mut self, target: u64) -> Result<()> {
         self.target = target;
         self.behind = self.clients.iter().filter(|client| client.count < target).count();
         let deadline = Instant::now() + PATIENCE;
@@ -295,8 +306,6 @@ impl Crowd {
                 bail!("client {at} has {} of {target}, and so have {} others too few", client.count, self.behind - 1);
             }
         }
-        let most = self.clients.iter().map(|client| client.count).max().unwrap_or(target);
-        ensure!(most == target, "a client has {most}, of {target}");
         Ok(())
     }
 

@@ -1,9 +1,13 @@
-//! The floor: a process that does only the unavoidable work. It reads an agent's lines and writes prepared frames to sockets: no
-//! parsing, no log, no store, no late joiners, no slow clients.
+//! The floor: a process that does what the gateway must do and nothing else. It reads an agent's lines and writes
+//! finished frames to sockets: no tag, no log, no store, no late joiner, no slow client. For approvals it also does what the gateway
+//! promises there: a second process owns the agent's pipes, and an answer is on the disk before the agent has it.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 use anyhow::{Context as _, Result, ensure};
@@ -67,12 +71,15 @@ pub(crate) struct Floor {
     pub(crate) addr: SocketAddr,
     told: BufReader<std::process::ChildStderr>,
     _agent: Kill,
+    _relay: Option<Kill>,
     _dir: tempfile::TempDir,
 }
 
 impl Floor {
-    /// Starts a floor that writes frames of `length` bytes to `sockets` clients, or to one that answers permission requests.
-    pub(crate) fn start(wire: Wire, sockets: usize, length: usize, approvals: bool) -> Result<Self> {
+    /// Starts one that will write frames of `length` bytes to `sockets` clients; or, with a folder, one that answers permission
+    /// requests: another process stands between it and the agent, and each answer is on the disk of that folder before the
+    /// agent hears of it, as the gateway's holder and log have it.
+    pub(crate) fn start(wire: Wire, sockets: usize, length: usize, approvals_in: Option<&Path>) -> Result<Self> {
         let dir = super::process::scratch()?;
         let exe = std::env::current_exe()?;
         let mut control = Control::listen(dir.path())?;
@@ -84,13 +91,21 @@ impl Floor {
             .stdout(agent_out)
             .spawn()?;
         let agent = Kill(agent);
-        let role = if approvals { "role-floor-approvals" } else { "role-floor" };
-        let mut floor = Command::new(&exe)
-            .args([role, wire.name(), &sockets.to_string(), &length.to_string()])
-            .stdin(from_agent)
-            .stdout(to_agent)
-            .stderr(Stdio::piped())
-            .spawn()?;
+        let mut floor = Command::new(&exe);
+        floor.stderr(Stdio::piped());
+        let mut relay = None;
+        if let Some(place) = approvals_in {
+            let (near, far) = UnixStream::pair()?;
+            let mut role = Command::new(&exe);
+            role.arg("role-floor-relay").stdin(from_agent).stdout(to_agent).stderr(OwnedFd::from(far));
+            relay = Some(Kill(role.spawn()?));
+            floor.args(["role-floor-approvals", wire.name(), &length.to_string()]).arg(place.join("floor"));
+            floor.stdin(OwnedFd::from(near.try_clone()?)).stdout(OwnedFd::from(near));
+        } else {
+            floor.args(["role-floor", wire.name(), &sockets.to_string(), &length.to_string()]);
+            floor.stdin(from_agent).stdout(to_agent);
+        }
+        let mut floor = floor.spawn()?;
         let mut told = BufReader::new(floor.stderr.take().context("its stderr is a pipe")?);
         let process = Kill(floor);
         let mut port = String::new();
@@ -98,7 +113,8 @@ impl Floor {
         let port: u16 = port.trim().parse().with_context(|| format!("the floor said {port:?}"))?;
         control.accept()?;
         control.hear("prompted")?;
-        Ok(Self { control, process, addr: SocketAddr::from(([127, 0, 0, 1], port)), told, _agent: agent, _dir: dir })
+        let addr = SocketAddr::from(([127, 0, 0, 1], port));
+        Ok(Self { control, process, addr, told, _agent: agent, _relay: relay, _dir: dir })
     }
 
     /// Waits until it has accepted all its clients.
@@ -152,12 +168,13 @@ pub(crate) fn run(wire: Wire, sockets: usize, length: usize) -> Result<()> {
     }
 }
 
-/// Approvals: the agent's line to the client, the client's answer to the agent.
-pub(crate) fn run_approvals(wire: Wire, length: usize) -> Result<()> {
+/// Approvals: the agent's line to the client, the client's answer to the disk and to the agent.
+pub(crate) fn run_approvals(wire: Wire, length: usize, file: &Path) -> Result<()> {
     let mut client = clients(1)?.remove(0);
     let frame = frame(wire, length);
     let mut agent = File::from(rustix::io::dup(rustix::stdio::stdin())?);
     let mut answers = File::from(rustix::io::dup(rustix::stdio::stdout())?);
+    let mut log = File::create(file)?;
     let mut buffer = vec![0; READ];
     loop {
         let mut ready = [PollFd::new(&agent, PollFlags::IN), PollFd::new(&client, PollFlags::IN)];
@@ -173,10 +190,40 @@ pub(crate) fn run_approvals(wire: Wire, length: usize) -> Result<()> {
             }
         }
         if answer {
-            if client.read(&mut buffer)? == 0 {
+            let read = client.read(&mut buffer)?;
+            if read == 0 {
                 return Ok(());
             }
+            log.write_all(&buffer[..read])?;
+            log.sync_data()?;
             answers.write_all(ANSWER)?;
+        }
+    }
+}
+
+/// The process between an agent (stdin and stdout) and a floor (a socket as stderr): passes on what comes.
+pub(crate) fn run_relay() -> Result<()> {
+    let mut from_agent = File::from(rustix::io::dup(rustix::stdio::stdin())?);
+    let mut to_agent = File::from(rustix::io::dup(rustix::stdio::stdout())?);
+    let mut floor = UnixStream::from(rustix::io::dup(rustix::stdio::stderr())?);
+    let mut buffer = vec![0; READ];
+    loop {
+        let mut ready = [PollFd::new(&from_agent, PollFlags::IN), PollFd::new(&floor, PollFlags::IN)];
+        poll(&mut ready, None)?;
+        let (out, back) = (!ready[0].revents().is_empty(), !ready[1].revents().is_empty());
+        if out {
+            let read = from_agent.read(&mut buffer)?;
+            if read == 0 {
+                return Ok(());
+            }
+            floor.write_all(&buffer[..read])?;
+        }
+        if back {
+            let read = floor.read(&mut buffer)?;
+            if read == 0 {
+                return Ok(());
+            }
+            to_agent.write_all(&buffer[..read])?;
         }
     }
 }

@@ -6,6 +6,7 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, ensure};
@@ -17,6 +18,28 @@ use super::process::{Kill, scratch};
 
 /// Timeout of one reply.
 const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Another `plexus` to start in place of ours.
+static OTHER: Mutex<Option<PathBuf>> = Mutex::new(None);
+
+/// Until it is dropped, gateways are of this program.
+pub(crate) struct ServeWith(());
+
+/// Starts gateways with this program until the result is dropped.
+pub(crate) fn serve_with(program: &str) -> ServeWith {
+    *OTHER.lock().unwrap() = Some(program.into());
+    ServeWith(())
+}
+
+impl Drop for ServeWith {
+    fn drop(&mut self) {
+        *OTHER.lock().unwrap() = None;
+    }
+}
+
+fn program() -> PathBuf {
+    OTHER.lock().unwrap().clone().unwrap_or_else(|| env!("CARGO_BIN_EXE_plexus").into())
+}
 
 /// The capabilities that a client declares.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -59,7 +82,7 @@ impl Gateway {
             format!("listen = \"{addr}\"\n[[runtime]]\nid = \"bench\"\ndialect = \"acp\"\ncommand = {command}\n");
         std::fs::write(dir.path().join("plexus.toml"), config)?;
         let began = Instant::now();
-        let child = Command::new(env!("CARGO_BIN_EXE_plexus"))
+        let child = Command::new(program())
             .args(["serve", "-c"])
             .arg(dir.path().join("plexus.toml"))
             .env("PLEXUS_HOME", &home)

@@ -1,8 +1,9 @@
-//! The bench: `cargo bench --bench gateway -- [ROW..] [--quick] [--write]`.
+//! The bench: `cargo bench --bench gateway -- [ROW..] [--quick] [--write] [--before=PROGRAM]`.
 //!
 //! Each row is compared with a floor that is measured in the same run, alternating with it. A row that misses its target is only
-//! reported; wrong counts fail the program. `--quick` is a smoke test with small numbers, whose times mean nothing.
-//! `--write` writes the table into `docs/performance.md`.
+//! reported; wrong counts fail the program. `--quick` is a smoke test with small
+//! numbers, whose times mean nothing. `--write` puts the table into `docs/performance.md`. `--before` measures another
+//! `plexus` too, each row of it just before ours, and shows it in a column of its own.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout, clippy::print_stderr)]
 
 #[cfg(target_os = "linux")]

@@ -40,7 +40,7 @@ pub(crate) fn idle(size: Size) -> Result<Vec<Row>> {
     let each = |bytes: u64| bytes.saturating_sub(before) as f64 / clients as f64 / 1024.0;
     let row = |name: String, plexus, target| Row { name, unit: "KiB", floor: None, plexus, target };
     Ok(vec![
-        row(format!("memory of an idle WebSocket subscriber, {clients} of them"), each(after), Target::AtMost(16.0)),
+        row(format!("memory of an idle WebSocket subscriber, {clients} of them"), each(after), Target::AtMost(8.0)),
         row("the same, after they all have heard something".into(), each(heard), Target::Told),
     ])
 }

@@ -6,8 +6,9 @@ use std::process::ExitCode;
 use anyhow::{Context as _, Result};
 
 use super::clients::Wire;
-use super::fan::Regime;
-use super::table::{Row, markdown, write};
+use super::fan::{LOCKSTEP, Regime};
+use super::gateway::serve_with;
+use super::table::{Measured, Row, markdown, write};
 use super::{abuse, agent, approval, fan, floor, growth, memory, process, start, store};
 
 /// The sizes of a run.
@@ -28,10 +29,15 @@ type Measure = Box<dyn Fn(Size) -> Result<Vec<Row>>>;
 /// All rows by name.
 fn all() -> Vec<(String, Measure)> {
     let mut all: Vec<(String, Measure)> = Vec::new();
-    for regime in [Regime::Pipelined, Regime::Lockstep] {
+    for (regime, crowds) in [
+        (Regime::Pipelined, &[100, 1000][..]),
+        (Regime::InFlight(32), &[100]),
+        (Regime::InFlight(8), &[1000]),
+        (LOCKSTEP, &[100, 1000]),
+    ] {
         for wire in [Wire::WebSocket, Wire::Sse] {
-            for clients in [100, 1000] {
-                let name = format!("fan-{}-{clients}-{}", wire.name(), regime.name());
+            for &clients in crowds {
+                let name = format!("fan-{}-{clients}-{}", wire.name(), regime.name().replace(' ', "-"));
                 all.push((name, Box::new(move |size| fan::fan_out(size, wire, clients, regime))));
             }
         }
@@ -54,17 +60,28 @@ fn all() -> Vec<(String, Measure)> {
     all
 }
 
+/// What a process does that serves the bench; `None` if it is the bench itself.
+fn run_role(args: &[&str]) -> Option<Result<()>> {
+    let number = |text: &str| text.parse::<usize>().context("a number");
+    Some(match *args {
+        ["role-agent", control] => agent::run(Path::new(control), false),
+        ["role-agent-prompted", control] => agent::run(Path::new(control), true),
+        ["role-floor", wire, sockets, length] => {
+            number(sockets).and_then(|sockets| floor::run(wire_named(wire), sockets, number(length)?))
+        }
+        ["role-floor-approvals", wire, length, file] => {
+            number(length).and_then(|length| floor::run_approvals(wire_named(wire), length, Path::new(file)))
+        }
+        ["role-floor-relay"] => floor::run_relay(),
+        _ => return None,
+    })
+}
+
 /// The program.
 pub(crate) fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
     let args: Vec<&str> = args.iter().map(String::as_str).collect();
-    let done = match args[..] {
-        ["role-agent", control] => agent::run(Path::new(control), false),
-        ["role-agent-prompted", control] => agent::run(Path::new(control), true),
-        ["role-floor", wire, sockets, length] => role(wire, sockets, length, false),
-        ["role-floor-approvals", wire, sockets, length] => role(wire, sockets, length, true),
-        _ => measure(&args),
-    };
+    let done = run_role(&args).unwrap_or_else(|| measure(&args));
     match done {
         Ok(()) => ExitCode::SUCCESS,
         // Helper processes of the bench end with it.
@@ -76,14 +93,13 @@ pub(crate) fn main() -> ExitCode {
     }
 }
 
-fn role(wire: &str, sockets: &str, length: &str, approvals: bool) -> Result<()> {
-    let wire = if wire == Wire::Sse.name() { Wire::Sse } else { Wire::WebSocket };
-    let (sockets, length) = (sockets.parse()?, length.parse()?);
-    if approvals { floor::run_approvals(wire, length) } else { floor::run(wire, sockets, length) }
+fn wire_named(name: &str) -> Wire {
+    if name == Wire::Sse.name() { Wire::Sse } else { Wire::WebSocket }
 }
 
 fn measure(args: &[&str]) -> Result<()> {
     let size = Size { quick: args.contains(&"--quick") };
+    let before = args.iter().find_map(|arg| arg.strip_prefix("--before="));
     // Cargo passes `--bench`.
     let names: Vec<&&str> = args.iter().filter(|arg| !arg.starts_with("--")).collect();
     let chosen: Vec<_> = all()
@@ -98,8 +114,15 @@ fn measure(args: &[&str]) -> Result<()> {
     let (mut rows, mut failed) = (Vec::new(), Vec::new());
     for (name, measure) in chosen {
         eprintln!("{name}");
-        match measure(size) {
-            Ok(some) => {
+        let earlier = before.map(|program| {
+            let _other = serve_with(program);
+            measure(size)
+        });
+        match earlier.transpose().and_then(|earlier| Ok((earlier, measure(size)?))) {
+            Ok((earlier, some)) => {
+                let mut earlier = earlier.into_iter().flatten();
+                let some: Vec<Measured> =
+                    some.into_iter().map(|row| Measured { row, before: earlier.next() }).collect();
                 eprint!("{}", markdown(&some).lines().skip(2).fold(String::new(), |all, line| all + line + "\n"));
                 rows.extend(some);
             }

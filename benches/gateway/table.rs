@@ -28,6 +28,12 @@ pub(crate) struct Row {
     pub(crate) target: Target,
 }
 
+/// A row, and the same one of an earlier build, measured in the same run.
+pub(crate) struct Measured {
+    pub(crate) row: Row,
+    pub(crate) before: Option<Row>,
+}
+
 impl Row {
     fn ratio(&self) -> Option<f64> {
         self.floor.filter(|floor| *floor > 0.0).map(|floor| self.plexus / floor)
@@ -43,12 +49,15 @@ impl Row {
     }
 
     /// The text of each column.
-    fn cells(&self) -> [String; 6] {
+    fn cells(&self, before: Option<&Row>) -> [String; 7] {
         let with_unit = |value: f64| format!("{} {}", number(value), self.unit);
         [
             self.name.clone(),
             self.floor.map_or("-".into(), with_unit),
             with_unit(self.plexus),
+            before.map_or(String::new(), |before| {
+                before.ratio().map_or_else(|| with_unit(before.plexus), |ratio| format!("{ratio:.2}x"))
+            }),
             self.ratio().map_or("-".into(), |ratio| format!("{ratio:.2}x")),
             match self.target {
                 Target::Times(most) => format!("<= {most}x"),
@@ -82,29 +91,35 @@ fn number(value: f64) -> String {
     out
 }
 
-const HEAD: [&str; 6] = ["row", "floor", "plexus", "ratio", "target", ""];
+const HEAD: [&str; 7] = ["row", "floor", "plexus", BEFORE, "ratio", "target", ""];
+/// Shown only where an earlier build was measured.
+const BEFORE: &str = "before";
 
 /// The table in Markdown, its columns aligned so that it can be read as text.
-pub(crate) fn markdown(rows: &[Row]) -> String {
-    let mut lines = vec![HEAD.map(str::to_owned)];
-    lines.extend(rows.iter().map(Row::cells));
+pub(crate) fn markdown(rows: &[Measured]) -> String {
+    let compared = rows.iter().any(|measured| measured.before.is_some());
+    let columns: Vec<usize> = (0..HEAD.len()).filter(|column| compared || HEAD[*column] != BEFORE).collect();
+    let lines: Vec<[String; 7]> = std::iter::once(HEAD.map(str::to_owned))
+        .chain(rows.iter().map(|measured| measured.row.cells(measured.before.as_ref())))
+        .collect();
     let widths: Vec<usize> =
         (0..HEAD.len()).map(|at| lines.iter().map(|line| line[at].chars().count()).max().unwrap_or(0)).collect();
     let mut out = String::new();
     for (at, line) in lines.iter().enumerate() {
-        for (column, cell) in line.iter().enumerate() {
-            let width = widths[column];
+        for &column in &columns {
+            let (cell, width) = (&line[column], widths[column]);
             // Numbers are right-aligned.
             let _ = match column {
-                1..=4 => write!(out, "| {cell:>width$} "),
+                1..=5 => write!(out, "| {cell:>width$} "),
                 _ => write!(out, "| {cell:<width$} "),
             };
         }
         out.push_str("|\n");
         if at == 0 {
-            for (column, width) in widths.iter().enumerate() {
+            for &column in &columns {
+                let width = widths[column];
                 let _ = match column {
-                    1..=4 => write!(out, "|{:->1$}:", "", width + 1),
+                    1..=5 => write!(out, "|{:->1$}:", "", width + 1),
                     _ => write!(out, "|{:->1$}", "", width + 2),
                 };
             }

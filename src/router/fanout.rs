@@ -1,5 +1,4 @@
-//! Fan-out: a subscriber is a cursor. One file because the tail, the pump and the connections share one discipline of
-//! locks: connection, then tail; never two connections, never a lock across an await.
+//! Fan-out: a subscriber is a cursor. One file because the pump and the connections share one discipline of locks: connection, then tail; never two connections, never a lock across an await.
 //!
 //! A [`EventFan`] encodes each event once and keeps the newest bytes as its *hot tail*. Whoever follows it is written to
 //! straight from there, by the fan's pump as long as the socket takes everything at once, else by the connection's own
@@ -20,6 +19,7 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 use utoipa::ToSchema;
 
+use self::tail::{Batch, ENVELOPE, Fresh, Tail, spanned};
 use super::frames::{DoingAt, Encoder, Framing, Notification, Projection, SessionView};
 use crate::ledger::{Account, Charge};
 use crate::metrics::{Subscribed, Subscriber, metrics};
@@ -36,83 +36,18 @@ const QUIET_TAIL: usize = 256 << 10;
 const BATCH: usize = 32 << 10;
 /// Events of one batch at most.
 const BATCH_EVENTS: usize = 512;
-/// Bytes that an envelope adds to a body, about: what a batch's buffer starts with.
-const ENVELOPE: usize = 384;
 /// Bytes that the pump encodes before it writes: a burst goes out merged, yet nobody waits for a long one.
 const GATHER: usize = 512 << 10;
 /// Slices of one vectored write.
 const SLICES: usize = 16;
-/// Sockets that the pump writes to before it lets other tasks run.
-const TURN: usize = 8;
+/// Sockets that the pump writes to before it lets other tasks run: about a tenth of a millisecond.
+const TURN: usize = 32;
 /// How long a socket may take nothing, while there is something for it, before it is given up.
 pub const STALL: Duration = Duration::from_secs(30);
 /// How long the pump or a connection waits before it asks the store again after a failure.
 const STORE_RETRY: Duration = Duration::from_millis(200);
 /// Capacity that an empty buffer for control frames keeps; a larger one is given back.
 const OUT_KEPT: usize = 1 << 10;
-
-/// Consecutive events as finished frames.
-struct Batch {
-    /// It begins after this.
-    after: Position,
-    /// It ends with this: everything between that the filter lets through is in it.
-    last: Position,
-    bytes: Bytes,
-    /// Where each event's frames end.
-    ends: Box<[(Position, u32)]>,
-}
-
-impl Batch {
-    fn encode(encoder: &Encoder, events: &[Arc<Event>], after: Position, last: Position) -> Self {
-        let native = encoder.projection == Projection::Native;
-        let of_native = |event: &Event| event.native.as_ref().filter(|_| native).map_or(0, Bytes::len);
-        let weight: usize = events.iter().map(|event| event.body.len() + of_native(event) + ENVELOPE).sum();
-        let (mut bytes, mut scratch) = (Vec::with_capacity(weight), Vec::new());
-        let ends = events
-            .iter()
-            .map(|event| {
-                encoder.event(&mut bytes, &mut scratch, event);
-                (event.position, u32::try_from(bytes.len()).unwrap_or(u32::MAX))
-            })
-            .collect();
-        Self { after, last, bytes: bytes.into(), ends }
-    }
-
-    /// Where the frames of what comes after `after`, up to `upto`, lie in the bytes.
-    fn cut(&self, after: Position, upto: Position) -> std::ops::Range<usize> {
-        let end_of = |position: Position| match self.ends.partition_point(|(at, _)| *at <= position) {
-            0 => 0,
-            n => self.ends[n - 1].1 as usize,
-        };
-        let from = if after <= self.after { 0 } else { end_of(after) };
-        let to = if upto >= self.last { self.bytes.len() } else { end_of(upto) };
-        from..to.max(from)
-    }
-}
-
-/// The newest frames of a fan.
-struct Tail {
-    /// Who has everything up to here can follow from the tail.
-    start: Position,
-    /// The pump has come this far.
-    end: Position,
-    bytes: usize,
-    batches: VecDeque<Batch>,
-}
-
-impl Tail {
-    fn shrink_to(&mut self, bound: usize) {
-        while self.bytes > bound && self.batches.len() > 1 {
-            if let Some(old) = self.batches.pop_front() {
-                self.bytes -= old.bytes.len();
-                self.start = old.last;
-            }
-        }
-        if self.batches.capacity() > 64 && self.batches.len() * 4 < self.batches.capacity() {
-            self.batches.shrink_to_fit();
-        }
-    }
-}
 
 /// What makes two subscribers see the same bytes.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -276,13 +211,16 @@ impl Core {
         self.tail.write()
     }
 
-    /// Encodes what the log has after the tail's end, up to [`GATHER`]. Returns whether the tail grew, and when the gateway
+    /// Encodes what the log has after the tail's end, up to [`GATHER`]. Returns what the tail grew by, and when the gateway
     /// heard of the first of it.
-    async fn gather(&self) -> Result<(bool, Option<std::time::Instant>), StoreError> {
+    async fn gather(&self) -> Result<(Option<Fresh>, Option<std::time::Instant>), StoreError> {
         let limit = ReadLimit { events: BATCH_EVENTS, bytes: BATCH };
-        let (mut gathered, mut heard) = (0, None);
-        let mut end = self.tail().end;
-        while gathered < GATHER {
+        let (mut fresh, mut heard): (Option<Fresh>, _) = (None, None);
+        let (mut end, since) = {
+            let tail = self.tail();
+            (tail.end, tail.batches.back().map_or(tail.start, |batch| batch.last))
+        };
+        while fresh.as_ref().is_none_or(|fresh| fresh.bytes < GATHER) {
             let page = match self.log.read_hot(&self.filter, end, limit) {
                 Some(page) => page,
                 None => Box::pin(self.log.read(&self.filter, end, limit)).await?,
@@ -296,17 +234,29 @@ impl Core {
             tail.end = end;
             heard = heard.or(page.heard);
             if let Some(batch) = batch {
-                gathered += batch.bytes.len();
+                let fresh = fresh.get_or_insert_with(|| Fresh {
+                    since,
+                    after: batch.after,
+                    last: batch.last,
+                    frames: Vec::new(),
+                    bytes: 0,
+                });
+                fresh.bytes += batch.bytes.len();
+                fresh.frames.push((batch.last, batch.bytes.clone()));
+                fresh.last = batch.last;
                 tail.bytes += batch.bytes.len();
                 tail.batches.push_back(batch);
                 tail.shrink_to(HOT_TAIL);
             }
         }
-        Ok((gathered > 0, heard))
+        Ok((fresh, heard))
     }
 
     /// Writes to everybody whose socket takes it, those who may answer first. Returns whether somebody in the tail is behind.
-    async fn flush_all(&self) -> bool {
+    async fn flush_all(&self, fresh: Option<&Fresh>) -> bool {
+        let slices: Vec<IoSlice<'_>> =
+            fresh.into_iter().flat_map(|fresh| &fresh.frames).map(|(_, frames)| IoSlice::new(frames)).collect();
+        let fresh = fresh.filter(|_| slices.len() <= SLICES);
         let mut behind = false;
         for answers in [true, false] {
             let mut at = 0;
@@ -320,7 +270,8 @@ impl Core {
                     (some, end < slots.len())
                 };
                 for conn in &some {
-                    behind |= conn.flush(false) == Flow::Blocked;
+                    let flow = fresh.and_then(|fresh| conn.flush_fresh(self, fresh, &slices));
+                    behind |= flow.unwrap_or_else(|| conn.flush(false)) == Flow::Blocked;
                 }
                 drop(some);
                 if !more {
@@ -339,8 +290,9 @@ async fn pump(core: Arc<Core>) {
         // Looked at before the log: who joins after that wakes the pump once more.
         let joined = core.joined.swap(false, Ordering::AcqRel);
         match core.gather().await {
-            Ok((grown, heard)) => {
-                if (grown || joined) && !core.flush_all().await {
+            Ok((fresh, heard)) => {
+                let grown = fresh.is_some();
+                if (grown || joined) && !core.flush_all(fresh.as_ref()).await {
                     core.tail_mut().shrink_to(QUIET_TAIL);
                 }
                 if let Some(heard) = heard {
@@ -659,6 +611,45 @@ impl Conn {
         flow
     }
 
+    /// Writes what the fan's tail has just grown by, if this connection has everything before it and nothing else to write:
+    /// the usual case. `None`, and nothing done, if not.
+    fn flush_fresh(&self, core: &Core, fresh: &Fresh, slices: &[IoSlice<'_>]) -> Option<Flow> {
+        let mut state = lock(&self.state);
+        let State { rest, out, subs, own, dead, .. } = &mut *state;
+        let [sub] = &mut subs[..] else { return None };
+        let level = sub.live_at.is_none() && sub.position >= fresh.since && sub.position <= fresh.after;
+        let ours = std::ptr::eq(Arc::as_ptr(&sub.fan.core), core);
+        if *own || *dead || !level || !ours || !rest.is_empty() || !out.is_empty() {
+            return None;
+        }
+        let written = match slices {
+            // The kernel takes one buffer a little faster than a list of one.
+            [one] => self.socket.try_write(one),
+            some => self.socket.try_write_vectored(some),
+        };
+        let mut left = written.unwrap_or(0);
+        if left == fresh.bytes {
+            sub.position = fresh.last;
+            return Some(Flow::Done);
+        }
+        for (last, frames) in &fresh.frames {
+            if left == 0 {
+                break;
+            }
+            sub.position = *last;
+            if left < frames.len() {
+                *rest = frames.slice(left..);
+                break;
+            }
+            left -= frames.len();
+        }
+        // The socket is full, or broken: to find that out is the own task's business.
+        state.own = true;
+        state.progress = Instant::now();
+        self.wake();
+        Some(Flow::Blocked)
+    }
+
     fn write(&self, state: &mut State, own: bool) -> Flow {
         loop {
             let (next, cold) = self.choose(state);
@@ -862,21 +853,10 @@ impl Conn {
     }
 }
 
-/// The batches of a span (after, up to, first batch), each with the part of it that belongs to the span; empty parts left out.
-fn spanned(
-    tail: &Tail,
-    (after, upto, from): (Position, Position, usize),
-) -> impl Iterator<Item = (&Batch, std::ops::Range<usize>)> {
-    tail.batches
-        .range(from..)
-        .take_while(move |batch| batch.after < upto)
-        .map(move |batch| (batch, batch.cut(after, upto)))
-        .filter(|(_, range)| !range.is_empty())
-}
-
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock()
 }
 
+mod tail;
 #[cfg(test)]
 pub(super) mod tests;

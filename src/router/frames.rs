@@ -63,8 +63,39 @@ pub struct Encoder {
 }
 
 impl Encoder {
-    /// Appends all messages that one event brings to a subscriber. `scratch` is cleared; reuse it between calls.
-    pub fn event(&self, out: &mut Vec<u8>, scratch: &mut Vec<u8>, event: &Event) {
+    /// Appends everything that these events mean to a subscriber, and tells `each` where the frames of each end. A session
+    /// that changed is shown as it is now, once, with the last event of these that changed it.
+    pub fn events(&self, out: &mut Vec<u8>, events: &[Arc<Event>], mut each: impl FnMut(Position, usize)) {
+        let mut scratch = Vec::new();
+        let updates = self.session_updates(events);
+        for (event, update) in events.iter().zip(updates) {
+            self.event(out, &mut scratch, event);
+            if update && let Some(session) = (self.view)(&event.origin.session_id) {
+                ws_notify(out, &SessionUpdated { session: &session });
+            }
+            each(event.position, out.len());
+        }
+    }
+
+    /// Which of these events bring a `session.updated`.
+    fn session_updates(&self, events: &[Arc<Event>]) -> Vec<bool> {
+        let mut updates = vec![false; events.len()];
+        if self.framing != Framing::WebSocket {
+            return updates;
+        }
+        let mut shown: Vec<&SessionId> = Vec::new();
+        for (event, update) in events.iter().zip(&mut updates).rev() {
+            let session = &event.origin.session_id;
+            if self.changes_session(event) && !shown.contains(&session) {
+                shown.push(session);
+                *update = true;
+            }
+        }
+        updates
+    }
+
+    /// Appends one event, and the messages of the UI protocol that say the same.
+    fn event(&self, out: &mut Vec<u8>, scratch: &mut Vec<u8>, event: &Event) {
         scratch.clear();
         match self.framing {
             Framing::Sse | Framing::SseBody => {
@@ -147,22 +178,35 @@ impl Encoder {
             | Kind::Error
             | Kind::Raw => {}
         }
-        let changes = matches!(
-            event.kind,
+    }
+
+    /// Whether its session is another since this event, as far as [`SessionInfo`] tells.
+    fn changes_session(&self, event: &Event) -> bool {
+        match event.kind {
             Kind::RunStarted
-                | Kind::RunStatus
-                | Kind::RunEnded
-                | Kind::RequestOpened
-                | Kind::RequestUpdated
-                | Kind::RequestResolved
-                | Kind::SessionInfoUpdate
-                | Kind::RuntimeStatus
-        ) || matches!(
-            event.kind,
-            Kind::AgentMessageChunk | Kind::AgentThoughtChunk | Kind::ToolCall | Kind::ToolCallUpdate
-        ) && (self.doing_at)(&event.origin.session_id) == Some(event.position);
-        if changes && let Some(session) = (self.view)(&event.origin.session_id) {
-            ws_notify(out, &SessionUpdated { session: &session });
+            | Kind::RunStatus
+            | Kind::RunEnded
+            | Kind::RequestOpened
+            | Kind::RequestUpdated
+            | Kind::RequestResolved
+            | Kind::SessionInfoUpdate
+            | Kind::RuntimeStatus => true,
+            Kind::AgentMessageChunk | Kind::AgentThoughtChunk | Kind::ToolCall | Kind::ToolCallUpdate => {
+                (self.doing_at)(&event.origin.session_id) == Some(event.position)
+            }
+            Kind::UserMessageChunk
+            | Kind::Plan
+            | Kind::AvailableCommandsUpdate
+            | Kind::CurrentModeUpdate
+            | Kind::ConfigOptionUpdate
+            | Kind::UsageUpdate
+            | Kind::SurfaceUpdated
+            | Kind::Hook
+            | Kind::ClientJoined
+            | Kind::ClientLeft
+            | Kind::ClientServed
+            | Kind::Error
+            | Kind::Raw => false,
         }
     }
 }
@@ -480,7 +524,7 @@ mod tests {
     /// The messages of an event, by the WebSocket rules of an independent reader: tungstenite's.
     fn messages(event: &Event) -> Vec<Value> {
         let mut out = Vec::new();
-        encoder(Projection::Canonical, Framing::WebSocket).event(&mut out, &mut Vec::new(), event);
+        encoder(Projection::Canonical, Framing::WebSocket).events(&mut out, &[Arc::new(event.clone())], |_, _| {});
         read(out)
     }
 

@@ -43,7 +43,7 @@ use plexus_protocol::codes::close as code;
 /// Longest message of a client, in bytes: prompts carry images. A longer one closes the connection, 1009.
 const MESSAGE_MAX: usize = 16 << 20;
 /// Bytes that an idle connection's reader holds.
-const READ_BUFFER: usize = 4 << 10;
+const READ_BUFFER: usize = 1 << 10;
 /// Requests of one client that are being worked on; past it nothing more is read from it until one is done.
 const IN_FLIGHT: usize = 64;
 /// Bytes of replies that wait for a client; past it nothing more is read from it until it has taken some.

@@ -195,6 +195,9 @@ impl Store for CountingStore {
     fn head(&self) -> Position {
         self.store.head()
     }
+    fn commit_is_quick(&self) -> bool {
+        self.store.commit_is_quick()
+    }
     fn commit(&self, batch: &Batch) -> Result<(), StoreError> {
         use std::sync::atomic::Ordering::SeqCst;
         let prompts = batch.prompts.iter().filter_map(|prompt| prompt.content.as_ref());

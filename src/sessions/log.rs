@@ -1,4 +1,4 @@
-//! The one log: a writer thread that commits in groups, a ring of what is hot, and reads by cursor.
+//! The one log: commits through [`CommitQueue`], a ring of the newest events, and reads by cursor.
 //!
 //! **Kept, then shown.** The writer puts an event into the ring only after its commit returned. A reader names a
 //! position and gets what comes after it, from the ring or from the store: there is no queue for anybody.
@@ -10,9 +10,9 @@ use std::time::Instant;
 
 use bytes::Bytes;
 use dashmap::DashMap;
-use tokio::sync::{mpsc, oneshot, watch};
+use tokio::sync::{oneshot, watch};
 
-use super::log_writer::{LogWriter, WriterJob};
+use super::log_writer::{CommitQueue, WriterJob};
 use super::watching::{EventWatch, Watchers};
 use crate::auth::Grant;
 use crate::metrics::metrics;
@@ -26,8 +26,6 @@ use plexus_store::{
 const RING_BYTES: usize = 8 << 20;
 /// Events that the ring keeps at most: bounds the bookkeeping when events are tiny.
 const RING_EVENTS: usize = 32 << 10;
-/// Commits that wait for the writer; when it is full, sessions wait, then drivers, then agents.
-const WAITING: usize = 1024;
 /// Sessions named by a filter that are read one by one, each from where the page is; more are read together, in the order
 /// of the log.
 const APART_MAX: usize = 8;
@@ -36,7 +34,7 @@ const APART_MAX: usize = 8;
 #[derive(Clone)]
 pub struct Log {
     shared: Arc<LogShared>,
-    writer: mpsc::Sender<WriterJob>,
+    queue: CommitQueue,
 }
 
 pub(super) struct LogShared {
@@ -117,16 +115,23 @@ pub struct CommitEntry {
     pub origin: Arc<Origin>,
     /// The events, in order; they get consecutive positions.
     pub events: Vec<NewEvent>,
-    /// Makes the rows, told the position of the first event (or of the next one to come, if there are none). Runs on the
-    /// writer thread: it must be short and must not block.
+    /// Makes the rows, told the position of the first event (or of the next one to come, if there are none). Runs under the
+    /// writer's lock: it must be short and must not block.
     pub rows: Option<Box<dyn FnOnce(Position) -> CommitRows + Send>>,
     /// Runs once the entry is kept and before any reader can see it, told the same position: what readers may ask for
-    /// next to an event (the session's view) is then never older than the event. On the writer thread: short, unblocking.
+    /// next to an event (the session's view) is then never older than the event. Runs under the writer's lock, too.
     pub kept: Option<Box<dyn FnOnce(Position) + Send>>,
     /// When the gateway heard of the first of it, where a runtime said it: how long it then takes to every client is measured.
     pub heard: Option<Instant>,
     /// Whether it must be on disk before the commit returns.
     pub sync: bool,
+}
+
+impl CommitEntry {
+    /// Bytes of its events, about.
+    pub(super) fn weight(&self) -> usize {
+        self.events.iter().map(|event| event.body.len() + event.native.as_ref().map_or(0, Bytes::len) + 64).sum()
+    }
 }
 
 /// Which events a reader wants.
@@ -245,13 +250,9 @@ impl Log {
             watchers: Watchers::default(),
             store,
         });
-        let (writer, jobs) = mpsc::channel(WAITING);
-        let for_writer = LogWriter::new(Arc::clone(&shared));
-        std::thread::Builder::new()
-            .name("log-writer".into())
-            .spawn(move || for_writer.run(jobs))
+        let queue = CommitQueue::start(Arc::clone(&shared))
             .map_err(|error| StoreError::Io(format!("cannot start the log's writer: {error}")))?;
-        Ok(Self { shared, writer })
+        Ok(Self { shared, queue })
     }
 
     /// The log's life.
@@ -301,14 +302,7 @@ impl Log {
     /// [`StoreError`]: nothing of the entry was kept; it is gone, so whoever must not lose it keeps a copy.
     /// [`StoreError::Gone`] if it is for a session that was deleted: then it never will be kept.
     pub async fn commit(&self, entry: CommitEntry) -> Result<Position, Arc<StoreError>> {
-        self.order(|done| WriterJob::Commit { entry, done }).await?
-    }
-
-    async fn order<T>(&self, job: impl FnOnce(oneshot::Sender<T>) -> WriterJob) -> Result<T, Arc<StoreError>> {
-        let gone = || Arc::new(StoreError::Io("the log's writer is gone".into()));
-        let (done, outcome) = oneshot::channel();
-        self.writer.send(job(done)).await.map_err(|_| gone())?;
-        outcome.await.map_err(|_| gone())
+        self.queue.commit(entry).await
     }
 
     /// What can be promised to a reader that begins at `after`.
@@ -442,7 +436,7 @@ impl Log {
     /// # Errors
     /// [`StoreError`]: nothing was removed.
     pub async fn trim(&self, trims: Vec<Trim>) -> Result<usize, Arc<StoreError>> {
-        self.order(|done| WriterJob::Trim { trims, done }).await?
+        self.queue.order(|done| WriterJob::Trim { trims, done }).await?
     }
 
     /// Removes some closed requests: see [`Store::retire`]. Returns whether there is more to do.
@@ -450,7 +444,7 @@ impl Log {
     /// # Errors
     /// [`StoreError`].
     pub async fn retire(&self, before: Option<Timestamp>, most: usize) -> Result<bool, Arc<StoreError>> {
-        self.order(|done| WriterJob::Retire { before, most, done }).await?
+        self.queue.order(|done| WriterJob::Retire { before, most, done }).await?
     }
 
     /// Deletes a session. Once this returns nothing of it is read, and nothing for it is kept, also after a crash. What is
@@ -461,7 +455,7 @@ impl Log {
     pub async fn forget(&self, session: &SessionId) -> Result<oneshot::Receiver<()>, Arc<StoreError>> {
         let (gone, swept) = oneshot::channel();
         let session = session.clone();
-        self.order(|done| WriterJob::Forget { session, gone, done }).await??;
+        self.queue.order(|done| WriterJob::Forget { session, gone, done }).await??;
         Ok(swept)
     }
 }

@@ -1,6 +1,10 @@
-//! The log's writer: the one thread that changes the store. It commits in groups what has arrived, and between two groups
-//! it takes one small step of what is to be removed, so that nobody waits for a deletion.
+//! The log's writer: whoever holds its lock changes the store.
+//!
+//! A small commit is made at once, on the thread that decided it, where nothing else is under way ([`CommitQueue::commit_now`]).
+//! Everything else goes to the writer's thread: it commits in groups what has arrived meanwhile, and between two groups it
+//! takes one small step of what is to be removed, so that nobody waits for a deletion.
 
+use parking_lot::Mutex;
 use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;
 use std::time::Instant;
@@ -18,6 +22,11 @@ use plexus_store::{Batch, StoreError, Trim};
 const GROUP_EVENTS: usize = 4096;
 /// Bytes of one group commit, about.
 const GROUP_BYTES: usize = 4 << 20;
+/// Bytes of events that are committed at once at most: more of them take the store a while, in which a thread that serves
+/// clients would serve nobody.
+const AT_ONCE_BYTES: usize = 32 << 10;
+/// Commits that wait for the writer's thread; when it is full, sessions wait, then drivers, then agents.
+const WAITING: usize = 1024;
 /// Sessions deleted, the last ones, whose rows are not made again by what comes late.
 const DELETED_KEPT: usize = 1 << 16;
 
@@ -39,6 +48,93 @@ struct CommitNotice {
     done: CommitDone<Position>,
 }
 
+/// The way to the store for whatever changes it. Cheap to clone; the writer's thread ends when the last clone is gone.
+#[derive(Clone)]
+pub(super) struct CommitQueue {
+    writer: Arc<Mutex<LogWriter>>,
+    jobs: mpsc::Sender<WriterJob>,
+}
+
+impl CommitQueue {
+    /// Starts the writer's thread.
+    pub(super) fn start(shared: Arc<LogShared>) -> std::io::Result<Self> {
+        let (jobs, received) = mpsc::channel(WAITING);
+        let writer = Arc::new(Mutex::new(LogWriter::new(shared)));
+        let of_thread = Arc::clone(&writer);
+        std::thread::Builder::new().name("log-writer".into()).spawn(move || run(&of_thread, received))?;
+        Ok(Self { writer, jobs })
+    }
+
+    /// Commits an entry. If the future is dropped, the entry may or may not be kept.
+    ///
+    /// # Errors
+    /// As [`Log::commit`](super::Log::commit).
+    pub(super) async fn commit(&self, entry: CommitEntry) -> Result<Position, Arc<StoreError>> {
+        match self.commit_now(entry) {
+            Ok(outcome) => outcome,
+            Err(entry) => self.order(|done| WriterJob::Commit { entry, done }).await?,
+        }
+    }
+
+    /// Commits an entry on this thread if that takes some ten microseconds: nothing waits for the writer's thread, which
+    /// does nothing now, the entry is small and asks for no sync, and the store has nothing else to do. Gives it back
+    /// otherwise.
+    fn commit_now(&self, entry: CommitEntry) -> Result<Result<Position, Arc<StoreError>>, CommitEntry> {
+        let small = !entry.sync && !entry.events.is_empty() && entry.weight() <= AT_ONCE_BYTES;
+        if !small || self.jobs.capacity() < self.jobs.max_capacity() {
+            return Err(entry);
+        }
+        let Some(mut writer) = self.writer.try_lock() else { return Err(entry) };
+        if !writer.shared.store.commit_is_quick() {
+            return Err(entry);
+        }
+        let (done, mut outcome) = oneshot::channel();
+        writer.commit(vec![(entry, done)]);
+        Ok(outcome.try_recv().unwrap_or_else(|_| Err(gone())))
+    }
+
+    /// Has the writer's thread do something.
+    pub(super) async fn order<T>(
+        &self,
+        job: impl FnOnce(oneshot::Sender<T>) -> WriterJob,
+    ) -> Result<T, Arc<StoreError>> {
+        let (done, outcome) = oneshot::channel();
+        self.jobs.send(job(done)).await.map_err(|_| gone())?;
+        outcome.await.map_err(|_| gone())
+    }
+}
+
+fn gone() -> Arc<StoreError> {
+    Arc::new(StoreError::Io("the log's writer is gone".into()))
+}
+
+/// The writer's thread: works until nobody can ask for anything any more. What is still to be removed then goes after the
+/// next start.
+fn run(writer: &Mutex<LogWriter>, mut jobs: mpsc::Receiver<WriterJob>) {
+    let (mut next, mut sweeping) = (None, true);
+    loop {
+        let job = match next.take() {
+            Some(job) => Some(job),
+            None if sweeping => match jobs.try_recv() {
+                Ok(job) => Some(job),
+                Err(TryRecvError::Empty) => None,
+                Err(TryRecvError::Disconnected) => return,
+            },
+            None => match jobs.blocking_recv() {
+                Some(job) => Some(job),
+                None => return,
+            },
+        };
+        let mut writer = writer.lock();
+        next = job.and_then(|job| writer.perform(job, &mut jobs));
+        if writer.sweeping {
+            writer.sweep();
+        }
+        sweeping = writer.sweeping;
+    }
+}
+
+/// What changes the store, one at a time.
 pub(super) struct LogWriter {
     shared: Arc<LogShared>,
     /// Whether there may be something to remove.
@@ -51,54 +147,36 @@ pub(super) struct LogWriter {
 }
 
 impl LogWriter {
-    pub(super) fn new(shared: Arc<LogShared>) -> Self {
+    fn new(shared: Arc<LogShared>) -> Self {
         // An earlier gateway may have left something to remove.
         let (deleted, deleted_order) = (HashSet::new(), VecDeque::new());
         Self { shared, sweeping: true, waiting: Vec::new(), deleted, deleted_order }
     }
 
-    /// Works until nobody can ask for anything any more. What is still to be removed then goes after the next start.
-    pub(super) fn run(mut self, mut jobs: mpsc::Receiver<WriterJob>) {
-        let mut next = None;
-        loop {
-            let job = match next.take() {
-                Some(job) => Some(job),
-                None if self.sweeping => match jobs.try_recv() {
-                    Ok(job) => Some(job),
-                    Err(TryRecvError::Empty) => None,
-                    Err(TryRecvError::Disconnected) => return,
-                },
-                None => match jobs.blocking_recv() {
-                    Some(job) => Some(job),
-                    None => return,
-                },
-            };
-            match job {
-                Some(WriterJob::Commit { entry, done }) => {
-                    let mut group = vec![(entry, done)];
-                    next = gather(&mut group, &mut jobs);
-                    self.commit(group);
-                }
-                Some(WriterJob::Forget { session, gone, done }) => self.forget(session, gone, done),
-                Some(WriterJob::Trim { trims, done }) => {
-                    let trimmed = self.shared.store.trim(&trims).map_err(Arc::new);
-                    // Also where nothing was trimmed: a step that failed before is tried again.
-                    self.sweeping = true;
-                    let _ = done.send(trimmed.map(|lost| {
-                        self.shared.trimmed(&lost);
-                        lost.len()
-                    }));
-                }
-                Some(WriterJob::Retire { before, most, done }) => {
-                    self.sweeping = true;
-                    let _ = done.send(self.shared.store.retire(before, most).map_err(Arc::new));
-                }
-                None => {}
+    fn perform(&mut self, job: WriterJob, jobs: &mut mpsc::Receiver<WriterJob>) -> Option<WriterJob> {
+        match job {
+            WriterJob::Commit { entry, done } => {
+                let mut group = vec![(entry, done)];
+                let next = gather(&mut group, jobs);
+                self.commit(group);
+                return next;
             }
-            if self.sweeping {
-                self.sweep();
+            WriterJob::Forget { session, gone, done } => self.forget(session, gone, done),
+            WriterJob::Trim { trims, done } => {
+                let trimmed = self.shared.store.trim(&trims).map_err(Arc::new);
+                // Also where nothing was trimmed: a step that failed before is tried again.
+                self.sweeping = true;
+                let _ = done.send(trimmed.map(|lost| {
+                    self.shared.trimmed(&lost);
+                    lost.len()
+                }));
+            }
+            WriterJob::Retire { before, most, done } => {
+                self.sweeping = true;
+                let _ = done.send(self.shared.store.retire(before, most).map_err(Arc::new));
             }
         }
+        None
     }
 
     fn forget(&mut self, session: SessionId, gone: oneshot::Sender<()>, done: CommitDone<()>) {
@@ -272,16 +350,15 @@ fn gather(
     group: &mut Vec<(CommitEntry, CommitDone<Position>)>,
     jobs: &mut mpsc::Receiver<WriterJob>,
 ) -> Option<WriterJob> {
-    let weigh = |entry: &CommitEntry| entry.events.iter().map(|event| event.body.len() + 64).sum::<usize>();
     let (mut events, mut bytes) = (0, 0);
     if let Some((entry, _)) = group.first() {
-        (events, bytes) = (entry.events.len(), weigh(entry));
+        (events, bytes) = (entry.events.len(), entry.weight());
     }
     while events < GROUP_EVENTS && bytes < GROUP_BYTES {
         match jobs.try_recv() {
             Ok(WriterJob::Commit { entry, done }) => {
                 events += entry.events.len();
-                bytes += weigh(&entry);
+                bytes += entry.weight();
                 group.push((entry, done));
             }
             Ok(other) => return Some(other),

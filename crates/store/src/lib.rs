@@ -1,6 +1,6 @@
 //! Persistent state. One trait, two stores (SQLite and memory), one contract test suite for both.
 //!
-//! A [`Store`] is synchronous: one thread commits (the log's writer, which groups batches), any thread reads. It assigns no positions: they
+//! A [`Store`] is synchronous: one thread at a time commits (the log decides which), any thread reads. It assigns no positions: they
 //! come with the events.
 
 use std::sync::Arc;
@@ -369,6 +369,10 @@ pub trait Store: Send + Sync + 'static {
     /// # Errors
     /// [`StoreError`]; then nothing of the batch was stored and the store remains usable.
     fn commit(&self, batch: &Batch) -> Result<(), StoreError>;
+
+    /// Whether the next commit of a small batch without [`Batch::sync`] only copies memory: it waits neither for the disk nor
+    /// for readers, so that an async task may make it. Reads nothing.
+    fn commit_is_quick(&self) -> bool;
 
     /// Events of one session after `after`, in order.
     ///

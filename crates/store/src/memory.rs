@@ -96,6 +96,10 @@ impl Store for MemoryStore {
         self.contents().head
     }
 
+    fn commit_is_quick(&self) -> bool {
+        true
+    }
+
     fn commit(&self, batch: &Batch) -> Result<(), StoreError> {
         let mut contents = self.contents();
         let groups = group(&batch.events, contents.head)?;

@@ -5,7 +5,7 @@ use parking_lot::{Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use bytes::Bytes;
 use rusqlite::{Connection, OptionalExtension, Row, params};
@@ -36,8 +36,10 @@ const SESSION_NO_MAX: i64 = (1 << 23) - 1;
 const POSITION_BITS: u32 = 40;
 /// Commits between two writes of the head and the bytes of events. Opening the store counts the events since, so this bounds that work.
 const TALLY_EVERY: u32 = 256;
-/// Bytes committed (rounded up) between two checks of the size of the write-ahead log.
-const WAL_CHECK_BYTES: u64 = 8 << 20;
+/// Bytes committed, about, after which a commit also copies the write-ahead log into the database and checks its size.
+const CHECKPOINT_BYTES: u64 = 8 << 20;
+/// What a commit adds to the write-ahead log beside its events, at least: two pages.
+const COMMIT_BYTES: u64 = 16 << 10;
 /// Bytes of the encoding buffer kept between commits; a larger buffer is freed.
 const SCRATCH_KEPT: usize = 1 << 20;
 /// Words of context in a [`SearchHit::snippet`].
@@ -72,6 +74,8 @@ pub struct SqliteStore {
     lookback: AtomicU64,
     blocks_read: AtomicU64,
     event_bytes: AtomicU64,
+    /// The next commit also copies the write-ahead log into the database, which syncs both.
+    checkpoint_due: AtomicBool,
     epoch: Epoch,
     dir: PathBuf,
     durability: Durability,
@@ -113,8 +117,8 @@ struct Writer {
     scratch: Vec<u8>,
     /// Commits since the tally was written.
     commits_since_tally: u32,
-    /// Bytes committed since the last check of the write-ahead log's size.
-    bytes_since_wal_check: u64,
+    /// Bytes committed since the last checkpoint.
+    bytes_since_checkpoint: u64,
     /// Whether removed bytes may still be in the write-ahead log.
     truncate_wal: bool,
     /// Pending removals, next one first.
@@ -166,7 +170,7 @@ impl SqliteStore {
                 connection,
                 scratch: Vec::new(),
                 commits_since_tally: 0,
-                bytes_since_wal_check: 0,
+                bytes_since_checkpoint: 0,
                 truncate_wal: false,
                 sweeps,
                 return_free_pages: true,
@@ -177,6 +181,7 @@ impl SqliteStore {
             lookback: AtomicU64::new(position(lookback).0),
             blocks_read: AtomicU64::new(0),
             event_bytes: AtomicU64::new(event_bytes),
+            checkpoint_due: AtomicBool::new(false),
             epoch,
             dir: dir.to_owned(),
             durability,
@@ -238,19 +243,24 @@ impl SqliteStore {
         self.writer.lock()
     }
 
-    /// Truncates the write-ahead log when it is long or holds removed bytes. Called between transactions. It waits for readers
-    /// ([`open::CHECKPOINT_WAIT`] at most) only with `now` or once enough was committed since the last check. A failure is retried at the
-    /// next check.
-    fn check_wal(&self, writer: &mut Writer, committed: u64, now: bool) {
-        writer.bytes_since_wal_check = writer.bytes_since_wal_check.saturating_add(committed);
-        let check = writer.bytes_since_wal_check >= WAL_CHECK_BYTES;
-        if check {
-            writer.bytes_since_wal_check = 0;
-            writer.truncate_wal |= self.file_bytes("-wal") >= open::WAL_BYTES_MAX;
+    /// Keeps the write-ahead log short and free of removed bytes. Called between transactions, with the bytes that the last one
+    /// wrote. A failure is retried at the next checkpoint.
+    ///
+    /// A checkpoint that becomes due is left to the next call, so that [`commit_is_quick`](Store::commit_is_quick) can announce it.
+    /// Truncating waits for readers ([`open::CHECKPOINT_WAIT`] at most): only at a checkpoint, or with `now`.
+    fn maintain(&self, writer: &mut Writer, committed: u64, now: bool) {
+        let due = self.checkpoint_due.load(Ordering::Relaxed);
+        writer.bytes_since_checkpoint = if due { 0 } else { writer.bytes_since_checkpoint.saturating_add(committed) };
+        self.checkpoint_due.store(writer.bytes_since_checkpoint >= CHECKPOINT_BYTES, Ordering::Relaxed);
+        writer.truncate_wal |= due && self.file_bytes("-wal") >= open::WAL_BYTES_MAX;
+        if writer.sync_failed || !(due || now) {
+            return;
         }
-        if writer.truncate_wal && (check || now) && !writer.sync_failed {
+        if writer.truncate_wal {
             let busy = writer.connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get::<_, i64>(0));
             writer.truncate_wal = !matches!(busy, Ok(0));
+        } else if due {
+            let _ = writer.connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(()));
         }
     }
 
@@ -431,6 +441,10 @@ impl Store for SqliteStore {
         Position(self.head.load(Ordering::Acquire))
     }
 
+    fn commit_is_quick(&self) -> bool {
+        self.durability == Durability::Process && !self.checkpoint_due.load(Ordering::Relaxed)
+    }
+
     fn commit(&self, batch: &Batch) -> Result<(), StoreError> {
         let mut writer = self.lock();
         let groups = block::group(&batch.events, self.head())?;
@@ -466,8 +480,7 @@ impl Store for SqliteStore {
         self.event_bytes.store(event_bytes + bytes, Ordering::Relaxed);
         self.head.store(head.0, Ordering::Release);
         writer.commits_since_tally = if tally { 0 } else { writer.commits_since_tally + 1 };
-        // Every commit writes at least two pages.
-        self.check_wal(&mut writer, bytes + 16 * 1024, false);
+        self.maintain(&mut writer, bytes + COMMIT_BYTES, false);
         Ok(())
     }
 

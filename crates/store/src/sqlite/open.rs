@@ -35,8 +35,6 @@ const PAGE_SIZE: u32 = 8192;
 const MMAP_BYTES: u64 = 1 << 30;
 /// The writer's page cache, in KiB. A transaction that dirties more spills into the write-ahead log early.
 const WRITER_CACHE_KIB: u32 = 8192;
-/// Pages in the write-ahead log after which a commit also copies it into the database (8 MiB).
-const CHECKPOINT_PAGES: u32 = 1024;
 /// Bytes of write-ahead log after which a commit waits for the readers (reads are short) to restart the log, so that overlapping reads
 /// cannot make it grow without bound; also the size to which the file is truncated.
 pub(super) const WAL_BYTES_MAX: u64 = 64 << 20;
@@ -209,7 +207,7 @@ pub(super) fn open_writer(dir: &Path, epoch: &str) -> Result<Connection, StoreEr
              PRAGMA synchronous = FULL;
              PRAGMA mmap_size = {MMAP_BYTES};
              PRAGMA cache_size = -{WRITER_CACHE_KIB};
-             PRAGMA wal_autocheckpoint = {CHECKPOINT_PAGES};
+             PRAGMA wal_autocheckpoint = 0;
              PRAGMA journal_size_limit = {WAL_BYTES_MAX};
              PRAGMA secure_delete = ON;
              PRAGMA temp_store = MEMORY;"

@@ -119,12 +119,12 @@ impl SqliteStore {
             writer.return_free_pages = true;
             // The write-ahead log still holds pages with removed bytes.
             writer.truncate_wal = true;
-            self.check_wal(&mut writer, step.freed, sweep.deleted);
+            self.maintain(&mut writer, step.freed, sweep.deleted);
             if sweep.deleted {
                 self.index_mut().being_deleted.remove(&sweep.session_id);
             }
         } else {
-            self.check_wal(&mut writer, step.freed, false);
+            self.maintain(&mut writer, step.freed, false);
         }
         Ok(true)
     }
@@ -153,7 +153,7 @@ impl SqliteStore {
             // The file shrinks when the write-ahead log is copied into it.
             writer.truncate_wal = true;
         }
-        self.check_wal(writer, u64::from(STEP_PAGES) << 13, !more);
+        self.maintain(writer, u64::from(STEP_PAGES) << 13, !more);
         Ok(more)
     }
 
@@ -179,7 +179,7 @@ impl SqliteStore {
         })?;
         if removed > 0 {
             writer.return_free_pages = true;
-            self.check_wal(&mut writer, 0, false);
+            self.maintain(&mut writer, 0, false);
         }
         Ok(removed >= STEP_REQUESTS)
     }

@@ -1,0 +1,96 @@
+//! The newest frames of a fan, as they are written to every subscriber that is up to date.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use super::super::frames::{Encoder, Projection};
+use plexus_protocol::{Event, Position};
+
+/// Bytes that an envelope adds to a body, about: what a batch's buffer starts with.
+pub(super) const ENVELOPE: usize = 384;
+
+/// Consecutive events as finished frames.
+pub(super) struct Batch {
+    /// It begins after this.
+    pub(super) after: Position,
+    /// It ends with this: everything between that the filter lets through is in it.
+    pub(super) last: Position,
+    pub(super) bytes: Bytes,
+    /// Where each event's frames end.
+    pub(super) ends: Box<[(Position, u32)]>,
+}
+
+impl Batch {
+    pub(super) fn encode(encoder: &Encoder, events: &[Arc<Event>], after: Position, last: Position) -> Self {
+        let native = encoder.projection == Projection::Native;
+        let of_native = |event: &Event| event.native.as_ref().filter(|_| native).map_or(0, Bytes::len);
+        let weight: usize = events.iter().map(|event| event.body.len() + of_native(event) + ENVELOPE).sum();
+        let (mut bytes, mut ends) = (Vec::with_capacity(weight), Vec::with_capacity(events.len()));
+        encoder.events(&mut bytes, events, |position, end| {
+            ends.push((position, u32::try_from(end).unwrap_or(u32::MAX)));
+        });
+        Self { after, last, bytes: bytes.into(), ends: ends.into() }
+    }
+
+    /// Where the frames of what comes after `after`, up to `upto`, lie in the bytes.
+    pub(super) fn cut(&self, after: Position, upto: Position) -> std::ops::Range<usize> {
+        let end_of = |position: Position| match self.ends.partition_point(|(at, _)| *at <= position) {
+            0 => 0,
+            n => self.ends[n - 1].1 as usize,
+        };
+        let from = if after <= self.after { 0 } else { end_of(after) };
+        let to = if upto >= self.last { self.bytes.len() } else { end_of(upto) };
+        from..to.max(from)
+    }
+}
+
+/// The newest frames of a fan.
+pub(super) struct Tail {
+    /// Who has everything up to here can follow from the tail.
+    pub(super) start: Position,
+    /// The pump has come this far.
+    pub(super) end: Position,
+    pub(super) bytes: usize,
+    pub(super) batches: VecDeque<Batch>,
+}
+
+impl Tail {
+    pub(super) fn shrink_to(&mut self, bound: usize) {
+        while self.bytes > bound && self.batches.len() > 1 {
+            if let Some(old) = self.batches.pop_front() {
+                self.bytes -= old.bytes.len();
+                self.start = old.last;
+            }
+        }
+        if self.batches.capacity() > 64 && self.batches.len() * 4 < self.batches.capacity() {
+            self.batches.shrink_to_fit();
+        }
+    }
+}
+
+/// What a gather added to the tail, for the connections that have everything before it.
+pub(super) struct Fresh {
+    /// Nothing of the tail lies between here …
+    pub(super) since: Position,
+    /// … and here, where it begins.
+    pub(super) after: Position,
+    /// It ends with this.
+    pub(super) last: Position,
+    /// Its batches: where each ends, and its bytes.
+    pub(super) frames: Vec<(Position, Bytes)>,
+    pub(super) bytes: usize,
+}
+
+/// The batches of a span (after, up to, first batch), each with the part of it that belongs to the span; empty parts left out.
+pub(super) fn spanned(
+    tail: &Tail,
+    (after, upto, from): (Position, Position, usize),
+) -> impl Iterator<Item = (&Batch, std::ops::Range<usize>)> {
+    tail.batches
+        .range(from..)
+        .take_while(move |batch| batch.after < upto)
+        .map(move |batch| (batch, batch.cut(after, upto)))
+        .filter(|(_, range)| !range.is_empty())
+}
