@@ -24,7 +24,7 @@ use super::frames::{DoingAt, Encoder, Framing, Notification, Projection, Session
 use crate::ledger::{Account, Charge};
 use crate::metrics::{Subscribed, Subscriber, metrics};
 use crate::sessions::{Directory, EventWatch, Filter, Log};
-use plexus_protocol::{Cursor, Event, Position, SessionId};
+use plexus_protocol::{Cursor, Position, SessionId};
 use plexus_store::{ReadLimit, StoreError};
 
 /// Bytes of finished frames that a fan keeps while somebody in it is behind; who falls further behind reads the log.

@@ -612,11 +612,11 @@ mod tests {
             for framing in [Framing::WebSocket, Framing::Sse] {
                 let mut out = Vec::new();
                 let event = event(Kind::Raw, &json!({ "x": 1 }), Some(native));
-                encoder(Projection::Native, framing).event(&mut out, &mut Vec::new(), &event);
+                encoder(Projection::Native, framing).events(&mut out, &[Arc::new(event.clone())], |_, _| {});
                 let text = String::from_utf8_lossy(&out).into_owned();
                 assert!(text.contains(&format!(r#","native":{shown}}}"#)), "{text}");
                 out.clear();
-                encoder(Projection::Canonical, framing).event(&mut out, &mut Vec::new(), &event);
+                encoder(Projection::Canonical, framing).events(&mut out, &[Arc::new(event.clone())], |_, _| {});
                 assert!(!String::from_utf8_lossy(&out).contains("native"));
             }
         }
@@ -636,8 +636,8 @@ mod tests {
         for kind in [Kind::Raw, Kind::RunStarted] {
             let (mut chunked, mut bare) = (Vec::new(), Vec::new());
             let event = event(kind, &json!({ "x": 1 }), None);
-            encoder(Projection::Canonical, Framing::Sse).event(&mut chunked, &mut Vec::new(), &event);
-            encoder(Projection::Canonical, Framing::SseBody).event(&mut bare, &mut Vec::new(), &event);
+            encoder(Projection::Canonical, Framing::Sse).events(&mut chunked, &[Arc::new(event.clone())], |_, _| {});
+            encoder(Projection::Canonical, Framing::SseBody).events(&mut bare, &[Arc::new(event.clone())], |_, _| {});
             let head = format!("{:x}\r\n", bare.len());
             assert_eq!(chunked, [head.as_bytes(), &bare, b"\r\n"].concat());
         }

@@ -125,15 +125,14 @@ impl Subscription {
 
     /// Appends a page, and what is to be said before, between and after its events.
     fn put(&mut self, page: &EventPage, log: &Log, framing: Framing, out: &mut Vec<u8>) {
-        let mut scratch = Vec::new();
-        for event in &page.events {
-            if self.live_at.is_some_and(|at| event.position > at) {
-                self.position = Position(event.position.0 - 1);
-                self.live(log, framing, out);
-            }
-            self.encoder.event(out, &mut scratch, event);
-            self.position = event.position;
+        let live_at = self.live_at.unwrap_or(Position::START);
+        let (replayed, new) = page.events.split_at(page.events.partition_point(|event| event.position <= live_at));
+        self.encoder.events(out, replayed, |_, _| {});
+        if let Some(first) = new.first() {
+            self.position = Position(first.position.0 - 1);
+            self.live(log, framing, out);
         }
+        self.encoder.events(out, new, |_, _| {});
         self.position = page.next;
         self.live(log, framing, out);
     }

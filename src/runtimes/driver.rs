@@ -116,7 +116,9 @@ impl CloseReason {
         match self {
             Self::Stopped => "it was stopped".into(),
             Self::Unused => "no longer in use".into(),
-            Self::Leaving => "the gateway stopped; the endpoint continues, and so does this session when the gateway is back".into(),
+            Self::Leaving => {
+                "the gateway stopped; the endpoint continues, and so does this session when the gateway is back".into()
+            }
             Self::Failed(why) => why,
         }
     }
@@ -429,7 +431,8 @@ impl Driver {
         // A runtime's output must not be able to end its driver, which would leave its sessions waiting for ever.
         let (dialect, out) = (&mut self.dialect, &mut self.step);
         if catch_unwind(AssertUnwindSafe(|| step(dialect.as_mut(), out))).is_err() {
-            let why = format!("the gateway's {} dialect failed on its output: this is a bug in Plexus", self.spec.dialect);
+            let why =
+                format!("the gateway's {} dialect failed on its output: this is a bug in Plexus", self.spec.dialect);
             self.broken = true;
             self.close(transport, CloseReason::Failed(why));
         }

@@ -173,7 +173,7 @@ impl Export {
         let placed = self.placer.entry(&body, event.run_id.as_str(), event.position);
         let above = self.placer.parent(&body).map(|parent| {
             let title = if parent.title.is_empty() { parent.id } else { parent.title };
-            Above { title: line(title, TITLE), depth: parent.depth }
+            Above { title: line(title, TITLE_MAX), depth: parent.depth }
         });
         match body {
             EntryBody::Message { role, content, .. } => {
@@ -532,8 +532,8 @@ mod tests {
         let events = [
             (Kind::ToolCall, json!({ "toolCallId": "a", "title": "<b>Explore</b>", "status": "completed" })),
             (Kind::ToolCall, under("a", tool("b", "completed", "out"))),
-            (Kind::AgentMessageChunk, under("a", said("I see"))),
-            (Kind::AgentMessageChunk, under("never", said("bye"))),
+            (Kind::AgentMessageChunk, under("a", chunk("I see"))),
+            (Kind::AgentMessageChunk, under("never", chunk("bye"))),
         ];
         let markdown = export(Format::Markdown, "t", &events);
         assert!(markdown.contains("**Tool** ls (completed), in \\<b\\>Explore\\</b\\>\n"), "{markdown}");

@@ -107,15 +107,22 @@ impl Directory {
                 ));
             }
             for &index in &choice.unattended {
-                log(format!("{} is running unattended: {}", process_name(&orphans[index]), why_unattended(&orphans[index])));
+                log(format!(
+                    "{} is running unattended: {}",
+                    process_name(&orphans[index]),
+                    why_unattended(&orphans[index])
+                ));
             }
         }
     }
 
     /// Lists a runtime that runs without a driver: it can be stopped, and nothing else.
     fn list_unattended(&self, id: RuntimeId, orphan: &OrphanedRuntime) {
-        let problem =
-            format!("{} is running unattended: {}; `plexus stop {id}` stops it", process_name(orphan), why_unattended(orphan));
+        let problem = format!(
+            "{} is running unattended: {}; `plexus stop {id}` stops it",
+            process_name(orphan),
+            why_unattended(orphan)
+        );
         let unknown = RuntimeInfo::unknown(id.clone(), problem, now());
         let pid = match &orphan.known {
             OrphanState::All { pid, .. } => Some(*pid),

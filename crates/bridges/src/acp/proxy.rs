@@ -368,7 +368,12 @@ impl AcpProxy {
 
     /// Handles a line of the editor that is not UTF-8.
     pub(super) fn invalid_utf8(line: &[u8], out: &mut ProxyOutput) {
-        out.editor.push_back(failure(&id_of_prefix(line), -32700, "the message is not UTF-8 and was ignored", "parse_error"));
+        out.editor.push_back(failure(
+            &id_of_prefix(line),
+            -32700,
+            "the message is not UTF-8 and was ignored",
+            "parse_error",
+        ));
     }
 
     /// Handles a line of the editor that is too long, by its beginning.

@@ -131,7 +131,8 @@ impl PanelQueue {
             // A question without a panel (a form, say) is still mentioned.
             let none = panel == Panel::Options && request.options.is_empty();
             if request.observe_only || none || !has_panel {
-                actions.push(PanelAction::Notice(format!("request, to be answered in another client: {}", request.title)));
+                actions
+                    .push(PanelAction::Notice(format!("request, to be answered in another client: {}", request.title)));
                 continue;
             }
             if request.display_truncated {
@@ -245,8 +246,7 @@ impl PanelQueue {
     pub(super) fn not_shown(&mut self, id: &str, why: &str, actions: &mut Vec<PanelAction>) {
         match self.shown.take() {
             Some(ShownPanel::Question(request, _)) if request.request_id.as_str() == id => {
-                actions
-                    .push(PanelAction::Notice(format!(
+                actions.push(PanelAction::Notice(format!(
                     "request, to be answered in another client ({why}): {}",
                     request.title
                 )));

@@ -486,7 +486,8 @@ impl OpenCode {
         for key in self.group(key) {
             if let Some(asked) = self.asks.remove(&key) {
                 self.mark_over(key);
-                let draft = error_event("answer_not_taken", &format!("OpenCode did not accept the answer: {why}"), None);
+                let draft =
+                    error_event("answer_not_taken", &format!("OpenCode did not accept the answer: {why}"), None);
                 let event = RuntimeEvent::Event { native: Some(asked.native.clone()), draft };
                 self.emit(&asked.native, event, out);
             }

@@ -120,11 +120,11 @@ impl Conversation {
         match &block.above {
             None => self.draw(block, cx, &mut lines),
             Some(above) => {
-                let margin = u16::try_from(2 * above.depth).unwrap_or(u16::MAX).min(pen.width / 3);
-                let inner = DrawContext { width: pen.width - margin, ..*pen };
+                let margin = u16::try_from(2 * above.depth).unwrap_or(u16::MAX).min(cx.width / 3);
+                let inner = DrawContext { width: cx.width - margin, ..*cx };
                 if let Some(above) = named {
                     let words = sanitize::cut(&above.title, usize::from(inner.width).saturating_sub(8));
-                    lines.push(Line::from(Span::styled(format!("  ↳ in {words}"), pen.theme.dim)));
+                    lines.push(Line::from(Span::styled(format!("  ↳ in {words}"), cx.theme.dim)));
                 }
                 self.draw(block, &inner, &mut lines);
                 let margin = " ".repeat(usize::from(margin));
