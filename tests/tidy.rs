@@ -565,19 +565,6 @@ fn empty_docs(path: &str, text: &str) -> Vec<String> {
 
 /// Characters of a test's name at most.
 const LONG_TEST_NAME: usize = 70;
-/// Folders whose tests do not follow the rule on names yet.
-const OLD_TEST_NAMES: &[&str] = &[
-    "crates/",
-    "src/runtimes/",
-    "src/sessions/",
-    "src/router/fanout",
-    "src/router/listen",
-    "src/router/mirror",
-    "src/router/notify/",
-    "src/router/remote.rs",
-    "src/router/sse.rs",
-    "src/router/ws.rs",
-];
 
 /// Names of tests that are too long, or whose first word is not the subject: a filter by subject would not find them.
 fn test_names(path: &str, text: &str) -> Vec<String> {
@@ -813,8 +800,7 @@ fn planted_old_words_and_empty_docs_are_found() {
 
 #[test]
 fn test_names_are_short_and_begin_with_their_subject() {
-    let mut files = tree(&["src", "crates", "tests"], &["rs"]);
-    files.retain(|path, _| !OLD_TEST_NAMES.iter().any(|old| path.starts_with(old)));
+    let files = tree(&["src", "crates", "tests"], &["rs"]);
     none(files.iter().flat_map(|(path, text)| test_names(path, text)).collect());
     let planted = "#[test]\nfn the_log() {}\n#[tokio::test(flavor = \"x\")]\n#[cfg(unix)]\nasync fn log_is_read() {}\nfn what() {}";
     assert_eq!(

@@ -321,7 +321,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_limit_is_a_number_of_messages() {
+    fn remote_limit_is_a_number_of_messages() {
         for (query, expected) in [
             (None, Some(usize::MAX)),
             (Some(""), Some(usize::MAX)),

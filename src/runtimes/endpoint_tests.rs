@@ -509,7 +509,7 @@ async fn endpoint_secret_goes_into_the_header_and_a_refusal_names_it() {
 }
 
 #[tokio::test]
-async fn endpoint_message_over_the_limit_is_reported_and_the_connection_made_again() {
+async fn endpoint_message_over_the_limit_is_reported_and_reconnects() {
     let (listener, at) = listener().await;
     let door = door(|settings| settings.line_max = 1000);
     let link = door.launch(spec(&format!("ws://{at}/"))).unwrap();

@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn fetch_queue_reads_again_what_a_decision_about_the_same_session_overtook() {
+    fn fetch_queue_reads_again_what_a_decision_of_its_session_overtook() {
         let mut queue = queue(&["read A", "read B", "decide A", "read A"]);
         assert_eq!(begun(&mut queue), [1, 2, 3]);
         assert!(queue.over(2, true), "it was about another session");

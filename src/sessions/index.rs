@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn one_text_takes_as_much_memory_as_it_has_words() {
+    async fn index_text_takes_memory_in_proportion_to_its_words() {
         for word in ["word ", "é\"\n\u{1}", "no-space-at-all"] {
             let mut passages = passages();
             // Less than is written at a time, so that all of it waits here.
@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn of_a_text_without_end_no_more_waits_than_is_written_at_a_time() {
+    async fn index_endless_text_is_bounded_by_one_write() {
         let mut passages = passages();
         let event = said(&passages, 1, &"word \n".repeat(RUN_MAX / 2));
         // Nobody keeps them here: the session has no row. What is refused is not kept in memory either.

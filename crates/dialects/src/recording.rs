@@ -160,7 +160,7 @@ mod tests {
     use plexus_protocol::{Connect, RuntimeId};
 
     #[test]
-    fn a_recording_is_read_as_it_was_written_and_a_mistake_names_its_line() {
+    fn recording_reads_back_and_a_mistake_names_its_line() {
         let entries = vec![
             RecordingEntry::new(Direction::Open, ""),
             RecordingEntry::about(Direction::Reply, 7, "200 {\"a\":\"\\n\"}"),
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn a_head_has_neither_the_environment_nor_the_secret() {
+    fn recording_head_has_neither_environment_nor_secret() {
         let connect = Connect::Command(vec!["agent".into()]);
         let mut spec = RuntimeSpec::new(RuntimeId::trusted("a"), "acp", connect, "/w");
         spec.env.insert("API_KEY".into(), "hunter2".into());

@@ -246,12 +246,12 @@ async fn joiners(framing: Framing, joiners: usize, total: usize) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn joiners_at_random_instants_see_everything_once_over_websockets() {
+async fn fan_joiners_at_random_instants_see_each_event_once_over_ws() {
     joiners(Framing::WebSocket, 200, 20_000).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn joiners_at_random_instants_see_everything_once_over_server_sent_events() {
+async fn fan_joiners_at_random_instants_see_each_event_once_over_sse() {
     joiners(Framing::Sse, 200, 20_000).await;
 }
 
@@ -278,7 +278,7 @@ async fn live_is_said_exactly_between_replay_and_what_comes_after() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn one_that_does_not_read_costs_one_batch_holds_nobody_up_and_misses_nothing() {
+async fn fan_unread_socket_costs_one_batch_and_misses_nothing() {
     let fans = fans();
     let (server, mut lazy) = pair(Some(4096)).await;
     let conn = Conn::new(&fans, server, Framing::WebSocket, account());
@@ -320,7 +320,7 @@ async fn one_that_does_not_read_costs_one_batch_holds_nobody_up_and_misses_nothi
 }
 
 #[tokio::test]
-async fn a_tail_nobody_is_behind_in_is_small() {
+async fn fan_tail_is_small_while_nobody_is_behind() {
     let fans = fans();
     let (server, mut client) = pair(None).await;
     let conn = Conn::new(&fans, server, Framing::WebSocket, account());
@@ -370,7 +370,7 @@ async fn own_frames_never_land_inside_an_event() {
 }
 
 #[tokio::test]
-async fn a_batch_is_cut_where_events_end() {
+async fn fan_batch_is_cut_where_events_end() {
     let fans = fans();
     append(fans.log(), "s_1", (0..20).map(|n| body(n, n * 40))).await;
     let fan = fans.fan(key(Framing::WebSocket));
@@ -444,7 +444,7 @@ async fn several_subscriptions_share_a_socket_and_each_is_whole() {
 }
 
 #[tokio::test]
-async fn a_socket_without_progress_is_given_up_and_one_with_some_is_not() {
+async fn fan_socket_without_progress_is_given_up() {
     let fans = fans_with(Duration::from_millis(300));
     let (server, client) = pair(Some(2048)).await;
     let conn = Conn::new(&fans, server, Framing::WebSocket, account());
@@ -474,7 +474,7 @@ async fn a_socket_without_progress_is_given_up_and_one_with_some_is_not() {
 }
 
 #[tokio::test]
-async fn a_client_that_hangs_up_is_noticed_by_whoever_writes() {
+async fn fan_client_that_hangs_up_is_noticed_by_the_writer() {
     let fans = fans();
     let (server, mut client) = pair(None).await;
     let conn = Conn::new(&fans, server, Framing::Sse, account());
@@ -499,7 +499,7 @@ async fn a_client_that_hangs_up_is_noticed_by_whoever_writes() {
 }
 
 #[tokio::test]
-async fn a_fan_that_nothing_is_said_to_sleeps_and_misses_nothing() {
+async fn fan_without_events_sleeps_and_misses_nothing() {
     for framing in [Framing::WebSocket, Framing::Sse] {
         let fans = fans();
         append(fans.log(), "s_a", (0..10).map(|n| body(n, 10))).await;

@@ -99,7 +99,7 @@ fn request(more: Value) -> Value {
 }
 
 #[test]
-fn every_kind_has_its_message_or_none() {
+fn mirror_kinds_have_a_message_or_none() {
     let by = json!({ "plexus": { "by": { "device_id": "d_1", "name": "phone" } } });
     let with = |text: &str| json!({ "content": { "type": "text", "text": text }, "_meta": by });
     let shell = json!({ "toolCallId": "c1", "title": "ls -l", "kind": "execute", "status": "pending", "rawInput": { "z": 1.50, "a": "x" } });
@@ -222,7 +222,7 @@ fn every_kind_has_its_message_or_none() {
 }
 
 #[test]
-fn a_tools_arguments_are_passed_as_they_came() {
+fn mirror_tool_arguments_pass_unchanged() {
     let mut told = Told::new();
     told.started();
     let body = r#"{"toolCallId":"c","title":"t","rawInput":{"b":1.50,"a":12345678901234567890123}}"#;
@@ -246,7 +246,7 @@ fn a_tools_arguments_are_passed_as_they_came() {
 }
 
 #[test]
-fn a_persons_message_comes_whole_and_before_what_follows() {
+fn mirror_user_message_comes_whole_and_first() {
     let mut told = Told::new();
     let block = |text: &str| json!({ "content": { "type": "text", "text": text }, "_meta": { "plexus": {} } });
     told.started();
@@ -270,7 +270,7 @@ fn a_persons_message_comes_whole_and_before_what_follows() {
 }
 
 #[test]
-fn a_question_is_about_a_command_a_file_or_something_else() {
+fn mirror_request_is_a_command_a_file_or_other() {
     let of_call = |kind: &str| json!({ "native": { "toolCall": { "toolCallId": "c", "kind": kind } } });
     for (more, sort) in [
         (of_call("execute"), "command_run"),
@@ -292,7 +292,7 @@ fn a_question_is_about_a_command_a_file_or_something_else() {
 }
 
 #[test]
-fn an_answer_is_told_in_the_words_of_the_question_and_another_end_in_its_own() {
+fn mirror_answer_names_the_option_and_other_ends_their_state() {
     for (resolved, selection) in [
         (json!({ "state": "answered", "option_id": "a", "ok": true }), "Allow"),
         (json!({ "state": "answered", "option_id": "e", "ok": true }), "Allow (e)"),
@@ -320,7 +320,7 @@ fn an_answer_is_told_in_the_words_of_the_question_and_another_end_in_its_own() {
 }
 
 #[test]
-fn a_question_that_changes_is_drawn_again_and_one_that_is_over_is_not() {
+fn mirror_request_is_drawn_again_when_it_changes_not_when_it_ended() {
     let mut told = Told::new();
     told.started().event(Kind::ToolCall, &json!({ "toolCallId": "c1", "title": "ls", "kind": "execute" })).said();
     let first = told.event(Kind::RequestOpened, &request(json!({ "display": "ls" }))).said();
@@ -335,7 +335,7 @@ fn a_question_that_changes_is_drawn_again_and_one_that_is_over_is_not() {
 }
 
 #[test]
-fn the_screen_goes_where_a_run_begins_and_shows_nothing_else() {
+fn mirror_screen_follows_the_run_that_starts() {
     let mut told = Told::new();
     told.started().event(Kind::AgentMessageChunk, &chunk("a1"));
     told.event_in("s_2", "r_2", Kind::AgentMessageChunk, &chunk("unseen"));
@@ -355,7 +355,7 @@ fn the_screen_goes_where_a_run_begins_and_shows_nothing_else() {
 }
 
 #[test]
-fn a_prompt_cancelled_in_the_queue_ends_nothing_and_what_is_said_between_runs_is_over_at_once() {
+fn mirror_queued_prompt_cancelled_ends_no_run() {
     let mut told = Told::new();
     told.started();
     told.event_in("s_1", "r_queued", Kind::RunEnded, &json!({ "status": "cancelled" }));
@@ -410,7 +410,7 @@ fn cursors_come_to_those_who_ask_and_only_with_what_is_told_whole() {
 }
 
 #[test]
-fn a_query_holds_a_cursor_and_never_a_token() {
+fn mirror_query_has_a_cursor_and_never_a_token() {
     assert_eq!(after(None).unwrap(), None);
     assert_eq!(after(Some("")).unwrap(), None);
     assert_eq!(after(Some("after=")).unwrap(), Some(StartAfter::Oldest));
@@ -422,7 +422,7 @@ fn a_query_holds_a_cursor_and_never_a_token() {
 }
 
 #[test]
-fn a_message_in_pieces_is_charged_and_told_in_several_where_there_is_no_room() {
+fn mirror_partial_message_is_charged_and_split_without_room() {
     use crate::ledger::{Ledger, LedgerLimits};
     let ledger = Ledger::new(LedgerLimits { connection: 8, ..LedgerLimits::default() });
     let account = ledger.connection("d_1");

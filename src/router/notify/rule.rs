@@ -715,7 +715,7 @@ mod tests {
     }
 
     #[test]
-    fn push_rule_notifies_a_new_target_of_open_requests_and_a_removed_one_of_nothing() {
+    fn push_rule_notifies_a_new_target_of_open_requests() {
         let mut fixture = Fixture::new();
         fixture.open(NewsKind::Request, "1", 0);
         fixture.open(NewsKind::Ended, "2", 0);

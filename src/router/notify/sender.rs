@@ -477,7 +477,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn push_sender_connects_to_no_private_address_unless_the_owner_named_the_target() {
+    async fn push_sender_connects_to_private_addresses_only_if_the_owner_did() {
         let (port, mut told) = service("HTTP/1.1 201 Created\r\ncontent-length: 0\r\n\r\n".into()).await;
         for host in ["localhost", "127.0.0.1"] {
             let target = DeliveryTarget { trusted: false, ..local(host, port) };

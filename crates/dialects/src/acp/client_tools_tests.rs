@@ -150,7 +150,7 @@ fn acp_client_tools_read_a_file_in_the_session_folder() {
 }
 
 #[test]
-fn acp_client_tools_go_to_the_client_first_and_tell_its_terminals_from_ours() {
+fn acp_client_tools_go_to_the_client_first_with_its_own_terminals() {
     let mut bench = Bench::new();
     let (id, method, params) = bench.ask_client(3, "fs/read_text_file", j!({ "path": "/w/a", "line": 2 }));
     assert_eq!(method, "fs/read_text_file");

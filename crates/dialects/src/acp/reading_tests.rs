@@ -304,7 +304,7 @@ fn acp_reading_takes_no_array_for_an_object() {
 
 /// The state is saved often: what is long in it does not outlive the gateway, but that it was there does.
 #[test]
-fn acp_reading_after_a_restart_does_not_guess_a_tool_call_that_was_too_long_to_save() {
+fn acp_reading_after_a_restart_does_not_guess_an_unsaved_tool_call() {
     let long = "x".repeat(super::tool_calls::SAVED_MAX);
     let announced = |command: &str| {
         format!(
