@@ -42,5 +42,5 @@ pub(super) struct Logs {
 
 pub(super) async fn logs(state: AppState, call: Call) -> Outcome {
     let (id, permit) = runtime_of::<Admin>(&state, &call)?;
-    json(StatusCode::OK, &Logs { lines: state.directory.journal(&permit, &id)? })
+    json(StatusCode::OK, &Logs { lines: state.directory.stderr_log(&permit, &id)? })
 }

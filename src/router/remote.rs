@@ -1,7 +1,7 @@
 //! The remote control of a Gemini UI (`GEMINI_CLI_REMOTE_PORT`) as a server, for any runtime: `POST /message` and
 //! `GET /history` of its current session.
 
-// Who reads events decides for every kind: a new one has to be named here before it compiles.
+// Every kind of event is handled explicitly, so that a new one does not compile before it is.
 #![deny(clippy::wildcard_enum_match_arm)]
 
 use std::collections::VecDeque;

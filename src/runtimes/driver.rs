@@ -229,7 +229,7 @@ impl Driver {
             step: Outbox::default(),
             routes: SessionRoutes::default(),
             offers: FoundSessions::default(),
-            stderr: Stderr::new(end.journal.clone()),
+            stderr: Stderr::new(end.stderr_log.clone()),
             meter: RuntimeMeter::new(&settings.ledger, spec.id.as_str(), read),
             acks: Arc::default(),
             ack_mode: AckMode::Charged,
@@ -333,7 +333,7 @@ impl Driver {
     pub(super) fn wait_until_ready(&mut self, order: RuntimeOrder) {
         match order.command {
             RuntimeCommand::Open { ticket, .. } if self.waiting.len() >= OPENS_MAX => {
-                self.refuse(order.inlet, ticket, format!("{OPENS_MAX} sessions are already waiting for this runtime"));
+                self.refuse(order.sender, ticket, format!("{OPENS_MAX} sessions are already waiting for this runtime"));
             }
             RuntimeCommand::Open { .. } => self.waiting.push_back(order),
             _ if self.closing => {}
@@ -346,7 +346,7 @@ impl Driver {
             Admission::Dropped => return,
             Admission::Refused(why) => {
                 if let RuntimeCommand::Open { ticket, .. } = order.command {
-                    self.refuse(order.inlet, ticket, why.to_owned());
+                    self.refuse(order.sender, ticket, why.to_owned());
                 }
                 return;
             }
@@ -354,8 +354,8 @@ impl Driver {
         }
         self.routes.ordered(&order);
         self.command(transport, order.command);
-        if let Some(pressed) = order.pressed {
-            metrics().answered(self.spec.id.as_str(), pressed);
+        if let Some(answered_at) = order.answered_at {
+            metrics().answered(self.spec.id.as_str(), answered_at);
         }
     }
 
@@ -372,15 +372,16 @@ impl Driver {
         self.step_quietly(transport, StepCause::Command(record), |dialect, out| dialect.command(command, out));
     }
 
-    pub(super) fn refuse(&mut self, inlet: SessionSender, ticket: Ticket, why: String) {
-        self.out.push(inlet, RuntimeMessage::Said(vec![RuntimeEvent::NotOpened { ticket, error: refusal(why) }], None));
+    pub(super) fn refuse(&mut self, sender: SessionSender, ticket: Ticket, why: String) {
+        self.out
+            .push(sender, RuntimeMessage::Events(vec![RuntimeEvent::NotOpened { ticket, error: refusal(why) }], None));
     }
 
     /// Refuses every session that waits to be opened.
     pub(super) fn refuse_waiting(&mut self, why: &str) {
         for order in std::mem::take(&mut self.waiting) {
             if let RuntimeCommand::Open { ticket, .. } = order.command {
-                self.refuse(order.inlet, ticket, why.to_owned());
+                self.refuse(order.sender, ticket, why.to_owned());
             }
         }
     }
@@ -396,11 +397,11 @@ impl Driver {
     /// Tells the sessions of this start that it is over, and refuses those that it was to open.
     pub(super) fn report_end(&mut self, exit: &RuntimeExit, why: &str) {
         let (opening, sessions) = self.routes.end();
-        for (inlet, ticket) in opening {
-            self.refuse(inlet, ticket, why.to_owned());
+        for (sender, ticket) in opening {
+            self.refuse(sender, ticket, why.to_owned());
         }
-        for inlet in sessions {
-            self.out.push(inlet, RuntimeMessage::Gone(exit.clone()));
+        for sender in sessions {
+            self.out.push(sender, RuntimeMessage::Gone(exit.clone()));
         }
         self.refuse_waiting(why);
     }
@@ -498,13 +499,13 @@ impl Driver {
             self.command(transport, RuntimeCommand::Answer { key, decision: Decision::Withdrawn });
         }
         let (from, to) = (self.passed_on, self.offset);
-        for (inlet, batch) in self.routes.batches() {
+        for (sender, batch) in self.routes.batches() {
             let ack = match self.ack_mode {
                 AckMode::Holder => self.acks.track(from, to, true),
                 AckMode::Charged => self.acks.track(from, to, false),
                 AckMode::Untracked => Arc::<AckTracker>::default().track(from, to, false),
             };
-            self.out.push(inlet, RuntimeMessage::Said(batch, Some(ack)));
+            self.out.push(sender, RuntimeMessage::Events(batch, Some(ack)));
         }
         self.passed_on = to;
         self.out.deliver_now();
@@ -542,6 +543,6 @@ impl Driver {
     /// Adds what the gateway itself knows to the runtime's log.
     pub(super) fn note(&self, text: &str) {
         tracing::debug!(text, "noted");
-        self.end.journal.add(SystemTime::now().into(), LogSource::Gateway, text);
+        self.end.stderr_log.add(SystemTime::now().into(), LogSource::Gateway, text);
     }
 }

@@ -143,20 +143,20 @@ fn spec(at: &str) -> RuntimeSpec {
 }
 
 struct Session {
-    inlet: SessionSender,
+    sender: SessionSender,
     heard: mpsc::Receiver<RuntimeMessage>,
 }
 
 impl Session {
     fn open(link: &RuntimeLink, ticket: u64) -> Self {
-        let (inlet, heard) = SessionSender::new();
-        let this = Self { inlet, heard };
+        let (sender, heard) = SessionSender::new();
+        let this = Self { sender, heard };
         this.order(link, RuntimeCommand::Open { ticket: Ticket(ticket), cwd: "/".into(), resume: None });
         this
     }
 
     fn order(&self, link: &RuntimeLink, command: RuntimeCommand) {
-        link.order(RuntimeOrder { command, inlet: self.inlet.clone(), generation: 1, pressed: None }).unwrap();
+        link.order(RuntimeOrder { command, sender: self.sender.clone(), generation: 1, answered_at: None }).unwrap();
     }
 
     fn prompt(&self, link: &RuntimeLink, ticket: u64) {
@@ -172,7 +172,7 @@ impl Session {
         let mut all = Vec::new();
         while !all.iter().any(|heard: &String| heard.starts_with(line)) {
             match self.batch().await {
-                RuntimeMessage::Said(said, _) => all.extend(said.iter().map(word)),
+                RuntimeMessage::Events(said, _) => all.extend(said.iter().map(word)),
                 other => panic!("{other:?} after {all:?}"),
             }
         }
@@ -621,7 +621,7 @@ async fn endpoint_waits_for_a_session_that_does_not_read_and_loses_nothing() {
     session.prompt(&link, 3);
     let mut n = 0;
     while n < 2000 {
-        let RuntimeMessage::Said(said, _) = session.batch().await else { panic!("gone") };
+        let RuntimeMessage::Events(said, _) = session.batch().await else { panic!("gone") };
         for said in &said {
             assert!(word(said).starts_with(&format!("{n} ")));
             n += 1;

@@ -226,7 +226,7 @@ impl Transport for EndpointTransport {
     }
 
     fn admit(&self, driver: &Driver, order: &RuntimeOrder) -> Admission {
-        if order.inlet.is_closed() {
+        if order.sender.is_closed() {
             return Admission::Dropped;
         }
         let opens = matches!(order.command, RuntimeCommand::Open { .. });

@@ -15,7 +15,7 @@ use plexus_protocol::text::printable;
 /// How much of what a runtime writes to stderr is kept, in bytes; older text is forgotten.
 const STDERR_KEPT: usize = 64 * 1024;
 
-/// Longest line of it in the journal, in bytes before escaping; a longer one is cut into several.
+/// Longest line of it in the log, in bytes before escaping; a longer one is cut into several.
 const STDERR_LINE: usize = 1000;
 
 /// How much of it is shown, in bytes before escaping.
@@ -126,19 +126,19 @@ fn runnable(at: &Path) -> bool {
     at.is_file() && rustix::fs::access(at, rustix::fs::Access::EXEC_OK).is_ok()
 }
 
-/// The end of what a runtime writes to stderr; its lines go to the journal.
+/// The end of what a runtime writes to stderr; its lines go to the runtime's log.
 pub(super) struct Stderr {
     text: VecDeque<u8>,
     /// The line that has no end yet.
     line: Vec<u8>,
-    journal: StderrLog,
+    stderr_log: StderrLog,
     /// How much of the text was there at the last [`mark`](Self::mark).
     seen: usize,
 }
 
 impl Stderr {
-    pub(super) fn new(journal: StderrLog) -> Self {
-        Self { text: VecDeque::new(), line: Vec::new(), journal, seen: 0 }
+    pub(super) fn new(stderr_log: StderrLog) -> Self {
+        Self { text: VecDeque::new(), line: Vec::new(), stderr_log, seen: 0 }
     }
 
     /// More of it.
@@ -166,7 +166,7 @@ impl Stderr {
         let line = std::mem::take(&mut self.line);
         let line = line.strip_suffix(b"\n").unwrap_or(&line);
         if !line.is_empty() {
-            self.journal.add(
+            self.stderr_log.add(
                 SystemTime::now().into(),
                 LogSource::Runtime,
                 masked(printable(line).trim_end_matches("\\r")).as_str(),
@@ -229,23 +229,23 @@ mod tests {
 
     #[test]
     fn stderr_shows_and_logs_no_secret() {
-        let journal = StderrLog::default();
-        let mut stderr = Stderr::new(journal.clone());
+        let stderr_log = StderrLog::default();
+        let mut stderr = Stderr::new(stderr_log.clone());
         stderr.push(b"calling with OPENAI_API_KEY=sk-abc123def456ghi\n");
-        let kept = format!("{} {} {:?}", stderr.tail(), stderr.since(), journal.lines());
+        let kept = format!("{} {} {:?}", stderr.tail(), stderr.since(), stderr_log.lines());
         assert!(kept.contains("calling with") && !kept.contains("abc123def456"), "{kept}");
     }
 
     #[test]
     fn stderr_is_logged_line_by_line() {
-        let journal = StderrLog::default();
-        let mut stderr = Stderr::new(journal.clone());
+        let stderr_log = StderrLog::default();
+        let mut stderr = Stderr::new(stderr_log.clone());
         let long = "x".repeat(STDERR_LINE + 7);
         for piece in ["one\r\nt", "wo\x1b[2J\n\n", &long, "\nthe end"] {
             stderr.push(piece.as_bytes());
         }
         stderr.finish();
-        let lines: Vec<_> = journal.lines().into_iter().map(|line| line.text).collect();
+        let lines: Vec<_> = stderr_log.lines().into_iter().map(|line| line.text).collect();
         assert_eq!(lines, ["one", "two\\u{1b}[2J", &long[7..], "xxxxxxx", "the end"]);
     }
 }

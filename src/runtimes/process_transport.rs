@@ -322,7 +322,7 @@ impl Transport for ProcessTransport {
             // One for a start that is over: its session hears of that.
             return if order.generation == driver.generation { Admission::Admitted } else { Admission::Dropped };
         }
-        if order.inlet.is_closed() {
+        if order.sender.is_closed() {
             Admission::Dropped
         } else if driver.dialect.sessions() == SessionLimit::One && driver.routes.taken() {
             Admission::Refused("this runtime supports only one session: start another runtime for another session")

@@ -20,8 +20,8 @@ impl SessionOutbox {
         self.now.is_none() && self.then.is_empty()
     }
 
-    pub(super) fn push(&mut self, inlet: SessionSender, batch: RuntimeMessage) {
-        self.then.push_back((inlet, batch));
+    pub(super) fn push(&mut self, sender: SessionSender, batch: RuntimeMessage) {
+        self.then.push_back((sender, batch));
     }
 
     /// Delivers what sessions have room for now. What they have none for, [`deliver`](Self::deliver) waits for.
@@ -33,8 +33,8 @@ impl SessionOutbox {
     pub(super) async fn deliver(&mut self) {
         loop {
             if self.now.is_none() {
-                let Some((inlet, batch)) = self.then.pop_front() else { return };
-                self.now = Some(Box::pin(async move { inlet.put(batch).await }));
+                let Some((sender, batch)) = self.then.pop_front() else { return };
+                self.now = Some(Box::pin(async move { sender.put(batch).await }));
             }
             if let Some(now) = &mut self.now {
                 now.await;

@@ -53,16 +53,16 @@ impl SessionRoutes {
             RuntimeCommand::Open { ticket, resume, .. } => {
                 // What its session was asked before is taken back, or answered elsewhere, there.
                 let carried = resume.iter().filter_map(|resume| resume.carried.as_ref());
-                self.asks.extend(carried.flat_map(|it| it.asks.iter().map(|key| (key.clone(), order.inlet.clone()))));
+                self.asks.extend(carried.flat_map(|it| it.asks.iter().map(|key| (key.clone(), order.sender.clone()))));
                 self.opening.insert(*ticket);
-                self.tickets.insert(*ticket, order.inlet.clone());
+                self.tickets.insert(*ticket, order.sender.clone());
             }
             RuntimeCommand::Prompt { ticket, .. } => {
-                self.prompted = Some(order.inlet.clone());
-                self.tickets.insert(*ticket, order.inlet.clone());
+                self.prompted = Some(order.sender.clone());
+                self.tickets.insert(*ticket, order.sender.clone());
             }
             RuntimeCommand::Call { ticket, notify: false, .. } => {
-                self.tickets.insert(*ticket, order.inlet.clone());
+                self.tickets.insert(*ticket, order.sender.clone());
             }
             RuntimeCommand::Answer { key, .. } => {
                 self.asks.remove(key);
@@ -73,16 +73,16 @@ impl SessionRoutes {
 
     /// Adds a session that goes on from an earlier gateway: events of the output that it covers are not repeated.
     pub(super) fn reattach(&mut self, session: ReattachedSession) {
-        let ReattachedSession { native, inlet, heard, asks, prompt, start: _ } = session;
-        self.natives.insert(native, inlet.clone());
-        self.asks.extend(asks.into_iter().map(|key| (key, inlet.clone())));
-        self.tickets.extend(prompt.map(|ticket| (ticket, inlet.clone())));
+        let ReattachedSession { native, sender, heard, asks, prompt, start: _ } = session;
+        self.natives.insert(native, sender.clone());
+        self.asks.extend(asks.into_iter().map(|key| (key, sender.clone())));
+        self.tickets.extend(prompt.map(|ticket| (ticket, sender.clone())));
         if prompt.is_some() {
-            self.prompted = Some(inlet.clone());
+            self.prompted = Some(sender.clone());
         }
-        self.covered.push((inlet.clone(), heard));
+        self.covered.push((sender.clone(), heard));
         self.adopted = true;
-        self.sessions.push(inlet);
+        self.sessions.push(sender);
     }
 
     /// Events that are routed from now on stand here in the output.
@@ -110,7 +110,7 @@ impl SessionRoutes {
 
     /// Whether a session is open under this name.
     pub(super) fn knows(&self, native: &NativeId) -> bool {
-        self.natives.get(native).is_some_and(|inlet| !inlet.is_closed())
+        self.natives.get(native).is_some_and(|sender| !sender.is_closed())
     }
 
     /// Adds an event to the batches of the sessions that it is for.
@@ -122,7 +122,7 @@ impl SessionRoutes {
             RuntimeEvent::NotOpened { ticket, error } => {
                 self.opening.remove(&ticket);
                 match self.tickets.remove(&ticket) {
-                    Some(inlet) => self.put(&inlet, RuntimeEvent::NotOpened { ticket, error }),
+                    Some(sender) => self.put(&sender, RuntimeEvent::NotOpened { ticket, error }),
                     // Who asked was a client of an earlier gateway.
                     None if self.adopted => {}
                     None => self.stray(format!("refused a session that was not requested: {}", error.message)),
@@ -133,22 +133,22 @@ impl SessionRoutes {
             RuntimeEvent::Asked { native, ask } => {
                 let known = native.as_ref().and_then(|native| self.natives.get(native));
                 // A session of the agent's own making (a helper's) asks through the one that is at work.
-                let inlet = match (known, self.early_for(native.as_ref())) {
-                    (Some(inlet), _) => Some(inlet.clone()),
+                let sender = match (known, self.early_for(native.as_ref())) {
+                    (Some(sender), _) => Some(sender.clone()),
                     (None, true) => return self.keep(RuntimeEvent::Asked { native, ask }),
                     (None, false) => self.working(),
                 };
-                match inlet.filter(|inlet| !inlet.is_closed()) {
-                    Some(inlet) => {
-                        self.asks.insert(ask.key.clone(), inlet.clone());
-                        self.put(&inlet, RuntimeEvent::Asked { native, ask });
+                match sender.filter(|sender| !sender.is_closed()) {
+                    Some(sender) => {
+                        self.asks.insert(ask.key.clone(), sender.clone());
+                        self.put(&sender, RuntimeEvent::Asked { native, ask });
                     }
                     None => self.abandoned.push(ask.key),
                 }
             }
             RuntimeEvent::AskChanged { native, ask } => {
-                if let Some(inlet) = self.asks.get(&ask.key).cloned() {
-                    self.put(&inlet, RuntimeEvent::AskChanged { native, ask });
+                if let Some(sender) = self.asks.get(&ask.key).cloned() {
+                    self.put(&sender, RuntimeEvent::AskChanged { native, ask });
                 } else if self
                     .early
                     .iter()
@@ -163,8 +163,8 @@ impl SessionRoutes {
                     .iter()
                     .position(|event| matches!(event, RuntimeEvent::Asked { ask, .. } if ask.key == key));
                 let kept = self.asks.keys().find(|kept| kept.means(&key)).cloned();
-                if let Some(inlet) = kept.and_then(|kept| self.asks.remove(&kept)) {
-                    self.put(&inlet, RuntimeEvent::TakenBack { native, key, elsewhere });
+                if let Some(sender) = kept.and_then(|kept| self.asks.remove(&kept)) {
+                    self.put(&sender, RuntimeEvent::TakenBack { native, key, elsewhere });
                 } else if early.is_some() {
                     self.keep(RuntimeEvent::TakenBack { native, key, elsewhere });
                 }
@@ -172,35 +172,35 @@ impl SessionRoutes {
             }
             RuntimeEvent::AnswerLost { native, key, elsewhere } => {
                 let known = native.as_ref().and_then(|native| self.natives.get(native)).cloned();
-                if let Some(inlet) = known.or_else(|| self.working()) {
-                    self.put(&inlet, RuntimeEvent::AnswerLost { native, key, elsewhere });
+                if let Some(sender) = known.or_else(|| self.working()) {
+                    self.put(&sender, RuntimeEvent::AnswerLost { native, key, elsewhere });
                 }
             }
             RuntimeEvent::Began { native, by } => match self.natives.get(&native).cloned() {
-                Some(inlet) => self.put(&inlet, RuntimeEvent::Began { native, by }),
+                Some(sender) => self.put(&sender, RuntimeEvent::Began { native, by }),
                 None => self.keep(RuntimeEvent::Began { native, by }),
             },
             RuntimeEvent::Checkpoint { native, state } => {
                 // A checkpoint of a session that is not open is of no use.
-                if let Some(inlet) = self.natives.get(&native).cloned() {
-                    self.put(&inlet, RuntimeEvent::Checkpoint { native, state });
+                if let Some(sender) = self.natives.get(&native).cloned() {
+                    self.put(&sender, RuntimeEvent::Checkpoint { native, state });
                 }
             }
             RuntimeEvent::Done { native, end } => match self.natives.get(&native).cloned() {
-                Some(inlet) => self.put(&inlet, RuntimeEvent::Done { native, end }),
+                Some(sender) => self.put(&sender, RuntimeEvent::Done { native, end }),
                 None => self.keep(RuntimeEvent::Done { native, end }),
             },
             RuntimeEvent::Ended { native, ticket, end } => {
                 let by_ticket = self.tickets.remove(&ticket);
                 match by_ticket.or_else(|| self.natives.get(&native).cloned()) {
-                    Some(inlet) => self.put(&inlet, RuntimeEvent::Ended { native, ticket, end }),
+                    Some(sender) => self.put(&sender, RuntimeEvent::Ended { native, ticket, end }),
                     // Of a session that an earlier gateway has let go of.
                     None if self.adopted => {}
                     None => self.stray(format!("ended work that was not requested, in its session {native}")),
                 }
             }
             RuntimeEvent::Replied { ticket, reply } => match self.tickets.remove(&ticket) {
-                Some(inlet) => self.put(&inlet, RuntimeEvent::Replied { ticket, reply }),
+                Some(sender) => self.put(&sender, RuntimeEvent::Replied { ticket, reply }),
                 // Who called was a client of an earlier gateway.
                 None if self.adopted => {}
                 None => self.stray("responded to an unknown call".into()),
@@ -236,7 +236,7 @@ impl SessionRoutes {
 
     fn opened(&mut self, ticket: Ticket, native: NativeId, drafts: Vec<EventDraft>, how: OpenedAs) {
         self.opening.remove(&ticket);
-        let Some(inlet) = self.tickets.remove(&ticket) else {
+        let Some(sender) = self.tickets.remove(&ticket) else {
             // Asked for by an earlier gateway: the session is here already, if that kept it.
             if !self.adopted {
                 self.stray(format!("opened a session that was not requested: {native}"));
@@ -245,13 +245,13 @@ impl SessionRoutes {
         };
         if self.natives.get(&native).is_some_and(|there| !there.is_closed()) {
             let error = refusal(format!("the runtime used the session id {native} twice"));
-            self.put(&inlet, RuntimeEvent::NotOpened { ticket, error });
+            self.put(&sender, RuntimeEvent::NotOpened { ticket, error });
             return self.deliver_early();
         }
-        self.natives.insert(native.clone(), inlet.clone());
+        self.natives.insert(native.clone(), sender.clone());
         self.sessions.retain(|session| !session.is_closed());
-        self.sessions.push(inlet.clone());
-        self.put(&inlet, RuntimeEvent::Opened { ticket, native, drafts, how });
+        self.sessions.push(sender.clone());
+        self.put(&sender, RuntimeEvent::Opened { ticket, native, drafts, how });
         self.deliver_early();
     }
 
@@ -261,17 +261,17 @@ impl SessionRoutes {
         }
         match native {
             Some(named) => match self.natives.get(&named).cloned() {
-                Some(inlet) => self.put(&inlet, RuntimeEvent::Event { native: Some(named), draft }),
+                Some(sender) => self.put(&sender, RuntimeEvent::Event { native: Some(named), draft }),
                 None => {
-                    let Some(inlet) = self.working() else { return };
+                    let Some(sender) = self.working() else { return };
                     let reason = format!("belongs to a session that this gateway did not open: {named}");
                     let draft = EventDraft::raw(draft.native.unwrap_or(draft.body), &reason);
-                    self.put(&inlet, RuntimeEvent::Event { native: None, draft });
+                    self.put(&sender, RuntimeEvent::Event { native: None, draft });
                 }
             },
             None => {
-                for inlet in self.sessions.clone() {
-                    self.put(&inlet, RuntimeEvent::Event { native: None, draft: draft.clone() });
+                for sender in self.sessions.clone() {
+                    self.put(&sender, RuntimeEvent::Event { native: None, draft: draft.clone() });
                 }
             }
         }
@@ -281,7 +281,7 @@ impl SessionRoutes {
     fn early_for(&self, native: Option<&NativeId>) -> bool {
         match native {
             // A session that was forgotten may be the one that is being opened: its past comes before the reply.
-            Some(native) if self.natives.get(native).is_some_and(|inlet| !inlet.is_closed()) => false,
+            Some(native) if self.natives.get(native).is_some_and(|sender| !sender.is_closed()) => false,
             Some(_) => self.sessions.is_empty() || !self.opening.is_empty(),
             None => self.sessions.is_empty(),
         }
@@ -289,17 +289,17 @@ impl SessionRoutes {
 
     /// The session at work: prompted last, or else the oldest there is.
     fn working(&self) -> Option<SessionSender> {
-        let living = |inlet: &&SessionSender| !inlet.is_closed();
+        let living = |sender: &&SessionSender| !sender.is_closed();
         self.prompted.as_ref().filter(living).or_else(|| self.sessions.iter().find(living)).cloned()
     }
 
-    fn put(&mut self, inlet: &SessionSender, event: RuntimeEvent) {
-        if self.covered.iter().any(|(to, until)| *until >= self.at && to.same(inlet)) {
+    fn put(&mut self, sender: &SessionSender, event: RuntimeEvent) {
+        if self.covered.iter().any(|(to, until)| *until >= self.at && to.same(sender)) {
             return;
         }
-        match self.batches.iter_mut().find(|(to, _)| to.same(inlet)) {
+        match self.batches.iter_mut().find(|(to, _)| to.same(sender)) {
             Some((_, batch)) => batch.push(event),
-            None => self.batches.push((inlet.clone(), vec![event])),
+            None => self.batches.push((sender.clone(), vec![event])),
         }
     }
 
@@ -364,18 +364,18 @@ mod tests {
     use plexus_protocol::Kind;
 
     struct Session {
-        inlet: SessionSender,
+        sender: SessionSender,
         _rx: Receiver<RuntimeMessage>,
     }
 
     fn session() -> Session {
-        let (inlet, rx) = SessionSender::new();
-        Session { inlet, _rx: rx }
+        let (sender, rx) = SessionSender::new();
+        Session { sender, _rx: rx }
     }
 
     fn open(routes: &mut SessionRoutes, session: &Session, ticket: u64) {
         let command = RuntimeCommand::Open { ticket: Ticket(ticket), cwd: "/".into(), resume: None };
-        routes.ordered(&RuntimeOrder { command, inlet: session.inlet.clone(), generation: 1, pressed: None });
+        routes.ordered(&RuntimeOrder { command, sender: session.sender.clone(), generation: 1, answered_at: None });
     }
 
     fn opened(routes: &mut SessionRoutes, ticket: u64, native: &str) {
@@ -394,8 +394,8 @@ mod tests {
 
     fn heard(routes: &mut SessionRoutes, session: &Session) -> Vec<String> {
         let mut all = Vec::new();
-        for (inlet, batch) in &routes.batches {
-            if inlet.same(&session.inlet) {
+        for (sender, batch) in &routes.batches {
+            if sender.same(&session.sender) {
                 all.extend(batch.iter().map(|said| match said {
                     RuntimeEvent::Opened { native, .. } => format!("opened {native}"),
                     RuntimeEvent::NotOpened { error, .. } => format!("not opened: {}", error.message),
@@ -460,10 +460,10 @@ mod tests {
     async fn routes_show_no_session_what_an_earlier_gateway_asked_for() {
         let (mut routes, a) = (SessionRoutes::default(), session());
         let start = crate::sessions::ProcessStart { instance: None, generation: 1, mark: None };
-        let inlet = a.inlet.clone();
+        let sender = a.sender.clone();
         routes.reattach(ReattachedSession {
             native: "A".into(),
-            inlet,
+            sender,
             start,
             heard: 5,
             asks: Vec::new(),

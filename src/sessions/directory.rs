@@ -380,7 +380,7 @@ impl Directory {
         let (edit, by) =
             (SessionEdit { title: title.map(|title| title.trim().to_owned()), archived }, permit.device().resolver());
         for _ in 0..HANDOVER_TRIES {
-            let outcome = match self.handle(id)?.wants {
+            let outcome = match self.handle(id)?.commands {
                 Some(commands) => {
                     let (edit, by) = (edit.clone(), by.clone());
                     send_command(&commands, |reply| SessionCommand::Edit { edit, by, reply }).await
@@ -647,7 +647,7 @@ impl Directory {
     /// The command queue of a session's task.
     fn commands(&self, id: &SessionId) -> Result<mpsc::Sender<SessionCommand>, SessionError> {
         let handle = self.handle(id)?;
-        handle.wants.clone().ok_or_else(|| {
+        handle.commands.clone().ok_or_else(|| {
             let link = self.shared.runtimes.get(&handle.origin.runtime_id).map(|link| link.info());
             let why = link.and_then(|info| info.problem.clone());
             SessionError::RuntimeGone(why.unwrap_or_else(|| "it has exited; open a new session".into()))

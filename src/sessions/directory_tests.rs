@@ -423,7 +423,7 @@ async fn session_deleted_while_reopening_stays_deleted() {
     directory.forget(&id).await.unwrap();
     assert!(directory.session(&id).is_none());
     let opened = RuntimeEvent::Opened { ticket, native: "n".into(), drafts: Vec::new(), how: OpenedAs::Resumed };
-    order.inlet.put(super::RuntimeMessage::Said(vec![opened], None)).await;
+    order.sender.put(super::RuntimeMessage::Events(vec![opened], None)).await;
     let refused = opening.await.unwrap().unwrap_err();
     assert!(matches!(refused, SessionError::NoSession(_)), "{refused}");
     assert!(directory.session(&id).is_none() && directory.sessions().is_empty());

@@ -1,6 +1,6 @@
-//! What was said in a run, put into the full-text index once the run is over: nothing of it is on the path of an event.
+//! Adds a run's text to the full-text index once the run is over. Not on the path of an event.
 
-// Who reads events decides for every kind: a new one has to be named here before it compiles.
+// Every kind of event is handled explicitly, so that a new one does not compile before it is.
 #![deny(clippy::wildcard_enum_match_arm)]
 
 use std::borrow::Cow;
@@ -15,16 +15,16 @@ use plexus_protocol::transcript::{EntryKind, MessageKey, MessagePlacer, Placed, 
 use plexus_protocol::{Event, Kind, Origin, Position, RunId};
 use plexus_store::{ReadLimit, StoreError, TextRow};
 
-/// Bytes of one passage; a longer message is several.
+/// Bytes of one passage; a longer message is split into several.
 const PASSAGE: usize = 16 << 10;
-/// Bytes of a run that are indexed; of a run that said more, the rest is not found by a search. It is in the log.
+/// Bytes of a run that are indexed. The rest of a longer run is in the log, but a search does not find it.
 const RUN_MAX: usize = 4 << 20;
 /// Passages written at a time.
 const AT_ONCE: usize = 32;
 /// Events read at a time.
 const PAGE: ReadLimit = ReadLimit { events: 4096, bytes: 1 << 20 };
 
-/// Indexes a run that is over, whose first event is after `after`. A failure loses nothing but findings: it is logged.
+/// Indexes a finished run, whose first event is after `after`. A failure is logged; it affects only search.
 pub(super) async fn run(log: Log, origin: Arc<Origin>, run_id: RunId, after: Position) {
     match IndexWriter::new(log, origin, run_id.clone()).all(after).await {
         Ok(()) => {}
@@ -34,7 +34,7 @@ pub(super) async fn run(log: Log, origin: Arc<Origin>, run_id: RunId, after: Pos
     }
 }
 
-/// Words on their way into the index: one passage at a time in memory, and [`AT_ONCE`] that are ready.
+/// Text on its way into the index: one unfinished passage, and up to [`AT_ONCE`] finished ones.
 struct IndexWriter {
     log: Log,
     origin: Arc<Origin>,
@@ -127,7 +127,7 @@ impl IndexWriter {
         Ok(())
     }
 
-    /// Goes on with the passage; what is too much for it begins another.
+    /// Appends to the passage; what does not fit starts another.
     fn add(&mut self, role: &'static str, position: Position, mut words: &str) {
         while !words.is_empty() {
             if self.text.is_empty() {
@@ -171,7 +171,7 @@ impl IndexWriter {
     }
 }
 
-/// A body, as far as it is searched; nothing of it is copied.
+/// The searched parts of a body, borrowed.
 #[derive(Deserialize)]
 struct IndexedBody<'a> {
     #[serde(rename = "messageId", borrow, default)]
@@ -189,7 +189,7 @@ impl<'a> IndexedBody<'a> {
         serde_json::from_slice(&event.body).ok()
     }
 
-    /// The words of a message chunk, or the title of a tool call.
+    /// The text of a message chunk, or the title of a tool call.
     fn words(&self) -> Option<StringSlices<'a>> {
         #[derive(Deserialize)]
         struct Block<'a> {
@@ -238,7 +238,7 @@ mod tests {
     async fn index_text_takes_memory_in_proportion_to_its_words() {
         for word in ["word ", "é\"\n\u{1}", "no-space-at-all"] {
             let mut passages = passages();
-            // Less than is written at a time, so that all of it waits here.
+            // Less than one write, so that all of it waits here.
             let text = word.repeat((AT_ONCE - 2) * PASSAGE / word.len());
             let event = said(&passages, 1, &text);
             passages.event(&event).await.unwrap();
@@ -256,7 +256,7 @@ mod tests {
     async fn index_endless_text_is_bounded_by_one_write() {
         let mut passages = passages();
         let event = said(&passages, 1, &"word \n".repeat(RUN_MAX / 2));
-        // Nobody keeps them here: the session has no row. What is refused is not kept in memory either.
+        // The session has no row, so the passages are refused; refused passages are not kept in memory.
         let _ = passages.event(&event).await;
         assert!(passages.ready.len() <= AT_ONCE, "{}", passages.ready.len());
         assert!(passages.total <= RUN_MAX);

@@ -1,7 +1,7 @@
 //! The one log: commits through [`CommitQueue`], a ring of the newest events, and reads by cursor.
 //!
-//! **Kept, then shown.** The writer puts an event into the ring only after its commit returned. A reader names a
-//! position and gets what comes after it, from the ring or from the store: there is no queue for anybody.
+//! **Stored, then shown.** An event enters the ring only after its commit returned. A reader names a position and gets what
+//! comes after it, from the ring or from the store: no reader has a queue.
 
 use parking_lot::RwLock;
 use std::collections::{BTreeSet, VecDeque};
@@ -57,16 +57,16 @@ struct SessionPositions {
 /// Consecutive events, the newest at the back.
 #[derive(Default)]
 struct Ring {
-    /// The position of the first; the others follow without a hole. `None` was forgotten.
+    /// The position of the first event; the others follow without a gap. `None` was deleted.
     first: Position,
     events: VecDeque<Option<Arc<Event>>>,
     bytes: usize,
-    /// When each group of what runtimes said was heard of, by the last position of it.
+    /// When the gateway received each group of runtime output, by the group's last position.
     heard: VecDeque<(Position, Instant)>,
 }
 
 impl Ring {
-    /// When the group with this position was heard of.
+    /// When the group with this position was received.
     fn heard_of(&self, position: Position) -> Option<Instant> {
         let at = self.heard.partition_point(|(last, _)| *last < position);
         self.heard.get(at).map(|(_, heard)| *heard)
@@ -82,7 +82,7 @@ pub struct NewEvent {
     pub seq: u64,
     /// When it happened.
     pub at: Timestamp,
-    /// What sort.
+    /// The kind.
     pub kind: Kind,
     /// The canonical body.
     pub body: Bytes,
@@ -101,15 +101,15 @@ pub struct CommitRows {
     pub texts: Vec<TextRow>,
     /// Devices.
     pub devices: Vec<DeviceChange>,
-    /// What the notifier keeps.
+    /// Rows of the notifier.
     pub pushes: Vec<PushChange>,
-    /// How far the sessions have heard their runtimes.
+    /// How much of its runtime's output each session has stored.
     pub marks: Vec<(SessionId, RuntimeMark)>,
-    /// What was asked in prompts that wait.
+    /// The content of queued prompts.
     pub prompts: Vec<PromptChange>,
 }
 
-/// One commit: all of it is kept, or none.
+/// One commit: all of it is stored, or nothing.
 pub struct CommitEntry {
     /// Whose events these are.
     pub origin: Arc<Origin>,
@@ -118,10 +118,10 @@ pub struct CommitEntry {
     /// Makes the rows, told the position of the first event (or of the next one to come, if there are none). Runs under the
     /// writer's lock: it must be short and must not block.
     pub rows: Option<Box<dyn FnOnce(Position) -> CommitRows + Send>>,
-    /// Runs once the entry is kept and before any reader can see it, told the same position: what readers may ask for
-    /// next to an event (the session's view) is then never older than the event. Runs under the writer's lock, too.
+    /// Runs once the entry is stored and before any reader can see it, with the same position: what readers may ask for
+    /// beside an event (the session's view) is then never older than the event. Runs under the writer's lock, too.
     pub kept: Option<Box<dyn FnOnce(Position) + Send>>,
-    /// When the gateway heard of the first of it, where a runtime said it: how long it then takes to every client is measured.
+    /// When the gateway received the first of it from a runtime: measures the time until every client has it.
     pub heard: Option<Instant>,
     /// Whether it must be on disk before the commit returns.
     pub sync: bool,
@@ -154,7 +154,7 @@ pub enum StartAfter {
     Cursor(Cursor),
 }
 
-/// What can be promised to a reader that comes with a cursor.
+/// Whether reading can resume at a cursor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, utoipa::ToSchema)]
 #[serde(rename_all = "lowercase")]
 #[schema(as = Resume)]
@@ -163,7 +163,7 @@ pub enum ResumeVerdict {
     Ok,
     /// Retention has removed some of what came after the cursor: a snapshot comes first.
     Gap,
-    /// The cursor is of another life of the log: a snapshot comes first.
+    /// The cursor is of another epoch of the log: a snapshot comes first.
     Reset,
     /// The cursor is past the log's end: a snapshot comes first.
     Ahead,
@@ -184,11 +184,11 @@ impl ResumeVerdict {
 /// The verdict on an attach.
 #[derive(Clone, Debug)]
 pub struct AttachVerdict {
-    /// What can be promised.
+    /// Whether reading can resume at the cursor.
     pub resume: ResumeVerdict,
     /// Read on after this; only if `resume` is `Ok`, else after the snapshot's position.
     pub after: Position,
-    /// The oldest place from which the filter can be resumed without a gap.
+    /// The oldest position from which the filter can be resumed without a gap.
     pub oldest: Position,
     /// The log's end.
     pub head: Position,
@@ -201,7 +201,7 @@ pub struct EventPage {
     pub events: Vec<Arc<Event>>,
     /// Read on after this: everything up to it that the filter lets through is in `events`, or was before them.
     pub next: Position,
-    /// When the gateway heard of the first of them, if that is not long ago.
+    /// When the gateway received the first of them, if it is still in the ring.
     pub heard: Option<Instant>,
 }
 
@@ -255,12 +255,12 @@ impl Log {
         Ok(Self { shared, queue })
     }
 
-    /// The log's life.
+    /// The log's epoch.
     pub fn epoch(&self) -> &Epoch {
         &self.shared.epoch
     }
 
-    /// The last event kept.
+    /// The position of the last event.
     pub fn head(&self) -> Position {
         *self.shared.head.borrow()
     }
@@ -270,21 +270,21 @@ impl Log {
         Cursor { epoch: self.shared.epoch.clone(), position }
     }
 
-    /// Told whenever the head moves.
+    /// Notified whenever the head moves.
     pub fn watch(&self) -> watch::Receiver<Position> {
         self.shared.head.subscribe()
     }
 
-    /// Told whenever the head moves over an event that the filter lets through, and of nothing else.
+    /// Notified of events that the filter lets through, and of nothing else.
     pub fn watch_for(&self, filter: &Filter) -> EventWatch {
         EventWatch::new(Arc::clone(&self.shared), filter.clone())
     }
 
-    /// The head, if nothing that the filter lets through came after `after`: who has come that far has everything. `None`
-    /// if something did, or if the filter names no sessions, so that it would take a search to know.
+    /// The head, if the filter lets through nothing after `after`: a reader that is there has everything. `None` if it does, or
+    /// if the filter names no sessions, so that only a search could tell.
     pub fn level(&self, filter: &Filter, after: Position) -> Option<Position> {
         let sessions = filter.sessions.as_ref()?;
-        // The head first: what is shown is noted before the head moves.
+        // The head first: marks are updated before the head moves.
         let head = self.head();
         let last = |session| self.shared.marks.get(session).map_or(Position::START, |mark| mark.last);
         (after <= head && sessions.iter().all(|session| last(session) <= after)).then_some(head)
@@ -295,12 +295,12 @@ impl Log {
         &self.shared.store
     }
 
-    /// Keeps an entry and shows its events. Returns the position of its first event. Once this returns, readers may have
-    /// seen them. If the future is dropped the entry may or may not be kept.
+    /// Stores an entry and shows its events. Returns the position of its first event. Once this returns, readers may have
+    /// seen them. If the future is dropped, the entry may or may not be stored.
     ///
     /// # Errors
-    /// [`StoreError`]: nothing of the entry was kept; it is gone, so whoever must not lose it keeps a copy.
-    /// [`StoreError::Gone`] if it is for a session that was deleted: then it never will be kept.
+    /// [`StoreError`]: nothing of the entry was stored; callers that must not lose it keep a copy.
+    /// [`StoreError::Gone`] if its session was deleted: then it never will be stored.
     pub async fn commit(&self, entry: CommitEntry) -> Result<Position, Arc<StoreError>> {
         self.queue.commit(entry).await
     }
@@ -337,13 +337,13 @@ impl Log {
     pub fn read_hot(&self, filter: &Filter, after: Position, limit: ReadLimit) -> Option<EventPage> {
         let ring = self.shared.ring.read();
         if ring.events.is_empty() {
-            // Nothing was committed since the start: hot only for who has everything.
+            // Nothing was committed since the start: enough only for a reader at the head.
             return (after >= self.head()).then_some(EventPage { events: Vec::new(), next: after, heard: None });
         }
         let first = ring.first;
         if after.next() < first {
             drop(ring);
-            // It may have all there is for it nevertheless.
+            // The filter may let through nothing after it.
             return self.level(filter, after).map(|head| EventPage {
                 events: Vec::new(),
                 next: head.max(after),
@@ -430,8 +430,8 @@ impl Log {
         self.shared.marks.get(session).map_or(Position::START, |marks| marks.trimmed)
     }
 
-    /// Applies retention's decision and remembers what is gone: nobody reads it once this returns. The bytes go in small
-    /// steps between commits.
+    /// Applies retention: the trimmed events cannot be read once this returns. Their bytes are removed in small steps between
+    /// commits.
     ///
     /// # Errors
     /// [`StoreError`]: nothing was removed.
@@ -447,8 +447,8 @@ impl Log {
         self.queue.order(|done| WriterJob::Retire { before, most, done }).await?
     }
 
-    /// Deletes a session. Once this returns nothing of it is read, and nothing for it is kept, also after a crash. What is
-    /// returned is told when its bytes are gone, which go in small steps between commits.
+    /// Deletes a session. Once this returns, nothing of it can be read or stored, also after a crash. The receiver is notified
+    /// when its bytes are gone, which are removed in small steps between commits.
     ///
     /// # Errors
     /// [`StoreError`]: the session is as it was.
@@ -466,7 +466,7 @@ impl LogShared {
             Some(some) if some.len() <= APART_MAX => some,
             _ => return self.read_across(filter, after, limit),
         };
-        // The head first: whatever is committed while we read comes with the next page, so that nothing is skipped.
+        // The head first: events committed during the read come with the next page, so that nothing is skipped.
         let head = *self.head.borrow();
         let behind: Vec<(Arc<Origin>, Position)> = some
             .iter()
@@ -550,7 +550,7 @@ impl LogShared {
         let Some(origin) = self.marks.get(session).map(|marks| Arc::clone(&marks.origin)) else {
             return Ok(Vec::new());
         };
-        // What is kept but not shown yet is not read.
+        // Events that are stored but not shown yet are not read.
         let before = before.min(self.head.borrow().next());
         match self.store.read_before(session, before, limit) {
             Ok(events) => Ok(events.into_iter().map(Arc::new).collect()),
@@ -562,7 +562,7 @@ impl LogShared {
         }
     }
 
-    /// A session is deleted: nothing of it is read from here.
+    /// Removes a deleted session from the ring.
     pub(super) fn forget_session(&self, session: &SessionId) {
         self.marks.remove(session);
         let mut ring = self.ring.write();
@@ -583,7 +583,7 @@ impl LogShared {
         }
     }
 
-    /// Shows events that are kept, in the order of their positions. A position that is missing among them was refused.
+    /// Shows stored events, in the order of their positions. A position that is missing among them was refused.
     pub(super) fn show(&self, events: &[Arc<Event>], heard: Option<Instant>) {
         let Some(last) = events.last() else { return };
         for event in events {
@@ -625,7 +625,7 @@ impl LogShared {
     }
 }
 
-/// What stands in the place of a damaged block.
+/// The event that takes the place of a damaged block.
 fn damage(block: DamagedBlock) -> Event {
     let DamagedBlock { origin, position, last } = block;
     let session_id = origin.session_id.clone();

@@ -22,17 +22,16 @@ use plexus_store::{Batch, StoreError, Trim};
 const GROUP_EVENTS: usize = 4096;
 /// Bytes of one group commit, about.
 const GROUP_BYTES: usize = 4 << 20;
-/// Bytes of events that are committed at once at most: more of them take the store a while, in which a thread that serves
-/// clients would serve nobody.
+/// Bytes of events in a commit that is made at once, at most: a larger one would block a thread that serves clients.
 const AT_ONCE_BYTES: usize = 32 << 10;
 /// Commits that wait for the writer's thread; when it is full, sessions wait, then drivers, then agents.
 const WAITING: usize = 1024;
-/// Sessions deleted, the last ones, whose rows are not made again by what comes late.
+/// Deleted sessions that are remembered, so that late entries do not create their rows again.
 const DELETED_KEPT: usize = 1 << 16;
 
 type CommitDone<T> = oneshot::Sender<Result<T, Arc<StoreError>>>;
 
-/// What the writer is asked for.
+/// A job for the writer's thread.
 pub(super) enum WriterJob {
     Commit { entry: CommitEntry, done: CommitDone<Position> },
     Forget { session: SessionId, gone: oneshot::Sender<()>, done: CommitDone<()> },
@@ -40,7 +39,7 @@ pub(super) enum WriterJob {
     Retire { before: Option<Timestamp>, most: usize, done: CommitDone<bool> },
 }
 
-/// What is to be told of an entry that is kept.
+/// What follows once an entry is stored.
 struct CommitNotice {
     first: Position,
     kept: Option<Box<dyn FnOnce(Position) + Send>>,
@@ -48,7 +47,7 @@ struct CommitNotice {
     done: CommitDone<Position>,
 }
 
-/// The way to the store for whatever changes it. Cheap to clone; the writer's thread ends when the last clone is gone.
+/// Changes the store on behalf of the log. Cheap to clone; the writer's thread ends when the last clone is gone.
 #[derive(Clone)]
 pub(super) struct CommitQueue {
     writer: Arc<Mutex<LogWriter>>,
@@ -76,9 +75,8 @@ impl CommitQueue {
         }
     }
 
-    /// Commits an entry on this thread if that takes some ten microseconds: nothing waits for the writer's thread, which
-    /// does nothing now, the entry is small and asks for no sync, and the store has nothing else to do. Gives it back
-    /// otherwise.
+    /// Commits an entry on this thread if that takes only some ten microseconds: no job waits, nobody holds the writer's lock,
+    /// the entry is small and needs no sync, and the store has no checkpoint due. Returns the entry otherwise.
     fn commit_now(&self, entry: CommitEntry) -> Result<Result<Position, Arc<StoreError>>, CommitEntry> {
         let small = !entry.sync && !entry.events.is_empty() && entry.weight() <= AT_ONCE_BYTES;
         if !small || self.jobs.capacity() < self.jobs.max_capacity() {
@@ -93,7 +91,7 @@ impl CommitQueue {
         Ok(outcome.try_recv().unwrap_or_else(|_| Err(gone())))
     }
 
-    /// Has the writer's thread do something.
+    /// Gives the writer's thread a job and waits for its result.
     pub(super) async fn order<T>(
         &self,
         job: impl FnOnce(oneshot::Sender<T>) -> WriterJob,
@@ -108,8 +106,8 @@ fn gone() -> Arc<StoreError> {
     Arc::new(StoreError::Io("the log's writer is gone".into()))
 }
 
-/// The writer's thread: works until nobody can ask for anything any more. What is still to be removed then goes after the
-/// next start.
+/// The writer's thread: runs until the last [`CommitQueue`] is gone. Bytes that are still to be removed then are removed after
+/// the next start.
 fn run(writer: &Mutex<LogWriter>, mut jobs: mpsc::Receiver<WriterJob>) {
     let (mut next, mut sweeping) = (None, true);
     loop {
@@ -134,12 +132,12 @@ fn run(writer: &Mutex<LogWriter>, mut jobs: mpsc::Receiver<WriterJob>) {
     }
 }
 
-/// What changes the store, one at a time.
+/// The writer: one caller at a time, behind a lock.
 pub(super) struct LogWriter {
     shared: Arc<LogShared>,
-    /// Whether there may be something to remove.
+    /// Whether there may be bytes to remove.
     sweeping: bool,
-    /// Who waits for the bytes of which session to be gone.
+    /// Callers that wait until the bytes of a session are removed.
     waiting: Vec<(SessionId, oneshot::Sender<()>)>,
     deleted: HashSet<SessionId>,
     /// In the order of their deletion.
@@ -148,7 +146,7 @@ pub(super) struct LogWriter {
 
 impl LogWriter {
     fn new(shared: Arc<LogShared>) -> Self {
-        // An earlier gateway may have left something to remove.
+        // An earlier gateway may have left bytes to remove.
         let (deleted, deleted_order) = (HashSet::new(), VecDeque::new());
         Self { shared, sweeping: true, waiting: Vec::new(), deleted, deleted_order }
     }
@@ -164,7 +162,7 @@ impl LogWriter {
             WriterJob::Forget { session, gone, done } => self.forget(session, gone, done),
             WriterJob::Trim { trims, done } => {
                 let trimmed = self.shared.store.trim(&trims).map_err(Arc::new);
-                // Also where nothing was trimmed: a step that failed before is tried again.
+                // Also if nothing was trimmed: a step that failed before is tried again.
                 self.sweeping = true;
                 let _ = done.send(trimmed.map(|lost| {
                     self.shared.trimmed(&lost);
@@ -199,12 +197,12 @@ impl LogWriter {
         }
     }
 
-    /// One small step.
+    /// Removes a small part of the deleted bytes.
     fn sweep(&mut self) {
         match self.shared.store.sweep() {
             Ok(more) => self.sweeping = more,
             Err(error) => {
-                // The next deletion, or round of retention, or start goes on with it.
+                // The next deletion, retention or start continues it.
                 tracing::warn!(%error, "what was deleted could not be removed from the disk yet");
                 self.sweeping = false;
             }
@@ -219,7 +217,7 @@ impl LogWriter {
         }
     }
 
-    /// Which session an entry is for that is not there, if there is one. `new` have their rows in the same group.
+    /// The session that an entry needs and that does not exist, if there is one. `new` have their rows in the same group.
     fn missing(&self, origin: &Origin, events: bool, rows: &CommitRows, new: &HashSet<SessionId>) -> Option<SessionId> {
         let store = &self.shared.store;
         let deleted = |session: &SessionId| self.deleted.contains(session) || store.is_being_deleted(session);
@@ -236,8 +234,8 @@ impl LogWriter {
         of_events.chain(of_rows).find(|session| !there(session)).cloned()
     }
 
-    /// Keeps a group in one transaction, shows it, and tells whoever waits. What is for a session that is not there is
-    /// refused by itself.
+    /// Stores a group in one transaction, shows it, and notifies the callers. Entries of sessions that do not exist are refused
+    /// individually.
     fn commit(&mut self, group: Vec<(CommitEntry, CommitDone<Position>)>) {
         let mut head = *self.shared.head.borrow();
         let mut batch = Batch::default();
@@ -284,7 +282,7 @@ impl LogWriter {
         }
         match self.keep(&batch) {
             Ok(()) => self.notify(&batch.events, pieces),
-            // No space: that is everybody's trouble. Anything else may be one entry's own.
+            // A full disk concerns all entries; any other error may be caused by one of them.
             Err(error) if pieces.len() == 1 || matches!(error, StoreError::Full) => {
                 metrics().store_failures.inc();
                 tracing::warn!(%error, events = batch.events.len(), "nothing of a group was kept");
@@ -301,7 +299,7 @@ impl LogWriter {
         }
     }
 
-    /// Keeps what can be kept of a group that was refused as one, at the positions that it was given.
+    /// Stores the entries of a refused group one by one, at the positions that they were given.
     fn commit_apart(&mut self, batches: Vec<Batch>, pieces: Vec<CommitNotice>) {
         let (mut events, mut told) = (Vec::new(), Vec::new());
         for (batch, piece) in batches.into_iter().zip(pieces) {
@@ -345,7 +343,7 @@ impl LogWriter {
     }
 }
 
-/// Takes what has arrived since into the group; returns what does not belong in one.
+/// Adds the entries that arrived meanwhile to the group; returns a job that does not belong in one.
 fn gather(
     group: &mut Vec<(CommitEntry, CommitDone<Position>)>,
     jobs: &mut mpsc::Receiver<WriterJob>,

@@ -262,7 +262,7 @@ impl Directory {
             task.state.on_runtime_event(event, &mut env!(self.shared.rules), &mut plan);
         }
         task.state.resume(&mut env!(self.shared.rules), &mut plan);
-        if let Err(error) = task.keeper.keep(&plan, &task.state).await {
+        if let Err(error) = task.persister.keep(&plan, &task.state).await {
             return Err((Box::new(before), storage(&error)));
         }
         drop(acks);
@@ -271,14 +271,14 @@ impl Directory {
 
     /// Runs a session's task until it ends. `plan` is stored already.
     pub(super) fn spawn_task(&self, task: Task, plan: Plan) {
-        let (shared, own) = (Arc::clone(&self.shared), task.keeper.handle.clone());
+        let (shared, own) = (Arc::clone(&self.shared), task.persister.handle.clone());
         let span = spans::session(&own.origin);
         let work = async move {
             let ended = task.run(plan).await;
             // A session that is being deleted is not listed, but is listed again if deleting fails.
             own.mark_ended(ended);
             if let Some(mut handle) = shared.sessions.get_mut(&own.origin.session_id) {
-                handle.wants = None;
+                handle.commands = None;
             }
         };
         tokio::spawn(work.instrument(span));
@@ -358,7 +358,7 @@ impl Directory {
                 .shared
                 .sessions
                 .get(&session)
-                .is_some_and(|handle| handle.wants.is_some() || handle.ended_state().is_none());
+                .is_some_and(|handle| handle.commands.is_some() || handle.ended_state().is_none());
             if !ending {
                 break;
             }
@@ -380,7 +380,7 @@ impl Directory {
         let handle = self.shared.sessions.get(id).map(|handle| handle.clone());
         let handle = handle.ok_or_else(|| SessionError::NoSession(id.clone()))?;
         let opening = Arc::clone(&handle.opening).lock_owned().await;
-        if self.shared.sessions.get(id).is_some_and(|handle| handle.wants.is_some()) {
+        if self.shared.sessions.get(id).is_some_and(|handle| handle.commands.is_some()) {
             return Ok(());
         }
         let gone = |why: &str| SessionError::RuntimeGone(why.to_owned());
@@ -429,9 +429,9 @@ impl Directory {
             state.set_process(info.instance.clone());
         });
         let (task, plan) = stored.await?;
-        // Before the task runs: a task that ends at once clears `wants` again.
+        // Before the task runs: a task that ends at once clears `commands` again.
         match self.shared.sessions.get_mut(&handle.origin.session_id) {
-            Some(mut handle) => handle.wants = Some(commands),
+            Some(mut handle) => handle.commands = Some(commands),
             // Deleted meanwhile: it stays deleted.
             None => return Err((Box::new(task.state), SessionError::NoSession(handle.origin.session_id.clone()))),
         }
@@ -469,7 +469,7 @@ async fn open_in_runtime(
 ) -> Result<(OpeningOutput, (SessionSender, mpsc::Receiver<RuntimeMessage>)), SessionError> {
     let (sender, mut from_runtime) = SessionSender::new();
     let command = RuntimeCommand::Open { ticket: ticket(), cwd, resume };
-    let order = RuntimeOrder { command, inlet: sender.clone(), generation: link.info().generation, pressed: None };
+    let order = RuntimeOrder { command, sender: sender.clone(), generation: link.info().generation, answered_at: None };
     let silence = if link.was_found() { FOUND_SILENCE } else { OPEN_SILENCE };
     let silent = || SessionError::RuntimeSilent(silence.as_secs());
     let room = tokio::time::timeout(silence, link.room()).await.map_err(|_| silent())?;
@@ -493,7 +493,7 @@ async fn open_in_runtime(
             },
         };
         match next {
-            Some(RuntimeMessage::Said(events, ack)) => {
+            Some(RuntimeMessage::Events(events, ack)) => {
                 let mut opened = None;
                 acks.extend(ack);
                 for event in events {

@@ -99,7 +99,7 @@ impl Directory {
         }
         self.take_over(keep, here).await;
         if let Some(link) = self.shared.runtimes.get(&id) {
-            let log = |text: String| link.journal().add(now(), super::stderr_log::LogSource::Gateway, &text);
+            let log = |text: String| link.stderr_log().add(now(), super::stderr_log::LogSource::Gateway, &text);
             for &index in &choice.end {
                 log(format!(
                     "stopped {}: another process of the same name, to which no session belongs",
@@ -186,8 +186,8 @@ impl Directory {
                 }
                 OrphanState::Late(_) | OrphanState::Unusable(_) => 0,
             };
-            let (inlet, start) = (sender.clone(), start.clone());
-            reattached.push(ReattachedSession { native, inlet, start, heard, asks, prompt });
+            let start = start.clone();
+            reattached.push(ReattachedSession { native, sender: sender.clone(), start, heard, asks, prompt });
             mailboxes.push((sender, from_runtime));
         }
         let link = match self.shared.launcher.reattach(orphan, reattached) {

@@ -251,7 +251,7 @@ async fn send_query(link: &RuntimeLink, query: &ListQuery) -> Outcome {
         params: Some(params),
         notify: false,
     };
-    let order = RuntimeOrder { command, inlet: sender, generation: info.generation, pressed: None };
+    let order = RuntimeOrder { command, sender, generation: info.generation, answered_at: None };
     let mut state = link.watch();
     let ended = async move {
         // A new start of the runtime does not know the query.
@@ -263,7 +263,7 @@ async fn send_query(link: &RuntimeLink, query: &ListQuery) -> Outcome {
     let reply = async {
         link.room().await?.send(order);
         loop {
-            let RuntimeMessage::Said(batch, _) = messages.recv().await? else { return None };
+            let RuntimeMessage::Events(batch, _) = messages.recv().await? else { return None };
             for event in batch {
                 if let RuntimeEvent::Replied { reply, .. } = event {
                     return Some(reply);

@@ -63,7 +63,7 @@ impl Launcher for ListingDriver {
                     RuntimeCommand::Call { ticket, native: None, params, notify: false, .. } => {
                         queries.fetch_add(1, Ordering::SeqCst);
                         if silent {
-                            held.push(order.inlet);
+                            held.push(order.sender);
                             continue;
                         }
                         gate.acquire().await.unwrap().forget();
@@ -79,7 +79,7 @@ impl Launcher for ListingDriver {
                     }
                     _ => continue,
                 };
-                order.inlet.put(RuntimeMessage::Said(vec![event], None)).await;
+                order.sender.put(RuntimeMessage::Events(vec![event], None)).await;
             }
         });
         Ok(link)

@@ -37,7 +37,7 @@ pub struct SessionSender {
 #[derive(Debug)]
 pub enum RuntimeMessage {
     /// The runtime's events of one read, in order, to be stored by one commit; with the position in its output.
-    Said(Vec<RuntimeEvent>, Option<Ack>),
+    Events(Vec<RuntimeEvent>, Option<Ack>),
     /// A runtime that outlived the gateway was reattached, and all its missed events were sent.
     Found {
         /// The open requests of all its sessions.
@@ -137,11 +137,11 @@ pub struct RuntimeOrder {
     /// The command.
     pub command: RuntimeCommand,
     /// The session that gets the results; with [`RuntimeCommand::Open`], it also gets the new session's events from then on.
-    pub inlet: SessionSender,
+    pub sender: SessionSender,
     /// The start of the runtime that the command is meant for; a later start ignores it.
     pub generation: u64,
     /// When the gateway received the answer that the command carries, for the latency metrics.
-    pub pressed: Option<Instant>,
+    pub answered_at: Option<Instant>,
 }
 
 /// The gateway's end of a runtime's driver.
@@ -151,7 +151,7 @@ pub struct RuntimeLink {
     stop: Arc<Notify>,
     info: watch::Receiver<Arc<RuntimeInfo>>,
     found: Arc<Mutex<Option<mpsc::Receiver<FoundSession>>>>,
-    journal: StderrLog,
+    stderr_log: StderrLog,
     spec: Arc<OnceLock<RuntimeSpec>>,
     was_found: bool,
 }
@@ -182,7 +182,7 @@ pub struct DriverEnd {
     /// Where the driver reports sessions that other clients opened. When the queue is full, one is left out with a warning.
     pub found: mpsc::Sender<FoundSession>,
     /// The runtime's stderr.
-    pub journal: StderrLog,
+    pub stderr_log: StderrLog,
     /// What the runtime was started with, set by the driver if the gateway does not know it.
     pub spec: Arc<OnceLock<RuntimeSpec>>,
 }
@@ -203,14 +203,14 @@ impl RuntimeLink {
         let (info_tx, info_rx) = watch::channel(Arc::new(info));
         let stop = Arc::new(Notify::new());
         let (found, found_rx) = mpsc::channel(FOUND);
-        let journal = StderrLog::default();
+        let stderr_log = StderrLog::default();
         let spec = Arc::default();
         let end = DriverEnd {
             orders: orders_rx,
             stop: Arc::clone(&stop),
             info: info_tx,
             found,
-            journal: journal.clone(),
+            stderr_log: stderr_log.clone(),
             spec: Arc::clone(&spec),
         };
         (
@@ -219,7 +219,7 @@ impl RuntimeLink {
                 stop,
                 info: info_rx,
                 found: Arc::new(Mutex::new(Some(found_rx))),
-                journal,
+                stderr_log,
                 spec,
                 was_found: false,
             },
@@ -270,8 +270,8 @@ impl RuntimeLink {
     }
 
     /// The last lines of the runtime's stderr.
-    pub fn journal(&self) -> &StderrLog {
-        &self.journal
+    pub fn stderr_log(&self) -> &StderrLog {
+        &self.stderr_log
     }
 
     /// The runtime's state.
@@ -412,7 +412,7 @@ pub struct ReattachedSession {
     /// The session's native id.
     pub native: NativeId,
     /// The channel to the session.
-    pub inlet: SessionSender,
+    pub sender: SessionSender,
     /// The process that the session runs in.
     pub start: ProcessStart,
     /// The offset in the output up to which the session has processed it.

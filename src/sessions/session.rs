@@ -34,19 +34,19 @@ use plexus_protocol::{
 };
 use plexus_store::{PromptChange, RequestRow, SessionRow, StoreError};
 
-/// Things that clients want of a session and that wait for its task; when it is full, they wait.
+/// Commands of clients that wait for the session's task; when it is full, the clients wait.
 pub(super) const MAILBOX: usize = 256;
-/// Events that one commit of a session holds, about: past it what the runtime said waits for the next one.
+/// Events in one commit of a session, about: further output of the runtime waits for the next one.
 const COMMIT_EVENTS: usize = 2048;
 /// Events after which the session's row is written again, so that a restart reads at most this many to catch up.
 const ROW_EVERY: usize = 4096;
-/// Orders of one session that wait for room with its runtime's driver, beside those that are there; with more of them the
-/// runtime is stopped, as one that takes nothing.
+/// Orders of one session that wait for room in its runtime's driver; beyond that the runtime is stopped, because it takes
+/// nothing.
 const BACKLOG: usize = 4096;
-/// How long the task waits before it tries again to keep what a runtime said, when the store fails.
+/// Delay before the task tries again to store a runtime's output after the store failed.
 const RETRY: Duration = Duration::from_millis(250);
 
-/// What the outside gives to a decision made now. A macro, because it borrows what it makes.
+/// The clock, the rules and the identifiers for a decision made now. A macro, because it borrows what it makes.
 macro_rules! env {
     ($rules:expr) => {
         $crate::sessions::state::DecisionEnv {
@@ -59,15 +59,15 @@ macro_rules! env {
     };
 }
 pub(super) use env;
-/// What a client wants.
+/// A command of a client to a session.
 pub(super) enum SessionCommand {
     Prompt {
         content: PromptContent,
         by: Resolver,
         once: Option<PromptKey>,
-        /// The run whose prompt it was: it is cancelled first, and this comes next.
+        /// The run whose prompt this repeats: it is cancelled first, and this prompt runs next.
         again: Option<RunId>,
-        /// For its content, if it is charged to anybody and there was room.
+        /// The ledger's charge for the content, or that there was no room for it.
         charge: Option<Result<Charge, LedgerFull>>,
         reply: oneshot::Sender<Result<AcceptedPrompt, SessionError>>,
     },
@@ -81,10 +81,10 @@ pub(super) enum SessionCommand {
         id: RequestId,
         answer: Box<Answer>,
         by: Resolver,
-        /// The highest risk that they may answer.
+        /// The highest risk that the device may answer.
         up_to: Option<Risk>,
         key: Option<AnswerKey>,
-        /// When it came.
+        /// When the gateway received it.
         at: Instant,
         reply: oneshot::Sender<Result<Receipt, SessionError>>,
     },
@@ -117,56 +117,56 @@ impl SessionCommand {
     }
 }
 
-/// What everybody may see of a session without asking its task. Never older than the log.
+/// The public state of a session, readable without asking its task. Never older than the log.
 pub(super) struct SessionSummary {
     pub(super) info: SessionInfo,
     pub(super) open: Vec<Arc<Request>>,
     pub(super) runs: Vec<RunInfo>,
     /// The device that opened it.
     pub(super) owner: Option<SessionOwner>,
-    /// What the prompts that wait ask.
+    /// The content of the queued prompts.
     pub(super) waiting: Vec<(RunId, PromptContent)>,
 }
 
-/// How new a session's news is; compared with another's.
+/// Sorts sessions by their latest activity: the log position first, then the time.
 pub type NewsRank = (u64, i64);
 
 /// A session, from outside its task.
 #[derive(Clone)]
 pub(super) struct SessionHandle {
     pub(super) origin: Arc<Origin>,
-    /// Its task; none for a session that ended.
-    pub(super) wants: Option<mpsc::Sender<SessionCommand>>,
+    /// The mailbox of its task; none for a session that ended.
+    pub(super) commands: Option<mpsc::Sender<SessionCommand>>,
     pub(super) view: Arc<ArcSwap<SessionSummary>>,
-    /// When something last happened, in milliseconds: news come faster than views.
+    /// When something last happened, in milliseconds. Updated more often than the view.
     pub(super) updated: Arc<AtomicI64>,
-    /// The place of the event since which it does what it does now.
+    /// The position of the event that started the current activity.
     pub(super) doing_at: Arc<AtomicU64>,
-    /// The place of its last event: what changed since a place in the log is known by it, whatever the clock did.
+    /// The position of its last event: finds what changed since a position, whatever the clock did.
     pub(super) last: Arc<AtomicU64>,
-    /// The place where it last had news since this gateway began, 0 if it had none: what is newest is known by it.
+    /// The position of its latest activity since this gateway started, 0 if there was none: sorts sessions by activity.
     pub(super) news: Arc<AtomicU64>,
-    /// The state, while there is no task that owns it.
+    /// The state, while no task owns it.
     parked: Arc<Mutex<Option<EndedSession>>>,
-    /// Held by whoever opens the session again: others wait for what comes of it.
+    /// Held while the session is being reopened: other callers wait for the outcome.
     pub(super) opening: Arc<tokio::sync::Mutex<()>>,
 }
 
-/// The state of a session that ended: where it goes on if its runtime comes back.
+/// The state of an ended session: it continues from here if its runtime is started again.
 pub(super) struct EndedSession {
     pub(super) state: SessionStateMachine,
-    /// Its runtime died under it, in this gateway's time: it is opened again when the runtime is.
+    /// Its runtime exited while this gateway ran: the session is reopened with the runtime.
     pub(super) died: bool,
 }
 
 impl SessionHandle {
-    pub(super) fn of(state: &SessionStateMachine, wants: Option<mpsc::Sender<SessionCommand>>) -> Self {
+    pub(super) fn of(state: &SessionStateMachine, commands: Option<mpsc::Sender<SessionCommand>>) -> Self {
         let view = view_of(state);
         let updated = Arc::new(AtomicI64::new(view.info.updated_at.as_millis()));
         let view = Arc::new(ArcSwap::from_pointee(view));
         Self {
             origin: Arc::clone(&state.origin),
-            wants,
+            commands,
             view,
             updated,
             doing_at: Arc::default(),
@@ -177,17 +177,17 @@ impl SessionHandle {
         }
     }
 
-    /// Puts the state away: its task is over.
+    /// Stores the state of a task that ended.
     pub(super) fn mark_ended(&self, parked: EndedSession) {
         *self.parked() = Some(parked);
     }
 
-    /// The run that a session without a task was asked for under this key, if it is remembered.
+    /// The run that was requested under this key, if the session has no task and remembers it.
     pub(super) fn known(&self, once: &PromptKey) -> Result<Option<AcceptedPrompt>, SessionError> {
         self.parked().as_ref().map_or(Ok(None), |parked| parked.state.known(once))
     }
 
-    /// A copy of the state, where there is no task; whoever puts another in its place holds `opening`.
+    /// A copy of the state, if there is no task. Callers that replace it must hold `opening`.
     pub(super) fn ended_state(&self) -> Option<EndedSession> {
         self.parked().as_ref().map(|parked| EndedSession { state: parked.state.clone(), died: parked.died })
     }
@@ -197,7 +197,7 @@ impl SessionHandle {
         self.parked().take()
     }
 
-    /// The start of its runtime that the session died with.
+    /// The generation of the runtime whose exit ended the session.
     pub(super) fn died_in(&self) -> Option<u64> {
         self.parked().as_ref().filter(|parked| parked.died).map(|parked| parked.state.generation())
     }
@@ -206,7 +206,7 @@ impl SessionHandle {
         self.parked.lock()
     }
 
-    /// How new its news is: by its place in the log, and by the clock only for what is from before this gateway began.
+    /// By log position; by time only for activity before this gateway started.
     pub(super) fn rank(&self) -> NewsRank {
         (self.news.load(Ordering::Relaxed), self.updated.load(Ordering::Relaxed))
     }
@@ -231,7 +231,7 @@ fn view_of(state: &SessionStateMachine) -> SessionSummary {
 /// Makes an identifier: the prefix and 26 characters from 130 random bits.
 pub(super) fn mint(prefix: &str) -> String {
     let mut random = [0u8; 17];
-    // Without randomness nothing here is safe; the kernel's never fails once the machine is up.
+    // Identifiers must not be guessable; the kernel's random numbers never fail once the machine is up.
     #[allow(clippy::expect_used)]
     getrandom::fill(&mut random).expect("the kernel's randomness");
     let mut id = data_encoding::BASE32_NOPAD.encode(&random).to_ascii_lowercase();
@@ -242,7 +242,7 @@ pub(super) fn mint(prefix: &str) -> String {
 
 /// Makes a ticket, unique in this process and unlike those of earlier ones.
 pub(super) fn ticket() -> Ticket {
-    // A runtime that outlives the gateway remembers the tickets of an earlier one: start far from those, by the clock.
+    // A runtime that outlived an earlier gateway remembers its tickets: the clock makes the first one differ from those.
     static NEXT: LazyLock<AtomicU64> = LazyLock::new(|| {
         let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         AtomicU64::new(u64::try_from(since.as_micros()).unwrap_or_default())
@@ -254,25 +254,25 @@ pub(super) fn now() -> Timestamp {
     SystemTime::now().into()
 }
 
-/// Keeps what a session decided. Also used for sessions that have no task (at start, for those whose runtime is gone).
+/// Stores what a session decided. Also used for sessions without a task (at startup, if the runtime is gone).
 pub(super) struct Persister {
     pub(super) log: Log,
     pub(super) handle: SessionHandle,
-    /// Which session asks which open request: known before any client can see the request.
+    /// The session of each open request: set before any client can see the request.
     pub(super) asked: Arc<DashMap<RequestId, SessionId>>,
     receipts: ClosedRequests,
     since_row: usize,
     busy_since: Option<Position>,
-    /// The prompts whose words the store has.
+    /// The prompts whose content is stored.
     prompts: BTreeSet<RunId>,
     counts: SessionCounts,
 }
 
-/// What is counted of a session under its runtime's name.
+/// Metrics of a session, labelled with its runtime.
 struct SessionCounts {
     events: IntCounter,
     first_chunk: Histogram,
-    /// When the runtime was last given a prompt of which it has said nothing yet.
+    /// When the runtime was last given a prompt that it has not responded to yet.
     prompted: Option<Instant>,
 }
 
@@ -305,7 +305,7 @@ impl SessionCounts {
 }
 
 impl Persister {
-    /// `busy_since`: where the first event is that an unfinished run or an open request needs.
+    /// `busy_since`: the first event that an unfinished run or an open request needs.
     pub(super) fn new(
         log: Log,
         handle: SessionHandle,
@@ -317,13 +317,13 @@ impl Persister {
         Self { log, handle, asked, receipts, since_row: 0, busy_since, prompts, counts }
     }
 
-    /// For a session of an earlier gateway, of which the store has what these prompts asked.
+    /// For a session of an earlier gateway: the store has the content of these prompts.
     pub(super) fn knows(mut self, prompts: BTreeSet<RunId>) -> Self {
         self.prompts = prompts;
         self
     }
 
-    /// What to write of prompts' words, and what to delete: each is written once, and deleted once it is of no use.
+    /// Which prompts' content to write and to delete: each is written once, and deleted when no longer needed.
     fn prompt_changes(&self, state: &SessionStateMachine) -> (Vec<PromptChange>, BTreeSet<RunId>) {
         let session_id = &state.origin.session_id;
         let mut changes = Vec::new();
@@ -341,7 +341,7 @@ impl Persister {
         (changes, now)
     }
 
-    /// Keeps the plan's events and rows, and shows them. The plan stays as it is, so that it can be tried again.
+    /// Stores the plan's events and rows, and shows them. The plan is unchanged, so that a failed call can be repeated.
     pub(super) async fn keep(&mut self, plan: &Plan, state: &SessionStateMachine) -> Result<Position, Arc<StoreError>> {
         let events = plan.events.len();
         self.since_row += events;
@@ -436,7 +436,7 @@ impl Persister {
         Ok(first)
     }
 
-    /// The receipts of what was decided, for answers that come later.
+    /// Remembers the receipts, for answers that come later.
     fn remember_receipts(&mut self, plan: &Plan, first: Position) {
         for change in &plan.requests {
             let Some(mut receipt) = change.request.receipt.clone() else { continue };
@@ -477,21 +477,21 @@ fn state_name(state: RequestState) -> &'static str {
 /// Everything the task owns.
 pub(super) struct Task {
     pub(super) state: SessionStateMachine,
-    pub(super) keeper: Persister,
+    pub(super) persister: Persister,
     pub(super) link: RuntimeLink,
-    pub(super) inlet: SessionSender,
+    pub(super) sender: SessionSender,
     pub(super) from_runtime: mpsc::Receiver<RuntimeMessage>,
-    pub(super) wants: mpsc::Receiver<SessionCommand>,
+    pub(super) commands: mpsc::Receiver<SessionCommand>,
     pub(super) rules: SessionRules,
     calls: HashMap<Ticket, oneshot::Sender<Result<Box<RawValue>, SessionError>>>,
-    /// Orders that wait for room, oldest first, and the wait for it.
+    /// Orders that wait for room in the driver's queue, oldest first, and the pending wait.
     backlog: VecDeque<RuntimeOrder>,
     room: Option<Pin<Box<dyn Future<Output = Option<OrderPermit>> + Send>>>,
-    /// For the content of prompts that wait, and of the one that the runtime has not begun to answer.
+    /// The charges for the content of queued prompts, and of the one that the runtime has not responded to yet.
     charges: Vec<(RunId, Charge)>,
     died: bool,
-    /// When the answer came that is being decided on.
-    pressed: Option<Instant>,
+    /// When the answer that is being decided on was received.
+    answered_at: Option<Instant>,
 }
 
 /// Whether the task goes on.
@@ -504,31 +504,31 @@ enum TaskStep {
 impl Task {
     pub(super) fn new(
         state: SessionStateMachine,
-        keeper: Persister,
+        persister: Persister,
         link: RuntimeLink,
-        (inlet, from_runtime): (SessionSender, mpsc::Receiver<RuntimeMessage>),
-        wants: mpsc::Receiver<SessionCommand>,
+        (sender, from_runtime): (SessionSender, mpsc::Receiver<RuntimeMessage>),
+        commands: mpsc::Receiver<SessionCommand>,
         rules: SessionRules,
     ) -> Self {
         Self {
             state,
-            keeper,
+            persister,
             link,
-            inlet,
+            sender,
             from_runtime,
-            wants,
+            commands,
             rules,
             calls: HashMap::new(),
             backlog: VecDeque::new(),
             room: None,
             charges: Vec::new(),
             died: false,
-            pressed: None,
+            answered_at: None,
         }
     }
 
-    /// Runs until the runtime is gone or the session is closed; returns the state. First it does what was planned, and
-    /// kept, when the session was opened.
+    /// Runs until the runtime is gone or the session is closed; returns the state. First performs `planned`, which was stored
+    /// when the session was opened.
     pub(super) async fn run(mut self, planned: Plan) -> EndedSession {
         self.perform(planned, None).await;
         loop {
@@ -547,10 +547,10 @@ impl Task {
                 }
             };
             let next = tokio::select! {
-                // People first: a flood from the agent must not keep them waiting.
+                // Commands of clients first: a flood of agent output must not delay them.
                 biased;
-                want = self.wants.recv() => match want {
-                    Some(want) => self.want(want).await,
+                command = self.commands.recv() => match command {
+                    Some(command) => self.on_command(command).await,
                     None => TaskStep::End,
                 },
                 () = timer => {
@@ -569,14 +569,14 @@ impl Task {
                         let mut events = 0;
                         while events < COMMIT_EVENTS {
                             let Ok(more) = self.from_runtime.try_recv() else { break };
-                            if let RuntimeMessage::Said(said, _) = &more {
+                            if let RuntimeMessage::Events(said, _) = &more {
                                 events += said.len();
                             }
                             batch.push(more);
                         }
                         self.on_runtime_batch(batch).await
                     }
-                    // The inlet that we hold ourselves keeps it open.
+                    // Our own sender keeps the channel open.
                     None => TaskStep::End,
                 },
             };
@@ -588,12 +588,12 @@ impl Task {
 
     async fn on_runtime_batch(&mut self, batch: Vec<RuntimeMessage>) -> TaskStep {
         let (mut next, mut replies, mut died) = (TaskStep::GoOn, Vec::new(), false);
-        // Let go at the end, when everything is kept.
+        // Dropped, which acknowledges them, once everything is stored.
         let mut marks = Vec::new();
         self.decide(|state, env, plan| {
             for heard in batch {
                 match heard {
-                    RuntimeMessage::Said(said, upto) => {
+                    RuntimeMessage::Events(said, upto) => {
                         if let Some(upto) = upto {
                             plan.heard = plan.heard.max(upto.offset);
                             plan.heard_at = plan.heard_at.into_iter().chain([upto.heard]).min();
@@ -629,30 +629,30 @@ impl Task {
         next
     }
 
-    /// Decides on something that must not be lost, keeps it (waiting for the store as long as it takes), performs it.
+    /// Decides on something that must not be lost, stores it (waits for the store as long as it takes), performs it.
     async fn decide(&mut self, decide: impl FnOnce(&mut SessionStateMachine, &mut DecisionEnv<'_>, &mut Plan)) {
         let mut plan = Plan::default();
         decide(&mut self.state, &mut env!(self.rules), &mut plan);
-        let since = self.keeper.busy_since;
-        while let Err(error) = self.keeper.keep(&plan, &self.state).await {
+        let since = self.persister.busy_since;
+        while let Err(error) = self.persister.keep(&plan, &self.state).await {
             if matches!(*error, StoreError::Gone(_)) {
-                // The session was deleted: what is late for it is skipped, and nothing more is done for it.
+                // The session was deleted: nothing more is done for it.
                 return;
             }
-            // Nobody reads the agent meanwhile, so it waits; people are told. Nothing that was said is lost.
+            // The agent's output is not read meanwhile, so the agent waits; clients get an error. Nothing is lost.
             let retry = tokio::time::sleep(RETRY);
             tokio::pin!(retry);
             loop {
                 tokio::select! {
                     () = &mut retry => break,
-                    Some(want) = self.wants.recv() => want.refuse(storage(&error)),
+                    Some(command) = self.commands.recv() => command.refuse(storage(&error)),
                 }
             }
         }
         self.perform(plan, since).await;
     }
 
-    /// Decides on a client's wish; if it cannot be kept, nothing happened.
+    /// Decides on a client's command; if the decision cannot be stored, the state is restored.
     async fn try_decide<T>(
         &mut self,
         decide: impl FnOnce(&mut SessionStateMachine, &mut DecisionEnv<'_>, &mut Plan) -> Result<T, SessionError>,
@@ -666,8 +666,8 @@ impl Task {
                 return Err(refusal);
             }
         };
-        let since = self.keeper.busy_since;
-        if let Err(error) = self.keeper.keep(&plan, &self.state).await {
+        let since = self.persister.busy_since;
+        if let Err(error) = self.persister.keep(&plan, &self.state).await {
             self.state = before;
             return Err(storage(&error));
         }
@@ -675,13 +675,13 @@ impl Task {
         Ok(outcome)
     }
 
-    /// Gives back what stands for prompts whose content is no longer held.
+    /// Releases the charges of prompts whose content is no longer held.
     fn discharge(&mut self) {
         let state = &self.state;
         self.charges.retain(|(run_id, _)| state.asked_of().any(|(held, _)| held == run_id));
     }
 
-    /// Does what was decided. `since` is where the run that may have ended began.
+    /// Performs what was decided. `since` is the first event of the run that may have ended.
     async fn perform(&mut self, plan: Plan, since: Option<Position>) {
         self.discharge();
         for command in plan.orders {
@@ -690,18 +690,19 @@ impl Task {
         for run_id in plan.ended {
             let after = Position(since.map_or(0, |first| first.0.saturating_sub(1)));
             let span = spans::run(&run_id);
-            let index = index::run(self.keeper.log.clone(), Arc::clone(&self.state.origin), run_id, after);
+            let index = index::run(self.persister.log.clone(), Arc::clone(&self.state.origin), run_id, after);
             tokio::spawn(index.instrument(span));
         }
     }
 
     async fn order(&mut self, command: RuntimeCommand) {
-        let pressed = self.pressed.filter(|_| matches!(command, RuntimeCommand::Answer { .. }));
-        let order = RuntimeOrder { command, inlet: self.inlet.clone(), generation: self.state.generation(), pressed };
+        let answered_at = self.answered_at.filter(|_| matches!(command, RuntimeCommand::Answer { .. }));
+        let order =
+            RuntimeOrder { command, sender: self.sender.clone(), generation: self.state.generation(), answered_at };
         let order = match self.backlog.is_empty() {
             true => match self.link.order(order) {
                 Err((OrderRejected::Full, order)) => *order,
-                // A runtime that is gone is told of by its driver.
+                // If the runtime is gone, its driver reports it.
                 Ok(()) | Err((OrderRejected::Gone, _)) => return,
             },
             false => order,
@@ -709,22 +710,22 @@ impl Task {
         if self.backlog.len() >= BACKLOG {
             let mut plan = Plan::default();
             self.state.stuck(&env!(self.rules), &mut plan);
-            // The stop below is what matters; an event that cannot be kept now is told by the exit that follows.
-            let _ = self.keeper.keep(&plan, &self.state).await;
+            // The stop below is what matters: if the event cannot be stored, the exit that follows reports the problem.
+            let _ = self.persister.keep(&plan, &self.state).await;
             return self.link.stop();
         }
         self.backlog.push_back(order);
         self.room.get_or_insert_with(|| Box::pin(self.link.room()));
     }
 
-    /// There is room for the order that waits longest, or the driver is gone.
+    /// Sends the oldest waiting order into the room; `None` if the driver is gone.
     fn order_next(&mut self, room: Option<OrderPermit>) {
         self.room = None;
         let Some(room) = room else { return self.backlog.clear() };
         if let Some(order) = self.backlog.pop_front() {
             room.send(order);
         }
-        // As many as there is room for by now.
+        // Then as many as there is room for.
         while let Some(order) = self.backlog.pop_front() {
             match self.link.order(order) {
                 Ok(()) => {}
@@ -738,8 +739,8 @@ impl Task {
         }
     }
 
-    async fn want(&mut self, want: SessionCommand) -> TaskStep {
-        match want {
+    async fn on_command(&mut self, command: SessionCommand) -> TaskStep {
+        match command {
             SessionCommand::Prompt { content, by, once, again, charge, reply } => {
                 let (charge, over) = match charge.transpose() {
                     Ok(charge) => (charge, None),
@@ -748,7 +749,7 @@ impl Task {
                 let outcome = self
                     .try_decide(|state, env, plan| {
                         if let Some(over) = over {
-                            // What was taken before needs no room.
+                            // A prompt that was accepted before needs no room.
                             let known = once.as_ref().map_or(Ok(None), |once| state.known(once))?;
                             return known.ok_or(SessionError::OverLimit(over));
                         }
@@ -772,16 +773,16 @@ impl Task {
             SessionCommand::Answer { id, answer, by, up_to, key, at, reply } => {
                 // A loser changes nothing: no copy of the state, no commit.
                 if !self.state.is_open(&id) {
-                    let _ = reply.send(Err(self.keeper.receipts.late(&id, key.as_ref())));
+                    let _ = reply.send(Err(self.persister.receipts.late(&id, key.as_ref())));
                     return TaskStep::GoOn;
                 }
-                self.pressed = Some(at);
+                self.answered_at = Some(at);
                 let outcome = self
                     .try_decide(|state, env, plan| state.answer(&id, &answer, (by, up_to), key.as_ref(), env, plan))
                     .await;
-                self.pressed = None;
+                self.answered_at = None;
                 let _ = reply.send(outcome.map(|receipt| {
-                    let cursor = self.keeper.receipts.get(&id).and_then(|kept| kept.cursor.clone());
+                    let cursor = self.persister.receipts.get(&id).and_then(|kept| kept.cursor.clone());
                     Receipt { won: true, cursor, ..receipt }
                 }));
             }
@@ -815,14 +816,14 @@ impl Task {
                     ..RuntimeExit::default()
                 };
                 let (by, mut plan) = (Resolver::gateway(), Plan::default());
-                // A run under way is stopped first; without one there is nothing to stop.
+                // An active run is stopped first.
                 let _ = self.state.cancel(None, (&by, None), &mut env!(self.rules), &mut plan);
                 self.state.gone(&exit, &mut env!(self.rules), &mut plan);
-                if let Err(error) = self.keeper.keep(&plan, &self.state).await {
-                    // It ends all the same: the agent must not go on where nobody sees it.
+                if let Err(error) = self.persister.keep(&plan, &self.state).await {
+                    // The session ends anyway: its agent must not continue unseen.
                     tracing::warn!(%error, "the end of a session is not kept");
                 }
-                // What was said in it is about to be deleted.
+                // Its events are about to be deleted, so they are not indexed.
                 plan.ended.clear();
                 self.perform(plan, None).await;
                 self.finish();
@@ -834,7 +835,7 @@ impl Task {
     }
 
     fn finish(&mut self) {
-        // What was decided is told, if there is anybody to tell it to.
+        // Pending orders are delivered if the driver still exists.
         let (backlog, link) = (std::mem::take(&mut self.backlog), self.link.clone());
         self.room = None;
         if !backlog.is_empty() {
@@ -845,10 +846,10 @@ impl Task {
                 }
             });
         }
-        self.wants.close();
+        self.commands.close();
         let why = self.state.exited().unwrap_or("the session ended").to_owned();
-        while let Ok(want) = self.wants.try_recv() {
-            want.refuse(SessionError::RuntimeGone(why.clone()));
+        while let Ok(command) = self.commands.try_recv() {
+            command.refuse(SessionError::RuntimeGone(why.clone()));
         }
         for (_, waiting) in self.calls.drain() {
             let _ = waiting.send(Err(SessionError::RuntimeGone(why.clone())));

@@ -1,5 +1,4 @@
-//! Who waits for events of which sessions: a commit wakes those that it has something for, and nobody else, however many
-//! others there are.
+//! Waiting for events: a commit wakes only the readers whose filter lets one of its events through.
 
 use parking_lot::{Mutex, MutexGuard};
 use std::collections::HashMap;
@@ -11,29 +10,29 @@ use super::Filter;
 use super::log::LogShared;
 use plexus_protocol::{Event, SessionId};
 
-/// Told of events that a filter lets through; ends when it is dropped. For one who waits.
+/// Notified of events that a filter lets through. For one waiter.
 pub struct EventWatch {
     shared: Arc<LogShared>,
     filter: Filter,
     number: u64,
-    told: Arc<Notify>,
+    notify: Arc<Notify>,
 }
 
 impl EventWatch {
     pub(super) fn new(shared: Arc<LogShared>, filter: Filter) -> Self {
-        let told = Arc::new(Notify::new());
-        let number = shared.watchers.lock().insert(&filter, &told);
-        Self { shared, filter, number, told }
+        let notify = Arc::new(Notify::new());
+        let number = shared.watchers.lock().insert(&filter, &notify);
+        Self { shared, filter, number, notify }
     }
 
-    /// Waits until there was news since the last time, or it was [woken](Self::wake). Cancellation safe.
+    /// Waits until there were events since the last call, or it was [woken](Self::wake). Cancellation safe.
     pub async fn changed(&self) {
-        self.told.notified().await;
+        self.notify.notified().await;
     }
 
     /// Ends a wait, or the next one.
     pub fn wake(&self) {
-        self.told.notify_one();
+        self.notify.notify_one();
     }
 }
 
@@ -43,38 +42,38 @@ impl Drop for EventWatch {
     }
 }
 
-/// Everybody who waits.
+/// All waiters.
 #[derive(Default)]
 pub(super) struct Watchers(Mutex<Inner>);
 
 #[derive(Default)]
 struct Inner {
     next: u64,
-    /// Those that named sessions.
+    /// Waiters whose filter names sessions.
     of: HashMap<SessionId, Vec<Waiting>>,
-    /// Those that did not.
+    /// The others.
     wide: Vec<Waiting>,
 }
 
 struct Waiting {
     number: u64,
     filter: Arc<Filter>,
-    told: Arc<Notify>,
+    notify: Arc<Notify>,
 }
 
 impl Watchers {
-    /// Wakes those whom one of these events is for.
+    /// Wakes the waiters whose filter lets one of these events through.
     pub(super) fn notify(&self, events: &[Arc<Event>]) {
         let inner = self.lock();
         for (n, event) in events.iter().enumerate() {
             let origin = &event.origin;
-            // Neighbours are mostly of one session, and one event wakes as well as many.
+            // Consecutive events are mostly of one session, and one is enough to wake its waiters.
             if n > 0 && events.get(n - 1).is_some_and(|before| Arc::ptr_eq(&before.origin, origin)) {
                 continue;
             }
             let of = inner.of.get(&origin.session_id).into_iter().flatten();
             for waiting in of.chain(&inner.wide).filter(|waiting| waiting.filter.takes(origin)) {
-                waiting.told.notify_one();
+                waiting.notify.notify_one();
             }
         }
     }
@@ -85,11 +84,11 @@ impl Watchers {
 }
 
 impl Inner {
-    fn insert(&mut self, filter: &Filter, told: &Arc<Notify>) -> u64 {
+    fn insert(&mut self, filter: &Filter, notify: &Arc<Notify>) -> u64 {
         self.next += 1;
         let number = self.next;
         let shared = Arc::new(filter.clone());
-        let waiting = || Waiting { number, filter: Arc::clone(&shared), told: Arc::clone(told) };
+        let waiting = || Waiting { number, filter: Arc::clone(&shared), notify: Arc::clone(notify) };
         match &filter.sessions {
             Some(some) => some.iter().for_each(|session| self.of.entry(session.clone()).or_default().push(waiting())),
             None => self.wide.push(waiting()),

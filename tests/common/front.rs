@@ -73,7 +73,7 @@ async fn obey(mut end: DriverEnd) {
         let said = match order.command {
             RuntimeCommand::Open { ticket, .. } => {
                 let native = NativeId::from(&*format!("n{}", inlets.len()));
-                inlets.insert(native.clone(), order.inlet.clone());
+                inlets.insert(native.clone(), order.sender.clone());
                 vec![RuntimeEvent::Opened { ticket, native, drafts: Vec::new(), how: OpenedAs::New }]
             }
             RuntimeCommand::Prompt { ticket, native, content } => {
@@ -154,10 +154,10 @@ async fn obey(mut end: DriverEnd) {
                 Vec::new()
             }
         };
-        order.inlet.put(RuntimeMessage::Said(said, None)).await;
+        order.sender.put(RuntimeMessage::Events(said, None)).await;
     }
-    for inlet in inlets.values() {
-        inlet.put(RuntimeMessage::Gone(RuntimeExit { stopped: true, ..RuntimeExit::default() })).await;
+    for sender in inlets.values() {
+        sender.put(RuntimeMessage::Gone(RuntimeExit { stopped: true, ..RuntimeExit::default() })).await;
     }
     end.info.send_modify(|info| *info = Arc::new(RuntimeInfo { state: RuntimeState::Exited, ..(**info).clone() }));
 }

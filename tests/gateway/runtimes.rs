@@ -153,20 +153,20 @@ fn fixture(change: impl FnOnce(&mut RuntimeSettings)) -> Fixture {
 }
 
 struct Session {
-    inlet: SessionSender,
+    sender: SessionSender,
     heard: mpsc::Receiver<RuntimeMessage>,
 }
 
 impl Session {
     fn open(link: &RuntimeLink, ticket: u64) -> Self {
-        let (inlet, heard) = SessionSender::new();
-        let this = Self { inlet, heard };
+        let (sender, heard) = SessionSender::new();
+        let this = Self { sender, heard };
         this.order(link, RuntimeCommand::Open { ticket: Ticket(ticket), cwd: "/".into(), resume: None }, 0);
         this
     }
 
     fn order(&self, link: &RuntimeLink, command: RuntimeCommand, generation: u64) {
-        link.order(RuntimeOrder { command, inlet: self.inlet.clone(), generation, pressed: None }).unwrap();
+        link.order(RuntimeOrder { command, sender: self.sender.clone(), generation, pressed: None }).unwrap();
     }
 
     fn call(&self, link: &RuntimeLink, method: &str) {
@@ -189,7 +189,7 @@ impl Session {
         let mut all = Vec::new();
         loop {
             match self.batch().await {
-                RuntimeMessage::Said(said, _) => all.extend(said.iter().map(word)),
+                RuntimeMessage::Events(said, _) => all.extend(said.iter().map(word)),
                 RuntimeMessage::Gone(exit) => return (all, exit),
                 RuntimeMessage::Found { .. } => {}
             }
@@ -200,7 +200,7 @@ impl Session {
     async fn until_some<T>(&mut self, is: impl Fn(&str) -> Option<T>) -> T {
         loop {
             match self.batch().await {
-                RuntimeMessage::Said(said, _) => {
+                RuntimeMessage::Events(said, _) => {
                     if let Some(found) = said.iter().map(word).find_map(|line| is(&line)) {
                         return found;
                     }
@@ -215,7 +215,7 @@ impl Session {
         let mut all = Vec::new();
         while !all.iter().any(|heard| heard == line) {
             match self.batch().await {
-                RuntimeMessage::Said(said, _) => all.extend(said.iter().map(word)),
+                RuntimeMessage::Events(said, _) => all.extend(said.iter().map(word)),
                 other => panic!("{other:?} after {all:?}"),
             }
         }
@@ -320,7 +320,7 @@ async fn lines_of_one_read_come_as_one_batch_and_a_split_line_comes_whole() {
     let mut session = Session::open(&link, 1);
     session.until("<opened A>").await;
     session.call(&link, "go");
-    let RuntimeMessage::Said(first, _) = session.batch().await else { panic!() };
+    let RuntimeMessage::Events(first, _) = session.batch().await else { panic!() };
     assert_eq!(first.iter().map(word).collect::<Vec<_>>(), ["a", "b", "c"]);
     session.call(&link, "on");
     assert_eq!(session.until("f").await, ["d \u{e9} e", "f"]);
@@ -335,7 +335,7 @@ async fn huge_line_is_cut_and_the_stream_goes_on() {
     let mut kept = None;
     let exit = loop {
         match session.batch().await {
-            RuntimeMessage::Said(said, _) => {
+            RuntimeMessage::Events(said, _) => {
                 for said in &said {
                     if let RuntimeEvent::Event { draft, .. } = said
                         && draft.kind == Kind::Raw
@@ -516,8 +516,8 @@ fn noted(method: &str) -> RuntimeCommand {
     RuntimeCommand::Call { ticket: Ticket(9), native: None, method: method.into(), params: None, notify: true }
 }
 
-async fn give(link: &RuntimeLink, inlet: &SessionSender, command: RuntimeCommand) {
-    let order = RuntimeOrder { command, inlet: inlet.clone(), generation: link.info().generation, pressed: None };
+async fn give(link: &RuntimeLink, sender: &SessionSender, command: RuntimeCommand) {
+    let order = RuntimeOrder { command, sender: sender.clone(), generation: link.info().generation, pressed: None };
     link.room().await.unwrap().send(order);
 }
 
@@ -530,11 +530,11 @@ async fn runtime_that_never_reads_stdin_is_stopped_with_the_reason() {
     let link = fixture.runtimes.launch(sh(&hello("exec sleep 1000"))).unwrap();
     let mut session = Session::open(&link, 1);
     session.until("<opened A>").await;
-    let (inlet, to) = (session.inlet.clone(), link.clone());
+    let (sender, to) = (session.sender.clone(), link.clone());
     let flood = tokio::spawn(async move {
         let method = "x".repeat(1000);
         for _ in 0..1000 {
-            give(&to, &inlet, noted(&method)).await;
+            give(&to, &sender, noted(&method)).await;
         }
     });
     let (_, exit) = session.all().await;
@@ -552,10 +552,10 @@ async fn commands_wait_in_order_for_a_slow_reader() {
     let link = fixture.runtimes.launch(python(script)).unwrap();
     let mut session = Session::open(&link, 1);
     session.until("<opened A>").await;
-    let (inlet, to) = (session.inlet.clone(), link.clone());
+    let (sender, to) = (session.sender.clone(), link.clone());
     let flood = tokio::spawn(async move {
         for n in 0..3000 {
-            give(&to, &inlet, noted(&n.to_string())).await;
+            give(&to, &sender, noted(&n.to_string())).await;
         }
     });
     let heard = session.until("for A 2999").await;
@@ -584,10 +584,10 @@ async fn holder_that_hangs_up_is_reconnected_without_loss_or_repeat() {
     session.until("<opened A>").await;
     let (pid, instance) = (link.info().pid, link.info().instance.clone());
     assert!(instance.as_deref().is_some_and(|instance| instance.starts_with("i_")));
-    let (inlet, to) = (session.inlet.clone(), link.clone());
+    let (sender, to) = (session.sender.clone(), link.clone());
     let flood = tokio::spawn(async move {
         for n in 0..2000 {
-            give(&to, &inlet, noted(&n.to_string())).await;
+            give(&to, &sender, noted(&n.to_string())).await;
             if n % 50 == 0 {
                 tokio::time::sleep(Duration::from_millis(10)).await;
             }

@@ -86,7 +86,7 @@ pub(in crate::runtimes) async fn drive_late(
             let belongs = |session: &ReattachedSession| session.start.belongs(&whose.0, whose.1, kept.generation);
             let (mut sessions, others): (Vec<_>, Vec<_>) = sessions.into_iter().partition(belongs);
             for other in others {
-                other.inlet.put(gone("its agent is gone: another process has its id")).await;
+                other.sender.put(gone("its agent is gone: another process has its id")).await;
             }
             sessions.iter_mut().for_each(|session| session.heard = session.start.last_stop(&whose.0, whose.1));
             end.info.send_modify(|info| {
@@ -99,7 +99,7 @@ pub(in crate::runtimes) async fn drive_late(
         }
         Err(why) => {
             for session in sessions {
-                session.inlet.put(gone(&why)).await;
+                session.sender.put(gone(&why)).await;
             }
             end.orders.close();
             end.info.send_modify(|info| {
@@ -109,7 +109,7 @@ pub(in crate::runtimes) async fn drive_late(
             while let Some(order) = end.orders.recv().await {
                 if let RuntimeCommand::Open { ticket, .. } = order.command {
                     let said = vec![RuntimeEvent::NotOpened { ticket, error: refusal(why.clone()) }];
-                    order.inlet.put(RuntimeMessage::Said(said, None)).await;
+                    order.sender.put(RuntimeMessage::Events(said, None)).await;
                 }
             }
         }
@@ -141,7 +141,7 @@ impl ProcessTransport {
         let mut process = Self::new(driver, source, holder, true);
         driver.note(&format!("found again, process {}", process.holder.pid()));
         driver.stderr.push(&welcome.stderr);
-        process.replay.sessions = sessions.iter().map(|session| session.inlet.clone()).collect();
+        process.replay.sessions = sessions.iter().map(|session| session.sender.clone()).collect();
         // Only what the sessions know, and what was answered, is replayed: after that all is news.
         process.replay.until = sessions.iter().map(|session| session.heard).max().or(Some(0));
         for session in sessions {
@@ -201,8 +201,8 @@ impl ProcessTransport {
             // Its session is gone; the agent that waits for an answer gets one.
             driver.command(self, RuntimeCommand::Answer { key, decision: Decision::Withdrawn });
         }
-        for inlet in std::mem::take(&mut self.replay.sessions) {
-            driver.out.push(inlet, RuntimeMessage::Found { asks: asks.clone(), prompts: prompts.clone() });
+        for sender in std::mem::take(&mut self.replay.sessions) {
+            driver.out.push(sender, RuntimeMessage::Found { asks: asks.clone(), prompts: prompts.clone() });
         }
         // Whatever the dialect asked to be woken for, it is woken now.
         driver.step(self, StepCause::Other, |dialect, out| dialect.wake(out));

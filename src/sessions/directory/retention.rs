@@ -38,7 +38,7 @@ impl Directory {
     async fn forget_unlisted(&self, mut handle: SessionHandle) -> Result<(), SessionError> {
         let id = handle.origin.session_id.clone();
         self.shared.reopening.remove(&id);
-        if let Some(commands) = handle.wants.take() {
+        if let Some(commands) = handle.commands.take() {
             // An error means that the task has ended already.
             let _ = send_command(&commands, |reply| SessionCommand::Close { reply }).await;
         }

@@ -47,7 +47,7 @@ impl Directory {
             there => {
                 let link = self.shared.launcher.launch(spec.clone()).map_err(SessionError::Invalid)?;
                 if let dashmap::Entry::Occupied(before) = &there {
-                    link.journal().prepend(before.get().journal());
+                    link.stderr_log().prepend(before.get().stderr_log());
                 }
                 there.insert(link.clone());
                 self.shared.specs.insert(id.clone(), spec);
@@ -103,7 +103,7 @@ impl Directory {
             };
             let reopening = |session: &SessionId| this.shared.reopening.contains(session);
             let is_live = |handle: &SessionHandle| {
-                handle.origin.runtime_id == id && (handle.wants.is_some() || reopening(&handle.origin.session_id))
+                handle.origin.runtime_id == id && (handle.commands.is_some() || reopening(&handle.origin.session_id))
             };
             let handles = this.shared.sessions.iter();
             let live: Vec<SessionId> =
@@ -121,12 +121,12 @@ impl Directory {
     ///
     /// # Errors
     /// [`SessionError::NoRuntime`].
-    pub fn journal(
+    pub fn stderr_log(
         &self,
         _permit: &Permit<Admin>,
         id: &RuntimeId,
     ) -> Result<Vec<super::super::stderr_log::StderrLine>, SessionError> {
         let link = self.shared.runtimes.get(id).ok_or_else(|| SessionError::NoRuntime(id.clone()))?;
-        Ok(link.journal().lines())
+        Ok(link.stderr_log().lines())
     }
 }

@@ -7,7 +7,7 @@
 //!
 //! The page folds in TypeScript (`web/src/session/model.ts`). Both are held to the same cases in `tests/golden`.
 
-// Who reads events decides for every kind: a new one has to be named here before it compiles.
+// Every kind of event is handled explicitly, so that a new one does not compile before it is.
 #![deny(clippy::wildcard_enum_match_arm)]
 
 mod fold;
