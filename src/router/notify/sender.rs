@@ -281,7 +281,7 @@ async fn resolve(name: Name, trusted: bool) -> io::Result<std::vec::IntoIter<Soc
 }
 
 fn not_public(host: &str, ip: IpAddr) -> String {
-    format!("{host} is {ip}, which is not of the open internet")
+    format!("{host} is {ip}, which is not a public address")
 }
 
 async fn post<C: Connect + Clone + Send + Sync + 'static>(
