@@ -28,27 +28,27 @@ export interface AcpMessage {
 }
 
 /**
- * What a client says to a request. Exactly one of `option_id`, `ok`, `value`, `ids`, `answers` is given (`value: null`,
- * `ids: []` and `answers: {}` mean "cancelled").
+ * A client's answer to a request. Exactly one of `option_id`, `ok`, `value`, `ids`, `answers` is given (`value: null`, `ids: []` and
+ * `answers: {}` mean "cancelled").
  */
 export interface Answer {
-  /** What is said to each of the questions. */
+  /** The answer to each question. */
   answers?: Record<string, string[]> | null;
-  /** The digest of what the client showed; a stale one is refused. */
+  /** The digest of the shown request; a stale one is refused. */
   digest?: string | null;
-  /** What is to be done instead of the request's `editable.value`; only with a yes for this once. */
+  /** The text to use instead of the request's `editable.value`; only with an option that allows it once. */
   edited?: string | null;
-  /** What was picked. */
+  /** The ids of the picked items. */
   ids?: string[] | null;
   /** Yes or no. */
   ok?: boolean | null;
-  /** One of the request's options. */
+  /** The id of the chosen option. */
   option_id?: string | null;
-  /** Why, for the agent to read. */
+  /** A reason for the agent to read. */
   reason?: string | null;
   /** Whether to remember the choice. */
   remember?: boolean | null;
-  /** Text; given as `null` it means "cancelled". */
+  /** The text; `null` means "cancelled". */
   value?: string | null;
 }
 
@@ -69,7 +69,7 @@ export interface AnsweredOn {
 export interface AttachParams {
   /** A cursor, or `now`. */
   after?: string | null;
-  /** From the oldest event kept, or only what comes */
+  /** From the oldest stored event, or only new events */
   from?: 'start' | 'now';
   /** `native` adds the runtime's own message to each event. */
   projection?: Projection;
@@ -124,7 +124,7 @@ export interface Cancelled {
   status: RunStatus;
 }
 
-/** What a runtime can do: on the wire a list of names. Names that a later version added are left out when it is read. */
+/** The abilities of a runtime: on the wire a list of names. Unknown names, from a later version, are skipped when read. */
 export type Capabilities = Capability[];
 
 /** One thing that some runtimes can do. */
@@ -160,25 +160,25 @@ export interface Chunk {
   [member: string]: unknown;
 }
 
-/** A file or a terminal that an agent asked its client for, and what came of it: the body of `client_served`. */
+/** A file or terminal call that an agent made to its client, and the outcome: the body of `client_served`. */
 export interface ClientServed {
   /** The client that served it. */
   by: Resolver;
-  /** How many bytes the client answered with. */
+  /** The size of the client's answer, in bytes. */
   bytes?: number;
   /** The client's error code. */
   code?: number;
   /** The command line. */
   command?: string;
-  /** The client's error, in words. */
+  /** The client's error message. */
   message?: string;
-  /** ACP's method. */
+  /** ACP's method name. */
   method: string;
-  /** The file. */
+  /** The file's path. */
   path?: string;
   /** `done` or `failed`. */
   status: string;
-  /** The terminal, by the client's own name for it. */
+  /** The terminal, by the client's own id. */
   terminal_id?: string;
 }
 
@@ -196,9 +196,9 @@ export interface Confirm {
   number: number;
 }
 
-/** How to reach a runtime. */
+/** How the gateway reaches a runtime. */
 export type Connect = {
-  /** Start this program and talk over its stdin and stdout: program, then arguments. */
+  /** Start this program and speak over its stdin and stdout: the program, then its arguments. */
   command: string[];
 } | {
   /** Connect to a running endpoint: `ws://…`, `unix:…`, `http://…`. */
@@ -304,11 +304,11 @@ export interface EditSession {
   title?: string | null;
 }
 
-/** What of a request may be changed before it is allowed. */
+/** The part of a request that may be edited before it is allowed. */
 export interface Editable {
-  /** What it is ("Command"). */
+  /** The name of the part ("Command"). */
   label: string;
-  /** As the agent wants it, untouched: show it only in a place to edit, beside `display`. */
+  /** The agent's text, unchanged: show it only in an edit field, beside `display`. */
   value: string;
 }
 
@@ -379,11 +379,11 @@ export interface EnvelopeOf<K extends Kind> {
 /** An event. */
 export type Envelope = { [K in Kind]: EnvelopeOf<K> }[Kind];
 
-/** Something went wrong: the body of `error`. */
+/** The body of `error`. */
 export type ErrorBody = {
-  /** What, stable. */
+  /** A stable error code. */
   code: string;
-  /** What happened this time, in words. */
+  /** The error message. */
   message: string;
 } & { [member: string]: unknown };
 
@@ -407,22 +407,19 @@ export interface Fetch {
   wait?: number | null;
 }
 
-/**
- * Bounds of an answer to a `Question`: of a number its value, of text its characters, of choices how many; and the form of
- * a text.
- */
+/** Bounds of an answer to a `Question`: the value of a number, the characters of a text, the number of choices; and the format of a text. */
 export interface Fits {
-  /** `email`, `uri`, `date` or `date-time` (JSON Schema's `format`); others are left to the agent. */
+  /** `email`, `uri`, `date` or `date-time` (JSON Schema's `format`); other formats are left to the agent. */
   format?: string;
-  /** The least that fits. */
+  /** The minimum. */
   least?: number;
-  /** The most that fits. */
+  /** The maximum. */
   most?: number;
   /** `number` or `integer`; text, if absent. */
   number?: NumberSort;
   /**
-   * A regular expression that a text has to match somewhere (JSON Schema's `pattern`). One that is longer than
-   * 1 KiB or that the gateway cannot read is left to the agent. As the agent wrote it: escape it where it is shown.
+   * A regular expression that must match somewhere in the text (JSON Schema's `pattern`). A pattern that is longer than 1 KiB or that
+   * the gateway cannot compile is left to the agent. It is the agent's raw text: escape it where it is shown.
    */
   pattern?: string;
 }
@@ -568,11 +565,11 @@ export type Invitation = Grant & {
   name?: string;
 };
 
-/** One of the things that a pick offers. */
+/** One item of a pick. */
 export interface Item {
-  /** More about it. */
+  /** A longer description. */
   detail?: string;
-  /** The runtime's own identifier for it. */
+  /** The runtime's own id of the item. */
   id: string;
   /** Its name. */
   label: string;
@@ -686,6 +683,8 @@ export interface Message {
   content?: JsonObject[];
   /** Whether this is the end of a message that began before the snapshot's window. */
   continued?: boolean;
+  /** The tool call that it stands under: these are a subagent's words. */
+  parent_tool_call_id?: string;
   /** Whether it is unfinished, or was cut off. */
   partial: boolean;
   /** The position of its first event. */
@@ -804,7 +803,7 @@ export interface NotTaken {
 /** No parameters; given ones are ignored. */
 export type Nothing = { [member: string]: unknown };
 
-/** What sort of number an answer has to be. */
+/** The type of a numeric answer. */
 export type NumberSort = 'number' | 'integer';
 
 /** A session; if absent, the only one that is followed. Other members go to its runtime. */
@@ -812,13 +811,13 @@ export interface OfSession {
   session_id?: SessionId | null;
 }
 
-/** One of the answers that the runtime offers. */
+/** One of the options that the runtime offers. */
 export interface Offer {
-  /** The runtime's own identifier for it. */
+  /** The runtime's own id of the option. */
   id: string;
-  /** What it means. */
+  /** The meaning of the option. */
   kind: Choice;
-  /** What to write on the button. */
+  /** The text of the button. */
   label: string;
 }
 
@@ -990,43 +989,43 @@ export type PushTry = Record<string, never>;
 
 /** A question to a person. */
 export interface Question {
-  /** What the agent calls what is asked for, where `id` is the gateway's own name. */
+  /** The agent's name of the field, where `id` is the gateway's own name. */
   field?: string;
-  /** What words of one's own, or how many choices, fit. */
+  /** The bounds of the free text or of the number of choices. */
   fits?: Fits;
-  /** Whether words of one's own are an answer. */
+  /** Whether free text is an answer. */
   free_text: boolean;
-  /** A word or two for it. */
+  /** A heading of a word or two. */
   header?: string;
-  /** By which an answer names it. */
+  /** The id that an answer refers to. */
   id: string;
-  /** Whether several may be chosen. */
+  /** Whether several options may be chosen. */
   multiple: boolean;
-  /** Whether it may be left without an answer. */
+  /** Whether the question may be left unanswered. */
   optional?: boolean;
   /** The answers to choose from. */
   options: QuestionOption[];
-  /** The member in which words of one's own stand, where one text answers all questions. */
+  /** The field that carries the free text, where one text answers all questions. */
   own?: string;
   /** The question. */
   text: string;
 }
 
-/** One of the answers to a `Question`. */
+/** One option of a `Question`. */
 export interface QuestionOption {
-  /** More about it. */
+  /** A longer description. */
   description?: string;
-  /** By which an answer names it. */
+  /** The id that an answer refers to. */
   id: string;
-  /** Its name; an answer may give this in place of the id. */
+  /** The name shown to people; an answer may give it in place of the id. */
   label: string;
 }
 
-/** A prompt that waits for its turn. */
+/** A prompt in the queue. */
 export interface Queued {
-  /** Who asked. */
+  /** The device that prompted. */
   by: Resolver;
-  /** The run it will be. */
+  /** The run that it will start. */
   run_id: RunId;
   /** Its text, shortened. */
   text: string;
@@ -1065,129 +1064,129 @@ export interface Ready {
   ready: boolean;
 }
 
-/** The durable record of what became of a request, and who won. */
+/** The durable record of a request's outcome. */
 export interface Receipt {
-  /** What was said to each question. */
+  /** The answer to each question. */
   answers?: Record<string, string[]>;
   /** When it was answered. */
   at: Timestamp;
-  /** The place of the `request_resolved` event in the log. */
+  /** The position of the `request_resolved` event in the log. */
   cursor?: Cursor;
-  /** What was allowed in place of what was asked, exactly. */
+  /** The edited text that was allowed, unchanged. */
   edited?: string;
-  /** The same, safe to show. */
+  /** `edited`, safe to show. */
   edited_display?: string;
-  /** What a person should know of it. */
+  /** Warnings about `edited`. */
   edited_warnings?: string[];
-  /** What was picked. */
+  /** The ids of the picked items. */
   ids?: string[];
-  /** Whether the choice lets the agent go ahead. */
+  /** Whether the choice lets the agent proceed. */
   ok?: boolean;
   /** The option chosen. */
   option_id?: string;
-  /** Why, in the words of whoever answered. */
+  /** The reason given with the answer. */
   reason?: string;
   /** The request. */
   request_id: RequestId;
   /** Who decided. */
   resolved_by: Resolver;
-  /** How it ended. */
+  /** The final state. */
   state: RequestState;
   /** The text given (never for a secret prompt). */
   value?: string;
-  /** Whether the reader of this receipt is the one who decided. */
+  /** Whether the reader of this receipt made the decision. */
   won: boolean;
 }
 
 /**
- * A question from a runtime to people, as every client sees it.
+ * A question from a runtime to people, as clients see it.
  *
- * `title` and `message` are the agent's words, untouched; `display` is the gateway's own rendering of exactly what is
- * asked, with every deceptive character made visible.
+ * `title` and `message` are the agent's text, unchanged; `display` is the gateway's own rendering of the exact question, with every
+ * deceptive character made visible.
  */
 export interface Request {
-  /** Whether the runtime's dialect can carry a reason. */
+  /** Whether the dialect can carry a reason. */
   allow_reason: boolean;
-  /** Whether the runtime's dialect can carry "remember this". */
+  /** Whether the dialect can carry "remember this". */
   allow_remember: boolean;
-  /** Whether it has: whoever read it before has to read it again. */
+  /** Whether the question has changed, so that a person has to read it again. */
   changed?: boolean;
-  /** Whether the runtime calls it dangerous. */
+  /** Whether the runtime calls the action dangerous. */
   danger?: boolean;
-  /** What a prompt starts with. */
+  /** The initial text of a prompt. */
   default_value?: string;
   /**
-   * SHA-256 (hex) of the canonical request: what is shown is what is decided. Empty where `display` is cut: who has
-   * not read all of it has nothing to show for it.
+   * SHA-256 (hex) of the canonical request: it ties an answer to the question that was shown. Empty where `display` is cut, since the
+   * whole question was not shown.
    */
   digest?: string;
-  /** What is asked, safe to show. */
+  /** The exact question, safe to show. */
   display: string;
-  /** How long the whole `display` is, in bytes, where it is cut. */
+  /** The length of the whole `display` in bytes, if it is cut. */
   display_bytes?: number;
-  /** Whether `display` or `message` is cut here; the whole request is had by its identifier. */
+  /** Whether `display` or `message` is cut here; fetch the whole request by its id. */
   display_truncated?: boolean;
-  /** What of it may be changed before it is allowed: an answer that allows it once may bring `edited`. */
+  /** What may be edited before it is allowed: an answer that allows it once may carry `edited`. */
   editable?: Editable;
-  /** When it closes by itself. */
+  /** When the request expires. */
   expires_at?: Timestamp;
-  /** Which start of the runtime asks; an answer never reaches another. */
+  /** The number of the runtime's start; an answer never reaches another one. */
   generation: number;
-  /** The things to pick from. */
+  /** The items to pick from. */
   items?: Item[];
   /** The agent's text. */
   message?: string;
-  /** Whether several may be picked. */
+  /** Whether several items may be picked. */
   multi?: boolean;
   /** Whether a prompt takes several lines. */
   multiline?: boolean;
-  /** What the runtime sent, untouched. */
+  /** The runtime's message, unchanged. */
   native?: Json;
-  /** Whether it can only be watched here: its runtime takes the answer elsewhere alone. */
+  /** Whether the request is read-only here: its runtime takes the answer only elsewhere. */
   observe_only?: boolean;
   /** When it was asked. */
   opened_at: Timestamp;
-  /** The answers offered. */
+  /** The options to choose from. */
   options: Offer[];
-  /** What became of it. */
+  /** The outcome. */
   receipt?: Receipt;
   /** Its identifier. */
   request_id: RequestId;
-  /** How often what is asked has changed since it was asked. */
+  /** How often the question has changed since it was asked. */
   revision: number;
-  /** How much harm a yes could do. */
+  /** How much harm an approval could do. */
   risk: Risk;
-  /** Why it is judged so, in plain words. */
+  /** The reasons for the risk. */
   risk_reasons: string[];
-  /** The run it came up in. */
+  /** The run of the request. */
   run_id: RunId;
   /** The runtime that asks. */
   runtime_id: RuntimeId;
-  /** Whether what is typed must not be shown. */
+  /** Whether the typed text is secret. */
   secret?: boolean;
-  /** The conversation it came up in. */
+  /** The session of the request. */
   session_id: SessionId;
-  /** Where it stands. */
+  /** The request's state. */
   state: RequestState;
-  /** What it is about, for a screen to draw. */
+  /** The subject, for a screen to draw. */
   subject: Subject;
   /** The agent's headline. */
   title: string;
-  /** The tool call that waits for it. */
+  /** The tool call that waits for the answer. */
   tool_call_id?: string;
   /** What sort of question. */
   type: RequestType;
-  /** What a person should know before answering. */
+  /** Warnings to read before answering. */
   warnings: string[];
 }
 
 /** A question from a runtime to people: `q_` and 26 characters, unguessable (130 bits). */
 export type RequestId = string;
 
-/** Where a request stands. It leaves `Open` once, and never comes back. */
+/** The state of a request. It leaves `Open` once, and never returns to it. */
 export type RequestState = 'open' | 'answered' | 'expired' | 'withdrawn' | 'orphaned';
 
-/** What sort of question a request is; it decides which answers fit. */
+/** The type of a request; it decides which answers fit. */
 export type RequestType = 'confirm' | 'prompt' | 'pick' | 'permission' | 'elicitation';
 
 /** A page of requests, newest first. */
@@ -1198,43 +1197,43 @@ export interface Requests {
   requests: Request[];
 }
 
-/** How a request ended, the same for everybody: the body of `request_resolved`. */
+/** The outcome of a request: the body of `request_resolved`. */
 export interface Resolution {
-  /** What was said to each question. */
+  /** The answer to each question. */
   answers?: Record<string, string[]>;
   /** When it was answered. */
   at: Timestamp;
-  /** What was allowed in place of what was asked, exactly. */
+  /** The edited text that was allowed in place of the requested one, unchanged. */
   edited?: string;
-  /** The same, safe to show. */
+  /** `edited`, safe to show. */
   edited_display?: string;
-  /** What a person should know of it. */
+  /** Warnings about `edited`. */
   edited_warnings?: string[];
-  /** What was picked. */
+  /** The ids of the picked items. */
   ids?: string[];
   /** Whether the choice lets the agent go ahead. */
   ok?: boolean;
   /** The option chosen. */
   option_id?: string;
-  /** Why, in the words of whoever answered. */
+  /** The reason given with the answer. */
   reason?: string;
   /** The request. */
   request_id: RequestId;
   /** Who decided. */
   resolved_by: Resolver;
-  /** The session it came up in. */
+  /** The session of the request. */
   session_id: SessionId;
-  /** How it ended. */
+  /** The final state. */
   state: RequestState;
   /** The text given (never for a secret prompt). */
   value?: string;
 }
 
-/** Who decided. */
+/** The device that decided. */
 export interface Resolver {
-  /** The device, or `gateway` for a decision of the gateway's own. */
+  /** The device, or `gateway` for the gateway's own decision. */
   device_id: DeviceId;
-  /** Its name. */
+  /** The device's name. */
   name: string;
 }
 
@@ -1245,7 +1244,7 @@ export interface RestartParams {
   session_id?: SessionId | null;
 }
 
-/** What to do when a runtime dies by itself. */
+/** What to do when a runtime exits without being stopped. */
 export type RestartPolicy = 'never' | 'on-failure' | 'always';
 
 /** The run to repeat; if absent, the current run, else the last one. */
@@ -1276,7 +1275,7 @@ export interface ResumablePage {
   resumable: Resumable[];
 }
 
-/** What can be promised to a reader that comes with a cursor. */
+/** Whether reading can resume at a cursor. */
 export type Resume = 'ok' | 'gap' | 'reset' | 'ahead';
 
 /** An answer to one interrupt. */
@@ -1292,7 +1291,7 @@ export interface ResumeEntry {
 /** The client's decision on an interrupt. */
 export type ResumeStatus = 'resolved' | 'cancelled';
 
-/** How much harm a yes could do, by the gateway's own judgement of what is asked. */
+/** How much harm an approval could do, as judged by the gateway from the request alone. */
 export type Risk = 'low' | 'elevated' | 'danger';
 
 /** A run. */
@@ -1321,21 +1320,21 @@ export interface RunAgentInput {
   tools?: JsonObject[];
 }
 
-/** How a run stands: the body of `run_started`, `run_status` and `run_ended`. */
+/** The state of a run: the body of `run_started`, `run_status` and `run_ended`. */
 export interface RunBody {
-  /** Who prompted, or who cancels. */
+  /** The device that prompted or cancels. */
   by?: Resolver;
-  /** Whether it is being cancelled. */
+  /** Whether the run is being cancelled. */
   cancelling?: boolean;
   /** The idempotency key of the prompt. */
   key?: string;
-  /** Why, where it failed or is being cancelled. */
+  /** Why the run failed or is being cancelled. */
   message?: string;
   /** The run. */
   run_id: RunId;
-  /** Where it stands. */
+  /** The run's status. */
   status: RunStatus;
-  /** The agent's own word for how it ended. */
+  /** The agent's own stop reason. */
   stop_reason?: string;
 }
 
@@ -1346,7 +1345,7 @@ export interface RunContext {
   session_id: SessionId;
 }
 
-/** One stretch of work, from a prompt to its end: `r_` and 26 characters, minted by the gateway. */
+/** The work that follows one prompt: `r_` and 26 characters, minted by the gateway. */
 export type RunId = string;
 
 /** A run as clients see it. */
@@ -1357,11 +1356,11 @@ export interface RunInfo {
   session_id: SessionId;
   /** When it began. */
   started_at: Timestamp;
-  /** Where it stands. */
+  /** The run's status. */
   status: RunStatus;
 }
 
-/** Where a run stands (the UI protocol's `run.status`, and `queued`). */
+/** The status of a run (the UI protocol's `run.status`, and `queued`). */
 export type RunStatus = 'queued' | 'running' | 'awaiting_ui' | 'completed' | 'error' | 'cancelled';
 
 /** The state of a run, in the UI protocol. */
@@ -1374,9 +1373,9 @@ export interface RunStatusNote {
 
 /** A runtime as clients see it. */
 export interface Runtime {
-  /** The agent's own name and version, once it said them. */
+  /** The agent's own name and version, once reported. */
   agent?: string;
-  /** What it can do, once it said so; more may come with its first session. */
+  /** The runtime's capabilities, once reported; more may come with its first session. */
   capabilities?: Capabilities;
   /** The program and its arguments, or the endpoint. */
   connect: Connect;
@@ -1384,21 +1383,21 @@ export interface Runtime {
   cwd: string;
   /** The dialect it speaks. */
   dialect: string;
-  /** Counts its starts; 0 while a process that an earlier gateway left has not said which one it is. */
+  /** The number of starts; 0 for a process of an earlier gateway until its number is known. */
   generation: number;
-  /** When it last said anything: shown a few seconds late at most. A long silence is normal in agents that retry. */
+  /** When it last sent anything; shown a few seconds late at most. A long silence is normal in agents that retry. */
   heard_at?: Timestamp;
-  /** Names the process, and no other: random, made for each start. None for endpoints, and before it was started. */
+  /** A random name of this process, made for each start. None for endpoints, and before the first start. */
   instance?: string;
   /** Whether it outlives the gateway. */
   outlives?: boolean;
-  /** The process, while it lives. */
+  /** The process id, while it runs. */
   pid?: number;
-  /** Why it is not ready, in words. */
+  /** Why it is not ready. */
   problem?: string;
   /** Its name. */
   runtime_id: RuntimeId;
-  /** Where it stands. */
+  /** The runtime's state. */
   state: RuntimeState;
   /** The end of what it wrote to stderr. */
   stderr_tail?: string;
@@ -1416,7 +1415,7 @@ export interface RuntimeExit {
   signal?: string;
   /** The end of what it wrote to stderr. */
   stderr_tail?: string;
-  /** Whether it was asked to stop; absent of statuses other than `exited`. */
+  /** Whether the runtime was asked to stop; absent unless the status is `exited`. */
   stopped?: boolean;
 }
 
@@ -1433,16 +1432,16 @@ export interface RuntimeNote {
   runtime: Runtime;
 }
 
-/** Where a runtime stands. */
+/** The state of a runtime. */
 export type RuntimeState = 'starting' | 'ready' | 'restarting' | 'exited';
 
-/** What happened to the runtime: the body of `runtime_status`. */
+/** A change of a runtime's state: the body of `runtime_status`. */
 export type RuntimeStatus = RuntimeExit & {
-  /** Which start of the runtime. */
+  /** The number of the runtime's start. */
   generation?: number;
-  /** Why, in words. */
+  /** The cause, as text. */
   message?: string;
-  /** Whether it goes on with an earlier conversation. */
+  /** Whether the runtime resumes an earlier conversation. */
   resumed?: boolean;
   /** The runtime. */
   runtime_id: RuntimeId;
@@ -1472,11 +1471,11 @@ export interface Said {
 /** What a device may do. */
 export type Scope = 'watch' | 'prompt' | 'approve' | 'admin';
 
-/** What the gateway does for an ACP agent that asks its client, inside the session's folder. Nothing, unless set. */
+/** The client tools that the gateway serves to an ACP agent, inside the session's folder. None by default. */
 export interface Serve {
-  /** Reads files (`fs/read_text_file`), and writes them (`fs/write_text_file`) when people say so. */
+  /** Reads files (`fs/read_text_file`), and writes them (`fs/write_text_file`) after an approval. */
   fs?: boolean;
-  /** Runs commands (`terminal/*`) when people say so. */
+  /** Runs commands (`terminal/*`) after an approval. */
   terminal?: boolean;
 }
 
@@ -1488,34 +1487,31 @@ export interface Server {
 
 /** A session as clients see it. */
 export interface Session {
-  /** Whether it was put away: kept and searchable, out of the way in lists. */
+  /** Whether the session is archived: stored and searchable, but left out of default lists. */
   archived: boolean;
   /** When it was opened. */
   created_at: Timestamp;
-  /** The folder it works in. */
+  /** The session's working directory. */
   cwd: string;
   /** The dialect of that runtime. */
   dialect: string;
-  /**
-   * What it does now: the title of the tool that runs, or `thinking`, `writing`, `working`; null between runs. The
-   * agent's words.
-   */
+  /** The current activity: the title of the running tool (the agent's text), or `thinking`, `writing`, `working`; null between runs. */
   doing: string | null;
-  /** The beginning of what a person said last. */
+  /** The beginning of a person's latest message. */
   last_user_message?: string;
-  /** How many messages were exchanged, of people and of the agent; absent of sessions from before they were counted. */
+  /** The number of messages of people and of the agent; absent in sessions stored before messages were counted. */
   message_count?: number;
-  /** The runtime's own identifier for it. */
+  /** The runtime's own id of the session. */
   native_id: NativeId | null;
-  /** How many requests wait for people. */
+  /** The number of open requests. */
   open_requests: number;
-  /** When a run last began in it, whoever began it; absent until one has. */
+  /** When a run last began; absent until the first run. */
   prompted_at?: Timestamp;
-  /** Prompts that wait for their turn, first one next. */
+  /** Queued prompts, next one first. */
   queue?: Queued[];
-  /** Which ones. */
+  /** The open requests. */
   requests?: RequestId[];
-  /** Whether it ended with its runtime, which can be started again: then it goes on. */
+  /** Whether the session ended with its runtime and resumes when the runtime is restarted. */
   restartable?: boolean;
   /** The run under way. */
   run_id?: RunId;
@@ -1523,11 +1519,11 @@ export interface Session {
   runtime_id: RuntimeId;
   /** The conversation. */
   session_id: SessionId;
-  /** Where it stands. */
+  /** The session's state. */
   state: SessionState;
-  /** Its title. */
+  /** The session's title. */
   title: string | null;
-  /** When something last happened in the conversation: not, that its runtime went or came back. */
+  /** When the conversation last changed; starts and exits of its runtime do not count. */
   updated_at: Timestamp;
 }
 
@@ -1565,7 +1561,7 @@ export interface SessionRename {
   title: string;
 }
 
-/** Where a session stands. */
+/** The state of a session. */
 export type SessionState = 'idle' | 'running' | 'waiting' | 'exited';
 
 /** A page of sessions, most recently updated first. */
@@ -1712,19 +1708,19 @@ export interface StartRuntime {
 }
 
 /**
- * What a request is about, so that a screen can draw it and group what is alike. The words to read before an answer are
- * in `Request::display`(super::Request::display). All text here is safe to show, by the rules of `display`.
+ * The subject of a request, so that a screen can draw it and group similar requests. The text to read before an answer is
+ * `Request::display`(super::Request::display). All text here is sanitized like `display`.
  */
 export type Subject = {
-  /** The line for a shell, or the program and its arguments one by one. Left out above `ABOUT_MAX` bytes. */
+  /** The shell line as one element, or the program and its arguments. Left out above `ABOUT_MAX` bytes. */
   argv?: string[];
-  /** The folder, where the runtime names one. */
+  /** The working directory, if the runtime names one. */
   cwd?: string | null;
   type: 'command';
 } | {
   /** The files, `ABOUT_FILES` at most. */
   files: Touched[];
-  /** How many more there are. */
+  /** The number of files beyond `files`. */
   more?: number;
   type: 'edit';
 } | {
@@ -1738,7 +1734,7 @@ export type Subject = {
 } | {
   type: 'plan';
 } | {
-  /** Them, in order. */
+  /** The questions, in order. */
   questions: Question[];
   type: 'question';
 } | {
@@ -1789,6 +1785,8 @@ export type Timestamp = string;
 
 /** One tool call in its latest state. */
 export interface Tool {
+  /** The tool call that it stands under: this is what a subagent does. */
+  parent_tool_call_id?: string | null;
   /** The position of its first event. */
   position: number;
   /** The run it belongs to. */
@@ -1814,13 +1812,13 @@ export interface ToolCall {
 
 /** A file that is to be changed. */
 export interface Touched {
-  /** Lines that come, where they were counted. */
+  /** The number of added lines, if counted. */
   added?: number;
-  /** Whether it is written whole, whatever it held. */
+  /** Whether the whole file is overwritten. */
   new?: boolean;
   /** Its path, cut to `ABOUT_MAX` bytes. */
   path: string;
-  /** Lines that go, where they were counted. */
+  /** The number of removed lines, if counted. */
   removed?: number;
 }
 
@@ -1858,7 +1856,7 @@ export interface You {
 
 /** What clients call over the WebSocket: what each takes and gives. */
 export interface Methods {
-  /** Says hello; comes first */
+  /** Introduces the client; must come first */
   'initialize': { params: Initialize; result: Initialized };
   /** Runtimes */
   'runtime.list': { params: Nothing; result: Runtimes };
@@ -1866,35 +1864,35 @@ export interface Methods {
   'session.list': { params: Listing; result: Sessions };
   /** Opens a session */
   'session.new': { params: SessionNew; result: Session };
-  /** Gives a session a title, which the agent's own changes no more */
+  /** Sets the title of a session; the agent's own title no longer changes it */
   'session.rename': { params: SessionRename; result: Session };
-  /** Puts a session away, or with `archived` false takes it back */
+  /** Archives a session, or restores it with `archived` false */
   'session.archive': { params: SessionArchive; result: Session };
-  /** Follows a session, or all with `*`: `gateway.hello`, a snapshot if need be, what came after the cursor, `gateway.live`, and what comes */
+  /** Follows a session, or all with `*`: sends `gateway.hello`, a snapshot if necessary, the events after the cursor, `gateway.live`, then new events */
   'session.attach': { params: AttachParams; result: Attached };
   /** Ends it */
   'session.detach': { params: AttachParams; result: Detached };
-  /** Events, a page at a time */
+  /** Events, one page at a time */
   'session.history': { params: HistoryParams; result: History };
-  /** Prompts; queued while another run is under way */
+  /** Sends a prompt; queued while another run is active */
   'run.start': { params: StartRun; result: Accepted };
-  /** Stops a run; its open requests are withdrawn first */
+  /** Cancels a run; its open requests are withdrawn first */
   'run.cancel': { params: CancelParams; result: Cancelled };
-  /** Sends the prompt of a run once more: of the one under way, which is cancelled first, of the one named, or of the last */
+  /** Sends the prompt of a run again: of the current run, which is cancelled first, of the named run, or of the last one */
   'run.restart': { params: RestartParams; result: Accepted };
   /** Answers a request; the first answer wins, a later one is error -32010 with the winner's receipt in `data` */
   'ui.request.answer': { params: AnswerParams; result: Receipt };
-  /** Says what your screen shows and whether somebody looks at it; gone with the connection. Only a focused screen keeps notifications off */
+  /** Reports what your screen shows and whether somebody is looking at it, until the connection ends. Only a focused screen suppresses notifications */
   'presence.update': { params: Focus; result: Looking };
-  /** Asks the session's runtime */
+  /** Calls the method of the session's runtime */
   'model.list': { params: OfSession & { [member: string]: unknown }; result: JsonObject };
-  /** Asks the session's runtime */
+  /** Calls the method of the session's runtime */
   'model.set': { params: OfSession & { [member: string]: unknown }; result: JsonObject };
-  /** Asks the session's runtime */
+  /** Calls the method of the session's runtime */
   'mcp.list': { params: OfSession & { [member: string]: unknown }; result: JsonObject };
-  /** Asks the session's runtime */
+  /** Calls the method of the session's runtime */
   'skills.list': { params: OfSession & { [member: string]: unknown }; result: JsonObject };
-  /** Tells the session's runtime */
+  /** Notifies the session's runtime */
   'ui.context.update': { params: OfSession & { [member: string]: unknown }; result: JsonObject };
 }
 
@@ -1906,27 +1904,27 @@ export interface Notifications {
   'run.status': RunStatusNote;
   /** Follows `usage_update` */
   'run.context': RunContext;
-  /** A request ended: everybody hears how, losers included */
+  /** A request was closed; sent to all clients, also to those whose answer came too late */
   'ui.request.resolved': Resolution;
-  /** Who looks at a session that you follow, you included */
+  /** Who is looking at a session that you follow, including you */
   'presence.changed': PresenceNote;
-  /** A session stands differently */
+  /** The state of a session changed */
   'session.updated': SessionNote;
-  /** A runtime stands differently */
+  /** The state of a runtime changed */
   'runtime.updated': RuntimeNote;
-  /** A session was forgotten, bytes and all */
+  /** A session was deleted with all its data */
   'session.deleted': SessionGone;
-  /** A runtime was stopped for good */
+  /** A runtime was stopped permanently */
   'runtime.removed': RuntimeGone;
-  /** The first thing that every attach hears */
+  /** The first message after every attach */
   'gateway.hello': Hello;
-  /** In place of what can no longer be replayed, unless `resume` is `ok` */
+  /** Sent instead of events that can no longer be replayed, unless `resume` is `ok` */
   'gateway.snapshot': Snapshots;
-  /** Everything up to here was told */
+  /** All events up to here were sent */
   'gateway.live': Live;
   /** You fell behind and have caught up; nothing was lost */
   'gateway.lag': Lag;
-  /** Your response to a `ui.*.request` was not taken */
+  /** Your response to a `ui.*.request` was not accepted */
   'gateway.error': NotTaken;
 }
 
