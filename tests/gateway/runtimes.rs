@@ -166,7 +166,7 @@ impl Session {
     }
 
     fn order(&self, link: &RuntimeLink, command: RuntimeCommand, generation: u64) {
-        link.order(RuntimeOrder { command, sender: self.sender.clone(), generation, pressed: None }).unwrap();
+        link.order(RuntimeOrder { command, sender: self.sender.clone(), generation, answered_at: None }).unwrap();
     }
 
     fn call(&self, link: &RuntimeLink, method: &str) {
@@ -517,7 +517,7 @@ fn noted(method: &str) -> RuntimeCommand {
 }
 
 async fn give(link: &RuntimeLink, sender: &SessionSender, command: RuntimeCommand) {
-    let order = RuntimeOrder { command, sender: sender.clone(), generation: link.info().generation, pressed: None };
+    let order = RuntimeOrder { command, sender: sender.clone(), generation: link.info().generation, answered_at: None };
     link.room().await.unwrap().send(order);
 }
 

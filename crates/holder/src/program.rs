@@ -9,7 +9,7 @@
 //!   tree, `setsid` and double forks included, and it reaps the orphans it inherits.
 //! - CMD gets the holder's own stdin, stdout and stderr. The holder closes its copies, so that end of file travels both ways.
 //! - When the gateway dies, or the holder gets SIGTERM, the process tree gets SIGTERM and after [`GRACE`] SIGKILL. When CMD ends by itself,
-//! the rest of its tree is ended with [`LEFTOVER_GRACE`].
+//!   the rest of its tree is ended with [`LEFTOVER_GRACE`].
 //! - The holder then ends as CMD did: same exit code, or death by the same signal.
 //!
 //! To stop a runtime, send SIGTERM to the holder alone (not to its group: CMD would get it twice) and allow it [`GRACE`] plus

@@ -2,7 +2,7 @@
 //!
 //! A Codelia runtime's own events pass byte for byte. All others become events that its terminal UI can draw:
 //! - It draws every `text` and every `reasoning` as a block of its own, so chunks are joined up to the end of a paragraph; the pieces
-//! joined are the message, byte for byte.
+//!   joined are the message, byte for byte.
 //! - It does not draw a `final` that repeats the last `text`: the translator sends one to mark the end.
 //! - Prompts of other people come as `hidden_user_message`, as in its history.
 //! - It has no event for the gateway's notices. A `tool_call` of a tool `plexus` without an id is drawn as a plain line.

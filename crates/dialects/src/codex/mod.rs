@@ -6,13 +6,13 @@
 //!
 //! Rules that follow from the server's behaviour:
 //! - Connecting does not subscribe: only `thread/resume` (or `thread/start`) brings a thread's events, and with them its open questions,
-//! under their old ids.
+//!   under their old ids.
 //! - The events after its result follow without a gap, except the text of a message under way: that is missing and reported as a gap; the
-//! full text comes with the end of the message.
+//!   full text comes with the end of the message.
 //! - A turn that was not started here is another client's: reported with [`RuntimeEvent::Began`] and [`RuntimeEvent::Done`].
 //! - The server never answers an unknown method, so only known ones are called.
 //! - Every question gets one answer, and never a JSON-RPC error. A question that cannot be shown is left to other clients: only a server
-//! that the gateway started for itself gets a denial.
+//!   that the gateway started for itself gets a denial.
 
 mod abilities;
 mod ask;

@@ -6,17 +6,17 @@
 //!
 //! Rules that follow from OpenCode's behaviour:
 //! - The stream has no replay: after each connection everything is read again, and only unreported parts are reported. Events received
-//! meanwhile are queued, and handled afterwards.
+//!   meanwhile are queued, and handled afterwards.
 //! - A connection sends `server.connected` before OpenCode listens to its own events: under load, events of the next half second are lost.
-//! So everything is read twice, and once more after the first event, which shows that it listens; the heartbeat comes after ten seconds at
-//! the latest.
+//!   So everything is read twice, and once more after the first event, which shows that it listens; the heartbeat comes after ten seconds at
+//!   the latest.
 //! - The status is read before the messages, and work may begin in between: a run is taken for ended if the messages hold the complete
-//! reply, or if a second read finds the same state.
+//!   reply, or if a second read finds the same state.
 //! - OpenCode has other clients (its own TUI): their prompts are foreign runs, their answers are answers from elsewhere, and the first
-//! answer wins.
+//!   answer wins.
 //! - After an abort OpenCode lists the aborted questions for ever: a question whose message is complete is closed.
 //! - A reverted conversation keeps its messages, and names the revert in its session, until the next prompt: then they are removed. Before
-//! that it can be undone.
+//!   that it can be undone.
 //! - Every route takes the session's folder: without it, OpenCode searches another one.
 
 mod ask;

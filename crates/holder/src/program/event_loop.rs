@@ -3,11 +3,11 @@
 //!
 //! - One thread, one `poll`, no blocking call: neither a gateway nor the runtime can hold up the other.
 //! - Output is kept until a gateway acknowledges it; when the spool is full the runtime's stdout is not read any more, and the runtime
-//! waits. Its stderr is always read, and its end kept.
+//!   waits. Its stderr is always read, and its end kept.
 //! - A gateway is connected once it has sent `Hello`; the connection of the previous gateway is then closed, after its complete messages
-//! were handled.
+//!   were handled.
 //! - When the runtime ends, its process tree is ended; the gateway gets all output, then `Exited`, and says `Bye`; the holder ends. Without
-//! a gateway, the remaining messages are written to `PATH` with the extension `end`.
+//!   a gateway, the remaining messages are written to `PATH` with the extension `end`.
 //! - A holder whose socket was removed cannot be found by a gateway: it ends its process tree and itself.
 
 mod peers;

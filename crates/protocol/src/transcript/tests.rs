@@ -138,9 +138,9 @@ fn words_of_a_subagent_are_a_message_of_their_own() {
     for (at, (kind, body)) in events.into_iter().enumerate() {
         transcript.apply(Position(at as u64), "r", Timestamp::default(), EntryBody::read(kind, body));
     }
-    let said = transcript.items().iter().filter_map(|item| match &item.part {
-        Part::Message(message) => Some((message.text.as_str(), item.parent.as_deref())),
-        _ => None,
+    let messages = transcript.items().iter().filter_map(|item| {
+        let Part::Message(message) = &item.part else { return None };
+        Some((message.text.as_str(), item.parent.as_deref()))
     });
-    assert_eq!(said.collect::<Vec<_>>(), [("a", None), ("bc", Some("task")), ("d", None), ("e", None)]);
+    assert_eq!(messages.collect::<Vec<_>>(), [("a", None), ("bc", Some("task")), ("d", None), ("e", None)]);
 }
