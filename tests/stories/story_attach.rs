@@ -246,7 +246,7 @@ async fn attach_palette_chooses_agent_settings_and_makes_a_link() {
     screen.shows("· Auto").await;
     screen.keys(&["C-k"]);
     screen.words("share");
-    screen.shows("a link that shows this session").await;
+    screen.shows("create a read-only link").await;
     screen.keys(&["Enter"]);
     let text = screen.shows("can watch this session, but not act in it").await;
     assert!(text.contains(&format!("{}/#share=", gateway.url)), "{text}");

@@ -293,7 +293,7 @@ fn run_says_what_is_wrong_with_a_program_and_how_to_sign_in() {
     };
     let program = |program: &str| run(&["--dialect", "acp", "--", program]);
     assert!(program("./notes").contains("./notes is not executable"), "{}", program("./notes"));
-    assert!(program("./nothing").contains("there is no ./nothing"), "{}", program("./nothing"));
+    assert!(program("./nothing").contains("./nothing does not exist"), "{}", program("./nothing"));
     assert!(program("no-such-agent").contains("no-such-agent is not installed; check the name and PATH"));
     assert!(run(&["gemni"]).ends_with("did you mean gemini?\n"), "{}", run(&["gemni"]));
 
@@ -403,7 +403,7 @@ fn commands_of_a_whole_day() {
     // A second gateway in the same folder names the first.
     let second = done(&home, &["serve", "--listen", "127.0.0.1:0"]);
     assert_eq!(code(&second), 1);
-    assert!(err(&second).contains("runs already at http://127.0.0.1:"), "{}", err(&second));
+    assert!(err(&second).contains("already running at http://127.0.0.1:"), "{}", err(&second));
 
     // Another command follows all the time.
     let tail = Talking::start(plexus(&home, &["tail", "--json"]));
@@ -676,8 +676,8 @@ fn form_is_shown_with_options_and_answered_by_question() {
             &["database=sqlite", "extras=seed", "extras=backup", "extras=migrations", "title=x"],
             "a number of answers of at most 2",
         ),
-        (&["database=sqlite", "port=80", "title=x"], "has to be a whole number from 1024 to 65535"),
-        (&["database=sqlite", "port=many", "title=x"], "has to be a whole number from 1024 to 65535"),
+        (&["database=sqlite", "port=80", "title=x"], "must be a whole number from 1024 to 65535"),
+        (&["database=sqlite", "port=many", "title=x"], "must be a whole number from 1024 to 65535"),
         (&["database=sqlite", "title="], "\"Title\" has no answer"),
     ] {
         let refused = answer(said);
@@ -901,7 +901,7 @@ fn run_starts_what_is_missing_and_follows() {
     let output = plexus(&home, &["run", "demo", "--env", "A=b"]).current_dir(dir.path()).output().unwrap();
     assert_eq!(code(&output), 2, "{}", out(&output));
     assert!(
-        err(&output).contains("--env: demo runs already") && err(&output).contains("--id OTHER"),
+        err(&output).contains("--env: demo is already running") && err(&output).contains("--id OTHER"),
         "{}",
         err(&output)
     );
