@@ -199,6 +199,9 @@ fn mistakes_are_reported_with_place_and_fix() {
     let presets = preset_names().join(", ");
     let kind =
         format!("p.toml:1:1: runtime: a runtime needs a kind: write preset = one of {presets}; or dialect and command");
+    let dialects = plexus_dialects::TABLE.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ");
+    let unknown_dialect =
+        format!("p.toml:3:11: runtime.dialect: unknown dialect \"apc\"; did you mean \"acp\"? Known: {dialects}");
     let unknown_preset =
         format!("p.toml:2:10: runtime.preset: unknown preset \"gemni\"; did you mean \"gemini\"? Known: {presets}");
     let cases: &[(&str, &str)] = &[
@@ -313,10 +316,7 @@ fn mistakes_are_reported_with_place_and_fix() {
         ),
         ("[[runtime]]", &kind),
         ("[[runtime]]\npreset = \"gemni\"", &unknown_preset),
-        (
-            "[[runtime]]\nid = \"x\"\ndialect = \"apc\"\ncommand = [\"x\"]",
-            "p.toml:3:11: runtime.dialect: unknown dialect \"apc\"; did you mean \"acp\"? Known: acp, codelia, codex, gemini-mirror, opencode, opencode2",
-        ),
+        ("[[runtime]]\nid = \"x\"\ndialect = \"apc\"\ncommand = [\"x\"]", &unknown_dialect),
         (
             "[[runtime]]\ndialect = \"acp\"\ncommand = [\"x\"]",
             "p.toml:1:1: runtime: a runtime needs a name: write id = \"...\"",

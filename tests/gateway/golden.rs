@@ -1,6 +1,7 @@
 //! The fold of events against the golden cases in `tests/golden`, which the page's fold has to pass too
 //! (`tests/web/session_parts.test.mjs`).
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use plexus_protocol::transcript::{EntryBody, Part, Transcript, TranscriptItem};
@@ -55,13 +56,26 @@ fn fold(events: &[Value]) -> Vec<Value> {
     transcript.items().iter().map(shown).collect()
 }
 
+/// The value with the members of its objects by name, as the cases have them. Without this their order would depend on serde_json's
+/// feature `preserve_order`, which any crate may turn on.
+fn sorted(value: Value) -> Value {
+    match value {
+        Value::Object(members) => {
+            let by_name: BTreeMap<_, _> = members.into_iter().map(|(name, member)| (name, sorted(member))).collect();
+            Value::Object(by_name.into_iter().collect())
+        }
+        Value::Array(items) => items.into_iter().map(sorted).collect(),
+        other => other,
+    }
+}
+
 #[test]
 fn transcript_folds_as_the_golden_cases_say() {
     let mut cases: Vec<PathBuf> = std::fs::read_dir(golden()).unwrap().map(|entry| entry.unwrap().path()).collect();
     cases.retain(|path| path.extension().is_some_and(|extension| extension == "json"));
     cases.sort();
     assert!(cases.len() >= 8, "the cases are in {}", golden().display());
-    let mut kinds = std::collections::BTreeSet::new();
+    let mut kinds = BTreeSet::new();
     for path in cases {
         let mut case: Value = serde_json::from_str(&std::fs::read_to_string(&path).unwrap()).unwrap();
         let events = case["events"].as_array().unwrap();
@@ -69,7 +83,7 @@ fn transcript_folds_as_the_golden_cases_say() {
         let folded = fold(events);
         if std::env::var(UPDATE).is_ok_and(|value| value == "update") {
             case["transcript"] = folded.into();
-            std::fs::write(&path, format!("{}\n", serde_json::to_string_pretty(&case).unwrap())).unwrap();
+            std::fs::write(&path, format!("{}\n", serde_json::to_string_pretty(&sorted(case)).unwrap())).unwrap();
         } else {
             let expected = case["transcript"].as_array().unwrap();
             for (n, (is, expected)) in folded.iter().zip(expected).enumerate() {
