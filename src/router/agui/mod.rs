@@ -598,6 +598,9 @@ impl Stream {
             }
             let mut said = Vec::new();
             let waited = self.translator.waits();
+            let mut end = Vec::new();
+            self.translator.end_between_runs(event, &mut end);
+            end.iter().for_each(|say| say.write(out, None, None));
             self.translator.event(event, &mut said);
             if !said.is_empty() && !self.translator.active() {
                 let mut start = Vec::new();

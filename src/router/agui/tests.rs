@@ -331,6 +331,7 @@ fn listen(log: &[Event], from: usize, cut: &HashSet<usize>) -> (Verifier, Vec<Va
     out.push(Say::StateSnapshot { snapshot: Value::Object(shown.state) });
     for (n, event) in log.iter().enumerate().skip(from) {
         let mut said = Vec::new();
+        translator.end_between_runs(event, &mut out);
         translator.event(event, &mut said);
         if !said.is_empty() && !translator.active() {
             translator.ensure(event, &mut out);
@@ -610,4 +611,28 @@ async fn log_is_read_once_and_then_only_new_events() {
     assert_eq!(both.index.lock().await.read_to, log.head());
     let other: plexus_protocol::DeviceId = "d_2".parse().unwrap();
     assert!(super::Known::read(&log, &session, &other, Some("u2")).await.unwrap().mine.is_none(), "another device's");
+}
+
+#[test]
+fn agui_run_after_events_between_runs_is_an_agui_run_of_its_own() {
+    let mut translator = Translator::new("thread");
+    translator.listen(Vec::new());
+    let mut out = Vec::new();
+    let status = json!({ "status": "attached", "runtime_id": "demo" });
+    let started = json!({ "run_id": "r_1", "status": "running" });
+    for event in [
+        event(1, "r_0_1", Kind::RuntimeStatus, status.to_string()),
+        event(2, "r_1", Kind::RunStarted, started.to_string()),
+    ] {
+        let mut said = Vec::new();
+        translator.end_between_runs(&event, &mut out);
+        translator.event(&event, &mut said);
+        if !said.is_empty() {
+            translator.ensure(&event, &mut out);
+        }
+        out.append(&mut said);
+    }
+    let runs: Vec<Value> = out.iter().map(json_of).filter(|say| !say["runId"].is_null()).collect();
+    let runs: Vec<_> = runs.iter().map(|say| (say["type"].as_str().unwrap(), say["runId"].as_str().unwrap())).collect();
+    assert_eq!(runs, [("RUN_STARTED", "r_0_1@1"), ("RUN_FINISHED", "r_0_1@1"), ("RUN_STARTED", "r_1#1")]);
 }

@@ -82,6 +82,8 @@ pub(super) struct Translator {
     thread: Id,
     /// The AG-UI run under way in this stream.
     active: Option<Id>,
+    /// It has events between runs.
+    between_runs: bool,
     placer: MessagePlacer,
     /// The last message.
     message: Option<Id>,
@@ -170,6 +172,7 @@ impl Translator {
         Self {
             thread: thread.into(),
             active: None,
+            between_runs: false,
             placer: MessagePlacer::default(),
             message: None,
             streaming: None,
@@ -221,20 +224,32 @@ impl Translator {
     pub(super) fn begin(&mut self, run_id: &str, out: &mut Vec<Say>) {
         let run_id: Id = run_id.into();
         self.active = Some(Arc::clone(&run_id));
+        self.between_runs = false;
         self.ended = None;
         out.push(Say::RunStarted { thread_id: Arc::clone(&self.thread), run_id, protocol_version: PROTOCOL });
     }
 
+    /// Ends the AG-UI run of events between runs where a run begins, however the events are divided into pages. To be called before
+    /// [`event`](Self::event).
+    pub(super) fn end_between_runs(&mut self, event: &Event, out: &mut Vec<Say>) {
+        if self.between_runs && event.kind == Kind::RunStarted {
+            self.finish(&Outcome::Idle, out);
+        }
+    }
+
     /// Begins an AG-UI run for this event if none is under way: the next part of its own run.
     pub(super) fn ensure(&mut self, event: &Event, out: &mut Vec<Say>) {
-        if self.active.is_none() {
+        if self.active.is_some() {
+            return;
+        }
+        match &self.run {
+            Some(run) if *run == event.run_id => self.begin(&format!("{run}#{}", self.part), out),
+            _ if event.kind == Kind::RunStarted => self.begin(&format!("{}#1", event.run_id), out),
             // Between runs, each stretch has an id of its own.
-            let name = match &self.run {
-                Some(run) if *run == event.run_id => format!("{run}#{}", self.part),
-                _ if event.kind == Kind::RunStarted => format!("{}#1", event.run_id),
-                _ => format!("{}@{}", event.run_id, event.position),
-            };
-            self.begin(&name, out);
+            _ => {
+                self.begin(&format!("{}@{}", event.run_id, event.position), out);
+                self.between_runs = true;
+            }
         }
     }
 
@@ -244,6 +259,7 @@ impl Translator {
         self.close_text(out);
         self.close_tools(out);
         self.active = None;
+        self.between_runs = false;
         let thread_id = Arc::clone(&self.thread);
         out.push(match outcome {
             Outcome::Interrupt => {
