@@ -357,7 +357,7 @@ impl Auth {
         }))
     }
 
-    /// Whether the caller's device is still enrolled with the same token. Always true for a [`same_user_caller`](Self::neighbour).
+    /// Whether the caller's device is still enrolled with the same token. Always true for a [`same_user_caller`](Self::same_user_caller).
     pub fn is_enrolled(&self, caller: &Caller) -> bool {
         let device = caller.device();
         if device.device_id.as_str() == SAME_USER && device.token_sha256.is_empty() {

@@ -1,8 +1,8 @@
 //! The accept loop, and HTTP/1.1 on a connection: what both listeners, plain and TLS, have in common.
 //!
 //! hyper's HTTP/1.1 server with limits cuts slow, silent and oversize clients, which `axum::serve` does not. Every request
-//! carries a [`ConnHandle`]. On a plain connection it has the socket as well ([`raw`]): a streaming frontend writes to it
-//! itself. Over TLS ([`tls`], and [`h2`] for HTTP/2) hyper writes every response.
+//! carries a [`ConnHandle`]. On a plain connection it has the socket as well (`raw`): a streaming frontend writes to it
+//! itself. Over TLS ([`tls`], and `h2` for HTTP/2) hyper writes every response.
 
 mod h2;
 mod raw;

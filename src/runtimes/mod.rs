@@ -1,7 +1,7 @@
 //! Runtimes: starts agent programs, connects to endpoints, carries events from them to sessions and orders from sessions to
 //! them, and ends every program that nobody uses any more.
 //!
-//! Each runtime has a task of its own, the [`driver`], which lives as long as the runtime may be started again.
+//! Each runtime has a task of its own, the `driver`, which lives as long as the runtime may be started again.
 
 mod address;
 mod client_files;

@@ -1,5 +1,5 @@
 //! `plexus bridge acp`: makes the running gateway an agent for an editor. This file does the I/O: lines on stdin and stdout, the gateway's
-//! `/acp` WebSocket, and reconnects; [`AcpProxy`] decides what to forward.
+//! `/acp` WebSocket, and reconnects; `AcpProxy` decides what to forward.
 
 use std::io::Write as _;
 use std::time::Duration;

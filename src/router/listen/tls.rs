@@ -1,6 +1,6 @@
 //! TLS: the only way in from other machines. The handshake has its time and each address its share of the connections;
 //! the certificate is read again when its files change. hyper serves the decrypted stream, HTTP/1.1 here and HTTP/2 in
-//! [`h2`]; it writes every response, streams of events too.
+//! `h2`; it writes every response, streams of events too.
 
 use crate::router::stop::stopping;
 use parking_lot::Mutex;
