@@ -886,7 +886,7 @@ async fn spec_that_is_invalid_is_refused_with_the_fix() {
     assert!(refused(RuntimeSpec { dialect: "klingon".into(), ..sh("true") }).contains("use one of acp, codelia"));
     assert!(refused(RuntimeSpec { connect: Connect::Command(Vec::new()), ..sh("true") }).contains("is empty"));
     let pass = RuntimeSpec { pass_env: vec!["PLEXUS_TOKEN".into()], ..sh("true") };
-    assert!(refused(pass).contains("PLEXUS_TOKEN is the gateway's own"));
+    assert!(refused(pass).contains("PLEXUS_TOKEN belongs to the gateway"));
     assert!(refused(spec("sh", &["a\0b"])).contains("NUL"));
 }
 

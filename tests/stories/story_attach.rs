@@ -263,7 +263,7 @@ async fn attach_palette_chooses_agent_settings_and_makes_a_link() {
     // The agent is restarted, and the session is still there.
     screen.keys(&["C-k"]);
     screen.words("runtimes");
-    screen.shows("agents that are attached").await;
+    screen.shows("attached agents").await;
     screen.keys(&["Enter"]);
     screen.shows("WHAT IT IS").await;
     screen.keys(&["R"]);

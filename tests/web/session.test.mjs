@@ -213,8 +213,8 @@ try {
   const last = (p) => p.locator('plexus-session .row.agent').allInnerTexts().then((all) => (all.at(-1) ?? '').replace(/^Agent.*\n(Copy\n)?/m, '').trim());
   await settled(page);
   await settled(other);
-  for (let n = 0; (await last(page)) !== (await last(other)); n++) { assert.ok(n < 100, `${await last(page)} is not ${await last(other)}`); await new Promise((resolve) => setTimeout(resolve, 50)); }
-  assert.ok((await last(page)).length > 200);
+  const same = async () => { const text = await last(page); return text.length > 200 && text === await last(other); };
+  for (let n = 0; !await same(); n++) { assert.ok(n < 100, `${await last(page)} is not ${await last(other)}`); await new Promise((resolve) => setTimeout(resolve, 50)); }
   assert.ok((await other.locator('plexus-session .locked').innerText()).includes('watching'));
   assert.equal(await other.locator('plexus-session #prompt').count(), 0);
   assert.deepEqual(await harmless(other, otherSeen), HARMLESS);
