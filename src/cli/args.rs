@@ -162,7 +162,7 @@ fn known_agents() -> String {
 pub(crate) struct Run {
     #[arg(help = known_agents(), required_unless_present = "cmd", conflicts_with_all = ["cmd", "dialect"])]
     pub(crate) preset: Option<String>,
-    /// The protocol of CMD: acp or codelia
+    /// The protocol of CMD: acp, codelia or codex
     #[arg(long, value_name = "D", requires = "cmd", required_unless_present = "preset")]
     pub(crate) dialect: Option<String>,
     /// The runtime's name [default: the name of the preset or program]

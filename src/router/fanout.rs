@@ -21,6 +21,7 @@ use utoipa::ToSchema;
 
 use self::tail::{Batch, ENVELOPE, Fresh, Tail, spanned};
 use super::frames::{DoingAt, Encoder, Framing, Notification, Projection, SessionView};
+use super::own_frames::OwnFrames;
 use crate::ledger::{Account, Charge};
 use crate::metrics::{Subscribed, Subscriber, metrics};
 use crate::sessions::{Directory, EventWatch, Filter, Log};
@@ -46,8 +47,6 @@ const TURN: usize = 32;
 pub const STALL: Duration = Duration::from_secs(30);
 /// How long the pump or a connection waits before it asks the store again after a failure.
 const STORE_RETRY: Duration = Duration::from_millis(200);
-/// Capacity that an empty buffer for control frames keeps; a larger one is given back.
-const OUT_KEPT: usize = 1 << 10;
 
 /// What makes two subscribers see the same bytes.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -345,29 +344,13 @@ struct State {
     rest: Bytes,
     /// For the rest of a page that was read for this connection alone; the tail's batches are everybody's.
     page: Option<Charge>,
-    /// Frames of the connection's own; always whole ones, but for what is sent already.
-    out: Vec<u8>,
-    sent: usize,
-    /// For them.
-    charge: Charge,
-    /// There was no room for them.
-    over: bool,
+    out: OwnFrames,
     subs: Vec<SubscriberState>,
     /// The connection's own task writes; the pump does not.
     own: bool,
     dead: bool,
     /// When the socket last took something, or was last found with nothing to take.
     progress: Instant,
-}
-
-impl State {
-    /// Charges what has come, and gives back what is gone.
-    fn update_charge(&mut self) {
-        let waits = self.out.len() - self.sent;
-        if waits != self.charge.bytes() && self.charge.resize(waits).is_err() {
-            self.over = true;
-        }
-    }
 }
 
 struct SubscriberState {
@@ -463,13 +446,10 @@ impl Conn {
             state: Mutex::new(State {
                 rest: Bytes::new(),
                 page: None,
-                out: Vec::new(),
-                sent: 0,
+                out: OwnFrames::new(&account),
                 subs: Vec::new(),
                 own: false,
                 dead: false,
-                over: false,
-                charge: account.nothing(),
                 progress: Instant::now(),
             }),
             account,
@@ -483,7 +463,7 @@ impl Conn {
 
     /// Whether more waited for its client than its account had room for: it is to be cut off, at its cursor.
     pub fn over(&self) -> bool {
-        lock(&self.state).over
+        lock(&self.state).out.over()
     }
 
     /// The socket.
@@ -508,15 +488,12 @@ impl Conn {
 
     /// Bytes of own frames that wait.
     pub fn backlog(&self) -> usize {
-        let state = lock(&self.state);
-        state.out.len() - state.sent
+        lock(&self.state).out.waiting().len()
     }
 
     /// Appends own frames (whole ones) and does not write yet.
     pub fn push(&self, frames: impl FnOnce(&mut Vec<u8>)) {
-        let mut state = lock(&self.state);
-        frames(&mut state.out);
-        state.update_charge();
+        lock(&self.state).out.push(frames);
     }
 
     /// Begins to follow. `hello` (whole frames) comes first. It is cold until the own task has flushed.
@@ -524,8 +501,7 @@ impl Conn {
         self.unsubscribe(&subscribe.name);
         let Subscribe { name, fan, answers, after, live_at, live_id } = subscribe;
         let mut state = lock(&self.state);
-        state.out.extend_from_slice(hello);
-        state.update_charge();
+        state.out.push(|out| out.extend_from_slice(hello));
         state.own = true;
         let slot = lock(&fan.core.members).of(answers).insert(Arc::clone(self));
         let core = Arc::clone(&fan.core);
@@ -607,7 +583,7 @@ impl Conn {
         }
         state.own = mine;
         state.dead |= flow == Flow::Dead;
-        state.update_charge();
+        state.out.update_charge();
         flow
     }
 
@@ -619,7 +595,7 @@ impl Conn {
         let [sub] = &mut subs[..] else { return None };
         let level = sub.live_at.is_none() && sub.position >= fresh.since && sub.position <= fresh.after;
         let ours = std::ptr::eq(Arc::as_ptr(&sub.fan.core), core);
-        if *own || *dead || !level || !ours || !rest.is_empty() || !out.is_empty() {
+        if *own || *dead || !level || !ours || !rest.is_empty() || !out.waiting().is_empty() {
             return None;
         }
         let written = match slices {
@@ -655,10 +631,10 @@ impl Conn {
             let (next, cold) = self.choose(state);
             let fan = next.map(|n| Arc::clone(&state.subs[n].fan));
             let tail = fan.as_ref().map(|fan| fan.core.tail());
-            let State { rest, page, out, sent, subs, progress, .. } = &mut *state;
+            let State { rest, page, out, subs, progress, .. } = &mut *state;
             let mut slices = [IoSlice::new(&[]); SLICES];
             let (mut used, mut offered) = (0, 0);
-            for own_bytes in [&rest[..], &out[*sent..]] {
+            for own_bytes in [&rest[..], out.waiting()] {
                 if !own_bytes.is_empty() {
                     slices[used] = IoSlice::new(own_bytes);
                     used += 1;
@@ -707,14 +683,9 @@ impl Conn {
                 *rest = Bytes::new();
                 *page = None;
             }
-            let of_out = left.min(out.len() - *sent);
-            *sent += of_out;
+            let of_out = left.min(out.waiting().len());
+            out.advance(of_out);
             left -= of_out;
-            if *sent == out.len() {
-                out.clear();
-                out.shrink_to(OUT_KEPT);
-                *sent = 0;
-            }
             let mut level = false;
             if let (Some(sub), Some(tail)) = (sub, &tail) {
                 for (batch, range) in spanned(tail, span) {
@@ -747,6 +718,7 @@ impl Conn {
     /// where they are due.
     fn choose(&self, state: &mut State) -> (Option<usize>, bool) {
         let State { subs, out, .. } = state;
+        let out = out.uncharged();
         let mut cold = false;
         for (n, sub) in subs.iter_mut().enumerate() {
             self.say_live(sub, out);
@@ -800,7 +772,7 @@ impl Conn {
         let wanted = {
             let state = lock(&self.state);
             // A page waits already, or own frames do.
-            if !state.rest.is_empty() || state.sent < state.out.len() {
+            if !state.rest.is_empty() || !state.out.waiting().is_empty() {
                 return Ok(());
             }
             state.subs.iter().find(|sub| sub.cold).map(|sub| {

@@ -26,6 +26,7 @@ mod listing;
 mod mirror;
 pub mod notify;
 mod openapi;
+mod own_frames;
 mod peer;
 pub mod presence;
 pub mod public_address;

@@ -25,6 +25,7 @@ use super::fanout::{Fans, Flow, Lag, Live};
 use super::follow::Follow;
 use super::frames::{Encoder, Framing};
 use super::listen::ByteStream;
+use super::own_frames::OwnFrames;
 use crate::ledger::{Account, Charge, Charged};
 use crate::metrics::{Subscriber, metrics};
 use crate::sessions::{EventPage, Filter, Log};
@@ -32,8 +33,6 @@ use plexus_protocol::{Cursor, Position};
 
 /// Bytes that are read of a client before its message is taken further.
 const READ: usize = 4 << 10;
-/// Capacity that an empty buffer for own frames keeps; a larger one is given back.
-const OUT_KEPT: usize = 1 << 10;
 
 /// A client's connection, but for the frontend on it.
 pub(super) struct Streamed {
@@ -69,13 +68,7 @@ struct State {
     page_charge: Option<Charge>,
     /// When the gateway heard of the first event of the page.
     heard: Option<std::time::Instant>,
-    /// Frames of the connection's own; always whole ones, but for what is sent already.
-    out: Vec<u8>,
-    sent: usize,
-    /// For them.
-    charge: Charge,
-    /// There was no room for them.
-    over: bool,
+    out: OwnFrames,
     subs: Vec<Subscription>,
     blocked: bool,
     dead: bool,
@@ -164,16 +157,8 @@ pub(super) struct Followed {
 }
 
 impl State {
-    /// Charges what has come, and gives back what is gone.
-    fn update_charge(&mut self) {
-        let waits = self.out.len() - self.sent;
-        if waits != self.charge.bytes() && self.charge.resize(waits).is_err() {
-            self.over = true;
-        }
-    }
-
     fn waits(&self) -> bool {
-        !self.page.is_empty() || self.sent < self.out.len()
+        !self.page.is_empty() || !self.out.waiting().is_empty()
     }
 
     /// The client took `taken` bytes.
@@ -185,12 +170,7 @@ impl State {
             self.page = Bytes::new();
             self.page_charge = None;
         }
-        self.sent += taken - of_page;
-        if self.sent == self.out.len() {
-            self.out.clear();
-            self.out.shrink_to(OUT_KEPT);
-            self.sent = 0;
-        }
+        self.out.advance(taken - of_page);
     }
 
     /// All that waits, in one piece that is charged until it is dropped.
@@ -200,10 +180,7 @@ impl State {
             let charge = self.page_charge.take().unwrap_or_else(|| account.nothing());
             return Bytes::from_owner(Charged::new(std::mem::take(&mut self.page), charge));
         }
-        self.update_charge();
-        let charge = std::mem::replace(&mut self.charge, account.nothing());
-        self.sent = 0;
-        Bytes::from_owner(Charged::new(std::mem::take(&mut self.out), charge))
+        self.out.take(account)
     }
 }
 
@@ -236,10 +213,7 @@ impl Streamed {
                 page: Bytes::new(),
                 page_charge: None,
                 heard: None,
-                out: Vec::new(),
-                sent: 0,
-                charge: account.nothing(),
-                over: false,
+                out: OwnFrames::new(&account),
                 subs: Vec::new(),
                 blocked: false,
                 dead: false,
@@ -254,7 +228,7 @@ impl Streamed {
     }
 
     pub(super) fn over(&self) -> bool {
-        self.state.lock().over
+        self.state.lock().out.over()
     }
 
     pub(super) fn stalls_at(&self) -> Instant {
@@ -262,14 +236,11 @@ impl Streamed {
     }
 
     pub(super) fn backlog(&self) -> usize {
-        let state = self.state.lock();
-        state.out.len() - state.sent
+        self.state.lock().out.waiting().len()
     }
 
     pub(super) fn push(&self, frames: impl FnOnce(&mut Vec<u8>)) {
-        let mut state = self.state.lock();
-        frames(&mut state.out);
-        state.update_charge();
+        self.state.lock().out.push(frames);
     }
 
     pub(super) fn subscribe(&self, followed: Followed, hello: &[u8]) {
@@ -328,7 +299,7 @@ impl Streamed {
         }
         state.blocked = flow == Flow::Blocked;
         state.dead |= flow == Flow::Dead;
-        state.update_charge();
+        state.out.update_charge();
         flow
     }
 
@@ -347,7 +318,7 @@ impl Streamed {
                 let mut wire = wire.lock();
                 let Some(Wire { io, .. }) = &mut *wire else { return Flow::Dead };
                 while state.waits() {
-                    let next = if state.page.is_empty() { &state.out[state.sent..] } else { &state.page[..] };
+                    let next = if state.page.is_empty() { state.out.waiting() } else { &state.page[..] };
                     match Pin::new(&mut *io).poll_write(cx, next) {
                         Poll::Ready(Ok(taken)) if taken > 0 => state.advance(taken),
                         Poll::Ready(_) => return Flow::Dead,
@@ -438,8 +409,7 @@ impl Streamed {
         let Some((page, mut charge)) = read else {
             // Nothing for it up to there.
             sub.position = follow.cursor().position;
-            state.out.extend_from_slice(&frames);
-            state.update_charge();
+            state.out.push(|out| out.extend_from_slice(&frames));
             return !frames.is_empty();
         };
         sub.put(&page, &self.log, self.framing, &mut frames);

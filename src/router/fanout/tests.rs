@@ -532,7 +532,7 @@ async fn fan_without_events_sleeps_and_misses_nothing() {
             loop {
                 let told = {
                     let state = lock(&late.state);
-                    state.subs[0].live_at.is_none() && state.sent == state.out.len()
+                    state.subs[0].live_at.is_none() && state.out.waiting().is_empty()
                 };
                 if told {
                     break;
