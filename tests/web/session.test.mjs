@@ -215,7 +215,7 @@ try {
   await settled(other);
   const same = async () => { const text = await last(page); return text.length > 200 && text === await last(other); };
   for (let n = 0; !await same(); n++) { assert.ok(n < 100, `${await last(page)} is not ${await last(other)}`); await new Promise((resolve) => setTimeout(resolve, 50)); }
-  assert.ok((await other.locator('plexus-session .locked').innerText()).includes('watching'));
+  assert.ok((await other.locator('plexus-session .locked').innerText()).includes('Read-only'));
   assert.equal(await other.locator('plexus-session #prompt').count(), 0);
   assert.deepEqual(await harmless(other, otherSeen), HARMLESS);
   await twin.close();

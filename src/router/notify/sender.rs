@@ -160,7 +160,7 @@ fn ip(host: &str) -> Option<IpAddr> {
     host.trim_start_matches('[').trim_end_matches(']').parse().ok()
 }
 
-/// Whether an address is of the open internet; any other may be of this machine or this network.
+/// Whether an address is public; any other may be of this machine or this network.
 fn is_public(ip: IpAddr) -> bool {
     match ip {
         IpAddr::V4(ip) => is_public_v4(ip),
@@ -481,7 +481,7 @@ mod tests {
         let (port, mut told) = service("HTTP/1.1 201 Created\r\ncontent-length: 0\r\n\r\n".into()).await;
         for host in ["localhost", "127.0.0.1"] {
             let target = DeliveryTarget { trusted: false, ..local(host, port) };
-            assert!(sent(&target).await.unwrap_err().contains("open internet"), "{host}");
+            assert!(sent(&target).await.unwrap_err().contains("not a public address"), "{host}");
         }
         assert!(told.try_recv().is_err(), "nothing was connected to");
         for host in ["localhost", "127.0.0.1"] {
