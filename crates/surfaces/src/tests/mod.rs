@@ -1,6 +1,7 @@
 //! Tests of the crate as a whole, by subject.
 
 mod act_tests;
+mod conformance_tests;
 mod fold_tests;
 mod show_tests;
 mod text_tests;
