@@ -3,6 +3,7 @@
 mod act_tests;
 mod conformance_tests;
 mod fold_tests;
+mod hostile_tests;
 mod show_tests;
 mod text_tests;
 
