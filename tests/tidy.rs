@@ -18,6 +18,8 @@ const FLOORS: &[(&str, &[&str])] = &[
     ("client", &["protocol"]),
     ("dialects", &["protocol"]),
     ("store", &["protocol"]),
+    // The state of surfaces, for whoever holds or shows them.
+    ("surfaces", &["protocol"]),
     ("holder", &["protocol"]),
     // The terminal UI is a client like any other.
     ("tui", &["protocol", "client"]),
@@ -54,7 +56,7 @@ const ROOF: &[&str] = &[
 const BINARY: &[&str] = &["main", "cli"];
 /// Where the program's Rust is.
 const SOURCE: &[&str] = &["src", "crates"];
-const PURE: &[&str] = &["protocol", "dialects"];
+const PURE: &[&str] = &["protocol", "dialects", "surfaces"];
 /// Floors whose code runs on the async workers.
 const ASYNC: &[&str] = &["sessions", "router", "runtimes"];
 

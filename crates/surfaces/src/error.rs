@@ -1,0 +1,205 @@
+//! What can be wrong with what an agent or a screen sent. Each message says in one line what to do.
+
+use thiserror::Error;
+
+/// Why a command of an agent was refused. Nothing has changed then.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum SurfaceError {
+    /// A name of a surface that is none.
+    #[error("{0:?} is no name of a surface: use 1 to 64 of A-Z a-z 0-9 _ . -")]
+    Name(String),
+    /// There is no surface of this name.
+    #[error("there is no surface {surface:?}{}: call ui_show first", among(.known))]
+    Unknown {
+        /// The name.
+        surface: String,
+        /// The surfaces that there are.
+        known: Vec<String>,
+    },
+    /// `createSurface` for one that there is.
+    #[error("surface {0:?} exists already: update it, or delete it first")]
+    Exists(String),
+    /// The surface is at another revision than expected.
+    #[error("stale, now {now}: look at the surface as it is and send the change again with expect_rev {now}")]
+    Stale {
+        /// The surface's revision.
+        now: u64,
+    },
+    /// A catalogue that is not known.
+    #[error("catalog {0:?} is not known: leave it out, or use plexus:catalog/1 or the basic catalog of A2UI 0.9")]
+    Catalog(String),
+    /// A component or a function that the catalogue lacks.
+    #[error("{at}: {what}")]
+    NotInCatalog {
+        /// The place in what was sent.
+        at: String,
+        /// What is not known, and what is.
+        what: String,
+    },
+    /// A component that does not fit the catalogue.
+    #[error("{at}: {why}")]
+    Component {
+        /// The place in what was sent.
+        at: String,
+        /// What is wrong.
+        why: String,
+    },
+    /// Children that lead back to themselves, too deep, or nowhere.
+    #[error("{at}: {why}")]
+    Tree {
+        /// The place in what was sent.
+        at: String,
+        /// What is wrong.
+        why: String,
+    },
+    /// Data that cannot be put where its path says.
+    #[error("data {path}: {why}")]
+    Data {
+        /// The path.
+        path: String,
+        /// What is wrong.
+        why: String,
+    },
+    /// A message that is none of A2UI 0.9.
+    #[error("{at}: {why}")]
+    Message {
+        /// The place in what was sent.
+        at: String,
+        /// What is wrong.
+        why: String,
+    },
+    /// More than a surface or a session may hold.
+    #[error("{what}: {max} at most; {hint}")]
+    Limit {
+        /// What there is too much of.
+        what: String,
+        /// The limit.
+        max: usize,
+        /// How to do with less.
+        hint: &'static str,
+    },
+    /// A call that says nothing.
+    #[error("nothing to change: give components, data or title")]
+    Empty,
+}
+
+impl SurfaceError {
+    /// A stable name of the kind of error, for programs.
+    pub const fn code(&self) -> &'static str {
+        match self {
+            Self::Name(_) => "invalid_name",
+            Self::Unknown { .. } => "unknown_surface",
+            Self::Exists(_) => "exists",
+            Self::Stale { .. } => "stale",
+            Self::Catalog(_) => "unknown_catalog",
+            Self::NotInCatalog { .. } => "not_in_catalog",
+            Self::Component { .. } => "invalid_component",
+            Self::Tree { .. } => "invalid_tree",
+            Self::Data { .. } => "invalid_data",
+            Self::Message { .. } => "invalid_message",
+            Self::Limit { .. } => "limit",
+            Self::Empty => "empty",
+        }
+    }
+
+    pub(crate) fn data(path: impl ToString, why: impl Into<String>) -> Self {
+        Self::Data { path: shown(&path.to_string()), why: why.into() }
+    }
+
+    pub(crate) fn limit(what: impl Into<String>, max: usize, hint: &'static str) -> Self {
+        Self::Limit { what: what.into(), max, hint }
+    }
+}
+
+/// Why an action of a screen was refused. Nothing has changed then.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum ActionError {
+    /// There is no surface of this name.
+    #[error("there is no surface {0:?}")]
+    Surface(String),
+    /// The component, or an input, changed after the revision that the screen shows.
+    #[error("the surface has changed and is now at {now}: look at it again")]
+    Stale {
+        /// The surface's revision.
+        now: u64,
+    },
+    /// No component of this name is shown.
+    #[error("the surface shows no component {0:?} there")]
+    Component(String),
+    /// The component has no such event.
+    #[error("component {component:?} has no event {event:?}")]
+    Event {
+        /// The component.
+        component: String,
+        /// The event.
+        event: String,
+    },
+    /// The selected row or file is none of the component's.
+    #[error("{0}")]
+    Item(String),
+    /// A value that no input of the surface can have given.
+    #[error("input {path}: {why}")]
+    Input {
+        /// The pointer.
+        path: String,
+        /// What is wrong.
+        why: String,
+    },
+    /// A check of the surface does not hold.
+    #[error("{message}")]
+    Check {
+        /// The component whose check it is.
+        component: String,
+        /// The message of the agent.
+        message: String,
+    },
+    /// The data does not fit into the surface any more.
+    #[error("{0}")]
+    Limit(String),
+}
+
+impl ActionError {
+    /// A stable name of the kind of error, for programs.
+    pub const fn code(&self) -> &'static str {
+        match self {
+            Self::Surface(_) => "unknown_surface",
+            Self::Stale { .. } => "stale",
+            Self::Component(_) => "unknown_component",
+            Self::Event { .. } => "unknown_event",
+            Self::Item(_) => "invalid_item",
+            Self::Input { .. } => "invalid_input",
+            Self::Check { .. } => "check_failed",
+            Self::Limit(_) => "limit",
+        }
+    }
+}
+
+/// Characters of what an agent sent that a message repeats.
+const SHOWN_CHARS: usize = 80;
+
+/// Characters of a message that an agent wrote, or that repeats what it sent, at most.
+const MESSAGE_CHARS: usize = 400;
+
+/// What an agent sent, fit for one line.
+pub(crate) fn shown(text: &str) -> String {
+    first_chars(text, SHOWN_CHARS)
+}
+
+/// The same for a whole message.
+pub(crate) fn message(text: &str) -> String {
+    first_chars(text, MESSAGE_CHARS)
+}
+
+fn first_chars(text: &str, count: usize) -> String {
+    let mut out: String = text.chars().take(count).map(|c| if c.is_control() { '?' } else { c }).collect();
+    if text.chars().nth(count).is_some() {
+        out.push('…');
+    }
+    out
+}
+
+fn among(names: &[String]) -> String {
+    if names.is_empty() { String::new() } else { format!(" (there are {})", names.join(", ")) }
+}

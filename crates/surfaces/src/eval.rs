@@ -1,0 +1,196 @@
+//! Evaluates dynamic values: literals, paths and calls. What that may cost is counted, so that no surface can make a reader slow.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::io;
+
+use regex::Regex;
+use serde_json::{Map, Value};
+
+use super::change::Canonical;
+use super::expression;
+use super::functions::{self, Regexes};
+use super::limits::{CALL_DEPTH_MAX, CALLS_MAX, COPIES_MAX};
+use super::model::get;
+use super::pointer::Pointer;
+use super::size::Size;
+
+/// Bytes that compiling an expression counts as.
+const COMPILING: usize = 32 << 10;
+
+/// What a resolution may still cost. Past it, values are empty.
+#[derive(Debug)]
+pub(crate) struct Budget {
+    calls: usize,
+    bytes: usize,
+    regexes: HashMap<String, Option<Regex>>,
+}
+
+impl Default for Budget {
+    fn default() -> Self {
+        Self::new(CALLS_MAX, COPIES_MAX)
+    }
+}
+
+impl Budget {
+    pub(crate) fn new(calls: usize, bytes: usize) -> Self {
+        Self { calls, bytes, regexes: HashMap::new() }
+    }
+
+    fn call(&mut self) -> Option<()> {
+        self.calls = self.calls.checked_sub(1)?;
+        Some(())
+    }
+
+    /// Takes bytes for a copy; if they are not left, none are any more.
+    pub(crate) fn bytes(&mut self, bytes: usize) -> Option<()> {
+        let left = self.bytes.checked_sub(bytes);
+        self.bytes = left.unwrap_or(0);
+        left.map(drop)
+    }
+}
+
+impl Regexes for Budget {
+    fn matches(&mut self, pattern: &str, text: &str) -> Option<bool> {
+        self.bytes(text.len())?;
+        if !self.regexes.contains_key(pattern) {
+            self.bytes(COMPILING)?;
+            self.regexes.insert(pattern.to_owned(), functions::regex(pattern).ok());
+        }
+        Some(self.regexes.get(pattern)?.as_ref()?.is_match(text))
+    }
+}
+
+/// Where values are looked up: a data model, and the list item that relative paths begin at.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Scope<'m> {
+    pub(crate) data: &'m Value,
+    pub(crate) base: &'m Pointer,
+}
+
+impl<'m> Scope<'m> {
+    /// The value of a dynamic value; null if there is none.
+    pub(crate) fn value<'v>(&self, value: &'v Value, budget: &mut Budget) -> Cow<'v, Value>
+    where
+        'm: 'v,
+    {
+        self.nested(value, budget, 0).unwrap_or(Cow::Owned(Value::Null))
+    }
+
+    /// The same as text.
+    pub(crate) fn text(&self, value: &Value, budget: &mut Budget) -> String {
+        let value = self.value(value, budget);
+        let text = functions::text(&value);
+        if budget.bytes(text.len()).is_some() { text } else { String::new() }
+    }
+
+    fn nested<'v>(&self, value: &'v Value, budget: &mut Budget, depth: usize) -> Option<Cow<'v, Value>>
+    where
+        'm: 'v,
+    {
+        if depth > CALL_DEPTH_MAX {
+            return None;
+        }
+        match value {
+            Value::Array(items) if items.iter().any(is_dynamic) => {
+                let items = items.iter().map(|item| self.owned(item, budget, depth + 1));
+                Some(Cow::Owned(Value::Array(items.collect())))
+            }
+            Value::Object(members) => match (members.get("path"), members.get("call")) {
+                (Some(Value::String(path)), _) => {
+                    let path = Pointer::parse(path, self.base).ok()?;
+                    get(self.data, &path).map(Cow::Borrowed)
+                }
+                (_, Some(Value::String(name))) => {
+                    budget.call()?;
+                    let none = Map::new();
+                    let args = members.get("args").and_then(Value::as_object).unwrap_or(&none);
+                    self.call(name, args, budget, depth).map(Cow::Owned)
+                }
+                _ => Some(Cow::Borrowed(value)),
+            },
+            _ => Some(Cow::Borrowed(value)),
+        }
+    }
+
+    /// A copy of a value, as far as there may be one.
+    pub(crate) fn owned(&self, value: &Value, budget: &mut Budget, depth: usize) -> Value {
+        match self.nested(value, budget, depth) {
+            Some(Cow::Owned(value)) => value,
+            Some(Cow::Borrowed(value)) => copied(value, budget),
+            None => Value::Null,
+        }
+    }
+
+    fn call(&self, name: &str, args: &Map<String, Value>, budget: &mut Budget, depth: usize) -> Option<Value> {
+        let mut values = Map::new();
+        for (key, arg) in args {
+            values.insert(key.clone(), self.owned(arg, budget, depth + 1));
+        }
+        if name != "formatString" {
+            return functions::call(name, &values, budget);
+        }
+        let template = functions::text(values.get("value")?);
+        budget.bytes(template.len())?;
+        let mut text = String::new();
+        for part in expression::parse(&template).ok()? {
+            let value = self.nested(&part, budget, depth + 1);
+            let part = value.map_or_else(String::new, |value| functions::text(&value));
+            budget.bytes(part.len() + 16)?;
+            text.push_str(&part);
+        }
+        Some(Value::String(text))
+    }
+}
+
+/// A copy, if there may be one; else null.
+pub(crate) fn copied(value: &Value, budget: &mut Budget) -> Value {
+    if budget.bytes == 0 {
+        return Value::Null; // not even measured: that costs as well
+    }
+    let cost = match value {
+        Value::String(text) => text.len(),
+        Value::Array(_) | Value::Object(_) => {
+            let size = Size::of(value);
+            size.bytes.max(size.values * 32)
+        }
+        _ => 8,
+    };
+    if budget.bytes(cost).is_some() { value.clone() } else { Value::Null }
+}
+
+pub(crate) fn is_dynamic(value: &Value) -> bool {
+    match value {
+        Value::Array(items) => items.iter().any(is_dynamic),
+        Value::Object(members) => members.contains_key("path") || members.contains_key("call"),
+        _ => false,
+    }
+}
+
+/// A value as JSON, of `max` bytes at most.
+pub(crate) fn json_text(value: &Value, max: usize) -> String {
+    let mut out = Capped { bytes: Vec::new(), max };
+    // It ends early when it is full.
+    let _ = serde_json::to_writer(&mut out, &Canonical(value));
+    String::from_utf8(out.bytes).unwrap_or_else(|cut| String::from_utf8_lossy(cut.as_bytes()).into_owned())
+}
+
+struct Capped {
+    bytes: Vec<u8>,
+    max: usize,
+}
+
+impl io::Write for Capped {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let room = self.max.saturating_sub(self.bytes.len()).min(bytes.len());
+        if room == 0 && !bytes.is_empty() {
+            return Err(io::Error::other("full"));
+        }
+        self.bytes.extend_from_slice(&bytes[..room]);
+        Ok(room)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}

@@ -1,0 +1,39 @@
+//! Surfaces: what an agent draws in a session (components and data of A2UI 0.9), what changes there, and what people do with it. State
+//! only: no I/O, no tasks, no clock but the one passed in.
+//!
+//! The gateway holds a [`SurfaceSet`] for each session. Commands of the agent ([`SurfaceSet::show`], [`SurfaceSet::update`] ..) check
+//! everything, change it and give a [`Change`]: the body of the event `surface_updated`. Who follows the events applies them to a set of
+//! their own ([`SurfaceSet::apply`]) and holds the same bytes. [`SurfaceSet::act`] checks what a screen sends. [`Surface::resolve`] and
+//! [`Surface::text`] are for those who draw.
+
+mod act;
+mod catalog;
+mod change;
+mod check;
+mod error;
+mod eval;
+mod expression;
+mod format;
+mod functions;
+pub mod limits;
+mod merge;
+mod model;
+mod pointer;
+mod resolve;
+mod set;
+mod size;
+mod surface;
+mod text;
+mod tree;
+
+pub use act::{Action, ActionRequest};
+pub use catalog::{BASIC_CATALOG, PLEXUS_CATALOG, PLEXUS_SCHEMA};
+pub use change::{Ask, Change};
+pub use error::{ActionError, SurfaceError};
+pub use functions::is_http;
+pub use resolve::{ChildSlot, Resolved};
+pub use set::{DataChange, Fold, Html, Show, SurfaceSet, Update};
+pub use surface::Surface;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,278 @@
+//! The data model of a surface: changed in place, with what takes a change back, and its size kept as a sum.
+
+use serde_json::{Map, Value};
+
+use super::error::{SurfaceError, shown};
+use super::limits::{DATA_MAX, VALUES_MAX};
+use super::pointer::{Pointer, index};
+use super::size::{Size, data_may_stand};
+
+/// What is done at one place of a data model.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum DataOp {
+    /// Replaces or creates the value there.
+    Set(Value),
+    /// The list there grows by these; it is created if there is none.
+    Append(Vec<Value>),
+    /// Takes the key away; an item of a list becomes null, so that the others stay where they are.
+    Remove,
+}
+
+/// A data model.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Model {
+    root: Value,
+    size: Size,
+}
+
+/// Takes one change of a data model back.
+#[derive(Debug)]
+pub(crate) struct DataUndo {
+    size: Size,
+    how: Back,
+}
+
+#[derive(Debug)]
+enum Back {
+    Nothing,
+    Root(Value),
+    /// Puts back what stood there, or takes away what was created.
+    Put(Pointer, Option<Value>),
+    /// The list there was this long.
+    Truncate(Pointer, usize),
+}
+
+impl Default for Model {
+    fn default() -> Self {
+        let root = Value::Object(Map::new());
+        Self { size: Size::of(&root), root }
+    }
+}
+
+impl Model {
+    pub(crate) fn root(&self) -> &Value {
+        &self.root
+    }
+
+    #[cfg(test)]
+    pub(crate) fn size(&self) -> Size {
+        self.size
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.root.as_object().is_some_and(Map::is_empty)
+    }
+
+    pub(crate) fn get(&self, path: &Pointer) -> Option<&Value> {
+        get(&self.root, path)
+    }
+
+    /// Does one thing at `path`, or nothing and says why.
+    pub(crate) fn apply(&mut self, path: &Pointer, op: &DataOp) -> Result<DataUndo, SurfaceError> {
+        let before = self.size;
+        let done = match op {
+            DataOp::Set(value) => {
+                data_may_stand(value, path)?;
+                self.set(path, value.clone())
+            }
+            DataOp::Append(items) => {
+                items.iter().try_for_each(|item| data_may_stand(item, &path.item(0)))?;
+                self.append(path, items)
+            }
+            DataOp::Remove => Ok(self.remove(path)),
+        };
+        let undo = DataUndo { size: before, how: done.map_err(|why| SurfaceError::data(path, why))? };
+        let grew = self.size.bytes > before.bytes || self.size.values > before.values;
+        let over = if self.size.bytes > DATA_MAX {
+            Some(("bytes of data in a surface", DATA_MAX))
+        } else {
+            (self.size.values > VALUES_MAX).then_some(("values of data in a surface", VALUES_MAX))
+        };
+        match over.filter(|_| grew) {
+            Some((what, max)) => {
+                self.revert(undo);
+                Err(SurfaceError::limit(what, max, "remove old data first, or show a summary"))
+            }
+            None => Ok(undo),
+        }
+    }
+
+    /// Takes the last change back.
+    pub(crate) fn revert(&mut self, undo: DataUndo) {
+        match undo.how {
+            Back::Nothing => {}
+            Back::Root(value) => self.root = value,
+            Back::Put(path, old) => {
+                if let Some((last, above)) = path.segments().split_last()
+                    && let Some(parent) = get_mut(&mut self.root, above)
+                {
+                    put_back(parent, last, old);
+                }
+            }
+            Back::Truncate(path, len) => {
+                if let Some(Value::Array(items)) = get_mut(&mut self.root, path.segments()) {
+                    items.truncate(len);
+                }
+            }
+        }
+        self.size = undo.size;
+    }
+
+    fn set(&mut self, path: &Pointer, value: Value) -> Result<Back, String> {
+        if path.is_root() {
+            self.size = Size::of(&value);
+            return Ok(Back::Root(std::mem::replace(&mut self.root, value)));
+        }
+        self.place(path, value)
+    }
+
+    fn append(&mut self, path: &Pointer, items: &[Value]) -> Result<Back, String> {
+        match get_mut(&mut self.root, path.segments()) {
+            Some(Value::Array(list)) => {
+                let before = list.len();
+                list.extend_from_slice(items);
+                self.size = items.iter().fold(self.size, Size::with_item);
+                Ok(Back::Truncate(path.clone(), before))
+            }
+            Some(Value::Null) | None => self.set(path, Value::Array(items.to_vec())),
+            Some(_) => Err("append needs a list there; the value is none".to_owned()),
+        }
+    }
+
+    fn remove(&mut self, path: &Pointer) -> Back {
+        let Some((last, above)) = path.segments().split_last() else {
+            let empty = Self::default();
+            self.size = empty.size;
+            return Back::Root(std::mem::replace(&mut self.root, empty.root));
+        };
+        let (old, less) = match get_mut(&mut self.root, above) {
+            Some(Value::Object(members)) => {
+                let Some(old) = members.remove(last) else { return Back::Nothing };
+                let less = Size::of(&old).plus(Size::of_key(last));
+                (old, less)
+            }
+            Some(Value::Array(items)) => {
+                let Some(item) = index(last).and_then(|at| items.get_mut(at)) else { return Back::Nothing };
+                let old = item.take();
+                let less = Size::of(&old);
+                self.size = self.size.plus(Size::of(&Value::Null));
+                (old, less)
+            }
+            _ => return Back::Nothing,
+        };
+        self.size = self.size.minus(less);
+        Back::Put(path.clone(), Some(old))
+    }
+
+    /// Puts a value at a path that is not empty, and creates what is missing above it.
+    fn place(&mut self, path: &Pointer, value: Value) -> Result<Back, String> {
+        let segments = path.segments();
+        let before = self.size;
+        if self.root.is_null() {
+            self.root = Value::Object(Map::new());
+            self.size = Size::of(&self.root);
+            return self.place(path, value).map(|_| Back::Root(Value::Null)).inspect_err(|_| {
+                self.root = Value::Null;
+                self.size = before;
+            });
+        }
+        let mut at = &mut self.root;
+        for (depth, segment) in segments.iter().enumerate() {
+            let rest = &segments[depth + 1..];
+            let missing = match &*at {
+                Value::Object(members) => members.get(segment).is_none_or(|old| old.is_null() || rest.is_empty()),
+                Value::Array(items) => match index(segment) {
+                    None => {
+                        return Err(format!("{} is no index of the list; use a number, or append", shown(segment)));
+                    }
+                    Some(i) if i > items.len() => {
+                        return Err(format!(
+                            "the list has {} items, so its next index is {0}; use append",
+                            items.len()
+                        ));
+                    }
+                    Some(i) => items.get(i).is_none_or(|old| old.is_null() || rest.is_empty()),
+                },
+                _ => {
+                    let above = path.prefix(depth);
+                    return Err(format!(
+                        "the value at {} is no object or list; set it as a whole",
+                        shown(&above.to_string())
+                    ));
+                }
+            };
+            if missing {
+                let made = wrapped(rest, value)?;
+                let more = Size::of(&made);
+                let old = put(at, segment, made);
+                self.size = match &old {
+                    Some(old) => self.size.minus(Size::of(old)).plus(more),
+                    None if at.is_array() => self.size.plus(more).plus(Size { bytes: 1, values: 0 }),
+                    None => self.size.plus(more).plus(Size::of_key(segment)),
+                };
+                return Ok(Back::Put(path.prefix(depth + 1), old));
+            }
+            let next = match at {
+                Value::Object(members) => members.get_mut(segment),
+                Value::Array(items) => index(segment).and_then(|i| items.get_mut(i)),
+                _ => None,
+            };
+            at = next.ok_or("the path leads nowhere")?;
+        }
+        Err("the path leads nowhere".to_owned())
+    }
+}
+
+/// `value` inside of the objects and lists that `segments` name; a number makes a list.
+fn wrapped(segments: &[String], value: Value) -> Result<Value, String> {
+    let mut made = value;
+    for segment in segments.iter().rev() {
+        made = match index(segment) {
+            Some(0) => Value::Array(vec![made]),
+            Some(_) => return Err("a new list begins at index 0; use append".to_owned()),
+            None => Value::Object(Map::from_iter([(segment.clone(), made)])),
+        };
+    }
+    Ok(made)
+}
+
+/// Puts a value into a container, at an index that it has or its next; what stood there.
+fn put(container: &mut Value, segment: &str, value: Value) -> Option<Value> {
+    match container {
+        Value::Object(members) => members.insert(segment.to_owned(), value),
+        Value::Array(items) => match index(segment).and_then(|at| items.get_mut(at)) {
+            Some(item) => Some(std::mem::replace(item, value)),
+            None => {
+                items.push(value);
+                None
+            }
+        },
+        _ => None,
+    }
+}
+
+fn put_back(container: &mut Value, segment: &str, old: Option<Value>) {
+    match (container, old) {
+        (container, Some(old)) => drop(put(container, segment, old)),
+        (Value::Object(members), None) => drop(members.remove(segment)),
+        (Value::Array(items), None) => drop(items.pop()),
+        _ => {}
+    }
+}
+
+/// The value at a place.
+pub(crate) fn get<'a>(root: &'a Value, path: &Pointer) -> Option<&'a Value> {
+    path.segments().iter().try_fold(root, |at, segment| match at {
+        Value::Object(members) => members.get(segment),
+        Value::Array(items) => index(segment).and_then(|i| items.get(i)),
+        _ => None,
+    })
+}
+
+fn get_mut<'a>(root: &'a mut Value, segments: &[String]) -> Option<&'a mut Value> {
+    segments.iter().try_fold(root, |at, segment| match at {
+        Value::Object(members) => members.get_mut(segment),
+        Value::Array(items) => index(segment).and_then(|i| items.get_mut(i)),
+        _ => None,
+    })
+}

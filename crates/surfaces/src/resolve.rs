@@ -1,0 +1,121 @@
+//! A component with its values in place of its bindings, and its children, for whoever draws it.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value};
+
+use super::act::failed_check;
+use super::eval::{Budget, Scope, is_dynamic};
+use super::limits::ITEMS_MAX;
+use super::pointer::Pointer;
+use super::surface::{Component, Surface};
+
+/// A component as it is drawn.
+#[derive(Debug)]
+pub struct Resolved<'a> {
+    /// Its id.
+    pub id: &'a str,
+    /// Its type, such as `Text`.
+    pub kind: &'a str,
+    /// Its properties with values in place of paths and calls; null where there is none. Actions and checks are as the agent gave them.
+    pub props: BTreeMap<&'a str, Cow<'a, Value>>,
+    /// Its children, in order: those of a `Tabs` one for each tab, of a `Modal` the trigger and the content.
+    pub children: Vec<ChildSlot>,
+    /// Items of a template that are not among the children, since there are too many.
+    pub more: usize,
+    /// The message of the first of its checks that does not hold.
+    pub failed_check: Option<String>,
+}
+
+/// A child of a component.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ChildSlot {
+    /// The component. One that does not exist yet is drawn as nothing.
+    pub id: String,
+    /// The list item that it stands at, as [`Surface::resolve`] takes it; empty outside of templates.
+    pub instance: String,
+}
+
+/// Properties that are not values.
+const AS_THEY_ARE: [&str; 7] = ["id", "component", "children", "child", "action", "onSelect", "checks"];
+
+impl Surface {
+    /// A component with its values, where it stands at a list item (empty outside of templates).
+    pub fn resolve(&self, id: &str, instance: &str) -> Option<Resolved<'_>> {
+        let base = Pointer::absolute(instance).ok()?;
+        let component = self.component(id)?;
+        Some(self.resolve_with(component, &base, &mut Budget::default()))
+    }
+
+    pub(crate) fn resolve_with<'a>(
+        &'a self,
+        component: &'a Component,
+        base: &Pointer,
+        budget: &mut Budget,
+    ) -> Resolved<'a> {
+        let mut props = BTreeMap::new();
+        for (key, value) in &component.raw {
+            // Rows and entries that stand here are data, also those that have a `path`.
+            let list = value.is_array() && matches!(key.as_str(), "rows" | "entries");
+            let plain = list || AS_THEY_ARE.contains(&key.as_str()) || !holds_dynamic(value);
+            let value = if plain { Cow::Borrowed(value) } else { self.prop(value, base, budget) };
+            props.insert(key.as_str(), value);
+        }
+        let (mut children, mut more) = (Vec::new(), 0);
+        for link in &component.links {
+            let Some(path) = &link.template else {
+                let instance = if base.is_root() { String::new() } else { base.to_string() };
+                children.push(ChildSlot { id: link.id.clone(), instance });
+                continue;
+            };
+            let Ok(list) = Pointer::parse(path, base) else { continue };
+            let items = self.data_at(&list).and_then(Value::as_array).map_or(0, Vec::len);
+            more += items.saturating_sub(ITEMS_MAX);
+            children.extend(
+                (0..items.min(ITEMS_MAX))
+                    .map(|item| ChildSlot { id: link.id.clone(), instance: list.item(item).to_string() }),
+            );
+        }
+        let scope = Scope { data: self.data(), base };
+        Resolved {
+            id: &component.id,
+            kind: &component.kind,
+            props,
+            children,
+            more,
+            failed_check: failed_check(component, scope, budget),
+        }
+    }
+
+    fn prop<'a>(&'a self, value: &'a Value, base: &Pointer, budget: &mut Budget) -> Cow<'a, Value> {
+        // What a path leads to is lent, whatever its size.
+        if let Some(path) = value.get("path").and_then(Value::as_str).filter(|_| value.get("call").is_none()) {
+            let path = Pointer::parse(path, base).ok();
+            return path.and_then(|path| self.data_at(&path)).map_or(Cow::Owned(Value::Null), Cow::Borrowed);
+        }
+        let scope = Scope { data: self.data(), base };
+        Cow::Owned(deep(value, scope, budget))
+    }
+}
+
+/// Whether there is a path or a call anywhere in a property.
+fn holds_dynamic(value: &Value) -> bool {
+    match value {
+        Value::Array(items) => items.iter().any(holds_dynamic),
+        Value::Object(members) => is_dynamic(value) || members.values().any(holds_dynamic),
+        _ => false,
+    }
+}
+
+/// Resolves the dynamic values in a property: labels of options, titles of tabs, values of series.
+fn deep(value: &Value, scope: Scope<'_>, budget: &mut Budget) -> Value {
+    match value {
+        Value::Array(items) => Value::Array(items.iter().map(|item| deep(item, scope, budget)).collect()),
+        Value::Object(members) if !is_dynamic(value) => {
+            let members = members.iter().map(|(key, value)| (key.clone(), deep(value, scope, budget)));
+            Value::Object(members.collect::<Map<String, Value>>())
+        }
+        _ => scope.owned(value, budget, 0),
+    }
+}

@@ -1,0 +1,107 @@
+//! What a JSON value takes, added up so that a part can be added or taken off without looking at the rest.
+
+use serde_json::{Map, Value};
+
+use super::error::SurfaceError;
+use super::limits::{DEPTH_MAX, STRING_MAX};
+
+/// Values that an object counts as: its map takes more than its members.
+const OBJECT: usize = 8;
+/// Bytes that a fraction counts as.
+const FRACTION: usize = 18;
+
+/// What a value takes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Size {
+    /// About its bytes as JSON.
+    pub(crate) bytes: usize,
+    /// How many values it is.
+    pub(crate) values: usize,
+}
+
+impl Size {
+    pub(crate) fn of(value: &Value) -> Self {
+        match value {
+            Value::Null | Value::Bool(_) => Self { bytes: 5, values: 1 },
+            Value::Number(number) => {
+                let digits = number.as_i64().map(|n| n.unsigned_abs()).or(number.as_u64());
+                let bytes = digits.map_or(FRACTION, |n| n.checked_ilog10().unwrap_or(0) as usize + 2);
+                Self { bytes, values: 1 }
+            }
+            Value::String(text) => Self { bytes: quoted(text), values: 1 },
+            Value::Array(items) => items.iter().fold(Self { bytes: 2, values: 1 }, |sum, item| sum.with_item(item)),
+            Value::Object(members) => Self::of_object(members),
+        }
+    }
+
+    pub(crate) fn of_object(members: &Map<String, Value>) -> Self {
+        members.iter().fold(Self { bytes: 2, values: OBJECT }, |sum, (key, value)| {
+            sum.plus(Self::of_key(key)).plus(Self::of(value))
+        })
+    }
+
+    /// What an empty array takes.
+    pub(crate) const fn of_array() -> Self {
+        Self { bytes: 2, values: 1 }
+    }
+
+    /// What a key takes beside its value.
+    pub(crate) fn of_key(key: &str) -> Self {
+        Self { bytes: quoted(key) + 2, values: 0 }
+    }
+
+    /// With one item of an array more.
+    pub(crate) fn with_item(self, item: &Value) -> Self {
+        let size = Self::of(item);
+        Self { bytes: self.bytes + size.bytes + 1, values: self.values + size.values }
+    }
+
+    pub(crate) const fn plus(self, other: Self) -> Self {
+        Self { bytes: self.bytes + other.bytes, values: self.values + other.values }
+    }
+
+    pub(crate) const fn minus(self, other: Self) -> Self {
+        Self { bytes: self.bytes.saturating_sub(other.bytes), values: self.values.saturating_sub(other.values) }
+    }
+}
+
+/// Bytes of a string in JSON.
+fn quoted(text: &str) -> usize {
+    let escapes = text.bytes().map(|b| match b {
+        b'"' | b'\\' | b'\n' | b'\r' | b'\t' => 1,
+        0..0x20 => 5,
+        _ => 0,
+    });
+    text.len() + 2 + escapes.sum::<usize>()
+}
+
+/// Whether a value may stand `above` levels deep: its depth, its strings, its keys.
+pub(crate) fn may_stand(value: &Value, above: usize) -> Result<(), String> {
+    if above > DEPTH_MAX {
+        return Err(format!("the JSON is more than {DEPTH_MAX} levels deep: make it flatter"));
+    }
+    match value {
+        Value::String(text) => string_fits(text),
+        Value::Array(items) => items.iter().try_for_each(|item| may_stand(item, above + 1)),
+        Value::Object(members) => members.iter().try_for_each(|(key, value)| {
+            if key == "__proto__" {
+                return Err("__proto__ is not allowed as a key".to_owned());
+            }
+            string_fits(key)?;
+            may_stand(value, above + 1)
+        }),
+        Value::Null | Value::Bool(_) | Value::Number(_) => Ok(()),
+    }
+}
+
+pub(crate) fn string_fits(text: &str) -> Result<(), String> {
+    if text.len() <= STRING_MAX {
+        return Ok(());
+    }
+    Err(format!("a string has {} bytes, and {STRING_MAX} are the most", text.len()))
+}
+
+/// The same for data at a path.
+pub(crate) fn data_may_stand(value: &Value, path: &super::pointer::Pointer) -> Result<(), SurfaceError> {
+    may_stand(value, path.segments().len() + 1).map_err(|why| SurfaceError::data(path, why))
+}
