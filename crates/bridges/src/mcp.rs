@@ -198,16 +198,10 @@ impl Server {
             return self.wait(text(&arguments, "ask_id"), wait, deadline).await;
         }
         let surface = arguments.get("surface").and_then(Value::as_str).map(str::to_owned);
-        let turn =
-            match &surface {
-                Some(surface) => {
-                    let turn = tokio::time::timeout_at(deadline, self.queues.enter(surface)).await;
-                    Some(turn.map_err(
-                        |_| "earlier calls for this surface are still waiting for the gateway; it was not sent",
-                    )?)
-                }
-                None => None,
-            };
+        let turn = match &surface {
+            Some(surface) => Some(self.turn(surface, deadline).await?),
+            None => None,
+        };
         let key = new_key()?;
         let (method, path, body) = request(tool, arguments)?;
         let call = Call { method, path: &path, body: body.as_ref(), key: Some(&key), deadline };
@@ -229,6 +223,12 @@ impl Server {
             "ui_close" => format!("closed rev {rev}"),
             _ => format!("rev {rev}"),
         })
+    }
+
+    /// Waits until the earlier calls for the surface are done.
+    async fn turn(&self, surface: &str, deadline: Instant) -> Result<tokio::sync::OwnedMutexGuard<()>, String> {
+        let turn = tokio::time::timeout_at(deadline, self.queues.enter(surface)).await;
+        turn.map_err(|_| format!("earlier calls for {surface} still wait for the gateway: this one was not sent"))
     }
 
     /// Waits for the answer to a question.
