@@ -61,6 +61,8 @@ pub(crate) enum Command {
     Devices(Devices),
     /// Act as an agent on stdio, for editors and terminal UIs
     Bridge(super::bridge::Bridge),
+    /// Serve a session's drawing tools to its agent on stdio, by the Model Context Protocol (started by agents)
+    Mcp(super::mcp::Mcp),
     /// Restart a runtime; its sessions continue
     Restart(Restart),
     /// Stop a runtime
@@ -595,6 +597,8 @@ mod tests {
             "tls renew",
             "doctor --json",
             "doctor --start -c x.toml",
+            "mcp --session s_1",
+            "mcp --session s_1 --home /tmp",
             "bridge codelia",
             "bridge codelia --session last",
             "bridge codelia --session last --runtime demo --approval-mode trusted",
@@ -636,6 +640,8 @@ mod tests {
             "stop",
             "bridge",
             "bridge telnet",
+            "mcp",
+            "mcp --session a/b",
             "hold",
             "hold --socket /s -- sh",
             "agent",

@@ -60,7 +60,7 @@ impl Home {
         Ok(Self { dir })
     }
 
-    #[cfg(test)]
+    /// The state folder at this path.
     pub(crate) fn at(dir: &Path) -> Self {
         Self { dir: dir.to_owned() }
     }

@@ -19,6 +19,7 @@ mod export;
 mod follow_session;
 mod home;
 mod log_file;
+mod mcp;
 mod pair;
 mod replay;
 mod resume;
@@ -115,6 +116,11 @@ fn workers() -> usize {
 }
 
 fn start(command: Command) -> CommandResult {
+    // Its runtime has one thread: there is a process of it for each session.
+    let command = match command {
+        Command::Mcp(args) => return mcp::mcp(args),
+        command => command,
+    };
     if let Command::Serve(args) = &command {
         serve::before(args)?;
     }
@@ -146,7 +152,7 @@ fn start(command: Command) -> CommandResult {
             Command::Doctor(args) => doctor::doctor(args).await,
             Command::Replay(args) => replay::replay(&args),
             // Handled before the Tokio runtime was started.
-            Command::Agent(_) | Command::Schema { .. } | Command::Hold { .. } => Ok(0),
+            Command::Mcp(_) | Command::Agent(_) | Command::Schema { .. } | Command::Hold { .. } => Ok(0),
         }
     });
     // A thread that waits for a line on stdin must not keep the program running.

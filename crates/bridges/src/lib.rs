@@ -1,4 +1,6 @@
-//! `plexus bridge`: presents the running gateway as an agent on stdio. Editors and terminal UIs start it in place of the agent.
+//! The gateway on stdio. `plexus bridge` presents it as an agent: editors and terminal UIs start it in place of the agent. `plexus mcp`
+//! presents it as tools: an agent starts it for a session, and draws by it.
 
 pub mod acp;
 pub mod codelia;
+pub mod mcp;

@@ -135,9 +135,18 @@ pub struct GatewayReply {
     pub status: u16,
     /// The body.
     pub text: String,
+    /// How long the gateway asks to wait before the next call.
+    pub retry_after: Option<Duration>,
 }
 
 impl GatewayReply {
+    async fn read(answer: reqwest::Response) -> Result<Self, Error> {
+        let status = answer.status().as_u16();
+        let seconds = answer.headers().get("retry-after").and_then(|value| value.to_str().ok()?.parse().ok());
+        let retry_after = seconds.map(Duration::from_secs);
+        Ok(Self { status, retry_after, text: answer.text().await.map_err(lost)? })
+    }
+
     /// Whether the status is a success.
     pub fn is_ok(&self) -> bool {
         (200..300).contains(&self.status)
@@ -354,9 +363,7 @@ impl Client {
         key: Option<&str>,
     ) -> Result<GatewayReply, Error> {
         let answer = self.send(method, path, body, key, CALL_TIMEOUT).await?;
-        let status = answer.status().as_u16();
-        let text = answer.text().await.map_err(lost)?;
-        Ok(GatewayReply { status, text })
+        GatewayReply::read(answer).await
     }
 
     /// A GET over HTTP whose body may have any length and is read piece by piece.
@@ -368,8 +375,7 @@ impl Client {
         if answer.status().is_success() {
             return Ok(Download::Pieces(Pieces(answer)));
         }
-        let status = answer.status().as_u16();
-        Ok(Download::Refused(GatewayReply { status, text: answer.text().await.map_err(lost)? }))
+        Ok(Download::Refused(GatewayReply::read(answer).await?))
     }
 
     async fn send(

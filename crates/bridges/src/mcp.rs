@@ -1,0 +1,343 @@
+//! `plexus mcp`: an MCP server on stdio, which an agent starts for one session. Its tools draw on the screens of the people who watch that
+//! session. The gateway does the work; this answers by itself what needs no gateway, so that an agent keeps the tools while the gateway
+//! restarts, and holds calls until it is back.
+
+use std::borrow::Cow;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use plexus_protocol::SessionId;
+use plexus_protocol::text::line;
+use rmcp::model::{
+    CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, CustomRequest, CustomResult, ErrorCode,
+    ErrorData, Implementation, JsonObject, ListToolsResult, PaginatedRequestParams, ProgressNotificationParam,
+    ProtocolVersion, ServerCapabilities, ServerConfig,
+};
+use rmcp::service::{RequestContext, RoleServer, ServerInitializeError, serve_server};
+use rmcp::{Peer, ServerHandler};
+use serde_json::{Value, json};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::sync::Semaphore;
+use tokio::time::Instant;
+
+use gateway::{Call, CallError, Gateway};
+use queues::Queues;
+use stdio::Stdio;
+use tools::{INSTRUCTIONS, TOOLS, WAIT_MAX};
+
+mod arguments;
+mod gateway;
+mod queues;
+mod stdio;
+#[cfg(test)]
+mod tests;
+mod tools;
+
+pub use gateway::FindGateway;
+
+/// Tool calls at a time; a further one is refused.
+const CALLS_MAX: usize = 64;
+/// How long a call waits, in all, for its turn, the gateway and a person. Agents end a call after a minute.
+const CALL_TIME: Duration = Duration::from_secs(WAIT_MAX);
+/// How often an agent is told that a call is still waiting, if it wants to know.
+const PROGRESS: Duration = Duration::from_secs(10);
+/// How long a refused token is tried again: a gateway that starts may write a new one.
+const TOKEN_GRACE: Duration = Duration::from_secs(3);
+/// Time kept of a wait for the gateway's reply that there is no answer yet.
+const WAIT_RESERVE: Duration = Duration::from_millis(500);
+/// Least time between two questions for an answer.
+const WAIT_PAUSE: Duration = Duration::from_millis(500);
+
+/// What `plexus mcp` needs.
+pub struct McpOptions {
+    /// The session that the agent works in.
+    pub session: SessionId,
+    /// The state folder: the session's token is in it, in `ui/SESSION`.
+    pub home: PathBuf,
+    /// Finds the gateway of the state folder.
+    pub find: FindGateway,
+}
+
+/// Serves an agent on stdin and stdout until it closes stdin. Calls for a surface keep their order only on a runtime of one thread.
+///
+/// # Errors
+/// The agent does not speak MCP.
+pub async fn serve(options: McpOptions) -> anyhow::Result<()> {
+    serve_on(options, tokio::io::stdin(), tokio::io::stdout(), CallTimes::default()).await
+}
+
+/// How long things take; tests are faster.
+#[derive(Clone, Copy, Debug)]
+struct CallTimes {
+    call: Duration,
+    progress: Duration,
+    /// How long a refused token is tried again.
+    token_grace: Duration,
+}
+
+impl Default for CallTimes {
+    fn default() -> Self {
+        Self { call: CALL_TIME, progress: PROGRESS, token_grace: TOKEN_GRACE }
+    }
+}
+
+async fn serve_on(
+    options: McpOptions,
+    input: impl AsyncRead + Send + Unpin + 'static,
+    output: impl AsyncWrite + Send + Unpin + 'static,
+    times: CallTimes,
+) -> anyhow::Result<()> {
+    // It becomes a part of paths.
+    anyhow::ensure!(!matches!(options.session.as_str(), "." | ".."), "{} is not a session", options.session);
+    let (transport, agent_gone) = Stdio::new(input, output);
+    let gateway = Gateway::new(options, agent_gone, times.token_grace);
+    let server = Server { gateway, queues: Queues::default(), calls: Semaphore::new(CALLS_MAX), times };
+    match serve_server(server, transport).await {
+        Ok(running) => {
+            running.waiting().await?;
+            Ok(())
+        }
+        // It left before it said anything.
+        Err(ServerInitializeError::ConnectionClosed(_)) => Ok(()),
+        Err(why) => Err(anyhow::anyhow!("no MCP session: {}", line(&why.to_string(), 200))),
+    }
+}
+
+/// The server of one agent.
+struct Server {
+    gateway: Gateway,
+    queues: Queues,
+    calls: Semaphore,
+    times: CallTimes,
+}
+
+impl ServerHandler for Server {
+    fn get_info(&self) -> ServerConfig {
+        let info = Implementation::new("plexus", env!("CARGO_PKG_VERSION"));
+        let capabilities = ServerCapabilities::builder().enable_tools().build();
+        ServerConfig::new(capabilities).with_server_info(info).with_instructions(INSTRUCTIONS)
+    }
+
+    fn supported_protocol_versions(&self) -> Cow<'static, [ProtocolVersion]> {
+        // Later ones have no `initialize`.
+        ProtocolVersion::KNOWN_VERSIONS.iter().filter(|version| version.has_initialize()).cloned().collect()
+    }
+
+    async fn list_tools(
+        &self,
+        _: Option<PaginatedRequestParams>,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ListToolsResult, ErrorData> {
+        Ok(ListToolsResult::with_all_items(TOOLS.iter().map(tools::ToolText::describe).collect()))
+    }
+
+    async fn call_tool(
+        &self,
+        request: CallToolRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<CallToolResponse, ErrorData> {
+        let Some(tool) = arguments::tool(&request.name) else {
+            return Err(ErrorData::invalid_params(format!("Unknown tool: {}", line(&request.name, 100)), None));
+        };
+        let Ok(_slot) = self.calls.try_acquire() else {
+            return Ok(result(Err(format!("{CALLS_MAX} calls are waiting already: wait for one of them"))));
+        };
+        let deadline = Instant::now() + self.times.call;
+        let call = async {
+            let arguments = arguments::check(tool, request.arguments)?;
+            self.run(tool.name, arguments, deadline).await
+        };
+        tokio::select! {
+            outcome = call => Ok(result(outcome)),
+            never = self.report_progress(&context) => match never {},
+            // There is no reply to a call that was cancelled.
+            () = context.ct.cancelled() => Ok(result(Err("cancelled".into()))),
+        }
+    }
+
+    async fn on_custom_request(
+        &self,
+        request: CustomRequest,
+        _: RequestContext<RoleServer>,
+    ) -> Result<CustomResult, ErrorData> {
+        // A request of a known method comes here if its parameters are of another shape.
+        if request.method == "tools/call" {
+            return Err(ErrorData::invalid_params("tools/call needs `name`, and `arguments` that are an object", None));
+        }
+        Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, "Method not found", None))
+    }
+}
+
+/// What a tool answers: one line for the model.
+fn result(outcome: Result<String, String>) -> CallToolResponse {
+    let result = match outcome {
+        Ok(text) => CallToolResult::success(vec![ContentBlock::text(text)]),
+        Err(text) => CallToolResult::error(vec![ContentBlock::text(text)]),
+    };
+    result.into()
+}
+
+impl Server {
+    /// Tells the agent again and again that a call is still waiting, if it wants to know; never ends.
+    async fn report_progress(&self, context: &RequestContext<RoleServer>) -> std::convert::Infallible {
+        let Some(token) = context.meta.get_progress_token() else { return std::future::pending().await };
+        let begin = Instant::now();
+        loop {
+            tokio::time::sleep(self.times.progress).await;
+            let progress = ProgressNotificationParam::new(token.clone(), begin.elapsed().as_secs_f64());
+            let peer: &Peer<RoleServer> = &context.peer;
+            // The agent is gone if it fails; the service notices it.
+            let _ = peer.notify_progress(progress.with_message("waiting")).await;
+        }
+    }
+
+    /// Runs a tool; the line that it answers, or an error for the model.
+    async fn run(&self, tool: &str, arguments: JsonObject, deadline: Instant) -> Result<String, String> {
+        let wait = Duration::from_secs(arguments.get("wait_s").and_then(Value::as_u64).unwrap_or(WAIT_MAX));
+        if tool == "ui_wait" {
+            return self.wait(text(&arguments, "ask_id"), wait, deadline).await;
+        }
+        let surface = arguments.get("surface").and_then(Value::as_str).map(str::to_owned);
+        let turn = match &surface {
+            Some(surface) => Some(self.turn(surface, deadline).await?),
+            None => None,
+        };
+        let key = new_key()?;
+        let (method, path, body) = request(tool, arguments)?;
+        let call = Call { method, path: &path, body: body.as_ref(), key: Some(&key), deadline };
+        let reply = match self.gateway.call(call).await {
+            Ok(reply) => reply,
+            Err(CallError::Refused { stale: Some(rev), .. }) => return Ok(format!("stale, now {rev}")),
+            Err(why) => return Err(explain(why, tool)),
+        };
+        drop(turn);
+        if tool == "ui_ask" {
+            let id = reply["ask_id"].as_str().ok_or_else(strange)?;
+            return self.wait(id, wait, deadline).await;
+        }
+        let rev = reply["rev"].as_u64().ok_or_else(strange)?;
+        Ok(match tool {
+            "ui_show" | "ui_html" => format!("shown rev {rev}"),
+            "ui_pin" if body.as_ref().is_some_and(|body| body["pinned"] == true) => format!("pinned rev {rev}"),
+            "ui_pin" => format!("unpinned rev {rev}"),
+            "ui_close" => format!("closed rev {rev}"),
+            _ => format!("rev {rev}"),
+        })
+    }
+
+    /// Waits until the earlier calls for the surface are done.
+    async fn turn(&self, surface: &str, deadline: Instant) -> Result<tokio::sync::OwnedMutexGuard<()>, String> {
+        let turn = tokio::time::timeout_at(deadline, self.queues.enter(surface)).await;
+        turn.map_err(|_| format!("earlier calls for {surface} still wait for the gateway: this one was not sent"))
+    }
+
+    /// Waits for the answer to a question.
+    async fn wait(&self, id: &str, wait: Duration, deadline: Instant) -> Result<String, String> {
+        let until = (Instant::now() + wait).min(deadline - WAIT_RESERVE);
+        let waiting = || format!("waiting {id}: call ui_wait");
+        loop {
+            let asked = Instant::now();
+            let seconds = until.saturating_duration_since(asked).as_secs();
+            let path = format!("/asks/{id}?wait={seconds}");
+            let call = Call { method: "GET", path: &path, body: None, key: None, deadline };
+            let reply = match self.gateway.call(call).await {
+                Ok(reply) => reply,
+                // The question is in the gateway's store.
+                Err(CallError::TimedOut { .. }) => {
+                    return Ok(format!("{} (the gateway is not running now)", waiting()));
+                }
+                Err(why) => return Err(explain(why, "ui_wait")),
+            };
+            let answer = match reply["state"].as_str() {
+                Some("open") => None,
+                Some("answered") => Some(answered(&reply)),
+                Some("withdrawn") => Some("withdrawn: the question was taken back, nobody will answer it".into()),
+                Some("expired") => Some("expired: nobody answered in time; decide by yourself, or ask again".into()),
+                _ => return Err(strange()),
+            };
+            if let Some(answer) = answer {
+                return Ok(answer);
+            }
+            // A gateway that stops answers early.
+            let next = Instant::now().max(asked + WAIT_PAUSE);
+            if next + Duration::from_secs(1) > until {
+                return Ok(waiting());
+            }
+            tokio::time::sleep_until(next).await;
+        }
+    }
+}
+
+/// `answered {..} by Phone`.
+fn answered(reply: &Value) -> String {
+    let by = reply["by"].as_str().map(|by| format!(" by {}", line(by, 100))).unwrap_or_default();
+    format!("answered {}{by}", reply["answer"])
+}
+
+/// What a tool sends to the gateway: method, path and body.
+///
+/// # Errors
+/// Arguments that do not go together.
+fn request(tool: &str, mut arguments: JsonObject) -> Result<(&'static str, String, Option<Value>), String> {
+    if tool == "ui_ask" {
+        if arguments.contains_key("surface") == arguments.contains_key("components") {
+            return Err(
+                "ui_ask: give either `components` (the form) or `surface` (the name of a form shown before)".into()
+            );
+        }
+        if arguments.get("submit").and_then(Value::as_array).is_none_or(Vec::is_empty) {
+            return Err("ui_ask: `submit` must name at least one Button of the form".into());
+        }
+        arguments.remove("wait_s");
+        return Ok(("POST", "/asks".into(), Some(Value::Object(arguments))));
+    }
+    if matches!(tool, "ui_show" | "ui_html") {
+        return Ok(("POST", "/surfaces".into(), Some(Value::Object(arguments))));
+    }
+    let path = format!("/surfaces/{}", text(&arguments, "surface"));
+    arguments.remove("surface");
+    match tool {
+        "ui_close" => Ok(("DELETE", path, None)),
+        "ui_pin" => {
+            let pinned = arguments.get("pinned").and_then(Value::as_bool).unwrap_or(true);
+            Ok(("PATCH", path, Some(json!({ "pinned": pinned }))))
+        }
+        _ if !["components", "data", "title"].iter().any(|name| arguments.contains_key(*name)) => {
+            Err("ui_update: give `data`, `components` or `title`".into())
+        }
+        _ => Ok(("PATCH", path, Some(Value::Object(arguments)))),
+    }
+}
+
+/// A member that was checked.
+fn text<'a>(arguments: &'a JsonObject, name: &str) -> &'a str {
+    arguments.get(name).and_then(Value::as_str).unwrap_or_default()
+}
+
+/// A key for the call; the gateway carries out all calls with one key once.
+fn new_key() -> Result<String, String> {
+    let mut random = [0u8; 16];
+    getrandom::fill(&mut random).map_err(|why| format!("the system provides no random numbers: {why}"))?;
+    Ok(data_encoding::HEXLOWER.encode(&random))
+}
+
+fn strange() -> String {
+    "the gateway's reply could not be understood: it is of another version".into()
+}
+
+/// An error for the model.
+fn explain(error: CallError, tool: &str) -> String {
+    match error {
+        CallError::Refused { detail, .. } => detail,
+        CallError::TimedOut { why, was_sent: false } => {
+            format!(
+                "{tool} was not carried out, and need not be repeated now: {why}. Go on with your task, and try later."
+            )
+        }
+        CallError::TimedOut { why, was_sent: true } => format!(
+            "{tool} had no reply, and may or may not have been carried out: {why}. Go on with your task; later, ui_show shows the \
+             surface anew."
+        ),
+        CallError::AgentGone => "stdin was closed".into(),
+    }
+}

@@ -1,0 +1,193 @@
+//! Calls of the gateway, which may be restarting: each is repeated, under one key, until it is answered or its time is over.
+
+use std::future::Future;
+use std::io::Read as _;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use plexus_client::{Address, Backoff, Client, Error, GatewayReply};
+use plexus_protocol::SessionId;
+use plexus_protocol::text::line;
+use rustix::fs::{Mode, OFlags};
+use serde_json::Value;
+use tokio::sync::watch;
+use tokio::time::Instant;
+
+use super::McpOptions;
+
+/// The folder of the tokens, in the state folder: a file for each session.
+const TOKENS: &str = "ui";
+/// Longest token, in bytes.
+const TOKEN_MAX: u64 = 4 << 10;
+/// The longest pause before a call is repeated: a gateway that is back is used soon.
+const PAUSE_MAX: Duration = Duration::from_secs(1);
+/// The pause after a refusal that does not say how long to wait.
+const SLOW_DOWN: Duration = Duration::from_secs(1);
+/// Longest text of an error for the model, in characters.
+const DETAIL_MAX: usize = 1000;
+
+/// Finds the URL of the gateway that runs now, or says why there is none; called before each connection, since a restarted gateway may
+/// listen elsewhere. It must make sure that the program at that URL is the gateway, because the session's token is sent to it.
+pub type FindGateway = Arc<dyn Fn() -> Pin<Box<dyn Future<Output = Result<String, String>> + Send>> + Send + Sync>;
+
+/// Why a call failed.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum CallError {
+    /// The gateway refused it, or the token could not be read. `stale` is the surface's revision, if the call expected another one.
+    Refused { detail: String, stale: Option<u64> },
+    /// There was no answer in time; with the last reason. `was_sent`: the gateway may have carried it out.
+    TimedOut { why: String, was_sent: bool },
+    /// The agent is gone.
+    AgentGone,
+}
+
+/// A call: what is sent, and for how long it is tried.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Call<'a> {
+    pub(super) method: &'a str,
+    /// The path below the session's.
+    pub(super) path: &'a str,
+    pub(super) body: Option<&'a Value>,
+    pub(super) key: Option<&'a str>,
+    pub(super) deadline: Instant,
+}
+
+/// The gateway, for one session.
+pub(super) struct Gateway {
+    client: Client,
+    session: SessionId,
+    agent_gone: watch::Receiver<bool>,
+    /// How long a refused token is tried again.
+    token_grace: Duration,
+}
+
+impl Gateway {
+    pub(super) fn new(options: McpOptions, agent_gone: watch::Receiver<bool>, token_grace: Duration) -> Self {
+        let McpOptions { session, home, find } = options;
+        let file: Arc<Path> = token_file(&home, &session).into();
+        let client = Client::locating(Arc::new(move || {
+            let (file, find) = (Arc::clone(&file), Arc::clone(&find));
+            Box::pin(async move {
+                let url = find().await.map_err(Error::Unreached)?;
+                // Read each time: a gateway that restarts may have written another one.
+                let token = token(&file).map_err(Error::Refused)?;
+                Ok(Address { url, token, program: Some("plexus mcp".into()) })
+            })
+        }));
+        Self { client, session, agent_gone, token_grace }
+    }
+
+    /// Calls until there is an answer; returns its body.
+    ///
+    /// # Errors
+    /// [`CallError`].
+    pub(super) async fn call(&self, call: Call<'_>) -> Result<Value, CallError> {
+        let path = format!("/v1/sessions/{}{}", self.session, call.path);
+        let mut backoff = Backoff::default();
+        let mut unauthorized_since = None;
+        let (mut why, mut was_sent) = (String::new(), false);
+        let mut agent_gone = self.agent_gone.clone();
+        loop {
+            let reply = tokio::select! {
+                reply = self.client.http(call.method, &path, call.body, call.key) => reply,
+                () = tokio::time::sleep_until(call.deadline) => {
+                    let silent = || "it does not respond".to_owned();
+                    return Err(CallError::TimedOut { why: if why.is_empty() { silent() } else { why }, was_sent: true });
+                }
+                // What was sent is worth an answer: the agent may have written its last calls and closed stdin. The deadline of the
+                // service's end limits it.
+                _ = agent_gone.wait_for(|gone| *gone), if call.method == "GET" => return Err(CallError::AgentGone),
+            };
+            let mut pause = backoff.pause().min(PAUSE_MAX);
+            let refused = match reply {
+                Ok(reply) if reply.is_ok() => return Ok(reply.json()),
+                Ok(reply) => match reply.status {
+                    401 => Some("the gateway does not accept this session's token: the session may have ended".into()),
+                    429 => {
+                        why = detail(&reply);
+                        pause = reply.retry_after.unwrap_or(SLOW_DOWN).max(pause);
+                        None
+                    }
+                    // It starts or stops.
+                    502..=504 => {
+                        why = detail(&reply);
+                        None
+                    }
+                    _ => return Err(refusal(&reply)),
+                },
+                Err(Error::Refused(why)) => Some(why),
+                Err(error) => {
+                    was_sent |= !matches!(error, Error::Unreached(_) | Error::Address(_));
+                    why = line(&error.to_string(), DETAIL_MAX);
+                    None
+                }
+            };
+            if let Some(detail) = refused {
+                if unauthorized_since.get_or_insert_with(Instant::now).elapsed() >= self.token_grace {
+                    return Err(CallError::Refused { detail, stale: None });
+                }
+                why = detail;
+            } else {
+                unauthorized_since = None;
+            }
+            if Instant::now() + pause >= call.deadline {
+                return Err(CallError::TimedOut { why, was_sent });
+            }
+            tokio::select! {
+                () = tokio::time::sleep(pause) => {}
+                _ = agent_gone.wait_for(|gone| *gone) => return Err(CallError::AgentGone),
+            }
+        }
+    }
+}
+
+fn refusal(reply: &GatewayReply) -> CallError {
+    let problem = reply.json();
+    let stale = (problem["code"] == "stale_surface").then(|| problem["rev"].as_u64()).flatten();
+    CallError::Refused { detail: detail(reply), stale }
+}
+
+/// What a problem tells the model to do.
+fn detail(reply: &GatewayReply) -> String {
+    let problem = reply.json();
+    let words = ["detail", "title", "code"].into_iter().find_map(|name| problem[name].as_str());
+    words.map_or_else(|| format!("the gateway answered with status {}", reply.status), |words| line(words, DETAIL_MAX))
+}
+
+/// Reads the session's token.
+///
+/// # Errors
+/// The reason and the fix: there is no file, or others could have read it or put it there.
+fn token(file: &Path) -> Result<String, String> {
+    let shown = file.display();
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let opened = match rustix::fs::open(file, flags, Mode::empty()) {
+        Ok(opened) => std::fs::File::from(opened),
+        Err(rustix::io::Errno::NOENT) => return Err("this session has no token: it may have ended".into()),
+        Err(rustix::io::Errno::LOOP) => return Err(format!("{shown} is a link: the gateway writes a plain file")),
+        Err(why) => return Err(format!("cannot read {shown}: {why}")),
+    };
+    let about = opened.metadata().map_err(|why| format!("cannot read {shown}: {why}"))?;
+    if !about.is_file() {
+        return Err(format!("{shown} is not a plain file"));
+    }
+    if about.uid() != rustix::process::geteuid().as_raw() {
+        return Err(format!("{shown} belongs to another user"));
+    }
+    if about.mode() & 0o077 != 0 {
+        return Err(format!("others can read {shown}: its mode must be 0600"));
+    }
+    let mut text = String::new();
+    opened.take(TOKEN_MAX).read_to_string(&mut text).map_err(|why| format!("cannot read {shown}: {why}"))?;
+    let text = text.trim();
+    let is_token = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_graphic());
+    is_token.then(|| text.to_owned()).ok_or_else(|| format!("{shown} has no token"))
+}
+
+/// The file of a session's token.
+pub(super) fn token_file(home: &Path, session: &SessionId) -> PathBuf {
+    home.join(TOKENS).join(session.as_str())
+}

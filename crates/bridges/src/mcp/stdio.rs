@@ -1,0 +1,267 @@
+//! The transport: a JSON-RPC message per line. The library's own reads a line of any length that fits into its limit and leaves a longer
+//! one without a reply, so that an agent would wait for its own timeout.
+
+use std::future::Future;
+use std::io::Write as _;
+use std::sync::Arc;
+
+use plexus_protocol::text::line;
+use rmcp::model::{ClientJsonRpcMessage, ClientRequest, ErrorData, JsonRpcMessage, RequestId, ServerJsonRpcMessage};
+use rmcp::service::RoleServer;
+use rmcp::transport::Transport;
+use serde::Deserialize;
+use serde_json::Value;
+use tokio::io::{AsyncBufRead, AsyncBufReadExt as _, AsyncRead, AsyncWrite, AsyncWriteExt as _, BufReader};
+use tokio::sync::{Mutex, Semaphore, mpsc, watch};
+
+/// Longest message of an agent, in bytes. A longer one is answered with an error.
+pub(super) const LINE_MAX: usize = 8 << 20;
+/// Bytes kept of the beginning and of the end of a longer message, to find its id.
+const KEPT: usize = 1 << 10;
+/// Lines read ahead. Each may be [`LINE_MAX`] long.
+const LINES_QUEUED: usize = 1;
+/// Messages that wait for an agent that does not read; at this many its own are not read either.
+const MESSAGES_QUEUED: usize = 64;
+
+/// A line of the agent.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum AgentLine {
+    Whole(Vec<u8>),
+    /// The beginning and the end of a line longer than the limit.
+    TooLong(Vec<u8>, Vec<u8>),
+}
+
+/// stdin and stdout.
+pub(super) struct Stdio<W> {
+    lines: mpsc::Receiver<AgentLine>,
+    out: Arc<Mutex<W>>,
+    room: Arc<Semaphore>,
+    /// The agent has sent `initialize`.
+    is_initialized: bool,
+    /// Set at the end of stdin.
+    gone: watch::Sender<bool>,
+}
+
+impl<W: AsyncWrite + Send + Unpin + 'static> Stdio<W> {
+    /// A transport, and whether the agent is gone.
+    pub(super) fn new(input: impl AsyncRead + Send + Unpin + 'static, output: W) -> (Self, watch::Receiver<bool>) {
+        let (queue, lines) = mpsc::channel(LINES_QUEUED);
+        let (gone, is_gone) = watch::channel(false);
+        tokio::spawn(async move {
+            let mut input = BufReader::new(input);
+            // An error of stdin counts as its end.
+            while let Ok(Some(line)) = next_line(&mut input, LINE_MAX).await {
+                if queue.send(line).await.is_err() {
+                    return;
+                }
+            }
+        });
+        let out = Arc::new(Mutex::new(output));
+        let room = Arc::new(Semaphore::new(MESSAGES_QUEUED));
+        (Self { lines, out, room, is_initialized: false, gone }, is_gone)
+    }
+
+    /// The message of a line; `None` if it is to be ignored.
+    fn message(&mut self, line: &[u8]) -> Option<ClientJsonRpcMessage> {
+        let message = match serde_json::from_slice::<ClientJsonRpcMessage>(line) {
+            Ok(message) => message,
+            Err(why) => {
+                self.refuse_shape(line, &why);
+                return None;
+            }
+        };
+        match &message {
+            // Versions of MCP without `initialize` begin with this. The refusal tells an agent to fall back to `initialize`; the
+            // library's would not.
+            JsonRpcMessage::Request(request) if matches!(request.request, ClientRequest::DiscoverRequest(_)) => {
+                let error = ErrorData::new(rmcp::model::ErrorCode::METHOD_NOT_FOUND, "Method not found", None);
+                self.reply_error(Some(request.id.clone()), error);
+                return None;
+            }
+            JsonRpcMessage::Request(request) => {
+                self.is_initialized |= matches!(request.request, ClientRequest::InitializeRequest(_));
+            }
+            // Anything but a request before `initialize` would end the service.
+            _ if !self.is_initialized => return None,
+            _ => {}
+        }
+        Some(message)
+    }
+
+    /// Answers a message that is none. What cannot be answered is reported on stderr, as other servers do it.
+    fn refuse_shape(&self, message: &[u8], why: &serde_json::Error) {
+        #[derive(Deserialize)]
+        struct Head {
+            id: Option<RequestId>,
+            method: Option<Value>,
+        }
+        match serde_json::from_slice::<Head>(message) {
+            Ok(Head { id: Some(id), method: Some(_) }) => {
+                self.reply_error(Some(id), ErrorData::invalid_request("the message is no MCP request", None));
+            }
+            // Notifications of other versions are ignored.
+            Ok(Head { method: Some(_), .. }) => {}
+            _ => log(&format!("a message of the agent was ignored: {}", line(&why.to_string(), 200))),
+        }
+    }
+
+    fn reply_error(&self, id: Option<RequestId>, error: ErrorData) {
+        tokio::spawn(self.write(&JsonRpcMessage::error(error, id)));
+    }
+
+    fn write(&self, message: &ServerJsonRpcMessage) -> impl Future<Output = std::io::Result<()>> + Send + use<W> {
+        let text = serde_json::to_vec(message);
+        let (out, room) = (Arc::clone(&self.out), Arc::clone(&self.room));
+        async move {
+            let mut text = text?;
+            text.push(b'\n');
+            let _room = room.acquire().await;
+            let mut out = out.lock().await;
+            out.write_all(&text).await?;
+            out.flush().await
+        }
+    }
+}
+
+impl<W: AsyncWrite + Send + Unpin + 'static> Transport<RoleServer> for Stdio<W> {
+    type Error = std::io::Error;
+
+    fn send(&mut self, message: ServerJsonRpcMessage) -> impl Future<Output = std::io::Result<()>> + Send + 'static {
+        self.write(&message)
+    }
+
+    /// Cancellation safe.
+    async fn receive(&mut self) -> Option<ClientJsonRpcMessage> {
+        loop {
+            drop(self.room.acquire().await);
+            match self.lines.recv().await {
+                Some(AgentLine::Whole(line)) => {
+                    if let Some(message) = self.message(&line) {
+                        return Some(message);
+                    }
+                }
+                Some(AgentLine::TooLong(beginning, end)) => {
+                    let message = format!("the message is longer than {LINE_MAX} bytes and was ignored");
+                    self.reply_error(id_of(&beginning, &end), ErrorData::invalid_request(message, None));
+                }
+                None => {
+                    self.gone.send_replace(true);
+                    return None;
+                }
+            }
+        }
+    }
+
+    async fn close(&mut self) -> std::io::Result<()> {
+        self.out.lock().await.flush().await
+    }
+}
+
+/// Writes to stderr, which agents keep in their log.
+pub(super) fn log(words: &str) {
+    let _ = writeln!(std::io::stderr(), "plexus mcp: {words}");
+}
+
+/// The next line that is not empty, without its line feed; `None` at the end of the stream.
+async fn next_line(input: &mut (impl AsyncBufRead + Unpin), limit: usize) -> std::io::Result<Option<AgentLine>> {
+    let mut kept = Vec::new();
+    // The end of a line that is too long; its beginning is in `kept`.
+    let mut end: Option<Vec<u8>> = None;
+    loop {
+        let buffer = input.fill_buf().await?;
+        let (consumed, ended) = match memchr::memchr(b'\n', buffer) {
+            Some(at) => (at + 1, true),
+            None => (buffer.len(), buffer.is_empty()),
+        };
+        let text = buffer.get(..consumed).unwrap_or_default();
+        let text = text.strip_suffix(b"\n").unwrap_or(text);
+        match &mut end {
+            Some(end) => end.extend_from_slice(text),
+            None => kept.extend_from_slice(text),
+        }
+        if end.is_none() && kept.len() > limit {
+            end = Some(kept.get(KEPT.min(kept.len())..).unwrap_or_default().to_vec());
+            kept.truncate(KEPT);
+            kept.shrink_to_fit();
+        }
+        if let Some(end) = &mut end {
+            let surplus = end.len().saturating_sub(KEPT);
+            end.drain(..surplus);
+            end.shrink_to(2 * KEPT);
+        }
+        input.consume(consumed);
+        if !ended {
+            continue;
+        }
+        if let Some(end) = end {
+            return Ok(Some(AgentLine::TooLong(kept, end)));
+        }
+        if !kept.trim_ascii().is_empty() {
+            return Ok(Some(AgentLine::Whole(kept)));
+        }
+        if consumed == 0 {
+            return Ok(None);
+        }
+        kept.clear();
+    }
+}
+
+/// The id of a request of which only the beginning and the end are known. Agents write `id` as the first members or as the last.
+fn id_of(beginning: &[u8], end: &[u8]) -> Option<RequestId> {
+    let (beginning, end) = (String::from_utf8_lossy(beginning), String::from_utf8_lossy(end));
+    let last = end.trim_end().strip_suffix('}').and_then(|end| {
+        let (_, id) = end.rsplit_once("\"id\"")?;
+        serde_json::from_str(id.trim_start().strip_prefix(':')?).ok()
+    });
+    last.or_else(|| {
+        // Only before the parameters: they may have an `id` of their own.
+        let head = beginning.split("\"params\"").next()?;
+        let (_, id) = head.split_once("\"id\"")?;
+        let id = id.trim_start().strip_prefix(':')?;
+        serde_json::Deserializer::from_str(id).into_iter().next()?.ok()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn lines_have_a_limit_and_keep_both_ends() {
+        let long = format!("{}{}{}\n\n\nshort\nlast", "a".repeat(KEPT), "b".repeat(9000), "c".repeat(KEPT));
+        let mut input = BufReader::with_capacity(100, long.as_bytes());
+        let (beginning, end) = ("a".repeat(KEPT).into_bytes(), "c".repeat(KEPT).into_bytes());
+        assert_eq!(next_line(&mut input, 8000).await.unwrap(), Some(AgentLine::TooLong(beginning, end)));
+        assert_eq!(next_line(&mut input, 8000).await.unwrap(), Some(AgentLine::Whole(b"short".to_vec())));
+        assert_eq!(next_line(&mut input, 8000).await.unwrap(), Some(AgentLine::Whole(b"last".to_vec())));
+        assert_eq!(next_line(&mut input, 8000).await.unwrap(), None);
+        let mut input = BufReader::with_capacity(3, &b"12345678\n1234567\n"[..]);
+        assert!(matches!(next_line(&mut input, 7).await.unwrap(), Some(AgentLine::TooLong(..))));
+        assert_eq!(next_line(&mut input, 7).await.unwrap(), Some(AgentLine::Whole(b"1234567".to_vec())));
+    }
+
+    #[test]
+    fn id_is_found_at_either_end() {
+        for (beginning, end, id) in [
+            (
+                r#"{"jsonrpc":"2.0","id":5,"method":"tools/call","params":{"id":6"#,
+                r#"aaa"}}"#,
+                Some(RequestId::Number(5)),
+            ),
+            (
+                r#"{"method":"tools/call","params":{"id":6"#,
+                r#""}},"jsonrpc":"2.0","id":7}"#,
+                Some(RequestId::Number(7)),
+            ),
+            (
+                r#"{"id" : "x", "params":{"#,
+                r#"[{"id":"bar"},{"component":"Text"}]}}"#,
+                Some(RequestId::String("x".into())),
+            ),
+            (r#"{"method":"tools/call","params":{"id":6,"#, r#""}}"#, None),
+            ("\u{0}\u{1}", "", None),
+        ] {
+            assert_eq!(id_of(beginning.as_bytes(), end.as_bytes()), id, "{beginning} {end}");
+        }
+    }
+}
