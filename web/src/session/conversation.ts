@@ -4,6 +4,7 @@ import { html, nothing, type PropertyValues } from 'lit';
 import { PlexusElement } from '../lib/element.js';
 import { bind } from '../lib/keys.js';
 import { plexus, why, type Batch } from '../plexus.js';
+import { rendered } from '../render/style.js';
 import { cut, oneLine, readable } from '../render/visible.js';
 import { menuOf } from '../pages/session-actions.js';
 import { text as words } from '../text/en.js';
@@ -43,7 +44,7 @@ export class PlexusSession extends PlexusElement {
     sessionId: { attribute: 'session-id' }, at: { type: Number }, facts: { state: true }, trouble: { state: true }, gone: { state: true }, ready: { state: true },
     reading: { state: true }, ended: { state: true }, news: { state: true }, finding: { state: true }, announcement: { state: true }, note: { state: true },
   };
-  static override styles = [...[PlexusElement.styles].flat(), style];
+  static override styles = [...[PlexusElement.styles].flat(), rendered, style];
   declare sessionId: string;
   /** The position of an event to scroll to. */
   declare at: number | undefined;
