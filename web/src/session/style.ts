@@ -25,6 +25,29 @@ export const style = css`
   aside { width: 300px; flex: none; border-left: 1px solid var(--line); padding: var(--s4); overflow: auto; display: none; }
   @container (min-width: 1080px) { aside.has { display: block; } }
 
+  .moved { display: flex; align-items: center; flex-wrap: wrap; gap: 4px 8px; padding: 6px 10px; border: 1px dashed var(--line-strong); border-radius: var(--r-s); font-size: var(--t-s); }
+  .moved .name { font-weight: 600; overflow-wrap: anywhere; }
+  .switch { display: flex; gap: 2px; flex: none; overflow-x: auto; scrollbar-width: none; border-bottom: 1px solid var(--line); padding: 0 var(--s2); }
+  .switch button { flex: 0 1 auto; min-width: 64px; max-width: 220px; border: 0; border-bottom: 2px solid transparent; border-radius: 0; background: none; color: var(--fg-soft); justify-content: flex-start; }
+  .switch bdi { overflow: hidden; text-overflow: ellipsis; }
+  .switch button[aria-selected="true"] { color: var(--fg); border-bottom-color: var(--accent); font-weight: 600; }
+  .switch button:focus-visible { outline-offset: -2px; }
+  .pinned { min-width: 0; min-height: 0; display: none; flex-direction: column; }
+  .pinned .place { flex: 1 1 0; min-height: 0; overflow-y: auto; overscroll-behavior: contain; padding: var(--s3); }
+  .pinned .switch { display: none; }
+  @container (max-width: 1079.98px) {
+    .split.turned { flex-direction: column; }
+    .split.turned .pinned { display: flex; flex: 1 1 0; }
+    .split.turned .main { order: 2; flex: 0 0 auto; max-height: 70%; }
+    .split.turned .view { display: none; }
+  }
+  @container (min-width: 1080px) {
+    .switch.all { display: none; }
+    .pinned { display: flex; flex: 0 0 clamp(420px, 42%, 760px); border-left: 1px solid var(--line); }
+    .pinned .switch { display: flex; }
+  }
+  @container (min-width: 1080px) and (max-width: 1500px) { .pinned + aside.has { display: none; } }
+
   .view { flex: 1 1 0; min-height: 0; display: flex; flex-direction: column; position: relative; }
   .scroller { flex: 1 1 0; min-height: 0; overflow-y: auto; overflow-x: hidden; overflow-anchor: none; overscroll-behavior: contain; padding: var(--s4) var(--s4) var(--s5); outline-offset: -2px !important; }
   .feed { max-width: 860px; margin: 0 auto; }

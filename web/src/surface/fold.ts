@@ -77,7 +77,8 @@ export function fold(known: Surface | undefined, body: unknown, at?: string): Fo
   const name = surfaceOf(body);
   const given = object(body) as Change | null;
   if (!name || !given || !Number.isSafeInteger(given.rev)) return { is: 'malformed' };
-  const messages = Array.isArray(given.messages) ? given.messages : [];
+  if (!Array.isArray(given.messages)) return { is: 'malformed' };
+  const messages = given.messages;
   if (known && given.rev <= known.rev) return { is: 'old' };
   if (given.base === undefined) {
     const whole = { ...given, surface: name, rev: given.rev, at: given.at ?? at, ask: askOf(given.ask) };

@@ -102,7 +102,7 @@ const CALLS: ReadonlyMap<string, Fn> = new Map<string, Fn>([
   ['formatDate', ({ value, format }) => formatDate(value, asText(format))],
   ['pluralize', (args) => {
     const n = number(args['value']);
-    return asText((Number.isNaN(n) ? undefined : args[plurals.select(n)]) ?? args['other']);
+    return Number.isNaN(n) ? undefined : asText(args[plurals.select(n)] ?? args['other']);
   }],
   ['and', ({ values }) => Array.isArray(values) && values.every(Boolean)],
   ['or', ({ values }) => Array.isArray(values) && values.some(Boolean)],
