@@ -19,13 +19,16 @@ function colour(value: number | string | undefined): string | null {
   return `rgb(${LEVELS[Math.floor(n / 36)]} ${LEVELS[Math.floor(n / 6) % 6]} ${LEVELS[n % 6]})`;
 }
 
+/** A colour for text that the program gave as such, not by a name of the palette: made dark or light enough to be read on the page. */
+const legible = (value: string): string => (value.startsWith('var(') ? value : `light-dark(oklch(from ${value} min(l, 0.5) c h), oklch(from ${value} max(l, 0.72) c h))`);
+
 function styled(text: string, style: Style | null): Node {
   if (!style) return document.createTextNode(text);
   const el = h('span', '', text);
   const fg = colour(style.inverse ? style.bg : style.fg);
   const bg = colour(style.inverse ? style.fg : style.bg);
   if (style.inverse) { el.style.color = fg ?? 'var(--lines-bg)'; el.style.backgroundColor = bg ?? 'currentcolor'; if (!bg) el.classList.add('inverse'); } else {
-    if (fg) el.style.color = fg;
+    if (fg) el.style.color = bg ? fg : legible(fg);
     if (bg) el.style.backgroundColor = bg;
   }
   if (style.bold) el.classList.add('b');

@@ -40,7 +40,7 @@ export const style = css`
   @container (max-width: 520px) {
     .flex-row.wraps { flex-wrap: wrap; }
     .flex-row.wraps > .cell { flex: 0 1 auto !important; max-inline-size: 100%; }
-    .flex-row.wraps > .cell:has(> .sheet, > .flex-column) { flex: 1 1 110px !important; }
+    .flex-row.wraps > .cell:has(> .sheet, > .flex-column) { flex: 1 1 96px !important; }
     .flex-row.wraps > .cell:has(> .field) { flex: 1 1 200px !important; }
     .flex-row.wraps > .cell:has(> .chart, > plexus-surface-table, > plexus-surface-files, > plexus-surface-terminal, > .changes, > .code-box, > .markdown, > .tabs) { flex: 1 1 100% !important; }
   }
@@ -71,6 +71,7 @@ export const style = css`
   .video { display: block; inline-size: 100%; max-block-size: 400px; border-radius: var(--r-s); background: #000; }
   .sound { display: flex; flex-direction: column; gap: 4px; } audio { inline-size: 100%; max-inline-size: 420px; }
   .elsewhere { display: flex; gap: 8px; padding: 8px 10px; border: 1px dashed var(--line-strong); border-radius: var(--r-s); font-size: var(--t-s); overflow-wrap: anywhere; } .elsewhere > svg { flex: none; margin-block-start: 2px; color: var(--fg-mute); }
+  .elsewhere a { text-decoration: underline; }
   .dead { color: var(--fg-mute); font-family: var(--mono); overflow-wrap: anywhere; }
 
   /* Buttons and fields. */

@@ -58,6 +58,9 @@ export class PlexusSurface extends PlexusElement {
 
   readonly model = new SurfaceModel();
   #editing: string | null = null;
+  #pressing = false;
+  /** Inputs that the gateway took with a revision. */
+  #taken: { given: { [pointer: string]: Json }; rev: number } | null = null;
   readonly #touched = new Set<string>();
   readonly #kept = new Map<string, unknown>();
   readonly #uids = new Map<string, number>();
@@ -104,7 +107,9 @@ export class PlexusSurface extends PlexusElement {
     if (!changed.has('surface') || !surface) return;
     const other = this.model.surface?.surface !== surface.surface;
     this.model.take(surface, this.#editing);
+    this.#settle();
     if (other) {
+      this.#taken = null;
       this.#touched.clear();
       this.#kept.clear();
       this.#uids.clear();
@@ -143,6 +148,13 @@ export class PlexusSurface extends PlexusElement {
     return this.status.is === 'sending' ? t.sending : '';
   }
 
+  /** Forgets what was entered and taken, once the surface has come to the revision that has it: not before, so that no field flickers. */
+  #settle(): void {
+    if (!this.#taken || (this.surface?.rev ?? 0) < this.#taken.rev) return;
+    this.model.sent(this.#taken.given);
+    this.#taken = null;
+  }
+
   #uid(place: Place): string {
     const key = keyOf(place);
     let n = this.#uids.get(key);
@@ -153,8 +165,21 @@ export class PlexusSurface extends PlexusElement {
   #focus(place: Place, pointer: string | null): void {
     if (pointer === null && this.#editing !== null) this.#touched.add(keyOf(place));
     this.#editing = pointer;
-    if (pointer === null) this.requestUpdate();
+    if (pointer === null && !this.#pressing) this.requestUpdate();
   }
+
+  /** A press began. What is wrong with the field that loses the focus is shown after it, so that nothing moves from under the pointer. */
+  #pressed = (): void => {
+    this.#pressing = true;
+    const ended = () => {
+      removeEventListener('pointerup', ended);
+      removeEventListener('pointercancel', ended);
+      // The click comes after this.
+      setTimeout(() => { this.#pressing = false; this.requestUpdate(); }, 0);
+    };
+    addEventListener('pointerup', ended);
+    addEventListener('pointercancel', ended);
+  };
 
   #edit(place: Place, pointer: string, value: Json): void {
     this.model.edit(pointer, value);
@@ -184,9 +209,11 @@ export class PlexusSurface extends PlexusElement {
     this.status = { is: 'sending' };
     action.reply.then(
       (reply) => {
-        this.model.sent(given);
-        const rev = (reply as { rev?: unknown } | null)?.rev;
-        this.status = { is: 'sent', answer, rev: typeof rev === 'number' ? rev : surface.rev };
+        const said = (reply as { rev?: unknown } | null)?.rev;
+        const rev = typeof said === 'number' ? said : surface.rev;
+        this.#taken = { given, rev };
+        this.#settle();
+        this.status = { is: 'sent', answer, rev };
       },
       (error: unknown) => { this.status = { is: 'failed', why: t.failed(oneLine(cut(error instanceof Error ? error.message : String(error), 300)).replace(/\.$/, '')) }; },
     );
@@ -203,7 +230,7 @@ export class PlexusSurface extends PlexusElement {
     return html`<section class=${surface.closed ? 'frame closed' : 'frame'} aria-label=${t.label(title, this.#agent)}>
       <header><h2><bdi>${title}</bdi></h2><span class="by">${icon('pencil', 12)}<bdi>${t.drawnBy(this.#agent)}</bdi></span>${this.#chips(surface)}</header>
       <div class=${this.modal ? 'stage over' : 'stage'}>
-        <div class="drawn" ?inert=${Boolean(this.modal) || surface.closed === true} role="group" aria-label=${title}>${body}</div>
+        <div class="drawn" ?inert=${Boolean(this.modal) || surface.closed === true} role="group" aria-label=${title} @pointerdown=${this.#pressed}>${body}</div>
         ${this.modal ? this.#overlay(this.modal) : nothing}
       </div>
       <div class=${`status ${this.status.is === 'failed' ? 'bad' : this.status.is === 'sent' ? 'good' : ''}`} role="status">${this.#said()}</div>

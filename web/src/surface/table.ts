@@ -4,7 +4,6 @@ import { PlexusElement } from '../lib/element.js';
 import { readable } from '../render/visible.js';
 import { text as words } from '../text/en.js';
 import { icon } from '../ui/icons.js';
-import { formatDate } from './functions.js';
 import type { Drawing } from './scene.js';
 import { ROWS_MAX, type Json } from './types.js';
 
@@ -58,24 +57,35 @@ function duration(seconds: number): string {
   return `${sign}${Math.floor(s / from)} ${big}${rest ? ` ${rest} ${small}` : ''}`;
 }
 
+// Made once: a format takes longer to make than to use.
+const digits = (most: number): Intl.NumberFormat => new Intl.NumberFormat('en', { maximumFractionDigits: most });
+const EXACT = digits(6);
+const TENTHS = digits(1);
+const WHOLES = digits(0);
+
+const two = (n: number): string => (n < 10 ? `0${n}` : String(n));
+/** A moment by this machine's clock; null if it is none. */
+function moment(value: Json): string | null {
+  // A date without a time is a day, whatever the zone.
+  if (typeof value === 'string' && /^\d{4}-\d\d-\d\d$/.test(value)) return value;
+  const date = new Date(value as string | number);
+  return Number.isNaN(date.getTime()) ? null : `${date.getFullYear()}-${two(date.getMonth() + 1)}-${two(date.getDate())} ${two(date.getHours())}:${two(date.getMinutes())}`;
+}
+
 /** A cell as text. */
 export function cellText(value: Json | undefined, format: Format): string {
   if (value === null || value === undefined) return '';
-  if (format === 'datetime') {
-    // A date without a time is a day, whatever the zone.
-    const day = typeof value === 'string' && /^\d{4}-\d\d-\d\d$/.test(value);
-    return day ? String(value) : formatDate(value, 'yyyy-MM-dd HH:mm') || String(value);
-  }
+  if (format === 'datetime') return (typeof value === 'object' ? null : moment(value)) ?? String(value).slice(0, CELL_MAX);
   if (typeof value === 'number' && Number.isFinite(value)) {
     switch (format) {
-      case 'number': return value.toLocaleString('en', { maximumFractionDigits: 6 });
-      case 'percent': return `${(value * 100).toLocaleString('en', { maximumFractionDigits: 1 })} %`;
+      case 'number': return EXACT.format(value);
+      case 'percent': return `${TENTHS.format(value * 100)} %`;
       case 'duration': return duration(value);
       case 'bytes': {
         let n = value;
         let unit = 0;
         while (Math.abs(n) >= 1024 && unit < UNITS.length - 1) { n /= 1024; unit++; }
-        return `${n.toLocaleString('en', { maximumFractionDigits: n < 10 && unit ? 1 : 0 })} ${UNITS[unit]}`;
+        return `${(n < 10 && unit ? TENTHS : WHOLES).format(n)} ${UNITS[unit]}`;
       }
       default: return String(value);
     }
