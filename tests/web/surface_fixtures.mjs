@@ -195,7 +195,7 @@ export const HOSTILE = {
     { component: 'Text', text: { call: 'formatString', args: { value: '${'.repeat(2_000) } } },
     { component: 'Text', text: { call: 'formatString', args: { value: '${/big}'.repeat(5_000) } } },
     { component: 'Text', text: Array.from({ length: 200 }).reduce((/** @type {any} */ inner) => ({ call: 'not', args: { value: inner } }), true) },
-  ), { a: `${'a'.repeat(4_000)}!`, big: 'b'.repeat(100_000) }),
+  ), { a: `${'a'.repeat(990)}!`, big: 'b'.repeat(100_000) }),
   words: surface('words', stack(
     { component: 'Text', text: 'safe\u202eevil\u202c', variant: 'h2' }, { component: 'FileTree', entries: [{ path: 'src/\u202ecod.exe' }] }, { component: 'Code', code: 'a\u200bb\u202ec' }, { component: 'Table', columns: [{ key: 'a', label: 'A' }], rows: [{ a: 'x\u202ey' }] },
   ), undefined, { title: 'Plexus\u202e approval' }),

@@ -243,9 +243,9 @@ test('regular expressions match what those of the language match', () => {
 });
 
 test('no regular expression takes long', () => {
-  const long = `${'a'.repeat(4_000)}!`;
+  const long = `${'a'.repeat(990)}!`;
   const began = Date.now();
-  for (const pattern of ['(a+)+$', '(a|a)*$', '(.*)*x', '([a-z]+)*\\d', '(a?){200}a{200}', '((a{50}){50}){50}', '(x+x+)+y', '^(([a-z])+.)+[A-Z]([a-z])+$', '((){999}){999}', '(((((((a*)*)*)*)*)*)*)b', `${'a?'.repeat(400)}${'a'.repeat(400)}`]) matches(pattern, long);
+  for (const pattern of ['(a+)+$', '(a|a)*$', '(.*)*x', '([a-z]+)*\\d', '(a?){300}a{300}', '((a{50}){50}){50}', '(x+x+)+y', '^(([a-z])+.)+[A-Z]([a-z])+$', '((){999}){999}', '(((((((a*)*)*)*)*)*)*)b', `${'a?'.repeat(400)}${'a'.repeat(400)}`]) matches(pattern, long);
   assert.ok(Date.now() - began < 4_000, `${Date.now() - began} ms`);
   assert.equal(matches('a', 'a'.repeat(5_000)), null, 'long texts are left to the gateway');
 });

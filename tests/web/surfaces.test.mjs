@@ -18,12 +18,28 @@ const kit = await launch({ shots: process.env.PLEXUS_SHOTS });
 const context = await kit.context({ viewport: { width: 1280, height: 900 } });
 const page = await context.newPage();
 const seen = watch(page);
+// What really leaves: a request that a policy stops is named by the browser, but does not come here.
+/** @type {string[]} */ const left = [];
+await context.route((/** @type {URL} */ url) => url.origin !== site.base && /^(?:https?|wss?):/.test(url.protocol), (/** @type {any} */ route) => { left.push(route.request().url()); return route.abort(); });
+page.on('websocket', (/** @type {any} */ socket) => left.push(socket.url()));
 const frame = page.locator('plexus-surface');
-const show = async (/** @type {any} */ one, /** @type {object} */ more = {}) => { await page.evaluate(([s, m]) => { kit.clear(); kit.show(s, { layout: 'full', ...m }); }, [one, more]); await settled(page); };
+const show = async (/** @type {any} */ one, /** @type {object} */ more = {}) => { await page.evaluate(([s, m]) => { kit.clear(); kit.show(JSON.parse(s), { layout: 'full', ...m }); }, /** @type {[string, object]} */ ([JSON.stringify(one), more])); await settled(page); };
 const change = async (/** @type {any} */ body) => { const is = await page.evaluate((b) => kit.change(b), body); await settled(page); return is; };
 const sent = () => page.evaluate(() => kit.sent.splice(0));
 const press = (/** @type {string} */ name) => frame.getByRole('button', { name, exact: true }).click({ force: true });
 const model = (/** @type {string} */ name, /** @type {object[]} */ ...messages) => ({ surface: name, messages: messages.map((one) => ({ version: 'v0.9', ...one })) });
+/** All text that is shown, through shadow roots. */
+const shown = () => page.evaluate(() => {
+  let out = '';
+  const walk = (/** @type {Node} */ node) => {
+    if (node.nodeType === Node.TEXT_NODE) out += node.nodeValue;
+    else if (node instanceof Element && node.localName === 'style') return;
+    if (node instanceof Element && node.shadowRoot) walk(node.shadowRoot);
+    node.childNodes.forEach(walk);
+  };
+  walk(/** @type {Node} */ (document.getElementById('all')));
+  return out;
+});
 /** Nothing ran, nothing left, nobody complained. @param {{except?: RegExp}} [options] */
 async function harmless({ except } = {}) {
   assert.deepEqual(seen.dialogs, []);
@@ -254,10 +270,10 @@ try {
   await show(HOSTILE.wide);
   assert.ok(await frame.locator('.flex-column').count() < 6_000);
   await show(HOSTILE.words);
-  const words = await frame.innerText();
+  const words = await shown();
   assert.ok(!words.includes('\u202e') && (await frame.locator('h2').innerText()).includes('\\u{202e}'));
   await show(HOSTILE.prototype);
-  assert.ok(!(await frame.innerText()).includes('never'));
+  assert.ok(!(await shown()).includes('never'));
   ok(`hostile: ${Object.keys(HOSTILE).length} surfaces have no effect and do not freeze the page`);
 
   // --- a surface that looks like an approval
@@ -272,9 +288,9 @@ try {
   assert.equal(await page.evaluate(() => document.elementFromPoint(300, 180)?.id), 'approval', 'what the page puts over it stands over it');
   const cut = await frame.locator('section').evaluate((el) => { const s = getComputedStyle(el); return [s.overflowX, s.isolation, s.contain]; });
   assert.deepEqual(cut, ['clip', 'isolate', 'layout paint']);
+  await page.evaluate(() => document.getElementById('approval')?.remove());
   await press('Allow once');
   assert.deepEqual((await sent()).map((/** @type {any} */ one) => [one.surface, one.event]), [['approval', 'allow']], 'it sends an event of its surface, nothing else');
-  await page.evaluate(() => document.getElementById('approval')?.remove());
   ok('approval: a surface that looks like one stands in its frame, under the page’s own, and only sends its event');
 
   // --- only what is in it is loaded
@@ -288,7 +304,7 @@ try {
   // --- a page of the agent's own
   await show(GALLERY.page);
   assert.equal(await frame.locator('iframe').count(), 0, 'nothing is loaded before it is asked for');
-  assert.ok((await frame.innerText()).includes('A clock with a button that stops the build.'));
+  assert.ok((await shown()).includes('A clock with a button that stops the build.'));
   await press('Load the page');
   const inner = page.frameLocator('plexus-surface iframe');
   await inner.locator('#b').waitFor();
@@ -305,18 +321,13 @@ try {
   assert.deepEqual(await sent(), []);
   await harmless();
   for (const [n, html] of HOSTILE_PAGES.entries()) {
-    const before = seen.asked.length;
     await show(surface(`hostile-page-${n}`, [{ id: 'root', component: 'Html', html, text: 'x', actions: ['stop'] }]));
     await press('Load the page');
     await page.locator('plexus-surface iframe').waitFor();
     await page.waitForTimeout(700);
-    const left = seen.asked.slice(before).filter((url) => !url.startsWith(`${site.base}/`));
-    // What the policy stopped may be named, but is not asked for.
     assert.deepEqual(await page.evaluate(() => [location.href, document.title, localStorage.length]), [`${site.base}/`, 'Surfaces', 0]);
-    const loads = await page.evaluate(() => performance.getEntriesByType('resource').map((one) => one.name).filter((one) => one.includes('evil.example')));
-    assert.deepEqual([left, loads, seen.dialogs], [[], [], []], `page ${n}`);
-    const taken = await sent();
-    assert.ok(taken.length <= 1 && taken.every((/** @type {any} */ one) => one.event === 'stop'), JSON.stringify(taken));
+    assert.deepEqual([left, seen.dialogs], [[], []], `page ${n}`);
+    assert.deepEqual(await sent(), [], 'nothing counts without a press in the frame');
     seen.complaints.length = 0;
   }
   ok(`pages: an opaque origin, no network, only declared actions after a press; ${HOSTILE_PAGES.length} hostile ones stay in`);

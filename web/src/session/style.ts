@@ -28,7 +28,7 @@ export const style = css`
   .moved { display: flex; align-items: center; flex-wrap: wrap; gap: 4px 8px; padding: 6px 10px; border: 1px dashed var(--line-strong); border-radius: var(--r-s); font-size: var(--t-s); }
   .moved .name { font-weight: 600; overflow-wrap: anywhere; }
   .switch { display: flex; gap: 2px; flex: none; overflow-x: auto; scrollbar-width: none; border-bottom: 1px solid var(--line); padding: 0 var(--s2); }
-  .switch button { flex: 0 1 auto; min-width: 64px; max-width: 220px; border: 0; border-bottom: 2px solid transparent; border-radius: 0; background: none; color: var(--fg-soft); justify-content: flex-start; }
+  .switch button { flex: 0 0 auto; max-width: 220px; border: 0; border-bottom: 2px solid transparent; border-radius: 0; background: none; color: var(--fg-soft); justify-content: flex-start; }
   .switch bdi { overflow: hidden; text-overflow: ellipsis; }
   .switch button[aria-selected="true"] { color: var(--fg); border-bottom-color: var(--accent); font-weight: 600; }
   .switch button:focus-visible { outline-offset: -2px; }

@@ -4,7 +4,7 @@ import { guard } from 'lit/directives/guard.js';
 import { codeBlock, markdown, safeUrl } from '../render/markdown.js';
 import { h } from '../render/dom.js';
 import { segments } from '../render/segment.js';
-import { oneLine, readable } from '../render/visible.js';
+import { cut, oneLine, readable } from '../render/visible.js';
 import { text as words } from '../text/en.js';
 import { icon } from '../ui/icons.js';
 import { symbol } from './icons.js';
@@ -12,7 +12,7 @@ import { eventOf } from './model.js';
 import { described, spoken, type Draw, type Drawing } from './scene.js';
 import { unifiedView } from './unified.js';
 import { diffView } from '../render/diffview.js';
-import { STRING_MAX, type Json } from './types.js';
+import { SHOWN_MAX, STRING_MAX, type Json } from './types.js';
 import './chart.js';
 import './files.js';
 import './html.js';
@@ -22,7 +22,7 @@ import './terminal.js';
 const t = words.surface;
 
 /** Longest Markdown that is formatted, in characters; a longer text is shown as it is. */
-const MARKDOWN_MAX = 200_000;
+const MARKDOWN_MAX = 100_000;
 /** Most blocks of Markdown. */
 const BLOCKS_MAX = 400;
 /** Text that might be Markdown. */
@@ -33,7 +33,7 @@ const NUMBERED_MAX = 12_000;
 /** Markdown as elements; its headings come below the surface's own, with no level left out. */
 export function prose(source: string): HTMLElement {
   const el = h('div', 'prose');
-  if (source.length > MARKDOWN_MAX) { el.append(h('p', 'plain', readable(source))); return el; }
+  if (source.length > MARKDOWN_MAX) { el.append(h('p', 'plain', shownText(source))); return el; }
   for (const part of segments(source).slice(0, BLOCKS_MAX)) el.append(part.kind === 'code' ? codeBlock(part.text, part.lang) : markdown(part.text));
   const headings = [...el.querySelectorAll('h1,h2,h3,h4,h5,h6')];
   const levels = [...new Set(headings.map((heading) => heading.localName))].sort();
@@ -46,6 +46,9 @@ export function prose(source: string): HTMLElement {
   return el;
 }
 
+/** A text as it is shown: a very long one is cut, the fold of the frame has more of it. */
+const shownText = (value: string): string => (value.length > SHOWN_MAX ? `${readable(cut(value, SHOWN_MAX))} ${words.session.restOfLine(value.length - SHOWN_MAX)}` : readable(value));
+
 const VARIANTS: ReadonlySet<string> = new Set(['h1', 'h2', 'h3', 'h4', 'h5', 'caption', 'body']);
 
 const text: Draw = (component, place, scene, way) => {
@@ -53,15 +56,15 @@ const text: Draw = (component, place, scene, way) => {
   const given = component['variant'];
   const variant = typeof given === 'string' && VARIANTS.has(given) ? given : 'body';
   const heading = /^h\d$/.test(variant);
-  if (way.flat) return html`<span class=${`text ${variant}`} dir="auto">${readable(value)}</span>`;
-  if (heading) return html`<div class=${`text ${variant}`} role="heading" aria-level="3" dir="auto">${readable(value)}</div>`;
-  if (!MARKED.test(value)) return html`<p class=${`text ${variant}`} dir="auto">${readable(value)}</p>`;
+  if (way.flat) return html`<span class=${`text ${variant}`} dir="auto">${shownText(value)}</span>`;
+  if (heading) return html`<div class=${`text ${variant}`} role="heading" aria-level="3" dir="auto">${shownText(value)}</div>`;
+  if (value.length > SHOWN_MAX || !MARKED.test(value)) return html`<p class=${`text ${variant}`} dir="auto">${shownText(value)}</p>`;
   return html`<div class=${`text ${variant}`}>${guard([value], () => prose(value))}</div>`;
 };
 
 const marked: Draw = (component, place, scene, way) => {
   const value = scene.model.text(component['text'], place.scope);
-  return way.flat ? html`<span class="text body">${readable(value)}</span>` : html`<div class="markdown">${guard([value], () => prose(value))}</div>`;
+  return way.flat ? html`<span class="text body">${shownText(value)}</span>` : html`<div class="markdown">${guard([value], () => prose(value))}</div>`;
 };
 
 const iconView: Draw = (component, place, scene) => {

@@ -24,9 +24,6 @@ const SPAN_MS = 10_000;
 /** The pages that a person loaded: they are loaded again without a press while this page is open. */
 const loaded = new Set<string>();
 
-/** Whether the person just pressed something, which may have been in the frame. */
-const pressed = (): boolean => navigator.userActivation?.isActive ?? true;
-
 /** `<plexus-surface-html .source .said .actions>`; dispatches `page-action` with the name of an action. */
 export class PlexusSurfaceHtml extends PlexusElement {
   static override properties = { source: { attribute: false }, said: { attribute: false }, actions: { attribute: false }, agent: { attribute: false }, tall: { attribute: false }, locked: { attribute: false }, key: { attribute: false } };
@@ -101,13 +98,18 @@ export class PlexusSurfaceHtml extends PlexusElement {
     this.#frame?.contentWindow?.postMessage({ html: this.source }, '*');
   };
 
+  /** Whether the person is in the frame, and just pressed something. */
+  #inUse(frame: HTMLIFrameElement): boolean {
+    return this.shadowRoot?.activeElement === frame && (navigator.userActivation?.isActive ?? true);
+  }
+
   #heard = (event: MessageEvent<unknown>): void => {
     const frame = this.#frame;
     if (!frame || event.source === null || event.source !== frame.contentWindow || event.origin !== 'null') return;
     const data = event.data;
     if (data === null || typeof data !== 'object' || !Object.hasOwn(data, 'action')) return;
     const action = (data as { action: unknown }).action;
-    if (typeof action !== 'string' || action.length > NAME_MAX || !this.actions.includes(action) || this.locked || !pressed()) return;
+    if (typeof action !== 'string' || action.length > NAME_MAX || !this.actions.includes(action) || this.locked || !this.#inUse(frame)) return;
     const now = Date.now();
     this.#taken = this.#taken.filter((at) => now - at < SPAN_MS);
     if (this.#taken.length >= ACTIONS_MAX) return;

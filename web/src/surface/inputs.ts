@@ -2,15 +2,17 @@
 import { html, nothing } from 'lit';
 import { live } from 'lit/directives/live.js';
 import { safeUrl } from '../render/markdown.js';
-import { oneLine } from '../render/visible.js';
+import { cut, oneLine, visible } from '../render/visible.js';
 import { text as words } from '../text/en.js';
 import { icon } from '../ui/icons.js';
 import { callOf, eventOf, type Place } from './model.js';
 import { below, described, draw, iconIn, spoken, textIn, type Draw, type Drawing, type Scene } from './scene.js';
-import { ITEMS_MAX, STRING_MAX, type Component, type Json } from './types.js';
+import { ITEMS_MAX, type Component, type Json } from './types.js';
 
 const t = words.surface;
 
+/** Longest value of a text field that can be edited here, in characters. */
+const FIELD_MAX = 100_000;
 /** Labels of fields in which people might type a secret. */
 const SECRET = /pass\s*-?_?(?:word|phrase|code|wd)|\bpwd?\b|\bpin\b|secret|token|api[\s_-]*key|private[\s_-]*key|credential|\bcvv\b|\bcvc\b|card[\s_-]*number|seed[\s_-]*phrase|kennwort|passwort/i;
 
@@ -73,6 +75,8 @@ const flat = (value: string): Drawing => html`<span class="said">${value}</span>
 const textField: Draw = (component, place, scene, way) => {
   const value = scene.model.text(component['value'], place.scope);
   if (way.flat) return flat(component['variant'] === 'obscured' ? '' : value);
+  // A field with more text than a person could edit would only be slow.
+  if (value.length > FIELD_MAX) return html`<p class="text body">${visible(cut(value, 2_000))} ${words.session.restOfLine(value.length - 2_000)}</p>`;
   const field = fieldOf(component, place, scene);
   const variant = component['variant'];
   const { pointer } = field;
@@ -81,8 +85,8 @@ const textField: Draw = (component, place, scene, way) => {
   const blur = () => scene.editing(place, null);
   const secret = isSecret(component, field.label, pointer);
   const input = variant === 'longText'
-    ? html`<textarea id=${field.uid} rows="3" maxlength=${STRING_MAX} .value=${live(value)} ?readonly=${field.off} aria-invalid=${field.failing.length ? 'true' : nothing} aria-describedby=${about(field)} autocomplete="off" @input=${enter} @focus=${focus} @blur=${blur}></textarea>`
-    : html`<input id=${field.uid} type=${variant === 'obscured' ? 'password' : 'text'} inputmode=${variant === 'number' ? 'decimal' : nothing} maxlength=${STRING_MAX} .value=${live(value)} ?readonly=${field.off}
+    ? html`<textarea id=${field.uid} rows="3" maxlength=${FIELD_MAX} .value=${live(value)} ?readonly=${field.off} aria-invalid=${field.failing.length ? 'true' : nothing} aria-describedby=${about(field)} autocomplete="off" @input=${enter} @focus=${focus} @blur=${blur}></textarea>`
+    : html`<input id=${field.uid} type=${variant === 'obscured' ? 'password' : 'text'} inputmode=${variant === 'number' ? 'decimal' : nothing} maxlength=${FIELD_MAX} .value=${live(value)} ?readonly=${field.off}
         aria-invalid=${field.failing.length ? 'true' : nothing} aria-describedby=${secret ? `${field.uid}-s ${about(field) === nothing ? '' : String(about(field))}`.trim() : about(field)}
         autocomplete=${variant === 'obscured' ? 'new-password' : 'off'} @input=${enter} @focus=${focus} @blur=${blur}>`;
   return html`<div class="field"><label for=${field.uid}>${field.label}</label>${input}${notes(field)}

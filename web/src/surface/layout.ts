@@ -27,10 +27,14 @@ function share(component: Component | null): string {
   return typeof weight === 'number' && weight > 0 ? `flex: ${Math.min(weight, WEIGHT_MAX)} 1 0` : '';
 }
 
-function cells(component: Component, place: Place, scene: Scene, way: Way): Drawing {
-  const { places, more } = scene.model.children(component['children'], place.scope);
-  return html`${repeat(places, (one, n) => `${n} ${keyOf(one)}`, (one) => html`<div class="cell" .style=${share(scene.model.component(one.id))}>${draw(scene, one, below(way))}</div>`)}
-    ${more ? html`<p class="problem">${t.moreItems(more)}</p>` : nothing}`;
+/** The children at some places, each in its cell. They are drawn at once, one after the other, and none after there were too many. */
+function cells({ places, more }: { places: readonly Place[]; more: number }, scene: Scene, way: Way, cell: (one: Place, inside: Drawing) => Drawing): Drawing {
+  const made: { key: string; view: Drawing }[] = [];
+  for (const one of places) {
+    if (scene.left < 0) break;
+    made.push({ key: `${made.length} ${keyOf(one)}`, view: cell(one, draw(scene, one, below(way))) });
+  }
+  return html`${repeat(made, ({ key }) => key, ({ view }) => view)}${more ? html`<p class="problem">${t.moreItems(more)}</p>` : nothing}`;
 }
 
 /** Whether a row wraps: always, where it is narrow, or never. */
@@ -44,21 +48,21 @@ function wrapping(component: Component, place: Place, scene: Scene): string {
 function box(kind: string, component: Component, place: Place, scene: Scene, way: Way): Drawing {
   const label = spoken(component, place, scene);
   const names = `${kind} j-${chosen(component['justify'], JUSTIFY, 'start')} a-${chosen(component['align'], ALIGN, 'stretch')}`;
-  return html`<div class=${names} role=${label && !way.flat ? 'group' : nothing} aria-label=${label && !way.flat ? label : nothing}>${cells(component, place, scene, way)}</div>`;
+  return html`<div class=${names} role=${label && !way.flat ? 'group' : nothing} aria-label=${label && !way.flat ? label : nothing}>${cells(scene.model.children(component['children'], place.scope), scene, way, (one, inside) => html`<div class="cell" .style=${share(scene.model.component(one.id))}>${inside}</div>`)}</div>`;
 }
 
 const row: Draw = (component, place, scene, way) => box(`flex-row ${wrapping(component, place, scene)}`, component, place, scene, way);
 const column: Draw = (component, place, scene, way) => box('flex-column', component, place, scene, way);
 
 const list: Draw = (component, place, scene, way) => {
-  const { places, more } = scene.model.children(component['children'], place.scope);
+  const found = scene.model.children(component['children'], place.scope);
   const across = component['direction'] === 'horizontal';
   const align = `a-${chosen(component['align'], ALIGN, 'stretch')}`;
   const label = spoken(component, place, scene);
-  const items = repeat(places, (one, n) => `${n} ${keyOf(one)}`, (one) => html`<div class="cell" role=${way.flat ? nothing : 'listitem'}>${draw(scene, one, below(way))}</div>`);
+  const items = cells({ places: found.places, more: 0 }, scene, way, (_, inside) => html`<div class="cell" role=${way.flat ? nothing : 'listitem'}>${inside}</div>`);
   // What scrolls sideways can be scrolled by the keyboard.
-  return html`<div class=${`items ${across ? 'across' : 'down'} ${align}`} role=${way.flat || !places.length ? nothing : 'list'} aria-label=${label || nothing} tabindex=${across && !way.flat ? 0 : nothing}>${items}</div>
-    ${more ? html`<p class="problem">${t.moreItems(more)}</p>` : nothing}`;
+  return html`<div class=${`items ${across ? 'across' : 'down'} ${align}`} role=${way.flat || !found.places.length ? nothing : 'list'} aria-label=${label || nothing} tabindex=${across && !way.flat ? 0 : nothing}>${items}</div>
+    ${found.more ? html`<p class="problem">${t.moreItems(found.more)}</p>` : nothing}`;
 };
 
 const card: Draw = (component, place, scene, way) => {

@@ -4,9 +4,9 @@ import type { SurfaceModel } from './model.js';
 import { asText } from './functions.js';
 
 /** Longest text, in characters. */
-const LONG = 100_000;
+const LONG = 50_000;
 /** Longest text of one property, in characters. */
-const PART = 20_000;
+const PART = 5_000;
 /** The properties that are read, in order. */
 const READ = ['title', 'label', 'text', 'value', 'code', 'diff', 'old', 'new', 'description', 'url', 'path', 'state', 'kind'] as const;
 /** Properties whose items are data. */

@@ -3,7 +3,7 @@
 import { MATCHED_MAX, PATTERN_MAX } from './types.js';
 
 /** Most steps of a compiled pattern; repetitions count each. */
-const STEPS_MAX = 2_000;
+const STEPS_MAX = 1_000;
 /** Deepest nesting of groups. */
 const GROUPS_MAX = 50;
 
@@ -290,16 +290,26 @@ function run(steps: readonly Step[], text: string): boolean {
   return false;
 }
 
-const known = new Map<string, Step[] | null>();
+/** A compiled pattern (null: not supported), and what it last said: views ask again each time they are drawn. */
+interface Known { steps: Step[] | null; text: string | null; found: boolean }
+const known = new Map<string, Known>();
+/** Most patterns that are remembered. */
+const KNOWN_MAX = 300;
 
 /** Whether a text contains a match of a pattern; null if this cannot be told here (not supported, too long). */
 export function matches(pattern: string, text: string): boolean | null {
   if (pattern.length > PATTERN_MAX || text.length > MATCHED_MAX) return null;
-  let steps = known.get(pattern);
-  if (steps === undefined) {
-    try { steps = compile(new Parser(pattern).parse()); } catch { steps = null; }
-    known.set(pattern, steps);
-    if (known.size > 100) known.delete(known.keys().next().value as string);
+  let at = known.get(pattern);
+  if (!at) {
+    at = { steps: null, text: null, found: false };
+    try { at.steps = compile(new Parser(pattern).parse()); } catch { /* not supported */ }
+    known.set(pattern, at);
+    if (known.size > KNOWN_MAX) known.delete(known.keys().next().value as string);
   }
-  return steps && run(steps, text);
+  if (!at.steps) return null;
+  if (at.text !== text) {
+    at.found = run(at.steps, text);
+    at.text = text;
+  }
+  return at.found;
 }

@@ -18,7 +18,7 @@ import { DRAWN_MAX, TITLE_MAX, type Action, type Json, type Surface } from './ty
 const t = words.surface;
 
 /** Longest JSON in the fold, in characters. */
-const RAW_MAX = 200_000;
+const RAW_MAX = 50_000;
 /** Longest shown name of an agent, in characters. */
 const AGENT_MAX = 80;
 

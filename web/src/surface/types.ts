@@ -64,9 +64,11 @@ export const ROWS_MAX = 10_000;
 export const STRING_MAX = 1_048_576;
 /** Most calls of functions while one value is resolved. */
 export const CALLS_MAX = 1_000;
+/** Longest text of a component that is shown, in characters. */
+export const SHOWN_MAX = 20_000;
 /** Longest title, in characters. */
 export const TITLE_MAX = 200;
 /** Longest regular expression, in characters. */
 export const PATTERN_MAX = 1_000;
 /** Longest text that the page matches against a regular expression, in characters; the gateway checks longer ones. */
-export const MATCHED_MAX = 4_096;
+export const MATCHED_MAX = 1_000;
