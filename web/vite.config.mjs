@@ -15,8 +15,8 @@ const hashed = { entryFileNames: 'assets/[name]-[hash].js', chunkFileNames: 'ass
 const LIBRARIES = /node_modules\/(?:@?lit|@preact|dompurify|marked|diff)/;
 /** Stands in the page where the version goes; as long as a version is. */
 const PLACE = '__PLEXUS_FILES__';
-/** Public files that the shell does not need to draw itself. */
-const APART = ['icon-180.png', 'icon-512.png', 'icon-maskable-512.png', 'icon-badge.png'];
+/** Public files that the shell does not need to draw itself. The frame of agents' pages has a policy of its own, and comes from the gateway. */
+const APART = ['frame.html', 'icon-180.png', 'icon-512.png', 'icon-maskable-512.png', 'icon-badge.png'];
 
 const sha256 = (bytes) => createHash('sha256').update(bytes).digest('hex');
 

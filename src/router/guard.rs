@@ -69,12 +69,13 @@ const COMPRESSED: u64 = 1 << 10;
 /// Bytes of a body for which the time [`GateLimits::body`] is granted anew.
 pub(super) const BODY_STRIDE: usize = 1 << 20;
 
-/// The page may load and connect only to this gateway, and run only scripts of its own files. The Trusted Types policies that
-/// may make markup or script addresses from text are named: Lit's templates, DOMPurify's output, the page's service worker and
-/// its worker.
+/// The page may load, frame and connect only to this gateway, and run only scripts of its own files. The Trusted Types
+/// policies that may make markup or script addresses from text are named: Lit's templates, DOMPurify's output, the page's
+/// service worker and its worker.
 const CSP: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; \
-     media-src data: blob:; connect-src 'self'; worker-src 'self'; manifest-src 'self'; base-uri 'none'; form-action 'none'; \
-     frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types lit-html dompurify plexus plexus-worker";
+     media-src data: blob:; connect-src 'self'; frame-src 'self'; worker-src 'self'; manifest-src 'self'; base-uri 'none'; \
+     form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; \
+     trusted-types lit-html dompurify plexus plexus-worker";
 
 /// The access policy of a route.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

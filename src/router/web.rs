@@ -6,7 +6,9 @@ use std::borrow::Cow;
 use axum::body::Body;
 use axum::response::Response;
 use bytes::Bytes;
-use http::header::{ACCEPT_ENCODING, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_TYPE, ETAG, IF_NONE_MATCH, VARY};
+use http::header::{
+    ACCEPT_ENCODING, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_SECURITY_POLICY, CONTENT_TYPE, ETAG, IF_NONE_MATCH, VARY,
+};
 use http::{HeaderMap, HeaderValue, StatusCode};
 use rust_embed::Embed;
 
@@ -31,6 +33,14 @@ const TYPES: &[(&str, &str)] = &[
 
 /// The file served at `/`.
 const INDEX: &str = "index.html";
+
+/// The file in which the page shows what agents made in HTML. It is sent the text by the page.
+const FRAME: &str = "frame.html";
+/// The policy of [`FRAME`]: scripts run in an origin of their own, without a network, without windows and forms. The page's
+/// `frame-src` keeps them from navigating the frame to another site.
+const FRAME_CSP: &str = "sandbox allow-scripts; default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; \
+     img-src data: blob:; media-src data: blob:; font-src data:; base-uri 'none'; form-action 'none'; \
+     frame-ancestors 'self'";
 
 fn content_type(name: &str) -> Option<&'static str> {
     TYPES.iter().find(|(end, _)| name.ends_with(end)).map(|(_, kind)| *kind)
@@ -86,6 +96,9 @@ pub(super) async fn file(call: Call) -> Result<Response, Problem> {
         "no-cache"
     };
     headers.insert(CACHE_CONTROL, HeaderValue::from_static(keep));
+    if name == FRAME {
+        headers.insert(CONTENT_SECURITY_POLICY, HeaderValue::from_static(FRAME_CSP));
+    }
     if varies {
         headers.insert(VARY, HeaderValue::from_static("accept-encoding"));
     }

@@ -63,9 +63,8 @@ try {
         case 'tool': { const { status, ...call } = item.call; return { ...base, type: 'tool', id: item.id, status: status ?? '', call, output: item.output }; }
         case 'plan': return { ...base, type: 'plan', entries: item.entries.map((/** @type {any} */ entry) => ({ content: entry.content, status: entry.status })) };
         case 'request': return { ...base, type: 'request', id: item.id, request: item.request, receipt: item.outcome };
-        case 'folded': return item.kind === 'surface_updated' && (item.body.surface_id ?? item.body.surfaceId)
-          ? { ...base, type: 'surface', id: item.body.surface_id ?? item.body.surfaceId, body: item.body }
-          : { ...base, type: 'note', kind: item.kind, body: item.body };
+        case 'surface': return { ...base, type: 'surface', id: item.id, body: item.body };
+        case 'folded': return { ...base, type: 'note', kind: item.kind, body: item.body };
         case 'line': {
           if (item.line === 'end') return { ...base, type: 'end', body: item.body, took: item.took ?? null };
           const { left, ...body } = item.body;

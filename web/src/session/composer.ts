@@ -4,6 +4,7 @@ import { css, html, nothing } from 'lit';
 import { PlexusElement } from '../lib/element.js';
 import { plexus, why } from '../plexus.js';
 import { oneLine } from '../render/visible.js';
+import { rendered } from '../render/style.js';
 import { text as words } from '../text/en.js';
 import { icon } from '../ui/icons.js';
 import type { SessionInfo } from '../wire/types.js';
@@ -25,7 +26,7 @@ interface Shot { mime: string; data: string; url: string }
 
 export class PlexusComposer extends PlexusElement {
   static override properties = { sessionId: {}, conversation: { attribute: false }, facts: { type: Number }, trouble: { state: true }, shots: { state: true }, offered: { state: true }, chosen: { state: true }, starting: { state: true } };
-  static override styles = [...[PlexusElement.styles].flat(), style, css`:host { display: block; height: auto; flex: none; background: none; }`];
+  static override styles = [...[PlexusElement.styles].flat(), rendered, style, css`:host { display: block; height: auto; flex: none; background: none; }`];
   declare sessionId: string;
   declare conversation: Conversation | null;
   /** Changes when modes, options or commands changed. */

@@ -3,7 +3,12 @@
 import { html, nothing, type PropertyValues } from 'lit';
 import { PlexusElement } from '../lib/element.js';
 import { bind } from '../lib/keys.js';
+import { list } from '../lib/text.js';
 import { plexus, why, type Batch } from '../plexus.js';
+import { rendered } from '../render/style.js';
+import { loadSurfaces, type PlexusSurface } from '../surface/index.js';
+import { Shelf } from '../surface/shelf.js';
+import { readSurfaces, sendAction } from '../surface/wire.js';
 import { cut, oneLine, readable } from '../render/visible.js';
 import { menuOf } from '../pages/session-actions.js';
 import { text as words } from '../text/en.js';
@@ -11,6 +16,7 @@ import { icon } from '../ui/icons.js';
 import '../ui/menu.js';
 import { toast } from '../ui/say.js';
 import '../ui/state.js';
+import type { Action, Surface } from '../surface/types.js';
 import type { Request } from '../wire/types.js';
 import '../request/card.js';
 import './composer.js';
@@ -18,6 +24,7 @@ import type { PlexusComposer } from './composer.js';
 import { Past } from './history.js';
 import { VirtualList } from './list.js';
 import { itemMarkdown, type Conversation, type Item, type Row } from './model.js';
+import { keptTab, keepTab } from './tab.js';
 import { style } from './style.js';
 import { guessRow, makeRow, planList, searchable, updateRow, type Host } from './views.js';
 
@@ -41,9 +48,9 @@ const today = () => new Date().toDateString();
 export class PlexusSession extends PlexusElement {
   static override properties = {
     sessionId: { attribute: 'session-id' }, at: { type: Number }, facts: { state: true }, trouble: { state: true }, gone: { state: true }, ready: { state: true },
-    reading: { state: true }, ended: { state: true }, news: { state: true }, finding: { state: true }, announcement: { state: true }, note: { state: true },
+    reading: { state: true }, ended: { state: true }, news: { state: true }, finding: { state: true }, announcement: { state: true }, note: { state: true }, tab: { state: true },
   };
-  static override styles = [...[PlexusElement.styles].flat(), style];
+  static override styles = [...[PlexusElement.styles].flat(), rendered, style];
   declare sessionId: string;
   /** The position of an event to scroll to. */
   declare at: number | undefined;
@@ -58,6 +65,8 @@ export class PlexusSession extends PlexusElement {
   declare private finding: { q: string; hits: number[]; n: number } | null;
   declare private announcement: string;
   declare private note: string;
+  /** The pinned surface that the person looks at; empty for the conversation. */
+  declare private tab: string;
 
   #conversation: Conversation | null = null;
   #list: VirtualList | null = null;
@@ -78,6 +87,9 @@ export class PlexusSession extends PlexusElement {
   #painting = false;
   #toPlace: number | null = null;
   #unbind: () => void = () => {};
+  /** The surfaces of the session, and their elements: these keep what a person entered while their rows come and go. */
+  #shelf: Shelf | null = null;
+  readonly #drawn = new Map<string, PlexusSurface>();
 
   constructor() {
     super();
@@ -93,6 +105,7 @@ export class PlexusSession extends PlexusElement {
     this.finding = null;
     this.announcement = '';
     this.note = '';
+    this.tab = '';
   }
 
   // --- updates ------------------------------------------------------------------------------------------------------------
@@ -116,6 +129,9 @@ export class PlexusSession extends PlexusElement {
     this.#loading = null;
     this.#list?.stop();
     this.#list = null;
+    this.#shelf?.stop();
+    this.#shelf = null;
+    this.#drawn.clear();
     this.#clearFound();
   }
 
@@ -125,6 +141,7 @@ export class PlexusSession extends PlexusElement {
       this.#toPlace = this.at;
       if (this.#conversation?.rows.length) this.#goToPlace();
     }
+    this.#dress();
     // The notes above the rows affect the layout.
     this.#list?.later();
     if (changed.has('finding') && this.finding && !changed.get('finding')) this.renderRoot.querySelector<HTMLInputElement>('.find input')?.focus();
@@ -159,6 +176,11 @@ export class PlexusSession extends PlexusElement {
     this.ready = false;
     this.reading = -1;
     this.finding = null;
+    this.#shelf?.stop();
+    this.#drawn.clear();
+    const { sessionId } = this;
+    this.#shelf = new Shelf(() => readSurfaces(sessionId), (names) => this.#surfacesRead(names));
+    this.tab = keptTab(sessionId);
     this.#list.reset();
     this.#list.atEnd = true;
     this.#list.later();
@@ -201,10 +223,20 @@ export class PlexusSession extends PlexusElement {
       this.ready = true;
       this.#list?.reset();
       this.#announced = this.#conversation.lastMessage;
+      if (batch.reset) this.#shelf?.clear();
+      for (const surface of list(batch.snapshot.surfaces)) this.#shelf?.take(surface);
+      for (const event of batch.past.events) if (event.kind === 'surface_updated') this.#shelf?.take(event.event, event.at);
+      this.#dress();
     }
     const conversation = this.#conversation;
     if (!conversation) return;
-    for (const event of batch.events) { this.#past?.add(event); conversation.apply(event); }
+    let drew = false;
+    for (const event of batch.events) {
+      if (event.kind === 'surface_updated') drew = this.#shelf?.take(event.event, event.at) === true || drew;
+      this.#past?.add(event);
+      conversation.apply(event);
+    }
+    if (drew) { this.#dress(); this.requestUpdate(); }
     this.#changed();
   }
 
@@ -415,6 +447,75 @@ export class PlexusSession extends PlexusElement {
     ]);
   }
 
+  // --- surfaces ----------------------------------------------------------------------------------------------------------
+
+  #surfacesRead(names: string[]): void {
+    for (const name of names) this.#conversation?.redraw(name);
+    this.#dress();
+    this.#changed();
+    this.requestUpdate();
+  }
+
+  /** The element of a surface, which is made when it is first shown. */
+  #surfaceEl(name: string): PlexusSurface | null {
+    if (!this.#shelf?.get(name)) return null;
+    let el = this.#drawn.get(name);
+    if (!el) {
+      void loadSurfaces().catch((error: unknown) => { this.note = why(error); });
+      el = document.createElement('plexus-surface') as PlexusSurface;
+      this.#drawn.set(name, el);
+      this.#dressOne(name, el);
+    }
+    return el;
+  }
+
+  #dressOne(name: string, el: PlexusSurface): void {
+    const surface = this.#shelf?.get(name);
+    if (!surface) return;
+    el.surface = surface;
+    el.agent = plexus.sessions.peek().get(this.sessionId)?.runtime_id ?? '';
+    el.session = this.sessionId;
+    el.layout = surface.pinned && !surface.closed ? 'full' : 'inline';
+    el.stale = !plexus.live.peek();
+    el.prompts = plexus.may('prompt');
+    el.approves = plexus.may('approve');
+  }
+
+  /** Gives the shown surfaces their latest state. */
+  #dress(): void {
+    for (const [name, el] of this.#drawn) this.#dressOne(name, el);
+  }
+
+  readonly #act = (event: Event): void => {
+    const action = event as CustomEvent<Action> & { respondWith(reply: Promise<unknown>): void };
+    event.stopPropagation();
+    const sent = sendAction(this.sessionId, action.detail);
+    // It may have been refused because the surface changed meanwhile.
+    sent.catch(() => this.#shelf?.refresh());
+    action.respondWith(sent);
+  };
+
+  #turnTo(tab: string): void {
+    this.tab = tab;
+    keepTab(this.sessionId, tab);
+  }
+
+  /** The tabs of the conversation and the pinned surfaces: of all where there is room for one, of the surfaces beside the conversation. */
+  #tabs(pinned: readonly Surface[], now: string, all: boolean) {
+    const tabs = [...(all ? [{ id: '', title: words.surface.conversation }] : []), ...pinned.map((one) => ({ id: one.surface, title: oneLine(cut(one.title ?? '', 100)) || one.surface }))];
+    const turn = (event: KeyboardEvent) => {
+      const at = tabs.findIndex((one) => one.id === now);
+      const to = { ArrowRight: at + 1, ArrowLeft: at - 1, Home: 0, End: tabs.length - 1 }[event.key];
+      if (to === undefined) return;
+      event.preventDefault();
+      const n = (to + tabs.length) % tabs.length;
+      this.#turnTo(tabs[n]?.id ?? '');
+      (event.currentTarget as HTMLElement).querySelectorAll<HTMLElement>('button')[n]?.focus();
+    };
+    return html`<div class=${all ? 'switch all' : 'switch'} role="tablist" aria-label=${all ? words.surface.tabs : words.surface.surfaces} @keydown=${turn}>${tabs.map((one) => html`<button type="button" role="tab" aria-selected=${one.id === now ? 'true' : 'false'}
+      tabindex=${one.id === now ? 0 : -1} @click=${() => this.#turnTo(one.id)}><bdi>${one.title}</bdi></button>`)}</div>`;
+  }
+
   // --- find ------------------------------------------------------------------------------------------------------------------
 
   #search(q: string): void {
@@ -508,6 +609,13 @@ export class PlexusSession extends PlexusElement {
     link: (item) => plexus.href({ page: 'session', session_id: this.sessionId, at: Math.floor(item.key) }),
     // Open requests are shown above the composer.
     card: () => null,
+    surface: (id) => {
+      const surface = this.#shelf?.get(id);
+      if (!surface) return null;
+      const title = oneLine(cut(surface.title ?? '', 200)) || oneLine(id);
+      // A pinned surface is drawn in its own place.
+      return { title, el: surface.pinned && !surface.closed ? null : this.#surfaceEl(id), show: () => this.#turnTo(id) };
+    },
   };
 
   // --- actions -------------------------------------------------------------------------------------------------------
@@ -561,6 +669,9 @@ export class PlexusSession extends PlexusElement {
     const cards = this.#cards();
     const stale = !plexus.live.value;
     const plan = conversation?.plan ?? [];
+    const pinned = this.gone ? [] : this.#shelf?.pinned() ?? [];
+    const tab = pinned.some((one) => one.surface === this.tab) ? this.tab : '';
+    const beside = tab || pinned[0]?.surface || '';
     return html`
       <header>
         <a class="btn ghost icon back" href=${plexus.href({ page: 'sessions' })} aria-label=${w.back}>${icon('back')}</a>
@@ -574,7 +685,8 @@ export class PlexusSession extends PlexusElement {
         <button class="ghost icon" id="find" aria-label=${w.find} title=${w.find} @click=${() => this.#openFind()}>${icon('search')}</button>
         ${session ? html`<plexus-menu id="menu" label=${w.menu} .items=${[...menuOf(session), { label: w.copyMarkdown, icon: 'copy' as const, separate: true, run: () => void this.#copyAll() }]}></plexus-menu>` : nothing}
       </header>
-      <div class=${`split ${stale ? 'stale' : ''}`}>
+      ${pinned.length ? this.#tabs(pinned, tab, true) : nothing}
+      <div class=${`split ${stale ? 'stale' : ''} ${tab ? 'turned' : ''}`} @surface-action=${this.#act}>
         <div class="main">
           ${this.finding ? this.#find() : nothing}
           <div class="view"><div class="scroller" tabindex="0" role="region" aria-label=${w.conversation}>
@@ -592,6 +704,7 @@ export class PlexusSession extends PlexusElement {
           ${cards.length ? html`<div class="compose cards"><div class="compose-inner">${cards.map((request) => html`<plexus-card .request=${request} layout="dock"></plexus-card>`)}</div></div>` : nothing}
           <plexus-composer ?hidden=${this.gone} .sessionId=${this.sessionId} .conversation=${conversation} .facts=${this.facts} @sent=${() => this.#list?.toEnd()}></plexus-composer>
         </div>
+        ${pinned.length ? html`<section class="pinned" aria-label=${words.surface.surfaces}>${pinned.length > 1 ? this.#tabs(pinned, beside, false) : nothing}<div class="place">${this.#surfaceEl(beside)}</div></section>` : nothing}
         <aside class=${plan.length ? 'has' : ''} aria-label=${w.plan}>${plan.length ? planList(plan) : nothing}</aside>
       </div>
       <div class="sr" aria-live="polite" id="announce">${this.announcement}</div>`;

@@ -68,8 +68,10 @@ export interface LineItem extends Base {
   /** For `end`: how long the run took, ms. */
   took?: number;
 }
+/** A place where a surface was first drawn; it is shown as it is now. */
+export interface SurfaceItem extends Base { type: 'surface'; id: string; body: any }
 export interface FoldedItem extends Base { type: 'folded'; kind: string; body: any }
-export type Item = MessageItem | ToolItem | PlanItem | RequestItem | LineItem | FoldedItem;
+export type Item = MessageItem | ToolItem | PlanItem | RequestItem | LineItem | SurfaceItem | FoldedItem;
 
 /** A row of the list. */
 export interface Row {
@@ -146,7 +148,7 @@ export class Conversation {
   private readonly requests = new Map<string, RequestItem>();
   private readonly runs = new Map<string, number>();
   private readonly plans = new Map<string, PlanItem>();
-  private readonly surfaces = new Map<string, FoldedItem>();
+  private readonly surfaces = new Map<string, SurfaceItem>();
   private readonly by = new Map<string, Resolver>();
   private readonly optionValues = new Map<string, string>();
 
@@ -269,6 +271,12 @@ export class Conversation {
       left -= long;
     }
     return { n, into: 0 };
+  }
+
+  /** A surface must be drawn again, though no event said so. */
+  redraw(surface: string): void {
+    const item = this.surfaces.get(surface);
+    if (item) this.touch(item);
   }
 
   /** The item of a request, if it is loaded. */
@@ -457,12 +465,12 @@ export class Conversation {
   }
 
   private surface(body: any, pos: number, at: string, run: string): void {
-    const id = body?.surface_id ?? body?.surfaceId;
+    const id = body?.surface ?? body?.surface_id ?? body?.surfaceId;
     if (typeof id !== 'string') { this.folded('surface_updated', run, pos, at, body); return; }
     const known = this.surfaces.get(id);
     if (known) { known.body = body; this.touch(known); return; }
     const last = this.items[this.items.length - 1]?.key ?? 0;
-    this.surfaces.set(id, this.push({ type: 'folded', kind: 'surface_updated', body, key: pos > last ? pos : last + 0.001, run, at, rev: 0 }));
+    this.surfaces.set(id, this.push({ type: 'surface', id, body, key: pos > last ? pos : last + 0.001, run, at, rev: 0 }));
   }
 
   private latest(kind: string, body: any): void {
@@ -512,6 +520,6 @@ export function itemMarkdown(item: Item): string {
       return `**${str(item.call.title) || item.id}** (${str(item.call.status) || 'pending'})${text ? `\n\n${fence}\n${text}\n${fence}` : ''}`;
     }
     case 'plan': return item.entries.map((entry) => `- [${entry?.status === 'completed' ? 'x' : ' '}] ${str(entry?.content)}`).join('\n');
-    case 'request': case 'line': case 'folded': return '';
+    case 'request': case 'line': case 'surface': case 'folded': return '';
   }
 }

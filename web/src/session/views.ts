@@ -12,7 +12,7 @@ import { outputView } from '../render/output.js';
 import { longLine } from '../render/lines.js';
 import { segments } from '../render/segment.js';
 import { cut, oneLine, readable, visible, visibleOutput } from '../render/visible.js';
-import { depthOf, finished, itemMarkdown, parentItem, type FoldedItem, type Item, type LineItem, type MessageItem, type PlanItem, type RequestItem, type Row, type ToolItem } from './model.js';
+import { depthOf, finished, itemMarkdown, parentItem, type FoldedItem, type Item, type LineItem, type MessageItem, type PlanItem, type RequestItem, type Row, type SurfaceItem, type ToolItem } from './model.js';
 
 const w = words.session;
 
@@ -47,6 +47,8 @@ export interface Host {
   link(item: Item): string;
   /** The card of an open request. */
   card(item: RequestItem): HTMLElement | null;
+  /** What is shown of a surface: its element, or that it stands in a place of its own; null if its state is not known. */
+  surface(id: string): { title: string; el: HTMLElement | null; show: () => void } | null;
 }
 
 const str = (v: unknown): string => (typeof v === 'string' ? v : v === null || v === undefined ? '' : typeof v === 'object' ? json(v) : String(v));
@@ -87,6 +89,7 @@ export function updateRow(row: Row, el: HTMLElement, host: Host): void {
     case 'plan': el.replaceChildren(planList(item.entries, item)); break;
     case 'request': request(item, el, host); break;
     case 'line': line(item, el, host); break;
+    case 'surface': surface(item, el, host); break;
     case 'folded': foldedItem(item, el, host); break;
   }
 }
@@ -106,6 +109,7 @@ export function guessRow(row: Row, width: number): number {
     case 'user': return 56 + Math.min(lines(item.text), 40) * 21;
     case 'tool': return 46;
     case 'plan': return 50 + item.entries.length * 26;
+    case 'surface': return 240;
     case 'thought': case 'request': case 'line': case 'folded': return 34;
   }
 }
@@ -491,6 +495,16 @@ function line(item: LineItem, el: HTMLElement, host: Host): void {
   }
 }
 
+function surface(item: SurfaceItem, el: HTMLElement, host: Host): void {
+  const shown = host.surface(item.id);
+  if (!shown) { foldedItem({ ...item, type: 'folded', kind: 'surface_updated' }, el, host); return; }
+  if (shown.el) {
+    if (shown.el.parentElement !== el || el.childElementCount !== 1) el.replaceChildren(shown.el);
+    return;
+  }
+  el.replaceChildren(h('div', 'moved', glyph('pencil'), h('bdi', 'name', shown.title), h('span', 'mute', words.surface.pinnedAway), button(words.surface.show, shown.show, 'quiet')));
+}
+
 function foldedItem(item: FoldedItem, el: HTMLElement, host: Host): void {
   const key = String(item.key);
   const open = host.opened(key) === true;
@@ -510,6 +524,6 @@ export function searchable(item: Item): string {
     case 'plan': return item.entries.map((e) => str(e?.content)).join('\n');
     case 'request': return str(item.request.display);
     case 'line': return str(item.body?.message);
-    case 'folded': return '';
+    case 'surface': case 'folded': return '';
   }
 }

@@ -113,7 +113,8 @@ export const base = css`
     font: 550 var(--t-xs)/1 var(--sans);
   }
 
+  /* No transition at all: one of a moment would still delay every change of a size by a frame. */
   @media (prefers-reduced-motion: reduce) {
-    *, *::before, *::after { animation-duration: 0.01ms !important; animation-iteration-count: 1 !important; transition-duration: 0.01ms !important; scroll-behavior: auto !important; }
+    *, *::before, *::after { animation-duration: 0.01ms !important; animation-iteration-count: 1 !important; transition: none !important; scroll-behavior: auto !important; }
   }
 `;

@@ -1,0 +1,20 @@
+// Which pinned surface a person last looked at in each session, on this device.
+
+const KEY = 'plexus.surface';
+/** Most sessions that are remembered; the oldest are dropped. */
+const SESSIONS_MAX = 200;
+
+function kept(): [session: string, surface: string][] {
+  try {
+    const value: unknown = JSON.parse(localStorage.getItem(KEY) ?? '[]');
+    return Array.isArray(value) ? value.filter((one): one is [string, string] => Array.isArray(one) && typeof one[0] === 'string' && typeof one[1] === 'string') : [];
+  } catch { return []; }
+}
+
+/** The surface of a session; empty for its conversation. */
+export const keptTab = (session: string): string => kept().find(([id]) => id === session)?.[1] ?? '';
+
+export function keepTab(session: string, surface: string): void {
+  const others = kept().filter(([id]) => id !== session).slice(0, SESSIONS_MAX - 1);
+  try { localStorage.setItem(KEY, JSON.stringify(surface ? [[session, surface], ...others] : others)); } catch { /* storage is off: it lasts as long as the page */ }
+}
