@@ -36,6 +36,7 @@ macro_rules! contract {
                 store_reads_many_sessions_in_log_order;
                 store_hides_deleted_sessions_before_their_bytes_are_gone;
                 store_keeps_prompts_until_they_are_reported;
+                store_keeps_surfaces_as_a_whole_and_changes;
                 store_forget_leaves_only_the_head;
                 large_batches_make_several_blocks;
                 reads_run_beside_commits;
@@ -447,6 +448,39 @@ fn store_keeps_prompts_until_they_are_reported(store: &dyn Store) {
     assert_eq!(of(2), [(RunId::trusted("r_1"), b"other".to_vec())]);
     assert_eq!(of(3), []);
     assert!(matches!(put(vec![prompt(99, "r_1", Some("x"))]), Err(StoreError::Gone(_))));
+}
+
+fn store_keeps_surfaces_as_a_whole_and_changes(store: &dyn Store) {
+    commit(store, vec![]);
+    let change = |of: u64, surface: &str, rev, write| SurfaceChange {
+        session_id: session(of),
+        surface: surface.into(),
+        rev,
+        write,
+    };
+    let whole = |body: &str| SurfaceWrite::Whole(body.into());
+    let part = |body: &str| SurfaceWrite::Change(body.into());
+    let put = |surfaces| store.commit(&Batch { surfaces, ..Batch::default() });
+    let of = |n| {
+        store
+            .surfaces(&session(n))
+            .unwrap()
+            .iter()
+            .map(|body| String::from_utf8_lossy(body).into_owned())
+            .collect::<Vec<_>>()
+    };
+    put(vec![change(1, "b", 1, whole("b1")), change(1, "a", 1, whole("a1")), change(2, "a", 7, whole("other"))])
+        .unwrap();
+    put((2..=11).map(|rev| change(1, "b", rev, part(&format!("b{rev}")))).collect()).unwrap();
+    assert_eq!(of(1), ["a1", "b1", "b2", "b3", "b4", "b5", "b6", "b7", "b8", "b9", "b10", "b11"]);
+    put(vec![change(1, "b", 12, whole("b12")), change(1, "b", 13, part("b13"))]).unwrap();
+    assert_eq!(of(1), ["a1", "b12", "b13"]);
+    put(vec![change(1, "a", 2, SurfaceWrite::Closed), change(1, "none", 1, SurfaceWrite::Closed)]).unwrap();
+    assert_eq!((of(1), of(2), of(3)), (vec!["b12".into(), "b13".into()], vec!["other".into()], vec![]));
+    assert!(matches!(put(vec![change(99, "a", 1, whole("x"))]), Err(StoreError::Gone(_))));
+    assert!(store.mark_for_deletion(&session(1)).unwrap());
+    assert_eq!(of(1), Vec::<String>::new());
+    sweep(store);
 }
 
 fn devices_come_and_go(store: &dyn Store) {

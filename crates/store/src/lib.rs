@@ -39,6 +39,8 @@ pub struct Batch {
     pub marks: Vec<(SessionId, RuntimeMark)>,
     /// Queued prompts to write, or to delete once they are reported or cancelled. A session's row comes with or before its first prompt.
     pub prompts: Vec<PromptChange>,
+    /// Changes to the surfaces of sessions. A session's row comes with or before its first surface.
+    pub surfaces: Vec<SurfaceChange>,
     /// Whether the batch must be on disk (fsync) before [`Store::commit`] returns, whatever the store's durability.
     pub sync: bool,
 }
@@ -54,6 +56,7 @@ pub struct BatchShare {
     pushes: usize,
     marks: usize,
     prompts: usize,
+    surfaces: usize,
     sync: bool,
 }
 
@@ -69,6 +72,7 @@ impl Batch {
             pushes: other.pushes.len(),
             marks: other.marks.len(),
             prompts: other.prompts.len(),
+            surfaces: other.surfaces.len(),
             sync: other.sync,
         };
         self.events.append(&mut other.events);
@@ -79,6 +83,7 @@ impl Batch {
         self.pushes.append(&mut other.pushes);
         self.marks.append(&mut other.marks);
         self.prompts.append(&mut other.prompts);
+        self.surfaces.append(&mut other.surfaces);
         self.sync |= other.sync;
         share
     }
@@ -89,6 +94,7 @@ impl Batch {
         let (mut requests, mut texts) = (self.requests.into_iter(), self.texts.into_iter());
         let (mut devices, mut pushes) = (self.devices.into_iter(), self.pushes.into_iter());
         let (mut marks, mut prompts) = (self.marks.into_iter(), self.prompts.into_iter());
+        let mut surfaces = self.surfaces.into_iter();
         let one = |share: &BatchShare| Self {
             events: events.by_ref().take(share.events).collect(),
             sessions: sessions.by_ref().take(share.sessions).collect(),
@@ -98,6 +104,7 @@ impl Batch {
             pushes: pushes.by_ref().take(share.pushes).collect(),
             marks: marks.by_ref().take(share.marks).collect(),
             prompts: prompts.by_ref().take(share.prompts).collect(),
+            surfaces: surfaces.by_ref().take(share.surfaces).collect(),
             sync: share.sync,
         };
         shares.iter().map(one).collect()
@@ -130,6 +137,31 @@ pub struct PromptChange {
     pub run_id: RunId,
     /// The prompt as JSON; `None` deletes it.
     pub content: Option<Vec<u8>>,
+}
+
+/// A change to a surface of a session. A surface is stored as its whole state and the changes since, so that a small change to a large
+/// surface is a small write.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SurfaceChange {
+    /// The session.
+    pub session_id: SessionId,
+    /// The surface's name, unique in the session.
+    pub surface: String,
+    /// The surface's revision after the change; rising.
+    pub rev: u64,
+    /// What is written.
+    pub write: SurfaceWrite,
+}
+
+/// What a [`SurfaceChange`] writes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SurfaceWrite {
+    /// The whole state as JSON, in place of everything stored of the surface.
+    Whole(Vec<u8>),
+    /// A change as JSON, after what is stored.
+    Change(Vec<u8>),
+    /// The surface was closed: everything stored of it is deleted.
+    Closed,
 }
 
 /// How much of its runtime's output a session has stored: the output up to here is in the session's events, and nothing after it.
@@ -421,6 +453,12 @@ pub trait Store: Send + Sync + 'static {
     /// [`StoreError::Io`].
     fn prompts(&self, session: &SessionId) -> Result<Vec<(RunId, Vec<u8>)>, StoreError>;
 
+    /// What is stored of a session's surfaces: for each surface, by name, its whole state and then the changes since, by revision.
+    ///
+    /// # Errors
+    /// [`StoreError::Io`].
+    fn surfaces(&self, session: &SessionId) -> Result<Vec<Vec<u8>>, StoreError>;
+
     /// Deletes a session: from now on, and after a crash, it is in no list, and none of its data is read or written. Its bytes are removed
     /// by [`sweep`](Store::sweep). Returns whether the session existed.
     ///
@@ -438,7 +476,7 @@ pub trait Store: Send + Sync + 'static {
     /// As [`commit`](Store::commit); the step may be retried.
     fn sweep(&self) -> Result<bool, StoreError>;
 
-    /// Deletes a session at once: its row, events, requests, prompts and texts.
+    /// Deletes a session at once: its row, events, requests, prompts, surfaces and texts.
     ///
     /// # Errors
     /// As [`commit`](Store::commit).

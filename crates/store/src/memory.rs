@@ -8,7 +8,7 @@ use super::block::{Budget, group};
 use super::search_words::{self, MARK_END, MARK_START};
 use super::{
     Batch, BlockInfo, DeviceChange, EventsAcross, ReadLimit, RequestPage, RequestQuery, RequestRow, RuntimeMark,
-    SearchHit, SessionEntry, SessionRow, Store, StoreError, TextRow, Trim, Usage,
+    SearchHit, SessionEntry, SessionRow, Store, StoreError, SurfaceWrite, TextRow, Trim, Usage,
 };
 use plexus_protocol::{Epoch, Event, Origin, Position, RequestId, RunId, SessionId, Timestamp};
 
@@ -26,6 +26,7 @@ struct Contents {
     /// All events of all sessions, in log order.
     events: BTreeMap<Position, Arc<Event>>,
     prompts: BTreeMap<(SessionId, RunId), Vec<u8>>,
+    surfaces: BTreeMap<(SessionId, String), BTreeMap<u64, Vec<u8>>>,
     /// By number, in order of creation.
     requests: BTreeMap<u64, RequestRow>,
     request_numbers: HashMap<RequestId, u64>,
@@ -110,6 +111,7 @@ impl Store for MemoryStore {
         let named = groups.iter().map(|g| g.session_id).chain(batch.texts.iter().map(|t| &t.session_id));
         let named = named.chain(batch.marks.iter().map(|(session, _)| session));
         let named = named.chain(batch.prompts.iter().map(|prompt| &prompt.session_id));
+        let named = named.chain(batch.surfaces.iter().map(|change| &change.session_id));
         if let Some(id) = named.into_iter().find(|id| !has_row(id)) {
             return Err(StoreError::Gone(id.clone()));
         }
@@ -158,6 +160,20 @@ impl Store for MemoryStore {
                 Some(content) => contents.prompts.insert(key, content.clone()),
                 None => contents.prompts.remove(&key),
             };
+        }
+        for change in &batch.surfaces {
+            let key = (change.session_id.clone(), change.surface.clone());
+            match &change.write {
+                SurfaceWrite::Whole(body) => {
+                    contents.surfaces.insert(key, BTreeMap::from([(change.rev, body.clone())]));
+                }
+                SurfaceWrite::Change(body) => {
+                    contents.surfaces.entry(key).or_default().insert(change.rev, body.clone());
+                }
+                SurfaceWrite::Closed => {
+                    contents.surfaces.remove(&key);
+                }
+            }
         }
         let texts =
             batch.texts.iter().map(|row| TextRow { text: search_words::without_marks(&row.text), ..row.clone() });
@@ -242,6 +258,12 @@ impl Store for MemoryStore {
         Ok(of.map(|((_, run), content)| (run.clone(), content.clone())).collect())
     }
 
+    fn surfaces(&self, session: &SessionId) -> Result<Vec<Vec<u8>>, StoreError> {
+        let contents = self.contents();
+        let of = contents.surfaces.iter().filter(|((of, _), _)| of == session);
+        Ok(of.flat_map(|(_, rows)| rows.values().cloned()).collect())
+    }
+
     fn mark_for_deletion(&self, session: &SessionId) -> Result<bool, StoreError> {
         let mut contents = self.contents();
         if !contents.session_indexes.contains_key(session) {
@@ -256,6 +278,7 @@ impl Store for MemoryStore {
         request_numbers.retain(|_, number| requests.contains_key(number));
         contents.texts.retain(|row| row.session_id != *session);
         contents.prompts.retain(|(of, _), _| of != session);
+        contents.surfaces.retain(|(of, _), _| of != session);
         Ok(true)
     }
 

@@ -24,6 +24,7 @@ mod across;
 mod checkpoint;
 mod open;
 mod readers;
+mod surfaces;
 mod sweep;
 #[cfg(test)]
 mod tests;
@@ -300,6 +301,10 @@ impl SqliteStore {
                     .prepare_cached("DELETE FROM prompts WHERE session_no = ?1 AND run_id = ?2")?
                     .execute(params![known.no, run_id])?,
             };
+        }
+        for change in &batch.surfaces {
+            let known = self.find(&change.session_id, &new_sessions).ok_or_else(|| session_gone(&change.session_id))?;
+            surfaces::put(connection, known.no, change)?;
         }
         for (session, mark) in &batch.marks {
             let known = self.find(session, &new_sessions).ok_or_else(|| session_gone(session))?;
@@ -579,6 +584,11 @@ impl Store for SqliteStore {
                 connection.prepare_cached("SELECT run_id, content FROM prompts WHERE session_no = ?1")?;
             statement.query_map([no], |row| Ok((RunId::trusted(text(row, 0)?), row.get(1)?)))?.collect()
         })
+    }
+
+    fn surfaces(&self, session: &SessionId) -> Result<Vec<Vec<u8>>, StoreError> {
+        let Some(KnownSession { no, .. }) = self.known(session) else { return Ok(Vec::new()) };
+        self.reading(|connection| surfaces::of_session(connection, no))
     }
 
     fn mark_for_deletion(&self, session: &SessionId) -> Result<bool, StoreError> {

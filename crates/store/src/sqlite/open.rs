@@ -145,8 +145,19 @@ CREATE INDEX requests_by_session ON requests (session_id);
 CREATE INDEX requests_by_closing ON requests (closed_at) WHERE closed_at IS NOT NULL;
 ";
 
+/// Added by schema 5: surfaces, each as a whole row followed by the rows of its changes.
+const SURFACES: &str = "
+CREATE TABLE surfaces (
+    session_no INTEGER NOT NULL,
+    surface TEXT NOT NULL,
+    rev INTEGER NOT NULL,
+    body BLOB NOT NULL,
+    PRIMARY KEY (session_no, surface, rev)
+);
+";
+
 /// The additions of each schema after the first, in order: opening an older store applies the missing ones.
-const ADDED: [&str; 3] = [MARKS, PUSHES, SWEEPING];
+const ADDED: [&str; 4] = [MARKS, PUSHES, SWEEPING, SURFACES];
 
 /// The held lock. Dropping it releases it at once, even if a starting child has inherited the descriptor.
 pub(super) struct Lock(File);

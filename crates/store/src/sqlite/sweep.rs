@@ -22,6 +22,8 @@ const STEP_PASSAGES: usize = 4;
 const STEP_REQUESTS: usize = 128;
 /// Prompts removed by one step.
 const STEP_PROMPTS: usize = 4;
+/// Rows of surfaces removed by one step.
+const STEP_SURFACES: usize = 4;
 /// Pages returned to the disk by one step (2 MiB).
 const STEP_PAGES: u32 = 256;
 /// Free pages kept for later commits (4 MiB).
@@ -255,7 +257,12 @@ fn step(connection: &Connection, sweep: &Sweep) -> rusqlite::Result<Step> {
             "DELETE FROM prompts WHERE rowid IN (SELECT rowid FROM prompts WHERE session_no = ?1 LIMIT ?2)",
         )?
         .execute(params![sweep.no, count(STEP_PROMPTS)])?;
-    if requests + prompts > 0 {
+    let surfaces = connection
+        .prepare_cached(
+            "DELETE FROM surfaces WHERE rowid IN (SELECT rowid FROM surfaces WHERE session_no = ?1 LIMIT ?2)",
+        )?
+        .execute(params![sweep.no, count(STEP_SURFACES)])?;
+    if requests + prompts + surfaces > 0 {
         return Ok(Step { freed: 0, done: false });
     }
     connection.prepare_cached("DELETE FROM marks WHERE session_no = ?1")?.execute([sweep.no])?;

@@ -226,7 +226,7 @@ fn downgrade(dir: &Path, schema: u32) {
     };
     raw.execute_batch(&format!(
         "DROP INDEX events_by_position; DROP INDEX requests_by_session; DROP INDEX requests_by_closing;
-         ALTER TABLE meta DROP COLUMN lookback; ALTER TABLE sessions DROP COLUMN doomed; DROP TABLE prompts;
+         ALTER TABLE meta DROP COLUMN lookback; ALTER TABLE sessions DROP COLUMN doomed; DROP TABLE prompts; DROP TABLE surfaces;
          ALTER TABLE requests DROP COLUMN closed_at; {older}
          PRAGMA user_version = {schema}; PRAGMA journal_mode = DELETE; PRAGMA auto_vacuum = NONE; VACUUM;"
     ))
