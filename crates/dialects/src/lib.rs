@@ -25,6 +25,7 @@ mod gemini_mirror;
 mod http;
 mod jsonrpc;
 pub mod listing;
+mod mcp_server;
 mod opencode;
 pub mod recording;
 #[cfg(test)]
@@ -35,6 +36,7 @@ pub use ask_key::RequestKey;
 pub use client_tools::{ClientToolCall, ClientToolError, ClientToolResult, ClientToolWork, CommandEnd};
 pub use fault::says_nothing;
 pub use http::{HttpBase, HttpReply, HttpRequest};
+pub use mcp_server::McpServer;
 
 /// Deepest nesting of a message that is passed on; a deeper one is kept as `raw` text.
 pub const DEPTH_MAX: usize = 128;
@@ -490,6 +492,9 @@ pub enum RuntimeCommand {
         cwd: String,
         /// An existing conversation of the runtime.
         resume: Option<ResumeTarget>,
+        /// MCP servers for the session's agent. Dialects that cannot name any for a single session ignore them.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        mcp_servers: Vec<McpServer>,
     },
     /// Start a run: ends in [`RuntimeEvent::Ended`]. At most one at a time in a session.
     Prompt {

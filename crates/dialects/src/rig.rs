@@ -122,7 +122,12 @@ impl Rig {
     }
 
     pub(super) fn open(&mut self, ticket: u64) {
-        self.tell(RuntimeCommand::Open { ticket: Ticket(ticket), cwd: "/w".into(), resume: None });
+        self.tell(RuntimeCommand::Open {
+            ticket: Ticket(ticket),
+            cwd: "/w".into(),
+            resume: None,
+            mcp_servers: Vec::new(),
+        });
     }
 
     pub(super) fn prompt(&mut self, ticket: u64, native: &str, text: &str) {

@@ -218,6 +218,16 @@ impl Acp {
             RequestSlot::Full => return out.frames.push(cancelled(key.id())),
         }
         let tool = reading::id_of(asked.tool_call).or_else(|| self.unnamed(&native));
+        let about = (params, asked.tool_call, tool.as_deref());
+        if let Some((decision, recorded)) = self.own_tool_allowed(&native, about, &options) {
+            let offered: Vec<String> = options.iter().map(|offer| offer.id.clone()).collect();
+            out.frames.push(permitted(&key, &offered, &decision));
+            let mention = tool.as_ref().filter(|id| self.see(&native, id));
+            let mention = mention.map(|id| first_mention(frame, asked.tool_call, id, said.title.is_some()));
+            let native = Some(native);
+            let events = mention.into_iter().chain(recorded);
+            return out.events.extend(events.map(|draft| RuntimeEvent::Event { native: native.clone(), draft }));
+        }
         let first_mention = tool
             .as_ref()
             .filter(|id| self.see(&native, id))

@@ -38,7 +38,7 @@ impl Bench {
         assert_eq!(can["fs"], j!({ "readTextFile": true, "writeTextFile": true }));
         assert_eq!(can["terminal"], true);
         bench.feed(r#"{"id":0,"result":{"protocolVersion":1}}"#);
-        let open = RuntimeCommand::Open { ticket: Ticket(1), cwd: "/w".into(), resume: None };
+        let open = RuntimeCommand::Open { ticket: Ticket(1), cwd: "/w".into(), resume: None, mcp_servers: Vec::new() };
         bench.dialect.command(open, &mut bench.out);
         bench.feed(r#"{"id":1,"result":{"sessionId":"s"}}"#);
         bench.out = Outbox::default();
@@ -353,7 +353,7 @@ fn acp_client_tools_refuse_terminals_and_files_of_other_sessions() {
     }
     // The same terminal, from another session.
     bench.out = Outbox::default();
-    let open = RuntimeCommand::Open { ticket: Ticket(2), cwd: "/x".into(), resume: None };
+    let open = RuntimeCommand::Open { ticket: Ticket(2), cwd: "/x".into(), resume: None, mcp_servers: Vec::new() };
     bench.dialect.command(open, &mut bench.out);
     bench.feed(r#"{"id":2,"result":{"sessionId":"t"}}"#);
     bench.out = Outbox::default();

@@ -61,9 +61,11 @@ impl Acp {
                     continue;
                 }
             };
-            let cwd = self.sessions.get(&native).map_or_else(String::new, |session| session.cwd.clone());
+            let session = self.sessions.get(&native);
+            let (cwd, servers) =
+                session.map(|session| (session.cwd.clone(), session.mcp_servers.clone())).unwrap_or_default();
             let resume = Some(ResumeTarget::new(native.clone(), true));
-            self.send_open(Pending::Rejoin { native }, by, (&cwd, resume.as_ref()), out);
+            self.send_open(Pending::Rejoin { native }, by, (&cwd, resume.as_ref(), &servers), out);
         }
     }
 

@@ -27,6 +27,7 @@ mod models;
 mod open;
 #[cfg(test)]
 mod open_tests;
+mod own_tools;
 mod quirks;
 mod reading;
 #[cfg(test)]
@@ -49,8 +50,8 @@ use serde_json::value::RawValue;
 
 use super::jsonrpc::{self, BorrowedText, INTERNAL, RpcMessage, object, string};
 use super::{
-    ClientToolError, ClientToolResult, Dialect, EventDraft, Outbox, RequestKey, RunEnd, RuntimeCommand, RuntimeError,
-    RuntimeEvent, ToolCallRef,
+    ClientToolError, ClientToolResult, Dialect, EventDraft, McpServer, Outbox, RequestKey, RunEnd, RuntimeCommand,
+    RuntimeError, RuntimeEvent, ToolCallRef,
 };
 use ask::PendingRequest;
 use client_tools::ClientToolJob;
@@ -125,6 +126,8 @@ enum Pending {
 /// A session that is open.
 struct Session {
     cwd: String,
+    /// Named again wherever the session is opened again.
+    mcp_servers: Vec<McpServer>,
     models: SessionModels,
 }
 
@@ -280,8 +283,8 @@ impl Dialect for Acp {
             return not_ready(command, out);
         }
         match command {
-            RuntimeCommand::Open { ticket, cwd, resume } => {
-                self.open_session(PendingOpen { ticket, cwd, resume, instead: None }, out);
+            RuntimeCommand::Open { ticket, cwd, resume, mcp_servers } => {
+                self.open_session(PendingOpen { ticket, cwd, resume, mcp_servers, instead: None }, out);
             }
             RuntimeCommand::Prompt { ticket, native, content } => self.prompt(ticket, native, content, out),
             RuntimeCommand::Cancel { native, .. } if self.drop_prompt(&native, out) => {}

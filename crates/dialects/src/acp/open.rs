@@ -10,7 +10,7 @@ use super::super::jsonrpc::{self, Fields, INTERNAL, METHOD_NOT_FOUND, object};
 use super::super::{OpenedAs, Outbox, ResumeTarget, RunEnd, RuntimeError, RuntimeEvent};
 use super::models::SessionModels;
 use super::quirks;
-use super::{AUTH_REQUIRED, Acp, Pending, trouble};
+use super::{AUTH_REQUIRED, Acp, McpServer, Pending, trouble};
 use plexus_protocol::{Kind, NativeId, RunStatus, Ticket};
 
 /// The unit of all waits here. Only one wake-up is requested at a time: however early the first one comes (a gateway that took over may
@@ -27,6 +27,8 @@ pub(super) struct PendingOpen {
     pub(super) ticket: Ticket,
     pub(super) cwd: String,
     pub(super) resume: Option<ResumeTarget>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) mcp_servers: Vec<McpServer>,
     /// Why a new one is opened in its place.
     pub(super) instead: Option<String>,
 }
@@ -134,8 +136,8 @@ impl Acp {
     }
 
     fn open_by(&mut self, by: OpenMethod, wish: PendingOpen, out: &mut Outbox) {
-        let (cwd, resume) = (wish.cwd.clone(), wish.resume.clone());
-        self.send_open(Pending::Open { wish, by }, by, (&cwd, resume.as_ref()), out);
+        let PendingOpen { cwd, resume, mcp_servers, .. } = wish.clone();
+        self.send_open(Pending::Open { wish, by }, by, (&cwd, resume.as_ref(), &mcp_servers), out);
     }
 
     /// Sends the request that opens a conversation.
@@ -143,7 +145,7 @@ impl Acp {
         &mut self,
         pending: Pending,
         by: OpenMethod,
-        (cwd, resume): (&str, Option<&ResumeTarget>),
+        (cwd, resume, servers): (&str, Option<&ResumeTarget>, &[McpServer]),
         out: &mut Outbox,
     ) {
         #[derive(Serialize)]
@@ -152,17 +154,18 @@ impl Acp {
             #[serde(skip_serializing_if = "Option::is_none")]
             session_id: Option<&'a NativeId>,
             cwd: &'a str,
-            mcp_servers: [(); 0],
+            mcp_servers: Vec<serde_json::Value>,
             // Agents may refuse to open anything without it, by any method.
             #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
             meta: Option<&'a RawValue>,
         }
-        let meta = self.session_meta.clone();
+        let meta = self.meta_allowing(servers);
         if let (OpenMethod::Load, Some(ResumeTarget { native, known, .. })) = (by, resume.cloned()) {
             self.past.insert(native, PastReplay { known, held: None, quiet: None });
         }
         let session_id = resume.map(|resume| &resume.native);
-        let params = Params { session_id, cwd, mcp_servers: [], meta: meta.as_deref() };
+        let mcp_servers = servers.iter().map(McpServer::acp).collect();
+        let params = Params { session_id, cwd, mcp_servers, meta: meta.as_deref() };
         self.request(pending, by.method(), &params, out);
     }
 
@@ -175,7 +178,7 @@ impl Acp {
         result: &RawValue,
         out: &mut Outbox,
     ) {
-        let PendingOpen { ticket, cwd, resume, instead } = wish;
+        let PendingOpen { ticket, cwd, resume, mcp_servers, instead } = wish;
         let known = resume.as_ref().is_some_and(|resume| resume.known);
         let Some(native) = resume.map(|resume| resume.native).or_else(|| self.named(Some(result))) else {
             let error = RuntimeError::new(INTERNAL, "the agent opened a session without an identifier");
@@ -184,7 +187,7 @@ impl Acp {
         let (models, mut drafts) = SessionModels::of_new_session(frame, result);
         self.can.modes |= models.modes;
         self.can.models |= !models.offered.is_empty();
-        self.hold(native.clone(), cwd, models);
+        self.hold(native.clone(), cwd, mcp_servers, models);
         self.await_quiet(&native, out);
         if let Some(why) = instead {
             let why = format!("{why}: a new one was opened instead, and the agent does not know the previous messages");

@@ -4,7 +4,7 @@
 use serde_json::{Value, json as j};
 
 use super::super::rig::{Rig, json, raw, spec};
-use super::super::{EventDraft, OpenedAs, ResumeTarget, RuntimeCommand, RuntimeEvent};
+use super::super::{EventDraft, McpServer, OpenedAs, ResumeTarget, RuntimeCommand, RuntimeEvent};
 use plexus_protocol::{Kind, RunStatus, RuntimeSpec, Ticket};
 
 fn ready(agent: &str, can: Value) -> Rig {
@@ -22,7 +22,7 @@ fn ready_with(spec: &RuntimeSpec, agent: &str, can: Value) -> Rig {
 
 fn open(rig: &mut Rig, known: bool) {
     let resume = Some(ResumeTarget::new("s".into(), known));
-    rig.tell(RuntimeCommand::Open { ticket: Ticket(1), cwd: "/w".into(), resume });
+    rig.tell(RuntimeCommand::Open { ticket: Ticket(1), cwd: "/w".into(), resume, mcp_servers: Vec::new() });
 }
 
 fn update(kind: &str, more: &str) -> String {
@@ -397,4 +397,86 @@ fn acp_capabilities_come_from_the_handshake_and_from_sessions() {
     let mut next = ready("a", j!({}));
     assert!(next.dialect.restore(&saved));
     assert_eq!(can(&next), can(&rig));
+}
+
+fn own_server() -> McpServer {
+    McpServer::Own {
+        name: "plexus_k3f9".into(),
+        command: "/bin/plexus".into(),
+        args: vec!["mcp".into()],
+        env: [("PLEXUS_HOME".to_owned(), "/home".to_owned())].into(),
+    }
+}
+
+/// A session of this agent with the gateway's own server, and one that a client named.
+fn with_servers(agent: &str) -> (Rig, Value) {
+    let mut rig = ready(agent, j!({}));
+    let given = McpServer::Given(raw(r#"{"name":"mine","command":"/bin/mine","args":[],"env":[]}"#));
+    let mcp_servers = vec![own_server(), given];
+    rig.tell(RuntimeCommand::Open { ticket: Ticket(1), cwd: "/w".into(), resume: None, mcp_servers });
+    let sent = rig.sent().remove(0);
+    rig.feed(r#"{"id":1,"result":{"sessionId":"s"}}"#);
+    opened(&mut rig);
+    (rig, sent["params"].clone())
+}
+
+#[test]
+fn acp_open_names_the_mcp_servers_of_the_session() {
+    let (_, params) = with_servers("a");
+    let own = j!({ "name": "plexus_k3f9", "command": "/bin/plexus", "args": ["mcp"],
+        "env": [{ "name": "PLEXUS_HOME", "value": "/home" }] });
+    let given = j!({ "name": "mine", "command": "/bin/mine", "args": [], "env": [] });
+    assert_eq!((&params["mcpServers"], &params["_meta"]), (&j!([own, given]), &j!(null)));
+}
+
+#[test]
+fn acp_quirk_gateways_own_tools_are_allowed_at_the_opening() {
+    let (_, params) = with_servers("@agentclientprotocol/claude-agent-acp");
+    assert_eq!(params["_meta"], j!({ "claudeCode": { "options": { "allowedTools": ["mcp__plexus_k3f9"] } } }));
+    let meta = Some(raw(r#"{"claudeCode":{"options":{"allowedTools":["Read"],"model":"m"}},"x":1}"#));
+    let spec = RuntimeSpec { session_meta: meta, ..spec("acp") };
+    let mut rig = ready_with(&spec, "@agentclientprotocol/claude-agent-acp", j!({}));
+    let mcp_servers = vec![own_server()];
+    rig.tell(RuntimeCommand::Open { ticket: Ticket(1), cwd: "/w".into(), resume: None, mcp_servers });
+    let allowed =
+        j!({ "claudeCode": { "options": { "allowedTools": ["Read", "mcp__plexus_k3f9"], "model": "m" } }, "x": 1 });
+    assert_eq!(rig.sent()[0]["params"]["_meta"], allowed);
+}
+
+#[test]
+fn acp_quirk_calls_of_the_gateways_own_tools_are_allowed() {
+    let offer = |id: &str, kind: &str| j!({ "optionId": id, "name": id, "kind": kind });
+    let gemini = [offer("proceed_always_server", "allow_always"), offer("proceed_once", "allow_once")];
+    let plain = [offer("yes", "allow_once"), offer("no", "reject_once")];
+    for (agent, call, options, allowed) in [
+        ("gemini-cli", j!({ "toolCallId": "mcp_plexus_k3f9_ui_show-1" }), &gemini, Some("proceed_once")),
+        ("gemini-cli", j!({ "toolCallId": "mcp_mine_ui_show-1" }), &gemini, None),
+        ("gemini-cli", j!({ "toolCallId": "x", "title": "mcp_plexus_k3f9_ui_show" }), &gemini, None),
+        ("gemini-cli", j!({ "toolCallId": "mcp_plexus_k3f9_ui_show-1" }), &plain, None),
+        ("qwen-code", j!({ "toolCallId": "x", "_meta": { "serverId": "plexus_k3f9" } }), &plain, Some("yes")),
+        ("qwen-code", j!({ "toolCallId": "x", "_meta": { "serverId": "mine" } }), &plain, None),
+        ("qwen-code", j!({ "toolCallId": "x", "title": "plexus_k3f9" }), &plain, None),
+        ("another", j!({ "toolCallId": "x", "_meta": { "serverId": "plexus_k3f9" } }), &plain, None),
+    ] {
+        let (mut rig, _) = with_servers(agent);
+        let params = j!({ "sessionId": "s", "toolCall": call, "options": options });
+        rig.feed(j!({ "id": 9, "method": "session/request_permission", "params": params }).to_string());
+        let (said, sent) = (rig.said(), rig.sent());
+        match allowed {
+            Some(option) => {
+                let outcome = j!({ "outcome": "selected", "optionId": option });
+                assert_eq!(sent[0]["result"]["outcome"], outcome, "{agent} {call}");
+                let bodies = said.iter().map(|said| match said {
+                    RuntimeEvent::Event { draft, .. } => String::from_utf8_lossy(&draft.body).into_owned(),
+                    other => panic!("{agent} {call}: {other:?}"),
+                });
+                assert!(bodies.collect::<String>().contains("need no approval"), "the rule is in the log");
+            }
+            None => {
+                assert!(sent.is_empty(), "{agent} {call}: {sent:?}");
+                let asked = said.iter().any(|said| matches!(said, RuntimeEvent::Asked { .. }));
+                assert!(asked, "{agent} {call}: people are asked");
+            }
+        }
+    }
 }

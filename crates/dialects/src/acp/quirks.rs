@@ -34,12 +34,37 @@ pub(super) enum Treatment {
         #[cfg(test)]
         recording: &'static str,
     },
+    /// Knows by this that a tool call is one of the gateway's own server, and allows it.
+    OwnTools(ServerField),
+    /// Tells the agent at every opening that the tools of the gateway's own server are allowed.
+    AllowedTools(AllowedTools),
     /// Waits before it loads a conversation.
     LoadLater {
         /// How long, in seconds.
         ticks: u32,
         /// What people are shown meanwhile.
         told: &'static str,
+    },
+}
+
+/// How an agent is told that all tools of an MCP server are allowed.
+#[derive(Clone, Copy)]
+pub(super) struct AllowedTools {
+    /// The list of allowed tools in `_meta`: the members that lead to it.
+    pub(super) place: &'static [&'static str],
+    /// What stands before the server's name.
+    pub(super) prefix: &'static str,
+}
+
+/// Where an agent itself says which MCP server a tool call is for. Titles are of the model's making and say nothing.
+#[derive(Clone, Copy)]
+pub(super) enum ServerField {
+    /// `_meta.serverId` of the tool call or the request.
+    MetaServerId,
+    /// The tool call's id begins with `mcp_SERVER_`, and this option is offered, which only MCP tools have.
+    CallIdPrefix {
+        /// The option.
+        option: &'static str,
     },
 }
 
@@ -76,6 +101,30 @@ quirks! {
         test: "acp_quirk_gemini_loads_no_conversation_in_the_minute_of_its_creation",
         then: Treatment::LoadLater { ticks: 65, told: "Gemini CLI loses a conversation that is reopened within the \
             minute in which it was created" }
+    }
+    {
+        agent: "gemini",
+        versions: "0.61.0",
+        what: "asks before every call of an MCP tool, whatever the tool's annotations say",
+        why: "the gateway asks people itself where its own tools have to; a question before each drawing is noise",
+        test: "acp_quirk_calls_of_the_gateways_own_tools_are_allowed",
+        then: Treatment::OwnTools(ServerField::CallIdPrefix { option: "proceed_always_server" })
+    }
+    {
+        agent: "qwen",
+        versions: "0.24.4",
+        what: "asks before every call of an MCP tool, whatever the tool's annotations say",
+        why: "the gateway asks people itself where its own tools have to; a question before each drawing is noise",
+        test: "acp_quirk_calls_of_the_gateways_own_tools_are_allowed",
+        then: Treatment::OwnTools(ServerField::MetaServerId)
+    }
+    {
+        agent: "@agentclientprotocol/claude-agent-acp",
+        versions: "0.100.0",
+        what: "asks before every call of an MCP tool that is not allowed by name when the session is opened",
+        why: "the gateway asks people itself where its own tools have to; a question before each drawing is noise",
+        test: "acp_quirk_gateways_own_tools_are_allowed_at_the_opening",
+        then: Treatment::AllowedTools(AllowedTools { place: &["claudeCode", "options", "allowedTools"], prefix: "mcp__" })
     }
     {
         agent: "gemini",
@@ -135,7 +184,7 @@ fn of(agent: Option<&str>) -> impl Iterator<Item = &'static Quirk> {
 pub(super) fn command_places(agent: Option<&str>) -> Option<&'static [CommandField]> {
     of(agent).find_map(|quirk| match quirk.then {
         Treatment::Commands { places, .. } => Some(places),
-        Treatment::LoadLater { .. } => None,
+        Treatment::OwnTools(_) | Treatment::AllowedTools(_) | Treatment::LoadLater { .. } => None,
     })
 }
 
@@ -143,7 +192,23 @@ pub(super) fn command_places(agent: Option<&str>) -> Option<&'static [CommandFie
 pub(super) fn load_later(agent: Option<&str>) -> Option<(u32, &'static str)> {
     of(agent).find_map(|quirk| match quirk.then {
         Treatment::LoadLater { ticks, told } => Some((ticks, told)),
-        Treatment::Commands { .. } => None,
+        Treatment::Commands { .. } | Treatment::OwnTools(_) | Treatment::AllowedTools(_) => None,
+    })
+}
+
+/// Where an agent says which MCP server a tool call is for, if the gateway answers for its own.
+pub(super) fn server_field(agent: Option<&str>) -> Option<ServerField> {
+    of(agent).find_map(|quirk| match quirk.then {
+        Treatment::OwnTools(field) => Some(field),
+        Treatment::Commands { .. } | Treatment::AllowedTools(_) | Treatment::LoadLater { .. } => None,
+    })
+}
+
+/// How an agent is told which tools are allowed.
+pub(super) fn allowed_tools(agent: Option<&str>) -> Option<AllowedTools> {
+    of(agent).find_map(|quirk| match quirk.then {
+        Treatment::AllowedTools(how) => Some(how),
+        Treatment::Commands { .. } | Treatment::OwnTools(_) | Treatment::LoadLater { .. } => None,
     })
 }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::models::SessionModels;
-use super::{Acp, Session};
+use super::{Acp, McpServer, Session};
 use plexus_protocol::NativeId;
 
 /// The format that is written.
@@ -29,6 +29,8 @@ struct Saved<'a> {
 #[derive(Serialize)]
 struct Kept<'a> {
     cwd: &'a str,
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    mcp_servers: &'a [McpServer],
     #[serde(skip_serializing_if = "Option::is_none")]
     current: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -51,6 +53,8 @@ struct Found {
 #[derive(Deserialize)]
 struct FoundSession {
     cwd: String,
+    #[serde(default)]
+    mcp_servers: Vec<McpServer>,
     #[serde(default)]
     current: Option<String>,
     #[serde(default)]
@@ -94,8 +98,13 @@ pub(super) fn save(acp: &Acp) -> Option<Vec<u8>> {
                 lists.len() - 1
             })
         });
-        let kept =
-            Kept { cwd: &session.cwd, current: models.current.as_deref(), option: models.option.as_deref(), list };
+        let kept = Kept {
+            cwd: &session.cwd,
+            mcp_servers: &session.mcp_servers,
+            current: models.current.as_deref(),
+            option: models.option.as_deref(),
+            list,
+        };
         sessions.insert(native, kept);
     }
     serde_json::to_vec(&Saved { acp: FORM, state: acp, sessions, lists }).ok()
@@ -106,14 +115,14 @@ pub(super) fn restore(saved: &[u8]) -> Option<Acp> {
     if !(OLDEST..=FORM).contains(&acp) {
         return None;
     }
-    for (native, FoundSession { cwd, current, option, list }) in sessions {
+    for (native, FoundSession { cwd, mcp_servers, current, option, list }) in sessions {
         let offered = list.and_then(|list| lists.get(list)).cloned().unwrap_or_default();
-        state.hold(native, cwd, SessionModels { offered, current, option, modes: false });
+        state.hold(native, cwd, mcp_servers, SessionModels { offered, current, option, modes: false });
     }
     if acp == 1 {
         let old: FoundOld = serde_json::from_slice(saved).ok()?;
         for (native, OldSession { cwd, models: OldModels { offered, current, option } }) in old.state.sessions {
-            state.hold(native, cwd, SessionModels { offered, current, option, modes: false });
+            state.hold(native, cwd, Vec::new(), SessionModels { offered, current, option, modes: false });
         }
     }
     Some(state)
@@ -121,8 +130,14 @@ pub(super) fn restore(saved: &[u8]) -> Option<Acp> {
 
 impl Acp {
     /// Adds an open session.
-    pub(super) fn hold(&mut self, native: NativeId, cwd: String, mut models: SessionModels) {
+    pub(super) fn hold(
+        &mut self,
+        native: NativeId,
+        cwd: String,
+        mcp_servers: Vec<McpServer>,
+        mut models: SessionModels,
+    ) {
         self.lists.share(&mut models);
-        self.sessions.insert(native, Session { cwd, models });
+        self.sessions.insert(native, Session { cwd, mcp_servers, models });
     }
 }

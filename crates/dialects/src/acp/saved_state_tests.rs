@@ -42,7 +42,10 @@ fn perform(dialect: &mut dyn Dialect, step: Step, out: &mut Outbox) {
         Step::Hear(line) => dialect.feed(Bytes::from(line), out),
         Step::Open(ticket, resume) => {
             let resume = resume.map(|(n, known)| ResumeTarget::new(native(n), known));
-            dialect.command(RuntimeCommand::Open { ticket: Ticket(ticket), cwd: "/w".into(), resume }, out);
+            dialect.command(
+                RuntimeCommand::Open { ticket: Ticket(ticket), cwd: "/w".into(), resume, mcp_servers: Vec::new() },
+                out,
+            );
         }
         Step::Prompt(ticket, n) => {
             let content = vec![raw(r#"{"type":"text","text":"hi"}"#)];

@@ -324,7 +324,7 @@ impl Dialect for Codelia {
 
     fn command(&mut self, command: RuntimeCommand, out: &mut Outbox) {
         match command {
-            RuntimeCommand::Open { ticket, cwd, resume } => self.open_session(ticket, cwd, resume, out),
+            RuntimeCommand::Open { ticket, cwd, resume, .. } => self.open_session(ticket, cwd, resume, out),
             RuntimeCommand::Prompt { ticket, native, content } => self.prompt(ticket, native, &content, out),
             RuntimeCommand::Cancel { ticket: Some(ticket), reason, .. } => self.cancel(ticket, reason, out),
             // Only the gateway starts work in this session.

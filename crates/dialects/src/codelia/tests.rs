@@ -906,7 +906,7 @@ fn codelia_returns_question_ids_unchanged() {
 
 fn resume(rig: &mut Rig, native: &str, known: bool) {
     let resume = Some(ResumeTarget::new(native.into(), known));
-    rig.tell(RuntimeCommand::Open { ticket: Ticket(1), cwd: "/w".into(), resume });
+    rig.tell(RuntimeCommand::Open { ticket: Ticket(1), cwd: "/w".into(), resume, mcp_servers: Vec::new() });
 }
 
 /// A ready connection that resumes a conversation; the next request id is "3".

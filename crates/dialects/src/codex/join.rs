@@ -8,7 +8,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::super::jsonrpc::{INTERNAL, object};
-use super::super::{EventDraft, OpenedAs, Outbox, RuntimeError, RuntimeEvent};
+use super::super::{EventDraft, McpServer, OpenedAs, Outbox, RuntimeError, RuntimeEvent};
 use super::{
     Codex, DOUBTS_MAX, End, OTHER, OpenRequest, Pending, SETTLE, Thread, ThreadHead, Turn, TurnHead, UNSURE,
     error_event, items, mark,
@@ -116,11 +116,27 @@ fn removed_turns(thread: &Thread, turns: &[TurnHead<'_>]) -> Vec<u64> {
     last.copied().take_while(|told| !there.contains(told)).collect()
 }
 
+/// The configuration that names MCP servers for one thread; `None` without any.
+pub(super) fn config(servers: &[McpServer]) -> Option<serde_json::Value> {
+    let servers = servers.iter().filter_map(McpServer::codex).map(|(name, entry)| (name.to_owned(), entry));
+    let servers: serde_json::Map<_, _> = servers.collect();
+    (!servers.is_empty()).then(|| serde_json::json!({ "mcp_servers": servers }))
+}
+
 impl Codex {
+    /// Requests a thread that was joined before.
+    pub(super) fn rejoin(&mut self, native: &NativeId, out: &mut Outbox) {
+        let servers = self.state.threads.get(native).map(|thread| thread.mcp_servers.clone()).unwrap_or_default();
+        self.resume(Pending::Rejoin { native: native.clone() }, native, &servers, out);
+    }
+
     /// Requests a thread and its newest turns.
-    pub(super) fn resume(&mut self, pending: Pending, native: &NativeId, out: &mut Outbox) {
+    pub(super) fn resume(&mut self, pending: Pending, native: &NativeId, servers: &[McpServer], out: &mut Outbox) {
         let page = serde_json::json!({ "limit": TURNS_MAX, "sortDirection": "desc", "itemsView": "full" });
-        let params = serde_json::json!({ "threadId": native, "excludeTurns": true, "initialTurnsPage": page });
+        let mut params = serde_json::json!({ "threadId": native, "excludeTurns": true, "initialTurnsPage": page });
+        if let Some(config) = config(servers) {
+            params["config"] = config;
+        }
         self.request(pending, "thread/resume", &params, out);
     }
 
@@ -149,6 +165,7 @@ impl Codex {
         let mut thread = Thread {
             model: super::text(joined.model).or(thread.model),
             provider: super::text(joined.model_provider).or(thread.provider),
+            mcp_servers: want.mcp_servers,
             ..thread
         };
         let mut drafts = Vec::new();

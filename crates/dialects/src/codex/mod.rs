@@ -37,8 +37,8 @@ use serde_json::value::RawValue;
 use super::fault::{self, says_nothing};
 use super::jsonrpc::{self, INTERNAL, RpcMessage, object, string};
 use super::{
-    CarriedState, Dialect, EventDraft, Outbox, RequestKey, ResumeTarget, RunEnd, RuntimeCommand, RuntimeError,
-    RuntimeEvent,
+    CarriedState, Dialect, EventDraft, McpServer, Outbox, RequestKey, ResumeTarget, RunEnd, RuntimeCommand,
+    RuntimeError, RuntimeEvent,
 };
 use ask::PendingRequest;
 use items::Items;
@@ -171,6 +171,8 @@ struct OpenRequest {
     /// The state that an earlier connection left.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     carried: Option<Box<CarriedState>>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    mcp_servers: Vec<McpServer>,
 }
 
 /// A joined thread.
@@ -191,6 +193,9 @@ struct Thread {
     doubts: u8,
     #[serde(skip)]
     doubted: bool,
+    /// Named again wherever the thread is joined again. Whoever opens it names them, so they are not saved.
+    #[serde(skip)]
+    mcp_servers: Vec<McpServer>,
 }
 
 impl Thread {
@@ -305,11 +310,17 @@ impl Dialect for Codex {
             RuntimeCommand::Answer { key, decision } => self.answered(&key, &decision, out),
             RuntimeCommand::Cancel { ticket, native, .. } => self.cancel(ticket, &native, out),
             command if self.state.phase != Phase::Ready => not_ready(command, out),
-            RuntimeCommand::Open { ticket, cwd, resume: Some(ResumeTarget { native, known, carried }) } => {
-                self.open_session(ticket.0, OpenRequest { cwd, resume: Some((native, known)), carried }, out);
+            RuntimeCommand::Open {
+                ticket,
+                cwd,
+                resume: Some(ResumeTarget { native, known, carried }),
+                mcp_servers,
+            } => {
+                let resume = Some((native, known));
+                self.open_session(ticket.0, OpenRequest { cwd, resume, carried, mcp_servers }, out);
             }
-            RuntimeCommand::Open { ticket, cwd, resume: None } => {
-                self.open_session(ticket.0, OpenRequest { cwd, resume: None, carried: None }, out);
+            RuntimeCommand::Open { ticket, cwd, resume: None, mcp_servers } => {
+                self.open_session(ticket.0, OpenRequest { cwd, resume: None, carried: None, mcp_servers }, out);
             }
             RuntimeCommand::Prompt { ticket, native, content } => self.prompt(ticket, native, &content, out),
             RuntimeCommand::Call { ticket, native, method, params, notify } => {
@@ -346,7 +357,7 @@ impl Dialect for Codex {
             };
             let again: Vec<NativeId> = self.state.threads.iter_mut().filter_map(doubted).collect();
             for native in again {
-                self.resume(Pending::Rejoin { native: native.clone() }, &native, out);
+                self.rejoin(&native, out);
             }
         }
         self.checkpoints(from, None, out);
@@ -520,9 +531,9 @@ impl Codex {
                 self.opened(frame, ticket, want, result, out);
                 self.clarify(out);
             }
-            (Pending::Open { ticket, want: OpenRequest { cwd, resume: Some((_, true)), .. } }, Err(_)) => {
+            (Pending::Open { ticket, want }, Err(_)) if want.resume.as_ref().is_some_and(|(_, known)| *known) => {
                 // Its history is in the log; Codex continues with a new one.
-                self.open_session(ticket, OpenRequest { cwd, resume: None, carried: None }, out);
+                self.open_session(ticket, OpenRequest { resume: None, carried: None, ..want }, out);
             }
             (Pending::Open { ticket, want }, Err(error)) => {
                 if let Some((native, _)) = want.resume {
@@ -571,7 +582,7 @@ impl Codex {
         out.events.push(RuntimeEvent::Ready { agent: Some(format!("codex {version}").trim().to_owned()) });
         let threads: Vec<_> = self.state.threads.keys().cloned().collect();
         for native in threads {
-            self.resume(Pending::Rejoin { native: native.clone() }, &native, out);
+            self.rejoin(&native, out);
         }
         for (ticket, want) in std::mem::take(&mut self.state.reopen) {
             self.open_session(ticket, want, out);
@@ -583,9 +594,15 @@ impl Codex {
 
     fn open_session(&mut self, ticket: u64, want: OpenRequest, out: &mut Outbox) {
         match want.resume.clone() {
-            Some((native, _)) => self.resume(Pending::Open { ticket, want }, &native, out),
+            Some((native, _)) => {
+                let servers = want.mcp_servers.clone();
+                self.resume(Pending::Open { ticket, want }, &native, &servers, out);
+            }
             None => {
-                let params = serde_json::json!({ "cwd": want.cwd });
+                let mut params = serde_json::json!({ "cwd": want.cwd });
+                if let Some(config) = join::config(&want.mcp_servers) {
+                    params["config"] = config;
+                }
                 self.request(Pending::Open { ticket, want }, "thread/start", &params, out);
             }
         }

@@ -705,7 +705,7 @@ fn joined(turns: Value, known: bool) -> Rig {
 
 fn resume(rig: &mut Rig, known: bool) {
     let resume = Some(ResumeTarget::new("t".into(), known));
-    rig.tell(RuntimeCommand::Open { ticket: Ticket(1), cwd: "/w".into(), resume });
+    rig.tell(RuntimeCommand::Open { ticket: Ticket(1), cwd: "/w".into(), resume, mcp_servers: Vec::new() });
     let sent = rig.sent();
     assert_eq!((&sent[0]["method"], &sent[0]["params"]["threadId"]), (&j!("thread/resume"), &j!("t")));
 }
@@ -841,7 +841,7 @@ fn codex_discovers_threads_of_others_once() {
         reply(&mut rig, id, j!({ "thread": young }));
         assert_eq!(kinds(&rig.said()), ["found n "]);
         let resume = Some(ResumeTarget::new("n".into(), false));
-        rig.tell(RuntimeCommand::Open { ticket: Ticket(9), cwd: "/w".into(), resume });
+        rig.tell(RuntimeCommand::Open { ticket: Ticket(9), cwd: "/w".into(), resume, mcp_servers: Vec::new() });
         let error = j!({ "code": -32600, "message": "no rollout found" });
         rig.feed(j!({ "id": id + 1, "error": error }).to_string());
         assert!(matches!(rig.one(), RuntimeEvent::NotOpened { .. }));
@@ -1003,7 +1003,12 @@ fn carried(rig: &Rig, prompt: Option<u64>, asks: &[RequestKey], status: Value, t
     let mut next = hello(&remote());
     next.sent();
     let resume = ResumeTarget { carried: Some(Box::new(carried)), ..ResumeTarget::new("t".into(), true) };
-    next.tell(RuntimeCommand::Open { ticket: Ticket(1), cwd: "/w".into(), resume: Some(resume) });
+    next.tell(RuntimeCommand::Open {
+        ticket: Ticket(1),
+        cwd: "/w".into(),
+        resume: Some(resume),
+        mcp_servers: Vec::new(),
+    });
     next.sent();
     let mut head = thread("t");
     head["status"] = status;
@@ -1405,7 +1410,10 @@ fn play(dialect: &mut dyn Dialect, step: &Move) -> String {
         Move::Feed(frame) => dialect.feed(Bytes::from(frame.clone()), &mut out),
         Move::Open(known) => {
             let resume = Some(ResumeTarget::new(native, *known));
-            dialect.command(RuntimeCommand::Open { ticket: Ticket(1), cwd: "/w".into(), resume }, &mut out);
+            dialect.command(
+                RuntimeCommand::Open { ticket: Ticket(1), cwd: "/w".into(), resume, mcp_servers: Vec::new() },
+                &mut out,
+            );
         }
         Move::Prompt => {
             let content = vec![raw(r#"{"type":"text","text":"hi"}"#)];

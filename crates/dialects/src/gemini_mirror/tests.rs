@@ -55,7 +55,10 @@ impl Ui {
     fn resume(&mut self, known: bool) {
         let resume = Some(ResumeTarget::new("ui".into(), known));
         self.step(|dialect, out| {
-            dialect.command(RuntimeCommand::Open { ticket: Ticket(1), cwd: "/".into(), resume }, out)
+            dialect.command(
+                RuntimeCommand::Open { ticket: Ticket(1), cwd: "/".into(), resume, mcp_servers: Vec::new() },
+                out,
+            )
         });
     }
 
@@ -472,8 +475,10 @@ fn mirror_known_session_does_not_repeat_its_history() {
     assert_eq!(ui.words(), [""; 0]);
     let mut other = Ui::new(true);
     let resume = Some(ResumeTarget::new("x".into(), false));
-    other
-        .step(|dialect, out| dialect.command(RuntimeCommand::Open { ticket: Ticket(1), cwd: "/".into(), resume }, out));
+    other.step(|dialect, out| {
+        dialect
+            .command(RuntimeCommand::Open { ticket: Ticket(1), cwd: "/".into(), resume, mcp_servers: Vec::new() }, out)
+    });
     assert_eq!(other.words(), ["not opened: the Gemini UI has one conversation, named \"ui\"; there is no \"x\""]);
 }
 

@@ -482,11 +482,11 @@ impl Dialect for OpenCode {
             RuntimeCommand::Open { ticket, .. } if !ready => {
                 out.events.push(RuntimeEvent::NotOpened { ticket, error: fault() })
             }
-            RuntimeCommand::Open { ticket, cwd, resume: None } => {
+            RuntimeCommand::Open { ticket, cwd, resume: None, .. } => {
                 let path = in_folder("/session", Some(&cwd));
                 self.post(Pending::Create { ticket, cwd }, path, &serde_json::json!({}), out);
             }
-            RuntimeCommand::Open { ticket, cwd, resume: Some(resume) } => self.resume(ticket, &cwd, resume, out),
+            RuntimeCommand::Open { ticket, cwd, resume: Some(resume), .. } => self.resume(ticket, &cwd, resume, out),
             RuntimeCommand::Prompt { ticket, native, .. } if !ready => {
                 let end = failed(fault().message);
                 out.events.push(RuntimeEvent::Ended { native, ticket, end });

@@ -155,7 +155,7 @@ impl Stage {
             asks: asks.iter().map(|key| RequestKey::unique(*key)).collect(),
         };
         let resume = Some(ResumeTarget { native: "s".into(), known: true, carried: Some(Box::new(carried)) });
-        self.rig.tell(RuntimeCommand::Open { ticket: Ticket(1), cwd: "/w".into(), resume });
+        self.rig.tell(RuntimeCommand::Open { ticket: Ticket(1), cwd: "/w".into(), resume, mcp_servers: Vec::new() });
     }
 
     fn reported(&mut self) -> Vec<String> {
@@ -203,7 +203,7 @@ fn describe(said: &RuntimeEvent) -> String {
 
 fn resume(stage: &mut Stage, known: bool) {
     let resume = Some(ResumeTarget::new("s".into(), known));
-    stage.rig.tell(RuntimeCommand::Open { ticket: Ticket(1), cwd: "/w".into(), resume });
+    stage.rig.tell(RuntimeCommand::Open { ticket: Ticket(1), cwd: "/w".into(), resume, mcp_servers: Vec::new() });
 }
 
 fn message(id: &str, role: &str, complete: bool, parts: Value) -> Value {

@@ -329,11 +329,11 @@ impl Dialect for OpenCode2 {
             RuntimeCommand::Open { ticket, .. } if !ready => {
                 out.events.push(RuntimeEvent::NotOpened { ticket, error: fault() })
             }
-            RuntimeCommand::Open { ticket, cwd, resume: None } => {
+            RuntimeCommand::Open { ticket, cwd, resume: None, .. } => {
                 let body = serde_json::json!({ "location": { "directory": cwd } });
                 self.send(Pending::Create { ticket, cwd }, "POST", "/api/session".into(), Some(&body), out);
             }
-            RuntimeCommand::Open { ticket, cwd, resume: Some(resume) } => self.resume(ticket, cwd, resume, out),
+            RuntimeCommand::Open { ticket, cwd, resume: Some(resume), .. } => self.resume(ticket, cwd, resume, out),
             RuntimeCommand::Prompt { ticket, native, .. } if !ready => {
                 out.events.push(RuntimeEvent::Ended { native, ticket, end: failed(fault().message) });
             }

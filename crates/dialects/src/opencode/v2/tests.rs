@@ -278,7 +278,12 @@ impl Stage {
             asks: asks.iter().map(|id| RequestKey::unique(*id)).collect(),
         };
         let resume = ResumeTarget { carried: Some(Box::new(carried)), ..ResumeTarget::new("ses_1".into(), true) };
-        self.rig.tell(RuntimeCommand::Open { ticket: Ticket(100), cwd: "/w".into(), resume: Some(resume) });
+        self.rig.tell(RuntimeCommand::Open {
+            ticket: Ticket(100),
+            cwd: "/w".into(),
+            resume: Some(resume),
+            mcp_servers: Vec::new(),
+        });
         self.serve();
     }
 }
@@ -546,7 +551,12 @@ fn opencode2_discovers_a_session_and_reports_it_from_its_log() {
     stage.serve();
     assert_eq!(short(&stage.events()), ["ready", "found ses_1"]);
     let resume = ResumeTarget::new("ses_1".into(), false);
-    stage.rig.tell(RuntimeCommand::Open { ticket: Ticket(1), cwd: "/w".into(), resume: Some(resume) });
+    stage.rig.tell(RuntimeCommand::Open {
+        ticket: Ticket(1),
+        cwd: "/w".into(),
+        resume: Some(resume),
+        mcp_servers: Vec::new(),
+    });
     stage.serve();
     let progress = short(&stage.events());
     assert_eq!(progress, ["opened", "began", "user_message_chunk from the terminal"]);

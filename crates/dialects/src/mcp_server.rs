@@ -1,0 +1,47 @@
+//! MCP servers that a session's agent is told of.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+
+/// An MCP server for the agent of one session.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum McpServer {
+    /// The gateway's own: a program that the agent starts and speaks to on stdio. Its tools need no approval, since the gateway asks
+    /// people itself where they have to be asked.
+    Own {
+        /// Its name, unlike that of any server of the agent's own configuration.
+        name: String,
+        /// The program, absolute.
+        command: String,
+        /// Its arguments; none is secret.
+        args: Vec<String>,
+        /// Its variables; none is secret.
+        env: BTreeMap<String, String>,
+    },
+    /// One that a client named, in ACP's form.
+    Given(Box<RawValue>),
+}
+
+impl McpServer {
+    /// In ACP's form (`McpServer` of the schema): `{name, command, args, env: [{name, value}]}`.
+    pub(crate) fn acp(&self) -> Value {
+        match self {
+            Self::Own { name, command, args, env } => {
+                let env: Vec<Value> = env.iter().map(|(name, value)| json!({ "name": name, "value": value })).collect();
+                json!({ "name": name, "command": command, "args": args, "env": env })
+            }
+            Self::Given(server) => serde_json::from_str(server.get()).unwrap_or_default(),
+        }
+    }
+
+    /// As an entry of `mcp_servers` in Codex's configuration, with its name; `None` for a server that only ACP can name.
+    pub(crate) fn codex(&self) -> Option<(&str, Value)> {
+        let Self::Own { name, command, args, env } = self else { return None };
+        let entry = json!({ "command": command, "args": args, "env": env, "default_tools_approval_mode": "approve" });
+        Some((name, entry))
+    }
+}
