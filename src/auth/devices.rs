@@ -16,6 +16,7 @@ use subtle::{Choice, ConditionallySelectable, ConstantTimeEq};
 use tokio::sync::watch;
 use unicode_general_category::{GeneralCategory, get_general_category};
 
+use super::agents::AgentTokens;
 use super::limiter::{Limiter, Tries};
 use super::pairing::{PairingFault, Pairings};
 use super::token::{self, Hash};
@@ -109,6 +110,7 @@ pub(super) struct AuthShared {
     /// The state folder.
     pub(super) home: PathBuf,
     pub(super) devices: ArcSwap<Vec<DeviceEntry>>,
+    pub(super) agents: AgentTokens,
     pub(super) codes: Mutex<Vec<WaitingCode>>,
     pub(super) pairings: Mutex<Pairings>,
     /// Counts the changes to pairings.
@@ -218,6 +220,13 @@ pub struct DeviceView {
     pub local: bool,
 }
 
+impl AuthShared {
+    /// Tells the handlers that a device or an agent is gone.
+    pub(super) fn count_revocation(&self) {
+        self.revoked.send_modify(|count| *count += 1);
+    }
+}
+
 impl Auth {
     /// Opens the token in `home` (made if absent) and reads the devices' rows.
     ///
@@ -257,6 +266,7 @@ impl Auth {
             shared: Arc::new(AuthShared {
                 home: home.into(),
                 devices: ArcSwap::from_pointee(devices),
+                agents: AgentTokens::open(home),
                 codes: Mutex::default(),
                 pairings: Mutex::default(),
                 paired: watch::Sender::new(0),
@@ -275,7 +285,8 @@ impl Auth {
 
     /// The caller with this bearer token. Takes the same time for every device and for none.
     pub fn check(&self, bearer: &str) -> Option<Caller> {
-        self.prove(bearer, |device| device.origin.is_none())
+        // A cookie is never an agent's token: agents are no browsers.
+        self.prove(bearer, |device| device.origin.is_none()).or_else(|| self.shared.agents.check(&token::hash(bearer)))
     }
 
     /// The caller with this token as a cookie of `site`. A bearer token is no cookie token, and the reverse.
@@ -362,6 +373,9 @@ impl Auth {
         let device = caller.device();
         if device.device_id.as_str() == SAME_USER && device.token_sha256.is_empty() {
             return true;
+        }
+        if device.kind == DeviceKind::Agent {
+            return self.shared.agents.holds(device);
         }
         let same = |entry: &DeviceEntry| {
             entry.device.device_id == device.device_id && entry.device.token_sha256 == device.token_sha256
@@ -605,7 +619,7 @@ impl Auth {
                 );
                 devices.retain(|entry| !goes(&entry.device));
             });
-            self.shared.revoked.send_modify(|count| *count += 1);
+            self.shared.count_revocation();
         }
         // Also those whose removal could not be stored before.
         while let Some(gone) = unsaved.last() {
@@ -746,6 +760,9 @@ pub(super) fn valid_grant(mut grant: Grant) -> Result<Grant, AuthError> {
     if grant.scopes.is_empty() {
         let all: Vec<_> = Scope::ALL.iter().map(|scope| scope.as_str()).collect();
         return Err(AuthError::Invalid(format!("a device needs at least one of the scopes {}", all.join(", "))));
+    }
+    if grant.scopes.contains(&Scope::Ui) {
+        return Err(AuthError::Invalid("the scope `ui` is for agents alone: a device that may prompt may draw".into()));
     }
     if !names(grant.runtimes.as_ref().map(Vec::len)) || !names(grant.sessions.as_ref().map(Vec::len)) {
         return Err(AuthError::Invalid(format!(

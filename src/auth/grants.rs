@@ -39,9 +39,15 @@ impl Grant {
         Self::of(&Scope::ALL)
     }
 
+    /// Whether the grant has a scope, for any target.
+    pub fn has(&self, scope: Scope) -> bool {
+        // Who may prompt the agent may draw in its place.
+        self.scopes.contains(&scope) || (scope == Scope::Ui && self.scopes.contains(&Scope::Prompt))
+    }
+
     /// Whether the grant covers `scope` on `target`.
     pub fn covers(&self, scope: Scope, target: Target<'_>) -> bool {
-        if !self.scopes.contains(&scope) {
+        if !self.has(scope) {
             return false;
         }
         let whole = self.runtimes.is_none() && self.sessions.is_none();
@@ -85,6 +91,8 @@ pub enum DeviceKind {
     Share,
     /// The local administrator.
     Local,
+    /// The agent of one session.
+    Agent,
 }
 
 /// An enrolled client installation.
@@ -231,4 +239,6 @@ rights! {
     Approve
     /// Manage runtimes, devices and settings.
     Admin
+    /// Draw surfaces and ask in a session.
+    Ui
 }

@@ -547,11 +547,7 @@ async fn check<S>(
 fn holder(gate: &Gate, parts: &Parts, scope: Scope) -> Result<Caller, Problem> {
     let caller = enter(gate, parts)?;
     let device = caller.device();
-    if device.grant.scopes.contains(&scope) {
-        Ok(caller)
-    } else {
-        Err(Denied { scope, device: device.name.clone() }.into())
-    }
+    if device.grant.has(scope) { Ok(caller) } else { Err(Denied { scope, device: device.name.clone() }.into()) }
 }
 
 /// The caller for a local process of this user without a token, if the gate allows such to watch. Browsers always need a

@@ -17,10 +17,12 @@ pub enum Scope {
     Approve,
     /// Administer runtimes, devices and settings.
     Admin,
+    /// Draw surfaces and ask by them in one session. Agents alone have it; no device is given it.
+    Ui,
 }
 
 impl Scope {
-    /// Every scope, weakest first.
+    /// Every scope that a device may be given, weakest first.
     pub const ALL: [Scope; 4] = [Scope::Watch, Scope::Prompt, Scope::Approve, Scope::Admin];
 
     /// The name on the wire.
@@ -30,6 +32,7 @@ impl Scope {
             Scope::Prompt => "prompt",
             Scope::Approve => "approve",
             Scope::Admin => "admin",
+            Scope::Ui => "ui",
         }
     }
 }
