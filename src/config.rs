@@ -603,7 +603,7 @@ fn read_runtime(fields: &mut TableFields<'_, '_>, context: &ConfigContext) -> Op
     let restart = fields.word("restart", &restart_words);
     let auth_method = fields.text("auth_method", "\"gemini-api-key\"");
     let session_meta = fields.json("session_meta");
-    let outlive = fields.flag("outlive");
+    let (outlive, ui) = (fields.flag("outlive"), fields.flag("ui"));
     let secret = fields.secret("secret", "\"${OPENCODE_SERVER_PASSWORD}\"", context);
     let remote = fields.text("remote", "\"http://127.0.0.1:3000\"");
     let (serve_fs, serve_terminal) = (fields.flag("serve_fs"), fields.flag("serve_terminal"));
@@ -680,6 +680,7 @@ fn read_runtime(fields: &mut TableFields<'_, '_>, context: &ConfigContext) -> Op
     spec.auth_method = auth_method.map(|(_, method)| method).or(spec.auth_method);
     spec.session_meta = session_meta.or(spec.session_meta);
     spec.outlive = outlive.unwrap_or(spec.outlive);
+    spec.ui = ui.unwrap_or(spec.ui);
     spec.secret = secret.or(spec.secret);
     spec.remote = remote.map(|(_, remote)| remote).or(spec.remote);
     spec.serve.fs = serve_fs.unwrap_or(spec.serve.fs);

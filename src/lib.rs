@@ -12,6 +12,7 @@ pub mod router;
 pub mod runtimes;
 pub mod sessions;
 mod spans;
+mod surface_tools;
 
 use std::collections::BTreeMap;
 use std::io;
@@ -230,6 +231,12 @@ impl Gateway {
         let push = config::Push { public_url: public_url.clone(), ..config.push };
         let notifier = Notifier::open(&home, &log, push).map_err(StartError::Push)?;
         let directory = Directory::open(log.clone(), Arc::clone(&runtimes) as _, rules).await.map_err(failed)?;
+        let absolute = |path: &Path| std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+        directory.give_tools(Arc::new(surface_tools::SurfaceTools {
+            auth: auth.clone(),
+            exe: absolute(&exe),
+            home: absolute(&home),
+        }));
         let (stop, stopping) = watch::channel(false);
         let state = AppState {
             epoch: log.epoch().clone(),
@@ -437,8 +444,14 @@ fn attach(directory: &Directory, runtime: config::RuntimeConfig) {
                     }
                 };
             }
-            let open =
-                OpenSession { runtime_id: id.clone(), cwd: None, title: runtime.title, native_id: None, program: None };
+            let open = OpenSession {
+                runtime_id: id.clone(),
+                cwd: None,
+                title: runtime.title,
+                native_id: None,
+                program: None,
+                mcp_servers: Vec::new(),
+            };
             match directory.begin(open).await {
                 Ok(session) => tracing::info!(runtime_id = %id, session_id = %session.session_id, "a session is open"),
                 Err(error) => tracing::error!(runtime_id = %id, %error, "the runtime opened no session"),

@@ -374,7 +374,8 @@ mod tests {
     }
 
     fn open(routes: &mut SessionRoutes, session: &Session, ticket: u64) {
-        let command = RuntimeCommand::Open { ticket: Ticket(ticket), cwd: "/".into(), resume: None };
+        let command =
+            RuntimeCommand::Open { ticket: Ticket(ticket), cwd: "/".into(), resume: None, mcp_servers: Vec::new() };
         routes.ordered(&RuntimeOrder { command, sender: session.sender.clone(), generation: 1, answered_at: None });
     }
 

@@ -3,6 +3,7 @@
 mod requests;
 mod retention;
 mod runtimes;
+mod surfaces;
 
 use parking_lot::Mutex;
 use std::borrow::Cow;
@@ -28,6 +29,7 @@ use super::{Clients, Filter, Launcher, Log, RuntimeLink, SessionError, Snapshot,
 use crate::auth::{Admin, Approve, Permit, Prompt, Target};
 use crate::ledger::Ledger;
 use crate::metrics::metrics;
+use plexus_dialects::McpServer;
 use plexus_protocol::{
     Answer, Connect, NativeId, Origin, Position, Receipt, Request, RequestId, RequestState, RunId, RunInfo, RunStatus,
     RuntimeId, RuntimeInfo, RuntimeSpec, RuntimeState, Scope, SessionId, SessionInfo, Timestamp,
@@ -75,6 +77,7 @@ pub(super) struct Shared {
     pub(super) rules: SessionRules,
     /// Accounts for the content of queued prompts.
     ledger: OnceLock<Ledger>,
+    tools: OnceLock<Arc<dyn AgentTools>>,
     pub(super) sessions: DashMap<SessionId, SessionHandle>,
     /// The sessions of the open requests.
     pub(super) request_sessions: Arc<DashMap<RequestId, SessionId>>,
@@ -95,6 +98,16 @@ pub(super) struct Shared {
     pub(super) folds: SnapshotCache,
     /// Pending queries for the conversations that runtimes store, one per runtime.
     pub(super) listings: Listings,
+}
+
+/// The tools that the gateway gives to the agents of sessions.
+pub trait AgentTools: Send + Sync {
+    /// The MCP servers for the agent of a session that is being opened.
+    fn begin(&self, session: &SessionId) -> Vec<McpServer>;
+    /// The session's agent is gone.
+    fn end(&self, session: &SessionId);
+    /// Only the agents of these sessions outlived an earlier gateway; they go on with the tools that they have.
+    fn found(&self, sessions: &[SessionId]);
 }
 
 /// Held while a conversation is opened. Holds the error if that failed, for those who wait for the same conversation.
@@ -150,6 +163,9 @@ pub struct OpenSession {
     pub native_id: Option<String>,
     /// The program that opens the session: see [`SessionOwner::program`].
     pub program: Option<String>,
+    /// MCP servers for the session's agent besides the gateway's own, in ACP's form. Not stored: a session that is opened again
+    /// goes on without them. The caller has checked that the client may name programs.
+    pub mcp_servers: Vec<Box<RawValue>>,
 }
 
 /// An accepted prompt.
@@ -201,6 +217,7 @@ impl Directory {
                 launcher,
                 rules,
                 ledger: OnceLock::new(),
+                tools: OnceLock::new(),
                 sessions: DashMap::new(),
                 request_sessions: Arc::default(),
                 runtimes: DashMap::new(),
@@ -542,6 +559,28 @@ impl Directory {
         send_command(&self.commands(id)?, |reply| SessionCommand::Call { method, params, notify, reply }).await
     }
 
+    /// Sets the tools of agents. Later calls have no effect.
+    pub fn give_tools(&self, tools: Arc<dyn AgentTools>) {
+        if self.shared.tools.set(Arc::clone(&tools)).is_ok() {
+            let live = self.shared.sessions.iter().filter(|handle| handle.commands.is_some());
+            let live: Vec<SessionId> = live.map(|handle| handle.origin.session_id.clone()).collect();
+            tools.found(&live);
+        }
+    }
+
+    /// The MCP servers for the agent of a session that is being opened; none if its runtime is to have none.
+    pub(super) fn tools_for(&self, session: &SessionId, runtime: &RuntimeId) -> Vec<McpServer> {
+        let wanted = self.shared.specs.get(runtime).is_none_or(|spec| spec.ui);
+        let tools = self.shared.tools.get().filter(|_| wanted);
+        tools.map(|tools| tools.begin(session)).unwrap_or_default()
+    }
+
+    pub(super) fn end_tools(&self, session: &SessionId) {
+        if let Some(tools) = self.shared.tools.get() {
+            tools.end(session);
+        }
+    }
+
     /// Sets the ledger that accounts for queued prompts. Later calls have no effect.
     pub fn charge_to(&self, ledger: &Ledger) {
         let _ = self.shared.ledger.set(ledger.clone());
@@ -582,7 +621,10 @@ impl Directory {
         let log = &self.shared.log;
         let fold = self.shared.folds.fold_up_to(log, id, log.head()).await;
         let mut fold = fold.map_err(|error| storage(&error))?;
-        fold.fold().map(|fold| self.snapshot_of(fold, &handle, most)).ok_or_else(|| SessionError::NoSession(id.clone()))
+        let snapshot = fold.fold().map(|fold| self.snapshot_of(fold, &handle, most));
+        drop(fold);
+        let snapshot = snapshot.ok_or_else(|| SessionError::NoSession(id.clone()))?;
+        Ok(Snapshot { surfaces: self.surfaces(id).await?, ..snapshot })
     }
 
     /// The snapshots of the 64 sessions that changed last, all exact at one position.
@@ -619,6 +661,14 @@ impl Directory {
         let rank =
             |snapshot: &Snapshot| self.shared.sessions.get(&snapshot.session.session_id).map(|handle| handle.rank());
         snapshots.sort_by_cached_key(|snapshot| std::cmp::Reverse(rank(snapshot)));
+        for snapshot in &mut snapshots {
+            match self.surfaces(&snapshot.session.session_id).await {
+                Ok(surfaces) => snapshot.surfaces = surfaces,
+                // Deleted meanwhile.
+                Err(SessionError::NoSession(_)) => {}
+                Err(error) => return Err(error),
+            }
+        }
         Ok(Snapshots { at, snapshots, omitted })
     }
 
@@ -677,7 +727,7 @@ async fn send_command<T>(
     outcome.await.map_err(|_| gone())?
 }
 
-async fn blocking<T: Send + 'static>(
+pub(super) async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, StoreError> + Send + 'static,
 ) -> Result<T, SessionError> {
     match tokio::task::spawn_blocking(work).await {

@@ -137,7 +137,14 @@ async fn directory_open_fails_when_the_driver_is_gone() {
     let runtime_id = RuntimeId::trusted("ending");
     directory.launch(RuntimeSpec::new(runtime_id.clone(), "none", Connect::Endpoint("there".into()), "/")).unwrap();
     let refused = directory
-        .begin(OpenSession { runtime_id, cwd: None, title: None, native_id: None, program: None })
+        .begin(OpenSession {
+            runtime_id,
+            cwd: None,
+            title: None,
+            native_id: None,
+            program: None,
+            mcp_servers: Vec::new(),
+        })
         .await
         .unwrap_err();
     assert!(matches!(refused, SessionError::RuntimeGone(_)), "{refused}");
@@ -237,6 +244,10 @@ impl Store for CountingStore {
     }
     fn prompts(&self, session: &SessionId) -> Result<Vec<(RunId, Vec<u8>)>, StoreError> {
         self.store.prompts(session)
+    }
+
+    fn surfaces(&self, session: &SessionId) -> Result<Vec<Vec<u8>>, StoreError> {
+        self.store.surfaces(session)
     }
     fn mark_for_deletion(&self, session: &SessionId) -> Result<bool, StoreError> {
         self.store.mark_for_deletion(session)

@@ -3,6 +3,7 @@
 use crate::auth::Denied;
 use crate::ledger::LedgerFull;
 use plexus_protocol::{Receipt, RequestId, RequestState, Risk, RuntimeId, SessionId};
+use plexus_surfaces::{ActionError, SurfaceError};
 
 /// Why an operation was refused. A refused operation had no effect.
 #[derive(Clone, Debug, thiserror::Error)]
@@ -108,6 +109,15 @@ pub enum SessionError {
     /// A runtime with this name is attached already.
     #[error("a runtime named {0} already exists: choose another id")]
     RuntimeExists(RuntimeId),
+    /// A call of an agent's tools draws nothing; the text says what to do.
+    #[error("{0}")]
+    Surface(SurfaceError),
+    /// What was pressed on a surface does not stand there any more, or says something else.
+    #[error("{0}")]
+    Action(ActionError),
+    /// Too many calls to draw wait.
+    #[error("{0} calls that draw wait already: send one after the other, and merge small updates")]
+    DrawsTooFast(usize),
     /// The arguments are invalid; the text says how to fix them.
     #[error("{0}")]
     Invalid(String),

@@ -202,7 +202,7 @@ impl Export {
                 }
             }
             EntryBody::Surface { body, .. } => {
-                let title = body["title"].as_str().or(body["surface_id"].as_str()).unwrap_or_default();
+                let title = body["title"].as_str().or(body["surface"].as_str()).unwrap_or_default();
                 self.note("Surface", at, title.to_owned());
             }
             EntryBody::Note(NoteKind::Runtime, body) => {

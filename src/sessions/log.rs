@@ -19,7 +19,7 @@ use crate::metrics::metrics;
 use plexus_protocol::{Cursor, Epoch, ErrorBody, Event, Kind, Origin, Position, RunId, Scope, SessionId, Timestamp};
 use plexus_store::{
     DamagedBlock, DeviceChange, EventsAcross, PromptChange, PushChange, ReadLimit, RequestRow, RuntimeMark, SessionRow,
-    Store, StoreError, TextRow, Trim,
+    Store, StoreError, SurfaceChange, TextRow, Trim,
 };
 
 /// Bytes of events that the ring keeps in memory; older ones are read from the store.
@@ -107,6 +107,8 @@ pub struct CommitRows {
     pub marks: Vec<(SessionId, RuntimeMark)>,
     /// The content of queued prompts.
     pub prompts: Vec<PromptChange>,
+    /// Changes to surfaces.
+    pub surfaces: Vec<SurfaceChange>,
 }
 
 /// One commit: all of it is stored, or nothing.

@@ -231,6 +231,7 @@ impl LogWriter {
         let of_rows = rows.texts.iter().map(|text| &text.session_id);
         let of_rows = of_rows.chain(rows.marks.iter().map(|(session, _)| session));
         let of_rows = of_rows.chain(rows.prompts.iter().map(|prompt| &prompt.session_id));
+        let of_rows = of_rows.chain(rows.surfaces.iter().map(|change| &change.session_id));
         of_events.chain(of_rows).find(|session| !there(session)).cloned()
     }
 
@@ -262,7 +263,7 @@ impl LogWriter {
                     native: event.native,
                 })
             });
-            let CommitRows { sessions, requests, texts, devices, pushes, marks, prompts } = rows;
+            let CommitRows { sessions, requests, texts, devices, pushes, marks, prompts, surfaces } = rows;
             let events = events.collect();
             shares.push(batch.append(Batch {
                 events,
@@ -273,6 +274,7 @@ impl LogWriter {
                 pushes,
                 marks,
                 prompts,
+                surfaces,
                 sync: entry.sync,
             }));
             pieces.push(CommitNotice { first, kept: entry.kept, heard: entry.heard, done });

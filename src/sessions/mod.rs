@@ -41,13 +41,15 @@ mod state;
 mod state_tests;
 pub mod stderr_log;
 mod string_slices;
+mod surface_form;
+mod surfaces;
 mod unattached;
 mod watching;
 
 pub use client_calls::{ClientCall, ClientCallReply, ClientError, ClientRouter, Clients, SessionOwner};
 pub use directory::{
-    AcceptedPrompt, Directory, KEY_MAX, LISTED, OpenSession, RetentionRules, RunOutcome, SessionRules, Snapshots,
-    TITLE_MAX,
+    AcceptedPrompt, AgentTools, Directory, KEY_MAX, LISTED, OpenSession, RetentionRules, RunOutcome, SessionRules,
+    Snapshots, TITLE_MAX,
 };
 pub use error::{SessionError, TooRisky};
 pub use export::{Export, Format};
@@ -65,6 +67,7 @@ pub use runtime_link::{
 };
 pub use session::NewsRank;
 pub use snapshot::{LATEST, Snapshot, SnapshotMessage, SnapshotTool, WINDOW};
-pub use state::zero_of;
+pub use state::{AskView, zero_of};
 pub use stderr_log::{StderrLine, StderrLog};
+pub use surfaces::{Acted, AskCall, Drawn, Presser, SurfaceCall};
 pub use watching::EventWatch;

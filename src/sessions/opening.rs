@@ -17,7 +17,7 @@ use super::{
 };
 use crate::metrics::metrics;
 use crate::spans;
-use plexus_dialects::{EventDraft, OpenedAs, ResumeTarget, RuntimeCommand, RuntimeEvent};
+use plexus_dialects::{EventDraft, McpServer, OpenedAs, ResumeTarget, RuntimeCommand, RuntimeEvent};
 use plexus_protocol::{NativeId, Origin, Resolver, RuntimeId, RuntimeState, SessionId, SessionInfo};
 
 /// Longest folder of a session, in bytes: the limit of Linux for a path.
@@ -64,6 +64,7 @@ impl Directory {
             self.shared.request_sessions.insert(request.request_id.clone(), request.session_id.clone());
         }
         let id = state.origin.session_id.clone();
+        self.end_tools(&id);
         handle.mark_ended(EndedSession { state, died: false });
         self.shared.sessions.insert(id, handle);
     }
@@ -213,13 +214,14 @@ impl Directory {
         owner: Option<SessionOwner>,
     ) -> Result<Arc<SessionInfo>, SessionError> {
         let resume = open.native_id.map(|native| ResumeTarget::new(native.as_str().into(), false));
-        let (opened, mailbox) = open_in_runtime(&link, cwd.clone(), resume).await?;
+        let session_id = SessionId::trusted(mint("s_"));
+        let mut servers = self.tools_for(&session_id, &open.runtime_id);
+        servers.extend(open.mcp_servers.into_iter().map(McpServer::Given));
+        let opened = open_in_runtime(&link, cwd.clone(), resume, servers).await;
+        let (opened, mailbox) = opened.inspect_err(|_| self.end_tools(&session_id))?;
         let info = link.info();
-        let origin = Arc::new(Origin {
-            session_id: SessionId::trusted(mint("s_")),
-            runtime_id: open.runtime_id,
-            dialect: info.dialect.as_str().into(),
-        });
+        let origin =
+            Arc::new(Origin { session_id, runtime_id: open.runtime_id, dialect: info.dialect.as_str().into() });
         let native = Some(opened.native.clone());
         let mut state = SessionStateMachine::new(Arc::clone(&origin), native, cwd, open.title, info.generation, now());
         state.set_process(info.instance.clone());
@@ -239,6 +241,7 @@ impl Directory {
             Ok((task, plan)) => self.spawn_task(task, plan),
             Err((_, refusal)) => {
                 self.shared.sessions.remove(&origin.session_id);
+                self.end_tools(&origin.session_id);
                 return Err(refusal);
             }
         }
@@ -271,13 +274,14 @@ impl Directory {
 
     /// Runs a session's task until it ends. `plan` is stored already.
     pub(super) fn spawn_task(&self, task: Task, plan: Plan) {
-        let (shared, own) = (Arc::clone(&self.shared), task.persister.handle.clone());
+        let (this, own) = (self.clone(), task.persister.handle.clone());
         let span = spans::session(&own.origin);
         let work = async move {
             let ended = task.run(plan).await;
+            this.end_tools(&own.origin.session_id);
             // A session that is being deleted is not listed, but is listed again if deleting fails.
             own.mark_ended(ended);
-            if let Some(mut handle) = shared.sessions.get_mut(&own.origin.session_id) {
+            if let Some(mut handle) = this.shared.sessions.get_mut(&own.origin.session_id) {
                 handle.commands = None;
             }
         };
@@ -309,7 +313,8 @@ impl Directory {
     async fn opened_elsewhere(&self, id: &RuntimeId, found: FoundSession) {
         let FoundSession { native, cwd, title } = found;
         let native_id = Some(native.as_str().to_owned());
-        let open = OpenSession { runtime_id: id.clone(), cwd, title, native_id, program: None };
+        let open =
+            OpenSession { runtime_id: id.clone(), cwd, title, native_id, program: None, mcp_servers: Vec::new() };
         if let Err(error) = self.begin(open).await {
             tracing::warn!(runtime_id = %id, native_id = %native, %error, "a discovered session could not be opened");
         }
@@ -411,9 +416,11 @@ impl Directory {
     ) -> Result<(), (Box<SessionStateMachine>, SessionError)> {
         let carried = state.carried().map(Box::new);
         let resume = state.native_id().map(|native| ResumeTarget { native: native.clone(), known: true, carried });
-        let (opened, mailbox) = match open_in_runtime(&link, state.cwd().to_owned(), resume).await {
+        let servers = self.tools_for(&handle.origin.session_id, &handle.origin.runtime_id);
+        let (opened, mailbox) = match open_in_runtime(&link, state.cwd().to_owned(), resume, servers).await {
             Ok(opened) => opened,
             Err(refusal) => {
+                self.end_tools(&handle.origin.session_id);
                 if matches!(refusal, SessionError::RuntimeRefused { .. }) {
                     self.abandon_session(handle, &mut state, &refusal.to_string()).await;
                 }
@@ -466,9 +473,10 @@ async fn open_in_runtime(
     link: &RuntimeLink,
     cwd: String,
     resume: Option<ResumeTarget>,
+    mcp_servers: Vec<McpServer>,
 ) -> Result<(OpeningOutput, (SessionSender, mpsc::Receiver<RuntimeMessage>)), SessionError> {
     let (sender, mut from_runtime) = SessionSender::new();
-    let command = RuntimeCommand::Open { ticket: ticket(), cwd, resume };
+    let command = RuntimeCommand::Open { ticket: ticket(), cwd, resume, mcp_servers };
     let order = RuntimeOrder { command, sender: sender.clone(), generation: link.info().generation, answered_at: None };
     let silence = if link.was_found() { FOUND_SILENCE } else { OPEN_SILENCE };
     let silent = || SessionError::RuntimeSilent(silence.as_secs());

@@ -133,7 +133,14 @@ async fn resumable_lists_two_thousand_page_by_page() {
 #[tokio::test]
 async fn resumable_conversation_names_its_open_session() {
     let directory = directory(listing(2, 9)).await;
-    let open = OpenSession { runtime_id: id(), cwd: None, title: None, native_id: Some("c1".into()), program: None };
+    let open = OpenSession {
+        runtime_id: id(),
+        cwd: None,
+        title: None,
+        native_id: Some("c1".into()),
+        program: None,
+        mcp_servers: Vec::new(),
+    };
     let session = directory.begin(open).await.unwrap();
     let page = page(&directory, "", 9).await.unwrap();
     let of: Vec<_> = page.resumable.iter().map(|one| one.session_id.as_ref()).collect();

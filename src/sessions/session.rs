@@ -8,8 +8,11 @@ use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock};
 use std::time::{Duration, Instant, SystemTime};
 
+mod drawing;
+
 use arc_swap::ArcSwap;
 use dashmap::DashMap;
+use drawing::DrawingQueue;
 use prometheus::{Histogram, IntCounter};
 use serde_json::value::RawValue;
 use tokio::sync::{mpsc, oneshot};
@@ -20,6 +23,7 @@ use super::client_calls::SessionOwner;
 use super::prompt_key::PromptKey;
 use super::runtime_link::OrderPermit;
 use super::state::{ClosedRequests, DecisionEnv, Plan, PromptContent, SessionEdit, SessionStateMachine};
+use super::surfaces::{AskWork, Press, SurfaceBoard, WaitingCall};
 use super::{
     AcceptedPrompt, CommitEntry, CommitRows, Log, OrderRejected, RuntimeExit, RuntimeLink, RuntimeMessage,
     RuntimeOrder, SessionError, SessionRules, SessionSender, index, journal,
@@ -99,6 +103,9 @@ pub(super) enum SessionCommand {
         by: Resolver,
         reply: oneshot::Sender<Result<(), SessionError>>,
     },
+    Draw(Box<WaitingCall>),
+    Act(Box<Press>),
+    Ask(Box<AskWork>),
     /// End the session: the run is cancelled, the task ends.
     Close {
         reply: oneshot::Sender<Result<(), SessionError>>,
@@ -113,6 +120,9 @@ impl SessionCommand {
             Self::Answer { reply, .. } => drop(reply.send(Err(why))),
             Self::Call { reply, .. } => drop(reply.send(Err(why))),
             Self::Edit { reply, .. } | Self::Close { reply } => drop(reply.send(Err(why))),
+            Self::Draw(call) => drop(call.reply.send(Err(why))),
+            Self::Act(press) => drop(press.reply.send(Err(why))),
+            Self::Ask(work) => work.refuse(why),
         }
     }
 }
@@ -150,6 +160,7 @@ pub(super) struct SessionHandle {
     parked: Arc<Mutex<Option<EndedSession>>>,
     /// Held while the session is being reopened: other callers wait for the outcome.
     pub(super) opening: Arc<tokio::sync::Mutex<()>>,
+    pub(super) surfaces: Arc<SurfaceBoard>,
 }
 
 /// The state of an ended session: it continues from here if its runtime is started again.
@@ -174,6 +185,7 @@ impl SessionHandle {
             news: Arc::default(),
             parked: Arc::default(),
             opening: Arc::default(),
+            surfaces: Arc::default(),
         }
     }
 
@@ -357,6 +369,7 @@ impl Persister {
         let prompts_now = dirty.then(|| self.prompt_changes(state));
         let (prompts, prompts_now) = prompts_now.map_or((Vec::new(), None), |(changes, now)| (changes, Some(now)));
         let mark = plan.heard.map(|offset| state.mark(offset));
+        let surfaces = plan.surfaces.clone();
         let epoch = self.log.epoch().clone();
         let changes: Vec<(Request, Option<String>, usize)> =
             plan.requests.iter().map(|c| (Request::clone(&c.request), c.key.clone(), c.event)).collect();
@@ -380,6 +393,7 @@ impl Persister {
                     requests: requests.collect(),
                     sessions: sessions.into_iter().collect(),
                     prompts,
+                    surfaces,
                     marks: mark.map(|mark| (origin.session_id.clone(), mark)).into_iter().collect(),
                     ..CommitRows::default()
                 }
@@ -492,6 +506,7 @@ pub(super) struct Task {
     died: bool,
     /// When the answer that is being decided on was received.
     answered_at: Option<Instant>,
+    drawing: DrawingQueue,
 }
 
 /// Whether the task goes on.
@@ -524,6 +539,7 @@ impl Task {
             charges: Vec::new(),
             died: false,
             answered_at: None,
+            drawing: DrawingQueue::default(),
         }
     }
 
@@ -546,6 +562,7 @@ impl Task {
                     None => std::future::pending().await,
                 }
             };
+            let draws = drawing::until(self.drawing.due());
             let next = tokio::select! {
                 // Commands of clients first: a flood of agent output must not delay them.
                 biased;
@@ -557,6 +574,10 @@ impl Task {
                     if let Some((_, id)) = deadline {
                         self.decide(|state, env, plan| state.expire(&id, env, plan)).await;
                     }
+                    TaskStep::GoOn
+                }
+                () = draws => {
+                    self.draw_waiting().await;
                     TaskStep::GoOn
                 }
                 room = room, if waits => {
@@ -777,9 +798,7 @@ impl Task {
                     return TaskStep::GoOn;
                 }
                 self.answered_at = Some(at);
-                let outcome = self
-                    .try_decide(|state, env, plan| state.answer(&id, &answer, (by, up_to), key.as_ref(), env, plan))
-                    .await;
+                let outcome = Box::pin(self.decide_answer(&id, &answer, (by, up_to), key.as_ref())).await;
                 self.answered_at = None;
                 let _ = reply.send(outcome.map(|receipt| {
                     let cursor = self.persister.receipts.get(&id).and_then(|kept| kept.cursor.clone());
@@ -809,6 +828,9 @@ impl Task {
                 });
                 let _ = reply.send(edited.await);
             }
+            SessionCommand::Draw(call) => self.draw(*call).await,
+            SessionCommand::Act(press) => self.act(*press).await,
+            SessionCommand::Ask(work) => self.ask(*work).await,
             SessionCommand::Close { reply } => {
                 let exit = RuntimeExit {
                     reason: Some("the session was closed".into()),
@@ -850,6 +872,9 @@ impl Task {
         let why = self.state.exited().unwrap_or("the session ended").to_owned();
         while let Ok(command) = self.commands.try_recv() {
             command.refuse(SessionError::RuntimeGone(why.clone()));
+        }
+        for call in self.drawing.take() {
+            let _ = call.reply.send(Err(SessionError::RuntimeGone(why.clone())));
         }
         for (_, waiting) in self.calls.drain() {
             let _ = waiting.send(Err(SessionError::RuntimeGone(why.clone())));

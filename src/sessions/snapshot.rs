@@ -16,7 +16,6 @@ use super::page_merge::text_of;
 use plexus_protocol::schema::{JsonObject, words};
 use plexus_protocol::transcript::{
     Content, EntryBody, EntryKind, Message, MessageKey, Part, Role, Transcript, TranscriptItem, json_size as size,
-    surface_id,
 };
 use plexus_protocol::{Cursor, Event, Kind, Position, Request, RunId, SessionInfo, Timestamp};
 
@@ -26,8 +25,6 @@ pub const WINDOW: usize = if cfg!(test) { 4 << 10 } else { 256 << 10 };
 const PIECE_MAX: usize = if cfg!(test) { 256 } else { 8 << 10 };
 /// Bytes that a message or a tool call takes beside its text, about.
 const OVERHEAD: usize = 160;
-/// Surfaces kept; the oldest is dropped beyond it.
-const SURFACES: usize = 64;
 
 /// What a client that joins late must see of a session: the newest messages and tool calls, the latest of everything else,
 /// and the cursor at which this is exact. The messages and tools are those from `before` on.
@@ -47,9 +44,10 @@ pub struct Snapshot {
     /// The open requests; long ones are cut.
     #[serde(serialize_with = "serialize_brief")]
     pub requests: Vec<Arc<Request>>,
-    /// The latest state of each of the agent's surfaces.
+    /// The agent's surfaces, each with its revision: at the cursor or later. A change that a surface has already is not applied
+    /// again, so what follows the cursor leads to the same state.
     #[schema(value_type = Vec<JsonObject>)]
-    pub surfaces: Arc<Vec<Box<RawValue>>>,
+    pub surfaces: Vec<Box<RawValue>>,
     /// Whether retention has removed older events.
     pub trimmed: bool,
     /// Whether the log has older messages and tools than these.
@@ -132,7 +130,6 @@ pub const LATEST: &[Kind] = &[
 #[derive(Default)]
 pub(super) struct SnapshotFold {
     latest: BTreeMap<&'static str, Box<RawValue>>,
-    surfaces: BTreeMap<String, (Position, Box<RawValue>)>,
     window: VecDeque<Piece>,
     /// Bytes of the window, about.
     bytes: usize,
@@ -151,7 +148,6 @@ struct SharedSnapshot {
     messages: Arc<Vec<SnapshotMessage>>,
     tools: Arc<Vec<SnapshotTool>>,
     latest: Arc<BTreeMap<&'static str, Box<RawValue>>>,
-    surfaces: Arc<Vec<Box<RawValue>>>,
 }
 
 type Members = serde_json::Map<String, serde_json::Value>;
@@ -314,27 +310,12 @@ impl SnapshotFold {
                 Some(_) => {}
             }
         }
-        if event.kind == Kind::SurfaceUpdated {
-            let id = serde_json::from_slice(&event.body).ok().and_then(|body| surface_id(&body));
-            let (Some(id), Some(body)) = (id, raw(event)) else {
-                return;
-            };
-            if newer || !self.surfaces.contains_key(&id) {
-                self.surfaces.insert(id, (event.position, body));
-            }
-            if self.surfaces.len() > SURFACES
-                && let Some(oldest) = self.surfaces.iter().min_by_key(|(_, (at, _))| *at).map(|(id, _)| id.clone())
-            {
-                self.surfaces.remove(&oldest);
-            }
-        }
     }
 
     /// Bytes of memory, about, with the cached snapshot.
     pub(super) fn weight(&self) -> usize {
         let latest: usize = self.latest.values().map(|body| body.get().len()).sum();
-        let surfaces: usize = self.surfaces.values().map(|(_, body)| body.get().len()).sum();
-        2 * (self.bytes + latest + surfaces) + 1024
+        2 * (self.bytes + latest) + 1024
     }
 
     /// The snapshot, exact at `cursor`, with at most `most` bytes of messages and tools, about.
@@ -369,7 +350,7 @@ impl SnapshotFold {
             tools: Arc::clone(&shared.tools),
             latest: Arc::clone(&shared.latest),
             requests,
-            surfaces: Arc::clone(&shared.surfaces),
+            surfaces: Vec::new(),
             trimmed,
             truncated: start.is_some(),
             before: start.map(|position| Cursor { epoch: cursor.epoch.clone(), position }),
@@ -426,12 +407,7 @@ impl SnapshotFold {
         if continued && let Some(first) = messages.first_mut() {
             first.continued = true;
         }
-        SharedSnapshot {
-            messages: Arc::new(messages),
-            tools: Arc::new(tools),
-            latest: Arc::new(self.latest.clone()),
-            surfaces: Arc::new(self.surfaces.values().map(|(_, body)| body.clone()).collect()),
-        }
+        SharedSnapshot { messages: Arc::new(messages), tools: Arc::new(tools), latest: Arc::new(self.latest.clone()) }
     }
 }
 
@@ -477,7 +453,7 @@ impl BackwardsFold {
     /// The fold, on top of the [`base`](SnapshotFold::base) that retention stored.
     pub(super) fn finish(mut self, base: Option<&[u8]>) -> SnapshotFold {
         let head = self.fold.at;
-        let (latest, surfaces) = (std::mem::take(&mut self.fold.latest), std::mem::take(&mut self.fold.surfaces));
+        let latest = std::mem::take(&mut self.fold.latest);
         let mut fold = base.map_or_else(SnapshotFold::default, SnapshotFold::from_base);
         let first = self.events.front().map(|event| event.position);
         self.events.iter().for_each(|event| fold.event(event));
@@ -486,7 +462,6 @@ impl BackwardsFold {
             fold.start = first;
         }
         fold.latest.extend(latest);
-        fold.surfaces.extend(surfaces);
         fold.at = head;
         fold
     }

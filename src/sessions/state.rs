@@ -6,6 +6,7 @@ mod ends;
 mod open_requests;
 mod prompts;
 mod rows;
+mod surface_asks;
 
 use activity::RunActivity;
 pub(super) use open_requests::{ClosedRequests, late};
@@ -14,6 +15,9 @@ use rows::{Large, MessageCounts};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::Instant;
+pub(super) use surface_asks::AskAnswer;
+pub use surface_asks::AskView;
+use surface_asks::SurfaceAsk;
 
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
@@ -36,7 +40,7 @@ use plexus_protocol::{
     RequestState, Resolution, Resolver, Risk, RunBody, RunId, RunInfo, RunStatus, RuntimeStatusBody, SessionInfo,
     SessionState, Ticket, Timestamp,
 };
-use plexus_store::RuntimeMark;
+use plexus_store::{RuntimeMark, SurfaceChange};
 
 /// Requests open at once in one session; a further one is withdrawn at once, with an `error` event.
 const OPEN_MAX: usize = 256;
@@ -86,6 +90,8 @@ pub(super) struct Plan {
     pub(super) ended: Vec<RunId>,
     /// Index in `events` of the last one that changed the session's current activity.
     pub(super) doing: Option<usize>,
+    /// Rows of surfaces.
+    pub(super) surfaces: Vec<SurfaceChange>,
     /// Whether the events must be on disk (synced) before anything else is done.
     pub(super) sync: bool,
     /// Whether the session's row and summary changed.
@@ -151,6 +157,9 @@ struct SessionCore {
     /// sent again. Answers to secret prompts are left out: they are never stored.
     #[serde(default)]
     decided: VecDeque<(RequestKey, Decision)>,
+    /// The last questions by surfaces.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    surface_asks: BTreeMap<RequestId, SurfaceAsk>,
     /// The last ended runs whose prompts had an idempotency key.
     #[serde(default)]
     keyed: VecDeque<KeyedRun>,
@@ -275,6 +284,7 @@ impl SessionStateMachine {
             queue: VecDeque::new(),
             asks: BTreeMap::new(),
             decided: VecDeque::new(),
+            surface_asks: BTreeMap::new(),
             keyed: VecDeque::new(),
             left: false,
             checkpoint: None,
@@ -503,6 +513,22 @@ impl SessionStateMachine {
         }
     }
 
+    /// Surfaces changed: an event with each of these bodies, and the rows.
+    pub(super) fn drawn(
+        &mut self,
+        bodies: Vec<Bytes>,
+        rows: Vec<SurfaceChange>,
+        env: &DecisionEnv<'_>,
+        plan: &mut Plan,
+    ) {
+        for body in bodies {
+            let draft = EventDraft { kind: Kind::SurfaceUpdated, body, native: None, tool: None, title: None };
+            self.log(draft, env, plan);
+        }
+        self.core.updated_at = env.now;
+        plan.surfaces = rows;
+    }
+
     /// When the conversation last changed.
     pub(super) fn updated_at(&self) -> Timestamp {
         self.core.updated_at
@@ -641,8 +667,10 @@ impl SessionStateMachine {
             plan.dirty = true;
         }
         self.sync_request_keys(asks);
+        let is_lost =
+            |id: &RequestId, open: &OpenRequest| !asks.contains(&open.key) && !self.core.surface_asks.contains_key(id);
         let lost: Vec<RequestId> =
-            self.open.iter().filter(|(_, open)| !asks.contains(&open.key)).map(|(id, _)| id.clone()).collect();
+            self.open.iter().filter(|(id, open)| is_lost(id, open)).map(|(id, _)| id.clone()).collect();
         for id in lost {
             self.close(&id, RequestState::Orphaned, env, plan);
         }
@@ -699,7 +727,9 @@ impl SessionStateMachine {
 
     /// The keys of the session's requests, open or answered, and the ticket of its running prompt.
     pub(super) fn pending(&self) -> (Vec<RequestKey>, Option<Ticket>) {
-        let open = self.open.values().map(|open| &open.key);
+        // No runtime knows of a question by a surface.
+        let of_runtime = self.open.iter().filter(|(id, _)| !self.core.surface_asks.contains_key(*id));
+        let open = of_runtime.map(|(_, open)| &open.key);
         let asks = open.chain(self.core.decided.iter().map(|(key, _)| key)).cloned().collect();
         (asks, self.core.run.as_ref().and_then(|run| run.ticket))
     }

@@ -68,6 +68,9 @@ pub struct RuntimeSpec {
     /// The remote control of a Gemini UI, which takes prompts beside the mirror.
     #[serde(default)]
     pub remote: Option<String>,
+    /// Whether its agents get the gateway's tools for surfaces and questions.
+    #[serde(default = "yes")]
+    pub ui: bool,
     /// The client tools that the gateway serves to an ACP agent.
     #[serde(default, deserialize_with = "serve_of_any_version")]
     pub serve: Serve,
@@ -112,6 +115,7 @@ impl RuntimeSpec {
             auth_method: None,
             session_meta: None,
             outlive: true,
+            ui: true,
             secret: None,
             remote: None,
             serve: Serve::default(),

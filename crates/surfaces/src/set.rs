@@ -484,7 +484,8 @@ impl Serialize for SurfaceSet {
 
 fn name_fits(name: &str) -> Result<(), SurfaceError> {
     let allowed = |b: u8| b.is_ascii_alphanumeric() || b"_.-".contains(&b);
-    let fits = (1..=NAME_MAX).contains(&name.len()) && name.bytes().all(allowed);
+    // A name stands in paths of addresses, where `.` and `..` mean something else.
+    let fits = (1..=NAME_MAX).contains(&name.len()) && name.bytes().all(allowed) && name != "." && name != "..";
     if fits && check::component_id(name).is_ok() { Ok(()) } else { Err(SurfaceError::Name(shown(name))) }
 }
 

@@ -18,7 +18,10 @@ impl SessionStateMachine {
         let open = self.remove_open(id)?;
         let receipt = requests::receipt(&open.request, decision, by, env.now);
         self.record_resolution(&open.request, receipt.clone(), key, env, plan);
-        if tell {
+        if self.core.surface_asks.contains_key(id) {
+            // The agent gets it by its tools.
+            plan.sync = true;
+        } else if tell {
             // A decision is on disk before the runtime gets it.
             plan.sync = true;
             plan.orders.push(RuntimeCommand::Answer { key: open.key.clone(), decision: decision.clone() });
@@ -96,6 +99,7 @@ impl SessionStateMachine {
         env: &DecisionEnv<'_>,
         plan: &mut Plan,
     ) {
+        self.note_ask_ended(&receipt.request_id, &receipt);
         let request =
             Arc::new(Request { state: receipt.state, receipt: Some(receipt.clone()), ..Request::clone(request) });
         // Every client reads this event: it names who decided, not whether that was the reader.
@@ -123,8 +127,12 @@ impl SessionStateMachine {
     pub(super) fn end_run(&mut self, end: &RunEnd, env: &mut DecisionEnv<'_>, plan: &mut Plan) {
         let Some(run) = &self.core.run else { return };
         let (run_id, cancelling) = (run.run_id.clone(), run.cancelling);
+        // A question by a surface outlives its run.
+        let of_run = |id: &RequestId, open: &OpenRequest| {
+            open.request.run_id == run_id && !self.core.surface_asks.contains_key(id)
+        };
         let open: Vec<RequestId> =
-            self.open.iter().filter(|(_, open)| open.request.run_id == run_id).map(|(id, _)| id.clone()).collect();
+            self.open.iter().filter(|(id, open)| of_run(id, open)).map(|(id, _)| id.clone()).collect();
         for id in open {
             // The run ended while its request was open. The runtime is told all the same: some agents go on waiting.
             self.resolve(&id, &Decision::Withdrawn, Resolver::gateway(), None, true, env, plan);
@@ -155,5 +163,6 @@ impl SessionStateMachine {
         self.core.decided.clear();
         plan.ended.push(run_id);
         self.touch(env, plan);
+        self.tell_answers(env, plan);
     }
 }

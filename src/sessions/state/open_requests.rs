@@ -13,7 +13,18 @@ impl SessionStateMachine {
         deadlines.min_by_key(|(at, _)| *at)
     }
 
-    pub(super) fn open_request(&mut self, mut ask: AgentRequest, env: &mut DecisionEnv<'_>, plan: &mut Plan) {
+    pub(super) fn open_request(&mut self, ask: AgentRequest, env: &mut DecisionEnv<'_>, plan: &mut Plan) {
+        self.open_as(ask, None, env, plan);
+    }
+
+    /// Opens a request; `surface`: it is a question by a surface.
+    pub(super) fn open_as(
+        &mut self,
+        mut ask: AgentRequest,
+        surface: Option<SurfaceAsk>,
+        env: &mut DecisionEnv<'_>,
+        plan: &mut Plan,
+    ) -> RequestId {
         if let Some(first) = ask.first_mention.take() {
             self.record_event(first, env, plan);
         }
@@ -33,8 +44,12 @@ impl SessionStateMachine {
             self.core.generation,
             (env.now, expires_at),
         ));
-        let native = ask.native.clone();
-        let draft = EventDraft { native: Some(native), ..EventDraft::new(Kind::RequestOpened, &*request.brief()) };
+        let draft = EventDraft::new(Kind::RequestOpened, &*request.brief());
+        // A surface's question is the gateway's own event.
+        let draft = EventDraft { native: surface.is_none().then(|| ask.native.clone()), ..draft };
+        if let Some(surface) = surface {
+            self.core.surface_asks.insert(id.clone(), surface);
+        }
         let first = !self.open.values().any(|open| open.request.run_id == run_id);
         self.log(draft, env, plan);
         plan.requests.push(RequestChange { request: Arc::clone(&request), key: None, event: plan.events.len() - 1 });
@@ -55,6 +70,7 @@ impl SessionStateMachine {
             self.log(EventDraft::new(Kind::RunStatus, &body), env, plan);
         }
         self.touch(env, plan);
+        id
     }
 
     /// The runtime changed an open request: it becomes a new revision, which has to be read again before a yes.

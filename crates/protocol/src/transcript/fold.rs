@@ -226,7 +226,7 @@ impl Transcript {
             EntryBody::Surface { id, body } => match self.surfaces.get(&id).copied() {
                 Some(index) => {
                     if let Some(Part::Surface { body: known, .. }) = self.news(index, at) {
-                        *known = body;
+                        change_surface(known, body);
                     }
                 }
                 None => {
@@ -276,5 +276,14 @@ impl Transcript {
     /// The items, taken out.
     pub fn into_items(self) -> Vec<TranscriptItem> {
         self.items
+    }
+}
+
+/// Replaces what a surface last said. A change names what changed, so a title stays.
+fn change_surface(known: &mut Value, body: Value) {
+    let title = known["title"].take();
+    *known = body;
+    if let (Value::Object(body), Value::String(_)) = (known, &title) {
+        body.entry("title").or_insert(title);
     }
 }

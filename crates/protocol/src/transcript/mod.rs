@@ -278,7 +278,7 @@ pub enum EntryBody {
     RequestResolved(Value),
     /// A surface of the agent changed.
     Surface {
-        /// The surface's identifier.
+        /// The surface's name, unique in its session.
         id: String,
         /// The whole body.
         body: Value,
@@ -335,9 +335,9 @@ impl EntryBody {
     }
 }
 
-/// The identifier of the surface that a `surface_updated` is about.
+/// The name of the surface that a `surface_updated` is about.
 pub fn surface_id(body: &Value) -> Option<String> {
-    body["surface_id"].as_str().or(body["surfaceId"].as_str()).map(str::to_owned)
+    body["surface"].as_str().map(str::to_owned)
 }
 
 #[cfg(test)]

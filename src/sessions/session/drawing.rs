@@ -1,0 +1,330 @@
+//! Drawing: calls of an agent's tools that change surfaces, presses on them, and questions by them. Each call waits for its commit,
+//! and never for a screen. A session commits what was drawn at most ten times a second: calls that come faster are merged.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use tokio::sync::OwnedMutexGuard;
+
+use super::{Task, WaitingCall};
+use crate::auth::{Denied, Device};
+use crate::sessions::answer_key::AnswerKey;
+use crate::sessions::state::AskAnswer;
+use crate::sessions::surfaces::{
+    Acted, AskCall, AskWork, Board, Drawing, Press, Pressed, Presser, WAITING_BYTES_MAX, WAITING_MAX, without_secrets,
+};
+use crate::sessions::{AskView, SessionError, requests, surface_form};
+use plexus_protocol::{Answer, Decision, Receipt, RequestId, Resolver, Risk, Scope};
+use plexus_surfaces::{Action, ActionRequest, Ask, SurfaceError};
+
+/// The shortest time between two commits of what is drawn in a session.
+const TICK: Duration = Duration::from_millis(100);
+
+/// The calls that wait for the next tick.
+#[derive(Default)]
+pub(super) struct DrawingQueue {
+    waiting: Vec<WaitingCall>,
+    bytes: usize,
+    /// The end of the tick of the last commit.
+    quiet_until: Option<Instant>,
+}
+
+impl DrawingQueue {
+    /// When the waiting calls are due.
+    pub(super) fn due(&self) -> Option<Instant> {
+        (!self.waiting.is_empty()).then(|| self.quiet_until.unwrap_or_else(Instant::now))
+    }
+
+    /// Takes all calls that wait.
+    pub(super) fn take(&mut self) -> Vec<WaitingCall> {
+        self.bytes = 0;
+        std::mem::take(&mut self.waiting)
+    }
+}
+
+/// Waits until then; for ever without a time.
+pub(super) async fn until(due: Option<Instant>) {
+    match due {
+        Some(at) => tokio::time::sleep_until(at.into()).await,
+        None => std::future::pending().await,
+    }
+}
+
+impl Task {
+    /// Locks the surfaces. The future borrows nothing of the task, whose other waits are for one thread only.
+    fn board(&self) -> impl Future<Output = Result<OwnedMutexGuard<Board>, SessionError>> + Send + use<> {
+        let surfaces = Arc::clone(&self.persister.handle.surfaces);
+        let (log, id) = (self.persister.log.clone(), self.state.origin.session_id.clone());
+        async move { surfaces.lock(&log, &id).await }
+    }
+
+    /// Forgets what is in memory, which may be ahead of what is stored.
+    fn unload(&self, board: OwnedMutexGuard<Board>) -> impl Future<Output = ()> + Send + use<> {
+        drop(board);
+        let surfaces = Arc::clone(&self.persister.handle.surfaces);
+        async move { surfaces.unload().await }
+    }
+
+    /// Draws at once, or at the end of the tick if something was drawn in it.
+    pub(super) async fn draw(&mut self, call: WaitingCall) {
+        let queue = &mut self.drawing;
+        if queue.waiting.len() >= WAITING_MAX || queue.bytes + call.bytes > WAITING_BYTES_MAX {
+            let refusal = SessionError::DrawsTooFast(queue.waiting.len());
+            return drop(call.reply.send(Err(refusal)));
+        }
+        queue.bytes += call.bytes;
+        queue.waiting.push(call);
+        if queue.quiet_until.is_none_or(|until| until <= Instant::now()) {
+            self.draw_waiting().await;
+        }
+    }
+
+    /// Draws what waits, in one commit.
+    pub(super) async fn draw_waiting(&mut self) {
+        let mut calls = self.drawing.take();
+        if calls.is_empty() {
+            return;
+        }
+        self.drawing.quiet_until = Some(Instant::now() + TICK);
+        let refuse = |calls: Vec<WaitingCall>, why: &SessionError| {
+            for call in calls {
+                let _ = call.reply.send(Err(why.clone()));
+            }
+        };
+        let mut board = match self.board().await {
+            Ok(board) => board,
+            Err(why) => return refuse(calls, &why),
+        };
+        let Drawing { bodies, rows, outcomes } = board.draw(&self.state.origin.session_id, &mut calls, super::now());
+        if !bodies.is_empty() {
+            let drawn = self.try_decide(|state, env, plan| {
+                state.drawn(bodies, rows, env, plan);
+                Ok(())
+            });
+            if let Err(why) = drawn.await {
+                self.unload(board).await;
+                return refuse(calls, &why);
+            }
+        }
+        drop(board);
+        for (call, outcome) in calls.into_iter().zip(outcomes) {
+            let _ = call.reply.send(outcome);
+        }
+    }
+
+    /// Handles a press: it answers a question of the surface, or tells the agent something by a prompt, which is queued behind
+    /// what it works on.
+    pub(super) async fn act(&mut self, press: Press) {
+        let Press { surface, request, by, reply } = press;
+        // What was drawn before is there first.
+        self.draw_waiting().await;
+        let _ = reply.send(self.pressed(&surface, &request, &by).await);
+    }
+
+    async fn pressed(&mut self, name: &str, request: &ActionRequest, by: &Presser) -> Result<Acted, SessionError> {
+        let mut board = self.board().await?;
+        let ask = board.set().and_then(|set| set.get(name)?.ask().cloned());
+        let ask = ask.filter(|ask| ask.submit.contains(&request.component) && self.is_open(ask));
+        // Before anything changes: who may prompt may not answer for that.
+        let may = match (&ask, &by.approve, &by.prompt) {
+            (Some(_), Some(permit), _) => Ok(permit.device()),
+            (None, _, Some(permit)) => Ok(permit.device()),
+            (Some(_), None, Some(permit)) => Err((Scope::Approve, permit.device())),
+            (None, Some(permit), None) => Err((Scope::Prompt, permit.device())),
+            (_, None, None) => return Err(SessionError::Stopping),
+        };
+        let device = may.map_err(|(scope, device)| Denied { scope, device: device.name.clone() })?;
+        let Some(Ask { request_id, .. }) = ask else {
+            let pressed = board.act(name, request, super::now())?;
+            let resolver = device.resolver();
+            return self.tell(board, pressed, resolver).await;
+        };
+        let id = RequestId::trusted(request_id);
+        let answer = Answer { answers: Some(surface_form::answers(request)), ..Answer::default() };
+        let decision = self.judged(&id, &answer, device)?;
+        let pressed = board.act(name, request, super::now())?;
+        let (rev, by) = (pressed.change.rev + 1, device.resolver());
+        self.settle(board, &id, (name, Some(pressed)), &decision, by, None).await?;
+        Ok(Acted { accepted: true, rev, run_id: None, request_id: Some(id) })
+    }
+
+    /// Whether a question that a surface has is open: it may have ended with its run, or expired.
+    fn is_open(&self, ask: &Ask) -> bool {
+        self.state.is_open(&RequestId::trusted(ask.request_id.clone()))
+    }
+
+    /// The decision of an answer, as for every request.
+    fn judged(&self, id: &RequestId, answer: &Answer, device: &Device) -> Result<Decision, SessionError> {
+        let request = self.state.open_request_of(id).ok_or_else(|| self.persister.receipts.late(id, None))?;
+        requests::judge(request, answer, device.grant.approve_up_to)
+    }
+
+    async fn tell(
+        &mut self,
+        mut board: OwnedMutexGuard<Board>,
+        pressed: Pressed,
+        by: Resolver,
+    ) -> Result<Acted, SessionError> {
+        let (text, rev) = (pressed.text, pressed.change.rev);
+        let Drawing { bodies, rows, .. } = board.drawing(&self.state.origin.session_id, vec![pressed.change]);
+        let content = Arc::new(vec![plexus_protocol::text_block(&text)]);
+        let acted = self.try_decide(|state, env, plan| {
+            state.drawn(bodies, rows, env, plan);
+            let accepted = state.prompt(content, by, None, env, plan)?;
+            Ok(Acted { accepted: true, rev, run_id: Some(accepted.run_id), request_id: None })
+        });
+        let acted = acted.await;
+        match &acted {
+            Ok(_) => drop(board),
+            Err(_) => self.unload(board).await,
+        }
+        acted
+    }
+
+    /// Closes a question by a surface: by a press on it, or by an answer that declines.
+    async fn settle(
+        &mut self,
+        mut board: OwnedMutexGuard<Board>,
+        id: &RequestId,
+        (name, pressed): (&str, Option<Pressed>),
+        decision: &Decision,
+        by: Resolver,
+        key: Option<&AnswerKey>,
+    ) -> Result<Receipt, SessionError> {
+        let json = |action: &Action| serde_json::to_value(action).unwrap_or_default();
+        let (answer, mut changes) = match pressed {
+            Some(Pressed { action, change, .. }) => {
+                let kept = json(&without_secrets(&action));
+                (AskAnswer { whole: (!action.secret.is_empty()).then(|| json(&action)), kept }, vec![change])
+            }
+            None => (AskAnswer::default(), Vec::new()),
+        };
+        changes.extend(board.set().and_then(|set| set.clear_ask(name, super::now()).ok()));
+        let Drawing { bodies, rows, .. } = board.drawing(&self.state.origin.session_id, changes);
+        let closed = self.try_decide(|state, env, plan| {
+            state.drawn(bodies, rows, env, plan);
+            state.answer_by_surface(id, (decision, answer), by, key, env, plan)
+        });
+        let closed = closed.await;
+        match &closed {
+            Ok(_) => drop(board),
+            Err(_) => self.unload(board).await,
+        }
+        closed
+    }
+
+    /// Decides on an answer to an open request.
+    pub(super) async fn decide_answer(
+        &mut self,
+        id: &RequestId,
+        answer: &Answer,
+        by: (Resolver, Option<Risk>),
+        key: Option<&AnswerKey>,
+    ) -> Result<Receipt, SessionError> {
+        match self.state.surface_of_ask(id).map(str::to_owned) {
+            Some(surface) => self.answer_surface((id, &surface), answer, by, key).await,
+            None => self.try_decide(|state, env, plan| state.answer(id, answer, by, key, env, plan)).await,
+        }
+    }
+
+    /// An answer to a question by a surface that came by the request, from a client that may not draw the surface.
+    pub(super) async fn answer_surface(
+        &mut self,
+        (id, name): (&RequestId, &str),
+        answer: &Answer,
+        (by, up_to): (Resolver, Option<Risk>),
+        key: Option<&AnswerKey>,
+    ) -> Result<Receipt, SessionError> {
+        let mut board = self.board().await?;
+        let late = || self.persister.receipts.late(id, key);
+        let decision = requests::judge(self.state.open_request_of(id).ok_or_else(late)?, answer, up_to)?;
+        let request = match &decision {
+            Decision::Answers(answers) if !answers.is_empty() => {
+                let surface = board.set().and_then(|set| set.get(name));
+                let surface = surface.ok_or_else(|| SessionError::Invalid("the surface is gone".into()))?;
+                let submit = surface.ask().map(|ask| ask.submit.clone()).unwrap_or_default();
+                Some(surface_form::press(surface, &surface.form(), &submit, answers)?)
+            }
+            _ => None,
+        };
+        let pressed = match request {
+            Some(request) => Some(board.act(name, &request, super::now()).map_err(|error| match error {
+                SessionError::Action(why) => {
+                    SessionError::BadAnswer { code: "answer_unfit", message: why.to_string(), field: None }
+                }
+                other => other,
+            })?),
+            None => None,
+        };
+        self.settle(board, id, (name, pressed), &decision, by, key).await
+    }
+
+    /// Handles what an agent's tools ask of the session.
+    pub(super) async fn ask(&mut self, work: AskWork) {
+        match work {
+            AskWork::Open { call, key, reply } => {
+                self.draw_waiting().await;
+                let known = key.as_ref().and_then(|key| self.state.known_ask(key));
+                let opened = match known {
+                    Some(known) => Ok(known),
+                    None => self.open_ask(call, key).await,
+                };
+                let _ = reply.send(opened);
+            }
+            AskWork::Fetch { id, reply } => {
+                let fetched = self.try_decide(|state, _, plan| {
+                    state.fetch_ask(&id, plan).ok_or_else(|| SessionError::NoRequest(id.clone()))
+                });
+                let _ = reply.send(fetched.await);
+            }
+        }
+    }
+
+    async fn open_ask(&mut self, call: AskCall, key: Option<String>) -> Result<AskView, SessionError> {
+        let AskCall { surface: name, show, submit, question } = call;
+        let mut board = self.board().await?;
+        let set = board.set().ok_or(SessionError::Stopping)?;
+        let mut changes = Vec::new();
+        if let Some(show) = show {
+            changes.push(set.show(show, super::now()).map_err(SessionError::Surface)?);
+        }
+        let unknown = || SurfaceError::Unknown {
+            surface: name.clone(),
+            known: set.iter().map(|surface| surface.name().to_owned()).collect(),
+        };
+        let opened = set.get(&name).ok_or_else(unknown).and_then(|surface| {
+            if surface.ask().is_some_and(|ask| self.is_open(ask)) {
+                let why = "a question is open on it: wait for it with ui_wait, or show another surface".to_owned();
+                return Err(SurfaceError::Component { at: format!("surface {name}"), why });
+            }
+            let form = surface.form();
+            let buttons = surface_form::buttons(&form, &submit)?;
+            Ok(surface_form::request(surface, &form, &buttons, question.as_deref()))
+        });
+        let request = match opened {
+            Ok(request) => request,
+            Err(why) => {
+                if !changes.is_empty() {
+                    self.unload(board).await;
+                }
+                return Err(SessionError::Surface(why));
+            }
+        };
+        let session = self.state.origin.session_id.clone();
+        let asked = self.try_decide(|state, env, plan| {
+            let id = state.ask_by_surface(request, name.clone(), key, env, plan);
+            let ask = Ask { request_id: id.to_string(), submit };
+            let set = board.set().ok_or(SessionError::Stopping)?;
+            changes.push(set.set_ask(&name, ask, env.now).map_err(SessionError::Surface)?);
+            let Drawing { bodies, rows, .. } = board.drawing(&session, std::mem::take(&mut changes));
+            state.drawn(bodies, rows, env, plan);
+            state.fetch_ask(&id, plan).ok_or(SessionError::Stopping)
+        });
+        let asked = asked.await;
+        match &asked {
+            Ok(_) => drop(board),
+            Err(_) => self.unload(board).await,
+        }
+        asked
+    }
+}

@@ -1,0 +1,173 @@
+//! Questions that an agent asks by a surface. Each is a request like any other; but its answer is for the agent's tools, not for
+//! its dialect, and it stays open when its run ends.
+
+use serde_json::Value;
+
+use super::*;
+
+/// Questions by surfaces that a session remembers, with their outcomes; older ones that are closed are forgotten.
+const SURFACE_ASKS: usize = 64;
+
+/// A question by a surface, as the session remembers it.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(in crate::sessions) struct SurfaceAsk {
+    pub(in crate::sessions) surface: String,
+    /// The idempotency key of the call that asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(in crate::sessions) key: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    outcome: Option<AskOutcome>,
+}
+
+/// How a question by a surface ended.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct AskOutcome {
+    state: RequestState,
+    /// What the agent gets; none if nobody answered.
+    answer: Option<AskAnswer>,
+    by: Resolver,
+    /// Whether the agent has it.
+    #[serde(default)]
+    told: bool,
+}
+
+/// The answer to a question by a surface.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(in crate::sessions) struct AskAnswer {
+    /// As it is kept: without what was typed into inputs that show nothing. Null if the person declined.
+    pub(in crate::sessions) kept: Value,
+    /// The whole, where it differs; never stored, so a restart of the gateway loses it.
+    #[serde(skip)]
+    pub(in crate::sessions) whole: Option<Value>,
+}
+
+impl AskAnswer {
+    fn value(&self) -> &Value {
+        self.whole.as_ref().unwrap_or(&self.kept)
+    }
+}
+
+/// A question by a surface, as its agent sees it.
+#[derive(Clone, Debug, PartialEq, Serialize, utoipa::ToSchema)]
+pub struct AskView {
+    /// The request.
+    pub ask_id: RequestId,
+    /// `open`, `answered`, `expired`, `withdrawn` or `orphaned`.
+    pub state: RequestState,
+    /// The pressed component with its context and inputs; null if the person declined.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<plexus_protocol::schema::Json>)]
+    pub answer: Option<Value>,
+    /// Who answered.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub by: Option<String>,
+}
+
+impl SessionStateMachine {
+    /// Whether this is a question by a surface, open or closed.
+    pub(in crate::sessions) fn surface_of_ask(&self, id: &RequestId) -> Option<&str> {
+        self.core.surface_asks.get(id).map(|ask| ask.surface.as_str())
+    }
+
+    /// The question that was asked under this idempotency key.
+    pub(in crate::sessions) fn known_ask(&self, key: &str) -> Option<AskView> {
+        let known = self.core.surface_asks.iter().find(|(_, ask)| ask.key.as_deref() == Some(key));
+        known.and_then(|(id, _)| self.ask_view(id))
+    }
+
+    /// An open request.
+    pub(in crate::sessions) fn open_request_of(&self, id: &RequestId) -> Option<&Arc<Request>> {
+        self.open.get(id).map(|open| &open.request)
+    }
+
+    fn ask_view(&self, id: &RequestId) -> Option<AskView> {
+        let outcome = self.core.surface_asks.get(id)?.outcome.as_ref();
+        Some(AskView {
+            ask_id: id.clone(),
+            state: outcome.map_or(RequestState::Open, |outcome| outcome.state),
+            answer: outcome.and_then(|outcome| Some(outcome.answer.as_ref()?.value().clone())),
+            by: outcome.filter(|outcome| outcome.answer.is_some()).map(|outcome| outcome.by.name.clone()),
+        })
+    }
+
+    /// Opens a question by a surface.
+    pub(in crate::sessions) fn ask_by_surface(
+        &mut self,
+        ask: AgentRequest,
+        surface: String,
+        key: Option<String>,
+        env: &mut DecisionEnv<'_>,
+        plan: &mut Plan,
+    ) -> RequestId {
+        let closed = |ask: &SurfaceAsk| ask.outcome.as_ref().is_some_and(|outcome| outcome.told);
+        while self.core.surface_asks.len() >= SURFACE_ASKS
+            && let Some(oldest) = self.core.surface_asks.iter().find(|(_, ask)| closed(ask)).map(|(id, _)| id.clone())
+        {
+            self.core.surface_asks.remove(&oldest);
+        }
+        self.open_as(ask, Some(SurfaceAsk { surface, key, outcome: None }), env, plan)
+    }
+
+    /// What became of a question by a surface. Once it is closed, its agent has the outcome by this.
+    pub(in crate::sessions) fn fetch_ask(&mut self, id: &RequestId, plan: &mut Plan) -> Option<AskView> {
+        let view = self.ask_view(id);
+        if let Some(outcome) = self.core.surface_asks.get_mut(id).and_then(|ask| ask.outcome.as_mut())
+            && !std::mem::replace(&mut outcome.told, true)
+        {
+            plan.dirty = true;
+        }
+        view
+    }
+
+    /// Closes a question by a surface with what the agent is to get.
+    pub(in crate::sessions) fn answer_by_surface(
+        &mut self,
+        id: &RequestId,
+        (decision, answer): (&Decision, AskAnswer),
+        by: Resolver,
+        key: Option<&AnswerKey>,
+        env: &mut DecisionEnv<'_>,
+        plan: &mut Plan,
+    ) -> Result<Receipt, SessionError> {
+        let Some(open) = self.open.get(id) else { return Err(SessionError::NoRequest(id.clone())) };
+        let key = key.map(|key| key.row(open.request.secret));
+        let receipt = self.resolve(id, decision, by, key, true, env, plan);
+        if let Some(outcome) = self.core.surface_asks.get_mut(id).and_then(|ask| ask.outcome.as_mut()) {
+            outcome.answer = Some(answer);
+        }
+        self.tell_answers(env, plan);
+        receipt.ok_or_else(|| SessionError::NoRequest(id.clone()))
+    }
+
+    /// Notes how a question by a surface ended. Whether `id` is one.
+    pub(super) fn note_ask_ended(&mut self, id: &RequestId, receipt: &Receipt) -> bool {
+        let Some(ask) = self.core.surface_asks.get_mut(id) else { return false };
+        let (state, by) = (receipt.state, receipt.resolved_by.clone());
+        ask.outcome = Some(AskOutcome { state, answer: None, by, told: false });
+        true
+    }
+
+    /// Tells the agent of answers that came when none of its runs was there to fetch them: by the next prompt.
+    pub(super) fn tell_answers(&mut self, env: &mut DecisionEnv<'_>, plan: &mut Plan) {
+        if self.core.run.is_some() || self.core.exited.is_some() {
+            return;
+        }
+        let untold = |ask: &SurfaceAsk| ask.outcome.as_ref().is_some_and(|end| !end.told && end.answer.is_some());
+        let waiting: Vec<RequestId> =
+            self.core.surface_asks.iter().filter(|(_, ask)| untold(ask)).map(|(id, _)| id.clone()).collect();
+        for id in waiting {
+            let Some(ask) = self.core.surface_asks.get_mut(&id) else { continue };
+            let (surface, Some(end)) = (ask.surface.clone(), ask.outcome.as_mut()) else { continue };
+            let answer = end.answer.as_ref().map(|answer| answer.kept.to_string()).unwrap_or_default();
+            let by = end.by.clone();
+            let text = format!("Answer to your question {id} on your surface {surface}, by {}: {answer}", by.name);
+            let content = Arc::new(vec![plexus_protocol::text_block(&text)]);
+            // With a full queue it stays for `ui_wait`, or for the end of the next run.
+            if self.prompt(content, by, None, env, plan).is_ok()
+                && let Some(end) = self.core.surface_asks.get_mut(&id).and_then(|ask| ask.outcome.as_mut())
+            {
+                end.told = true;
+            }
+        }
+    }
+}

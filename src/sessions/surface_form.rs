@@ -1,0 +1,168 @@
+//! A surface's form as the questions of a request, and the answers to them as a press on the surface. Pure.
+
+use std::collections::BTreeMap;
+
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+
+use super::SessionError;
+use plexus_dialects::{AgentRequest, ExpectedAnswer, RequestKey, RequestSubject};
+use plexus_protocol::{Answers, Fits, Number, Question, QuestionOption, RequestType};
+use plexus_surfaces::{ActionRequest, FieldKind, Form, FormButton, FormField, Surface, SurfaceError};
+
+/// The id of the question which button is pressed.
+const SUBMIT: &str = "submit";
+/// Columns of the surface's text in a request.
+const COLUMNS: usize = 80;
+/// The ids of the answers to an input that is true or false.
+const TRUTHS: [(&str, &str); 2] = [("true", "Yes"), ("false", "No")];
+
+/// The buttons that answer, out of the surface's.
+///
+/// # Errors
+/// [`SurfaceError::Component`]: one is no button with an event, or none is named.
+pub(super) fn buttons(form: &Form, submit: &[String]) -> Result<Vec<FormButton>, SurfaceError> {
+    let known = || form.buttons.iter().map(|button| button.component.as_str()).collect::<Vec<_>>().join(", ");
+    let bad = |why: String| SurfaceError::Component { at: SUBMIT.to_owned(), why };
+    if submit.is_empty() {
+        return Err(bad(format!("name the buttons that answer; the surface has: {}", known())));
+    }
+    let find = |id: &String| {
+        let button = form.buttons.iter().find(|button| button.component == *id).cloned();
+        button.ok_or_else(|| bad(format!("{id:?} is no button with an event; the surface has: {}", known())))
+    };
+    submit.iter().map(find).collect()
+}
+
+/// The request for a question by a surface.
+pub(super) fn request(surface: &Surface, form: &Form, buttons: &[FormButton], question: Option<&str>) -> AgentRequest {
+    let mut questions: Vec<Question> = form.fields.iter().map(of_field).collect();
+    if buttons.len() > 1 || questions.is_empty() {
+        questions.push(of_buttons(buttons));
+    }
+    let title = question.or(surface.title()).unwrap_or(surface.name()).to_owned();
+    let message = question.and(surface.title()).map(str::to_owned);
+    let words = surface.text(COLUMNS);
+    let secret = form.fields.iter().any(|field| matches!(field.kind, FieldKind::Text { secret: true }));
+    let params = json!({ "surface": surface.name(), "rev": surface.rev() });
+    AgentRequest {
+        // Never sent to a runtime, and unlike the keys of any.
+        key: RequestKey::unique(format!("surface {} {}", surface.name(), surface.rev())),
+        kind: RequestType::Prompt,
+        title,
+        message,
+        subject: RequestSubject::Questions { questions, words },
+        options: Vec::new(),
+        items: Vec::new(),
+        multi: false,
+        default_value: None,
+        multiline: false,
+        expects: ExpectedAnswer::default(),
+        secret,
+        danger: false,
+        allow_reason: false,
+        allow_remember: false,
+        observe_only: false,
+        editable: None,
+        tool_call_id: None,
+        first_mention: None,
+        params: serde_json::value::to_raw_value(&params).unwrap_or_else(|_| RawValue::NULL.to_owned()),
+        native: bytes::Bytes::new(),
+    }
+}
+
+fn of_field(field: &FormField) -> Question {
+    let option =
+        |(id, label): &(String, String)| QuestionOption { id: id.clone(), label: label.clone(), description: None };
+    let (options, multiple, fits) = match &field.kind {
+        FieldKind::Text { .. } => (Vec::new(), false, Fits::default()),
+        FieldKind::Truth => {
+            let options = TRUTHS.map(|(id, label)| option(&(id.to_owned(), label.to_owned())));
+            (options.to_vec(), false, Fits::default())
+        }
+        FieldKind::Number { min, max } => {
+            (Vec::new(), false, Fits { number: Some(Number::Number), least: *min, most: *max, ..Fits::default() })
+        }
+        FieldKind::Choice { options, multiple } => (options.iter().map(option).collect(), *multiple, Fits::default()),
+    };
+    Question {
+        id: field.pointer.clone(),
+        header: None,
+        text: field.label.clone(),
+        free_text: options.is_empty(),
+        options,
+        multiple,
+        // Whether an input may stay as it is, the surface's own checks say.
+        optional: true,
+        field: None,
+        own: None,
+        fits,
+    }
+}
+
+fn of_buttons(buttons: &[FormButton]) -> Question {
+    let option = |button: &FormButton| QuestionOption {
+        id: button.component.clone(),
+        label: button.label.clone(),
+        description: None,
+    };
+    Question {
+        id: SUBMIT.to_owned(),
+        header: None,
+        text: "Answer".to_owned(),
+        options: buttons.iter().map(option).collect(),
+        multiple: false,
+        free_text: false,
+        optional: false,
+        field: None,
+        own: None,
+        fits: Fits::default(),
+    }
+}
+
+/// The press that answers mean.
+///
+/// # Errors
+/// [`SessionError::BadAnswer`].
+pub(super) fn press(
+    surface: &Surface,
+    form: &Form,
+    submit: &[String],
+    answers: &Answers,
+) -> Result<ActionRequest, SessionError> {
+    let bad = |message: String| SessionError::BadAnswer { code: "answer_unfit", message, field: None };
+    let component = answers.get(SUBMIT).and_then(|chosen| chosen.first()).or(submit.first());
+    let button = form.buttons.iter().find(|button| Some(&button.component) == component);
+    let button = button.ok_or_else(|| bad("the surface has no such button any more".into()))?;
+    let mut inputs = BTreeMap::new();
+    for (pointer, texts) in answers.iter().filter(|(id, _)| *id != SUBMIT) {
+        let field = form.fields.iter().find(|field| field.pointer == *pointer);
+        let field = field.ok_or_else(|| bad(format!("the surface has no input {pointer} any more")))?;
+        let first = texts.first().cloned().unwrap_or_default();
+        let value = match &field.kind {
+            FieldKind::Text { .. } => Value::String(first),
+            FieldKind::Truth => Value::Bool(first == TRUTHS[0].0),
+            FieldKind::Number { .. } => {
+                first.parse::<f64>().map(Value::from).map_err(|_| bad(format!("{first:?} is no number")))?
+            }
+            FieldKind::Choice { .. } => json!(texts),
+        };
+        inputs.insert(pointer.clone(), value);
+    }
+    let (component, event) = (button.component.clone(), button.event.clone());
+    Ok(ActionRequest { rev: surface.rev(), component, event, inputs, instance: None, item: None })
+}
+
+/// The answers that a press means, for the receipt.
+pub(super) fn answers(request: &ActionRequest) -> Answers {
+    let texts = |value: &Value| match value {
+        Value::String(text) => vec![text.clone()],
+        Value::Array(items) => {
+            items.iter().map(|item| item.as_str().map_or_else(|| item.to_string(), str::to_owned)).collect()
+        }
+        other => vec![other.to_string()],
+    };
+    let mut answers: Answers = request.inputs.iter().map(|(pointer, value)| (pointer.clone(), texts(value))).collect();
+    answers.insert(SUBMIT.to_owned(), vec![request.component.clone()]);
+    answers
+}

@@ -1,0 +1,61 @@
+//! The tools for surfaces, as an agent gets them: `plexus mcp`, an MCP server that the agent starts for one session.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use sha2::{Digest as _, Sha256};
+
+use crate::auth::Auth;
+use crate::sessions::AgentTools;
+use plexus_dialects::McpServer;
+use plexus_protocol::SessionId;
+
+/// Characters of the random tail of a server's name.
+const TAIL: usize = 8;
+
+/// Gives each session's agent its own MCP server and token.
+pub(crate) struct SurfaceTools {
+    pub(crate) auth: Auth,
+    /// This program, absolute.
+    pub(crate) exe: PathBuf,
+    /// The state folder, absolute.
+    pub(crate) home: PathBuf,
+}
+
+/// The name of a session's MCP server. Agents allow tools by the name of their server, and a repository's own settings may
+/// define a server: nobody can write one there that has the tail of a session to come.
+pub(crate) fn server_name(session: &SessionId) -> String {
+    let hash = Sha256::digest(format!("plexus surfaces {session}"));
+    let tail = data_encoding::BASE32_NOPAD.encode(&hash).to_ascii_lowercase();
+    format!("plexus_{}", &tail[..TAIL])
+}
+
+impl AgentTools for SurfaceTools {
+    fn begin(&self, session: &SessionId) -> Vec<McpServer> {
+        let texts = (self.exe.to_str().map(str::to_owned), self.home.to_str().map(str::to_owned));
+        let (Some(command), Some(home)) = texts else {
+            tracing::warn!("agents get no surfaces: the path of the program or of its state is not UTF-8");
+            return Vec::new();
+        };
+        if let Err(error) = self.auth.admit_agent(session) {
+            tracing::warn!(session_id = %session, %error, "the session's agent gets no surfaces");
+            return Vec::new();
+        }
+        let args = ["mcp", "--session", session.as_str()].map(str::to_owned).to_vec();
+        let env = BTreeMap::from([("PLEXUS_HOME".to_owned(), home)]);
+        vec![McpServer::Own { name: server_name(session), command, args, env }]
+    }
+
+    fn end(&self, session: &SessionId) {
+        self.auth.dismiss_agent(session);
+    }
+
+    fn found(&self, sessions: &[SessionId]) {
+        self.auth.keep_agents(sessions);
+        for session in sessions {
+            if let Err(error) = self.auth.admit_agent(session) {
+                tracing::warn!(session_id = %session, %error, "the session's agent gets no surfaces");
+            }
+        }
+    }
+}
