@@ -202,6 +202,13 @@ pub(super) const PROMPT_KEY: Parameter = Parameter::header(
     "A repeated prompt with the same key is run once: 1 to 128 visible ASCII characters",
     key,
 );
+pub(super) const ASK_WAIT: Parameter =
+    Parameter::query("wait", "Wait this many seconds for its end, at most 45", number);
+pub(super) const DRAW_KEY: Parameter = Parameter::header(
+    "Idempotency-Key",
+    "A repeated call with the same key draws once: 1 to 128 visible ASCII characters",
+    key,
+);
 const ACP_CONNECTION: Parameter = Parameter::header("Acp-Connection-Id", "From the response to `initialize`", id);
 const ACP_SESSION: Parameter = Parameter::header("Acp-Session-Id", "For messages that belong to a session", id);
 /// The parameters of every route of ACP over HTTP.

@@ -16,6 +16,7 @@ use crate::sessions::{ResumeVerdict, SessionError};
 use plexus_protocol::schema::Json;
 use plexus_protocol::{Cursor, Receipt, RequestState, Risk, Scope};
 use plexus_store::StoreError;
+use plexus_surfaces::{ActionError, SurfaceError};
 
 /// The content type of every error.
 pub(super) const PROBLEM_JSON: &str = "application/problem+json";
@@ -159,6 +160,9 @@ pub struct ProblemMembers {
     /// `risk_too_high`: names of devices that may answer, as far as this one may know them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub devices: Option<Vec<String>>,
+    /// `stale_surface`: the revision that the surface is at.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rev: Option<u64>,
     /// For an answer that does not fit: the agent's field.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub field: Option<String>,
@@ -194,6 +198,30 @@ pub struct ProblemMembers {
     #[serde(flatten, skip_serializing_if = "Option::is_none")]
     #[schema(schema_with = perhaps_receipt)]
     pub receipt: Option<Receipt>,
+}
+
+/// A refused drawing. The detail is for a model's eyes: it says what to do.
+fn of_surface(error: &SurfaceError) -> Problem {
+    let (status, code) = match error {
+        SurfaceError::Unknown { .. } => (StatusCode::NOT_FOUND, "surface_not_found"),
+        SurfaceError::Stale { .. } => (StatusCode::CONFLICT, "stale_surface"),
+        SurfaceError::Limit { .. } => (StatusCode::UNPROCESSABLE_ENTITY, "surface_too_large"),
+        _ => (StatusCode::UNPROCESSABLE_ENTITY, "bad_surface"),
+    };
+    let rev = if let SurfaceError::Stale { now } = error { Some(*now) } else { None };
+    Problem::new(status, code, error.to_string()).with(ProblemMembers { rev, ..ProblemMembers::default() })
+}
+
+/// A refused press.
+fn of_action(error: &ActionError) -> Problem {
+    let (status, code) = match error {
+        ActionError::Surface(_) => (StatusCode::NOT_FOUND, "surface_not_found"),
+        ActionError::Stale { .. } => (StatusCode::CONFLICT, "stale_surface"),
+        ActionError::Check { .. } | ActionError::Input { .. } => (StatusCode::UNPROCESSABLE_ENTITY, "input_unfit"),
+        _ => (StatusCode::UNPROCESSABLE_ENTITY, "bad_action"),
+    };
+    let rev = if let ActionError::Stale { now } = error { Some(*now) } else { None };
+    Problem::new(status, code, error.to_string()).with(ProblemMembers { rev, ..ProblemMembers::default() })
 }
 
 /// The schema of a receipt's members, or none.
@@ -342,6 +370,9 @@ impl From<SessionError> for Problem {
             SessionError::BadKey => plain(StatusCode::BAD_REQUEST, "bad_idempotency_key"),
             SessionError::KeyReused => plain(StatusCode::UNPROCESSABLE_ENTITY, "idempotency_key_reused"),
             SessionError::RuntimeExists(_) => plain(StatusCode::CONFLICT, "runtime_exists"),
+            SessionError::Surface(error) => of_surface(&error),
+            SessionError::Action(error) => of_action(&error),
+            SessionError::DrawsTooFast(_) => plain(StatusCode::TOO_MANY_REQUESTS, "slow_down").retry_after(1),
             SessionError::Invalid(_) => plain(StatusCode::UNPROCESSABLE_ENTITY, "invalid"),
             SessionError::Folder(_) => plain(StatusCode::FORBIDDEN, "folder_not_allowed"),
             SessionError::Storage(_) => plain(StatusCode::INSUFFICIENT_STORAGE, "storage"),
@@ -412,6 +443,16 @@ mod tests {
             (SessionError::BadKey, 400, "bad_idempotency_key"),
             (SessionError::KeyReused, 422, "idempotency_key_reused"),
             (SessionError::RuntimeExists(RuntimeId::trusted("r")), 409, "runtime_exists"),
+            (SessionError::Surface(SurfaceError::Empty), 422, "bad_surface"),
+            (SessionError::Surface(SurfaceError::Stale { now: 2 }), 409, "stale_surface"),
+            (
+                SessionError::Surface(SurfaceError::Unknown { surface: "x".into(), known: Vec::new() }),
+                404,
+                "surface_not_found",
+            ),
+            (SessionError::Action(ActionError::Stale { now: 2 }), 409, "stale_surface"),
+            (SessionError::Action(ActionError::Component("x".into())), 422, "bad_action"),
+            (SessionError::DrawsTooFast(1), 429, "slow_down"),
             (SessionError::Invalid(String::new()), 422, "invalid"),
             (SessionError::Folder(String::new()), 403, "folder_not_allowed"),
             (SessionError::Storage(String::new()), 507, "storage"),

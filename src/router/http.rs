@@ -108,6 +108,8 @@ pub(super) struct StartRuntime {
     session_meta: Option<Box<RawValue>>,
     /// Whether a program outlives the gateway; true if absent.
     outlive: Option<bool>,
+    /// Whether its agents get the tools to draw surfaces; true if absent.
+    ui: Option<bool>,
     /// The password or token of an endpoint. Never shown again.
     secret: Option<String>,
     /// The address at which a Gemini UI takes prompts, besides its mirror.
@@ -166,6 +168,7 @@ fn spec_of(wanted: StartRuntime) -> Result<RuntimeSpec, Problem> {
         auth_method: wanted.auth_method,
         session_meta: wanted.session_meta,
         outlive: wanted.outlive.unwrap_or(true),
+        ui: wanted.ui.unwrap_or(true),
         secret: wanted.secret,
         remote: wanted.remote,
         serve: wanted.serve.unwrap_or_default(),
@@ -220,7 +223,14 @@ pub(super) async fn open_session(state: AppState, call: Call) -> Outcome {
     let new: NewSession = call.json()?;
     let (_, permit) = runtime_for::<Prompt>(&state, call.caller()?, &new.runtime_id)?;
     let native_id = new.native_id.map(|id| id.as_str().to_owned());
-    let open = OpenSession { runtime_id: new.runtime_id, cwd: new.cwd, title: new.title, native_id, program: None };
+    let open = OpenSession {
+        runtime_id: new.runtime_id,
+        cwd: new.cwd,
+        title: new.title,
+        native_id,
+        program: None,
+        mcp_servers: Vec::new(),
+    };
     let session = state.directory.open_session(&permit, open).await?;
     created(&format!("/v1/sessions/{}", session.session_id), &*session)
 }

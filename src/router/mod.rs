@@ -39,6 +39,7 @@ mod schemas;
 mod sse;
 mod stop;
 mod streamed;
+mod surfaces;
 mod talk;
 mod ui;
 mod web;

@@ -25,10 +25,10 @@ use super::notify::api::Push;
 use super::schemas::{AcpMessage, Shape};
 use super::{
     AppState, PortState, Problem, acp, admin, agent_tools, agui, asyncapi, devices, doctor, export, http as api,
-    mirror, notify, openapi, public_address, remote, resumable, web,
+    mirror, notify, openapi, public_address, remote, resumable, surfaces, web,
 };
 use crate::auth::{OneTimeCode, PairingView, PhoneTicket};
-use crate::sessions::{AcceptedPrompt, ResumablePage, Snapshot};
+use crate::sessions::{AcceptedPrompt, Acted, AskView, Drawn, ResumablePage, Snapshot};
 use plexus_protocol::schema::JsonObject;
 use plexus_protocol::{Answer, Receipt, RuntimeInfo, Scope, SessionInfo};
 
@@ -36,6 +36,8 @@ use plexus_protocol::{Answer, Receipt, RuntimeInfo, Scope, SessionInfo};
 const BODY: usize = 1 << 20;
 /// Longest body of a prompt, in bytes: prompts carry images.
 const PROMPT: usize = 16 << 20;
+/// Longest body of a call that draws, in bytes: the most data of one call, and its components.
+const SURFACE: usize = 2 << 20;
 
 /// The level for dynamic responses: most of the gain for little time.
 const COMPRESSION: CompressionLevel = CompressionLevel::Precise(4);
@@ -50,6 +52,7 @@ const WATCH: Policy = Policy::Needs(Scope::Watch);
 const PROMPTS: Policy = Policy::Needs(Scope::Prompt);
 const APPROVE: Policy = Policy::Needs(Scope::Approve);
 const ADMIN: Policy = Policy::Needs(Scope::Admin);
+const DRAWS: Policy = Policy::Needs(Scope::Ui);
 
 const NOTHING: BodyRule = BodyRule::Nothing;
 const JSON: BodyRule = BodyRule::Json(BODY);
@@ -184,6 +187,20 @@ fn session_routes() -> Vec<Route<AppState>> {
             .gives_or::<Page<'_>>(200, &["text/event-stream"]).with(docs::EVENTS),
         route(GET, "/v1/sessions/{id}/snapshot", WATCH, NOTHING, "The state of a session for a client that joins", |s, c| answer(api::snapshot(s, c)))
             .gives::<Snapshot>(200).with(&[&docs::SNAPSHOT_BYTES]),
+        route(GET, "/v1/sessions/{id}/surfaces", WATCH, NOTHING, "The surfaces that a session's agent draws", |s, c| answer(surfaces::list(s, c)))
+            .gives::<surfaces::Surfaces>(200),
+        route(POST, "/v1/sessions/{id}/surfaces", DRAWS, BodyRule::Json(SURFACE), "Show a surface, or replace the one of its name", |s, c| answer(surfaces::show(s, c)))
+            .takes::<surfaces::NewSurface>().gives::<Drawn>(200).with(&[&docs::DRAW_KEY]),
+        route(PATCH, "/v1/sessions/{id}/surfaces/{surface}", DRAWS, BodyRule::Json(SURFACE), "Change a part of a surface, or pin it", |s, c| answer(surfaces::update(s, c)))
+            .takes::<surfaces::SurfaceUpdate>().gives::<Drawn>(200).with(&[&docs::DRAW_KEY]),
+        route(DELETE, "/v1/sessions/{id}/surfaces/{surface}", DRAWS, NOTHING, "Take a surface down", |s, c| answer(surfaces::close(s, c)))
+            .gives::<Drawn>(200).with(&[&docs::DRAW_KEY]),
+        route(POST, "/v1/sessions/{id}/surfaces/{surface}/action", WATCH, JSON, "Press something on a surface: it answers the surface's question, or the agent gets it as a prompt", |s, c| answer(surfaces::act(s, c)))
+            .takes::<surfaces::SurfaceAction>().gives::<Acted>(200),
+        route(POST, "/v1/sessions/{id}/asks", DRAWS, BodyRule::Json(SURFACE), "Ask by a surface: a request that people answer on it, or like any other", |s, c| answer(surfaces::ask(s, c)))
+            .takes::<surfaces::NewAsk>().gives::<AskView>(200).with(&[&docs::DRAW_KEY]),
+        route(GET, "/v1/sessions/{id}/asks/{ask}", DRAWS, NOTHING, "What became of a question by a surface", |s, c| answer(surfaces::ask_outcome(s, c)))
+            .gives::<AskView>(200).with(&[&docs::ASK_WAIT]),
         route(GET, "/v1/sessions/{id}/export", WATCH, NOTHING, "Export a session as a file", |s, c| answer(export::serve(s, c)))
             .text(200, &["application/x-ndjson", "text/markdown", "text/html"]).with(&[&docs::FORMAT]),
         route(GET, "/v1/sessions/{id}/mcp", PROMPTS, NOTHING, "The MCP servers of a session's agent", |s, c| answer(agent_tools::mcp(s, c)))

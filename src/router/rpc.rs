@@ -13,7 +13,7 @@ pub(super) use greeting::{Hello, Snapshots};
 pub(super) use methods::methods;
 pub(super) use params::{
     AnswerParams, AttachParams, CancelParams, Focus, HistoryParams, Initialize, Input, Listing, OfSession,
-    RestartParams, Said, SessionArchive, SessionNew, SessionRename, StartRun,
+    RestartParams, Said, SessionArchive, SessionNew, SessionRename, StartRun, SurfacePress,
 };
 use params::{UiCancel, UiHistory, UiInitialize};
 use std::borrow::Cow;
@@ -296,15 +296,19 @@ impl Rpc {
         session.ok_or_else(|| SessionError::NoSession(id.clone()).into())
     }
 
-    /// The session named, else the only one that the client follows, with a permit.
-    fn prompting(&self, id: Option<SessionId>) -> Result<(SessionId, Permit<Prompt>), Failure> {
+    /// The session named, else the only one that the client follows.
+    fn named(&self, id: Option<SessionId>) -> Result<SessionId, Failure> {
         let only = || match self.link.following().as_slice() {
             [(name, _)] => SessionId::from_str(name).ok(),
             _ => None,
         };
         let ui = || self.ui.as_ref().and_then(|ui| ui.session().cloned());
-        let id =
-            id.or_else(ui).or_else(only).ok_or_else(|| Failure::params("`session_id` is missing: name a session"))?;
+        id.or_else(ui).or_else(only).ok_or_else(|| Failure::params("`session_id` is missing: name a session"))
+    }
+
+    /// As [`named`](Self::named), with a permit.
+    fn prompting(&self, id: Option<SessionId>) -> Result<(SessionId, Permit<Prompt>), Failure> {
+        let id = self.named(id)?;
         let session = self.session(&id)?;
         let permit = self.caller.permit::<Prompt>(Target::Session(&id, &session.runtime_id))?;
         Ok((id, permit))

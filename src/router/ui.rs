@@ -289,8 +289,14 @@ impl Worker {
         let runtime_id = ready.map(|runtime| runtime.runtime_id.clone());
         let runtime_id = runtime_id.ok_or_else(|| Failure::new(-32015, "runtime_not_found", words))?;
         let permit = self.caller.permit::<Prompt>(Target::Runtime(&runtime_id))?;
-        let open =
-            OpenSession { runtime_id: runtime_id.clone(), cwd: None, title: None, native_id: None, program: None };
+        let open = OpenSession {
+            runtime_id: runtime_id.clone(),
+            cwd: None,
+            title: None,
+            native_id: None,
+            program: None,
+            mcp_servers: Vec::new(),
+        };
         match self.state.directory.open_session(&permit, open).await {
             Ok(session) => Ok(session),
             Err(refusal @ SessionError::RuntimeRefused { code: ONE_SESSION, .. }) => {

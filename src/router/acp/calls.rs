@@ -15,7 +15,7 @@ use super::question;
 use super::session_registry::SessionMember;
 use super::shape::{self, ClientSupport, Failure, Members, Settings, raw};
 use super::shared::{Shared, full, room};
-use crate::auth::{Approve, Caller, Permit, Prompt, Target};
+use crate::auth::{Admin, Approve, Caller, Permit, Prompt, Target};
 use crate::router::{AppState, Problem};
 use crate::sessions::{Filter, OpenSession, ResumeVerdict, SessionError, StartAfter};
 use plexus_protocol::object::{self, Objects};
@@ -171,7 +171,11 @@ impl Ctx {
         let runtime_id = self.choose(plexus.runtime_id.or_else(|| self.runtime.clone()))?;
         let permit = self.caller.permit::<Prompt>(Target::Runtime(&runtime_id))?;
         self.shared.with(|tables| full(tables))?;
-        let servers = params.mcp_servers.unwrap_or_default().len();
+        let servers = params.mcp_servers.unwrap_or_default();
+        let named = servers.len();
+        // The agent starts what they name: no less than starting a runtime.
+        let may_name = self.caller.permit::<Admin>(Target::Runtime(&runtime_id)).is_ok();
+        let mcp_servers = if may_name { servers } else { Vec::new() };
         Ok(Box::pin(async move {
             let open = OpenSession {
                 runtime_id,
@@ -179,14 +183,15 @@ impl Ctx {
                 title: plexus.title,
                 native_id: None,
                 program: Some(self.shared.program()),
+                mcp_servers,
             };
             let session = self.state.directory.open_session(&permit, open).await?;
             let id = session.session_id.clone();
             let settings = self.settings(&id).await?;
             let cursor = self.state.directory.log().cursor(Position::START);
             let mut meta = json!({ "runtime_id": session.runtime_id, "dialect": session.dialect, "cursor": cursor });
-            if servers > 0 {
-                meta["mcp_servers"] = "not passed on: the agent uses those of its own configuration".into();
+            if named > 0 && !may_name {
+                meta["mcp_servers"] = "not passed on: only an administrator's client may name programs to start".into();
             }
             let entry = Entry {
                 role: Role::Controller,
@@ -745,7 +750,7 @@ struct ListSessions {
 #[serde(rename_all = "camelCase")]
 struct NewSession {
     cwd: String,
-    mcp_servers: Option<Vec<Value>>,
+    mcp_servers: Option<Vec<Box<RawValue>>>,
     #[serde(rename = "_meta")]
     meta: Option<Meta<Opens>>,
 }

@@ -562,8 +562,12 @@ impl Translator {
 
     fn surface(&mut self, event: &Event, out: &mut Vec<Say>) {
         let Value::Object(content) = body(event) else { return raw(event, out) };
-        let name = content.get("surface_id").or_else(|| content.get("surfaceId")).and_then(Value::as_str);
+        let name = content.get("surface").and_then(Value::as_str);
         let Some(name) = name.map(ToOwned::to_owned) else { return raw(event, out) };
+        if content.contains_key("base") {
+            // A part of the state: what changed, in messages of A2UI.
+            return custom(event, out);
+        }
         if self.surfaces.len() >= SURFACES {
             self.surfaces.clear();
         }

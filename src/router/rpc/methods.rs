@@ -7,7 +7,7 @@ use super::examples::{REQUEST, RUN, SESSION, envelope, receipt, runtime, session
 use super::*;
 use crate::router::listing::Sessions;
 use crate::router::schemas::Shape;
-use crate::sessions::AcceptedPrompt;
+use crate::sessions::{AcceptedPrompt, Acted, Presser};
 use plexus_protocol::Receipt;
 use plexus_protocol::schema::JsonObject;
 
@@ -111,6 +111,10 @@ fn make() -> Vec<Method> {
             json!({ "session_id": SESSION }), json!({ "run_id": RUN, "queued": true, "ahead": 1 })),
         method::<AnswerParams, Receipt>("ui.request.answer", Rpc::answer_request, "Answers a request; the first answer wins, a later one is error -32010 with the winner's receipt in `data`",
             json!({ "request_id": REQUEST, "option_id": "allow_once", "idempotency_key": "k1" }), receipt()),
+        method::<SurfacePress, Acted>("ui.surface.action", Rpc::act, "Presses something on a surface: the agent gets it as a \
+            prompt; the first press of what a screen shows wins",
+            json!({ "session_id": SESSION, "surface": "deploy", "rev": 3, "component": "go", "event": "submit", "inputs": { "/name": "Ada" } }),
+            json!({ "accepted": true, "rev": 4, "run_id": RUN })),
         method::<Focus, Looking>("presence.update", Rpc::focus, "Reports what your screen shows and whether somebody \
             is looking at it, until the connection ends. Only a focused screen suppresses notifications",
             json!({ "session_id": SESSION, "focused": true }), json!({ "focused": true })),
@@ -165,7 +169,7 @@ impl Rpc {
         let permit = self.caller.permit::<Prompt>(Target::Runtime(&runtime_id))?;
         let directory = self.state.directory.clone();
         Ok(Box::pin(async move {
-            let open = OpenSession { runtime_id, cwd, title, native_id, program: None };
+            let open = OpenSession { runtime_id, cwd, title, native_id, program: None, mcp_servers: Vec::new() };
             result(&*directory.open_session(&permit, open).await?)
         }))
     }
@@ -188,6 +192,15 @@ impl Rpc {
         }
         self.presence.update(session_id, focused);
         Ok(now(result(&Looking { focused })))
+    }
+
+    fn act(&mut self, params: SurfacePress) -> Result<PendingResult, Failure> {
+        let SurfacePress { session_id, surface, action } = params;
+        let id = self.named(session_id)?;
+        let session = self.session(&id)?;
+        let by = Presser::of(&self.caller, &id, &session.runtime_id)?;
+        let directory = self.state.directory.clone();
+        Ok(Box::pin(async move { result(&directory.act(by, &id, surface, action.into_request()).await?) }))
     }
 
     fn restart(&mut self, params: RestartParams) -> Result<PendingResult, Failure> {

@@ -4,6 +4,7 @@ use utoipa::openapi::{RefOr, Schema};
 
 use super::*;
 use crate::router::schemas::ContentBlock;
+use crate::router::surfaces::SurfaceAction;
 use plexus_protocol::schema::{JsonObject, words};
 
 /// The client's name and capabilities.
@@ -91,6 +92,16 @@ pub(in crate::router) struct SessionRename {
     pub(super) session_id: Option<SessionId>,
     #[schema(min_length = 1, max_length = 200, pattern = r"\S")]
     pub(super) title: String,
+}
+
+/// What was pressed on a surface.
+#[derive(Deserialize, ToSchema)]
+pub(in crate::router) struct SurfacePress {
+    pub(super) session_id: Option<SessionId>,
+    /// The surface.
+    pub(super) surface: String,
+    #[serde(flatten)]
+    pub(super) action: SurfaceAction,
 }
 
 /// A session to archive or to restore.

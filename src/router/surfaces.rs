@@ -1,0 +1,223 @@
+//! Surfaces over HTTP: for `plexus mcp`, which draws for an agent, and for scripts. Whoever may watch reads them.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use http::StatusCode;
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+use serde_json::{Map, Value};
+use utoipa::ToSchema;
+
+use super::guard::Call;
+use super::reply::{Outcome, Query, idempotency_key, json, no_such, session_of};
+use super::stop::stopping;
+use super::{AppState, Problem};
+use crate::auth::{Ui, Watch};
+use crate::sessions::{AskCall, Drawn, Presser, SessionError, SurfaceCall};
+use plexus_protocol::RequestId;
+use plexus_protocol::schema::{Json, JsonObject};
+use plexus_surfaces::{ActionRequest, DataChange, Html, Show, Update};
+
+/// Longest wait for an answer, in seconds: below the shortest time after which an agent gives a tool up.
+const ASK_WAIT_MAX: u64 = 45;
+
+/// The surfaces of a session.
+#[derive(Serialize, ToSchema)]
+pub(super) struct Surfaces {
+    /// Each as the messages of A2UI that make it, with its revision.
+    #[schema(value_type = Vec<JsonObject>)]
+    surfaces: Vec<Box<RawValue>>,
+}
+
+pub(super) async fn list(state: AppState, call: Call) -> Outcome {
+    let (session, _) = session_of::<Watch>(&state, &call)?;
+    json(StatusCode::OK, &Surfaces { surfaces: state.directory.surfaces(&session.session_id).await? })
+}
+
+/// A surface to show: of `components`, or of one page, `html` with `text`.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct NewSurface {
+    /// Its name in the session: 1 to 64 of `A-Z a-z 0-9 _ . -`. One of that name is replaced.
+    surface: String,
+    /// Its title.
+    title: Option<String>,
+    /// The catalogue of its components; Plexus's own if absent.
+    catalog: Option<String>,
+    /// Its components, as in A2UI 0.9; one has the id `root`.
+    #[schema(value_type = Option<Vec<JsonObject>>)]
+    components: Option<Vec<Map<String, Value>>>,
+    /// Its data model.
+    #[schema(value_type = Option<JsonObject>)]
+    data: Option<Map<String, Value>>,
+    /// A page of its own, in place of components.
+    html: Option<String>,
+    /// What is shown where no page can be drawn.
+    text: Option<String>,
+    /// The actions that the page may send.
+    actions: Option<Vec<String>>,
+    /// The page's height in pixels.
+    height: Option<u32>,
+    /// Whether it is pinned; as before if absent.
+    pin: Option<bool>,
+}
+
+pub(super) async fn show(state: AppState, call: Call) -> Outcome {
+    let new: NewSurface = call.json()?;
+    let NewSurface { surface, title, catalog, components, data, html, text, actions, height, pin } = new;
+    let drawing = match (components, html) {
+        (Some(components), None) if text.is_none() && actions.is_none() && height.is_none() => {
+            SurfaceCall::Show(Show { surface, title, catalog, components, data, pin })
+        }
+        (None, Some(html)) if catalog.is_none() && data.is_none() => {
+            let text =
+                text.ok_or_else(|| Problem::invalid("a page needs `text`: what is shown where no page can be"))?;
+            SurfaceCall::Html(Html { surface, title, html, text, actions, height, pin })
+        }
+        _ => {
+            return Err(Problem::invalid(
+                "give either `components` (with `data`, `catalog`) or `html` (with `text`, `actions`, `height`)",
+            ));
+        }
+    };
+    draw(state, call, drawing).await
+}
+
+/// What changes in a surface.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct SurfaceUpdate {
+    /// Components that are new or replace those of the same id.
+    #[serde(default)]
+    #[schema(value_type = Vec<JsonObject>)]
+    components: Vec<Map<String, Value>>,
+    /// Changes of the data model, in order: `path` with `value`, with `append`, or with neither to remove it.
+    #[serde(default)]
+    #[schema(value_type = Vec<JsonObject>)]
+    data: Vec<DataChange>,
+    /// A new title.
+    title: Option<String>,
+    /// Whether it is pinned; by itself.
+    pinned: Option<bool>,
+    /// The revision that the surface has to be at.
+    expect_rev: Option<u64>,
+}
+
+pub(super) async fn update(state: AppState, call: Call) -> Outcome {
+    let SurfaceUpdate { components, data, title, pinned, expect_rev } = call.json()?;
+    let surface = name(&call)?;
+    let drawing = match pinned {
+        None => SurfaceCall::Update(Update { surface, components, data, expect_rev, title }),
+        Some(pinned) if components.is_empty() && data.is_empty() && title.is_none() && expect_rev.is_none() => {
+            SurfaceCall::Pin { surface, pinned }
+        }
+        Some(_) => return Err(Problem::invalid("`pinned` is changed by itself: send it without other members")),
+    };
+    draw(state, call, drawing).await
+}
+
+pub(super) async fn close(state: AppState, call: Call) -> Outcome {
+    let surface = name(&call)?;
+    draw(state, call, SurfaceCall::Close { surface }).await
+}
+
+/// What was pressed on a surface.
+#[derive(Deserialize, ToSchema)]
+pub(super) struct SurfaceAction {
+    /// The revision that the screen shows.
+    rev: u64,
+    /// The component.
+    component: String,
+    /// Its event.
+    event: String,
+    /// What the person changed, by the JSON Pointer that each input is bound to.
+    #[serde(default)]
+    #[schema(value_type = JsonObject)]
+    inputs: BTreeMap<String, Value>,
+    /// The list item where the component stands in a template.
+    instance: Option<String>,
+    /// The selected row of a table, or path of a file tree.
+    #[schema(value_type = Option<Json>)]
+    item: Option<Value>,
+}
+
+impl SurfaceAction {
+    pub(super) fn into_request(self) -> ActionRequest {
+        let Self { rev, component, event, inputs, instance, item } = self;
+        ActionRequest { rev, component, event, inputs, instance, item }
+    }
+}
+
+pub(super) async fn act(state: AppState, call: Call) -> Outcome {
+    let (session, _) = session_of::<Watch>(&state, &call)?;
+    let (surface, action) = (name(&call)?, call.json::<SurfaceAction>()?);
+    let by = Presser::of(call.caller()?, &session.session_id, &session.runtime_id)?;
+    json(StatusCode::OK, &state.directory.act(by, &session.session_id, surface, action.into_request()).await?)
+}
+
+/// A question by a surface: of one that is shown, or of a new one with `components`.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct NewAsk {
+    /// The surface; `ask` if absent.
+    surface: Option<String>,
+    /// The title of a new one.
+    title: Option<String>,
+    /// The components of a new one.
+    #[schema(value_type = Option<Vec<JsonObject>>)]
+    components: Option<Vec<Map<String, Value>>>,
+    /// The data model of a new one.
+    #[schema(value_type = Option<JsonObject>)]
+    data: Option<Map<String, Value>>,
+    /// The buttons that answer, by their ids.
+    submit: Vec<String>,
+    /// The question, for the headline of the request.
+    question: Option<String>,
+}
+
+pub(super) async fn ask(state: AppState, call: Call) -> Outcome {
+    let (session, permit) = session_of::<Ui>(&state, &call)?;
+    let key = idempotency_key(&call)?;
+    let NewAsk { surface, title, components, data, submit, question } = call.json()?;
+    let surface = surface.unwrap_or_else(|| "ask".to_owned());
+    let show = match components {
+        Some(components) => Some(Show { surface: surface.clone(), title, components, data, ..Show::default() }),
+        None if title.is_none() && data.is_none() => None,
+        None => return Err(Problem::invalid("`title` and `data` are those of a new surface: give `components` too")),
+    };
+    let ask = AskCall { surface, show, submit, question };
+    json(StatusCode::OK, &state.directory.ask(&permit, &session.session_id, ask, key).await?)
+}
+
+pub(super) async fn ask_outcome(state: AppState, call: Call) -> Outcome {
+    let (session, permit) = session_of::<Ui>(&state, &call)?;
+    let missing = || no_such("request_not_found", "request");
+    let ask = call.params.get(1).and_then(|(_, text)| text.parse::<RequestId>().ok()).ok_or_else(missing)?;
+    let wait = Duration::from_secs(Query::of(&call).number("wait", 0)?.min(ASK_WAIT_MAX));
+    let mut stop = state.stop.clone();
+    let outcome = async {
+        let waiting = state.directory.ask_outcome(&permit, &session.session_id, &ask, wait);
+        tokio::select! {
+            outcome = waiting => outcome,
+            () = stopping(&mut stop) => Err(SessionError::Stopping),
+        }
+    };
+    json(StatusCode::OK, &outcome.await?)
+}
+
+/// The name of the surface in the path.
+fn name(call: &Call) -> Result<String, Problem> {
+    call.params
+        .iter()
+        .find(|(name, _)| name == "surface")
+        .map(|(_, text)| text.clone())
+        .ok_or_else(|| Problem::invalid("the path names no surface"))
+}
+
+async fn draw(state: AppState, call: Call, drawing: SurfaceCall) -> Outcome {
+    let (session, permit) = session_of::<Ui>(&state, &call)?;
+    let (key, bytes) = (idempotency_key(&call)?, call.body.len());
+    let drawn: Drawn = state.directory.draw(&permit, &session.session_id, drawing, bytes, key).await?;
+    json(StatusCode::OK, &drawn)
+}
