@@ -465,10 +465,11 @@ export class Conversation {
   }
 
   private surface(body: any, pos: number, at: string, run: string): void {
-    const id = body?.surface ?? body?.surface_id ?? body?.surfaceId;
+    const id = body?.surface;
     if (typeof id !== 'string') { this.folded('surface_updated', run, pos, at, body); return; }
     const known = this.surfaces.get(id);
-    if (known) { known.body = body; this.touch(known); return; }
+    // A change names what changed.
+    if (known) { known.body = typeof body.title === 'string' || typeof known.body.title !== 'string' ? body : { ...body, title: known.body.title }; this.touch(known); return; }
     const last = this.items[this.items.length - 1]?.key ?? 0;
     this.surfaces.set(id, this.push({ type: 'surface', id, body, key: pos > last ? pos : last + 0.001, run, at, rev: 0 }));
   }
