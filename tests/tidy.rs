@@ -32,11 +32,11 @@ const FLOORS: &[(&str, &[&str])] = &[
     ("ledger", &[]),
     // Devices, pairings and tokens outlive a restart: auth keeps them in the store.
     ("auth", &["protocol", "store", "metrics"]),
-    ("sessions", &["protocol", "dialects", "store", "auth", "metrics", "ledger", "spans"]),
+    ("sessions", &["protocol", "dialects", "store", "surfaces", "auth", "metrics", "ledger", "spans"]),
     // Runtimes get their own spec from lib; they never read the config. Of the client they use what notices a dead WebSocket.
     ("runtimes", &["protocol", "client", "dialects", "holder", "sessions", "metrics", "ledger", "spans"]),
     // The router reads the log from the store (reads only) and never sees a dialect or a runtime.
-    ("router", &["protocol", "store", "auth", "sessions", "metrics", "ledger", "spans"]),
+    ("router", &["protocol", "store", "surfaces", "auth", "sessions", "metrics", "ledger", "spans"]),
     ("config", &["protocol", "dialects", "store", "auth", "sessions", "runtimes", "router", "metrics", "ledger"]),
     (
         "lib",

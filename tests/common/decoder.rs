@@ -376,14 +376,14 @@ impl Bench {
             Op::Open => {
                 let ticket = self.ticket();
                 self.opens.insert(ticket);
-                self.command(RuntimeCommand::Open { ticket, cwd: "/w".into(), resume: None });
+                self.command(RuntimeCommand::Open { ticket, cwd: "/w".into(), resume: None, mcp_servers: Vec::new() });
             }
             Op::Resume(known) => {
                 let ticket = self.ticket();
                 self.opens.insert(ticket);
                 let native = manners(&self.name).map_or("s", |manners| manners.session).into();
                 let resume = Some(ResumeTarget::new(native, *known));
-                self.command(RuntimeCommand::Open { ticket, cwd: "/w".into(), resume });
+                self.command(RuntimeCommand::Open { ticket, cwd: "/w".into(), resume, mcp_servers: Vec::new() });
             }
             Op::Prompt => {
                 let ticket = self.ticket();

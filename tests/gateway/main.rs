@@ -22,6 +22,7 @@ mod front_long;
 mod front_objects;
 mod front_pair;
 mod front_sse;
+mod front_surfaces;
 mod front_tls;
 mod front_ws;
 mod golden;

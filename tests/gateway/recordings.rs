@@ -284,7 +284,12 @@ fn read_late(native: NativeId, messages: &str) -> String {
             let mut out = Outbox::default();
             let resume = Some(plexus_dialects::ResumeTarget::new(native.clone(), false));
             dialect.command(
-                RuntimeCommand::Open { ticket: Ticket(1), cwd: "/home/user/project".into(), resume },
+                RuntimeCommand::Open {
+                    ticket: Ticket(1),
+                    cwd: "/home/user/project".into(),
+                    resume,
+                    mcp_servers: Vec::new(),
+                },
                 &mut out,
             );
             requests.extend(out.fetches);
@@ -375,7 +380,10 @@ fn connected(dialect: &str) -> Box<dyn Dialect> {
         _ => r#"{"id":"1","result":{"protocol_version":"0"}}"#,
     };
     made.feed(Bytes::from_static(hello.as_bytes()), &mut out);
-    made.command(RuntimeCommand::Open { ticket: Ticket(1), cwd: "/w".into(), resume: None }, &mut out);
+    made.command(
+        RuntimeCommand::Open { ticket: Ticket(1), cwd: "/w".into(), resume: None, mcp_servers: Vec::new() },
+        &mut out,
+    );
     made.feed(Bytes::from_static(br#"{"id":1,"result":{"sessionId":"s","thread":{"id":"s"}}}"#), &mut out);
     made
 }

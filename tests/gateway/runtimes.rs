@@ -161,7 +161,11 @@ impl Session {
     fn open(link: &RuntimeLink, ticket: u64) -> Self {
         let (sender, heard) = SessionSender::new();
         let this = Self { sender, heard };
-        this.order(link, RuntimeCommand::Open { ticket: Ticket(ticket), cwd: "/".into(), resume: None }, 0);
+        this.order(
+            link,
+            RuntimeCommand::Open { ticket: Ticket(ticket), cwd: "/".into(), resume: None, mcp_servers: Vec::new() },
+            0,
+        );
         this
     }
 

@@ -22,6 +22,7 @@ mod story_mirror_server;
 mod story_opencode;
 mod story_screens;
 mod story_suite;
+mod story_surfaces;
 mod story_together;
 mod story_ts_client;
 mod story_web;

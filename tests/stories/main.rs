@@ -33,3 +33,4 @@ mod story_rust_client;
 mod story_same_id;
 mod story_schemathesis;
 mod story_secrets;
+mod story_surfaces;

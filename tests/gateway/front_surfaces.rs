@@ -1,0 +1,294 @@
+//! Surfaces over HTTP and the WebSocket: drawn, changed, pressed, refused.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use crate::common;
+
+use common::front::{Front, LONG, Reply};
+use plexus_surfaces::{Change, SurfaceSet};
+use serde_json::{Value, json};
+
+/// A form with one input and one button.
+fn form() -> Value {
+    json!({
+        "surface": "deploy", "title": "Deploy", "data": { "name": "" },
+        "components": [
+            { "id": "root", "component": "Column", "children": ["name", "go"] },
+            { "id": "name", "component": "TextField", "label": "Name", "value": { "path": "/name" } },
+            { "id": "go", "component": "Button", "child": "label",
+              "action": { "event": { "name": "submit", "context": { "who": { "path": "/name" } } } } },
+            { "id": "label", "component": "Text", "text": "Go" },
+        ],
+    })
+}
+
+async fn surfaces(front: &Front, session: &str) -> Value {
+    let reply = front.admin("GET", &format!("/v1/sessions/{session}/surfaces"), Value::Null).await;
+    assert_eq!(reply.status, 200, "{reply:?}");
+    reply.json()["surfaces"].clone()
+}
+
+/// The changes of surfaces in the log.
+async fn changes(front: &Front, session: &str) -> Vec<Value> {
+    let page = front.admin("GET", &format!("/v1/sessions/{session}/events?limit=5000"), Value::Null).await.json();
+    let events = page["events"].as_array().unwrap();
+    events.iter().filter(|event| event["kind"] == "surface_updated").map(|event| event["event"].clone()).collect()
+}
+
+fn folded(changes: &[Value]) -> Value {
+    let mut set = SurfaceSet::default();
+    for change in changes {
+        set.apply(&serde_json::from_value::<Change>(change.clone()).unwrap());
+    }
+    serde_json::to_value(&set).unwrap()
+}
+
+async fn keyed(front: &Front, key: &str, method: &str, path: &str, body: &Value) -> Reply {
+    let bearer = format!("Bearer {}", front.admin);
+    let headers = [("authorization", bearer.as_str()), ("content-type", "application/json"), ("idempotency-key", key)];
+    front.send(method, path, &headers, &body.to_string()).await
+}
+
+#[tokio::test]
+async fn surface_events_lead_to_the_state_that_the_calls_made() {
+    let front = Front::new().await;
+    let session = front.session("fake").await;
+    let path = format!("/v1/sessions/{session}/surfaces");
+    let shown = front.admin("POST", &path, form()).await;
+    assert_eq!((shown.status, shown.json()), (200, json!({ "surface": "deploy", "rev": 1 })));
+    let at = format!("{path}/deploy");
+    let changed =
+        json!({ "data": [{ "path": "/log", "append": ["one", "two"] }], "title": "Deploying", "expect_rev": 1 });
+    assert_eq!(front.admin("PATCH", &at, changed.clone()).await.json()["rev"], 2);
+    let stale = front.admin("PATCH", &at, changed).await;
+    assert_eq!((stale.status, stale.code(), stale.json()["rev"].clone()), (409, "stale_surface".into(), json!(2)));
+    assert_eq!(front.admin("PATCH", &at, json!({ "pinned": true })).await.json()["rev"], 3);
+    let now = surfaces(&front, &session).await;
+    assert_eq!((&now[0]["rev"], &now[0]["title"], &now[0]["pinned"]), (&json!(3), &json!("Deploying"), &json!(true)));
+    assert_eq!(folded(&changes(&front, &session).await), now);
+    let snapshot = front.admin("GET", &format!("/v1/sessions/{session}/snapshot"), Value::Null).await.json();
+    assert_eq!(snapshot["surfaces"], now);
+    assert_eq!(front.admin("DELETE", &at, Value::Null).await.json()["rev"], 4);
+    assert_eq!(surfaces(&front, &session).await, json!([]));
+    assert_eq!(folded(&changes(&front, &session).await), json!([]));
+    // One of the same name is not taken for the old one.
+    assert_eq!(front.admin("POST", &path, form()).await.json()["rev"], 5);
+    assert_eq!(folded(&changes(&front, &session).await), surfaces(&front, &session).await);
+}
+
+#[tokio::test]
+async fn surface_calls_that_are_wrong_change_nothing_and_say_what_to_do() {
+    let front = Front::new().await;
+    let session = front.session("fake").await;
+    let path = format!("/v1/sessions/{session}/surfaces");
+    let mut bad = form();
+    bad["components"][1]["component"] = json!("TextFeild");
+    for (method, to, body, status, code, says) in [
+        ("POST", path.clone(), bad, 422, "bad_surface", "TextField"),
+        ("POST", path.clone(), json!({ "surface": "a b", "components": [] }), 422, "bad_surface", "name of a surface"),
+        ("POST", path.clone(), json!({ "surface": "a" }), 422, "invalid", "components"),
+        ("POST", path.clone(), json!({ "surface": "a", "html": "<p>" }), 422, "invalid", "text"),
+        ("PATCH", format!("{path}/none"), json!({ "title": "x" }), 404, "surface_not_found", "ui_show"),
+        ("PATCH", format!("{path}/none"), json!({ "title": "x", "pinned": true }), 422, "invalid", "by itself"),
+        ("DELETE", format!("{path}/none"), Value::Null, 404, "surface_not_found", "none"),
+    ] {
+        let reply = front.admin(method, &to, body).await;
+        assert_eq!((reply.status, reply.code().as_str()), (status, code), "{method} {to}: {reply:?}");
+        assert!(reply.json()["detail"].as_str().unwrap().contains(says), "{reply:?}");
+    }
+    assert_eq!(surfaces(&front, &session).await, json!([]));
+    assert_eq!(changes(&front, &session).await, Vec::<Value>::new());
+}
+
+#[tokio::test]
+async fn surface_call_repeated_under_its_key_draws_once() {
+    let front = Front::new().await;
+    let session = front.session("fake").await;
+    let path = format!("/v1/sessions/{session}/surfaces");
+    for _ in 0..3 {
+        assert_eq!(keyed(&front, "k1", "POST", &path, &form()).await.json()["rev"], 1);
+    }
+    let append = json!({ "data": [{ "path": "/log", "append": ["once"] }] });
+    for _ in 0..3 {
+        assert_eq!(keyed(&front, "k2", "PATCH", &format!("{path}/deploy"), &append).await.json()["rev"], 2);
+    }
+    assert_eq!(changes(&front, &session).await.len(), 2);
+}
+
+#[tokio::test]
+async fn surface_updates_that_come_fast_are_merged_and_none_is_lost() {
+    let front = Front::new().await;
+    let session = front.session("fake").await;
+    let path = format!("/v1/sessions/{session}/surfaces");
+    front.admin("POST", &path, form()).await;
+    let at = format!("{path}/deploy");
+    let calls = (0..100).map(|n| {
+        let append = json!({ "data": [{ "path": "/log", "append": [n] }] });
+        front.admin("PATCH", &at, append)
+    });
+    let replies = tokio::time::timeout(LONG, futures_util::future::join_all(calls)).await.unwrap();
+    assert!(replies.iter().all(|reply| reply.status == 200));
+    let now = surfaces(&front, &session).await;
+    assert_eq!(now[0]["rev"], 101);
+    let data = &now[0]["messages"].as_array().unwrap().last().unwrap()["updateDataModel"]["value"];
+    let mut log: Vec<u64> = data["log"].as_array().unwrap().iter().map(|n| n.as_u64().unwrap()).collect();
+    log.sort_unstable();
+    assert_eq!(log, (0..100).collect::<Vec<u64>>());
+    let events = changes(&front, &session).await;
+    assert!(events.len() < 50, "{} events for 101 calls", events.len());
+    assert_eq!(folded(&events), now);
+}
+
+#[tokio::test]
+async fn surface_press_becomes_a_prompt_once_and_what_is_not_declared_does_not() {
+    let front = Front::new().await;
+    let session = front.session("fake").await;
+    let path = format!("/v1/sessions/{session}/surfaces");
+    front.admin("POST", &path, form()).await;
+    let act = format!("{path}/deploy/action");
+    for (body, code) in [
+        (json!({ "rev": 1, "component": "go", "event": "destroy" }), "bad_action"),
+        (json!({ "rev": 1, "component": "label", "event": "submit" }), "bad_action"),
+        (json!({ "rev": 1, "component": "gone", "event": "submit" }), "bad_action"),
+        (json!({ "rev": 9, "component": "go", "event": "submit" }), "stale_surface"),
+        (json!({ "rev": 1, "component": "go", "event": "submit", "inputs": { "/other": "x" } }), "input_unfit"),
+        (json!({ "rev": 1, "component": "go", "event": "submit", "inputs": { "/name": 7 } }), "input_unfit"),
+    ] {
+        let reply = front.admin("POST", &act, body.clone()).await;
+        assert_eq!(reply.code(), code, "{body}: {reply:?}");
+    }
+    let press = json!({ "rev": 1, "component": "go", "event": "submit", "inputs": { "/name": "Ada" } });
+    let both = tokio::join!(front.admin("POST", &act, press.clone()), front.admin("POST", &act, press));
+    let mut statuses = [both.0.status, both.1.status];
+    statuses.sort_unstable();
+    assert_eq!(statuses, [200, 409], "the first press wins: {both:?}");
+    let page = front.admin("GET", &format!("/v1/sessions/{session}/events?limit=5000"), Value::Null).await.json();
+    let said = page["events"].to_string();
+    assert!(said.contains("On your surface deploy (Deploy), the person used component go: event submit."), "{said}");
+    assert!(said.contains(r#"context: {\"who\":\"Ada\"}"#), "the gateway resolves what is bound: {said}");
+    let now = surfaces(&front, &session).await;
+    assert_eq!(now[0]["rev"], 2);
+    assert_eq!(folded(&changes(&front, &session).await), now);
+}
+
+#[tokio::test]
+async fn surface_is_drawn_by_who_may_prompt_and_read_by_who_may_watch() {
+    let front = Front::new().await;
+    let session = front.session("fake").await;
+    let path = format!("/v1/sessions/{session}/surfaces");
+    let watcher = front.token(json!({ "scopes": ["watch"] })).await;
+    let prompter = front.token(json!({ "scopes": ["prompt"] })).await;
+    assert_eq!(front.call(&watcher, "POST", &path, form()).await.code(), "scope_missing");
+    assert_eq!(front.call(&prompter, "POST", &path, form()).await.status, 200);
+    assert_eq!(front.call(&watcher, "GET", &path, Value::Null).await.json()["surfaces"][0]["surface"], "deploy");
+    assert_eq!(front.call(&prompter, "GET", &path, Value::Null).await.code(), "scope_missing");
+    let press = json!({ "rev": 1, "component": "go", "event": "submit" });
+    assert_eq!(front.call(&watcher, "POST", &format!("{path}/deploy/action"), press).await.code(), "scope_missing");
+    let refused = front.admin("POST", "/v1/devices", json!({ "scopes": ["ui"], "name": "x" })).await;
+    assert!(refused.status == 422 || refused.status == 400, "no device is given the agents' scope: {refused:?}");
+}
+
+/// A form with two buttons that answer.
+fn question() -> Value {
+    json!({
+        "surface": "deploy", "title": "Deploy", "data": { "name": "x", "force": false },
+        "components": [
+            { "id": "root", "component": "Column", "children": ["name", "force", "go", "stop"] },
+            { "id": "name", "component": "TextField", "label": "Name", "value": { "path": "/name" } },
+            { "id": "force", "component": "CheckBox", "label": "Force", "value": { "path": "/force" } },
+            { "id": "go", "component": "Button", "child": "go-text",
+              "action": { "event": { "name": "submit", "context": { "who": { "path": "/name" } } } } },
+            { "id": "go-text", "component": "Text", "text": "Go" },
+            { "id": "stop", "component": "Button", "child": "stop-text", "action": { "event": { "name": "stop" } } },
+            { "id": "stop-text", "component": "Text", "text": "Stop" },
+        ],
+        "submit": ["go", "stop"], "question": "Deploy now?",
+    })
+}
+
+async fn asked(front: &Front, session: &str) -> String {
+    let reply = front.admin("POST", &format!("/v1/sessions/{session}/asks"), question()).await;
+    assert_eq!((reply.status, &reply.json()["state"]), (200, &json!("open")), "{reply:?}");
+    reply.json()["ask_id"].as_str().unwrap().to_owned()
+}
+
+async fn outcome(front: &Front, session: &str, ask: &str) -> Value {
+    let reply = front.admin("GET", &format!("/v1/sessions/{session}/asks/{ask}?wait=20"), Value::Null).await;
+    assert_eq!(reply.status, 200, "{reply:?}");
+    reply.json()
+}
+
+#[tokio::test]
+async fn surface_question_is_a_request_that_a_press_answers_once() {
+    let front = Front::new().await;
+    let session = front.session("fake").await;
+    let ask = asked(&front, &session).await;
+    let request = front.open_request(&session).await;
+    assert_eq!(
+        (&request["request_id"], &request["title"], &request["type"]),
+        (&json!(ask), &json!("Deploy now?"), &json!("prompt"))
+    );
+    assert!(request["display"].as_str().unwrap().contains("[ Go ]"), "it says what is asked: {request}");
+    let ids: Vec<&str> =
+        request["subject"]["questions"].as_array().unwrap().iter().map(|q| q["id"].as_str().unwrap()).collect();
+    assert_eq!(ids, ["/name", "/force", "submit"]);
+    let now = surfaces(&front, &session).await;
+    assert_eq!(now[0]["ask"], json!({ "request_id": ask, "submit": ["go", "stop"] }));
+    let act = format!("/v1/sessions/{session}/surfaces/deploy/action");
+    let press = json!({ "rev": now[0]["rev"], "component": "go", "event": "submit", "inputs": { "/name": "Ada" } });
+    // Who may prompt may not answer.
+    let prompter = front.token(json!({ "scopes": ["watch", "prompt"] })).await;
+    assert_eq!(front.call(&prompter, "POST", &act, press.clone()).await.code(), "scope_missing");
+    let phone = front.token(json!({ "scopes": ["watch", "approve"] })).await;
+    let waiting = outcome(&front, &session, &ask);
+    let pressed = async {
+        let first = front.call(&phone, "POST", &act, press.clone()).await;
+        assert_eq!((first.status, &first.json()["request_id"]), (200, &json!(ask)), "{first:?}");
+        assert_eq!(front.admin("POST", &act, press.clone()).await.status, 409, "the first answer wins");
+    };
+    let (end, ()) = tokio::join!(waiting, pressed);
+    assert_eq!((&end["state"], &end["by"]), (&json!("answered"), &json!("test")));
+    assert_eq!(end["answer"]["component"], "go");
+    assert_eq!(end["answer"]["context"], json!({ "who": "Ada" }));
+    let receipt = front.admin("GET", &format!("/v1/requests/{ask}"), Value::Null).await.json();
+    assert_eq!((&receipt["state"], &receipt["receipt"]["resolved_by"]["name"]), (&json!("answered"), &json!("test")));
+    let now = surfaces(&front, &session).await;
+    assert_eq!(now[0]["ask"], Value::Null);
+    assert_eq!(folded(&changes(&front, &session).await), now);
+}
+
+#[tokio::test]
+async fn surface_question_is_answered_like_any_request() {
+    let front = Front::new().await;
+    let session = front.session("fake").await;
+    for (answers, component, inputs) in [
+        (json!({ "submit": ["stop"] }), json!("stop"), json!({})),
+        (
+            json!({ "/name": ["Grace"], "/force": ["true"], "submit": ["go"] }),
+            json!("go"),
+            json!({ "/name": "Grace", "/force": true }),
+        ),
+        (json!({}), Value::Null, Value::Null),
+    ] {
+        let ask = asked(&front, &session).await;
+        let reply = front.admin("POST", &format!("/v1/requests/{ask}/answer"), json!({ "answers": answers })).await;
+        assert_eq!(reply.status, 200, "{answers}: {reply:?}");
+        let end = outcome(&front, &session, &ask).await;
+        assert_eq!(end["state"], "answered");
+        assert_eq!((&end["answer"]["component"], &end["answer"]["inputs"]), (&component, &inputs), "{end}");
+        let again = front.admin("POST", &format!("/v1/requests/{ask}/answer"), json!({ "answers": answers })).await;
+        assert_eq!(again.code(), "already_resolved");
+    }
+}
+
+#[tokio::test]
+async fn surface_answer_that_no_run_fetched_is_the_next_prompt() {
+    let front = Front::new().await;
+    let session = front.session("fake").await;
+    let ask = asked(&front, &session).await;
+    let answers = json!({ "answers": { "submit": ["stop"] } });
+    assert_eq!(front.admin("POST", &format!("/v1/requests/{ask}/answer"), answers).await.status, 200);
+    let (events, _) =
+        (front.admin("GET", &format!("/v1/sessions/{session}/events?limit=5000"), Value::Null).await.json(), ());
+    let said = events["events"].to_string();
+    assert!(said.contains(&format!("Answer to your question {ask} on your surface deploy")), "{said}");
+}

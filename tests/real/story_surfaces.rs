@@ -1,0 +1,113 @@
+//! Surfaces drawn by real agents, unchanged: each starts `plexus mcp` by what the gateway tells it, shows a form, updates it, asks by
+//! it and gets the answer, without a question to people before any call; the gateway is killed in between.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout)]
+
+use crate::common;
+
+use std::path::Path;
+
+use common::agents::{self, AgentSetup, FakeModel};
+use common::gateway::Gateway;
+use common::moments::until_so;
+use serde_json::{Value, json};
+use sha2::{Digest as _, Sha256};
+
+/// The name of the session's MCP server, as the gateway makes it.
+fn server(session: &str) -> String {
+    let hash = Sha256::digest(format!("plexus surfaces {session}"));
+    format!("plexus_{}", &data_encoding::BASE32_NOPAD.encode(&hash).to_ascii_lowercase()[..8])
+}
+
+fn config(dialect: &str, setup: &AgentSetup, cwd: &Path) -> String {
+    let env: Vec<String> = setup.env.iter().map(|(name, value)| format!("{name} = {}", json!(value))).collect();
+    let auth = setup.auth_method.iter().map(|method| format!("auth_method = \"{method}\"\n"));
+    let meta = setup.session_meta.iter().map(|_| {
+        "session_meta = { claudeCode = { options = { allowDangerouslySkipPermissions = false } } }\n".to_owned()
+    });
+    let more: String = auth.chain(meta).collect();
+    format!(
+        "[[runtime]]\nid = \"agent\"\ndialect = \"{dialect}\"\ncommand = {}\ncwd = {}\nenv = {{ {} }}\n{more}",
+        json!(setup.command),
+        json!(cwd),
+        env.join(", "),
+    )
+}
+
+fn form() -> Value {
+    json!({
+        "surface": "deploy", "title": "Deploy", "data": { "name": "" },
+        "components": [
+            { "id": "root", "component": "Column", "children": ["chart", "name", "go"] },
+            { "id": "chart", "component": "Chart", "kind": "bar", "series": [{ "label": "ms", "values": { "path": "/times" } }] },
+            { "id": "name", "component": "TextField", "label": "Name", "value": { "path": "/name" } },
+            { "id": "go", "component": "Button", "child": "label",
+              "action": { "event": { "name": "submit", "context": { "who": { "path": "/name" } } } } },
+            { "id": "label", "component": "Text", "text": "Go" },
+        ],
+    })
+}
+
+/// `tool` makes the model's name of a tool from the server's name and the tool's.
+async fn draws(dialect: &str, setup: fn(&Path, &Path, u16) -> AgentSetup, tool: fn(&str, &str) -> String) {
+    let (dir, work) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let model = FakeModel::start();
+    let setup = setup(&agents::install_dir(), work.path(), model.port());
+    let mut gateway = Gateway::start_in(dir, &config(dialect, &setup, work.path())).await;
+    let session = gateway.session("agent").await;
+    let named = |name: &str| tool(&server(&session), name);
+    let update = json!({ "surface": "deploy", "data": [{ "path": "/times", "append": [3, 5, 8] }] });
+    let pin = json!({ "surface": "deploy" });
+    let script = format!(
+        "FAKE:tool {} {} ;; tool {} {update} ;; tool {} {pin} ;; text drawn",
+        named("ui_show"),
+        form(),
+        named("ui_update"),
+        named("ui_pin"),
+    );
+    let run = gateway.prompt(&session, &script).await;
+    let events = gateway.until_ended(&session, &run).await;
+    let path = format!("/v1/sessions/{session}/surfaces");
+    let shown = gateway.get(&path).await.1["surfaces"][0].clone();
+    assert_eq!((&shown["rev"], &shown["pinned"]), (&json!(3), &json!(true)), "{shown}\n{}", json!(events));
+    let data = &shown["messages"].as_array().unwrap().last().unwrap()["updateDataModel"]["value"];
+    assert_eq!(data["times"], json!([3, 5, 8]));
+    let asked = events.iter().filter(|event| event["kind"] == "request_opened").count();
+    assert_eq!(asked, 0, "nobody is asked before a drawing: {}", json!(events));
+
+    // A question, with the gateway killed while it is open.
+    let ask = json!({ "surface": "deploy", "submit": ["go"], "question": "Deploy?", "wait_s": 40 });
+    let run = gateway.prompt(&session, &format!("FAKE:tool {} {ask} ;; text asked", named("ui_ask"))).await;
+    let request = gateway.open_request(&session).await;
+    assert_eq!(request["title"], "Deploy?");
+    gateway.kill();
+    gateway.again().await;
+    let answers = json!({ "answers": { "/name": ["Ada"] } });
+    let id = request["request_id"].as_str().unwrap();
+    let (status, receipt) = gateway.post(&format!("/v1/requests/{id}/answer"), answers).await;
+    assert_eq!((status, &receipt["won"]), (200, &json!(true)), "{receipt}");
+    let events = gateway.until_ended(&session, &run).await;
+    let said = json!(events).to_string();
+    assert!(said.contains("answered") && said.contains("Ada"), "the agent has the answer: {said}");
+    gateway.delete(&format!("/v1/sessions/{session}")).await;
+    until_so("the session is gone", async || gateway.get(&path).await.0 == 404).await;
+}
+
+#[tokio::test]
+async fn surfaces_are_drawn_by_gemini() {
+    draws("acp", agents::gemini, |server, tool| format!("mcp_{server}_{tool}")).await;
+}
+
+#[tokio::test]
+async fn surfaces_are_drawn_by_opencode() {
+    draws("acp", agents::opencode, |server, tool| format!("{server}_{tool}")).await;
+}
+
+#[tokio::test]
+async fn surfaces_are_drawn_by_claude() {
+    draws("acp", agents::claude, |server, tool| format!("mcp__{server}__{tool}")).await;
+}
+
+#[tokio::test]
+async fn surfaces_are_drawn_by_qwen() {
+    draws("acp", agents::qwen, |server, tool| format!("mcp__{server}__{tool}")).await;
+}
