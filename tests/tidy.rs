@@ -38,11 +38,23 @@ const FLOORS: &[(&str, &[&str])] = &[
     // The router reads the log from the store (reads only) and never sees a dialect or a runtime.
     ("router", &["protocol", "store", "surfaces", "auth", "sessions", "metrics", "ledger", "spans"]),
     ("config", &["protocol", "dialects", "store", "auth", "sessions", "runtimes", "router", "metrics", "ledger"]),
+    // What the sessions' agents are given: a token and a program.
+    ("surface_tools", &["protocol", "dialects", "auth", "sessions"]),
     (
         "lib",
         &[
-            "protocol", "dialects", "store", "auth", "sessions", "runtimes", "router", "config", "metrics", "ledger",
+            "protocol",
+            "dialects",
+            "store",
+            "auth",
+            "sessions",
+            "runtimes",
+            "router",
+            "config",
+            "metrics",
+            "ledger",
             "spans",
+            "surface_tools",
         ],
     ),
     ("main", ROOF),

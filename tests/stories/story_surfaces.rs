@@ -5,7 +5,7 @@ use crate::common;
 
 use std::os::unix::fs::PermissionsExt as _;
 
-use common::gateway::Gateway;
+use common::gateway::{Gateway, end_runtimes, exe, held_runtime};
 use serde_json::{Value, json};
 
 fn board() -> Value {
@@ -43,7 +43,7 @@ fn token_file(gateway: &Gateway, session: &str) -> std::path::PathBuf {
 
 #[tokio::test]
 async fn surfaces_outlive_kills_of_the_gateway_and_no_call_is_doubled() {
-    let mut gateway = Gateway::demo().await;
+    let mut gateway = Gateway::start(&held_runtime("demo", &[exe(), "agent", "demo"], "")).await;
     let session = gateway.session("demo").await;
     let path = format!("/v1/sessions/{session}/surfaces");
     let token = std::fs::read_to_string(token_file(&gateway, &session)).unwrap();
@@ -66,6 +66,7 @@ async fn surfaces_outlive_kills_of_the_gateway_and_no_call_is_doubled() {
     let steps: Vec<&str> = data["steps"].as_array().unwrap().iter().map(|row| row["step"].as_str().unwrap()).collect();
     assert_eq!(steps, (0..30).map(|n| format!("step {n}")).collect::<Vec<_>>());
     assert_eq!((&now["surfaces"][0]["rev"], &now["surfaces"][0]["pinned"]), (&json!(31), &json!(true)));
+    end_runtimes(&gateway.home);
 }
 
 #[tokio::test]

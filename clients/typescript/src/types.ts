@@ -27,6 +27,18 @@ export interface AcpMessage {
   result?: Json | null;
 }
 
+/** What pressing something on a surface led to. */
+export interface Acted {
+  /** Always true; a refusal is an error. */
+  accepted: boolean;
+  /** The request that was answered. */
+  request_id?: RequestId;
+  /** The surface's revision now. */
+  rev: number;
+  /** The run that tells the agent. */
+  run_id?: RunId;
+}
+
 /**
  * A client's answer to a request. Exactly one of `option_id`, `ok`, `value`, `ids`, `answers` is given (`value: null`, `ids: []` and
  * `answers: {}` mean "cancelled").
@@ -63,6 +75,18 @@ export type AnswerParams = Said & {
 export interface AnsweredOn {
   danger?: string[];
   elevated?: string[];
+}
+
+/** A question by a surface, as its agent sees it. */
+export interface AskView {
+  /** The pressed component with its context and inputs; null if the person declined. */
+  answer?: Json;
+  /** The request. */
+  ask_id: RequestId;
+  /** Who answered. */
+  by?: string;
+  /** `open`, `answered`, `expired`, `withdrawn` or `orphaned`. */
+  state: RequestState;
 }
 
 /** The subscription, and where it begins: after a cursor, or from the `start` or `now`; from the start if neither is given. */
@@ -289,11 +313,19 @@ export type Device = Grant & {
 export type DeviceId = string;
 
 /** The kind of a device. */
-export type DeviceKind = 'device' | 'share' | 'local';
+export type DeviceKind = 'device' | 'share' | 'local' | 'agent';
 
 /** The enrolled devices. */
 export interface Devices {
   devices: Device[];
+}
+
+/** What a call did. */
+export interface Drawn {
+  /** Its revision now. */
+  rev: number;
+  /** The surface. */
+  surface: string;
 }
 
 /** Changes to a session; absent members stay unchanged. */
@@ -706,6 +738,22 @@ export interface Meta {
 /** A session's identifier inside its runtime: opaque text that the gateway never interprets. */
 export type NativeId = string;
 
+/** A question by a surface: of one that is shown, or of a new one with `components`. */
+export interface NewAsk {
+  /** The components of a new one. */
+  components?: JsonObject[] | null;
+  /** The data model of a new one. */
+  data?: JsonObject | null;
+  /** The question, for the headline of the request. */
+  question?: string | null;
+  /** The buttons that answer, by their ids. */
+  submit: string[];
+  /** The surface; `ask` if absent. */
+  surface?: string | null;
+  /** The title of a new one. */
+  title?: string | null;
+}
+
 /** The grant of the device that redeems the code. */
 export interface NewCode {
   /** The highest risk of a request that the device may answer; any if absent. */
@@ -784,6 +832,30 @@ export interface NewSession {
 export interface NewShare {
   /** The lifetime in hours; a day if absent, at most 30 days. */
   hours?: number | null;
+}
+
+/** A surface to show: of `components`, or of one page, `html` with `text`. */
+export interface NewSurface {
+  /** The actions that the page may send. */
+  actions?: string[] | null;
+  /** The catalogue of its components; Plexus's own if absent. */
+  catalog?: string | null;
+  /** Its components, as in A2UI 0.9; one has the id `root`. */
+  components?: JsonObject[] | null;
+  /** Its data model. */
+  data?: JsonObject | null;
+  /** The page's height in pixels. */
+  height?: number | null;
+  /** A page of its own, in place of components. */
+  html?: string | null;
+  /** Whether it is pinned; as before if absent. */
+  pin?: boolean | null;
+  /** Its name in the session: 1 to 64 of `A-Z a-z 0-9 _ . -`. One of that name is replaced. */
+  surface: string;
+  /** What is shown where no page can be drawn. */
+  text?: string | null;
+  /** Its title. */
+  title?: string | null;
 }
 
 /** A device and its token, which is shown only once; or `csrf` if the token is a cookie. */
@@ -927,6 +999,8 @@ export type ProblemMembers = Partial<Receipt> & {
   path?: string;
   /** For a cursor that cannot be resumed from: the verdict. */
   resume?: Resume;
+  /** `stale_surface`: the revision that the surface is at. */
+  rev?: number;
   /** `risk_too_high`: the request's risk. */
   risk?: Risk;
   /** `risk_too_high`: the reasons for the risk. */
@@ -1469,7 +1543,7 @@ export interface Said {
 }
 
 /** What a device may do. */
-export type Scope = 'watch' | 'prompt' | 'approve' | 'admin';
+export type Scope = 'watch' | 'prompt' | 'approve' | 'admin' | 'ui';
 
 /** The client tools that the gateway serves to an ACP agent, inside the session's folder. None by default. */
 export interface Serve {
@@ -1640,7 +1714,10 @@ export interface Snapshot {
   requests: Request[];
   /** The session. */
   session: Session;
-  /** The latest state of each of the agent's surfaces. */
+  /**
+   * The agent's surfaces, each with its revision: at the cursor or later. A change that a surface has already is not applied
+   * again, so what follows the cursor leads to the same state.
+   */
   surfaces: JsonObject[];
   /** The newest tool calls, in order, each with its latest state. */
   tools: Tool[];
@@ -1705,6 +1782,8 @@ export interface StartRuntime {
   serve?: Serve | null;
   /** `_meta` to send with every ACP `session/new`. */
   session_meta?: JsonObject | null;
+  /** Whether its agents get the tools to draw surfaces; true if absent. */
+  ui?: boolean | null;
 }
 
 /**
@@ -1754,6 +1833,49 @@ export interface Subscribe {
 export interface SubscribeKeys {
   auth: string;
   p256dh: string;
+}
+
+/** What was pressed on a surface. */
+export interface SurfaceAction {
+  /** The component. */
+  component: string;
+  /** Its event. */
+  event: string;
+  /** What the person changed, by the JSON Pointer that each input is bound to. */
+  inputs?: JsonObject;
+  /** The list item where the component stands in a template. */
+  instance?: string | null;
+  /** The selected row of a table, or path of a file tree. */
+  item?: Json | null;
+  /** The revision that the screen shows. */
+  rev: number;
+}
+
+/** What was pressed on a surface. */
+export type SurfacePress = SurfaceAction & {
+  session_id?: SessionId | null;
+  /** The surface. */
+  surface: string;
+};
+
+/** What changes in a surface. */
+export interface SurfaceUpdate {
+  /** Components that are new or replace those of the same id. */
+  components?: JsonObject[];
+  /** Changes of the data model, in order: `path` with `value`, with `append`, or with neither to remove it. */
+  data?: JsonObject[];
+  /** The revision that the surface has to be at. */
+  expect_rev?: number | null;
+  /** Whether it is pinned; by itself. */
+  pinned?: boolean | null;
+  /** A new title. */
+  title?: string | null;
+}
+
+/** The surfaces of a session. */
+export interface Surfaces {
+  /** Each as the messages of A2UI that make it, with its revision. */
+  surfaces: JsonObject[];
 }
 
 /** The kinds of news that a target wants. */
@@ -1882,6 +2004,8 @@ export interface Methods {
   'run.restart': { params: RestartParams; result: Accepted };
   /** Answers a request; the first answer wins, a later one is error -32010 with the winner's receipt in `data` */
   'ui.request.answer': { params: AnswerParams; result: Receipt };
+  /** Presses something on a surface: the agent gets it as a prompt; the first press of what a screen shows wins */
+  'ui.surface.action': { params: SurfacePress; result: Acted };
   /** Reports what your screen shows and whether somebody is looking at it, until the connection ends. Only a focused screen suppresses notifications */
   'presence.update': { params: Focus; result: Looking };
   /** Calls the method of the session's runtime */

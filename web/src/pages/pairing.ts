@@ -78,7 +78,7 @@ export class PlexusPairing extends PlexusElement {
   #trouble = () => (this.problem ? html`<p class="note danger" role="alert">${this.problem}</p>` : nothing);
 
   #form() {
-    const box = (scope: Scope, on: boolean) => html`<label class="check"><input type="checkbox" name=${scope} ?checked=${on} ?disabled=${scope === 'watch'}><span>${t[scope]}<small>${t[`${scope}Hint`]}</small></span></label>`;
+    const box = (scope: Exclude<Scope, 'ui'>, on: boolean) => html`<label class="check"><input type="checkbox" name=${scope} ?checked=${on} ?disabled=${scope === 'watch'}><span>${t[scope]}<small>${t[`${scope}Hint`]}</small></span></label>`;
     const runtimes = [...plexus.runtimes.value.keys()];
     return html`<form @submit=${(e: Event) => void this.#make(e)}>
       <fieldset class="scopes"><legend class="small strong">${t.may}</legend><span></span>${box('watch', true)}${box('prompt', true)}${box('approve', true)}${box('admin', false)}</fieldset>
