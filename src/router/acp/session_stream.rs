@@ -247,6 +247,8 @@ impl SessionStream {
             Kind::RequestUpdated => messages.extend(self.changed(event)),
             Kind::RequestResolved => messages.extend(self.resolved(event)),
             Kind::RunEnded => messages.extend(self.ended(event)),
+            // Who takes events has it by one.
+            Kind::SurfaceUpdated if !support.events => messages.extend(shape::surface(event)),
             // The update of ACP's own kinds is sent above; ACP has no message for the gateway's other kinds.
             Kind::UserMessageChunk
             | Kind::AgentMessageChunk

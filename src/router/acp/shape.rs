@@ -11,7 +11,8 @@ use crate::router::error::Problem;
 use crate::router::jsonrpc::FailureData;
 use crate::router::wire;
 use crate::sessions::SessionError;
-use plexus_protocol::{Cursor, Epoch, Event, Resolver, RunStatus, SessionId};
+use plexus_protocol::{Cursor, Epoch, Event, Resolver, RunStatus, SessionId, text_block};
+use plexus_surfaces::Surface;
 
 /// The capabilities of a client.
 #[derive(Clone, Copy, Debug, Default)]
@@ -235,6 +236,28 @@ fn say(session: &SessionId, update: &[u8], meta: &Map<String, Value>) -> Vec<u8>
 /// An update made by the gateway.
 pub(super) fn own_update(session: &SessionId, update: &Value) -> Vec<u8> {
     say(session, update.to_string().as_bytes(), &Map::new())
+}
+
+/// Columns of a surface's text.
+const SURFACE_COLUMNS: usize = 100;
+
+/// A surface that was shown, as a tool call with its text: ACP has no surfaces. `None` for a change of one, which has only what
+/// changed.
+pub(super) fn surface(event: &Event) -> Option<Vec<u8>> {
+    let body: Value = serde_json::from_slice(&event.body).ok()?;
+    if body.get("base").is_some() || body.get("closed").is_some() {
+        return None;
+    }
+    let surface = Surface::from_wire(body).ok()?;
+    let title = surface.title().unwrap_or(surface.name());
+    Some(own_update(
+        &event.origin.session_id,
+        &json!({
+            "sessionUpdate": "tool_call", "toolCallId": format!("plexus-surface-{}", surface.name()),
+            "title": format!("Surface: {title}"), "kind": "other", "status": "completed",
+            "content": [{ "type": "content", "content": text_block(&surface.text(SURFACE_COLUMNS)) }],
+        }),
+    ))
 }
 
 /// The position of an event, for `_meta`.

@@ -228,6 +228,27 @@ fn event(kind: Kind, body: &str, native: Option<&str>) -> Event {
 }
 
 #[test]
+fn surface_is_a_tool_call_with_its_text_and_a_change_of_one_is_nothing() {
+    let whole = r#"{"surface":"s","rev":1,"title":"Deploy","messages":[
+        {"version":"v0.9","createSurface":{"surfaceId":"s","catalogId":"plexus:catalog/1"}},
+        {"version":"v0.9","updateComponents":{"surfaceId":"s","components":[
+            {"id":"root","component":"Text","text":"Ready"}]}}]}"#;
+    let message: Value =
+        serde_json::from_slice(&shape::surface(&event(Kind::SurfaceUpdated, whole, None)).unwrap()).unwrap();
+    serde_json::from_value::<v1::SessionNotification>(message["params"].clone()).unwrap();
+    let update = &message["params"]["update"];
+    assert_eq!((&update["toolCallId"], &update["title"]), (&json!("plexus-surface-s"), &json!("Surface: Deploy")));
+    assert_eq!(update["content"][0]["content"]["text"], "Ready");
+    for other in [
+        r#"{"surface":"s","rev":2,"base":1,"messages":[]}"#,
+        r#"{"surface":"s","rev":2,"closed":true,"messages":[]}"#,
+        "7",
+    ] {
+        assert!(shape::surface(&event(Kind::SurfaceUpdated, other, None)).is_none(), "{other}");
+    }
+}
+
+#[test]
 fn update_keeps_the_agents_bytes_and_its_meta_beside_ours() {
     let body = r#"{ "sessionUpdate":"agent_message_chunk", "content":{"type":"text","text":"a\u00e9"},"x":1.50 }"#;
     let native = format!(

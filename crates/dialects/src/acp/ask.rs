@@ -218,8 +218,7 @@ impl Acp {
             RequestSlot::Full => return out.frames.push(cancelled(key.id())),
         }
         let tool = reading::id_of(asked.tool_call).or_else(|| self.unnamed(&native));
-        let about = (params, asked.tool_call, tool.as_deref());
-        if let Some((decision, recorded)) = self.own_tool_allowed(&native, about, &options) {
+        if let Some((decision, recorded)) = self.own_tool_allowed(&native, (&said, tool.as_deref()), &options) {
             let offered: Vec<String> = options.iter().map(|offer| offer.id.clone()).collect();
             out.frames.push(permitted(&key, &offered, &decision));
             let mention = tool.as_ref().filter(|id| self.see(&native, id));

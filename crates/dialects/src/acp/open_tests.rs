@@ -454,11 +454,16 @@ fn acp_quirk_calls_of_the_gateways_own_tools_are_allowed() {
         ("gemini-cli", j!({ "toolCallId": "x", "title": "mcp_plexus_k3f9_ui_show" }), &gemini, None),
         ("gemini-cli", j!({ "toolCallId": "mcp_plexus_k3f9_ui_show-1" }), &plain, None),
         ("qwen-code", j!({ "toolCallId": "x", "_meta": { "serverId": "plexus_k3f9" } }), &plain, Some("yes")),
+        ("qwen-code", j!({ "toolCallId": "announced" }), &plain, Some("yes")),
         ("qwen-code", j!({ "toolCallId": "x", "_meta": { "serverId": "mine" } }), &plain, None),
         ("qwen-code", j!({ "toolCallId": "x", "title": "plexus_k3f9" }), &plain, None),
         ("another", j!({ "toolCallId": "x", "_meta": { "serverId": "plexus_k3f9" } }), &plain, None),
     ] {
         let (mut rig, _) = with_servers(agent);
+        let told = j!({ "sessionUpdate": "tool_call", "toolCallId": "announced", "title": "t", "_meta": { "serverId": "plexus_k3f9" } });
+        let told = j!({ "method": "session/update", "params": { "sessionId": "s", "update": told } });
+        rig.feed(told.to_string());
+        rig.said();
         let params = j!({ "sessionId": "s", "toolCall": call, "options": options });
         rig.feed(j!({ "id": 9, "method": "session/request_permission", "params": params }).to_string());
         let (said, sent) = (rig.said(), rig.sent());

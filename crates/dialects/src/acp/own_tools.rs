@@ -1,30 +1,18 @@
 //! The tools of the gateway's own MCP server: no agent asks people before it calls one. Where an agent has means of its own for
 //! that, it is told at the opening of a session; else its question is answered here, by what the agent itself says of the server.
 
-use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use super::super::jsonrpc::{object, to_raw};
+use super::super::jsonrpc::to_raw;
 use super::super::{EventDraft, McpServer};
 use super::Acp;
 use super::quirks::{self, AllowedTools, ServerField};
+use super::tool_calls::ToolCallState;
 use plexus_protocol::{Choice, Decision, Kind, NativeId, Offer};
 
 /// The rule by which a question was answered, as the log has it.
 const RULE: &str = "the gateway's own tools need no approval";
-
-#[derive(Deserialize)]
-struct WithMeta<'a> {
-    #[serde(borrow, default, rename = "_meta")]
-    meta: Option<&'a RawValue>,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct ServerMeta {
-    server_id: String,
-}
 
 impl Acp {
     fn own_servers(&self, native: &NativeId) -> impl Iterator<Item = &str> {
@@ -40,14 +28,14 @@ impl Acp {
     pub(super) fn own_tool_allowed(
         &self,
         native: &NativeId,
-        (params, tool_call, tool): (&RawValue, &RawValue, Option<&str>),
+        (said, tool): (&ToolCallState, Option<&str>),
         options: &[Offer],
     ) -> Option<(Decision, Option<EventDraft>)> {
         let field = quirks::server_field(self.agent.as_deref())?;
-        let named = |of: &RawValue| object::<ServerMeta>(object::<WithMeta<'_>>(of)?.meta?).map(|meta| meta.server_id);
         let is_own = match field {
             ServerField::MetaServerId => {
-                let server = named(tool_call).or_else(|| named(params))?;
+                let announced = tool.and_then(|id| self.known.get(native, id)).and_then(|told| told.server.as_deref());
+                let server = said.server.as_deref().or(announced)?;
                 self.own_servers(native).any(|own| own == server)
             }
             ServerField::CallIdPrefix { option } => {

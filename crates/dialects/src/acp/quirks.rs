@@ -59,7 +59,7 @@ pub(super) struct AllowedTools {
 /// Where an agent itself says which MCP server a tool call is for. Titles are of the model's making and say nothing.
 #[derive(Clone, Copy)]
 pub(super) enum ServerField {
-    /// `_meta.serverId` of the tool call or the request.
+    /// `_meta.serverId` of the tool call, in the request or where it was announced.
     MetaServerId,
     /// The tool call's id begins with `mcp_SERVER_`, and this option is offered, which only MCP tools have.
     CallIdPrefix {

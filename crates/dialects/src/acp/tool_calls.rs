@@ -80,6 +80,23 @@ pub(super) struct ToolCallState {
     /// The files that it touches, shown where nothing else can be read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) locations: Option<RawPart>,
+    /// The MCP server of the tool, where the agent says it itself (`_meta.serverId`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) server: Option<Box<str>>,
+}
+
+/// Longest name of a server that is kept, in bytes.
+const SERVER_MAX: usize = 128;
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct ServerMeta {
+    server_id: Box<str>,
+}
+
+/// The MCP server that `_meta` names.
+fn server_of(meta: Option<&RawValue>) -> Option<Box<str>> {
+    object::<ServerMeta>(meta?).map(|meta| meta.server_id).filter(|name| name.len() <= SERVER_MAX)
 }
 
 #[derive(Deserialize)]
@@ -95,18 +112,21 @@ struct Members<'a> {
     raw_input: Option<&'a RawValue>,
     #[serde(borrow)]
     locations: Option<&'a RawValue>,
+    #[serde(borrow, rename = "_meta")]
+    meta: Option<&'a RawValue>,
 }
 
 impl ToolCallState {
     /// Reads a `toolCall` or an update, which is a part of `frame`.
     pub(super) fn of(frame: &Bytes, said: &RawValue) -> Option<Self> {
-        let Members { title, kind, content, raw_input, locations } = object(said)?;
+        let Members { title, kind, content, raw_input, locations, meta } = object(said)?;
         Some(Self {
             title: RawPart::of(frame, title),
             kind: RawPart::of(frame, kind),
             content: RawPart::of(frame, content),
             input: RawPart::of(frame, raw_input),
             locations: RawPart::of(frame, locations),
+            server: server_of(meta),
         })
     }
 
@@ -119,11 +139,12 @@ impl ToolCallState {
             content: latest(&later.content, &self.content),
             input: latest(&later.input, &self.input),
             locations: latest(&later.locations, &self.locations),
+            server: later.server.clone().or_else(|| self.server.clone()),
         }
     }
 
     fn parts(&self) -> [(&'static str, Option<&RawPart>); 5] {
-        let Self { title, kind, content, input, locations } = self;
+        let Self { title, kind, content, input, locations, server: _ } = self;
         [
             ("title", title.as_ref()),
             ("kind", kind.as_ref()),
