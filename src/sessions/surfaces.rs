@@ -130,7 +130,7 @@ pub(super) struct Press {
 
 /// What an agent's tools ask of a session: to open a question, or what became of one.
 pub(super) enum AskWork {
-    Open { call: AskCall, key: Option<String>, reply: oneshot::Sender<Result<AskView, SessionError>> },
+    Open { call: Box<AskCall>, key: Option<String>, reply: oneshot::Sender<Result<AskView, SessionError>> },
     Fetch { id: RequestId, reply: oneshot::Sender<Result<AskView, SessionError>> },
 }
 
@@ -358,8 +358,11 @@ fn as_prompt(action: &Action, title: Option<&str>) -> String {
     text
 }
 
+/// A change with the keys of the calls that led to it, each with its revision.
+type KeyedChange = (Change, Vec<(String, u64)>);
+
 /// Adds a change to those of the tick: merged with one of the same surface, where that says the same.
-fn add(changes: &mut Vec<(Change, Vec<(String, u64)>)>, change: Change, keys: Vec<(String, u64)>) {
+fn add(changes: &mut Vec<KeyedChange>, change: Change, keys: Vec<(String, u64)>) {
     let Some(place) = changes.iter().rposition(|(earlier, _)| earlier.surface == change.surface) else {
         return changes.push((change, keys));
     };
@@ -435,7 +438,7 @@ impl Board {
     /// [read again](SurfaceBoard::unload).
     pub(super) fn draw(&mut self, id: &SessionId, calls: &mut [WaitingCall], now: Timestamp) -> Drawing {
         let Some(loaded) = &mut self.loaded else { return Drawing::default() };
-        let (mut drawing, mut changes): (_, Vec<(Change, Vec<(String, u64)>)>) = (Drawing::default(), Vec::new());
+        let (mut drawing, mut changes) = (Drawing::default(), Vec::<KeyedChange>::new());
         for waiting in calls {
             let known = waiting.key.as_ref().and_then(|key| loaded.keys.iter().find(|(known, _)| known == key));
             if let Some((_, drawn)) = known {

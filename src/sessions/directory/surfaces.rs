@@ -51,7 +51,7 @@ impl Directory {
         call: AskCall,
         key: Option<String>,
     ) -> Result<AskView, SessionError> {
-        let (key, commands) = (checked_key(key)?, self.commands(id)?);
+        let (key, commands, call) = (checked_key(key)?, self.commands(id)?, Box::new(call));
         send_command(&commands, |reply| SessionCommand::Ask(Box::new(AskWork::Open { call, key, reply }))).await
     }
 

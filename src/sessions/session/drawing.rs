@@ -267,7 +267,7 @@ impl Task {
                 let known = key.as_ref().and_then(|key| self.state.known_ask(key));
                 let opened = match known {
                     Some(known) => Ok(known),
-                    None => self.open_ask(call, key).await,
+                    None => self.open_ask(*call, key).await,
                 };
                 let _ = reply.send(opened);
             }
