@@ -13,7 +13,7 @@ const { default: addFormats } = await pinned('ajv-formats');
 const { Parser } = (await pinned('@asyncapi/parser')).default;
 
 /** A slow reader falls behind at its own time; only Codelia's runtimes ask for text or picks, or tell of their context. */
-const UNSEEN = ['gateway.lag', 'run.context', 'ui.prompt.request', 'ui.pick.request'];
+const UNSEEN = ['gateway.lag', 'run.context', 'ui.pick.request'];
 
 const bearer = { authorization: `Bearer ${token}` };
 const fetched = async (path) => (await fetch(`${url}${path}`)).json();
