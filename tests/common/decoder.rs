@@ -281,6 +281,8 @@ pub struct Bench {
     fetches: BTreeSet<u64>,
     /// The open requests, and whether people can answer them here.
     open: BTreeMap<RequestKey, bool>,
+    /// The session that each was asked in.
+    asked_in: BTreeMap<RequestKey, Option<NativeId>>,
     /// Responses owed: opens, prompts, calls.
     opens: BTreeSet<Ticket>,
     prompts: BTreeSet<Ticket>,
@@ -320,6 +322,7 @@ impl Bench {
             waits: VecDeque::new(),
             fetches: BTreeSet::new(),
             open: BTreeMap::new(),
+            asked_in: BTreeMap::new(),
             opens: BTreeSet::new(),
             prompts: BTreeSet::new(),
             calls: BTreeSet::new(),
@@ -381,9 +384,12 @@ impl Bench {
             Op::Resume(known) => {
                 let ticket = self.ticket();
                 self.opens.insert(ticket);
-                let native = manners(&self.name).map_or("s", |manners| manners.session).into();
-                let resume = Some(ResumeTarget::new(native, *known));
+                let native: NativeId = manners(&self.name).map_or("s", |manners| manners.session).into();
+                let resume = Some(ResumeTarget::new(native.clone(), *known));
                 self.command(RuntimeCommand::Open { ticket, cwd: "/w".into(), resume, mcp_servers: Vec::new() });
+                // The gateway opens what it has not open, so it has closed that session's questions: a dialect may let go of them.
+                let (asks, asked_in) = (self.dialect.asks(), &self.asked_in);
+                self.open.retain(|key, _| asks.contains(key) || asked_in.get(key) != Some(&Some(native.clone())));
             }
             Op::Prompt => {
                 let ticket = self.ticket();
@@ -563,7 +569,8 @@ impl Bench {
                 assert!(self.opens.remove(&ticket), "{name}: refused twice, or to nobody");
             }
             RuntimeEvent::Event { draft, .. } => self.event(&draft),
-            RuntimeEvent::Asked { ask, .. } => {
+            RuntimeEvent::Asked { native, ask } => {
+                self.asked_in.insert(ask.key.clone(), native);
                 ask.first_mention.iter().for_each(|draft| self.event(draft));
                 let twice = self.open.insert(ask.key.clone(), !ask.observe_only);
                 assert!(twice.is_none(), "{name}: {:?} is asked while it is open", ask.key);
