@@ -247,12 +247,12 @@ async fn joiners(framing: Framing, joiners: usize, total: usize) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn fan_joiners_at_random_instants_see_each_event_once_over_ws() {
-    joiners(Framing::WebSocket, 200, 20_000).await;
+    joiners(Framing::WebSocket, 100, 10_000).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn fan_joiners_at_random_instants_see_each_event_once_over_sse() {
-    joiners(Framing::Sse, 200, 20_000).await;
+    joiners(Framing::Sse, 100, 10_000).await;
 }
 
 #[tokio::test]
