@@ -62,9 +62,28 @@ pub struct Action {
     /// The pointers of inputs that were typed blind. They are not in the surface's data, and must not be logged or shown.
     #[serde(skip)]
     pub secret: Vec<String>,
+    /// The context as it is with [`NOT_KEPT`] in those inputs.
+    #[serde(skip)]
+    kept_context: Map<String, Value>,
     /// What the other inputs changed in the surface.
     #[serde(skip)]
     pub change: Option<Change>,
+}
+
+/// Stands for what was typed blind, where an action is kept.
+const NOT_KEPT: &str = "(not kept)";
+
+impl Action {
+    /// The action as it may be kept: without what was typed blind, also where a function of the context made something of it.
+    #[must_use]
+    pub fn without_secrets(&self) -> Self {
+        let mut action = self.clone();
+        action.context.clone_from(&self.kept_context);
+        for path in &self.secret {
+            action.inputs.insert(path.clone(), NOT_KEPT.into());
+        }
+        action
+    }
 }
 
 /// An input of the surface that a pointer is bound to.
@@ -100,10 +119,15 @@ impl Surface {
 
         // The checks and the context see all inputs; what was typed blind is then taken out again, and never in a change.
         let all: Vec<_> = inputs.iter().map(|input| (input.path.clone(), DataOp::Set(input.value.clone()))).collect();
+        let declared = context;
         let undo = self.edit(Vec::new(), &all).map_err(|error| ActionError::Limit(error.to_string()))?;
-        let context = self.checks_hold(&checks).and_then(|()| self.context(&context, &scope));
+        let context = self.checks_hold(&checks).and_then(|()| self.context(&declared, &scope));
         self.revert(undo);
         let context = context?;
+        let kept_context = match inputs.iter().any(|input| input.secret) {
+            true => self.context_without_secrets(&declared, &scope, &inputs)?,
+            false => context.clone(),
+        };
         let kept = inputs
             .iter()
             .zip(all)
@@ -119,6 +143,7 @@ impl Surface {
             surface: name,
             component: request.component.clone(),
             context,
+            kept_context,
             secret: inputs.iter().filter(|input| input.secret).map(|input| input.path.to_string()).collect(),
             inputs: inputs.into_iter().map(|input| (input.path.to_string(), input.value)).collect(),
             item: request.item.clone(),
@@ -335,6 +360,21 @@ impl Surface {
             }
         }
         Ok(())
+    }
+
+    /// The context that the event has if all that was typed blind is [`NOT_KEPT`].
+    fn context_without_secrets(
+        &mut self,
+        declared: &Map<String, Value>,
+        scope: &Pointer,
+        inputs: &[Typed],
+    ) -> Result<Map<String, Value>, ActionError> {
+        let value = |input: &Typed| if input.secret { NOT_KEPT.into() } else { input.value.clone() };
+        let masked: Vec<_> = inputs.iter().map(|input| (input.path.clone(), DataOp::Set(value(input)))).collect();
+        let undo = self.edit(Vec::new(), &masked).map_err(|error| ActionError::Limit(error.to_string()))?;
+        let context = self.context(declared, scope);
+        self.revert(undo);
+        context
     }
 
     fn context(&self, context: &Map<String, Value>, base: &Pointer) -> Result<Map<String, Value>, ActionError> {

@@ -54,7 +54,6 @@ impl Model {
         &self.root
     }
 
-    #[cfg(test)]
     pub(crate) fn size(&self) -> Size {
         self.size
     }

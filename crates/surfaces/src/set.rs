@@ -144,6 +144,11 @@ impl SurfaceSet {
         self.surfaces.is_empty()
     }
 
+    /// Bytes of all surfaces, about as JSON.
+    pub fn bytes(&self) -> usize {
+        self.iter().map(Surface::bytes).sum()
+    }
+
     /// Creates a surface, or puts another in its place.
     pub fn show(&mut self, show: Show, at: Timestamp) -> Result<Change, SurfaceError> {
         let Show { surface, title, catalog, components, data, pin } = show;
@@ -219,6 +224,11 @@ impl SurfaceSet {
         let surface = self.known(name)?;
         surface.pinned = pinned;
         Ok(Change { pinned: Some(pinned), ..surface.next(at) })
+    }
+
+    /// Goes on to the next revision without another change: what happened there is not in the surface.
+    pub fn touch(&mut self, name: &str, at: Timestamp) -> Result<Change, SurfaceError> {
+        Ok(self.known(name)?.next(at))
     }
 
     /// Opens a question on a surface.

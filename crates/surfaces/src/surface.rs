@@ -265,6 +265,11 @@ impl Surface {
         &self.create.surface
     }
 
+    /// Bytes of its components and data, about as JSON. Kept as a sum: asking costs nothing.
+    pub fn bytes(&self) -> usize {
+        self.bytes + self.model.size().bytes
+    }
+
     /// How many changes made it.
     pub fn rev(&self) -> u64 {
         self.rev

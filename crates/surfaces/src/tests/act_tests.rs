@@ -229,6 +229,9 @@ fn surface_action_leaves_what_was_typed_blind_out_of_the_data() {
     assert_eq!(refused(&mut set, request(json!({"/user": "ada"}))), "check_failed: Too short");
     let action = act(&mut set, request(json!({"/user": "ada", "/pass": "hunter2"}))).unwrap();
     assert_eq!(action.context["all"], "ada:hunter2");
+    let kept = action.without_secrets();
+    assert_eq!((&kept.context["all"], &kept.inputs["/pass"]), (&json!("ada:(not kept)"), &json!("(not kept)")));
+    assert!(!serde_json::to_string(&kept).unwrap().contains("hunter2"));
     assert_eq!(action.secret, ["/pass"]);
     assert!(!bytes(&set).contains("hunter2"));
     assert!(!serde_json::to_string(&action.change.unwrap()).unwrap().contains("hunter2"));
