@@ -13,10 +13,10 @@ use super::guard::Call;
 use super::reply::{Outcome, Query, idempotency_key, json, no_such, session_of};
 use super::stop::stopping;
 use super::{AppState, Problem};
-use crate::auth::{Ui, Watch};
-use crate::sessions::{AskCall, Drawn, Presser, SessionError, SurfaceCall};
-use plexus_protocol::RequestId;
+use crate::auth::{Permit, Ui, Watch};
+use crate::sessions::{AskCall, AskView, Drawn, Presser, SessionError, SurfaceCall};
 use plexus_protocol::schema::{Json, JsonObject};
+use plexus_protocol::{RequestId, SessionId};
 use plexus_surfaces::{ActionRequest, DataChange, Html, Show, Update};
 
 /// Longest wait for an answer, in seconds: below the shortest time after which an agent gives a tool up.
@@ -27,7 +27,7 @@ const ASK_WAIT_MAX: u64 = 45;
 pub(super) struct Surfaces {
     /// Each as the messages of A2UI that make it, with its revision.
     #[schema(value_type = Vec<JsonObject>)]
-    surfaces: Vec<Box<RawValue>>,
+    pub(super) surfaces: Vec<Box<RawValue>>,
 }
 
 pub(super) async fn list(state: AppState, call: Call) -> Outcome {
@@ -63,24 +63,28 @@ pub(super) struct NewSurface {
     pin: Option<bool>,
 }
 
+impl NewSurface {
+    /// The call that it is.
+    ///
+    /// # Errors
+    /// What to give instead: members of components and of a page are mixed, or one is missing.
+    pub(super) fn into_call(self) -> Result<SurfaceCall, &'static str> {
+        let Self { surface, title, catalog, components, data, html, text, actions, height, pin } = self;
+        match (components, html) {
+            (Some(components), None) if text.is_none() && actions.is_none() && height.is_none() => {
+                Ok(SurfaceCall::Show(Show { surface, title, catalog, components, data, pin }))
+            }
+            (None, Some(html)) if catalog.is_none() && data.is_none() => {
+                let text = text.ok_or("a page needs `text`: what is shown where no page can be")?;
+                Ok(SurfaceCall::Html(Html { surface, title, html, text, actions, height, pin }))
+            }
+            _ => Err("give either `components` (with `data`, `catalog`) or `html` (with `text`, `actions`, `height`)"),
+        }
+    }
+}
+
 pub(super) async fn show(state: AppState, call: Call) -> Outcome {
-    let new: NewSurface = call.json()?;
-    let NewSurface { surface, title, catalog, components, data, html, text, actions, height, pin } = new;
-    let drawing = match (components, html) {
-        (Some(components), None) if text.is_none() && actions.is_none() && height.is_none() => {
-            SurfaceCall::Show(Show { surface, title, catalog, components, data, pin })
-        }
-        (None, Some(html)) if catalog.is_none() && data.is_none() => {
-            let text =
-                text.ok_or_else(|| Problem::invalid("a page needs `text`: what is shown where no page can be"))?;
-            SurfaceCall::Html(Html { surface, title, html, text, actions, height, pin })
-        }
-        _ => {
-            return Err(Problem::invalid(
-                "give either `components` (with `data`, `catalog`) or `html` (with `text`, `actions`, `height`)",
-            ));
-        }
-    };
+    let drawing = call.json::<NewSurface>()?.into_call().map_err(Problem::invalid)?;
     draw(state, call, drawing).await
 }
 
@@ -104,16 +108,26 @@ pub(super) struct SurfaceUpdate {
     expect_rev: Option<u64>,
 }
 
-pub(super) async fn update(state: AppState, call: Call) -> Outcome {
-    let SurfaceUpdate { components, data, title, pinned, expect_rev } = call.json()?;
-    let surface = name(&call)?;
-    let drawing = match pinned {
-        None => SurfaceCall::Update(Update { surface, components, data, expect_rev, title }),
-        Some(pinned) if components.is_empty() && data.is_empty() && title.is_none() && expect_rev.is_none() => {
-            SurfaceCall::Pin { surface, pinned }
+impl SurfaceUpdate {
+    /// The call that it is, for a surface.
+    ///
+    /// # Errors
+    /// What to give instead: `pinned` goes alone.
+    pub(super) fn into_call(self, surface: String) -> Result<SurfaceCall, &'static str> {
+        let Self { components, data, title, pinned, expect_rev } = self;
+        match pinned {
+            None => Ok(SurfaceCall::Update(Update { surface, components, data, expect_rev, title })),
+            Some(pinned) if components.is_empty() && data.is_empty() && title.is_none() && expect_rev.is_none() => {
+                Ok(SurfaceCall::Pin { surface, pinned })
+            }
+            Some(_) => Err("`pinned` is changed by itself: send it without other members"),
         }
-        Some(_) => return Err(Problem::invalid("`pinned` is changed by itself: send it without other members")),
-    };
+    }
+}
+
+pub(super) async fn update(state: AppState, call: Call) -> Outcome {
+    let update = call.json::<SurfaceUpdate>()?;
+    let drawing = update.into_call(name(&call)?).map_err(Problem::invalid)?;
     draw(state, call, drawing).await
 }
 
@@ -176,34 +190,55 @@ pub(super) struct NewAsk {
     question: Option<String>,
 }
 
+impl NewAsk {
+    /// The question that it is.
+    ///
+    /// # Errors
+    /// What to give instead: members of a new surface without its components.
+    pub(super) fn into_call(self) -> Result<AskCall, &'static str> {
+        let Self { surface, title, components, data, submit, question } = self;
+        let surface = surface.unwrap_or_else(|| "ask".to_owned());
+        let show = match components {
+            Some(components) => Some(Show { surface: surface.clone(), title, components, data, ..Show::default() }),
+            None if title.is_none() && data.is_none() => None,
+            None => return Err("`title` and `data` are those of a new surface: give `components` too"),
+        };
+        Ok(AskCall { surface, show, submit, question })
+    }
+}
+
 pub(super) async fn ask(state: AppState, call: Call) -> Outcome {
     let (session, permit) = session_of::<Ui>(&state, &call)?;
-    let key = idempotency_key(&call)?;
-    let NewAsk { surface, title, components, data, submit, question } = call.json()?;
-    let surface = surface.unwrap_or_else(|| "ask".to_owned());
-    let show = match components {
-        Some(components) => Some(Show { surface: surface.clone(), title, components, data, ..Show::default() }),
-        None if title.is_none() && data.is_none() => None,
-        None => return Err(Problem::invalid("`title` and `data` are those of a new surface: give `components` too")),
-    };
-    let ask = AskCall { surface, show, submit, question };
-    json(StatusCode::OK, &state.directory.ask(&permit, &session.session_id, ask, key).await?)
+    let (key, bytes) = (idempotency_key(&call)?, call.body.len());
+    let ask = call.json::<NewAsk>()?.into_call().map_err(Problem::invalid)?;
+    json(StatusCode::OK, &state.directory.ask(&permit, &session.session_id, ask, bytes, key).await?)
 }
 
 pub(super) async fn ask_outcome(state: AppState, call: Call) -> Outcome {
     let (session, permit) = session_of::<Ui>(&state, &call)?;
     let missing = || no_such("request_not_found", "request");
     let ask = call.params.get(1).and_then(|(_, text)| text.parse::<RequestId>().ok()).ok_or_else(missing)?;
-    let wait = Duration::from_secs(Query::of(&call).number("wait", 0)?.min(ASK_WAIT_MAX));
+    let wait = Query::of(&call).number("wait", 0)?;
+    json(StatusCode::OK, &wait_for_ask(&state, &permit, &session.session_id, &ask, wait).await?)
+}
+
+/// What became of a question, at the latest after `wait` seconds or [`ASK_WAIT_MAX`].
+///
+/// # Errors
+/// Those of [`ask_outcome`](crate::sessions::Directory::ask_outcome); [`SessionError::Stopping`].
+pub(super) async fn wait_for_ask(
+    state: &AppState,
+    permit: &Permit<Ui>,
+    session: &SessionId,
+    ask: &RequestId,
+    wait: u64,
+) -> Result<AskView, SessionError> {
     let mut stop = state.stop.clone();
-    let outcome = async {
-        let waiting = state.directory.ask_outcome(&permit, &session.session_id, &ask, wait);
-        tokio::select! {
-            outcome = waiting => outcome,
-            () = stopping(&mut stop) => Err(SessionError::Stopping),
-        }
-    };
-    json(StatusCode::OK, &outcome.await?)
+    let wait = Duration::from_secs(wait.min(ASK_WAIT_MAX));
+    tokio::select! {
+        outcome = state.directory.ask_outcome(permit, session, ask, wait) => outcome,
+        () = stopping(&mut stop) => Err(SessionError::Stopping),
+    }
 }
 
 /// The name of the surface in the path.

@@ -42,6 +42,8 @@ pub(super) const PAGE: ReadLimit = ReadLimit { events: 8192, bytes: 8 << 20 };
 const SNAPSHOTS: usize = 64;
 /// Most bytes of messages and tools in one answer with several snapshots, about.
 const SNAPSHOTS_BYTES: usize = 1 << 20;
+/// Bytes of surfaces in the snapshots of several sessions; of a session that has more than its part, they are left out.
+const SNAPSHOTS_SURFACES_BYTES: usize = 4 << 20;
 /// Most requests on one page of a listing.
 pub const LISTED: usize = 1000;
 /// Most requests read for one page of a listing, with those that the filter drops; then the page ends, full or not.
@@ -76,7 +78,7 @@ pub(super) struct Shared {
     pub(super) launcher: Arc<dyn Launcher>,
     pub(super) rules: SessionRules,
     /// Accounts for the content of queued prompts.
-    ledger: OnceLock<Ledger>,
+    pub(super) ledger: Arc<OnceLock<Ledger>>,
     tools: OnceLock<Arc<dyn AgentTools>>,
     pub(super) sessions: DashMap<SessionId, SessionHandle>,
     /// The sessions of the open requests.
@@ -216,7 +218,7 @@ impl Directory {
                 log,
                 launcher,
                 rules,
-                ledger: OnceLock::new(),
+                ledger: Arc::default(),
                 tools: OnceLock::new(),
                 sessions: DashMap::new(),
                 request_sessions: Arc::default(),
@@ -581,7 +583,7 @@ impl Directory {
         }
     }
 
-    /// Sets the ledger that accounts for queued prompts. Later calls have no effect.
+    /// Sets the ledger that accounts for queued prompts and for surfaces. Later calls have no effect.
     pub fn charge_to(&self, ledger: &Ledger) {
         let _ = self.shared.ledger.set(ledger.clone());
     }
@@ -661,9 +663,14 @@ impl Directory {
         let rank =
             |snapshot: &Snapshot| self.shared.sessions.get(&snapshot.session.session_id).map(|handle| handle.rank());
         snapshots.sort_by_cached_key(|snapshot| std::cmp::Reverse(rank(snapshot)));
+        let most = SNAPSHOTS_SURFACES_BYTES / snapshots.len().max(1);
         for snapshot in &mut snapshots {
             match self.surfaces(&snapshot.session.session_id).await {
-                Ok(surfaces) => snapshot.surfaces = surfaces,
+                Ok(surfaces) => {
+                    let bytes: usize = surfaces.iter().map(|surface| surface.get().len()).sum();
+                    snapshot.surfaces_omitted = bytes > most;
+                    snapshot.surfaces = if snapshot.surfaces_omitted { Vec::new() } else { surfaces };
+                }
                 // Deleted meanwhile.
                 Err(SessionError::NoSession(_)) => {}
                 Err(error) => return Err(error),

@@ -98,6 +98,7 @@ impl Directory {
 
     pub(super) fn persister(&self, handle: SessionHandle, busy_since: Option<plexus_protocol::Position>) -> Persister {
         Persister::new(self.shared.log.clone(), handle, Arc::clone(&self.shared.request_sessions), busy_since)
+            .charged_to(Arc::clone(&self.shared.ledger))
     }
 
     /// Watches a runtime: reports its changes, reopens its sessions after a restart, and opens those that other clients opened
@@ -278,6 +279,7 @@ impl Directory {
         let span = spans::session(&own.origin);
         let work = async move {
             let ended = task.run(plan).await;
+            own.surfaces.unload().await;
             this.end_tools(&own.origin.session_id);
             // A session that is being deleted is not listed, but is listed again if deleting fails.
             own.mark_ended(ended);

@@ -48,6 +48,10 @@ pub struct Snapshot {
     /// again, so what follows the cursor leads to the same state.
     #[schema(value_type = Vec<JsonObject>)]
     pub surfaces: Vec<Box<RawValue>>,
+    /// Whether `surfaces` is empty because they are large, which happens where several sessions are asked for at once: then
+    /// `GET /v1/sessions/{id}/surfaces` has them. Absent if not.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub surfaces_omitted: bool,
     /// Whether retention has removed older events.
     pub trimmed: bool,
     /// Whether the log has older messages and tools than these.
@@ -351,6 +355,7 @@ impl SnapshotFold {
             latest: Arc::clone(&shared.latest),
             requests,
             surfaces: Vec::new(),
+            surfaces_omitted: false,
             trimmed,
             truncated: start.is_some(),
             before: start.map(|position| Cursor { epoch: cursor.epoch.clone(), position }),

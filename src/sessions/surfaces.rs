@@ -9,7 +9,6 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 use serde_json::value::RawValue;
 use tokio::sync::{Mutex, OwnedMutexGuard, oneshot};
 use utoipa::ToSchema;
@@ -18,7 +17,7 @@ use super::AskView;
 use super::directory::blocking;
 use super::{Log, SessionError};
 use crate::auth::{Approve, Caller, Permit, Prompt, Target};
-use crate::ledger::Charge;
+use crate::ledger::{Account, Charge};
 use plexus_protocol::{RequestId, RunId, RuntimeId, SessionId, Timestamp};
 use plexus_store::{SurfaceChange, SurfaceWrite};
 use plexus_surfaces::{
@@ -31,6 +30,9 @@ const KEYS: usize = 64;
 const KEYS_STORED: usize = 16;
 /// Bytes of changes after which a surface is stored as a whole again, if it is not larger itself.
 const CHANGES_MAX: usize = 64 << 10;
+/// Presses that are remembered of one surface, each by component and list item. Past it they are one: whoever pressed anything on it
+/// at that revision or before is too late.
+const PRESSES_MAX: usize = 1024;
 /// Calls that wait for the next tick; a further one is refused.
 pub(super) const WAITING_MAX: usize = 256;
 /// Bytes of the calls that wait; a further one is refused.
@@ -128,10 +130,20 @@ pub(super) struct Press {
     pub(super) reply: oneshot::Sender<Result<Acted, SessionError>>,
 }
 
+/// Where the outcome of a question goes.
+pub(super) type AskReply = oneshot::Sender<Result<AskView, SessionError>>;
+
 /// What an agent's tools ask of a session: to open a question, or what became of one.
 pub(super) enum AskWork {
-    Open { call: Box<AskCall>, key: Option<String>, reply: oneshot::Sender<Result<AskView, SessionError>> },
-    Fetch { id: RequestId, reply: oneshot::Sender<Result<AskView, SessionError>> },
+    Open {
+        call: Box<AskCall>,
+        key: Option<String>,
+        /// The ledger's charge for the call.
+        charge: Option<Charge>,
+        reply: AskReply,
+    },
+    /// `waits`: not answered before the question ends.
+    Fetch { id: RequestId, waits: bool, reply: AskReply },
 }
 
 impl AskWork {
@@ -152,14 +164,15 @@ pub(super) struct WaitingCall {
     pub(super) reply: oneshot::Sender<Result<Drawn, SessionError>>,
 }
 
-/// What calls lead to: one event a surface, and its rows.
+/// What changes lead to: one event a surface, and its rows.
 #[derive(Default)]
 pub(super) struct Drawing {
     pub(super) bodies: Vec<Bytes>,
     pub(super) rows: Vec<SurfaceChange>,
-    /// The outcome of each call.
-    pub(super) outcomes: Vec<Result<Drawn, SessionError>>,
 }
+
+/// Where the outcome of a call goes, with the outcome.
+pub(super) type DrawnReply = (oneshot::Sender<Result<Drawn, SessionError>>, Result<Drawn, SessionError>);
 
 /// The surfaces of a session, shared by its task and its readers.
 #[derive(Default)]
@@ -179,10 +192,41 @@ struct Loaded {
     set: SurfaceSet,
     stored: BTreeMap<String, StoredBytes>,
     keys: VecDeque<(String, Drawn)>,
-    /// The revision at which something was last pressed, by surface, component and list item. Who presses at that revision or an
-    /// older one is too late: the first press wins.
-    pressed: BTreeMap<(String, String, Option<String>), u64>,
+    presses: BTreeMap<String, Presses>,
+    /// For what the surfaces take in memory.
     charge: Option<Charge>,
+}
+
+/// What was pressed on a surface. Who presses the same at that revision or an older one is too late: the first press wins.
+#[derive(Default)]
+struct Presses {
+    /// The revision at which each component of a list item was last pressed.
+    latest: BTreeMap<(String, Option<String>), u64>,
+    /// The revision up to which everything counts as pressed.
+    up_to: Option<u64>,
+}
+
+impl Presses {
+    fn is_late(&self, what: &(String, Option<String>), rev: u64) -> bool {
+        self.latest.get(what).copied().max(self.up_to).is_some_and(|pressed| rev <= pressed)
+    }
+
+    fn note(&mut self, what: (String, Option<String>), rev: u64) {
+        self.latest.insert(what, rev);
+        if self.latest.len() > PRESSES_MAX {
+            self.up_to = self.latest.values().copied().max().max(self.up_to);
+            self.latest.clear();
+        }
+    }
+}
+
+/// A press, as it is stored with the change that it made.
+#[derive(Serialize, Deserialize)]
+struct PressRow {
+    component: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    instance: Option<String>,
+    rev: u64,
 }
 
 /// What is stored of one surface, in bytes.
@@ -198,31 +242,38 @@ struct Row<'a, C> {
     /// The keys of the calls that led to it, or to what it replaces.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     keys: Vec<(std::borrow::Cow<'a, str>, u64)>,
+    /// The press that led to it. A surface that is stored as a whole needs none: a press at an older revision is refused anyway.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    press: Option<PressRow>,
     change: C,
 }
 
 impl SurfaceBoard {
-    /// Locks the surfaces, for the session's task. Reads them first if necessary.
+    /// Locks the surfaces, for the session's task. Reads them first if necessary, and charges them to `account`.
     ///
     /// # Errors
-    /// [`SessionError::Storage`].
-    pub(super) async fn lock(&self, log: &Log, id: &SessionId) -> Result<OwnedMutexGuard<Board>, SessionError> {
+    /// [`SessionError::Storage`]; [`SessionError::OverLimit`] if they have no room in memory.
+    pub(super) async fn lock(
+        &self,
+        log: &Log,
+        id: &SessionId,
+        account: Option<Account>,
+    ) -> Result<OwnedMutexGuard<Board>, SessionError> {
         let mut board = Arc::clone(&self.board).lock_owned().await;
         if board.loaded.is_none() {
-            board.loaded = Some(Loaded::read(log, id).await?);
+            let mut loaded = Loaded::read(log, id).await?;
+            let charge = account.map(|account| account.charge(loaded.set.bytes())).transpose();
+            loaded.charge = charge.map_err(SessionError::OverLimit)?;
+            board.loaded = Some(loaded);
         }
         Ok(board)
     }
 
-    /// All surfaces in their wire form. `live`: whether the session has a task; only then they stay in memory.
+    /// All surfaces in their wire form. What only readers ask for is not kept in memory.
     ///
     /// # Errors
     /// [`SessionError::Storage`].
-    pub(super) async fn list(&self, log: &Log, id: &SessionId, live: bool) -> Result<Vec<Box<RawValue>>, SessionError> {
-        if live {
-            let board = self.lock(log, id).await?;
-            return Ok(board.loaded.as_ref().map(|loaded| wire(&loaded.set)).unwrap_or_default());
-        }
+    pub(super) async fn list(&self, log: &Log, id: &SessionId) -> Result<Vec<Box<RawValue>>, SessionError> {
         let board = self.board.lock().await;
         match &board.loaded {
             Some(loaded) => Ok(wire(&loaded.set)),
@@ -236,9 +287,9 @@ impl SurfaceBoard {
     }
 }
 
-fn row<'k>(keys: impl Iterator<Item = (&'k str, u64)>, change: &impl Serialize) -> Vec<u8> {
+fn row<'k>(keys: impl Iterator<Item = (&'k str, u64)>, press: Option<PressRow>, change: &impl Serialize) -> Vec<u8> {
     let keys = keys.map(|(key, rev)| (key.into(), rev)).collect();
-    serde_json::to_vec(&Row { keys, change }).unwrap_or_default()
+    serde_json::to_vec(&Row { keys, press, change }).unwrap_or_default()
 }
 
 fn wire(set: &SurfaceSet) -> Vec<Box<RawValue>> {
@@ -251,7 +302,7 @@ impl Loaded {
         let rows = blocking(move || log.store().surfaces(&session)).await?;
         let mut loaded = Self::default();
         for row in rows {
-            let Ok(Row { keys, change }) = serde_json::from_slice::<Row<'_, Change>>(&row) else {
+            let Ok(Row { keys, press, change }) = serde_json::from_slice::<Row<'_, Change>>(&row) else {
                 tracing::error!(session_id = %id, "a surface that is stored cannot be read, and is left out");
                 continue;
             };
@@ -260,6 +311,9 @@ impl Loaded {
             match change.base {
                 None => *stored = StoredBytes { whole: row.len(), changes: 0 },
                 Some(_) => stored.changes += row.len(),
+            }
+            if let Some(PressRow { component, instance, rev }) = press {
+                loaded.presses.entry(change.surface.clone()).or_default().note((component, instance), rev);
             }
             for (key, rev) in keys {
                 loaded.remember(key.into_owned(), Drawn { surface: change.surface.clone(), rev });
@@ -286,7 +340,7 @@ impl Loaded {
         }
     }
 
-    /// Takes over what a call was charged with. The surfaces hold at most what the calls brought.
+    /// Adds what a call was charged with, until [`recharge`](Self::recharge).
     fn charge(&mut self, more: Option<Charge>) {
         match (&mut self.charge, more) {
             (Some(charge), Some(more)) => charge.join(more),
@@ -295,16 +349,32 @@ impl Loaded {
         }
     }
 
+    /// Charges what the surfaces take now. Values take more than the JSON that brought them; where there is no room for that, the
+    /// charge stays as it is, and the next call is refused.
+    fn recharge(&mut self) {
+        let bytes = self.set.bytes();
+        if let Some(charge) = &mut self.charge {
+            let _ = charge.resize(bytes);
+        }
+    }
+
     /// The row for a surface that has changed.
-    fn row(&mut self, id: &SessionId, change: &Change, keys: &[(String, u64)]) -> SurfaceChange {
+    fn row(&mut self, id: &SessionId, made: &MadeChange) -> SurfaceChange {
+        let MadeChange { change, keys, press } = made;
         let name = &change.surface;
         let stored = self.stored.entry(name.clone()).or_default();
-        let part = row(keys.iter().map(|(key, rev)| (key.as_str(), *rev)), change);
+        let keys_now = || keys.iter().map(|(key, rev)| (key.as_str(), *rev));
+        let press = press.as_ref().map(|(component, instance)| PressRow {
+            component: component.clone(),
+            instance: instance.clone(),
+            rev: change.base.unwrap_or_default(),
+        });
+        let part = row(keys_now(), press, change);
         let full = stored.changes + part.len() > stored.whole.max(CHANGES_MAX);
         let write = match self.set.get(name).filter(|_| change.base.is_none() || full) {
             Some(surface) => {
                 let of = self.keys.iter().rev().filter(|(_, drawn)| drawn.surface == *name).take(KEYS_STORED);
-                let whole = row(of.map(|(key, drawn)| (key.as_str(), drawn.rev)), surface);
+                let whole = row(of.map(|(key, drawn)| (key.as_str(), drawn.rev)), None, surface);
                 *stored = StoredBytes { whole: whole.len(), changes: 0 };
                 SurfaceWrite::Whole(whole)
             }
@@ -312,7 +382,7 @@ impl Loaded {
             None if change.closed => {
                 let mut last = change.clone();
                 last.base = None;
-                let last = row(keys.iter().map(|(key, rev)| (key.as_str(), *rev)), &last);
+                let last = row(keys_now(), None, &last);
                 *stored = StoredBytes { whole: last.len(), changes: 0 };
                 SurfaceWrite::Whole(last)
             }
@@ -325,22 +395,10 @@ impl Loaded {
     }
 }
 
-/// An action without what was typed into inputs that show nothing.
-pub(super) fn without_secrets(action: &Action) -> Action {
-    let mut action = action.clone();
-    let secrets: Vec<Value> = action.secret.iter().filter_map(|path| action.inputs.get(path).cloned()).collect();
-    for value in action.inputs.values_mut().chain(action.context.values_mut()) {
-        if secrets.contains(value) {
-            *value = Value::String("(not kept)".into());
-        }
-    }
-    action
-}
-
 /// An action as the agent reads it.
 fn as_prompt(action: &Action, title: Option<&str>) -> String {
     // A prompt is kept: what was typed blind is not in it.
-    let action = &without_secrets(action);
+    let action = &action.without_secrets();
     let title = title.map(|title| format!(" ({title})")).unwrap_or_default();
     let mut text = format!(
         "On your surface {}{title}, the person used component {}: event {}.",
@@ -358,24 +416,36 @@ fn as_prompt(action: &Action, title: Option<&str>) -> String {
     text
 }
 
-/// A change with the keys of the calls that led to it, each with its revision.
-type KeyedChange = (Change, Vec<(String, u64)>);
+/// A change, with what led to it.
+pub(super) struct MadeChange {
+    change: Change,
+    /// The keys of the calls, each with its revision.
+    keys: Vec<(String, u64)>,
+    /// The component that was pressed at the change's base, and its list item.
+    press: Option<(String, Option<String>)>,
+}
 
-/// Adds a change to those of the tick: merged with one of the same surface, where that says the same.
-fn add(changes: &mut Vec<KeyedChange>, change: Change, keys: Vec<(String, u64)>) {
-    let Some(place) = changes.iter().rposition(|(earlier, _)| earlier.surface == change.surface) else {
-        return changes.push((change, keys));
-    };
-    let (earlier, mut known) = changes.remove(place);
+impl From<Change> for MadeChange {
+    fn from(change: Change) -> Self {
+        Self { change, keys: Vec::new(), press: None }
+    }
+}
+
+/// Adds a change to those of one commit: merged with one of the same surface, where that says the same.
+fn add(changes: &mut Vec<MadeChange>, made: MadeChange) {
+    let same = |earlier: &MadeChange| earlier.change.surface == made.change.surface;
+    let Some(place) = changes.iter().rposition(same) else { return changes.push(made) };
+    let MadeChange { change: earlier, keys: mut known, press } = changes.remove(place);
+    let MadeChange { change, keys, press: later } = made;
     match earlier.merge(change) {
-        Ok(merged) => {
+        Ok(change) => {
             known.extend(keys);
-            changes.push((merged, known));
+            changes.push(MadeChange { change, keys: known, press: press.or(later) });
         }
         Err(apart) => {
             let (earlier, change) = *apart;
-            changes.push((earlier, known));
-            changes.push((change, keys));
+            changes.push(MadeChange { change: earlier, keys: known, press });
+            changes.push(MadeChange { change, keys, press: later });
         }
     }
 }
@@ -386,7 +456,9 @@ pub(super) struct Pressed {
     /// The prompt for the agent.
     pub(super) text: String,
     /// What it changed.
-    pub(super) change: Change,
+    pub(super) made: MadeChange,
+    /// The surface's revision after it.
+    pub(super) rev: u64,
 }
 
 impl Board {
@@ -396,15 +468,24 @@ impl Board {
     }
 
     /// The events and rows for changes that were made one after the other.
-    pub(super) fn drawing(&mut self, id: &SessionId, made: Vec<Change>) -> Drawing {
+    pub(super) fn drawing(&mut self, id: &SessionId, made: Vec<MadeChange>) -> Drawing {
         let Some(loaded) = &mut self.loaded else { return Drawing::default() };
         let (mut drawing, mut changes) = (Drawing::default(), Vec::new());
-        made.into_iter().for_each(|change| add(&mut changes, change, Vec::new()));
-        for (change, keys) in changes {
-            drawing.bodies.push(serde_json::to_vec(&change).unwrap_or_default().into());
-            drawing.rows.push(loaded.row(id, &change, &keys));
+        made.into_iter().for_each(|made| add(&mut changes, made));
+        for made in changes {
+            drawing.bodies.push(serde_json::to_vec(&made.change).unwrap_or_default().into());
+            drawing.rows.push(loaded.row(id, &made));
         }
+        loaded.presses.retain(|surface, _| loaded.set.get(surface).is_some());
+        loaded.recharge();
         drawing
+    }
+
+    /// Adds what a call was charged with; [`drawing`](Self::drawing) corrects it to what the surfaces take.
+    pub(super) fn charge(&mut self, more: Option<Charge>) {
+        if let Some(loaded) = &mut self.loaded {
+            loaded.charge(more);
+        }
     }
 
     /// Checks a press, and puts what was typed into the surface. If the result is not stored, the surfaces have to be
@@ -414,53 +495,55 @@ impl Board {
     /// [`SessionError::Action`].
     pub(super) fn act(&mut self, name: &str, request: &ActionRequest, now: Timestamp) -> Result<Pressed, SessionError> {
         let Some(loaded) = &mut self.loaded else { return Err(SessionError::Stopping) };
-        let what = (name.to_owned(), request.component.clone(), request.instance.clone());
-        if loaded.pressed.get(&what).is_some_and(|pressed| request.rev <= *pressed) {
+        let what = (request.component.clone(), request.instance.clone());
+        if loaded.presses.get(name).is_some_and(|presses| presses.is_late(&what, request.rev)) {
             let now = loaded.set.get(name).map_or(request.rev, Surface::rev);
             return Err(SessionError::Action(ActionError::Stale { now }));
         }
         let mut action = loaded.set.act(name, request, now).map_err(SessionError::Action)?;
-        let surface = loaded.set.get(name);
-        let (title, pinned) =
-            surface.map(|surface| (surface.title().map(str::to_owned), surface.pinned())).unwrap_or_default();
-        let text = as_prompt(&action, title.as_deref());
+        let title = loaded.set.get(name).and_then(Surface::title);
+        let text = as_prompt(&action, title);
         // Every press is a revision of its own, so that the next one is told from a repetition.
         let change = match action.change.take() {
             Some(change) => change,
-            None => loaded.set.pin(name, pinned, now).map_err(SessionError::Surface)?,
+            None => loaded.set.touch(name, now).map_err(SessionError::Surface)?,
         };
-        loaded.pressed.insert(what, change.rev - 1);
-        loaded.pressed.retain(|(surface, ..), _| loaded.set.get(surface).is_some());
-        Ok(Pressed { action, text, change })
+        let rev = change.rev;
+        loaded.presses.entry(name.to_owned()).or_default().note(what.clone(), rev - 1);
+        Ok(Pressed { action, text, made: MadeChange { change, keys: Vec::new(), press: Some(what) }, rev })
     }
 
     /// Runs calls, each all or nothing, and merges what they change. If the result is not stored, the surfaces have to be
     /// [read again](SurfaceBoard::unload).
-    pub(super) fn draw(&mut self, id: &SessionId, calls: &mut [WaitingCall], now: Timestamp) -> Drawing {
-        let Some(loaded) = &mut self.loaded else { return Drawing::default() };
-        let (mut drawing, mut changes) = (Drawing::default(), Vec::<KeyedChange>::new());
-        for waiting in calls {
-            let known = waiting.key.as_ref().and_then(|key| loaded.keys.iter().find(|(known, _)| known == key));
+    pub(super) fn draw(
+        &mut self,
+        id: &SessionId,
+        calls: Vec<WaitingCall>,
+        now: Timestamp,
+    ) -> (Drawing, Vec<DrawnReply>) {
+        let (mut made, mut replies) = (Vec::new(), Vec::with_capacity(calls.len()));
+        let Some(loaded) = &mut self.loaded else {
+            replies.extend(calls.into_iter().map(|waiting| (waiting.reply, Err(SessionError::Stopping))));
+            return (Drawing::default(), replies);
+        };
+        for WaitingCall { call, key, charge, reply, .. } in calls {
+            let known = key.as_ref().and_then(|key| loaded.keys.iter().find(|(known, _)| known == key));
             if let Some((_, drawn)) = known {
-                drawing.outcomes.push(Ok(drawn.clone()));
+                replies.push((reply, Ok(drawn.clone())));
                 continue;
             }
-            let outcome = loaded.run(waiting.call.clone(), now).map_err(SessionError::Surface);
-            drawing.outcomes.push(outcome.map(|change| {
-                loaded.charge(waiting.charge.take());
+            let outcome = loaded.run(call, now).map_err(SessionError::Surface).map(|change| {
+                loaded.charge(charge);
                 let drawn = Drawn { surface: change.surface.clone(), rev: change.rev };
-                let keys = waiting.key.clone().map(|key| (key, change.rev)).into_iter().collect::<Vec<_>>();
+                let keys: Vec<_> = key.map(|key| (key, change.rev)).into_iter().collect();
                 if let Some((key, _)) = keys.first() {
                     loaded.remember(key.clone(), drawn.clone());
                 }
-                add(&mut changes, change, keys);
+                made.push(MadeChange { change, keys, press: None });
                 drawn
-            }));
+            });
+            replies.push((reply, outcome));
         }
-        for (change, keys) in changes {
-            drawing.bodies.push(serde_json::to_vec(&change).unwrap_or_default().into());
-            drawing.rows.push(loaded.row(id, &change, &keys));
-        }
-        drawing
+        (self.drawing(id, made), replies)
     }
 }

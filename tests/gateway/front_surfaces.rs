@@ -292,3 +292,177 @@ async fn surface_answer_that_no_run_fetched_is_the_next_prompt() {
     let said = events["events"].to_string();
     assert!(said.contains(&format!("Answer to your question {ask} on your surface deploy")), "{said}");
 }
+
+#[tokio::test]
+async fn surface_question_that_was_declined_says_so() {
+    let front = Front::new().await;
+    let session = front.session("fake").await;
+    let ask = asked(&front, &session).await;
+    assert_eq!(front.admin("POST", &format!("/v1/requests/{ask}/answer"), json!({ "answers": {} })).await.status, 200);
+    let said = front.admin("GET", &format!("/v1/sessions/{session}/events?limit=5000"), Value::Null).await.body;
+    assert!(said.contains(&format!("Your question {ask} on your surface deploy was declined by")), "{said}");
+    assert_eq!(surfaces(&front, &session).await[0]["ask"], Value::Null);
+}
+
+#[tokio::test]
+async fn surface_question_that_somebody_waits_for_is_no_prompt() {
+    let front = Front::new().await;
+    let session = front.session("fake").await;
+    let ask = asked(&front, &session).await;
+    let answer = async {
+        // The reader has to wait before the answer comes.
+        tokio::time::sleep(std::time::Duration::from_millis(300)).await;
+        let answers = json!({ "answers": { "submit": ["stop"] } });
+        front.admin("POST", &format!("/v1/requests/{ask}/answer"), answers).await
+    };
+    let (end, reply) = tokio::join!(outcome(&front, &session, &ask), answer);
+    assert_eq!((reply.status, &end["answer"]["component"]), (200, &json!("stop")));
+    let said = front.admin("GET", &format!("/v1/sessions/{session}/events?limit=5000"), Value::Null).await.body;
+    assert!(!said.contains("Answer to your question"), "{said}");
+    // It is there for who lost the response.
+    assert_eq!(outcome(&front, &session, &ask).await, end);
+}
+
+#[tokio::test]
+async fn surface_question_that_ends_unanswered_leaves_its_surface() {
+    let front = Front::new().await;
+    let session = front.session("fake").await;
+    let ask = asked(&front, &session).await;
+    assert_eq!(surfaces(&front, &session).await[0]["ask"]["request_id"], json!(ask));
+    let waiting = outcome(&front, &session, &ask);
+    let closed = front.admin("DELETE", "/v1/runtimes/fake", Value::Null);
+    let (_, closed) = tokio::join!(waiting, closed);
+    assert!(closed.status < 300, "{closed:?}");
+    let now = surfaces(&front, &session).await;
+    assert_eq!(now[0]["ask"], Value::Null);
+    assert_eq!(folded(&changes(&front, &session).await), now);
+}
+
+/// Bytes that the sessions' accounts hold.
+fn held(front: &Front) -> usize {
+    front.state.ledger.sums().into_iter().find(|sum| sum.class == plexus::ledger::Class::Session).unwrap().used
+}
+
+#[tokio::test]
+async fn surfaces_are_charged_with_what_they_take_until_they_are_closed() {
+    let front = Front::new().await;
+    let session = front.session("fake").await;
+    let path = format!("/v1/sessions/{session}/surfaces");
+    let shown = |bytes: usize| {
+        json!({ "surface": "big", "data": { "text": "x".repeat(bytes) },
+                "components": [{ "id": "root", "component": "Text", "text": { "path": "/text" } }] })
+    };
+    let before = held(&front);
+    for bytes in [500_000, 1_000_000, 2_000, 700_000] {
+        assert_eq!(front.admin("POST", &path, shown(bytes)).await.status, 200);
+        let now = held(&front) - before;
+        assert!((bytes..bytes + 5_000).contains(&now), "{bytes}: {now}");
+    }
+    let mut ask = shown(900_000);
+    ask["submit"] = json!(["root"]);
+    ask["components"] = json!([
+        { "id": "root", "component": "Button", "child": "label", "action": { "event": { "name": "ok" } } },
+        { "id": "label", "component": "Text", "text": { "path": "/text" } },
+    ]);
+    let asked = front.admin("POST", &format!("/v1/sessions/{session}/asks"), ask).await;
+    assert_eq!(asked.status, 200, "{asked:?}");
+    assert!((900_000..1_900_000).contains(&(held(&front) - before)), "{}", held(&front) - before);
+    assert_eq!(front.admin("DELETE", &format!("{path}/big"), Value::Null).await.status, 200);
+    assert!(held(&front) - before < 5_000, "{}", held(&front) - before);
+    // A session that ended holds nothing; its surfaces are read from the store.
+    assert_eq!(front.admin("POST", &path, shown(700_000)).await.status, 200);
+    let closed = front.admin("DELETE", "/v1/runtimes/fake", Value::Null).await;
+    assert!(closed.status < 300, "{closed:?}");
+    let deadline = tokio::time::Instant::now() + LONG;
+    while held(&front) > before {
+        assert!(tokio::time::Instant::now() < deadline, "{} bytes are still held", held(&front));
+        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+    }
+    assert_eq!(surfaces(&front, &session).await[0]["surface"], "big");
+}
+
+#[tokio::test]
+async fn surface_snapshots_of_several_sessions_leave_large_ones_out() {
+    let front = Front::new().await;
+    let (large, small) = (front.session("fake").await, front.session("fake").await);
+    for (session, bytes) in [(&large, 900_000), (&small, 1_000)] {
+        for n in 0..3 {
+            let shown = json!({ "surface": format!("s{n}"), "data": { "text": "x".repeat(bytes) },
+                                "components": [{ "id": "root", "component": "Text", "text": { "path": "/text" } }] });
+            let reply = front.admin("POST", &format!("/v1/sessions/{session}/surfaces"), shown).await;
+            assert_eq!(reply.status, 200, "{reply:?}");
+        }
+    }
+    let all = front.state.directory.snapshots(&plexus::sessions::Filter::all()).await.unwrap();
+    for snapshot in all.snapshots {
+        let is_large = snapshot.session.session_id.as_str() == large;
+        assert_eq!((snapshot.surfaces_omitted, snapshot.surfaces.len()), if is_large { (true, 0) } else { (false, 3) });
+    }
+    // Of one alone they are whole.
+    assert_eq!(surfaces(&front, &large).await.as_array().unwrap().len(), 3);
+    let one = front.admin("GET", &format!("/v1/sessions/{large}/snapshot"), Value::Null).await.json();
+    assert_eq!((one["surfaces"].as_array().unwrap().len(), &one["surfaces_omitted"]), (3, &Value::Null));
+}
+
+#[tokio::test]
+async fn mcp_over_http_has_the_tools_of_plexus_mcp() {
+    let front = Front::new().await;
+    let session = front.session("fake").await;
+    let path = format!("/mcp/{session}");
+    let ask = |method: &str, params: Value| json!({ "jsonrpc": "2.0", "id": 7, "method": method, "params": params });
+    let hello =
+        json!({ "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": { "name": "t", "version": "1" } });
+    let begun = front.admin("POST", &path, ask("initialize", hello)).await;
+    assert_eq!((begun.status, &begun.json()["result"]["protocolVersion"]), (200, &json!("2025-06-18")), "{begun:?}");
+    let note = json!({ "jsonrpc": "2.0", "method": "notifications/initialized" });
+    assert_eq!(front.admin("POST", &path, note).await.status, 202);
+    let listed = front.admin("POST", &path, ask("tools/list", json!({}))).await.json();
+    assert_eq!((&listed["id"], listed["result"]["tools"].as_array().unwrap().len()), (&json!(7), 7));
+
+    let tool = |name: &str, arguments: Value| ask("tools/call", json!({ "name": name, "arguments": arguments }));
+    let text = |reply: Reply| reply.json()["result"]["content"][0]["text"].as_str().unwrap().to_owned();
+    assert_eq!(text(front.admin("POST", &path, tool("ui_show", form())).await), "shown rev 1");
+    let update = json!({ "surface": "deploy", "title": "Now", "expect_rev": 9 });
+    assert_eq!(text(front.admin("POST", &path, tool("ui_update", update)).await), "stale, now 1");
+    let update = json!({ "surface": "deploy", "title": "Now", "expect_rev": 1 });
+    assert_eq!(text(front.admin("POST", &path, tool("ui_update", update)).await), "rev 2");
+    let wrong = front.admin("POST", &path, tool("ui_pin", json!({ "surface": "none" }))).await.json();
+    assert_eq!(wrong["result"]["isError"], true);
+    assert!(wrong["result"]["content"][0]["text"].as_str().unwrap().contains("ui_show"), "{wrong}");
+    assert_eq!(surfaces(&front, &session).await[0]["title"], "Now");
+
+    // An answer that comes while the call waits.
+    let waits = tool("ui_ask", json!({ "surface": "deploy", "submit": ["go"], "question": "Go?", "wait_s": 20 }));
+    let answered = async {
+        let request = front.open_request(&session).await;
+        let id = request["request_id"].as_str().unwrap();
+        let answers = json!({ "answers": { "/name": ["Ada"] } });
+        front.admin("POST", &format!("/v1/requests/{id}/answer"), answers).await
+    };
+    let (asked, answered) = tokio::join!(front.admin("POST", &path, waits), answered);
+    assert_eq!(answered.status, 200);
+    let said = text(asked);
+    assert!(said.starts_with("answered ") && said.contains("Ada"), "{said}");
+
+    for (body, code) in [
+        (ask("no/such", json!({})), -32601),
+        (ask("server/discover", json!({})), -32601),
+        (ask("tools/call", json!({ "name": "rm" })), -32602),
+        (json!({ "id": 7, "method": "x" }), -32600),
+        (json!({ "no": "message" }), -32700),
+    ] {
+        let reply = front.admin("POST", &path, body.clone()).await;
+        assert_eq!((reply.status, &reply.json()["error"]["code"]), (200, &json!(code)), "{body}: {reply:?}");
+    }
+    assert_eq!(front.admin("GET", &path, Value::Null).await.status, 405);
+    let bearer = format!("Bearer {}", front.admin);
+    let old = [
+        ("authorization", bearer.as_str()),
+        ("content-type", "application/json"),
+        ("mcp-protocol-version", "1999-01-01"),
+    ];
+    assert_eq!(front.send("POST", &path, &old, &ask("ping", json!({})).to_string()).await.status, 400);
+    let watcher = front.token(json!({ "scopes": ["watch"] })).await;
+    assert_eq!(front.call(&watcher, "POST", &path, ask("ping", json!({}))).await.code(), "scope_missing");
+    assert_eq!(front.admin("POST", "/mcp/s_none", ask("ping", json!({}))).await.code(), "session_not_found");
+}

@@ -70,6 +70,31 @@ async fn surfaces_outlive_kills_of_the_gateway_and_no_call_is_doubled() {
 }
 
 #[tokio::test]
+async fn surfaces_press_repeated_after_a_kill_is_too_late() {
+    let mut gateway = Gateway::start(&held_runtime("demo", &[exe(), "agent", "demo"], "")).await;
+    let session = gateway.session("demo").await;
+    let path = format!("/v1/sessions/{session}/surfaces");
+    let token = std::fs::read_to_string(token_file(&gateway, &session)).unwrap();
+    let shown = json!({ "surface": "go", "components": [
+        { "id": "root", "component": "Row", "children": ["now", "later"] },
+        { "id": "now", "component": "Button", "child": "text", "action": { "event": { "name": "now" } } },
+        { "id": "later", "component": "Button", "child": "text", "action": { "event": { "name": "later" } } },
+        { "id": "text", "component": "Text", "text": "Go" },
+    ] });
+    assert_eq!(call(&gateway, &token, "POST", &path, None, &shown).await.0, 200);
+    let press = |component: &str| json!({ "rev": 1, "component": component, "event": component });
+    let act = format!("{path}/go/action");
+    assert_eq!(gateway.post(&act, press("now")).await.0, 200);
+    gateway.kill();
+    gateway.again().await;
+    // A screen that lost the response repeats it; the other button is as it was.
+    let (status, reply) = gateway.post(&act, press("now")).await;
+    assert_eq!((status, &reply["code"]), (409, &json!("stale_surface")), "{reply}");
+    assert_eq!(gateway.post(&act, press("later")).await.0, 200);
+    end_runtimes(&gateway.home);
+}
+
+#[tokio::test]
 async fn surfaces_agent_token_draws_in_its_session_and_does_nothing_else() {
     let mut gateway = Gateway::demo().await;
     let (session, other) = (gateway.session("demo").await, gateway.session("demo").await);

@@ -1719,6 +1719,11 @@ export interface Snapshot {
    * again, so what follows the cursor leads to the same state.
    */
   surfaces: JsonObject[];
+  /**
+   * Whether `surfaces` is empty because they are large, which happens where several sessions are asked for at once: then
+   * `GET /v1/sessions/{id}/surfaces` has them. Absent if not.
+   */
+  surfaces_omitted?: boolean;
   /** The newest tool calls, in order, each with its latest state. */
   tools: Tool[];
   /** Whether retention has removed older events. */
@@ -1851,11 +1856,41 @@ export interface SurfaceAction {
   rev: number;
 }
 
+/** A question to ask by a surface. */
+export type SurfaceAsk = NewAsk & {
+  /** The same call under the same key asks once. */
+  idempotency_key?: string | null;
+  session_id?: SessionId | null;
+};
+
+/** A surface to change. */
+export type SurfaceChanges = SurfaceUpdate & {
+  /** The same call under the same key draws once. */
+  idempotency_key?: string | null;
+  session_id?: SessionId | null;
+  /** The surface. */
+  surface: string;
+};
+
+/** A surface to take down. */
+export interface SurfaceClose {
+  session_id?: SessionId | null;
+  /** The surface. */
+  surface: string;
+}
+
 /** What was pressed on a surface. */
 export type SurfacePress = SurfaceAction & {
   session_id?: SessionId | null;
   /** The surface. */
   surface: string;
+};
+
+/** A surface to show. */
+export type SurfaceShow = NewSurface & {
+  /** The same call under the same key draws once. */
+  idempotency_key?: string | null;
+  session_id?: SessionId | null;
 };
 
 /** What changes in a surface. */
@@ -1870,6 +1905,15 @@ export interface SurfaceUpdate {
   pinned?: boolean | null;
   /** A new title. */
   title?: string | null;
+}
+
+/** A question whose answer is waited for. */
+export interface SurfaceWait {
+  /** The question. */
+  ask_id: RequestId;
+  session_id?: SessionId | null;
+  /** Seconds to wait, up to 45; none if absent. */
+  wait_s?: number | null;
 }
 
 /** The surfaces of a session. */
@@ -2004,6 +2048,18 @@ export interface Methods {
   'run.restart': { params: RestartParams; result: Accepted };
   /** Answers a request; the first answer wins, a later one is error -32010 with the winner's receipt in `data` */
   'ui.request.answer': { params: AnswerParams; result: Receipt };
+  /** The surfaces that a session's agent draws */
+  'ui.surface.list': { params: OfSession; result: Surfaces };
+  /** Shows a surface, or replaces the one of its name */
+  'ui.surface.show': { params: SurfaceShow; result: Drawn };
+  /** Changes a part of a surface, or pins it */
+  'ui.surface.update': { params: SurfaceChanges; result: Drawn };
+  /** Takes a surface down */
+  'ui.surface.close': { params: SurfaceClose; result: Drawn };
+  /** Asks by a surface: a request that people answer on it, or like any other */
+  'ui.surface.ask': { params: SurfaceAsk; result: AskView };
+  /** What became of a question by a surface */
+  'ui.surface.wait': { params: SurfaceWait; result: AskView };
   /** Presses something on a surface: the agent gets it as a prompt; the first press of what a screen shows wins */
   'ui.surface.action': { params: SurfacePress; result: Acted };
   /** Reports what your screen shows and whether somebody is looking at it, until the connection ends. Only a focused screen suppresses notifications */

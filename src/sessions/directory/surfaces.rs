@@ -6,10 +6,11 @@ use serde_json::value::RawValue;
 
 use super::{Directory, checked_key, send_command};
 use crate::auth::{Permit, Ui};
+use crate::ledger::Charge;
 use crate::sessions::session::SessionCommand;
 use crate::sessions::surfaces::{AskWork, Press, WaitingCall};
-use crate::sessions::{Acted, AskCall, AskView, Drawn, Filter, Presser, SessionError, SurfaceCall};
-use plexus_protocol::{RequestId, RequestState, SessionId};
+use crate::sessions::{Acted, AskCall, AskView, Drawn, Presser, SessionError, SurfaceCall};
+use plexus_protocol::{RequestId, SessionId};
 use plexus_surfaces::ActionRequest;
 
 impl Directory {
@@ -19,7 +20,7 @@ impl Directory {
     /// [`SessionError::NoSession`], [`SessionError::Storage`].
     pub async fn surfaces(&self, id: &SessionId) -> Result<Vec<Box<RawValue>>, SessionError> {
         let handle = self.handle(id)?;
-        handle.surfaces.list(&self.shared.log, id, handle.commands.is_some()).await
+        handle.surfaces.list(&self.shared.log, id).await
     }
 
     /// Presses something on a surface: it answers the question that is open on it, or the agent is told by a prompt. The first
@@ -40,7 +41,7 @@ impl Directory {
     }
 
     /// Opens a question by a surface: a request that people answer on the surface, or like any other. The same call under the
-    /// same key opens it once.
+    /// same key opens it once. `bytes`: the call's length as JSON.
     ///
     /// # Errors
     /// As [`draw`](Self::draw).
@@ -49,10 +50,13 @@ impl Directory {
         _permit: &Permit<Ui>,
         id: &SessionId,
         call: AskCall,
+        bytes: usize,
         key: Option<String>,
     ) -> Result<AskView, SessionError> {
         let (key, commands, call) = (checked_key(key)?, self.commands(id)?, Box::new(call));
-        send_command(&commands, |reply| SessionCommand::Ask(Box::new(AskWork::Open { call, key, reply }))).await
+        let charge = self.charged(id, bytes)?;
+        let open = |reply| SessionCommand::Ask(Box::new(AskWork::Open { call, key, charge, reply }));
+        send_command(&commands, open).await
     }
 
     /// What became of a question by a surface; waits for its end for at most `wait`. Once it has ended, the agent has it by this.
@@ -66,17 +70,23 @@ impl Directory {
         ask: &RequestId,
         wait: Duration,
     ) -> Result<AskView, SessionError> {
-        let until = tokio::time::Instant::now() + wait;
-        // Before it is looked at: what comes after that is not missed.
-        let news = self.shared.log.watch_for(&Filter::session(id.clone()));
-        loop {
-            let (commands, ask) = (self.commands(id)?, ask.clone());
-            let fetch = |reply| SessionCommand::Ask(Box::new(AskWork::Fetch { id: ask, reply }));
-            let view = send_command(&commands, fetch).await?;
-            if view.state != RequestState::Open || tokio::time::timeout_at(until, news.changed()).await.is_err() {
-                return Ok(view);
-            }
+        let commands = self.commands(id)?;
+        let fetch = |waits| {
+            let id = ask.clone();
+            send_command(&commands, move |reply| SessionCommand::Ask(Box::new(AskWork::Fetch { id, waits, reply })))
+        };
+        match tokio::time::timeout(wait, fetch(true)).await {
+            Ok(outcome) => outcome,
+            Err(_) => fetch(false).await,
         }
+    }
+
+    /// Charges a call to the session's account.
+    fn charged(&self, id: &SessionId, bytes: usize) -> Result<Option<Charge>, SessionError> {
+        let Some(ledger) = self.shared.ledger.get() else { return Ok(None) };
+        let runtime = self.handle(id)?.origin.runtime_id.clone();
+        let charge = ledger.session(id.as_str(), runtime.as_str()).charge(bytes);
+        charge.map(Some).map_err(SessionError::OverLimit)
     }
 
     /// Draws in a session. Waits until it is stored, not for any screen; of calls that come faster than ten a second, several
@@ -97,9 +107,7 @@ impl Directory {
     ) -> Result<Drawn, SessionError> {
         let key = checked_key(key)?;
         let commands = self.commands(id)?;
-        let runtime = self.handle(id)?.origin.runtime_id.clone();
-        let account = self.shared.ledger.get().map(|ledger| ledger.session(id.as_str(), runtime.as_str()));
-        let charge = account.map(|account| account.charge(bytes)).transpose().map_err(SessionError::OverLimit)?;
+        let charge = self.charged(id, bytes)?;
         send_command(&commands, |reply| SessionCommand::Draw(Box::new(WaitingCall { call, key, bytes, charge, reply })))
             .await
     }

@@ -8,14 +8,15 @@ use tokio::sync::OwnedMutexGuard;
 
 use super::{Task, WaitingCall};
 use crate::auth::{Denied, Device};
+use crate::ledger::Charge;
 use crate::sessions::answer_key::AnswerKey;
 use crate::sessions::state::AskAnswer;
 use crate::sessions::surfaces::{
-    Acted, AskCall, AskWork, Board, Drawing, Press, Pressed, Presser, WAITING_BYTES_MAX, WAITING_MAX, without_secrets,
+    Acted, AskCall, AskReply, AskWork, Board, Drawing, Press, Pressed, Presser, WAITING_BYTES_MAX, WAITING_MAX,
 };
 use crate::sessions::{AskView, SessionError, requests, surface_form};
 use plexus_protocol::{Answer, Decision, Receipt, RequestId, Resolver, Risk, Scope};
-use plexus_surfaces::{Action, ActionRequest, Ask, SurfaceError};
+use plexus_surfaces::{Action, ActionRequest, Ask, SurfaceError, SurfaceSet};
 
 /// The shortest time between two commits of what is drawn in a session.
 const TICK: Duration = Duration::from_millis(100);
@@ -55,7 +56,8 @@ impl Task {
     fn board(&self) -> impl Future<Output = Result<OwnedMutexGuard<Board>, SessionError>> + Send + use<> {
         let surfaces = Arc::clone(&self.persister.handle.surfaces);
         let (log, id) = (self.persister.log.clone(), self.state.origin.session_id.clone());
-        async move { surfaces.lock(&log, &id).await }
+        let account = self.persister.account();
+        async move { surfaces.lock(&log, &id, account).await }
     }
 
     /// Forgets what is in memory, which may be ahead of what is stored.
@@ -81,21 +83,17 @@ impl Task {
 
     /// Draws what waits, in one commit.
     pub(super) async fn draw_waiting(&mut self) {
-        let mut calls = self.drawing.take();
+        let calls = self.drawing.take();
         if calls.is_empty() {
             return;
         }
         self.drawing.quiet_until = Some(Instant::now() + TICK);
-        let refuse = |calls: Vec<WaitingCall>, why: &SessionError| {
-            for call in calls {
-                let _ = call.reply.send(Err(why.clone()));
-            }
-        };
         let mut board = match self.board().await {
             Ok(board) => board,
-            Err(why) => return refuse(calls, &why),
+            Err(why) => return calls.into_iter().for_each(|call| drop(call.reply.send(Err(why.clone())))),
         };
-        let Drawing { bodies, rows, outcomes } = board.draw(&self.state.origin.session_id, &mut calls, super::now());
+        let (drawing, replies) = board.draw(&self.state.origin.session_id, calls, super::now());
+        let Drawing { bodies, rows } = drawing;
         if !bodies.is_empty() {
             let drawn = self.try_decide(|state, env, plan| {
                 state.drawn(bodies, rows, env, plan);
@@ -103,13 +101,11 @@ impl Task {
             });
             if let Err(why) = drawn.await {
                 self.unload(board).await;
-                return refuse(calls, &why);
+                return replies.into_iter().for_each(|(reply, _)| drop(reply.send(Err(why.clone()))));
             }
         }
         drop(board);
-        for (call, outcome) in calls.into_iter().zip(outcomes) {
-            let _ = call.reply.send(outcome);
-        }
+        replies.into_iter().for_each(|(reply, outcome)| drop(reply.send(outcome)));
     }
 
     /// Handles a press: it answers a question of the surface, or tells the agent something by a prompt, which is queued behind
@@ -143,7 +139,7 @@ impl Task {
         let answer = Answer { answers: Some(surface_form::answers(request)), ..Answer::default() };
         let decision = self.judged(&id, &answer, device)?;
         let pressed = board.act(name, request, super::now())?;
-        let (rev, by) = (pressed.change.rev + 1, device.resolver());
+        let (rev, by) = (pressed.rev + 1, device.resolver());
         self.settle(board, &id, (name, Some(pressed)), &decision, by, None).await?;
         Ok(Acted { accepted: true, rev, run_id: None, request_id: Some(id) })
     }
@@ -165,8 +161,8 @@ impl Task {
         pressed: Pressed,
         by: Resolver,
     ) -> Result<Acted, SessionError> {
-        let (text, rev) = (pressed.text, pressed.change.rev);
-        let Drawing { bodies, rows, .. } = board.drawing(&self.state.origin.session_id, vec![pressed.change]);
+        let Pressed { text, rev, made, .. } = pressed;
+        let Drawing { bodies, rows } = board.drawing(&self.state.origin.session_id, vec![made]);
         let content = Arc::new(vec![plexus_protocol::text_block(&text)]);
         let acted = self.try_decide(|state, env, plan| {
             state.drawn(bodies, rows, env, plan);
@@ -193,17 +189,18 @@ impl Task {
     ) -> Result<Receipt, SessionError> {
         let json = |action: &Action| serde_json::to_value(action).unwrap_or_default();
         let (answer, mut changes) = match pressed {
-            Some(Pressed { action, change, .. }) => {
-                let kept = json(&without_secrets(&action));
-                (AskAnswer { whole: (!action.secret.is_empty()).then(|| json(&action)), kept }, vec![change])
+            Some(Pressed { action, made, .. }) => {
+                let kept = json(&action.without_secrets());
+                (AskAnswer { whole: (!action.secret.is_empty()).then(|| json(&action)), kept }, vec![made])
             }
             None => (AskAnswer::default(), Vec::new()),
         };
-        changes.extend(board.set().and_then(|set| set.clear_ask(name, super::now()).ok()));
-        let Drawing { bodies, rows, .. } = board.drawing(&self.state.origin.session_id, changes);
+        let is_awaited = self.askers.iter().any(|(asker, reply)| asker == id && !reply.is_closed());
+        changes.extend(board.set().and_then(|set| set.clear_ask(name, super::now()).ok()).map(Into::into));
+        let Drawing { bodies, rows } = board.drawing(&self.state.origin.session_id, changes);
         let closed = self.try_decide(|state, env, plan| {
             state.drawn(bodies, rows, env, plan);
-            state.answer_by_surface(id, (decision, answer), by, key, env, plan)
+            state.answer_by_surface(id, (decision, answer, is_awaited), by, key, env, plan)
         });
         let closed = closed.await;
         match &closed {
@@ -262,31 +259,83 @@ impl Task {
     /// Handles what an agent's tools ask of the session.
     pub(super) async fn ask(&mut self, work: AskWork) {
         match work {
-            AskWork::Open { call, key, reply } => {
+            AskWork::Open { call, key, charge, reply } => {
                 self.draw_waiting().await;
                 let known = key.as_ref().and_then(|key| self.state.known_ask(key));
                 let opened = match known {
                     Some(known) => Ok(known),
-                    None => self.open_ask(*call, key).await,
+                    None => self.open_ask(*call, key, charge).await,
                 };
                 let _ = reply.send(opened);
             }
-            AskWork::Fetch { id, reply } => {
-                let fetched = self.try_decide(|state, _, plan| {
-                    state.fetch_ask(&id, plan).ok_or_else(|| SessionError::NoRequest(id.clone()))
-                });
-                let _ = reply.send(fetched.await);
+            AskWork::Fetch { id, waits: true, reply } if self.state.is_open(&id) => {
+                self.askers.retain(|(_, reply)| !reply.is_closed());
+                self.askers.push((id, reply));
             }
+            AskWork::Fetch { id, reply, .. } => self.fetch(&id, reply).await,
         }
     }
 
-    async fn open_ask(&mut self, call: AskCall, key: Option<String>) -> Result<AskView, SessionError> {
+    /// Hands the outcome of a question to its agent.
+    async fn fetch(&mut self, id: &RequestId, reply: AskReply) {
+        let fetched = match self.state.is_untold(id) {
+            true => self.try_decide(|state, _, plan| Ok(state.fetch_ask(id, plan))).await,
+            false => Ok(self.state.ask_view(id)),
+        };
+        let _ = reply.send(fetched.and_then(|view| view.ok_or_else(|| SessionError::NoRequest(id.clone()))));
+    }
+
+    /// After something happened in the session: hands outcomes to agents that wait for them, and clears the mark of questions that
+    /// ended without an answer from their surfaces.
+    pub(super) async fn follow_asks(&mut self) {
+        if !self.askers.is_empty() {
+            let state = &self.state;
+            let ended: Vec<_> = self.askers.extract_if(.., |(id, _)| !state.is_open(id)).collect();
+            for (id, reply) in ended {
+                self.fetch(&id, reply).await;
+            }
+        }
+        for (id, surface) in self.state.marked_asks_that_ended() {
+            // If it cannot be stored, it is tried again after whatever happens next.
+            let _ = self.clear_mark(&id, &surface).await;
+        }
+    }
+
+    async fn clear_mark(&mut self, id: &RequestId, name: &str) -> Result<(), SessionError> {
+        let mut board = self.board().await?;
+        let is_marked = |set: &&mut SurfaceSet| {
+            let ask = set.get(name).and_then(|surface| surface.ask());
+            ask.is_some_and(|ask| ask.request_id == id.as_str())
+        };
+        let cleared = board.set().filter(is_marked).and_then(|set| set.clear_ask(name, super::now()).ok());
+        let made = cleared.map(Into::into).into_iter().collect();
+        let Drawing { bodies, rows } = board.drawing(&self.state.origin.session_id, made);
+        let stored = self.try_decide(|state, env, plan| {
+            state.unmark_ask(id, plan);
+            state.drawn(bodies, rows, env, plan);
+            Ok(())
+        });
+        let stored = stored.await;
+        match &stored {
+            Ok(()) => drop(board),
+            Err(_) => self.unload(board).await,
+        }
+        stored
+    }
+
+    async fn open_ask(
+        &mut self,
+        call: AskCall,
+        key: Option<String>,
+        charge: Option<Charge>,
+    ) -> Result<AskView, SessionError> {
         let AskCall { surface: name, show, submit, question } = call;
         let mut board = self.board().await?;
+        board.charge(charge);
         let set = board.set().ok_or(SessionError::Stopping)?;
         let mut changes = Vec::new();
         if let Some(show) = show {
-            changes.push(set.show(show, super::now()).map_err(SessionError::Surface)?);
+            changes.push(set.show(show, super::now()).map_err(SessionError::Surface)?.into());
         }
         let unknown = || SurfaceError::Unknown {
             surface: name.clone(),
@@ -315,8 +364,8 @@ impl Task {
             let id = state.ask_by_surface(request, name.clone(), key, env, plan);
             let ask = Ask { request_id: id.to_string(), submit };
             let set = board.set().ok_or(SessionError::Stopping)?;
-            changes.push(set.set_ask(&name, ask, env.now).map_err(SessionError::Surface)?);
-            let Drawing { bodies, rows, .. } = board.drawing(&session, std::mem::take(&mut changes));
+            changes.push(set.set_ask(&name, ask, env.now).map_err(SessionError::Surface)?.into());
+            let Drawing { bodies, rows } = board.drawing(&session, std::mem::take(&mut changes));
             state.drawn(bodies, rows, env, plan);
             state.fetch_ask(&id, plan).ok_or(SessionError::Stopping)
         });

@@ -5,7 +5,8 @@ use serde_json::Value;
 
 use super::*;
 
-/// Questions by surfaces that a session remembers, with their outcomes; older ones that are closed are forgotten.
+/// Questions by surfaces that a session remembers, with their outcomes. Past it those that ended are forgotten: first those whose agent
+/// has the outcome, then the others, each from the oldest. Open ones are not; [`OPEN_MAX`] limits them.
 const SURFACE_ASKS: usize = 64;
 
 /// A question by a surface, as the session remembers it.
@@ -15,6 +16,9 @@ pub(in crate::sessions) struct SurfaceAsk {
     /// The idempotency key of the call that asked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(in crate::sessions) key: Option<String>,
+    /// Whether its surface still names it as the question that is open.
+    #[serde(default)]
+    marked: bool,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     outcome: Option<AskOutcome>,
 }
@@ -26,6 +30,8 @@ struct AskOutcome {
     /// What the agent gets; none if nobody answered.
     answer: Option<AskAnswer>,
     by: Resolver,
+    /// When it ended.
+    at: Timestamp,
     /// Whether the agent has it.
     #[serde(default)]
     told: bool,
@@ -75,12 +81,38 @@ impl SessionStateMachine {
         known.and_then(|(id, _)| self.ask_view(id))
     }
 
+    /// Whether a question by a surface has ended, and its agent was not told.
+    pub(in crate::sessions) fn is_untold(&self, id: &RequestId) -> bool {
+        self.core.surface_asks.get(id).and_then(|ask| ask.outcome.as_ref()).is_some_and(|outcome| !outcome.told)
+    }
+
+    /// Questions that ended while their surfaces still name them: nobody answered.
+    pub(in crate::sessions) fn marked_asks_that_ended(&self) -> Vec<(RequestId, String)> {
+        let ended = self.core.surface_asks.iter().filter(|(_, ask)| ask.marked && ask.outcome.is_some());
+        ended.map(|(id, ask)| (id.clone(), ask.surface.clone())).collect()
+    }
+
+    /// Notes that a question's surface does not name it any more.
+    pub(in crate::sessions) fn unmark_ask(&mut self, id: &RequestId, plan: &mut Plan) {
+        if let Some(ask) = self.core.surface_asks.get_mut(id) {
+            ask.marked = false;
+            plan.dirty = true;
+        }
+    }
+
+    /// Forgets what was typed blind into the answers: the agent that asked is gone.
+    pub(in crate::sessions) fn forget_secrets(&mut self) {
+        let outcomes = self.core.surface_asks.values_mut().filter_map(|ask| ask.outcome.as_mut());
+        outcomes.filter_map(|outcome| outcome.answer.as_mut()).for_each(|answer| answer.whole = None);
+    }
+
     /// An open request.
     pub(in crate::sessions) fn open_request_of(&self, id: &RequestId) -> Option<&Arc<Request>> {
         self.open.get(id).map(|open| &open.request)
     }
 
-    fn ask_view(&self, id: &RequestId) -> Option<AskView> {
+    /// What became of a question by a surface so far.
+    pub(in crate::sessions) fn ask_view(&self, id: &RequestId) -> Option<AskView> {
         let outcome = self.core.surface_asks.get(id)?.outcome.as_ref();
         Some(AskView {
             ask_id: id.clone(),
@@ -99,13 +131,13 @@ impl SessionStateMachine {
         env: &mut DecisionEnv<'_>,
         plan: &mut Plan,
     ) -> RequestId {
-        let closed = |ask: &SurfaceAsk| ask.outcome.as_ref().is_some_and(|outcome| outcome.told);
-        while self.core.surface_asks.len() >= SURFACE_ASKS
-            && let Some(oldest) = self.core.surface_asks.iter().find(|(_, ask)| closed(ask)).map(|(id, _)| id.clone())
-        {
+        while self.core.surface_asks.len() >= SURFACE_ASKS {
+            let ended = self.core.surface_asks.iter().filter_map(|(id, ask)| Some((id, ask.outcome.as_ref()?)));
+            let Some((oldest, _)) = ended.min_by_key(|(_, end)| (!end.told, end.at)) else { break };
+            let oldest = oldest.clone();
             self.core.surface_asks.remove(&oldest);
         }
-        self.open_as(ask, Some(SurfaceAsk { surface, key, outcome: None }), env, plan)
+        self.open_as(ask, Some(SurfaceAsk { surface, key, marked: true, outcome: None }), env, plan)
     }
 
     /// What became of a question by a surface. Once it is closed, its agent has the outcome by this.
@@ -119,11 +151,12 @@ impl SessionStateMachine {
         view
     }
 
-    /// Closes a question by a surface with what the agent is to get.
+    /// Closes a question by a surface with what the agent is to get. `is_awaited`: somebody waits for the outcome, so that no prompt has
+    /// to tell it.
     pub(in crate::sessions) fn answer_by_surface(
         &mut self,
         id: &RequestId,
-        (decision, answer): (&Decision, AskAnswer),
+        (decision, answer, is_awaited): (&Decision, AskAnswer, bool),
         by: Resolver,
         key: Option<&AnswerKey>,
         env: &mut DecisionEnv<'_>,
@@ -132,8 +165,13 @@ impl SessionStateMachine {
         let Some(open) = self.open.get(id) else { return Err(SessionError::NoRequest(id.clone())) };
         let key = key.map(|key| key.row(open.request.secret));
         let receipt = self.resolve(id, decision, by, key, true, env, plan);
-        if let Some(outcome) = self.core.surface_asks.get_mut(id).and_then(|ask| ask.outcome.as_mut()) {
-            outcome.answer = Some(answer);
+        if let Some(ask) = self.core.surface_asks.get_mut(id) {
+            // The answer and the change of the surface are one commit.
+            ask.marked = false;
+            if let Some(outcome) = ask.outcome.as_mut() {
+                outcome.answer = Some(answer);
+                outcome.told = is_awaited;
+            }
         }
         self.tell_answers(env, plan);
         receipt.ok_or_else(|| SessionError::NoRequest(id.clone()))
@@ -143,7 +181,7 @@ impl SessionStateMachine {
     pub(super) fn note_ask_ended(&mut self, id: &RequestId, receipt: &Receipt) -> bool {
         let Some(ask) = self.core.surface_asks.get_mut(id) else { return false };
         let (state, by) = (receipt.state, receipt.resolved_by.clone());
-        ask.outcome = Some(AskOutcome { state, answer: None, by, told: false });
+        ask.outcome = Some(AskOutcome { state, answer: None, by, at: receipt.at, told: false });
         true
     }
 
@@ -158,9 +196,13 @@ impl SessionStateMachine {
         for id in waiting {
             let Some(ask) = self.core.surface_asks.get_mut(&id) else { continue };
             let (surface, Some(end)) = (ask.surface.clone(), ask.outcome.as_mut()) else { continue };
-            let answer = end.answer.as_ref().map(|answer| answer.kept.to_string()).unwrap_or_default();
             let by = end.by.clone();
-            let text = format!("Answer to your question {id} on your surface {surface}, by {}: {answer}", by.name);
+            let text = match end.answer.as_ref().filter(|answer| !answer.kept.is_null()) {
+                Some(AskAnswer { kept, .. }) => {
+                    format!("Answer to your question {id} on your surface {surface}, by {}: {kept}", by.name)
+                }
+                None => format!("Your question {id} on your surface {surface} was declined by {}.", by.name),
+            };
             let content = Arc::new(vec![plexus_protocol::text_block(&text)]);
             // With a full queue it stays for `ui_wait`, or for the end of the next run.
             if self.prompt(content, by, None, env, plan).is_ok()

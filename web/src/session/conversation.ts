@@ -225,6 +225,7 @@ export class PlexusSession extends PlexusElement {
       this.#announced = this.#conversation.lastMessage;
       if (batch.reset) this.#shelf?.clear();
       for (const surface of list(batch.snapshot.surfaces)) this.#shelf?.take(surface);
+      if (batch.snapshot.surfaces_omitted) this.#shelf?.refresh();
       for (const event of batch.past.events) if (event.kind === 'surface_updated') this.#shelf?.take(event.event, event.at);
       this.#dress();
     }

@@ -1,0 +1,262 @@
+//! What a session's task decided, stored and shown.
+
+use std::collections::BTreeSet;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, OnceLock};
+use std::time::Instant;
+
+use dashmap::DashMap;
+use prometheus::{Histogram, IntCounter};
+
+use super::{SessionHandle, view_of};
+use crate::ledger::{Account, Ledger};
+use crate::metrics::metrics;
+use crate::sessions::state::{ClosedRequests, Plan, SessionStateMachine};
+use crate::sessions::{CommitEntry, CommitRows, Log, journal};
+use plexus_dialects::RuntimeCommand;
+use plexus_protocol::{Kind, Position, Request, RequestId, RequestState, RunId, SessionId};
+use plexus_store::{PromptChange, RequestRow, SessionRow, StoreError};
+
+/// Events after which the session's row is written again, so that a restart reads at most this many to catch up.
+const ROW_EVERY: usize = 4096;
+
+/// Stores what a session decided. Also used for sessions without a task (at startup, if the runtime is gone).
+pub(in crate::sessions) struct Persister {
+    pub(in crate::sessions) log: Log,
+    pub(in crate::sessions) handle: SessionHandle,
+    /// Set once the gateway serves.
+    ledger: Arc<OnceLock<Ledger>>,
+    /// The session of each open request: set before any client can see the request.
+    pub(in crate::sessions) asked: Arc<DashMap<RequestId, SessionId>>,
+    pub(super) receipts: ClosedRequests,
+    since_row: usize,
+    /// The first event that an unfinished run or an open request needs.
+    pub(super) busy_since: Option<Position>,
+    /// The prompts whose content is stored.
+    prompts: BTreeSet<RunId>,
+    counts: SessionCounts,
+}
+
+/// Metrics of a session, labelled with its runtime.
+struct SessionCounts {
+    events: IntCounter,
+    first_chunk: Histogram,
+    /// When the runtime was last given a prompt that it has not responded to yet.
+    prompted: Option<Instant>,
+}
+
+impl SessionCounts {
+    fn of(runtime: &str) -> Self {
+        let label = [metrics().runtime_label(runtime)];
+        Self {
+            events: metrics().runtime_events.with_label_values(&label),
+            first_chunk: metrics().first_chunk.with_label_values(&label),
+            prompted: None,
+        }
+    }
+
+    fn kept(&mut self, plan: &Plan) {
+        self.events.inc_by(plan.events.len() as u64);
+        if let Some(prompted) = self.prompted {
+            let says = |kind| matches!(kind, Kind::AgentMessageChunk | Kind::AgentThoughtChunk | Kind::ToolCall);
+            if plan.events.iter().any(|event| says(event.kind)) {
+                let heard = plan.heard_at.unwrap_or_else(Instant::now);
+                self.first_chunk.observe(heard.saturating_duration_since(prompted).as_secs_f64());
+                self.prompted = None;
+            } else if !plan.ended.is_empty() {
+                self.prompted = None;
+            }
+        }
+        if plan.orders.iter().any(|order| matches!(order, RuntimeCommand::Prompt { .. })) {
+            self.prompted = Some(Instant::now());
+        }
+    }
+}
+
+impl Persister {
+    /// `busy_since`: the first event that an unfinished run or an open request needs.
+    pub(in crate::sessions) fn new(
+        log: Log,
+        handle: SessionHandle,
+        asked: Arc<DashMap<RequestId, SessionId>>,
+        busy_since: Option<Position>,
+    ) -> Self {
+        let (receipts, prompts) = (ClosedRequests::default(), BTreeSet::new());
+        let counts = SessionCounts::of(handle.origin.runtime_id.as_str());
+        Self { log, handle, ledger: Arc::default(), asked, receipts, since_row: 0, busy_since, prompts, counts }
+    }
+
+    /// With the ledger that accounts for what the session holds in memory.
+    pub(in crate::sessions) fn charged_to(mut self, ledger: Arc<OnceLock<Ledger>>) -> Self {
+        self.ledger = ledger;
+        self
+    }
+
+    /// The session's account; none before the gateway serves.
+    pub(in crate::sessions) fn account(&self) -> Option<Account> {
+        let origin = &self.handle.origin;
+        self.ledger.get().map(|ledger| ledger.session(origin.session_id.as_str(), origin.runtime_id.as_str()))
+    }
+
+    /// For a session of an earlier gateway: the store has the content of these prompts.
+    pub(in crate::sessions) fn knows(mut self, prompts: BTreeSet<RunId>) -> Self {
+        self.prompts = prompts;
+        self
+    }
+
+    /// Which prompts' content to write and to delete: each is written once, and deleted when no longer needed.
+    fn prompt_changes(&self, state: &SessionStateMachine) -> (Vec<PromptChange>, BTreeSet<RunId>) {
+        let session_id = &state.origin.session_id;
+        let mut changes = Vec::new();
+        let mut now = BTreeSet::new();
+        for (run_id, asked) in state.asked_of() {
+            now.insert(run_id.clone());
+            if !self.prompts.contains(run_id) {
+                let content = Some(serde_json::to_vec(&**asked).unwrap_or_default());
+                changes.push(PromptChange { session_id: session_id.clone(), run_id: run_id.clone(), content });
+            }
+        }
+        let gone = self.prompts.iter().filter(|run_id| !now.contains(*run_id));
+        let gone = gone.map(|run_id| (session_id.clone(), run_id.clone()));
+        changes.extend(gone.map(|(session_id, run_id)| PromptChange { session_id, run_id, content: None }));
+        (changes, now)
+    }
+
+    /// Stores the plan's events and rows, and shows them. The plan is unchanged, so that a failed call can be repeated.
+    pub(in crate::sessions) async fn keep(
+        &mut self,
+        plan: &Plan,
+        state: &SessionStateMachine,
+    ) -> Result<Position, Arc<StoreError>> {
+        let events = plan.events.len();
+        self.since_row += events;
+        let dirty = plan.dirty || self.since_row >= ROW_EVERY;
+        if events == 0 && !dirty {
+            return Ok(self.log.head());
+        }
+        let origin = Arc::clone(&state.origin);
+        let view = dirty.then(|| view_of(state));
+        let unfinished = state.unfinished();
+        let busy_since = self.busy_since;
+        let row = dirty.then(|| state.row());
+        let prompts_now = dirty.then(|| self.prompt_changes(state));
+        let (prompts, prompts_now) = prompts_now.map_or((Vec::new(), None), |(changes, now)| (changes, Some(now)));
+        let mark = plan.heard.map(|offset| state.mark(offset));
+        let surfaces = plan.surfaces.clone();
+        let epoch = self.log.epoch().clone();
+        let changes: Vec<(Request, Option<String>, usize)> =
+            plan.requests.iter().map(|c| (Request::clone(&c.request), c.key.clone(), c.event)).collect();
+        let rows = {
+            let origin = Arc::clone(&origin);
+            move |first: Position| {
+                let requests = changes.into_iter().map(|(request, answer_key, event)| {
+                    let cursor =
+                        plexus_protocol::Cursor { epoch: epoch.clone(), position: Position(first.0 + event as u64) };
+                    request_row(request, answer_key, cursor)
+                });
+                let sessions = row.map(|state| SessionRow {
+                    session_id: origin.session_id.clone(),
+                    runtime_id: origin.runtime_id.clone(),
+                    dialect: origin.dialect.to_string(),
+                    state,
+                    as_of: Position((first.0 + events as u64).saturating_sub(1)),
+                    spare_from: unfinished.then(|| busy_since.unwrap_or(first)),
+                });
+                CommitRows {
+                    requests: requests.collect(),
+                    sessions: sessions.into_iter().collect(),
+                    prompts,
+                    surfaces,
+                    marks: mark.map(|mark| (origin.session_id.clone(), mark)).into_iter().collect(),
+                    ..CommitRows::default()
+                }
+            }
+        };
+        let kept = {
+            let (handle, asked) = (self.handle.clone(), Arc::clone(&self.asked));
+            let session_id = origin.session_id.clone();
+            let at = state.updated_at().as_millis();
+            let (doing, events) = (plan.doing, plan.events.len() as u64);
+            let changes: Vec<(RequestId, RequestState)> =
+                plan.requests.iter().map(|c| (c.request.request_id.clone(), c.request.state)).collect();
+            move |first: Position| {
+                for (id, state) in changes {
+                    if state == RequestState::Open {
+                        asked.insert(id, session_id.clone());
+                    } else {
+                        asked.remove(&id);
+                    }
+                }
+                if let Some(view) = view {
+                    handle.view.store(Arc::new(view));
+                }
+                if let Some(event) = doing {
+                    handle.doing_at.store(first.0 + event as u64, Ordering::Relaxed);
+                }
+                if handle.updated.swap(at, Ordering::Relaxed) != at {
+                    handle.news.store(first.0 + 1, Ordering::Relaxed);
+                }
+                if let Some(last) = events.checked_sub(1) {
+                    handle.last.store(first.0 + last, Ordering::Relaxed);
+                }
+            }
+        };
+        let entry = CommitEntry {
+            origin,
+            events: plan.events.clone(),
+            rows: Some(Box::new(rows)),
+            kept: Some(Box::new(kept)),
+            heard: plan.heard_at,
+            sync: plan.sync,
+        };
+        let first = self.log.commit(entry).await?;
+        self.counts.kept(plan);
+        journal::kept(plan);
+        if dirty {
+            self.since_row = 0;
+        }
+        if let Some(now) = prompts_now {
+            self.prompts = now;
+        }
+        self.busy_since = unfinished.then(|| busy_since.unwrap_or(first));
+        self.remember_receipts(plan, first);
+        Ok(first)
+    }
+
+    /// Remembers the receipts, for answers that come later.
+    fn remember_receipts(&mut self, plan: &Plan, first: Position) {
+        for change in &plan.requests {
+            let Some(mut receipt) = change.request.receipt.clone() else { continue };
+            receipt.cursor = Some(self.log.cursor(Position(first.0 + change.event as u64)));
+            let waited = receipt.at.as_millis() - change.request.opened_at.as_millis();
+            metrics().request_wait.observe(waited.max(0) as f64 / 1000.0);
+            metrics().requests.with_label_values(&[state_name(receipt.state)]).inc();
+            self.receipts.push(receipt, change.key.clone());
+        }
+    }
+}
+
+/// The row of a request; `cursor` is that of its receipt, if it has one.
+fn request_row(mut request: Request, answer_key: Option<String>, cursor: plexus_protocol::Cursor) -> RequestRow {
+    if let Some(receipt) = &mut request.receipt {
+        receipt.cursor = Some(cursor);
+    }
+    RequestRow {
+        request_id: request.request_id.clone(),
+        session_id: request.session_id.clone(),
+        state: request.state,
+        body: serde_json::to_vec(&request).unwrap_or_default(),
+        answer_key,
+        closed_at: request.receipt.as_ref().map(|receipt| receipt.at),
+    }
+}
+
+fn state_name(state: RequestState) -> &'static str {
+    match state {
+        RequestState::Open => "open",
+        RequestState::Answered => "answered",
+        RequestState::Expired => "expired",
+        RequestState::Withdrawn => "withdrawn",
+        RequestState::Orphaned => "orphaned",
+    }
+}
