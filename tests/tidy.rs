@@ -36,7 +36,8 @@ const FLOORS: &[(&str, &[&str])] = &[
     // Runtimes get their own spec from lib; they never read the config. Of the client they use what notices a dead WebSocket.
     ("runtimes", &["protocol", "client", "dialects", "holder", "sessions", "metrics", "ledger", "spans"]),
     // The router reads the log from the store (reads only) and never sees a dialect or a runtime.
-    ("router", &["protocol", "store", "surfaces", "auth", "sessions", "metrics", "ledger", "spans"]),
+    // bridges: the tools that agents draw with, as `/mcp` has them.
+    ("router", &["protocol", "store", "surfaces", "bridges", "auth", "sessions", "metrics", "ledger", "spans"]),
     ("config", &["protocol", "dialects", "store", "auth", "sessions", "runtimes", "router", "metrics", "ledger"]),
     // What the sessions' agents are given: a token and a program.
     ("surface_tools", &["protocol", "dialects", "auth", "sessions"]),

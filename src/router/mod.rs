@@ -23,6 +23,7 @@ mod http;
 mod jsonrpc;
 pub mod listen;
 mod listing;
+mod mcp;
 mod mirror;
 pub mod notify;
 mod openapi;

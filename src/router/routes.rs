@@ -24,7 +24,7 @@ use super::listing::{Runtimes, Sessions};
 use super::notify::api::Push;
 use super::schemas::{AcpMessage, Shape};
 use super::{
-    AppState, PortState, Problem, acp, admin, agent_tools, agui, asyncapi, devices, doctor, export, http as api,
+    AppState, PortState, Problem, acp, admin, agent_tools, agui, asyncapi, devices, doctor, export, http as api, mcp,
     mirror, notify, openapi, public_address, remote, resumable, surfaces, web,
 };
 use crate::auth::{OneTimeCode, PairingView, PhoneTicket};
@@ -201,6 +201,8 @@ fn session_routes() -> Vec<Route<AppState>> {
             .takes::<surfaces::NewAsk>().gives::<AskView>(200).with(&[&docs::DRAW_KEY]),
         route(GET, "/v1/sessions/{id}/asks/{ask}", DRAWS, NOTHING, "What became of a question by a surface", |s, c| answer(surfaces::ask_outcome(s, c)))
             .gives::<AskView>(200).with(&[&docs::ASK_WAIT]),
+        route(POST, "/mcp/{id}", DRAWS, BodyRule::Json(SURFACE), "MCP for a session's agent (Streamable HTTP without sessions): tools that draw and ask", |s, c| answer(mcp::serve(s, c)))
+            .takes::<JsonObject>().gives::<JsonObject>(200).empty(202),
         route(GET, "/v1/sessions/{id}/export", WATCH, NOTHING, "Export a session as a file", |s, c| answer(export::serve(s, c)))
             .text(200, &["application/x-ndjson", "text/markdown", "text/html"]).with(&[&docs::FORMAT]),
         route(GET, "/v1/sessions/{id}/mcp", PROMPTS, NOTHING, "The MCP servers of a session's agent", |s, c| answer(agent_tools::mcp(s, c)))

@@ -20,20 +20,25 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
-use gateway::{Call, CallError, Gateway};
+use gateway::Gateway;
 use queues::Queues;
 use stdio::Stdio;
 use tools::{INSTRUCTIONS, TOOLS, WAIT_MAX};
 
 mod arguments;
 mod gateway;
+mod once;
 mod queues;
 mod stdio;
 #[cfg(test)]
 mod tests;
 mod tools;
 
-pub use gateway::FindGateway;
+pub use gateway::{CallError, Carrier, FindGateway, GatewayCall};
+pub use once::respond;
+
+/// The versions of MCP that are spoken: those that begin with `initialize`.
+pub const PROTOCOL_VERSIONS: [&str; 4] = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"];
 
 /// Tool calls at a time; a further one is refused.
 const CALLS_MAX: usize = 64;
@@ -91,8 +96,7 @@ async fn serve_on(
     anyhow::ensure!(!matches!(options.session.as_str(), "." | ".."), "{} is not a session", options.session);
     let (transport, agent_gone) = Stdio::new(input, output);
     let gateway = Gateway::new(options, agent_gone, times.token_grace);
-    let server = Server { gateway, queues: Queues::default(), calls: Semaphore::new(CALLS_MAX), times };
-    match serve_server(server, transport).await {
+    match serve_server(Server::new(gateway, times), transport).await {
         Ok(running) => {
             running.waiting().await?;
             Ok(())
@@ -104,14 +108,20 @@ async fn serve_on(
 }
 
 /// The server of one agent.
-struct Server {
-    gateway: Gateway,
+struct Server<C> {
+    gateway: C,
     queues: Queues,
     calls: Semaphore,
     times: CallTimes,
 }
 
-impl ServerHandler for Server {
+impl<C: Carrier> Server<C> {
+    fn new(gateway: C, times: CallTimes) -> Self {
+        Self { gateway, queues: Queues::default(), calls: Semaphore::new(CALLS_MAX), times }
+    }
+}
+
+impl<C: Carrier> ServerHandler for Server<C> {
     fn get_info(&self) -> ServerConfig {
         let info = Implementation::new("plexus", env!("CARGO_PKG_VERSION"));
         let capabilities = ServerCapabilities::builder().enable_tools().build();
@@ -119,8 +129,8 @@ impl ServerHandler for Server {
     }
 
     fn supported_protocol_versions(&self) -> Cow<'static, [ProtocolVersion]> {
-        // Later ones have no `initialize`.
-        ProtocolVersion::KNOWN_VERSIONS.iter().filter(|version| version.has_initialize()).cloned().collect()
+        let known = ProtocolVersion::KNOWN_VERSIONS.iter();
+        known.filter(|version| PROTOCOL_VERSIONS.contains(&version.as_str())).cloned().collect()
     }
 
     async fn list_tools(
@@ -177,7 +187,7 @@ fn result(outcome: Result<String, String>) -> CallToolResponse {
     result.into()
 }
 
-impl Server {
+impl<C: Carrier> Server<C> {
     /// Tells the agent again and again that a call is still waiting, if it wants to know; never ends.
     async fn report_progress(&self, context: &RequestContext<RoleServer>) -> std::convert::Infallible {
         let Some(token) = context.meta.get_progress_token() else { return std::future::pending().await };
@@ -204,7 +214,7 @@ impl Server {
         };
         let key = new_key()?;
         let (method, path, body) = request(tool, arguments)?;
-        let call = Call { method, path: &path, body: body.as_ref(), key: Some(&key), deadline };
+        let call = GatewayCall { method, path: &path, body: body.as_ref(), key: Some(&key), deadline };
         let reply = match self.gateway.call(call).await {
             Ok(reply) => reply,
             Err(CallError::Refused { stale: Some(rev), .. }) => return Ok(format!("stale, now {rev}")),
@@ -239,7 +249,7 @@ impl Server {
             let asked = Instant::now();
             let seconds = until.saturating_duration_since(asked).as_secs();
             let path = format!("/asks/{id}?wait={seconds}");
-            let call = Call { method: "GET", path: &path, body: None, key: None, deadline };
+            let call = GatewayCall { method: "GET", path: &path, body: None, key: None, deadline };
             let reply = match self.gateway.call(call).await {
                 Ok(reply) => reply,
                 // The question is in the gateway's store.
@@ -251,7 +261,9 @@ impl Server {
             let answer = match reply["state"].as_str() {
                 Some("open") => None,
                 Some("answered") => Some(answered(&reply)),
-                Some("withdrawn") => Some("withdrawn: the question was taken back, nobody will answer it".into()),
+                Some("withdrawn" | "orphaned") => {
+                    Some("withdrawn: the question was taken back, nobody will answer it".into())
+                }
                 Some("expired") => Some("expired: nobody answered in time; decide by yourself, or ask again".into()),
                 _ => return Err(strange()),
             };
@@ -268,10 +280,13 @@ impl Server {
     }
 }
 
-/// `answered {..} by Phone`.
+/// `answered {..} by Phone`, or `declined by Phone`.
 fn answered(reply: &Value) -> String {
     let by = reply["by"].as_str().map(|by| format!(" by {}", line(by, 100))).unwrap_or_default();
-    format!("answered {}{by}", reply["answer"])
+    match &reply["answer"] {
+        Value::Null => format!("declined{by}"),
+        answer => format!("answered {answer}{by}"),
+    }
 }
 
 /// What a tool sends to the gateway: method, path and body.

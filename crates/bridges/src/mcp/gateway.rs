@@ -8,7 +8,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use plexus_client::{Address, Backoff, Client, Error, GatewayReply};
+use plexus_client::{Address, Backoff, Client, Error};
 use plexus_protocol::SessionId;
 use plexus_protocol::text::line;
 use rustix::fs::{Mode, OFlags};
@@ -35,24 +35,55 @@ pub type FindGateway = Arc<dyn Fn() -> Pin<Box<dyn Future<Output = Result<String
 
 /// Why a call failed.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum CallError {
-    /// The gateway refused it, or the token could not be read. `stale` is the surface's revision, if the call expected another one.
-    Refused { detail: String, stale: Option<u64> },
-    /// There was no answer in time; with the last reason. `was_sent`: the gateway may have carried it out.
-    TimedOut { why: String, was_sent: bool },
+pub enum CallError {
+    /// The gateway refused it, or the token could not be read.
+    Refused {
+        /// The reason and the fix.
+        detail: String,
+        /// The surface's revision, if the call expected another one.
+        stale: Option<u64>,
+    },
+    /// There was no answer in time.
+    TimedOut {
+        /// The last reason.
+        why: String,
+        /// Whether the gateway may have carried it out.
+        was_sent: bool,
+    },
     /// The agent is gone.
     AgentGone,
 }
 
+impl CallError {
+    /// The refusal that a problem of the gateway is; `status` is that of its response.
+    pub fn refused(status: u16, problem: &Value) -> Self {
+        let stale = (problem["code"] == "stale_surface").then(|| problem["rev"].as_u64()).flatten();
+        Self::Refused { detail: detail(status, problem), stale }
+    }
+}
+
 /// A call: what is sent, and for how long it is tried.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Call<'a> {
-    pub(super) method: &'a str,
-    /// The path below the session's.
-    pub(super) path: &'a str,
-    pub(super) body: Option<&'a Value>,
-    pub(super) key: Option<&'a str>,
-    pub(super) deadline: Instant,
+pub struct GatewayCall<'a> {
+    /// `GET`, `POST`, `PATCH` or `DELETE`.
+    pub method: &'a str,
+    /// The path below the session's, with its query.
+    pub path: &'a str,
+    /// The body.
+    pub body: Option<&'a Value>,
+    /// The idempotency key.
+    pub key: Option<&'a str>,
+    /// When it has to be answered.
+    pub deadline: Instant,
+}
+
+/// What carries the calls of the tools to the gateway, for one session.
+pub trait Carrier: Send + Sync + 'static {
+    /// Calls; returns the body of the response.
+    ///
+    /// # Errors
+    /// [`CallError`].
+    fn call(&self, call: GatewayCall<'_>) -> impl Future<Output = Result<Value, CallError>> + Send;
 }
 
 /// The gateway, for one session.
@@ -79,12 +110,11 @@ impl Gateway {
         }));
         Self { client, session, agent_gone, token_grace }
     }
+}
 
-    /// Calls until there is an answer; returns its body.
-    ///
-    /// # Errors
-    /// [`CallError`].
-    pub(super) async fn call(&self, call: Call<'_>) -> Result<Value, CallError> {
+impl Carrier for Gateway {
+    /// Calls until there is an answer.
+    async fn call(&self, call: GatewayCall<'_>) -> Result<Value, CallError> {
         let path = format!("/v1/sessions/{}{}", self.session, call.path);
         let mut backoff = Backoff::default();
         let mut unauthorized_since = None;
@@ -107,16 +137,16 @@ impl Gateway {
                 Ok(reply) => match reply.status {
                     401 => Some("the gateway does not accept this session's token: the session may have ended".into()),
                     429 => {
-                        why = detail(&reply);
+                        why = detail(reply.status, &reply.json());
                         pause = reply.retry_after.unwrap_or(SLOW_DOWN).max(pause);
                         None
                     }
                     // It starts or stops.
                     502..=504 => {
-                        why = detail(&reply);
+                        why = detail(reply.status, &reply.json());
                         None
                     }
-                    _ => return Err(refusal(&reply)),
+                    _ => return Err(CallError::refused(reply.status, &reply.json())),
                 },
                 Err(Error::Refused(why)) => Some(why),
                 Err(error) => {
@@ -144,17 +174,10 @@ impl Gateway {
     }
 }
 
-fn refusal(reply: &GatewayReply) -> CallError {
-    let problem = reply.json();
-    let stale = (problem["code"] == "stale_surface").then(|| problem["rev"].as_u64()).flatten();
-    CallError::Refused { detail: detail(reply), stale }
-}
-
 /// What a problem tells the model to do.
-fn detail(reply: &GatewayReply) -> String {
-    let problem = reply.json();
+fn detail(status: u16, problem: &Value) -> String {
     let words = ["detail", "title", "code"].into_iter().find_map(|name| problem[name].as_str());
-    words.map_or_else(|| format!("the gateway answered with status {}", reply.status), |words| line(words, DETAIL_MAX))
+    words.map_or_else(|| format!("the gateway answered with status {status}"), |words| line(words, DETAIL_MAX))
 }
 
 /// Reads the session's token.

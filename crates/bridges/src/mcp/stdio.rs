@@ -61,47 +61,25 @@ impl<W: AsyncWrite + Send + Unpin + 'static> Stdio<W> {
         (Self { lines, out, room, is_initialized: false, gone }, is_gone)
     }
 
-    /// The message of a line; `None` if it is to be ignored.
+    /// The message of a line; `None` if it is to be ignored, or was answered.
     fn message(&mut self, line: &[u8]) -> Option<ClientJsonRpcMessage> {
-        let message = match serde_json::from_slice::<ClientJsonRpcMessage>(line) {
-            Ok(message) => message,
-            Err(why) => {
-                self.refuse_shape(line, &why);
-                return None;
-            }
-        };
-        match &message {
-            // Versions of MCP without `initialize` begin with this. The refusal tells an agent to fall back to `initialize`; the
-            // library's would not.
-            JsonRpcMessage::Request(request) if matches!(request.request, ClientRequest::DiscoverRequest(_)) => {
-                let error = ErrorData::new(rmcp::model::ErrorCode::METHOD_NOT_FOUND, "Method not found", None);
-                self.reply_error(Some(request.id.clone()), error);
-                return None;
-            }
-            JsonRpcMessage::Request(request) => {
+        match read_message(line) {
+            Ok(JsonRpcMessage::Request(request)) => {
                 self.is_initialized |= matches!(request.request, ClientRequest::InitializeRequest(_));
+                Some(JsonRpcMessage::Request(request))
             }
             // Anything but a request before `initialize` would end the service.
-            _ if !self.is_initialized => return None,
-            _ => {}
-        }
-        Some(message)
-    }
-
-    /// Answers a message that is none. What cannot be answered is reported on stderr, as other servers do it.
-    fn refuse_shape(&self, message: &[u8], why: &serde_json::Error) {
-        #[derive(Deserialize)]
-        struct Head {
-            id: Option<RequestId>,
-            method: Option<Value>,
-        }
-        match serde_json::from_slice::<Head>(message) {
-            Ok(Head { id: Some(id), method: Some(_) }) => {
-                self.reply_error(Some(id), ErrorData::invalid_request("the message is no MCP request", None));
+            Ok(message) => self.is_initialized.then_some(message),
+            Err(Unread::Refused(id, error)) => {
+                self.reply_error(id, *error);
+                None
             }
-            // Notifications of other versions are ignored.
-            Ok(Head { method: Some(_), .. }) => {}
-            _ => log(&format!("a message of the agent was ignored: {}", line(&why.to_string(), 200))),
+            Err(Unread::Ignored(None)) => None,
+            // What cannot be answered is reported on stderr, as other servers do it.
+            Err(Unread::Ignored(Some(why))) => {
+                log(&format!("a message of the agent was ignored: {why}"));
+                None
+            }
         }
     }
 
@@ -120,6 +98,47 @@ impl<W: AsyncWrite + Send + Unpin + 'static> Stdio<W> {
             out.write_all(&text).await?;
             out.flush().await
         }
+    }
+}
+
+/// Why a message is not for the service.
+#[derive(Debug)]
+pub(super) enum Unread {
+    /// It has to be answered with this error.
+    Refused(Option<RequestId>, Box<ErrorData>),
+    /// It has no answer; with the reason, if it is none of the protocol.
+    Ignored(Option<String>),
+}
+
+/// Reads a message of an agent.
+pub(super) fn read_message(text: &[u8]) -> Result<ClientJsonRpcMessage, Unread> {
+    #[derive(Deserialize)]
+    struct Head {
+        id: Option<RequestId>,
+        method: Option<Value>,
+    }
+    let message = match serde_json::from_slice::<ClientJsonRpcMessage>(text) {
+        Ok(message) => message,
+        Err(why) => {
+            return Err(match serde_json::from_slice::<Head>(text) {
+                Ok(Head { id: Some(id), method: Some(_) }) => {
+                    let error = ErrorData::invalid_request("the message is no MCP request", None);
+                    Unread::Refused(Some(id), Box::new(error))
+                }
+                // Notifications of other versions are ignored.
+                Ok(Head { method: Some(_), .. }) => Unread::Ignored(None),
+                _ => Unread::Ignored(Some(line(&why.to_string(), 200))),
+            });
+        }
+    };
+    match &message {
+        // Versions of MCP without `initialize` begin with this. The refusal tells an agent to fall back to `initialize`; the
+        // library's would not.
+        JsonRpcMessage::Request(request) if matches!(request.request, ClientRequest::DiscoverRequest(_)) => {
+            let error = ErrorData::new(rmcp::model::ErrorCode::METHOD_NOT_FOUND, "Method not found", None);
+            Err(Unread::Refused(Some(request.id.clone()), Box::new(error)))
+        }
+        _ => Ok(message),
     }
 }
 

@@ -204,6 +204,10 @@ async fn questions_are_answered_or_waited_for() {
     gateway.answer("q_2", "withdrawn", json!({}));
     assert!(outcome(&agent.response(id).await).0.starts_with("withdrawn"));
     assert_eq!(gateway.done().last().unwrap().body, json!({ "surface": "form", "submit": ["ok"] }));
+    gateway.answer("q_2", "answered", json!({ "answer": null, "by": "Phone" }));
+    assert_eq!(agent.ok("ui_wait", json!({ "ask_id": "q_2" })).await, "declined by Phone");
+    gateway.answer("q_2", "orphaned", json!({}));
+    assert!(agent.ok("ui_wait", json!({ "ask_id": "q_2" })).await.starts_with("withdrawn"));
     gateway.answer("q_2", "expired", json!({}));
     assert!(agent.ok("ui_wait", json!({ "ask_id": "q_2" })).await.starts_with("expired"));
     assert_eq!(agent.error("ui_wait", json!({ "ask_id": "q_9" })).await, "there is no such question");

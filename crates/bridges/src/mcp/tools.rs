@@ -176,8 +176,8 @@ Example: {\"surface\":\"build\"}",
 Ask the person with a form and wait for the answer. Use it rather than a question in prose when there are several fields or choices, or \
 a decision needs its facts in view (a diff, a table). Give `components` (the form), or `surface`, a form that you have shown. `submit` \
 names the buttons that answer; what you want to know goes into the `context` of their action. The person may be on a phone: keep it \
-short. Result: `answered {\"component\":\"ok\",\"event\":\"deploy\",\"context\":{\"env\":[\"staging\"]},\"inputs\":{..}} by Phone`, or \
-`waiting ask q_..: call ui_wait`; then call ui_wait with that id, and do not ask again.\n\
+short. Result: `answered {\"component\":\"ok\",\"event\":\"deploy\",\"context\":{\"env\":[\"staging\"]},\"inputs\":{..}} by Phone`, `declined by \
+Phone`, or `waiting q_..: call ui_wait`; then call ui_wait with that id, and do not ask again.\n\
 Example: {\"title\":\"Deploy\",\"question\":\"Where shall I deploy?\",\"submit\":[\"ok\",\"no\"],\"components\":[\
 {\"id\":\"root\",\"component\":\"Column\",\"children\":[\"env\",\"buttons\"]},\
 {\"id\":\"env\",\"component\":\"ChoicePicker\",\"variant\":\"mutuallyExclusive\",\"value\":{\"path\":\"/env\"},\
