@@ -13,7 +13,8 @@ pub(super) use greeting::{Hello, Snapshots};
 pub(super) use methods::methods;
 pub(super) use params::{
     AnswerParams, AttachParams, CancelParams, Focus, HistoryParams, Initialize, Input, Listing, OfSession,
-    RestartParams, Said, SessionArchive, SessionNew, SessionRename, StartRun, SurfacePress,
+    RestartParams, Said, SessionArchive, SessionNew, SessionRename, StartRun, SurfaceAsk, SurfaceChanges, SurfaceClose,
+    SurfacePress, SurfaceShow, SurfaceWait,
 };
 use params::{UiCancel, UiHistory, UiInitialize};
 use std::borrow::Cow;

@@ -368,6 +368,19 @@ await call('GET', '/v1/sessions/{id}/asks/{ask}', { params: { id, ask }, query: 
 await call('POST', '/v1/requests/{id}/answer', { params: { id: ask }, body: { answers: { submit: ['root'] } }, status: 200 });
 await call('GET', '/v1/sessions/{id}/asks/{ask}', { params: { id, ask }, status: 200 });
 await call('DELETE', '/v1/sessions/{id}/surfaces/{surface}', { params: at, status: 200 });
+// The same over the WebSocket.
+await line.done('ui.surface.show', { session_id: id, show: drawn, idempotency_key: 'drawn-ws' });
+await line.done('ui.surface.update', { session_id: id, surface: 'deploy', update: { title: 'Deploy' } });
+await line.refused('ui.surface.update', { session_id: id, surface: 'deploy', update: { title: 'x', expect_rev: 1 } }, 'stale_surface');
+await line.done('ui.surface.list', { session_id: id });
+const { ask_id: askedAgain } = await line.done('ui.surface.ask', { session_id: id, ask: { surface: 'deploy', submit: ['root'], question: 'Go?' } });
+await line.done('ui.surface.wait', { session_id: id, ask_id: askedAgain });
+await call('POST', '/v1/requests/{id}/answer', { params: { id: askedAgain }, body: { answers: { submit: ['root'] } }, status: 200 });
+await line.done('ui.surface.wait', { session_id: id, ask_id: askedAgain, wait_s: 5 });
+await line.done('ui.surface.close', { session_id: id, surface: 'deploy' });
+// And by MCP.
+await call('POST', '/mcp/{id}', { params: { id }, body: { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'ui_show', arguments: drawn } }, status: 200 });
+await call('POST', '/mcp/{id}', { params: { id }, body: { jsonrpc: '2.0', method: 'notifications/initialized' }, status: 202 });
 await call('POST', '/v1/pair/look', { body: { code: 'ABCD-2345' }, as: {}, status: 401 });
 await call('PATCH', '/v1/sessions/{id}', { params: { id }, body: { title: 'made, and named' }, status: 200 });
 await call('PATCH', '/v1/sessions/{id}', { params: { id }, body: { title: ' ' }, status: 422 });

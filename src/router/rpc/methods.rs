@@ -5,9 +5,11 @@ use std::sync::LazyLock;
 
 use super::examples::{REQUEST, RUN, SESSION, envelope, receipt, runtime, session, you};
 use super::*;
+use crate::auth::Ui as DrawScope;
 use crate::router::listing::Sessions;
 use crate::router::schemas::Shape;
-use crate::sessions::{AcceptedPrompt, Acted, Presser};
+use crate::router::surfaces::{Surfaces, wait_for_ask};
+use crate::sessions::{AcceptedPrompt, Acted, AskView, Drawn, Presser, SurfaceCall};
 use plexus_protocol::Receipt;
 use plexus_protocol::schema::JsonObject;
 
@@ -51,6 +53,18 @@ fn method<P: DeserializeOwned + ToSchema + 'static, A: Serialize + ToSchema>(
     result: Value,
 ) -> Method {
     let run: Run = Box::new(move |rpc, params| run(rpc, parse(params)?));
+    Method { name, about, takes: Shape::of::<P>(), gives: Shape::of::<A>(), params, result, run: Some(run) }
+}
+
+/// A row of the table: as [`method`], with the length of the params for the handler, in bytes.
+fn sized<P: DeserializeOwned + ToSchema + 'static, A: Serialize + ToSchema>(
+    name: &'static str,
+    run: fn(&mut Rpc, P, usize) -> Result<PendingResult, Failure>,
+    about: &'static str,
+    params: Value,
+    result: Value,
+) -> Method {
+    let run: Run = Box::new(move |rpc, params| run(rpc, parse(params)?, params.map_or(0, |text| text.get().len())));
     Method { name, about, takes: Shape::of::<P>(), gives: Shape::of::<A>(), params, result, run: Some(run) }
 }
 
@@ -111,6 +125,22 @@ fn make() -> Vec<Method> {
             json!({ "session_id": SESSION }), json!({ "run_id": RUN, "queued": true, "ahead": 1 })),
         method::<AnswerParams, Receipt>("ui.request.answer", Rpc::answer_request, "Answers a request; the first answer wins, a later one is error -32010 with the winner's receipt in `data`",
             json!({ "request_id": REQUEST, "option_id": "allow_once", "idempotency_key": "k1" }), receipt()),
+        method::<OfSession, Surfaces>("ui.surface.list", Rpc::list_surfaces, "The surfaces that a session's agent draws",
+            session_only(), json!({ "surfaces": [] })),
+        sized::<SurfaceShow, Drawn>("ui.surface.show", Rpc::show_surface, "Shows a surface, or replaces the one of its name",
+            json!({ "session_id": SESSION, "show": { "surface": "hello", "components": [{ "id": "root", "component": "Text", "text": "Hello" }] } }),
+            json!({ "surface": "hello", "rev": 1 })),
+        sized::<SurfaceChanges, Drawn>("ui.surface.update", Rpc::update_surface, "Changes a part of a surface, or pins it",
+            json!({ "session_id": SESSION, "surface": "hello", "update": { "pinned": true } }), json!({ "surface": "hello", "rev": 2 })),
+        sized::<SurfaceClose, Drawn>("ui.surface.close", Rpc::close_surface, "Takes a surface down",
+            json!({ "session_id": SESSION, "surface": "hello" }), json!({ "surface": "hello", "rev": 3 })),
+        sized::<SurfaceAsk, AskView>("ui.surface.ask", Rpc::ask_by_surface, "Asks by a surface: a request that people answer on it, or \
+            like any other",
+            json!({ "session_id": SESSION, "ask": { "surface": "deploy", "submit": ["go"], "question": "Deploy now?" } }),
+            json!({ "ask_id": REQUEST, "state": "open" })),
+        method::<SurfaceWait, AskView>("ui.surface.wait", Rpc::wait_for_answer, "What became of a question by a surface",
+            json!({ "session_id": SESSION, "ask_id": REQUEST, "wait_s": 45 }),
+            json!({ "ask_id": REQUEST, "state": "answered", "answer": { "component": "go", "context": {}, "inputs": {} }, "by": "Phone" })),
         method::<SurfacePress, Acted>("ui.surface.action", Rpc::act, "Presses something on a surface: the agent gets it as a \
             prompt; the first press of what a screen shows wins",
             json!({ "session_id": SESSION, "surface": "deploy", "rev": 3, "component": "go", "event": "submit", "inputs": { "/name": "Ada" } }),
@@ -201,6 +231,65 @@ impl Rpc {
         let by = Presser::of(&self.caller, &id, &session.runtime_id)?;
         let directory = self.state.directory.clone();
         Ok(Box::pin(async move { result(&directory.act(by, &id, surface, action.into_request()).await?) }))
+    }
+
+    fn list_surfaces(&mut self, OfSession { session_id }: OfSession) -> Result<PendingResult, Failure> {
+        let id = self.named(session_id)?;
+        self.session(&id)?;
+        let directory = self.state.directory.clone();
+        Ok(Box::pin(async move { result(&Surfaces { surfaces: directory.surfaces(&id).await? }) }))
+    }
+
+    /// A session whose surfaces the client may draw.
+    fn drawing(&self, id: Option<SessionId>) -> Result<(SessionId, Permit<DrawScope>), Failure> {
+        let id = self.named(id)?;
+        let session = self.session(&id)?;
+        let permit = self.caller.permit::<DrawScope>(Target::Session(&id, &session.runtime_id))?;
+        Ok((id, permit))
+    }
+
+    /// `bytes`: the length of the call.
+    fn draw(
+        &self,
+        id: Option<SessionId>,
+        call: SurfaceCall,
+        bytes: usize,
+        key: Option<String>,
+    ) -> Result<PendingResult, Failure> {
+        let (id, permit) = self.drawing(id)?;
+        let directory = self.state.directory.clone();
+        Ok(Box::pin(async move { result(&directory.draw(&permit, &id, call, bytes, key).await?) }))
+    }
+
+    fn show_surface(&mut self, params: SurfaceShow, bytes: usize) -> Result<PendingResult, Failure> {
+        let SurfaceShow { session_id, idempotency_key, show } = params;
+        self.draw(session_id, show.into_call().map_err(Failure::params)?, bytes, idempotency_key)
+    }
+
+    fn update_surface(&mut self, params: SurfaceChanges, bytes: usize) -> Result<PendingResult, Failure> {
+        let SurfaceChanges { session_id, idempotency_key, surface, update } = params;
+        self.draw(session_id, update.into_call(surface).map_err(Failure::params)?, bytes, idempotency_key)
+    }
+
+    fn close_surface(&mut self, params: SurfaceClose, bytes: usize) -> Result<PendingResult, Failure> {
+        let SurfaceClose { session_id, surface } = params;
+        self.draw(session_id, SurfaceCall::Close { surface }, bytes, None)
+    }
+
+    fn ask_by_surface(&mut self, params: SurfaceAsk, bytes: usize) -> Result<PendingResult, Failure> {
+        let SurfaceAsk { session_id, idempotency_key, ask } = params;
+        let (id, permit) = self.drawing(session_id)?;
+        let (directory, call) = (self.state.directory.clone(), ask.into_call().map_err(Failure::params)?);
+        Ok(Box::pin(async move { result(&directory.ask(&permit, &id, call, bytes, idempotency_key).await?) }))
+    }
+
+    fn wait_for_answer(&mut self, params: SurfaceWait) -> Result<PendingResult, Failure> {
+        let SurfaceWait { session_id, ask_id, wait_s } = params;
+        let (id, permit) = self.drawing(session_id)?;
+        let state = self.state.clone();
+        Ok(Box::pin(
+            async move { result(&wait_for_ask(&state, &permit, &id, &ask_id, wait_s.unwrap_or_default()).await?) },
+        ))
     }
 
     fn restart(&mut self, params: RestartParams) -> Result<PendingResult, Failure> {

@@ -4,7 +4,7 @@ use utoipa::openapi::{RefOr, Schema};
 
 use super::*;
 use crate::router::schemas::ContentBlock;
-use crate::router::surfaces::SurfaceAction;
+use crate::router::surfaces::{NewAsk, NewSurface, SurfaceAction, SurfaceUpdate};
 use plexus_protocol::schema::{JsonObject, words};
 
 /// The client's name and capabilities.
@@ -92,6 +92,56 @@ pub(in crate::router) struct SessionRename {
     pub(super) session_id: Option<SessionId>,
     #[schema(min_length = 1, max_length = 200, pattern = r"\S")]
     pub(super) title: String,
+}
+
+/// A surface to show.
+#[derive(Deserialize, ToSchema)]
+pub(in crate::router) struct SurfaceShow {
+    pub(super) session_id: Option<SessionId>,
+    /// The same call under the same key draws once.
+    pub(super) idempotency_key: Option<String>,
+    /// The surface.
+    pub(super) show: NewSurface,
+}
+
+/// A surface to change.
+#[derive(Deserialize, ToSchema)]
+pub(in crate::router) struct SurfaceChanges {
+    pub(super) session_id: Option<SessionId>,
+    /// The same call under the same key draws once.
+    pub(super) idempotency_key: Option<String>,
+    /// The surface.
+    pub(super) surface: String,
+    /// What changes.
+    pub(super) update: SurfaceUpdate,
+}
+
+/// A surface to take down.
+#[derive(Deserialize, ToSchema)]
+pub(in crate::router) struct SurfaceClose {
+    pub(super) session_id: Option<SessionId>,
+    /// The surface.
+    pub(super) surface: String,
+}
+
+/// A question to ask by a surface.
+#[derive(Deserialize, ToSchema)]
+pub(in crate::router) struct SurfaceAsk {
+    pub(super) session_id: Option<SessionId>,
+    /// The same call under the same key asks once.
+    pub(super) idempotency_key: Option<String>,
+    /// The question.
+    pub(super) ask: NewAsk,
+}
+
+/// A question whose answer is waited for.
+#[derive(Deserialize, ToSchema)]
+pub(in crate::router) struct SurfaceWait {
+    pub(super) session_id: Option<SessionId>,
+    /// The question.
+    pub(super) ask_id: RequestId,
+    /// Seconds to wait, up to 45; none if absent.
+    pub(super) wait_s: Option<u64>,
 }
 
 /// What was pressed on a surface.
