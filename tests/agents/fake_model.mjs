@@ -106,7 +106,24 @@ function responsesCall({ name, args, tool }) {
   const common = { call_id: freshId('call'), status: 'completed' };
   if (tool?.type === 'custom') return { type: 'custom_tool_call', id: freshId('ctc'), ...common, name, input: args.input ?? '' };
   if (tool?.type === 'local_shell') return { type: 'local_shell_call', id: freshId('lsh'), ...common, action: { type: 'exec', command: args.command, env: {} } };
-  return { type: 'function_call', id: freshId('fc'), ...common, name, arguments: JSON.stringify(args) };
+  return { type: 'function_call', id: freshId('fc'), ...common, ...(tool?.namespace && { namespace: tool.namespace }), name: tool?.namespace ? tool.name : name, arguments: JSON.stringify(args) };
+}
+
+/** The declared tools; those of a namespace (Codex has one for each MCP server) under both names together. */
+function responsesTools(tools) {
+  const declared = byName(tools.filter((tool) => tool.type !== 'namespace'));
+  for (const { name: namespace, tools: inside } of tools.filter((tool) => tool.type === 'namespace')) {
+    for (const tool of list(inside)) declared.set(`${namespace}__${tool.name}`, { ...tool, namespace });
+  }
+  if (tools.some((tool) => tool.type === 'tool_search')) {
+    // Those of MCP servers are not declared before a search has found them; they can be called all the same.
+    const get = declared.get.bind(declared);
+    declared.get = (wanted) => {
+      const [, namespace, name] = /^(mcp__.+)__(.+)$/.exec(wanted) ?? [];
+      return get(wanted) ?? (name && { type: 'function', namespace, name });
+    };
+  }
+  return declared;
 }
 
 async function responses(res, body) {
@@ -123,7 +140,7 @@ async function responses(res, body) {
   const message = (id, text) => ({ type: 'message', id, role: 'assistant', status: 'completed', content: [{ type: 'output_text', text, annotations: [] }] });
   const output = [];
   const completed = () => ({ ...shell, status: 'completed', output, usage });
-  const calls = said.calls?.map((wanted) => responsesCall(inTermsOf(wanted, byName(list(body.tools)))));
+  const calls = said.calls?.map((wanted) => responsesCall(inTermsOf(wanted, responsesTools(list(body.tools)))));
   if (!body.stream) {
     output.push(...(calls ?? [message(freshId('msg'), said.chunks.join(''))]));
     return json(res, 200, completed());

@@ -47,8 +47,7 @@ fn form() -> Value {
     })
 }
 
-/// `tool` makes the model's name of a tool from the server's name and the tool's.
-async fn draws(dialect: &str, setup: fn(&Path, &Path, u16) -> AgentSetup, tool: fn(&str, &str) -> String) {
+async fn draws(Drawer { dialect, setup, tool, .. }: Drawer) {
     let (dir, work) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let model = FakeModel::start();
     let setup = setup(&agents::install_dir(), work.path(), model.port());
@@ -92,22 +91,79 @@ async fn draws(dialect: &str, setup: fn(&Path, &Path, u16) -> AgentSetup, tool: 
     until_so("the session is gone", async || gateway.get(&path).await.0 == 404).await;
 }
 
+/// An agent that draws: how it is called, and how its model names a tool of a server.
+struct Drawer {
+    name: &'static str,
+    dialect: &'static str,
+    setup: fn(&Path, &Path, u16) -> AgentSetup,
+    tool: fn(&str, &str) -> String,
+}
+
+const GEMINI: Drawer = Drawer {
+    name: "Gemini CLI",
+    dialect: "acp",
+    setup: agents::gemini,
+    tool: |server, tool| format!("mcp_{server}_{tool}"),
+};
+const OPENCODE: Drawer = Drawer {
+    name: "OpenCode (`opencode acp`)",
+    dialect: "acp",
+    setup: agents::opencode,
+    tool: |server, tool| format!("{server}_{tool}"),
+};
+const CLAUDE: Drawer =
+    Drawer { name: "claude-agent-acp", dialect: "acp", setup: agents::claude, tool: two_underscores };
+const CODEX_ACP: Drawer = Drawer { name: "codex-acp", dialect: "acp", setup: agents::codex_acp, tool: two_underscores };
+const CODEX: Drawer =
+    Drawer { name: "Codex app-server", dialect: "codex", setup: agents::codex_app, tool: two_underscores };
+const QWEN: Drawer = Drawer { name: "Qwen Code", dialect: "acp", setup: agents::qwen, tool: two_underscores };
+
+fn two_underscores(server: &str, tool: &str) -> String {
+    format!("mcp__{server}__{tool}")
+}
+
 #[tokio::test]
 async fn surfaces_are_drawn_by_gemini() {
-    draws("acp", agents::gemini, |server, tool| format!("mcp_{server}_{tool}")).await;
+    draws(GEMINI).await;
 }
 
 #[tokio::test]
 async fn surfaces_are_drawn_by_opencode() {
-    draws("acp", agents::opencode, |server, tool| format!("{server}_{tool}")).await;
+    draws(OPENCODE).await;
 }
 
 #[tokio::test]
 async fn surfaces_are_drawn_by_claude() {
-    draws("acp", agents::claude, |server, tool| format!("mcp__{server}__{tool}")).await;
+    draws(CLAUDE).await;
+}
+
+#[tokio::test]
+async fn surfaces_are_drawn_by_codex_acp() {
+    draws(CODEX_ACP).await;
+}
+
+#[tokio::test]
+async fn surfaces_are_drawn_by_codex_app_server() {
+    draws(CODEX).await;
 }
 
 #[tokio::test]
 async fn surfaces_are_drawn_by_qwen() {
-    draws("acp", agents::qwen, |server, tool| format!("mcp__{server}__{tool}")).await;
+    draws(QWEN).await;
+}
+
+/// The steps of [`draws`].
+const STEPS: [&str; 6] = ["shows", "updates", "pins", "asks", "gateway killed", "gets the answer"];
+
+/// `docs/surfaces.md` lists the agents that the stories above play with, and what each of them does there.
+#[test]
+fn surfaces_table_in_the_docs_is_of_these_agents() {
+    let mut table = format!("| agent | {} |\n|{}\n", STEPS.join(" | "), " --- |".repeat(STEPS.len() + 1));
+    for drawer in [GEMINI, OPENCODE, CLAUDE, CODEX_ACP, CODEX, QWEN] {
+        table += &format!("| {} |{}\n", drawer.name, " yes |".repeat(STEPS.len()));
+    }
+    let docs = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/surfaces.md")).unwrap();
+    let (_, rest) = docs.split_once("<!-- surfaces:agents -->\n").unwrap();
+    let (shown, _) = rest.split_once("<!-- surfaces:end -->").unwrap();
+    assert_eq!(shown.trim(), table.trim(), "put this into docs/surfaces.md:\n{table}");
 }
