@@ -273,6 +273,11 @@ impl Crowd {
         Self::new(clients, Look::Frames)
     }
 
+    /// Counts other frames from now on.
+    pub(crate) fn look_for(&mut self, look: Look) {
+        self.look = look;
+    }
+
     /// Starts a new round: resets all counts.
     pub(crate) fn begin(&mut self) {
         for client in &mut self.clients {

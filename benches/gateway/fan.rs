@@ -17,7 +17,7 @@ const TEXT: usize = 256;
 /// Measured rounds, after one warm-up round; gateway and floor alternate.
 const ROUNDS: usize = 5;
 /// Pause before CPU time is read: work after the delivery (log, bookkeeping) counts, too.
-const AFTERMATH: Duration = Duration::from_millis(50);
+pub(super) const AFTERMATH: Duration = Duration::from_millis(50);
 
 /// How the runtime writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,13 +68,13 @@ impl Watched {
 }
 
 /// A floor and its clients.
-struct Bare {
-    floor: Floor,
-    crowd: Crowd,
+pub(super) struct Bare {
+    pub(super) floor: Floor,
+    pub(super) crowd: Crowd,
 }
 
 impl Bare {
-    fn new(wire: Wire, clients: usize, length: usize) -> Result<Self> {
+    pub(super) fn new(wire: Wire, clients: usize, length: usize) -> Result<Self> {
         let mut floor = Floor::start(wire, clients, length, None)?;
         let crowd = Crowd::plain(floor.addr, wire, clients)?;
         floor.ready()?;

@@ -33,6 +33,8 @@ mod start;
 #[cfg(target_os = "linux")]
 mod store;
 #[cfg(target_os = "linux")]
+mod surfaces;
+#[cfg(target_os = "linux")]
 mod table;
 
 #[cfg(target_os = "linux")]

@@ -9,7 +9,7 @@ use super::clients::Wire;
 use super::fan::{LOCKSTEP, Regime};
 use super::gateway::serve_with;
 use super::table::{Measured, Row, markdown, write};
-use super::{abuse, agent, approval, fan, floor, growth, memory, process, start, store};
+use super::{abuse, agent, approval, fan, floor, growth, memory, process, start, store, surfaces};
 
 /// The sizes of a run.
 #[derive(Clone, Copy, Debug)]
@@ -45,6 +45,7 @@ fn all() -> Vec<(String, Measure)> {
     for clients in [1, 10] {
         all.push((format!("latency-{clients}"), Box::new(move |size| fan::latency(size, clients))));
     }
+    all.push(("surface-watched".into(), Box::new(|size| surfaces::watched(size, 1000))));
     all.push(("approval-alone".into(), Box::new(approval::approval)));
     all.push(("approval-watched".into(), Box::new(approval::approval_watched)));
     all.push(("memory-idle".into(), Box::new(memory::idle)));
