@@ -1857,20 +1857,24 @@ export interface SurfaceAction {
 }
 
 /** A question to ask by a surface. */
-export type SurfaceAsk = NewAsk & {
+export interface SurfaceAsk {
+  /** The question. */
+  ask: NewAsk;
   /** The same call under the same key asks once. */
   idempotency_key?: string | null;
   session_id?: SessionId | null;
-};
+}
 
 /** A surface to change. */
-export type SurfaceChanges = SurfaceUpdate & {
+export interface SurfaceChanges {
   /** The same call under the same key draws once. */
   idempotency_key?: string | null;
   session_id?: SessionId | null;
   /** The surface. */
   surface: string;
-};
+  /** What changes. */
+  update: SurfaceUpdate;
+}
 
 /** A surface to take down. */
 export interface SurfaceClose {
@@ -1887,11 +1891,13 @@ export type SurfacePress = SurfaceAction & {
 };
 
 /** A surface to show. */
-export type SurfaceShow = NewSurface & {
+export interface SurfaceShow {
   /** The same call under the same key draws once. */
   idempotency_key?: string | null;
   session_id?: SessionId | null;
-};
+  /** The surface. */
+  show: NewSurface;
+}
 
 /** What changes in a surface. */
 export interface SurfaceUpdate {
