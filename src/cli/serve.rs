@@ -39,8 +39,9 @@ fn limits() {
 }
 
 fn log(file: Option<&Path>) -> anyhow::Result<()> {
+    // rmcp reports each of an agent's mistakes, and the end of each message over HTTP, though the agent was told.
     let filter = tracing_subscriber::EnvFilter::try_from_env("PLEXUS_LOG")
-        .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("info"));
+        .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("info,rmcp=error"));
     let layer = tracing_subscriber::fmt().with_env_filter(filter);
     // Fails only if a log is set already.
     let _ = match file {
