@@ -418,6 +418,22 @@ impl Account {
         Ok(Charge { account: self.clone(), bytes })
     }
 
+    /// Charges `bytes` that may stay for as long as the peer wants: only the first half of each account below the gateway's is for
+    /// such, so that what comes and goes always has room.
+    ///
+    /// # Errors
+    /// [`LedgerFull`] with half of the account's limit: then nothing is charged.
+    pub fn charge_lasting(&self, bytes: usize) -> Result<Charge, LedgerFull> {
+        let half = |node: &&Arc<Node>| {
+            node.class != Class::Gateway && node.used.load(Ordering::Acquire).saturating_add(bytes) > node.limit / 2
+        };
+        if let Some(full) = self.chain().find(half) {
+            full.counters().refusals.fetch_add(1, Ordering::Relaxed);
+            return Err(LedgerFull { class: full.class, limit: full.limit / 2 });
+        }
+        self.charge(bytes)
+    }
+
     /// Charges `bytes` whether there is room or not. The caller holds [`Exempt`].
     pub fn force(&self, bytes: usize) -> Charge {
         for node in self.chain() {

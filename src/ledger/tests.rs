@@ -57,6 +57,22 @@ fn limits_hold_separately_and_a_refusal_leaves_no_charge() {
 }
 
 #[test]
+fn charge_that_lasts_leaves_half_of_each_account() {
+    let ledger = small();
+    let full = |outcome: Result<Charge, LedgerFull>| outcome.map_err(|full| (full.class, full.limit)).unwrap_err();
+    let one = ledger.session("s1", "gemini").charge_lasting(100).unwrap();
+    assert_eq!(full(ledger.session("s1", "gemini").charge_lasting(1)), (Class::Session, 100));
+    let two = ledger.session("s2", "gemini").charge_lasting(100).unwrap();
+    assert_eq!(full(ledger.session("s3", "gemini").charge_lasting(51)), (Class::Runtime, 250));
+    let more = ["a", "b"].map(|name| ledger.session(name, name).charge_lasting(100).unwrap());
+    assert_eq!(full(ledger.session("c", "c").charge_lasting(1)), (Class::Agents, 400));
+    // What comes and goes has the other half.
+    let line = ledger.runtime("c").charge(300).unwrap();
+    drop((one, two, more, line));
+    assert_eq!(used(&ledger), [0; 8]);
+}
+
+#[test]
 fn charge_that_cannot_grow_stays_unchanged() {
     let ledger = small();
     let mut charge = ledger.connection("phone").charge(200).unwrap();

@@ -356,7 +356,7 @@ impl Task {
                     TaskStep::GoOn
                 }
                 () = draws => {
-                    self.draw_waiting().await;
+                    self.drawing_due().await;
                     TaskStep::GoOn
                 }
                 room = room, if waits => {

@@ -262,7 +262,7 @@ impl SurfaceBoard {
         let mut board = Arc::clone(&self.board).lock_owned().await;
         if board.loaded.is_none() {
             let mut loaded = Loaded::read(log, id).await?;
-            let charge = account.map(|account| account.charge(loaded.set.bytes())).transpose();
+            let charge = account.map(|account| account.charge_lasting(loaded.set.memory())).transpose();
             loaded.charge = charge.map_err(SessionError::OverLimit)?;
             board.loaded = Some(loaded);
         }
@@ -281,7 +281,7 @@ impl SurfaceBoard {
         }
     }
 
-    /// Lets go of what is in memory: the session's task ended, or a commit failed.
+    /// Lets go of what is in memory: nobody used it for a while, the session's task ended, or a commit failed.
     pub(super) async fn unload(&self) {
         self.board.lock().await.loaded = None;
     }
@@ -352,7 +352,7 @@ impl Loaded {
     /// Charges what the surfaces take now. Values take more than the JSON that brought them; where there is no room for that, the
     /// charge stays as it is, and the next call is refused.
     fn recharge(&mut self) {
-        let bytes = self.set.bytes();
+        let bytes = self.set.memory();
         if let Some(charge) = &mut self.charge {
             let _ = charge.resize(bytes);
         }

@@ -144,9 +144,9 @@ impl SurfaceSet {
         self.surfaces.is_empty()
     }
 
-    /// Bytes of all surfaces, about as JSON.
-    pub fn bytes(&self) -> usize {
-        self.iter().map(Surface::bytes).sum()
+    /// About the bytes that all surfaces take in memory.
+    pub fn memory(&self) -> usize {
+        self.iter().map(Surface::memory).sum()
     }
 
     /// Creates a surface, or puts another in its place.

@@ -265,9 +265,10 @@ impl Surface {
         &self.create.surface
     }
 
-    /// Bytes of its components and data, about as JSON. Kept as a sum: asking costs nothing.
-    pub fn bytes(&self) -> usize {
-        self.bytes + self.model.size().bytes
+    /// About the bytes that its components and data take in memory. Kept as a sum: asking costs nothing.
+    pub fn memory(&self) -> usize {
+        let Size { bytes, values } = self.model.size();
+        self.bytes + bytes + values * size_of::<Value>()
     }
 
     /// How many changes made it.

@@ -85,7 +85,7 @@ impl Directory {
     fn charged(&self, id: &SessionId, bytes: usize) -> Result<Option<Charge>, SessionError> {
         let Some(ledger) = self.shared.ledger.get() else { return Ok(None) };
         let runtime = self.handle(id)?.origin.runtime_id.clone();
-        let charge = ledger.session(id.as_str(), runtime.as_str()).charge(bytes);
+        let charge = ledger.session(id.as_str(), runtime.as_str()).charge_lasting(bytes);
         charge.map(Some).map_err(SessionError::OverLimit)
     }
 

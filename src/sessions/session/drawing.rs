@@ -21,6 +21,9 @@ use plexus_surfaces::{Action, ActionRequest, Ask, SurfaceError, SurfaceSet};
 /// The shortest time between two commits of what is drawn in a session.
 const TICK: Duration = Duration::from_millis(100);
 
+/// How long surfaces that nobody changes stay in memory; then they are read from the store again.
+const IDLE: Duration = Duration::from_secs(60);
+
 /// The calls that wait for the next tick.
 #[derive(Default)]
 pub(super) struct DrawingQueue {
@@ -28,12 +31,17 @@ pub(super) struct DrawingQueue {
     bytes: usize,
     /// The end of the tick of the last commit.
     quiet_until: Option<Instant>,
+    /// When the surfaces were last used, if they may be in memory.
+    used_at: Option<Instant>,
 }
 
 impl DrawingQueue {
-    /// When the waiting calls are due.
+    /// When there is something to do: the waiting calls are due, or the surfaces have been idle for [`IDLE`].
     pub(super) fn due(&self) -> Option<Instant> {
-        (!self.waiting.is_empty()).then(|| self.quiet_until.unwrap_or_else(Instant::now))
+        match self.waiting.is_empty() {
+            false => Some(self.quiet_until.unwrap_or_else(Instant::now)),
+            true => self.used_at.map(|used| used + IDLE),
+        }
     }
 
     /// Takes all calls that wait.
@@ -53,10 +61,11 @@ pub(super) async fn until(due: Option<Instant>) {
 
 impl Task {
     /// Locks the surfaces. The future borrows nothing of the task, whose other waits are for one thread only.
-    fn board(&self) -> impl Future<Output = Result<OwnedMutexGuard<Board>, SessionError>> + Send + use<> {
+    fn board(&mut self) -> impl Future<Output = Result<OwnedMutexGuard<Board>, SessionError>> + Send + use<> {
         let surfaces = Arc::clone(&self.persister.handle.surfaces);
         let (log, id) = (self.persister.log.clone(), self.state.origin.session_id.clone());
         let account = self.persister.account();
+        self.drawing.used_at = Some(Instant::now());
         async move { surfaces.lock(&log, &id, account).await }
     }
 
@@ -79,6 +88,15 @@ impl Task {
         if queue.quiet_until.is_none_or(|until| until <= Instant::now()) {
             self.draw_waiting().await;
         }
+    }
+
+    /// Does what is [due](DrawingQueue::due).
+    pub(super) async fn drawing_due(&mut self) {
+        if self.drawing.waiting.is_empty() {
+            self.drawing.used_at = None;
+            return self.persister.handle.surfaces.unload().await;
+        }
+        self.draw_waiting().await;
     }
 
     /// Draws what waits, in one commit.
