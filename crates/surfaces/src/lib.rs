@@ -13,6 +13,7 @@ mod check;
 mod error;
 mod eval;
 mod expression;
+mod follow;
 mod form;
 mod format;
 mod functions;
@@ -31,11 +32,13 @@ pub use act::{Action, ActionRequest};
 pub use catalog::{BASIC_CATALOG, PLEXUS_CATALOG, PLEXUS_SCHEMA};
 pub use change::{Ask, Change};
 pub use error::{ActionError, SurfaceError};
+pub use follow::{Followed, SurfaceFollower};
 pub use form::{FieldKind, Form, FormButton, FormField};
 pub use functions::is_http;
-pub use resolve::{ChildSlot, Resolved};
+pub use resolve::{ChildSlot, Resolved, Resolver};
 pub use set::{DataChange, Fold, Html, Show, SurfaceSet, Update};
 pub use surface::Surface;
+pub use text::{cell_text, icon_text, number_text, row_order};
 
 #[cfg(test)]
 mod tests;

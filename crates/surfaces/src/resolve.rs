@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 
 use super::act::failed_check;
 use super::eval::{Budget, Scope, is_dynamic};
-use super::limits::ITEMS_MAX;
+use super::limits::{CALLS_MAX, COPIES_MAX, ITEMS_MAX, VISITS_MAX};
 use super::pointer::Pointer;
 use super::surface::{Component, Surface};
 
@@ -20,6 +20,8 @@ pub struct Resolved<'a> {
     pub kind: &'a str,
     /// Its properties with values in place of paths and calls; null where there is none. Actions and checks are as the agent gave them.
     pub props: BTreeMap<&'a str, Cow<'a, Value>>,
+    /// The JSON Pointer that its `value` is bound to, from the root of the data: what an action names an input by.
+    pub bound: Option<String>,
     /// Its children, in order: those of a `Tabs` one for each tab, of a `Modal` the trigger and the content.
     pub children: Vec<ChildSlot>,
     /// Items of a template that are not among the children, since there are too many.
@@ -37,6 +39,30 @@ pub struct ChildSlot {
     pub instance: String,
 }
 
+/// Resolves components for one drawing of a surface, within a limit for all of them together: templates in templates multiply, and
+/// values may be expensive. Past it there are no more components, and values are empty.
+#[derive(Debug)]
+pub struct Resolver<'a> {
+    surface: &'a Surface,
+    budget: Budget,
+    visits: usize,
+}
+
+impl<'a> Resolver<'a> {
+    /// Like [`Surface::resolve`].
+    pub fn resolve(&mut self, id: &str, instance: &str) -> Option<Resolved<'a>> {
+        self.visits = self.visits.checked_sub(1)?;
+        let base = Pointer::absolute(instance).ok()?;
+        let component = self.surface.component(id)?;
+        Some(self.surface.resolve_with(component, &base, &mut self.budget))
+    }
+
+    /// Whether the limit was reached.
+    pub fn is_exhausted(&self) -> bool {
+        self.visits == 0
+    }
+}
+
 /// Properties that are not values.
 const AS_THEY_ARE: [&str; 7] = ["id", "component", "children", "child", "action", "onSelect", "checks"];
 
@@ -46,6 +72,11 @@ impl Surface {
         let base = Pointer::absolute(instance).ok()?;
         let component = self.component(id)?;
         Some(self.resolve_with(component, &base, &mut Budget::default()))
+    }
+
+    /// Resolves the components for one drawing.
+    pub fn resolver(&self) -> Resolver<'_> {
+        Resolver { surface: self, budget: Budget::new(20 * CALLS_MAX, 2 * COPIES_MAX), visits: VISITS_MAX }
     }
 
     pub(crate) fn resolve_with<'a>(
@@ -82,6 +113,7 @@ impl Surface {
             id: &component.id,
             kind: &component.kind,
             props,
+            bound: bound(component, base),
             children,
             more,
             failed_check: failed_check(component, scope, budget),
@@ -97,6 +129,12 @@ impl Surface {
         let scope = Scope { data: self.data(), base };
         Cow::Owned(deep(value, scope, budget))
     }
+}
+
+/// The place that the `value` of a component is bound to.
+fn bound(component: &Component, base: &Pointer) -> Option<String> {
+    let path = component.raw.get("value")?.get("path")?.as_str()?;
+    Pointer::parse(path, base).ok().map(|pointer| pointer.to_string())
 }
 
 /// Whether there is a path or a call anywhere in a property.

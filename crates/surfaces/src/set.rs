@@ -291,6 +291,11 @@ impl SurfaceSet {
         if folded.is_ok() { Fold::Applied } else { Fold::Gap }
     }
 
+    /// Forgets a surface without a change: nothing is known of it any more.
+    pub(crate) fn forget(&mut self, name: &str) -> Option<Surface> {
+        self.surfaces.remove(name)
+    }
+
     /// Checks an action of a screen, and puts its inputs into the surface.
     pub fn act(&mut self, name: &str, request: &ActionRequest, at: Timestamp) -> Result<Action, ActionError> {
         let surface = self.surfaces.get_mut(name).ok_or_else(|| ActionError::Surface(shown(name)))?;

@@ -1,6 +1,6 @@
 //! One surface: its components and its data, as the compacted messages that make it.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use plexus_protocol::Timestamp;
 use serde::ser::SerializeSeq;
@@ -309,6 +309,29 @@ impl Surface {
     /// Its components as the agent gave them, in the order in which they were first named.
     pub fn components(&self) -> impl Iterator<Item = &Map<String, Value>> {
         self.components.iter().map(|component| &component.raw)
+    }
+
+    /// About the bytes of the surface as JSON.
+    pub fn bytes(&self) -> usize {
+        self.bytes + self.model.size().bytes
+    }
+
+    /// Whether it needs nothing beyond the basic catalogue of A2UI.
+    pub fn is_basic(&self) -> bool {
+        self.catalog != Catalog::Other
+            && self.components.iter().all(|component| Catalog::Basic.spec(&component.kind).is_some())
+    }
+
+    /// The surface as it looks with these values in its data, each at its JSON Pointer; what cannot stand there is left out.
+    pub fn with_inputs(&self, inputs: &BTreeMap<String, Value>) -> Self {
+        let mut surface = self.clone();
+        for (pointer, value) in inputs {
+            if let Ok(path) = Pointer::absolute(pointer) {
+                // What does not fit stays as it was.
+                let _ = surface.model.apply(&path, &DataOp::Set(value.clone()));
+            }
+        }
+        surface
     }
 
     /// The events that its shown components declare, each with the component: what a press there may send.

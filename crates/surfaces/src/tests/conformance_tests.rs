@@ -77,7 +77,7 @@ fn surface_examples_of_the_basic_catalog_load() {
     let text = |name: &str| load(name, messages_of(BASIC_EXAMPLES.iter().find(|(file, _)| *file == name).unwrap().1));
     assert_eq!(
         text("basic/34_child-list-template"),
-        "### Dynamic Item List\nApple   - Qty:  10\nBanana   - Qty:  5\nCherry   - Qty:  20"
+        "### Dynamic Item List\n• Apple   - Qty:  10\n• Banana   - Qty:  5\n• Cherry   - Qty:  20"
     );
     assert!(text("basic/33_financial-data-grid").contains("$43,500.25"), "{}", text("basic/33_financial-data-grid"));
     assert!(text("basic/32_advanced-form-validator").contains("Hello! Today is Monday, December 15."));

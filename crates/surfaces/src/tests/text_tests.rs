@@ -1,8 +1,11 @@
 //! The plain form of surfaces, and components as they are resolved.
 
+use plexus_protocol::text::hides;
+use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::{surface, update};
+use crate::Surface;
 use crate::limits::{ITEMS_MAX, TEXT_MAX};
 
 fn text(components: Value, data: Value) -> String {
@@ -72,6 +75,11 @@ fn surface_text_of_the_components_for_coding() {
             json!({}),
             "x.rs\n@@ -1 +1 @@\n-a\n+b",
         ),
+        (
+            json!({"component": "Code", "code": {"path": "/code"}, "startLine": 9}),
+            json!({"code": "a\nb\n"}),
+            " 9 │ a\n10 │ b",
+        ),
         (json!({"component": "Diff", "old": "a\n", "new": {"path": "/new"}}), json!({"new": "b\n"}), "-a\n+b"),
         (
             json!({"component": "FileTree", "entries": [{"path": "a/b.rs", "status": "added"}]}),
@@ -131,7 +139,7 @@ fn surface_component_is_resolved_with_its_children() {
     assert_eq!((row.children.len(), row.children[1].instance.as_str()), (2, "/rows/0/cells/1"));
     assert_eq!(*surface.resolve("cell", "/rows/0/cells/1").unwrap().props["text"], json!("b"));
     assert_eq!(surface.resolve("tabs", "").unwrap().props["tabs"][0]["title"], json!("T"));
-    assert_eq!(surface.text(80), "a\nb\nc\n── T ──");
+    assert_eq!(surface.text(80), "• • a\n  • b\n• • c\n── T ──");
     assert!(surface.resolve("nope", "").is_none() && surface.resolve("cell", "/__proto__").is_none());
     let many: Vec<Value> = (0..1_500).map(|_| json!({})).collect();
     update(&mut set, json!({"surface": "s", "data": [{"path": "/rows", "value": many}]})).unwrap();
@@ -156,4 +164,158 @@ fn surface_resolution_has_a_limit_of_calls() {
         json!({"t": "x${formatString(value: ${/t})}${formatString(value: ${/t})}"}),
     );
     assert!(set.get("s").unwrap().text(80).len() < TEXT_MAX);
+}
+
+/// Text that a terminal or a reader could be harmed by, and some that is long.
+fn hostile_text() -> impl Strategy<Value = String> {
+    prop_oneof![
+        4 => "\\PC{0,12}",
+        4 => "(.|\\x1b|[\\x00-\\x1f]|[\u{7f}-\u{9f}]|\u{202e}|\u{200d}|\u{301}|\u{2800}){0,24}",
+        1 => Just("\u{1b}[31m漢字\t".repeat(4_000)),
+        1 => prop::sample::select(vec!["/a", "a", "/list", "added", "bar", "scatter", "obscured", "h1", "https://a.example/"]).prop_map(str::to_owned),
+    ]
+}
+
+fn hostile_json() -> impl Strategy<Value = Value> {
+    let leaf = prop_oneof![
+        Just(Value::Null),
+        any::<bool>().prop_map(Value::from),
+        any::<i64>().prop_map(Value::from),
+        any::<f64>().prop_map(Value::from),
+        hostile_text().prop_map(Value::from),
+    ];
+    let key = prop::sample::select(vec![
+        "path",
+        "call",
+        "args",
+        "value",
+        "label",
+        "key",
+        "format",
+        "values",
+        "x",
+        "status",
+        "note",
+        "title",
+        "child",
+        "a",
+        "componentId",
+    ]);
+    leaf.prop_recursive(3, 24, 6, move |inner| {
+        prop_oneof![
+            prop::collection::vec(inner.clone(), 0..6).prop_map(Value::from),
+            prop::collection::vec((key.clone(), inner), 0..6)
+                .prop_map(|members| members.into_iter().map(|(key, value)| (key.to_owned(), value)).collect()),
+        ]
+    })
+}
+
+/// Any component, with values of any type in its properties.
+fn hostile_component(number: usize) -> impl Strategy<Value = Value> {
+    let kind = prop::sample::select(vec![
+        "Text",
+        "Image",
+        "Icon",
+        "Video",
+        "AudioPlayer",
+        "Row",
+        "Column",
+        "List",
+        "Card",
+        "Tabs",
+        "Modal",
+        "Divider",
+        "Button",
+        "TextField",
+        "CheckBox",
+        "ChoicePicker",
+        "Slider",
+        "DateTimeInput",
+        "Table",
+        "Diff",
+        "Code",
+        "FileTree",
+        "Markdown",
+        "Chart",
+        "Progress",
+        "Terminal",
+        "Html",
+        "Later",
+    ]);
+    let prop = prop::sample::select(vec![
+        "text",
+        "variant",
+        "url",
+        "description",
+        "name",
+        "label",
+        "value",
+        "options",
+        "min",
+        "max",
+        "columns",
+        "rows",
+        "sort",
+        "diff",
+        "old",
+        "new",
+        "path",
+        "code",
+        "startLine",
+        "entries",
+        "kind",
+        "series",
+        "labels",
+        "title",
+        "unit",
+        "state",
+        "checks",
+        "action",
+        "html",
+    ]);
+    let children = prop::collection::vec(0..8usize, 0..4);
+    (kind, prop::collection::vec((prop, hostile_json()), 0..8), children).prop_map(move |(kind, props, children)| {
+        let children: Vec<String> = children.into_iter().map(|child| format!("c{child}")).collect();
+        let first = children.first().cloned().unwrap_or_default();
+        let mut component = json!({
+            "component": kind, "children": children, "child": first, "trigger": first, "content": first,
+            "tabs": [{ "title": "t", "child": first }],
+        });
+        if number % 3 == 0 {
+            component["children"] = json!({ "componentId": first, "path": "/list" });
+        }
+        for (prop, value) in props {
+            component[prop] = value;
+        }
+        component["id"] = json!(if number == 0 { "root".to_owned() } else { format!("c{number}") });
+        component
+    })
+}
+
+fn hostile_surface() -> impl Strategy<Value = Value> {
+    let components: Vec<_> = (0..8).map(hostile_component).collect();
+    (components, prop::collection::vec(hostile_json(), 0..30), hostile_json()).prop_map(|(components, list, value)| {
+        let data = json!({ "list": list, "a": value });
+        json!({ "surface": "s", "rev": 1, "pinned": false, "messages": [
+            { "version": "v0.9", "createSurface": { "surfaceId": "s", "catalogId": "plexus:catalog/1" } },
+            { "version": "v0.9", "updateComponents": { "surfaceId": "s", "components": components } },
+            { "version": "v0.9", "updateDataModel": { "surfaceId": "s", "path": "/", "value": data } },
+        ] })
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(300))]
+
+    #[test]
+    fn surface_text_of_anything_is_bounded_and_plain(wire in hostile_surface(), columns in 0..600usize) {
+        let surface = Surface::from_wire(wire).unwrap();
+        let out = surface.text(columns);
+        prop_assert!(out.len() <= TEXT_MAX, "{} bytes", out.len());
+        let mut before = None;
+        for c in out.chars() {
+            prop_assert!(matches!(c, '\n' | '\t') || !hides(c, before), "U+{:04X} in {out:?}", u32::from(c));
+            before = Some(c);
+        }
+    }
 }

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::lines::{cut, one_line, width};
-use super::table::{more, with_unit};
+use super::table::{more, number_text};
 
 /// Bars of a chart that are shown.
 const BARS: usize = 20;
@@ -65,8 +65,9 @@ fn lines(chart: &Chart<'_>, series: &[Series], columns: usize) -> Vec<String> {
             chart.max.unwrap_or(high),
             columns.saturating_sub(label + 30).clamp(8, WIDE),
         );
-        let last = series.values.iter().rev().flatten().next().map_or_else(String::new, |n| with_unit(*n, &chart.unit));
-        let (low, high) = (with_unit(low, ""), with_unit(high, ""));
+        let last =
+            series.values.iter().rev().flatten().next().map_or_else(String::new, |n| number_text(*n, &chart.unit));
+        let (low, high) = (number_text(low, ""), number_text(high, ""));
         format!("{}  {line}  {last} ({low} to {high})", padded(&series.label, label))
     };
     series.iter().map(|series| draw(series).trim_start().to_owned()).collect()
@@ -126,7 +127,7 @@ fn bars(chart: &Chart<'_>, series: &[Series], columns: usize) -> Vec<String> {
     let room = columns.saturating_sub(wide + 18).clamp(8, WIDE);
     for (label, value) in rows {
         let bar = "█".repeat((share(value, low, high) * room as f64).round() as usize);
-        out.push(format!("{}  {bar} {}", padded(&label, wide), with_unit(value, &chart.unit)));
+        out.push(format!("{}  {bar} {}", padded(&label, wide), number_text(value, &chart.unit)));
     }
     if count > BARS {
         out.push(more(count - BARS));
@@ -155,10 +156,12 @@ fn points(chart: &Chart<'_>, series: &Series, columns: usize) -> Vec<String> {
         const DOTS: [[u32; 2]; 4] = [[0x01, 0x08], [0x02, 0x10], [0x04, 0x20], [0x40, 0x80]];
         cells[row / 4][column / 2] |= DOTS[row % 4][column % 2];
     }
-    let number = |n: f64| with_unit(n, "");
+    let number = |n: f64| number_text(n, "");
     let mut out =
         vec![format!("{}  {} to {} {}", series.label, number(low), number(high), chart.unit).trim().to_owned()];
-    out.extend(cells.iter().map(|row| row.iter().map(|dots| char::from_u32(0x2800 + dots).unwrap_or(' ')).collect()));
+    // An empty cell is a space: the braille one is invisible, and readers escape what is.
+    let dots = |dots: &u32| if *dots == 0 { ' ' } else { char::from_u32(0x2800 + dots).unwrap_or(' ') };
+    out.extend(cells.iter().map(|row| row.iter().map(dots).collect()));
     out.push(format!("x: {} to {}", number(left), number(right)));
     out
 }

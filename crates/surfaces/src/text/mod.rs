@@ -17,6 +17,7 @@ use super::resolve::Resolved;
 use super::surface::Surface;
 use chart::Chart;
 use lines::{brief, clean, one_line, width, without_ansi, wrap};
+pub use table::{cell_text, number_text, row_order};
 
 /// Columns that are drawn for at least, whatever is asked for, and at most.
 const NARROW: usize = 20;
@@ -71,7 +72,8 @@ impl<'a> Drawing<'a> {
         let resolved = self.surface.resolve_with(component, base, &mut self.budget);
         let lines = match resolved.kind {
             "Row" => self.row(&resolved, columns, depth),
-            "Column" | "List" | "Card" => self.stacked(&resolved, columns, depth),
+            "Column" | "Card" => self.stacked(&resolved, columns, depth),
+            "List" => self.list(&resolved, columns, depth),
             "Tabs" => self.tabs(&resolved, columns, depth),
             "Modal" => self.modal(&resolved, columns, depth),
             "Button" => self.button(&resolved, columns, depth),
@@ -96,6 +98,20 @@ impl<'a> Drawing<'a> {
         let mut lines = Vec::new();
         for at in 0..resolved.children.len() {
             lines.extend(self.child(resolved, at, columns, depth));
+        }
+        if resolved.more > 0 {
+            lines.push(table::more(resolved.more));
+        }
+        lines
+    }
+
+    /// Each item behind a mark, so that the lines of one are told from those of the next.
+    fn list(&mut self, resolved: &Resolved<'_>, columns: usize, depth: usize) -> Vec<String> {
+        let mut lines = Vec::new();
+        for at in 0..resolved.children.len() {
+            let item = self.child(resolved, at, columns.saturating_sub(2).max(NARROW / 2), depth);
+            let mark = |n: usize| if n == 0 { "•" } else { " " };
+            lines.extend(item.into_iter().enumerate().map(|(n, line)| format!("{} {line}", mark(n))));
         }
         if resolved.more > 0 {
             lines.push(table::more(resolved.more));
@@ -150,7 +166,7 @@ impl<'a> Drawing<'a> {
             "Html" => wrap(&block(props, "text"), columns),
             "Divider" => vec!["─".repeat(columns.min(40))],
             "Image" | "Video" | "AudioPlayer" => vec![media(resolved)],
-            "Icon" => vec![icon(&line(props, "name"))],
+            "Icon" => vec![icon_text(&line(props, "name"))],
             "TextField" | "DateTimeInput" | "Slider" | "CheckBox" | "ChoicePicker" => input(resolved),
             "Table" => {
                 let mut lines = label_line(props, "label");
@@ -190,7 +206,7 @@ impl<'a> Drawing<'a> {
                 let from = (from..=text.len()).find(|at| text.is_char_boundary(*at)).unwrap_or(0);
                 clean(&without_ansi(&text[from..]), TEXT_MAX).lines().map(str::to_owned).collect()
             }
-            "Code" => block(props, "code").lines().map(str::to_owned).collect(),
+            "Code" => numbered(&block(props, "code"), props.get("startLine").and_then(|line| line.as_u64())),
             "Diff" => {
                 let mut lines = label_line(props, "path");
                 if props.contains_key("diff") {
@@ -255,6 +271,14 @@ fn label_line(props: &Props<'_>, key: &str) -> Vec<String> {
     if label.is_empty() { Vec::new() } else { vec![label] }
 }
 
+/// Lines of code, with their numbers if the first one is given.
+fn numbered(code: &str, first: Option<u64>) -> Vec<String> {
+    let Some(first) = first else { return code.lines().map(str::to_owned).collect() };
+    let last = first.saturating_add(code.lines().count() as u64);
+    let digits = last.to_string().len();
+    (first..).zip(code.lines()).map(|(number, line)| format!("{number:>digits$} │ {line}")).collect()
+}
+
 fn heading(text: &str, variant: &str, columns: usize) -> Vec<String> {
     let marks = match variant {
         "h1" => "# ",
@@ -280,7 +304,8 @@ fn media(resolved: &Resolved<'_>) -> String {
     if parts.is_empty() { format!("[{name}]") } else { format!("[{name}: {parts}]") }
 }
 
-fn icon(name: &str) -> String {
+/// An icon of the basic catalogue, or a word in its place.
+pub fn icon_text(name: &str) -> String {
     let known = [
         ("check", "✓"),
         ("close", "✗"),

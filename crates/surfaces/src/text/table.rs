@@ -27,8 +27,9 @@ pub(super) fn table(spec: &Value, rows: &[Value], sort: Option<&Value>, columns:
         .take(ROWS)
         .map(|row| {
             let row = &rows[*row];
-            let cell =
-                |column: &Value| cell(row.get(text(column, "key")).unwrap_or(&Value::Null), &text(column, "format"));
+            let cell = |column: &Value| {
+                cell_text(row.get(text(column, "key")).unwrap_or(&Value::Null), &text(column, "format"))
+            };
             heads.iter().map(cell).collect()
         })
         .collect();
@@ -80,11 +81,18 @@ pub(super) fn more(count: usize) -> String {
     format!("… {} more", rounded(count as f64, Some(0), 0, true))
 }
 
-/// The order of the rows as the table asks for it.
+/// The order of the rows as a table's `sort` asks for it.
 fn order(rows: &[Value], sort: Option<&Value>) -> Vec<usize> {
+    let descending = sort.and_then(|sort| sort.get("descending")).and_then(Value::as_bool).unwrap_or_default();
+    let key = sort.and_then(|sort| sort.get("key")).and_then(Value::as_str);
+    row_order(rows, key.map(|key| (key, descending)))
+}
+
+/// The indices of a table's rows, [`ROWS_MAX`] at most, in the order of the values of a column (its key, and whether the greatest is
+/// first); without one as they are.
+pub fn row_order(rows: &[Value], sort: Option<(&str, bool)>) -> Vec<usize> {
     let mut order: Vec<usize> = (0..rows.len().min(ROWS_MAX)).collect();
-    if let Some(key) = sort.and_then(|sort| sort.get("key")).and_then(Value::as_str) {
-        let descending = sort.and_then(|sort| sort.get("descending")).and_then(Value::as_bool).unwrap_or_default();
+    if let Some((key, descending)) = sort {
         let value = |row: &usize| rows[*row].get(key).unwrap_or(&Value::Null);
         order.sort_by(|a, b| {
             let order = compare(value(a), value(b));
@@ -104,8 +112,8 @@ fn compare(a: &Value, b: &Value) -> Ordering {
     }
 }
 
-/// One value by the format of its column.
-fn cell(value: &Value, format: &str) -> String {
+/// One value by the format of its column, on one line and without control characters.
+pub fn cell_text(value: &Value, format: &str) -> String {
     let number = if value.is_number() { value.as_f64() } else { None };
     match (format, number) {
         ("number", Some(n)) => rounded(n, None, 3, true),
@@ -196,8 +204,8 @@ pub(super) fn differing(old: &str, new: &str) -> Vec<String> {
     lines
 }
 
-/// A number with its unit.
-pub(super) fn with_unit(n: f64, unit: &str) -> String {
+/// A number with its unit, if that is not empty.
+pub fn number_text(n: f64, unit: &str) -> String {
     let number = if n.abs() < 1e15 { rounded(n, None, 2, true) } else { plain(n) };
     if unit.is_empty() { number } else { format!("{number} {unit}") }
 }
@@ -222,7 +230,7 @@ mod tests {
             (json!(null), "", ""),
             (json!([1]), "", "[1]"),
         ] {
-            assert_eq!(cell(&value, format), text);
+            assert_eq!(cell_text(&value, format), text);
         }
     }
 
