@@ -14,6 +14,7 @@ use plexus_protocol::transcript::{
     EntryBody, MessagePlacer, NoteKind, Outcome, Role, ToolCall, ToolContent, block_label,
 };
 use plexus_protocol::{Event, Position, SessionInfo, Timestamp};
+use plexus_surfaces::{Change, Followed, Surface, SurfaceFollower};
 
 /// Longest title, in characters.
 const TITLE_MAX: usize = 200;
@@ -23,6 +24,11 @@ const NOTE_MAX: usize = 2000;
 const MESSAGE_MAX: usize = 1 << 20;
 /// Most bytes held while a tool call is unfinished; beyond it the call is written as it is.
 const HELD_MAX: usize = 4 << 20;
+
+/// Most bytes of surfaces held, as JSON; of one that is larger only the title is written.
+const SURFACES_MAX: usize = 8 << 20;
+/// Columns of a surface's text.
+const SURFACE_COLUMNS: usize = 100;
 
 /// How the file is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,6 +46,14 @@ enum PartKind {
     Tool {
         id: String,
         call: ToolCall,
+        finished: bool,
+    },
+    /// A surface, as it was at the end of a run in which it changed.
+    Surface {
+        name: String,
+        title: String,
+        /// Its plain form; none before it is finished, or if its state is not known.
+        text: Option<String>,
         finished: bool,
     },
     /// The heading and the text.
@@ -63,7 +77,7 @@ struct Part {
 impl Part {
     /// Whether later events no longer change it.
     fn finished(&self) -> bool {
-        !matches!(self.kind, PartKind::Tool { finished: false, .. })
+        !matches!(self.kind, PartKind::Tool { finished: false, .. } | PartKind::Surface { finished: false, .. })
     }
 
     fn weight(&self) -> usize {
@@ -72,6 +86,9 @@ impl Part {
             + match &self.kind {
                 PartKind::Message(_, _, text) | PartKind::Note(_, text) => text.len(),
                 PartKind::Tool { id, call, .. } => id.len() + call.bytes(),
+                PartKind::Surface { name, title, text, .. } => {
+                    name.len() + title.len() + text.as_ref().map_or(0, String::len)
+                }
             }
     }
 }
@@ -127,6 +144,7 @@ pub struct Export {
     parts: VecDeque<Part>,
     /// Bytes of the parts.
     held: usize,
+    surfaces: SurfaceFollower,
 }
 
 impl Export {
@@ -157,7 +175,8 @@ impl Export {
                 out.push_str("</dl></header>\n<main>\n");
             }
         }
-        Self { format, placer: MessagePlacer::default(), parts: VecDeque::new(), held: 0 }
+        let surfaces = SurfaceFollower::new(SURFACES_MAX);
+        Self { format, placer: MessagePlacer::default(), parts: VecDeque::new(), held: 0, surfaces }
     }
 
     /// Bytes of the parts that are not written yet, about.
@@ -191,20 +210,15 @@ impl Export {
             EntryBody::RequestUpdated(body) => self.note("Asked, changed", at, text(&body, "display")),
             EntryBody::RequestResolved(body) => self.note("Answer", at, outcome(&body)),
             EntryBody::RunEnded(body) => {
-                // The run's tool calls do not change any more.
-                for part in &mut self.parts {
-                    if let PartKind::Tool { finished, .. } = &mut part.kind {
-                        *finished = true;
-                    }
+                // The run's tool calls do not change any more; a surface that does is another part.
+                for at in 0..self.parts.len() {
+                    self.finish_part(at);
                 }
                 if body["status"] != "completed" {
                     self.note("Run", at, format!("{}: {}", text(&body, "status"), text(&body, "message")));
                 }
             }
-            EntryBody::Surface { body, .. } => {
-                let title = body["title"].as_str().or(body["surface"].as_str()).unwrap_or_default();
-                self.note("Surface", at, title.to_owned());
-            }
+            EntryBody::Surface { id, body } => self.surface(at, id, body),
             EntryBody::Note(NoteKind::Runtime, body) => {
                 if body["status"] == "exited" {
                     self.note("Runtime", at, format!("exited: {}", text(&body, "message")));
@@ -270,6 +284,61 @@ impl Export {
         }
     }
 
+    /// Applies a change of a surface. It is shown once in a run, as it was at the end.
+    fn surface(&mut self, at: Timestamp, name: String, body: Value) {
+        let title = body["title"].as_str().map(|title| line(title, TITLE_MAX));
+        let followed = serde_json::from_value::<Change>(body).ok().map(|change| self.surfaces.apply(&change));
+        let is = |part: &Part| matches!(&part.kind, PartKind::Surface { name: known, finished: false, .. } if *known == name);
+        let index = self.parts.iter().rposition(is);
+        if let Some(Followed::Closed(last)) = followed {
+            if let Some(index) = index {
+                self.finish_surface(index, last.as_deref());
+            }
+            return;
+        }
+        if matches!(followed, Some(Followed::Known)) {
+            return;
+        }
+        let known = self.surfaces.get(&name).and_then(Surface::title).map(|title| line(title, TITLE_MAX));
+        let title = known.or(title);
+        match index.and_then(|index| self.parts.get_mut(index)) {
+            Some(Part { kind: PartKind::Surface { title: shown, .. }, .. }) => {
+                if let Some(title) = title {
+                    self.held = (self.held + title.len()).saturating_sub(shown.len());
+                    *shown = title;
+                }
+            }
+            _ => {
+                let title = title.unwrap_or_else(|| name.clone());
+                let kind = PartKind::Surface { name, title, text: None, finished: false };
+                self.push(Part { at, above: None, kind });
+            }
+        }
+    }
+
+    /// From now on a part does not change.
+    fn finish_part(&mut self, at: usize) {
+        match self.parts.get_mut(at).map(|part| &mut part.kind) {
+            Some(PartKind::Tool { finished, .. }) => *finished = true,
+            Some(PartKind::Surface { name, finished: false, .. }) => {
+                let text = self.surfaces.get(name).map(|surface| surface.text(SURFACE_COLUMNS));
+                self.set_text(at, text);
+            }
+            Some(PartKind::Surface { .. } | PartKind::Message(..) | PartKind::Note(..)) | None => {}
+        }
+    }
+
+    fn finish_surface(&mut self, at: usize, last: Option<&Surface>) {
+        self.set_text(at, last.map(|last| last.text(SURFACE_COLUMNS)));
+    }
+
+    fn set_text(&mut self, at: usize, plain: Option<String>) {
+        if let Some(PartKind::Surface { text, finished, .. }) = self.parts.get_mut(at).map(|part| &mut part.kind) {
+            self.held += plain.as_ref().map_or(0, String::len);
+            (*text, *finished) = (plain, true);
+        }
+    }
+
     /// Writes the parts before the first unfinished one; with `all`, every part.
     fn flush(&mut self, all: bool, out: &mut String) {
         while let Some(first) = self.parts.front() {
@@ -278,6 +347,8 @@ impl Export {
             if !(all || whole || self.held > HELD_MAX) {
                 break;
             }
+            self.finish_part(0);
+            let Some(first) = self.parts.front() else { break };
             self.held = self.held.saturating_sub(first.weight());
             let Some(part) = self.parts.pop_front() else { break };
             match self.format {
@@ -319,6 +390,12 @@ fn markdown(part: &Part, out: &mut String) {
             let output = tool_output(call);
             if !output.trim().is_empty() {
                 let _ = write!(out, "\n{}", fence(&clean(&output)));
+            }
+        }
+        PartKind::Surface { title, text, .. } => {
+            let _ = writeln!(out, "**Surface** {}", plain(title));
+            if let Some(text) = text.as_ref().filter(|text| !text.trim().is_empty()) {
+                let _ = write!(out, "\n{}", fence(text));
             }
         }
         PartKind::Note(heading, text) => {
@@ -425,7 +502,8 @@ dl { display: grid; grid-template-columns: max-content 1fr; gap: .1rem 1rem; mar
 section, details { margin: 1rem 0; margin-inline-start: calc(var(--depth, 0) * 1.5rem); padding: .6rem 1rem; border: 1px solid var(--line); border-radius: .6rem; unicode-bidi: isolate; }
 section.user { border-inline-start: 4px solid #2f74d0; } section.asked { border-inline-start: 4px solid #b7791f; } section.error { border-inline-start: 4px solid #c53030; }
 h2, summary { font-size: .8rem; font-weight: 600; color: var(--dim); margin: 0; } summary { cursor: pointer; } time { float: inline-end; font-weight: 400; }
-pre { white-space: pre-wrap; overflow-wrap: anywhere; font: inherit; margin: .35rem 0 0; } .tool pre, .asked pre { font: .875em/1.45 ui-monospace, monospace; }
+pre { white-space: pre-wrap; overflow-wrap: anywhere; font: inherit; margin: .35rem 0 0; } .tool pre, .asked pre, .surface pre { font: .875em/1.45 ui-monospace, monospace; }
+.surface pre { white-space: pre; overflow-x: auto; }
 .thought { color: var(--dim); } .note { border: 0; padding: 0 1rem; color: var(--dim); font-size: .9rem; }
 @media print { body { max-width: none; padding: 0; } section, details { break-inside: avoid; } }
 </style>
@@ -458,6 +536,13 @@ fn html(part: &Part, out: &mut String) {
             match tool_output(call).trim_end() {
                 "" => writeln!(out, "{head}</section>"),
                 output => writeln!(out, "{head}<pre>{}</pre></section>", escape(output)),
+            }
+        }
+        PartKind::Surface { title, text, .. } => {
+            let head = format!("<section class=\"surface\"><h2>Surface: {}{time}</h2>", escape(title));
+            match text.as_deref().map(str::trim_end).unwrap_or_default() {
+                "" => writeln!(out, "{head}</section>"),
+                text => writeln!(out, "{head}<pre>{}</pre></section>", escape(text)),
             }
         }
         PartKind::Note(heading, text) => {
@@ -584,6 +669,11 @@ mod tests {
             (Kind::RunEnded, json!({ "status": evil, "message": evil })),
             (Kind::Raw, json!({ "text": evil })),
             (Kind::Error, json!({ "message": evil })),
+            (Kind::SurfaceUpdated, {
+                let mut surface = shown("s", 1, evil);
+                surface["title"] = json!(evil);
+                surface
+            }),
         ];
         let text = export(Format::Html, evil, &events);
         let body = text.strip_prefix(HTML_HEAD).unwrap();
@@ -665,6 +755,62 @@ mod tests {
         let events = [(Kind::ToolCall, tool("c", "pending", "")), (Kind::ToolCallUpdate, end)];
         let text = export(Format::Markdown, "T", &events);
         assert!(text.contains("(not reported)") && !text.contains("failed"), "{text}");
+    }
+
+    fn shown(name: &str, rev: u64, text: &str) -> Value {
+        json!({ "surface": name, "rev": rev, "title": "Build <1>", "pinned": false, "messages": [
+            { "version": "v0.9", "createSurface": { "surfaceId": name, "catalogId": "plexus:catalog/1" } },
+            { "version": "v0.9", "updateComponents": { "surfaceId": name, "components": [
+                { "id": "root", "component": "Text", "text": { "path": "/t" } }] } },
+            { "version": "v0.9", "updateDataModel": { "surfaceId": name, "path": "/", "value": { "t": text } } }] })
+    }
+
+    fn changed(name: &str, rev: u64, text: &str) -> Value {
+        json!({ "surface": name, "rev": rev, "base": rev - 1, "messages": [
+            { "version": "v0.9", "updateDataModel": { "surfaceId": name, "path": "/t", "value": text } }] })
+    }
+
+    #[test]
+    fn export_has_a_surface_once_a_run_in_its_last_state() {
+        let over = (Kind::RunEnded, json!({ "status": "completed" }));
+        let closed = json!({ "surface": "b", "rev": 5, "base": 4, "closed": true, "messages": [] });
+        let events = [
+            (Kind::SurfaceUpdated, shown("b", 1, "first")),
+            (Kind::AgentMessageChunk, chunk("between")),
+            (Kind::SurfaceUpdated, changed("b", 2, "```\nsecond <b>")),
+            over.clone(),
+            (Kind::SurfaceUpdated, changed("b", 3, "third")),
+            (Kind::SurfaceUpdated, changed("b", 4, "fourth")),
+            (Kind::SurfaceUpdated, closed),
+            // Its beginning is not in the log: the title is all that is known.
+            (Kind::SurfaceUpdated, changed("later", 9, "lost")),
+            over,
+        ];
+        let text = export(Format::Markdown, "T", &events);
+        let want = "\n**Surface** Build \\<1\\>\n\n````\n```\nsecond <b>\n````\n\n**Agent**\n\n> between\n\n\
+                    **Surface** Build \\<1\\>\n\n```\nfourth\n```\n\n**Surface** later\n";
+        assert!(text.ends_with(want), "{text}");
+        let html = export(Format::Html, "T", &events);
+        assert!(
+            html.contains("<h2>Surface: Build &lt;1&gt;<time") && html.contains("<pre>```\nsecond &lt;b&gt;</pre>"),
+            "{html}"
+        );
+        assert_eq!(html.matches("class=\"surface\"").count(), 3, "{html}");
+    }
+
+    #[test]
+    fn export_writes_on_while_a_surface_changes() {
+        let mut out = String::new();
+        let mut export = Export::begin(Format::Markdown, &session("T"), &mut out);
+        let large = "x".repeat(60_000);
+        export.event(&event(1, Kind::SurfaceUpdated, shown("b", 1, &large).to_string()), &mut out);
+        for n in 2..200 {
+            export.event(&event(n, Kind::SurfaceUpdated, changed("b", n, &large).to_string()), &mut out);
+            export.event(&event(n, Kind::AgentMessageChunk, chunk(&large).to_string()), &mut out);
+            assert!(export.held <= HELD_MAX + MESSAGE_MAX + 200_000, "{}", export.held);
+        }
+        assert!(out.contains("**Surface** Build"), "it is written once too much waits behind it");
+        export.finish(&mut out);
     }
 
     #[test]
