@@ -21,9 +21,10 @@ const FLOORS: &[(&str, &[&str])] = &[
     // The state of surfaces, for whoever holds or shows them.
     ("surfaces", &["protocol"]),
     ("holder", &["protocol"]),
-    // The terminal UI is a client like any other.
-    ("tui", &["protocol", "client"]),
-    ("bridges", &["protocol", "client"]),
+    // The terminal UI is a client like any other. It draws surfaces.
+    ("tui", &["protocol", "client", "surfaces"]),
+    // Clients that have no surfaces get their plain form.
+    ("bridges", &["protocol", "client", "surfaces"]),
     // The gateway's modules in `src/`.
     ("metrics", &[]),
     // The spans of the log name identifiers.
@@ -62,8 +63,8 @@ const FLOORS: &[(&str, &[&str])] = &[
     ("cli", ROOF),
 ];
 const ROOF: &[&str] = &[
-    "protocol", "client", "dialects", "store", "holder", "tui", "bridges", "auth", "sessions", "runtimes", "router",
-    "config", "metrics", "ledger", "spans", "lib", "main", "cli",
+    "protocol", "client", "dialects", "store", "surfaces", "holder", "tui", "bridges", "auth", "sessions", "runtimes",
+    "router", "config", "metrics", "ledger", "spans", "lib", "main", "cli",
 ];
 /// The floors of the binary crate: there `crate::` is the binary's root and `plexus::` the library's.
 const BINARY: &[&str] = &["main", "cli"];

@@ -5,12 +5,14 @@
 //!   joined are the message, byte for byte.
 //! - It does not draw a `final` that repeats the last `text`: the translator sends one to mark the end.
 //! - Prompts of other people come as `hidden_user_message`, as in its history.
+//! - It has no surfaces: one that is shown is a finished call of a tool with its text as the result, and again at the end of a run that
+//!   changed it.
 //! - It has no event for the gateway's notices. A `tool_call` of a tool `plexus` without an id is drawn as a plain line.
 
 // Exhaustive over the kinds: a new kind does not compile until it is handled here.
 #![deny(clippy::wildcard_enum_match_arm)]
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use plexus_protocol::Request;
 use plexus_protocol::transcript::{
@@ -21,6 +23,8 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
 use plexus_client::Envelope;
+use plexus_protocol::text::clean;
+use plexus_surfaces::{Change, Followed, SurfaceFollower};
 
 /// Runs remembered as this client's own; an older one's prompt would be shown as another client's.
 const OWN_MAX: usize = 256;
@@ -38,6 +42,11 @@ const DIFF_MAX: usize = 256 << 10;
 const LINE_MAX: usize = 150;
 /// Lines of context in a diff.
 const CONTEXT: usize = 3;
+
+/// Bytes of surfaces that are followed, as JSON; of one that is larger no change is shown.
+const SURFACES_MAX: usize = 8 << 20;
+/// Columns of a surface's text.
+const SURFACE_COLUMNS: usize = 76;
 
 /// A message for the terminal UI.
 #[derive(Debug)]
@@ -80,6 +89,19 @@ struct Tool {
     call: ToolCall,
 }
 
+/// The surfaces of the session.
+struct Surfaces {
+    follower: SurfaceFollower,
+    /// Those that changed since they were shown last.
+    changed: BTreeSet<String>,
+}
+
+impl Default for Surfaces {
+    fn default() -> Self {
+        Self { follower: SurfaceFollower::new(SURFACES_MAX), changed: BTreeSet::new() }
+    }
+}
+
 /// Events beyond the protocol's specification that the client says it can use.
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
 pub(super) struct Extras {
@@ -106,6 +128,7 @@ pub(super) struct EventTranslator {
     finished: bool,
     tools: BTreeMap<String, Tool>,
     plans: u64,
+    surfaces: Surfaces,
 }
 
 impl EventTranslator {
@@ -259,8 +282,11 @@ impl EventTranslator {
                     None => {}
                 }
             }
+            EntryBody::Surface { id, body } => {
+                self.pass_on(envelope, past, &mut out);
+                self.surface(run, id, body, &mut out);
+            }
             EntryBody::Latest(LatestKind::Commands | LatestKind::Options | LatestKind::Info, _)
-            | EntryBody::Surface { .. }
             | EntryBody::Note(
                 NoteKind::ClientJoined
                 | NoteKind::ClientLeft
@@ -449,6 +475,28 @@ impl EventTranslator {
         event(run, &read, out);
     }
 
+    fn surface(&mut self, run: &str, name: String, body: Value, out: &mut Vec<UiMessage>) {
+        let Ok(change) = serde_json::from_value::<Change>(body) else { return };
+        match self.surfaces.follower.apply(&change) {
+            Followed::Changed if change.base.is_none() => self.show_surface(run, &name, out),
+            Followed::Changed => drop(self.surfaces.changed.insert(name)),
+            Followed::Closed(_) | Followed::Missing => drop(self.surfaces.changed.remove(&name)),
+            Followed::Known => {}
+        }
+    }
+
+    fn show_surface(&mut self, run: &str, name: &str, out: &mut Vec<UiMessage>) {
+        self.surfaces.changed.remove(name);
+        let Some(surface) = self.surfaces.follower.get(name) else { return };
+        let title = clean(surface.title().unwrap_or(name)).replace(['\n', '\t'], " ");
+        let (tool, id) = (format!("Surface: {title}"), format!("surface-{name}-{}", surface.rev()));
+        event(run, &json!({ "type": "tool_call", "tool": tool, "args": "", "tool_call_id": id }), out);
+        let text = surface.text(SURFACE_COLUMNS);
+        let shown =
+            json!({ "type": "tool_result", "tool": tool, "result": text, "is_error": false, "tool_call_id": id });
+        event(run, &shown, out);
+    }
+
     fn status(&mut self, run: &str, body: &Value, past: bool, out: &mut Vec<UiMessage>) {
         match body["status"].as_str() {
             Some("queued") => {
@@ -470,6 +518,9 @@ impl EventTranslator {
     }
 
     fn ended(&mut self, run: &str, body: &Value, out: &mut Vec<UiMessage>) {
+        for name in std::mem::take(&mut self.surfaces.changed) {
+            self.show_surface(run, &name, out);
+        }
         let current = self.run.as_deref() == Some(run);
         let status = match body["status"].as_str() {
             Some("cancelled") => "cancelled",

@@ -212,6 +212,38 @@ fn codelia_bridge_translates_every_event_kind() {
 }
 
 #[test]
+fn codelia_bridge_shows_a_surface_and_again_at_the_end_of_a_run_that_changed_it() {
+    let whole = json!({ "surface": "b", "rev": 1, "title": "Bu\u{1b}ild", "pinned": false, "messages": [
+        { "version": "v0.9", "createSurface": { "surfaceId": "b", "catalogId": "plexus:catalog/1" } },
+        { "version": "v0.9", "updateComponents": { "surfaceId": "b", "components": [
+            { "id": "root", "component": "Progress", "label": "Build", "value": { "path": "/n" } }] } },
+        { "version": "v0.9", "updateDataModel": { "surfaceId": "b", "path": "/", "value": { "n": 0.5 } } }] });
+    let change = |rev: u64, n: f64| {
+        json!({ "surface": "b", "rev": rev, "base": rev - 1, "messages": [
+            { "version": "v0.9", "updateDataModel": { "surfaceId": "b", "path": "/n", "value": n } }] })
+    };
+    let mut rig = Rig::live();
+    rig.feed(acp("r_1", "run_started", &json!({})));
+    rig.events();
+    rig.feed(acp("r_1", "surface_updated", &whole));
+    let shown = rig.events();
+    assert_eq!((&shown[0]["type"], &shown[0]["tool"]), (&json!("tool_call"), &json!("Surface: Bu\\u{1b}ild")));
+    assert_eq!(shown[1]["result"], "Build [██████████░░░░░░░░░░] 50%");
+    assert_eq!(shown[0]["tool_call_id"], shown[1]["tool_call_id"]);
+    // Ten changes a second would be ten blocks: the state at the end is what counts.
+    rig.feed(acp("r_1", "surface_updated", &change(2, 0.75)));
+    rig.feed(acp("r_1", "surface_updated", &change(3, 1.0)));
+    assert!(rig.events().is_empty());
+    rig.feed(acp("r_1", "run_ended", &json!({ "status": "completed" })));
+    let ended = rig.events();
+    assert_eq!(ended[1]["result"], "Build [████████████████████] 100%");
+    assert_eq!(ended[2]["type"], "final");
+    rig.feed(acp("r_2", "run_started", &json!({})));
+    rig.feed(acp("r_2", "run_ended", &json!({ "status": "completed" })));
+    assert!(rig.events().iter().all(|event| event["type"] != "tool_result"), "it did not change again");
+}
+
+#[test]
 fn codelia_bridge_passes_native_events_and_sends_one_final() {
     let mut translator = EventTranslator::default();
     let mut finals = 0;
