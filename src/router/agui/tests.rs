@@ -296,7 +296,12 @@ fn happening() -> impl Strategy<Value = (Kind, String)> {
     );
     let other = others.prop_map(|(kind, body)| (kind, body.to_owned()));
     let image = Just((Kind::AgentMessageChunk, json!({ "content": { "type": "image", "data": "QQ==" } }).to_string()));
-    prop_oneof![6 => chunk, 4 => tool, 2 => asked, 2 => resolved, 3 => runs, 2 => other, 1 => image]
+    let surface = prop_oneof![
+        Just(surface_whole("Text", "x")),
+        (2u64..6, "[a-z]{1,3}").prop_map(|(rev, text)| surface_change(rev, &text)),
+    ];
+    let surface = surface.prop_map(|body| (Kind::SurfaceUpdated, body));
+    prop_oneof![6 => chunk, 4 => tool, 2 => asked, 2 => resolved, 3 => runs, 2 => other, 1 => image, 2 => surface]
 }
 
 fn log() -> impl Strategy<Value = Vec<Event>> {
@@ -370,6 +375,64 @@ proptest! {
             theirs.sort_unstable();
             prop_assert_eq!(ours, theirs, "every byte of {}", role);
         }
+    }
+}
+
+/// A surface `s` that shows `/n`, and what changes it.
+fn surface_whole(kind: &str, text: &str) -> String {
+    json!({ "surface": "s", "rev": 1, "title": "Build", "pinned": true, "messages": [
+        { "version": "v0.9", "createSurface": { "surfaceId": "s", "catalogId": "plexus:catalog/1" } },
+        { "version": "v0.9", "updateComponents": { "surfaceId": "s", "components": [
+            { "id": "root", "component": kind, "text": { "path": "/n" } }] } },
+        { "version": "v0.9", "updateDataModel": { "surfaceId": "s", "path": "/", "value": { "n": text } } }] })
+    .to_string()
+}
+
+fn surface_change(rev: u64, text: &str) -> String {
+    json!({ "surface": "s", "rev": rev, "base": rev - 1, "messages": [
+        { "version": "v0.9", "updateDataModel": { "surfaceId": "s", "path": "/n", "value": text } }] })
+    .to_string()
+}
+
+#[test]
+fn agui_surface_is_a_whole_a2ui_activity_after_each_change() {
+    let closed = json!({ "surface": "s", "rev": 3, "base": 2, "closed": true, "messages": [
+        { "version": "v0.9", "deleteSurface": { "surfaceId": "s" } }] });
+    let log = [
+        event(1, "r_1", Kind::SurfaceUpdated, surface_whole("Text", "one")),
+        event(2, "r_1", Kind::SurfaceUpdated, surface_change(2, "two")),
+        event(3, "r_1", Kind::SurfaceUpdated, closed.to_string()),
+        event(4, "r_1", Kind::SurfaceUpdated, surface_change(9, "after what was not seen")),
+    ];
+    let (_, all) = listen(&log, 0, &HashSet::new());
+    let sent: Vec<&Value> = all.iter().filter(|event| event["type"] == "ACTIVITY_SNAPSHOT").collect();
+    assert_eq!(sent.len(), 3);
+    for (event, text) in sent.iter().zip(["one", "two"]) {
+        assert_eq!((&event["messageId"], &event["activityType"]), (&json!("s_1"), &json!("a2ui-surface")));
+        assert_eq!((&event["content"]["text"], &event["replace"]), (&json!(text), &json!(true)));
+        let operations = &event["content"]["a2ui_operations"];
+        assert_eq!(operations[0]["createSurface"]["catalogId"], plexus_surfaces::BASIC_CATALOG);
+        assert_eq!(operations[1]["updateComponents"]["components"][0]["component"], "Text");
+        assert_eq!(operations[2]["updateDataModel"]["value"]["n"], text);
+    }
+    assert_eq!(sent[1]["content"]["plexus"]["rev"], 2);
+    assert_eq!(sent[2]["content"]["a2ui_operations"][0]["deleteSurface"]["surfaceId"], "s");
+    assert!(all.iter().any(|event| event["name"] == "plexus.surface_updated"), "a change without its state");
+    // Who comes later has the state in the snapshot.
+    let (_, late) = listen(&log, 2, &HashSet::new());
+    let messages = late.iter().find(|event| event["type"] == "MESSAGES_SNAPSHOT").unwrap();
+    assert_eq!(messages["messages"][0]["content"]["text"], "two");
+    // Own components keep their catalogue, and what is large is sent as text.
+    let log = [event(1, "r_1", Kind::SurfaceUpdated, surface_whole("Markdown", "m"))];
+    let (_, all) = listen(&log, 0, &HashSet::new());
+    let sent = all.iter().find(|event| event["type"] == "ACTIVITY_SNAPSHOT").unwrap();
+    assert_eq!(sent["content"]["a2ui_operations"][0]["createSurface"]["catalogId"], "plexus:catalog/1");
+    for length in [200_000, 3_000_000] {
+        let log = [event(1, "r_1", Kind::SurfaceUpdated, surface_whole("Text", &"x ".repeat(length / 2)))];
+        let (_, all) = listen(&log, 0, &HashSet::new());
+        let sent = all.iter().find(|event| event["type"] == "ACTIVITY_SNAPSHOT").unwrap();
+        assert_eq!(sent["content"]["a2ui_operations"], json!([]));
+        assert!(sent.to_string().len() < 100_000 && sent["content"]["text"].as_str().unwrap().starts_with("x x"));
     }
 }
 

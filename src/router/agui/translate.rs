@@ -18,6 +18,7 @@ use serde_json::{Map, Value, json};
 use super::say::{ClientView, Id, Patch, Role, Say};
 use plexus_protocol::transcript::{MessageKey, MessagePlacer, Placed, ToolContent, parent_of};
 use plexus_protocol::{Event, Kind, Position, Request, RequestId, RequestType, RunId, RunStatus};
+use plexus_surfaces::{BASIC_CATALOG, Change, Followed, Surface, SurfaceFollower};
 
 /// The version of AG-UI that is spoken.
 pub(super) const PROTOCOL: &str = "1.0";
@@ -32,8 +33,14 @@ const RESULT_MAX: usize = 256 << 10;
 const NAME_MAX: usize = 256;
 /// Most tool calls of one run that are remembered. Past it ended ones are forgotten, and an update of one is a new call.
 const TOOLS: usize = 4096;
-/// Most surfaces that are remembered by the agent's own ids. Past it all are forgotten, and an update of one is a new surface.
+/// Most activities of surfaces that are remembered by the agent's own ids. Past it all are forgotten, and an update of one is a new one.
 const SURFACES: usize = 1024;
+/// Bytes of surfaces that a translation follows, as JSON; of one that is larger only its first state is sent, as text.
+const SURFACES_MAX: usize = 2 << 20;
+/// Largest surface that is sent as A2UI, in bytes of JSON: each change sends it again as a whole. A larger one is sent as text.
+const A2UI_MAX: usize = 128 << 10;
+/// Columns of a surface's text.
+const SURFACE_COLUMNS: usize = 80;
 
 /// How a run ended.
 #[derive(Clone, Debug, PartialEq)]
@@ -90,7 +97,9 @@ pub(super) struct Translator {
     /// The message whose start was sent and whose end was not.
     streaming: Option<(Role, Id)>,
     tools: HashMap<String, Tool>,
-    surfaces: HashMap<String, Id>,
+    surfaces: SurfaceFollower,
+    /// The activity of each surface.
+    activities: HashMap<String, Id>,
     /// The open requests, in the order they were opened.
     open: Vec<(RequestId, Arc<Request>)>,
     run: Option<RunId>,
@@ -177,7 +186,8 @@ impl Translator {
             message: None,
             streaming: None,
             tools: HashMap::new(),
-            surfaces: HashMap::new(),
+            surfaces: SurfaceFollower::new(SURFACES_MAX),
+            activities: HashMap::new(),
             open: Vec::new(),
             run: None,
             part: 1,
@@ -560,20 +570,35 @@ impl Translator {
         custom(event, out);
     }
 
+    /// Sends a surface as the activity that clients with A2UI draw, whole after each change, with its text for others.
     fn surface(&mut self, event: &Event, out: &mut Vec<Say>) {
-        let Value::Object(content) = body(event) else { return raw(event, out) };
-        let name = content.get("surface").and_then(Value::as_str);
-        let Some(name) = name.map(ToOwned::to_owned) else { return raw(event, out) };
-        if content.contains_key("base") {
-            // A part of the state: what changed, in messages of A2UI.
-            return custom(event, out);
+        let Ok(change) = serde_json::from_slice::<Change>(&event.body) else { return raw(event, out) };
+        let name = change.surface.as_str();
+        let content = match self.surfaces.apply(&change) {
+            Followed::Changed => self.surfaces.get(name).map(surface_activity),
+            Followed::Missing if change.base.is_none() => {
+                Surface::from_wire(body(event)).ok().as_ref().map(surface_activity)
+            }
+            Followed::Closed(_) => {
+                let deleted = json!({ "version": "v0.9", "deleteSurface": { "surfaceId": name } });
+                let about = json!({ "surface": name, "rev": change.rev, "closed": true });
+                let content = json!({ "a2ui_operations": [deleted], "text": "", "plexus": about });
+                // What is not shown cannot be taken down.
+                content.as_object().filter(|_| self.activities.contains_key(name)).cloned()
+            }
+            Followed::Known | Followed::Missing => None,
+        };
+        // Without the state before it, a change is all that can be said.
+        let Some(content) = content else { return custom(event, out) };
+        if self.activities.len() >= SURFACES {
+            self.activities.clear();
         }
-        if self.surfaces.len() >= SURFACES {
-            self.surfaces.clear();
-        }
-        let id = self.surfaces.entry(name).or_insert_with(|| format!("s_{}", event.position).into());
+        let id = self.activities.entry(name.to_owned()).or_insert_with(|| format!("s_{}", event.position).into());
         let message_id = Arc::clone(id);
-        out.push(Say::ActivitySnapshot { message_id, activity_type: "surface", content, replace: true });
+        if change.closed {
+            self.activities.remove(name);
+        }
+        out.push(Say::ActivitySnapshot { message_id, activity_type: "a2ui-surface", content, replace: true });
     }
 
     /// A request as an interrupt.
@@ -597,6 +622,27 @@ impl Translator {
         }
         interrupt
     }
+}
+
+/// A surface as the content of an activity.
+fn surface_activity(surface: &Surface) -> Map<String, Value> {
+    let mut content = Map::new();
+    let mut operations = Value::Array(Vec::new());
+    if surface.bytes() <= A2UI_MAX {
+        operations = serde_json::to_value(surface).map(|mut wire| wire["messages"].take()).unwrap_or_default();
+        // A renderer knows the basic catalogue by its name, and refuses others.
+        if let Some(catalog) = operations.pointer_mut("/0/createSurface/catalogId").filter(|_| surface.is_basic()) {
+            *catalog = BASIC_CATALOG.into();
+        }
+    }
+    let about = json!({
+        "surface": surface.name(), "rev": surface.rev(), "title": surface.title(), "pinned": surface.pinned(),
+        "at": surface.at(), "ask": surface.ask(),
+    });
+    content.insert("a2ui_operations".into(), operations);
+    content.insert("text".into(), surface.text(SURFACE_COLUMNS).into());
+    content.insert("plexus".into(), about);
+    content
 }
 
 /// A request without the runtime's own message.
