@@ -15,9 +15,12 @@ use serde_json::{Map, Value};
 use super::card::{card, how};
 use super::term::{Cleaner, Paint, line};
 use plexus_client::Envelope;
+use plexus_surfaces::Surface;
 
 /// Longest title, status or other field shown in one line, in characters.
 const FIELD: usize = 200;
+/// Columns of a surface's text.
+const SURFACE_COLUMNS: usize = 76;
 /// Tool calls whose titles are remembered; updates of further ones are shown without a title.
 const TOOLS: usize = 4096;
 
@@ -228,10 +231,26 @@ impl View {
             // For programs, not for readers: offered commands, options, tokens.
             EntryBody::Latest(LatestKind::Commands | LatestKind::Options | LatestKind::Usage | LatestKind::Info, _) => {
             }
-            EntryBody::Surface { id, .. } => {
-                self.note(&self.paint.dim(&format!("· surface {}", line(&id, FIELD))), out);
-            }
+            EntryBody::Surface { id, body } => self.surface(&id, body, out),
             EntryBody::Note(kind, body) => self.log_line(kind, &body, out),
+        }
+    }
+
+    /// Shows a surface as text when it is shown or taken down; its changes come up to ten times a second, and are left to other screens.
+    fn surface(&mut self, name: &str, body: Value, out: &mut String) {
+        if body["closed"] == true {
+            return self.note(&self.paint.dim(&format!("· surface {} is closed", line(name, FIELD))), out);
+        }
+        if !body["base"].is_null() {
+            return;
+        }
+        let Ok(surface) = Surface::from_wire(body) else {
+            return self.note(&self.paint.dim(&format!("· surface {}", line(name, FIELD))), out);
+        };
+        let title = line(surface.title().unwrap_or(name), FIELD);
+        self.note(&self.paint.dim(&format!("· surface {title}")), out);
+        for text in surface.text(SURFACE_COLUMNS).lines() {
+            self.note(&format!("  {} {text}", self.paint.dim("│")), out);
         }
     }
 
@@ -369,6 +388,20 @@ mod tests {
 
     fn said(text: &str) -> Value {
         json!({ "content": { "type": "text", "text": text } })
+    }
+
+    #[test]
+    fn surface_is_printed_when_it_is_shown() {
+        let whole = json!({ "surface": "b", "rev": 1, "title": "Build", "pinned": false, "messages": [
+            { "version": "v0.9", "createSurface": { "surfaceId": "b", "catalogId": "plexus:catalog/1" } },
+            { "version": "v0.9", "updateComponents": { "surfaceId": "b", "components": [
+                { "id": "root", "component": "Text", "text": { "path": "/t" } }] } },
+            { "version": "v0.9", "updateDataModel": { "surfaceId": "b", "path": "/", "value": { "t": "one\n\u{1b}[2Jtwo" } } }] });
+        let change = json!({ "surface": "b", "rev": 2, "base": 1, "messages": [
+            { "version": "v0.9", "updateDataModel": { "surfaceId": "b", "path": "/t", "value": "three" } }] });
+        let closed = json!({ "surface": "b", "rev": 3, "base": 2, "closed": true, "messages": [] });
+        let text = shown(&[("surface_updated", whole), ("surface_updated", change), ("surface_updated", closed)]);
+        assert_eq!(text, "· surface Build\n  │ one\n  │ \\u{1b}[2Jtwo\n· surface b is closed\n");
     }
 
     #[test]
