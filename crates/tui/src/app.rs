@@ -4,6 +4,7 @@
 mod commands;
 mod events;
 mod keys;
+mod surfaces;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -103,6 +104,13 @@ pub(crate) enum CallTag {
     Past(String),
     /// A share link to show and copy.
     Link,
+    /// A press on a surface of a session.
+    Action {
+        session: String,
+        surface: String,
+    },
+    /// The surfaces of a session, after a change was missed.
+    Surfaces(String),
     /// Shows this text when the call is done.
     Notice(String),
 }
@@ -428,6 +436,7 @@ impl App {
             }
             self.card = Some(card);
         }
+        self.update_surfaces(effects);
         self.read_older_sessions(effects);
         if let Some(id) = &self.pending_restart
             && self.sessions.get(id).is_some_and(|session| session.state != "exited")
@@ -545,7 +554,11 @@ impl App {
                 let at = self.index(TuiPage::Inbox, &list);
                 return list.get(at).cloned();
             }
-            TuiPage::Session => self.session_asks(),
+            TuiPage::Session => {
+                // What the open surface asks is answered there.
+                let open = self.conversation.as_ref().and_then(|conversation| conversation.surfaces.open_ask());
+                self.session_asks().into_iter().filter(|id| Some(id.as_str()) != open).collect::<Vec<_>>()
+            }
             _ => return None,
         };
         // The shown request stays as long as it is relevant.

@@ -9,6 +9,7 @@
 
 mod blocks;
 mod drawing;
+mod surfaces;
 
 use blocks::{Above, Block, BlockBody, ToolPart};
 use drawing::{parts, some};
@@ -29,6 +30,7 @@ use super::diff::diff;
 use super::markdown::{markdown, plain};
 use super::sanitize;
 use super::settings::Settings;
+use super::surface::{self, SessionSurfaces};
 use super::theme::Theme;
 use super::view_model::{FIELD, RequestResult, RequestView, field, millis, position, span};
 
@@ -52,6 +54,11 @@ const USER_FOLDED: usize = 40;
 const OUTPUT_MAX: usize = 1 << 20;
 /// Prompts remembered for the composer.
 const PROMPTS_MAX: usize = 200;
+/// Lines of a surface shown in the conversation; the rest is seen when it is opened, or unfolded.
+const SURFACE_FOLDED: usize = 12;
+const SURFACE_UNFOLDED: usize = 200;
+/// Columns of a surface that is copied as text.
+const COPIED_COLUMNS: usize = 100;
 /// Requests remembered with their outcomes.
 const ASKS_MAX: usize = 2000;
 /// Laid-out blocks that are cached while others are on the screen.
@@ -184,6 +191,14 @@ pub(crate) struct Conversation {
     /// Blocks added while the newest line is not followed.
     pub(crate) unseen: usize,
     bounded: bool,
+    /// What the agent draws.
+    pub(crate) surfaces: SessionSurfaces,
+    /// The block that shows a surface, by its name.
+    surface_blocks: HashMap<String, u64>,
+    /// Whether events change the surfaces: those of a page are older than the snapshot.
+    follows_surfaces: bool,
+    /// The runtime's name, for frames.
+    agent: String,
 }
 
 impl Conversation {
@@ -217,6 +232,10 @@ impl Conversation {
             trimmed: false,
             unseen: 0,
             bounded: true,
+            surfaces: SessionSurfaces::default(),
+            surface_blocks: HashMap::new(),
+            follows_surfaces: true,
+            agent: String::new(),
         }
     }
 
@@ -240,7 +259,11 @@ impl Conversation {
                 self.event(kind, body, "", "", 0);
             }
         }
+        let surfaces = snapshot.get("surfaces").filter(|list| list.is_array());
+        self.follows_surfaces = surfaces.is_none();
+        surfaces.into_iter().for_each(|list| self.surfaces.replace(list));
         page.events.iter().for_each(|event_of_page| self.event_of_page(event_of_page));
+        self.follows_surfaces = true;
         // Open requests may have been opened before the page.
         for request in snapshot["requests"].as_array().into_iter().flatten() {
             let cursor = self.cursor.clone();
@@ -260,6 +283,8 @@ impl Conversation {
         self.blocks.clear();
         self.older = None;
         self.tools.clear();
+        self.surface_blocks.clear();
+        self.surfaces.replace(&one["surfaces"]);
         self.bytes = 0;
         self.trimmed = one["trimmed"] == true;
         (self.placer, self.message) = (MessagePlacer::default(), None);
@@ -383,10 +408,7 @@ impl Conversation {
                 }
             }
             EntryBody::Latest(kind, body) => self.latest(kind, &body),
-            EntryBody::Surface { id, body } => {
-                let title = body["title"].as_str().unwrap_or(&id);
-                self.note(false, format!("surface {}", sanitize::line(title, FIELD)), place);
-            }
+            EntryBody::Surface { id, body } => self.surface(id, body, place),
             EntryBody::Note(kind, body) => self.log_line(kind, &body, place),
         }
     }
@@ -594,7 +616,7 @@ impl Conversation {
     pub(crate) fn page(&mut self, page: &PageOf, height: usize, cx: &DrawContext<'_>) {
         self.fetching = false;
         let mut other = Self::new(&self.session);
-        other.bounded = false;
+        (other.bounded, other.follows_surfaces) = (false, false);
         // Their ids are below all others.
         other.next = 0;
         page.events.iter().for_each(|event_of_page| other.event_of_page(event_of_page));
@@ -796,6 +818,7 @@ impl Conversation {
                 }
                 all
             }
+            BlockBody::Surface(name) => self.surfaces.get(name)?.text(COPIED_COLUMNS),
             BlockBody::Plan(_) | BlockBody::Asked(_) | BlockBody::Ended { .. } => return None,
         })
     }

@@ -31,6 +31,7 @@ mod input;
 mod markdown;
 mod sanitize;
 mod settings;
+mod surface;
 #[cfg(test)]
 mod tests;
 mod theme;

@@ -46,6 +46,8 @@ fn ask(id: &str, session: &str, display: &str, more: Value) -> Value {
     ask
 }
 
+mod surfaces;
+
 struct Stage {
     app: App,
     now: i64,

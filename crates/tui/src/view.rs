@@ -1,6 +1,7 @@
 //! The layout of the screen. One file: keys and clicks use the same areas as drawing. Pure.
 
 mod pages;
+mod surfaces;
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
@@ -37,6 +38,8 @@ fn body(app: &App) -> Rect {
 /// The rows of the session page: header, conversation with card, queued prompts, composer.
 struct Rows {
     header: Rect,
+    /// The pinned surfaces, if there are any.
+    pins: Rect,
     conversation: Rect,
     card: Rect,
     queue: Rect,
@@ -52,9 +55,13 @@ fn rows(app: &App) -> Rows {
     let session = app.conversation.as_ref().and_then(|conversation| app.sessions.get(&conversation.session));
     let queue = u16::try_from(session.map_or(0, |session| session.queue.len()).min(3)).unwrap_or(0)
         + u16::try_from(app.slash().len()).unwrap_or(0);
-    let below = (composer + queue).min(all.height / 2);
+    let open = app.surface_is_open();
+    // An open surface has the room of the composer as well.
+    let below = if open { 0 } else { (composer + queue).min(all.height / 2) };
     let queue = below.saturating_sub(composer);
-    let middle = all.height.saturating_sub(1 + below);
+    let pinned = app.conversation.as_ref().is_some_and(|conversation| !conversation.surfaces.pinned().is_empty());
+    let pins = u16::from(pinned && !open);
+    let middle = all.height.saturating_sub(1 + pins + below);
     let most = card_max(app, middle);
     let card = match (&app.card, app.page) {
         (Some(card), TuiPage::Session) => app.requests.get(&card.id).map_or(0, |(ask, _)| {
@@ -65,10 +72,11 @@ fn rows(app: &App) -> Rows {
     let at = |y: u16, height: u16| Rect::new(0, all.y + y, all.width, height);
     Rows {
         header: at(0, 1),
-        conversation: at(1, middle - card),
-        card: at(1 + middle - card, card),
-        queue: at(1 + middle, queue),
-        composer: at(1 + middle + queue, below - queue),
+        pins: at(1, pins),
+        conversation: at(1 + pins, middle - card),
+        card: at(1 + pins + middle - card, card),
+        queue: at(1 + pins + middle, queue),
+        composer: at(1 + pins + middle + queue, below - queue),
     }
 }
 
@@ -113,6 +121,16 @@ pub(crate) fn conversation_area(app: &App) -> Rect {
     }
     let area = rows(app).conversation;
     Rect { width: area.width.saturating_sub(1), ..area }
+}
+
+/// The room for the content of the open surface, inside its frame.
+pub(crate) fn surface_area(app: &App) -> Rect {
+    if !app.surface_is_open() || app.size.0 < WIDTH_MIN || app.size.1 < HEIGHT_MIN {
+        return Rect::default();
+    }
+    let frame = rows(app).conversation;
+    let (width, height) = (frame.width.saturating_sub(4), frame.height.saturating_sub(2));
+    Rect::new(frame.x + 2, frame.y + 1, width, height)
 }
 
 fn tabs(app: &App) -> Vec<(Option<TuiPage>, Span<'static>)> {
@@ -284,6 +302,17 @@ impl Draw<'_> {
             TuiPage::Devices => {
                 &[("↑↓", "move"), ("R", "rename"), ("x", "revoke"), ("r", "refresh"), ("?", "keys"), ("q", "quit")]
             }
+            TuiPage::Session if app.surface_takes_text() => {
+                &[("Esc", "end of the text"), ("Tab", "next field"), ("Ctrl-K", "commands")]
+            }
+            TuiPage::Session if app.surface_is_open() => &[
+                ("Tab", "next"),
+                ("↑↓", "move"),
+                ("Enter", "press"),
+                ("[ ]", "surfaces"),
+                ("Esc", "back"),
+                ("?", "keys"),
+            ],
             TuiPage::Session if app.writing && app.card.is_some() => {
                 &[("Esc", "answer the request"), ("Enter", "send"), ("Alt-Enter", "new line")]
             }
@@ -366,6 +395,15 @@ impl Draw<'_> {
         let Some(conversation) = &app.conversation else { return };
         let rows = rows(app);
         self.header(rows.header);
+        if app.surface_is_open() {
+            self.surface(rows.conversation);
+            // A request is drawn over what an agent draws.
+            if rows.card.height > 0 {
+                self.card(rows.card);
+            }
+            return;
+        }
+        self.pins(rows.pins);
         let area = conversation_area(app);
         let cx = DrawContext { theme, width: area.width, height: usize::from(area.height), now: app.now };
         let lines = conversation.screen(&cx);

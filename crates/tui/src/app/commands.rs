@@ -133,6 +133,7 @@ impl App {
                 effects.push(Effect::Mouse(self.mouse));
                 self.say(if self.mouse { "mouse on" } else { "mouse off" }, false);
             }
+            "surface" => self.open_surface(),
             "doctor" => effects.push(get(CallTag::TextPage("doctor"), "/v1/doctor".into())),
             "start" => {
                 self.overlay = Some(Overlay::Input {

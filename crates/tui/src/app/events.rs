@@ -334,6 +334,11 @@ impl App {
                 Some(url) => self.show_link(sanitize::line(url, LINK_MAX), effects),
                 None => self.say(&format!("no link: {why}"), true),
             },
+            CallTag::Action { session, surface } => {
+                let stale = value["code"] == "stale_surface";
+                self.on_action_reply(&session, &surface, (!good).then_some(why), stale);
+            }
+            CallTag::Surfaces(session) => self.on_surfaces(&session, good.then_some(&value["surfaces"])),
             CallTag::Notice(words) => {
                 if good {
                     self.say(&words, false);

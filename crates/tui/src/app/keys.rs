@@ -34,6 +34,10 @@ impl App {
             .as_ref()
             .is_some_and(|card| self.requests.get(&card.id).is_some_and(|(ask, _)| card.is_typing(ask)))
             && !(self.page == TuiPage::Session && self.writing);
+        if self.surface_takes_text() {
+            self.surface_key(key, effects);
+            return;
+        }
         if typing && self.card_key(key, effects) {
             return;
         }
@@ -47,6 +51,9 @@ impl App {
             _ => {}
         }
         if !typing && self.card_key(key, effects) {
+            return;
+        }
+        if self.surface_key(key, effects) {
             return;
         }
         match key.name() {
@@ -353,6 +360,7 @@ impl App {
             "J" | "S-Down" => self.with_conversation(|conversation, pen| conversation.choose(true, pen)),
             "K" | "S-Up" => self.with_conversation(|conversation, pen| conversation.choose(false, pen)),
             " " => self.with_conversation(Conversation::toggle_fold),
+            "s" => self.open_surface(),
             "t" => self.command("thoughts", effects),
             "o" => self.command("output", effects),
             "c" => self.command("copy", effects),
@@ -414,7 +422,7 @@ impl App {
             Some(_) => return,
             None => {}
         }
-        let writing = self.page == TuiPage::Session && self.writing;
+        let writing = self.page == TuiPage::Session && self.writing || self.surface_takes_text();
         if !writing
             && let Some(card) = &mut self.card
             && let Some((ask, None)) = self.requests.get(&card.id)
@@ -423,6 +431,7 @@ impl App {
             return;
         }
         match self.page {
+            TuiPage::Session if self.surface_is_open() => drop(self.surface_paste(&words)),
             TuiPage::Session => {
                 self.writing = true;
                 self.composer.insert_str(words);
@@ -457,6 +466,8 @@ impl App {
                     card.scroll + by
                 };
             }
+        } else if self.surface_is_open() {
+            self.conversation.iter_mut().for_each(|conversation| conversation.surfaces.scroll(by));
         } else if self.page == TuiPage::Session {
             self.with_conversation(|conversation, pen| conversation.scroll(by, pen));
         }

@@ -13,12 +13,29 @@ pub(super) enum ToolPart<'a> {
 /// The content of a block.
 #[derive(Clone, Debug)]
 pub(super) enum BlockBody {
-    Text { who: Role, words: String, continued: bool },
-    Tool { call: ToolCall, from: i64, until: i64 },
+    Text {
+        who: Role,
+        words: String,
+        continued: bool,
+    },
+    Tool {
+        call: ToolCall,
+        from: i64,
+        until: i64,
+    },
     Plan(Vec<PlanEntry>),
     Asked(String),
-    Ended { status: String, words: String, took: i64 },
-    Note { bad: bool, words: String },
+    Ended {
+        status: String,
+        words: String,
+        took: i64,
+    },
+    Note {
+        bad: bool,
+        words: String,
+    },
+    /// A surface that was shown here, by its name.
+    Surface(String),
 }
 
 /// The tool call that a block belongs to.
@@ -49,6 +66,7 @@ impl Block {
                 BlockBody::Text { words, .. } | BlockBody::Note { words, .. } => words.len(),
                 BlockBody::Tool { call, .. } => call.bytes(),
                 BlockBody::Plan(entries) => entries.iter().map(|entry| entry.content.len()).sum(),
+                BlockBody::Surface(name) => name.len(),
                 BlockBody::Asked(_) | BlockBody::Ended { .. } => 0,
             }
     }
@@ -57,6 +75,7 @@ impl Block {
         match &self.body {
             BlockBody::Text { who, words, .. } => *who == Role::Thought || *who == Role::User && words.len() > 500,
             BlockBody::Tool { call, .. } => call.input().is_some() || !parts(call).is_empty(),
+            BlockBody::Surface(_) => true,
             BlockBody::Plan(_) | BlockBody::Asked(_) | BlockBody::Ended { .. } | BlockBody::Note { .. } => false,
         }
     }

@@ -209,6 +209,7 @@ impl Conversation {
                     Span::styled(rest, theme.rule),
                 ]));
             }
+            BlockBody::Surface(name) => self.draw_surface(block, name, cx, out),
             BlockBody::Note { bad, words } => {
                 let (mark, style) = if *bad { ("  ! ", theme.bad) } else { ("  · ", theme.dim) };
                 let words_style: Style = if *bad { theme.bad } else { theme.dim };
@@ -216,6 +217,43 @@ impl Conversation {
                 out.extend(super::super::markdown::wrap(&spans, &Span::styled(mark, style), &Span::raw("    "), width));
             }
         }
+    }
+
+    /// Draws the first lines of a surface, in a frame that names its agent.
+    fn draw_surface(&self, block: &Block, name: &str, cx: &DrawContext<'_>, out: &mut Vec<Line<'static>>) {
+        let (theme, width) = (cx.theme, usize::from(cx.width));
+        let surface = self.surfaces.get(name);
+        let title = surface.map_or_else(|| sanitize::line(name, FIELD), surface::title);
+        let latest = self.surface_blocks.get(name) == Some(&block.id);
+        let Some(surface) = surface.filter(|_| latest) else {
+            let why = if surface.is_some() { "shown again below" } else { "closed" };
+            let words = sanitize::cut(&title, width.saturating_sub(28));
+            return out.push(Line::from(Span::styled(format!("  · surface {words} ({why})"), theme.dim)));
+        };
+        let open = block.toggled;
+        let most = if open { SURFACE_UNFOLDED } else { SURFACE_FOLDED };
+        let (lines, more) = surface::inline(surface, theme, width.saturating_sub(4), most);
+        let agent = sanitize::cut(self.agent(), 20);
+        let pinned = if surface.pinned() { " · pinned" } else { "" };
+        let room = width.saturating_sub(13 + sanitize::width(&agent) + pinned.len());
+        out.push(Line::from(vec![
+            Span::styled("  ┌ ", theme.rule),
+            Span::styled(format!("{agent} draws "), theme.dim),
+            Span::styled(sanitize::cut(&title, room), theme.accent),
+            Span::styled(pinned, theme.dim),
+        ]));
+        for mut line in lines {
+            line.spans.insert(0, Span::styled("  │ ", theme.rule));
+            out.push(line);
+        }
+        let hint = match (surface.ask().is_some(), more) {
+            (true, _) => "it asks you · s: open and answer".to_owned(),
+            (false, 0) => "s: open".to_owned(),
+            (false, more) => format!("s: open · {more} more lines"),
+        };
+        let style = if surface.ask().is_some() { theme.warn } else { theme.dim };
+        let hint = sanitize::cut(&hint, width.saturating_sub(4));
+        out.push(Line::from(vec![Span::styled("  └ ", theme.rule), Span::styled(hint, style)]));
     }
 
     /// Draws a tool call: its state, title, input and output.

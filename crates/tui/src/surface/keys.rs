@@ -1,0 +1,377 @@
+//! The keys of an open surface. Pure.
+
+use std::collections::BTreeSet;
+
+use plexus_surfaces::Surface;
+use ratatui_textarea::TextArea;
+use serde_json::{Value, json};
+
+use super::super::input::{self, Key};
+use super::controls::{Control, slider_step};
+use super::layout::{LayoutContext, layout};
+use super::part::Spot;
+use super::state::{Editing, Place, SurfaceState};
+
+/// Bytes of one field at most; the gateway takes 64 KiB of inputs.
+const FIELD_MAX: usize = 60 << 10;
+
+/// The effect of a key.
+#[derive(Debug, PartialEq)]
+pub(crate) enum SurfaceStep {
+    /// The key is not for the surface.
+    Nothing,
+    Taken,
+    /// Back to the conversation.
+    Close,
+    /// The next or previous surface.
+    Next,
+    Previous,
+    /// Send this action.
+    Press(Value),
+    /// Copy this address.
+    Copy(String),
+    /// Tell the user.
+    Say(String),
+}
+
+impl SurfaceState {
+    pub(super) fn key(&mut self, key: &Key, surface: &Surface, cx: &LayoutContext<'_>, now: i64) -> SurfaceStep {
+        self.refresh(surface);
+        let spots = layout(self.shown(surface), self, cx).spots;
+        let at = self.focus.as_ref().and_then(|place| spots.iter().position(|spot| spot.place == *place));
+        let step = match (self.editing.take(), at.map(|at| &spots[at])) {
+            (Some(editing), Some(spot)) => self.edit(editing, key, spot, &spots),
+            (_, spot) => self.plain_key(key, spot, at, &spots, surface, now),
+        };
+        // What the user does is no change that the user has to look at first.
+        self.own = step != SurfaceStep::Nothing;
+        step
+    }
+
+    /// A key while text is typed.
+    fn edit(&mut self, mut editing: Editing, key: &Key, spot: &Spot, spots: &[Spot]) -> SurfaceStep {
+        let Control::Text { pointer, many_lines, .. } = &spot.control else { return SurfaceStep::Taken };
+        match key.name() {
+            "Esc" => return SurfaceStep::Taken,
+            "Tab" => self.move_focus(spots, true),
+            "S-Tab" => self.move_focus(spots, false),
+            "Enter" if !many_lines => self.move_focus(spots, true),
+            "Up" | "Down" | "M-Enter" | "C-j" | "S-Enter" if !many_lines => self.editing = Some(editing),
+            name => {
+                let before = editing.area.lines().join("\n");
+                if name == "Enter" {
+                    editing.area.insert_newline();
+                } else {
+                    input::edit(&mut editing.area, key);
+                }
+                let words = editing.area.lines().join("\n");
+                if words.len() > FIELD_MAX {
+                    editing.area = input::area(&before);
+                } else if words != before {
+                    self.set_input(pointer, words.into());
+                }
+                self.editing = Some(editing);
+                self.follow = true;
+            }
+        }
+        SurfaceStep::Taken
+    }
+
+    fn plain_key(
+        &mut self,
+        key: &Key,
+        spot: Option<&Spot>,
+        at: Option<usize>,
+        spots: &[Spot],
+        surface: &Surface,
+        now: i64,
+    ) -> SurfaceStep {
+        // Letters are text where a field has the focus.
+        if let Some(Spot { place, control: Control::Text { value, secret, .. }, .. }) = spot
+            && (key.name().chars().count() == 1 || key.name() == "Backspace")
+        {
+            let words = if *secret && !self.is_given(spot) { "" } else { value.as_str() };
+            let editing = Editing { place: place.clone(), area: field(words) };
+            return match spot {
+                Some(spot) => self.edit(editing, key, spot, spots),
+                None => SurfaceStep::Taken,
+            };
+        }
+        match key.name() {
+            "Esc" | "q" => return SurfaceStep::Close,
+            "]" | "s" => return SurfaceStep::Next,
+            "[" => return SurfaceStep::Previous,
+            "Tab" => self.move_focus(spots, true),
+            "S-Tab" => self.move_focus(spots, false),
+            "Enter" | " " => {
+                return match spot {
+                    Some(spot) => self.press(spot, surface, now),
+                    None => SurfaceStep::Taken,
+                };
+            }
+            name => {
+                if let Some(spot) = spot
+                    && self.within(spot, name)
+                {
+                    self.follow = true;
+                    return SurfaceStep::Taken;
+                }
+                return self.across(name, at, spots);
+            }
+        }
+        SurfaceStep::Taken
+    }
+
+    /// Whether the user typed into the field of this place already.
+    fn is_given(&self, spot: Option<&Spot>) -> bool {
+        matches!(spot.map(|spot| &spot.control), Some(Control::Text { pointer, .. }) if self.inputs.contains_key(pointer))
+    }
+
+    /// Moves the focus to the next or previous control; past the ends it begins again.
+    fn move_focus(&mut self, spots: &[Spot], next: bool) {
+        let at = self.focus.as_ref().and_then(|place| spots.iter().position(|spot| spot.place == *place));
+        let to = match (at, next) {
+            (None, true) => 0,
+            (None, false) => spots.len().saturating_sub(1),
+            (Some(at), true) => (at + 1) % spots.len().max(1),
+            (Some(at), false) => (at + spots.len().saturating_sub(1)) % spots.len().max(1),
+        };
+        self.focus = spots.get(to).map(|spot| spot.place.clone());
+        self.follow = true;
+    }
+
+    /// A key that moves within the control; false if it has nowhere to go there.
+    fn within(&mut self, spot: &Spot, name: &str) -> bool {
+        let place = &spot.place;
+        match &spot.control {
+            Control::Choice { values, at, .. } => self.move_cursor(place, *at, values.len(), name, 1),
+            Control::Table { rows, at, columns, column, sort, .. } => match name {
+                "Left" | "h" => self.set_column(place, column.checked_sub(1)),
+                "Right" | "l" => self.set_column(place, Some(column + 1).filter(|next| *next < columns.len())),
+                "o" => {
+                    self.sort(place, columns.get(*column), sort.as_ref());
+                    true
+                }
+                _ => self.move_cursor(place, *at, *rows, name, self.page()),
+            },
+            Control::Tree { rows, at, item, .. } => match (name, item) {
+                ("Left" | "h", Some((path, true))) => self.fold(place, path, true),
+                ("Right" | "l", Some((path, true))) => self.fold(place, path, false),
+                _ => self.move_cursor(place, *at, *rows, name, self.page()),
+            },
+            Control::Tabs { many, at } => {
+                let to = match name {
+                    "Left" | "h" => at.checked_sub(1),
+                    "Right" | "l" => Some(at + 1).filter(|next| next < many),
+                    _ => return false,
+                };
+                if let Some(to) = to {
+                    self.cursors.insert(place.clone(), to);
+                }
+                true
+            }
+            Control::Slider { pointer, min, max, value } => {
+                let step = slider_step(*min, *max);
+                let to = match name {
+                    "Left" | "h" | "-" => value - step,
+                    "Right" | "l" | "+" => value + step,
+                    "Home" => *min,
+                    "End" => *max,
+                    _ => return false,
+                };
+                let to = to.clamp(*min, *max);
+                let to = if to.fract() == 0.0 && to.abs() < 1e15 { json!(to as i64) } else { json!(to) };
+                self.set_input(pointer, to);
+                true
+            }
+            Control::Button { .. } | Control::Text { .. } | Control::Check { .. } | Control::Modal => false,
+        }
+    }
+
+    fn move_cursor(&mut self, place: &Place, at: usize, many: usize, name: &str, page: usize) -> bool {
+        let last = many.saturating_sub(1);
+        let to = match name {
+            "Down" | "j" if at < last => at + 1,
+            "Up" | "k" if at > 0 => at - 1,
+            "PageDown" if page > 1 && at < last => (at + page).min(last),
+            "PageUp" if page > 1 && at > 0 => at.saturating_sub(page),
+            "Home" | "g" if page > 1 => 0,
+            "End" | "G" if page > 1 => last,
+            _ => return false,
+        };
+        self.cursors.insert(place.clone(), to);
+        true
+    }
+
+    fn set_column(&mut self, place: &Place, column: Option<usize>) -> bool {
+        if let Some(column) = column {
+            self.columns.insert(place.clone(), column);
+        }
+        true
+    }
+
+    /// Sorts by a column: ascending, descending, as the agent gave it.
+    fn sort(&mut self, place: &Place, key: Option<&String>, now: Option<&(String, bool)>) {
+        let Some(key) = key else { return };
+        let to = match now {
+            Some((sorted, false)) if sorted == key => Some((key.clone(), true)),
+            Some((sorted, true)) if sorted == key => None,
+            _ => Some((key.clone(), false)),
+        };
+        self.sorts.insert(place.clone(), to);
+        self.cursors.remove(place);
+    }
+
+    fn fold(&mut self, place: &Place, path: &str, fold: bool) -> bool {
+        let folded = self.folded.entry(place.clone()).or_default();
+        if fold {
+            folded.insert(path.to_owned())
+        } else {
+            folded.remove(path)
+        };
+        true
+    }
+
+    /// A key that moves between controls, or scrolls.
+    fn across(&mut self, name: &str, at: Option<usize>, spots: &[Spot]) -> SurfaceStep {
+        let page = i64::try_from(self.page()).unwrap_or(i64::MAX);
+        match (name, at) {
+            ("Down" | "j", Some(at)) if at + 1 < spots.len() => self.move_focus(spots, true),
+            ("Up" | "k", Some(at)) if at > 0 => self.move_focus(spots, false),
+            ("Down" | "j" | "C-Down", _) => self.scroll_by(1),
+            ("Up" | "k" | "C-Up", _) => self.scroll_by(-1),
+            ("PageDown" | "C-f", _) => self.scroll_by(page),
+            ("PageUp" | "C-b", _) => self.scroll_by(-page),
+            ("C-d", _) => self.scroll_by((page / 2).max(1)),
+            ("C-u", _) => self.scroll_by(-(page / 2).max(1)),
+            ("Home" | "g", _) => self.scroll_by(i64::MIN + 1),
+            ("End" | "G", _) => self.scroll_by(i64::MAX),
+            _ => return SurfaceStep::Nothing,
+        }
+        SurfaceStep::Taken
+    }
+
+    /// Enter or Space on a control.
+    fn press(&mut self, spot: &Spot, surface: &Surface, now: i64) -> SurfaceStep {
+        let place = &spot.place;
+        match &spot.control {
+            Control::Text { value, secret, .. } => {
+                let words = if *secret && !self.is_given(Some(spot)) { "" } else { value.as_str() };
+                self.editing = Some(Editing { place: place.clone(), area: field(words) });
+            }
+            Control::Check { pointer, on } => self.set_input(pointer, json!(!on)),
+            Control::Choice { pointer, values, chosen, multiple, at } => {
+                let Some(value) = values.get(*at) else { return SurfaceStep::Taken };
+                let mut to: Vec<String> = if *multiple { chosen.clone() } else { Vec::new() };
+                match to.iter().position(|one| one == value) {
+                    Some(known) => drop(to.remove(known)),
+                    None => to.push(value.clone()),
+                }
+                self.set_input(pointer, json!(to));
+            }
+            Control::Tabs { many, at } => {
+                self.cursors.insert(place.clone(), (at + 1) % (*many).max(1));
+            }
+            Control::Modal => {
+                if !self.opened.remove(place) {
+                    self.opened.insert(place.clone());
+                }
+            }
+            Control::Tree { item: Some((path, true)), .. } => {
+                let is_folded = self.folded.get(place).is_some_and(|folded| folded.contains(path));
+                self.fold(place, path, !is_folded);
+            }
+            Control::Slider { .. } => {}
+            Control::Button { event: None, url: Some(url), .. } => return SurfaceStep::Copy(url.clone()),
+            Control::Button { event: Some(event), blocked, .. } => {
+                if *blocked {
+                    return SurfaceStep::Say("a check of the form does not hold yet".into());
+                }
+                return self.send(spot, event, None, surface, now);
+            }
+            Control::Table { item: Some(item), event: Some(event), .. } => {
+                return self.send(spot, event, Some(json!(item)), surface, now);
+            }
+            Control::Tree { item: Some((path, false)), event: Some(event), .. } => {
+                return self.send(spot, event, Some(json!(path)), surface, now);
+            }
+            Control::Button { .. } | Control::Table { .. } | Control::Tree { .. } => {}
+        }
+        SurfaceStep::Taken
+    }
+
+    /// The action of a press. A press that was meant for what stood here before has no effect.
+    fn send(&mut self, spot: &Spot, event: &str, item: Option<Value>, surface: &Surface, now: i64) -> SurfaceStep {
+        if self.sent.is_some() || !self.is_armed(now) {
+            return SurfaceStep::Taken;
+        }
+        let Place { id, instance } = &spot.place;
+        let mut body = json!({ "rev": surface.rev(), "component": id, "event": event });
+        let bound = bound(surface);
+        let inputs: serde_json::Map<String, Value> = self
+            .inputs
+            .iter()
+            .filter(|(pointer, _)| bound.contains(*pointer))
+            .map(|(pointer, value)| (pointer.clone(), value.clone()))
+            .collect();
+        if !inputs.is_empty() {
+            body["inputs"] = inputs.into();
+        }
+        if !instance.is_empty() {
+            body["instance"] = instance.as_str().into();
+        }
+        if let Some(item) = item {
+            body["item"] = item;
+        }
+        self.sent = Some(spot.place.clone());
+        self.problem.clear();
+        SurfaceStep::Press(body)
+    }
+
+    /// Puts pasted text into the field with the focus; false if none has it.
+    pub(super) fn paste(&mut self, words: &str, surface: &Surface, cx: &LayoutContext<'_>) -> bool {
+        self.refresh(surface);
+        let spots = layout(self.shown(surface), self, cx).spots;
+        let spot = self.focus.as_ref().and_then(|place| spots.iter().find(|spot| spot.place == *place));
+        let Some(Spot { place, control: Control::Text { pointer, value, many_lines, secret }, .. }) = spot else {
+            return false;
+        };
+        let words = if *many_lines { words.to_owned() } else { words.replace('\n', " ") };
+        let given = if *secret && !self.is_given(spot) { "" } else { value.as_str() };
+        let mut area: TextArea<'static> = match self.editing.take() {
+            Some(editing) => editing.area,
+            None => field(given),
+        };
+        let room = FIELD_MAX.saturating_sub(area.lines().iter().map(|line| line.len() + 1).sum());
+        if words.len() <= room {
+            area.insert_str(words);
+            self.set_input(pointer, area.lines().join("\n").into());
+        }
+        self.editing = Some(Editing { place: place.clone(), area });
+        (self.follow, self.own) = (true, true);
+        true
+    }
+}
+
+fn field(words: &str) -> TextArea<'static> {
+    input::area(if words.len() > FIELD_MAX { "" } else { words })
+}
+
+/// The pointers that inputs of the surface are bound to, on all tabs: what was typed into others is not sent.
+fn bound(surface: &Surface) -> BTreeSet<String> {
+    let mut resolver = surface.resolver();
+    let mut pointers = BTreeSet::new();
+    let mut seen = BTreeSet::new();
+    let mut left = vec![("root".to_owned(), String::new())];
+    while let Some((id, instance)) = left.pop() {
+        if !seen.insert((id.clone(), instance.clone())) {
+            continue;
+        }
+        let Some(resolved) = resolver.resolve(&id, &instance) else { continue };
+        if matches!(resolved.kind, "TextField" | "CheckBox" | "ChoicePicker" | "Slider" | "DateTimeInput") {
+            pointers.extend(resolved.bound);
+        }
+        left.extend(resolved.children.into_iter().map(|slot| (slot.id, slot.instance)));
+    }
+    pointers
+}

@@ -1,0 +1,238 @@
+//! What agents draw in the open session: its surfaces as they stand, and what the user does with them. Pure.
+//!
+//! The text of a surface is its agent's: it is [sanitized](super::sanitize) where it becomes a line, and the frame around it is written by
+//! `view`. A surface answers nothing but its own questions.
+
+mod chart;
+mod controls;
+mod keys;
+mod layout;
+mod lists;
+mod part;
+mod state;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+
+use plexus_surfaces::{Change, Fold, Surface, SurfaceSet};
+use serde_json::Value;
+
+pub(crate) use keys::SurfaceStep;
+pub(crate) use layout::{Layout, LayoutContext, layout};
+pub(crate) use state::SurfaceState;
+
+use super::sanitize;
+use super::theme::Theme;
+
+/// Changes remembered while the surfaces are read again; at more they are read once more.
+const WAITING_MAX: usize = 1000;
+/// Longest title, in columns.
+const TITLE_MAX: usize = 120;
+
+/// The surfaces of the open session.
+#[derive(Debug, Default)]
+pub(crate) struct SessionSurfaces {
+    set: SurfaceSet,
+    states: BTreeMap<String, SurfaceState>,
+    /// The surface that fills the page.
+    open: Option<String>,
+    /// Changes that arrived since the surfaces are being read again.
+    waiting: Option<Vec<Change>>,
+    /// Whether a change was missed.
+    stale: bool,
+}
+
+impl SessionSurfaces {
+    /// Replaces all surfaces by those of a snapshot or a listing.
+    pub(crate) fn replace(&mut self, list: &Value) {
+        let list = list.as_array().cloned().unwrap_or_default();
+        let mut set = SurfaceSet::default();
+        for wire in list {
+            // One that this version cannot read does not hide the others.
+            if let Ok(one) = SurfaceSet::from_wire(vec![wire]) {
+                for surface in one.iter() {
+                    set.apply(&surface.to_change());
+                }
+            }
+        }
+        self.set = set;
+        for change in self.waiting.take().unwrap_or_default() {
+            self.stale |= self.set.apply(&change) == Fold::Gap;
+        }
+        self.forget_closed();
+    }
+
+    /// Applies the body of a `surface_updated`.
+    pub(crate) fn apply(&mut self, body: Value) {
+        let Ok(change) = serde_json::from_value::<Change>(body) else { return };
+        let gap = self.set.apply(&change) == Fold::Gap;
+        match &mut self.waiting {
+            // Whether it fits what is being read is seen then.
+            Some(waiting) if waiting.len() < WAITING_MAX => waiting.push(change),
+            Some(_) => self.stale = true,
+            None => self.stale |= gap,
+        }
+        self.forget_closed();
+    }
+
+    /// Whether the surfaces have to be read again now; then they are being read.
+    pub(crate) fn read_again(&mut self) -> bool {
+        if !self.stale || self.waiting.is_some() {
+            return false;
+        }
+        self.stale = false;
+        self.waiting = Some(Vec::new());
+        true
+    }
+
+    /// The surfaces could not be read again: what is here may be old, until the next change.
+    pub(crate) fn not_read(&mut self) {
+        self.waiting = None;
+    }
+
+    fn forget_closed(&mut self) {
+        let set = &self.set;
+        self.states.retain(|name, _| set.get(name).is_some());
+        if self.open.as_ref().is_some_and(|name| set.get(name).is_none()) {
+            self.open = None;
+        }
+    }
+
+    /// A surface.
+    pub(crate) fn get(&self, name: &str) -> Option<&Surface> {
+        self.set.get(name)
+    }
+
+    /// The names, pinned surfaces first.
+    pub(crate) fn names(&self) -> Vec<&str> {
+        let mut all: Vec<&Surface> = self.set.iter().collect();
+        all.sort_by_key(|surface| !surface.pinned());
+        all.into_iter().map(Surface::name).collect()
+    }
+
+    /// The titles of the pinned surfaces.
+    pub(crate) fn pinned(&self) -> Vec<String> {
+        self.set.iter().filter(|surface| surface.pinned()).map(title).collect()
+    }
+
+    /// The surface that fills the page.
+    pub(crate) fn open(&self) -> Option<&Surface> {
+        self.open.as_ref().and_then(|name| self.set.get(name))
+    }
+
+    /// Its place among the surfaces, counted from 1, and how many there are.
+    pub(crate) fn open_place(&self) -> (usize, usize) {
+        let names = self.names();
+        let at = names.iter().position(|name| Some(*name) == self.open.as_deref());
+        (at.map_or(0, |at| at + 1), names.len())
+    }
+
+    /// What the user did on the open surface.
+    pub(crate) fn open_state(&self) -> Option<&SurfaceState> {
+        self.open.as_ref().and_then(|name| self.states.get(name))
+    }
+
+    /// The state of a surface of this name.
+    pub(crate) fn state_mut(&mut self, name: &str) -> Option<&mut SurfaceState> {
+        self.states.get_mut(name)
+    }
+
+    /// Fills the page with a surface; false if there is none of this name.
+    pub(crate) fn show(&mut self, name: &str, now: i64) -> bool {
+        let Some(surface) = self.set.get(name) else { return false };
+        let asked = surface.ask().is_some();
+        self.states.entry(name.to_owned()).or_default().enter(now, asked);
+        self.open = Some(name.to_owned());
+        true
+    }
+
+    /// Goes to the next or previous surface.
+    pub(crate) fn step(&mut self, next: bool, now: i64) {
+        let names: Vec<String> = self.names().into_iter().map(str::to_owned).collect();
+        let at = names.iter().position(|name| Some(name) == self.open.as_ref()).unwrap_or(0);
+        let step = if next { 1 } else { names.len().saturating_sub(1) };
+        if let Some(name) = names.get((at + step) % names.len().max(1)) {
+            self.show(name, now);
+        }
+    }
+
+    /// Goes back to the conversation.
+    pub(crate) fn close(&mut self) {
+        self.open = None;
+    }
+
+    /// The request that the open surface asks.
+    pub(crate) fn open_ask(&self) -> Option<&str> {
+        self.open()?.ask().map(|ask| ask.request_id.as_str())
+    }
+
+    /// Whether text is being typed into the open surface.
+    pub(crate) fn is_typing(&self) -> bool {
+        self.open_state().is_some_and(SurfaceState::is_typing)
+    }
+
+    /// Lays the open surface out for this room; brings its state in line with it.
+    pub(crate) fn prepare(&mut self, cx: &LayoutContext<'_>, now: i64) {
+        if let Some(name) = &self.open
+            && let (Some(surface), Some(state)) = (self.set.get(name), self.states.get_mut(name))
+        {
+            state.prepare(surface, cx, now);
+        }
+    }
+
+    /// The lines of the open surface, all of them, and the first one on the screen.
+    pub(crate) fn draw_open(&self, cx: &LayoutContext<'_>) -> Option<(Layout, usize)> {
+        let (surface, state) = (self.open()?, self.open_state()?);
+        Some((layout(state.shown(surface), state, cx), state.scroll))
+    }
+
+    /// Passes a key to the open surface.
+    pub(crate) fn key(&mut self, key: &super::input::Key, cx: &LayoutContext<'_>, now: i64) -> SurfaceStep {
+        match &self.open {
+            Some(name) => match (self.set.get(name), self.states.get_mut(name)) {
+                (Some(surface), Some(state)) => state.key(key, surface, cx, now),
+                _ => SurfaceStep::Nothing,
+            },
+            None => SurfaceStep::Nothing,
+        }
+    }
+
+    /// Scrolls the open surface.
+    pub(crate) fn scroll(&mut self, by: i64) {
+        if let Some(state) = self.open.as_ref().and_then(|name| self.states.get_mut(name)) {
+            state.scroll_by(by);
+        }
+    }
+
+    /// Puts pasted text into the field of the open surface that has the focus; false if none has.
+    pub(crate) fn paste(&mut self, words: &str, cx: &LayoutContext<'_>) -> bool {
+        match &self.open {
+            Some(name) => match (self.set.get(name), self.states.get_mut(name)) {
+                (Some(surface), Some(state)) => state.paste(words, surface, cx),
+                _ => false,
+            },
+            None => false,
+        }
+    }
+}
+
+/// A surface's title, sanitized.
+pub(crate) fn title(surface: &Surface) -> String {
+    let title = sanitize::line(surface.title().unwrap_or_default(), TITLE_MAX);
+    if title.trim().is_empty() { sanitize::line(surface.name(), TITLE_MAX) } else { title }
+}
+
+/// A surface in the conversation: its first lines, without a focus, and how many more there are.
+pub(crate) fn inline(
+    surface: &Surface,
+    theme: &Theme,
+    width: usize,
+    most: usize,
+) -> (Vec<ratatui::text::Line<'static>>, usize) {
+    let state = SurfaceState::default();
+    let mut lines = layout(surface, &state, &LayoutContext { theme, width, height: most, inline: true }).lines;
+    let more = lines.len().saturating_sub(most);
+    lines.truncate(most);
+    (lines, more)
+}

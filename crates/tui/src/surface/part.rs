@@ -1,0 +1,126 @@
+//! Parts of a surface's layout: lines, and the places in them that can have the focus.
+
+use std::ops::Range;
+
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+use ratatui::style::Style;
+use ratatui::text::{Line, Span};
+
+use super::super::sanitize;
+use super::controls::Control;
+use super::state::Place;
+
+/// A place that can have the focus.
+#[derive(Clone, Debug)]
+pub(crate) struct Spot {
+    pub(super) place: Place,
+    /// Its lines; of one that is scrolled itself, those around its cursor.
+    pub(super) lines: Range<usize>,
+    pub(super) control: Control,
+    /// What a press here means: if that changes, the next press has to wait.
+    pub(super) meaning: String,
+}
+
+/// Lines with the places in them.
+#[derive(Debug, Default)]
+pub(super) struct Part {
+    pub(super) lines: Vec<Line<'static>>,
+    pub(super) spots: Vec<Spot>,
+}
+
+impl Part {
+    pub(super) fn of(lines: Vec<Line<'static>>) -> Self {
+        Self { lines, spots: Vec::new() }
+    }
+
+    pub(super) fn line(spans: Vec<Span<'static>>) -> Self {
+        Self::of(vec![Line::from(spans)])
+    }
+
+    /// The columns of its longest line.
+    pub(super) fn width(&self) -> usize {
+        self.lines.iter().map(line_width).max().unwrap_or(0)
+    }
+
+    /// Appends a part below.
+    pub(super) fn append(&mut self, other: Self) {
+        let by = self.lines.len();
+        self.lines.extend(other.lines);
+        self.spots.extend(other.spots.into_iter().map(|spot| spot.moved(by)));
+    }
+
+    /// Puts a margin before each line: `first` before the first, `next` before the others.
+    pub(super) fn indented(mut self, first: &Span<'static>, next: &Span<'static>) -> Self {
+        for (n, line) in self.lines.iter_mut().enumerate() {
+            line.spans.insert(0, if n == 0 { first.clone() } else { next.clone() });
+        }
+        self
+    }
+
+    /// Parts side by side, each in its columns.
+    pub(super) fn beside(parts: Vec<(Self, usize)>, gap: usize) -> Self {
+        let height = parts.iter().map(|(part, _)| part.lines.len()).max().unwrap_or(0);
+        let mut out = Self::of(vec![Line::default(); height]);
+        let last = parts.len().saturating_sub(1);
+        for (n, (part, columns)) in parts.into_iter().enumerate() {
+            let mut lines = part.lines.into_iter();
+            for row in &mut out.lines {
+                let line = lines.next().unwrap_or_default();
+                let room = if n < last { (columns + gap).saturating_sub(line_width(&line)) } else { 0 };
+                row.spans.extend(line.spans);
+                if room > 0 {
+                    row.spans.push(Span::raw(" ".repeat(room)));
+                }
+            }
+            out.spots.extend(part.spots);
+        }
+        out
+    }
+
+    /// The text of all lines, on one line.
+    pub(super) fn text(&self) -> String {
+        let lines =
+            self.lines.iter().map(|line| line.spans.iter().map(|span| span.content.as_ref()).collect::<String>());
+        lines.collect::<Vec<_>>().join(" ").split_whitespace().collect::<Vec<_>>().join(" ")
+    }
+}
+
+impl Spot {
+    fn moved(self, by: usize) -> Self {
+        Self { lines: self.lines.start + by..self.lines.end + by, ..self }
+    }
+}
+
+/// The columns of a line.
+pub(super) fn line_width(line: &Line<'_>) -> usize {
+    line.spans.iter().map(|span| sanitize::width(&span.content)).sum()
+}
+
+/// What a widget draws, as lines.
+pub(super) fn drawn(width: usize, height: usize, draw: impl FnOnce(Rect, &mut Buffer)) -> Vec<Line<'static>> {
+    let side = |n: usize| u16::try_from(n).unwrap_or(u16::MAX).clamp(1, 500);
+    let area = Rect::new(0, 0, side(width), side(height));
+    let mut buffer = Buffer::empty(area);
+    draw(area, &mut buffer);
+    let row = |cells: &[ratatui::buffer::Cell]| {
+        let mut spans: Vec<Span<'static>> = Vec::new();
+        let mut skip = 0;
+        for cell in cells {
+            if skip > 0 {
+                skip -= 1;
+                continue;
+            }
+            skip = sanitize::width(cell.symbol()).saturating_sub(1);
+            // A field that is edited has the agent's text as it is.
+            let symbol = if sanitize::printable(cell.symbol()) { cell.symbol() } else { "?" };
+            let style = Style::new().fg(cell.fg).bg(cell.bg).add_modifier(cell.modifier);
+            match spans.last_mut() {
+                Some(last) if last.style == style => last.content.to_mut().push_str(symbol),
+                _ => spans.push(Span::styled(symbol.to_owned(), style)),
+            }
+        }
+        Line::from(spans)
+    };
+    buffer.content.chunks(usize::from(area.width)).map(row).collect()
+}

@@ -1,0 +1,217 @@
+//! What the user does on one surface: where the focus is, what was typed, what is unfolded. Pure.
+
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
+
+use plexus_surfaces::{Surface, row_order};
+use ratatui_textarea::TextArea;
+use serde_json::Value;
+
+use super::layout::{LayoutContext, layout};
+
+/// How long a control that appeared, or came to mean something else, does not react to a press, in milliseconds.
+pub(crate) const PRESS_DELAY: i64 = 400;
+
+/// Where a component stands: its id, and the list item in a template.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Place {
+    pub(crate) id: String,
+    pub(crate) instance: String,
+}
+
+/// What a text field takes while it is edited.
+#[derive(Clone, Debug)]
+pub(super) struct Editing {
+    pub(super) place: Place,
+    pub(super) area: TextArea<'static>,
+}
+
+/// The surface with what was typed in its data, so that what depends on it is shown.
+#[derive(Debug)]
+struct Typed {
+    rev: u64,
+    edits: u64,
+    surface: Surface,
+}
+
+/// The order of a table's rows, for a revision of the surface.
+#[derive(Debug)]
+struct Order {
+    rev: u64,
+    edits: u64,
+    sort: Option<(String, bool)>,
+    rows: Rc<Vec<usize>>,
+}
+
+/// What the user did on a surface. It stays while the surface changes.
+#[derive(Debug, Default)]
+pub(crate) struct SurfaceState {
+    /// What was typed or chosen and not sent yet, by the pointer of the input.
+    pub(super) inputs: BTreeMap<String, Value>,
+    /// Counts the changes of `inputs`.
+    edits: u64,
+    typed: Option<Typed>,
+    pub(super) focus: Option<Place>,
+    pub(super) editing: Option<Editing>,
+    pub(crate) scroll: usize,
+    /// Whether the screen goes where the focus is.
+    pub(super) follow: bool,
+    /// The shown tab, the option, row or entry under the cursor.
+    pub(super) cursors: BTreeMap<Place, usize>,
+    /// The column of a table that keys act on.
+    pub(super) columns: BTreeMap<Place, usize>,
+    /// The order that the user gave a table: the column's key, and whether the greatest is first. None is the agent's own order.
+    pub(super) sorts: BTreeMap<Place, Option<(String, bool)>>,
+    /// The folded folders of a tree.
+    pub(super) folded: BTreeMap<Place, BTreeSet<String>>,
+    /// The modals that are open.
+    pub(super) opened: BTreeSet<Place>,
+    orders: RefCell<BTreeMap<Place, Order>>,
+    /// The control that was pressed; no other is until the gateway has replied.
+    pub(super) sent: Option<Place>,
+    /// Why the last press was refused.
+    pub(crate) problem: String,
+    /// What a press on the focus means, and since when.
+    meaning: (Option<Place>, String, i64),
+    /// Whether a key of the user was applied since the last layout.
+    pub(super) own: bool,
+    /// The revision, edits, columns and rows of the last layout.
+    prepared: Option<(u64, u64, usize, usize)>,
+    /// Lines, and rows on the screen, of the last layout.
+    size: (usize, usize),
+}
+
+impl SurfaceState {
+    /// The user opens the surface; of one that asks, the first control gets the focus.
+    pub(super) fn enter(&mut self, now: i64, asked: bool) {
+        self.meaning = (None, String::new(), now);
+        self.editing = None;
+        self.own = false;
+        if self.focus.is_none() && asked {
+            self.focus = Some(Place::default());
+        }
+        self.follow = true;
+    }
+
+    pub(super) fn is_typing(&self) -> bool {
+        self.editing.is_some()
+    }
+
+    /// The surface as the user sees it.
+    pub(super) fn shown<'a>(&'a self, surface: &'a Surface) -> &'a Surface {
+        match &self.typed {
+            Some(typed) if !self.inputs.is_empty() && (typed.rev, typed.edits) == (surface.rev(), self.edits) => {
+                &typed.surface
+            }
+            _ => surface,
+        }
+    }
+
+    /// Puts what was typed into a copy of the surface, if one of both has changed.
+    pub(super) fn refresh(&mut self, surface: &Surface) {
+        let now = (surface.rev(), self.edits);
+        if self.inputs.is_empty() {
+            self.typed = None;
+        } else if self.typed.as_ref().is_none_or(|typed| (typed.rev, typed.edits) != now) {
+            let typed = surface.with_inputs(&self.inputs);
+            self.typed = Some(Typed { rev: now.0, edits: now.1, surface: typed });
+        }
+    }
+
+    /// Brings the state in line with the surface and the room for it.
+    pub(super) fn prepare(&mut self, surface: &Surface, cx: &LayoutContext<'_>, now: i64) {
+        // Many events arrive that change nothing here.
+        let current = (surface.rev(), self.edits, cx.width, cx.height);
+        if self.prepared == Some(current) && !self.own && !self.follow {
+            return;
+        }
+        self.prepared = Some(current);
+        self.refresh(surface);
+        let laid_out = layout(self.shown(surface), self, cx);
+        self.size = (laid_out.lines.len(), cx.height);
+        self.orders.borrow_mut().retain(|place, _| laid_out.spots.iter().any(|spot| spot.place == *place));
+        // The empty place stands for the first control.
+        if self.focus.as_ref().is_some_and(|place| place.id.is_empty()) {
+            self.focus = laid_out.spots.first().map(|spot| spot.place.clone());
+        }
+        let spot = self.focus.as_ref().and_then(|place| laid_out.spots.iter().find(|spot| spot.place == *place));
+        if spot.is_none() {
+            (self.focus, self.editing) = (None, None);
+        }
+        if self.editing.as_ref().is_some_and(|editing| Some(&editing.place) != self.focus.as_ref()) {
+            self.editing = None;
+        }
+        let meaning = spot.map(|spot| spot.meaning.clone()).unwrap_or_default();
+        if (&self.meaning.0, &self.meaning.1) != (&self.focus, &meaning) {
+            // What the user's own key changed is known to the user.
+            let since = if self.own { self.meaning.2 } else { now };
+            self.meaning = (self.focus.clone(), meaning, since);
+        }
+        self.own = false;
+        if std::mem::take(&mut self.follow)
+            && let Some(spot) = spot
+        {
+            let lines = &spot.lines;
+            self.scroll = self.scroll.min(lines.start).max(lines.end.saturating_sub(cx.height));
+        }
+        self.scroll = self.scroll.min(self.size.0.saturating_sub(cx.height));
+    }
+
+    /// Whether a press on the focus is meant for what stands there now.
+    pub(super) fn is_armed(&self, now: i64) -> bool {
+        // A clock that was set back must not block forever.
+        !(0..PRESS_DELAY).contains(&(now - self.meaning.2))
+    }
+
+    pub(super) fn scroll_by(&mut self, by: i64) {
+        let rows = usize::try_from(by.unsigned_abs()).unwrap_or(usize::MAX);
+        let end = self.size.0.saturating_sub(self.size.1);
+        self.scroll = if by < 0 { self.scroll.saturating_sub(rows) } else { self.scroll.saturating_add(rows).min(end) };
+    }
+
+    /// The rows of a page on the screen.
+    pub(super) fn page(&self) -> usize {
+        self.size.1.saturating_sub(2).max(1)
+    }
+
+    pub(super) fn set_input(&mut self, pointer: &str, value: Value) {
+        self.inputs.insert(pointer.to_owned(), value);
+        self.edits += 1;
+        self.problem.clear();
+    }
+
+    /// The gateway replied to a press: with nothing, or why it refused.
+    pub(crate) fn replied(&mut self, refused: Option<String>) {
+        self.sent = None;
+        match refused {
+            None => {
+                self.inputs.clear();
+                self.edits += 1;
+                self.editing = None;
+                self.problem.clear();
+            }
+            Some(why) => self.problem = why,
+        }
+    }
+
+    /// The order of a table's rows. It is sorted once for each revision.
+    pub(super) fn order(
+        &self,
+        place: &Place,
+        rev: u64,
+        rows: &[Value],
+        sort: Option<&(String, bool)>,
+    ) -> Rc<Vec<usize>> {
+        let mut orders = self.orders.borrow_mut();
+        if let Some(order) = orders.get(place)
+            && (order.rev, order.edits, order.sort.as_ref()) == (rev, self.edits, sort)
+        {
+            return Rc::clone(&order.rows);
+        }
+        let sorted = Rc::new(row_order(rows, sort.map(|(key, descending)| (key.as_str(), *descending))));
+        let order = Order { rev, edits: self.edits, sort: sort.cloned(), rows: Rc::clone(&sorted) };
+        orders.insert(place.clone(), order);
+        sorted
+    }
+}
