@@ -387,3 +387,104 @@ async fn attach_without_gateway_session_or_terminal_says_what_to_do() {
     assert_eq!(out.status.code(), Some(2));
     assert!(String::from_utf8_lossy(&out.stderr).contains("use `plexus tail` for pipes"));
 }
+
+/// A form that an agent draws: its text tries to leave the frame.
+fn deploy_form() -> serde_json::Value {
+    json!({
+        "surface": "deploy", "title": "Deploy", "pin": true,
+        "data": { "who": "", "force": false, "done": 0.25, "rows": [{ "n": "linux" }, { "n": "macos" }] },
+        "components": [
+            { "id": "root", "component": "Column", "children": ["evil", "build", "rows", "who", "force", "go"] },
+            { "id": "evil", "component": "Text", "text": "up \u{1b}[2J\u{1b}]0;owned\u{7} to you" },
+            { "id": "build", "component": "Progress", "label": "Build", "value": { "path": "/done" } },
+            { "id": "rows", "component": "Table", "columns": [{ "key": "n", "label": "Target" }], "rows": { "path": "/rows" } },
+            { "id": "who", "component": "TextField", "label": "Name", "value": { "path": "/who" } },
+            { "id": "force", "component": "CheckBox", "label": "Force", "value": { "path": "/force" } },
+            { "id": "go", "component": "Button", "child": "go-text",
+              "action": { "event": { "name": "submit", "context": { "who": { "path": "/who" }, "force": { "path": "/force" } } } } },
+            { "id": "go-text", "component": "Text", "text": "Go" },
+        ],
+    })
+}
+
+#[tokio::test]
+async fn attach_fills_a_surface_by_keys_and_answers_its_question() {
+    let gateway = Gateway::demo().await;
+    let session = gateway.session("demo").await;
+    let screen = Screen::open(&gateway, (80, 24), &session);
+    screen.shows("write to the agent").await;
+    let path = format!("/v1/sessions/{session}/surfaces");
+    let (status, reply) = gateway.post(&path, deploy_form()).await;
+    assert_eq!(status, 200, "{reply}");
+    let inline = screen.shows("demo draws Deploy").await;
+    assert!(inline.contains("▣ pinned Deploy") && inline.contains("25%") && inline.contains("linux"), "{inline}");
+    assert!(inline.contains("up \\u{1b}[2J"), "a control sequence is text:\n{inline}");
+    screen.shot("surface-inline-80x24");
+    let update =
+        json!({ "data": [{ "path": "/done", "value": 0.5 }, { "path": "/rows", "append": [{ "n": "windows" }] }] });
+    let reply = gateway.request("PATCH", &format!("{path}/deploy")).json(&update).send().await.unwrap();
+    assert_eq!(reply.status(), 200);
+    screen.until("the change", |text| text.contains("50%") && text.contains("windows")).await;
+
+    // The form, by keys: the table, the field, the box, the button.
+    screen.keys(&["Escape"]);
+    screen.shows("i write").await;
+    screen.keys(&["s"]);
+    screen.shows("Tab next").await;
+    screen.keys(&["Tab", "Tab"]);
+    screen.words("Ada");
+    screen.shows("[Ada").await;
+    screen.keys(&["Tab", "Space", "Tab"]);
+    screen.until("the filled form", |text| text.contains("[x] Force") && text.contains("▸[ Go ]")).await;
+    // A button does not react right after it appeared.
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    screen.shot("surface-open-80x24");
+    screen.keys(&["Enter"]);
+    screen.shows("sent").await;
+    let deadline = Instant::now() + PATIENCE;
+    let prompt = loop {
+        let events = serde_json::to_string(&gateway.events(&session).await).unwrap();
+        if events.contains("used component go: event submit") {
+            break events;
+        }
+        assert!(Instant::now() < deadline, "no prompt: {events}");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    };
+    assert!(prompt.contains(r#"context: {\"force\":true,\"who\":\"Ada\"}"#), "{prompt}");
+
+    // Its question is answered there, and no card covers it.
+    let ask = json!({ "surface": "deploy", "submit": ["go"], "question": "Deploy now?" });
+    let (status, ask) = gateway.post(&format!("/v1/sessions/{session}/asks"), ask).await;
+    assert_eq!(status, 200, "{ask}");
+    let asked = screen.shows("it asks you").await;
+    assert!(asked.contains("answers") && !asked.contains("demo asks"), "{asked}");
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    screen.keys(&["Enter"]);
+    let id = ask["ask_id"].as_str().unwrap();
+    let (_, outcome) = gateway.get(&format!("/v1/sessions/{session}/asks/{id}?wait=20")).await;
+    assert_eq!(
+        (&outcome["state"], &outcome["answer"]["context"]["who"]),
+        (&json!("answered"), &json!("Ada")),
+        "{outcome}"
+    );
+    screen.hides("it asks you").await;
+
+    // A request is drawn over the surface, on a small terminal as well.
+    screen.resize(44, 20);
+    screen.until("the small screen", |text| text.contains("demo draws") && text.lines().count() <= 20).await;
+    screen.shot("surface-open-44x20");
+    gateway.prompt(&session, "ask make deploy").await;
+    let over = screen.until("the request", |text| text.contains("make deploy") && text.contains("Allow once")).await;
+    assert!(over.contains("demo draws"), "{over}");
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    screen.keys(&["y"]);
+    screen.shows("Allowed by").await;
+    screen.keys(&["Escape"]);
+    screen.hides("Allowed by").await;
+    screen.keys(&["Escape"]);
+    screen.shows("allowed (allow_once)").await;
+    screen.resize(80, 24);
+    screen.shows("▣ pinned Deploy").await;
+    screen.keys(&["q", "q"]);
+    assert_eq!(screen.ended().await, "0");
+}
