@@ -543,7 +543,7 @@ pub(super) async fn requests(state: AppState, call: Call) -> Outcome {
 }
 
 /// The filter for all that a caller may see.
-fn visible(caller: &Caller) -> Filter {
+pub(super) fn visible(caller: &Caller) -> Filter {
     let grant = (!caller.sees_all()).then(|| Arc::new(caller.device().grant.clone()));
     Filter { sessions: None, grant }
 }

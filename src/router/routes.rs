@@ -203,6 +203,8 @@ fn session_routes() -> Vec<Route<AppState>> {
             .gives::<AskView>(200).with(&[&docs::ASK_WAIT]),
         route(POST, "/mcp/{id}", DRAWS, BodyRule::Json(SURFACE), "MCP for a session's agent (Streamable HTTP without sessions): tools that draw and ask", |s, c| answer(mcp::serve(s, c)))
             .takes::<JsonObject>().gives::<JsonObject>(200).empty(202),
+        route(GET, "/v1/surfaces", WATCH, NOTHING, "The pinned surfaces of all sessions, without what is on them", |s, c| answer(surfaces::pinned(s, c)))
+            .gives::<surfaces::PinnedSurfaces>(200),
         route(GET, "/v1/sessions/{id}/export", WATCH, NOTHING, "Export a session as a file", |s, c| answer(export::serve(s, c)))
             .text(200, &["application/x-ndjson", "text/markdown", "text/html"]).with(&[&docs::FORMAT]),
         route(GET, "/v1/sessions/{id}/mcp", PROMPTS, NOTHING, "The MCP servers of a session's agent", |s, c| answer(agent_tools::mcp(s, c)))

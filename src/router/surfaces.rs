@@ -10,11 +10,12 @@ use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
 use super::guard::Call;
+use super::http::visible;
 use super::reply::{Outcome, Query, idempotency_key, json, no_such, session_of};
 use super::stop::stopping;
 use super::{AppState, Problem};
 use crate::auth::{Permit, Ui, Watch};
-use crate::sessions::{AskCall, AskView, Drawn, Presser, SessionError, SurfaceCall};
+use crate::sessions::{AskCall, AskView, Drawn, PinnedSurface, Presser, SessionError, SurfaceCall};
 use plexus_protocol::schema::{Json, JsonObject};
 use plexus_protocol::{RequestId, SessionId};
 use plexus_surfaces::{ActionRequest, DataChange, Html, Show, Update};
@@ -33,6 +34,18 @@ pub(super) struct Surfaces {
 pub(super) async fn list(state: AppState, call: Call) -> Outcome {
     let (session, _) = session_of::<Watch>(&state, &call)?;
     json(StatusCode::OK, &Surfaces { surfaces: state.directory.surfaces(&session.session_id).await? })
+}
+
+/// The pinned surfaces of all sessions.
+#[derive(Serialize, ToSchema)]
+pub(super) struct PinnedSurfaces {
+    /// Each without what is on it, by session and name.
+    surfaces: Vec<PinnedSurface>,
+}
+
+pub(super) async fn pinned(state: AppState, call: Call) -> Outcome {
+    let surfaces = state.directory.pinned_surfaces(&visible(call.caller()?)).await?;
+    json(StatusCode::OK, &PinnedSurfaces { surfaces })
 }
 
 /// A surface to show: of `components`, or of one page, `html` with `text`.

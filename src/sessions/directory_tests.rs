@@ -249,6 +249,9 @@ impl Store for CountingStore {
     fn surfaces(&self, session: &SessionId) -> Result<Vec<Vec<u8>>, StoreError> {
         self.store.surfaces(session)
     }
+    fn sessions_with_surfaces(&self) -> Result<Vec<SessionId>, StoreError> {
+        self.store.sessions_with_surfaces()
+    }
     fn mark_for_deletion(&self, session: &SessionId) -> Result<bool, StoreError> {
         self.store.mark_for_deletion(session)
     }

@@ -69,5 +69,5 @@ pub use session::NewsRank;
 pub use snapshot::{LATEST, Snapshot, SnapshotMessage, SnapshotTool, WINDOW};
 pub use state::{AskView, zero_of};
 pub use stderr_log::{StderrLine, StderrLog};
-pub use surfaces::{Acted, AskCall, Drawn, Presser, SurfaceCall};
+pub use surfaces::{Acted, AskCall, Drawn, PinnedSurface, Presser, SurfaceCall};
 pub use watching::EventWatch;

@@ -70,6 +70,25 @@ pub struct Drawn {
     pub rev: u64,
 }
 
+/// A pinned surface, without what is on it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
+pub struct PinnedSurface {
+    /// Its session.
+    pub session_id: SessionId,
+    /// Its name in the session.
+    pub surface: String,
+    /// Its revision.
+    pub rev: u64,
+    /// Its title.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub title: Option<String>,
+    /// When it last changed.
+    pub at: Timestamp,
+    /// The open request that is answered on it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub request_id: Option<String>,
+}
+
 /// What pressing something on a surface led to.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub struct Acted {
@@ -185,6 +204,8 @@ pub(super) struct SurfaceBoard {
 pub(super) struct Board {
     /// `None` until they are read from the store.
     loaded: Option<Loaded>,
+    /// The pinned ones, once they are known.
+    pinned: Option<Arc<[PinnedSurface]>>,
 }
 
 #[derive(Default)]
@@ -281,9 +302,31 @@ impl SurfaceBoard {
         }
     }
 
-    /// Lets go of what is in memory: nobody used it for a while, the session's task ended, or a commit failed.
+    /// The pinned surfaces. They are read once; then they are known without the surfaces.
+    ///
+    /// # Errors
+    /// [`SessionError::Storage`].
+    pub(super) async fn pinned(&self, log: &Log, id: &SessionId) -> Result<Arc<[PinnedSurface]>, SessionError> {
+        let mut board = self.board.lock().await;
+        if let Some(pinned) = &board.pinned {
+            return Ok(Arc::clone(pinned));
+        }
+        let pinned = match &board.loaded {
+            Some(loaded) => loaded.pinned(id),
+            None => Loaded::read(log, id).await?.pinned(id),
+        };
+        board.pinned = Some(Arc::clone(&pinned));
+        Ok(pinned)
+    }
+
+    /// Lets go of what is in memory: nobody used it for a while, or the session's task ended.
     pub(super) async fn unload(&self) {
         self.board.lock().await.loaded = None;
+    }
+
+    /// Forgets what is in memory, because it may be ahead of what is stored: a commit failed.
+    pub(super) async fn forget(&self) {
+        *self.board.lock().await = Board::default();
     }
 }
 
@@ -320,6 +363,18 @@ impl Loaded {
             }
         }
         Ok(loaded)
+    }
+
+    fn pinned(&self, id: &SessionId) -> Arc<[PinnedSurface]> {
+        let head = |surface: &Surface| PinnedSurface {
+            session_id: id.clone(),
+            surface: surface.name().to_owned(),
+            rev: surface.rev(),
+            title: surface.title().map(ToOwned::to_owned),
+            at: surface.at(),
+            request_id: surface.ask().map(|ask| ask.request_id.clone()),
+        };
+        self.set.iter().filter(|surface| surface.pinned()).map(head).collect()
     }
 
     fn remember(&mut self, key: String, drawn: Drawn) {
@@ -478,6 +533,7 @@ impl Board {
         }
         loaded.presses.retain(|surface, _| loaded.set.get(surface).is_some());
         loaded.recharge();
+        self.pinned = Some(loaded.pinned(id));
         drawing
     }
 
@@ -489,7 +545,7 @@ impl Board {
     }
 
     /// Checks a press, and puts what was typed into the surface. If the result is not stored, the surfaces have to be
-    /// [read again](SurfaceBoard::unload).
+    /// [forgotten](SurfaceBoard::forget).
     ///
     /// # Errors
     /// [`SessionError::Action`].
@@ -514,7 +570,7 @@ impl Board {
     }
 
     /// Runs calls, each all or nothing, and merges what they change. If the result is not stored, the surfaces have to be
-    /// [read again](SurfaceBoard::unload).
+    /// [forgotten](SurfaceBoard::forget).
     pub(super) fn draw(
         &mut self,
         id: &SessionId,

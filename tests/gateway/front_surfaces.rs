@@ -187,6 +187,42 @@ async fn surface_is_drawn_by_who_may_prompt_and_read_by_who_may_watch() {
     assert!(refused.status == 422 || refused.status == 400, "no device is given the agents' scope: {refused:?}");
 }
 
+#[tokio::test]
+async fn surfaces_that_are_pinned_are_listed_across_sessions_without_their_contents() {
+    let front = Front::new().await;
+    let (one, other) = (front.session("fake").await, front.session("fake").await);
+    let pinned = async |token: &str| front.call(token, "GET", "/v1/surfaces", Value::Null).await.json();
+    assert_eq!(pinned(&front.admin).await, json!({ "surfaces": [] }));
+    for session in [&one, &other] {
+        let path = format!("/v1/sessions/{session}/surfaces");
+        let mut loose = form();
+        loose["surface"] = json!("loose");
+        assert_eq!(front.admin("POST", &path, loose).await.status, 200);
+        assert_eq!(front.admin("POST", &path, form()).await.status, 200);
+        assert_eq!(front.admin("PATCH", &format!("{path}/deploy"), json!({ "pinned": true })).await.json()["rev"], 2);
+    }
+    let ask = json!({ "surface": "deploy", "submit": ["go"], "question": "Deploy?" });
+    let asked = front.admin("POST", &format!("/v1/sessions/{other}/asks"), ask).await.json();
+    let listed = pinned(&front.admin).await;
+    let of = |session: &str| {
+        let all = listed["surfaces"].as_array().unwrap();
+        all.iter().find(|surface| surface["session_id"] == session).unwrap().clone()
+    };
+    assert_eq!(listed["surfaces"].as_array().unwrap().len(), 2, "what is not pinned is not listed: {listed}");
+    let mut first = of(&one);
+    assert!(first.as_object_mut().unwrap().remove("at").unwrap().is_string());
+    assert_eq!(first, json!({ "session_id": one, "surface": "deploy", "rev": 2, "title": "Deploy" }));
+    assert_eq!((&of(&other)["rev"], &of(&other)["request_id"]), (&json!(3), &asked["request_id"]));
+    // Who may see one session sees its surfaces only.
+    let narrow = front.token(json!({ "scopes": ["watch"], "sessions": [one] })).await;
+    assert_eq!(pinned(&narrow).await["surfaces"].as_array().unwrap().len(), 1);
+    assert_eq!(pinned(&narrow).await["surfaces"][0]["session_id"], json!(one));
+    assert_eq!(front.admin("DELETE", &format!("/v1/sessions/{one}/surfaces/deploy"), Value::Null).await.status, 200);
+    let unpinned = json!({ "pinned": false });
+    assert_eq!(front.admin("PATCH", &format!("/v1/sessions/{other}/surfaces/deploy"), unpinned).await.status, 200);
+    assert_eq!(pinned(&front.admin).await, json!({ "surfaces": [] }));
+}
+
 /// A form with two buttons that answer.
 fn question() -> Value {
     json!({

@@ -478,8 +478,17 @@ fn store_keeps_surfaces_as_a_whole_and_changes(store: &dyn Store) {
     put(vec![change(1, "a", 2, SurfaceWrite::Closed), change(1, "none", 1, SurfaceWrite::Closed)]).unwrap();
     assert_eq!((of(1), of(2), of(3)), (vec!["b12".into(), "b13".into()], vec!["other".into()], vec![]));
     assert!(matches!(put(vec![change(99, "a", 1, whole("x"))]), Err(StoreError::Gone(_))));
+    let with_surfaces = || {
+        let mut sessions = store.sessions_with_surfaces().unwrap();
+        sessions.sort();
+        sessions
+    };
+    assert_eq!(with_surfaces(), [session(1), session(2)]);
     assert!(store.mark_for_deletion(&session(1)).unwrap());
     assert_eq!(of(1), Vec::<String>::new());
+    assert_eq!(with_surfaces(), [session(2)]);
+    put(vec![change(2, "a", 8, SurfaceWrite::Closed)]).unwrap();
+    assert_eq!(with_surfaces(), []);
     sweep(store);
 }
 

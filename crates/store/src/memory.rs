@@ -264,6 +264,12 @@ impl Store for MemoryStore {
         Ok(of.flat_map(|(_, rows)| rows.values().cloned()).collect())
     }
 
+    fn sessions_with_surfaces(&self) -> Result<Vec<SessionId>, StoreError> {
+        let mut sessions: Vec<_> = self.contents().surfaces.keys().map(|(session, _)| session.clone()).collect();
+        sessions.dedup();
+        Ok(sessions)
+    }
+
     fn mark_for_deletion(&self, session: &SessionId) -> Result<bool, StoreError> {
         let mut contents = self.contents();
         if !contents.session_indexes.contains_key(session) {

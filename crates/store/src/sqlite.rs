@@ -591,6 +591,10 @@ impl Store for SqliteStore {
         self.reading(|connection| surfaces::of_session(connection, no))
     }
 
+    fn sessions_with_surfaces(&self) -> Result<Vec<SessionId>, StoreError> {
+        self.reading(surfaces::sessions)
+    }
+
     fn mark_for_deletion(&self, session: &SessionId) -> Result<bool, StoreError> {
         self.mark_for_deletion(session)
     }

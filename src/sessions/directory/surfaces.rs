@@ -4,12 +4,14 @@ use std::time::Duration;
 
 use serde_json::value::RawValue;
 
-use super::{Directory, checked_key, send_command};
+use super::{Directory, blocking, checked_key, send_command};
 use crate::auth::{Permit, Ui};
 use crate::ledger::Charge;
 use crate::sessions::session::SessionCommand;
 use crate::sessions::surfaces::{AskWork, Press, WaitingCall};
-use crate::sessions::{Acted, AskCall, AskView, Drawn, Presser, SessionError, SurfaceCall};
+use crate::sessions::{
+    Acted, AskCall, AskView, Drawn, Filter, PinnedSurface, Presser, SessionError, SurfaceCall,
+};
 use plexus_protocol::{RequestId, SessionId};
 use plexus_surfaces::ActionRequest;
 
@@ -21,6 +23,25 @@ impl Directory {
     pub async fn surfaces(&self, id: &SessionId) -> Result<Vec<Box<RawValue>>, SessionError> {
         let handle = self.handle(id)?;
         handle.surfaces.list(&self.shared.log, id).await
+    }
+
+    /// The pinned surfaces of the sessions that the filter accepts, by session and name. Reads only sessions that have surfaces.
+    ///
+    /// # Errors
+    /// [`SessionError::Storage`].
+    pub async fn pinned_surfaces(&self, filter: &Filter) -> Result<Vec<PinnedSurface>, SessionError> {
+        let log = &self.shared.log;
+        let store = log.clone();
+        let mut sessions = blocking(move || store.store().sessions_with_surfaces()).await?;
+        sessions.sort_unstable();
+        let mut pinned = Vec::new();
+        for id in sessions {
+            let Ok(handle) = self.handle(&id) else { continue };
+            if filter.takes(&handle.origin) {
+                pinned.extend_from_slice(&handle.surfaces.pinned(log, &id).await?);
+            }
+        }
+        Ok(pinned)
     }
 
     /// Presses something on a surface: it answers the question that is open on it, or the agent is told by a prompt. The first

@@ -73,7 +73,7 @@ impl Task {
     fn unload(&self, board: OwnedMutexGuard<Board>) -> impl Future<Output = ()> + Send + use<> {
         drop(board);
         let surfaces = Arc::clone(&self.persister.handle.surfaces);
-        async move { surfaces.unload().await }
+        async move { surfaces.forget().await }
     }
 
     /// Draws at once, or at the end of the tick if something was drawn in it.

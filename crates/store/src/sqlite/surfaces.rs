@@ -2,8 +2,9 @@
 
 use rusqlite::{Connection, params};
 
-use super::Failure;
+use super::{Failure, text};
 use crate::{SurfaceChange, SurfaceWrite};
+use plexus_protocol::SessionId;
 
 pub(super) fn put(connection: &Connection, session_no: i64, change: &SurfaceChange) -> Result<(), Failure> {
     let body = match &change.write {
@@ -30,4 +31,12 @@ pub(super) fn of_session(connection: &Connection, session_no: i64) -> rusqlite::
     let mut statement =
         connection.prepare_cached("SELECT body FROM surfaces WHERE session_no = ?1 ORDER BY surface, rev")?;
     statement.query_map([session_no], |row| row.get(0))?.collect()
+}
+
+/// The sessions that have surfaces. One seek a session: a surface may have thousands of rows.
+pub(super) fn sessions(connection: &Connection) -> rusqlite::Result<Vec<SessionId>> {
+    let mut statement = connection.prepare_cached(
+        "SELECT session_id FROM sessions WHERE doomed = 0 AND EXISTS (SELECT 1 FROM surfaces WHERE session_no = sessions.no)",
+    )?;
+    statement.query_map([], |row| Ok(SessionId::trusted(text(row, 0)?)))?.collect()
 }
