@@ -44,6 +44,7 @@ export type Outcome =
 
 export type Route =
   | { page: 'inbox'; request?: string }
+  | { page: 'home' }
   | { page: 'sessions' }
   | { page: 'session'; session_id: string; at?: number }
   | { page: 'devices' }

@@ -24,7 +24,7 @@ import type { PlexusComposer } from './composer.js';
 import { Past } from './history.js';
 import { VirtualList } from './list.js';
 import { itemMarkdown, type Conversation, type Item, type Row } from './model.js';
-import { keptTab, keepTab } from './tab.js';
+import { keptTab, keepTab, pinnedFirst, setPinnedFirst } from './tab.js';
 import { style } from './style.js';
 import { guessRow, makeRow, planList, searchable, updateRow, type Host } from './views.js';
 
@@ -90,6 +90,15 @@ export class PlexusSession extends PlexusElement {
   /** The surfaces of the session, and their elements: these keep what a person entered while their rows come and go. */
   #shelf: Shelf | null = null;
   readonly #drawn = new Map<string, PlexusSurface>();
+  /** Whether the session was just opened, so that what it opens with is still to be decided. */
+  #opening = false;
+  /** The pinned surface that the person turned to, and the one that stands beside the conversation where there is room. */
+  #place = '';
+  #beside = '';
+  /** The questions of surfaces that are shown as cards all the same. */
+  readonly #asCards = new Set<string>();
+  /** Those that were shown as a line. */
+  readonly #asStrips = new Set<string>();
 
   constructor() {
     super();
@@ -180,7 +189,10 @@ export class PlexusSession extends PlexusElement {
     this.#drawn.clear();
     const { sessionId } = this;
     this.#shelf = new Shelf(() => readSurfaces(sessionId), (names) => this.#surfacesRead(names));
-    this.tab = keptTab(sessionId);
+    this.tab = this.at === undefined ? keptTab(sessionId) : '';
+    this.#opening = this.at === undefined && pinnedFirst();
+    this.#asCards.clear();
+    this.#asStrips.clear();
     this.#list.reset();
     this.#list.atEnd = true;
     this.#list.later();
@@ -228,6 +240,7 @@ export class PlexusSession extends PlexusElement {
       if (batch.snapshot.surfaces_omitted) this.#shelf?.refresh();
       for (const event of batch.past.events) if (event.kind === 'surface_updated') this.#shelf?.take(event.event, event.at);
       this.#dress();
+      this.#open();
     }
     const conversation = this.#conversation;
     if (!conversation) return;
@@ -496,6 +509,32 @@ export class PlexusSession extends PlexusElement {
     action.respondWith(sent);
   };
 
+  /** Once the surfaces are known: turns to what is pinned, if sessions open with it. */
+  #open(): void {
+    const first = this.#opening ? this.#shelf?.pinned() ?? [] : [];
+    this.#opening = false;
+    if (first.length && !first.some((one) => one.surface === this.tab)) this.tab = first[0]?.surface ?? '';
+  }
+
+  /** Shows a surface: in its own place if it is pinned, else in the conversation. */
+  #showSurface(name: string): void {
+    const { pinned, closed } = this.#shelf?.get(name) ?? {};
+    this.#turnTo(pinned && !closed ? name : '');
+    const n = this.#rowOf(name);
+    if (!(pinned && !closed) && n >= 0) this.#list?.toRow(n, 60);
+  }
+
+  /** The row of a surface; -1 if it stands in none that is loaded. */
+  #rowOf(name: string): number {
+    return this.#conversation?.rows.findIndex(({ item }) => item.type === 'surface' && item.id === name) ?? -1;
+  }
+
+  /** The shown surface on which a request is answered. */
+  #askedOn(request: Request): Surface | undefined {
+    const surface = this.#shelf?.asking(request.request_id);
+    return surface && (surface.pinned || this.#rowOf(surface.surface) >= 0) ? surface : undefined;
+  }
+
   #turnTo(tab: string): void {
     this.tab = tab;
     keepTab(this.sessionId, tab);
@@ -515,6 +554,16 @@ export class PlexusSession extends PlexusElement {
     };
     return html`<div class=${all ? 'switch all' : 'switch'} role="tablist" aria-label=${all ? words.surface.tabs : words.surface.surfaces} @keydown=${turn}>${tabs.map((one) => html`<button type="button" role="tab" aria-selected=${one.id === now ? 'true' : 'false'}
       tabindex=${one.id === now ? 0 : -1} @click=${() => this.#turnTo(one.id)}><bdi>${one.title}</bdi></button>`)}</div>`;
+  }
+
+  /** What a person may choose where something is pinned. */
+  #choices(pinned: readonly Surface[]) {
+    const first = pinnedFirst();
+    return pinned.length || first ? [{ label: words.surface.openWith, separate: true, toggle: true, checked: first, run: () => {
+      setPinnedFirst(!first);
+      this.announcement = first ? words.surface.opensConversation : words.surface.opensPinned;
+      this.requestUpdate();
+    } }] : [];
   }
 
   // --- find ------------------------------------------------------------------------------------------------------------------
@@ -662,6 +711,25 @@ export class PlexusSession extends PlexusElement {
     return cards.sort((a, b) => (a.opened_at < b.opened_at ? -1 : 1));
   }
 
+  /** A request above the composer. What a surface asks is answered on the surface: the card would only say it again, over it. */
+  #card(request: Request) {
+    const id = request.request_id;
+    if (request.state !== 'open' && this.#asStrips.has(id)) return html`<div class="asked panel" role="status" data-request=${id}>${icon('check', 14)}<span class="words">${this.#outcome(request)}</span></div>`;
+    const on = this.#asCards.has(id) ? undefined : this.#askedOn(request);
+    if (on) this.#asStrips.add(id); else this.#asStrips.delete(id);
+    if (!on) return html`<plexus-card .request=${request} layout="dock"></plexus-card>`;
+    const agent = oneLine(plexus.sessions.value.get(this.sessionId)?.runtime_id ?? '') || words.surface.someAgent;
+    return html`<div class="asked panel" role="group" aria-label=${words.surface.askedBy(agent)} data-request=${id}>${icon('info', 14)}
+      <span class="words"><strong><bdi>${words.surface.askedBy(agent)}</bdi></strong> <bdi>${oneLine(cut(request.title ?? '', 200))}</bdi></span>
+      ${this.#place === on.surface ? nothing : html`<button class=${this.#beside === on.surface ? 'compact beside' : 'compact'} @click=${() => this.#showSurface(on.surface)}>${words.surface.show}</button>`}
+      <button class="compact ghost" @click=${() => { this.#asCards.add(id); this.requestUpdate(); }}>${words.surface.asCard}</button></div>`;
+  }
+
+  #outcome(request: Request): string {
+    const title = oneLine(cut(request.title ?? '', 200));
+    return request.state === 'answered' ? words.surface.answeredBy(title, oneLine(cut(request.receipt?.resolved_by?.name ?? '', 80))) : words.surface.askEnded(title);
+  }
+
   override render() {
     const conversation = this.#conversation;
     const session = plexus.sessions.value.get(this.sessionId);
@@ -671,8 +739,8 @@ export class PlexusSession extends PlexusElement {
     const stale = !plexus.live.value;
     const plan = conversation?.plan ?? [];
     const pinned = this.gone ? [] : this.#shelf?.pinned() ?? [];
-    const tab = pinned.some((one) => one.surface === this.tab) ? this.tab : '';
-    const beside = tab || pinned[0]?.surface || '';
+    const tab = this.#place = pinned.some((one) => one.surface === this.tab) ? this.tab : '';
+    const beside = this.#beside = tab || pinned[0]?.surface || '';
     return html`
       <header>
         <a class="btn ghost icon back" href=${plexus.href({ page: 'sessions' })} aria-label=${w.back}>${icon('back')}</a>
@@ -684,7 +752,7 @@ export class PlexusSession extends PlexusElement {
         ${session?.archived ? html`<span class="chip">${w.archived}</span>` : nothing}
         ${session ? html`<plexus-state id="session-state" .state=${session.state}></plexus-state>` : nothing}
         <button class="ghost icon" id="find" aria-label=${w.find} title=${w.find} @click=${() => this.#openFind()}>${icon('search')}</button>
-        ${session ? html`<plexus-menu id="menu" label=${w.menu} .items=${[...menuOf(session), { label: w.copyMarkdown, icon: 'copy' as const, separate: true, run: () => void this.#copyAll() }]}></plexus-menu>` : nothing}
+        ${session ? html`<plexus-menu id="menu" label=${w.menu} .items=${[...menuOf(session), { label: w.copyMarkdown, icon: 'copy' as const, separate: true, run: () => void this.#copyAll() }, ...this.#choices(pinned)]}></plexus-menu>` : nothing}
       </header>
       ${pinned.length ? this.#tabs(pinned, tab, true) : nothing}
       <div class=${`split ${stale ? 'stale' : ''} ${tab ? 'turned' : ''}`} @surface-action=${this.#act}>
@@ -702,7 +770,7 @@ export class PlexusSession extends PlexusElement {
           ${this.ended ? nothing : html`<button class="jump" id="jump" @click=${() => this.#list?.toEnd()}>${icon('down', 14)} ${this.news ? `${w.jump} · ${w.jumpNew(this.news)}` : w.jump}</button>`}
           </div>
           ${this.note ? html`<div class="compose"><div class="compose-inner"><p class="note danger" role="alert">${this.note}</p></div></div>` : nothing}
-          ${cards.length ? html`<div class="compose cards"><div class="compose-inner">${cards.map((request) => html`<plexus-card .request=${request} layout="dock"></plexus-card>`)}</div></div>` : nothing}
+          ${cards.length ? html`<div class="compose cards"><div class="compose-inner">${cards.map((request) => this.#card(request))}</div></div>` : nothing}
           <plexus-composer ?hidden=${this.gone} .sessionId=${this.sessionId} .conversation=${conversation} .facts=${this.facts} @sent=${() => this.#list?.toEnd()}></plexus-composer>
         </div>
         ${pinned.length ? html`<section class="pinned" aria-label=${words.surface.surfaces}>${pinned.length > 1 ? this.#tabs(pinned, beside, false) : nothing}<div class="place">${this.#surfaceEl(beside)}</div></section>` : nothing}

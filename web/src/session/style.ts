@@ -35,18 +35,28 @@ export const style = css`
   .pinned { min-width: 0; min-height: 0; display: none; flex-direction: column; }
   .pinned .place { flex: 1 1 0; min-height: 0; overflow-y: auto; overscroll-behavior: contain; padding: var(--s3); }
   .pinned .switch { display: none; }
-  @container (max-width: 1079.98px) {
+  @container (max-width: 959.98px) {
     .split.turned { flex-direction: column; }
     .split.turned .pinned { display: flex; flex: 1 1 0; }
     .split.turned .main { order: 2; flex: 0 0 auto; max-height: 70%; }
     .split.turned .view { display: none; }
+    .split.turned .cards { max-height: none; }
   }
-  @container (min-width: 1080px) {
-    .switch.all { display: none; }
-    .pinned { display: flex; flex: 0 0 clamp(420px, 42%, 760px); border-left: 1px solid var(--line); }
+  /* On a phone the surface has all of it; what the agent asks still comes up over it. */
+  @container (max-width: 599px) {
+    .split.turned plexus-composer { display: none; }
+    .split.turned .pinned .place { padding: var(--s2); padding-block-end: max(var(--s2), env(safe-area-inset-bottom)); }
+    .split.turned .compose.cards { padding-block-end: max(var(--s2), env(safe-area-inset-bottom)); }
+  }
+  @container (min-width: 960px) {
+    .switch.all, .asked .beside { display: none; }
+    .pinned { display: flex; flex: 0 0 clamp(400px, 42%, 760px); border-left: 1px solid var(--line); }
     .pinned .switch { display: flex; }
   }
-  @container (min-width: 1080px) and (max-width: 1500px) { .pinned + aside.has { display: none; } }
+  .asked { display: flex; align-items: center; flex-wrap: wrap; gap: 6px 8px; padding: 7px 8px 7px 12px; border-color: var(--accent-line); background: var(--accent-wash); }
+  .asked > svg { flex: none; color: var(--accent); }
+  .asked .words { flex: 1 1 160px; min-width: 0; overflow-wrap: anywhere; }
+  @container (min-width: 960px) and (max-width: 1500px) { .pinned + aside.has { display: none; } }
 
   .view { flex: 1 1 0; min-height: 0; display: flex; flex-direction: column; position: relative; }
   .scroller { flex: 1 1 0; min-height: 0; overflow-y: auto; overflow-x: hidden; overflow-anchor: none; overscroll-behavior: contain; padding: var(--s4) var(--s4) var(--s5); outline-offset: -2px !important; }

@@ -1,6 +1,7 @@
-// Which pinned surface a person last looked at in each session, on this device.
+// Which pinned surface a person last looked at in each session, and whether sessions open with one; on this device.
 
 const KEY = 'plexus.surface';
+const FIRST_KEY = 'plexus.surface.first';
 /** Most sessions that are remembered; the oldest are dropped. */
 const SESSIONS_MAX = 200;
 
@@ -17,4 +18,13 @@ export const keptTab = (session: string): string => kept().find(([id]) => id ===
 export function keepTab(session: string, surface: string): void {
   const others = kept().filter(([id]) => id !== session).slice(0, SESSIONS_MAX - 1);
   try { localStorage.setItem(KEY, JSON.stringify(surface ? [[session, surface], ...others] : others)); } catch { /* storage is off: it lasts as long as the page */ }
+}
+
+/** Whether a session opens with what is pinned in it, if anything is, where that has no place beside the conversation. */
+export function pinnedFirst(): boolean {
+  try { return localStorage.getItem(FIRST_KEY) === '1'; } catch { return false; }
+}
+
+export function setPinnedFirst(first: boolean): void {
+  try { if (first) localStorage.setItem(FIRST_KEY, '1'); else localStorage.removeItem(FIRST_KEY); } catch { /* storage is off: sessions open as before */ }
 }

@@ -442,7 +442,7 @@ function request(item: RequestItem, el: HTMLElement, host: Host): void {
   const head = foldHead(open, () => { host.open(String(item.key), !open); host.again(item); }, [
     glyph(result?.sense === 'allow' ? 'check' : result?.sense === 'deny' ? 'close' : 'lock'),
     h('span', `name ${result?.sense ?? ''}`, result?.text ?? w.asked),
-    h('bdi', 'preview mono', oneLine(cut(str(item.request.display || item.request.title), 240))),
+    h('bdi', 'preview mono', oneLine(cut(str((item.request.type === 'prompt' && item.request.title) || item.request.display || item.request.title), 240))),
     h('span', 'at', host.time(str(item.outcome?.at ?? item.at))),
   ]);
   const parts: Node[] = [head];

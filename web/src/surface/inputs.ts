@@ -148,7 +148,7 @@ const slider: Draw = (component, place, scene, way) => {
   const enter = (event: Event) => { if (pointer !== null) scene.edit(place, pointer, Number((event.target as HTMLInputElement).value)); };
   return html`<div class="field"><div class="between"><label for=${field.uid}>${field.label}</label><output for=${field.uid}>${value.toLocaleString('en')}</output></div>
     <input type="range" id=${field.uid} min=${least} max=${most} step=${whole ? 1 : (most - least) / 100 || 1} .value=${live(String(value))} ?disabled=${field.off} aria-describedby=${about(field)}
-      @input=${enter} @focus=${() => scene.editing(place, pointer)} @blur=${() => scene.editing(place, null)}>
+      .style=${`--at: ${most > least ? ((value - least) / (most - least)) * 100 : 0}%`} @input=${enter} @focus=${() => scene.editing(place, pointer)} @blur=${() => scene.editing(place, null)}>
     <div class="between ends" aria-hidden="true"><span>${least.toLocaleString('en')}</span><span>${most.toLocaleString('en')}</span></div>${notes(field)}</div>`;
 };
 

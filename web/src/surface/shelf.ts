@@ -22,6 +22,11 @@ export class Shelf {
 
   get(name: string): Surface | undefined { return this.#all.get(name); }
 
+  /** The surface on which a request is answered. */
+  asking(request_id: string): Surface | undefined {
+    return [...this.#all.values()].find((one) => one.ask?.request_id === request_id && !one.closed);
+  }
+
   /** The pinned surfaces, by name. */
   pinned(): Surface[] {
     return [...this.#all.values()].filter((one) => one.pinned && !one.closed).sort((a, b) => (a.surface < b.surface ? -1 : 1));

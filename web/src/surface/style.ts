@@ -13,6 +13,15 @@ export const style = css`
   .stage.over { min-block-size: 180px; }
   .drawn { padding: 14px; overflow: auto; font-size: var(--t-m); outline-offset: -2px !important; }
   :host([layout="inline"]) .drawn, :host([layout="inline"]) .modal { max-block-size: min(78vh, 900px); }
+  :host([layout="tile"]) { display: flex; flex-direction: column; }
+  :host([layout="tile"]) .frame { flex: 1; }
+  :host([layout="tile"]) .drawn, :host([layout="tile"]) .modal { max-block-size: min(70vh, 460px); }
+  /* A shadow at an edge past which there is more: it is covered where the content ends. */
+  :host([layout="inline"]) .drawn, :host([layout="tile"]) .drawn {
+    --edge: color-mix(in srgb, var(--fg) 22%, transparent);
+    background: linear-gradient(var(--bg-raised) 40%, transparent) 0 0 / 100% 28px local no-repeat, linear-gradient(transparent, var(--bg-raised) 60%) 0 100% / 100% 28px local no-repeat,
+      linear-gradient(var(--edge), transparent) 0 0 / 100% 9px scroll no-repeat, linear-gradient(transparent, var(--edge)) 0 100% / 100% 9px scroll no-repeat;
+  }
   .closed .drawn { opacity: 0.72; }
   .foot { border-block-start: 1px solid var(--line); padding: 3px 12px; font-size: var(--t-s); color: var(--fg-soft); }
   .foot summary { cursor: pointer; inline-size: max-content; min-block-size: 24px; display: list-item; }
@@ -90,7 +99,10 @@ export const style = css`
   .field input[readonly], .field textarea[readonly] { background: var(--bg-sunken); color: var(--fg-soft); }
   .field input[aria-invalid="true"], .field textarea[aria-invalid="true"] { border-color: var(--danger); }
   .field .short { max-inline-size: 240px; } .field .narrow { max-inline-size: 280px; margin-block-end: 6px; }
-  .field input[type="range"] { padding: 0; border: 0; background: none; accent-color: var(--accent-solid); min-block-size: 24px; }
+  .field input[type="range"] { appearance: none; padding: 0; border: 0; border-radius: 8px; min-block-size: 24px; cursor: pointer; background: linear-gradient(var(--accent-solid) 0 0) 0 50% / var(--at, 0%) 5px no-repeat, linear-gradient(var(--line-strong) 0 0) 0 50% / 100% 5px no-repeat; }
+  .field input[type="range"]::-webkit-slider-thumb { appearance: none; inline-size: 18px; block-size: 18px; border: 2px solid var(--bg-raised); border-radius: 50%; background: var(--accent-solid); }
+  .field input[type="range"]::-moz-range-thumb { inline-size: 14px; block-size: 14px; border: 2px solid var(--bg-raised); border-radius: 50%; background: var(--accent-solid); }
+  .field input[type="range"]:disabled { opacity: 0.6; cursor: not-allowed; }
   .wrong { display: flex; flex-direction: column; color: var(--danger); font-size: var(--t-s); }
   .secret { display: flex; gap: 7px; padding: 7px 10px; border-radius: var(--r-s); background: var(--warn-wash); color: var(--warn); border: 1px solid var(--warn-line); font-size: var(--t-s); } .secret svg { flex: none; margin-block-start: 2px; }
   .between { display: flex; align-items: baseline; justify-content: space-between; gap: 10px; min-inline-size: 0; }

@@ -44,8 +44,8 @@ export class PlexusSurface extends PlexusElement {
   declare agent: string;
   /** The session, so that what a person allowed in one counts for it alone. */
   declare session: string;
-  /** `inline`: in a conversation, of limited height; `full`: in a place of its own. */
-  declare layout: 'inline' | 'full';
+  /** `inline`: in a conversation, of limited height; `full`: in a place of its own; `tile`: one of many, of limited height and without its text. */
+  declare layout: 'inline' | 'full' | 'tile';
   /** Whether the surface may have changed since: there is no connection. */
   declare stale: boolean;
   /** Whether this device may prompt, and answer. */
@@ -234,13 +234,13 @@ export class PlexusSurface extends PlexusElement {
         ${this.modal ? this.#overlay(this.modal) : nothing}
       </div>
       <div class=${`status ${this.status.is === 'failed' ? 'bad' : this.status.is === 'sent' ? 'good' : ''}`} role="status">${this.#said()}</div>
-      ${this.#fold(surface)}
+      ${this.layout === 'tile' ? nothing : this.#fold(surface)}
     </section>`;
   }
 
   #chips(surface: Surface): Drawing {
     return html`${surface.ask && !surface.closed ? html`<span class="chip accent">${icon('info', 12)} ${t.asks}</span>` : nothing}
-      ${surface.pinned ? html`<span class="chip">${t.pinned}</span>` : nothing}
+      ${surface.pinned && this.layout === 'inline' ? html`<span class="chip">${t.pinned}</span>` : nothing}
       ${surface.closed ? html`<span class="chip">${t.closed}</span>` : this.stale ? html`<span class="chip warn">${t.stale}</span>` : nothing}`;
   }
 

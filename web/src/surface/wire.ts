@@ -10,6 +10,11 @@ export async function readSurfaces(session_id: string): Promise<Surface[]> {
   return list<Surface>(got?.surfaces).filter((one) => surfaceOf(one) !== null && Number.isSafeInteger(one.rev));
 }
 
+/** The pinned surfaces of all sessions, without what is on them. */
+export async function readPinned(): Promise<unknown> {
+  return (await plexus.http<{ surfaces?: unknown }>('GET', '/v1/surfaces'))?.surfaces;
+}
+
 /** Sends what a person did. Throws an error whose message is for people. */
 export async function sendAction(session_id: string, action: Action): Promise<{ rev: number }> {
   try {

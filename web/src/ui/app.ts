@@ -32,11 +32,14 @@ import '../pages/signin.js';
 import { signinWanted } from '../pages/signin.js';
 
 const t = text.shell;
-type Page = 'inbox' | 'sessions' | 'search' | 'runtimes' | 'devices';
+type Page = 'inbox' | 'home' | 'sessions' | 'search' | 'runtimes' | 'devices';
 const NAV: ReadonlyArray<readonly [Page, Icon, string]> = [
-  ['inbox', 'inbox', 'g i'], ['sessions', 'sessions', 'g s'], ['search', 'search', 'g f'], ['runtimes', 'runtimes', 'g r'], ['devices', 'devices', 'g d'],
+  ['inbox', 'inbox', 'g i'], ['home', 'home', 'g h'], ['sessions', 'sessions', 'g s'], ['search', 'search', 'g f'], ['runtimes', 'runtimes', 'g r'], ['devices', 'devices', 'g d'],
 ];
 const MOD = /Mac|iPhone|iPad/.test(navigator.platform) ? '⌘' : 'Ctrl';
+/** Loads the page of pinned surfaces, which the first visit does not need. A file that is missing is reported as for any other part. */
+let loadingHome: Promise<unknown> | null = null;
+const loadHome = (): void => { loadingHome ??= import('../pages/home.js').catch(() => { loadingHome = null; }); };
 /** Pages that a share link may open. */
 const SHARED: readonly Page[] = ['sessions', 'search'];
 /** Sessions listed in the navigation. */
@@ -60,6 +63,7 @@ export class PlexusApp extends PlexusElement {
     .brand:hover { text-decoration: none; }
     .brand img { width: 22px; height: 22px; border-radius: 6px; }
     .cmd { justify-content: flex-start; gap: 9px; margin-bottom: 10px; padding: 0 8px 0 9px; color: var(--fg-mute); font-weight: 450; background: var(--bg-raised); border-color: var(--line); }
+    .cmd .label { min-width: 0; overflow: hidden; text-overflow: ellipsis; }
     .cmd kbd { margin-left: auto; border: 0; background: none; min-width: 0; padding: 0; }
     .rail nav ul { display: flex; flex-direction: column; gap: 1px; }
     .nav { display: flex; align-items: center; gap: 10px; min-height: 32px; padding: 0 9px; border-radius: var(--r-s); color: var(--fg-soft); font-weight: 500; }
@@ -199,6 +203,7 @@ export class PlexusApp extends PlexusElement {
   #body(route: Route) {
     switch (route.page) {
       case 'inbox': return html`<plexus-inbox .request=${route.request ?? ''}></plexus-inbox>`;
+      case 'home': loadHome(); return html`<plexus-home></plexus-home>`;
       case 'sessions': return html`<plexus-sessions></plexus-sessions>`;
       case 'session': return html`<plexus-session-page .sessionId=${route.session_id} .at=${route.at}></plexus-session-page>`;
       case 'devices': return html`<plexus-devices></plexus-devices>`;

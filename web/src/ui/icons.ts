@@ -2,6 +2,7 @@
 import { svg, html, type TemplateResult } from 'lit';
 
 const PATHS = {
+  home: 'M2 2.5h5v6H2v-6ZM9 2.5h5v3H9v-3ZM9 7.5h5v6H9v-6ZM2 10.5h5v3H2v-3Z',
   inbox: 'M2 9.5h3l1 2h4l1-2h3M2 9.5 4 3h8l2 6.5V13H2V9.5Z',
   sessions: 'M2.5 3h11v7.5h-6L4.5 13v-2.5h-2V3Z',
   devices: 'M2 3h9v7H2V3ZM5 13h3M10.5 6.5h4V14h-4V6.5Z',

@@ -3,7 +3,9 @@ import { customElement, property } from 'lit/decorators.js';
 import { PlexusElement } from '../lib/element.js';
 import { icon, type Icon } from './icons.js';
 
-export interface MenuItem { label: string; icon?: Icon; run?: () => void; href?: string; danger?: boolean; disabled?: boolean; separate?: boolean; checked?: boolean }
+export interface MenuItem { label: string; icon?: Icon; run?: () => void; href?: string; danger?: boolean; disabled?: boolean; separate?: boolean; checked?: boolean;
+  /** With `checked`: it is switched by itself, not one of several. */
+  toggle?: boolean }
 
 /** A button with a menu: `<plexus-menu label=.. .items=${[..]}>`. Arrow keys, Home, End, letters and Escape work as in system menus. */
 @customElement('plexus-menu')
@@ -34,7 +36,7 @@ export class PlexusMenu extends PlexusElement {
       <div popover="auto" role="menu" aria-label=${this.label} @toggle=${this.#toggled} @keydown=${this.#key}>
         ${this.shown ? this.items.map((item) => html`${item.separate ? html`<div class="sep" role="separator"></div>` : nothing}${item.href
           ? html`<a class="item" role="menuitem" tabindex="-1" href=${item.href} @click=${this.hide}>${item.icon ? icon(item.icon) : nothing}${item.label}</a>`
-          : html`<button class="item ${item.danger ? 'danger' : ''}" role=${item.checked === undefined ? 'menuitem' : 'menuitemradio'} aria-checked=${item.checked === undefined ? nothing : item.checked} tabindex="-1" ?disabled=${item.disabled}
+          : html`<button class="item ${item.danger ? 'danger' : ''}" role=${item.checked === undefined ? 'menuitem' : item.toggle ? 'menuitemcheckbox' : 'menuitemradio'} aria-checked=${item.checked === undefined ? nothing : item.checked} tabindex="-1" ?disabled=${item.disabled}
               @click=${() => { this.hide(); item.run?.(); }}>${item.icon ? icon(item.icon) : nothing}${item.label}${item.checked ? html`<span class="tick">${icon('check', 14)}</span>` : nothing}</button>`}`) : nothing}
       </div>`;
   }

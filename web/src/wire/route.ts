@@ -7,6 +7,7 @@ export function parseRoute(hash: string): Route {
   const [path = '', query = ''] = hash.replace(/^#\/?/, '').split('?', 2);
   const [page, id, word, place] = path.split('/').map(part);
   switch (page) {
+    case 'home': return { page };
     case 'sessions': return { page };
     case 's': {
       if (!id) return { page: 'sessions' };
