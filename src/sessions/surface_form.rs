@@ -37,9 +37,8 @@ pub(super) fn buttons(form: &Form, submit: &[String]) -> Result<Vec<FormButton>,
 /// The request for a question by a surface.
 pub(super) fn request(surface: &Surface, form: &Form, buttons: &[FormButton], question: Option<&str>) -> AgentRequest {
     let mut questions: Vec<Question> = form.fields.iter().map(of_field).collect();
-    if buttons.len() > 1 || questions.is_empty() {
-        questions.push(of_buttons(buttons));
-    }
+    // Also of a single button: answers without it would have nothing to say where no input was changed.
+    questions.push(of_buttons(buttons, buttons.len() == 1 && !questions.is_empty()));
     let title = question.or(surface.title()).unwrap_or(surface.name()).to_owned();
     let message = question.and(surface.title()).map(str::to_owned);
     let words = surface.text(COLUMNS);
@@ -100,7 +99,7 @@ fn of_field(field: &FormField) -> Question {
     }
 }
 
-fn of_buttons(buttons: &[FormButton]) -> Question {
+fn of_buttons(buttons: &[FormButton], optional: bool) -> Question {
     let option = |button: &FormButton| QuestionOption {
         id: button.component.clone(),
         label: button.label.clone(),
@@ -113,7 +112,7 @@ fn of_buttons(buttons: &[FormButton]) -> Question {
         options: buttons.iter().map(option).collect(),
         multiple: false,
         free_text: false,
-        optional: false,
+        optional,
         field: None,
         own: None,
         fits: Fits::default(),

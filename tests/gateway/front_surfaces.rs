@@ -212,7 +212,7 @@ async fn surfaces_that_are_pinned_are_listed_across_sessions_without_their_conte
     let mut first = of(&one);
     assert!(first.as_object_mut().unwrap().remove("at").unwrap().is_string());
     assert_eq!(first, json!({ "session_id": one, "surface": "deploy", "rev": 2, "title": "Deploy" }));
-    assert_eq!((&of(&other)["rev"], &of(&other)["request_id"]), (&json!(3), &asked["request_id"]));
+    assert_eq!((&of(&other)["rev"], &of(&other)["request_id"]), (&json!(3), &asked["ask_id"]));
     // Who may see one session sees its surfaces only.
     let narrow = front.token(json!({ "scopes": ["watch"], "sessions": [one] })).await;
     assert_eq!(pinned(&narrow).await["surfaces"].as_array().unwrap().len(), 1);
@@ -290,6 +290,26 @@ async fn surface_question_is_a_request_that_a_press_answers_once() {
     let now = surfaces(&front, &session).await;
     assert_eq!(now[0]["ask"], Value::Null);
     assert_eq!(folded(&changes(&front, &session).await), now);
+}
+
+#[tokio::test]
+async fn surface_question_with_one_button_is_answered_by_pressing_it() {
+    let front = Front::new().await;
+    let session = front.session("fake").await;
+    let mut one = question();
+    one["submit"] = json!(["go"]);
+    for inputs in [json!({}), json!({ "/name": "Ada", "/force": true })] {
+        let asked = front.admin("POST", &format!("/v1/sessions/{session}/asks"), one.clone()).await;
+        assert_eq!(asked.status, 200, "{asked:?}");
+        let ask = asked.json()["ask_id"].as_str().unwrap().to_owned();
+        let rev = surfaces(&front, &session).await[0]["rev"].clone();
+        let press = json!({ "rev": rev, "component": "go", "event": "submit", "inputs": inputs });
+        let pressed =
+            front.admin("POST", &format!("/v1/sessions/{session}/surfaces/deploy/action"), press.clone()).await;
+        assert_eq!((pressed.status, &pressed.json()["request_id"]), (200, &json!(ask)), "{press}: {pressed:?}");
+        let end = outcome(&front, &session, &ask).await;
+        assert_eq!((&end["state"], &end["answer"]["component"]), (&json!("answered"), &json!("go")), "{end}");
+    }
 }
 
 #[tokio::test]
