@@ -947,6 +947,28 @@ export interface Patience {
   state: PairingState;
 }
 
+/** A pinned surface, without what is on it. */
+export interface PinnedSurface {
+  /** When it last changed. */
+  at: Timestamp;
+  /** The open request that is answered on it. */
+  request_id?: string;
+  /** Its revision. */
+  rev: number;
+  /** Its session. */
+  session_id: SessionId;
+  /** Its name in the session. */
+  surface: string;
+  /** Its title. */
+  title?: string;
+}
+
+/** The pinned surfaces of all sessions. */
+export interface PinnedSurfaces {
+  /** Each without what is on it, by session and name. */
+  surfaces: PinnedSurface[];
+}
+
 /** The agent's whole plan. */
 export interface Plan {
   entries: PlanEntry[];
