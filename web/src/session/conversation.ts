@@ -714,14 +714,15 @@ export class PlexusSession extends PlexusElement {
   /** A request above the composer. What a surface asks is answered on the surface: the card would only say it again, over it. */
   #card(request: Request) {
     const id = request.request_id;
-    if (request.state !== 'open' && this.#asStrips.has(id)) return html`<div class="asked panel" role="status" data-request=${id}>${icon('check', 14)}<span class="words">${this.#outcome(request)}</span></div>`;
+    if (request.state !== 'open' && this.#asStrips.has(id) && !this.#asCards.has(id)) return html`<div class="asked panel" role="status" data-request=${id}>${icon('check', 14)}<span class="words">${this.#outcome(request)}</span></div>`;
     const on = this.#asCards.has(id) ? undefined : this.#askedOn(request);
-    if (on) this.#asStrips.add(id); else this.#asStrips.delete(id);
-    if (!on) return html`<plexus-card .request=${request} layout="dock"></plexus-card>`;
+    if (on) this.#asStrips.add(id);
+    // The surface may say that it was answered before the request does.
+    else if (this.#asCards.has(id) || !this.#asStrips.has(id)) return html`<plexus-card .request=${request} layout="dock"></plexus-card>`;
     const agent = oneLine(plexus.sessions.value.get(this.sessionId)?.runtime_id ?? '') || words.surface.someAgent;
     return html`<div class="asked panel" role="group" aria-label=${words.surface.askedBy(agent)} data-request=${id}>${icon('info', 14)}
       <span class="words"><strong><bdi>${words.surface.askedBy(agent)}</bdi></strong> <bdi>${oneLine(cut(request.title ?? '', 200))}</bdi></span>
-      ${this.#place === on.surface ? nothing : html`<button class=${this.#beside === on.surface ? 'compact beside' : 'compact'} @click=${() => this.#showSurface(on.surface)}>${words.surface.show}</button>`}
+      ${!on || this.#place === on.surface ? nothing : html`<button class=${this.#beside === on.surface ? 'compact beside' : 'compact'} @click=${() => this.#showSurface(on.surface)}>${words.surface.show}</button>`}
       <button class="compact ghost" @click=${() => { this.#asCards.add(id); this.requestUpdate(); }}>${words.surface.asCard}</button></div>`;
   }
 

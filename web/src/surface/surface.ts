@@ -227,7 +227,8 @@ export class PlexusSurface extends PlexusElement {
     const title = oneLine(cut(surface.title ?? '', TITLE_MAX)) || oneLine(surface.surface);
     this.#scene.left = DRAWN_MAX;
     const body = this.model.component('root') ? draw(this.#scene, { id: 'root', scope: '' }, { above: [], flat: false }) : html`<p class="mute">${t.empty}</p>`;
-    return html`<section class=${surface.closed ? 'frame closed' : 'frame'} aria-label=${t.label(title, this.#agent)}>
+    // Many side by side are no landmarks each: several may have the same name.
+    return html`<section class=${surface.closed ? 'frame closed' : 'frame'} role=${this.layout === 'tile' ? 'group' : nothing} aria-label=${t.label(title, this.#agent)}>
       <header><h2><bdi>${title}</bdi></h2><span class="by">${icon('pencil', 12)}<bdi>${t.drawnBy(this.#agent)}</bdi></span>${this.#chips(surface)}</header>
       <div class=${this.modal ? 'stage over' : 'stage'}>
         <div class="drawn" ?inert=${Boolean(this.modal) || surface.closed === true} role="group" aria-label=${title} @pointerdown=${this.#pressed}>${body}</div>
