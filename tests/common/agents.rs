@@ -56,6 +56,15 @@ pub fn browser_dir() -> PathBuf {
     DIR.get_or_init(|| install(&["tests/web"])).clone()
 }
 
+/// The directory of the packages that the page in `web/` is built from, installed if not cached yet (once per process).
+///
+/// # Panics
+/// As [`install_dir`].
+pub fn page_dir() -> PathBuf {
+    static DIR: OnceLock<PathBuf> = OnceLock::new();
+    DIR.get_or_init(|| install(&["web"])).clone()
+}
+
 /// The venv of a PyPI agent (`vibe`, `kimi`), installed if not cached yet; `None`, with a note on stdout, if this machine has no
 /// Python for it.
 ///

@@ -157,6 +157,11 @@ impl Gateway {
         self.call("POST", path, Some(&body)).await
     }
 
+    /// PATCH of JSON, as status and JSON.
+    pub async fn patch(&self, path: &str, body: Value) -> (u16, Value) {
+        self.call("PATCH", path, Some(&body)).await
+    }
+
     /// DELETE, as status and JSON.
     pub async fn delete(&self, path: &str) -> (u16, Value) {
         self.call("DELETE", path, None).await

@@ -28,3 +28,4 @@ mod story_ts_client;
 mod story_web;
 mod story_web_cards;
 mod story_web_session;
+mod story_web_surfaces;

@@ -1,12 +1,12 @@
 // What the tests of surfaces share: the page that shows them, built and served as the gateway would, but without one.
 import { createServer } from 'node:http';
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { cpSync, mkdirSync, mkdtempSync, readFileSync, realpathSync, rmSync, symlinkSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { extname, join, resolve } from 'node:path';
+import { basename, extname, join, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 
 const root = join(import.meta.dirname, '../..');
-/** The folder web/, with its node_modules. */
+/** A folder with the node_modules of web/; another one is named by PLEXUS_WEB_MODULES. */
 export const WEB = resolve(process.env.PLEXUS_WEB ?? join(root, 'web'));
 const TYPES = { '.html': 'text/html; charset=utf-8', '.js': 'text/javascript; charset=utf-8', '.css': 'text/css; charset=utf-8', '.svg': 'image/svg+xml', '.png': 'image/png' };
 
@@ -17,12 +17,32 @@ function constant(file, name) {
   return found[1].replace(/\\\n\s*/g, '');
 }
 
+/**
+ * Builds the page from a copy of its sources: its packages need not be installed in web/.
+ * @param {string} out where it goes
+ */
+async function buildInto(out) {
+  const copy = mkdtempSync(join(realpathSync(tmpdir()), 'plexus-surfaces-src-'));
+  const modules = process.env.PLEXUS_WEB_MODULES ?? WEB;
+  try {
+    const kept = (/** @type {string} */ from) => !['node_modules', 'dist'].includes(basename(from));
+    cpSync(join(root, 'web'), join(copy, 'web'), { recursive: true, filter: kept });
+    mkdirSync(join(copy, 'tests/web'), { recursive: true });
+    cpSync(join(import.meta.dirname, 'surfaces'), join(copy, 'tests/web/surfaces'), { recursive: true });
+    cpSync(join(root, 'clients/typescript/src'), join(copy, 'clients/typescript/src'), { recursive: true });
+    symlinkSync(join(modules, 'node_modules'), join(copy, 'web/node_modules'));
+    process.env.PLEXUS_WEB = join(copy, 'web');
+    const { build } = await import(pathToFileURL(join(modules, 'node_modules/vite/dist/node/index.js')).href);
+    await build({ configFile: join(copy, 'tests/web/surfaces/vite.config.mjs'), logLevel: 'error', build: { outDir: out } });
+  } finally {
+    rmSync(copy, { recursive: true, force: true });
+  }
+}
+
 /** Builds the page, and serves it with the gateway's own policies. */
 export async function serve() {
   const out = mkdtempSync(join(tmpdir(), 'plexus-surfaces-'));
-  process.env.PLEXUS_WEB = WEB;
-  const { build } = await import(pathToFileURL(join(WEB, 'node_modules/vite/dist/node/index.js')).href);
-  await build({ configFile: join(import.meta.dirname, 'surfaces/vite.config.mjs'), logLevel: 'error', build: { outDir: out } });
+  await buildInto(out);
   const policy = constant('guard.rs', 'CSP');
   const framed = constant('web.rs', 'FRAME_CSP');
   const server = createServer((request, response) => {

@@ -1,7 +1,7 @@
 // Surfaces in a real browser, served as the gateway would serve them but without one: every component, what a person does, hostile
 // surfaces, and pages in frames.
 //
-//   PLEXUS_WEB          the folder web/, with its node_modules
+//   PLEXUS_WEB_MODULES  a folder with the node_modules of web/; web/ itself if not set
 //   PLEXUS_PLAYWRIGHT   a folder with node_modules/playwright-core and axe-core
 //   PLEXUS_SHOTS        a folder for pictures; none are taken if not set
 //
