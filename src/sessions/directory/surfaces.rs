@@ -9,9 +9,7 @@ use crate::auth::{Permit, Ui};
 use crate::ledger::Charge;
 use crate::sessions::session::SessionCommand;
 use crate::sessions::surfaces::{AskWork, Press, WaitingCall};
-use crate::sessions::{
-    Acted, AskCall, AskView, Drawn, Filter, PinnedSurface, Presser, SessionError, SurfaceCall,
-};
+use crate::sessions::{Acted, AskCall, AskView, Drawn, Filter, PinnedSurface, Presser, SessionError, SurfaceCall};
 use plexus_protocol::{RequestId, SessionId};
 use plexus_surfaces::ActionRequest;
 

@@ -281,7 +281,7 @@ fn hostile_component(number: usize) -> impl Strategy<Value = Value> {
             "component": kind, "children": children, "child": first, "trigger": first, "content": first,
             "tabs": [{ "title": "t", "child": first }],
         });
-        if number % 3 == 0 {
+        if number.is_multiple_of(3) {
             component["children"] = json!({ "componentId": first, "path": "/list" });
         }
         for (prop, value) in props {
