@@ -394,7 +394,7 @@ fn deploy_form() -> serde_json::Value {
         "surface": "deploy", "title": "Deploy", "pin": true,
         "data": { "who": "", "force": false, "done": 0.25, "rows": [{ "n": "linux" }, { "n": "macos" }] },
         "components": [
-            { "id": "root", "component": "Column", "children": ["evil", "build", "rows", "who", "force", "go"] },
+            { "id": "root", "component": "Column", "children": ["evil", "build", "rows", "who", "force", "go", "stop"] },
             { "id": "evil", "component": "Text", "text": "up \u{1b}[2J\u{1b}]0;owned\u{7} to you" },
             { "id": "build", "component": "Progress", "label": "Build", "value": { "path": "/done" } },
             { "id": "rows", "component": "Table", "columns": [{ "key": "n", "label": "Target" }], "rows": { "path": "/rows" } },
@@ -403,6 +403,8 @@ fn deploy_form() -> serde_json::Value {
             { "id": "go", "component": "Button", "child": "go-text",
               "action": { "event": { "name": "submit", "context": { "who": { "path": "/who" }, "force": { "path": "/force" } } } } },
             { "id": "go-text", "component": "Text", "text": "Go" },
+            { "id": "stop", "component": "Button", "child": "stop-text", "action": { "event": { "name": "stop" } } },
+            { "id": "stop-text", "component": "Text", "text": "Stop" },
         ],
     })
 }
@@ -450,24 +452,25 @@ async fn attach_fills_a_surface_by_keys_and_answers_its_question() {
         assert!(Instant::now() < deadline, "no prompt: {events}");
         tokio::time::sleep(Duration::from_millis(50)).await;
     };
-    assert!(prompt.contains(r#"context: {\"force\":true,\"who\":\"Ada\"}"#), "{prompt}");
+    assert!(prompt.contains(r#"context: {\"who\":\"Ada\",\"force\":true}"#), "{prompt}");
 
     // Its question is answered there, and no card covers it.
-    let ask = json!({ "surface": "deploy", "submit": ["go"], "question": "Deploy now?" });
+    let ask = json!({ "surface": "deploy", "submit": ["go", "stop"], "question": "Deploy now?" });
     let (status, ask) = gateway.post(&format!("/v1/sessions/{session}/asks"), ask).await;
     assert_eq!(status, 200, "{ask}");
     let asked = screen.shows("it asks you").await;
     assert!(asked.contains("answers") && !asked.contains("demo asks"), "{asked}");
     tokio::time::sleep(Duration::from_millis(500)).await;
     screen.keys(&["Enter"]);
+    screen.hides("it asks you").await;
     let id = ask["ask_id"].as_str().unwrap();
     let (_, outcome) = gateway.get(&format!("/v1/sessions/{session}/asks/{id}?wait=20")).await;
     assert_eq!(
         (&outcome["state"], &outcome["answer"]["context"]["who"]),
         (&json!("answered"), &json!("Ada")),
-        "{outcome}"
+        "{outcome}\n{}",
+        screen.text()
     );
-    screen.hides("it asks you").await;
 
     // A request is drawn over the surface, on a small terminal as well.
     screen.resize(44, 20);

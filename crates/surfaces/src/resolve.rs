@@ -42,13 +42,13 @@ pub struct ChildSlot {
 /// Resolves components for one drawing of a surface, within a limit for all of them together: templates in templates multiply, and
 /// values may be expensive. Past it there are no more components, and values are empty.
 #[derive(Debug)]
-pub struct Resolver<'a> {
+pub struct ComponentResolver<'a> {
     surface: &'a Surface,
     budget: Budget,
     visits: usize,
 }
 
-impl<'a> Resolver<'a> {
+impl<'a> ComponentResolver<'a> {
     /// Like [`Surface::resolve`].
     pub fn resolve(&mut self, id: &str, instance: &str) -> Option<Resolved<'a>> {
         self.visits = self.visits.checked_sub(1)?;
@@ -75,8 +75,8 @@ impl Surface {
     }
 
     /// Resolves the components for one drawing.
-    pub fn resolver(&self) -> Resolver<'_> {
-        Resolver { surface: self, budget: Budget::new(20 * CALLS_MAX, 2 * COPIES_MAX), visits: VISITS_MAX }
+    pub fn resolver(&self) -> ComponentResolver<'_> {
+        ComponentResolver { surface: self, budget: Budget::new(20 * CALLS_MAX, 2 * COPIES_MAX), visits: VISITS_MAX }
     }
 
     pub(crate) fn resolve_with<'a>(

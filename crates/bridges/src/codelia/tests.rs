@@ -212,7 +212,7 @@ fn codelia_bridge_translates_every_event_kind() {
 }
 
 #[test]
-fn codelia_bridge_shows_a_surface_and_again_at_the_end_of_a_run_that_changed_it() {
+fn codelia_bridge_shows_a_surface_again_after_a_run_that_changed_it() {
     let whole = json!({ "surface": "b", "rev": 1, "title": "Bu\u{1b}ild", "pinned": false, "messages": [
         { "version": "v0.9", "createSurface": { "surfaceId": "b", "catalogId": "plexus:catalog/1" } },
         { "version": "v0.9", "updateComponents": { "surfaceId": "b", "components": [

@@ -320,16 +320,8 @@ impl App {
                 self.show_list("skills", words);
             }
             CallTag::Skills => self.say(&format!("Skills list unavailable: {why}"), true),
-            CallTag::Past(runtime) => {
-                if !good {
-                    return self.say(&why, true);
-                }
-                self.past_conversations = agent_lists::past_conversations(&runtime, &value);
-                if self.past_conversations.is_empty() {
-                    return self.say(&format!("{runtime} has no conversation that can be resumed"), false);
-                }
-                self.overlay = Some(Overlay::Palette { area: input::area("past "), at: 0 });
-            }
+            CallTag::Past(runtime) if good => self.on_past_conversations(&runtime, &value),
+            CallTag::Past(_) => self.say(&why, true),
             CallTag::Link => match value["url"].as_str().filter(|_| good) {
                 Some(url) => self.show_link(sanitize::line(url, LINK_MAX), effects),
                 None => self.say(&format!("no link: {why}"), true),
@@ -348,6 +340,15 @@ impl App {
                 self.refresh(effects);
             }
         }
+    }
+
+    /// Offers the conversations of a runtime that can be resumed.
+    fn on_past_conversations(&mut self, runtime: &str, value: &Value) {
+        self.past_conversations = agent_lists::past_conversations(runtime, value);
+        if self.past_conversations.is_empty() {
+            return self.say(&format!("{runtime} has no conversation that can be resumed"), false);
+        }
+        self.overlay = Some(Overlay::Palette { area: input::area("past "), at: 0 });
     }
 
     /// The items of a page's list; on an error the page shows the message.

@@ -114,7 +114,9 @@ impl App {
     pub(super) fn on_surfaces(&mut self, session: &str, list: Option<&Value>) {
         let Some(conversation) = self.conversation.as_mut().filter(|one| one.session == session) else { return };
         match list {
-            Some(list) => conversation.replace_surfaces(list),
+            // A snapshot that came meanwhile is newer.
+            Some(list) if conversation.surfaces.is_reading() => conversation.replace_surfaces(list),
+            Some(_) => {}
             None => conversation.surfaces.not_read(),
         }
     }

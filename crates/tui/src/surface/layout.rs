@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use plexus_surfaces::limits::DEPTH_MAX;
-use plexus_surfaces::{Ask, Resolved, Resolver, Surface, cell_text, icon_text, is_http};
+use plexus_surfaces::{Ask, ComponentResolver, Resolved, Surface, cell_text, icon_text, is_http};
 use ratatui::style::{Modifier, Style};
 use ratatui::text::{Line, Span};
 use serde_json::Value;
@@ -64,7 +64,7 @@ pub(crate) fn layout(surface: &Surface, state: &SurfaceState, cx: &LayoutContext
 }
 
 pub(super) struct Drawing<'a> {
-    pub(super) resolver: Resolver<'a>,
+    pub(super) resolver: ComponentResolver<'a>,
     pub(super) state: &'a SurfaceState,
     pub(super) cx: &'a LayoutContext<'a>,
     pub(super) rev: u64,
@@ -295,7 +295,8 @@ impl Drawing<'_> {
         }
         if let Some(value) = number(props, "value") {
             let value = value.clamp(0.0, 1.0);
-            let cells = CELLS.min(width.saturating_sub(sanitize::width(&label) + 8)).max(4);
+            let beside = sanitize::width(&label) + sanitize::width(&state) + 9;
+            let cells = width.saturating_sub(beside).clamp(4, CELLS);
             let full = (value * cells as f64).round() as usize;
             spans.push(Span::styled("█".repeat(full), style));
             spans.push(Span::styled("░".repeat(cells - full.min(cells)), theme.rule));

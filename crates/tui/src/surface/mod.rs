@@ -86,6 +86,11 @@ impl SessionSurfaces {
         true
     }
 
+    /// Whether the surfaces are being read again.
+    pub(crate) fn is_reading(&self) -> bool {
+        self.waiting.is_some()
+    }
+
     /// The surfaces could not be read again: what is here may be old, until the next change.
     pub(crate) fn not_read(&mut self) {
         self.waiting = None;

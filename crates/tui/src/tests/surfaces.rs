@@ -85,7 +85,7 @@ fn tui_surface_is_live_and_a_press_is_sent() {
 }
 
 #[test]
-fn tui_request_is_drawn_over_an_open_surface_and_gets_no_letter_of_a_field() {
+fn tui_request_is_drawn_over_a_surface_and_gets_no_letter_of_a_field() {
     let mut stage = Stage::new(80, 24, &sessions(), &[]);
     stage.open("s_1");
     stage.event("s_1", "surface_updated", &shown("build", 1, &json!({})));
