@@ -6,7 +6,7 @@ use crate::common;
 
 use common::agents;
 use common::browser::{Browser, play};
-use common::gateway::{Gateway, demo};
+use common::gateway::{Gateway, exe, held_runtime};
 use common::moments::until_so;
 use serde_json::{Value, json};
 
@@ -55,7 +55,7 @@ async fn shown(browser: &mut Browser) -> String {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn web_pinned_surface_is_the_same_after_the_gateway_was_killed() {
-    let mut gateway = Gateway::start(&demo()).await;
+    let mut gateway = Gateway::start(&held_runtime("demo", &[exe(), "agent", "demo"], "")).await;
     keep_port(&gateway);
     let session = gateway.session("demo").await;
     let surfaces = format!("/v1/sessions/{session}/surfaces");
