@@ -535,17 +535,11 @@ pub(super) async fn requests(state: AppState, call: Call) -> Outcome {
         },
     };
     let limit = number("limit")?.map_or(LISTED, |limit| usize::try_from(limit).unwrap_or(LISTED));
-    let filter = visible(caller);
+    let filter = filter_for(caller, None);
     let (requests, next) =
         state.directory.requests(&filter, wanted, session.as_ref(), number("before")?, limit).await?;
     let requests = requests.iter().map(Request::brief).collect();
     json(StatusCode::OK, &Requests { requests, next: next.map(|next| next.to_string()) })
-}
-
-/// The filter for all that a caller may see.
-pub(super) fn visible(caller: &Caller) -> Filter {
-    let grant = (!caller.sees_all()).then(|| Arc::new(caller.device().grant.clone()));
-    Filter { sessions: None, grant }
 }
 
 pub(super) async fn request(state: AppState, call: Call) -> Outcome {

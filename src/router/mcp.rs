@@ -6,8 +6,8 @@ use axum::response::Response;
 use http::{HeaderMap, StatusCode};
 use plexus_bridges::mcp::{self, CallError, Carrier, PROTOCOL_VERSIONS};
 use plexus_protocol::SessionId;
-use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tokio::time::Instant;
 
@@ -23,6 +23,8 @@ const PAUSE: Duration = Duration::from_millis(200);
 
 /// Answers one message of MCP. Stateless: there is no `Mcp-Session-Id` and no stream, so `GET` is refused with 405.
 pub(super) async fn serve(state: AppState, call: Call) -> Outcome {
+    // An object, and not the array of a batch, which MCP has no more.
+    call.json::<OneMessage>()?;
     let (session, permit) = session_of::<Ui>(&state, &call)?;
     version_known(&call.parts.headers)?;
     let carrier = SessionCalls { state, session: session.session_id.clone(), permit };
@@ -36,6 +38,10 @@ pub(super) async fn serve(state: AppState, call: Call) -> Outcome {
         }
     })
 }
+
+/// A message, of which only the shape is looked at.
+#[derive(Deserialize)]
+struct OneMessage {}
 
 /// Refuses an unknown version, as the specification wants it. Without the header any is taken.
 fn version_known(headers: &HeaderMap) -> Result<(), Problem> {

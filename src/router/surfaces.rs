@@ -10,8 +10,7 @@ use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
 use super::guard::Call;
-use super::http::visible;
-use super::reply::{Outcome, Query, idempotency_key, json, no_such, session_of};
+use super::reply::{Outcome, Query, filter_for, idempotency_key, json, no_such, session_of};
 use super::stop::stopping;
 use super::{AppState, Problem};
 use crate::auth::{Permit, Ui, Watch};
@@ -44,7 +43,7 @@ pub(super) struct PinnedSurfaces {
 }
 
 pub(super) async fn pinned(state: AppState, call: Call) -> Outcome {
-    let surfaces = state.directory.pinned_surfaces(&visible(call.caller()?)).await?;
+    let surfaces = state.directory.pinned_surfaces(&filter_for(call.caller()?, None)).await?;
     json(StatusCode::OK, &PinnedSurfaces { surfaces })
 }
 

@@ -360,6 +360,7 @@ await call('POST', '/v1/sessions/{id}/surfaces', { params: { id }, body: drawn, 
 await call('PATCH', '/v1/sessions/{id}/surfaces/{surface}', { params: at, body: { title: 'Deploy' }, status: 200 });
 await call('PATCH', '/v1/sessions/{id}/surfaces/{surface}', { params: at, body: { title: 'x', expect_rev: 1 }, status: 409 });
 await call('GET', '/v1/sessions/{id}/surfaces', { params: { id }, status: 200 });
+await call('GET', '/v1/surfaces', { status: 200 });
 await line.done('ui.surface.action', { session_id: id, surface: 'deploy', rev: 2, component: 'root', event: 'go' });
 await line.refused('ui.surface.action', { session_id: id, surface: 'deploy', rev: 2, component: 'root', event: 'go' }, 'stale_surface');
 await call('POST', '/v1/sessions/{id}/surfaces/{surface}/action', { params: at, body: { rev: 3, component: 'root', event: 'go' }, status: 200 });

@@ -188,7 +188,7 @@ async fn surface_is_drawn_by_who_may_prompt_and_read_by_who_may_watch() {
 }
 
 #[tokio::test]
-async fn surfaces_that_are_pinned_are_listed_across_sessions_without_their_contents() {
+async fn surfaces_that_are_pinned_are_listed_across_sessions() {
     let front = Front::new().await;
     let (one, other) = (front.session("fake").await, front.session("fake").await);
     let pinned = async |token: &str| front.call(token, "GET", "/v1/surfaces", Value::Null).await.json();

@@ -459,12 +459,6 @@ pub trait Store: Send + Sync + 'static {
     /// [`StoreError::Io`].
     fn surfaces(&self, session: &SessionId) -> Result<Vec<Vec<u8>>, StoreError>;
 
-    /// The sessions of which surfaces are stored, without those being deleted; in no order.
-    ///
-    /// # Errors
-    /// [`StoreError::Io`].
-    fn sessions_with_surfaces(&self) -> Result<Vec<SessionId>, StoreError>;
-
     /// Deletes a session: from now on, and after a crash, it is in no list, and none of its data is read or written. Its bytes are removed
     /// by [`sweep`](Store::sweep). Returns whether the session existed.
     ///
@@ -493,6 +487,12 @@ pub trait Store: Send + Sync + 'static {
         }
         Ok(())
     }
+
+    /// The sessions of which surfaces are stored, without those being deleted; in no order.
+    ///
+    /// # Errors
+    /// [`StoreError::Io`].
+    fn sessions_with_surfaces(&self) -> Result<Vec<SessionId>, StoreError>;
 
     /// One request.
     ///
