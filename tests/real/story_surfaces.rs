@@ -13,12 +13,12 @@ use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
 /// The name of the session's MCP server, as the gateway makes it.
-fn server(session: &str) -> String {
+pub(crate) fn server(session: &str) -> String {
     let hash = Sha256::digest(format!("plexus surfaces {session}"));
     format!("plexus_{}", &data_encoding::BASE32_NOPAD.encode(&hash).to_ascii_lowercase()[..8])
 }
 
-fn config(dialect: &str, setup: &AgentSetup, cwd: &Path) -> String {
+pub(crate) fn config(dialect: &str, setup: &AgentSetup, cwd: &Path) -> String {
     let env: Vec<String> = setup.env.iter().map(|(name, value)| format!("{name} = {}", json!(value))).collect();
     let auth = setup.auth_method.iter().map(|method| format!("auth_method = \"{method}\"\n"));
     let meta = setup.session_meta.iter().map(|_| {

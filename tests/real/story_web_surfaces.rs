@@ -4,7 +4,8 @@
 
 use crate::common;
 
-use common::agents;
+use crate::story_surfaces::{config, server};
+use common::agents::{self, FakeModel};
 use common::browser::{Browser, play};
 use common::gateway::{Gateway, exe, held_runtime};
 use common::moments::until_so;
@@ -111,4 +112,54 @@ async fn web_pinned_surface_is_the_same_after_the_gateway_was_killed() {
     browser.act("phone", "tap", json!({ "on": "plexus-session [role=tab]:has-text('Move to the new store')" })).await;
     browser.wait("phone", "plexus-session .pinned plexus-surface >> text=moved").await;
     browser.content("phone").await;
+}
+
+/// The example of the README: a real agent keeps a dashboard of a long task, which a phone has on Home.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn web_dashboard_of_gemini_is_pinned_on_a_phone() {
+    let (dir, work) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let model = FakeModel::start();
+    let setup = agents::gemini(&agents::install_dir(), work.path(), model.port());
+    let gateway = Gateway::start_in(dir, &config("acp", &setup, work.path())).await;
+    let session = gateway.session("agent").await;
+    let (_, made) = gateway.post("/v1/codes", json!({ "scopes": ["watch", "prompt", "approve"] })).await;
+    let mut browser = Browser::start().await;
+    let link = format!("{}/#code={}", gateway.url, made["code"].as_str().unwrap());
+    browser.open("phone", &link, PHONE, json!({ "touch": true, "scheme": "light" })).await;
+    browser.live("phone").await;
+    browser.act("phone", "goto", json!({ "url": format!("{}/#/home", gateway.url) })).await;
+
+    let named = json!({ "title": "Upgrade the crates" });
+    assert_eq!(gateway.patch(&format!("/v1/sessions/{session}"), named).await.0, 200);
+    let crates = ["serde 1.0 -> 2.0", "tokio 1.49 -> 2.0", "hyper 1.8 -> 2.0", "clap 4.6 -> 5.0"];
+    let row = |at: usize, state: &str| json!({ "crate": crates[at], "state": state });
+    let shown = json!({
+        "surface": "upgrade", "title": "Upgrading the crates", "pin": true,
+        "data": { "done": 0, "rows": (0..4).map(|at| row(at, "waits")).collect::<Vec<_>>(), "seconds": [41] },
+        "components": [
+            { "id": "root", "component": "Column", "children": ["bar", "rows", "chart", "stop"] },
+            { "id": "bar", "component": "Progress", "label": "Crates", "value": { "path": "/done" } },
+            { "id": "rows", "component": "Table", "rows": { "path": "/rows" }, "columns": [
+                { "key": "crate", "label": "Crate" }, { "key": "state", "label": "State" }] },
+            { "id": "chart", "component": "Chart", "kind": "line", "title": "Test suite", "unit": "s",
+              "series": [{ "label": "seconds", "values": { "path": "/seconds" } }] },
+            { "id": "stop", "component": "Button", "child": "stop-text", "action": { "event": { "name": "stop" } } },
+            { "id": "stop-text", "component": "Text", "text": "Stop after this one" },
+        ],
+    });
+    let update = json!({ "surface": "upgrade", "data": [
+        { "path": "/done", "value": 0.5 }, { "path": "/rows/0", "value": row(0, "upgraded") },
+        { "path": "/rows/1", "value": row(1, "upgraded") }, { "path": "/rows/2", "value": row(2, "testing") },
+        { "path": "/seconds", "append": [39, 44, 36, 33] }] });
+    let tool = |name: &str| format!("mcp_{}_{name}", server(&session));
+    let script =
+        format!("FAKE:tool {} {shown} ;; tool {} {update} ;; text half done", tool("ui_show"), tool("ui_update"));
+    let run = gateway.prompt(&session, &script).await;
+    gateway.until_ended(&session, &run).await;
+    browser.wait("phone", "plexus-home plexus-surface >> text=testing").await;
+    browser.wait("phone", "plexus-home plexus-surface >> text=Stop after this one").await;
+    browser.content("phone").await;
+    if let Ok(shots) = std::env::var("PLEXUS_SHOTS") {
+        browser.shoot("phone", &std::path::Path::new(&shots).join("dashboard.png")).await;
+    }
 }

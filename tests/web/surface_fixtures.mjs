@@ -39,7 +39,7 @@ index 12ab..34cd 100644
      n
 `;
 
-const LOG = '\x1b[1m\x1b[32m   Compiling\x1b[0m project v0.1.0 (/work/project)\n\x1b[1m\x1b[33mwarning\x1b[0m: unused variable: `n`\n\x1b[1m\x1b[32m    Finished\x1b[0m test profile in 3.41s\n     \x1b[1mRunning\x1b[0m unittests src/lib.rs\n\ntest parse::empty ... \x1b[32mok\x1b[0m\ntest parse::long ... \x1b[31mFAILED\x1b[0m\n\nfailures: \x1b[38;5;208mparse::long\x1b[0m at \x1b[4msrc/parse.rs:41\x1b[0m\n';
+const LOG = '\x1b[1m\x1b[32m   Compiling\x1b[0m project v0.1.0 (/home/me/project)\n\x1b[1m\x1b[33mwarning\x1b[0m: unused variable: `n`\n\x1b[1m\x1b[32m    Finished\x1b[0m test profile in 3.41s\n     \x1b[1mRunning\x1b[0m unittests src/lib.rs\n\ntest parse::empty ... \x1b[32mok\x1b[0m\ntest parse::long ... \x1b[31mFAILED\x1b[0m\n\nfailures: \x1b[38;5;208mparse::long\x1b[0m at \x1b[4msrc/parse.rs:41\x1b[0m\n';
 
 const wave = (/** @type {number} */ count, /** @type {number} */ by, /** @type {number} */ high) => Array.from({ length: count }, (_, n) => Math.round((Math.sin(n / by) * 0.5 + 0.6 + ((n * 37) % 11) / 60) * high * 10) / 10);
 
