@@ -245,14 +245,22 @@ async fn joiners(framing: Framing, joiners: usize, total: usize) {
     }
 }
 
+/// Clients and events: four times the deliveries with `PLEXUS_ROUNDS=full`.
+fn crowd() -> (usize, usize) {
+    let is_full = std::env::var("PLEXUS_ROUNDS").is_ok_and(|rounds| rounds == "full");
+    if is_full { (200, 20_000) } else { (100, 10_000) }
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn fan_joiners_at_random_instants_see_each_event_once_over_ws() {
-    joiners(Framing::WebSocket, 100, 10_000).await;
+    let (clients, events) = crowd();
+    joiners(Framing::WebSocket, clients, events).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn fan_joiners_at_random_instants_see_each_event_once_over_sse() {
-    joiners(Framing::Sse, 100, 10_000).await;
+    let (clients, events) = crowd();
+    joiners(Framing::Sse, clients, events).await;
 }
 
 #[tokio::test]
