@@ -33,7 +33,7 @@ fn acp_rust() -> &'static Path {
     PROGRAM.get_or_init(|| {
         let manifest = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/clients/acp-rust/Cargo.toml");
         let target = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().unwrap().join("acp-rust");
-        let mut cargo = std::process::Command::new(env!("CARGO"));
+        let mut cargo = super::cargo();
         cargo.args(["build", "--locked", "--quiet", "--manifest-path"]).arg(manifest).arg("--target-dir").arg(&target);
         assert!(cargo.status().unwrap().success(), "the client with the Rust SDK does not build");
         target.join("debug/acp-rust")

@@ -22,6 +22,17 @@ pub mod push_service;
 pub mod secure;
 pub mod terminal;
 
+/// Cargo, for a test that builds something. Build scripts ask for variables that a test has and a build has not: with them, much
+/// that is built already would be built once more, here and after.
+pub fn cargo() -> std::process::Command {
+    let mut cargo = std::process::Command::new(env!("CARGO"));
+    let of_this_test = ["CARGO_MANIFEST_", "CARGO_PKG_", "CARGO_BIN_", "CARGO_CRATE_", "OUT_DIR"];
+    for (name, _) in std::env::vars().filter(|(name, _)| of_this_test.iter().any(|begin| name.starts_with(begin))) {
+        cargo.env_remove(name);
+    }
+    cargo
+}
+
 /// For a test that changes or counts state of the whole process. Under `cargo test` the tests of a binary are threads of one
 /// process: there this runs the test again in a process of its own and returns false. In that process, and under nextest, it
 /// returns true.

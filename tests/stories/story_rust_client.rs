@@ -119,10 +119,8 @@ async fn rust_client_example_shows_what_happens() {
     let request = gateway.open_request(&session).await;
     gateway.choose(&request, "allow_once").await;
     gateway.until_ended(&session, &run).await;
-    let mut build = Command::new(env!("CARGO"));
-    // It is built already, with all tests. The build script of ring asks for this variable, which a test has and a build has not:
-    // with it everything above ring would be built once more, here and after.
-    build.env_remove("CARGO_MANIFEST_DIR").args(["build", "--quiet", "--locked", "--example", "watch"]);
+    let mut build = common::cargo();
+    build.args(["build", "--quiet", "--locked", "--example", "watch"]);
     let built = build.status().unwrap();
     assert!(built.success());
     let mut example = tokio::process::Command::new(Path::new(exe()).with_file_name("examples").join("watch"))
