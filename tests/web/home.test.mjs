@@ -156,14 +156,15 @@ try {
     const root = document.querySelector('plexus-app')?.shadowRoot?.querySelector('plexus-home')?.shadowRoot;
     const wall = root?.querySelector('.wall');
     const count = root?.querySelectorAll('.tile').length;
-    // As soon as there is one less, what is first now is pressed.
-    const timer = setInterval(() => {
-      if (!wall || root?.querySelectorAll('.tile').length === count) return;
-      clearInterval(timer);
+    // As soon as there is one less, what is first now is pressed; not by a timer, which a busy machine delays until it may count.
+    const moved = new MutationObserver(() => {
+      if (root?.querySelectorAll('.tile').length === count) return;
+      moved.disconnect();
       const link = /** @type {HTMLElement} */ (root?.querySelector('.tile h2 a'));
       link.dispatchEvent(new MouseEvent('click', { bubbles: true, cancelable: true, composed: true, detail: 1 }));
       /** @type {any} */ (window).__pressed = location.hash;
-    }, 5);
+    });
+    if (wall) moved.observe(wall, { childList: true, subtree: true });
   });
   const [, gone] = /#\/s\/(.*)/.exec(top ?? '') ?? [];
   await api('PATCH', `/v1/sessions/${gone}/surfaces/${(await api('GET', `/v1/sessions/${gone}/surfaces`)).surfaces.find((/** @type {any} */ one) => one.pinned).surface}`, { pinned: false });

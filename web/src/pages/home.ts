@@ -38,6 +38,8 @@ export class PlexusHome extends PlexusElement {
   readonly #wall = new Wall();
   /** The places, which keep their order: nothing moves under a pointer because a session became busy. */
   #order: string[] = [];
+  /** The next rendering moves surfaces. */
+  #moves = false;
   #movedAt = -Infinity;
   readonly #shelves = new Map<string, Shelf>();
   readonly #drawn = new Map<string, PlexusSurface>();
@@ -138,7 +140,7 @@ export class PlexusHome extends PlexusElement {
     const rank = ({ session_id }: Pinned) => { const at = STATES.indexOf(sessions.get(session_id)?.state ?? ''); return at < 0 ? STATES.length : at; };
     const fresh = this.#wall.all.filter((one) => !known.has(one.key)).sort((a, b) => rank(a) - rank(b)
       || (news.get(b.session_id) ?? 0) - (news.get(a.session_id) ?? 0) || (a.key < b.key ? -1 : 1));
-    if (known.size && (here.length < known.size || fresh.length)) this.#movedAt = performance.now();
+    if (known.size && (here.length < known.size || fresh.length)) this.#moves = true;
     this.#order = [...here, ...fresh.map((one) => one.key)];
     for (const key of this.#drawn.keys()) if (!this.#wall.get(key)) this.#forget(key);
     this.changes++;
@@ -225,6 +227,8 @@ export class PlexusHome extends PlexusElement {
   };
 
   protected override updated(_changed: PropertyValues): void {
+    // From when it is seen: a busy machine may take longer to render than presses are ignored for.
+    if (this.#moves) [this.#moves, this.#movedAt] = [false, performance.now()];
     const now = new Set<Element>();
     for (const place of this.renderRoot.querySelectorAll<HTMLElement>('.place')) {
       const key = place.dataset['key'] ?? '';
