@@ -89,6 +89,11 @@ impl Problem {
         Self { retry_after: Some(seconds), ..self }
     }
 
+    /// Whether the same request may be granted a little later.
+    pub fn is_worth_repeating(&self) -> bool {
+        self.status == StatusCode::TOO_MANY_REQUESTS && self.retry_after.is_some()
+    }
+
     /// Closes the connection after the response, because the rest of the request is not read.
     #[must_use]
     pub fn close(self) -> Self {
@@ -235,10 +240,13 @@ impl From<LedgerFull> for Problem {
         let own = matches!(over.class, Class::Device | Class::Connection | Class::Session);
         let status = if own { StatusCode::TOO_MANY_REQUESTS } else { StatusCode::SERVICE_UNAVAILABLE };
         let words = format!("{over}: read the pending output, or try again later");
-        let problem = Self::new(status, "over_limit", words).retry_after(1);
-        let (account, limit) = (Some(over.class.as_str()), Some(over.limit as u64));
-        problem.with(ProblemMembers { account, limit, ..ProblemMembers::default() })
+        Self::new(status, "over_limit", words).retry_after(1).with(account(&over))
     }
+}
+
+fn account(over: &LedgerFull) -> ProblemMembers {
+    let (account, limit) = (Some(over.class.as_str()), Some(over.limit as u64));
+    ProblemMembers { account, limit, ..ProblemMembers::default() }
 }
 
 impl IntoResponse for Problem {
@@ -362,6 +370,8 @@ impl From<SessionError> for Problem {
             }
             SessionError::ListingUnsupported { .. } => plain(StatusCode::CONFLICT, "listing_unsupported"),
             SessionError::OverLimit(over) => over.into(),
+            // Waiting does not help: no `Retry-After`.
+            SessionError::SurfacesFull(over) => plain(StatusCode::TOO_MANY_REQUESTS, "over_limit").with(account(&over)),
             SessionError::PromptTooLarge { limit, .. } => {
                 let more = ProblemMembers { limit: Some(limit as u64), ..ProblemMembers::default() };
                 plain(StatusCode::PAYLOAD_TOO_LARGE, "prompt_too_large").with(more)
@@ -453,6 +463,7 @@ mod tests {
             (SessionError::Action(ActionError::Stale { now: 2 }), 409, "stale_surface"),
             (SessionError::Action(ActionError::Component("x".into())), 422, "bad_action"),
             (SessionError::DrawsTooFast(1), 429, "slow_down"),
+            (SessionError::SurfacesFull(LedgerFull { class: Class::Session, limit: 1 }), 429, "over_limit"),
             (SessionError::Invalid(String::new()), 422, "invalid"),
             (SessionError::Folder(String::new()), 403, "folder_not_allowed"),
             (SessionError::Storage(String::new()), 507, "storage"),

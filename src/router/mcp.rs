@@ -66,9 +66,7 @@ impl Carrier for SessionCalls {
             let outcome = tokio::time::timeout_at(call.deadline, self.once(&call)).await;
             match outcome {
                 Ok(Ok(value)) => return Ok(value),
-                Ok(Err(Problem { status: StatusCode::TOO_MANY_REQUESTS, .. }))
-                    if Instant::now() + PAUSE < call.deadline =>
-                {
+                Ok(Err(problem)) if problem.is_worth_repeating() && Instant::now() + PAUSE < call.deadline => {
                     tokio::time::sleep(PAUSE).await;
                 }
                 Ok(Err(Problem { detail, more, .. })) => return Err(CallError::Refused { detail, stale: more.rev }),

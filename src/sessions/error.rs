@@ -100,6 +100,9 @@ pub enum SessionError {
     /// A memory limit of the ledger is reached.
     #[error("{0}")]
     OverLimit(LedgerFull),
+    /// Surfaces take all the memory that they may.
+    #[error("{0}: close a surface that is of no use any more, or show less")]
+    SurfacesFull(LedgerFull),
     /// The idempotency key is malformed.
     #[error("an idempotency key must be 1 to {} visible ASCII characters", super::KEY_MAX)]
     BadKey,

@@ -17,7 +17,7 @@ use super::AskView;
 use super::directory::blocking;
 use super::{Log, SessionError};
 use crate::auth::{Approve, Caller, Permit, Prompt, Target};
-use crate::ledger::{Account, Charge};
+use crate::ledger::Charge;
 use plexus_protocol::{RequestId, RunId, RuntimeId, SessionId, Timestamp};
 use plexus_store::{SurfaceChange, SurfaceWrite};
 use plexus_surfaces::{
@@ -59,6 +59,13 @@ pub enum SurfaceCall {
         /// The surface.
         surface: String,
     },
+}
+
+impl SurfaceCall {
+    /// Whether it only makes room.
+    pub(super) fn takes_down(&self) -> bool {
+        matches!(self, Self::Close { .. })
+    }
 }
 
 /// What a call did.
@@ -270,21 +277,20 @@ struct Row<'a, C> {
 }
 
 impl SurfaceBoard {
-    /// Locks the surfaces, for the session's task. Reads them first if necessary, and charges them to `account`.
+    /// Locks the surfaces, for the session's task. Reads them first if necessary; `charge` then charges their bytes.
     ///
     /// # Errors
-    /// [`SessionError::Storage`]; [`SessionError::OverLimit`] if they have no room in memory.
+    /// [`SessionError::Storage`]; those of `charge`.
     pub(super) async fn lock(
         &self,
         log: &Log,
         id: &SessionId,
-        account: Option<Account>,
+        charge: impl FnOnce(usize) -> Result<Option<Charge>, SessionError>,
     ) -> Result<OwnedMutexGuard<Board>, SessionError> {
         let mut board = Arc::clone(&self.board).lock_owned().await;
         if board.loaded.is_none() {
             let mut loaded = Loaded::read(log, id).await?;
-            let charge = account.map(|account| account.charge_lasting(loaded.set.memory())).transpose();
-            loaded.charge = charge.map_err(SessionError::OverLimit)?;
+            loaded.charge = charge(loaded.set.memory())?;
             board.loaded = Some(loaded);
         }
         Ok(board)

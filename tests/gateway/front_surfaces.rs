@@ -4,6 +4,7 @@
 use crate::common;
 
 use common::front::{Front, LONG, Reply};
+use plexus::ledger::LedgerLimits;
 use plexus_surfaces::{Change, SurfaceSet};
 use serde_json::{Value, json};
 
@@ -136,6 +137,32 @@ async fn surface_updates_that_come_fast_are_merged_and_none_is_lost() {
     let events = changes(&front, &session).await;
     assert!(events.len() < 50, "{} events for 101 calls", events.len());
     assert_eq!(folded(&events), now);
+}
+
+/// An agent whose surfaces take all that they may is told at once, and what people do is not refused for it.
+#[tokio::test]
+async fn surfaces_that_take_too_much_are_refused_until_one_is_closed() {
+    let limits = LedgerLimits { session: 128 << 10, ..LedgerLimits::default() };
+    let front = Front::holding(limits).await;
+    let session = front.session("fake").await;
+    let path = format!("/v1/sessions/{session}/surfaces");
+    let mut large = form();
+    large["data"]["log"] = json!("x".repeat(50 << 10));
+    assert_eq!(front.admin("POST", &path, large).await.status, 200);
+    let mut other = form();
+    (other["surface"], other["data"]["log"]) = (json!("other"), json!("x".repeat(20 << 10)));
+    let refused = front.admin("POST", &path, other.clone()).await;
+    assert_eq!(
+        (refused.status, refused.code().as_str(), refused.json()["account"].clone()),
+        (429, "over_limit", json!("session"))
+    );
+    assert_eq!(refused.header("retry-after"), None, "waiting does not help");
+    assert!(refused.json()["detail"].as_str().unwrap().contains("close a surface"), "{refused:?}");
+    let press = json!({ "rev": 1, "component": "go", "event": "submit", "inputs": { "/name": "Ada" } });
+    let pressed = front.admin("POST", &format!("{path}/deploy/action"), press).await;
+    assert_eq!((pressed.status, pressed.json()["accepted"].clone()), (200, json!(true)), "{pressed:?}");
+    assert_eq!(front.admin("DELETE", &format!("{path}/deploy"), Value::Null).await.status, 200);
+    assert_eq!(front.admin("POST", &path, other).await.status, 200);
 }
 
 #[tokio::test]

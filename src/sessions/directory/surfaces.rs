@@ -73,7 +73,7 @@ impl Directory {
         key: Option<String>,
     ) -> Result<AskView, SessionError> {
         let (key, commands, call) = (checked_key(key)?, self.commands(id)?, Box::new(call));
-        let charge = self.charged(id, bytes)?;
+        let charge = self.charged(id, bytes, false)?;
         let open = |reply| SessionCommand::Ask(Box::new(AskWork::Open { call, key, charge, reply }));
         send_command(&commands, open).await
     }
@@ -100,12 +100,16 @@ impl Directory {
         }
     }
 
-    /// Charges a call to the session's account.
-    fn charged(&self, id: &SessionId, bytes: usize) -> Result<Option<Charge>, SessionError> {
+    /// Charges a call to the session's account; one that `takes_down` a surface finds room where others do not.
+    fn charged(&self, id: &SessionId, bytes: usize, takes_down: bool) -> Result<Option<Charge>, SessionError> {
         let Some(ledger) = self.shared.ledger.get() else { return Ok(None) };
         let runtime = self.handle(id)?.origin.runtime_id.clone();
-        let charge = ledger.session(id.as_str(), runtime.as_str()).charge_lasting(bytes);
-        charge.map(Some).map_err(SessionError::OverLimit)
+        let account = ledger.session(id.as_str(), runtime.as_str());
+        let charge = match takes_down {
+            true => account.charge(bytes).map_err(SessionError::OverLimit),
+            false => account.charge_lasting(bytes).map_err(SessionError::SurfacesFull),
+        };
+        charge.map(Some)
     }
 
     /// Draws in a session. Waits until it is stored, not for any screen; of calls that come faster than ten a second, several
@@ -115,7 +119,7 @@ impl Directory {
     ///
     /// # Errors
     /// [`SessionError::NoSession`], [`SessionError::RuntimeGone`], [`SessionError::Surface`], [`SessionError::DrawsTooFast`],
-    /// [`SessionError::OverLimit`], [`SessionError::BadKey`], [`SessionError::Storage`].
+    /// [`SessionError::SurfacesFull`], [`SessionError::BadKey`], [`SessionError::Storage`].
     pub async fn draw(
         &self,
         _permit: &Permit<Ui>,
@@ -126,7 +130,7 @@ impl Directory {
     ) -> Result<Drawn, SessionError> {
         let key = checked_key(key)?;
         let commands = self.commands(id)?;
-        let charge = self.charged(id, bytes)?;
+        let charge = self.charged(id, bytes, call.takes_down())?;
         send_command(&commands, |reply| SessionCommand::Draw(Box::new(WaitingCall { call, key, bytes, charge, reply })))
             .await
     }

@@ -8,7 +8,7 @@ use tokio::sync::OwnedMutexGuard;
 
 use super::{Task, WaitingCall};
 use crate::auth::{Denied, Device};
-use crate::ledger::Charge;
+use crate::ledger::{Account, Charge};
 use crate::sessions::answer_key::AnswerKey;
 use crate::sessions::state::AskAnswer;
 use crate::sessions::surfaces::{
@@ -60,13 +60,29 @@ pub(super) async fn until(due: Option<Instant>) {
 }
 
 impl Task {
-    /// Locks the surfaces. The future borrows nothing of the task, whose other waits are for one thread only.
+    /// Locks the surfaces for what a person does, or to take one down: it is not refused because agents have drawn too much.
     fn board(&mut self) -> impl Future<Output = Result<OwnedMutexGuard<Board>, SessionError>> + Send + use<> {
+        self.locked(|account, bytes| account.charge(bytes).map_err(SessionError::OverLimit))
+    }
+
+    /// Locks the surfaces for an agent that draws more.
+    fn board_for_more(&mut self) -> impl Future<Output = Result<OwnedMutexGuard<Board>, SessionError>> + Send + use<> {
+        self.locked(|account, bytes| account.charge_lasting(bytes).map_err(SessionError::SurfacesFull))
+    }
+
+    /// Locks the surfaces. The future borrows nothing of the task, whose other waits are for one thread only.
+    fn locked(
+        &mut self,
+        charge: fn(&Account, usize) -> Result<Charge, SessionError>,
+    ) -> impl Future<Output = Result<OwnedMutexGuard<Board>, SessionError>> + Send + use<> {
         let surfaces = Arc::clone(&self.persister.handle.surfaces);
         let (log, id) = (self.persister.log.clone(), self.state.origin.session_id.clone());
         let account = self.persister.account();
         self.drawing.used_at = Some(Instant::now());
-        async move { surfaces.lock(&log, &id, account).await }
+        async move {
+            let charge = |bytes| account.as_ref().map(|account| charge(account, bytes)).transpose();
+            surfaces.lock(&log, &id, charge).await
+        }
     }
 
     /// Forgets what is in memory, which may be ahead of what is stored.
@@ -106,7 +122,9 @@ impl Task {
             return;
         }
         self.drawing.quiet_until = Some(Instant::now() + TICK);
-        let mut board = match self.board().await {
+        let takes_down = calls.iter().all(|waiting| waiting.call.takes_down());
+        let locked = if takes_down { self.board().await } else { self.board_for_more().await };
+        let mut board = match locked {
             Ok(board) => board,
             Err(why) => return calls.into_iter().for_each(|call| drop(call.reply.send(Err(why.clone())))),
         };
@@ -348,7 +366,7 @@ impl Task {
         charge: Option<Charge>,
     ) -> Result<AskView, SessionError> {
         let AskCall { surface: name, show, submit, question } = call;
-        let mut board = self.board().await?;
+        let mut board = self.board_for_more().await?;
         board.charge(charge);
         let set = board.set().ok_or(SessionError::Stopping)?;
         let mut changes = Vec::new();

@@ -24,8 +24,6 @@ const TOKENS: &str = "ui";
 const TOKEN_MAX: u64 = 4 << 10;
 /// The longest pause before a call is repeated: a gateway that is back is used soon.
 const PAUSE_MAX: Duration = Duration::from_secs(1);
-/// The pause after a refusal that does not say how long to wait.
-const SLOW_DOWN: Duration = Duration::from_secs(1);
 /// Longest text of an error for the model, in characters.
 const DETAIL_MAX: usize = 1000;
 
@@ -56,7 +54,7 @@ pub enum CallError {
 
 impl CallError {
     /// The refusal that a problem of the gateway is; `status` is that of its response.
-    pub fn refused(status: u16, problem: &Value) -> Self {
+    fn refused(status: u16, problem: &Value) -> Self {
         let stale = (problem["code"] == "stale_surface").then(|| problem["rev"].as_u64()).flatten();
         Self::Refused { detail: detail(status, problem), stale }
     }
@@ -134,15 +132,18 @@ impl Carrier for Gateway {
             let mut pause = backoff.pause().min(PAUSE_MAX);
             let refused = match reply {
                 Ok(reply) if reply.is_ok() => return Ok(reply.json()),
-                Ok(reply) => match reply.status {
-                    401 => Some("the gateway does not accept this session's token: the session may have ended".into()),
-                    429 => {
+                Ok(reply) => match (reply.status, reply.retry_after) {
+                    (401, _) => {
+                        Some("the gateway does not accept this session's token: the session may have ended".into())
+                    }
+                    // A refusal that waiting does not help against says no time.
+                    (429, Some(after)) => {
                         why = detail(reply.status, &reply.json());
-                        pause = reply.retry_after.unwrap_or(SLOW_DOWN).max(pause);
+                        pause = after.max(pause);
                         None
                     }
                     // It starts or stops.
-                    502..=504 => {
+                    (502..=504, _) => {
                         why = detail(reply.status, &reply.json());
                         None
                     }

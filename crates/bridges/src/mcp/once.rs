@@ -6,7 +6,6 @@
 use std::convert::Infallible;
 use std::future::Future;
 
-use plexus_protocol::text::line;
 use rmcp::model::{ClientJsonRpcMessage, ClientRequest, ErrorCode, ErrorData, JsonRpcMessage, ServerJsonRpcMessage};
 use rmcp::service::{RoleServer, serve_directly, serve_server};
 use rmcp::transport::Transport;
@@ -26,7 +25,7 @@ pub async fn respond(carrier: impl Carrier, message: &[u8]) -> Option<Vec<u8>> {
         Ok(_) | Err(Unread::Ignored(None)) => return None,
         Err(Unread::Refused(id, why)) => return error(id, *why),
         Err(Unread::Ignored(Some(why))) => {
-            let why = format!("the body is no message of MCP: {}", line(&why, 200));
+            let why = format!("the body is no message of MCP: {why}");
             return error(None, ErrorData::new(ErrorCode::PARSE_ERROR, why, None));
         }
     };

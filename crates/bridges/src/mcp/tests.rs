@@ -429,6 +429,8 @@ async fn refusals_reach_the_model_and_slow_down_is_obeyed() {
     assert_eq!(agent.error("ui_show", shown("a")).await, "the gateway answered with status 500");
     gateway.trick(Trick::Refuse(409, None, json!({ "code": "too_many_surfaces", "detail": "close one", "rev": 3 })));
     assert_eq!(agent.error("ui_show", shown("a")).await, "close one");
+    gateway.trick(Trick::Refuse(429, None, json!({ "code": "over_limit", "detail": "full: close a surface" })));
+    assert_eq!(agent.error("ui_show", shown("a")).await, "full: close a surface");
     let begin = Instant::now();
     gateway.trick(Trick::Refuse(429, Some(1), json!({ "code": "slow_down", "detail": "slower" })));
     assert_eq!(agent.ok("ui_show", shown("a")).await, "shown rev 1");
@@ -436,7 +438,7 @@ async fn refusals_reach_the_model_and_slow_down_is_obeyed() {
     gateway.trick(Trick::Refuse(429, Some(3600), json!({ "code": "slow_down", "detail": "slower" })));
     assert!(agent.error("ui_show", shown("a")).await.contains("slower"));
     let keys: Vec<_> = gateway.heard().iter().map(|done| done.key.clone()).collect();
-    assert_eq!(keys[4], keys[5], "the same call again");
+    assert_eq!(keys[5], keys[6], "the same call again");
     agent.leave().await;
 }
 
