@@ -14,6 +14,8 @@ use tokio_tungstenite::tungstenite::{Error as WsError, Message};
 
 /// Longest wait; only a failing test reaches it.
 pub const PATIENCE: Duration = Duration::from_secs(60);
+/// How long a run may take, whatever it says: less than until the test is ended from outside, without a word of why.
+const RUN_MAX: Duration = Duration::from_secs(240);
 
 /// The program under test.
 pub fn exe() -> &'static str {
@@ -233,6 +235,7 @@ impl Gateway {
         let mut events = Vec::new();
         let mut after = String::new();
         let mut deadline = Instant::now() + PATIENCE;
+        let end = Instant::now() + RUN_MAX;
         loop {
             let (status, page) =
                 self.get(&format!("/v1/sessions/{session}/events?after={after}&wait=5&limit=1000")).await;
@@ -247,7 +250,8 @@ impl Gateway {
             if events.iter().any(|event| event["kind"] == "run_ended" && event["run_id"] == run) {
                 return events;
             }
-            assert!(Instant::now() < deadline, "{run} did not end: {:?}", events.last());
+            let last: Vec<_> = events.iter().rev().take(5).collect();
+            assert!(Instant::now() < deadline.min(end), "{run} did not end; the last of {}: {last:?}", events.len());
         }
     }
 
