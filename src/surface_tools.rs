@@ -8,7 +8,7 @@ use sha2::{Digest as _, Sha256};
 use crate::auth::Auth;
 use crate::sessions::AgentTools;
 use plexus_dialects::McpServer;
-use plexus_protocol::SessionId;
+use plexus_protocol::{OWN_SERVER_PREFIX, SessionId};
 
 /// Characters of the random tail of a server's name.
 const TAIL: usize = 8;
@@ -27,7 +27,7 @@ pub(crate) struct SurfaceTools {
 pub(crate) fn server_name(session: &SessionId) -> String {
     let hash = Sha256::digest(format!("plexus surfaces {session}"));
     let tail = data_encoding::BASE32_NOPAD.encode(&hash).to_ascii_lowercase();
-    format!("plexus_{}", &tail[..TAIL])
+    format!("{OWN_SERVER_PREFIX}{}", &tail[..TAIL])
 }
 
 impl AgentTools for SurfaceTools {

@@ -18,6 +18,9 @@ pub(crate) struct Mcp {
     /// The gateway's state folder [default: $PLEXUS_HOME, or else the platform's]
     #[arg(long, value_name = "DIR")]
     pub(crate) home: Option<PathBuf>,
+    /// The agent has this server under NAME for other sessions too: check that this session makes each call
+    #[arg(long, value_name = "NAME")]
+    pub(crate) shared: Option<String>,
 }
 
 /// Serves the agent until it closes stdin.
@@ -26,7 +29,8 @@ pub(crate) fn mcp(args: Mcp) -> CommandResult {
         Some(dir) => Home::at(&dir),
         None => Home::find()?,
     };
-    let options = McpOptions { session: args.session, home: home.dir().to_owned(), find: find(home) };
+    let options =
+        McpOptions { session: args.session, home: home.dir().to_owned(), find: find(home), shared: args.shared };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let outcome = runtime.block_on(plexus_bridges::mcp::serve(options));
     // A thread that waits for a line on stdin must not keep the program running.

@@ -209,6 +209,11 @@ pub(super) const DRAW_KEY: Parameter = Parameter::header(
     "A repeated call with the same key draws once: 1 to 128 visible ASCII characters",
     key,
 );
+pub(super) const DRAW_CALL: Parameter = Parameter::query(
+    "call",
+    "Refuse it unless the session's agent makes this call of a tool now: 32 hexadecimal digits, a digest of it (for `plexus mcp`)",
+    || matching("^[0-9a-f]{32}$"),
+);
 const ACP_CONNECTION: Parameter = Parameter::header("Acp-Connection-Id", "From the response to `initialize`", id);
 const ACP_SESSION: Parameter = Parameter::header("Acp-Session-Id", "For messages that belong to a session", id);
 /// The parameters of every route of ACP over HTTP.

@@ -190,15 +190,15 @@ fn session_routes() -> Vec<Route<AppState>> {
         route(GET, "/v1/sessions/{id}/surfaces", WATCH, NOTHING, "The surfaces that a session's agent draws", |s, c| answer(surfaces::list(s, c)))
             .gives::<surfaces::Surfaces>(200),
         route(POST, "/v1/sessions/{id}/surfaces", DRAWS, BodyRule::Json(SURFACE), "Show a surface, or replace the one of its name", |s, c| answer(surfaces::show(s, c)))
-            .takes::<surfaces::NewSurface>().gives::<Drawn>(200).with(&[&docs::DRAW_KEY]),
+            .takes::<surfaces::NewSurface>().gives::<Drawn>(200).with(&[&docs::DRAW_KEY, &docs::DRAW_CALL]),
         route(PATCH, "/v1/sessions/{id}/surfaces/{surface}", DRAWS, BodyRule::Json(SURFACE), "Change a part of a surface, or pin it", |s, c| answer(surfaces::update(s, c)))
-            .takes::<surfaces::SurfaceUpdate>().gives::<Drawn>(200).with(&[&docs::DRAW_KEY]),
+            .takes::<surfaces::SurfaceUpdate>().gives::<Drawn>(200).with(&[&docs::DRAW_KEY, &docs::DRAW_CALL]),
         route(DELETE, "/v1/sessions/{id}/surfaces/{surface}", DRAWS, NOTHING, "Take a surface down", |s, c| answer(surfaces::close(s, c)))
-            .gives::<Drawn>(200).with(&[&docs::DRAW_KEY]),
+            .gives::<Drawn>(200).with(&[&docs::DRAW_KEY, &docs::DRAW_CALL]),
         route(POST, "/v1/sessions/{id}/surfaces/{surface}/action", WATCH, JSON, "Press something on a surface: it answers the surface's question, or the agent gets it as a prompt", |s, c| answer(surfaces::act(s, c)))
             .takes::<surfaces::SurfaceAction>().gives::<Acted>(200),
         route(POST, "/v1/sessions/{id}/asks", DRAWS, BodyRule::Json(SURFACE), "Ask by a surface: a request that people answer on it, or like any other", |s, c| answer(surfaces::ask(s, c)))
-            .takes::<surfaces::NewAsk>().gives::<AskView>(200).with(&[&docs::DRAW_KEY]),
+            .takes::<surfaces::NewAsk>().gives::<AskView>(200).with(&[&docs::DRAW_KEY, &docs::DRAW_CALL]),
         route(GET, "/v1/sessions/{id}/asks/{ask}", DRAWS, NOTHING, "What became of a question by a surface", |s, c| answer(surfaces::ask_outcome(s, c)))
             .gives::<AskView>(200).with(&[&docs::ASK_WAIT]),
         route(POST, "/mcp/{id}", DRAWS, BodyRule::Json(SURFACE), "MCP for a session's agent (Streamable HTTP without sessions): tools that draw and ask", |s, c| answer(mcp::serve(s, c)))

@@ -10,13 +10,13 @@ use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
 use super::guard::Call;
-use super::reply::{Outcome, Query, filter_for, idempotency_key, json, no_such, session_of};
+use super::reply::{Outcome, Query, bad_query, filter_for, idempotency_key, json, no_such, session_of};
 use super::stop::stopping;
 use super::{AppState, Problem};
 use crate::auth::{Permit, Ui, Watch};
 use crate::sessions::{AskCall, AskView, Drawn, PinnedSurface, Presser, SessionError, SurfaceCall};
 use plexus_protocol::schema::{Json, JsonObject};
-use plexus_protocol::{RequestId, SessionId};
+use plexus_protocol::{BadDigest, RequestId, SessionId};
 use plexus_surfaces::{ActionRequest, DataChange, Html, Show, Update};
 
 /// Longest wait for an answer, in seconds: below the shortest time after which an agent gives a tool up.
@@ -223,6 +223,7 @@ pub(super) async fn ask(state: AppState, call: Call) -> Outcome {
     let (session, permit) = session_of::<Ui>(&state, &call)?;
     let (key, bytes) = (idempotency_key(&call)?, call.body.len());
     let ask = call.json::<NewAsk>()?.into_call().map_err(Problem::invalid)?;
+    is_of_this_agent(&state, &call, &session.session_id).await?;
     json(StatusCode::OK, &state.directory.ask(&permit, &session.session_id, ask, bytes, key).await?)
 }
 
@@ -262,8 +263,16 @@ fn name(call: &Call) -> Result<String, Problem> {
         .ok_or_else(|| Problem::invalid("the path names no surface"))
 }
 
+/// Checks that the session's own agent makes the call, where the caller wants it: `plexus mcp --shared`.
+async fn is_of_this_agent(state: &AppState, call: &Call, session: &SessionId) -> Result<(), Problem> {
+    let Some(digest) = Query::of(call).get("call").map(str::to_owned) else { return Ok(()) };
+    let digest = digest.parse().map_err(|error: BadDigest| bad_query(error.to_string()))?;
+    Ok(state.directory.calls_tool(session, &digest).await?)
+}
+
 async fn draw(state: AppState, call: Call, drawing: SurfaceCall) -> Outcome {
     let (session, permit) = session_of::<Ui>(&state, &call)?;
+    is_of_this_agent(&state, &call, &session.session_id).await?;
     let (key, bytes) = (idempotency_key(&call)?, call.body.len());
     let drawn: Drawn = state.directory.draw(&permit, &session.session_id, drawing, bytes, key).await?;
     json(StatusCode::OK, &drawn)

@@ -321,7 +321,7 @@ async fn persister_writes_each_waiting_prompt_once() {
     for n in 0..100 {
         let mut plan = Plan::default();
         let body = serde_json::json!({ "toolCallId": format!("t{n}"), "title": "work" });
-        let tool = Some(plexus_dialects::ToolCallRef { id: format!("t{n}"), over: false });
+        let tool = Some(plexus_dialects::ToolCallRef::new(format!("t{n}"), false));
         let draft = EventDraft { tool, ..EventDraft::new(Kind::ToolCall, &body) };
         state.on_runtime_event(
             RuntimeEvent::Event { native: None, draft },

@@ -118,6 +118,9 @@ pub enum SessionError {
     /// What was pressed on a surface does not stand there any more, or says something else.
     #[error("{0}")]
     Action(ActionError),
+    /// A call that draws in a session was made by the agent of another session.
+    #[error("the agent of this session makes no such call now: use the tools of your own session")]
+    NoSuchCall,
     /// Too many calls to draw wait.
     #[error("{0} calls that draw wait already: send one after the other, and merge small updates")]
     DrawsTooFast(usize),

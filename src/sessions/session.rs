@@ -31,8 +31,8 @@ use crate::ledger::{Charge, LedgerFull};
 use crate::spans;
 use plexus_dialects::{RuntimeCommand, RuntimeError, RuntimeEvent};
 use plexus_protocol::{
-    Answer, Origin, Position, Receipt, Request, RequestId, Resolver, Risk, RunId, RunInfo, SessionInfo, Ticket,
-    Timestamp,
+    Answer, CallDigest, Origin, Position, Receipt, Request, RequestId, Resolver, Risk, RunId, RunInfo, SessionInfo,
+    Ticket, Timestamp,
 };
 use plexus_store::StoreError;
 
@@ -134,6 +134,8 @@ pub(super) struct SessionSummary {
     pub(super) owner: Option<SessionOwner>,
     /// The content of the queued prompts.
     pub(super) waiting: Vec<(RunId, PromptContent)>,
+    /// The unfinished calls of the gateway's own tools, where they are checked.
+    pub(super) own_calls: Vec<CallDigest>,
 }
 
 /// Sorts sessions by their latest activity: the log position first, then the time.
@@ -235,6 +237,7 @@ fn view_of(state: &SessionStateMachine) -> SessionSummary {
         runs: state.runs(),
         owner: state.owner().cloned(),
         waiting: state.waiting(),
+        own_calls: state.own_calls(),
     }
 }
 

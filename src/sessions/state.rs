@@ -36,9 +36,9 @@ use plexus_dialects::{
     RuntimeEvent, ToolCallRef,
 };
 use plexus_protocol::{
-    Answer, Decision, ErrorBody, Kind, NativeId, Origin, Position, QueuedPrompt, Receipt, Request, RequestId,
-    RequestState, Resolution, Resolver, Risk, RunBody, RunId, RunInfo, RunStatus, RuntimeStatusBody, SessionInfo,
-    SessionState, Ticket, Timestamp,
+    Answer, CallDigest, Decision, ErrorBody, Kind, NativeId, Origin, Position, QueuedPrompt, Receipt, Request,
+    RequestId, RequestState, Resolution, Resolver, Risk, RunBody, RunId, RunInfo, RunStatus, RuntimeStatusBody,
+    SessionInfo, SessionState, Ticket, Timestamp,
 };
 use plexus_store::{RuntimeMark, SurfaceChange};
 
@@ -58,6 +58,9 @@ const KEYED: usize = 64;
 const KEYED_TEXT_MAX: usize = 500;
 /// Tool calls of one run that the gateway closes if the agent does not; later ones stay as the agent left them.
 const TOOLS_MAX: usize = 4096;
+/// Running calls of the gateway's own tools that are known of a run; beyond that the oldest are forgotten, and refused if they draw
+/// only now.
+const OWN_CALLS_MAX: usize = 64;
 /// Running tools whose titles are known, for the session's current activity.
 const DOING_MAX: usize = 32;
 /// Longest reason of a cancel, in bytes.
@@ -207,6 +210,21 @@ struct ActiveRun {
     tools: Large<BTreeMap<String, bool>>,
     #[serde(default)]
     doing: RunActivity,
+    /// Unfinished calls of the gateway's own tools, where they are checked.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    own_calls: Vec<(String, CallDigest)>,
+}
+
+impl ActiveRun {
+    /// Records that a call of the gateway's own tools runs, or that whatever call it was does not.
+    fn note_own_call(&mut self, id: &str, own: Option<CallDigest>) {
+        self.own_calls.retain(|(known, _)| known != id);
+        if let Some(own) = own {
+            self.own_calls.push((id.to_owned(), own));
+            let extra = self.own_calls.len().saturating_sub(OWN_CALLS_MAX);
+            self.own_calls.drain(..extra);
+        }
+    }
 }
 
 /// A person's changes to a session.
@@ -462,6 +480,11 @@ impl SessionStateMachine {
             // Set by the directory.
             restartable: false,
         }
+    }
+
+    /// The unfinished calls of the gateway's own tools, where they are checked.
+    pub(super) fn own_calls(&self) -> Vec<CallDigest> {
+        self.core.run.iter().flat_map(|run| run.own_calls.iter().map(|(_, call)| *call)).collect()
     }
 
     pub(super) fn runs(&self) -> Vec<RunInfo> {
@@ -748,7 +771,8 @@ impl SessionStateMachine {
                 self.close_tool(&id, "rejected", env, plan);
             }
         }
-        if let (Some(ToolCallRef { id, over }), Some(run)) = (&draft.tool, &mut self.core.run) {
+        if let (Some(ToolCallRef { id, over, own }), Some(run)) = (&draft.tool, &mut self.core.run) {
+            run.note_own_call(id, *own);
             if *over {
                 run.tools.change().remove(id);
             } else if run.tools.len() < TOOLS_MAX && !run.tools.contains_key(id) {
@@ -773,6 +797,7 @@ impl SessionStateMachine {
     fn close_tool(&mut self, id: &str, why: &str, env: &DecisionEnv<'_>, plan: &mut Plan) {
         if let Some(run) = &mut self.core.run {
             run.tools.change().remove(id);
+            run.note_own_call(id, None);
             run.doing.tools.retain(|(known, _)| known != id);
             plan.doing = Some(plan.events.len());
         }

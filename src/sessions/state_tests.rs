@@ -145,10 +145,8 @@ impl Bench {
     fn tool(&mut self, id: &str, status: &str) {
         let body = json!({"sessionUpdate":"tool_call_update","toolCallId":id,"status":status});
         let over = status == "completed" || status == "failed";
-        let draft = EventDraft {
-            tool: Some(ToolCallRef { id: id.into(), over }),
-            ..EventDraft::new(Kind::ToolCallUpdate, &body)
-        };
+        let draft =
+            EventDraft { tool: Some(ToolCallRef::new(id, over)), ..EventDraft::new(Kind::ToolCallUpdate, &body) };
         self.say(RuntimeEvent::Event { native: None, draft });
     }
 
@@ -1023,10 +1021,8 @@ fn session_activity_is_known_and_reported_on_change() {
     };
     let tool = |bench: &mut Bench, id: &str, title: Option<&str>, over: bool| {
         let body = json!({ "sessionUpdate": "tool_call_update", "toolCallId": id, "title": title });
-        let draft = EventDraft {
-            tool: Some(ToolCallRef { id: id.into(), over }),
-            ..EventDraft::new(Kind::ToolCallUpdate, &body)
-        };
+        let draft =
+            EventDraft { tool: Some(ToolCallRef::new(id, over)), ..EventDraft::new(Kind::ToolCallUpdate, &body) };
         bench.say(RuntimeEvent::Event { native: None, draft });
         doing(bench).unwrap()
     };

@@ -5,9 +5,10 @@
 use crate::common;
 
 use std::path::Path;
+use std::process::Stdio;
 
 use common::agents::{self, AgentSetup, FakeModel};
-use common::gateway::Gateway;
+use common::gateway::{Gateway, PATIENCE};
 use common::moments::until_so;
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
@@ -52,6 +53,11 @@ async fn draws(Drawer { dialect, setup, tool, .. }: Drawer) {
     let model = FakeModel::start();
     let setup = setup(&agents::install_dir(), work.path(), model.port());
     let mut gateway = Gateway::start_in(dir, &config(dialect, &setup, work.path())).await;
+    plays(&mut gateway, tool).await;
+}
+
+/// Plays [`STEPS`] with the runtime `agent`.
+async fn plays(gateway: &mut Gateway, tool: fn(&str, &str) -> String) {
     let session = gateway.session("agent").await;
     let named = |name: &str| tool(&server(&session), name);
     let update = json!({ "surface": "deploy", "data": [{ "path": "/times", "append": [3, 5, 8] }] });
@@ -116,6 +122,12 @@ const CLAUDE: Drawer =
 const CODEX_ACP: Drawer = Drawer { name: "codex-acp", dialect: "acp", setup: agents::codex_acp, tool: two_underscores };
 const CODEX: Drawer =
     Drawer { name: "Codex app-server", dialect: "codex", setup: agents::codex_app, tool: two_underscores };
+const OPENCODE_SERVE: Drawer = Drawer {
+    name: "OpenCode (`opencode serve`)",
+    dialect: "opencode",
+    setup: agents::opencode_serve,
+    tool: |server, tool| format!("{server}_{tool}"),
+};
 const QWEN: Drawer = Drawer { name: "Qwen Code", dialect: "acp", setup: agents::qwen, tool: two_underscores };
 
 fn two_underscores(server: &str, tool: &str) -> String {
@@ -130,6 +142,57 @@ async fn surfaces_are_drawn_by_gemini() {
 #[tokio::test]
 async fn surfaces_are_drawn_by_opencode() {
     draws(OPENCODE).await;
+}
+
+/// OpenCode's server has one list of tools for all its sessions. A session of Plexus has its own tools alone; another client's
+/// session sees them, and cannot draw with them.
+#[tokio::test]
+async fn surfaces_are_drawn_by_opencode_serve() {
+    let (dir, work) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let model = FakeModel::start();
+    let setup = (OPENCODE_SERVE.setup)(&agents::install_dir(), work.path(), model.port());
+    let (program, arguments) = setup.command.split_first().unwrap();
+    let url = format!("http://127.0.0.1:{}", arguments.last().unwrap());
+    let mut command = tokio::process::Command::new(program);
+    command.args(arguments).envs(setup.env.clone()).current_dir(work.path()).kill_on_drop(true);
+    let _server = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let config = format!(
+        "[[runtime]]\nid = \"agent\"\ndialect = \"{}\"\nconnect = \"{url}\"\ncwd = {}\n",
+        OPENCODE_SERVE.dialect,
+        json!(work.path()),
+    );
+    let mut gateway = Gateway::start_in(dir, &config).await;
+    let ready = async || gateway.get("/v1/runtimes").await.1["runtimes"][0]["state"] == "ready";
+    until_so("the server is attached", ready).await;
+    plays(&mut gateway, OPENCODE_SERVE.tool).await;
+
+    let (one, other) = (gateway.session("agent").await, gateway.session("agent").await);
+    let show = |session: &str| {
+        format!("FAKE:tool {} {} ;; text over", (OPENCODE_SERVE.tool)(&server(session), "ui_show"), form())
+    };
+    let run = gateway.prompt(&one, &show(&other)).await;
+    let events = json!(gateway.until_ended(&one, &run).await).to_string();
+    assert!(events.contains("unavailable tool"), "its model is not told of the other's tools: {events}");
+    // A session that another client of the server opens.
+    let http = reqwest::Client::builder().no_proxy().timeout(PATIENCE).build().unwrap();
+    let post = async |path: &str, body: Value| -> Value {
+        let request =
+            http.post(format!("{url}{path}")).query(&[("directory", work.path().to_str().unwrap())]).json(&body);
+        request.send().await.unwrap().json().await.unwrap()
+    };
+    let theirs = post("/session", json!({})).await["id"].as_str().unwrap().to_owned();
+    let text = json!({ "parts": [{ "type": "text", "text": show(&one) }] });
+    post(&format!("/session/{theirs}/message"), text).await;
+    let request = http.get(format!("{url}/session/{theirs}/message"));
+    let said =
+        request.query(&[("directory", work.path().to_str().unwrap())]).send().await.unwrap().text().await.unwrap();
+    assert!(said.contains("makes no such call"), "{said}");
+    for session in [&one, &other] {
+        assert_eq!(gateway.get(&format!("/v1/sessions/{session}/surfaces")).await.1["surfaces"], json!([]));
+    }
+    let run = gateway.prompt(&one, &show(&one)).await;
+    gateway.until_ended(&one, &run).await;
+    assert_eq!(gateway.get(&format!("/v1/sessions/{one}/surfaces")).await.1["surfaces"][0]["rev"], 1);
 }
 
 #[tokio::test]
@@ -159,7 +222,7 @@ const STEPS: [&str; 6] = ["shows", "updates", "pins", "asks", "gateway killed", 
 #[test]
 fn surfaces_table_in_the_docs_is_of_these_agents() {
     let mut table = format!("| agent | {} |\n|{}\n", STEPS.join(" | "), " --- |".repeat(STEPS.len() + 1));
-    for drawer in [GEMINI, OPENCODE, CLAUDE, CODEX_ACP, CODEX, QWEN] {
+    for drawer in [GEMINI, OPENCODE, OPENCODE_SERVE, CLAUDE, CODEX_ACP, CODEX, QWEN] {
         table += &format!("| {} |{}\n", drawer.name, " yes |".repeat(STEPS.len()));
     }
     let docs = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/surfaces.md")).unwrap();

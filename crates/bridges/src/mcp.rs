@@ -3,11 +3,12 @@
 //! restarts, and holds calls until it is back.
 
 use std::borrow::Cow;
+use std::future::Future;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use plexus_protocol::SessionId;
 use plexus_protocol::text::line;
+use plexus_protocol::{CallDigest, SessionId};
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, CustomRequest, CustomResult, ErrorCode,
     ErrorData, Implementation, JsonObject, ListToolsResult, PaginatedRequestParams, ProgressNotificationParam,
@@ -46,8 +47,13 @@ const CALLS_MAX: usize = 64;
 const CALL_TIME: Duration = Duration::from_secs(WAIT_MAX);
 /// How often an agent is told that a call is still waiting, if it wants to know.
 const PROGRESS: Duration = Duration::from_secs(10);
-/// How long a refused token is tried again: a gateway that starts may write a new one.
-const TOKEN_GRACE: Duration = Duration::from_secs(3);
+/// How long a refused token, and a session that is not open, is tried again: a gateway that starts may write a new one, and opens
+/// the sessions of agents that it connects to.
+const TOKEN_GRACE: Duration = Duration::from_secs(10);
+/// How often a shared server looks whether its session has ended.
+const SESSION_CHECK: Duration = Duration::from_secs(60);
+/// How many times in a row it must find no token.
+const SESSION_MISSED: u32 = 3;
 /// Time kept of a wait for the gateway's reply that there is no answer yet.
 const WAIT_RESERVE: Duration = Duration::from_millis(500);
 /// Least time between two questions for an answer.
@@ -61,6 +67,9 @@ pub struct McpOptions {
     pub home: PathBuf,
     /// Finds the gateway of the state folder.
     pub find: FindGateway,
+    /// The name that the agent has this server under, if other sessions of the agent have it too: then the gateway checks that the
+    /// agent of this session makes each call, and this program ends soon after the session.
+    pub shared: Option<String>,
 }
 
 /// Serves an agent on stdin and stdout until it closes stdin. Calls for a surface keep their order only on a runtime of one thread.
@@ -78,11 +87,13 @@ struct CallTimes {
     progress: Duration,
     /// How long a refused token is tried again.
     token_grace: Duration,
+    /// How often a shared server looks whether its session has ended.
+    session_check: Duration,
 }
 
 impl Default for CallTimes {
     fn default() -> Self {
-        Self { call: CALL_TIME, progress: PROGRESS, token_grace: TOKEN_GRACE }
+        Self { call: CALL_TIME, progress: PROGRESS, token_grace: TOKEN_GRACE, session_check: SESSION_CHECK }
     }
 }
 
@@ -95,10 +106,16 @@ async fn serve_on(
     // It becomes a part of paths.
     anyhow::ensure!(!matches!(options.session.as_str(), "." | ".."), "{} is not a session", options.session);
     let (transport, agent_gone) = Stdio::new(input, output);
+    let shared = options.shared.clone();
+    let ended = session_ended(&options, times.session_check);
     let gateway = Gateway::new(options, agent_gone, times.token_grace);
-    match serve_server(Server::new(gateway, times), transport).await {
+    let server = Server { shared, ..Server::new(gateway, times) };
+    match serve_server(server, transport).await {
         Ok(running) => {
-            running.waiting().await?;
+            tokio::select! {
+                outcome = running.waiting() => drop(outcome?),
+                () = ended => {}
+            }
             Ok(())
         }
         // It left before it said anything.
@@ -107,9 +124,25 @@ async fn serve_on(
     }
 }
 
+/// Ends some time after the session of a shared server: its agent has no reason to end the program. The gateway removes the
+/// token's file; while it restarts there may be none for a moment.
+fn session_ended(options: &McpOptions, pause: Duration) -> impl Future<Output = ()> + Send + use<> {
+    let file = options.shared.is_some().then(|| gateway::token_file(&options.home, &options.session));
+    async move {
+        let Some(file) = file else { return std::future::pending().await };
+        let mut missed = 0;
+        while missed < SESSION_MISSED {
+            tokio::time::sleep(pause).await;
+            missed = if file.exists() { 0 } else { missed + 1 };
+        }
+    }
+}
+
 /// The server of one agent.
 struct Server<C> {
     gateway: C,
+    /// See [`McpOptions::shared`].
+    shared: Option<String>,
     queues: Queues,
     calls: Semaphore,
     times: CallTimes,
@@ -117,7 +150,7 @@ struct Server<C> {
 
 impl<C: Carrier> Server<C> {
     fn new(gateway: C, times: CallTimes) -> Self {
-        Self { gateway, queues: Queues::default(), calls: Semaphore::new(CALLS_MAX), times }
+        Self { gateway, shared: None, queues: Queues::default(), calls: Semaphore::new(CALLS_MAX), times }
     }
 }
 
@@ -153,9 +186,13 @@ impl<C: Carrier> ServerHandler for Server<C> {
             return Ok(result(Err(format!("{CALLS_MAX} calls are waiting already: wait for one of them"))));
         };
         let deadline = Instant::now() + self.times.call;
+        let digest = self.shared.as_ref().map(|server| {
+            let name = format!("{server}_{}", tool.name);
+            CallDigest::of(&name, request.arguments.as_ref().unwrap_or(&JsonObject::new()))
+        });
         let call = async {
             let arguments = arguments::check(tool, request.arguments)?;
-            self.run(tool.name, arguments, deadline).await
+            self.run(tool.name, arguments, digest, deadline).await
         };
         tokio::select! {
             outcome = call => Ok(result(outcome)),
@@ -201,8 +238,14 @@ impl<C: Carrier> Server<C> {
         }
     }
 
-    /// Runs a tool; the line that it answers, or an error for the model.
-    async fn run(&self, tool: &str, arguments: JsonObject, deadline: Instant) -> Result<String, String> {
+    /// Runs a tool; the line that it answers, or an error for the model. `digest`: that of the call, if the gateway is to check it.
+    async fn run(
+        &self,
+        tool: &str,
+        arguments: JsonObject,
+        digest: Option<CallDigest>,
+        deadline: Instant,
+    ) -> Result<String, String> {
         let wait = Duration::from_secs(arguments.get("wait_s").and_then(Value::as_u64).unwrap_or(WAIT_MAX));
         if tool == "ui_wait" {
             return self.wait(text(&arguments, "ask_id"), wait, deadline).await;
@@ -213,7 +256,10 @@ impl<C: Carrier> Server<C> {
             None => None,
         };
         let key = new_key()?;
-        let (method, path, body) = request(tool, arguments)?;
+        let (method, mut path, body) = request(tool, arguments)?;
+        if let Some(digest) = digest {
+            path = format!("{path}?call={digest}");
+        }
         let call = GatewayCall { method, path: &path, body: body.as_ref(), key: Some(&key), deadline };
         let reply = match self.gateway.call(call).await {
             Ok(reply) => reply,

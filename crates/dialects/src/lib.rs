@@ -11,8 +11,8 @@ use bytes::Bytes;
 use serde_json::value::RawValue;
 
 use plexus_protocol::{
-    Capabilities, Decision, Editable, Fits, Item, Kind, NativeId, Offer, Question, RawBody, RequestType, RunStatus,
-    RuntimeSpec, Ticket,
+    CallDigest, Capabilities, Decision, Editable, Fits, Item, Kind, NativeId, Offer, Question, RawBody, RequestType,
+    RunStatus, RuntimeSpec, Ticket,
 };
 
 mod acp;
@@ -344,6 +344,15 @@ pub struct ToolCallRef {
     pub id: String,
     /// Whether the call is over (completed or failed).
     pub over: bool,
+    /// Which call of one of the gateway's own tools it is; only where the agent's server shares its tools among sessions.
+    pub own: Option<CallDigest>,
+}
+
+impl ToolCallRef {
+    /// The tool call of an event, not of the gateway's own tools.
+    pub fn new(id: impl Into<String>, over: bool) -> Self {
+        Self { id: id.into(), over, own: None }
+    }
 }
 
 /// A question from a runtime, before the gateway makes a request of it.

@@ -6,6 +6,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
+/// How long OpenCode waits for a call of a tool, in milliseconds: longer than any takes.
+const OPENCODE_TIMEOUT_MS: u32 = 120_000;
+
 /// An MCP server for the agent of one session.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -35,6 +38,26 @@ impl McpServer {
                 json!({ "name": name, "command": command, "args": args, "env": env })
             }
             Self::Given(server) => serde_json::from_str(server.get()).unwrap_or_default(),
+        }
+    }
+
+    /// As the body of OpenCode's `POST /mcp`; `None` for a server that only ACP can name. OpenCode has one list of servers for all its
+    /// sessions, so the gateway is asked to check each call.
+    pub(crate) fn opencode(&self) -> Option<Value> {
+        let Self::Own { name, command, args, env } = self else { return None };
+        let shared = ["--shared", name];
+        let command: Vec<&str> = std::iter::once(command).chain(args).map(String::as_str).chain(shared).collect();
+        let config = json!({
+            "type": "local", "command": command, "environment": env, "enabled": true, "timeout": OPENCODE_TIMEOUT_MS,
+        });
+        Some(json!({ "name": name, "config": config }))
+    }
+
+    /// Its name; `None` for a server that a client named.
+    pub(crate) fn own_name(&self) -> Option<&str> {
+        match self {
+            Self::Own { name, .. } => Some(name),
+            Self::Given(_) => None,
         }
     }
 

@@ -2,6 +2,7 @@
 
 mod about;
 mod bodies;
+mod call_digest;
 mod capability;
 pub mod codes;
 mod content;
@@ -18,6 +19,7 @@ pub mod transcript;
 
 pub use about::{ABOUT_FILES, ABOUT_MAX, About, Fits, Misfit, Number, Question, QuestionOption, Touched};
 pub use bodies::{ClientServed, ErrorBody, RawBody, Resolution, RunBody, RuntimeExit, RuntimeStatusBody};
+pub use call_digest::{BadDigest, CallDigest, OWN_SERVER_PREFIX};
 pub use capability::{Capabilities, Capability, server_capabilities};
 pub use content::text_block;
 pub use event::{Event, Kind, Origin};

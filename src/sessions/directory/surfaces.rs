@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use serde_json::value::RawValue;
+use tokio::time::Instant;
 
 use super::{Directory, blocking, checked_key, send_command};
 use crate::auth::{Permit, Ui};
@@ -10,8 +11,13 @@ use crate::ledger::Charge;
 use crate::sessions::session::SessionCommand;
 use crate::sessions::surfaces::{AskWork, Press, WaitingCall};
 use crate::sessions::{Acted, AskCall, AskView, Drawn, Filter, PinnedSurface, Presser, SessionError, SurfaceCall};
-use plexus_protocol::{RequestId, SessionId};
+use plexus_protocol::{CallDigest, RequestId, SessionId};
 use plexus_surfaces::ActionRequest;
+
+/// How long the agent's message of a call may come after the call itself: they go different ways.
+const CALL_SEEN: Duration = Duration::from_secs(10);
+/// How often it is looked for.
+const CALL_LOOK: Duration = Duration::from_millis(25);
 
 impl Directory {
     /// The surfaces of a session in their wire form, by name.
@@ -97,6 +103,24 @@ impl Directory {
         match tokio::time::timeout(wait, fetch(true)).await {
             Ok(outcome) => outcome,
             Err(_) => fetch(false).await,
+        }
+    }
+
+    /// Waits until the session's agent makes a call of one of its tools, for at most [`CALL_SEEN`].
+    ///
+    /// # Errors
+    /// [`SessionError::NoSuchCall`] if it does not; [`SessionError::NoSession`], [`SessionError::RuntimeGone`].
+    pub async fn calls_tool(&self, id: &SessionId, call: &CallDigest) -> Result<(), SessionError> {
+        let end = Instant::now() + CALL_SEEN;
+        loop {
+            self.commands(id)?;
+            if self.handle(id)?.view.load().own_calls.contains(call) {
+                return Ok(());
+            }
+            if Instant::now() >= end {
+                return Err(SessionError::NoSuchCall);
+            }
+            tokio::time::sleep(CALL_LOOK).await;
         }
     }
 

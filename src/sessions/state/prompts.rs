@@ -96,6 +96,7 @@ impl SessionStateMachine {
             cancelling: false,
             tools: Large::default(),
             doing: RunActivity::default(),
+            own_calls: Vec::new(),
         });
         self.core.archived = false;
         self.log(draft, env, plan);
@@ -212,6 +213,7 @@ impl SessionStateMachine {
             cancelling: false,
             tools: Large::default(),
             doing: RunActivity::default(),
+            own_calls: Vec::new(),
         });
         let key = queued.once.as_ref().map(StoredPromptKey::key);
         let body = RunBody { by: Some(&queued.by), key, ..RunBody::new(&queued.run_id, RunStatus::Running) };

@@ -89,13 +89,13 @@ pub(super) struct Gateway {
     client: Client,
     session: SessionId,
     agent_gone: watch::Receiver<bool>,
-    /// How long a refused token is tried again.
+    /// How long a refused token, and a session that is not open, is tried again.
     token_grace: Duration,
 }
 
 impl Gateway {
     pub(super) fn new(options: McpOptions, agent_gone: watch::Receiver<bool>, token_grace: Duration) -> Self {
-        let McpOptions { session, home, find } = options;
+        let McpOptions { session, home, find, shared: _ } = options;
         let file: Arc<Path> = token_file(&home, &session).into();
         let client = Client::locating(Arc::new(move || {
             let (file, find) = (Arc::clone(&file), Arc::clone(&find));
@@ -142,6 +142,7 @@ impl Carrier for Gateway {
                         pause = after.max(pause);
                         None
                     }
+                    (409, _) if reply.json()["code"] == "runtime_gone" => Some(detail(reply.status, &reply.json())),
                     // It starts or stops.
                     (502..=504, _) => {
                         why = detail(reply.status, &reply.json());

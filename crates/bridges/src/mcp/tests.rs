@@ -7,7 +7,8 @@ use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, DuplexStrea
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, timeout};
 
-use super::{CALLS_MAX, CallTimes, McpOptions, serve_on};
+use super::gateway::token_file;
+use super::{CALLS_MAX, CallDigest, CallTimes, McpOptions, serve_on};
 use fake_gateway::{FakeGateway, Trick};
 
 mod fake_gateway;
@@ -19,6 +20,7 @@ const TIMES: CallTimes = CallTimes {
     call: Duration::from_secs(10),
     progress: Duration::from_millis(200),
     token_grace: Duration::from_millis(800),
+    session_check: Duration::from_millis(50),
 };
 
 /// An agent that starts the server.
@@ -42,10 +44,16 @@ impl Agent {
     }
 
     fn silent(gateway: &FakeGateway, times: CallTimes) -> Self {
+        Self::sharing(gateway, times, None)
+    }
+
+    /// An agent that has the server under this name for other sessions too.
+    fn sharing(gateway: &FakeGateway, times: CallTimes, shared: Option<&str>) -> Self {
+        let shared = shared.map(str::to_owned);
         let (near, far) = tokio::io::duplex(64 << 10);
         let (input, output) = tokio::io::split(far);
         let home = gateway.home.path().to_owned();
-        let options = McpOptions { session: gateway.session.clone(), home, find: gateway.find() };
+        let options = McpOptions { session: gateway.session.clone(), home, find: gateway.find(), shared };
         let server = tokio::spawn(serve_on(options, input, output, times));
         let (output, input) = tokio::io::split(near);
         Self { input, output: BufReader::new(output).lines(), server, next: 0, notes: Vec::new() }
@@ -592,4 +600,34 @@ async fn agent_that_does_not_read_is_not_read() {
         assert!(line.contains("ui_show"));
     }
     agent.server.abort();
+}
+
+#[tokio::test]
+async fn shared_server_names_the_calls_that_draw_and_ends_after_its_session() {
+    let gateway = FakeGateway::start().await;
+    let times = CallTimes { session_check: Duration::from_millis(500), ..TIMES };
+    let mut agent = Agent::sharing(&gateway, times, Some("plexus_abcd2345"));
+    agent.ask("initialize", initialize("2025-06-18")).await;
+    agent.send(&json!({ "jsonrpc": "2.0", "method": "notifications/initialized" })).await;
+    agent.ok("ui_show", shown("form")).await;
+    agent.ok("ui_ask", json!({ "surface": "form", "submit": "ok", "wait_s": 0 })).await;
+    let named = |tool: &str, arguments: Value| {
+        CallDigest::of(&format!("plexus_abcd2345_{tool}"), arguments.as_object().unwrap()).to_string()
+    };
+    // What the model gave, and not what became of it.
+    let digests =
+        [named("ui_show", shown("form")), named("ui_ask", json!({ "surface": "form", "submit": "ok", "wait_s": 0 }))];
+    let calls: Vec<_> =
+        gateway.heard().into_iter().filter(|call| call.method == "POST").map(|call| call.path).collect();
+    let [show, ask] = digests.map(|digest| format!("?call={digest}"));
+    assert_eq!(calls, [format!("/v1/sessions/s_test/surfaces{show}"), format!("/v1/sessions/s_test/asks{ask}")]);
+    // A moment without a token is no end.
+    let token = token_file(gateway.home.path(), &gateway.session);
+    let hidden = token.with_extension("hidden");
+    std::fs::rename(&token, &hidden).unwrap();
+    std::fs::rename(&hidden, &token).unwrap();
+    tokio::time::sleep(4 * times.session_check).await;
+    assert_eq!(agent.ok("ui_pin", json!({ "surface": "form" })).await, "pinned rev 2");
+    std::fs::remove_file(&token).unwrap();
+    timeout(PATIENCE, agent.server).await.expect("it ends").unwrap().unwrap();
 }

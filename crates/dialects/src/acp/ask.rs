@@ -366,7 +366,7 @@ fn first_mention(frame: &Bytes, tool_call: &RawValue, id: &str, titled: bool) ->
         kind: Kind::ToolCall,
         body: body.into(),
         native: Some(frame.clone()),
-        tool: Some(ToolCallRef { id: id.to_owned(), over: false }),
+        tool: Some(ToolCallRef::new(id, false)),
         title: None,
     }
 }

@@ -460,7 +460,7 @@ impl Acp {
                 } else if let Some(said) = ToolCallState::of(frame, update) {
                     news = Some((native.clone(), id.to_string(), said));
                 }
-                tool = Some(ToolCallRef { id: id.into_owned(), over });
+                tool = Some(ToolCallRef::new(id.into_owned(), over));
             }
             Kind::SessionInfoUpdate => title = head.title.and_then(string).map(std::borrow::Cow::into_owned),
             Kind::ConfigOptionUpdate => {

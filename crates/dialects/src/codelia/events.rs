@@ -125,7 +125,7 @@ impl<'a> Tool<'a> {
 
     fn draft(self, frame: &Bytes, over: bool) -> EventDraft {
         let kind = if self.session_update == "tool_call" { Kind::ToolCall } else { Kind::ToolCallUpdate };
-        let tool = Some(ToolCallRef { id: self.tool_call_id.to_owned(), over });
+        let tool = Some(ToolCallRef::new(self.tool_call_id, over));
         EventDraft { native: Some(frame.clone()), tool, ..EventDraft::new(kind, &self) }
     }
 }

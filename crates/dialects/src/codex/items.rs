@@ -211,7 +211,7 @@ impl Tool {
     fn draft(mut self, first: bool, over: bool) -> EventDraft {
         let kind = if first { Kind::ToolCall } else { Kind::ToolCallUpdate };
         self.session_update = kind.as_str();
-        let tool = Some(ToolCallRef { id: self.tool_call_id.clone(), over });
+        let tool = Some(ToolCallRef::new(self.tool_call_id.clone(), over));
         EventDraft { tool, ..EventDraft::new(kind, &self) }
     }
 }

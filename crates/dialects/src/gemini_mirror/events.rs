@@ -134,7 +134,7 @@ pub(super) fn tool_call(call: &ToolCall<'_>, frame: &Bytes) -> EventDraft {
         raw_input: call.args.map(jsonrpc::owned),
         raw_output: None,
     };
-    let tool = Some(ToolCallRef { id: call.id.clone(), over: false });
+    let tool = Some(ToolCallRef::new(call.id.clone(), false));
     EventDraft { native: Some(frame.clone()), tool, ..EventDraft::new(Kind::ToolCall, &body) }
 }
 
@@ -151,7 +151,7 @@ pub(super) fn tool_output(output: &ToolOutput<'_>, frame: &Bytes) -> EventDraft 
         raw_input: None,
         raw_output: output.output.map(jsonrpc::owned),
     };
-    let tool = Some(ToolCallRef { id: output.id.clone(), over: true });
+    let tool = Some(ToolCallRef::new(output.id.clone(), true));
     EventDraft { native: Some(frame.clone()), tool, ..EventDraft::new(Kind::ToolCallUpdate, &body) }
 }
 

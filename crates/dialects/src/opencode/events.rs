@@ -16,7 +16,7 @@ use super::super::fault;
 use super::super::jsonrpc::{object, owned, string};
 use super::super::{EventDraft, ToolCallRef};
 use super::error_event;
-use plexus_protocol::Kind;
+use plexus_protocol::{CallDigest, Kind, OWN_SERVER_PREFIX};
 
 /// Parts remembered of one session; beyond that those of complete messages are dropped, and their updates ignored.
 const PARTS_MAX: usize = 4096;
@@ -644,9 +644,19 @@ impl Telling {
             raw_output: over.then(|| owned(raw)),
         };
         let kind = if first { Kind::ToolCall } else { Kind::ToolCallUpdate };
-        let tool = Some(ToolCallRef { id: id.to_owned(), over });
+        let tool = Some(ToolCallRef {
+            id: id.to_owned(),
+            over,
+            own: own_call(name, state.input.filter(|_| status == "in_progress")),
+        });
         said.push(EventDraft { native: Some(native.clone()), tool, ..EventDraft::new(kind, &update) });
     }
+}
+
+/// Which call of one of the gateway's own tools it is, if it is one.
+fn own_call(name: &str, input: Option<&RawValue>) -> Option<CallDigest> {
+    let input = input.filter(|_| name.starts_with(OWN_SERVER_PREFIX))?;
+    Some(CallDigest::of(name, &serde_json::from_str(input.get()).ok()?))
 }
 
 /// An event that reports a gap.

@@ -2,7 +2,7 @@
 //!
 //! Its API is described at `/doc` of each server; tested with 1.18. `/global/event` reports events of all folders; `sync` reads the state
 //! by requests, each for one folder. `stream` handles events, `events` translates messages, `ask` handles questions, `calls` clients' own
-//! calls; `checkpoint` keeps what outlives the gateway.
+//! calls, `tools` the gateway's own tools; `checkpoint` keeps what outlives the gateway.
 //!
 //! Rules that follow from OpenCode's behaviour:
 //! - The stream has no replay: after each connection everything is read again, and only unreported parts are reported. Events received
@@ -27,6 +27,7 @@ mod stream;
 mod sync;
 #[cfg(test)]
 mod tests;
+mod tools;
 pub(super) mod v2;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
@@ -39,7 +40,8 @@ use serde_json::value::RawValue;
 use super::fault;
 use super::jsonrpc::{self, INTERNAL, object};
 use super::{
-    Dialect, EventDraft, HttpReply, HttpRequest, Outbox, RequestKey, RunEnd, RuntimeCommand, RuntimeError, RuntimeEvent,
+    Dialect, EventDraft, HttpReply, HttpRequest, McpServer, Outbox, RequestKey, RunEnd, RuntimeCommand, RuntimeError,
+    RuntimeEvent,
 };
 use ask::PendingRequest;
 use calls::Models;
@@ -136,6 +138,18 @@ enum Pending {
     Create {
         ticket: Ticket,
         cwd: String,
+        server: Option<McpServer>,
+    },
+    /// The list of MCP servers.
+    Servers {
+        native: NativeId,
+    },
+    AddServer {
+        native: NativeId,
+    },
+    /// Which tools a session has.
+    Permit {
+        native: NativeId,
     },
     Resume {
         native: NativeId,
@@ -230,6 +244,8 @@ struct Session {
     stage: Stage,
     folder: Option<String>,
     title: Option<String>,
+    /// The MCP server with the gateway's own tools.
+    server: Option<McpServer>,
     /// Whether its messages are being read, so that events are queued.
     reading: bool,
     queue: Vec<RuntimeEvent>,
@@ -300,6 +316,7 @@ impl Session {
             stage,
             folder,
             title: None,
+            server: None,
             reading: false,
             queue: Vec::new(),
             queued: 0,
@@ -400,6 +417,7 @@ struct SessionInfo {
     title: Option<String>,
     time: Option<SessionTime>,
     revert: Option<Revert>,
+    permission: Option<serde_json::Value>,
 }
 
 /// The revert of a conversation: everything from this message on, or from a part of it. It can be undone until the next prompt, with which
@@ -482,11 +500,15 @@ impl Dialect for OpenCode {
             RuntimeCommand::Open { ticket, .. } if !ready => {
                 out.events.push(RuntimeEvent::NotOpened { ticket, error: fault() })
             }
-            RuntimeCommand::Open { ticket, cwd, resume: None, .. } => {
+            RuntimeCommand::Open { ticket, cwd, resume: None, mcp_servers } => {
+                let server = tools::own(mcp_servers);
                 let path = in_folder("/session", Some(&cwd));
-                self.post(Pending::Create { ticket, cwd }, path, &serde_json::json!({}), out);
+                let body = tools::new_session(server.as_ref());
+                self.post(Pending::Create { ticket, cwd, server }, path, &body, out);
             }
-            RuntimeCommand::Open { ticket, cwd, resume: Some(resume), .. } => self.resume(ticket, &cwd, resume, out),
+            RuntimeCommand::Open { ticket, cwd, resume: Some(resume), mcp_servers } => {
+                self.resume(ticket, &cwd, resume, tools::own(mcp_servers), out);
+            }
             RuntimeCommand::Prompt { ticket, native, .. } if !ready => {
                 let end = failed(fault().message);
                 out.events.push(RuntimeEvent::Ended { native, ticket, end });
@@ -541,6 +563,9 @@ impl Dialect for OpenCode {
             | Pending::Questions { .. }
             | Pending::Messages { .. }
             | Pending::Resume { .. }
+            | Pending::Servers { .. }
+            | Pending::AddServer { .. }
+            | Pending::Permit { .. }
             | Pending::Abort { .. } => false,
         });
         self.sessions.retain(|_, session| match session.stage {
@@ -598,7 +623,10 @@ impl Dialect for OpenCode {
             Pending::Permissions { folder, only } => self.asks_read(folder, only, &reply, false, out),
             Pending::Questions { folder, only } => self.asks_read(folder, only, &reply, true, out),
             Pending::Messages { native } => self.messages(&native, &reply, out),
-            Pending::Create { ticket, cwd } => self.created(ticket, cwd, &reply, out),
+            Pending::Create { ticket, cwd, server } => self.created(ticket, cwd, server, &reply, out),
+            Pending::Servers { native } => self.servers_read(&native, &reply, out),
+            Pending::AddServer { native } => self.server_added(&native, &reply, out),
+            Pending::Permit { native } => self.permitted(&native, &reply, out),
             Pending::Resume { native } => self.resumed(&native, &reply, out),
             Pending::Prompt { native, ticket } => self.prompted(&native, ticket, &reply, out),
             Pending::Abort { native } => {
@@ -716,10 +744,21 @@ impl OpenCode {
     }
 
     fn post(&mut self, pending: Pending, path: String, body: &serde_json::Value, out: &mut Outbox) {
+        self.change("POST", pending, path, body, out);
+    }
+
+    fn change(
+        &mut self,
+        method: &'static str,
+        pending: Pending,
+        path: String,
+        body: &serde_json::Value,
+        out: &mut Outbox,
+    ) {
         let decides = matches!(pending, Pending::Answer { .. } | Pending::Abort { .. });
         let session = self.session_of(&pending);
         let id = self.pend(pending);
-        let fetch = ask::fetch(id, "POST", path, Some(body.to_string().into()));
+        let fetch = ask::fetch(id, method, path, Some(body.to_string().into()));
         out.fetches.push(HttpRequest { decides, session, ..fetch });
     }
 
@@ -728,6 +767,9 @@ impl OpenCode {
         match pending {
             Pending::Messages { native }
             | Pending::Resume { native }
+            | Pending::Servers { native }
+            | Pending::AddServer { native }
+            | Pending::Permit { native }
             | Pending::Prompt { native, .. }
             | Pending::Abort { native } => Some(native.clone()),
             Pending::Status { only, .. } | Pending::Permissions { only, .. } | Pending::Questions { only, .. } => {

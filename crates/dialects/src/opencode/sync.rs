@@ -8,7 +8,8 @@ use serde_json::value::RawValue;
 
 use super::super::jsonrpc::{INTERNAL, object, slice};
 use super::super::{
-    AnsweredElsewhere, EventDraft, HttpReply, OpenedAs, Outbox, RequestKey, ResumeTarget, RuntimeError, RuntimeEvent,
+    AnsweredElsewhere, EventDraft, HttpReply, McpServer, OpenedAs, Outbox, RequestKey, ResumeTarget, RuntimeError,
+    RuntimeEvent,
 };
 use super::ask::{self, AnswerRoute};
 use super::events::{self, Info, PartIn};
@@ -359,7 +360,14 @@ impl OpenCode {
         out.events.push(RuntimeEvent::Found { native: native.clone(), cwd, title });
     }
 
-    pub(super) fn created(&mut self, ticket: Ticket, cwd: String, reply: &Result<HttpReply, String>, out: &mut Outbox) {
+    pub(super) fn created(
+        &mut self,
+        ticket: Ticket,
+        cwd: String,
+        server: Option<McpServer>,
+        reply: &Result<HttpReply, String>,
+        out: &mut Outbox,
+    ) {
         let info = reply_body(reply).and_then(|body| plexus_protocol::object::from_slice::<SessionInfo>(body).ok());
         let Some(info) = info else {
             let why = done(reply).err().unwrap_or_else(|| "its response could not be parsed".into());
@@ -369,12 +377,22 @@ impl OpenCode {
         let native = NativeId::from(info.id.as_str());
         let mut session = Session::new(Stage::Open, info.directory.or(Some(cwd)));
         session.title = info.title;
+        session.server = server;
         self.sessions.insert(native.clone(), session);
+        // Before the first prompt: requests about a session are made in their order.
+        self.add_server(&native, out);
         let drafts = self.models.draft(None).into_iter().collect();
         out.events.push(RuntimeEvent::Opened { ticket, native, drafts, how: OpenedAs::New });
     }
 
-    pub(super) fn resume(&mut self, ticket: Ticket, cwd: &str, resume: ResumeTarget, out: &mut Outbox) {
+    pub(super) fn resume(
+        &mut self,
+        ticket: Ticket,
+        cwd: &str,
+        resume: ResumeTarget,
+        server: Option<McpServer>,
+        out: &mut Outbox,
+    ) {
         let ResumeTarget { native, known, carried } = resume;
         match self.sessions.get(&native).map(|session| session.stage) {
             Some(Stage::Opening { .. }) => {
@@ -394,6 +412,7 @@ impl OpenCode {
         let goes_on = carried.is_some_and(|carried| self.restored(&native, &carried));
         if let Some(session) = self.sessions.get_mut(&native) {
             session.stage = Stage::Opening { ticket, known, goes_on };
+            session.server = server;
             session.status_is_newer = false;
         }
         let path = format!("/session/{}", escape(native.as_str()));
@@ -418,6 +437,8 @@ impl OpenCode {
             session.reverts = info.revert;
         }
         let folder = session.folder.clone();
+        self.permit(native, info.permission.as_ref(), out);
+        self.read_servers(native, out);
         self.read_folder(&folder, Some(native), out);
         self.read_messages(native, out);
     }

@@ -7,8 +7,10 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::super::rig::{Rig, choose, json as parsed, raw, spec};
-use super::super::{CarriedState, HttpRequest, OpenedAs, RequestKey, ResumeTarget, RuntimeCommand, RuntimeEvent};
-use plexus_protocol::{Choice, Decision, Kind, RuntimeSpec, Ticket};
+use super::super::{
+    CarriedState, HttpRequest, McpServer, OpenedAs, RequestKey, ResumeTarget, RuntimeCommand, RuntimeEvent, ToolCallRef,
+};
+use plexus_protocol::{CallDigest, Choice, Decision, Kind, RuntimeSpec, Ticket};
 
 const PAGE: &str = "<!doctype html><html></html>";
 
@@ -1624,4 +1626,114 @@ proptest! {
         stage.text("m2", "t", &text, true);
         prop_assert_eq!(told_text(&stage.rig.said(), Kind::AgentMessageChunk), text);
     }
+}
+
+const OWN: &str = "plexus_abcd2345";
+
+fn server() -> McpServer {
+    McpServer::Own {
+        name: OWN.into(),
+        command: "/bin/plexus".into(),
+        args: vec!["mcp".into(), "--session".into(), "s_1".into()],
+        env: BTreeMap::from([("PLEXUS_HOME".into(), "/h".into())]),
+    }
+}
+
+fn own_rules() -> Value {
+    json!([
+        { "permission": "plexus_*", "pattern": "*", "action": "deny" },
+        { "permission": format!("{OWN}_*"), "pattern": "*", "action": "allow" },
+    ])
+}
+
+/// The requests that have to do with tools.
+fn about_tools(made: &[(String, Value)]) -> Vec<(&str, &Value)> {
+    let about = |(what, body): &&(String, Value)| what.contains("/mcp") || !body["permission"].is_null();
+    made.iter().filter(about).map(|(what, body)| (what.as_str(), body)).collect()
+}
+
+#[test]
+fn own_tools_are_given_to_a_session_and_denied_to_the_others() {
+    let mut stage = Stage::new();
+    stage.serve();
+    stage.listens();
+    stage.made.clear();
+    stage.set("POST /mcp", 200, json!({ OWN: { "status": "connected" } }));
+    let given = McpServer::Given(raw(r#"{"name":"theirs","command":"x","args":[],"env":[]}"#));
+    let mcp_servers = vec![given, server()];
+    stage.rig.tell(RuntimeCommand::Open { ticket: Ticket(1), cwd: "/w".into(), resume: None, mcp_servers });
+    stage.serve();
+    let config = json!({
+        "type": "local", "enabled": true, "timeout": 120_000, "environment": { "PLEXUS_HOME": "/h" },
+        "command": ["/bin/plexus", "mcp", "--session", "s_1", "--shared", OWN],
+    });
+    let permission = json!({ "permission": own_rules() });
+    let added = json!({ "name": OWN, "config": config });
+    assert_eq!(
+        about_tools(&stage.made),
+        [("POST /session?directory=%2Fw", &permission), ("POST /mcp?directory=%2Fw", &added)]
+    );
+    assert!(!stage.rig.events.iter().any(|event| format!("{event:?}").contains("no_tools")));
+}
+
+#[test]
+fn own_tools_of_a_resumed_session_are_added_where_they_are_missing() {
+    for (has, there, asks) in [
+        (json!(null), json!({}), vec!["PATCH /session/s", "GET /mcp", "POST /mcp"]),
+        (json!("odd"), json!({ OWN: { "status": "failed" } }), vec!["PATCH /session/s", "GET /mcp", "POST /mcp"]),
+        (own_rules(), json!({ OWN: { "status": "connected" } }), vec!["GET /mcp"]),
+    ] {
+        let mut stage = Stage::new();
+        stage.serve();
+        stage.listens();
+        stage.made.clear();
+        stage.set("GET /session/s", 200, json!({ "id": "s", "directory": "/w", "permission": has }));
+        stage.set("PATCH /session/s", 200, json!({ "id": "s" }));
+        stage.set("GET /mcp", 200, there);
+        stage.set("POST /mcp", 200, json!({ OWN: { "status": "failed", "error": "no such program" } }));
+        let resume = Some(ResumeTarget::new("s".into(), true));
+        stage.rig.tell(RuntimeCommand::Open {
+            ticket: Ticket(1),
+            cwd: "/w".into(),
+            resume,
+            mcp_servers: vec![server()],
+        });
+        stage.serve();
+        let made: Vec<&str> =
+            about_tools(&stage.made).iter().map(|(what, _)| what.split('?').next().unwrap()).collect();
+        assert_eq!(made, asks);
+        // Why an agent has no tools is said, and the session is open all the same.
+        let events = format!("{:?}", stage.rig.events);
+        assert!(events.contains("Opened"), "{events}");
+        assert!(!events.contains("NotOpened"), "{events}");
+    }
+}
+
+#[test]
+fn own_tool_calls_are_named_while_they_run() {
+    let mut stage = Stage::open();
+    stage.rig.prompt(2, "s", "go");
+    stage.serve();
+    stage.assistant("m2", false);
+    stage.rig.events.clear();
+    let call = |tool: &str, state: Value| json!({ "part": { "id": format!("p_{tool}"), "messageID": "m2", "type": "tool", "callID": tool, "tool": tool, "state": state } });
+    let (own, input) = (format!("{OWN}_ui_show"), json!({ "surface": "x" }));
+    for tool in [own.as_str(), "bash"] {
+        for (status, input) in [("pending", json!({})), ("running", input.clone()), ("completed", input.clone())] {
+            stage.event("message.part.updated", call(tool, json!({ "status": status, "input": input, "output": "" })));
+        }
+    }
+    let digest = CallDigest::of(&own, input.as_object().unwrap());
+    let calls: Vec<_> = stage
+        .rig
+        .events
+        .iter()
+        .filter_map(|event| match event {
+            RuntimeEvent::Event { draft, .. } => draft.tool.clone(),
+            _ => None,
+        })
+        .collect();
+    let named: Vec<_> = calls.iter().filter(|call| call.own.is_some()).collect();
+    let running = ToolCallRef { id: own.clone(), over: false, own: Some(digest) };
+    assert_eq!(named, [&running], "{calls:?}");
 }

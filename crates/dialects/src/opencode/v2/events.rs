@@ -711,7 +711,7 @@ impl Progress {
             body["rawOutput"] = output;
         }
         let kind = if first { Kind::ToolCall } else { Kind::ToolCallUpdate };
-        let tool = Some(ToolCallRef { id: call.id, over });
+        let tool = Some(ToolCallRef::new(call.id, over));
         Some(EventDraft { native: Some(frame.clone()), tool, ..EventDraft::new(kind, &body) })
     }
 }
