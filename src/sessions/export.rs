@@ -25,7 +25,7 @@ const MESSAGE_MAX: usize = 1 << 20;
 /// Most bytes held while a tool call is unfinished; beyond it the call is written as it is.
 const HELD_MAX: usize = 4 << 20;
 
-/// Most bytes of surfaces held, as JSON; of one that is larger only the title is written.
+/// Most bytes of surfaces held in memory; of one that is larger only the title is written.
 const SURFACES_MAX: usize = 8 << 20;
 /// Columns of a surface's text.
 const SURFACE_COLUMNS: usize = 100;
@@ -179,9 +179,9 @@ impl Export {
         Self { format, placer: MessagePlacer::default(), parts: VecDeque::new(), held: 0, surfaces }
     }
 
-    /// Bytes of the parts that are not written yet, about.
+    /// Bytes of the parts that are not written yet and of the surfaces that are followed, about.
     pub fn held(&self) -> usize {
-        self.held
+        self.held + self.surfaces.memory()
     }
 
     /// Applies the next event; appends the parts that are finished by then to `out`.

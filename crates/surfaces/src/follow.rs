@@ -26,7 +26,7 @@ pub struct SurfaceFollower {
 }
 
 impl SurfaceFollower {
-    /// Keeps surfaces of about `max` bytes of JSON in all.
+    /// Keeps surfaces of about `max` bytes in memory.
     pub fn new(max: usize) -> Self {
         Self { set: SurfaceSet::default(), max }
     }
@@ -51,6 +51,16 @@ impl SurfaceFollower {
         }
     }
 
+    /// About the bytes that the surfaces take in memory.
+    pub fn memory(&self) -> usize {
+        self.set.memory()
+    }
+
+    /// Forgets all surfaces: there is no room for them.
+    pub fn clear(&mut self) {
+        self.set = SurfaceSet::default();
+    }
+
     /// A surface whose state is known.
     pub fn get(&self, name: &str) -> Option<&Surface> {
         self.set.get(name)
@@ -58,7 +68,7 @@ impl SurfaceFollower {
 
     /// Forgets surfaces until the others fit: those that changed longest ago, and the one that changed now if it alone is too large.
     fn make_room(&mut self, changed: &str) {
-        while self.set.iter().map(Surface::bytes).sum::<usize>() > self.max {
+        while self.memory() > self.max {
             let others = self.set.iter().filter(|surface| surface.name() != changed);
             let oldest = others.min_by_key(|surface| surface.at()).map(|surface| surface.name().to_owned());
             self.set.forget(oldest.as_deref().unwrap_or(changed));
@@ -113,9 +123,17 @@ mod tests {
         let mut follower = SurfaceFollower::new(10_000);
         for n in 0..100 {
             assert!(matches!(follower.apply(&whole(&format!("s{n}"), 3_000)), Followed::Changed));
-            assert!(follower.set.iter().map(Surface::bytes).sum::<usize>() <= 10_000);
+            assert!((1..=10_000).contains(&follower.memory()));
         }
         assert!(follower.get("s99").is_some());
+        // Small values take more than their JSON.
+        let mut set =
+            surface(json!([{"id": "root", "component": "Text", "text": "x"}]), json!({ "l": vec![0; 2_000] }));
+        assert!(set.get("s").unwrap().bytes() < 10_000);
+        assert!(matches!(follower.apply(&set.get("s").unwrap().to_change()), Followed::Missing));
+        set.close("s", set.get("s").unwrap().at()).unwrap();
+        follower.clear();
+        assert_eq!((follower.memory(), follower.get("s99").is_some()), (0, false));
         assert!(matches!(follower.apply(&whole("large", 20_000)), Followed::Missing));
     }
 }

@@ -37,6 +37,7 @@ use super::reply::session_of;
 use super::sse::{self, News};
 use super::{AppState, Problem};
 use crate::auth::{Approve, Caller, Device, Prompt, Target, Watch};
+use crate::ledger::Charge;
 use crate::metrics::Subscriber;
 use crate::sessions::{EventPage, Filter, Log, LogPlace, PageLimit, ResumeVerdict, SessionError, StartAfter, judge};
 use plexus_protocol::{
@@ -350,7 +351,8 @@ pub(super) async fn run(state: AppState, call: Call) -> Result<Response, Problem
     // Room for the snapshots; queued messages are charged separately.
     let _room = call.account.charge(SNAPSHOT)?;
     let begun = act(&state, &caller, &session, &input, &props).await?;
-    let (first, stream) = show(&state, &session, &input, &props, requested_cursor, begun).await?;
+    let (first, stream) =
+        show(&state, &session, &input, &props, requested_cursor, begun, call.account.nothing()).await?;
     Ok(sse::tell(state, caller, &call.parts, first, Box::new(stream)))
 }
 
@@ -446,6 +448,7 @@ async fn show(
     props: &Props,
     requested_cursor: Option<Cursor>,
     begun: Begun,
+    room: Charge,
 ) -> Result<(Vec<u8>, Stream), Problem> {
     let Begun { known, before, target, resumes_at, new_messages, mut said } = begun;
     let log = state.directory.log();
@@ -467,7 +470,7 @@ async fn show(
         let (oldest, head) = (log.cursor(attach.oldest), log.cursor(attach.head));
         said.push(Say::custom("resume_from", json!({ "resume": attach.resume, "oldest": oldest, "head": head })));
     }
-    let mut translator = Translator::new(&input.thread_id);
+    let mut translator = Translator::new(&input.thread_id).charged(room);
     let mut shown = ClientView::default();
     shown.state.extend(beginning(session));
     let most = PageLimit { items: usize::MAX, bytes: SNAPSHOT, merge: true };

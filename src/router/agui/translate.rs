@@ -16,6 +16,7 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
 use super::say::{ClientView, Id, Patch, Role, Say};
+use crate::ledger::Charge;
 use plexus_protocol::transcript::{MessageKey, MessagePlacer, Placed, ToolContent, parent_of};
 use plexus_protocol::{Event, Kind, Position, Request, RequestId, RequestType, RunId, RunStatus};
 use plexus_surfaces::{BASIC_CATALOG, Change, Followed, Surface, SurfaceFollower};
@@ -35,7 +36,7 @@ const NAME_MAX: usize = 256;
 const TOOLS: usize = 4096;
 /// Most activities of surfaces that are remembered by the agent's own ids. Past it all are forgotten, and an update of one is a new one.
 const SURFACES: usize = 1024;
-/// Bytes of surfaces that a translation follows, as JSON; of one that is larger only its first state is sent, as text.
+/// Bytes in memory of surfaces that a translation follows; of one that is larger only its first state is sent, as text.
 const SURFACES_MAX: usize = 2 << 20;
 /// Largest surface that is sent as A2UI, in bytes of JSON: each change sends it again as a whole. A larger one is sent as text.
 const A2UI_MAX: usize = 128 << 10;
@@ -98,6 +99,8 @@ pub(super) struct Translator {
     streaming: Option<(Role, Id)>,
     tools: HashMap<String, Tool>,
     surfaces: SurfaceFollower,
+    /// The charge for the memory of `surfaces`; none in a translation that is over at once.
+    room: Option<Charge>,
     /// The activity of each surface.
     activities: HashMap<String, Id>,
     /// The open requests, in the order they were opened.
@@ -176,6 +179,11 @@ pub(super) fn end_of(event: &Event) -> Option<End> {
 }
 
 impl Translator {
+    /// Charges what the translation keeps to the account of `room`.
+    pub(super) fn charged(self, room: Charge) -> Self {
+        Self { room: Some(room), ..self }
+    }
+
     /// A translation from the beginning of the log.
     pub(super) fn new(thread: &str) -> Self {
         Self {
@@ -187,6 +195,7 @@ impl Translator {
             streaming: None,
             tools: HashMap::new(),
             surfaces: SurfaceFollower::new(SURFACES_MAX),
+            room: None,
             activities: HashMap::new(),
             open: Vec::new(),
             run: None,
@@ -574,7 +583,15 @@ impl Translator {
     fn surface(&mut self, event: &Event, out: &mut Vec<Say>) {
         let Ok(change) = serde_json::from_slice::<Change>(&event.body) else { return raw(event, out) };
         let name = change.surface.as_str();
-        let content = match self.surfaces.apply(&change) {
+        let followed = self.surfaces.apply(&change);
+        if let Some(room) = &mut self.room
+            && room.resize(self.surfaces.memory()).is_err()
+        {
+            self.surfaces.clear();
+            // Less always fits.
+            let _ = room.resize(0);
+        }
+        let content = match followed {
             Followed::Changed => self.surfaces.get(name).map(surface_activity),
             Followed::Missing if change.base.is_none() => {
                 Surface::from_wire(body(event)).ok().as_ref().map(surface_activity)

@@ -43,7 +43,7 @@ const LINE_MAX: usize = 150;
 /// Lines of context in a diff.
 const CONTEXT: usize = 3;
 
-/// Bytes of surfaces that are followed, as JSON; of one that is larger no change is shown.
+/// Bytes in memory of surfaces that are followed; of one that is larger no change is shown.
 const SURFACES_MAX: usize = 8 << 20;
 /// Columns of a surface's text.
 const SURFACE_COLUMNS: usize = 76;
