@@ -154,6 +154,18 @@ impl Gateway {
         Ok(serde_json::from_str(&answer)?)
     }
 
+    /// A connection for calls one after the other, as programs keep one.
+    pub(crate) fn connection(&self) -> Result<Connection> {
+        Connection::open(self.addr)
+    }
+
+    /// A call on a connection that is kept.
+    pub(crate) fn call_on(&self, connection: &mut Connection, method: &str, path: &str, body: &Value) -> Result<Value> {
+        let (status, answer) = connection.exchange("keep-alive", method, path, &self.token, Some(&body.to_string()))?;
+        ensure!((200..300).contains(&status), "{method} {path}: {status} {answer}; {}", self.stderr());
+        Ok(serde_json::from_str(&answer)?)
+    }
+
     /// Opens a session.
     pub(crate) fn session(&mut self) -> Result<String> {
         let session = self.call("POST", "/v1/sessions", &json!({ "runtime_id": "bench" }))?;
@@ -245,33 +257,64 @@ fn header(read: &mut impl BufRead) -> Result<String> {
 
 /// One request on a connection of its own: status and body.
 fn exchange(addr: SocketAddr, method: &str, path: &str, token: &str, body: Option<&str>) -> Result<(u16, String)> {
-    let mut socket = TcpStream::connect(addr)?;
-    socket.set_nodelay(true)?;
-    socket.set_read_timeout(Some(PATIENCE))?;
-    let token = if token.is_empty() { String::new() } else { format!("Authorization: Bearer {token}\r\n") };
-    let length = body
-        .map_or(String::new(), |body| format!("Content-Type: application/json\r\nContent-Length: {}\r\n", body.len()));
-    let head = format!("{method} {path} HTTP/1.1\r\nHost: {addr}\r\nConnection: close\r\n{token}{length}\r\n");
-    socket.write_all([head.as_bytes(), body.unwrap_or_default().as_bytes()].concat().as_slice())?;
-    let mut read = BufReader::new(&socket);
-    let head = header(&mut read)?;
-    let status = head.split(' ').nth(1).context("no status")?.parse()?;
-    let mut body = Vec::new();
-    if head.to_ascii_lowercase().contains("\r\ntransfer-encoding: chunked\r\n") {
-        loop {
-            let mut size = String::new();
-            read.read_line(&mut size)?;
-            let size = u64::from_str_radix(size.trim(), 16).context("a chunk's size")?;
-            (&mut read).take(size).read_to_end(&mut body)?;
-            read.read_line(&mut String::new())?;
-            if size == 0 {
-                break;
-            }
-        }
-    } else {
-        read.read_to_end(&mut body)?;
+    Connection::open(addr)?.exchange("close", method, path, token, body)
+}
+
+/// A connection for one request after the other.
+pub(crate) struct Connection {
+    addr: SocketAddr,
+    socket: BufReader<TcpStream>,
+}
+
+impl Connection {
+    fn open(addr: SocketAddr) -> Result<Self> {
+        let socket = TcpStream::connect(addr)?;
+        socket.set_nodelay(true)?;
+        socket.set_read_timeout(Some(PATIENCE))?;
+        Ok(Self { addr, socket: BufReader::new(socket) })
     }
-    Ok((status, String::from_utf8(body)?))
+
+    /// One request: status and body. `connection`: what becomes of the connection, `close` or `keep-alive`.
+    fn exchange(
+        &mut self,
+        connection: &str,
+        method: &str,
+        path: &str,
+        token: &str,
+        body: Option<&str>,
+    ) -> Result<(u16, String)> {
+        let token = if token.is_empty() { String::new() } else { format!("Authorization: Bearer {token}\r\n") };
+        let length = body.map_or(String::new(), |body| {
+            format!("Content-Type: application/json\r\nContent-Length: {}\r\n", body.len())
+        });
+        let host = self.addr;
+        let head =
+            format!("{method} {path} HTTP/1.1\r\nHost: {host}\r\nConnection: {connection}\r\n{token}{length}\r\n");
+        let read = &mut self.socket;
+        read.get_mut().write_all([head.as_bytes(), body.unwrap_or_default().as_bytes()].concat().as_slice())?;
+        let head = header(read)?;
+        let status = head.split(' ').nth(1).context("no status")?.parse()?;
+        let head = head.to_ascii_lowercase();
+        let length = head.lines().find_map(|line| line.strip_prefix("content-length:"));
+        let mut body = Vec::new();
+        if head.contains("\r\ntransfer-encoding: chunked\r\n") {
+            loop {
+                let mut size = String::new();
+                read.read_line(&mut size)?;
+                let size = u64::from_str_radix(size.trim(), 16).context("a chunk's size")?;
+                read.by_ref().take(size).read_to_end(&mut body)?;
+                read.read_line(&mut String::new())?;
+                if size == 0 {
+                    break;
+                }
+            }
+        } else if let Some(length) = length {
+            read.by_ref().take(length.trim().parse()?).read_to_end(&mut body)?;
+        } else {
+            read.read_to_end(&mut body)?;
+        }
+        Ok((status, String::from_utf8(body)?))
+    }
 }
 
 /// Bytes of all files in a directory.

@@ -53,7 +53,9 @@ pub(crate) fn watched(size: Size, clients: usize) -> Result<Vec<Row>> {
     gateway.call("POST", &path, &table)?;
     let mut crowd = gateway.crowd(Wire::WebSocket, &session, clients, Look::Kind("surface_updated"))?;
     let update = json!({ "data": [{ "path": "/rows", "append": [{ "text": "x".repeat(TEXT) }] }] });
-    let draw = |gateway: &Gateway| gateway.call("PATCH", &format!("{path}/log"), &update).map(drop);
+    // As `plexus mcp` has it.
+    let mut drawer = gateway.connection()?;
+    let mut draw = |gateway: &Gateway| gateway.call_on(&mut drawer, "PATCH", &format!("{path}/log"), &update).map(drop);
     round(pid, &mut crowd, (5, clients), |_| draw(&gateway))?;
     let length = crowd.frame_length()?;
 
