@@ -270,6 +270,7 @@ pub fn codex_acp(install_dir: &Path, home_dir: &Path, model_port: u16) -> AgentS
     let mut env = codex_home(home_dir, model_port);
     // By default a model decides which calls need no permission.
     env.push(var("INITIAL_AGENT_MODE", "read-only"));
+    env.push(compile_cache(install_dir));
     AgentSetup {
         command: vec![node(install_dir), adapter],
         env,
@@ -362,6 +363,7 @@ pub fn claude(install_dir: &Path, home_dir: &Path, model_port: u16) -> AgentSetu
             var("DISABLE_TELEMETRY", "1"),
             var("DISABLE_ERROR_REPORTING", "1"),
             var("DISABLE_AUTOUPDATER", "1"),
+            compile_cache(install_dir),
         ],
         auth_method: None,
         // As in the preset: without it root cannot open a session.
@@ -392,6 +394,7 @@ pub fn qwen(install_dir: &Path, home_dir: &Path, model_port: u16) -> AgentSetup 
             var("OPENAI_API_KEY", "fake-key"),
             var("OPENAI_BASE_URL", format!("{}/v1", base_url(model_port))),
             var("OPENAI_MODEL", "fake-model"),
+            compile_cache(install_dir),
         ],
         auth_method: Some("openai".to_owned()),
         session_meta: None,
@@ -406,6 +409,11 @@ pub fn node(install_dir: &Path) -> String {
         _ => format!("node-{}", npm_platform("win32")),
     };
     program(install_dir, &format!("{package}/bin/node"))
+}
+
+/// The variable by which Node.js keeps what it compiled, beside the programs: they are started hundreds of times.
+pub fn compile_cache(install_dir: &Path) -> (String, String) {
+    var("NODE_COMPILE_CACHE", text(&install_dir.join(".compile-cache")))
 }
 
 /// The running loopback model. The process is killed and reaped on drop, and ends by itself if this process dies.

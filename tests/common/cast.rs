@@ -76,6 +76,7 @@ impl Player {
             .env("PLEXUS_CLIENTS", agents::clients_dir())
             .env("PLEXUS_EXE", exe())
             .env("PLEXUS_HOME", &gateway.home)
+            .envs([agents::compile_cache(&agents::clients_dir())])
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::inherit())

@@ -144,6 +144,10 @@ async fn surfaces_are_drawn_by_opencode() {
     draws(OPENCODE).await;
 }
 
+async fn is_ready(gateway: &Gateway) -> bool {
+    gateway.get("/v1/runtimes").await.1["runtimes"][0]["state"] == "ready"
+}
+
 /// OpenCode's server has one list of tools for all its sessions. A session of Plexus has its own tools alone; another client's
 /// session sees them, and cannot draw with them.
 #[tokio::test]
@@ -155,15 +159,15 @@ async fn surfaces_are_drawn_by_opencode_serve() {
     let url = format!("http://127.0.0.1:{}", arguments.last().unwrap());
     let mut command = tokio::process::Command::new(program);
     command.args(arguments).envs(setup.env.clone()).current_dir(work.path()).kill_on_drop(true);
-    let _server = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let mut start = || command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let mut opencode = start();
     let config = format!(
         "[[runtime]]\nid = \"agent\"\ndialect = \"{}\"\nconnect = \"{url}\"\ncwd = {}\n",
         OPENCODE_SERVE.dialect,
         json!(work.path()),
     );
     let mut gateway = Gateway::start_in(dir, &config).await;
-    let ready = async || gateway.get("/v1/runtimes").await.1["runtimes"][0]["state"] == "ready";
-    until_so("the server is attached", ready).await;
+    until_so("the server is attached", async || is_ready(&gateway).await).await;
     plays(&mut gateway, OPENCODE_SERVE.tool).await;
 
     let (one, other) = (gateway.session("agent").await, gateway.session("agent").await);
@@ -193,6 +197,16 @@ async fn surfaces_are_drawn_by_opencode_serve() {
     let run = gateway.prompt(&one, &show(&one)).await;
     gateway.until_ended(&one, &run).await;
     assert_eq!(gateway.get(&format!("/v1/sessions/{one}/surfaces")).await.1["surfaces"][0]["rev"], 1);
+
+    // A restarted server has no tools of its own any more, and is given them again.
+    opencode.kill().await.unwrap();
+    until_so("the server is gone", async || !is_ready(&gateway).await).await;
+    let _opencode = start();
+    until_so("the server is back", async || is_ready(&gateway).await).await;
+    let run = gateway.prompt(&one, &show(&one)).await;
+    let events = json!(gateway.until_ended(&one, &run).await);
+    let shown = gateway.get(&format!("/v1/sessions/{one}/surfaces")).await.1["surfaces"][0].clone();
+    assert_eq!(shown["rev"], 2, "{events}");
 }
 
 #[tokio::test]

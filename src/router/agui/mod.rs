@@ -470,7 +470,7 @@ async fn show(
         let (oldest, head) = (log.cursor(attach.oldest), log.cursor(attach.head));
         said.push(Say::custom("resume_from", json!({ "resume": attach.resume, "oldest": oldest, "head": head })));
     }
-    let mut translator = Translator::new(&input.thread_id).charged(room);
+    let mut translator = Translator::new(&input.thread_id);
     let mut shown = ClientView::default();
     shown.state.extend(beginning(session));
     let most = PageLimit { items: usize::MAX, bytes: SNAPSHOT, merge: true };
@@ -526,6 +526,7 @@ async fn show(
         follow: Follow::new(log, filter.clone(), at, Subscriber::AgUi).until(read_to),
         filter,
         translator,
+        room,
         target,
         known: ended.filter(|_| !props.follow),
         follows: props.follow,
@@ -580,6 +581,8 @@ struct Stream {
     filter: Filter,
     follow: Follow,
     translator: Translator,
+    /// The charge for what the translator holds.
+    room: Charge,
     /// The run with which the stream ends; without one, it ends when nothing runs.
     target: Option<RunId>,
     /// The end of the target, if it ended before the POST.
@@ -605,6 +608,11 @@ impl Stream {
             self.translator.end_between_runs(event, &mut end);
             end.iter().for_each(|say| say.write(out, None, None));
             self.translator.event(event, &mut said);
+            if self.room.resize(self.translator.held()).is_err() {
+                self.translator.forget_surfaces();
+                // Less always fits.
+                let _ = self.room.resize(0);
+            }
             if !said.is_empty() && !self.translator.active() {
                 let mut start = Vec::new();
                 self.translator.ensure(event, &mut start);

@@ -16,7 +16,6 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
 use super::say::{ClientView, Id, Patch, Role, Say};
-use crate::ledger::Charge;
 use plexus_protocol::transcript::{MessageKey, MessagePlacer, Placed, ToolContent, parent_of};
 use plexus_protocol::{Event, Kind, Position, Request, RequestId, RequestType, RunId, RunStatus};
 use plexus_surfaces::{BASIC_CATALOG, Change, Followed, Surface, SurfaceFollower};
@@ -99,8 +98,6 @@ pub(super) struct Translator {
     streaming: Option<(Role, Id)>,
     tools: HashMap<String, Tool>,
     surfaces: SurfaceFollower,
-    /// The charge for the memory of `surfaces`; none in a translation that is over at once.
-    room: Option<Charge>,
     /// The activity of each surface.
     activities: HashMap<String, Id>,
     /// The open requests, in the order they were opened.
@@ -179,9 +176,14 @@ pub(super) fn end_of(event: &Event) -> Option<End> {
 }
 
 impl Translator {
-    /// Charges what the translation keeps to the account of `room`.
-    pub(super) fn charged(self, room: Charge) -> Self {
-        Self { room: Some(room), ..self }
+    /// About the bytes in memory of the surfaces that it follows.
+    pub(super) fn held(&self) -> usize {
+        self.surfaces.memory()
+    }
+
+    /// Forgets the surfaces, as there is no room for them: their next changes are sent as they are logged.
+    pub(super) fn forget_surfaces(&mut self) {
+        self.surfaces.clear();
     }
 
     /// A translation from the beginning of the log.
@@ -195,7 +197,6 @@ impl Translator {
             streaming: None,
             tools: HashMap::new(),
             surfaces: SurfaceFollower::new(SURFACES_MAX),
-            room: None,
             activities: HashMap::new(),
             open: Vec::new(),
             run: None,
@@ -583,15 +584,7 @@ impl Translator {
     fn surface(&mut self, event: &Event, out: &mut Vec<Say>) {
         let Ok(change) = serde_json::from_slice::<Change>(&event.body) else { return raw(event, out) };
         let name = change.surface.as_str();
-        let followed = self.surfaces.apply(&change);
-        if let Some(room) = &mut self.room
-            && room.resize(self.surfaces.memory()).is_err()
-        {
-            self.surfaces.clear();
-            // Less always fits.
-            let _ = room.resize(0);
-        }
-        let content = match followed {
+        let content = match self.surfaces.apply(&change) {
             Followed::Changed => self.surfaces.get(name).map(surface_activity),
             Followed::Missing if change.base.is_none() => {
                 Surface::from_wire(body(event)).ok().as_ref().map(surface_activity)

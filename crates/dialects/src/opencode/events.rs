@@ -401,7 +401,7 @@ impl Telling {
         self.messages.get(self.last.as_ref()?)?.model.as_deref()
     }
 
-    /// Whether all of a part was received so far, so that the stream suffices.
+    /// Whether all of a part was received so far.
     pub(super) fn follows(&self, part: &str) -> bool {
         self.parts.get(part).is_some_and(|part| !part.held)
     }
@@ -422,7 +422,7 @@ impl Telling {
 
     /// Whether a part is complete. Its own end decides: OpenCode may report a message as complete before its parts, because it sends
     /// messages in their latest state.
-    fn complete(part: &PartIn<'_>) -> bool {
+    pub(super) fn complete(part: &PartIn<'_>) -> bool {
         match part.sort.as_str() {
             "text" | "reasoning" => part.time.as_ref().is_some_and(|time| time.end.is_some()),
             "tool" => {

@@ -462,6 +462,7 @@ impl Dialect for OpenCode {
         self.listens = false;
         self.sync(out);
         self.sync_again(out);
+        self.servers_again(out);
     }
 
     fn feed(&mut self, frame: Bytes, out: &mut Outbox) {

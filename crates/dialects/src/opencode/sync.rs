@@ -12,7 +12,7 @@ use super::super::{
     RuntimeEvent,
 };
 use super::ask::{self, AnswerRoute};
-use super::events::{self, Info, PartIn};
+use super::events::{self, Info, PartIn, Telling};
 use super::stream::{is_ours, titled};
 use super::{
     AGAIN, ANOTHER, DOUBTS_MAX, FOLDERS_MAX, LIST_MAX, LIST_PAGE, MESSAGES_READ, MessageIn, OpenCode, Page, Pending,
@@ -457,7 +457,7 @@ impl OpenCode {
         let Some(session) = self.sessions.get_mut(native) else { return };
         let list =
             reply_body(reply).and_then(|body| Some((body, serde_json::from_slice::<Vec<&RawValue>>(body).ok()?)));
-        let mut past = Vec::new();
+        let (mut past, mut rest) = (Vec::new(), Vec::new());
         let before = session.began.then(|| RuntimeEvent::Began { native: native.clone(), by: ANOTHER.into() });
         let opening = match session.stage {
             Stage::Opening { ticket, known, goes_on } => Some((ticket, known, goes_on)),
@@ -482,7 +482,7 @@ impl OpenCode {
                         draft: error_event("gap", &what, None),
                     });
                 }
-                self.past(native, body, &list, known, opening.is_some() && !goes_on, &mut past);
+                rest = self.past(native, body, &list, known, opening.is_some() && !goes_on, &mut past);
             }
             None => {
                 let why = done(reply).err().unwrap_or_else(|| "its response could not be parsed".into());
@@ -507,10 +507,12 @@ impl OpenCode {
         out.events.append(&mut past);
         session.queued = 0;
         out.events.append(&mut session.queue);
+        out.events.append(&mut rest);
         self.check_progress(native, out);
     }
 
-    /// Reports the unreported part of a session's messages.
+    /// Reports the unreported part of a session's messages. Returns the ends of parts that the stream is in the middle of: they come after
+    /// what the stream reported meanwhile.
     pub(super) fn past(
         &mut self,
         native: &NativeId,
@@ -519,8 +521,9 @@ impl OpenCode {
         known: bool,
         opening: bool,
         past: &mut Vec<RuntimeEvent>,
-    ) {
-        let Some(session) = self.sessions.get_mut(native) else { return };
+    ) -> Vec<RuntimeEvent> {
+        let mut rest = Vec::new();
+        let Some(session) = self.sessions.get_mut(native) else { return rest };
         let read: Vec<MessageRead<'_>> = list
             .iter()
             .filter_map(|raw| object::<MessageIn<'_>>(raw))
@@ -584,8 +587,15 @@ impl OpenCode {
                     mine.extend(session.telling.said_by_user(&bytes, &part, |text| is_ours(prompt, text)));
                     continue;
                 }
-                // A part that the stream has from its beginning is in the queue, completely.
+                // The stream has the part from its beginning. It may be far behind this reply, by which the run may end: then the rest
+                // is from here, and what the stream says of the part later is ignored.
                 if session.telling.follows(&part.id) {
+                    if Telling::complete(&part) {
+                        let context = self.models.context(session.telling.model());
+                        let mut end = Vec::new();
+                        session.telling.part(&bytes, &part, context, &mut end);
+                        rest.extend(end.into_iter().map(event));
+                    }
                     continue;
                 }
                 let context = self.models.context(session.telling.model());
@@ -610,6 +620,7 @@ impl OpenCode {
         }
         session.worked = false;
         past.extend(session.after_reread(&read).map(event));
+        rest
     }
 
     /// A session is open and was read: checks what it waits for, and whether its work is over.

@@ -283,6 +283,51 @@ fn opencode_message_completed_before_its_parts_is_whole() {
     assert_eq!(stage.reported(), ["agent_message_chunk Hello", "agent_message_chunk you", "ended 7 Completed"]);
 }
 
+/// Replies overtake the stream, which may be thousands of events behind: a read that shows the end of the work has the rest of it.
+#[test]
+fn opencode_read_that_is_ahead_of_the_stream_loses_nothing() {
+    let mut stage = Stage::open();
+    stage.rig.prompt(7, "s", "do it");
+    // Whether it arrived is not known, so that everything is read again soon.
+    let fetch = stage.rig.fetches.pop_front().unwrap();
+    stage.rig.reply(&fetch, None);
+    stage.user("m1", "do it");
+    stage.status("busy");
+    stage.assistant("m2", false);
+    stage.text("m2", "t", "", false);
+    stage.delta("m2", "t", "Hel");
+    let part =
+        json!({ "id": "t", "messageID": "m2", "type": "text", "text": "Hello you", "time": { "start": 1, "end": 2 } });
+    let asked = json!({ "id": "m1p", "messageID": "m1", "type": "text", "text": "do it" });
+    let info = json!({ "id": "m2", "role": "assistant", "sessionID": "s", "time": { "created": 1, "completed": 2 },
+        "providerID": "p", "modelID": "m", "finish": "stop" });
+    let messages = json!([
+        { "info": { "id": "m1", "role": "user", "sessionID": "s" }, "parts": [asked] },
+        { "info": info, "parts": [part] },
+    ]);
+    stage.set("GET /session/s/message", 200, messages);
+    stage.rig.wake();
+    let mut late = Vec::new();
+    while let Some(fetch) = stage.rig.fetches.pop_front() {
+        match fetch.path.contains("/message") {
+            true => late.push(fetch),
+            false => stage.serve_one(&fetch),
+        }
+    }
+    assert!(!late.is_empty());
+    stage.delta("m2", "t", "lo ");
+    late.iter().for_each(|fetch| stage.serve_one(fetch));
+    stage.serve();
+    let whole = ["agent_message_chunk Hel", "agent_message_chunk lo", "agent_message_chunk you", "ended 7 Completed"];
+    assert_eq!(stage.reported(), whole);
+    // The stream, later.
+    stage.delta("m2", "t", "you");
+    stage.text("m2", "t", "Hello you", true);
+    stage.assistant("m2", true);
+    stage.status("idle");
+    assert!(stage.reported().is_empty(), "once");
+}
+
 #[test]
 fn opencode_idle_of_earlier_work_does_not_end_a_prompt() {
     let mut stage = Stage::open();
@@ -357,6 +402,7 @@ fn opencode_reports_work_of_another_client_with_its_prompt() {
     stage.assistant("m2", false);
     stage.text("m2", "t", "", false);
     stage.delta("m2", "t", "yes");
+    stage.text("m2", "t", "yes", true);
     stage.assistant("m2", true);
     stage.status("idle");
     assert_eq!(
@@ -1674,6 +1720,24 @@ fn own_tools_are_given_to_a_session_and_denied_to_the_others() {
         [("POST /session?directory=%2Fw", &permission), ("POST /mcp?directory=%2Fw", &added)]
     );
     assert!(!stage.rig.events.iter().any(|event| format!("{event:?}").contains("no_tools")));
+    // OpenCode restarts, and has no servers.
+    stage.made.clear();
+    stage.set("GET /mcp", 200, json!({}));
+    stage.rig.lose();
+    stage.rig.connect();
+    // Before any prompt: requests about a session are made in their order.
+    assert_eq!(stage.rig.fetches.back().unwrap().path, "/mcp?directory=%2Fw");
+    stage.serve();
+    assert_eq!(about_tools(&stage.made), [("POST /mcp?directory=%2Fw", &added)]);
+    // One that works may have a call under way: its server is left alone if it is there.
+    stage.rig.prompt(2, "s", "go");
+    stage.serve();
+    stage.made.clear();
+    stage.set("GET /mcp", 200, json!({ OWN: { "status": "connected" } }));
+    stage.rig.lose();
+    stage.rig.connect();
+    stage.serve();
+    assert_eq!(about_tools(&stage.made), [("GET /mcp?directory=%2Fw", &Value::Null)]);
 }
 
 #[test]

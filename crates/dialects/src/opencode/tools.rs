@@ -10,7 +10,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::super::{HttpReply, McpServer, Outbox, RuntimeEvent};
-use super::{OpenCode, Pending, done, error_event, escape, in_folder, reply_body};
+use super::{OpenCode, Pending, Stage, done, error_event, escape, in_folder, reply_body};
 use plexus_protocol::{NativeId, OWN_SERVER_PREFIX};
 
 /// The server with the gateway's own tools. OpenCode is told of no other: it would have it for all sessions.
@@ -72,6 +72,20 @@ impl OpenCode {
             let folder = self.sessions.get(native).and_then(|session| session.folder.as_deref());
             let path = in_folder("/mcp", folder);
             self.get(Pending::Servers { native: native.clone() }, path, out);
+        }
+    }
+
+    /// After a connection: OpenCode may be another process than before, without the servers of open sessions. A call may be under
+    /// way only where a session works.
+    pub(super) fn servers_again(&mut self, out: &mut Outbox) {
+        let open = self.sessions.iter().filter(|(_, session)| session.stage == Stage::Open);
+        let open: Vec<_> =
+            open.map(|(native, session)| (native.clone(), session.busy || session.prompt.is_some())).collect();
+        for (native, works) in open {
+            match works {
+                true => self.read_servers(&native, out),
+                false => self.add_server(&native, out),
+            }
         }
     }
 
