@@ -545,20 +545,10 @@ impl OpenCode {
         }
         // A prompt that is not among them never arrived: later work is not its own.
         let waits = self.pending.values().any(|p| matches!(p, Pending::Prompt { native: n, .. } if n == native));
-        if let Some(prompt) = session.prompt.as_ref().filter(|prompt| !prompt.seen && !prompt.taken && !waits) {
-            let may_be = |at: usize, info: &Info<'_>| {
-                at >= skip && info.role == "user" && !session.telling.told_before(&info.id)
-            };
-            let ours = |raw: &&RawValue| {
-                let part = object::<PartIn<'_>>(raw);
-                part.is_some_and(|part| prompt.text.is_none() || part.words().map(events::hash) == prompt.text)
-            };
-            let mut there = read.iter().enumerate().filter(|(at, (info, _))| may_be(*at, info));
-            if !there.any(|(_, (_, parts))| parts.iter().any(ours)) {
-                let end = failed("the connection was lost before OpenCode accepted the prompt");
-                past.push(RuntimeEvent::Ended { native: native.clone(), ticket: prompt.ticket, end });
-                (session.prompt, session.cancelled) = (None, false);
-            }
+        if let Some(ticket) = session.lost_prompt(&read, skip).filter(|_| !waits) {
+            let end = failed("the connection was lost before OpenCode accepted the prompt");
+            past.push(RuntimeEvent::Ended { native: native.clone(), ticket, end });
+            (session.prompt, session.cancelled) = (None, false);
         }
         // The start of the work to report: the current work, and after a gap everything unknown.
         let fresh = |at: usize, info: &Info<'_>| at >= skip && info.role == "user" && !session.telling.knows(&info.id);
@@ -701,6 +691,18 @@ impl OpenCode {
 type MessageRead<'a> = (Info<'a>, Vec<&'a RawValue>);
 
 impl Session {
+    /// The prompt whose arrival is not known, if it is not among the messages that were read; those before `skip` are older.
+    fn lost_prompt(&self, read: &[MessageRead<'_>], skip: usize) -> Option<Ticket> {
+        let prompt = self.prompt.as_ref().filter(|prompt| !prompt.seen && !prompt.taken)?;
+        let may_be = |info: &Info<'_>| info.role == "user" && !self.telling.told_before(&info.id);
+        let ours = |raw: &&RawValue| {
+            let part = object::<PartIn<'_>>(raw);
+            part.is_some_and(|part| prompt.text.is_none() || part.words().map(events::hash) == prompt.text)
+        };
+        let mut there = read.iter().skip(skip).filter(|(info, _)| may_be(info));
+        (!there.any(|(_, parts)| parts.iter().any(ours))).then_some(prompt.ticket)
+    }
+
     /// What the read messages show about the time without a connection: more messages than are read, or fewer than were reported.
     fn missed(&mut self, read: &[MessageRead<'_>]) -> Option<EventDraft> {
         let newest = self.newest.as_deref();
