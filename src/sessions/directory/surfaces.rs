@@ -106,7 +106,7 @@ impl Directory {
         }
     }
 
-    /// Waits until the session's agent makes a call of one of its tools, for at most [`CALL_SEEN`].
+    /// Waits until the session's agent makes a call of one of its tools, for at most ten seconds.
     ///
     /// # Errors
     /// [`SessionError::NoSuchCall`] if it does not; [`SessionError::NoSession`], [`SessionError::RuntimeGone`].
