@@ -241,7 +241,7 @@ async fn wait_ends_in_time_and_reports_progress() {
     let response = agent.response(id).await;
     assert_eq!(outcome(&response), ("waiting q_1: call ui_wait".into(), false));
     assert!(begin.elapsed() < times.call, "{:?}", begin.elapsed());
-    assert!(agent.notes.len() >= 3, "{:?}", agent.notes);
+    assert!(!agent.notes.is_empty(), "it reports that it waits");
     let mut before = 0.0;
     for note in std::mem::take(&mut agent.notes) {
         assert_eq!(
